@@ -1,0 +1,7611 @@
+#ifndef CARNN_H
+#define CARNN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CARNN_VERSION_MAJOR 0
+#define CARNN_VERSION_MINOR 1
+#define CARNN_VERSION_PATCH 0
+#define CARNN_VERSION "0.1.0"
+
+#if !defined(CARNN_API)
+#if defined(CARNN_STATIC) && (defined(__GNUC__) || defined(__clang__))
+#define CARNN_API static __attribute__((unused))
+#elif defined(CARNN_STATIC)
+#define CARNN_API static
+#else
+#define CARNN_API extern
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------------------------------------
+   Status and errors. Every call that can fail returns a status; what went wrong in words goes to
+   a carnn_error that the caller owns (NULL where the words are not wanted).
+   --------------------------------------------------------------------------------------------- */
+
+#define CARNN_STATUS_LIST(X)                                                                       \
+    X(CARNN_OK, 0, "done")                                                                         \
+    X(CARNN_ERR_MEMORY, -1, "out of memory")                                                       \
+    X(CARNN_ERR_ARGUMENT, -2, "an argument is out of range or names something unknown")            \
+    X(CARNN_ERR_IO, -3, "a file could not be read or written")                                     \
+    X(CARNN_ERR_DATA, -4, "a data file does not follow its format")                                \
+    X(CARNN_ERR_MODEL, -5, "a model file is damaged, of another version, or does not fit")         \
+    X(CARNN_ERR_DIVERGED, -6, "training met NaN or infinity")                                      \
+    X(CARNN_ERR_STOPPED, -7, "the callback asked to stop")
+
+typedef enum carnn_status {
+#define CARNN_STATUS_ENUM(name, value, text) name = value,
+    CARNN_STATUS_LIST(CARNN_STATUS_ENUM)
+#undef CARNN_STATUS_ENUM
+    CARNN_STATUS_END = 1
+} carnn_status;
+
+typedef struct carnn_error {
+    carnn_status code;
+    size_t line;       /* line of the data file where the error is, 0 where there is none */
+    char message[512]; /* "file:line: expected ..., found ..."; always ends with a NUL */
+} carnn_error;
+
+/* A sentence for a status, never NULL. */
+CARNN_API const char *carnn_status_text(carnn_status status);
+
+/* ---------------------------------------------------------------------------------------------
+   Memory. Each object takes its memory from one allocator (NULL: malloc, realloc and free) and
+   gives it back in its _free call. `realloc` with a NULL block allocates; results must be aligned
+   as malloc's are.
+   --------------------------------------------------------------------------------------------- */
+
+typedef struct carnn_allocator {
+    void *(*alloc)(size_t bytes, void *user);
+    void *(*realloc)(void *block, size_t bytes, void *user);
+    void (*free)(void *block, void *user);
+    void *user;
+} carnn_allocator;
+
+/* ---------------------------------------------------------------------------------------------
+   Descriptions. Zero-initialise them: a zero (NULL) field means the documented default, which may
+   depend on the task. Where zero itself is a sensible choice, CARNN_NONE (-1) asks for it, e.g.
+   `.dropout = CARNN_NONE`.
+   --------------------------------------------------------------------------------------------- */
+
+#define CARNN_NONE (-1)
+
+/* What a model is. All of it is kept in the model file. */
+typedef struct carnn_model_desc {
+    const char *task; /* "dialog" */
+    const char *cell; /* "icarnn"; carnn_cell_name() lists all */
+    int64_t hidden;   /* size of the hidden state */
+    int64_t embedding; /* size of the word embeddings */
+    int64_t layers;   /* recurrent layers, one on top of the other */
+    int64_t min_count; /* words rarer than this in the training data become <unk> */
+    int64_t history;  /* dialog: the last so many history utterances are kept; CARNN_NONE: all */
+    int64_t kb_rows;  /* dialog: of each block of knowledge-base lines, the first so many are kept;
+                         CARNN_NONE: all */
+    uint64_t seed;    /* of the initial weights and of everything random in training */
+    const char *simd; /* "avx512", "avx2", "neon", "portable"; NULL: $CARNN_SIMD or the best here */
+    const carnn_allocator *allocator;
+} carnn_model_desc;
+
+/* One report of a running training. `scores` and `best` are NULL until a validation has been
+   made. Valid during the callback only. */
+typedef struct carnn_progress carnn_progress;
+
+/* Called after every few batches and after every epoch; a result other than 0 stops the training
+   after the checkpoint has been written, with CARNN_ERR_STOPPED. */
+typedef int (*carnn_progress_fn)(const carnn_progress *progress, void *user);
+
+/* How a model is trained. */
+typedef struct carnn_train_desc {
+    int64_t epochs;
+    int64_t batch;         /* examples in a minibatch */
+    double lr;             /* learning rate */
+    double lr_end;         /* part of lr that is left at the end, reached along half a cosine */
+    double lr_decay;       /* factor on the learning rate after every epoch */
+    const char *optimizer; /* "sgd", "adagrad", "adadelta", "rmsprop", "adam" */
+    double dropout;
+    double clip;           /* bound on the global norm of the gradient */
+    double weight_decay;   /* decoupled: weights shrink by lr * weight_decay a step */
+    double smoothing;      /* label smoothing: share of the target's mass spread over all classes */
+    int64_t patience;      /* epochs without a better validation score before training stops */
+    int64_t threads;       /* 0: as many as there are processors */
+    double max_time;       /* seconds; 0: no limit */
+    const char *checkpoint; /* file for what a resumed run needs, written after every epoch and on a
+                               stop; NULL: none */
+    int64_t resume;        /* not 0: go on from `checkpoint` */
+    carnn_progress_fn progress;
+    void *user;
+} carnn_train_desc;
+
+/* Both descriptions as a table, for command lines, bindings and forms: one entry per number or
+   name that a user may choose, with the same names that the model file uses. */
+typedef enum carnn_option_kind {
+    CARNN_OPTION_INTEGER,
+    CARNN_OPTION_NUMBER,
+    CARNN_OPTION_NAME
+} carnn_option_kind;
+
+typedef struct carnn_option {
+    const char *name;  /* "lr_decay"; a command line may spell it --lr-decay */
+    const char *help;
+    carnn_option_kind kind;
+    int of_training;   /* 0: in carnn_model_desc, 1: in carnn_train_desc */
+    size_t offset;     /* of the field */
+    double low, high;  /* inclusive range of numbers */
+    int none;          /* zero is a choice: stored as CARNN_NONE */
+} carnn_option;
+
+/* The options, *count of them, in the order in which help should show them. */
+CARNN_API const carnn_option *carnn_options(size_t *count);
+
+/* Sets one option from text ("256", "0.5", "icarnn") after checking kind and range. A NAME keeps
+   the pointer `value`. CARNN_ERR_ARGUMENT names the option and what was expected. */
+CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
+                                        carnn_train_desc *train, const char *value,
+                                        carnn_error *error);
+
+/* Fills every zero field with the default of the task (and, for the model, of the cell). */
+CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
+                                      carnn_error *error);
+
+/* Names in the tables of cells, tasks, optimisers and SIMD paths: NULL past the last. */
+CARNN_API const char *carnn_cell_name(size_t number);
+CARNN_API const char *carnn_cell_title(size_t number);
+CARNN_API const char *carnn_task_name(size_t number);
+CARNN_API const char *carnn_task_title(size_t number);
+CARNN_API const char *carnn_optimizer_name(size_t number);
+CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
+
+/* ---------------------------------------------------------------------------------------------
+   Data sets. A data set is text read from files in one of the published formats; it knows nothing
+   of a vocabulary and can be shared between models and threads.
+   --------------------------------------------------------------------------------------------- */
+
+typedef struct carnn_dataset carnn_dataset;
+
+typedef struct carnn_source { /* one input: a file by name, or bytes in memory */
+    const char *name;         /* file name, or what errors should call the bytes */
+    const void *bytes;        /* NULL: read the file `name` */
+    size_t size;
+} carnn_source;
+
+typedef struct carnn_dataset_desc {
+    const char *task;
+    const carnn_source *sources; /* read one after the other */
+    size_t source_count;
+    const carnn_source *candidates; /* dialog: one candidate per line; NULL: the distinct
+                                       responses of the data */
+    const carnn_allocator *allocator;
+} carnn_dataset_desc;
+
+/* Reads the sources. On an error *dataset is NULL and the error names source, line and what was
+   expected there. Free with carnn_dataset_free. */
+CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
+                                          carnn_error *error);
+CARNN_API void carnn_dataset_free(carnn_dataset *dataset);
+CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset);
+
+/* ---------------------------------------------------------------------------------------------
+   Models, training and scores.
+   --------------------------------------------------------------------------------------------- */
+
+typedef struct carnn_model carnn_model;
+
+/* A new model with random weights; its vocabulary (and candidates) come from `train`. */
+CARNN_API carnn_status carnn_model_create(carnn_model **model, const carnn_model_desc *desc,
+                                          const carnn_dataset *train, carnn_error *error);
+CARNN_API void carnn_model_free(carnn_model *model);
+
+#define CARNN_SCORES_MAX 8
+
+/* The scores of a model on a data set: the mean loss in nats and the metrics of the task by name;
+   metric[0] is the one that chooses the best epoch. */
+typedef struct carnn_scores {
+    size_t examples;
+    size_t tokens;   /* words scored (language models), 0 elsewhere */
+    double loss;
+    double seconds;
+    size_t count;
+    struct {
+        const char *name; /* "accuracy" */
+        double value;     /* rates are fractions between 0 and 1 */
+    } metric[CARNN_SCORES_MAX];
+} carnn_scores;
+
+struct carnn_progress {
+    int64_t epoch, epochs;     /* from 1 */
+    double done;               /* of this epoch, 0 to 1 */
+    double loss;               /* mean over this epoch so far */
+    double rate;               /* examples a second */
+    double lr, gradient_norm;
+    double seconds, seconds_left;
+    int epoch_ended;           /* 1: this report closes an epoch */
+    const carnn_scores *scores; /* on the validation set after this epoch */
+    const carnn_scores *best;
+    int64_t best_epoch;
+};
+
+/* Trains in place. Afterwards the model holds the weights with the best validation score (the
+   last ones where valid is NULL), also after CARNN_ERR_STOPPED and CARNN_ERR_DIVERGED. */
+CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
+                                   const carnn_dataset *valid, const carnn_train_desc *desc,
+                                   carnn_error *error);
+
+/* Scores `count` models on a data set: scores[i] for each; where count > 1, scores[count] is
+   their vote (plurality, ties by summed probability). */
+CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
+                                  const carnn_dataset *data, int64_t threads,
+                                  carnn_scores *scores, carnn_error *error);
+
+/* How the model was trained, as used (zeros for a new model), and the epoch of its weights. */
+CARNN_API const carnn_train_desc *carnn_model_training(const carnn_model *model);
+CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model);
+
+/* What a model is: the complete description, number of parameters, and the names it knows. */
+CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model);
+CARNN_API size_t carnn_model_parameters(const carnn_model *model);
+CARNN_API size_t carnn_model_word_count(const carnn_model *model);
+CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number);
+CARNN_API size_t carnn_model_candidate_count(const carnn_model *model);
+CARNN_API const char *carnn_model_candidate(const carnn_model *model, size_t number);
+CARNN_API const carnn_scores *carnn_model_scores(const carnn_model *model); /* of its best epoch */
+
+/* One named array of weights, by number (name NULL past the last): `rows` by `columns` floats. */
+typedef struct carnn_tensor {
+    const char *name;
+    size_t rows, columns;
+    const float *value;
+} carnn_tensor;
+CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t number);
+
+/* ---------------------------------------------------------------------------------------------
+   Model files: GGUF version 3. Writing is atomic: a temporary file is written, synced, renamed.
+   A load from memory uses the weights in place: the bytes must outlive the model and be aligned
+   to 64.
+   --------------------------------------------------------------------------------------------- */
+
+CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
+                                        carnn_error *error);
+CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source *source,
+                                        const carnn_allocator *allocator, carnn_error *error);
+
+/* ---------------------------------------------------------------------------------------------
+   Sessions: prediction. A session belongs to one thread; any number of sessions share one const
+   model. All memory of a session lies in one block that the caller may own; no call below
+   allocates.
+   --------------------------------------------------------------------------------------------- */
+
+typedef struct carnn_session carnn_session;
+
+/* Bytes that a session of this model needs. */
+CARNN_API size_t carnn_session_size(const carnn_model *model);
+
+/* Opens a session in `memory` (carnn_session_size bytes, aligned to 64), or in memory of the
+   model's allocator where it is NULL; carnn_session_free gives only the latter back. */
+CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_model *model,
+                                          void *memory, carnn_error *error);
+CARNN_API void carnn_session_free(carnn_session *session);
+
+/* Forgets the dialog. */
+CARNN_API void carnn_session_reset(carnn_session *session);
+
+typedef enum carnn_speaker { CARNN_USER, CARNN_SYSTEM, CARNN_FACT } carnn_speaker;
+
+/* Adds something said (or a knowledge-base fact) to the history. Any bytes. */
+CARNN_API void carnn_session_hear(carnn_session *session, carnn_speaker speaker, const char *text,
+                                  size_t length);
+
+/* Ranks the candidates as answers to `user` after the history so far: the `count` best, most
+   probable first, into candidate[] and probability[] (either may be NULL). Returns how many were
+   written. The history is left as it was. */
+CARNN_API size_t carnn_session_rank(carnn_session *session, const char *user, size_t length,
+                                    size_t count, size_t *candidate, double *probability);
+
+/* Answers `user` and adds both to the history. The reply belongs to the model. */
+CARNN_API const char *carnn_session_reply(carnn_session *session, const char *user, size_t length);
+
+/* What one history utterance contributed to an answer (see @@DEPLOY). */
+typedef struct carnn_contribution {
+    carnn_speaker speaker;
+    const char *text; /* as heard, ends with a NUL, may be shortened; belongs to the session */
+    double attention; /* alpha of Tran et al. 2018, Eq. 8 */
+    double score;     /* what the utterance adds to the logit of the answer */
+} carnn_contribution;
+
+/* Explains the last carnn_session_rank or _reply, for its best candidate: one entry per utterance
+   that the model read, oldest first, at most `count` into out[]; what no utterance accounts for
+   (biases) goes to *rest. For the additive cells this is an identity, Eq. 4 and 7: the scores and
+   the rest add up to the logit. Returns how many utterances there are. */
+CARNN_API size_t carnn_session_explain(carnn_session *session, size_t count,
+                                       carnn_contribution *out, double *rest);
+
+/* ---------------------------------------------------------------------------------------------
+   Self-checks and measurements: one call of `row` per line; its result other than 0 stops.
+   --------------------------------------------------------------------------------------------- */
+
+typedef struct carnn_check { /* one line of the gradient check */
+    const char *group;       /* "cell", "part", "head" */
+    const char *name;        /* "icarnn" */
+    size_t numbers;          /* derivatives compared */
+    double error;            /* largest relative error among them */
+    double limit;
+    int passed;
+} carnn_check;
+
+/* Compares derivatives with central differences: all entries of the tables, or those whose group
+   or name is `only`. CARNN_ERR_ARGUMENT where nothing has that name. */
+CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
+                                       int (*row)(const carnn_check *check, void *user),
+                                       void *user, carnn_error *error);
+
+typedef struct carnn_measure { /* one line of the benchmark */
+    const char *group;         /* "peak", "kernel", "cell", "task" */
+    const char *name;          /* "matmul 32 x 1024 x 1024" */
+    const char *unit;          /* "GFLOP/s" */
+    double value;              /* median */
+    double share;              /* of the measured peak of the machine, 0 where that says nothing */
+} carnn_measure;
+
+CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t threads,
+                                   int (*row)(const carnn_measure *measure, void *user),
+                                   void *user, carnn_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CARNN_H */
+/* =============================================================================================
+   @@BASE   status, allocator, arena, random numbers, clock, threads
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#ifdef __FAST_MATH__
+#error "carnn.h needs IEEE arithmetic: build it without -ffast-math"
+#endif
+
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#if defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#else
+#include <unistd.h>
+#ifndef CARNN_NO_THREADS
+#include <pthread.h>
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Floats and lengths of rows are aligned to a cache line, which is also the widest vector. */
+#define CARNN__ALIGN 64
+
+#define CARNN__COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static inline size_t carnn__min(size_t a, size_t b) { return a < b ? a : b; }
+static inline size_t carnn__max(size_t a, size_t b) { return a > b ? a : b; }
+static inline size_t carnn__round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+/* --- status ---------------------------------------------------------------------------------- */
+
+CARNN_API const char *carnn_status_text(carnn_status status) {
+    switch (status) {
+#define CARNN__STATUS_CASE(name, value, text)                                                      \
+    case name: return text;
+        CARNN_STATUS_LIST(CARNN__STATUS_CASE)
+#undef CARNN__STATUS_CASE
+    default: return "unknown status";
+    }
+}
+
+/* Fills `error` (if there is one) and returns `code`, so that callers can write
+   `return carnn__fail(...)`. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+static carnn_status carnn__fail(carnn_error *error, carnn_status code, size_t line,
+                                const char *format, ...) {
+    if (error) {
+        va_list arguments;
+        error->code = code;
+        error->line = line;
+        va_start(arguments, format);
+        vsnprintf(error->message, sizeof error->message, format, arguments);
+        va_end(arguments);
+    }
+    return code;
+}
+
+static carnn_status carnn__out_of_memory(carnn_error *error) {
+    return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory");
+}
+
+/* --- allocator ------------------------------------------------------------------------------- */
+
+static void *carnn__default_alloc(size_t bytes, void *user) {
+    (void)user;
+    return malloc(bytes);
+}
+static void *carnn__default_realloc(void *block, size_t bytes, void *user) {
+    (void)user;
+    return realloc(block, bytes);
+}
+static void carnn__default_free(void *block, void *user) {
+    (void)user;
+    free(block);
+}
+
+static carnn_allocator carnn__allocator(const carnn_allocator *chosen) {
+    carnn_allocator standard = {carnn__default_alloc, carnn__default_realloc, carnn__default_free,
+                                NULL};
+    return chosen ? *chosen : standard;
+}
+
+/* Products of sizes that come from files or callers are formed here: 0 on overflow. */
+static size_t carnn__times(size_t a, size_t b) { return b && a > SIZE_MAX / b ? 0 : a * b; }
+
+static void *carnn__alloc(const carnn_allocator *a, size_t count, size_t size) {
+    size_t bytes = carnn__times(count, size);
+    if (!bytes) bytes = count && size ? SIZE_MAX / 2 : 1;
+    return a->alloc(bytes, a->user);
+}
+
+static void *carnn__alloc_zero(const carnn_allocator *a, size_t count, size_t size) {
+    void *block = carnn__alloc(a, count, size);
+    if (block) memset(block, 0, count * size);
+    return block;
+}
+
+static void carnn__free(const carnn_allocator *a, void *block) {
+    if (block) a->free(block, a->user);
+}
+
+/* An aligned block remembers in front of itself where the allocator's block began. */
+static void *carnn__alloc_aligned(const carnn_allocator *a, size_t count, size_t size) {
+    size_t bytes = carnn__times(count, size);
+    char *block, *aligned;
+    if ((!bytes && count && size) || bytes > SIZE_MAX / 2) return NULL;
+    block = (char *)a->alloc(bytes + CARNN__ALIGN + sizeof(void *), a->user);
+    if (!block) return NULL;
+    aligned = block + sizeof(void *);
+    aligned += (CARNN__ALIGN - (uintptr_t)aligned % CARNN__ALIGN) % CARNN__ALIGN;
+    memcpy(aligned - sizeof(void *), &block, sizeof block);
+    return aligned;
+}
+
+static void carnn__free_aligned(const carnn_allocator *a, void *aligned) {
+    void *block;
+    if (!aligned) return;
+    memcpy(&block, (char *)aligned - sizeof(void *), sizeof block);
+    a->free(block, a->user);
+}
+
+/* --- arena -----------------------------------------------------------------------------------
+   One block, handed out from the front, given back by resetting `used` to an earlier value. A
+   plan is made by running the same code on an arena without memory: it only counts, and `peak`
+   then is the size to allocate. */
+
+typedef struct carnn__arena {
+    char *base; /* NULL: count only */
+    size_t size, used, peak;
+} carnn__arena;
+
+/* `count` items of `size` bytes, aligned to a cache line. NULL from a counting arena and from a
+   full one; a full one stays full, so one check after many calls is enough. */
+static void *carnn__take(carnn__arena *arena, size_t count, size_t size) {
+    size_t bytes = carnn__times(count, size), room = SIZE_MAX - CARNN__ALIGN - arena->used;
+    char *block = NULL;
+    if ((!bytes && count && size) || bytes > room) {
+        arena->used = arena->peak = SIZE_MAX - CARNN__ALIGN; /* no block is that large */
+        return NULL;
+    }
+    if (arena->base && arena->used + bytes <= arena->size) block = arena->base + arena->used;
+    arena->used = carnn__round_up(arena->used + bytes, CARNN__ALIGN);
+    arena->peak = carnn__max(arena->peak, arena->used);
+    return block;
+}
+
+static float *carnn__floats(carnn__arena *arena, size_t rows, size_t columns) {
+    return (float *)carnn__take(arena, carnn__times(rows, columns), sizeof(float));
+}
+
+/* --- random numbers --------------------------------------------------------------------------
+   Counter based: number i of stream s is a hash of (seed, s, i). Nothing is carried from one
+   number to the next, so any thread can produce any part of a stream. The mixing function is the
+   finaliser of SplitMix64 (Steele, Lea and Flood 2014), applied twice. */
+
+static inline uint64_t carnn__mix(uint64_t x) {
+    x += 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
+/* A key for one stream of numbers: of a parameter, of the dropout of one step, of a shuffle. */
+static inline uint64_t carnn__stream(uint64_t seed, uint64_t stream) {
+    return carnn__mix(carnn__mix(seed) ^ stream);
+}
+
+static inline uint64_t carnn__random(uint64_t key, uint64_t i) {
+    return carnn__mix(key + i * 0xD1342543DE82EF95u);
+}
+
+/* Uniform in [0, 1) with 24 bits: every value is a float. */
+static inline float carnn__uniform(uint64_t key, uint64_t i) {
+    return (float)(carnn__random(key, i) >> 40) * (1.0f / 16777216.0f);
+}
+
+/* Normal with mean 0 and variance 1 up to the tails: a sum of twelve uniforms, which needs no
+   function whose last bit differs between platforms. */
+static inline float carnn__normal(uint64_t key, uint64_t i) {
+    float sum = -6.0f;
+    uint64_t j;
+    for (j = 0; j < 12; j++) sum += carnn__uniform(key, i * 12 + j);
+    return sum;
+}
+
+/* Fisher-Yates. */
+static void carnn__shuffle(uint64_t key, uint32_t *items, size_t count) {
+    size_t i;
+    for (i = count; i > 1; i--) {
+        size_t j = (size_t)(carnn__random(key, i) % i);
+        uint32_t swap = items[i - 1];
+        items[i - 1] = items[j];
+        items[j] = swap;
+    }
+}
+
+/* --- clock ----------------------------------------------------------------------------------- */
+
+/* Seconds since some fixed moment. */
+static double carnn__clock(void) {
+#if defined(_WIN32)
+    LARGE_INTEGER now, frequency;
+    QueryPerformanceCounter(&now);
+    QueryPerformanceFrequency(&frequency);
+    return (double)now.QuadPart / (double)frequency.QuadPart;
+#elif defined(CLOCK_MONOTONIC)
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+#else
+    return (double)clock() / (double)CLOCKS_PER_SEC;
+#endif
+}
+
+/* --- threads ---------------------------------------------------------------------------------
+   A pool runs a job of `count` independent pieces. Pieces are claimed one by one from a shared
+   counter, by the workers and by the caller alike, so a worker that the system does not run
+   delays nothing. Which thread works on a piece must not matter to its result: pieces split the
+   OUTPUT of an operation, never a sum. */
+
+typedef void (*carnn__job_fn)(void *job, size_t piece, size_t worker);
+
+typedef struct carnn__pool carnn__pool;
+
+/* Runs fn(job, piece, worker) for every piece in [0, count) and returns when all are done.
+   `worker` is below carnn__pool_threads(pool): an index for scratch memory. A NULL pool runs all
+   pieces in the calling thread. */
+static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job);
+static size_t carnn__pool_threads(const carnn__pool *pool);
+
+/* Helpers that some builds do not use. */
+#if defined(__GNUC__)
+#define CARNN__UNUSED __attribute__((unused))
+#else
+#define CARNN__UNUSED
+#endif
+
+/* How many processors the system has online; 1 where it cannot say. */
+static size_t carnn__processors(void) {
+#if defined(_WIN32)
+    SYSTEM_INFO info;
+    GetSystemInfo(&info);
+    return carnn__max((size_t)info.dwNumberOfProcessors, 1);
+#elif defined(_SC_NPROCESSORS_ONLN)
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 0 ? (size_t)count : 1;
+#else
+    return 1;
+#endif
+}
+
+#ifdef CARNN_NO_THREADS
+
+struct carnn__pool {
+    carnn_allocator allocator;
+};
+
+static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn_allocator a) {
+    (void)threads;
+    (void)a;
+    *pool = NULL;
+    return CARNN_OK;
+}
+
+static void carnn__pool_free(carnn__pool *pool) { (void)pool; }
+
+static size_t carnn__pool_threads(const carnn__pool *pool) {
+    (void)pool;
+    return 1;
+}
+
+static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job) {
+    size_t piece;
+    (void)pool;
+    for (piece = 0; piece < count; piece++) fn(job, piece, 0);
+}
+
+#else
+
+/* The few words that the system's threads need, once for POSIX and once for Windows. All atomic
+   operations are sequentially consistent; `carnn__cas` returns whether *p was `from`. */
+#if defined(_MSC_VER) && !defined(__clang__)
+#define carnn__get(p) InterlockedOr((p), 0)
+#define carnn__put(p, value) ((void)InterlockedExchange((p), (value)))
+#define carnn__add(p, value) (InterlockedExchangeAdd((p), (value)) + (value))
+#define carnn__cas(p, from, to) (InterlockedCompareExchange((p), (to), (from)) == (from))
+#else
+#define carnn__get(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
+#define carnn__put(p, value) __atomic_store_n((p), (value), __ATOMIC_SEQ_CST)
+#define carnn__add(p, value) __atomic_add_fetch((p), (value), __ATOMIC_SEQ_CST)
+static inline int carnn__cas(volatile long *p, long from, long to) {
+    return __atomic_compare_exchange_n(p, &from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+#endif
+
+#if defined(_WIN32)
+typedef HANDLE carnn__thread;
+typedef CRITICAL_SECTION carnn__mutex;
+typedef CONDITION_VARIABLE carnn__condition;
+#define carnn__lock(m) EnterCriticalSection(m)
+#define carnn__unlock(m) LeaveCriticalSection(m)
+#define carnn__sleep(c, m) ((void)SleepConditionVariableCS((c), (m), INFINITE))
+#define carnn__wake(c) WakeAllConditionVariable(c)
+#else
+typedef pthread_t carnn__thread;
+typedef pthread_mutex_t carnn__mutex;
+typedef pthread_cond_t carnn__condition;
+#define carnn__lock(m) ((void)pthread_mutex_lock(m))
+#define carnn__unlock(m) ((void)pthread_mutex_unlock(m))
+#define carnn__sleep(c, m) ((void)pthread_cond_wait((c), (m)))
+#define carnn__wake(c) ((void)pthread_cond_broadcast(c))
+#endif
+
+typedef struct carnn__worker {
+    carnn__pool *pool;
+    size_t number; /* from 1: the caller is worker 0 */
+    carnn__thread thread;
+} carnn__worker;
+
+/* The job fields are written by the caller while `left` is 0 and no piece is in progress, and read
+   by whoever has claimed a piece, so `left` and `done` order all accesses to them. */
+struct carnn__pool {
+    carnn_allocator allocator;
+    size_t threads; /* with the caller */
+    carnn__worker *workers;
+    carnn__mutex mutex;
+    carnn__condition work, finished;
+    carnn__job_fn fn;
+    void *job;
+    long count;
+    volatile long left;    /* pieces not yet claimed: claiming one is a compare-and-swap */
+    volatile long done;    /* pieces finished */
+    volatile long asleep;  /* workers that wait for `work` */
+    volatile long waiting; /* 1 while the caller waits for `finished` */
+    volatile long stop;
+};
+
+/* A thread that runs out of pieces looks a little longer before it sleeps: steps of a recurrence
+   follow each other within microseconds, waking a thread takes tens of them. On a busy machine
+   longer spinning only takes the processor from those who have work. */
+#define CARNN__SPINS 100
+
+static inline void carnn__spin(void) {
+#if (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))
+    __builtin_ia32_pause();
+#elif defined(__GNUC__) && defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#elif defined(_WIN32)
+    YieldProcessor();
+#endif
+}
+
+/* Claims and runs pieces until none is left. */
+static void carnn__pool_work(carnn__pool *pool, size_t worker) {
+    long left = carnn__get(&pool->left);
+    while (left > 0) {
+        if (carnn__cas(&pool->left, left, left - 1)) {
+            long count = pool->count;
+            pool->fn(pool->job, (size_t)(count - left), worker);
+            if (carnn__add(&pool->done, 1) == count && carnn__get(&pool->waiting)) {
+                carnn__lock(&pool->mutex);
+                carnn__wake(&pool->finished);
+                carnn__unlock(&pool->mutex);
+            }
+        }
+        left = carnn__get(&pool->left);
+    }
+}
+
+static void carnn__worker_loop(carnn__worker *self) {
+    carnn__pool *pool = self->pool;
+    while (!carnn__get(&pool->stop)) {
+        int spins;
+        for (spins = 0; spins < CARNN__SPINS && !carnn__get(&pool->left); spins++) carnn__spin();
+        if (!carnn__get(&pool->left)) {
+            carnn__lock(&pool->mutex);
+            carnn__add(&pool->asleep, 1); /* before the look at `left`: see carnn__parallel */
+            while (!carnn__get(&pool->left) && !carnn__get(&pool->stop))
+                carnn__sleep(&pool->work, &pool->mutex);
+            carnn__add(&pool->asleep, -1);
+            carnn__unlock(&pool->mutex);
+        }
+        carnn__pool_work(pool, self->number);
+    }
+}
+
+#if defined(_WIN32)
+static DWORD WINAPI carnn__worker_main(void *self) {
+    carnn__worker_loop((carnn__worker *)self);
+    return 0;
+}
+static int carnn__thread_start(carnn__worker *w) {
+    w->thread = CreateThread(NULL, 0, carnn__worker_main, w, 0, NULL);
+    return w->thread != NULL;
+}
+static void carnn__thread_join(carnn__worker *w) {
+    WaitForSingleObject(w->thread, INFINITE);
+    CloseHandle(w->thread);
+}
+static int carnn__pool_locks(carnn__pool *pool) {
+    InitializeCriticalSection(&pool->mutex);
+    InitializeConditionVariable(&pool->work);
+    InitializeConditionVariable(&pool->finished);
+    return 1;
+}
+static void carnn__pool_unlocks(carnn__pool *pool) { DeleteCriticalSection(&pool->mutex); }
+#else
+static void *carnn__worker_main(void *self) {
+    carnn__worker_loop((carnn__worker *)self);
+    return NULL;
+}
+static int carnn__thread_start(carnn__worker *w) {
+    return !pthread_create(&w->thread, NULL, carnn__worker_main, w);
+}
+static void carnn__thread_join(carnn__worker *w) { pthread_join(w->thread, NULL); }
+static int carnn__pool_locks(carnn__pool *pool) {
+    if (pthread_mutex_init(&pool->mutex, NULL)) return 0;
+    if (!pthread_cond_init(&pool->work, NULL)) {
+        if (!pthread_cond_init(&pool->finished, NULL)) return 1;
+        pthread_cond_destroy(&pool->work);
+    }
+    pthread_mutex_destroy(&pool->mutex);
+    return 0;
+}
+static void carnn__pool_unlocks(carnn__pool *pool) {
+    pthread_cond_destroy(&pool->finished);
+    pthread_cond_destroy(&pool->work);
+    pthread_mutex_destroy(&pool->mutex);
+}
+#endif
+
+static void carnn__pool_free(carnn__pool *pool) {
+    size_t i;
+    if (!pool) return;
+    carnn__put(&pool->stop, 1);
+    carnn__lock(&pool->mutex);
+    carnn__wake(&pool->work);
+    carnn__unlock(&pool->mutex);
+    for (i = 1; i < pool->threads; i++) carnn__thread_join(&pool->workers[i - 1]);
+    carnn__pool_unlocks(pool);
+    carnn__free(&pool->allocator, pool);
+}
+
+/* A pool of `threads` threads with the caller: threads - 1 are started. 1 needs no pool: *pool is
+   NULL then. Threads that the system does not give are done without. */
+static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn_allocator a) {
+    carnn__pool *p;
+    *pool = NULL;
+    threads = carnn__min(threads, 1024);
+    if (threads < 2) return CARNN_OK;
+    p = (carnn__pool *)carnn__alloc_zero(&a, 1, sizeof *p + (threads - 1) * sizeof *p->workers);
+    if (!p) return CARNN_ERR_MEMORY;
+    p->allocator = a;
+    p->workers = (carnn__worker *)(void *)(p + 1);
+    if (!carnn__pool_locks(p)) {
+        carnn__free(&a, p);
+        return CARNN_ERR_MEMORY;
+    }
+    for (p->threads = 1; p->threads < threads; p->threads++) {
+        carnn__worker *w = &p->workers[p->threads - 1];
+        w->pool = p;
+        w->number = p->threads;
+        if (!carnn__thread_start(w)) break;
+    }
+    *pool = p;
+    return CARNN_OK;
+}
+
+static size_t carnn__pool_threads(const carnn__pool *pool) { return pool ? pool->threads : 1; }
+
+static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job) {
+    int spins;
+    if (!pool || count < 2 || count > LONG_MAX) {
+        size_t piece;
+        for (piece = 0; piece < count; piece++) fn(job, piece, 0);
+        return;
+    }
+    pool->fn = fn;
+    pool->job = job;
+    pool->count = (long)count;
+    carnn__put(&pool->done, 0);
+    carnn__put(&pool->left, (long)count);
+    /* Either this sees the worker in `asleep`, or the worker, which looks at `left` after it has
+       entered itself there, sees the job: no wake-up is lost. */
+    if (carnn__get(&pool->asleep)) {
+        carnn__lock(&pool->mutex);
+        carnn__wake(&pool->work);
+        carnn__unlock(&pool->mutex);
+    }
+    carnn__pool_work(pool, 0);
+    for (spins = 0; spins < CARNN__SPINS && carnn__get(&pool->done) < pool->count; spins++)
+        carnn__spin();
+    if (carnn__get(&pool->done) == pool->count) return;
+    carnn__lock(&pool->mutex);
+    carnn__put(&pool->waiting, 1);
+    while (carnn__get(&pool->done) < pool->count) carnn__sleep(&pool->finished, &pool->mutex);
+    carnn__put(&pool->waiting, 0);
+    carnn__unlock(&pool->mutex);
+}
+
+#endif /* CARNN_NO_THREADS */
+
+#endif /* CARNN_IMPLEMENTATION */
+/* --- what the kernels work on ----------------------------------------------------------------
+   The kernels of all parts are compiled once per instruction set (see @@SIMD), so the structs that
+   they take are declared before them. */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* A kernel that works on the range [from, to) of the output that its job describes. */
+typedef void (*carnn__range_fn)(const void *job, size_t from, size_t to);
+
+/* One step of an optimiser (@@PARAM). */
+typedef struct carnn__update {
+    float *w;           /* weights */
+    const float *g;     /* gradients, same layout */
+    float *moment[2];
+    float clip;         /* factor that brings the gradient to the clipping norm */
+    float keep;         /* 1 - lr weight_decay */
+    float lr, a, a1, b, b1, eps; /* a1 = 1 - a, b1 = 1 - b */
+    float correct;      /* Adam: 1 / sqrt(1 - b^t) */
+} carnn__update;
+
+/* The sequences of a batch without padding (@@SEQ): sorted by falling length and laid out time
+   first, so that step t is the block of rows start[t] .. start[t + 1] - 1, and the sequence of
+   rank b has row start[t] + b in it. */
+typedef struct carnn__packed {
+    size_t sequences;    /* B */
+    size_t steps;        /* T: the longest length */
+    size_t rows;         /* N: the sum of the lengths */
+    const size_t *start; /* (T + 1) */
+} carnn__packed;
+
+/* A cell's way over a packed batch (@@CELL). B sequences, N rows, U distinct inputs, h columns.
+   Gates lie side by side in a row: gate g of row r is at (r * gates + g) * h. */
+typedef struct carnn__scan {
+    const carnn__packed *seq;
+    size_t h;
+    const uint32_t *index; /* (N) which input each row has; NULL: row r has input r */
+    const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
+    const float *px;       /* (U, gates h) input projections with biases */
+    const float *pc;       /* (B, context gates h) context projections */
+    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the step at hand */
+    const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
+    float *tape;           /* (N, tape h) what backward needs of each row */
+    float *out;            /* (N, h) hidden states */
+    float *reset;          /* (B, h) r * h_{t-1} of a GRU that resets before the product */
+    int stage;             /* of a step with two products */
+    /* backward; the gradients of inputs and context projections are added to */
+    const float *dout;     /* (N, h) gradient that reaches h_t from outside the recurrence */
+    float *dh, *dc;        /* (B, h) gradient that reaches h_t, c_t from the steps after t */
+    float *dx;             /* (U, h) */
+    float *dpx;            /* (U, gates h) */
+    float *dpc;            /* (B, context gates h) */
+    float *dph;            /* (N, recurrent gates h) */
+} carnn__scan;
+
+/* Steps [t0, t1) forwards (backwards: from t1 - 1 down to t0), columns [from, to). */
+typedef void (*carnn__scan_fn)(const carnn__scan *s, size_t t0, size_t t1, size_t from, size_t to);
+
+/* Texts to be encoded (@@PART): text i has the words ids[at[i]] .. ids[at[i + 1] - 1]. */
+typedef struct carnn__encoder {
+    size_t texts, D;
+    const uint32_t *which; /* (texts) the text of each row of out; NULL: row i has text i */
+    const uint32_t *ids;
+    const size_t *at;
+    const float *ramp;     /* (D) k/D, k from 1 */
+    const float *table;    /* (V, D) word embedding */
+    float *out;            /* (texts, D) */
+    float *dtable;         /* (V, D) */
+    const float *dout;     /* (texts, D) */
+} carnn__encoder;
+
+typedef struct carnn__scatter {
+    size_t rows, columns;
+    const uint32_t *index; /* (rows) */
+    const float *from;     /* (rows, columns) */
+    float *to;
+} carnn__scatter;
+
+/* Attention over packed histories (@@PART); B sequences, N rows, T steps, D columns. */
+typedef struct carnn__attention {
+    const carnn__packed *seq;
+    size_t D;
+    const uint32_t *index; /* (N) row of e for each row; NULL: the same */
+    const float *h;        /* (N, D) states */
+    const float *e;        /* (U, D) inputs */
+    const float *c;        /* (B, D) contexts */
+    float *weight;         /* (B, T) alpha */
+    float *gweight;        /* (B, T) gradient at alpha */
+    float *o;              /* (B, D) */
+    const float *go;       /* (B, D) gradient at o */
+    float *gh;             /* (N, D) gradient at h and at e of each row */
+    float *gc;             /* (B, D) gradient at c, added to */
+} carnn__attention;
+
+typedef struct carnn__cross_entropy {
+    size_t columns;
+    float *z;               /* (rows, columns) logits in, gradient out */
+    const uint32_t *target; /* (rows) */
+    float scale;            /* of the gradient */
+    float smoothing;        /* label smoothing, 0 to 1 */
+    float *loss;            /* (rows) */
+} carnn__cross_entropy;
+
+#define CARNN__NOWHERE UINT32_MAX
+
+/* The table of cells: one entry each, see @@CELL.
+   id, name, title, then the number of gates: projected from the input, of these with a bias,
+   projected from the context, projected from the hidden state (and whether with a bias); floats of
+   tape; the gate whose bias does not start at 0 and where it starts; properties. */
+#define CARNN__CELLS(X)                                                                            \
+    X(rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0)                               \
+    X(lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, CARNN__HAS_CELL_STATE)                      \
+    X(gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f, CARNN__TWO_STAGES)   \
+    X(gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3, 1, 4, 0,    \
+      0.0f, 0)                                                                                     \
+    X(ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, 0)                                   \
+    X(ran_tanh, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)         \
+    X(ncarnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0, 2, 0,    \
+      0.0f, 0)                                                                                     \
+    X(icarnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0, 0.0f, 0)  \
+    X(scarnn, "scarnn", "iCARNN whose candidate is the input itself", 2, 2, 2, 0, 0, 0, 0, 0.0f,   \
+      CARNN__INPUT_IS_CANDIDATE)                                                                   \
+    X(carnn_low, "carnn-low", "sCARNN without the forget gate", 1, 1, 1, 0, 0, 0, 0, 0.0f,         \
+      CARNN__INPUT_IS_CANDIDATE)                                                                   \
+    X(carnn_high, "carnn-high", "LSTM whose gates read the context too", 4, 4, 3, 4, 0, 5, 1,      \
+      1.0f, CARNN__HAS_CELL_STATE)                                                                 \
+    X(ncarnn_free, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f, 0)
+
+enum {
+    CARNN__INPUT_IS_CANDIDATE = 1, /* needs inputs of the size of the hidden state */
+    CARNN__HAS_CELL_STATE = 2,     /* carries c beside h */
+    CARNN__TWO_STAGES = 4          /* the last recurrent gate is projected from r * h_{t-1} */
+};
+
+enum {
+#define CARNN__CELL_NUMBER(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)            \
+    CARNN__CELL_##id,
+    CARNN__CELLS(CARNN__CELL_NUMBER)
+#undef CARNN__CELL_NUMBER
+    CARNN__CELL_COUNT
+};
+
+#endif
+
+/* =============================================================================================
+   @@SIMD   vectors of sixteen floats, and the kernels compiled once per instruction set
+
+   A kernel is written once, in terms of a vector of sixteen floats, and compiled once for each
+   instruction set: this header includes itself with CARNN__ISA defined, and on such a pass only
+   the kernel sections (#if defined(CARNN__ISA)) are left of it. The best set that the machine
+   has is chosen when an engine is opened; no compiler flags are needed.
+
+   Every path gives the same bits. Sixteen lanes are one register of AVX-512, two of AVX2, four
+   of NEON and a plain array elsewhere, so no result can depend on the width; a multiply-add is
+   always fused, everywhere; and sums over lanes are added in one fixed order.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#if !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__x86_64__)
+#define CARNN__HAS_X86 1
+#elif !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__aarch64__) &&                      \
+    defined(__ARM_NEON) && !defined(__AARCH64EB__)
+#define CARNN__HAS_NEON 1
+#endif
+
+#ifdef __cplusplus
+} /* the system's headers bring their own linkage */
+#endif
+#if defined(CARNN__HAS_X86)
+#include <immintrin.h>
+#elif defined(CARNN__HAS_NEON)
+#include <arm_neon.h>
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* From here to the end of the header a * b + c is two roundings unless it says fma: whether a
+   compiler would fuse it depends on flags, and the results must not. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=off")
+#elif defined(_MSC_VER)
+#pragma fp_contract(off)
+#endif
+
+/* Loops over the registers of a tile have constant bounds after inlining and are unrolled
+   completely, which is what keeps arrays of vectors in registers. */
+#if defined(__clang__)
+#define CARNN__UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define CARNN__UNROLL _Pragma("GCC unroll 16")
+#else
+#define CARNN__UNROLL
+#endif
+
+#if defined(__GNUC__)
+#define CARNN__INLINE inline __attribute__((always_inline)) /* after `static` */
+#define CARNN__PREFETCH(address) __builtin_prefetch(address)
+#else
+#define CARNN__INLINE inline
+#define CARNN__PREFETCH(address) ((void)(address))
+#endif
+
+#define CARNN__LANES 16
+
+/* One block of columns of a product, see CARNN__K(panel) in @@MAT. */
+typedef struct carnn__panel {
+    size_t m, n, k;                /* n at most the columns of a tile */
+    const float *a;                /* (m, k): element (i, p) at a[i * a_row + p * a_column] */
+    size_t a_row, a_column;
+    const float *b;                /* (k, n), zeros up to a multiple of 16 columns */
+    size_t b_row;                  /* distance of its rows */
+    const float *next;             /* panel that comes after this one: fetched into the cache */
+    size_t next_row;
+    const float *start;            /* (n) start value of every row, NULL: zero */
+    int add;                       /* the start value is what c holds */
+    float *c;                      /* (m, n) */
+    size_t c_row;
+} carnn__panel;
+
+/* The kernels of an instruction set: name, type of the result, arguments. */
+#define CARNN__KERNELS(X)                                                                          \
+    /* @@MATH: y = f(x); y may be x */                                                             \
+    X(exp_n, void, (const float *x, float *y, size_t n))                                           \
+    X(sigmoid_n, void, (const float *x, float *y, size_t n))                                       \
+    X(tanh_n, void, (const float *x, float *y, size_t n))                                          \
+    /* the row becomes its softmax; both return the logarithm of the sum of exp(x[i]) */           \
+    X(softmax, float, (float *row, size_t n))                                                      \
+    X(log_sum_exp, float, (const float *x, size_t n))                                              \
+    X(fill, void, (float *y, float value, size_t n))                                               \
+    /* y *= factor; y += x; y += a x; y = a x + b y */                                             \
+    X(scale, void, (float *y, float factor, size_t n))                                             \
+    X(add, void, (const float *x, float *y, size_t n))                                             \
+    X(axpy, void, (float a, const float *x, float *y, size_t n))                                   \
+    X(scaled_add, void, (float a, const float *x, float b, float *y, size_t n))                    \
+    X(dot, float, (const float *x, const float *y, size_t n))                                      \
+    X(row_sum, float, (const float *x, size_t n))                                                  \
+    X(sum_squares, double, (const float *x, size_t n))                                             \
+    /* @@MAT */                                                                                    \
+    X(panel, void, (const carnn__panel *job))                                                      \
+    X(pack_rows, void, (size_t k, size_t n, const float *b, size_t ldb, float *packed))            \
+    X(pack_columns, void, (size_t k, size_t n, const float *b, size_t ldb, float *packed))         \
+    X(gemv_nt, void,                                                                               \
+      (size_t n, size_t k, const float *x, const float *b, size_t ldb, const float *start,         \
+       float *y))                                                                                  \
+    X(column_sums, void, (size_t rows, size_t columns, const float *x, size_t ldx, float *out))    \
+    /* @@PART, on a range of their output */                                                       \
+    X(encode, void, (const void *job, size_t from, size_t to))                                     \
+    X(encode_back, void, (const void *job, size_t from, size_t to))                                \
+    X(scatter_add, void, (const void *job, size_t from, size_t to))                                \
+    X(attend, void, (const void *job, size_t from, size_t to))                                     \
+    X(attend_back, void, (const void *job, size_t from, size_t to))                                \
+    X(cross_entropy, void, (const void *job, size_t from, size_t to))
+
+typedef struct carnn__kernels {
+    const char *name;
+    size_t tile_rows;    /* of a product that are computed together */
+    size_t tile_columns; /* likewise, a multiple of 16: the columns of a panel */
+#define CARNN__KERNEL_FIELD(name, result, arguments) result(*name) arguments;
+    CARNN__KERNELS(CARNN__KERNEL_FIELD)
+#undef CARNN__KERNEL_FIELD
+    carnn__range_fn optimize[5]; /* @@PARAM: sgd, adagrad, rmsprop, adadelta, adam */
+    carnn__scan_fn cell_forward[CARNN__CELL_COUNT], cell_backward[CARNN__CELL_COUNT]; /* @@CELL */
+} carnn__kernels;
+
+/* --- the passes ------------------------------------------------------------------------------ */
+
+#ifndef CARNN_FILE
+#define CARNN_FILE "carnn.h" /* define it where the header goes by another name */
+#endif
+
+#define CARNN__JOIN_(a, b) carnn__##a##_##b
+#define CARNN__JOIN(a, b) CARNN__JOIN_(a, b)
+#define CARNN__K(name) CARNN__JOIN(name, CARNN__ISA)
+#define CARNN__V(name) CARNN__JOIN(v_##name, CARNN__ISA)
+#define carnn__v CARNN__K(v)
+
+#if defined(CARNN__HAS_X86)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
+#endif
+#define CARNN__ISA avx512
+#define CARNN__AVX512
+#include CARNN_FILE
+#undef CARNN__AVX512
+#undef CARNN__ISA
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+#define CARNN__ISA avx2
+#define CARNN__AVX2
+#include CARNN_FILE
+#undef CARNN__AVX2
+#undef CARNN__ISA
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#elif defined(CARNN__HAS_NEON)
+#define CARNN__ISA neon
+#define CARNN__NEON
+#include CARNN_FILE
+#undef CARNN__NEON
+#undef CARNN__ISA
+#endif
+
+/* Sixteen floats in memory gain nothing from being inlined everywhere, and the compiler would need
+   minutes: here it decides for itself. */
+#pragma push_macro("CARNN__INLINE")
+#pragma push_macro("CARNN__UNROLL")
+#undef CARNN__INLINE
+#undef CARNN__UNROLL
+#define CARNN__INLINE CARNN__UNUSED
+#define CARNN__UNROLL
+#define CARNN__ISA portable
+#define CARNN__PORTABLE
+#include CARNN_FILE
+#undef CARNN__PORTABLE
+#undef CARNN__ISA
+#pragma pop_macro("CARNN__INLINE")
+#pragma pop_macro("CARNN__UNROLL")
+
+/* --- the choice ------------------------------------------------------------------------------ */
+
+/* The kernels that this machine can run, best first; NULL past the last. */
+static const carnn__kernels *carnn__simd_number(size_t number) {
+    const carnn__kernels *usable[4];
+    size_t count = 0;
+#if defined(CARNN__HAS_X86)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        usable[count++] = &carnn__kernels_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        usable[count++] = &carnn__kernels_avx2;
+#elif defined(CARNN__HAS_NEON)
+    usable[count++] = &carnn__kernels_neon;
+#endif
+    usable[count++] = &carnn__kernels_portable;
+    return number < count ? usable[number] : NULL;
+}
+
+CARNN_API const char *carnn_simd_name(size_t number) {
+    const carnn__kernels *k = carnn__simd_number(number);
+    return k ? k->name : NULL;
+}
+
+/* The path called `name`, or where it is NULL the one that $CARNN_SIMD names, or the best; NULL
+   where there is no such path on this machine. */
+static const carnn__kernels *carnn__simd_select(const char *name) {
+    const carnn__kernels *k;
+    size_t i;
+    if (!name) name = getenv("CARNN_SIMD");
+    for (i = 0; (k = carnn__simd_number(i)) != NULL; i++)
+        if (!name || !*name || !strcmp(name, k->name)) return k;
+    return NULL;
+}
+
+#endif /* CARNN_IMPLEMENTATION */
+
+#if defined(CARNN__ISA)
+
+/* --- the vector ------------------------------------------------------------------------------
+   v(max)(a, b) is a > b ? a : b and v(min)(a, b) is a < b ? a : b on every path: where either is
+   NaN the result is b, so v(max)(bound, x) lets a NaN in x through and v(max)(x, bound) does not.
+   v(scale2)(v, n) is v * 2^n for |v| in [1/4, 4] and integral n in [-252, 252]; results below
+   the normal range are rounded once; v(power2)(n) is 2^n for n in [-126, 127]. v(sum) adds lanes i and i + 8, then i + 4, i + 2, i + 1.
+   v(keep)(v, n) sets the lanes from n on to zero. The loads and stores that end in n touch only
+   the first n floats; loadn fills up with zeros, loadf with `fill`. */
+
+/* Does the compiler know that these are all lanes? Then a masked access becomes a plain one. */
+#if defined(__GNUC__)
+#define CARNN__ALL(n) (__builtin_constant_p(n) && (n) == CARNN__LANES)
+#else
+#define CARNN__ALL(n) ((n) == CARNN__LANES)
+#endif
+
+#if defined(CARNN__AVX512)
+
+typedef __m512 carnn__v;
+
+#define CARNN__MASK(n) ((__mmask16)((1u << (n)) - 1u))
+static CARNN__INLINE carnn__v CARNN__V(load)(const float *p) { return _mm512_loadu_ps(p); }
+static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
+    if (CARNN__ALL(n)) return CARNN__V(load)(p);
+    return _mm512_maskz_loadu_ps(CARNN__MASK(n), p);
+}
+static CARNN__INLINE carnn__v CARNN__V(loadf)(const float *p, size_t n, float fill) {
+    return _mm512_mask_loadu_ps(_mm512_set1_ps(fill), CARNN__MASK(n), p);
+}
+static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) { _mm512_storeu_ps(p, a); }
+static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
+    if (CARNN__ALL(n)) {
+        CARNN__V(store)(p, a);
+        return;
+    }
+    _mm512_mask_storeu_ps(p, CARNN__MASK(n), a);
+}
+static CARNN__INLINE carnn__v CARNN__V(keep)(carnn__v a, size_t n) {
+    return _mm512_maskz_mov_ps(CARNN__MASK(n), a);
+}
+static CARNN__INLINE carnn__v CARNN__V(set1)(float x) { return _mm512_set1_ps(x); }
+static CARNN__INLINE carnn__v CARNN__V(zero)(void) { return _mm512_setzero_ps(); }
+static CARNN__INLINE carnn__v CARNN__V(add)(carnn__v a, carnn__v b) { return _mm512_add_ps(a, b); }
+static CARNN__INLINE carnn__v CARNN__V(sub)(carnn__v a, carnn__v b) { return _mm512_sub_ps(a, b); }
+static CARNN__INLINE carnn__v CARNN__V(mul)(carnn__v a, carnn__v b) { return _mm512_mul_ps(a, b); }
+static CARNN__INLINE carnn__v CARNN__V(div)(carnn__v a, carnn__v b) { return _mm512_div_ps(a, b); }
+static CARNN__INLINE carnn__v CARNN__V(sqrt)(carnn__v a) { return _mm512_sqrt_ps(a); }
+static CARNN__INLINE carnn__v CARNN__V(max)(carnn__v a, carnn__v b) { return _mm512_max_ps(a, b); }
+static CARNN__INLINE carnn__v CARNN__V(min)(carnn__v a, carnn__v b) { return _mm512_min_ps(a, b); }
+static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
+    return _mm512_fmadd_ps(a, b, c);
+}
+static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
+    return _mm512_fnmadd_ps(a, b, c);
+}
+static CARNN__INLINE carnn__v CARNN__V(round)(carnn__v a) {
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+static CARNN__INLINE carnn__v CARNN__V(scale2)(carnn__v a, carnn__v n) { return _mm512_scalef_ps(a, n); }
+static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v n) {
+    return _mm512_scalef_ps(_mm512_set1_ps(1.0f), n);
+}
+static CARNN__INLINE carnn__v CARNN__V(abs)(carnn__v a) { return _mm512_abs_ps(a); }
+static CARNN__INLINE carnn__v CARNN__V(signed)(carnn__v a, carnn__v sign) {
+    __m512i bits = _mm512_set1_epi32(INT32_MIN); /* sign ? sign : a, bit by bit */
+    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(bits, _mm512_castps_si512(sign),
+                                                         _mm512_castps_si512(a), 0xCA));
+}
+static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v yes, carnn__v no) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
+}
+#define CARNN__HALVES(name, op)                                                                    \
+    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                               \
+        __m256 a = _mm256_##op##_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));      \
+        __m128 b = _mm_##op##_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));          \
+        b = _mm_##op##_ps(b, _mm_movehl_ps(b, b));                                                 \
+        return _mm_cvtss_f32(_mm_##op##_ss(b, _mm_movehdup_ps(b)));                                \
+    }
+CARNN__HALVES(sum, add)
+CARNN__HALVES(maxsum, max)
+#undef CARNN__HALVES
+
+#elif defined(CARNN__AVX2)
+
+typedef struct CARNN__K(pair) {
+    __m256 lo, hi;
+} carnn__v;
+
+static CARNN__INLINE carnn__v CARNN__V(make)(__m256 lo, __m256 hi) {
+    carnn__v v;
+    v.lo = lo;
+    v.hi = hi;
+    return v;
+}
+/* All ones in the lanes below n, counted from `first`. */
+static CARNN__INLINE __m256i CARNN__V(below)(size_t n, int first) {
+    __m256i lane = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                                    _mm256_set1_epi32(first));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
+}
+static CARNN__INLINE carnn__v CARNN__V(load)(const float *p) {
+    return CARNN__V(make)(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8));
+}
+static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
+    if (CARNN__ALL(n)) return CARNN__V(load)(p);
+    return CARNN__V(make)(_mm256_maskload_ps(p, CARNN__V(below)(n, 0)),
+                          _mm256_maskload_ps(p + 8, CARNN__V(below)(n, 8)));
+}
+static CARNN__INLINE carnn__v CARNN__V(loadf)(const float *p, size_t n, float fill) {
+    carnn__v v = CARNN__V(loadn)(p, n);
+    __m256 f = _mm256_set1_ps(fill);
+    v.lo = _mm256_blendv_ps(f, v.lo, _mm256_castsi256_ps(CARNN__V(below)(n, 0)));
+    v.hi = _mm256_blendv_ps(f, v.hi, _mm256_castsi256_ps(CARNN__V(below)(n, 8)));
+    return v;
+}
+static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
+    _mm256_storeu_ps(p, a.lo);
+    _mm256_storeu_ps(p + 8, a.hi);
+}
+static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
+    if (CARNN__ALL(n)) {
+        CARNN__V(store)(p, a);
+        return;
+    }
+    _mm256_maskstore_ps(p, CARNN__V(below)(n, 0), a.lo);
+    _mm256_maskstore_ps(p + 8, CARNN__V(below)(n, 8), a.hi);
+}
+static CARNN__INLINE carnn__v CARNN__V(keep)(carnn__v a, size_t n) {
+    a.lo = _mm256_and_ps(a.lo, _mm256_castsi256_ps(CARNN__V(below)(n, 0)));
+    a.hi = _mm256_and_ps(a.hi, _mm256_castsi256_ps(CARNN__V(below)(n, 8)));
+    return a;
+}
+static CARNN__INLINE carnn__v CARNN__V(set1)(float x) {
+    __m256 v = _mm256_set1_ps(x);
+    return CARNN__V(make)(v, v);
+}
+static CARNN__INLINE carnn__v CARNN__V(zero)(void) {
+    return CARNN__V(make)(_mm256_setzero_ps(), _mm256_setzero_ps());
+}
+#define CARNN__LANEWISE(name, op)                                                                  \
+    static CARNN__INLINE carnn__v CARNN__V(name)(carnn__v a, carnn__v b) {                                \
+        return CARNN__V(make)(_mm256_##op##_ps(a.lo, b.lo), _mm256_##op##_ps(a.hi, b.hi));         \
+    }
+CARNN__LANEWISE(add, add)
+CARNN__LANEWISE(sub, sub)
+CARNN__LANEWISE(mul, mul)
+CARNN__LANEWISE(div, div)
+CARNN__LANEWISE(max, max)
+CARNN__LANEWISE(min, min)
+#undef CARNN__LANEWISE
+static CARNN__INLINE carnn__v CARNN__V(sqrt)(carnn__v a) {
+    return CARNN__V(make)(_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi));
+}
+static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
+    return CARNN__V(make)(_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi));
+}
+static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
+    return CARNN__V(make)(_mm256_fnmadd_ps(a.lo, b.lo, c.lo), _mm256_fnmadd_ps(a.hi, b.hi, c.hi));
+}
+static CARNN__INLINE carnn__v CARNN__V(round)(carnn__v a) {
+    return CARNN__V(make)(_mm256_round_ps(a.lo, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+                          _mm256_round_ps(a.hi, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+/* 2^n as two factors, each a normal float, since 2^n itself may not be one. */
+static CARNN__INLINE __m256 CARNN__V(half_scale2)(__m256 a, __m256 n) {
+    __m256i whole = _mm256_cvtps_epi32(n), first = _mm256_srai_epi32(whole, 1);
+    __m256i second = _mm256_sub_epi32(whole, first), bias = _mm256_set1_epi32(127);
+    first = _mm256_slli_epi32(_mm256_add_epi32(first, bias), 23);
+    second = _mm256_slli_epi32(_mm256_add_epi32(second, bias), 23);
+    return _mm256_mul_ps(_mm256_mul_ps(a, _mm256_castsi256_ps(first)),
+                         _mm256_castsi256_ps(second));
+}
+static CARNN__INLINE __m256 CARNN__V(half_power2)(__m256 n) {
+    __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
+}
+static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v n) {
+    return CARNN__V(make)(CARNN__V(half_power2)(n.lo), CARNN__V(half_power2)(n.hi));
+}
+static CARNN__INLINE carnn__v CARNN__V(scale2)(carnn__v a, carnn__v n) {
+    return CARNN__V(make)(CARNN__V(half_scale2)(a.lo, n.lo), CARNN__V(half_scale2)(a.hi, n.hi));
+}
+static CARNN__INLINE carnn__v CARNN__V(abs)(carnn__v a) {
+    __m256 sign = _mm256_set1_ps(-0.0f);
+    return CARNN__V(make)(_mm256_andnot_ps(sign, a.lo), _mm256_andnot_ps(sign, a.hi));
+}
+static CARNN__INLINE carnn__v CARNN__V(signed)(carnn__v a, carnn__v sign) {
+    __m256 bit = _mm256_set1_ps(-0.0f);
+    return CARNN__V(make)(
+        _mm256_or_ps(_mm256_and_ps(bit, sign.lo), _mm256_andnot_ps(bit, a.lo)),
+        _mm256_or_ps(_mm256_and_ps(bit, sign.hi), _mm256_andnot_ps(bit, a.hi)));
+}
+static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v yes, carnn__v no) {
+    return CARNN__V(make)(_mm256_blendv_ps(no.lo, yes.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ)),
+                          _mm256_blendv_ps(no.hi, yes.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)));
+}
+#define CARNN__HALVES(name, op)                                                                    \
+    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                               \
+        __m256 a = _mm256_##op##_ps(v.lo, v.hi);                                                   \
+        __m128 b = _mm_##op##_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));          \
+        b = _mm_##op##_ps(b, _mm_movehl_ps(b, b));                                                 \
+        return _mm_cvtss_f32(_mm_##op##_ss(b, _mm_movehdup_ps(b)));                                \
+    }
+CARNN__HALVES(sum, add)
+CARNN__HALVES(maxsum, max)
+#undef CARNN__HALVES
+
+#else /* NEON: four registers; portable: sixteen floats */
+
+#if defined(CARNN__NEON)
+#define CARNN__PARTS 4
+typedef float32x4_t CARNN__K(part);
+#define CARNN__PART_LOAD(p) vld1q_f32(p)
+#define CARNN__PART_STORE(p, a) vst1q_f32(p, a)
+#define CARNN__PART_SET(x) vdupq_n_f32(x)
+#define CARNN__PART_ADD(a, b) vaddq_f32(a, b)
+#define CARNN__PART_SUB(a, b) vsubq_f32(a, b)
+#define CARNN__PART_MUL(a, b) vmulq_f32(a, b)
+#define CARNN__PART_DIV(a, b) vdivq_f32(a, b)
+#define CARNN__PART_SQRT(a) vsqrtq_f32(a)
+#define CARNN__PART_FMA(a, b, c) vfmaq_f32(c, a, b)
+#define CARNN__PART_FNMA(a, b, c) vfmsq_f32(c, a, b)
+#define CARNN__PART_ROUND(a) vrndnq_f32(a)
+#define CARNN__PART_ABS(a) vabsq_f32(a)
+#define CARNN__PART_SIGNED(a, s) vbslq_f32(vdupq_n_u32(0x80000000u), s, a)
+#define CARNN__PART_IF_LESS(a, b, yes, no) vbslq_f32(vcltq_f32(a, b), yes, no)
+static CARNN__INLINE float32x4_t CARNN__V(part_power2)(float32x4_t n) {
+    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23));
+}
+static CARNN__INLINE float32x4_t CARNN__V(part_scale2)(float32x4_t a, float32x4_t n) {
+    int32x4_t whole = vcvtq_s32_f32(n), first = vshrq_n_s32(whole, 1);
+    int32x4_t second = vsubq_s32(whole, first), bias = vdupq_n_s32(127);
+    first = vshlq_n_s32(vaddq_s32(first, bias), 23);
+    second = vshlq_n_s32(vaddq_s32(second, bias), 23);
+    return vmulq_f32(vmulq_f32(a, vreinterpretq_f32_s32(first)), vreinterpretq_f32_s32(second));
+}
+#else
+#define CARNN__PARTS 16
+typedef float CARNN__K(part);
+#define CARNN__PART_LOAD(p) (*(p))
+#define CARNN__PART_STORE(p, a) (*(p) = (a))
+#define CARNN__PART_SET(x) (x)
+#define CARNN__PART_ADD(a, b) ((a) + (b))
+#define CARNN__PART_SUB(a, b) ((a) - (b))
+#define CARNN__PART_MUL(a, b) ((a) * (b))
+#define CARNN__PART_DIV(a, b) ((a) / (b))
+#define CARNN__PART_SQRT(a) sqrtf(a)
+#define CARNN__PART_FMA(a, b, c) CARNN__K(fma)(a, b, c)
+#define CARNN__PART_FNMA(a, b, c) CARNN__K(fma)(-(a), b, c)
+#define CARNN__PART_ROUND(a) nearbyintf(a) /* in the rounding mode that C starts with */
+#define CARNN__PART_ABS(a) fabsf(a)
+#define CARNN__PART_SIGNED(a, s) copysignf(a, s)
+#define CARNN__PART_IF_LESS(a, b, yes, no) ((a) < (b) ? (yes) : (no))
+/* A fused multiply-add without the instruction. The product of two floats is exact in a double;
+   the sum is rounded to odd there (where it is inexact its last bit is set), after which the
+   rounding to float is the only one that counts (Boldo and Melquiond 2008). */
+static CARNN__INLINE float CARNN__K(fma)(float a, float b, float c) {
+#if defined(FP_FAST_FMAF) || FLT_EVAL_METHOD != 0
+    return fmaf(a, b, c);
+#else
+    double product = (double)a * b, sum = product + c, part = sum - product;
+    double error = (product - (sum - part)) + ((double)c - part);
+    uint64_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    if ((error < 0 || error > 0) && !(bits & 1)) {
+        bits = (error > 0) == (sum > 0) ? bits + 1 : bits - 1;
+        memcpy(&sum, &bits, sizeof bits);
+    }
+    return (float)sum;
+#endif
+}
+static CARNN__INLINE float CARNN__V(part_power2)(float n) {
+    uint32_t bits = (uint32_t)((n > -127 && n < 128 ? (int32_t)n : 0) + 127) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+static CARNN__INLINE float CARNN__V(part_scale2)(float a, float n) {
+    float first = (float)(n > -300 && n < 300 ? (int32_t)n / 2 : 0);
+    return a * CARNN__V(part_power2)(first) * CARNN__V(part_power2)(n - first);
+}
+#endif
+
+#define CARNN__PART_LANES (CARNN__LANES / CARNN__PARTS)
+typedef struct CARNN__K(parts) {
+    CARNN__K(part) x[CARNN__PARTS];
+} carnn__v;
+
+#define CARNN__EACH(expression)                                                                    \
+    carnn__v v;                                                                                    \
+    int i;                                                                                         \
+    CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++) v.x[i] = expression;                          \
+    return v
+static CARNN__INLINE carnn__v CARNN__V(load)(const float *p) {
+    CARNN__EACH(CARNN__PART_LOAD(p + i * CARNN__PART_LANES));
+}
+static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
+    int i;
+    CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++)
+        CARNN__PART_STORE(p + i * CARNN__PART_LANES, a.x[i]);
+}
+static CARNN__INLINE carnn__v CARNN__V(loadf)(const float *p, size_t n, float fill) {
+    float lane[CARNN__LANES];
+    size_t i;
+    for (i = 0; i < CARNN__LANES; i++) lane[i] = i < n ? p[i] : fill;
+    return CARNN__V(load)(lane);
+}
+static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
+    if (CARNN__ALL(n)) return CARNN__V(load)(p);
+    return CARNN__V(loadf)(p, n, 0);
+}
+static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
+    if (CARNN__ALL(n)) {
+        CARNN__V(store)(p, a);
+        return;
+    }
+    float lane[CARNN__LANES];
+    size_t i;
+    CARNN__V(store)(lane, a);
+    for (i = 0; i < n; i++) p[i] = lane[i];
+}
+static CARNN__INLINE carnn__v CARNN__V(keep)(carnn__v a, size_t n) {
+    float lane[CARNN__LANES];
+    CARNN__V(store)(lane, a);
+    return CARNN__V(loadn)(lane, n);
+}
+static CARNN__INLINE carnn__v CARNN__V(set1)(float x) { CARNN__EACH(CARNN__PART_SET(x)); }
+static CARNN__INLINE carnn__v CARNN__V(zero)(void) { CARNN__EACH(CARNN__PART_SET(0)); }
+#define CARNN__LANEWISE(name, expression)                                                          \
+    static CARNN__INLINE carnn__v CARNN__V(name)(carnn__v a, carnn__v b) { CARNN__EACH(expression); }
+CARNN__LANEWISE(add, CARNN__PART_ADD(a.x[i], b.x[i]))
+CARNN__LANEWISE(sub, CARNN__PART_SUB(a.x[i], b.x[i]))
+CARNN__LANEWISE(mul, CARNN__PART_MUL(a.x[i], b.x[i]))
+CARNN__LANEWISE(div, CARNN__PART_DIV(a.x[i], b.x[i]))
+CARNN__LANEWISE(max, CARNN__PART_IF_LESS(b.x[i], a.x[i], a.x[i], b.x[i]))
+CARNN__LANEWISE(min, CARNN__PART_IF_LESS(a.x[i], b.x[i], a.x[i], b.x[i]))
+CARNN__LANEWISE(scale2, CARNN__V(part_scale2)(a.x[i], b.x[i]))
+CARNN__LANEWISE(signed, CARNN__PART_SIGNED(a.x[i], b.x[i]))
+#undef CARNN__LANEWISE
+static CARNN__INLINE carnn__v CARNN__V(sqrt)(carnn__v a) { CARNN__EACH(CARNN__PART_SQRT(a.x[i])); }
+static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v a) { CARNN__EACH(CARNN__V(part_power2)(a.x[i])); }
+static CARNN__INLINE carnn__v CARNN__V(abs)(carnn__v a) { CARNN__EACH(CARNN__PART_ABS(a.x[i])); }
+static CARNN__INLINE carnn__v CARNN__V(round)(carnn__v a) { CARNN__EACH(CARNN__PART_ROUND(a.x[i])); }
+static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
+    CARNN__EACH(CARNN__PART_FMA(a.x[i], b.x[i], c.x[i]));
+}
+static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
+    CARNN__EACH(CARNN__PART_FNMA(a.x[i], b.x[i], c.x[i]));
+}
+static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v yes, carnn__v no) {
+    CARNN__EACH(CARNN__PART_IF_LESS(a.x[i], b.x[i], yes.x[i], no.x[i]));
+}
+#undef CARNN__EACH
+static CARNN__INLINE float CARNN__V(sum)(carnn__v a) {
+    float lane[CARNN__LANES];
+    int half, i;
+    CARNN__V(store)(lane, a);
+    for (half = CARNN__LANES / 2; half; half /= 2)
+        for (i = 0; i < half; i++) lane[i] += lane[i + half];
+    return lane[0];
+}
+static CARNN__INLINE float CARNN__V(maxsum)(carnn__v a) {
+    float lane[CARNN__LANES];
+    int half, i;
+    CARNN__V(store)(lane, a);
+    for (half = CARNN__LANES / 2; half; half /= 2)
+        for (i = 0; i < half; i++) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
+    return lane[0];
+}
+
+#endif
+
+#endif /* CARNN__ISA */
+
+/* =============================================================================================
+   @@MATH   exp, sigmoid, tanh, softmax and loops over arrays
+
+   All three functions rest on one polynomial. With n the integer nearest to x / ln 2 and
+   r = x - n ln 2, |r| <= ln 2 / 2,
+
+       exp(x) = 2^n exp(r),   exp(r) = 1 + r + r^2 q(r)
+
+   where q is the polynomial of degree 4 that minimises the largest relative error of exp(r),
+   found by the Remez exchange with each coefficient rounded to a float in turn and the others
+   fitted again: the error is 4.6e-9, an eighth of half a unit in the last place. (Our own fit;
+   one degree less would cost whole units.) Measured over every float: see tests/test_math.c.
+
+   These loops are bound by the two vector ports in the first level of cache (about a dozen
+   operations for 16 values of exp) and by memory beyond it.
+   ============================================================================================= */
+
+#if defined(CARNN__ISA)
+
+#define CARNN__C(value) CARNN__V(set1)(value)
+
+/* n and r of x: adding 1.5 * 2^23 leaves the nearest integer in the last bits. |x| < 2^21. ln 2 is
+   taken away in two parts, the first a float, so that r is good to its last bit. */
+static CARNN__INLINE carnn__v CARNN__V(reduce)(carnn__v x, carnn__v *n) {
+    carnn__v shift = CARNN__C(12582912.0f);
+    *n = CARNN__V(sub)(CARNN__V(fma)(x, CARNN__C(1.44269502f), shift), shift);
+    x = CARNN__V(fnma)(*n, CARNN__C(0.693147182f), x);
+    return CARNN__V(fnma)(*n, CARNN__C(-1.90465421e-9f), x);
+}
+
+/* r q(r), so that exp(r) = 1 + r + r * this. */
+static CARNN__INLINE carnn__v CARNN__V(exp_tail)(carnn__v r) {
+    carnn__v q = CARNN__V(fma)(CARNN__C(0.00140372256f), r, CARNN__C(0.00837233569f));
+    q = CARNN__V(fma)(q, r, CARNN__C(0.0416655503f));
+    q = CARNN__V(fma)(q, r, CARNN__C(0.166664883f));
+    q = CARNN__V(fma)(q, r, CARNN__C(0.5f));
+    return CARNN__V(mul)(q, r);
+}
+
+/* exp of a bounded x. */
+static CARNN__INLINE carnn__v CARNN__V(exp_bounded)(carnn__v x) {
+    carnn__v n, r = CARNN__V(reduce)(x, &n), one = CARNN__C(1.0f);
+    carnn__v p = CARNN__V(fma)(CARNN__V(exp_tail)(r), r, r);
+    return CARNN__V(scale2)(CARNN__V(add)(one, p), n);
+}
+
+/* The bounds lie where the result has become infinite or zero; NaN passes them. */
+static CARNN__INLINE carnn__v CARNN__V(exp)(carnn__v x) {
+    x = CARNN__V(min)(CARNN__C(89.0f), x);
+    return CARNN__V(exp_bounded)(CARNN__V(max)(CARNN__C(-104.0f), x));
+}
+
+/* 1 / (1 + exp(-x)) for x >= 0, e / (1 + e) with e = exp(x) for x < 0: e never overflows, and
+   small results keep all their digits. */
+static CARNN__INLINE carnn__v CARNN__V(sigmoid)(carnn__v x) {
+    carnn__v bounded = CARNN__V(max)(CARNN__C(-104.0f), CARNN__V(signed)(x, CARNN__C(-1.0f)));
+    carnn__v e = CARNN__V(exp_bounded)(bounded), one = CARNN__C(1.0f);
+    return CARNN__V(div)(CARNN__V(if_less)(x, CARNN__V(zero)(), e, one), CARNN__V(add)(one, e));
+}
+
+/* With t = exp(-2 |x|) - 1, computed without cancellation as 2^n (exp(r) - 1) + (2^n - 1):
+   tanh |x| = -t / (2 + t); beyond 10 it is 1. */
+static CARNN__INLINE carnn__v CARNN__V(tanh)(carnn__v x) {
+    carnn__v bounded = CARNN__V(min)(CARNN__C(10.0f), CARNN__V(abs)(x));
+    carnn__v n, r = CARNN__V(reduce)(CARNN__V(mul)(bounded, CARNN__C(-2.0f)), &n);
+    carnn__v power = CARNN__V(power2)(n);
+    carnn__v p = CARNN__V(fma)(CARNN__V(exp_tail)(r), r, r);
+    carnn__v t = CARNN__V(fma)(power, p, CARNN__V(sub)(power, CARNN__C(1.0f)));
+    return CARNN__V(signed)(CARNN__V(div)(t, CARNN__V(add)(t, CARNN__C(2.0f))), x);
+}
+
+/* --- arrays ---------------------------------------------------------------------------------- */
+
+/* One loop for y[i] = expression of v = x[i] (and of w = y[i]). */
+#define CARNN__LOOP(load_y, expression)                                                            \
+    size_t i;                                                                                      \
+    carnn__v v, w = CARNN__V(zero)();                                                              \
+    (void)w;                                                                                       \
+    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES) {                                        \
+        v = CARNN__V(load)(x + i);                                                                 \
+        if (load_y) w = CARNN__V(load)(y + i);                                                     \
+        CARNN__V(store)(y + i, expression);                                                        \
+    }                                                                                              \
+    if (i < n) {                                                                                   \
+        v = CARNN__V(loadn)(x + i, n - i);                                                         \
+        if (load_y) w = CARNN__V(loadn)(y + i, n - i);                                             \
+        CARNN__V(storen)(y + i, n - i, expression);                                                \
+    }
+
+static void CARNN__K(exp_n)(const float *x, float *y, size_t n) {
+    CARNN__LOOP(0, CARNN__V(exp)(v))
+}
+static void CARNN__K(sigmoid_n)(const float *x, float *y, size_t n) {
+    CARNN__LOOP(0, CARNN__V(sigmoid)(v))
+}
+static void CARNN__K(tanh_n)(const float *x, float *y, size_t n) {
+    CARNN__LOOP(0, CARNN__V(tanh)(v))
+}
+static void CARNN__K(fill)(float *y, float value, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++) y[i] = value;
+}
+static void CARNN__K(scale)(float *y, float factor, size_t n) {
+    const float *x = y;
+    CARNN__LOOP(0, CARNN__V(mul)(v, CARNN__C(factor)))
+}
+static void CARNN__K(add)(const float *x, float *y, size_t n) {
+    CARNN__LOOP(1, CARNN__V(add)(v, w))
+}
+static void CARNN__K(axpy)(float a, const float *x, float *y, size_t n) {
+    CARNN__LOOP(1, CARNN__V(fma)(CARNN__C(a), v, w))
+}
+static void CARNN__K(scaled_add)(float a, const float *x, float b, float *y, size_t n) {
+    CARNN__LOOP(1, CARNN__V(fma)(CARNN__C(a), v, CARNN__V(mul)(CARNN__C(b), w)))
+}
+#undef CARNN__LOOP
+
+/* --- sums over an array: element i goes to partial sum i % 16 --------------------------------- */
+
+static float CARNN__K(dot)(const float *x, const float *y, size_t n) {
+    carnn__v sum = CARNN__V(zero)();
+    size_t i;
+    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES)
+        sum = CARNN__V(fma)(CARNN__V(load)(x + i), CARNN__V(load)(y + i), sum);
+    if (i < n)
+        sum = CARNN__V(fma)(CARNN__V(loadn)(x + i, n - i), CARNN__V(loadn)(y + i, n - i), sum);
+    return CARNN__V(sum)(sum);
+}
+
+static float CARNN__K(row_sum)(const float *x, size_t n) {
+    carnn__v sum = CARNN__V(zero)();
+    size_t i;
+    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES)
+        sum = CARNN__V(add)(sum, CARNN__V(load)(x + i));
+    if (i < n) sum = CARNN__V(add)(sum, CARNN__V(loadn)(x + i, n - i));
+    return CARNN__V(sum)(sum);
+}
+
+/* Blocks of 4096 are added up in a double: a gradient has millions of elements. */
+static double CARNN__K(sum_squares)(const float *x, size_t n) {
+    double total = 0;
+    size_t i;
+    for (i = 0; i < n; i += 4096) {
+        size_t block = n - i < 4096 ? n - i : 4096;
+        total += (double)CARNN__K(dot)(x + i, x + i, block);
+    }
+    return total;
+}
+
+static float CARNN__K(maximum)(const float *x, size_t n) {
+    carnn__v top = CARNN__C(-INFINITY);
+    size_t i;
+    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES)
+        top = CARNN__V(max)(CARNN__V(load)(x + i), top);
+    if (i < n) top = CARNN__V(max)(CARNN__V(loadf)(x + i, n - i, -INFINITY), top);
+    return CARNN__V(maxsum)(top);
+}
+
+/* sum_i exp(x[i] - top); the terms go to y unless it is NULL. */
+static CARNN__INLINE float CARNN__K(exp_sum)(const float *x, float top, float *y, size_t n) {
+    carnn__v sum = CARNN__V(zero)(), shift = CARNN__C(top), e;
+    size_t i;
+    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES) {
+        e = CARNN__V(exp)(CARNN__V(sub)(CARNN__V(load)(x + i), shift));
+        if (y) CARNN__V(store)(y + i, e);
+        sum = CARNN__V(add)(sum, e);
+    }
+    if (i < n) {
+        e = CARNN__V(exp)(CARNN__V(sub)(CARNN__V(loadn)(x + i, n - i), shift));
+        if (y) CARNN__V(storen)(y + i, n - i, e);
+        sum = CARNN__V(add)(sum, CARNN__V(keep)(e, n - i));
+    }
+    return CARNN__V(sum)(sum);
+}
+
+/* The natural logarithm of a positive normal number: x = m 2^e with m in [sqrt 1/2, sqrt 2) and
+   log m = 2 artanh((m - 1) / (m + 1)), ten terms of its series. Ours, because the last bit of log
+   in C libraries differs. */
+static double CARNN__K(log)(double x) {
+    int exponent, term;
+    double m = frexp(x, &exponent), t, square, sum = 0;
+    if (!(x > 0) || x > DBL_MAX) return x; /* NaN, infinity and what no sum of exp can be */
+    if (m < 0.70710678118654752) {
+        m *= 2;
+        exponent--;
+    }
+    t = (m - 1) / (m + 1);
+    square = t * t;
+    for (term = 21; term >= 1; term -= 2) sum = sum * square + 1.0 / term;
+    return 2 * t * sum + exponent * 0.69314718055994531;
+}
+
+static float CARNN__K(log_sum_exp)(const float *x, size_t n) {
+    float top = CARNN__K(maximum)(x, n);
+    return (float)(top + CARNN__K(log)((double)CARNN__K(exp_sum)(x, top, NULL, n)));
+}
+
+static float CARNN__K(softmax)(float *row, size_t n) {
+    float top = CARNN__K(maximum)(row, n), sum = CARNN__K(exp_sum)(row, top, row, n);
+    CARNN__K(scale)(row, 1.0f / sum, n);
+    return (float)(top + CARNN__K(log)((double)sum));
+}
+
+#undef CARNN__C
+
+#endif /* CARNN__ISA */
+
+/* =============================================================================================
+   @@MAT   matrix products, and the engine that runs them
+
+   All matrices are row-major. Every element of a product is one chain of fused multiply-adds over
+   k in ascending order, starting from zero, from a bias or from what C holds:
+
+       c[i][j] = fma(a[i][k-1], b[k-1][j], ... fma(a[i][0], b[0][j], start))
+
+   Storing the unfinished chain in C between blocks of k changes no bit of it, so blocks, tiles,
+   packing and threads are free choices: all of them give the same bits.
+
+   The work is cut into panels of B as wide as a tile of registers and CARNN__BLOCK_K deep, which
+   stay in the first level of cache while the rows of A pass by. A panel is copied (or, where B is
+   transposed, turned) into such a block when it is needed, unless B was packed before.
+   ============================================================================================= */
+
+#if defined(CARNN__ISA)
+
+/* A tile needs a register for each of its sums, for the row of the panel and for an element of A;
+   eight independent sums at least keep two multiply-add units with a latency of four busy. */
+#if defined(CARNN__AVX512)
+#define CARNN__TILE_ROWS 8 /* 24 of 32 registers are sums; 11 loads for 24 multiply-adds */
+#define CARNN__TILE_VECTORS 3
+#elif defined(CARNN__AVX2)
+#define CARNN__TILE_ROWS 6 /* 12 of 16 */
+#define CARNN__TILE_VECTORS 1
+#elif defined(CARNN__NEON)
+#define CARNN__TILE_ROWS 6 /* 24 of 32 */
+#define CARNN__TILE_VECTORS 1
+#else
+#define CARNN__TILE_ROWS 4
+#define CARNN__TILE_VECTORS 1
+#endif
+#define CARNN__TILE_COLUMNS (CARNN__TILE_VECTORS * CARNN__LANES)
+
+/* One tile: `rows` and `vectors` are constants after inlining. Bound by the multiply-add units as
+   long as the panel comes from the first level of cache. */
+static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carnn__panel *job,
+                                  const float *a, float *c) {
+    carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_VECTORS], line[CARNN__TILE_VECTORS];
+    const float *row[CARNN__TILE_ROWS], *b = job->b;
+    size_t last = vectors - 1, rest = job->n - last * CARNN__LANES, i, j, p, at = 0;
+    size_t a_row = job->a_row, a_column = job->a_column, b_row = job->b_row, c_row = job->c_row;
+    CARNN__UNROLL for (i = 0; i < rows; i++) {
+        const float *start = job->add ? c + i * c_row : job->start;
+        row[i] = a + i * a_row;
+        CARNN__UNROLL for (j = 0; j < vectors; j++) {
+            if (!start)
+                sum[i][j] = CARNN__V(zero)();
+            else if (j == last && rest < CARNN__LANES)
+                sum[i][j] = CARNN__V(loadn)(start + j * CARNN__LANES, rest);
+            else
+                sum[i][j] = CARNN__V(load)(start + j * CARNN__LANES);
+        }
+    }
+    for (p = 0; p < job->k; p++) {
+        CARNN__UNROLL for (j = 0; j < vectors; j++) line[j] = CARNN__V(load)(b + j * CARNN__LANES);
+        CARNN__UNROLL for (i = 0; i < rows; i++) {
+            carnn__v x = CARNN__V(set1)(row[i][at]);
+            CARNN__UNROLL for (j = 0; j < vectors; j++)
+                sum[i][j] = CARNN__V(fma)(x, line[j], sum[i][j]);
+        }
+        at += a_column;
+        b += b_row;
+    }
+    CARNN__UNROLL for (i = 0; i < rows; i++) {
+        CARNN__UNROLL for (j = 0; j < vectors; j++) {
+            if (j == last && rest < CARNN__LANES)
+                CARNN__V(storen)(c + i * c_row + j * CARNN__LANES, rest, sum[i][j]);
+            else
+                CARNN__V(store)(c + i * c_row + j * CARNN__LANES, sum[i][j]);
+        }
+    }
+}
+
+/* All rows of A against one panel, in tiles of nearly equal height. */
+static void CARNN__K(panel)(const carnn__panel *job) {
+    size_t tiles = (job->m + CARNN__TILE_ROWS - 1) / CARNN__TILE_ROWS, i = 0, rows;
+    size_t vectors = (job->n + CARNN__LANES - 1) / CARNN__LANES;
+    for (; tiles; tiles--, i += rows) {
+        const float *a = job->a + i * job->a_row;
+        float *c = job->c + i * job->c_row;
+        rows = (job->m - i + tiles - 1) / tiles;
+        switch (rows * 4 + vectors) {
+#define CARNN__TILE(r, v)                                                                          \
+    case (r) * 4 + (v): CARNN__K(tile)(r, v, job, a, c); break;
+#if CARNN__TILE_VECTORS == 3
+#define CARNN__TILES(r) CARNN__TILE(r, 1) CARNN__TILE(r, 2) CARNN__TILE(r, 3)
+#else
+#define CARNN__TILES(r) CARNN__TILE(r, 1)
+#endif
+#if CARNN__TILE_ROWS == 8
+            CARNN__TILES(8)
+            CARNN__TILES(7)
+#endif
+#if CARNN__TILE_ROWS >= 6
+            CARNN__TILES(6)
+            CARNN__TILES(5)
+#endif
+            CARNN__TILES(4)
+            CARNN__TILES(3)
+            CARNN__TILES(2)
+            CARNN__TILES(1)
+#undef CARNN__TILES
+#undef CARNN__TILE
+        default: break;
+        }
+    }
+}
+
+/* packed (k, n rounded up to 16) = b (k, n), filled up with zeros. */
+static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
+    size_t p, j;
+    for (p = 0; p < k; p++, b += ldb) {
+        for (j = 0; j + CARNN__LANES <= n; j += CARNN__LANES, packed += CARNN__LANES)
+            CARNN__V(store)(packed, CARNN__V(load)(b + j));
+        if (j < n) {
+            CARNN__V(store)(packed, CARNN__V(loadn)(b + j, n - j));
+            packed += CARNN__LANES;
+        }
+    }
+}
+
+/* packed (k, n rounded up to 16) = b (n, k) transposed, filled up with zeros. */
+static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
+    size_t width = (n + CARNN__LANES - 1) / CARNN__LANES * CARNN__LANES, p, j;
+    for (j = 0; j < width; j++)
+        for (p = 0; p < k; p++) packed[p * width + j] = j < n ? b[j * ldb + p] : 0;
+}
+
+/* y (n) = start + b (n, k) x: sixteen rows of b at a time, turned in registers. */
+static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
+                              const float *start, float *y) {
+    size_t j, p;
+    for (j = 0; j < n; j++) {
+        carnn__v sum = CARNN__V(set1)(start ? start[j] : 0);
+        for (p = 0; p < k; p++)
+            sum = CARNN__V(fma)(CARNN__V(set1)(b[j * ldb + p]), CARNN__V(set1)(x[p]), sum);
+        CARNN__V(storen)(y + j, 1, sum);
+    }
+}
+
+/* out[j] += sum over i of x[i][j], i ascending. Bound by memory: eight vectors of a row are one
+   or more whole pages of cache lines in a row. */
+static void CARNN__K(column_sums)(size_t rows, size_t columns, const float *x, size_t ldx,
+                                  float *out) {
+    size_t i, j;
+    for (j = 0; j + 4 * CARNN__LANES <= columns; j += 4 * CARNN__LANES) {
+        carnn__v sum[4];
+        size_t s;
+        CARNN__UNROLL for (s = 0; s < 4; s++) sum[s] = CARNN__V(load)(out + j + s * CARNN__LANES);
+        for (i = 0; i < rows; i++) {
+            CARNN__UNROLL for (s = 0; s < 4; s++)
+                sum[s] = CARNN__V(add)(sum[s], CARNN__V(load)(x + i * ldx + j + s * CARNN__LANES));
+        }
+        CARNN__UNROLL for (s = 0; s < 4; s++) CARNN__V(store)(out + j + s * CARNN__LANES, sum[s]);
+    }
+    for (; j < columns; j += CARNN__LANES) {
+        size_t width = columns - j < CARNN__LANES ? columns - j : CARNN__LANES;
+        float block[CARNN__LANES] = {0};
+        carnn__v sum;
+        for (i = 0; i < width; i++) block[i] = out[j + i];
+        sum = CARNN__V(load)(block);
+        for (i = 0; i < rows; i++) {
+            const float *row = x + i * ldx + j;
+            sum = CARNN__V(add)(sum, width == CARNN__LANES ? CARNN__V(load)(row)
+                                                           : CARNN__V(loadn)(row, width));
+        }
+        CARNN__V(store)(block, sum);
+        for (i = 0; i < width; i++) out[j + i] = block[i];
+    }
+}
+
+#endif /* CARNN__ISA */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+enum {
+    CARNN__NN = 0,  /* C (m, n) = A (m, k) B (k, n) */
+    CARNN__NT = 1,  /* B is stored (n, k) */
+    CARNN__TN = 2,  /* A is stored (k, m) */
+    CARNN__ADD = 4  /* C += instead of C = */
+};
+
+#define CARNN__BLOCK_K 256   /* rows of a panel: 48 KiB at 48 columns */
+#define CARNN__BLOCK_M 512   /* rows of A that pass a panel: with BLOCK_K half a MiB */
+#define CARNN__PANEL_MAX 48  /* the widest panel of any instruction set */
+
+/* Floats of scratch memory for each worker: one panel. */
+#define CARNN__SCRATCH ((size_t)CARNN__BLOCK_K * CARNN__PANEL_MAX)
+
+/* What runs the arithmetic: a set of kernels, threads, and memory for panels. */
+typedef struct carnn__engine {
+    const carnn__kernels *k;
+    carnn__pool *pool;         /* NULL: the calling thread alone */
+    float *scratch;            /* CARNN__SCRATCH floats for each worker */
+    carnn_allocator allocator; /* of pool and scratch */
+} carnn__engine;
+
+/* Bytes of scratch memory, aligned to CARNN__ALIGN, for an engine of `threads` threads. */
+CARNN__UNUSED static size_t carnn__engine_scratch(const carnn__kernels *k, size_t threads) {
+    (void)k;
+    return threads * CARNN__SCRATCH * sizeof(float);
+}
+
+/* An engine of one thread in memory of the caller; it is not to be closed. */
+CARNN__UNUSED static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k,
+                                               void *scratch) {
+    memset(e, 0, sizeof *e);
+    e->k = k;
+    e->scratch = (float *)scratch;
+}
+
+CARNN__UNUSED static void carnn__engine_close(carnn__engine *e) {
+    carnn__pool_free(e->pool);
+    carnn__free_aligned(&e->allocator, e->scratch);
+    memset(e, 0, sizeof *e);
+}
+
+/* threads 0: as many as there are processors. */
+CARNN__UNUSED static carnn_status carnn__engine_open(carnn__engine *e, const char *simd,
+                                                     size_t threads, carnn_allocator a,
+                                                     carnn_error *error) {
+    memset(e, 0, sizeof *e);
+    e->allocator = a;
+    e->k = carnn__simd_select(simd);
+    if (!e->k)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "simd: found \"%s\", expected one of the paths of this machine "
+                           "(the best here is \"%s\")",
+                           simd ? simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
+    if (!threads) threads = carnn__processors();
+    if (carnn__pool_create(&e->pool, threads, a)) return carnn__out_of_memory(error);
+    threads = carnn__pool_threads(e->pool);
+    e->scratch = (float *)carnn__alloc_aligned(&a, 1, carnn__engine_scratch(e->k, threads));
+    if (e->scratch) return CARNN_OK;
+    carnn__engine_close(e);
+    return carnn__out_of_memory(error);
+}
+
+/* --- packed matrices -------------------------------------------------------------------------
+   Blocks of CARNN__BLOCK_K rows one after the other; in each the panels one after the other; a
+   panel is (rows of the block, tile columns), the last one only as wide as it must be, in 16s. */
+
+/* Floats of a packed (k, n) matrix. */
+CARNN__UNUSED static size_t carnn__packed_size(const carnn__kernels *k_, size_t n, size_t k) {
+    (void)k_;
+    return carnn__times(carnn__round_up(n, CARNN__LANES), k);
+}
+
+typedef struct carnn__product {
+    const carnn__engine *e;
+    int form;
+    size_t m, n, k;
+    const float *a, *b, *packed, *bias;
+    size_t lda, ldb, ldc;
+    float *c;
+    size_t piece_m, piece_n, pieces_n; /* rows and columns of a piece, pieces side by side */
+} carnn__product;
+
+/* Where panel column j of block p begins in a packed matrix. */
+static size_t carnn__packed_at(size_t n, size_t k, size_t p, size_t j) {
+    return p * carnn__round_up(n, CARNN__LANES) + carnn__min(k - p, CARNN__BLOCK_K) * j;
+}
+
+/* Copies rows p.. of columns j.. of B into a panel. */
+static void carnn__pack_panel(const carnn__product *x, size_t p, size_t depth, size_t j,
+                              size_t width, float *panel) {
+    if (x->form & CARNN__NT)
+        x->e->k->pack_columns(depth, width, x->b + j * x->ldb + p, x->ldb, panel);
+    else
+        x->e->k->pack_rows(depth, width, x->b + p * x->ldb + j, x->ldb, panel);
+}
+
+/* Packs B (k, n), or (n, k) where `form` is CARNN__NT. */
+CARNN__UNUSED static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k,
+                                      const float *b, size_t ldb, float *packed) {
+    carnn__product x = {0};
+    size_t p, j;
+    x.e = e;
+    x.form = form;
+    x.b = b;
+    x.ldb = ldb;
+    for (p = 0; p < k; p += CARNN__BLOCK_K)
+        for (j = 0; j < n; j += e->k->tile_columns)
+            carnn__pack_panel(&x, p, carnn__min(k - p, CARNN__BLOCK_K), j,
+                              carnn__min(n - j, e->k->tile_columns),
+                              packed + carnn__packed_at(n, k, p, j));
+}
+
+/* --- products -------------------------------------------------------------------------------- */
+
+/* Rows i0 to i1 and columns j0 to j1 of C, block p of k. */
+static void carnn__product_block(const carnn__product *x, size_t i0, size_t i1, size_t j0,
+                                 size_t j1, size_t p, float *scratch) {
+    const carnn__kernels *k = x->e->k;
+    carnn__panel panel = {0};
+    size_t j;
+    panel.m = i1 - i0;
+    panel.k = carnn__min(x->k - p, CARNN__BLOCK_K);
+    panel.a_row = x->form & CARNN__TN ? 1 : x->lda;
+    panel.a_column = x->form & CARNN__TN ? x->lda : 1;
+    panel.a = x->a + i0 * panel.a_row + p * panel.a_column;
+    panel.add = p || (x->form & CARNN__ADD);
+    panel.c_row = x->ldc;
+    for (j = j0; j < j1; j += k->tile_columns) {
+        panel.n = carnn__min(j1 - j, k->tile_columns);
+        panel.b_row = carnn__round_up(panel.n, CARNN__LANES);
+        panel.c = x->c + i0 * x->ldc + j;
+        panel.start = x->bias ? x->bias + j : NULL;
+        if (x->packed) {
+            panel.b = x->packed + carnn__packed_at(x->n, x->k, p, j);
+        } else if (!(x->form & CARNN__NT) && panel.m <= k->tile_rows &&
+                   panel.n == panel.b_row) { /* used once: a copy would not pay */
+            panel.b = x->b + p * x->ldb + j;
+            panel.b_row = x->ldb;
+        } else {
+            carnn__pack_panel(x, p, panel.k, j, panel.n, scratch);
+            panel.b = scratch;
+        }
+        k->panel(&panel);
+    }
+}
+
+static void carnn__product_piece(void *job, size_t piece, size_t worker) {
+    const carnn__product *x = (const carnn__product *)job;
+    float *scratch = x->e->scratch + worker * CARNN__SCRATCH;
+    size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
+    size_t j1 = carnn__min(j0 + x->piece_n, x->n), end = carnn__min(i0 + x->piece_m, x->m), i1, p;
+    for (; i0 < end; i0 = i1) {
+        i1 = carnn__min(i0 + CARNN__BLOCK_M, end);
+        if (!x->k) carnn__product_block(x, i0, i1, j0, j1, 0, scratch); /* start values only */
+        for (p = 0; p < x->k; p += CARNN__BLOCK_K)
+            carnn__product_block(x, i0, i1, j0, j1, p, scratch);
+    }
+}
+
+/* Below this many multiply-adds (some 20 microseconds of one core) a product stays in the calling
+   thread: waking another one takes as long. */
+#define CARNN__PARALLEL_FROM 1500000.0
+
+/* Cuts C into pieces: columns first, since then each panel is packed only once. */
+static void carnn__product_run(carnn__product *x) {
+    size_t threads = carnn__pool_threads(x->e->pool), columns = x->e->k->tile_columns;
+    x->piece_m = x->m;
+    x->piece_n = x->n;
+    x->pieces_n = 1;
+    if (!x->m || !x->n) return;
+    if (threads > 1 && (double)x->m * (double)x->n * (double)x->k >= CARNN__PARALLEL_FROM) {
+        size_t panels = (x->n + columns - 1) / columns, wanted = 4 * threads;
+        x->piece_n = carnn__max(panels / wanted, 1) * columns;
+        x->pieces_n = (x->n + x->piece_n - 1) / x->piece_n;
+        if (x->pieces_n < wanted) {
+            size_t rows = x->m * x->pieces_n / wanted;
+            x->piece_m = carnn__round_up(carnn__max(rows, 32), x->e->k->tile_rows);
+        }
+    }
+    carnn__parallel(x->e->pool, x->pieces_n * ((x->m + x->piece_m - 1) / x->piece_m),
+                    carnn__product_piece, x);
+}
+
+/* C = start + A B in the form given; `bias` (n) is the start value of every row, NULL for zero,
+   and only without CARNN__ADD. */
+CARNN__UNUSED static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t k,
+                                        const float *a, size_t lda, const float *b, size_t ldb,
+                                        const float *bias, float *c, size_t ldc) {
+    carnn__product x = {0};
+    x.e = e;
+    x.form = form;
+    x.m = m;
+    x.n = n;
+    x.k = k;
+    x.a = a;
+    x.lda = lda;
+    x.b = b;
+    x.ldb = ldb;
+    x.bias = bias;
+    x.c = c;
+    x.ldc = ldc;
+    carnn__product_run(&x);
+}
+
+/* The same with a B that carnn__pack has packed; flags is 0 or CARNN__ADD. */
+CARNN__UNUSED static void carnn__matmul_packed(carnn__engine *e, int flags, size_t m, size_t n,
+                                               size_t k, const float *a, size_t lda,
+                                               const float *packed, const float *bias, float *c,
+                                               size_t ldc) {
+    carnn__product x = {0};
+    x.e = e;
+    x.form = flags & CARNN__ADD;
+    x.m = m;
+    x.n = n;
+    x.k = k;
+    x.a = a;
+    x.lda = lda;
+    x.packed = packed;
+    x.bias = bias;
+    x.c = c;
+    x.ldc = ldc;
+    carnn__product_run(&x);
+}
+
+/* --- ranges ---------------------------------------------------------------------------------- */
+
+typedef struct carnn__split_job {
+    carnn__range_fn fn;
+    const void *job;
+    size_t count, width;
+} carnn__split_job;
+
+static void carnn__split_piece(void *job, size_t piece, size_t worker) {
+    const carnn__split_job *s = (const carnn__split_job *)job;
+    size_t from = piece * s->width;
+    (void)worker;
+    s->fn(s->job, from, carnn__min(from + s->width, s->count));
+}
+
+/* Below this many elementary operations (some 20 microseconds) a loop stays in one thread. */
+#define CARNN__SPLIT_FROM 65536
+
+/* Runs fn(job, from, to) on pieces of [0, count) whose widths are multiples of `grain`; `work` is
+   the number of elementary operations in all. */
+CARNN__UNUSED static void carnn__split(carnn__engine *e, carnn__range_fn fn, const void *job,
+                                       size_t count, size_t grain, size_t work) {
+    size_t pieces = 2 * carnn__pool_threads(e->pool);
+    carnn__split_job s;
+    if (!count) return;
+    if (pieces == 2 || work < CARNN__SPLIT_FROM) {
+        fn(job, 0, count);
+        return;
+    }
+    s.fn = fn;
+    s.job = job;
+    s.count = count;
+    s.width = carnn__round_up((count + pieces - 1) / pieces, grain);
+    carnn__parallel(e->pool, (count + s.width - 1) / s.width, carnn__split_piece, &s);
+}
+
+/* out[j] += sum over i of x[i][j], i ascending. */
+CARNN__UNUSED static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns,
+                                             const float *x, size_t ldx, float *out) {
+    e->k->column_sums(rows, columns, x, ldx, out);
+}
+
+#endif /* CARNN_IMPLEMENTATION */
+/* =============================================================================================
+   @@PARAM   the parameter store, optimisers
+
+   All weights of a model lie in one float array; a table names the pieces. Gradients and the
+   moments of the optimisers are arrays of the same length, so that optimisers, clipping, saving,
+   averaging and gradient checks are one loop each.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+typedef enum carnn__init {
+    CARNN__INIT_ZERO,
+    CARNN__INIT_GLOROT, /* uniform in +-sqrt(6 / (rows + columns)), Glorot and Bengio 2010 */
+    CARNN__INIT_NORMAL, /* mean 0, standard deviation `scale` */
+    CARNN__INIT_FILL    /* every weight is `scale` */
+} carnn__init;
+
+/* One named matrix (rows, columns) of the store; vectors have one row. */
+typedef struct carnn__param {
+    char name[48]; /* "cell.input.weight" */
+    size_t rows, columns;
+    size_t offset; /* of the first weight in the arrays, a multiple of 16 floats */
+    size_t block;  /* rows that are one matrix to the initialiser: the gates of a stacked matrix */
+    carnn__init init;
+    float scale;
+} carnn__param;
+
+#define CARNN__PARAMS_MAX 96
+
+typedef struct carnn__store {
+    carnn__param item[CARNN__PARAMS_MAX];
+    size_t count;
+    size_t size; /* floats in the array, with the padding between pieces (always zero) */
+    float *value;
+} carnn__store;
+
+/* Declares a matrix and returns its number. A store that is too small shows in `count`, which
+   carnn__store_alloc checks. */
+static size_t carnn__declare(carnn__store *store, const char *prefix, const char *name,
+                             size_t rows, size_t columns, size_t block, carnn__init init,
+                             float scale) {
+    carnn__param *p = &store->item[carnn__min(store->count, CARNN__PARAMS_MAX - 1)];
+    snprintf(p->name, sizeof p->name, "%s%s%s", prefix, *prefix ? "." : "", name);
+    p->rows = rows;
+    p->columns = columns;
+    p->offset = store->size;
+    p->block = block;
+    p->init = init;
+    p->scale = scale;
+    store->size += carnn__round_up(rows * columns, CARNN__ALIGN / sizeof(float));
+    return store->count++;
+}
+
+/* The weights of parameter `number` in an array that is laid out like the store. */
+static inline float *carnn__piece(const carnn__store *store, float *array, size_t number) {
+    return array + store->item[number].offset;
+}
+
+static carnn_status carnn__store_alloc(carnn__store *store, const carnn_allocator *allocator,
+                                       carnn_error *error) {
+    if (store->count > CARNN__PARAMS_MAX)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "more than %d weight matrices: use fewer "
+                           "layers", CARNN__PARAMS_MAX);
+    store->value = (float *)carnn__alloc_aligned(allocator, store->size, sizeof(float));
+    if (!store->value) return carnn__out_of_memory(error);
+    memset(store->value, 0, store->size * sizeof(float));
+    return CARNN_OK;
+}
+
+/* Draws the initial weights. Each matrix has its own stream, named by its place in the table. */
+static void carnn__store_init(carnn__store *store, uint64_t seed) {
+    size_t number, i;
+    for (number = 0; number < store->count; number++) {
+        const carnn__param *p = &store->item[number];
+        float *w = carnn__piece(store, store->value, number);
+        uint64_t key = carnn__stream(seed, number);
+        size_t count = p->rows * p->columns;
+        size_t fan = (p->block ? p->block : p->rows) + p->columns;
+        float range = (float)sqrt(6.0 / (double)carnn__max(fan, 1));
+        for (i = 0; i < count; i++)
+            switch (p->init) {
+            case CARNN__INIT_GLOROT: w[i] = range * (2.0f * carnn__uniform(key, i) - 1.0f); break;
+            case CARNN__INIT_NORMAL: w[i] = p->scale * carnn__normal(key, i); break;
+            case CARNN__INIT_FILL: w[i] = p->scale; break;
+            default: w[i] = 0.0f;
+            }
+    }
+}
+
+#endif
+
+/* --- optimisers ------------------------------------------------------------------------------
+   g is the gradient after clipping, w a weight; a, b are the decay rates:
+
+     sgd       w -= lr g
+     adagrad   s += g^2;                            w -= lr g / (sqrt(s) + eps)
+     rmsprop   s = a s + (1-a) g^2;                 w -= lr g / (sqrt(s) + eps)
+     adadelta  s = a s + (1-a) g^2;                 d = g sqrt(x + eps) / sqrt(s + eps)
+               x = a x + (1-a) d^2;                 w -= lr d
+     adam      m = a m + (1-a) g; s = b s + (1-b) g^2;
+               w -= lr m / (1-a^t) / (sqrt(s / (1-b^t)) + eps)
+
+   Weight decay is decoupled (Loshchilov and Hutter 2019): w shrinks by the factor 1 - lr decay in
+   each step, whatever the optimiser. */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* name, moments (arrays beside the weights), learning rate, a, b, eps */
+#define CARNN__OPTIMIZERS(X)                                                                       \
+    X(sgd, 0, 0.1, 0.0, 0.0, 0.0)                                                                  \
+    X(adagrad, 1, 0.01, 0.0, 0.0, 1e-8)                                                            \
+    X(rmsprop, 1, 0.001, 0.9, 0.0, 1e-8)                                                           \
+    X(adadelta, 2, 1.0, 0.95, 0.0, 1e-6)                                                           \
+    X(adam, 2, 0.001, 0.9, 0.999, 1e-8)
+
+typedef struct carnn__optimizer_kind {
+    const char *name;
+    size_t moments;
+    double lr, a, b, eps;
+} carnn__optimizer_kind;
+
+#define CARNN__OPTIMIZER_ENTRY(name, moments, lr, a, b, eps) {#name, moments, lr, a, b, eps},
+static const carnn__optimizer_kind carnn__optimizers[] = {
+    CARNN__OPTIMIZERS(CARNN__OPTIMIZER_ENTRY)};
+#undef CARNN__OPTIMIZER_ENTRY
+
+CARNN_API const char *carnn_optimizer_name(size_t number) {
+    return number < CARNN__COUNT(carnn__optimizers) ? carnn__optimizers[number].name : NULL;
+}
+
+#define CARNN__ADAM_NUMBER 4 /* the default */
+
+#endif
+
+#if defined(CARNN__ISA)
+
+/* One pass over memory: clip, update the moments, update and decay the weight. Bound by memory:
+   Adam reads four floats of each weight and writes three. */
+static void CARNN__K(sgd)(const void *job, size_t from, size_t to) {
+    const carnn__update *u = (const carnn__update *)job;
+    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
+    carnn__v keep = CARNN__V(set1)(u->keep);
+    size_t i;
+    for (i = from; i < to; i += 16) {
+        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
+        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
+        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, g, w));
+    }
+}
+
+static void CARNN__K(adagrad)(const void *job, size_t from, size_t to) {
+    const carnn__update *u = (const carnn__update *)job;
+    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
+    carnn__v keep = CARNN__V(set1)(u->keep), eps = CARNN__V(set1)(u->eps);
+    size_t i;
+    for (i = from; i < to; i += 16) {
+        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
+        carnn__v s = CARNN__V(fma)(g, g, CARNN__V(load)(u->moment[0] + i));
+        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
+        carnn__v d = CARNN__V(div)(g, CARNN__V(add)(CARNN__V(sqrt)(s), eps));
+        CARNN__V(store)(u->moment[0] + i, s);
+        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, d, w));
+    }
+}
+
+static void CARNN__K(rmsprop)(const void *job, size_t from, size_t to) {
+    const carnn__update *u = (const carnn__update *)job;
+    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
+    carnn__v keep = CARNN__V(set1)(u->keep), eps = CARNN__V(set1)(u->eps);
+    carnn__v a = CARNN__V(set1)(u->a), a1 = CARNN__V(set1)(u->a1);
+    size_t i;
+    for (i = from; i < to; i += 16) {
+        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
+        carnn__v s = CARNN__V(mul)(a, CARNN__V(load)(u->moment[0] + i));
+        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
+        s = CARNN__V(fma)(CARNN__V(mul)(a1, g), g, s);
+        CARNN__V(store)(u->moment[0] + i, s);
+        g = CARNN__V(div)(g, CARNN__V(add)(CARNN__V(sqrt)(s), eps));
+        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, g, w));
+    }
+}
+
+static void CARNN__K(adadelta)(const void *job, size_t from, size_t to) {
+    const carnn__update *u = (const carnn__update *)job;
+    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
+    carnn__v keep = CARNN__V(set1)(u->keep), eps = CARNN__V(set1)(u->eps);
+    carnn__v a = CARNN__V(set1)(u->a), a1 = CARNN__V(set1)(u->a1);
+    size_t i;
+    for (i = from; i < to; i += 16) {
+        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
+        carnn__v s = CARNN__V(mul)(a, CARNN__V(load)(u->moment[0] + i));
+        carnn__v x = CARNN__V(load)(u->moment[1] + i), d;
+        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
+        s = CARNN__V(fma)(CARNN__V(mul)(a1, g), g, s);
+        d = CARNN__V(sqrt)(CARNN__V(div)(CARNN__V(add)(x, eps), CARNN__V(add)(s, eps)));
+        d = CARNN__V(mul)(d, g);
+        x = CARNN__V(fma)(CARNN__V(mul)(a1, d), d, CARNN__V(mul)(a, x));
+        CARNN__V(store)(u->moment[0] + i, s);
+        CARNN__V(store)(u->moment[1] + i, x);
+        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, d, w));
+    }
+}
+
+static void CARNN__K(adam)(const void *job, size_t from, size_t to) {
+    const carnn__update *u = (const carnn__update *)job;
+    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
+    carnn__v keep = CARNN__V(set1)(u->keep), eps = CARNN__V(set1)(u->eps);
+    carnn__v a = CARNN__V(set1)(u->a), a1 = CARNN__V(set1)(u->a1);
+    carnn__v b = CARNN__V(set1)(u->b), b1 = CARNN__V(set1)(u->b1);
+    carnn__v correct = CARNN__V(set1)(u->correct);
+    size_t i;
+    for (i = from; i < to; i += 16) {
+        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
+        carnn__v m = CARNN__V(mul)(a, CARNN__V(load)(u->moment[0] + i));
+        carnn__v s = CARNN__V(mul)(b, CARNN__V(load)(u->moment[1] + i)), root;
+        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
+        m = CARNN__V(fma)(a1, g, m);
+        s = CARNN__V(fma)(CARNN__V(mul)(b1, g), g, s);
+        root = CARNN__V(fma)(correct, CARNN__V(sqrt)(s), eps);
+        CARNN__V(store)(u->moment[0] + i, m);
+        CARNN__V(store)(u->moment[1] + i, s);
+        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, CARNN__V(div)(m, root), w));
+    }
+}
+
+#endif
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* The gradient's norm is a sum of partial sums over so many floats each, added in order. */
+#define CARNN__FLAT_PIECE 16384
+
+typedef struct carnn__optimizer {
+    size_t number; /* in carnn__optimizers */
+    size_t size;   /* of the store */
+    float *moment[2];
+    double *partial; /* one per CARNN__FLAT_PIECE */
+    double power_a, power_b; /* a^t and b^t after t steps */
+} carnn__optimizer;
+
+static void carnn__optimizer_close(carnn__optimizer *o, const carnn_allocator *allocator) {
+    carnn__free_aligned(allocator, o->moment[0]);
+    carnn__free_aligned(allocator, o->moment[1]);
+    carnn__free_aligned(allocator, o->partial);
+    memset(o, 0, sizeof *o);
+}
+
+static size_t carnn__flat_pieces(size_t size) {
+    return (size + CARNN__FLAT_PIECE - 1) / CARNN__FLAT_PIECE;
+}
+
+static carnn_status carnn__optimizer_open(carnn__optimizer *o, size_t number, size_t size,
+                                          const carnn_allocator *allocator, carnn_error *error) {
+    size_t i, moments = carnn__optimizers[number].moments;
+    int failed = 0;
+    memset(o, 0, sizeof *o);
+    o->number = number;
+    o->size = size;
+    o->power_a = o->power_b = 1.0;
+    for (i = 0; i < moments; i++) {
+        o->moment[i] = (float *)carnn__alloc_aligned(allocator, size, sizeof(float));
+        if (o->moment[i]) memset(o->moment[i], 0, size * sizeof(float));
+        failed |= !o->moment[i];
+    }
+    o->partial = (double *)carnn__alloc_aligned(allocator, carnn__flat_pieces(size),
+                                                sizeof(double));
+    if (!failed && o->partial) return CARNN_OK;
+    carnn__optimizer_close(o, allocator);
+    return carnn__out_of_memory(error);
+}
+
+typedef struct carnn__norm_job {
+    const carnn__kernels *k;
+    const float *x;
+    double *partial;
+    size_t size;
+} carnn__norm_job;
+
+static void carnn__norm_range(const void *job_, size_t from, size_t to) {
+    const carnn__norm_job *job = (const carnn__norm_job *)job_;
+    size_t i;
+    for (i = from; i < to; i++) {
+        size_t first = i * CARNN__FLAT_PIECE;
+        job->partial[i] = (double)job->k->sum_squares(
+            job->x + first, carnn__min(CARNN__FLAT_PIECE, job->size - first));
+    }
+}
+
+/* Euclidean norm of a flat array: NaN or infinity in it shows in the result. */
+static double carnn__flat_norm(carnn__engine *e, const float *x, size_t size, double *partial) {
+    carnn__norm_job job = {e->k, x, partial, size};
+    double sum = 0.0;
+    size_t i;
+    carnn__split(e, carnn__norm_range, &job, carnn__flat_pieces(size), 1, size);
+    for (i = 0; i < carnn__flat_pieces(size); i++) sum += partial[i];
+    return sqrt(sum);
+}
+
+/* One step: clips the gradient to the global norm `clip` (0: no clipping) and updates the
+   weights. Returns the norm before clipping; where it is not finite nothing is changed. */
+static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float *w, float *g,
+                                    double lr, double clip, double weight_decay) {
+    const carnn__optimizer_kind *kind = &carnn__optimizers[o->number];
+    double norm = carnn__flat_norm(e, g, o->size, o->partial);
+    carnn__update u;
+    if (!(norm <= DBL_MAX)) return norm;
+    o->power_a *= kind->a;
+    o->power_b *= kind->b;
+    u.w = w;
+    u.g = g;
+    u.moment[0] = o->moment[0];
+    u.moment[1] = o->moment[1];
+    u.clip = clip > 0.0 && norm > clip ? (float)(clip / norm) : 1.0f;
+    u.keep = (float)(1.0 - lr * weight_decay);
+    u.a = (float)kind->a;
+    u.a1 = (float)(1.0 - kind->a);
+    u.b = (float)kind->b;
+    u.b1 = (float)(1.0 - kind->b);
+    u.eps = (float)kind->eps;
+    u.lr = (float)lr;
+    u.correct = 1.0f;
+    if (o->number == CARNN__ADAM_NUMBER) { /* the corrections of both moments, outside the loop */
+        u.lr = (float)(lr / (1.0 - o->power_a));
+        u.correct = (float)(1.0 / sqrt(1.0 - o->power_b));
+    }
+    carnn__split(e, e->k->optimize[o->number], &u, o->size, 16, o->size);
+    return norm;
+}
+
+#endif
+/* =============================================================================================
+   @@SEQ   packed batches: sequences of unequal length without padding
+
+     lengths 3, 1, 2      step 0: a0 c0 b0      rows 0 1 2      (ranks: a, c, b)
+     (a, b, c)            step 1: a1 c1         rows 3 4
+                          step 2: a2            row  5
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* Packs `count` sequences: order[rank] = sequence, longest first, equal lengths in their order;
+   start (longest + 2 entries suffice) gets the rows of the steps. Sequences of length 0 have a
+   rank but no row. A counting sort: linear in sequences and steps. */
+static void carnn__pack_sequences(carnn__packed *p, const uint32_t *length, size_t count,
+                                  uint32_t *order, size_t *start) {
+    size_t i, t, longest = 0, live = count, row = 0;
+    for (i = 0; i < count; i++) longest = carnn__max(longest, length[i]);
+    for (t = 0; t <= longest + 1; t++) start[t] = 0;
+    for (i = 0; i < count; i++) start[longest - length[i] + 1]++;
+    for (t = 1; t <= longest + 1; t++) start[t] += start[t - 1];
+    for (i = 0; i < count; i++) order[start[longest - length[i]]++] = (uint32_t)i;
+    for (t = 0; t <= longest; t++) {
+        while (live && length[order[live - 1]] <= t) live--; /* those that have no step t */
+        start[t] = row;
+        row += live;
+    }
+    p->sequences = count;
+    p->steps = longest;
+    p->rows = row;
+    p->start = start;
+}
+
+/* Row of step t of the sequence of rank b when the sequence is read backwards. */
+static inline size_t carnn__reversed_row(const carnn__packed *p, size_t length, size_t t, size_t b) {
+    return p->start[length - 1 - t] + b;
+}
+
+#endif
+/* =============================================================================================
+   @@CELL   recurrent cells
+
+   A cell reads rows x_t (e), a context c (d) that is constant over a sequence, and its own last
+   state h_{t-1} (h). Its gates lie side by side, so that each of these three is ONE product for
+   all gates:
+
+     px = x Wx' + b   for all rows at once, before the loop over time   (input.weight, bias)
+     pc = c Wc'       for all sequences at once                         (context.weight)
+     ph = h_{t-1} Wh' inside the loop, only in cells that look at their state (recurrent.weight)
+
+   What is left of a cell is elementwise, and is written below as two functions on 16 columns of one
+   row ("lanes"): forward makes the state from px, pc, ph; backward makes the gradients dpx, dpc, dph
+   from the gradient D that reaches h_t. Names in the comments are those of the equations: s is the
+   logistic sigmoid, * is elementwise, h' and c' are the state one step before.
+   ============================================================================================= */
+
+#if defined(CARNN__ISA)
+
+/* One row of a scan: the row of the arrays of carnn__scan that belongs to one sequence and step. */
+typedef struct CARNN__K(row) {
+    size_t h;
+    int stage;
+    const float *x, *px, *pc, *ph, *before, *c_before, *dout;
+    float *tape, *out, *reset, *dh, *dc, *dx, *dpx, *dpc, *dph;
+} CARNN__K(row);
+
+#define CARNN__GET(p) CARNN__V(loadn)((p) + j, n)
+#define CARNN__PUT(p, v) CARNN__V(storen)((p) + j, n, v)
+#define CARNN__ADD_TO(p, v) CARNN__PUT(p, CARNN__V(add)(CARNN__GET(p), v))
+#define CARNN__ONE CARNN__V(set1)(1.0f)
+
+/* Gradient at the pre-activation of a gate from the gradient at its value: g (1 - g) dg, and
+   (1 - z^2) dz for tanh. */
+static CARNN__INLINE carnn__v CARNN__K(through_sigmoid)(carnn__v g, carnn__v dg) {
+    return CARNN__V(mul)(CARNN__V(mul)(dg, g), CARNN__V(sub)(CARNN__ONE, g));
+}
+static CARNN__INLINE carnn__v CARNN__K(through_tanh)(carnn__v z, carnn__v dz) {
+    return CARNN__V(mul)(dz, CARNN__V(fnma)(z, z, CARNN__ONE));
+}
+
+/* The gradient at a gate that reads x and h' goes to both projections. */
+static CARNN__INLINE void CARNN__K(gate_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
+                                                  size_t gate, carnn__v da) {
+    CARNN__ADD_TO(r->dpx + gate * r->h, da);
+    CARNN__PUT(r->dph + gate * r->h, da);
+}
+
+/* --- linear recurrence -----------------------------------------------------------------------
+   The kernel of all additive cells: y_t = A_t * y_{t-1} + Z_t. Backward is the same recurrence in
+   reverse: D_t = G_t + A_{t+1} * D_{t+1}; dZ_t = D_t; dA_t = D_t * y_{t-1}. A cell only says what
+   A and Z are, and how their gradients reach its gates. */
+
+#define CARNN__ADDITIVE(id)                                                                        \
+    static CARNN__INLINE void CARNN__K(id##_forward_lanes)(const CARNN__K(row) * r, size_t j,      \
+                                                           size_t n) {                             \
+        carnn__v A, Z;                                                                             \
+        CARNN__K(id##_gates)(r, j, n, &A, &Z);                                                     \
+        CARNN__PUT(r->out, CARNN__V(fma)(A, CARNN__GET(r->before), Z));                            \
+    }                                                                                              \
+    static CARNN__INLINE void CARNN__K(id##_backward_lanes)(const CARNN__K(row) * r, size_t j,     \
+                                                            size_t n) {                            \
+        carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));                        \
+        carnn__v A = CARNN__K(id##_gradient)(r, j, n, D, CARNN__GET(r->before));                   \
+        CARNN__PUT(r->dh, CARNN__V(mul)(A, D));                                                    \
+    }
+
+/* --- nCARNN, iCARNN, sCARNN ------------------------------------------------------------------
+   Tran et al. 2018, Eq. 3, 5 and 6; a_u and a_f are the sums of the projections of each.
+
+     u = s(a_u)   f = s(a_f)   h = u * (f * k) + (1 - u) * h'        A = 1 - u, Z = u * f * k
+
+   nCARNN's gates see c, h' and x, iCARNN's c and x; both have the linear candidate k = W x + b.
+   sCARNN is iCARNN with k = x. carnn-low has no f. ncarnn-free sees no c (Eq. 11).
+
+   Backward: du = dZ * f * k - dA,  df = dZ * u * k,  dk = dZ * u * f. */
+
+static CARNN__INLINE void CARNN__K(carnn_mix)(carnn__v u, carnn__v f, carnn__v k, carnn__v *A,
+                                              carnn__v *Z) {
+    *A = CARNN__V(sub)(CARNN__ONE, u);
+    *Z = CARNN__V(mul)(CARNN__V(mul)(u, f), k);
+}
+
+/* Gradients at a_u, a_f and k of D and y_{t-1}; returns A. */
+static CARNN__INLINE carnn__v CARNN__K(carnn_unmix)(carnn__v u, carnn__v f, carnn__v k, carnn__v D,
+                                                    carnn__v y, carnn__v *du, carnn__v *df,
+                                                    carnn__v *dk) {
+    carnn__v fk = CARNN__V(mul)(f, k), uD = CARNN__V(mul)(u, D);
+    *du = CARNN__K(through_sigmoid)(u, CARNN__V(mul)(D, CARNN__V(sub)(fk, y)));
+    *df = CARNN__K(through_sigmoid)(f, CARNN__V(mul)(uD, k));
+    *dk = CARNN__V(mul)(uD, f);
+    return CARNN__V(sub)(CARNN__ONE, u);
+}
+
+/* iCARNN and sCARNN compute their gates again in backward: that costs less than the memory they
+   would need, and px, which identical inputs share, is in the cache. */
+
+#define CARNN__GATE_XC(g)                                                                          \
+    CARNN__V(sigmoid)(CARNN__V(add)(CARNN__GET(r->px + (g) * r->h), CARNN__GET(r->pc + (g) * r->h)))
+
+static CARNN__INLINE void CARNN__K(icarnn_gates)(const CARNN__K(row) * r, size_t j, size_t n,
+                                                 carnn__v *A, carnn__v *Z) {
+    CARNN__K(carnn_mix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1), CARNN__GET(r->px + 2 * r->h), A, Z);
+}
+
+static CARNN__INLINE carnn__v CARNN__K(icarnn_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
+                                                        carnn__v D, carnn__v y) {
+    carnn__v du, df, dk;
+    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1),
+                                       CARNN__GET(r->px + 2 * r->h), D, y, &du, &df, &dk);
+    CARNN__ADD_TO(r->dpx, du);
+    CARNN__ADD_TO(r->dpx + r->h, df);
+    CARNN__ADD_TO(r->dpx + 2 * r->h, dk);
+    CARNN__ADD_TO(r->dpc, du);
+    CARNN__ADD_TO(r->dpc + r->h, df);
+    return A;
+}
+CARNN__ADDITIVE(icarnn)
+
+static CARNN__INLINE void CARNN__K(scarnn_gates)(const CARNN__K(row) * r, size_t j, size_t n,
+                                                 carnn__v *A, carnn__v *Z) {
+    CARNN__K(carnn_mix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1), CARNN__GET(r->x), A, Z);
+}
+
+static CARNN__INLINE carnn__v CARNN__K(scarnn_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
+                                                        carnn__v D, carnn__v y) {
+    carnn__v du, df, dk;
+    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1), CARNN__GET(r->x), D, y,
+                                       &du, &df, &dk);
+    CARNN__ADD_TO(r->dpx, du);
+    CARNN__ADD_TO(r->dpx + r->h, df);
+    CARNN__ADD_TO(r->dpc, du);
+    CARNN__ADD_TO(r->dpc + r->h, df);
+    CARNN__ADD_TO(r->dx, dk);
+    return A;
+}
+CARNN__ADDITIVE(scarnn)
+
+static CARNN__INLINE void CARNN__K(carnn_low_gates)(const CARNN__K(row) * r, size_t j, size_t n,
+                                                    carnn__v *A, carnn__v *Z) {
+    CARNN__K(carnn_mix)(CARNN__GATE_XC(0), CARNN__ONE, CARNN__GET(r->x), A, Z);
+}
+
+static CARNN__INLINE carnn__v CARNN__K(carnn_low_gradient)(const CARNN__K(row) * r, size_t j,
+                                                           size_t n, carnn__v D, carnn__v y) {
+    carnn__v du, df, dk;
+    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GATE_XC(0), CARNN__ONE, CARNN__GET(r->x), D, y, &du,
+                                       &df, &dk);
+    CARNN__ADD_TO(r->dpx, du);
+    CARNN__ADD_TO(r->dpc, du);
+    CARNN__ADD_TO(r->dx, dk);
+    return A;
+}
+CARNN__ADDITIVE(carnn_low)
+
+/* nCARNN keeps u and f on the tape: ph, which they need, is gone after the step. */
+
+static CARNN__INLINE void CARNN__K(ncarnn_keep)(const CARNN__K(row) * r, size_t j, size_t n,
+                                                carnn__v u, carnn__v f, carnn__v *A, carnn__v *Z) {
+    CARNN__PUT(r->tape, u);
+    CARNN__PUT(r->tape + r->h, f);
+    CARNN__K(carnn_mix)(u, f, CARNN__GET(r->px + 2 * r->h), A, Z);
+}
+
+#define CARNN__GATE_XH(g)                                                                          \
+    CARNN__V(add)(CARNN__GET(r->px + (g) * r->h), CARNN__GET(r->ph + (g) * r->h))
+#define CARNN__GATE_XHC(g) CARNN__V(add)(CARNN__GATE_XH(g), CARNN__GET(r->pc + (g) * r->h))
+
+static CARNN__INLINE void CARNN__K(ncarnn_gates)(const CARNN__K(row) * r, size_t j, size_t n,
+                                                 carnn__v *A, carnn__v *Z) {
+    CARNN__K(ncarnn_keep)(r, j, n, CARNN__V(sigmoid)(CARNN__GATE_XHC(0)),
+                          CARNN__V(sigmoid)(CARNN__GATE_XHC(1)), A, Z);
+}
+
+static CARNN__INLINE void CARNN__K(ncarnn_free_gates)(const CARNN__K(row) * r, size_t j, size_t n,
+                                                      carnn__v *A, carnn__v *Z) {
+    CARNN__K(ncarnn_keep)(r, j, n, CARNN__V(sigmoid)(CARNN__GATE_XH(0)),
+                          CARNN__V(sigmoid)(CARNN__GATE_XH(1)), A, Z);
+}
+
+static CARNN__INLINE carnn__v CARNN__K(ncarnn_free_gradient)(const CARNN__K(row) * r, size_t j,
+                                                             size_t n, carnn__v D, carnn__v y) {
+    carnn__v du, df, dk;
+    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GET(r->tape), CARNN__GET(r->tape + r->h),
+                                       CARNN__GET(r->px + 2 * r->h), D, y, &du, &df, &dk);
+    CARNN__K(gate_gradient)(r, j, n, 0, du);
+    CARNN__K(gate_gradient)(r, j, n, 1, df);
+    CARNN__ADD_TO(r->dpx + 2 * r->h, dk);
+    return A;
+}
+
+static CARNN__INLINE carnn__v CARNN__K(ncarnn_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
+                                                        carnn__v D, carnn__v y) {
+    carnn__v A = CARNN__K(ncarnn_free_gradient)(r, j, n, D, y);
+    CARNN__ADD_TO(r->dpc, CARNN__GET(r->dph));
+    CARNN__ADD_TO(r->dpc + r->h, CARNN__GET(r->dph + r->h));
+    return A;
+}
+CARNN__ADDITIVE(ncarnn)
+CARNN__ADDITIVE(ncarnn_free)
+
+/* --- RAN -------------------------------------------------------------------------------------
+   Tran et al. 2018, Eq. 2 (Lee et al. 2017): z = Wz x without bias, i = s(a_i), f = s(a_f) that see
+   h' and x, c = i * z + f * c': the linear recurrence with A = f, Z = i * z. h = c (ran) or
+   tanh(c) (ran-tanh). */
+
+static CARNN__INLINE void CARNN__K(ran_gates)(const CARNN__K(row) * r, size_t j, size_t n,
+                                              carnn__v *A, carnn__v *Z) {
+    carnn__v i = CARNN__V(sigmoid)(CARNN__GATE_XH(0)), f = CARNN__V(sigmoid)(CARNN__GATE_XH(1));
+    CARNN__PUT(r->tape, i);
+    CARNN__PUT(r->tape + r->h, f);
+    *A = f;
+    *Z = CARNN__V(mul)(i, CARNN__GET(r->px + 2 * r->h));
+}
+
+static CARNN__INLINE carnn__v CARNN__K(ran_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
+                                                     carnn__v D, carnn__v y) {
+    carnn__v i = CARNN__GET(r->tape), f = CARNN__GET(r->tape + r->h);
+    carnn__v z = CARNN__GET(r->px + 2 * r->h);
+    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_sigmoid)(i, CARNN__V(mul)(D, z)));
+    CARNN__K(gate_gradient)(r, j, n, 1, CARNN__K(through_sigmoid)(f, CARNN__V(mul)(D, y)));
+    CARNN__ADD_TO(r->dpx + 2 * r->h, CARNN__V(mul)(D, i));
+    return f;
+}
+CARNN__ADDITIVE(ran)
+
+static CARNN__INLINE void CARNN__K(ran_tanh_forward_lanes)(const CARNN__K(row) * r, size_t j,
+                                                           size_t n) {
+    carnn__v A, Z, c;
+    CARNN__K(ran_gates)(r, j, n, &A, &Z);
+    c = CARNN__V(fma)(A, CARNN__GET(r->c_before), Z);
+    CARNN__PUT(r->tape + 2 * r->h, c);
+    CARNN__PUT(r->out, CARNN__V(tanh)(c));
+}
+
+static CARNN__INLINE void CARNN__K(ran_tanh_backward_lanes)(const CARNN__K(row) * r, size_t j,
+                                                            size_t n) {
+    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh)), f;
+    D = CARNN__V(add)(CARNN__GET(r->dc), CARNN__K(through_tanh)(CARNN__GET(r->out), D));
+    f = CARNN__K(ran_gradient)(r, j, n, D, CARNN__GET(r->c_before));
+    CARNN__PUT(r->dc, CARNN__V(mul)(f, D));
+    CARNN__PUT(r->dh, CARNN__V(zero)());
+}
+
+/* --- vanilla RNN -----------------------------------------------------------------------------
+   h = tanh(a), a = Wx x + Wh h' + b. */
+
+static CARNN__INLINE void CARNN__K(rnn_forward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
+    CARNN__PUT(r->out, CARNN__V(tanh)(CARNN__GATE_XH(0)));
+}
+
+static CARNN__INLINE void CARNN__K(rnn_backward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
+    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));
+    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_tanh)(CARNN__GET(r->out), D));
+    CARNN__PUT(r->dh, CARNN__V(zero)());
+}
+
+/* --- LSTM and carnn-high ---------------------------------------------------------------------
+   Tran et al. 2018, Eq. 1: i = s(a_i), f = s(a_f), o = s(a_o), z = tanh(a_z),
+   c = i * z + f * c', h = o * tanh(c). carnn-high adds a context term to a_i, a_f and a_o
+   (section 5.1, "LSTM with three gates that are functions of the context").
+   Tape: i, f, o, z, c. */
+
+static CARNN__INLINE void CARNN__K(lstm_state)(const CARNN__K(row) * r, size_t j, size_t n,
+                                               carnn__v a_i, carnn__v a_f, carnn__v a_o) {
+    carnn__v i = CARNN__V(sigmoid)(a_i), f = CARNN__V(sigmoid)(a_f), o = CARNN__V(sigmoid)(a_o);
+    carnn__v z = CARNN__V(tanh)(CARNN__GATE_XH(3));
+    carnn__v c = CARNN__V(fma)(f, CARNN__GET(r->c_before), CARNN__V(mul)(i, z));
+    CARNN__PUT(r->tape, i);
+    CARNN__PUT(r->tape + r->h, f);
+    CARNN__PUT(r->tape + 2 * r->h, o);
+    CARNN__PUT(r->tape + 3 * r->h, z);
+    CARNN__PUT(r->tape + 4 * r->h, c);
+    CARNN__PUT(r->out, CARNN__V(mul)(o, CARNN__V(tanh)(c)));
+}
+
+static CARNN__INLINE void CARNN__K(lstm_forward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
+    CARNN__K(lstm_state)(r, j, n, CARNN__GATE_XH(0), CARNN__GATE_XH(1), CARNN__GATE_XH(2));
+}
+
+static CARNN__INLINE void CARNN__K(carnn_high_forward_lanes)(const CARNN__K(row) * r, size_t j,
+                                                             size_t n) {
+    CARNN__K(lstm_state)(r, j, n, CARNN__GATE_XHC(0), CARNN__GATE_XHC(1), CARNN__GATE_XHC(2));
+}
+
+static CARNN__INLINE void CARNN__K(lstm_backward_lanes)(const CARNN__K(row) * r, size_t j,
+                                                        size_t n) {
+    carnn__v i = CARNN__GET(r->tape), f = CARNN__GET(r->tape + r->h);
+    carnn__v o = CARNN__GET(r->tape + 2 * r->h), z = CARNN__GET(r->tape + 3 * r->h);
+    carnn__v th = CARNN__V(tanh)(CARNN__GET(r->tape + 4 * r->h));
+    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));
+    carnn__v Dc = CARNN__V(add)(CARNN__GET(r->dc),
+                                CARNN__K(through_tanh)(th, CARNN__V(mul)(D, o)));
+    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_sigmoid)(i, CARNN__V(mul)(Dc, z)));
+    CARNN__K(gate_gradient)
+    (r, j, n, 1, CARNN__K(through_sigmoid)(f, CARNN__V(mul)(Dc, CARNN__GET(r->c_before))));
+    CARNN__K(gate_gradient)(r, j, n, 2, CARNN__K(through_sigmoid)(o, CARNN__V(mul)(D, th)));
+    CARNN__K(gate_gradient)(r, j, n, 3, CARNN__K(through_tanh)(z, CARNN__V(mul)(Dc, i)));
+    CARNN__PUT(r->dc, CARNN__V(mul)(Dc, f));
+    CARNN__PUT(r->dh, CARNN__V(zero)());
+}
+
+static CARNN__INLINE void CARNN__K(carnn_high_backward_lanes)(const CARNN__K(row) * r, size_t j,
+                                                              size_t n) {
+    size_t gate;
+    CARNN__K(lstm_backward_lanes)(r, j, n);
+    for (gate = 0; gate < 3; gate++)
+        CARNN__ADD_TO(r->dpc + gate * r->h, CARNN__GET(r->dph + gate * r->h));
+}
+
+/* --- GRU -------------------------------------------------------------------------------------
+   u = s(a_u), r = s(a_r) that see h' and x; h = (1 - u) * h' + u * z.
+   gru:       z = tanh(Wz x + Uz (r * h') + b), two products in a step (Cho et al. 2014);
+   gru-after: z = tanh(Wz x + b + r * (Uz h' + b')), one product (cuDNN, PyTorch). Those mix with
+   u and 1 - u exchanged, which is the same cell with the signs of the weights of u turned.
+   Tape: u, r, z, and k = r * h' (gru) or Uz h' + b' (gru-after). */
+
+static CARNN__INLINE void CARNN__K(gru_mix)(const CARNN__K(row) * r, size_t j, size_t n, carnn__v u,
+                                            carnn__v z) {
+    carnn__v before = CARNN__GET(r->before);
+    CARNN__PUT(r->tape + 2 * r->h, z);
+    CARNN__PUT(r->out, CARNN__V(fma)(u, CARNN__V(sub)(z, before), before));
+}
+
+static CARNN__INLINE void CARNN__K(gru_forward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
+    if (r->stage == 0) {
+        carnn__v reset = CARNN__V(sigmoid)(CARNN__GATE_XH(1));
+        carnn__v k = CARNN__V(mul)(reset, CARNN__GET(r->before));
+        CARNN__PUT(r->tape, CARNN__V(sigmoid)(CARNN__GATE_XH(0)));
+        CARNN__PUT(r->tape + r->h, reset);
+        CARNN__PUT(r->tape + 3 * r->h, k);
+        CARNN__PUT(r->reset, k);
+    } else {
+        CARNN__K(gru_mix)(r, j, n, CARNN__GET(r->tape), CARNN__V(tanh)(CARNN__GATE_XH(2)));
+    }
+}
+
+static CARNN__INLINE void CARNN__K(gru_after_forward_lanes)(const CARNN__K(row) * r, size_t j,
+                                                            size_t n) {
+    carnn__v u = CARNN__V(sigmoid)(CARNN__GATE_XH(0)), reset = CARNN__V(sigmoid)(CARNN__GATE_XH(1));
+    carnn__v k = CARNN__GET(r->ph + 2 * r->h);
+    CARNN__PUT(r->tape, u);
+    CARNN__PUT(r->tape + r->h, reset);
+    CARNN__PUT(r->tape + 3 * r->h, k);
+    CARNN__K(gru_mix)
+    (r, j, n, u, CARNN__V(tanh)(CARNN__V(fma)(reset, k, CARNN__GET(r->px + 2 * r->h))));
+}
+
+/* D through the mix: the gradient of u into both projections, (1 - u) D into dh; returns da_z. */
+static CARNN__INLINE carnn__v CARNN__K(gru_unmix)(const CARNN__K(row) * r, size_t j, size_t n) {
+    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));
+    carnn__v u = CARNN__GET(r->tape), z = CARNN__GET(r->tape + 2 * r->h);
+    carnn__v du = CARNN__V(mul)(D, CARNN__V(sub)(z, CARNN__GET(r->before)));
+    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_sigmoid)(u, du));
+    CARNN__PUT(r->dh, CARNN__V(fnma)(u, D, D));
+    return CARNN__K(through_tanh)(z, CARNN__V(mul)(D, u));
+}
+
+static CARNN__INLINE void CARNN__K(gru_backward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
+    if (r->stage == 1) {
+        CARNN__K(gate_gradient)(r, j, n, 2, CARNN__K(gru_unmix)(r, j, n));
+    } else { /* r->reset holds dk = Uz' da_z, the gradient at r * h' */
+        carnn__v dk = CARNN__GET(r->reset), reset = CARNN__GET(r->tape + r->h);
+        carnn__v dr = CARNN__V(mul)(dk, CARNN__GET(r->before));
+        CARNN__K(gate_gradient)(r, j, n, 1, CARNN__K(through_sigmoid)(reset, dr));
+        CARNN__PUT(r->dh, CARNN__V(fma)(dk, reset, CARNN__GET(r->dh)));
+    }
+}
+
+static CARNN__INLINE void CARNN__K(gru_after_backward_lanes)(const CARNN__K(row) * r, size_t j,
+                                                             size_t n) {
+    carnn__v da = CARNN__K(gru_unmix)(r, j, n), reset = CARNN__GET(r->tape + r->h);
+    carnn__v dr = CARNN__V(mul)(da, CARNN__GET(r->tape + 3 * r->h));
+    CARNN__K(gate_gradient)(r, j, n, 1, CARNN__K(through_sigmoid)(reset, dr));
+    CARNN__ADD_TO(r->dpx + 2 * r->h, da);
+    CARNN__PUT(r->dph + 2 * r->h, CARNN__V(mul)(da, reset));
+}
+
+/* --- the loops around the lanes --------------------------------------------------------------
+   Over steps, sequences and columns, the same for all cells: rows stream through the cache in the
+   order in which they lie. Bound by the vector unit (two sigmoids a column) as long as the rows of
+   a step stay in the second-level cache. */
+
+static CARNN__INLINE CARNN__K(row)
+    CARNN__K(scan_row)(const carnn__scan *s, size_t t, size_t b, size_t gates, size_t context_gates,
+                       size_t recurrent_gates, size_t tape, size_t flags) {
+    size_t h = s->h, row = s->seq->start[t] + b, input = s->index ? s->index[row] : row;
+    size_t last = t ? s->seq->start[t - 1] + b : 0;
+    CARNN__K(row) r;
+    r.h = h;
+    r.stage = s->stage;
+    r.before = t ? s->out + last * h : s->h0 + b * h;
+    r.out = s->out + row * h;
+    r.px = s->px + input * gates * h;
+    r.x = flags & CARNN__INPUT_IS_CANDIDATE ? s->x + input * h : NULL;
+    r.pc = context_gates ? s->pc + b * context_gates * h : NULL;
+    r.ph = recurrent_gates ? s->ph + b * recurrent_gates * h : NULL;
+    r.tape = tape ? s->tape + row * tape * h : NULL;
+    r.reset = flags & CARNN__TWO_STAGES ? s->reset + b * h : NULL;
+    r.c_before = NULL;
+    if (flags & CARNN__HAS_CELL_STATE) /* c stands last on the tape of its row */
+        r.c_before = t ? s->tape + (last * tape + tape - 1) * h : s->c0 + b * h;
+    r.dout = NULL;
+    r.dh = r.dc = r.dx = r.dpx = r.dpc = r.dph = NULL;
+    return r;
+}
+
+/* The same with the gradients. */
+static CARNN__INLINE CARNN__K(row)
+    CARNN__K(scan_gradient_row)(const carnn__scan *s, size_t t, size_t b, size_t gates,
+                                size_t context_gates, size_t recurrent_gates, size_t tape,
+                                size_t flags) {
+    size_t h = s->h, row = s->seq->start[t] + b, input = s->index ? s->index[row] : row;
+    CARNN__K(row) r = CARNN__K(scan_row)(s, t, b, gates, context_gates, recurrent_gates, tape, flags);
+    r.dout = s->dout + row * h;
+    r.dh = s->dh + b * h;
+    r.dpx = s->dpx + input * gates * h;
+    if (flags & CARNN__HAS_CELL_STATE) r.dc = s->dc + b * h;
+    if (flags & CARNN__INPUT_IS_CANDIDATE) r.dx = s->dx + input * h;
+    if (context_gates) r.dpc = s->dpc + b * context_gates * h;
+    if (recurrent_gates) r.dph = s->dph + row * recurrent_gates * h;
+    return r;
+}
+
+#define CARNN__SCAN(id, name, title, gates, gb, context_gates, recurrent_gates, gr, tape, gate,    \
+                    bias, flags)                                                                   \
+    static void CARNN__K(id##_forward)(const carnn__scan *s, size_t t0, size_t t1, size_t from,    \
+                                       size_t to) {                                                \
+        size_t t, b, j;                                                                            \
+        for (t = t0; t < t1; t++)                                                                  \
+            for (b = 0; b < s->seq->start[t + 1] - s->seq->start[t]; b++) {                        \
+                const CARNN__K(row) r = CARNN__K(scan_row)(s, t, b, gates, context_gates,          \
+                                                           recurrent_gates, tape, flags);          \
+                for (j = from; j + 16 <= to; j += 16) CARNN__K(id##_forward_lanes)(&r, j, 16);     \
+                if (j < to) CARNN__K(id##_forward_lanes)(&r, j, to - j);                           \
+            }                                                                                      \
+    }                                                                                              \
+    static void CARNN__K(id##_backward)(const carnn__scan *s, size_t t0, size_t t1, size_t from,   \
+                                        size_t to) {                                               \
+        size_t t, b, j;                                                                            \
+        for (t = t1; t-- > t0;)                                                                    \
+            for (b = 0; b < s->seq->start[t + 1] - s->seq->start[t]; b++) {                        \
+                const CARNN__K(row) r = CARNN__K(scan_gradient_row)(                               \
+                    s, t, b, gates, context_gates, recurrent_gates, tape, flags);                  \
+                for (j = from; j + 16 <= to; j += 16) CARNN__K(id##_backward_lanes)(&r, j, 16);    \
+                if (j < to) CARNN__K(id##_backward_lanes)(&r, j, to - j);                          \
+            }                                                                                      \
+    }
+CARNN__CELLS(CARNN__SCAN)
+
+#undef CARNN__SCAN
+#undef CARNN__GET
+#undef CARNN__PUT
+#undef CARNN__ADD_TO
+#undef CARNN__ONE
+#undef CARNN__ADDITIVE
+#undef CARNN__GATE_XC
+#undef CARNN__GATE_XH
+#undef CARNN__GATE_XHC
+
+#endif
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+typedef struct carnn__cell_kind {
+    const char *name, *title;
+    size_t gates, bias_gates, context_gates, recurrent_gates, recurrent_bias, tape;
+    size_t open_gate;  /* the gate whose bias starts at open_bias, e.g. LSTM's forget gate at 1 */
+    float open_bias;
+    size_t flags;
+} carnn__cell_kind;
+
+#define CARNN__CELL_ENTRY(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)             \
+    {name, title, g, gb, gc, gh, gr, tape, gate, bias, flags},
+static const carnn__cell_kind carnn__cells[] = {CARNN__CELLS(CARNN__CELL_ENTRY)};
+#undef CARNN__CELL_ENTRY
+
+CARNN_API const char *carnn_cell_name(size_t number) {
+    return number < CARNN__CELL_COUNT ? carnn__cells[number].name : NULL;
+}
+
+CARNN_API const char *carnn_cell_title(size_t number) {
+    return number < CARNN__CELL_COUNT ? carnn__cells[number].title : NULL;
+}
+
+/* Number of the cell of that name, CARNN__CELL_COUNT if there is none. */
+static size_t carnn__cell_number(const char *name) {
+    size_t i = 0;
+    while (i < CARNN__CELL_COUNT && strcmp(carnn__cells[i].name, name)) i++;
+    return i;
+}
+
+/* A cell of a model: its kind, sizes, and where its weights are in the store. */
+typedef struct carnn__cell {
+    size_t kind; /* in carnn__cells */
+    size_t e, h, d; /* sizes of input, hidden state, context (0: none) */
+    size_t input, bias, context, recurrent, recurrent_bias; /* parameter numbers */
+} carnn__cell;
+
+/* Declares the weights: (gates h, e), (bias gates h), (context gates h, d), (recurrent gates h, h),
+   each gate a matrix of its own to the initialiser. */
+static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const char *prefix,
+                                size_t kind, size_t e, size_t h, size_t d) {
+    const carnn__cell_kind *k = &carnn__cells[kind];
+    cell->kind = kind;
+    cell->e = e;
+    cell->h = h;
+    cell->d = k->context_gates ? d : 0;
+    cell->input = carnn__declare(store, prefix, "input.weight", k->gates * h, e, h,
+                                 CARNN__INIT_GLOROT, 0.0f);
+    cell->bias = carnn__declare(store, prefix, "bias", 1, k->bias_gates * h, 1, CARNN__INIT_ZERO,
+                                0.0f);
+    if (k->context_gates)
+        cell->context = carnn__declare(store, prefix, "context.weight", k->context_gates * h, d, h,
+                                       CARNN__INIT_GLOROT, 0.0f);
+    if (k->recurrent_gates)
+        cell->recurrent = carnn__declare(store, prefix, "recurrent.weight", k->recurrent_gates * h,
+                                         h, h, CARNN__INIT_GLOROT, 0.0f);
+    if (k->recurrent_bias)
+        cell->recurrent_bias = carnn__declare(store, prefix, "recurrent.bias", 1,
+                                              k->recurrent_gates * h, 1, CARNN__INIT_ZERO, 0.0f);
+}
+
+/* After carnn__store_init: the one bias that does not start at 0. */
+static void carnn__cell_init_bias(const carnn__cell *cell, carnn__store *store) {
+    const carnn__cell_kind *k = &carnn__cells[cell->kind];
+    float *b = carnn__piece(store, store->value, cell->bias) + k->open_gate * cell->h;
+    size_t i;
+    for (i = 0; i < cell->h; i++) b[i] = k->open_bias;
+}
+
+/* --- a cell at work --------------------------------------------------------------------------
+   The stages can be repeated: inputs are projected once, then any number of packed batches over
+   them (each with its own context) run forward and backward, then the gradients of all of them go
+   back through the input projection at once. */
+
+typedef struct carnn__cell_run {
+    const carnn__cell *cell;
+    const carnn__store *store; /* names; the weights are in w, their gradients in g */
+    const float *w;
+    float *g;
+    carnn__scan scan;
+    size_t inputs;      /* U */
+    const float *x;     /* (U, e) */
+    const float *c;     /* (B, d) */
+    const float *zeros; /* (B, h) */
+    float *wh[2], *wh_back[2]; /* recurrent weights of each product of a step (a GRU has two),
+                                  packed for h' Wh' and for dph Wh */
+    float *last;        /* (N, h): h_{t-1} of every row, for the gradient of Wh */
+} carnn__cell_run;
+
+/* The recurrent products of one step, and the gates that each makes. */
+static size_t carnn__products(const carnn__cell_kind *k) {
+    return !k->recurrent_gates ? 0 : k->flags & CARNN__TWO_STAGES ? 2 : 1;
+}
+
+static size_t carnn__product_gates(const carnn__cell_kind *k, size_t product) {
+    if (!(k->flags & CARNN__TWO_STAGES)) return k->recurrent_gates;
+    return product ? 1 : k->recurrent_gates - 1;
+}
+
+static size_t carnn__product_first_gate(const carnn__cell_kind *k, size_t product) {
+    return product ? k->recurrent_gates - 1 : 0;
+}
+
+/* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. */
+static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const carnn__store *store,
+                             const carnn__kernels *kernels, const float *w, float *g,
+                             carnn__arena *arena, size_t U, size_t N, size_t B) {
+    const carnn__cell_kind *k = &carnn__cells[cell->kind];
+    size_t h = cell->h, recurrent = k->recurrent_gates, p;
+    carnn__scan *s = &r->scan;
+    memset(r, 0, sizeof *r);
+    r->cell = cell;
+    r->store = store;
+    r->w = w;
+    r->g = g;
+    s->h = h;
+    s->px = carnn__floats(arena, U, k->gates * h);
+    if (k->context_gates) s->pc = carnn__floats(arena, B, k->context_gates * h);
+    s->out = carnn__floats(arena, N, h);
+    r->zeros = carnn__floats(arena, B, h);
+    if (arena->base && r->zeros) memset((void *)r->zeros, 0, B * h * sizeof(float));
+    if (k->tape) s->tape = carnn__floats(arena, N, k->tape * h);
+    if (k->flags & CARNN__TWO_STAGES) s->reset = carnn__floats(arena, B, h);
+    if (recurrent) {
+        s->ph = carnn__floats(arena, B, recurrent * h);
+        for (p = 0; p < carnn__products(k); p++)
+            r->wh[p] = carnn__floats(
+                arena, 1, carnn__packed_size(kernels, carnn__product_gates(k, p) * h, h));
+    }
+    if (!g) return;
+    s->dh = carnn__floats(arena, B, h);
+    s->dpx = carnn__floats(arena, U, k->gates * h);
+    if (k->flags & CARNN__HAS_CELL_STATE) s->dc = carnn__floats(arena, B, h);
+    if (k->context_gates) s->dpc = carnn__floats(arena, B, k->context_gates * h);
+    if (recurrent) {
+        s->dph = carnn__floats(arena, N, recurrent * h);
+        r->last = carnn__floats(arena, N, h);
+        for (p = 0; p < carnn__products(k); p++)
+            r->wh_back[p] = carnn__floats(
+                arena, 1, carnn__packed_size(kernels, h, carnn__product_gates(k, p) * h));
+    }
+}
+
+static inline const float *carnn__cell_weight(const carnn__cell_run *r, size_t number) {
+    return r->w + r->store->item[number].offset;
+}
+
+static inline float *carnn__cell_gradient(const carnn__cell_run *r, size_t number) {
+    return r->g + r->store->item[number].offset;
+}
+
+/* px = x Wx' + b for the inputs x (U, e); those of gates without a bias are a product of their
+   own. Also readies the recurrent weights: call it whenever the weights have changed. */
+static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const float *x, size_t U) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, biased = k->bias_gates * h, p;
+    const float *wx = carnn__cell_weight(r, r->cell->input);
+    float *px = (float *)r->scan.px;
+    r->x = r->scan.x = x;
+    r->inputs = U;
+    carnn__matmul(e, CARNN__NT, U, biased, in, x, in, wx, in, carnn__cell_weight(r, r->cell->bias),
+                  px, width);
+    if (biased < width)
+        carnn__matmul(e, CARNN__NT, U, width - biased, in, x, in, wx + biased * in, in, NULL,
+                      px + biased, width);
+    if (r->g) memset(r->scan.dpx, 0, U * width * sizeof(float));
+    for (p = 0; p < carnn__products(k); p++) {
+        const float *wh = carnn__cell_weight(r, r->cell->recurrent) +
+                          carnn__product_first_gate(k, p) * h * h;
+        size_t rows = carnn__product_gates(k, p) * h;
+        carnn__pack(e, CARNN__NT, rows, h, wh, h, r->wh[p]);
+        if (r->g) carnn__pack(e, CARNN__NN, h, rows, wh, h, r->wh_back[p]);
+    }
+}
+
+/* pc = c Wc' for the contexts c (B, d) of the sequences, in the order of their ranks. */
+static void carnn__cell_context(carnn__cell_run *r, carnn__engine *e, const float *c, size_t B) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    size_t d = r->cell->d, width = k->context_gates * r->cell->h;
+    r->c = c;
+    if (width)
+        carnn__matmul(e, CARNN__NT, B, width, d, c, d, carnn__cell_weight(r, r->cell->context), d,
+                      NULL, (float *)r->scan.pc, width);
+}
+
+typedef struct carnn__scan_job {
+    const carnn__scan *scan;
+    carnn__scan_fn fn;
+    size_t t0, t1, columns; /* of a piece */
+} carnn__scan_job;
+
+static void carnn__scan_piece(void *job_, size_t piece, size_t worker) {
+    const carnn__scan_job *job = (const carnn__scan_job *)job_;
+    size_t from = piece * job->columns;
+    (void)worker;
+    job->fn(job->scan, job->t0, job->t1, from, carnn__min(from + job->columns, job->scan->h));
+}
+
+/* Columns are independent of each other in everything elementwise, so threads share them; below
+   about 16,000 states waking a thread costs more than it gives. */
+static void carnn__scan_steps(carnn__engine *e, const carnn__scan *s, carnn__scan_fn fn, size_t t0,
+                              size_t t1) {
+    size_t threads = carnn__pool_threads(e->pool);
+    size_t states = (s->seq->start[t1] - s->seq->start[t0]) * s->h;
+    carnn__scan_job job = {s, fn, t0, t1, s->h};
+    if (threads > 1 && states >= 16384)
+        job.columns = carnn__round_up((s->h + threads - 1) / threads, 16);
+    if (s->h) carnn__parallel(e->pool, (s->h + job.columns - 1) / job.columns, carnn__scan_piece, &job);
+}
+
+/* The recurrent projections of step t: ph = h' Wh' (+ b), for product p; a GRU's second product
+   reads r * h'. */
+static void carnn__cell_recur(carnn__cell_run *r, carnn__engine *e, size_t t, size_t p) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    const carnn__scan *s = &r->scan;
+    size_t h = s->h, live = s->seq->start[t + 1] - s->seq->start[t];
+    size_t first = carnn__product_first_gate(k, p), width = k->recurrent_gates * h;
+    const float *state = p ? s->reset : t ? s->out + s->seq->start[t - 1] * h : s->h0;
+    const float *bias = k->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
+    carnn__matmul_packed(e, 0, live, carnn__product_gates(k, p) * h, h, state, h, r->wh[p], bias,
+                         s->ph + first * h, width);
+}
+
+/* Runs the packed batch `seq` over the projected inputs: row i has input index[i] (NULL: i).
+   h0, c0 (B, h): initial states, NULL: 0. The states are then in r->scan.out (N, h). */
+static void carnn__cell_forward(carnn__cell_run *r, carnn__engine *e, const carnn__packed *seq,
+                                const uint32_t *index, const float *h0, const float *c0) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    carnn__scan *s = &r->scan;
+    carnn__scan_fn fn = e->k->cell_forward[r->cell->kind];
+    size_t t, p;
+    s->seq = seq;
+    s->index = index;
+    s->h0 = h0 ? h0 : r->zeros;
+    s->c0 = c0 ? c0 : r->zeros;
+    if (!k->recurrent_gates) {
+        carnn__scan_steps(e, s, fn, 0, seq->steps);
+        return;
+    }
+    for (t = 0; t < seq->steps; t++)
+        for (p = 0; p < carnn__products(k); p++) {
+            carnn__cell_recur(r, e, t, p);
+            s->stage = (int)p;
+            carnn__scan_steps(e, s, fn, t, t + 1);
+        }
+}
+
+/* dh' += dph Wh at step t for product p; a GRU's second product leaves its dk in `reset`. */
+static void carnn__cell_recur_back(carnn__cell_run *r, carnn__engine *e, size_t t, size_t p) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    const carnn__scan *s = &r->scan;
+    size_t h = s->h, width = k->recurrent_gates * h, live = s->seq->start[t + 1] - s->seq->start[t];
+    const float *dph = s->dph + s->seq->start[t] * width + carnn__product_first_gate(k, p) * h;
+    carnn__matmul_packed(e, p ? 0 : CARNN__ADD, live, h, carnn__product_gates(k, p) * h, dph, width,
+                         r->wh_back[p], NULL, p ? s->reset : s->dh, h);
+}
+
+/* Gradient of the recurrent weights: dWh += dph' H' over all rows, H' the states one step before
+   (r * h' for a GRU's second product). */
+static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    const carnn__scan *s = &r->scan;
+    size_t h = s->h, N = s->seq->rows, width = k->recurrent_gates * h, t, p, row;
+    float *dwh = carnn__cell_gradient(r, r->cell->recurrent);
+    for (p = 0; p < carnn__products(k); p++) {
+        size_t first = carnn__product_first_gate(k, p) * h;
+        for (t = 0; t < s->seq->steps; t++) {
+            size_t live = s->seq->start[t + 1] - s->seq->start[t];
+            const float *state = t ? s->out + s->seq->start[t - 1] * h : s->h0;
+            float *last = r->last + s->seq->start[t] * h;
+            if (!p) memcpy(last, state, live * h * sizeof(float));
+            else /* k = r * h' stands last on the tape */
+                for (row = 0; row < live; row++)
+                    memcpy(last + row * h,
+                           s->tape + ((s->seq->start[t] + row + 1) * k->tape - 1) * h,
+                           h * sizeof(float));
+        }
+        carnn__matmul(e, CARNN__TN | CARNN__ADD, carnn__product_gates(k, p) * h, h, N,
+                      s->dph + first, width, r->last, h, NULL, dwh + first * h, h);
+    }
+    if (k->recurrent_bias)
+        carnn__column_sums(e, N, width, s->dph, width,
+                           carnn__cell_gradient(r, r->cell->recurrent_bias));
+}
+
+/* Backward over the batch of the last forward. dout (N, h) is the gradient at the states; dx
+   (U, e) is added to (only cells whose candidate is the input touch it here). Afterwards
+   r->scan.dh and .dc (B, h) are the gradients of the initial states and .dpc that of the context
+   projections; weights of the recurrent product have theirs added in g. */
+static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const float *dout,
+                                 float *dx) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    carnn__scan *s = &r->scan;
+    carnn__scan_fn fn = e->k->cell_backward[r->cell->kind];
+    size_t bytes = s->seq->sequences * s->h * sizeof(float), t, p;
+    s->dout = dout;
+    s->dx = dx;
+    memset(s->dh, 0, bytes);
+    if (s->dc) memset(s->dc, 0, bytes);
+    if (s->dpc) memset(s->dpc, 0, k->context_gates * bytes);
+    if (!k->recurrent_gates) {
+        carnn__scan_steps(e, s, fn, 0, s->seq->steps);
+        return;
+    }
+    for (t = s->seq->steps; t-- > 0;)
+        for (p = carnn__products(k); p-- > 0;) {
+            s->stage = (int)p;
+            carnn__scan_steps(e, s, fn, t, t + 1);
+            carnn__cell_recur_back(r, e, t, p);
+        }
+    carnn__cell_recurrent_gradient(r, e);
+}
+
+/* From dpc of the last backward: dc (B, d) += dpc Wc, dWc += dpc' c. */
+static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float *dc) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    size_t d = r->cell->d, width = k->context_gates * r->cell->h, B = r->scan.seq->sequences;
+    if (!width) return;
+    carnn__matmul(e, CARNN__NN | CARNN__ADD, B, d, width, r->scan.dpc, width,
+                  carnn__cell_weight(r, r->cell->context), d, NULL, dc, d);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, width, d, B, r->scan.dpc, width, r->c, d, NULL,
+                  carnn__cell_gradient(r, r->cell->context), d);
+}
+
+/* From dpx of all backwards since carnn__cell_project: dx (U, e) += dpx Wx, dWx += dpx' x,
+   db += sum of dpx. */
+static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float *dx) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, U = r->inputs;
+    carnn__matmul(e, CARNN__NN | CARNN__ADD, U, in, width, r->scan.dpx, width,
+                  carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, r->scan.dpx, width, r->x, in, NULL,
+                  carnn__cell_gradient(r, r->cell->input), in);
+    carnn__column_sums(e, U, k->bias_gates * h, r->scan.dpx, width,
+                       carnn__cell_gradient(r, r->cell->bias));
+}
+
+#endif
+/* =============================================================================================
+   @@PART   the parts between words and loss: embedding and position encoder, rows by index,
+            dropout, attention over the history, softmax cross entropy
+   ============================================================================================= */
+
+/* --- position encoder -------------------------------------------------------------------------
+   Sukhbaatar et al. 2015. A text of J words w_1 .. w_J (rows of the embedding, D columns) becomes
+
+     enc[k] = sum_j l_kj w_j[k]      l_kj = (1 - j/J) - (k/D)(1 - 2j/J)      j, k from 1
+
+   which is a_j + b_j k/D with a_j = 1 - j/J and b_j = 2j/J - 1: two weighted bags of words, that
+   of a and that of b, and ONE product with the ramp k/D. Backward: dw_j[k] += l_kj denc[k]. A text
+   without words is the zero vector. */
+
+#if defined(CARNN__ISA)
+
+/* Rows [0, texts) of columns [from, to). Bound by reading the words' rows from the cache. */
+static void CARNN__K(encode)(const void *job, size_t from, size_t to) {
+    const carnn__encoder *e = (const carnn__encoder *)job;
+    size_t i, j, w;
+    for (i = 0; i < e->texts; i++) {
+        size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
+        for (j = from; j < to; j += 16) {
+            size_t n = to - j < 16 ? to - j : 16;
+            carnn__v a = CARNN__V(zero)(), b = CARNN__V(zero)();
+            for (w = 0; w < J; w++) {
+                carnn__v word = CARNN__V(loadn)(e->table + e->ids[first + w] * e->D + j, n);
+                a = CARNN__V(fma)(CARNN__V(set1)(1.0f - (float)(w + 1) / (float)J), word, a);
+                b = CARNN__V(fma)(CARNN__V(set1)(2.0f * (float)(w + 1) / (float)J - 1.0f), word, b);
+            }
+            a = CARNN__V(fma)(CARNN__V(loadn)(e->ramp + j, n), b, a);
+            CARNN__V(storen)(e->out + i * e->D + j, n, a);
+        }
+    }
+}
+
+/* Adds to the rows of the words that occur, in the order of the texts. */
+static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
+    const carnn__encoder *e = (const carnn__encoder *)job;
+    size_t i, j, w;
+    for (i = 0; i < e->texts; i++) {
+        size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
+        for (w = 0; w < J; w++) {
+            float *dword = e->dtable + e->ids[first + w] * e->D;
+            carnn__v a = CARNN__V(set1)(1.0f - (float)(w + 1) / (float)J);
+            carnn__v b = CARNN__V(set1)(2.0f * (float)(w + 1) / (float)J - 1.0f);
+            for (j = from; j < to; j += 16) {
+                size_t n = to - j < 16 ? to - j : 16;
+                carnn__v l = CARNN__V(fma)(b, CARNN__V(loadn)(e->ramp + j, n), a);
+                carnn__v d = CARNN__V(loadn)(e->dout + i * e->D + j, n);
+                CARNN__V(storen)
+                (dword + j, n, CARNN__V(fma)(l, d, CARNN__V(loadn)(dword + j, n)));
+            }
+        }
+    }
+}
+
+/* --- rows by index ---------------------------------------------------------------------------
+   to[index[i]] += from[i], in the order of i, columns [first, last). */
+
+static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
+    const carnn__scatter *s = (const carnn__scatter *)job;
+    size_t i, j;
+    for (i = 0; i < s->rows; i++) {
+        float *to = s->to + (size_t)s->index[i] * s->columns;
+        const float *from = s->from + i * s->columns;
+        for (j = first; j < last; j += 16) {
+            size_t n = last - j < 16 ? last - j : 16;
+            CARNN__V(storen)
+            (to + j, n, CARNN__V(add)(CARNN__V(loadn)(to + j, n), CARNN__V(loadn)(from + j, n)));
+        }
+    }
+}
+
+/* --- attention over the history --------------------------------------------------------------
+   Tran et al. 2018, Eq. 8: ht_m = h_m + e_m (a residual connection around the cell),
+   al = softmax_m(ht_m . c), o = sum_m al_m ht_m. Backward, given do:
+
+     dal_m = do . ht_m      ds_m = al_m (dal_m - sum_m al_m dal_m)
+     dht_m = al_m do + ds_m c        dc += sum_m ds_m ht_m        dh_m = de_m = dht_m
+
+   Sequences [b0, b1): each is a matter of its own. */
+
+static CARNN__INLINE const float *CARNN__K(attended_input)(const carnn__attention *a, size_t row) {
+    return a->e + (a->index ? (size_t)a->index[row] : row) * a->D;
+}
+
+static CARNN__INLINE carnn__v CARNN__K(attended)(const float *h, const float *e, size_t j,
+                                                 size_t n) {
+    return CARNN__V(add)(CARNN__V(loadn)(h + j, n), CARNN__V(loadn)(e + j, n));
+}
+
+/* ht_row . v */
+static float CARNN__K(attention_dot)(const carnn__attention *a, size_t row, const float *v) {
+    const float *h = a->h + row * a->D, *e = CARNN__K(attended_input)(a, row);
+    carnn__v sum = CARNN__V(zero)();
+    size_t j;
+    for (j = 0; j < a->D; j += 16) {
+        size_t n = a->D - j < 16 ? a->D - j : 16;
+        sum = CARNN__V(fma)(CARNN__K(attended)(h, e, j, n), CARNN__V(loadn)(v + j, n), sum);
+    }
+    return CARNN__V(sum)(sum);
+}
+
+/* out += scale * ht_row */
+static void CARNN__K(attention_axpy)(const carnn__attention *a, size_t row, float scale,
+                                     float *out) {
+    const float *h = a->h + row * a->D, *e = CARNN__K(attended_input)(a, row);
+    size_t j;
+    for (j = 0; j < a->D; j += 16) {
+        size_t n = a->D - j < 16 ? a->D - j : 16;
+        carnn__v o = CARNN__V(loadn)(out + j, n);
+        o = CARNN__V(fma)(CARNN__V(set1)(scale), CARNN__K(attended)(h, e, j, n), o);
+        CARNN__V(storen)(out + j, n, o);
+    }
+}
+
+/* Length of the sequence of rank b. */
+static size_t CARNN__K(length)(const carnn__packed *seq, size_t b) {
+    size_t t = 0;
+    while (t < seq->steps && b < seq->start[t + 1] - seq->start[t]) t++;
+    return t;
+}
+
+static void CARNN__K(attend)(const void *job, size_t b0, size_t b1) {
+    const carnn__attention *a = (const carnn__attention *)job;
+    const size_t *start = a->seq->start;
+    size_t b, t;
+    for (b = b0; b < b1; b++) {
+        size_t M = CARNN__K(length)(a->seq, b);
+        float *weight = a->weight + b * a->seq->steps, *o = a->o + b * a->D;
+        const float *c = a->c + b * a->D;
+        for (t = 0; t < M; t++) weight[t] = CARNN__K(attention_dot)(a, start[t] + b, c);
+        CARNN__K(softmax)(weight, M);
+        memset(o, 0, a->D * sizeof(float));
+        for (t = 0; t < M; t++) CARNN__K(attention_axpy)(a, start[t] + b, weight[t], o);
+    }
+}
+
+static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
+    const carnn__attention *a = (const carnn__attention *)job;
+    const size_t *start = a->seq->start;
+    size_t b, t, j;
+    for (b = b0; b < b1; b++) {
+        size_t M = CARNN__K(length)(a->seq, b);
+        const float *weight = a->weight + b * a->seq->steps, *c = a->c + b * a->D;
+        const float *go = a->go + b * a->D;
+        float *gweight = a->gweight + b * a->seq->steps, mean = 0.0f;
+        for (t = 0; t < M; t++) gweight[t] = CARNN__K(attention_dot)(a, start[t] + b, go);
+        for (t = 0; t < M; t++) mean += weight[t] * gweight[t];
+        for (t = 0; t < M; t++) {
+            size_t row = start[t] + b;
+            float ds = weight[t] * (gweight[t] - mean);
+            CARNN__K(attention_axpy)(a, row, ds, a->gc + b * a->D);
+            for (j = 0; j < a->D; j += 16) {
+                size_t n = a->D - j < 16 ? a->D - j : 16;
+                carnn__v g = CARNN__V(mul)(CARNN__V(set1)(ds), CARNN__V(loadn)(c + j, n));
+                g = CARNN__V(fma)(CARNN__V(set1)(weight[t]), CARNN__V(loadn)(go + j, n), g);
+                CARNN__V(storen)(a->gh + row * a->D + j, n, g);
+            }
+        }
+    }
+}
+
+/* --- softmax cross entropy -------------------------------------------------------------------
+   Of rows of logits z against one target each: loss = lse(z) - z_target; the gradient
+   scale * (softmax(z) - onehot) replaces z. CARNN__NOWHERE as a target gives no loss and no
+   gradient. Label smoothing s puts s / columns of the target's mass on every column. */
+
+static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
+    const carnn__cross_entropy *x = (const carnn__cross_entropy *)job;
+    size_t i, j;
+    for (i = row0; i < row1; i++) {
+        float *z = x->z + i * x->columns, target = 0.0f, mean = 0.0f, lse;
+        carnn__v scale = CARNN__V(set1)(x->scale);
+        carnn__v off = CARNN__V(set1)(-x->scale * x->smoothing / (float)x->columns);
+        if (x->target[i] == CARNN__NOWHERE) {
+            memset(z, 0, x->columns * sizeof(float));
+            x->loss[i] = 0.0f;
+            continue;
+        }
+        target = z[x->target[i]];
+        if (x->smoothing > 0.0f) mean = CARNN__K(row_sum)(z, x->columns) / (float)x->columns;
+        lse = CARNN__K(softmax)(z, x->columns);
+        x->loss[i] = lse - (1.0f - x->smoothing) * target - x->smoothing * mean;
+        for (j = 0; j < x->columns; j += 16) {
+            size_t n = x->columns - j < 16 ? x->columns - j : 16;
+            CARNN__V(storen)(z + j, n, CARNN__V(fma)(scale, CARNN__V(loadn)(z + j, n), off));
+        }
+        z[x->target[i]] -= x->scale * (1.0f - x->smoothing);
+    }
+}
+
+#endif
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* --- the parts at work ----------------------------------------------------------------------- */
+
+/* enc (texts, D) of texts; see carnn__encoder. Columns are shared among the threads. */
+static void carnn__encode_texts(carnn__engine *e, const carnn__encoder *x) {
+    carnn__split(e, e->k->encode, x, x->D, 16, x->texts * x->D * 8);
+}
+
+static void carnn__encode_texts_back(carnn__engine *e, const carnn__encoder *x) {
+    carnn__split(e, e->k->encode_back, x, x->D, 16, x->texts * x->D * 8);
+}
+
+/* The ramp k/D of the position encoder. */
+static void carnn__encoder_ramp(float *ramp, size_t D) {
+    size_t k;
+    for (k = 0; k < D; k++) ramp[k] = (float)(k + 1) / (float)D;
+}
+
+static void carnn__gather_rows(float *to, const float *from, const uint32_t *index, size_t rows,
+                               size_t columns) {
+    size_t i;
+    for (i = 0; i < rows; i++)
+        memcpy(to + i * columns, from + (size_t)index[i] * columns, columns * sizeof(float));
+}
+
+static void carnn__scatter_rows(carnn__engine *e, float *to, const float *from,
+                                const uint32_t *index, size_t rows, size_t columns) {
+    carnn__scatter s = {rows, columns, index, from, to};
+    carnn__split(e, e->k->scatter_add, &s, columns, 16, rows * columns);
+}
+
+/* --- dropout ---------------------------------------------------------------------------------
+   Inverted dropout (Srivastava et al. 2014): a value is 0 with probability p, else 1 / (1 - p) times
+   itself. The mask is a function of the key and the place, so backward draws the same one again and
+   no thread can change it: each random number serves four values, 16 bits for each. */
+
+typedef struct carnn__dropout_job {
+    float *x;
+    uint64_t key;
+    uint64_t limit; /* 16 random bits below it: dropped */
+    float scale;
+    size_t count;
+} carnn__dropout_job;
+
+static void carnn__dropout_range(const void *job_, size_t from, size_t to) {
+    const carnn__dropout_job *job = (const carnn__dropout_job *)job_;
+    size_t i;
+    for (i = from; i < to; i++) {
+        uint64_t bits = carnn__random(job->key, i);
+        size_t lane, first = i * 4, n = carnn__min(4, job->count - first);
+        for (lane = 0; lane < n; lane++, bits >>= 16)
+            job->x[first + lane] *= (bits & 0xFFFF) < job->limit ? 0.0f : job->scale;
+    }
+}
+
+/* x (count) in place; used alike on values and on their gradients. */
+static void carnn__dropout(carnn__engine *e, float *x, size_t count, double p, uint64_t key) {
+    carnn__dropout_job job = {x, key, (uint64_t)(p * 65536.0 + 0.5), (float)(1.0 / (1.0 - p)), count};
+    if (p > 0.0) carnn__split(e, carnn__dropout_range, &job, (count + 3) / 4, 16, count * 4);
+}
+
+#endif
+/* =============================================================================================
+   @@TEXT   words of a text, lists of names, vocabularies, reading files
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* --- stb_ds ----------------------------------------------------------------------------------
+   Vocabularies and readers grow their lists with the dynamic arrays of stb_ds, and copy them into
+   blocks of the right size when they are complete. They do without its hash tables, because those
+   write during lookups, share one seed in the whole process when they are made (both are races
+   between threads), and end string keys at a NUL; carnn__names below is needed for frozen lists
+   anyway, and can grow.
+
+   stb_ds does not check what realloc returns, so ours does not return without memory: it jumps
+   back into carnn__build, which started the work. The jump leaves an array as it was before it
+   was to grow, so the owner of the arrays frees them as always. Where this thread has no
+   carnn__build under way (the host program uses the same copy of stb_ds), blocks are malloc's.
+   A host that brings its own copy with CARNN_NO_STB_DS_IMPLEMENTATION also brings its realloc. */
+
+#ifdef __cplusplus
+} /* stb_ds.h has templates in C++, which cannot stand in extern "C" */
+#endif
+
+#include <errno.h>
+#include <setjmp.h>
+
+#if defined(_MSC_VER)
+#define CARNN__THREAD_LOCAL __declspec(thread)
+#elif defined(__GNUC__)
+#define CARNN__THREAD_LOCAL __thread
+#else
+#define CARNN__THREAD_LOCAL /* then build one data set or vocabulary at a time */
+#endif
+
+typedef struct carnn__landing {
+    const carnn_allocator *allocator;
+    jmp_buf spot;
+} carnn__landing;
+
+/* Where this thread's carnn__build waits; NULL outside of it. */
+static CARNN__THREAD_LOCAL carnn__landing *carnn__landing_here;
+
+#ifndef CARNN_NO_STB_DS_IMPLEMENTATION
+static void *carnn__stb_realloc(void *block, size_t bytes) {
+    carnn__landing *landing = carnn__landing_here;
+    if (!landing) return realloc(block, bytes);
+    block = landing->allocator->realloc(block, bytes, landing->allocator->user);
+    if (!block) longjmp(landing->spot, 1);
+    return block;
+}
+
+static void carnn__stb_free(void *block) {
+    carnn__landing *landing = carnn__landing_here;
+    if (!landing) free(block);
+    else carnn__free(landing->allocator, block);
+}
+
+#undef STBDS_REALLOC
+#undef STBDS_FREE
+#define STBDS_REALLOC(context, block, bytes) carnn__stb_realloc(block, bytes)
+#define STBDS_FREE(context, block) carnn__stb_free(block)
+#define STB_DS_IMPLEMENTATION
+#endif
+#ifndef STBDS_NO_SHORT_NAMES
+#define STBDS_NO_SHORT_NAMES
+#endif
+
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#endif
+#if defined(__has_include)
+#if __has_include("stb_ds.h")
+#include "stb_ds.h"
+#else
+#include <stb/stb_ds.h>
+#endif
+#else
+#include "stb_ds.h"
+#endif
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+#undef STB_DS_IMPLEMENTATION
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef carnn_status (*carnn__build_fn)(void *job);
+
+/* Runs work(job), which may grow lists of stb_ds, or give them back. CARNN_ERR_MEMORY where memory
+   ran out: then the lists of `job` are as work left them. */
+static carnn_status carnn__build(const carnn_allocator *allocator, carnn__build_fn work, void *job,
+                                 carnn_error *error) {
+    carnn__landing landing, *outer = carnn__landing_here;
+    carnn_status status;
+    landing.allocator = allocator;
+    if (setjmp(landing.spot)) {
+        carnn__landing_here = outer;
+        return carnn__out_of_memory(error);
+    }
+    carnn__landing_here = &landing;
+    status = work(job);
+    carnn__landing_here = outer;
+    return status;
+}
+
+/* A block with a copy of `count` items, NULL without memory. */
+static void *carnn__copy(const carnn_allocator *a, const void *items, size_t count, size_t size) {
+    void *block = carnn__alloc(a, count, size);
+    if (block && count) memcpy(block, items, count * size);
+    return block;
+}
+
+/* --- tokenisers ------------------------------------------------------------------------------
+   A text is any bytes, NUL too. Words are found one at a time and stay parts of the text; where a
+   tokeniser folds upper to lower case (of ASCII), that is done when a word is hashed or compared,
+   so that neither memory nor a longest word is needed. */
+
+typedef enum carnn__tokenizer {
+    CARNN__WORDS, /* runs of [A-Za-z0-9_] and bytes >= 0x80, folded, without the articles: the
+                     tokeniser of MemN2N. "<SILENCE>" is the word silence. */
+    CARNN__SPACES, /* what stands between blanks, as it is */
+    CARNN__TOKENS  /* what stands between blanks, folded, with punctuation at its ends as words of
+                      their own: leaves tokenised text alone, does what is needed to other text */
+} carnn__tokenizer;
+
+typedef struct carnn__span { /* a piece of a text */
+    const char *at;
+    size_t length;
+} carnn__span;
+
+typedef struct carnn__words {
+    carnn__tokenizer kind;
+    const char *rest, *end; /* of the text: what has not been looked at */
+    carnn__span word;       /* the word that carnn__next_word found */
+} carnn__words;
+
+static inline int carnn__blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
+}
+
+static inline unsigned char carnn__folded(char c, int fold) {
+    unsigned char byte = (unsigned char)c;
+    return (unsigned char)(fold && byte >= 'A' && byte <= 'Z' ? byte + 'a' - 'A' : byte);
+}
+
+static inline int carnn__folds(carnn__tokenizer kind) { return kind != CARNN__SPACES; }
+
+/* Does this byte belong to a word? */
+static inline int carnn__word_byte(carnn__tokenizer kind, char c) {
+    unsigned char byte = carnn__folded(c, 1);
+    if (kind != CARNN__WORDS) return !carnn__blank(c);
+    return (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '_' ||
+           byte >= 0x80;
+}
+
+/* Is `known` the same as `s`, both of `length` bytes, when `s` is folded? */
+static int carnn__equal(const char *known, const char *s, size_t length, int fold) {
+    size_t i;
+    if (!fold) return memcmp(known, s, length) == 0;
+    for (i = 0; i < length; i++) {
+        if ((unsigned char)known[i] != carnn__folded(s[i], 1)) return 0;
+    }
+    return 1;
+}
+
+static int carnn__article(carnn__span word) {
+    return (word.length == 1 && carnn__equal("a", word.at, 1, 1)) ||
+           (word.length == 2 && carnn__equal("an", word.at, 2, 1)) ||
+           (word.length == 3 && carnn__equal("the", word.at, 3, 1));
+}
+
+static inline int carnn__mark(char c) { return c && strchr(".,;:?!\"()[]", c) != NULL; }
+
+/* The first word of a piece between blanks: a run of one mark ("..."), or all but the marks at the
+   end, where the period of an abbreviation ("u.s.") or a fraction (".5") is none. */
+static size_t carnn__token_length(carnn__span piece) {
+    size_t end = piece.length, run = 1;
+    while (end && carnn__mark(piece.at[end - 1])) {
+        if (piece.at[end - 1] == '.' && end > 1 && memchr(piece.at, '.', end - 1)) break;
+        end--;
+    }
+    if (end && (*piece.at == '.' || !carnn__mark(*piece.at))) return end;
+    while (run < piece.length && piece.at[run] == *piece.at) run++;
+    return run;
+}
+
+static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, size_t length) {
+    carnn__words words;
+    memset(&words, 0, sizeof words);
+    words.kind = kind;
+    words.rest = text;
+    words.end = length ? text + length : text;
+    return words;
+}
+
+/* Moves on to the next word; 0 when there is none. */
+static int carnn__next_word(carnn__words *w) {
+    do {
+        while (w->rest < w->end && !carnn__word_byte(w->kind, *w->rest)) w->rest++;
+        w->word.at = w->rest;
+        while (w->rest < w->end && carnn__word_byte(w->kind, *w->rest)) w->rest++;
+        w->word.length = (size_t)(w->rest - w->word.at);
+    } while (w->kind == CARNN__WORDS && carnn__article(w->word));
+    if (w->kind == CARNN__TOKENS && w->word.length) {
+        w->word.length = carnn__token_length(w->word);
+        w->rest = w->word.at + w->word.length;
+    }
+    return w->word.length > 0;
+}
+
+/* --- names -----------------------------------------------------------------------------------
+   A list of distinct byte strings, numbered in the order in which they came, and found by hash:
+   open addressing, at most half of the slots in use. Frozen, it is read-only, so any number of
+   threads may look up; while it grows, its three arrays are stb_ds's. */
+
+typedef struct carnn__names {
+    size_t count;
+    char *bytes;    /* string i is at bytes + at[i], with a NUL behind it */
+    size_t *at;     /* (count + 1) */
+    uint32_t *slot; /* (slots) the number of a string, or CARNN__NOWHERE */
+    size_t slots;   /* a power of two */
+} carnn__names;
+
+#define CARNN__NOWHERE UINT32_MAX
+
+/* Numbers of words, texts, lines and examples have 32 bits. A data set with more is refused. */
+#ifndef CARNN__COUNT_LIMIT
+#define CARNN__COUNT_LIMIT (CARNN__NOWHERE - 1)
+#endif
+
+static inline const char *carnn__names_get(const carnn__names *n, size_t i) {
+    return n->bytes + n->at[i];
+}
+
+static inline size_t carnn__names_length(const carnn__names *n, size_t i) {
+    return n->at[i + 1] - n->at[i] - 1;
+}
+
+/* FNV-1a, whose weak upper bits are then mixed. */
+static uint64_t carnn__hash(const char *s, size_t length, int fold) {
+    uint64_t hash = 0xCBF29CE484222325u;
+    size_t i;
+    for (i = 0; i < length; i++) hash = (hash ^ carnn__folded(s[i], fold)) * 0x100000001B3u;
+    return carnn__mix(hash);
+}
+
+/* The slot that has `s`, or the free one where it belongs. */
+static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t length, int fold) {
+    size_t slot = (size_t)carnn__hash(s, length, fold) & (n->slots - 1);
+    for (; n->slot[slot] != CARNN__NOWHERE; slot = (slot + 1) & (n->slots - 1)) {
+        size_t i = n->slot[slot];
+        if (carnn__names_length(n, i) == length &&
+            carnn__equal(carnn__names_get(n, i), s, length, fold))
+            break;
+    }
+    return slot;
+}
+
+static uint32_t carnn__names_find_folded(const carnn__names *n, const char *s, size_t length,
+                                         int fold) {
+    return n->slots ? n->slot[carnn__names_slot(n, s, length, fold)] : CARNN__NOWHERE;
+}
+
+static uint32_t carnn__names_find(const carnn__names *n, const char *s, size_t length) {
+    return carnn__names_find_folded(n, s, length, 0);
+}
+
+static void carnn__names_free(carnn__names *n, const carnn_allocator *a) {
+    carnn__free(a, n->bytes);
+    carnn__free(a, n->at);
+    carnn__free(a, n->slot);
+    memset(n, 0, sizeof *n);
+}
+
+/* Gives string `i`, which was just copied to its place, its slot; 0 if it has one already. */
+static int carnn__names_enter(carnn__names *n, size_t i) {
+    size_t slot = carnn__names_slot(n, carnn__names_get(n, i), carnn__names_length(n, i), 0);
+    if (n->slot[slot] != CARNN__NOWHERE) return 0;
+    n->slot[slot] = (uint32_t)i;
+    return 1;
+}
+
+/* Makes a frozen list at once. CARNN_ERR_MODEL if the strings are not distinct. */
+static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a,
+                                       const char *const *s, const size_t *length, size_t count,
+                                       carnn_error *error) {
+    size_t i, bytes = 0;
+    memset(n, 0, sizeof *n);
+    if (count > CARNN__COUNT_LIMIT)
+        return carnn__fail(error, CARNN_ERR_MODEL, 0, "a list of %zu names is too long", count);
+    for (i = 0; i < count; i++) bytes += length[i] + 1;
+    for (n->slots = 2; n->slots / 2 < count; n->slots *= 2) {}
+    n->bytes = (char *)carnn__alloc(a, bytes, 1);
+    n->at = (size_t *)carnn__alloc(a, count + 1, sizeof *n->at);
+    n->slot = (uint32_t *)carnn__alloc(a, n->slots, sizeof *n->slot);
+    if (!n->bytes || !n->at || !n->slot) {
+        carnn__names_free(n, a);
+        return carnn__out_of_memory(error);
+    }
+    memset(n->slot, 0xFF, n->slots * sizeof *n->slot);
+    n->at[0] = 0;
+    for (i = 0; i < count; i++) {
+        if (length[i]) memcpy(n->bytes + n->at[i], s[i], length[i]);
+        n->bytes[n->at[i] + length[i]] = 0;
+        n->at[i + 1] = n->at[i] + length[i] + 1;
+        if (!carnn__names_enter(n, i)) {
+            carnn__names_free(n, a);
+            return carnn__fail(error, CARNN_ERR_MODEL, 0,
+                               "number %zu of a list of names stands there twice", i);
+        }
+    }
+    n->count = count;
+    return CARNN_OK;
+}
+
+/* Doubles the slots of a growing list. */
+static void carnn__names_widen(carnn__names *n) {
+    size_t i, slots = n->slots ? 2 * n->slots : 16;
+    stbds_arrsetlen(n->slot, slots);
+    n->slots = slots;
+    memset(n->slot, 0xFF, slots * sizeof *n->slot);
+    for (i = 0; i < n->count; i++) carnn__names_enter(n, i);
+}
+
+/* The number of `s`, which a growing list takes in (folded) where it is new; CARNN__NOWHERE where
+   the list is full. To be called in carnn__build only, like the next one. */
+static uint32_t carnn__names_add(carnn__names *n, const char *s, size_t length, int fold) {
+    size_t slot, i;
+    char *copy;
+    if (n->slots / 2 <= n->count) carnn__names_widen(n);
+    slot = carnn__names_slot(n, s, length, fold);
+    if (n->slot[slot] != CARNN__NOWHERE || n->count >= CARNN__COUNT_LIMIT) return n->slot[slot];
+    if (!n->at) stbds_arrput(n->at, 0);
+    copy = stbds_arraddnptr(n->bytes, length + 1);
+    for (i = 0; i < length; i++) copy[i] = (char)carnn__folded(s[i], fold);
+    copy[length] = 0;
+    stbds_arrput(n->at, n->at[n->count] + length + 1);
+    n->slot[slot] = (uint32_t)n->count;
+    return (uint32_t)n->count++;
+}
+
+static void carnn__names_drop(carnn__names *n) {
+    stbds_arrfree(n->bytes);
+    stbds_arrfree(n->at);
+    stbds_arrfree(n->slot);
+    memset(n, 0, sizeof *n);
+}
+
+/* A frozen copy of a list that has grown (and has something in it). */
+static carnn_status carnn__names_freeze(carnn__names *n, const carnn_allocator *a,
+                                        const carnn__names *grown, carnn_error *error) {
+    *n = *grown;
+    n->bytes = (char *)carnn__copy(a, grown->bytes, grown->at[grown->count], 1);
+    n->at = (size_t *)carnn__copy(a, grown->at, grown->count + 1, sizeof *n->at);
+    n->slot = (uint32_t *)carnn__copy(a, grown->slot, grown->slots, sizeof *n->slot);
+    if (n->bytes && n->at && n->slot) return CARNN_OK;
+    carnn__names_free(n, a);
+    return carnn__out_of_memory(error);
+}
+
+/* The words of a text as numbers: returns how many there are and writes the first `max` of them;
+   a word that is not in the list is number 0, <unk>. */
+static size_t carnn__encode(const carnn__names *words, carnn__tokenizer kind, const char *text,
+                            size_t length, uint32_t *ids, size_t max) {
+    carnn__words w = carnn__words_of(kind, text, length);
+    size_t count;
+    for (count = 0; carnn__next_word(&w); count++) {
+        if (count < max) {
+            uint32_t id = carnn__names_find_folded(words, w.word.at, w.word.length,
+                                                   carnn__folds(kind));
+            ids[count] = id == CARNN__NOWHERE ? 0 : id;
+        }
+    }
+    return count;
+}
+
+/* --- vocabulary ------------------------------------------------------------------------------
+   Open it with the reserved words, add texts, close it: the result is a frozen list with "<unk>"
+   as number 0, then the reserved words, then the words that occurred often enough, in the order
+   in which they first occurred. A vocabulary that failed, or is not closed, has to be freed. */
+
+typedef struct carnn__vocabulary {
+    carnn_allocator allocator;
+    carnn__names words; /* growing */
+    size_t *times;      /* stb_ds array (words.count): how often each has occurred */
+    size_t reserved;    /* the first so many stay however rare they are */
+    carnn__names kept;  /* growing: what close leaves */
+} carnn__vocabulary;
+
+/* What one call adds. */
+typedef struct carnn__vocabulary_job {
+    carnn__vocabulary *v;
+    carnn__tokenizer kind;
+    const char *const *reserved;
+    const char *text;
+    size_t length, times;
+    carnn_error *error;
+} carnn__vocabulary_job;
+
+static carnn_status carnn__vocabulary_word(carnn__vocabulary *v, const char *s, size_t length,
+                                           int fold, size_t times, carnn_error *error) {
+    uint32_t id = carnn__names_add(&v->words, s, length, fold);
+    if (id == CARNN__NOWHERE)
+        return carnn__fail(error, CARNN_ERR_DATA, 0, "more than %zu different words",
+                           (size_t)CARNN__COUNT_LIMIT);
+    if (id == stbds_arrlenu(v->times)) stbds_arrput(v->times, 0);
+    v->times[id] += times;
+    return CARNN_OK;
+}
+
+static carnn_status carnn__vocabulary_start(void *job) {
+    carnn__vocabulary_job *j = (carnn__vocabulary_job *)job;
+    carnn_status status = carnn__vocabulary_word(j->v, "<unk>", 5, 0, 0, j->error);
+    size_t i;
+    for (i = 0; !status && i < j->length; i++) {
+        status = carnn__vocabulary_word(j->v, j->reserved[i], strlen(j->reserved[i]), 0, 0,
+                                        j->error);
+    }
+    j->v->reserved = j->v->words.count;
+    return status;
+}
+
+static carnn_status carnn__vocabulary_text(void *job) {
+    carnn__vocabulary_job *j = (carnn__vocabulary_job *)job;
+    carnn__words w = carnn__words_of(j->kind, j->text, j->length);
+    carnn_status status = CARNN_OK;
+    while (!status && carnn__next_word(&w)) {
+        status = carnn__vocabulary_word(j->v, w.word.at, w.word.length, carnn__folds(j->kind),
+                                        j->times, j->error);
+    }
+    return status;
+}
+
+/* Copies what is frequent enough (`times` is the least count) into the list `kept`. */
+static carnn_status carnn__vocabulary_select(void *job) {
+    carnn__vocabulary_job *j = (carnn__vocabulary_job *)job;
+    const carnn__names *words = &j->v->words;
+    size_t i;
+    for (i = 0; i < words->count; i++) {
+        if (i < j->v->reserved || j->v->times[i] >= j->times)
+            carnn__names_add(&j->v->kept, carnn__names_get(words, i),
+                             carnn__names_length(words, i), 0);
+    }
+    return CARNN_OK;
+}
+
+static carnn_status carnn__vocabulary_drop(void *job) {
+    carnn__vocabulary *v = (carnn__vocabulary *)job;
+    carnn__names_drop(&v->words);
+    carnn__names_drop(&v->kept);
+    stbds_arrfree(v->times);
+    return CARNN_OK;
+}
+
+static carnn_status carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *a,
+                                           const char *const *reserved, size_t count,
+                                           carnn_error *error) {
+    carnn__vocabulary_job job;
+    memset(v, 0, sizeof *v);
+    memset(&job, 0, sizeof job);
+    v->allocator = carnn__allocator(a);
+    job.v = v;
+    job.reserved = reserved;
+    job.length = count;
+    job.error = error;
+    return carnn__build(&v->allocator, carnn__vocabulary_start, &job, error);
+}
+
+/* Counts the words of a text that occurs `times` times. */
+static carnn_status carnn__vocabulary_add(carnn__vocabulary *v, carnn__tokenizer kind,
+                                          const char *text, size_t length, size_t times,
+                                          carnn_error *error) {
+    carnn__vocabulary_job job;
+    memset(&job, 0, sizeof job);
+    job.v = v;
+    job.kind = kind;
+    job.text = text;
+    job.length = length;
+    job.times = times;
+    job.error = error;
+    return carnn__build(&v->allocator, carnn__vocabulary_text, &job, error);
+}
+
+static void carnn__vocabulary_free(carnn__vocabulary *v) {
+    carnn__build(&v->allocator, carnn__vocabulary_drop, v, NULL);
+}
+
+/* Freezes the words that occurred at least `min_count` times into *words and frees `v`, also when
+   that fails. */
+static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_count,
+                                            carnn__names *words, carnn_error *error) {
+    carnn__vocabulary_job job;
+    carnn_status status;
+    memset(&job, 0, sizeof job);
+    job.v = v;
+    job.times = min_count;
+    status = carnn__build(&v->allocator, carnn__vocabulary_select, &job, error);
+    if (!status) status = carnn__names_freeze(words, &v->allocator, &v->kept, error);
+    carnn__vocabulary_free(v);
+    return status;
+}
+
+/* --- input -----------------------------------------------------------------------------------
+   A source as bytes in memory: the caller's, or a file read from one end to the other, so that
+   pipes and devices will do. */
+
+typedef struct carnn__input {
+    const char *name; /* for errors */
+    const char *bytes;
+    size_t size;
+    char *own; /* the block that holds a file */
+} carnn__input;
+
+#define CARNN__FIRST_READ 65536
+
+/* The end of a name that might be too long for an error message. */
+static const char *carnn__name_end(const char *name) {
+    size_t length = strlen(name), most = 160;
+    return length > most ? name + (length - most) : name;
+}
+
+static carnn_status carnn__io_error(carnn_error *error, const char *name, int number) {
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: %s", carnn__name_end(name),
+                       number ? strerror(number) : "cannot be read");
+}
+
+static void carnn__input_close(carnn__input *in, const carnn_allocator *a) {
+    carnn__free(a, in->own);
+    memset(in, 0, sizeof *in);
+}
+
+#ifndef CARNN_NO_STDIO
+static carnn_status carnn__input_read(carnn__input *in, FILE *file, const carnn_allocator *a,
+                                      carnn_error *error) {
+    size_t room = 0, got = 1;
+    errno = 0;
+    while (got) {
+        if (in->size == room) {
+            size_t more = room ? room : CARNN__FIRST_READ;
+            char *larger = room > SIZE_MAX / 2 ? NULL
+                                               : (char *)a->realloc(in->own, room + more, a->user);
+            if (!larger)
+                return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
+                                   carnn__name_end(in->name));
+            in->own = larger;
+            room += more;
+        }
+        got = fread(in->own + in->size, 1, room - in->size, file);
+        in->size += got;
+    }
+    in->bytes = in->own;
+    return ferror(file) ? carnn__io_error(error, in->name, errno) : CARNN_OK;
+}
+#endif
+
+static carnn_status carnn__input_open(carnn__input *in, const carnn_source *source,
+                                      const carnn_allocator *a, carnn_error *error) {
+    memset(in, 0, sizeof *in);
+    in->name = source->name ? source->name : "(memory)";
+    in->bytes = (const char *)source->bytes;
+    in->size = source->size;
+    if (in->bytes) return CARNN_OK;
+    in->size = 0;
+    if (!source->name)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a source has neither a name nor bytes");
+#ifdef CARNN_NO_STDIO
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: built without files (CARNN_NO_STDIO)",
+                       carnn__name_end(in->name));
+#else
+    {
+        FILE *file = fopen(source->name, "rb");
+        carnn_status status;
+        if (!file) return carnn__io_error(error, source->name, errno);
+        status = carnn__input_read(in, file, a, error);
+        fclose(file);
+        if (status) carnn__input_close(in, a);
+        return status;
+    }
+#endif
+}
+
+/* --- lines -----------------------------------------------------------------------------------*/
+
+typedef struct carnn__lines {
+    const char *name;       /* of the input */
+    const char *rest, *end; /* what has not been read */
+    carnn__span line;       /* the line that carnn__next_line found, without LF or CR LF */
+    size_t number;          /* of the line, from 1 */
+} carnn__lines;
+
+static carnn__lines carnn__lines_of(const carnn__input *in) {
+    carnn__lines lines;
+    memset(&lines, 0, sizeof lines);
+    lines.name = in->name;
+    lines.rest = in->bytes;
+    lines.end = in->size ? in->bytes + in->size : in->bytes;
+    if (in->size >= 3 && memcmp(in->bytes, "\xEF\xBB\xBF", 3) == 0) lines.rest += 3; /* UTF-8 */
+    return lines;
+}
+
+/* Moves on to the next line; 0 when there is none. */
+static int carnn__next_line(carnn__lines *l) {
+    const char *stop;
+    if (l->rest == l->end) return 0;
+    stop = (const char *)memchr(l->rest, '\n', (size_t)(l->end - l->rest));
+    l->line.at = l->rest;
+    l->line.length = (size_t)((stop ? stop : l->end) - l->rest);
+    if (l->line.length && l->line.at[l->line.length - 1] == '\r') l->line.length--;
+    l->rest = stop ? stop + 1 : l->end;
+    l->number++;
+    return 1;
+}
+
+/* Without the blanks at both ends. */
+static carnn__span carnn__trim(carnn__span s) {
+    while (s.length && carnn__blank(s.at[s.length - 1])) s.length--;
+    while (s.length && carnn__blank(*s.at)) {
+        s.at++;
+        s.length--;
+    }
+    return s;
+}
+
+/* Takes the part before the next `separator` off `s`. Returns 0, with all of `s` as the part, when
+   there is none. */
+static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
+    const char *stop = s->length ? (const char *)memchr(s->at, separator, s->length) : NULL;
+    *part = *s;
+    if (!stop) {
+        s->at += s->length;
+        s->length = 0;
+        return 0;
+    }
+    part->length = (size_t)(stop - s->at);
+    s->length -= part->length + 1;
+    s->at = stop + 1;
+    return 1;
+}
+
+#define CARNN__SHOWN 40
+
+/* A text in quotes for an error message: shortened, with escapes for what is not ASCII. */
+static const char *carnn__show(char shown[4 * CARNN__SHOWN + 8], carnn__span text) {
+    size_t i, count = carnn__min(text.length, CARNN__SHOWN);
+    char *out = shown;
+    if (!text.length) return "nothing";
+    *out++ = '"';
+    for (i = 0; i < count; i++) {
+        unsigned char byte = (unsigned char)text.at[i];
+        if (byte == '\t') out += snprintf(out, 3, "\\t");
+        else if (byte < ' ' || byte > '~') out += snprintf(out, 5, "\\x%02x", byte);
+        else *out++ = (char)byte;
+    }
+    snprintf(out, 6, "%s\"", text.length > count ? "..." : "");
+    return shown;
+}
+
+/* "trn.txt:381: expected a line number, found "abc"" */
+static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, const char *what,
+                                    carnn__span found) {
+    char shown[4 * CARNN__SHOWN + 8];
+    return carnn__fail(error, CARNN_ERR_DATA, l->number, "%s:%zu: expected %s, found %s",
+                       carnn__name_end(l->name), l->number, what, carnn__show(shown, found));
+}
+
+#endif
+/* =============================================================================================
+   @@DATA   data sets and their readers, one per task
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* --- data sets -------------------------------------------------------------------------------
+   Every distinct text of a data set is kept once, without the blanks at its ends, and goes by its
+   number: what is said again and again (facts, stock replies) is encoded once. */
+
+/* Something said, or a fact, of a dialog. */
+typedef struct carnn__line {
+    uint32_t text;
+    uint32_t speaker; /* carnn_speaker */
+} carnn__line;
+
+/* An example of the task "dialog": what is the answer to line `line`, after the lines of the
+   dialog before it? */
+typedef struct carnn__turn {
+    uint32_t dialog;
+    uint32_t line;      /* the user's utterance; the one after it is the system's */
+    uint32_t response;  /* text of the right answer */
+    uint32_t candidate; /* its number among the candidates, or CARNN__NOWHERE */
+    size_t source_line;
+} carnn__turn;
+
+/* One source of a data set, so that examples can be named after the data is read. */
+typedef struct carnn__origin {
+    size_t name;    /* where its name begins in `origin_names` */
+    size_t example; /* the first one that comes from it */
+} carnn__origin;
+
+struct carnn_dataset {
+    carnn_allocator allocator;
+    const char *task;
+    size_t examples;
+    size_t text_count; /* text i: bytes + text_at[i], text_at[i + 1] - text_at[i] - 1 long, NUL */
+    char *bytes;
+    size_t *text_at;
+    size_t origin_count;
+    carnn__origin *origins;
+    char *origin_names;
+    /* dialog */
+    size_t line_count, dialog_count, turn_count, candidate_count;
+    carnn__line *lines;
+    size_t *dialog_start; /* (dialog_count + 1) its first line */
+    carnn__turn *turns;
+    uint32_t *candidates; /* their texts, in the order of the file */
+    size_t *shown_at;     /* (candidate_count + 1) candidate i byte for byte, blanks and all, is at */
+    char *shown;          /* shown + shown_at[i], and ends with a NUL */
+};
+
+/* All lists of a data set: what is copied when a reader is done, and freed. */
+#define CARNN__DATASET_LISTS(X)                                                                    \
+    X(char, bytes)                                                                                 \
+    X(size_t, text_at)                                                                             \
+    X(carnn__origin, origins)                                                                      \
+    X(char, origin_names)                                                                          \
+    X(carnn__line, lines)                                                                          \
+    X(size_t, dialog_start)                                                                        \
+    X(carnn__turn, turns)                                                                          \
+    X(uint32_t, candidates)                                                                        \
+    X(size_t, shown_at)                                                                            \
+    X(char, shown)
+
+static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
+    carnn__span text;
+    text.at = data->bytes + data->text_at[i];
+    text.length = data->text_at[i + 1] - data->text_at[i] - 1;
+    return text;
+}
+
+CARNN_API void carnn_dataset_free(carnn_dataset *dataset) {
+    carnn_allocator a;
+    if (!dataset) return;
+    a = dataset->allocator;
+#define CARNN__FREE_LIST(type, list) carnn__free(&a, dataset->list);
+    CARNN__DATASET_LISTS(CARNN__FREE_LIST)
+#undef CARNN__FREE_LIST
+    carnn__free(&a, dataset);
+}
+
+CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset) {
+    return dataset ? dataset->examples : 0;
+}
+
+/* --- reading ---------------------------------------------------------------------------------
+   A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. Its lists are
+   copied when all is well; either way the draft is dropped afterwards. */
+
+typedef struct carnn__reading {
+    const carnn_dataset_desc *desc;
+    carnn_allocator allocator;
+    carnn_error *error;
+    carnn__input input;  /* the source that is being read */
+    carnn__lines lines;  /* and where in it */
+    carnn_dataset draft;
+    carnn__names texts;  /* becomes bytes, text_at, text_count of the draft */
+    uint32_t *candidate; /* (texts.count) the number of a text among the candidates */
+} carnn__reading;
+
+/* The task of a reader, and what reads one source of it and checks the whole. */
+typedef struct carnn__reader {
+    const char *task;
+    carnn_status (*read)(carnn__reading *r);
+} carnn__reader;
+
+static carnn_status carnn__unexpected(carnn__reading *r, const char *what, carnn__span found) {
+    return carnn__expected(r->error, &r->lines, what, found);
+}
+
+/* Is there room for one line more? Its texts, lines and examples are numbered with 32 bits. */
+static carnn_status carnn__reading_room(carnn__reading *r) {
+    const size_t most = CARNN__COUNT_LIMIT - 4;
+    if (r->texts.count < most && stbds_arrlenu(r->draft.lines) < most) return CARNN_OK;
+    return carnn__fail(r->error, CARNN_ERR_DATA, r->lines.number,
+                       "%s:%zu: expected no more than %zu lines in one data set",
+                       carnn__name_end(r->lines.name), r->lines.number, most);
+}
+
+/* The number of a text, trimmed. */
+static uint32_t carnn__reading_text(carnn__reading *r, carnn__span s) {
+    uint32_t text;
+    s = carnn__trim(s);
+    text = carnn__names_add(&r->texts, s.at, s.length, 0);
+    if (text == stbds_arrlenu(r->candidate)) stbds_arrput(r->candidate, CARNN__NOWHERE);
+    return text;
+}
+
+/* Opens a source for reading line by line. */
+static carnn_status carnn__reading_open(carnn__reading *r, const carnn_source *source) {
+    carnn_status status;
+    carnn__input_close(&r->input, &r->allocator);
+    status = carnn__input_open(&r->input, source, &r->allocator, r->error);
+    if (!status) r->lines = carnn__lines_of(&r->input);
+    return status;
+}
+
+/* Notes that the examples from number `example` on come from the source now open. */
+static void carnn__reading_origin(carnn__reading *r, size_t example) {
+    size_t bytes = strlen(r->input.name) + 1;
+    carnn__origin origin;
+    origin.name = stbds_arrlenu(r->draft.origin_names);
+    origin.example = example;
+    memcpy(stbds_arraddnptr(r->draft.origin_names, bytes), r->input.name, bytes);
+    stbds_arrput(r->draft.origins, origin);
+}
+
+/* The name of the source that an example comes from. */
+static const char *carnn__dataset_origin(const carnn_dataset *data, size_t example) {
+    size_t i = data->origin_count - 1;
+    while (i && data->origins[i].example > example) i--;
+    return data->origin_names + data->origins[i].name;
+}
+
+/* --- dialog ----------------------------------------------------------------------------------
+   The dialog bAbI format (Bordes, Boureau and Weston 2017):
+
+       1 hello<TAB>what can I do for you ?     a turn: user, then system
+       2 the_fork R_cuisine british            a fact
+                                               an empty line ends the dialog, and so does a number
+       1 hi<TAB>hello there                    that is 1 or less than the one before
+
+   A third column is what the system said, where the right answer in column 2 is not its words but
+   the name of a class of replies: the history then has column 3. */
+
+/* Takes a line number and the one blank after it off the front of `s`: 1 if they are there, with
+   the number in *number; 0 leaves `s` alone. */
+static int carnn__numbered(carnn__span *s, uint64_t *number) {
+    size_t i;
+    *number = 0;
+    for (i = 0; i < s->length && s->at[i] >= '0' && s->at[i] <= '9'; i++) {
+        if (*number <= UINT32_MAX) *number = *number * 10 + (uint64_t)(s->at[i] - '0');
+    }
+    if (i == 0 || (i < s->length && s->at[i] != ' ' && s->at[i] != '\t')) return 0;
+    if (i < s->length && s->at[i] == ' ') i++; /* a tab already ends the user's empty words */
+    s->at += i;
+    s->length -= i;
+    return 1;
+}
+
+/* Makes `text` a candidate if it is none; `shown` is how it was written. */
+static uint32_t carnn__babi_candidate(carnn__reading *r, uint32_t text, carnn__span shown) {
+    char *copy;
+    if (r->candidate[text] == CARNN__NOWHERE) {
+        r->candidate[text] = (uint32_t)stbds_arrlenu(r->draft.candidates);
+        stbds_arrput(r->draft.candidates, text);
+        stbds_arrput(r->draft.shown_at, stbds_arrlenu(r->draft.shown));
+        copy = stbds_arraddnptr(r->draft.shown, shown.length + 1);
+        memcpy(copy, shown.at, shown.length);
+        copy[shown.length] = 0;
+    }
+    return r->candidate[text];
+}
+
+/* A line of a list of candidates without its number and the one blank after it; a number alone is
+   a candidate. */
+static carnn__span carnn__babi_unnumbered(carnn__span line) {
+    size_t i = 0;
+    while (i < line.length && line.at[i] >= '0' && line.at[i] <= '9') i++;
+    if (i == 0 || i == line.length || !carnn__blank(line.at[i])) return line;
+    line.at += i + 1;
+    line.length -= i + 1;
+    return line;
+}
+
+/* One candidate a line, after an optional number and one blank. Of two that differ in the blanks
+   at their ends only, the first one counts. */
+static carnn_status carnn__babi_candidates(carnn__reading *r, const carnn_source *source) {
+    carnn_status status = carnn__reading_open(r, source);
+    while (!status && carnn__next_line(&r->lines)) {
+        carnn__span line = carnn__babi_unnumbered(r->lines.line);
+        if (!carnn__trim(r->lines.line).length) continue;
+        if (!carnn__trim(line).length)
+            return carnn__unexpected(r, "a candidate after the number", carnn__trim(line));
+        status = carnn__reading_room(r);
+        if (!status) carnn__babi_candidate(r, carnn__reading_text(r, line), line);
+    }
+    if (!status && !stbds_arrlenu(r->draft.candidates))
+        return carnn__fail(r->error, CARNN_ERR_DATA, 1,
+                           "%s:1: expected candidates, one a line, found an empty file",
+                           carnn__name_end(r->input.name));
+    return status;
+}
+
+static void carnn__babi_say(carnn__reading *r, carnn__span text, carnn_speaker speaker) {
+    carnn__line line;
+    line.text = carnn__reading_text(r, text);
+    line.speaker = (uint32_t)speaker;
+    stbds_arrput(r->draft.lines, line);
+}
+
+/* A turn: its columns without the line number. */
+static carnn_status carnn__babi_turn(carnn__reading *r, carnn__span user, carnn__span rest) {
+    carnn__span response, spoken = {NULL, 0};
+    carnn__turn turn;
+    if (carnn__cut(&rest, '\t', &response) && carnn__cut(&rest, '\t', &spoken))
+        return carnn__unexpected(r, "at most three columns", r->lines.line);
+    if (!carnn__trim(response).length)
+        return carnn__unexpected(r, "a response after the tab", carnn__trim(response));
+    turn.dialog = (uint32_t)(stbds_arrlenu(r->draft.dialog_start) - 1);
+    turn.line = (uint32_t)stbds_arrlenu(r->draft.lines);
+    turn.response = carnn__reading_text(r, response);
+    turn.candidate = r->desc->candidates ? r->candidate[turn.response]
+                                         : carnn__babi_candidate(r, turn.response, response);
+    turn.source_line = r->lines.number;
+    carnn__babi_say(r, user, CARNN_USER);
+    carnn__babi_say(r, carnn__trim(spoken).length ? spoken : response, CARNN_SYSTEM);
+    stbds_arrput(r->draft.turns, turn);
+    return CARNN_OK;
+}
+
+/* A line of a dialog, *last being the number of the line before, -1 before the first one. */
+static carnn_status carnn__babi_line(carnn__reading *r, int64_t *last) {
+    carnn__span line = r->lines.line, user;
+    carnn_status status = carnn__reading_room(r);
+    uint64_t number;
+    if (status) return status;
+    if (!carnn__numbered(&line, &number)) return carnn__unexpected(r, "a line number", line);
+    if (number > UINT32_MAX)
+        return carnn__unexpected(r, "a line number below 4294967296", r->lines.line);
+    if (!carnn__trim(line).length && !memchr(r->lines.line.at, '\t', r->lines.line.length))
+        return carnn__unexpected(r, "words after the line number", carnn__trim(line));
+    if (*last < 0 || (int64_t)number < *last || (number == 1 && *last == 1))
+        stbds_arrput(r->draft.dialog_start, stbds_arrlenu(r->draft.lines));
+    *last = (int64_t)number;
+    if (carnn__cut(&line, '\t', &user)) return carnn__babi_turn(r, user, line);
+    carnn__babi_say(r, user, CARNN_FACT);
+    return CARNN_OK;
+}
+
+static carnn_status carnn__babi_source(carnn__reading *r, const carnn_source *source) {
+    carnn_status status = carnn__reading_open(r, source);
+    size_t dialogs = stbds_arrlenu(r->draft.dialog_start);
+    int64_t last = -1;
+    if (status) return status;
+    carnn__reading_origin(r, stbds_arrlenu(r->draft.turns));
+    while (!status && carnn__next_line(&r->lines)) {
+        if (carnn__trim(r->lines.line).length) status = carnn__babi_line(r, &last);
+        else last = -1;
+    }
+    if (!status && stbds_arrlenu(r->draft.dialog_start) == dialogs)
+        return carnn__fail(r->error, CARNN_ERR_DATA, 1,
+                           "%s:1: expected a dialog, found an empty file",
+                           carnn__name_end(r->input.name));
+    return status;
+}
+
+static carnn_status carnn__babi_read(carnn__reading *r) {
+    carnn_dataset *draft = &r->draft;
+    carnn_status status = CARNN_OK;
+    size_t i;
+    if (r->desc->candidates) status = carnn__babi_candidates(r, r->desc->candidates);
+    for (i = 0; !status && i < r->desc->source_count; i++)
+        status = carnn__babi_source(r, &r->desc->sources[i]);
+    if (status) return status;
+    draft->line_count = stbds_arrlenu(draft->lines);
+    draft->dialog_count = stbds_arrlenu(draft->dialog_start);
+    draft->turn_count = draft->examples = stbds_arrlenu(draft->turns);
+    draft->candidate_count = stbds_arrlenu(draft->candidates);
+    stbds_arrput(draft->dialog_start, draft->line_count);
+    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
+    if (draft->turn_count) return CARNN_OK;
+    return carnn__fail(r->error, CARNN_ERR_DATA, r->lines.number,
+                       "%s:%zu: expected a turn (number, user, tab, response), found facts only",
+                       carnn__name_end(r->input.name), r->lines.number);
+}
+
+/* Is every response among the candidates? CARNN_ERR_DATA names the first one that is not. */
+static carnn_status carnn__dataset_check_candidates(const carnn_dataset *data,
+                                                    carnn_error *error) {
+    size_t i;
+    for (i = 0; i < data->turn_count; i++) {
+        const carnn__turn *turn = &data->turns[i];
+        char shown[4 * CARNN__SHOWN + 8];
+        if (turn->candidate != CARNN__NOWHERE) continue;
+        return carnn__fail(error, CARNN_ERR_DATA, turn->source_line,
+                           "%s:%zu: expected one of the %zu candidates as response, found %s",
+                           carnn__name_end(carnn__dataset_origin(data, i)), turn->source_line,
+                           data->candidate_count,
+                           carnn__show(shown, carnn__text(data, turn->response)));
+    }
+    return CARNN_OK;
+}
+
+/* --- loading ---------------------------------------------------------------------------------*/
+
+/* The table of readers: a task more is an entry more. */
+static const carnn__reader carnn__readers[] = {{"dialog", carnn__babi_read}};
+
+static carnn_status carnn__reading_work(void *job) {
+    carnn__reading *r = (carnn__reading *)job;
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(carnn__readers); i++) {
+        if (strcmp(carnn__readers[i].task, r->desc->task) == 0) {
+            r->draft.task = carnn__readers[i].task;
+            return carnn__readers[i].read(r);
+        }
+    }
+    return carnn__fail(r->error, CARNN_ERR_ARGUMENT, 0, "expected a task, found \"%.40s\"",
+                       r->desc->task);
+}
+
+static carnn_status carnn__reading_drop(void *job) {
+    carnn__reading *r = (carnn__reading *)job;
+    carnn__names_drop(&r->texts);
+    stbds_arrfree(r->candidate);
+#define CARNN__DROP_LIST(type, list) stbds_arrfree(r->draft.list);
+    CARNN__DATASET_LISTS(CARNN__DROP_LIST)
+#undef CARNN__DROP_LIST
+    carnn__input_close(&r->input, &r->allocator);
+    return CARNN_OK;
+}
+
+/* Copies a draft into a data set with lists of their final size. */
+static carnn_status carnn__reading_finish(carnn_dataset **dataset, carnn__reading *r) {
+    const carnn_allocator *a = &r->allocator;
+    carnn_dataset *data = (carnn_dataset *)carnn__alloc(a, 1, sizeof *data);
+    int complete = 1;
+    if (!data) return carnn__out_of_memory(r->error);
+    r->draft.allocator = *a;
+    r->draft.text_count = r->texts.count;
+    r->draft.origin_count = stbds_arrlenu(r->draft.origins);
+    r->draft.bytes = r->texts.bytes; /* the draft owns them now */
+    r->draft.text_at = r->texts.at;
+    r->texts.bytes = NULL;
+    r->texts.at = NULL;
+    *data = r->draft;
+#define CARNN__COPY_LIST(type, list)                                                               \
+    data->list = (type *)carnn__copy(a, r->draft.list, stbds_arrlenu(r->draft.list), sizeof(type)); \
+    if (!data->list) complete = 0;
+    CARNN__DATASET_LISTS(CARNN__COPY_LIST)
+#undef CARNN__COPY_LIST
+    if (complete) {
+        *dataset = data;
+        return CARNN_OK;
+    }
+    carnn_dataset_free(data);
+    return carnn__out_of_memory(r->error);
+}
+
+CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
+                                          carnn_error *error) {
+    carnn__reading reading;
+    carnn_status status;
+    *dataset = NULL;
+    if (!desc || !desc->task || !desc->sources || !desc->source_count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a data set needs a task and a source");
+    memset(&reading, 0, sizeof reading);
+    reading.desc = desc;
+    reading.allocator = carnn__allocator(desc->allocator);
+    reading.error = error;
+    status = carnn__build(&reading.allocator, carnn__reading_work, &reading, error);
+    if (!status) status = carnn__reading_finish(dataset, &reading);
+    carnn__build(&reading.allocator, carnn__reading_drop, &reading, NULL);
+    return status;
+}
+
+#endif
+/* =============================================================================================
+   @@MODEL   a model, what a task must provide
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+typedef struct carnn__head carnn__head;
+
+#define CARNN__LAYERS_MAX 8
+
+struct carnn_model {
+    carnn_allocator allocator;
+    carnn_model_desc desc;    /* complete: defaults filled in; names point into our tables */
+    carnn_train_desc trained; /* as used; file names and callbacks zeroed */
+    const carnn__head *head;  /* its task */
+    carnn__store params;
+    void *block;              /* aligned memory that holds params.value: the array itself, or the
+                                 whole file that was read; NULL: the caller's, read-only */
+    carnn__names words;       /* vocabulary: word i has row i of the embedding; 0 is <unk> */
+    carnn__names candidates;  /* dialog: the candidates, byte for byte */
+    carnn__cell cells[CARNN__LAYERS_MAX];
+    size_t word_table;        /* parameter number of the word embedding */
+    carnn_scores scores;      /* on the validation set, of the weights that were kept */
+    int64_t best_epoch;
+};
+
+/* What a run adds up over its batches. */
+typedef struct carnn__tally {
+    size_t examples, tokens;
+    double loss; /* summed */
+    double sum[CARNN_SCORES_MAX];
+} carnn__tally;
+
+/* A model at work on a data set: training, scoring. A head keeps what it needs in `state`. */
+typedef struct carnn__work {
+    const carnn_model *model;
+    const carnn_dataset *data;
+    carnn__engine *engine;
+    carnn_allocator allocator;
+    const float *w; /* the weights, laid out like the store */
+    float *g;       /* their gradients, added to; NULL: scoring only */
+    double dropout, smoothing;
+    int64_t batch;  /* examples in a batch */
+    int voting;     /* keep what head->vote needs */
+    void *state;
+} carnn__work;
+
+/* A task. Adding one is adding an entry to carnn__heads. */
+struct carnn__head {
+    const char *name, *title;
+    const char *metric[CARNN_SCORES_MAX + 1]; /* metric[0] chooses the best epoch */
+    int lower_is_better;
+    void (*defaults)(carnn_model_desc *model, carnn_train_desc *train);
+    /* words and candidates of a new model */
+    carnn_status (*build)(carnn_model *model, const carnn_dataset *data, carnn_error *error);
+    /* the parameters, from desc, words and candidates alone */
+    carnn_status (*declare)(carnn_model *model, carnn_error *error);
+    void (*init)(carnn_model *model); /* after the general initialisation */
+    /* readies the data for the model: long-lived memory, the same for every epoch */
+    carnn_status (*open)(carnn__work *work, carnn_error *error);
+    void (*close)(carnn__work *work);
+    /* takes the memory of a batch; may be called again when another work has used the arena */
+    void (*carve)(carnn__work *work, carnn__arena *arena);
+    /* makes the batches of an epoch, shuffled by `key` (0: in the order of the data) */
+    size_t (*plan)(carnn__work *work, uint64_t key);
+    /* one batch: adds to the tally and, where there is work->g, to the gradients; `key` draws the
+       dropout masks (0: none) */
+    void (*batch)(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally);
+    /* the vote of several models on the batch that each has just worked on */
+    void (*vote)(carnn__work *const *works, size_t count, size_t number, carnn__tally *tally);
+    void (*score)(const carnn__tally *tally, carnn_scores *scores);
+};
+
+/* The entry `number` of the table of tasks, NULL past the last. */
+static const carnn__head *carnn__head_at(size_t number);
+
+#endif
+/* =============================================================================================
+   @@HEAD dialog   choose the reply, given the dialog so far
+
+   Tran et al. 2018, section 4.1. Every utterance of the history, and every candidate, is encoded by
+   the position encoder; a cell whose context c is the latest user utterance reads the history;
+   attention and a residual connection sum it up (Eq. 8); the candidates are scored by a product:
+
+     e_m = enc(utterance m)     c = e_M      h_1 .. h_M = cell(e_1 .. e_M, c)
+     o = sum_m al_m (h_m + e_m)              P(y_l) = softmax_l(o . enc(y_l))         (Eq. 9, 10)
+
+   Every history begins with one constant <start> utterance; the
+   cell reads the latest utterance as the last of the history, which Eq. 8 leaves out: README says
+   what that is worth. Each utterance ends with a word that names the speaker.
+
+   What is shared: a batch holds whole dialogs. Each distinct utterance in it is encoded and
+   projected once, for all responses of all its dialogs; candidates are encoded once. What is done
+   for each response is the scan, the attention and one row of the product with the candidates, in
+   chunks of a bounded number of rows.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* Bounds of a batch: distinct utterances (a single dialog may exceed it), and rows (a single
+   history may exceed it) and responses of a chunk. */
+#define CARNN__DIALOG_INPUTS 768
+#define CARNN__DIALOG_ROWS 2048
+#define CARNN__DIALOG_CHUNK 64
+
+static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
+
+/* Texts as lists of words: text i has ids[at[i]] .. ids[at[i + 1] - 1]. */
+typedef struct carnn__bags {
+    size_t count;
+    uint32_t *ids;
+    size_t *at;
+} carnn__bags;
+
+typedef struct carnn__dialog {
+    carnn__bags utterances; /* distinct pairs of speaker and text; number 0 is <start> */
+    carnn__bags candidates;
+    uint32_t *seq;          /* the dialogs as utterance numbers: <start>, then the lines kept */
+    size_t *seq_start;      /* (dialogs + 1) */
+    size_t *turn_start;     /* (dialogs + 1) the turns of each dialog */
+    uint32_t *end;          /* (turns) place of the user's utterance in seq */
+    uint32_t *target;       /* (turns) the candidate that is right, or CARNN__NOWHERE */
+    size_t history;         /* utterances before the latest that are read */
+    uint32_t *order;        /* (dialogs) in this epoch */
+    size_t *batch_start;    /* into order, one more than there are batches */
+    uint32_t *local;        /* (utterances) number in the batch at hand, or CARNN__NOWHERE */
+    float *ramp;            /* (D) */
+    size_t max_lines, max_inputs, max_rows, max_turns, max_steps;
+    /* of the batch at hand */
+    size_t inputs;          /* U */
+    uint32_t *which;        /* (U) their utterance numbers */
+    uint32_t *turns;        /* (R) the batch's turns */
+    size_t turn_count;
+    unsigned char *right;   /* (R) was the turn answered rightly */
+    float *probability;     /* (R, L) of the candidates, for a vote */
+    float *e, *de;          /* (U, D) */
+    float *y, *dy;          /* (L, D) candidates */
+    /* of a chunk of B turns and N rows */
+    carnn__packed seq_packed;
+    size_t *start;          /* (T + 2) */
+    uint32_t *length, *rank, *index, *context, *labels; /* (B), (B), (N), (B), (B) */
+    float *c, *dc;          /* (B, D) */
+    float *o, *go;          /* (B, D) */
+    float *weight, *gweight; /* (B, T) alpha */
+    float *gh;              /* (N, D) */
+    float *z;               /* (B, L) logits, then probabilities or gradients */
+    float *loss;            /* (B) */
+    carnn__cell_run cell;
+} carnn__dialog;
+
+static void carnn__dialog_defaults(carnn_model_desc *model, carnn_train_desc *train) {
+    if (!model->cell) model->cell = "icarnn";
+    if (!model->hidden) model->hidden = 128;
+    if (!model->embedding) model->embedding = model->hidden;
+    if (!model->layers) model->layers = 1;
+    if (!model->min_count) model->min_count = 1;
+    if (!model->history) model->history = CARNN_NONE;
+    if (!model->kb_rows) model->kb_rows = CARNN_NONE;
+    if (!train->epochs) train->epochs = 30;
+    if (!train->batch) train->batch = 48;
+    if (train->lr == 0.0) train->lr = 0.005;
+    if (train->lr_end == 0.0) train->lr_end = 0.05;
+    if (train->dropout == 0.0) train->dropout = 0.3;
+    if (train->clip == 0.0) train->clip = 5.0;
+    if (!train->patience) train->patience = 10;
+}
+
+/* --- a new model ----------------------------------------------------------------------------- */
+
+static carnn_status carnn__dialog_declare(carnn_model *model, carnn_error *error) {
+    size_t D = (size_t)model->desc.hidden, kind = carnn__cell_number(model->desc.cell);
+    if (model->desc.embedding != model->desc.hidden)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--embedding is %lld and --hidden is %lld: "
+                           "for a dialog model they are the same size (Eq. 8 adds h and e)",
+                           (long long)model->desc.embedding, (long long)model->desc.hidden);
+    if (model->desc.layers != 1)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model has one recurrent layer");
+    model->word_table = carnn__declare(&model->params, "", "word.weight", model->words.count, D, 0,
+                                       CARNN__INIT_NORMAL, 0.1f);
+    carnn__cell_declare(&model->cells[0], &model->params, "cell", kind, D, D, D);
+    return CARNN_OK;
+}
+
+static void carnn__dialog_init(carnn_model *model) {
+    carnn__cell_init_bias(&model->cells[0], &model->params);
+}
+
+/* The vocabulary is made of all texts of the training data, the candidates among them. */
+static carnn_status carnn__dialog_words_build(carnn_model *model, const carnn_dataset *data,
+                                              carnn_error *error) {
+    carnn__vocabulary v;
+    size_t *times = (size_t *)carnn__alloc_zero(&model->allocator, data->text_count, sizeof *times);
+    carnn_status status = CARNN_OK;
+    size_t i;
+    if (!times) return carnn__out_of_memory(error);
+    for (i = 0; i < data->line_count; i++) times[data->lines[i].text]++;
+    status = carnn__vocabulary_open(&v, &model->allocator, carnn__dialog_reserved,
+                                    CARNN__COUNT(carnn__dialog_reserved), error);
+    for (i = 0; !status && i < data->text_count; i++) {
+        carnn__span text = carnn__text(data, i);
+        status = carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length,
+                                       carnn__max(times[i], 1), error);
+    }
+    carnn__free(&model->allocator, times);
+    if (!status)
+        return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
+    carnn__vocabulary_free(&v);
+    return status;
+}
+
+/* A list of names from texts that stand one after the other, each with a NUL behind it; with the
+   blanks at their ends or without. */
+static carnn_status carnn__names_from(carnn__names *names, const char *bytes, const size_t *at,
+                                      size_t count, int trim, const carnn_allocator *a,
+                                      carnn_error *error) {
+    const char **s = (const char **)carnn__alloc(a, count, sizeof *s);
+    size_t *length = (size_t *)carnn__alloc(a, count, sizeof *length), i;
+    carnn_status status = s && length ? CARNN_OK : carnn__out_of_memory(error);
+    for (i = 0; !status && i < count; i++) {
+        carnn__span text;
+        text.at = bytes + at[i];
+        text.length = at[i + 1] - at[i] - 1;
+        if (trim) text = carnn__trim(text);
+        s[i] = text.at;
+        length[i] = text.length;
+    }
+    if (!status) status = carnn__names_build(names, a, s, length, count, error);
+    carnn__free(a, s);
+    carnn__free(a, length);
+    return status;
+}
+
+static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    carnn_status status = carnn__dataset_check_candidates(data, error);
+    if (!status) status = carnn__dialog_words_build(model, data, error);
+    if (!status)
+        status = carnn__names_from(&model->candidates, data->shown, data->shown_at,
+                                   data->candidate_count, 0, &model->allocator, error);
+    return status;
+}
+
+/* --- data made ready for a model ------------------------------------------------------------- */
+
+static void carnn__dialog_close(carnn__work *work) {
+    carnn__dialog *d = (carnn__dialog *)work->state;
+    const carnn_allocator *a = &work->allocator;
+    if (!d) return;
+    carnn__free(a, d->utterances.ids);
+    carnn__free(a, d->utterances.at);
+    carnn__free(a, d->candidates.ids);
+    carnn__free(a, d->candidates.at);
+    carnn__free(a, d->seq);
+    carnn__free(a, d->seq_start);
+    carnn__free(a, d->turn_start);
+    carnn__free(a, d->end);
+    carnn__free(a, d->target);
+    carnn__free(a, d->order);
+    carnn__free(a, d->batch_start);
+    carnn__free(a, d->local);
+    carnn__free(a, d->ramp);
+    carnn__free(a, d);
+    work->state = NULL;
+}
+
+/* The kept lines of each dialog as utterance numbers, numbering the distinct pairs of speaker and
+   text by their first appearance; of each block of facts the first kb_rows are kept. */
+static void carnn__dialog_lines(carnn__dialog *d, const carnn_model *model,
+                                const carnn_dataset *data, uint32_t *number) {
+    size_t most = model->desc.kb_rows < 0 ? SIZE_MAX : (size_t)model->desc.kb_rows;
+    size_t dialog, line, turn = 0, at = 0, facts;
+    for (line = 0; line < data->text_count * 3; line++) number[line] = CARNN__NOWHERE;
+    d->utterances.count = 1;
+    for (dialog = 0; dialog < data->dialog_count; dialog++) {
+        d->seq_start[dialog] = at;
+        d->turn_start[dialog] = turn;
+        d->seq[at++] = 0;
+        facts = 0;
+        for (line = data->dialog_start[dialog]; line < data->dialog_start[dialog + 1]; line++) {
+            const carnn__line *l = &data->lines[line];
+            uint32_t *n = &number[(size_t)l->text * 3 + l->speaker];
+            facts = l->speaker == CARNN_FACT ? facts + 1 : 0;
+            if (facts > most) continue;
+            if (*n == CARNN__NOWHERE) *n = (uint32_t)d->utterances.count++;
+            if (turn < data->turn_count && data->turns[turn].line == line)
+                d->end[turn++] = (uint32_t)at;
+            d->seq[at++] = *n;
+        }
+    }
+    d->seq_start[dialog] = at;
+    d->turn_start[dialog] = turn;
+}
+
+/* The words of utterance (speaker, text): those of the text, then the speaker's. Counts only where
+   ids is NULL. */
+static size_t carnn__dialog_encode(const carnn_model *model, uint32_t speaker, const char *text,
+                                   size_t length, uint32_t *ids, size_t max) {
+    size_t n = carnn__encode(&model->words, CARNN__WORDS, text, length, ids, max);
+    const char *name = carnn__dialog_reserved[1 + speaker];
+    if (n < max) ids[n] = carnn__names_find(&model->words, name, strlen(name));
+    return n + 1;
+}
+
+/* The words of all utterances. */
+static carnn_status carnn__dialog_utterances(carnn__dialog *d, const carnn__work *work,
+                                             const uint32_t *number, carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    const carnn_allocator *a = &work->allocator;
+    size_t i, total = 1, pairs = data->text_count * 3;
+    d->utterances.at = (size_t *)carnn__alloc(a, d->utterances.count + 1, sizeof(size_t));
+    if (!d->utterances.at) return carnn__out_of_memory(error);
+    d->utterances.at[0] = 0;
+    for (i = 0; i < pairs; i++) /* lengths first: numbers do not rise along i */
+        if (number[i] != CARNN__NOWHERE) {
+            carnn__span text = carnn__text(data, i / 3);
+            size_t n = carnn__dialog_encode(work->model, (uint32_t)(i % 3), text.at, text.length,
+                                            NULL, 0);
+            d->utterances.at[number[i] + 1] = n;
+            total += n;
+        }
+    d->utterances.at[1] = 1;
+    for (i = 1; i <= d->utterances.count; i++) d->utterances.at[i] += d->utterances.at[i - 1];
+    d->utterances.ids = (uint32_t *)carnn__alloc(a, total, sizeof(uint32_t));
+    if (!d->utterances.ids) return carnn__out_of_memory(error);
+    d->utterances.ids[0] = carnn__names_find(&work->model->words, carnn__dialog_reserved[0],
+                                             strlen(carnn__dialog_reserved[0]));
+    for (i = 0; i < pairs; i++)
+        if (number[i] != CARNN__NOWHERE) {
+            carnn__span text = carnn__text(data, i / 3);
+            size_t at = d->utterances.at[number[i]];
+            carnn__dialog_encode(work->model, (uint32_t)(i % 3), text.at, text.length,
+                                 d->utterances.ids + at, d->utterances.at[number[i] + 1] - at);
+        }
+    return CARNN_OK;
+}
+
+/* The words of a list of names; shared with sessions. */
+static carnn_status carnn__bags_of_names(carnn__bags *bags, const carnn_model *model,
+                                         const carnn__names *names, const carnn_allocator *a,
+                                         carnn_error *error) {
+    size_t i, total = 0;
+    bags->count = names->count;
+    bags->at = (size_t *)carnn__alloc(a, names->count + 1, sizeof(size_t));
+    if (!bags->at) return carnn__out_of_memory(error);
+    for (i = 0; i < names->count; i++) {
+        bags->at[i] = total;
+        total += carnn__encode(&model->words, CARNN__WORDS, carnn__names_get(names, i),
+                               carnn__names_length(names, i), NULL, 0);
+    }
+    bags->at[i] = total;
+    bags->ids = (uint32_t *)carnn__alloc(a, total, sizeof(uint32_t));
+    if (!bags->ids) return carnn__out_of_memory(error);
+    for (i = 0; i < names->count; i++)
+        carnn__encode(&model->words, CARNN__WORDS, carnn__names_get(names, i),
+                      carnn__names_length(names, i), bags->ids + bags->at[i],
+                      bags->at[i + 1] - bags->at[i]);
+    return CARNN_OK;
+}
+
+/* Which candidate of the model each turn's response is, compared without blanks at the ends. */
+static carnn_status carnn__dialog_targets(carnn__dialog *d, const carnn__work *work,
+                                          carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    carnn__names trimmed;
+    size_t i;
+    const carnn__names *candidates = &work->model->candidates;
+    carnn_status status = carnn__names_from(&trimmed, candidates->bytes, candidates->at,
+                                            candidates->count, 1, &work->allocator, error);
+    if (status) return status;
+    for (i = 0; i < data->turn_count; i++) {
+        carnn__span text = carnn__text(data, data->turns[i].response);
+        d->target[i] = carnn__names_find(&trimmed, text.at, text.length);
+    }
+    carnn__names_free(&trimmed, &work->allocator);
+    return CARNN_OK;
+}
+
+/* Utterances of a dialog with <start>, before any are left out: what batches are made by, so that
+   models that keep different lines still have the same batches to vote on. */
+static size_t carnn__dialog_line_count(const carnn_dataset *data, size_t dialog) {
+    return data->dialog_start[dialog + 1] - data->dialog_start[dialog] + 1;
+}
+
+/* The largest batch and chunk that any order of the dialogs can make. */
+static void carnn__dialog_limits(carnn__dialog *d, const carnn__work *work) {
+    size_t i, dialogs = work->data->dialog_count, longest = 0, turns = 0, steps;
+    for (i = 0; i < dialogs; i++) {
+        longest = carnn__max(longest, carnn__dialog_line_count(work->data, i));
+        turns = carnn__max(turns, d->turn_start[i + 1] - d->turn_start[i]);
+    }
+    steps = carnn__min(longest, d->history < longest ? d->history + 1 : longest);
+    d->max_lines = carnn__max(longest, CARNN__DIALOG_INPUTS);
+    d->max_inputs = carnn__min(d->max_lines, d->utterances.count);
+    d->max_turns = (size_t)work->batch + turns;
+    d->max_steps = steps;
+    d->max_rows = carnn__max(steps, CARNN__DIALOG_ROWS);
+}
+
+static carnn_status carnn__dialog_open(carnn__work *work, carnn_error *error) {
+    const carnn_model *model = work->model;
+    const carnn_dataset *data = work->data;
+    const carnn_allocator *a = &work->allocator;
+    carnn__dialog *d = (carnn__dialog *)carnn__alloc_zero(a, 1, sizeof *d);
+    uint32_t *number = (uint32_t *)carnn__alloc(a, data->text_count * 3, sizeof(uint32_t));
+    carnn_status status = CARNN_OK;
+    work->state = d;
+    if (d) {
+        size_t dialogs = data->dialog_count, turns = data->turn_count;
+        d->history = model->desc.history < 0 ? SIZE_MAX : (size_t)model->desc.history;
+        d->seq = (uint32_t *)carnn__alloc(a, data->line_count + dialogs, sizeof(uint32_t));
+        d->seq_start = (size_t *)carnn__alloc(a, dialogs + 1, sizeof(size_t));
+        d->turn_start = (size_t *)carnn__alloc(a, dialogs + 1, sizeof(size_t));
+        d->end = (uint32_t *)carnn__alloc(a, turns, sizeof(uint32_t));
+        d->target = (uint32_t *)carnn__alloc(a, turns, sizeof(uint32_t));
+        d->order = (uint32_t *)carnn__alloc(a, dialogs, sizeof(uint32_t));
+        d->batch_start = (size_t *)carnn__alloc(a, dialogs + 1, sizeof(size_t));
+        d->ramp = (float *)carnn__alloc(a, (size_t)model->desc.hidden, sizeof(float));
+    }
+    if (!d || !number || !d->seq || !d->seq_start || !d->turn_start || !d->end || !d->target ||
+        !d->order || !d->batch_start || !d->ramp)
+        status = carnn__out_of_memory(error);
+    if (!status) {
+        carnn__dialog_lines(d, model, data, number);
+        carnn__dialog_limits(d, work);
+        carnn__encoder_ramp(d->ramp, (size_t)model->desc.hidden);
+        d->local = (uint32_t *)carnn__alloc(a, d->utterances.count, sizeof(uint32_t));
+        if (d->local) memset(d->local, 0xFF, d->utterances.count * sizeof(uint32_t));
+        status = d->local ? carnn__dialog_utterances(d, work, number, error)
+                          : carnn__out_of_memory(error);
+    }
+    if (!status) status = carnn__bags_of_names(&d->candidates, model, &model->candidates, a, error);
+    if (!status) status = carnn__dialog_targets(d, work, error);
+    carnn__free(a, number);
+    if (status) carnn__dialog_close(work);
+    return status;
+}
+
+static void carnn__dialog_carve(carnn__work *work, carnn__arena *arena) {
+    carnn__dialog *d = (carnn__dialog *)work->state;
+    const carnn_model *model = work->model;
+    size_t D = (size_t)model->desc.hidden, L = model->candidates.count, U = d->max_inputs;
+    size_t N = d->max_rows, T = d->max_steps, B = CARNN__DIALOG_CHUNK;
+    d->which = (uint32_t *)carnn__take(arena, U, sizeof(uint32_t));
+    d->turns = (uint32_t *)carnn__take(arena, d->max_turns, sizeof(uint32_t));
+    d->right = (unsigned char *)carnn__take(arena, d->max_turns, 1);
+    d->probability = work->voting ? carnn__floats(arena, d->max_turns, L) : NULL;
+    d->start = (size_t *)carnn__take(arena, T + 2, sizeof(size_t));
+    d->length = (uint32_t *)carnn__take(arena, B, sizeof(uint32_t));
+    d->rank = (uint32_t *)carnn__take(arena, B, sizeof(uint32_t));
+    d->context = (uint32_t *)carnn__take(arena, B, sizeof(uint32_t));
+    d->labels = (uint32_t *)carnn__take(arena, B, sizeof(uint32_t));
+    d->index = (uint32_t *)carnn__take(arena, N, sizeof(uint32_t));
+    d->e = carnn__floats(arena, U, D);
+    d->y = carnn__floats(arena, L, D);
+    d->c = carnn__floats(arena, B, D);
+    d->o = carnn__floats(arena, B, D);
+    d->weight = carnn__floats(arena, B, T);
+    d->z = carnn__floats(arena, B, L);
+    d->loss = carnn__floats(arena, 1, B);
+    carnn__cell_plan(&d->cell, &model->cells[0], &model->params, work->engine->k, work->w, work->g,
+                     arena, U, N, B);
+    if (!work->g) return;
+    d->de = carnn__floats(arena, U, D);
+    d->dy = carnn__floats(arena, L, D);
+    d->dc = carnn__floats(arena, B, D);
+    d->go = carnn__floats(arena, B, D);
+    d->gh = carnn__floats(arena, N, D);
+    d->gweight = carnn__floats(arena, B, T);
+}
+
+/* Whole dialogs, until there are enough turns or the next dialog's utterances may not fit. */
+static size_t carnn__dialog_plan(carnn__work *work, uint64_t key) {
+    carnn__dialog *d = (carnn__dialog *)work->state;
+    size_t i, dialogs = work->data->dialog_count, batches = 0, turns = 0, inputs = 0;
+    for (i = 0; i < dialogs; i++) d->order[i] = (uint32_t)i;
+    if (key) carnn__shuffle(key, d->order, dialogs);
+    for (i = 0; i < dialogs; i++) {
+        size_t dialog = d->order[i], lines = carnn__dialog_line_count(work->data, dialog);
+        if (!i || turns >= (size_t)work->batch || inputs + lines > d->max_lines) {
+            d->batch_start[batches++] = i;
+            turns = inputs = 0;
+        }
+        turns += d->turn_start[dialog + 1] - d->turn_start[dialog];
+        inputs += lines;
+    }
+    d->batch_start[batches] = dialogs;
+    return batches;
+}
+
+/* --- one batch ------------------------------------------------------------------------------- */
+
+/* Lists the turns of a batch and the distinct utterances that they read. */
+static void carnn__dialog_collect(carnn__dialog *d, size_t number) {
+    size_t i, j;
+    for (i = 0; i < d->inputs; i++) d->local[d->which[i]] = CARNN__NOWHERE;
+    d->inputs = d->turn_count = 0;
+    for (i = d->batch_start[number]; i < d->batch_start[number + 1]; i++) {
+        size_t dialog = d->order[i], turn = d->turn_start[dialog], last = d->turn_start[dialog + 1];
+        if (turn == last) continue;
+        for (; turn < last; turn++) d->turns[d->turn_count++] = (uint32_t)turn;
+        for (j = d->seq_start[dialog]; j <= d->end[last - 1]; j++)
+            if (d->local[d->seq[j]] == CARNN__NOWHERE) {
+                d->local[d->seq[j]] = (uint32_t)d->inputs;
+                d->which[d->inputs++] = d->seq[j];
+            }
+    }
+}
+
+static carnn__encoder carnn__dialog_encoder(const carnn__work *work, const carnn__bags *bags,
+                                            const uint32_t *which, size_t texts, size_t table,
+                                            float *out, const float *dout) {
+    const carnn__dialog *d = (const carnn__dialog *)work->state;
+    carnn__encoder x;
+    x.texts = texts;
+    x.D = (size_t)work->model->desc.hidden;
+    x.which = which;
+    x.ids = bags->ids;
+    x.at = bags->at;
+    x.ramp = d->ramp;
+    x.table = work->w + work->model->params.item[table].offset;
+    x.out = out;
+    x.dtable = work->g ? work->g + work->model->params.item[table].offset : NULL;
+    x.dout = dout;
+    return x;
+}
+
+/* Streams of a step's random numbers. */
+enum { CARNN__DROP_UTTERANCES = 1, CARNN__DROP_SUMMARY };
+
+/* Encodes and projects the utterances of the batch, encodes the candidates. */
+static void carnn__dialog_inputs(carnn__work *work, uint64_t key) {
+    carnn__dialog *d = (carnn__dialog *)work->state;
+    size_t D = (size_t)work->model->desc.hidden, L = d->candidates.count;
+    carnn__encoder x = carnn__dialog_encoder(work, &d->utterances, d->which, d->inputs,
+                                             work->model->word_table, d->e, NULL);
+    carnn__encoder y = carnn__dialog_encoder(work, &d->candidates, NULL, L,
+                                             work->model->word_table, d->y, NULL);
+    carnn__encode_texts(work->engine, &x);
+    carnn__encode_texts(work->engine, &y);
+    if (key)
+        carnn__dropout(work->engine, d->e, d->inputs * D, work->dropout,
+                       carnn__stream(key, CARNN__DROP_UTTERANCES));
+    carnn__cell_project(&d->cell, work->engine, d->e, d->inputs);
+    if (!work->g) return;
+    memset(d->de, 0, d->inputs * D * sizeof(float));
+    memset(d->dy, 0, L * D * sizeof(float));
+}
+
+/* The other way: from de and dy to the gradients of the weights. */
+static void carnn__dialog_inputs_back(carnn__work *work, uint64_t key) {
+    carnn__dialog *d = (carnn__dialog *)work->state;
+    size_t D = (size_t)work->model->desc.hidden, L = d->candidates.count;
+    carnn__encoder x = carnn__dialog_encoder(work, &d->utterances, d->which, d->inputs,
+                                             work->model->word_table, NULL, d->de);
+    carnn__encoder y = carnn__dialog_encoder(work, &d->candidates, NULL, L,
+                                             work->model->word_table, NULL, d->dy);
+    carnn__cell_project_back(&d->cell, work->engine, d->de);
+    if (key)
+        carnn__dropout(work->engine, d->de, d->inputs * D, work->dropout,
+                       carnn__stream(key, CARNN__DROP_UTTERANCES));
+    carnn__encode_texts_back(work->engine, &x);
+    carnn__encode_texts_back(work->engine, &y);
+}
+
+/* The history of a turn: places [*first, *first + length) of seq; the last is its utterance. */
+static size_t carnn__dialog_history(const carnn__work *work, size_t turn, size_t *first) {
+    const carnn__dialog *d = (const carnn__dialog *)work->state;
+    size_t before = d->end[turn] - d->seq_start[work->data->turns[turn].dialog];
+    size_t kept = carnn__min(before, d->history);
+    *first = d->end[turn] - kept;
+    return kept + 1;
+}
+
+/* Packs as many turns from `from` on as fit into a chunk; returns how many. */
+static size_t carnn__dialog_pack(carnn__work *work, size_t from) {
+    carnn__dialog *d = (carnn__dialog *)work->state;
+    size_t B = 0, rows = 0, b, t, first;
+    for (; from + B < d->turn_count && B < CARNN__DIALOG_CHUNK; B++) {
+        size_t turn = d->turns[from + B];
+        size_t M = carnn__dialog_history(work, turn, &first);
+        if (rows + M > d->max_rows) break;
+        d->length[B] = (uint32_t)M;
+        rows += M;
+    }
+    carnn__pack_sequences(&d->seq_packed, d->length, B, d->rank, d->start);
+    for (b = 0; b < B; b++) {
+        size_t turn = d->turns[from + d->rank[b]];
+        size_t M = carnn__dialog_history(work, turn, &first);
+        for (t = 0; t < M; t++) d->index[d->start[t] + b] = d->local[d->seq[first + t]];
+        d->context[b] = d->local[d->seq[d->end[turn]]];
+        d->labels[b] = d->target[turn];
+    }
+    return B;
+}
+
+static carnn__attention carnn__dialog_attention(const carnn__work *work) {
+    const carnn__dialog *d = (const carnn__dialog *)work->state;
+    carnn__attention a;
+    a.seq = &d->seq_packed;
+    a.D = (size_t)work->model->desc.hidden;
+    a.index = d->index;
+    a.h = d->cell.scan.out;
+    a.e = d->e;
+    a.c = d->c;
+    a.weight = d->weight;
+    a.gweight = d->gweight;
+    a.o = d->o;
+    a.go = d->go;
+    a.gh = d->gh;
+    a.gc = d->dc;
+    return a;
+}
+
+/* Scores the candidates for the B turns of a chunk: logits in z (B, L). */
+static void carnn__dialog_forward(carnn__work *work, size_t B, uint64_t key) {
+    carnn__dialog *d = (carnn__dialog *)work->state;
+    carnn__engine *e = work->engine;
+    size_t D = (size_t)work->model->desc.hidden, L = d->candidates.count;
+    carnn__attention a = carnn__dialog_attention(work);
+    carnn__gather_rows(d->c, d->e, d->context, B, D);
+    carnn__cell_context(&d->cell, e, d->c, B);
+    carnn__cell_forward(&d->cell, e, &d->seq_packed, d->index, NULL, NULL);
+    carnn__split(e, e->k->attend, &a, B, 1, d->seq_packed.rows * D);
+    if (key) carnn__dropout(e, d->o, B * D, work->dropout, key);
+    carnn__matmul(e, CARNN__NT, B, L, D, d->o, D, d->y, D, NULL, d->z, L);
+}
+
+/* From dz in z back to de and dy. */
+static void carnn__dialog_backward(carnn__work *work, size_t B, uint64_t key) {
+    carnn__dialog *d = (carnn__dialog *)work->state;
+    carnn__engine *e = work->engine;
+    size_t D = (size_t)work->model->desc.hidden, L = d->candidates.count, N = d->seq_packed.rows;
+    carnn__attention a = carnn__dialog_attention(work);
+    carnn__matmul(e, CARNN__NN, B, D, L, d->z, L, d->y, D, NULL, d->go, D);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, L, D, B, d->z, L, d->o, D, NULL, d->dy, D);
+    if (key) carnn__dropout(e, d->go, B * D, work->dropout, key);
+    memset(d->dc, 0, B * D * sizeof(float));
+    carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
+    carnn__scatter_rows(e, d->de, d->gh, d->index, N, D);
+    carnn__cell_backward(&d->cell, e, d->gh, d->de);
+    carnn__cell_context_back(&d->cell, e, d->dc);
+    carnn__scatter_rows(e, d->de, d->dc, d->context, B, D);
+}
+
+/* The best of a row of scores; the first of equal ones. */
+static size_t carnn__argmax(const float *x, size_t n) {
+    size_t i, best = 0;
+    for (i = 1; i < n; i++)
+        if (x[i] > x[best]) best = i;
+    return best;
+}
+
+/* What the logits of a chunk say, before the loss turns them into gradients. */
+static void carnn__dialog_answers(carnn__work *work, size_t from, size_t B) {
+    carnn__dialog *d = (carnn__dialog *)work->state;
+    size_t b, L = d->candidates.count;
+    for (b = 0; b < B; b++) {
+        size_t turn = from + d->rank[b];
+        d->right[turn] = carnn__argmax(d->z + b * L, L) == d->labels[b];
+        if (d->probability) {
+            memcpy(d->probability + turn * L, d->z + b * L, L * sizeof(float));
+            work->engine->k->softmax(d->probability + turn * L, L);
+        }
+    }
+}
+
+/* Adds a batch to the tally: turns answered rightly, dialogs with all turns right, dialogs. */
+static void carnn__dialog_count(const carnn__work *work, size_t number, const unsigned char *right,
+                                carnn__tally *tally) {
+    const carnn__dialog *d = (const carnn__dialog *)work->state;
+    size_t i, at = 0;
+    for (i = d->batch_start[number]; i < d->batch_start[number + 1]; i++) {
+        size_t turns = d->turn_start[d->order[i] + 1] - d->turn_start[d->order[i]], good = 0, j;
+        for (j = 0; j < turns; j++) good += right[at + j];
+        at += turns;
+        tally->examples += turns;
+        tally->sum[0] += (double)good;
+        tally->sum[1] += turns && good == turns;
+        tally->sum[2] += turns > 0;
+    }
+}
+
+static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
+                                carnn__tally *tally) {
+    carnn__dialog *d = (carnn__dialog *)work->state;
+    carnn__engine *e = work->engine;
+    size_t from, B, b, L = d->candidates.count;
+    carnn__dialog_collect(d, number);
+    if (!d->turn_count) return;
+    carnn__dialog_inputs(work, key);
+    for (from = 0; from < d->turn_count; from += B) {
+        uint64_t drop = key ? carnn__stream(key, CARNN__DROP_SUMMARY + from) : 0;
+        carnn__cross_entropy x = {L, NULL, NULL, 0.0f, 0.0f, NULL};
+        B = carnn__dialog_pack(work, from);
+        carnn__dialog_forward(work, B, drop);
+        carnn__dialog_answers(work, from, B);
+        x.z = d->z;
+        x.target = d->labels;
+        x.loss = d->loss;
+        x.scale = 1.0f / (float)d->turn_count;
+        x.smoothing = work->g ? (float)work->smoothing : 0.0f;
+        carnn__split(e, e->k->cross_entropy, &x, B, 1, B * L);
+        for (b = 0; b < B; b++) tally->loss += (double)d->loss[b];
+        if (work->g) carnn__dialog_backward(work, B, drop);
+    }
+    if (work->g) carnn__dialog_inputs_back(work, key);
+    carnn__dialog_count(work, number, d->right, tally);
+}
+
+/* --- scores ---------------------------------------------------------------------------------- */
+
+/* One vote for each model's best candidate; among those with most votes the largest sum of
+   probabilities wins. Loss: of the mean probability of the right candidate. */
+static size_t carnn__dialog_elect(carnn__work *const *works, size_t count, size_t turn,
+                                  double *right, uint32_t target) {
+    const carnn__dialog *first = (const carnn__dialog *)works[0]->state;
+    size_t L = first->candidates.count, m, n, best = 0, most = 0;
+    double best_sum = 0.0;
+    *right = 0.0;
+    for (m = 0; m < count; m++) {
+        const float *p = ((const carnn__dialog *)works[m]->state)->probability + turn * L;
+        size_t mine = carnn__argmax(p, L), votes = 0;
+        double sum = 0.0;
+        for (n = 0; n < count; n++) {
+            const float *q = ((const carnn__dialog *)works[n]->state)->probability + turn * L;
+            votes += carnn__argmax(q, L) == mine;
+            sum += (double)q[mine];
+        }
+        if (votes > most || (votes == most && sum > best_sum)) {
+            best = mine;
+            most = votes;
+            best_sum = sum;
+        }
+        if (target != CARNN__NOWHERE) *right += (double)p[target] / (double)count;
+    }
+    return best;
+}
+
+static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
+                               carnn__tally *tally) {
+    carnn__dialog *d = (carnn__dialog *)works[0]->state;
+    size_t i;
+    for (i = 0; i < d->turn_count; i++) {
+        uint32_t target = d->target[d->turns[i]];
+        double right;
+        d->right[i] = carnn__dialog_elect(works, count, i, &right, target) == target;
+        if (target != CARNN__NOWHERE) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
+    }
+    carnn__dialog_count(works[0], number, d->right, tally);
+}
+
+static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores) {
+    double examples = (double)carnn__max(tally->examples, 1);
+    scores->metric[0].value = tally->sum[0] / examples;
+    scores->metric[1].value = tally->sum[2] > 0.0 ? tally->sum[1] / tally->sum[2] : 0.0;
+}
+
+#endif
+/* =============================================================================================
+   @@TASKS   the table of tasks, options and their defaults, making a model
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+static const carnn__head carnn__heads[] = {
+    {"dialog", "choose the reply to the latest utterance, given the dialog so far",
+     {"accuracy", "dialog_accuracy", NULL}, 0,
+     carnn__dialog_defaults, carnn__dialog_build, carnn__dialog_declare, carnn__dialog_init,
+     carnn__dialog_open, carnn__dialog_close, carnn__dialog_carve, carnn__dialog_plan,
+     carnn__dialog_batch, carnn__dialog_vote, carnn__dialog_score},
+};
+
+static const carnn__head *carnn__head_at(size_t number) {
+    return number < CARNN__COUNT(carnn__heads) ? &carnn__heads[number] : NULL;
+}
+
+static const carnn__head *carnn__head_named(const char *name) {
+    size_t i;
+    for (i = 0; carnn__head_at(i); i++)
+        if (!strcmp(carnn__head_at(i)->name, name)) return carnn__head_at(i);
+    return NULL;
+}
+
+CARNN_API const char *carnn_task_name(size_t number) {
+    return carnn__head_at(number) ? carnn__head_at(number)->name : NULL;
+}
+
+CARNN_API const char *carnn_task_title(size_t number) {
+    return carnn__head_at(number) ? carnn__head_at(number)->title : NULL;
+}
+
+static size_t carnn__optimizer_number(const char *name) {
+    size_t i = 0;
+    while (i < CARNN__COUNT(carnn__optimizers) && strcmp(carnn__optimizers[i].name, name)) i++;
+    return i;
+}
+
+/* --- options --------------------------------------------------------------------------------- */
+
+#define CARNN__MODEL_OPTION(field, kind, low, high, none, help)                                    \
+    {#field, help, CARNN_OPTION_##kind, 0, offsetof(carnn_model_desc, field), low, high, none}
+#define CARNN__TRAIN_OPTION(field, kind, low, high, none, help)                                    \
+    {#field, help, CARNN_OPTION_##kind, 1, offsetof(carnn_train_desc, field), low, high, none}
+
+static const carnn_option carnn__option_table[] = {
+    CARNN__MODEL_OPTION(cell, NAME, 0, 0, 0, "recurrent cell"),
+    CARNN__MODEL_OPTION(hidden, INTEGER, 1, 65536, 0, "size of the hidden state"),
+    CARNN__MODEL_OPTION(embedding, INTEGER, 1, 65536, 0, "size of the word embeddings"),
+    CARNN__MODEL_OPTION(layers, INTEGER, 1, CARNN__LAYERS_MAX, 0, "recurrent layers"),
+    CARNN__MODEL_OPTION(min_count, INTEGER, 1, 1e9, 0, "rarer words become <unk>"),
+    CARNN__MODEL_OPTION(history, INTEGER, 0, 1e9, 1,
+                        "dialog: history utterances that are read, the latest so many"),
+    CARNN__MODEL_OPTION(kb_rows, INTEGER, 0, 1e9, 1,
+                        "dialog: knowledge-base lines kept of each block, the first so many"),
+    CARNN__MODEL_OPTION(seed, INTEGER, 0, 9007199254740992.0, 0,
+                        "of the initial weights and all that is random"),
+    CARNN__TRAIN_OPTION(epochs, INTEGER, 1, 1e9, 0, "passes over the training data"),
+    CARNN__TRAIN_OPTION(batch, INTEGER, 1, 1e6, 0, "examples in a step"),
+    CARNN__TRAIN_OPTION(lr, NUMBER, 1e-30, 1e6, 0, "learning rate"),
+    CARNN__TRAIN_OPTION(lr_end, NUMBER, 0, 1, 1, "part of the learning rate that is left at the end"),
+    CARNN__TRAIN_OPTION(lr_decay, NUMBER, 1e-6, 1, 0, "factor on the learning rate after an epoch"),
+    CARNN__TRAIN_OPTION(optimizer, NAME, 0, 0, 0, "optimiser"),
+    CARNN__TRAIN_OPTION(dropout, NUMBER, 0, 0.99, 1, "probability of a value to be dropped"),
+    CARNN__TRAIN_OPTION(clip, NUMBER, 0, 1e30, 1, "bound on the global norm of the gradient"),
+    CARNN__TRAIN_OPTION(weight_decay, NUMBER, 0, 1e3, 1, "decoupled weight decay"),
+    CARNN__TRAIN_OPTION(smoothing, NUMBER, 0, 0.99, 1, "label smoothing"),
+    CARNN__TRAIN_OPTION(patience, INTEGER, 0, 1e9, 1, "epochs without a better validation score"),
+    CARNN__TRAIN_OPTION(threads, INTEGER, 0, 1024, 0, "threads"),
+    CARNN__TRAIN_OPTION(max_time, NUMBER, 0, 1e9, 0, "seconds after which training stops"),
+};
+
+CARNN_API const carnn_option *carnn_options(size_t *count) {
+    *count = CARNN__COUNT(carnn__option_table);
+    return carnn__option_table;
+}
+
+/* A name of one of the tables, or NULL. */
+static const char *carnn__known_name(const char *option, const char *value) {
+    size_t i;
+    const char *name;
+    int cell = !strcmp(option, "cell");
+    for (i = 0; (name = cell ? carnn_cell_name(i) : carnn_optimizer_name(i)) != NULL; i++)
+        if (!strcmp(name, value)) return name;
+    return NULL;
+}
+
+CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
+                                        carnn_train_desc *train, const char *value,
+                                        carnn_error *error) {
+    char *field = (option->of_training ? (char *)train : (char *)model) + option->offset, *end;
+    double number;
+    if (option->kind == CARNN_OPTION_NAME) {
+        const char *name = carnn__known_name(option->name, value);
+        if (!name)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown %s \"%.60s\"", option->name,
+                               value);
+        memcpy(field, &name, sizeof name);
+        return CARNN_OK;
+    }
+    number = strtod(value, &end);
+    if (end == value || *end || !(number >= option->low && number <= option->high) ||
+        (option->kind == CARNN_OPTION_INTEGER && number != floor(number)))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "%s: expected %s from %.10g to %.10g, found \"%.60s\"", option->name,
+                           option->kind == CARNN_OPTION_INTEGER ? "a whole number" : "a number",
+                           option->low, option->high, value);
+    if (number == 0.0 && option->none) number = CARNN_NONE;
+    if (option->kind == CARNN_OPTION_INTEGER) {
+        int64_t whole = (int64_t)number;
+        memcpy(field, &whole, sizeof whole); /* int64_t and uint64_t alike */
+    } else {
+        memcpy(field, &number, sizeof number);
+    }
+    return CARNN_OK;
+}
+
+/* Sets of a complete description: each value in the range of its option. */
+static carnn_status carnn__check_options(const carnn_model_desc *model,
+                                         const carnn_train_desc *train, carnn_error *error) {
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(carnn__option_table); i++) {
+        const carnn_option *o = &carnn__option_table[i];
+        const char *field = (o->of_training ? (const char *)train : (const char *)model);
+        double number;
+        int64_t whole;
+        if (!field || o->kind == CARNN_OPTION_NAME) continue;
+        if (o->kind == CARNN_OPTION_INTEGER) {
+            memcpy(&whole, field + o->offset, sizeof whole);
+            number = (double)whole;
+        } else {
+            memcpy(&number, field + o->offset, sizeof number);
+        }
+        if (o->none && number == CARNN_NONE) continue;
+        if (!(number >= o->low && number <= o->high))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s is %.10g, not from %.10g to %.10g",
+                               o->name, number, o->low, o->high);
+    }
+    return CARNN_OK;
+}
+
+CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
+                                      carnn_error *error) {
+    const carnn__head *head = carnn__head_named(model->task ? model->task : "dialog");
+    size_t optimizer;
+    if (!head)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown task \"%.60s\"", model->task);
+    model->task = head->name;
+    if (!model->seed) model->seed = 1;
+    if (!train->optimizer) train->optimizer = carnn__optimizers[CARNN__ADAM_NUMBER].name;
+    head->defaults(model, train);
+    optimizer = carnn__optimizer_number(train->optimizer);
+    if (optimizer == CARNN__COUNT(carnn__optimizers))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown optimizer \"%.60s\"",
+                           train->optimizer);
+    if (train->lr == 0.0) train->lr = carnn__optimizers[optimizer].lr;
+    if (train->lr_end == 0.0) train->lr_end = 1.0;
+    if (train->lr_decay == 0.0) train->lr_decay = 1.0;
+    if (train->dropout == 0.0) train->dropout = CARNN_NONE;
+    if (train->clip == 0.0) train->clip = CARNN_NONE;
+    if (train->weight_decay == 0.0) train->weight_decay = CARNN_NONE;
+    if (train->smoothing == 0.0) train->smoothing = CARNN_NONE;
+    if (!train->patience) train->patience = CARNN_NONE;
+    return carnn__check_options(model, train, error);
+}
+
+/* --- making a model -------------------------------------------------------------------------- */
+
+CARNN_API void carnn_model_free(carnn_model *model) {
+    carnn_allocator a;
+    if (!model) return;
+    a = model->allocator;
+    carnn__free_aligned(&a, model->block);
+    carnn__names_free(&model->words, &a);
+    carnn__names_free(&model->candidates, &a);
+    carnn__free(&a, model);
+}
+
+/* What a new model and a loaded one have in common once desc (complete), words and candidates are
+   there: checks desc, points its names into our tables, declares the parameters. */
+static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error) {
+    size_t cell = carnn__cell_number(model->desc.cell);
+    model->head = carnn__head_named(model->desc.task);
+    if (!model->head)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown task \"%.60s\"",
+                           model->desc.task);
+    if (cell == CARNN__CELL_COUNT)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown cell \"%.60s\"",
+                           model->desc.cell);
+    model->desc.task = model->head->name;
+    model->desc.cell = carnn__cells[cell].name;
+    if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
+    return model->head->declare(model, error);
+}
+
+CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_desc *desc,
+                                          const carnn_dataset *train, carnn_error *error) {
+    carnn_allocator a = carnn__allocator(desc->allocator);
+    carnn_model *model = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *model);
+    carnn_train_desc unused;
+    carnn_status status;
+    *out = NULL;
+    if (!model) return carnn__out_of_memory(error);
+    memset(&unused, 0, sizeof unused);
+    model->allocator = a;
+    model->desc = *desc;
+    model->desc.allocator = NULL;
+    model->desc.simd = NULL;
+    status = carnn_defaults(&model->desc, &unused, error);
+    if (!status) {
+        model->head = carnn__head_named(model->desc.task);
+        if (strcmp(train->task, model->desc.task))
+            status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
+                                 "model of the task %s", train->task, model->desc.task);
+    }
+    if (!status) status = model->head->build(model, train, error);
+    if (!status) status = carnn__model_declare(model, error);
+    if (!status) status = carnn__store_alloc(&model->params, &a, error);
+    model->block = model->params.value;
+    if (status) {
+        carnn_model_free(model);
+        return status;
+    }
+    carnn__store_init(&model->params, model->desc.seed);
+    model->head->init(model);
+    *out = model;
+    return CARNN_OK;
+}
+
+/* --- what a model is ------------------------------------------------------------------------- */
+
+CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model) {
+    return &model->desc;
+}
+
+CARNN_API const carnn_train_desc *carnn_model_training(const carnn_model *model) {
+    return &model->trained;
+}
+
+CARNN_API const carnn_scores *carnn_model_scores(const carnn_model *model) {
+    return &model->scores;
+}
+
+CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model) {
+    return model->best_epoch;
+}
+
+CARNN_API size_t carnn_model_parameters(const carnn_model *model) {
+    size_t i, sum = 0;
+    for (i = 0; i < model->params.count; i++)
+        sum += model->params.item[i].rows * model->params.item[i].columns;
+    return sum;
+}
+
+CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t number) {
+    carnn_tensor t = {NULL, 0, 0, NULL};
+    if (number < model->params.count) {
+        const carnn__param *p = &model->params.item[number];
+        t.name = p->name;
+        t.rows = p->rows;
+        t.columns = p->columns;
+        t.value = model->params.value + p->offset;
+    }
+    return t;
+}
+
+CARNN_API size_t carnn_model_word_count(const carnn_model *model) {
+    return model->words.count;
+}
+
+CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number) {
+    return number < model->words.count ? carnn__names_get(&model->words, number) : NULL;
+}
+
+CARNN_API size_t carnn_model_candidate_count(const carnn_model *model) {
+    return model->candidates.count;
+}
+
+CARNN_API const char *carnn_model_candidate(const carnn_model *model, size_t number) {
+    return number < model->candidates.count ? carnn__names_get(&model->candidates, number) : NULL;
+}
+
+#endif
+/* =============================================================================================
+   @@FILE   model files and checkpoints
+
+   GGUF version 3, the format of the ggml and llama.cpp world. Everything is little-endian:
+
+     "GGUF", u32 version, u64 number of tensors, u64 number of keys
+     each key:     name, u32 type, value
+     each tensor:  name, u32 dimensions, u64 sizes (the contiguous one first), u32 type, u64 offset
+     zeros up to a multiple of 64, then the data, to which the offsets refer
+
+   where a name or any other string is a u64 length and its bytes. The data of a model is its flat
+   parameter vector (@@PARAM), padding and all, so a file in memory is used as it lies there. A
+   checkpoint has the same form and holds several such vectors.
+
+   What depends on the machine or on the clock (threads, seconds) is not kept: the same training
+   gives the same bytes.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__GGUF_VERSION 3
+#define CARNN__FILE_FORMAT 1 /* of our keys: raised when older readers would misunderstand them */
+
+enum { /* types of values, as GGUF numbers them */
+    CARNN__GGUF_U32 = 4,
+    CARNN__GGUF_STRING = 8,
+    CARNN__GGUF_ARRAY = 9,
+    CARNN__GGUF_U64 = 10,
+    CARNN__GGUF_I64 = 11,
+    CARNN__GGUF_F64 = 12,
+    CARNN__GGUF_TYPES = 13
+};
+
+/* On a little-endian machine floats are used as they lie in the file. Elsewhere (or where the
+   order is not known, or a test says 0) they are taken apart byte by byte, which is right on any
+   machine. */
+#ifndef CARNN__LITTLE_ENDIAN
+#if defined(_WIN32) ||                                                                             \
+    (defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+#define CARNN__LITTLE_ENDIAN 1
+#else
+#define CARNN__LITTLE_ENDIAN 0
+#endif
+#endif
+
+static inline uint32_t carnn__get32(const unsigned char *b) {
+    return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+static inline uint64_t carnn__get64(const unsigned char *b) {
+    return (uint64_t)carnn__get32(b) | (uint64_t)carnn__get32(b + 4) << 32;
+}
+
+static inline void carnn__set32(unsigned char *b, uint32_t x) {
+    size_t i;
+    for (i = 0; i < 4; i++) b[i] = (unsigned char)(x >> 8 * i);
+}
+
+static inline void carnn__set64(unsigned char *b, uint64_t x) {
+    carnn__set32(b, (uint32_t)x);
+    carnn__set32(b + 4, (uint32_t)(x >> 32));
+}
+
+static void carnn__floats_to_bytes(unsigned char *to, const float *from, size_t count) {
+    size_t i;
+    uint32_t bits;
+    for (i = 0; i < count; i++) {
+        memcpy(&bits, from + i, sizeof bits);
+        carnn__set32(to + 4 * i, bits);
+    }
+}
+
+static void carnn__floats_from_bytes(float *to, const unsigned char *from, size_t count) {
+    size_t i;
+    uint32_t bits;
+    for (i = 0; i < count; i++) {
+        bits = carnn__get32(from + 4 * i);
+        memcpy(to + i, &bits, sizeof bits);
+    }
+}
+
+/* --- checksum --------------------------------------------------------------------------------
+   XXH64 (Collet 2012) with seed 0. It needs no tables and runs at the speed of memory, so that
+   verifying a file costs little beside reading it; any change within 8 bytes is certain to show,
+   any other one up to chance of 2^-64. */
+
+#define CARNN__SUM_1 0x9E3779B185EBCA87u
+#define CARNN__SUM_2 0xC2B2AE3D27D4EB4Fu
+#define CARNN__SUM_3 0x165667B19E3779F9u
+#define CARNN__SUM_4 0x85EBCA77C2B2AE63u
+#define CARNN__SUM_5 0x27D4EB2F165667C5u
+
+typedef struct carnn__sum {
+    uint64_t lane[4], total;
+    unsigned char rest[32]; /* total % 32 bytes that wait for their stripe to be complete */
+} carnn__sum;
+
+static inline uint64_t carnn__rotate(uint64_t x, unsigned by) { return x << by | x >> (64 - by); }
+
+static inline uint64_t carnn__sum_round(uint64_t lane, uint64_t input) {
+    return carnn__rotate(lane + input * CARNN__SUM_2, 31) * CARNN__SUM_1;
+}
+
+static void carnn__sum_start(carnn__sum *h) {
+    memset(h, 0, sizeof *h);
+    h->lane[0] = CARNN__SUM_1 + CARNN__SUM_2;
+    h->lane[1] = CARNN__SUM_2;
+    h->lane[3] = 0u - CARNN__SUM_1;
+}
+
+/* Whole stripes of 32 bytes; returns where the rest begins. */
+static const unsigned char *carnn__sum_stripes(carnn__sum *h, const unsigned char *b, size_t n) {
+    uint64_t l0 = h->lane[0], l1 = h->lane[1], l2 = h->lane[2], l3 = h->lane[3];
+    for (; n >= 32; n -= 32, b += 32) {
+        l0 = carnn__sum_round(l0, carnn__get64(b));
+        l1 = carnn__sum_round(l1, carnn__get64(b + 8));
+        l2 = carnn__sum_round(l2, carnn__get64(b + 16));
+        l3 = carnn__sum_round(l3, carnn__get64(b + 24));
+    }
+    h->lane[0] = l0;
+    h->lane[1] = l1;
+    h->lane[2] = l2;
+    h->lane[3] = l3;
+    return b;
+}
+
+static void carnn__sum_add(carnn__sum *h, const void *bytes, size_t n) {
+    const unsigned char *b = (const unsigned char *)bytes, *end = b + n;
+    size_t held = (size_t)(h->total % 32), fits = carnn__min(n, 32 - held);
+    h->total += n;
+    if (held || n < 32) {
+        if (fits) memcpy(h->rest + held, b, fits);
+        b += fits;
+        if (held + fits < 32) return;
+        carnn__sum_stripes(h, h->rest, 32);
+    }
+    b = carnn__sum_stripes(h, b, (size_t)(end - b));
+    if (b < end) memcpy(h->rest, b, (size_t)(end - b));
+}
+
+static uint64_t carnn__sum_end(const carnn__sum *h) {
+    const unsigned char *b = h->rest;
+    size_t i, n = (size_t)(h->total % 32);
+    uint64_t x = CARNN__SUM_5;
+    if (h->total >= 32) {
+        x = carnn__rotate(h->lane[0], 1) + carnn__rotate(h->lane[1], 7) +
+            carnn__rotate(h->lane[2], 12) + carnn__rotate(h->lane[3], 18);
+        for (i = 0; i < 4; i++)
+            x = (x ^ carnn__sum_round(0, h->lane[i])) * CARNN__SUM_1 + CARNN__SUM_4;
+    }
+    x += h->total;
+    for (; n >= 8; n -= 8, b += 8) {
+        x ^= carnn__sum_round(0, carnn__get64(b));
+        x = carnn__rotate(x, 27) * CARNN__SUM_1 + CARNN__SUM_4;
+    }
+    if (n >= 4) {
+        x = carnn__rotate(x ^ carnn__get32(b) * CARNN__SUM_1, 23) * CARNN__SUM_2 + CARNN__SUM_3;
+        n -= 4, b += 4;
+    }
+    for (; n; n--, b++) x = carnn__rotate(x ^ *b * CARNN__SUM_5, 11) * CARNN__SUM_1;
+    x = (x ^ x >> 33) * CARNN__SUM_2;
+    x = (x ^ x >> 29) * CARNN__SUM_3;
+    return x ^ x >> 32;
+}
+
+/* --- writer ----------------------------------------------------------------------------------
+   The head of a file (all but the data) is put together in memory. As with an arena, running the
+   same calls without memory tells how much of it is needed. */
+
+#define CARNN__GGUF_ARRAYS_MAX 8
+
+typedef struct carnn__gguf_writer {
+    unsigned char *bytes; /* of the head; NULL: count only */
+    size_t size;          /* of the head */
+    size_t checksum_at;
+    uint64_t keys, tensors;
+    struct {
+        const float *value;
+        size_t count; /* a multiple of 16, as all our flat arrays */
+    } array[CARNN__GGUF_ARRAYS_MAX]; /* the data, one after the other */
+    size_t arrays;
+} carnn__gguf_writer;
+
+static void carnn__put_bytes(carnn__gguf_writer *w, const void *bytes, size_t size) {
+    if (w->bytes && size) memcpy(w->bytes + w->size, bytes, size);
+    w->size += size;
+}
+
+static void carnn__put32(carnn__gguf_writer *w, uint32_t x) {
+    unsigned char b[4];
+    carnn__set32(b, x);
+    carnn__put_bytes(w, b, sizeof b);
+}
+
+static void carnn__put64(carnn__gguf_writer *w, uint64_t x) {
+    unsigned char b[8];
+    carnn__set64(b, x);
+    carnn__put_bytes(w, b, sizeof b);
+}
+
+static void carnn__put_string(carnn__gguf_writer *w, const char *s, size_t length) {
+    carnn__put64(w, length);
+    carnn__put_bytes(w, s, length);
+}
+
+static void carnn__put_key(carnn__gguf_writer *w, const char *name, uint32_t type) {
+    carnn__put_string(w, name, strlen(name));
+    carnn__put32(w, type);
+    w->keys++;
+}
+
+static void carnn__put_u32(carnn__gguf_writer *w, const char *name, uint32_t x) {
+    carnn__put_key(w, name, CARNN__GGUF_U32);
+    carnn__put32(w, x);
+}
+
+/* A number of 8 bytes: u64, i64 or f64, given by its bits. */
+static void carnn__put_bits(carnn__gguf_writer *w, const char *name, uint32_t type,
+                            const void *number) {
+    uint64_t bits;
+    memcpy(&bits, number, sizeof bits);
+    carnn__put_key(w, name, type);
+    carnn__put64(w, bits);
+}
+
+static void carnn__put_text(carnn__gguf_writer *w, const char *name, const char *text) {
+    carnn__put_key(w, name, CARNN__GGUF_STRING);
+    carnn__put_string(w, text, strlen(text));
+}
+
+static void carnn__put_names(carnn__gguf_writer *w, const char *name, const carnn__names *names) {
+    size_t i;
+    carnn__put_key(w, name, CARNN__GGUF_ARRAY);
+    carnn__put32(w, CARNN__GGUF_STRING);
+    carnn__put64(w, names->count);
+    for (i = 0; i < names->count; i++)
+        carnn__put_string(w, carnn__names_get(names, i), carnn__names_length(names, i));
+}
+
+/* What every file of ours begins with. */
+static void carnn__put_start(carnn__gguf_writer *w, const char *architecture, uint64_t tensors) {
+    carnn__put_bytes(w, "GGUF", 4);
+    carnn__put32(w, CARNN__GGUF_VERSION);
+    carnn__put64(w, tensors);
+    carnn__put64(w, 0); /* the number of keys, which carnn__gguf_finish knows */
+    carnn__put_text(w, "general.architecture", architecture);
+    carnn__put_u32(w, "general.alignment", CARNN__ALIGN);
+    carnn__put_u32(w, "general.file_type", 0); /* all tensors are F32 */
+    carnn__put_u32(w, "carnn.format", CARNN__FILE_FORMAT);
+    carnn__put_text(w, "carnn.version", CARNN_VERSION);
+    carnn__put_key(w, "carnn.checksum", CARNN__GGUF_U64);
+    w->checksum_at = w->size;
+    carnn__put64(w, 0); /* what it counts as in the sum itself */
+}
+
+/* `offset` in floats. */
+static void carnn__put_tensor(carnn__gguf_writer *w, const char *name, size_t rows,
+                              size_t columns, size_t offset) {
+    carnn__put_string(w, name, strlen(name));
+    carnn__put32(w, rows == 1 ? 1 : 2);
+    carnn__put64(w, columns);
+    if (rows != 1) carnn__put64(w, rows);
+    carnn__put32(w, 0); /* F32 */
+    carnn__put64(w, (uint64_t)offset * 4);
+}
+
+static void carnn__put_data(carnn__gguf_writer *w, const float *value, size_t count) {
+    w->array[w->arrays].value = value;
+    w->array[w->arrays++].count = count;
+}
+
+/* Takes the next bytes of a file; 0 where it cannot. */
+typedef int (*carnn__sink)(void *to, const void *bytes, size_t size);
+
+/* Hands all bytes of the file to `sink`, in order. */
+static int carnn__gguf_emit(const carnn__gguf_writer *w, carnn__sink sink, void *to) {
+    unsigned char block[4096];
+    size_t i, at, count;
+    if (!sink(to, w->bytes, w->size)) return 0;
+    for (i = 0; i < w->arrays; i++) {
+        const float *value = w->array[i].value;
+        if (CARNN__LITTLE_ENDIAN) {
+            if (!sink(to, value, w->array[i].count * 4)) return 0;
+            continue;
+        }
+        for (at = 0; at < w->array[i].count; at += count) {
+            count = carnn__min(w->array[i].count - at, sizeof block / 4);
+            carnn__floats_to_bytes(block, value + at, count);
+            if (!sink(to, block, count * 4)) return 0;
+        }
+    }
+    return 1;
+}
+
+static int carnn__sum_sink(void *to, const void *bytes, size_t size) {
+    carnn__sum_add((carnn__sum *)to, bytes, size);
+    return 1;
+}
+
+static size_t carnn__gguf_size(const carnn__gguf_writer *w) {
+    size_t i, size = w->size;
+    for (i = 0; i < w->arrays; i++) size += w->array[i].count * 4;
+    return size;
+}
+
+/* Says what is in a file by calls of carnn__put_...; has to say the same when called again. */
+typedef void (*carnn__gguf_fill)(carnn__gguf_writer *w, const void *from);
+
+/* Runs `fill` and pads the head; without memory this counts. */
+static void carnn__gguf_run(carnn__gguf_writer *w, carnn__gguf_fill fill, const void *from,
+                            unsigned char *memory) {
+    static const unsigned char zeros[CARNN__ALIGN] = {0};
+    memset(w, 0, sizeof *w);
+    w->bytes = memory;
+    fill(w, from);
+    carnn__put_bytes(w, zeros, carnn__round_up(w->size, CARNN__ALIGN) - w->size);
+}
+
+/* The same with what is known only at the end: the number of keys and the checksum. */
+static void carnn__gguf_finish(carnn__gguf_writer *w, carnn__gguf_fill fill, const void *from,
+                               unsigned char *memory) {
+    carnn__sum sum;
+    carnn__gguf_run(w, fill, from, memory);
+    carnn__set64(memory + 16, w->keys);
+    carnn__sum_start(&sum);
+    carnn__gguf_emit(w, carnn__sum_sink, &sum);
+    carnn__set64(memory + w->checksum_at, carnn__sum_end(&sum));
+}
+
+/* --- files -----------------------------------------------------------------------------------
+   A file is written under another name in the same folder and renamed when it is complete and on
+   the disk: whoever opens the name finds the old file or the new one, also after a crash. */
+
+#ifndef CARNN_NO_STDIO
+
+#include <errno.h>
+#include <sys/stat.h>
+#if defined(_WIN32)
+#include <io.h>
+#else
+#include <fcntl.h>
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus) /* -std=c99 hides these two */
+int fsync(int file);
+int(fileno)(FILE *file);
+#endif
+#endif
+
+typedef struct carnn__output {
+    const carnn_allocator *allocator;
+    const char *name;
+    char *temporary; /* NULL: `name` is a device or a pipe, and written directly */
+    FILE *file;
+} carnn__output;
+
+static carnn_status carnn__cannot_write(carnn_error *error, const char *name) {
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be written: %s", carnn__name_end(name),
+                       strerror(errno));
+}
+
+/* Something is there by this name, and it is no regular file. */
+static int carnn__is_special(const char *name) {
+#if defined(_WIN32)
+    DWORD attributes = GetFileAttributesA(name);
+    return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY);
+#else
+    struct stat found;
+    return stat(name, &found) == 0 && !S_ISREG(found.st_mode);
+#endif
+}
+
+/* Opens a new file beside `name`. The mode "x" refuses a name that is taken. */
+static carnn_status carnn__output_open(carnn__output *o, const char *name,
+                                       const carnn_allocator *allocator, carnn_error *error) {
+    size_t room = strlen(name) + 24;
+    double now = carnn__clock();
+    uint64_t key, attempt;
+    o->allocator = allocator;
+    o->name = name;
+    o->temporary = NULL;
+    if (carnn__is_special(name)) {
+        o->file = fopen(name, "wb");
+        return o->file ? CARNN_OK : carnn__cannot_write(error, name);
+    }
+    o->temporary = (char *)carnn__alloc(allocator, room, 1);
+    if (!o->temporary) return carnn__out_of_memory(error);
+    memcpy(&key, &now, sizeof key);
+    for (attempt = 0; attempt < 64; attempt++) {
+        unsigned tail = (unsigned)(carnn__random(key ^ (uintptr_t)o, attempt) >> 32);
+        snprintf(o->temporary, room, "%s.%08x.tmp", name, tail);
+        o->file = fopen(o->temporary, "wbx");
+        if (o->file) return CARNN_OK;
+        if (errno != EEXIST) break;
+    }
+    carnn__cannot_write(error, name);
+    carnn__free(allocator, o->temporary);
+    return CARNN_ERR_IO;
+}
+
+static int carnn__output_sink(void *to, const void *bytes, size_t size) {
+    return fwrite(bytes, 1, size, ((carnn__output *)to)->file) == size;
+}
+
+/* Asks the system to put what has been written on the disk. Some file systems cannot (EINVAL). */
+static int carnn__sync(FILE *file) {
+    if (fflush(file) != 0) return 0;
+#if defined(_WIN32)
+    return _commit(_fileno(file)) == 0;
+#else
+    return fsync(fileno(file)) == 0 || errno == EINVAL;
+#endif
+}
+
+static int carnn__rename(const char *from, const char *to) {
+#if defined(_WIN32)
+    return MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) != 0;
+#else
+    return rename(from, to) == 0;
+#endif
+}
+
+/* The new name is on the disk once the folder is. Nothing is lost where that cannot be asked for,
+   so failures do not count. `path` is a name in the folder and is cut. */
+static void carnn__sync_folder(char *path) {
+#if defined(_WIN32)
+    (void)path;
+#else
+    char *slash = strrchr(path, '/');
+    int folder;
+    if (slash) slash[slash == path] = '\0';
+    folder = open(slash ? path : ".", O_RDONLY);
+    if (folder < 0) return;
+    fsync(folder);
+    close(folder);
+#endif
+}
+
+/* Ends the writing. Where it `failed`, or anything fails here, no trace of the file is left. */
+static carnn_status carnn__output_close(carnn__output *o, int failed, carnn_error *error) {
+    int reason = errno;
+    if (!failed && !(o->temporary ? carnn__sync(o->file) : fflush(o->file) == 0)) {
+        reason = errno;
+        failed = 1;
+    }
+    if (fclose(o->file) != 0 && !failed) {
+        reason = errno;
+        failed = 1;
+    }
+    if (o->temporary && !failed && !carnn__rename(o->temporary, o->name)) {
+        reason = errno;
+        failed = 1;
+    }
+    if (o->temporary && failed) remove(o->temporary);
+    if (o->temporary && !failed) carnn__sync_folder(o->temporary);
+    carnn__free(o->allocator, o->temporary);
+    errno = reason;
+    return failed ? carnn__cannot_write(error, o->name) : CARNN_OK;
+}
+
+CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error) {
+    carnn_allocator allocator = carnn__allocator(NULL);
+    carnn__output o;
+    carnn_status status = carnn__output_open(&o, file, &allocator, error);
+    if (status != CARNN_OK) return status;
+    fclose(o.file);
+    if (o.temporary) remove(o.temporary);
+    carnn__free(&allocator, o.temporary);
+    return CARNN_OK;
+}
+
+static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
+                                     const carnn_allocator *allocator, carnn_error *error) {
+    carnn__gguf_writer w;
+    carnn__output o;
+    carnn_status status;
+    unsigned char *head;
+    carnn__gguf_run(&w, fill, from, NULL);
+    head = (unsigned char *)carnn__alloc(allocator, w.size, 1);
+    if (!head) return carnn__out_of_memory(error);
+    status = carnn__output_open(&o, file, allocator, error);
+    if (status == CARNN_OK) {
+        carnn__gguf_finish(&w, fill, from, head);
+        status = carnn__output_close(&o, !carnn__gguf_emit(&w, carnn__output_sink, &o), error);
+    }
+    carnn__free(allocator, head);
+    return status;
+}
+
+/* A whole file in an aligned block, which is where its weights will be used. */
+static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
+                                     void **block, size_t *size, carnn_error *error) {
+    FILE *file = fopen(name, "rb");
+    long end = -1;
+    carnn_status status = CARNN_OK;
+    *block = NULL;
+    if (!file) return carnn__io_error(error, name, errno);
+    if (!carnn__is_special(name) && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
+    if (end < 0 || fseek(file, 0, SEEK_SET) != 0) {
+        fclose(file);
+        return carnn__fail(error, CARNN_ERR_IO, 0, "%s: not a regular file",
+                           carnn__name_end(name));
+    }
+    *size = (size_t)end;
+    *block = carnn__alloc_aligned(allocator, *size, 1);
+    errno = 0;
+    if (!*block) status = carnn__out_of_memory(error);
+    else if (fread(*block, 1, *size, file) != *size) status = carnn__io_error(error, name, errno);
+    fclose(file);
+    if (status != CARNN_OK) {
+        carnn__free_aligned(allocator, *block);
+        *block = NULL;
+    }
+    return status;
+}
+
+#else
+
+static carnn_status carnn__no_files(const char *name, carnn_error *error) {
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: built with CARNN_NO_STDIO: no files", name);
+}
+
+static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
+                                     void **block, size_t *size, carnn_error *error) {
+    (void)allocator;
+    (void)size;
+    *block = NULL;
+    return carnn__no_files(name, error);
+}
+
+static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
+                                     const carnn_allocator *allocator, carnn_error *error) {
+    (void)fill;
+    (void)from;
+    (void)allocator;
+    return carnn__no_files(file, error);
+}
+
+CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error) {
+    return carnn__no_files(file, error);
+}
+
+#endif
+
+/* --- reader ----------------------------------------------------------------------------------
+   The bytes may come from anyone. Each count and length is compared with what is left of the file
+   before it is used. The first thing that is wrong is the one reported: after it every read gives
+   zeros and `status` stays. */
+
+#define CARNN__GGUF_KEYS_MAX 128
+
+typedef struct carnn__gguf_key {
+    const char *name;
+    size_t length;
+    uint32_t type;
+    uint32_t element;           /* type of the elements of an array */
+    uint64_t count;             /* elements of an array, bytes of a string */
+    const unsigned char *value; /* the first of them, or the number */
+} carnn__gguf_key;
+
+typedef struct carnn__gguf {
+    const char *file; /* name for messages */
+    const unsigned char *bytes;
+    size_t size, at;
+    uint64_t tensors;
+    carnn__gguf_key key[CARNN__GGUF_KEYS_MAX];
+    size_t keys;
+    carnn_status status;
+    carnn_error *error;
+} carnn__gguf;
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static carnn_status carnn__gguf_fail(carnn__gguf *g, const char *format, ...) {
+    char text[300];
+    va_list arguments;
+    if (g->status != CARNN_OK) return g->status;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    g->at = g->size;
+    g->status = carnn__fail(g->error, CARNN_ERR_MODEL, 0, "%s: %s", g->file, text);
+    return g->status;
+}
+
+/* The next `count` items of `size` bytes, or NULL. */
+static const unsigned char *carnn__gguf_take(carnn__gguf *g, uint64_t count, size_t size) {
+    const unsigned char *bytes = g->bytes + g->at;
+    size_t left = g->size - g->at;
+    if (g->status != CARNN_OK) return NULL;
+    if (count > left / size) {
+        carnn__gguf_fail(g, "cut off or damaged: %llu bytes expected at byte %llu, %llu are left",
+                         (unsigned long long)count * size, (unsigned long long)g->at,
+                         (unsigned long long)left);
+        return NULL;
+    }
+    g->at += (size_t)count * size;
+    return bytes;
+}
+
+static uint32_t carnn__gguf_take32(carnn__gguf *g) {
+    const unsigned char *b = carnn__gguf_take(g, 1, 4);
+    return b ? carnn__get32(b) : 0;
+}
+
+static uint64_t carnn__gguf_take64(carnn__gguf *g) {
+    const unsigned char *b = carnn__gguf_take(g, 1, 8);
+    return b ? carnn__get64(b) : 0;
+}
+
+static const char *carnn__gguf_take_string(carnn__gguf *g, size_t *length) {
+    uint64_t n = carnn__gguf_take64(g);
+    const unsigned char *b = carnn__gguf_take(g, n, 1);
+    *length = b ? (size_t)n : 0;
+    return (const char *)b;
+}
+
+static const carnn__gguf_key *carnn__gguf_look(const carnn__gguf *g, const char *name,
+                                               size_t length) {
+    size_t i;
+    for (i = 0; i < g->keys; i++)
+        if (g->key[i].length == length && memcmp(g->key[i].name, name, length) == 0)
+            return &g->key[i];
+    return NULL;
+}
+
+/* Bytes of one value of each type; a string counts with its length, an array is no element. */
+static size_t carnn__gguf_width(uint32_t type) {
+    static const unsigned char width[CARNN__GGUF_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8};
+    return type < CARNN__GGUF_TYPES ? width[type] : 0;
+}
+
+static void carnn__gguf_take_value(carnn__gguf *g, carnn__gguf_key *key) {
+    size_t width, i;
+    key->type = carnn__gguf_take32(g);
+    if (key->type == CARNN__GGUF_STRING) {
+        size_t length;
+        key->value = (const unsigned char *)carnn__gguf_take_string(g, &length);
+        key->count = length;
+        return;
+    }
+    if (key->type != CARNN__GGUF_ARRAY) {
+        width = carnn__gguf_width(key->type);
+        if (!width) carnn__gguf_fail(g, "damaged: a value has type %u", (unsigned)key->type);
+        else key->value = carnn__gguf_take(g, 1, width);
+        return;
+    }
+    key->element = carnn__gguf_take32(g);
+    key->count = carnn__gguf_take64(g);
+    width = carnn__gguf_width(key->element);
+    if (!width) {
+        carnn__gguf_fail(g, "damaged: an array of type %u", (unsigned)key->element);
+        return;
+    }
+    key->value = carnn__gguf_take(g, key->count, width);
+    if (key->element != CARNN__GGUF_STRING || !key->value) return;
+    g->at = (size_t)(key->value - g->bytes); /* room for all lengths: now one after the other */
+    for (i = 0; i < key->count && g->status == CARNN_OK; i++) {
+        size_t length;
+        carnn__gguf_take_string(g, &length);
+    }
+}
+
+static void carnn__gguf_take_keys(carnn__gguf *g, uint64_t count) {
+    uint64_t i;
+    if (count > CARNN__GGUF_KEYS_MAX)
+        carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)count);
+    for (i = 0; i < count && g->status == CARNN_OK; i++) {
+        carnn__gguf_key *key = &g->key[g->keys];
+        memset(key, 0, sizeof *key);
+        key->name = carnn__gguf_take_string(g, &key->length);
+        if (!key->name) return;
+        if (carnn__gguf_look(g, key->name, key->length))
+            carnn__gguf_fail(g, "damaged: the same key twice (number %u)", (unsigned)i);
+        carnn__gguf_take_value(g, key);
+        g->keys++;
+    }
+}
+
+/* A key that has to be there, with this type; NULL (and failure) otherwise. */
+static const carnn__gguf_key *carnn__gguf_need(carnn__gguf *g, const char *name, uint32_t type) {
+    const carnn__gguf_key *key;
+    if (g->status != CARNN_OK) return NULL;
+    key = carnn__gguf_look(g, name, strlen(name));
+    if (!key) carnn__gguf_fail(g, "the key %s is missing", name);
+    else if (key->type != type) carnn__gguf_fail(g, "the key %s has another type", name);
+    else return key;
+    return NULL;
+}
+
+static uint32_t carnn__gguf_u32(carnn__gguf *g, const char *name) {
+    const carnn__gguf_key *key = carnn__gguf_need(g, name, CARNN__GGUF_U32);
+    return key ? carnn__get32(key->value) : 0;
+}
+
+/* The bits of a number of 8 bytes go to `number`, if the key is there. */
+static void carnn__gguf_bits(carnn__gguf *g, const char *name, uint32_t type, void *number) {
+    const carnn__gguf_key *key = carnn__gguf_need(g, name, type);
+    uint64_t bits;
+    if (!key) return;
+    bits = carnn__get64(key->value);
+    memcpy(number, &bits, sizeof bits);
+}
+
+static int carnn__gguf_is(const carnn__gguf_key *key, const char *text) {
+    size_t length = strlen(text);
+    return key && key->count == length && memcmp(key->value, text, length) == 0;
+}
+
+/* Everything but the eight bytes of the sum itself, for which zeros count. */
+static void carnn__gguf_verify(carnn__gguf *g) {
+    static const unsigned char zeros[8] = {0};
+    const carnn__gguf_key *key = carnn__gguf_need(g, "carnn.checksum", CARNN__GGUF_U64);
+    const unsigned char *after;
+    carnn__sum sum;
+    if (!key) return;
+    after = key->value + sizeof zeros;
+    carnn__sum_start(&sum);
+    carnn__sum_add(&sum, g->bytes, (size_t)(key->value - g->bytes));
+    carnn__sum_add(&sum, zeros, sizeof zeros);
+    carnn__sum_add(&sum, after, g->size - (size_t)(after - g->bytes));
+    if (carnn__sum_end(&sum) != carnn__get64(key->value))
+        carnn__gguf_fail(g, "damaged: the checksum does not fit the contents");
+}
+
+/* Reads all up to the table of tensors. `architecture` says which of our files is wanted. */
+static carnn_status carnn__gguf_open(carnn__gguf *g, const char *architecture, const char *file,
+                                     const void *bytes, size_t size, carnn_error *error) {
+    const carnn__gguf_key *found;
+    uint32_t version;
+    uint64_t keys;
+    memset(g, 0, sizeof *g);
+    g->file = carnn__name_end(file ? file : "model in memory");
+    g->bytes = (const unsigned char *)bytes;
+    g->size = size;
+    g->error = error;
+    if (size < 24 || memcmp(bytes, "GGUF", 4) != 0)
+        return carnn__gguf_fail(g, "not a GGUF file");
+    g->at = 4;
+    version = carnn__gguf_take32(g);
+    if (version != CARNN__GGUF_VERSION)
+        return carnn__gguf_fail(g, "GGUF of version %u, expected little-endian version %d",
+                                (unsigned)version, CARNN__GGUF_VERSION);
+    g->tensors = carnn__gguf_take64(g);
+    keys = carnn__gguf_take64(g);
+    carnn__gguf_take_keys(g, keys);
+    found = carnn__gguf_need(g, "general.architecture", CARNN__GGUF_STRING);
+    if (found && !carnn__gguf_is(found, architecture))
+        carnn__gguf_fail(g, "holds \"%.*s\", expected \"%s\"", (int)carnn__min(found->count, 40),
+                         (const char *)found->value, architecture);
+    carnn__gguf_verify(g);
+    version = carnn__gguf_u32(g, "carnn.format");
+    if (g->status == CARNN_OK && version != CARNN__FILE_FORMAT)
+        carnn__gguf_fail(g, "written by another version of carnn (format %u, this is %s with "
+                         "format %d)", (unsigned)version, CARNN_VERSION, CARNN__FILE_FORMAT);
+    if (g->status == CARNN_OK && carnn__gguf_u32(g, "general.alignment") != CARNN__ALIGN)
+        carnn__gguf_fail(g, "general.alignment is not %d", CARNN__ALIGN);
+    return g->status;
+}
+
+/* The next tensor of the table has to be exactly this one; `offset` in floats. */
+static void carnn__gguf_tensor(carnn__gguf *g, const char *name, size_t rows, size_t columns,
+                               size_t offset) {
+    size_t length, expected = rows == 1 ? 1 : 2;
+    const char *found = carnn__gguf_take_string(g, &length);
+    uint32_t dimensions = carnn__gguf_take32(g), type;
+    uint64_t size[2] = {0, 1}, at;
+    if (g->status != CARNN_OK) return;
+    if (length != strlen(name) || memcmp(found, name, length) != 0) {
+        carnn__gguf_fail(g, "expected the weights %s, found \"%.*s\"", name,
+                         (int)carnn__min(length, 60), found);
+        return;
+    }
+    if (dimensions == expected) {
+        size[0] = carnn__gguf_take64(g);
+        if (expected == 2) size[1] = carnn__gguf_take64(g);
+    }
+    if (dimensions != expected || size[0] != columns || size[1] != rows) {
+        carnn__gguf_fail(g, "%s: expected %llu by %llu weights, found %llu by %llu", name,
+                         (unsigned long long)rows, (unsigned long long)columns,
+                         (unsigned long long)size[1], (unsigned long long)size[0]);
+        return;
+    }
+    type = carnn__gguf_take32(g);
+    at = carnn__gguf_take64(g);
+    if (type != 0) carnn__gguf_fail(g, "%s: type %u, expected F32", name, (unsigned)type);
+    else if (at % 4 || at / 4 != offset) carnn__gguf_fail(g, "%s: misplaced in the file", name);
+}
+
+/* The data: as many floats as that, no byte less or more. NULL on failure. */
+static const unsigned char *carnn__gguf_data(carnn__gguf *g, size_t floats) {
+    size_t start = carnn__round_up(g->at, CARNN__ALIGN);
+    if (g->status == CARNN_OK && start > g->size) carnn__gguf_fail(g, "cut off before the weights");
+    if (g->status != CARNN_OK) return NULL;
+    if ((g->size - start) % 4 == 0 && (g->size - start) / 4 == floats) return g->bytes + start;
+    carnn__gguf_fail(g, "%llu bytes of weights expected, %llu are there", (unsigned long long)floats
+                     * 4, (unsigned long long)(g->size - start));
+    return NULL;
+}
+
+/* Whether no float is NaN or infinite: those have all bits of the exponent set, so that one more
+   carries into the sign. */
+static int carnn__finite(const float *x, size_t count) {
+    uint32_t bits, bad = 0;
+    size_t i;
+    for (i = 0; i < count; i++) {
+        memcpy(&bits, x + i, sizeof bits);
+        bad |= (bits & 0x7FFFFFFFu) + 0x00800000u;
+    }
+    return bad < 0x80000000u;
+}
+
+/* --- what is said of a model -----------------------------------------------------------------
+   The options stand under the names of their table. */
+
+/* What says how fast or how long, and not what, is not kept. */
+static int carnn__option_kept(const carnn_option *o) {
+    return strcmp(o->name, "threads") != 0 && strcmp(o->name, "max_time") != 0;
+}
+
+static void carnn__option_key(const carnn_option *o, char key[64]) {
+    snprintf(key, 64, "carnn.%s", o->name);
+}
+
+static const void *carnn__option_field(const carnn_option *o, const carnn_model_desc *model,
+                                       const carnn_train_desc *train) {
+    return (o->of_training ? (const char *)train : (const char *)model) + o->offset;
+}
+
+static const char *carnn__option_name(const void *field) {
+    const char *name;
+    memcpy(&name, field, sizeof name);
+    return name ? name : "";
+}
+
+static uint32_t carnn__option_type(const carnn_option *o) {
+    return o->kind == CARNN_OPTION_NAME      ? CARNN__GGUF_STRING
+           : o->kind == CARNN_OPTION_INTEGER ? CARNN__GGUF_I64
+                                             : CARNN__GGUF_F64;
+}
+
+static void carnn__put_options(carnn__gguf_writer *w, const carnn_model_desc *model,
+                               const carnn_train_desc *train) {
+    size_t i, count;
+    const carnn_option *o = carnn_options(&count);
+    char key[64];
+    carnn__put_text(w, "carnn.task", model->task);
+    for (i = 0; i < count; i++, o++) {
+        const void *field = carnn__option_field(o, model, train);
+        if (!carnn__option_kept(o)) continue;
+        carnn__option_key(o, key);
+        if (o->kind == CARNN_OPTION_NAME) carnn__put_text(w, key, carnn__option_name(field));
+        else carnn__put_bits(w, key, carnn__option_type(o), field);
+    }
+}
+
+/* A name as text with an end; no name of ours is so long that it is cut. */
+static void carnn__gguf_name(carnn__gguf *g, const char *key, char name[64]) {
+    const carnn__gguf_key *found = carnn__gguf_need(g, key, CARNN__GGUF_STRING);
+    size_t length = found ? (size_t)carnn__min(found->count, 63) : 0;
+    if (length) memcpy(name, found->value, length);
+    name[length] = '\0';
+}
+
+/* Names become those of our tables, which stay. A model that was never trained has no optimiser:
+   an empty name. */
+static void carnn__gguf_options(carnn__gguf *g, carnn_model_desc *model, carnn_train_desc *train) {
+    size_t i, count;
+    const carnn_option *o = carnn_options(&count);
+    const carnn__head *head;
+    char key[64], name[64];
+    carnn__gguf_name(g, "carnn.task", name);
+    head = carnn__head_named(name);
+    if (head) model->task = head->name;
+    else carnn__gguf_fail(g, "unknown task \"%s\"", name);
+    for (i = 0; i < count; i++, o++) {
+        void *field = (o->of_training ? (char *)train : (char *)model) + o->offset;
+        if (!carnn__option_kept(o)) continue;
+        carnn__option_key(o, key);
+        if (o->kind == CARNN_OPTION_NAME) {
+            const char *known;
+            carnn__gguf_name(g, key, name);
+            known = carnn__known_name(o->name, name);
+            if (!known && (*name || !o->of_training))
+                carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
+            memcpy(field, &known, sizeof known);
+        } else {
+            carnn__gguf_bits(g, key, carnn__option_type(o), field);
+        }
+    }
+}
+
+static void carnn__put_scores(carnn__gguf_writer *w, const carnn_model *model) {
+    const carnn_scores *s = &model->scores;
+    uint64_t examples = s->examples, tokens = s->tokens;
+    size_t i;
+    char key[64];
+    carnn__put_bits(w, "carnn.best_epoch", CARNN__GGUF_I64, &model->best_epoch);
+    carnn__put_bits(w, "carnn.score.examples", CARNN__GGUF_U64, &examples);
+    carnn__put_bits(w, "carnn.score.tokens", CARNN__GGUF_U64, &tokens);
+    carnn__put_bits(w, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
+    for (i = 0; i < s->count; i++) {
+        snprintf(key, sizeof key, "carnn.score.%s", s->metric[i].name);
+        carnn__put_bits(w, key, CARNN__GGUF_F64, &s->metric[i].value);
+    }
+}
+
+/* The metrics of the task that are there; those of a model that has met no validation are not. */
+static void carnn__gguf_scores(carnn__gguf *g, carnn_model *model) {
+    carnn_scores *s = &model->scores;
+    uint64_t examples = 0, tokens = 0;
+    size_t i;
+    char key[64];
+    carnn__gguf_bits(g, "carnn.best_epoch", CARNN__GGUF_I64, &model->best_epoch);
+    carnn__gguf_bits(g, "carnn.score.examples", CARNN__GGUF_U64, &examples);
+    carnn__gguf_bits(g, "carnn.score.tokens", CARNN__GGUF_U64, &tokens);
+    carnn__gguf_bits(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
+    s->examples = (size_t)examples;
+    s->tokens = (size_t)tokens;
+    for (i = 0; i < CARNN_SCORES_MAX && model->head->metric[i]; i++) {
+        const char *name = model->head->metric[i];
+        snprintf(key, sizeof key, "carnn.score.%s", name);
+        if (!carnn__gguf_look(g, key, strlen(key))) continue;
+        s->metric[s->count].name = name;
+        carnn__gguf_bits(g, key, CARNN__GGUF_F64, &s->metric[s->count++].value);
+    }
+}
+
+/* --- models ---------------------------------------------------------------------------------- */
+
+static void carnn__put_model(carnn__gguf_writer *w, const void *from) {
+    const carnn_model *model = (const carnn_model *)from;
+    const carnn__store *store = &model->params;
+    size_t i;
+    char title[96];
+    carnn__put_start(w, "carnn", store->count);
+    snprintf(title, sizeof title, "%s %s", model->desc.task, model->desc.cell);
+    carnn__put_text(w, "general.name", title);
+    carnn__put_options(w, &model->desc, &model->trained);
+    carnn__put_scores(w, model);
+    carnn__put_names(w, "carnn.words", &model->words);
+    carnn__put_names(w, "carnn.candidates", &model->candidates);
+    for (i = 0; i < store->count; i++) {
+        const carnn__param *p = &store->item[i];
+        carnn__put_tensor(w, p->name, p->rows, p->columns, p->offset);
+    }
+    carnn__put_data(w, store->value, store->size);
+}
+
+CARNN_API size_t carnn_model_size(const carnn_model *model) {
+    carnn__gguf_writer w;
+    carnn__gguf_run(&w, carnn__put_model, model, NULL);
+    return carnn__gguf_size(&w);
+}
+
+static int carnn__memory_sink(void *to, const void *bytes, size_t size) {
+    unsigned char **at = (unsigned char **)to;
+    if (*at != bytes) memcpy(*at, bytes, size); /* the head stands where it belongs */
+    *at += size;
+    return 1;
+}
+
+CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory, size_t size,
+                                         carnn_error *error) {
+    size_t needed = carnn_model_size(model);
+    unsigned char *at = (unsigned char *)memory;
+    carnn__gguf_writer w;
+    if (size < needed)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model takes %llu bytes, given %llu",
+                           (unsigned long long)needed, (unsigned long long)size);
+    carnn__gguf_finish(&w, carnn__put_model, model, at);
+    carnn__gguf_emit(&w, carnn__memory_sink, &at);
+    return CARNN_OK;
+}
+
+CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
+                                        carnn_error *error) {
+    return carnn__gguf_save(carnn__put_model, model, file, &model->allocator, error);
+}
+
+/* A list of strings. The table of pointers that is made on the way is not larger than the file. */
+static carnn_status carnn__gguf_names(carnn__gguf *g, const char *name, carnn__names *names,
+                                      const carnn_allocator *allocator) {
+    const carnn__gguf_key *key = carnn__gguf_need(g, name, CARNN__GGUF_ARRAY);
+    const char **text;
+    size_t *length, i, count;
+    carnn_status status;
+    if (!key) return g->status;
+    if (key->element != CARNN__GGUF_STRING)
+        return carnn__gguf_fail(g, "the key %s has another type", name);
+    count = (size_t)key->count;
+    if (!count) return CARNN_OK;
+    text = (const char **)carnn__alloc(allocator, count, sizeof *text);
+    length = (size_t *)carnn__alloc(allocator, count, sizeof *length);
+    if (text && length) {
+        size_t table = g->at;
+        g->at = (size_t)(key->value - g->bytes);
+        for (i = 0; i < count; i++) text[i] = carnn__gguf_take_string(g, &length[i]);
+        g->at = table;
+        status = carnn__names_build(names, allocator, text, length, count, g->error);
+        if (status == CARNN_ERR_MODEL)
+            carnn__gguf_fail(g, "%s: the same string twice", name);
+    } else status = carnn__out_of_memory(g->error);
+    carnn__free(allocator, length);
+    carnn__free(allocator, (void *)text);
+    if (g->status == CARNN_OK) g->status = status;
+    return status;
+}
+
+/* The table of tensors has to be the one that the task declares for this description. A product
+   of sizes that overflows, or a matrix beyond the file, is found before anything relies on it. */
+static const unsigned char *carnn__gguf_params(carnn__gguf *g, const carnn__store *store) {
+    size_t i, offset = 0, most = g->size / 4;
+    if (g->status == CARNN_OK && g->tensors != store->count)
+        carnn__gguf_fail(g, "%llu tensors, expected %llu", (unsigned long long)g->tensors,
+                         (unsigned long long)store->count);
+    for (i = 0; i < store->count && g->status == CARNN_OK; i++) {
+        const carnn__param *p = &store->item[i];
+        size_t floats = carnn__times(p->rows, p->columns);
+        if ((!floats && p->rows && p->columns) || floats > most || p->offset != offset) {
+            carnn__gguf_fail(g, "cut off: the weights %s alone are larger than the file", p->name);
+            return NULL;
+        }
+        offset += carnn__round_up(floats, CARNN__ALIGN / sizeof(float));
+        most -= floats;
+        carnn__gguf_tensor(g, p->name, p->rows, p->columns, p->offset);
+    }
+    return carnn__gguf_data(g, store->size);
+}
+
+/* Uses the weights where they lie, if this machine can, and takes a copy otherwise. */
+static carnn_status carnn__model_weights(carnn_model *model, const unsigned char *data,
+                                         carnn_error *error) {
+    carnn_status status;
+    void *file = model->block;
+    if (CARNN__LITTLE_ENDIAN && (uintptr_t)data % CARNN__ALIGN == 0) {
+        model->params.value = (float *)(uintptr_t)data;
+        return CARNN_OK;
+    }
+    status = carnn__store_alloc(&model->params, &model->allocator, error);
+    if (status != CARNN_OK) return status;
+    carnn__floats_from_bytes(model->params.value, data, model->params.size);
+    model->block = model->params.value;
+    carnn__free_aligned(&model->allocator, file);
+    return CARNN_OK;
+}
+
+static carnn_status carnn__model_open(carnn_model *model, const carnn_source *source,
+                                      carnn_error *error) {
+    carnn__gguf g;
+    const unsigned char *data;
+    const carnn__store *store = &model->params;
+    carnn_error why;
+    size_t i;
+    carnn__gguf_open(&g, "carnn", source->name, source->bytes, source->size, error);
+    carnn__gguf_options(&g, &model->desc, &model->trained);
+    carnn__gguf_names(&g, "carnn.words", &model->words, &model->allocator);
+    carnn__gguf_names(&g, "carnn.candidates", &model->candidates, &model->allocator);
+    if (g.status != CARNN_OK) return g.status;
+    if (carnn__model_declare(model, &why) != CARNN_OK ||
+        (model->trained.optimizer &&
+         carnn__check_options(&model->desc, &model->trained, &why) != CARNN_OK))
+        return carnn__gguf_fail(&g, "%s", why.message);
+    carnn__gguf_scores(&g, model);
+    data = carnn__gguf_params(&g, store);
+    if (!data) return g.status;
+    g.status = carnn__model_weights(model, data, error);
+    for (i = 0; i < store->count && g.status == CARNN_OK; i++) {
+        size_t end = i + 1 < store->count ? store->item[i + 1].offset : store->size;
+        size_t from = store->item[i].offset;
+        if (!carnn__finite(store->value + from, end - from))
+            carnn__gguf_fail(&g, "%s holds NaN or infinity", store->item[i].name);
+    }
+    return g.status;
+}
+
+CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source *source,
+                                        const carnn_allocator *allocator, carnn_error *error) {
+    carnn_allocator a = carnn__allocator(allocator);
+    carnn_model *m = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *m);
+    carnn_source bytes = *source;
+    carnn_status status = CARNN_OK;
+    *model = NULL;
+    if (!m) return carnn__out_of_memory(error);
+    m->allocator = a;
+    if (!bytes.bytes) {
+        status = carnn__read_file(bytes.name, &a, &m->block, &bytes.size, error);
+        bytes.bytes = m->block;
+    }
+    if (status == CARNN_OK) status = carnn__model_open(m, &bytes, error);
+    if (status == CARNN_OK) *model = m;
+    else carnn_model_free(m);
+    return status;
+}
+
+/* --- checkpoints -----------------------------------------------------------------------------
+   What a training needs to go on as if it had never stopped. The trainer lists its arrays (each as
+   long as the store) and its counters once, and the list serves both ways. */
+
+typedef struct carnn__checkpoint {
+    carnn_model *model; /* its description and names are compared, its scores are kept */
+    const carnn_train_desc *train; /* complete */
+    struct {
+        const char *name;
+        float *value;
+    } array[CARNN__GGUF_ARRAYS_MAX];
+    size_t arrays;
+    struct {
+        const char *name;
+        uint64_t *whole; /* one of these two */
+        double *real;
+        int same; /* loading compares it (the training data, say) instead of setting it */
+    } value[24];
+    size_t values;
+} carnn__checkpoint;
+
+static void carnn__checkpoint_array(carnn__checkpoint *c, const char *name, float *value) {
+    c->array[c->arrays].name = name;
+    c->array[c->arrays++].value = value;
+}
+
+static void carnn__checkpoint_whole(carnn__checkpoint *c, const char *name, uint64_t *value,
+                                    int same) {
+    c->value[c->values].name = name;
+    c->value[c->values].same = same;
+    c->value[c->values++].whole = value;
+}
+
+static void carnn__checkpoint_real(carnn__checkpoint *c, const char *name, double *value) {
+    c->value[c->values].name = name;
+    c->value[c->values++].real = value;
+}
+
+static uint64_t carnn__names_sum(const carnn_model *model) {
+    const carnn__names *names[2];
+    carnn__sum sum;
+    size_t i, j;
+    unsigned char length[8];
+    names[0] = &model->words;
+    names[1] = &model->candidates;
+    carnn__sum_start(&sum);
+    for (i = 0; i < 2; i++)
+        for (j = 0; j < names[i]->count; j++) {
+            carnn__set64(length, carnn__names_length(names[i], j));
+            carnn__sum_add(&sum, length, sizeof length);
+            carnn__sum_add(&sum, carnn__names_get(names[i], j), carnn__names_length(names[i], j));
+        }
+    return carnn__sum_end(&sum);
+}
+
+/* A counter's name may be words, as in messages. */
+static void carnn__checkpoint_key(char key[64], const char *name) {
+    char *blank;
+    snprintf(key, 64, "carnn.checkpoint.%s", name);
+    while ((blank = strchr(key, ' ')) != NULL) *blank = '_';
+}
+
+static void carnn__put_checkpoint(carnn__gguf_writer *w, const void *from) {
+    const carnn__checkpoint *c = (const carnn__checkpoint *)from;
+    uint64_t names = carnn__names_sum(c->model);
+    size_t i, size = c->model->params.size;
+    char key[64];
+    carnn__put_start(w, "carnn-checkpoint", c->arrays);
+    carnn__put_options(w, &c->model->desc, c->train);
+    carnn__put_scores(w, c->model);
+    carnn__put_bits(w, "carnn.names", CARNN__GGUF_U64, &names);
+    for (i = 0; i < c->values; i++) {
+        uint32_t type = c->value[i].whole ? CARNN__GGUF_U64 : CARNN__GGUF_F64;
+        carnn__checkpoint_key(key, c->value[i].name);
+        if (c->value[i].whole) carnn__put_bits(w, key, type, c->value[i].whole);
+        else carnn__put_bits(w, key, type, c->value[i].real);
+    }
+    for (i = 0; i < c->arrays; i++)
+        carnn__put_tensor(w, c->array[i].name, 1, size, i * size);
+    for (i = 0; i < c->arrays; i++) carnn__put_data(w, c->array[i].value, size);
+}
+
+static carnn_status carnn__checkpoint_save(const carnn__checkpoint *c, const char *file,
+                                           carnn_error *error) {
+    return carnn__gguf_save(carnn__put_checkpoint, c, file, &c->model->allocator, error);
+}
+
+/* How long a training goes on may be chosen anew; everything else has to be as it was. */
+static int carnn__option_may_differ(const carnn_option *o) {
+    return strcmp(o->name, "epochs") == 0 || strcmp(o->name, "patience") == 0;
+}
+
+static void carnn__option_print(const carnn_option *o, const void *field, char *text,
+                                size_t size) {
+    int64_t whole;
+    double number;
+    if (o->kind == CARNN_OPTION_NAME) {
+        snprintf(text, size, "%s", carnn__option_name(field));
+    } else if (o->kind == CARNN_OPTION_INTEGER) {
+        memcpy(&whole, field, sizeof whole);
+        snprintf(text, size, "%lld", (long long)whole);
+    } else {
+        memcpy(&number, field, sizeof number);
+        snprintf(text, size, "%.17g", number);
+    }
+}
+
+static void carnn__checkpoint_options(carnn__gguf *g, const carnn__checkpoint *c) {
+    carnn_model_desc model;
+    carnn_train_desc train;
+    uint64_t names = 0;
+    size_t i, count;
+    const carnn_option *o = carnn_options(&count);
+    memset(&model, 0, sizeof model);
+    memset(&train, 0, sizeof train);
+    carnn__gguf_options(g, &model, &train);
+    carnn__gguf_bits(g, "carnn.names", CARNN__GGUF_U64, &names);
+    if (g->status != CARNN_OK) return;
+    if (strcmp(model.task, c->model->desc.task) != 0)
+        carnn__gguf_fail(g, "checkpoint of the task %s, not %s", model.task, c->model->desc.task);
+    for (i = 0; i < count; i++, o++) {
+        char then[64], now[64];
+        if (!carnn__option_kept(o) || carnn__option_may_differ(o)) continue;
+        carnn__option_print(o, carnn__option_field(o, &model, &train), then, sizeof then);
+        carnn__option_print(o, carnn__option_field(o, &c->model->desc, c->train), now, sizeof now);
+        if (strcmp(then, now) != 0)
+            carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then,
+                             now);
+    }
+    if (names != carnn__names_sum(c->model))
+        carnn__gguf_fail(g, "checkpoint of a training with other words or candidates");
+}
+
+/* Values that have to be the same are compared when `set` is 0, the others are set when it is 1:
+   nothing of the trainer changes before all has been seen. */
+static void carnn__checkpoint_values(carnn__gguf *g, const carnn__checkpoint *c, int set) {
+    size_t i;
+    char key[64];
+    for (i = 0; i < c->values; i++) {
+        void *to = c->value[i].whole ? (void *)c->value[i].whole : (void *)c->value[i].real;
+        uint64_t found = 0;
+        carnn__checkpoint_key(key, c->value[i].name);
+        carnn__gguf_bits(g, key, c->value[i].whole ? CARNN__GGUF_U64 : CARNN__GGUF_F64, &found);
+        if (g->status != CARNN_OK) return;
+        if (!set && c->value[i].same && memcmp(&found, to, sizeof found) != 0)
+            carnn__gguf_fail(g, "checkpoint of a training with other %s", c->value[i].name);
+        if (set && !c->value[i].same) memcpy(to, &found, sizeof found);
+    }
+}
+
+static carnn_status carnn__checkpoint_read(carnn__gguf *g, const carnn__checkpoint *c) {
+    const unsigned char *data;
+    size_t i, size = c->model->params.size;
+    carnn__checkpoint_options(g, c);
+    carnn__checkpoint_values(g, c, 0);
+    if (g->status == CARNN_OK && g->tensors != c->arrays)
+        carnn__gguf_fail(g, "%llu tensors, expected %llu", (unsigned long long)g->tensors,
+                         (unsigned long long)c->arrays);
+    for (i = 0; i < c->arrays; i++)
+        carnn__gguf_tensor(g, c->array[i].name, 1, size, i * size);
+    data = carnn__gguf_data(g, c->arrays * size);
+    if (!data) return g->status;
+    for (i = 0; i < c->arrays; i++)
+        carnn__floats_from_bytes(c->array[i].value, data + 4 * i * size, size);
+    carnn__checkpoint_values(g, c, 1);
+    memset(&c->model->scores, 0, sizeof c->model->scores);
+    carnn__gguf_scores(g, c->model);
+    return g->status;
+}
+
+static carnn_status carnn__checkpoint_load(const carnn__checkpoint *c, const char *file,
+                                           carnn_error *error) {
+    const carnn_allocator *allocator = &c->model->allocator;
+    carnn__gguf g;
+    void *block;
+    size_t size;
+    carnn_status status = carnn__read_file(file, allocator, &block, &size, error);
+    if (status != CARNN_OK) return status;
+    status = carnn__gguf_open(&g, "carnn-checkpoint", file, block, size, error);
+    if (status == CARNN_OK) status = carnn__checkpoint_read(&g, c);
+    carnn__free_aligned(allocator, block);
+    return status;
+}
+
+#endif
+/* =============================================================================================
+   @@TRAIN   training and scoring
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* --- scoring --------------------------------------------------------------------------------- */
+
+static void carnn__score(const carnn__head *head, const carnn__tally *tally, double seconds,
+                         carnn_scores *scores) {
+    memset(scores, 0, sizeof *scores);
+    while (head->metric[scores->count]) {
+        scores->metric[scores->count].name = head->metric[scores->count];
+        scores->count++;
+    }
+    scores->examples = tally->examples;
+    scores->tokens = tally->tokens;
+    scores->loss = tally->loss / (double)carnn__max(tally->tokens ? tally->tokens
+                                                                  : tally->examples, 1);
+    scores->seconds = seconds;
+    head->score(tally, scores);
+}
+
+static void carnn__evaluate(carnn__work *work, carnn__arena *arena, carnn_scores *scores) {
+    const carnn__head *head = work->model->head;
+    carnn__tally tally;
+    double started = carnn__clock();
+    size_t batches, i;
+    memset(&tally, 0, sizeof tally);
+    arena->used = 0;
+    head->carve(work, arena);
+    batches = head->plan(work, 0);
+    for (i = 0; i < batches; i++) head->batch(work, i, 0, &tally);
+    carnn__score(head, &tally, carnn__clock() - started, scores);
+}
+
+/* Streams of random numbers beside those of the parameters, which are numbered from 0. */
+#define CARNN__SHUFFLE_STREAM 0x5348554646ACE5u
+#define CARNN__STEP_STREAM 0x53544550ACE5u
+
+/* 0: as many as there are processors. */
+static size_t carnn__thread_count(int64_t threads) {
+    return threads > 0 ? (size_t)threads : carnn__processors();
+}
+
+/* Examples in a batch where nothing is learnt. */
+#define CARNN__SCORING_BATCH 64
+
+static carnn__work carnn__scoring_work(const carnn_model *model, const carnn_dataset *data,
+                                       carnn__engine *engine) {
+    carnn__work work;
+    memset(&work, 0, sizeof work);
+    work.model = model;
+    work.data = data;
+    work.engine = engine;
+    work.allocator = model->allocator;
+    work.w = model->params.value;
+    work.batch = CARNN__SCORING_BATCH;
+    return work;
+}
+
+static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
+                                     carnn_error *error) {
+    if (!strcmp(model->desc.task, data->task)) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the model of "
+                       "the task %s", data->task, model->desc.task);
+}
+
+/* Models can vote only if they choose among the same answers. */
+static carnn_status carnn__same_candidates(const carnn_model *const *models, size_t count,
+                                           carnn_error *error) {
+    size_t m, i;
+    for (m = 1; m < count; m++) {
+        const carnn__names *a = &models[0]->candidates, *b = &models[m]->candidates;
+        int same = models[0]->head == models[m]->head && a->count == b->count;
+        for (i = 0; same && i < a->count; i++)
+            same = !strcmp(carnn__names_get(a, i), carnn__names_get(b, i));
+        if (!same)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot vote: their "
+                               "tasks or candidates differ", m + 1);
+    }
+    return CARNN_OK;
+}
+
+/* All models work on the same batch in turn, each in its own part of the arena. */
+static void carnn__evaluate_together(carnn__work *works, carnn__work **pointers, size_t count,
+                                     carnn_scores *scores, carnn__tally *tallies) {
+    const carnn__head *head = works[0].model->head;
+    double started = carnn__clock();
+    size_t m, i, batches = 0;
+    for (m = 0; m < count; m++) {
+        batches = head->plan(&works[m], 0);
+        pointers[m] = &works[m];
+    }
+    memset(tallies, 0, (count + 1) * sizeof *tallies);
+    for (i = 0; i < batches; i++) {
+        for (m = 0; m < count; m++) head->batch(&works[m], i, 0, &tallies[m]);
+        if (count > 1) head->vote(pointers, count, i, &tallies[count]);
+    }
+    for (m = 0; m < count + (count > 1); m++)
+        carnn__score(head, &tallies[m], carnn__clock() - started, &scores[m]);
+}
+
+CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
+                                  const carnn_dataset *data, int64_t threads,
+                                  carnn_scores *scores, carnn_error *error) {
+    carnn_allocator a;
+    carnn__engine engine;
+    carnn__arena arena = {NULL, 0, 0, 0};
+    carnn__work *works, **pointers;
+    carnn__tally *tallies;
+    carnn_status status;
+    size_t m, opened = 0;
+    if (!count) return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no model to test");
+    a = models[0]->allocator;
+    for (m = 0; m < count; m++)
+        if ((status = carnn__same_task(models[m], data, error)) != CARNN_OK) return status;
+    if ((status = carnn__same_candidates(models, count, error)) != CARNN_OK) return status;
+    status = carnn__engine_open(&engine, NULL, carnn__thread_count(threads), a, error);
+    if (status) return status;
+    works = (carnn__work *)carnn__alloc_zero(&a, count, sizeof *works);
+    pointers = (carnn__work **)carnn__alloc(&a, count, sizeof *pointers);
+    tallies = (carnn__tally *)carnn__alloc(&a, count + 1, sizeof *tallies);
+    if (!works || !pointers || !tallies) status = carnn__out_of_memory(error);
+    for (; !status && opened < count; opened++) {
+        works[opened] = carnn__scoring_work(models[opened], data, &engine);
+        works[opened].voting = count > 1;
+        status = models[opened]->head->open(&works[opened], error);
+        if (status) break;
+        models[opened]->head->carve(&works[opened], &arena);
+    }
+    if (!status) {
+        arena.size = arena.peak;
+        arena.base = (char *)carnn__alloc_aligned(&a, arena.size, 1);
+        arena.used = 0;
+        if (!arena.base) status = carnn__out_of_memory(error);
+    }
+    if (!status) {
+        for (m = 0; m < count; m++) models[m]->head->carve(&works[m], &arena);
+        carnn__evaluate_together(works, pointers, count, scores, tallies);
+    }
+    while (opened-- > 0) models[opened]->head->close(&works[opened]);
+    carnn__free_aligned(&a, arena.base);
+    carnn__free(&a, tallies);
+    carnn__free(&a, pointers);
+    carnn__free(&a, works);
+    carnn__engine_close(&engine);
+    return status;
+}
+
+/* --- training --------------------------------------------------------------------------------
+   An epoch goes through the shuffled batches; each batch is one step of the optimiser. After an
+   epoch the validation set is scored, and the best weights so far are kept. The learning rate goes
+   down along half a cosine from lr to lr_end * lr over all epochs (Loshchilov and Hutter 2017), and
+   by the factor lr_decay from epoch to epoch.
+
+   All that is random is drawn from (seed, epoch) or (seed, step), so that a run that was stopped in
+   the middle of an epoch goes on exactly as if it had not been. */
+
+#define CARNN__PI 3.14159265358979323846
+
+typedef struct carnn__training {
+    carnn_model *model;
+    carnn_train_desc desc; /* complete */
+    const carnn_dataset *train_data, *valid_data;
+    carnn__engine engine;
+    carnn__arena arena;    /* training and scoring take turns in it */
+    carnn__work train, valid;
+    carnn__optimizer optimizer;
+    float *gradient, *best; /* laid out like the store; best is NULL without validation */
+    uint64_t epoch;         /* finished ones */
+    uint64_t batch;         /* finished ones of the epoch at hand */
+    uint64_t step;
+    carnn__tally tally;     /* of the epoch at hand */
+    carnn_scores valid_scores;
+    double best_value;
+    double seconds;         /* of earlier runs that this one resumes */
+    double started, reported, saved;
+    double norm, rate_started;
+    size_t rate_examples;
+} carnn__training;
+
+static void carnn__training_close(carnn__training *t) {
+    const carnn_allocator *a = &t->model->allocator;
+    const carnn__head *head = t->model->head;
+    if (t->train.state) head->close(&t->train);
+    if (t->valid.state) head->close(&t->valid);
+    carnn__optimizer_close(&t->optimizer, a);
+    carnn__free_aligned(a, t->gradient);
+    carnn__free_aligned(a, t->best);
+    carnn__free_aligned(a, t->arena.base);
+    carnn__engine_close(&t->engine);
+}
+
+/* All memory of a training, before its first step. */
+static carnn_status carnn__training_open(carnn__training *t, carnn_error *error) {
+    carnn_model *model = t->model;
+    const carnn_allocator *a = &model->allocator;
+    size_t size = model->params.size;
+    carnn_status status = carnn__engine_open(&t->engine, model->desc.simd,
+                                             carnn__thread_count(t->desc.threads), *a, error);
+    if (status) return status;
+    t->gradient = (float *)carnn__alloc_aligned(a, size, sizeof(float));
+    if (t->valid_data) t->best = (float *)carnn__alloc_aligned(a, size, sizeof(float));
+    if (!t->gradient || (t->valid_data && !t->best)) return carnn__out_of_memory(error);
+    memset(t->gradient, 0, size * sizeof(float));
+    if (t->best) memcpy(t->best, model->params.value, size * sizeof(float));
+    t->train = carnn__scoring_work(model, t->train_data, &t->engine);
+    t->train.g = t->gradient;
+    t->train.batch = t->desc.batch;
+    t->train.dropout = t->desc.dropout > 0.0 ? t->desc.dropout : 0.0;
+    t->train.smoothing = t->desc.smoothing > 0.0 ? t->desc.smoothing : 0.0;
+    status = carnn__optimizer_open(&t->optimizer, carnn__optimizer_number(t->desc.optimizer), size,
+                                   a, error);
+    if (!status) status = model->head->open(&t->train, error);
+    if (!status && t->valid_data) {
+        t->valid = carnn__scoring_work(model, t->valid_data, &t->engine);
+        status = model->head->open(&t->valid, error);
+    }
+    if (status) return status;
+    model->head->carve(&t->train, &t->arena);
+    t->arena.used = 0;
+    if (t->valid_data) model->head->carve(&t->valid, &t->arena);
+    t->arena.size = t->arena.peak;
+    t->arena.base = (char *)carnn__alloc_aligned(a, t->arena.size, 1);
+    return t->arena.base ? CARNN_OK : carnn__out_of_memory(error);
+}
+
+static const char *const carnn__sum_names[CARNN_SCORES_MAX] = {"sum.0", "sum.1", "sum.2", "sum.3",
+                                                               "sum.4", "sum.5", "sum.6", "sum.7"};
+
+/* What a resumed run needs, for the checkpoint file. The tally's sums are of the epoch at hand. */
+static carnn__checkpoint carnn__training_checkpoint(carnn__training *t, uint64_t *examples) {
+    carnn__checkpoint c;
+    size_t i;
+    memset(&c, 0, sizeof c);
+    c.model = t->model;
+    c.train = &t->desc;
+    carnn__checkpoint_array(&c, "weights", t->model->params.value);
+    if (t->best) carnn__checkpoint_array(&c, "best", t->best);
+    for (i = 0; i < 2; i++)
+        if (t->optimizer.moment[i])
+            carnn__checkpoint_array(&c, i ? "moment.2" : "moment.1", t->optimizer.moment[i]);
+    carnn__checkpoint_whole(&c, "epoch", &t->epoch, 0);
+    carnn__checkpoint_whole(&c, "batch", &t->batch, 0);
+    carnn__checkpoint_whole(&c, "step", &t->step, 0);
+    examples[0] = t->train_data->examples;
+    examples[1] = t->valid_data ? t->valid_data->examples : 0;
+    examples[2] = (uint64_t)t->tally.examples;
+    examples[3] = (uint64_t)t->tally.tokens;
+    carnn__checkpoint_whole(&c, "training examples", &examples[0], 1);
+    carnn__checkpoint_whole(&c, "validation examples", &examples[1], 1);
+    carnn__checkpoint_whole(&c, "examples", &examples[2], 0);
+    carnn__checkpoint_whole(&c, "tokens", &examples[3], 0);
+    carnn__checkpoint_real(&c, "loss", &t->tally.loss);
+    for (i = 0; i < CARNN__COUNT(carnn__sum_names); i++)
+        carnn__checkpoint_real(&c, carnn__sum_names[i], &t->tally.sum[i]);
+    carnn__checkpoint_real(&c, "power_a", &t->optimizer.power_a);
+    carnn__checkpoint_real(&c, "power_b", &t->optimizer.power_b);
+    carnn__checkpoint_real(&c, "best_value", &t->best_value);
+    carnn__checkpoint_real(&c, "seconds", &t->seconds);
+    return c;
+}
+
+static carnn_status carnn__training_save(carnn__training *t, carnn_error *error) {
+    uint64_t examples[4];
+    double before = t->seconds;
+    carnn__checkpoint c;
+    carnn_status status;
+    if (!t->desc.checkpoint) return CARNN_OK;
+    t->seconds += carnn__clock() - t->started;
+    c = carnn__training_checkpoint(t, examples);
+    status = carnn__checkpoint_save(&c, t->desc.checkpoint, error);
+    t->seconds = before;
+    t->saved = carnn__clock();
+    return status;
+}
+
+static carnn_status carnn__training_resume(carnn__training *t, carnn_error *error) {
+    uint64_t examples[4];
+    carnn__checkpoint c = carnn__training_checkpoint(t, examples);
+    carnn_status status = carnn__checkpoint_load(&c, t->desc.checkpoint, error);
+    if (status) return status;
+    t->tally.examples = (size_t)examples[2];
+    t->tally.tokens = (size_t)examples[3];
+    return CARNN_OK;
+}
+
+/* --- reports --------------------------------------------------------------------------------- */
+
+static double carnn__learning_rate(const carnn__training *t, double done) {
+    const carnn_train_desc *d = &t->desc;
+    double along = ((double)t->epoch + done) / (double)d->epochs;
+    double cosine = d->lr_end + (1.0 - d->lr_end) * 0.5 * (1.0 + cos(CARNN__PI * along));
+    return d->lr * cosine * pow(d->lr_decay, (double)t->epoch);
+}
+
+/* Tells the callback how things are; returns what it says. */
+static int carnn__report(carnn__training *t, double done, int epoch_ended) {
+    carnn_progress p;
+    double now = carnn__clock(), all, epochs_done;
+    t->reported = now;
+    if (!t->desc.progress) return 0;
+    memset(&p, 0, sizeof p);
+    p.epoch = (int64_t)t->epoch + !epoch_ended;
+    p.epochs = t->desc.epochs;
+    p.done = done;
+    p.loss = t->tally.loss / (double)carnn__max(t->tally.tokens ? t->tally.tokens
+                                                                : t->tally.examples, 1);
+    p.rate = (double)(t->tally.examples - t->rate_examples) / (now - t->rate_started + 1e-9);
+    p.lr = carnn__learning_rate(t, epoch_ended ? 0.0 : done);
+    p.gradient_norm = t->norm;
+    p.seconds = t->seconds + now - t->started;
+    epochs_done = (double)t->epoch + (epoch_ended ? 0.0 : done);
+    all = epochs_done > 0.0 ? p.seconds / epochs_done * (double)t->desc.epochs : 0.0;
+    p.seconds_left = all > p.seconds ? all - p.seconds : 0.0;
+    p.epoch_ended = epoch_ended;
+    p.scores = epoch_ended && t->valid_data ? &t->valid_scores : NULL;
+    p.best = t->model->scores.count ? &t->model->scores : NULL;
+    p.best_epoch = t->model->best_epoch;
+    return t->desc.progress(&p, t->desc.user);
+}
+
+/* --- the loop -------------------------------------------------------------------------------- */
+
+/* Names the first array that has a NaN or an infinity in it. */
+static carnn_status carnn__diverged(const carnn__training *t, carnn_error *error) {
+    const carnn__store *store = &t->model->params;
+    const char *name = "loss";
+    size_t i, j;
+    for (i = 0; i < store->count; i++) {
+        const carnn__param *p = &store->item[i];
+        for (j = 0; j < p->rows * p->columns; j++)
+            if (!(fabsf(t->gradient[p->offset + j]) <= FLT_MAX)) {
+                name = p->name;
+                i = store->count - 1;
+                break;
+            }
+    }
+    return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
+                       "the gradient of %s is not finite; try a lower learning rate than %g",
+                       (unsigned long long)t->epoch + 1, (unsigned long long)t->step + 1, name,
+                       carnn__learning_rate(t, 0.0));
+}
+
+static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
+    const carnn_train_desc *d = &t->desc;
+    double lr = carnn__learning_rate(t, (double)t->batch / (double)batches);
+    memset(t->gradient, 0, t->model->params.size * sizeof(float));
+    t->model->head->batch(&t->train, (size_t)t->batch,
+                          carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->step),
+                          &t->tally);
+    t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, t->model->params.value, t->gradient,
+                                    lr, d->clip > 0.0 ? d->clip : 0.0,
+                                    d->weight_decay > 0.0 ? d->weight_decay : 0.0);
+    if (!(t->norm <= DBL_MAX)) return carnn__diverged(t, error);
+    t->step++;
+    t->batch++;
+    return CARNN_OK;
+}
+
+/* Scores the weights as they are and keeps them if they are the best. */
+static void carnn__training_validate(carnn__training *t, int64_t epoch) {
+    carnn_model *model = t->model;
+    int sign = model->head->lower_is_better ? -1 : 1;
+    double value;
+    if (!t->valid_data) {
+        carnn__score(model->head, &t->tally, 0.0, &model->scores);
+        model->best_epoch = epoch;
+        return;
+    }
+    carnn__evaluate(&t->valid, &t->arena, &t->valid_scores);
+    value = sign * t->valid_scores.metric[0].value;
+    if (model->best_epoch && !(value > t->best_value)) return;
+    t->best_value = value;
+    model->scores = t->valid_scores;
+    model->best_epoch = epoch;
+    memcpy(t->best, model->params.value, model->params.size * sizeof(float));
+}
+
+/* One epoch, or the rest of one. Sets *stop where the run is to end after it. */
+static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_error *error) {
+    const carnn__head *head = t->model->head;
+    uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->epoch + 1);
+    size_t batches;
+    carnn_status status;
+    t->arena.used = 0;
+    head->carve(&t->train, &t->arena);
+    batches = head->plan(&t->train, key ? key : 1);
+    t->rate_started = carnn__clock();
+    t->rate_examples = t->tally.examples;
+    while (t->batch < batches) {
+        if ((status = carnn__training_step(t, batches, error)) != CARNN_OK) return status;
+        if (t->batch < batches && carnn__clock() - t->reported > 0.1 &&
+            carnn__report(t, (double)t->batch / (double)batches, 0))
+            return carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped in epoch %llu",
+                               (unsigned long long)t->epoch + 1);
+        if (t->desc.max_time > 0.0 &&
+            t->seconds + carnn__clock() - t->started > t->desc.max_time) {
+            *stop = 1;
+            if (t->batch < batches) break;
+        }
+    }
+    carnn__training_validate(t, (int64_t)t->epoch + 1);
+    if (t->batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
+    t->epoch++;
+    t->batch = 0;
+    if (carnn__report(t, 1.0, 1))
+        return carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after epoch %llu",
+                           (unsigned long long)t->epoch);
+    memset(&t->tally, 0, sizeof t->tally);
+    if (t->valid_data && t->desc.patience > 0 &&
+        (int64_t)t->epoch - t->model->best_epoch >= t->desc.patience)
+        *stop = 1;
+    return CARNN_OK;
+}
+
+/* A checkpoint costs a write of all weights and moments, so short epochs share one. */
+#define CARNN__SECONDS_BETWEEN_SAVES 10.0
+
+static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) {
+    carnn_status status = CARNN_OK, saved;
+    int stop = 0;
+    t->started = t->saved = carnn__clock();
+    while (!status && !stop && t->epoch < (uint64_t)t->desc.epochs) {
+        status = carnn__training_epoch(t, &stop, error);
+        if (!status && carnn__clock() - t->saved > CARNN__SECONDS_BETWEEN_SAVES)
+            status = carnn__training_save(t, error);
+    }
+    if (status == CARNN_OK || status == CARNN_ERR_STOPPED) {
+        saved = carnn__training_save(t, status ? NULL : error);
+        if (!status) status = saved;
+    }
+    if (t->best && t->model->best_epoch)
+        memcpy(t->model->params.value, t->best, t->model->params.size * sizeof(float));
+    return status;
+}
+
+CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
+                                   const carnn_dataset *valid, const carnn_train_desc *desc,
+                                   carnn_error *error) {
+    carnn__training t;
+    carnn_status status;
+    memset(&t, 0, sizeof t);
+    t.model = model;
+    t.desc = *desc;
+    t.train_data = train;
+    t.valid_data = valid;
+    if (!model->block)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model that is used in place in the "
+                           "caller's memory cannot be trained");
+    if ((status = carnn_defaults(&model->desc, &t.desc, error)) != CARNN_OK) return status;
+    if ((status = carnn__same_task(model, train, error)) != CARNN_OK) return status;
+    if (valid && (status = carnn__same_task(model, valid, error)) != CARNN_OK) return status;
+    if (!train->examples)
+        return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to train on");
+    status = carnn__training_open(&t, error);
+    if (!status && t.desc.resume) status = carnn__training_resume(&t, error);
+    if (!status) status = carnn__training_run(&t, error);
+    model->trained = t.desc;
+    model->trained.checkpoint = NULL;
+    model->trained.progress = NULL;
+    model->trained.user = NULL;
+    model->trained.resume = 0;
+    carnn__training_close(&t);
+    return status;
+}
+
+#endif
+
+/* The end of a pass: the table of its kernels. */
+#if defined(CARNN__ISA)
+
+#define CARNN__STRING_(x) #x
+#define CARNN__STRING(x) CARNN__STRING_(x)
+#define CARNN__KERNEL_ENTRY(name, result, arguments) CARNN__K(name),
+#define CARNN__CELL_FORWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)            \
+    CARNN__K(id##_forward),
+#define CARNN__CELL_BACKWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)           \
+    CARNN__K(id##_backward),
+static const carnn__kernels CARNN__K(kernels) = {
+    CARNN__STRING(CARNN__ISA),
+    CARNN__TILE_ROWS,
+    CARNN__TILE_COLUMNS,
+    CARNN__KERNELS(CARNN__KERNEL_ENTRY){CARNN__K(sgd), CARNN__K(adagrad), CARNN__K(rmsprop),
+                                        CARNN__K(adadelta), CARNN__K(adam)},
+    {CARNN__CELLS(CARNN__CELL_FORWARD)},
+    {CARNN__CELLS(CARNN__CELL_BACKWARD)}};
+#undef CARNN__CELL_FORWARD
+#undef CARNN__CELL_BACKWARD
+#undef CARNN__KERNEL_ENTRY
+#undef CARNN__STRING
+#undef CARNN__STRING_
+#undef CARNN__TILE_ROWS
+#undef CARNN__TILE_VECTORS
+#undef CARNN__TILE_COLUMNS
+#undef CARNN__MASK
+#undef CARNN__PARTS
+#undef CARNN__PART_LANES
+
+#endif
+
+/* The end of the header: what @@SIMD opened. */
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT DEFAULT
+#elif defined(__GNUC__)
+#pragma GCC pop_options
+#endif
+#endif
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+#ifdef __cplusplus
+}
+#endif
+#endif

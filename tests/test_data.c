@@ -1,0 +1,522 @@
+/* @@DATA: data sets and their readers. */
+
+#define CARNN_IMPLEMENTATION
+#define CARNN__COUNT_LIMIT 1000000 /* so that the limit can be reached */
+#include "../carnn.h"
+#include "test.h"
+
+/* --- helpers ---------------------------------------------------------------------------------*/
+
+static carnn_allocator allocator_of(test_memory *memory) {
+    carnn_allocator a = {test_alloc, test_realloc, test_free, NULL};
+    a.user = memory;
+    return a;
+}
+
+static carnn_source source_of(const char *name, const char *bytes, size_t size) {
+    carnn_source source = {NULL, NULL, 0};
+    source.name = name;
+    source.bytes = bytes;
+    source.size = size;
+    return source;
+}
+
+static carnn_source source_of_text(const char *name, const char *text) {
+    return source_of(name, text, strlen(text));
+}
+
+static carnn_status load(carnn_dataset **data, const char *task, const carnn_source *sources,
+                         size_t count, const carnn_source *candidates, const carnn_allocator *a,
+                         carnn_error *error) {
+    carnn_dataset_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.task = task;
+    desc.sources = sources;
+    desc.source_count = count;
+    desc.candidates = candidates;
+    desc.allocator = a;
+    memset(error, 0, sizeof *error);
+    return carnn_dataset_load(data, &desc, error);
+}
+
+/* Loads one text called "data" that has to be right. */
+static carnn_dataset *load_text(const char *task, const char *text, const char *candidates) {
+    carnn_source source = source_of_text("data", text);
+    carnn_source list = source_of_text("list", candidates ? candidates : "");
+    carnn_dataset *data;
+    carnn_error error;
+    CHECK_INT(load(&data, task, &source, 1, candidates ? &list : NULL, NULL, &error), CARNN_OK);
+    CHECK_TEXT(error.message, "");
+    return data;
+}
+
+/* The sets in ../shared/data, seen from the root of the repository or from tests; 0: not there. */
+static int shared_file(char path[256], const char *name) {
+    static const char *const roots[] = {"../shared/data", "../../shared/data"};
+    for (size_t i = 0; i < 2; i++) {
+        FILE *file;
+        snprintf(path, 256, "%s/%s", roots[i], name);
+        file = fopen(path, "rb");
+        if (file) fclose(file);
+        if (file) return 1;
+    }
+    printf("%s is not at hand, its counts are not checked\n", name);
+    return 0;
+}
+
+static const char *text_at(const carnn_dataset *data, size_t i) { return carnn__text(data, i).at; }
+
+/* What has to be true of every data set. Returns the number of things that are not. */
+static int broken_texts(const carnn_dataset *d) {
+    int broken = d->text_at[0] != 0;
+    for (size_t i = 0; i < d->text_count; i++) {
+        carnn__span text = carnn__text(d, i);
+        broken += d->text_at[i + 1] <= d->text_at[i] || text.at[text.length] != 0 ||
+                  carnn__trim(text).length != text.length;
+    }
+    return broken;
+}
+
+static int broken_dialogs(const carnn_dataset *d) {
+    int broken = d->examples != d->turn_count || d->dialog_start[d->dialog_count] != d->line_count;
+    for (size_t i = 0; i < d->dialog_count; i++) broken += d->dialog_start[i] >= d->dialog_start[i + 1];
+    for (size_t i = 0; i < d->line_count; i++)
+        broken += d->lines[i].text >= d->text_count || d->lines[i].speaker > CARNN_FACT;
+    for (size_t i = 0; i < d->candidate_count; i++) {
+        carnn__span shown = {NULL, 0}, text = carnn__text(d, d->candidates[i]);
+        shown.at = d->shown + d->shown_at[i];
+        shown.length = d->shown_at[i + 1] - d->shown_at[i] - 1;
+        shown = carnn__trim(shown);
+        broken += shown.length != text.length || memcmp(shown.at, text.at, text.length) != 0;
+    }
+    for (size_t i = 0; i < d->turn_count; i++) {
+        const carnn__turn *t = &d->turns[i];
+        broken += t->dialog >= d->dialog_count || t->line < d->dialog_start[t->dialog] ||
+                  t->line + 1 >= d->dialog_start[t->dialog + 1] || t->response >= d->text_count ||
+                  d->lines[t->line].speaker != CARNN_USER ||
+                  d->lines[t->line + 1].speaker != CARNN_SYSTEM ||
+                  (t->candidate != CARNN__NOWHERE &&
+                   (t->candidate >= d->candidate_count ||
+                    d->candidates[t->candidate] != t->response));
+    }
+    return broken;
+}
+
+static int broken(const carnn_dataset *d) {
+    int count = broken_texts(d);
+    if (strcmp(d->task, "dialog") == 0) count += broken_dialogs(d);
+    return count;
+}
+
+/* A bad input and what is to be said of it. */
+typedef struct bad_sample {
+    const char *text, *candidates;
+    carnn_status status;
+    size_t line;
+    const char *message;
+} bad_sample;
+
+static void test_bad(const char *task, const bad_sample *bad, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        carnn_source source = source_of_text("f.txt", bad[i].text);
+        carnn_source list = source_of_text("c.txt", bad[i].candidates ? bad[i].candidates : "");
+        carnn_dataset *data = (carnn_dataset *)&source;
+        carnn_error error;
+        CHECK_INT(load(&data, task, &source, 1, bad[i].candidates ? &list : NULL, NULL, &error),
+                  bad[i].status);
+        CHECK(data == NULL);
+        CHECK_INT(error.code, bad[i].status);
+        CHECK_INT(error.line, bad[i].line);
+        CHECK_TEXT(error.message, bad[i].message);
+    }
+}
+
+/* --- dialog ----------------------------------------------------------------------------------*/
+
+static const char *two_dialogs = "1 <SILENCE>\tHello !\n"
+                                 "2 cheap food please\tapi_call cheap\r\n"
+                                 "3 the_fork R_price cheap\n"
+                                 "4 <SILENCE>\tHow about the_fork ?\n"
+                                 "\n"
+                                 "\r\n"
+                                 "1 the_fork R_price cheap\n"
+                                 "2 thanks\t you are welcome \n"
+                                 "1 just a fact\n"
+                                 "7 hi\tHello !";
+
+/* "speaker text|" for each line of a data set; a bar in front of each dialog. */
+static const char *spell(const carnn_dataset *d, char *out) {
+    char *end = out;
+    for (size_t i = 0, dialog = 0; i < d->line_count; i++) {
+        if (d->dialog_start[dialog] == i) end += sprintf(end, "||"), dialog++;
+        end += sprintf(end, "%c %s|", "usf"[d->lines[i].speaker], text_at(d, d->lines[i].text));
+    }
+    return out;
+}
+
+static void test_dialog(void) {
+    static const struct {
+        uint32_t dialog, line, candidate;
+        size_t source_line;
+        const char *response;
+    } turn[] = {{0, 0, 0, 1, "Hello !"},
+                {0, 2, 1, 2, "api_call cheap"},
+                {0, 5, 2, 4, "How about the_fork ?"},
+                {1, 8, 3, 8, "you are welcome"},
+                {2, 11, 0, 10, "Hello !"}};
+    carnn_dataset *d = load_text("dialog", two_dialogs, NULL);
+    char out[1000];
+    CHECK_TEXT(spell(d, out), "||u <SILENCE>|s Hello !|u cheap food please|s api_call cheap|"
+                              "f the_fork R_price cheap|u <SILENCE>|s How about the_fork ?|"
+                              "||f the_fork R_price cheap|u thanks|s you are welcome|"
+                              "||f just a fact|u hi|s Hello !|");
+    CHECK_INT(carnn_dataset_examples(d), 5);
+    for (size_t i = 0; i < 5; i++) {
+        CHECK_INT(d->turns[i].dialog, turn[i].dialog);
+        CHECK_INT(d->turns[i].line, turn[i].line);
+        CHECK_INT(d->turns[i].candidate, turn[i].candidate);
+        CHECK_INT(d->turns[i].source_line, turn[i].source_line);
+        CHECK_TEXT(text_at(d, d->turns[i].response), turn[i].response);
+    }
+    CHECK_INT(d->candidate_count, 4);
+    CHECK_TEXT(d->shown + d->shown_at[3], " you are welcome ");
+    CHECK_INT(d->text_count, 10);
+    CHECK_INT(broken(d), 0);
+    carnn_dataset_free(d);
+}
+
+static void test_dialog_boundaries(void) {
+    static const struct {
+        const char *text, *lines;
+    } sample[] = {
+        {"1 a\tb\n2 c\td\n2 e\tf\n1 g\th\n", "||u a|s b|u c|s d|u e|s f|||u g|s h|"},
+        {"5 a\tb\n4 c\td\n9 e\tf\n", "||u a|s b|||u c|s d|u e|s f|"},
+        {"0 a\tb\n0 c\td\n1 e\tf\n0 g\th\n", "||u a|s b|u c|s d|u e|s f|||u g|s h|"},
+        {"\n\n \t \n3 a\tb\n\n\n\n4 c\td\n\n", "||u a|s b|||u c|s d|"},
+        {"1 a\tb\n1 c\td", "||u a|s b|||u c|s d|"},
+        {"1 \tb\n2\tc\n3  x \t y \n", "||u |s b|u |s c|u x|s y|"},
+        {"\xEF\xBB\xBF" "1 a\tb", "||u a|s b|"},
+        {"0001 a\tb\n4294967295 c\td\n", "||u a|s b|u c|s d|"},
+        {"1 a\tb\tspoken\n2 c\td\t \n3 e\tf\t\n", "||u a|s spoken|u c|s d|u e|s f|"},
+    };
+    char out[1000];
+    for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
+        carnn_dataset *d = load_text("dialog", sample[i].text, NULL);
+        CHECK_TEXT(spell(d, out), sample[i].lines);
+        CHECK_INT(broken(d), 0);
+        carnn_dataset_free(d);
+    }
+}
+
+static void test_dialog_three_columns(void) {
+    carnn_dataset *d = load_text("dialog", "1 hi\tgreet <name>\thello jack\n2 bye\tend\n", NULL);
+    CHECK_INT(d->candidate_count, 2);
+    CHECK_TEXT(text_at(d, d->turns[0].response), "greet <name>");
+    CHECK_TEXT(text_at(d, d->lines[1].text), "hello jack");
+    CHECK_TEXT(d->shown + d->shown_at[0], "greet <name>");
+    CHECK_TEXT(text_at(d, d->lines[3].text), "end");
+    carnn_dataset_free(d);
+}
+
+static void test_dialog_candidates(void) {
+    static const char *const shown[] = {" you are welcome", "Hello !", "42", "2 more", "plain",
+                                        "x\ty "};
+    carnn_dataset *d = load_text("dialog", two_dialogs,
+                                 "1  you are welcome\r\n1 Hello !\n\n1 Hello ! \n42\n1 2 more\n"
+                                 "plain\n12 you are welcome\n7\tx\ty ");
+    CHECK_INT(d->candidate_count, 6);
+    for (size_t i = 0; i < 6; i++) CHECK_TEXT(d->shown + d->shown_at[i], shown[i]);
+    CHECK_INT(d->turns[0].candidate, 1);
+    CHECK_INT(d->turns[1].candidate, CARNN__NOWHERE);
+    CHECK_INT(d->turns[3].candidate, 0);
+    CHECK_INT(broken(d), 0);
+    carnn_dataset_free(d);
+}
+
+static void test_dialog_check_candidates(void) {
+    carnn_source sources[2], list = source_of_text("list", "1 b\n1 d\n");
+    carnn_dataset *d;
+    carnn_error error;
+    sources[0] = source_of_text("one", "1 a\tb\n2 a\td\n");
+    sources[1] = source_of_text("two", "\n1 a\t b \n\n2 a\td \x01\n");
+    CHECK_INT(load(&d, "dialog", sources, 2, &list, NULL, &error), CARNN_OK);
+    CHECK_INT(d->dialog_count, 3);
+    CHECK_INT(carnn__dataset_check_candidates(d, NULL), CARNN_ERR_DATA);
+    CHECK_INT(carnn__dataset_check_candidates(d, &error), CARNN_ERR_DATA);
+    CHECK_INT(error.line, 4);
+    CHECK_TEXT(error.message,
+               "two:4: expected one of the 2 candidates as response, found \"d \\x01\"");
+    carnn_dataset_free(d);
+    CHECK_INT(load(&d, "dialog", sources, 1, &list, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn__dataset_check_candidates(d, &error), CARNN_OK);
+    carnn_dataset_free(d);
+}
+
+static void test_dialog_errors(void) {
+    static const bad_sample bad[] = {
+        {"", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected a dialog, found an empty file"},
+        {" \n\r\n", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected a dialog, found an empty file"},
+        {"1 a\tb\nabc\n", NULL, CARNN_ERR_DATA, 2,
+         "f.txt:2: expected a line number, found \"abc\""},
+        {"1 a\tb\n\n 2 c\td\n", NULL, CARNN_ERR_DATA, 3,
+         "f.txt:3: expected a line number, found \" 2 c\\td\""},
+        {"12abc\td", NULL, CARNN_ERR_DATA, 1,
+         "f.txt:1: expected a line number, found \"12abc\\td\""},
+        {"-1 a\tb", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected a line number, found \"-1 a\\tb\""},
+        {"4294967296 a\tb", NULL, CARNN_ERR_DATA, 1,
+         "f.txt:1: expected a line number below 4294967296, found \"4294967296 a\\tb\""},
+        {"99999999999999999999999999999999999999999999999 a\tb", NULL, CARNN_ERR_DATA, 1,
+         "f.txt:1: expected a line number below 4294967296, found "
+         "\"9999999999999999999999999999999999999999...\""},
+        {"1 a\tb\n2 c\t \n", NULL, CARNN_ERR_DATA, 2,
+         "f.txt:2: expected a response after the tab, found nothing"},
+        {"1 a\t\tb\n", NULL, CARNN_ERR_DATA, 1,
+         "f.txt:1: expected a response after the tab, found nothing"},
+        {"1 a\tb\tc\td\n", NULL, CARNN_ERR_DATA, 1,
+         "f.txt:1: expected at most three columns, found \"1 a\\tb\\tc\\td\""},
+        {"1 a\tb\n2 \n", NULL, CARNN_ERR_DATA, 2,
+         "f.txt:2: expected words after the line number, found nothing"},
+        {"1", NULL, CARNN_ERR_DATA, 1,
+         "f.txt:1: expected words after the line number, found nothing"},
+        {"1 fact\n2 fact\n\n1 fact\n", NULL, CARNN_ERR_DATA, 4,
+         "f.txt:4: expected a turn (number, user, tab, response), found facts only"},
+        {"1 a\tb\n", " \n\n", CARNN_ERR_DATA, 1,
+         "c.txt:1: expected candidates, one a line, found an empty file"},
+        {"1 a\tb\n", "1 b\n2  \n", CARNN_ERR_DATA, 2,
+         "c.txt:2: expected a candidate after the number, found nothing"},
+    };
+    test_bad("dialog", bad, sizeof bad / sizeof *bad);
+}
+
+static void test_arguments(void) {
+    carnn_source source = source_of_text("data", two_dialogs), none = {NULL, NULL, 0};
+    carnn_source missing = {"no/such/file", NULL, 0};
+    carnn_dataset *d;
+    carnn_error error;
+    CHECK_INT(load(&d, "dialogue", &source, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(load(&d, NULL, &source, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(load(&d, "dialog", NULL, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(load(&d, "dialog", &source, 0, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(load(&d, "dialog", &none, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(carnn_dataset_load(&d, NULL, NULL), CARNN_ERR_ARGUMENT);
+    CHECK_INT(load(&d, "dialog", &missing, 1, NULL, NULL, &error), CARNN_ERR_IO);
+    CHECK_TEXT(error.message, "no/such/file: No such file or directory");
+    CHECK_INT(load(&d, "dialog", &source, 1, &missing, NULL, &error), CARNN_ERR_IO);
+    CHECK(d == NULL);
+    carnn_dataset_free(NULL);
+    CHECK_INT(carnn_dataset_examples(NULL), 0);
+}
+
+/* --- sizes -----------------------------------------------------------------------------------*/
+
+/* `count` times `piece`, after `head`. */
+static char *repeat(const char *head, const char *piece, size_t length, size_t count,
+                    size_t *size) {
+    size_t start = strlen(head);
+    char *bytes = (char *)malloc(start + length * count + 1);
+    memcpy(bytes, head, start);
+    for (size_t i = 0; i < count; i++) memcpy(bytes + start + i * length, piece, length);
+    *size = start + length * count;
+    bytes[*size] = 0;
+    return bytes;
+}
+
+/* Loads a large input; anything that is not linear in its size would show here as a hang. */
+static carnn_status load_large(const char *head, const char *piece, size_t length, size_t count,
+                               size_t *examples, carnn_error *error) {
+    size_t size;
+    char *bytes = repeat(head, piece, length, count, &size);
+    carnn_source source = source_of("large", bytes, size);
+    carnn_dataset *d;
+    carnn_status status = load(&d, "dialog", &source, 1, NULL, NULL, error);
+    *examples = carnn_dataset_examples(d);
+    carnn_dataset_free(d);
+    free(bytes);
+    return status;
+}
+
+static void test_large(void) {
+    carnn_error error;
+    size_t examples;
+    CHECK_INT(load_large("1 a\t", "long ", 5, 2000000, &examples, &error), CARNN_OK);
+    CHECK_INT(load_large("1 a\tb\n2 ", "\0", 1, 5000000, &examples, &error), CARNN_OK);
+    CHECK_INT(load_large("1 a\tb\n", "\n", 1, 5000000, &examples, &error), CARNN_OK);
+    CHECK_INT(load_large("1 a\tb", " ", 1, 5000000, &examples, &error), CARNN_OK);
+    CHECK_INT(load_large("1 a", "\t", 1, 5000000, &examples, &error), CARNN_ERR_DATA);
+    CHECK_INT(load_large("", "9", 1, 5000000, &examples, &error), CARNN_ERR_DATA);
+    CHECK_INT(load_large("", "1 a\tb\n", 6, 400000, &examples, &error), CARNN_OK);
+    CHECK_INT(examples, 400000);
+    CHECK_INT(load_large("", "1 a\tb\n", 6, 500001, &examples, &error), CARNN_ERR_DATA);
+    CHECK_INT(error.line, 499999);
+    CHECK_TEXT(error.message,
+               "large:499999: expected no more than 999996 lines in one data set");
+}
+
+/* --- memory that runs out --------------------------------------------------------------------*/
+
+/* Loads with every allocation failing once; returns how many there are. */
+static long load_failing(const char *task, const carnn_source *sources, size_t count,
+                         const carnn_source *candidates) {
+    carnn_status status = CARNN_ERR_MEMORY;
+    long n;
+    for (n = 1; status && n < 1000; n++) {
+        test_memory memory = {0, 0, 0};
+        carnn_allocator a = allocator_of(&memory);
+        carnn_dataset *d;
+        carnn_error error;
+        memory.fail_at = n;
+        status = load(&d, task, sources, count, candidates, &a, &error);
+        CHECK(!status || (status == CARNN_ERR_MEMORY && !d && error.code == status));
+        carnn_dataset_free(d);
+        CHECK_INT(memory.blocks, 0);
+    }
+    CHECK_INT(status, CARNN_OK);
+    CHECK(carnn__landing_here == NULL);
+    return n;
+}
+
+static void test_failing_dialog(void) {
+    static const char *temporary = "test_data.tmp";
+    carnn_source sources[2], list = source_of_text("list", "1 b\n1 d\n");
+    FILE *file = fopen(temporary, "wb");
+    CHECK(file && fputs(two_dialogs, file) >= 0);
+    if (file) fclose(file);
+    sources[0] = source_of_text("data", two_dialogs);
+    sources[1] = source_of(temporary, NULL, 0);
+    CHECK(load_failing("dialog", sources, 2, &list) > 20);
+    CHECK(load_failing("dialog", sources, 2, NULL) > 20);
+    remove(temporary);
+}
+
+/* --- noise -----------------------------------------------------------------------------------*/
+
+/* Changes a few bytes of a text: overwritten, cut out, doubled. Returns the new length. */
+static size_t mutate(char *out, const char *text, size_t length, uint64_t round) {
+    static const char likely[] = "\n\r\t 01239.,|=\"\0\xEF\xBB\xBF";
+    uint64_t changes = 1 + carnn__random(round, 0) % 4;
+    memcpy(out, text, length);
+    for (uint64_t c = 0; c < changes && length; c++) {
+        uint64_t r = carnn__random(round, c + 1);
+        size_t at = (size_t)(r >> 32) % length, piece = (size_t)(r >> 16) % 40;
+        piece = carnn__min(piece, length - at);
+        switch (r % 4) {
+        case 0: out[at] = likely[(r >> 8) % sizeof likely]; break;
+        case 1: out[at] = (char)(r >> 8); break;
+        case 2:
+            memmove(out + at, out + at + piece, length - at - piece);
+            length -= piece;
+            break;
+        default:
+            memmove(out + at + piece, out + at, length - at);
+            length += piece;
+        }
+    }
+    return length;
+}
+
+/* Whatever the bytes, a load ends well or with a message, and leaks nothing. */
+static void fuzz(const char *task, const char *text, const char *candidates, uint64_t rounds) {
+    char *bytes = (char *)malloc(strlen(text) + 200);
+    unsigned long good = 0, wrong = 0;
+    for (uint64_t round = 0; round < rounds; round++) {
+        size_t length = mutate(bytes, text, strlen(text), round);
+        char *exact = (char *)malloc(length + !length); /* so that ASan sees a byte too many */
+        carnn_source source = source_of("noise", exact, length);
+        carnn_source list = source_of_text("list", candidates ? candidates : "");
+        test_memory memory = {0, 0, 0};
+        carnn_allocator a = allocator_of(&memory);
+        carnn_dataset *d;
+        carnn_error error;
+        carnn_status status;
+        memcpy(exact, bytes, length);
+        status = load(&d, task, &source, 1, candidates ? &list : NULL, &a, &error);
+        good += !status;
+        if (!status) wrong += broken(d) != 0;
+        else wrong += status != CARNN_ERR_DATA || d || strncmp(error.message, "noise:", 6) != 0;
+        carnn_dataset_free(d);
+        wrong += memory.blocks != 0;
+        free(exact);
+    }
+    free(bytes);
+    CHECK_INT(wrong, 0);
+    CHECK(good > rounds / 20 && good < rounds);
+}
+
+/* --- the published files ---------------------------------------------------------------------*/
+
+/* Words of the texts of a data set, by the tokeniser of its task. */
+static size_t vocabulary_size(const carnn_dataset *d, carnn__tokenizer kind) {
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn__vocabulary v;
+    carnn__names words;
+    size_t count;
+    carnn__vocabulary_open(&v, NULL, NULL, 0, NULL);
+    for (size_t i = 0; i < d->text_count; i++) {
+        carnn__span text = carnn__text(d, i);
+        carnn__vocabulary_add(&v, kind, text.at, text.length, 1, NULL);
+    }
+    CHECK_INT(carnn__vocabulary_close(&v, 1, &words, NULL), CARNN_OK);
+    count = words.count;
+    carnn__names_free(&words, &a);
+    return count - 1; /* <unk> */
+}
+
+/* The counts that babi-dialog/README.md and models.md 3a give. */
+static void test_babi_files(void) {
+    static const struct {
+        const char *file;
+        size_t dialogs, turns, facts, silent, responses, candidates, words;
+    } set[] = {
+        {"babi-dialog/dialog-babi-task6-dstc2-trn.txt", 1618, 14404, 68821 + 258, 3882, 1766, 2407,
+         1012},
+        {"babi-dialog/dialog-babi-task6-dstc2-dev.txt", 500, 4159, 23795 + 163, 1294, 974, 2407,
+         804},
+        {"babi-dialog/dialog-babi-task5-full-dialogs-trn.txt", 1000, 18340, 23625, 0, 0, 0, 0},
+    };
+    char path[256], list_path[256];
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
+        carnn_source source, list;
+        carnn_dataset *d;
+        carnn_error error;
+        size_t facts = 0, silent = 0;
+        if (!shared_file(path, set[i].file)) continue;
+        shared_file(list_path, set[i].candidates ? "babi-dialog/dialog-babi-task6-dstc2-candidates.txt"
+                                                 : "babi-dialog/dialog-babi-candidates.txt");
+        source = source_of(path, NULL, 0);
+        list = source_of(list_path, NULL, 0);
+        CHECK_INT(load(&d, "dialog", &source, 1, NULL, NULL, &error), CARNN_OK);
+        if (set[i].responses) CHECK_INT(d->candidate_count, set[i].responses);
+        carnn_dataset_free(d);
+        CHECK_INT(load(&d, "dialog", &source, 1, &list, NULL, &error), CARNN_OK);
+        CHECK_INT(d->dialog_count, set[i].dialogs);
+        CHECK_INT(d->turn_count, set[i].turns);
+        for (size_t k = 0; k < d->line_count; k++) {
+            facts += d->lines[k].speaker == CARNN_FACT;
+            silent += d->lines[k].speaker == CARNN_USER &&
+                      strcmp(text_at(d, d->lines[k].text), "<SILENCE>") == 0;
+        }
+        CHECK_INT(facts, set[i].facts);
+        if (set[i].silent) CHECK_INT(silent, set[i].silent);
+        CHECK_INT(d->candidate_count, set[i].candidates ? set[i].candidates : 4212);
+        if (set[i].words) CHECK_INT(vocabulary_size(d, CARNN__WORDS), set[i].words);
+        CHECK_INT(carnn__dataset_check_candidates(d, &error), CARNN_OK);
+        CHECK_INT(broken(d), 0);
+        carnn_dataset_free(d);
+    }
+}
+
+int main(void) {
+    test_dialog();
+    test_dialog_boundaries();
+    test_dialog_three_columns();
+    test_dialog_candidates();
+    test_dialog_check_candidates();
+    test_dialog_errors();
+    test_arguments();
+    test_large();
+    test_failing_dialog();
+    fuzz("dialog", two_dialogs, NULL, 4000);
+    fuzz("dialog", two_dialogs, "1 Hello !\n1  you are welcome", 1000);
+    test_babi_files();
+    return test_end();
+}

@@ -1,0 +1,444 @@
+/* @@FILE: what is written can be read, is the same when written again, and whatever else the bytes
+   are, the reader refuses them with a message. */
+
+#define CARNN_IMPLEMENTATION
+#include "../carnn.h"
+
+#include "test.h"
+
+#define FOLDER_THAT_IS_NOT "no-such-folder/model.gguf"
+#define MODEL_FILE "test_file.gguf"
+#define CHECKPOINT_FILE "test_file.resume"
+
+/* A small model, made anew by every test that changes it. */
+static carnn_model *new_model(void) {
+    static const char dialogs[] = "1 hi\thello what can i help you with\n"
+                                  "2 thai food caf\xE9\tapi_call thai\n"
+                                  "3 resto_1 R_rating 5\n"
+                                  "\n"
+                                  "1 bye\tyou are welcome\n";
+    carnn_source source = {"dialogs", dialogs, sizeof dialogs - 1};
+    carnn_dataset_desc data;
+    carnn_model_desc desc;
+    carnn_dataset *dataset = NULL;
+    carnn_model *model = NULL;
+    carnn_error error;
+    memset(&data, 0, sizeof data);
+    memset(&desc, 0, sizeof desc);
+    data.task = desc.task = "dialog";
+    data.sources = &source;
+    data.source_count = 1;
+    desc.cell = "icarnn";
+    desc.hidden = 4;
+    desc.embedding = 4;
+    desc.seed = 7;
+    CHECK_INT(carnn_dataset_load(&dataset, &data, &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&model, &desc, dataset, &error), CARNN_OK);
+    carnn_dataset_free(dataset);
+    return model;
+}
+
+/* The file of a model, in aligned memory with room for `more` bytes behind it. */
+typedef struct image {
+    unsigned char *bytes;
+    size_t size;
+} image;
+
+static const carnn_allocator standard = {carnn__default_alloc, carnn__default_realloc,
+                                         carnn__default_free, NULL};
+
+static image image_of(const carnn_model *model, size_t more) {
+    image result;
+    result.size = carnn_model_size(model);
+    result.bytes = (unsigned char *)carnn__alloc_aligned(&standard, result.size + more, 1);
+    memset(result.bytes, 0, result.size + more);
+    CHECK_INT(carnn_model_write(model, result.bytes, result.size, NULL), CARNN_OK);
+    return result;
+}
+
+static void image_free(image i) { carnn__free_aligned(&standard, i.bytes); }
+
+static carnn_status load(carnn_model **model, const void *bytes, size_t size, carnn_error *error) {
+    carnn_source source;
+    source.name = "image";
+    source.bytes = bytes;
+    source.size = size;
+    return carnn_model_load(model, &source, NULL, error);
+}
+
+/* Refused with a message that names the source, and nothing is left behind. */
+static int refused(const void *bytes, size_t size, carnn_error *error) {
+    carnn_model *model = NULL;
+    carnn_status status = load(&model, bytes, size, error);
+    carnn_model_free(model);
+    return status == CARNN_ERR_MODEL && !model && strncmp(error->message, "image: ", 7) == 0;
+}
+
+static unsigned char *find(image i, const char *text) {
+    size_t at, length = strlen(text);
+    for (at = 0; at + length <= i.size; at++)
+        if (memcmp(i.bytes + at, text, length) == 0) return i.bytes + at;
+    return NULL;
+}
+
+/* Makes the checksum right again, as an attacker would. */
+static void seal(image i) {
+    unsigned char *sum = find(i, "carnn.checksum") + 14 + 4;
+    carnn__sum all;
+    memset(sum, 0, 8);
+    carnn__sum_start(&all);
+    carnn__sum_add(&all, i.bytes, i.size);
+    carnn__set64(sum, carnn__sum_end(&all));
+}
+
+static void test_sum(void) {
+    static const char *const text[] = {"", "a", "abc", "Nobody inspects the spammish repetition"};
+    static const uint64_t expected[] = {0xEF46DB3751D8E999u, 0xD24EC4F1A98C6E5Bu,
+                                        0x44BC2CF5AD770999u, 0xFBCEA83C8A378BF1u};
+    unsigned char bytes[257];
+    carnn__sum one, many;
+    size_t i, from, n;
+    for (i = 0; i < 4; i++) {
+        carnn__sum_start(&one);
+        carnn__sum_add(&one, text[i], strlen(text[i]));
+        CHECK(carnn__sum_end(&one) == expected[i]);
+    }
+    for (i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 37);
+    for (n = 1; n < 70; n++) { /* the same sum in pieces of n bytes */
+        carnn__sum_start(&one);
+        carnn__sum_start(&many);
+        carnn__sum_add(&one, bytes, sizeof bytes);
+        for (from = 0; from < sizeof bytes; from += n)
+            carnn__sum_add(&many, bytes + from, carnn__min(n, sizeof bytes - from));
+        CHECK(carnn__sum_end(&one) == carnn__sum_end(&many));
+    }
+}
+
+static void check_same_model(const carnn_model *a, const carnn_model *b) {
+    const carnn_model_desc *da = carnn_model_describe(a), *db = carnn_model_describe(b);
+    size_t i;
+    CHECK_TEXT(da->task, db->task);
+    CHECK_TEXT(da->cell, db->cell);
+    CHECK_INT(da->hidden, db->hidden);
+    CHECK_INT(da->seed, db->seed);
+    CHECK_INT(carnn_model_word_count(a), carnn_model_word_count(b));
+    for (i = 0; i < carnn_model_word_count(a); i++)
+        CHECK_TEXT(carnn_model_word(a, i), carnn_model_word(b, i));
+    CHECK_INT(carnn_model_candidate_count(a), carnn_model_candidate_count(b));
+    for (i = 0; i < carnn_model_candidate_count(a); i++)
+        CHECK_TEXT(carnn_model_candidate(a, i), carnn_model_candidate(b, i));
+    for (i = 0; carnn_model_tensor(a, i).name; i++) {
+        carnn_tensor x = carnn_model_tensor(a, i), y = carnn_model_tensor(b, i);
+        CHECK_TEXT(x.name, y.name);
+        CHECK(x.rows == y.rows && x.columns == y.columns &&
+              memcmp(x.value, y.value, x.rows * x.columns * sizeof(float)) == 0);
+    }
+    CHECK(carnn_model_tensor(b, i).name == NULL);
+}
+
+/* In place from aligned memory, by a copy from any other, and always the same bytes again. */
+static void test_memory_images(void) {
+    carnn_model *model = new_model(), *in_place = NULL, *copy = NULL;
+    image first = image_of(model, 4), second;
+    const float *weights;
+    CHECK_INT(load(&in_place, first.bytes, first.size, NULL), CARNN_OK);
+    check_same_model(model, in_place);
+    weights = carnn_model_tensor(in_place, 0).value;
+    CHECK((const unsigned char *)weights > first.bytes &&
+          (const unsigned char *)weights < first.bytes + first.size);
+    CHECK((uintptr_t)weights % 64 == 0);
+    second = image_of(in_place, 0);
+    CHECK(first.size == second.size && memcmp(first.bytes, second.bytes, first.size) == 0);
+    image_free(second);
+    carnn_model_free(in_place);
+    memmove(first.bytes + 4, first.bytes, first.size);
+    CHECK_INT(load(&copy, first.bytes + 4, first.size, NULL), CARNN_OK);
+    memset(first.bytes, 0xFF, first.size + 4);
+    check_same_model(model, copy);
+    carnn_model_free(copy);
+    image_free(first);
+    CHECK_INT(carnn_model_write(model, first.bytes, 3, NULL), CARNN_ERR_ARGUMENT);
+    carnn_model_free(model);
+}
+
+/* The layout that other programs rely on. */
+static void test_layout(void) {
+    carnn_model *model = new_model();
+    image i = image_of(model, 0);
+    CHECK(memcmp(i.bytes, "GGUF\3\0\0\0", 8) == 0);
+    CHECK_INT(carnn__get64(i.bytes + 8), model->params.count);
+    CHECK_INT(i.size % 64, 0);
+    CHECK(memcmp(i.bytes + i.size - 4 * model->params.size, model->params.value,
+                 4 * model->params.size) == 0);
+    CHECK(find(i, "general.architecture") != NULL);
+    CHECK(find(i, "carnn.hidden") != NULL);
+    CHECK(find(i, "carnn.threads") == NULL);
+    image_free(i);
+    carnn_model_free(model);
+}
+
+/* Every piece of a file, and every file with one byte changed, is refused. */
+static void test_damage(void) {
+    carnn_model *model = new_model();
+    image i = image_of(model, 64);
+    carnn_error error;
+    size_t at, bad = 0;
+    for (at = 0; at < i.size; at++) bad += !refused(i.bytes, at, &error);
+    CHECK_INT(bad, 0);
+    for (at = 0; at < i.size; at++) {
+        i.bytes[at] ^= 0x10;
+        bad += !refused(i.bytes, i.size, &error);
+        i.bytes[at] ^= 0x10;
+    }
+    CHECK_INT(bad, 0);
+    for (at = 1; at <= 64; at++) bad += !refused(i.bytes, i.size + at, &error);
+    CHECK_INT(bad, 0);
+    image_free(i);
+    carnn_model_free(model);
+}
+
+/* Whatever loads can also be used: here, written. */
+static void try_sealed(image i) {
+    carnn_model *model = NULL;
+    carnn_error error;
+    if (load(&model, i.bytes, i.size, &error) == CARNN_OK) {
+        image again = image_of(model, 0);
+        image_free(again);
+    } else CHECK(error.message[0] != '\0');
+    carnn_model_free(model);
+}
+
+/* The same with a checksum that fits: each byte set to a few values that matter to counts and
+   lengths. The sanitizers watch. */
+static void test_forgery(void) {
+    static const unsigned char value[] = {0x00, 0x01, 0x7F, 0x80, 0xFF};
+    carnn_model *model = new_model();
+    image i = image_of(model, 0);
+    size_t at, head = i.size - 4 * model->params.size, v;
+    size_t sum = (size_t)(find(i, "carnn.checksum") - i.bytes);
+    for (at = 0; at < head; at++) {
+        unsigned char was = i.bytes[at];
+        if (at >= sum && at < sum + 26) continue;
+        for (v = 0; v < sizeof value; v++) {
+            i.bytes[at] = value[v];
+            seal(i);
+            try_sealed(i);
+        }
+        i.bytes[at] = was;
+    }
+    image_free(i);
+    carnn_model_free(model);
+}
+
+/* One change each, sealed, and what the message has to say about it. */
+static void refuse(const char *find_text, size_t offset, const char *put, size_t length,
+                   const char *message) {
+    carnn_model *model = new_model();
+    image i = image_of(model, 0);
+    carnn_error error;
+    unsigned char *at = *find_text ? find(i, find_text) : i.bytes;
+    CHECK(at != NULL);
+    memcpy(at + offset, put, length);
+    seal(i);
+    CHECK(refused(i.bytes, i.size, &error));
+    if (!strstr(error.message, message)) CHECK_TEXT(error.message, message);
+    image_free(i);
+    carnn_model_free(model);
+}
+
+static void test_messages(void) {
+    refuse("", 0, "GGML", 4, "not a GGUF file");
+    refuse("", 4, "\0\0\0\3", 4, "version");
+    refuse("", 4, "\2", 1, "version 3");
+    refuse("", 16, "\377\377\377\377\377\377\377\377", 8, "keys");
+    refuse("general.architecture", 20 + 4 + 8, "llama", 5, "holds \"llama\", expected \"carnn\"");
+    refuse("carnn.words", 0, "carnn.wordy", 11, "the key carnn.words is missing");
+    refuse("carnn.format", 12 + 4, "\2", 1, "another version");
+    refuse("carnn.hidden", 12, "\12", 1, "the key carnn.hidden has another type");
+    refuse("carnn.hidden", 12 + 4, "\0", 1, "hidden");
+    refuse("carnn.hidden", 12 + 4, "\5", 1, "weights");
+    refuse("carnn.task", 10 + 4 + 8, "dialoq", 6, "unknown task \"dialoq\"");
+    refuse("carnn.cell", 10 + 4 + 8, "icarnm", 6, "unknown cell \"icarnm\"");
+    refuse("can", 0, "you", 3, "carnn.words: the same string twice");
+}
+
+static void test_weights_that_are_no_numbers(void) {
+    static const float wrong[] = {INFINITY, -INFINITY, NAN, -NAN};
+    carnn_model *model = new_model();
+    carnn_error error;
+    size_t i;
+    for (i = 0; i < 4; i++) {
+        image sealed = image_of(model, 0);
+        carnn__floats_to_bytes(sealed.bytes + sealed.size - 4 * model->params.size, &wrong[i], 1);
+        seal(sealed);
+        CHECK(refused(sealed.bytes, sealed.size, &error));
+        CHECK(strstr(error.message, "NaN or infinity") != NULL);
+        image_free(sealed);
+    }
+    carnn_model_free(model);
+}
+
+/* Each allocation fails once, on loading and on saving. */
+static void test_no_memory(void) {
+    carnn_model *model = new_model(), *loaded = NULL;
+    image i = image_of(model, 0);
+    carnn_source source = {"image", NULL, 0};
+    carnn_error error;
+    carnn_status status = CARNN_ERR_MEMORY;
+    test_memory memory = {0, 0, 0};
+    carnn_allocator failing = {test_alloc, test_realloc, test_free, &memory};
+    source.bytes = i.bytes;
+    source.size = i.size;
+    while (status == CARNN_ERR_MEMORY && memory.fail_at < 1000) {
+        memory.calls = 0;
+        memory.fail_at++;
+        status = carnn_model_load(&loaded, &source, &failing, &error);
+        if (status != CARNN_OK) CHECK_INT(memory.blocks, 0);
+    }
+    CHECK_INT(status, CARNN_OK);
+    CHECK(memory.fail_at > 3);
+    for (memory.fail_at = 1, status = CARNN_ERR_MEMORY; status == CARNN_ERR_MEMORY;
+         memory.fail_at++) {
+        memory.calls = 0;
+        status = carnn_model_save(loaded, MODEL_FILE, &error);
+    }
+    CHECK_INT(status, CARNN_OK);
+    carnn_model_free(loaded);
+    CHECK_INT(memory.blocks, 0);
+    remove(MODEL_FILE);
+    image_free(i);
+    carnn_model_free(model);
+}
+
+/* A file on the disk is the image in memory; where it cannot be written the old one stays. */
+static void test_disk(void) {
+    carnn_model *model = new_model(), *loaded = NULL;
+    image expected = image_of(model, 0), found;
+    carnn_source source = {MODEL_FILE, NULL, 0};
+    carnn_error error;
+    void *block;
+    CHECK_INT(carnn_file_check(MODEL_FILE, &error), CARNN_OK);
+    CHECK_INT(carnn_model_load(&loaded, &source, NULL, &error), CARNN_ERR_IO);
+    CHECK(strncmp(error.message, MODEL_FILE ": ", strlen(MODEL_FILE) + 2) == 0);
+    CHECK_INT(carnn_model_save(model, MODEL_FILE, &error), CARNN_OK);
+    CHECK_INT(carnn_model_save(model, MODEL_FILE, &error), CARNN_OK);
+    CHECK_INT(carnn__read_file(MODEL_FILE, &standard, &block, &found.size, &error), CARNN_OK);
+    found.bytes = (unsigned char *)block;
+    CHECK(found.size == expected.size && !memcmp(found.bytes, expected.bytes, found.size));
+    CHECK_INT(carnn_model_load(&loaded, &source, NULL, &error), CARNN_OK);
+    check_same_model(model, loaded);
+    carnn_model_free(loaded);
+    CHECK_INT(carnn_model_save(model, FOLDER_THAT_IS_NOT, &error), CARNN_ERR_IO);
+    CHECK(strstr(error.message, FOLDER_THAT_IS_NOT ": cannot be written") != NULL);
+    CHECK_INT(carnn_file_check(FOLDER_THAT_IS_NOT, &error), CARNN_ERR_IO);
+    source.name = ".";
+    CHECK_INT(carnn_model_load(&loaded, &source, NULL, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn_model_save(model, ".", &error), CARNN_ERR_IO);
+#if defined(__linux__)
+    CHECK_INT(carnn_model_save(model, "/dev/full", &error), CARNN_ERR_IO);
+    CHECK_INT(carnn_model_save(model, "/dev/null", &error), CARNN_OK);
+    CHECK(carnn__is_special("/dev/null")); /* still what it was */
+#endif
+    remove(MODEL_FILE);
+    image_free(found);
+    image_free(expected);
+    carnn_model_free(model);
+}
+
+/* --- checkpoints --- */
+
+typedef struct run { /* what a trainer would have */
+    float *best;
+    uint64_t step, examples;
+    double loss;
+} run;
+
+static carnn__checkpoint checkpoint_of(carnn_model *model, const carnn_train_desc *train, run *r) {
+    carnn__checkpoint c;
+    memset(&c, 0, sizeof c);
+    c.model = model;
+    c.train = train;
+    carnn__checkpoint_array(&c, "weights", model->params.value);
+    carnn__checkpoint_array(&c, "best", r->best);
+    carnn__checkpoint_whole(&c, "step", &r->step, 0);
+    carnn__checkpoint_whole(&c, "training examples", &r->examples, 1);
+    carnn__checkpoint_real(&c, "loss", &r->loss);
+    return c;
+}
+
+static void test_checkpoint(void) {
+    carnn_model *model = new_model(), *other = new_model();
+    size_t i, size = model->params.size;
+    carnn_model_desc desc = *carnn_model_describe(model);
+    carnn_train_desc train;
+    carnn__checkpoint c, d;
+    carnn_error error;
+    run a = {NULL, 123456789012345u, 10, 0.1}, b = {NULL, 0, 10, 0.0};
+    memset(&train, 0, sizeof train);
+    CHECK_INT(carnn_defaults(&desc, &train, &error), CARNN_OK);
+    a.best = (float *)carnn__alloc_aligned(&standard, size, sizeof(float));
+    b.best = (float *)carnn__alloc_aligned(&standard, size, sizeof(float));
+    for (i = 0; i < size; i++) a.best[i] = (float)i, b.best[i] = 0.0f;
+    memset(other->params.value, 0, size * sizeof(float));
+    model->scores.count = 1;
+    model->scores.metric[0].name = model->head->metric[0];
+    model->scores.metric[0].value = 0.75;
+    model->best_epoch = 3;
+    c = checkpoint_of(model, &train, &a);
+    d = checkpoint_of(other, &train, &b);
+    CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn__checkpoint_save(&c, CHECKPOINT_FILE, &error), CARNN_OK);
+    CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_OK);
+    check_same_model(model, other);
+    CHECK(b.step == a.step && b.loss == a.loss);
+    CHECK(memcmp(a.best, b.best, size * sizeof(float)) == 0);
+    CHECK_INT(other->best_epoch, 3);
+    CHECK_NEAR(other->scores.metric[0].value, 0.75, 0);
+
+    b.examples = 11; /* other data */
+    b.step = 5;
+    CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
+    CHECK_TEXT(error.message,
+               CHECKPOINT_FILE ": checkpoint of a training with other training examples");
+    CHECK_INT(b.step, 5);
+    b.examples = 10;
+    train.epochs++; /* a longer training may go on */
+    CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_OK);
+    train.batch += 1;
+    CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
+    CHECK(strstr(error.message, "checkpoint of a training with batch = ") != NULL);
+    train.batch -= 1;
+    other->desc.seed++;
+    CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
+    CHECK(strstr(error.message, "seed = 7, not 8") != NULL);
+    other->desc.seed--;
+    other->words.bytes[0] ^= 1;
+    CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
+    CHECK(strstr(error.message, "other words or candidates") != NULL);
+
+    { /* neither kind of file passes for the other */
+        carnn_source source = {CHECKPOINT_FILE, NULL, 0};
+        carnn_model *none = NULL;
+        CHECK_INT(carnn_model_load(&none, &source, NULL, &error), CARNN_ERR_MODEL);
+        CHECK(strstr(error.message, "\"carnn-checkpoint\", expected \"carnn\"") != NULL);
+    }
+    remove(CHECKPOINT_FILE);
+    carnn__free_aligned(&standard, a.best);
+    carnn__free_aligned(&standard, b.best);
+    carnn_model_free(model);
+    carnn_model_free(other);
+}
+
+int main(void) {
+    test_sum();
+    test_memory_images();
+    test_layout();
+    test_damage();
+    test_forgery();
+    test_messages();
+    test_weights_that_are_no_numbers();
+    test_no_memory();
+    test_disk();
+    test_checkpoint();
+    return test_end();
+}

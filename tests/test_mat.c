@@ -1,0 +1,188 @@
+/* Products: right against plain loops, and the same bits on every path. */
+
+#include "test.h"
+
+#define CARNN_IMPLEMENTATION
+#include "../carnn.h"
+
+#define PATHS 3
+
+static carnn__engine engines[PATHS * 2]; /* every path, alone and with three threads */
+static size_t engine_count;
+
+static uint64_t draw_at;
+static size_t draw(size_t below) { return (size_t)(carnn__random(7, draw_at++) % below); }
+
+static float *numbers(size_t count) {
+    float *x = (float *)malloc((count + 1) * sizeof *x);
+    size_t i;
+    for (i = 0; x && i < count; i++) x[i] = carnn__uniform(9, draw_at++) * 2 - 1;
+    return x;
+}
+
+typedef struct shape {
+    int form;
+    size_t m, n, k, lda, ldb, ldc;
+    int with_bias;
+} shape;
+
+/* The largest difference from sums in double, as a share of what rounding may do. */
+static double error_of(const shape *s, const float *a, const float *b, const float *bias,
+                       const float *before, const float *c) {
+    double worst = 0;
+    size_t i, j, p;
+    for (i = 0; i < s->m; i++)
+        for (j = 0; j < s->n; j++) {
+            double sum = s->form & CARNN__ADD ? before[i * s->ldc + j] : bias ? bias[j] : 0;
+            double size = fabs(sum), error;
+            for (p = 0; p < s->k; p++) {
+                double x = s->form & CARNN__TN ? a[p * s->lda + i] : a[i * s->lda + p];
+                double y = s->form & CARNN__NT ? b[j * s->ldb + p] : b[p * s->ldb + j];
+                sum += x * y;
+                size += fabs(x * y);
+            }
+            error = fabs(c[i * s->ldc + j] - sum) / (size * 6e-8 * (double)(s->k + 1) + 1e-30);
+            if (!(error <= worst)) worst = error;
+        }
+    return worst;
+}
+
+/* One product on all engines, packed and not, all rows together and each alone. */
+static void check_shape(const shape *s) {
+    size_t a_size = s->lda * (s->form & CARNN__TN ? s->k : s->m);
+    size_t b_size = s->ldb * (s->form & CARNN__NT ? s->n : s->k);
+    size_t c_size = s->ldc * s->m, e, i, bytes = c_size * sizeof(float);
+    float *a = numbers(a_size), *b = numbers(b_size), *bias = numbers(s->n);
+    float *before = numbers(c_size), *first = numbers(c_size), *c = numbers(c_size);
+    const float *start = s->with_bias ? bias : NULL;
+    memcpy(first, before, bytes);
+    carnn__matmul(&engines[0], s->form, s->m, s->n, s->k, a, s->lda, b, s->ldb, start, first,
+                  s->ldc);
+    CHECK(error_of(s, a, b, start, before, first) <= 1);
+    for (i = 0; i < c_size; i++) /* nothing beside the columns of C was touched */
+        if (i % s->ldc >= s->n && first[i] != before[i]) CHECK(!"C stays within its columns");
+    for (e = 0; e < engine_count; e++) {
+        memcpy(c, before, bytes);
+        carnn__matmul(&engines[e], s->form, s->m, s->n, s->k, a, s->lda, b, s->ldb, start, c,
+                      s->ldc);
+        CHECK(!memcmp(c, first, bytes));
+        if (!(s->form & CARNN__TN)) {
+            size_t size = carnn__packed_size(engines[e].k, s->n, s->k);
+            float *packed = (float *)malloc((size + 1) * sizeof(float));
+            carnn__pack(&engines[e], s->form & CARNN__NT, s->n, s->k, b, s->ldb, packed);
+            memcpy(c, before, bytes);
+            carnn__matmul_packed(&engines[e], s->form & CARNN__ADD, s->m, s->n, s->k, a, s->lda,
+                                 packed, start, c, s->ldc);
+            CHECK(!memcmp(c, first, bytes));
+            free(packed);
+        }
+        memcpy(c, before, bytes);
+        for (i = 0; i < s->m; i++)
+            carnn__matmul(&engines[e], s->form, 1, s->n, s->k,
+                          s->form & CARNN__TN ? a + i : a + i * s->lda, s->lda, b, s->ldb, start,
+                          c + i * s->ldc, s->ldc);
+        CHECK(!memcmp(c, first, bytes));
+    }
+    free(a), free(b), free(bias), free(before), free(first), free(c);
+}
+
+static void check_products(void) {
+    static const int forms[] = {CARNN__NN, CARNN__NT, CARNN__TN};
+    static const size_t edges[] = {0, 1, 2, 15, 16, 17, 31, 47, 48, 49, 64, 95, 97, 144, 255, 257};
+    int trial;
+    for (trial = 0; trial < 300; trial++) {
+        shape s = {0};
+        s.form = forms[trial % 3];
+        s.m = trial % 4 == 3 ? edges[draw(CARNN__COUNT(edges))] : draw(40);
+        s.n = trial % 4 == 2 ? edges[draw(CARNN__COUNT(edges))] : draw(130);
+        s.k = trial % 4 == 1 ? edges[draw(CARNN__COUNT(edges))] : draw(70);
+        if (trial % 10 == 9) s.k = 200 + draw(400); /* several blocks of k */
+        if (trial % 5 < 2)
+            s.form |= CARNN__ADD;
+        else
+            s.with_bias = trial % 5 == 3;
+        s.lda = (s.form & CARNN__TN ? s.m : s.k) + draw(3);
+        s.ldb = (s.form & CARNN__NT ? s.k : s.n) + draw(3);
+        s.ldc = s.n + draw(3) + !s.n;
+        check_shape(&s);
+    }
+}
+
+/* Large enough for several blocks of rows and for threads. */
+static void check_large(void) {
+    static const shape shapes[] = {{CARNN__NN, 530, 101, 300, 300, 103, 101, 1},
+                                   {CARNN__NT | CARNN__ADD, 70, 500, 513, 514, 513, 500, 0},
+                                   {CARNN__TN, 700, 210, 33, 700, 210, 211, 0}};
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(shapes); i++) check_shape(&shapes[i]);
+}
+
+/* NaN and infinity go where the equations send them, and nowhere else. */
+static void check_special(void) {
+    float a[2 * 3] = {1, 2, 3, 4, 5, 6}, b[3 * 2] = {1, 2, 3, 4, 5, 6}, c[4];
+    size_t e;
+    for (e = 0; e < engine_count; e++) {
+        a[1] = INFINITY;
+        b[5] = NAN;
+        carnn__matmul(&engines[e], CARNN__NN, 2, 2, 3, a, 3, b, 2, NULL, c, 2);
+        CHECK(c[0] == INFINITY && c[1] != c[1] && c[2] == 49 && c[3] != c[3]);
+    }
+}
+
+static void check_column_sums(void) {
+    size_t trial, e, i, j;
+    for (trial = 0; trial < 40; trial++) {
+        size_t rows = draw(50), columns = draw(300), ldx = columns + draw(3);
+        float *x = numbers(rows * ldx), *start = numbers(columns), *want = numbers(columns);
+        float *out = numbers(columns);
+        for (j = 0; j < columns; j++) {
+            want[j] = start[j];
+            for (i = 0; i < rows; i++) want[j] += x[i * ldx + j];
+        }
+        for (e = 0; e < engine_count; e++) {
+            memcpy(out, start, columns * sizeof *out);
+            carnn__column_sums(&engines[e], rows, columns, x, ldx, out);
+            CHECK(!memcmp(out, want, columns * sizeof *out));
+        }
+        free(x), free(start), free(want), free(out);
+    }
+}
+
+/* Every element of a range is visited once, by whatever pieces. */
+static void mark(const void *job, size_t from, size_t to) {
+    unsigned char *const *seen = (unsigned char *const *)job;
+    for (; from < to; from++) (*seen)[from]++;
+}
+
+static void check_split(void) {
+    unsigned char seen[1000], *marks = seen;
+    size_t trial, e, i;
+    for (trial = 0; trial < 50; trial++)
+        for (e = 0; e < engine_count; e++) {
+            size_t count = draw(1000), wrong = 0;
+            memset(seen, 0, sizeof seen);
+            carnn__split(&engines[e], mark, &marks, count, 1 + draw(20), draw(2) * 1000000);
+            for (i = 0; i < sizeof seen; i++) wrong += seen[i] != (i < count);
+            CHECK(!wrong);
+        }
+}
+
+int main(void) {
+    carnn_allocator standard = carnn__allocator(NULL);
+    carnn_error error;
+    carnn__engine none;
+    size_t i;
+    for (i = 0; i < PATHS && carnn_simd_name(i); i++) {
+        CHECK(!carnn__engine_open(&engines[engine_count++], carnn_simd_name(i), 1, standard, NULL));
+        CHECK(!carnn__engine_open(&engines[engine_count++], carnn_simd_name(i), 3, standard, NULL));
+    }
+    CHECK(carnn__engine_open(&none, "abacus", 1, standard, &error) == CARNN_ERR_ARGUMENT);
+    CHECK(strstr(error.message, "abacus") != NULL);
+    check_products();
+    check_large();
+    check_special();
+    check_column_sums();
+    check_split();
+    for (i = 0; i < engine_count; i++) carnn__engine_close(&engines[i]);
+    return TEST_END();
+}
