@@ -1203,6 +1203,12 @@ typedef struct carnn__kernels {
 #undef CARNN__UNROLL
 #define CARNN__INLINE CARNN__UNUSED
 #define CARNN__UNROLL
+/* In plain C sixteen lanes are sixteen statements: inlined and unrolled everywhere they would keep
+   the compiler busy for minutes and gain nothing. */
+#undef CARNN__INLINE
+#define CARNN__INLINE inline
+#undef CARNN__UNROLL
+#define CARNN__UNROLL
 #define CARNN__ISA portable
 #define CARNN__PORTABLE
 #include CARNN_FILE
@@ -3257,21 +3263,10 @@ static inline float *carnn__cell_gradient(const carnn__cell_run *r, size_t numbe
     return r->g + r->store->item[number].offset;
 }
 
-/* px = x Wx' + b for the inputs x (U, e); those of gates without a bias are a product of their
-   own. Also readies the recurrent weights: call it whenever the weights have changed. */
-static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const float *x, size_t U) {
+/* Readies the recurrent weights: call it whenever the weights have changed. */
+static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, biased = k->bias_gates * h, p;
-    const float *wx = carnn__cell_weight(r, r->cell->input);
-    float *px = (float *)r->scan.px;
-    r->x = r->scan.x = x;
-    r->inputs = U;
-    carnn__matmul(e, CARNN__NT, U, biased, in, x, in, wx, in, carnn__cell_weight(r, r->cell->bias),
-                  px, width);
-    if (biased < width)
-        carnn__matmul(e, CARNN__NT, U, width - biased, in, x, in, wx + biased * in, in, NULL,
-                      px + biased, width);
-    if (r->g) memset(r->scan.dpx, 0, U * width * sizeof(float));
+    size_t h = r->cell->h, p;
     for (p = 0; p < carnn__products(k); p++) {
         const float *wh = carnn__cell_weight(r, r->cell->recurrent) +
                           carnn__product_first_gate(k, p) * h * h;
@@ -3279,6 +3274,25 @@ static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const floa
         carnn__pack(e, CARNN__NT, rows, h, wh, h, r->wh[p]);
         if (r->g) carnn__pack(e, CARNN__NN, h, rows, wh, h, r->wh_back[p]);
     }
+}
+
+/* px = x Wx' + b for the inputs [from, to) of x (U, e); gates without a bias are a product of
+   their own. */
+static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const float *x, size_t from,
+                                size_t to) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, biased = k->bias_gates * h;
+    const float *wx = carnn__cell_weight(r, r->cell->input);
+    float *px = (float *)r->scan.px + from * width;
+    r->x = r->scan.x = x;
+    r->inputs = to;
+    x += from * in;
+    carnn__matmul(e, CARNN__NT, to - from, biased, in, x, in, wx, in,
+                  carnn__cell_weight(r, r->cell->bias), px, width);
+    if (biased < width)
+        carnn__matmul(e, CARNN__NT, to - from, width - biased, in, x, in, wx + biased * in, in,
+                      NULL, px + biased, width);
+    if (r->g) memset(r->scan.dpx + from * width, 0, (to - from) * width * sizeof(float));
 }
 
 /* pc = c Wc' for the contexts c (B, d) of the sequences, in the order of their ranks. */
@@ -3841,6 +3855,7 @@ typedef struct carnn__span { /* a piece of a text */
 typedef struct carnn__words {
     carnn__tokenizer kind;
     const char *rest, *end; /* of the text: what has not been looked at */
+    const char *stop;       /* the end of the run of word bytes that `rest` is in */
     carnn__span word;       /* the word that carnn__next_word found */
 } carnn__words;
 
@@ -3882,14 +3897,17 @@ static int carnn__article(carnn__span word) {
 static inline int carnn__mark(char c) { return c && strchr(".,;:?!\"()[]", c) != NULL; }
 
 /* The first word of a piece between blanks: a run of one mark ("..."), or all but the marks at the
-   end, where the period of an abbreviation ("u.s.") or a fraction (".5") is none. */
+   end, of which the period of an abbreviation ("u.s.") is none. */
 static size_t carnn__token_length(carnn__span piece) {
     size_t end = piece.length, run = 1;
-    while (end && carnn__mark(piece.at[end - 1])) {
-        if (piece.at[end - 1] == '.' && end > 1 && memchr(piece.at, '.', end - 1)) break;
-        end--;
+    if (*piece.at == '.' || !carnn__mark(*piece.at)) { /* ".5" begins with a period */
+        while (end && carnn__mark(piece.at[end - 1])) {
+            int period = piece.at[end - 1] == '.' && end > 1 && piece.at[end - 2] != '.';
+            if (period && memchr(piece.at, '.', end - 1)) break;
+            end--;
+        }
+        if (end) return end;
     }
-    if (end && (*piece.at == '.' || !carnn__mark(*piece.at))) return end;
     while (run < piece.length && piece.at[run] == *piece.at) run++;
     return run;
 }
@@ -3898,7 +3916,7 @@ static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, siz
     carnn__words words;
     memset(&words, 0, sizeof words);
     words.kind = kind;
-    words.rest = text;
+    words.rest = words.stop = text;
     words.end = length ? text + length : text;
     return words;
 }
@@ -3906,15 +3924,17 @@ static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, siz
 /* Moves on to the next word; 0 when there is none. */
 static int carnn__next_word(carnn__words *w) {
     do {
-        while (w->rest < w->end && !carnn__word_byte(w->kind, *w->rest)) w->rest++;
+        if (w->rest >= w->stop) {
+            while (w->rest < w->end && !carnn__word_byte(w->kind, *w->rest)) w->rest++;
+            w->stop = w->rest;
+            while (w->stop < w->end && carnn__word_byte(w->kind, *w->stop)) w->stop++;
+        }
         w->word.at = w->rest;
-        while (w->rest < w->end && carnn__word_byte(w->kind, *w->rest)) w->rest++;
-        w->word.length = (size_t)(w->rest - w->word.at);
+        w->word.length = (size_t)(w->stop - w->rest);
+        if (w->kind == CARNN__TOKENS && w->word.length)
+            w->word.length = carnn__token_length(w->word);
+        w->rest += w->word.length;
     } while (w->kind == CARNN__WORDS && carnn__article(w->word));
-    if (w->kind == CARNN__TOKENS && w->word.length) {
-        w->word.length = carnn__token_length(w->word);
-        w->rest = w->word.at + w->word.length;
-    }
     return w->word.length > 0;
 }
 
@@ -4087,14 +4107,18 @@ static size_t carnn__encode(const carnn__names *words, carnn__tokenizer kind, co
 /* --- vocabulary ------------------------------------------------------------------------------
    Open it with the reserved words, add texts, close it: the result is a frozen list with "<unk>"
    as number 0, then the reserved words, then the words that occurred often enough, in the order
-   in which they first occurred. A vocabulary that failed, or is not closed, has to be freed. */
+   in which they first occurred. `most` may be set before it is closed: then only so many words,
+   beside the reserved ones, are left, the most frequent ones (of equals the earliest). A vocabulary
+   that failed, or is not closed, has to be freed. */
 
 typedef struct carnn__vocabulary {
     carnn_allocator allocator;
     carnn__names words; /* growing */
     size_t *times;      /* stb_ds array (words.count): how often each has occurred */
     size_t reserved;    /* the first so many stay however rare they are */
+    size_t most;        /* 0: no limit */
     carnn__names kept;  /* growing: what close leaves */
+    size_t *sorted;     /* stb_ds array, while it closes */
 } carnn__vocabulary;
 
 /* What one call adds. */
@@ -4141,15 +4165,41 @@ static carnn_status carnn__vocabulary_text(void *job) {
     return status;
 }
 
+static int carnn__falling(const void *a, const void *b) {
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* How often a word has to occur to be among the `most` most frequent ones, but at least
+   `least` times; *last is how many that occur just so often are left. */
+static size_t carnn__vocabulary_bar(carnn__vocabulary *v, size_t least, size_t *last) {
+    size_t count = v->words.count - v->reserved, bar, i;
+    *last = count;
+    if (!v->most || v->most >= count) return least;
+    stbds_arrsetlen(v->sorted, count);
+    memcpy(v->sorted, v->times + v->reserved, count * sizeof *v->sorted);
+    qsort(v->sorted, count, sizeof *v->sorted, carnn__falling);
+    bar = v->sorted[v->most - 1];
+    if (bar < least) return least;
+    for (i = v->most; i && v->sorted[i - 1] == bar; i--) {}
+    *last = v->most - i;
+    return bar;
+}
+
 /* Copies what is frequent enough (`times` is the least count) into the list `kept`. */
 static carnn_status carnn__vocabulary_select(void *job) {
     carnn__vocabulary_job *j = (carnn__vocabulary_job *)job;
-    const carnn__names *words = &j->v->words;
-    size_t i;
-    for (i = 0; i < words->count; i++) {
-        if (i < j->v->reserved || j->v->times[i] >= j->times)
-            carnn__names_add(&j->v->kept, carnn__names_get(words, i),
-                             carnn__names_length(words, i), 0);
+    carnn__vocabulary *v = j->v;
+    size_t i, last, bar = carnn__vocabulary_bar(v, j->times, &last);
+    for (i = 0; i < v->words.count; i++) {
+        int keep = i < v->reserved || v->times[i] > bar;
+        if (!keep && v->times[i] == bar && last) {
+            keep = 1;
+            last--;
+        }
+        if (keep)
+            carnn__names_add(&v->kept, carnn__names_get(&v->words, i),
+                             carnn__names_length(&v->words, i), 0);
     }
     return CARNN_OK;
 }
@@ -4159,6 +4209,7 @@ static carnn_status carnn__vocabulary_drop(void *job) {
     carnn__names_drop(&v->words);
     carnn__names_drop(&v->kept);
     stbds_arrfree(v->times);
+    stbds_arrfree(v->sorted);
     return CARNN_OK;
 }
 
@@ -4210,16 +4261,43 @@ static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_cou
     return status;
 }
 
-/* --- input -----------------------------------------------------------------------------------
-   A source as bytes in memory: the caller's, or a file read from one end to the other, so that
-   pipes and devices will do. */
+/* --- feed ------------------------------------------------------------------------------------
+   The bytes of a source from its beginning to its end, which a reader takes from the front: the
+   caller's bytes, or a buffer that is filled from a file, so that pipes and devices will do. A
+   file that begins like one of gzip is unpacked by the program of that name, which reads the file
+   itself: no shell, and no file name on a command line. */
 
-typedef struct carnn__input {
+#if !defined(CARNN_NO_STDIO) && (defined(__unix__) || defined(__APPLE__)) &&                       \
+    !defined(__EMSCRIPTEN__)
+#define CARNN__GZIP
+#ifdef __cplusplus
+}
+#endif
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern char **environ;
+#endif
+
+typedef struct carnn__feed {
     const char *name; /* for errors */
-    const char *bytes;
-    size_t size;
-    char *own; /* the block that holds a file */
-} carnn__input;
+    const char *at;   /* the bytes at hand */
+    size_t left;      /* how many */
+    int ended;        /* there are no more after them */
+    char *buffer;     /* NULL: the caller's bytes */
+    size_t room;
+#ifndef CARNN_NO_STDIO
+    FILE *file;
+#endif
+#ifdef CARNN__GZIP
+    int pipe; /* from gzip */
+    pid_t gzip; /* 0: not in use */
+#endif
+} carnn__feed;
 
 #define CARNN__FIRST_READ 65536
 
@@ -4229,64 +4307,214 @@ static const char *carnn__name_end(const char *name) {
     return length > most ? name + (length - most) : name;
 }
 
-static carnn_status carnn__io_error(carnn_error *error, const char *name, int number) {
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: %s", carnn__name_end(name),
-                       number ? strerror(number) : "cannot be read");
+static carnn_status carnn__io_error(carnn_error *error, const char *name, const char *reason) {
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: %s", carnn__name_end(name), reason);
 }
+
+static inline int carnn__gzipped(const carnn__feed *f) {
+    return f->left >= 2 && memcmp(f->at, "\x1F\x8B", 2) == 0;
+}
+
+#ifdef CARNN__GZIP
+/* Starts gzip with the file as its input, a pipe to us as its output, and no voice. */
+static int carnn__gzip_start(carnn__feed *f, const int ends[2]) {
+    char *const arguments[] = {(char *)"gzip", (char *)"-dc", NULL};
+    posix_spawn_file_actions_t actions;
+    int problem = posix_spawn_file_actions_init(&actions);
+    if (problem) return problem;
+    problem = posix_spawn_file_actions_addopen(&actions, 0, f->name, O_RDONLY, 0);
+    if (!problem) problem = posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+    if (!problem) problem = posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+    if (!problem) problem = posix_spawnp(&f->gzip, "gzip", &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return problem;
+}
+
+/* Reads what gzip makes of the file from now on. */
+static carnn_status carnn__gzip_open(carnn__feed *f, carnn_error *error) {
+    int ends[2], problem;
+    if (pipe(ends)) return carnn__io_error(error, f->name, strerror(errno));
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC); /* else gzip would wait for itself */
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    problem = carnn__gzip_start(f, ends);
+    close(ends[1]);
+    f->pipe = ends[0];
+    if (!problem) return CARNN_OK;
+    close(ends[0]);
+    f->gzip = 0;
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be unpacked, the program gzip: %s",
+                       carnn__name_end(f->name), strerror(problem));
+}
+
+/* Ends gzip; 0 if it found the file to be damaged. Its code 2 is a warning. */
+static int carnn__gzip_close(carnn__feed *f) {
+    int code = 0;
+    pid_t gzip = f->gzip;
+    if (!gzip) return 1;
+    f->gzip = 0;
+    close(f->pipe);
+    while (waitpid(gzip, &code, 0) < 0) {
+        if (errno != EINTR) return 1; /* the host has taken the code of its own accord */
+    }
+    return WIFEXITED(code) && (WEXITSTATUS(code) == 0 || WEXITSTATUS(code) == 2);
+}
+
+/* Reads from gzip: 0 bytes at the end, an error where it stopped before that. */
+static carnn_status carnn__gzip_read(carnn__feed *f, char *to, size_t room, size_t *got,
+                                     carnn_error *error) {
+    ssize_t bytes;
+    do bytes = read(f->pipe, to, room);
+    while (bytes < 0 && errno == EINTR);
+    *got = bytes > 0 ? (size_t)bytes : 0;
+    if (bytes < 0) return carnn__io_error(error, f->name, strerror(errno));
+    if (bytes == 0 && !carnn__gzip_close(f))
+        return carnn__io_error(error, f->name, "gzip cannot unpack it, it is damaged");
+    return CARNN_OK;
+}
+#endif
+
+static void carnn__feed_close(carnn__feed *f, const carnn_allocator *a) {
+#ifdef CARNN__GZIP
+    carnn__gzip_close(f);
+#endif
+#ifndef CARNN_NO_STDIO
+    if (f->file) fclose(f->file);
+#endif
+    carnn__free(a, f->buffer);
+    memset(f, 0, sizeof *f);
+}
+
+static carnn_status carnn__feed_read(carnn__feed *f, char *to, size_t room, size_t *got,
+                                     carnn_error *error) {
+    *got = 0;
+#ifdef CARNN__GZIP
+    if (f->gzip) return carnn__gzip_read(f, to, room, got, error);
+#endif
+#ifndef CARNN_NO_STDIO
+    errno = 0;
+    *got = fread(to, 1, room, f->file);
+    if (ferror(f->file))
+        return carnn__io_error(error, f->name, errno ? strerror(errno) : "cannot be read");
+#endif
+    (void)to;
+    (void)room;
+    return CARNN_OK;
+}
+
+/* Makes room behind the bytes at hand: moves them to the front of the buffer where that frees half
+   of it, and else doubles it. So a byte is moved a few times at most. */
+static carnn_status carnn__feed_room(carnn__feed *f, const carnn_allocator *a,
+                                     carnn_error *error) {
+    size_t room = f->room ? 2 * f->room : CARNN__FIRST_READ;
+    char *larger;
+    if (f->buffer && f->at + f->left < f->buffer + f->room) return CARNN_OK;
+    if (f->left) memmove(f->buffer, f->at, f->left);
+    f->at = f->buffer;
+    if (f->left < f->room - f->room / 2) return CARNN_OK;
+    larger = room > f->room ? (char *)a->realloc(f->buffer, room, a->user) : NULL;
+    if (!larger)
+        return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
+                           carnn__name_end(f->name));
+    f->at = f->buffer = larger;
+    f->room = room;
+    return CARNN_OK;
+}
+
+/* Sees to it that `want` bytes are at hand, or all that is left. */
+static carnn_status carnn__feed_want(carnn__feed *f, size_t want, const carnn_allocator *a,
+                                     carnn_error *error) {
+    carnn_status status = CARNN_OK;
+    while (!status && !f->ended && f->left < want) {
+        size_t got = 0;
+        status = carnn__feed_room(f, a, error);
+        if (!status) {
+            char *to = f->buffer + (f->at - f->buffer) + f->left;
+            status = carnn__feed_read(f, to, (size_t)(f->buffer + f->room - to), &got, error);
+        }
+        f->left += got;
+        f->ended = !got;
+    }
+    return status;
+}
+
+static carnn_status carnn__feed_file(carnn__feed *f, const carnn_allocator *a,
+                                     carnn_error *error) {
+#ifdef CARNN_NO_STDIO
+    (void)a;
+    return carnn__io_error(error, f->name, "built without files (CARNN_NO_STDIO)");
+#else
+    carnn_status status;
+    f->file = fopen(f->name, "rb");
+    if (!f->file) return carnn__io_error(error, f->name, strerror(errno));
+    status = carnn__feed_want(f, 2, a, error);
+#ifdef CARNN__GZIP
+    if (!status && carnn__gzipped(f)) {
+        f->left = 0;
+        f->ended = 0;
+        status = carnn__gzip_open(f, error);
+        if (!status) status = carnn__feed_want(f, 2, a, error);
+    }
+#endif
+    return status;
+#endif
+}
+
+/* Opens a source; on an error nothing is left open. */
+static carnn_status carnn__feed_open(carnn__feed *f, const carnn_source *source,
+                                     const carnn_allocator *a, carnn_error *error) {
+    carnn_status status = CARNN_OK;
+    memset(f, 0, sizeof *f);
+    f->name = source->name ? source->name : "(memory)";
+    if (source->bytes) {
+        f->at = (const char *)source->bytes;
+        f->left = source->size;
+        f->ended = 1;
+    } else if (!source->name) {
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a source has neither a name nor bytes");
+    } else {
+        status = carnn__feed_file(f, a, error);
+    }
+    if (!status && carnn__gzipped(f))
+        status = carnn__io_error(error, f->name, "is packed; unpack it first with gzip -d");
+    if (status) carnn__feed_close(f, a);
+    return status;
+}
+
+/* Takes `count` bytes off the front. */
+static inline void carnn__feed_skip(carnn__feed *f, size_t count) {
+    f->at += count;
+    f->left -= count;
+}
+
+/* --- input: a source as a whole --------------------------------------------------------------*/
+
+typedef struct carnn__input {
+    const char *name; /* for errors */
+    const char *bytes;
+    size_t size;
+    char *own; /* the block that holds a file */
+} carnn__input;
 
 static void carnn__input_close(carnn__input *in, const carnn_allocator *a) {
     carnn__free(a, in->own);
     memset(in, 0, sizeof *in);
 }
 
-#ifndef CARNN_NO_STDIO
-static carnn_status carnn__input_read(carnn__input *in, FILE *file, const carnn_allocator *a,
-                                      carnn_error *error) {
-    size_t room = 0, got = 1;
-    errno = 0;
-    while (got) {
-        if (in->size == room) {
-            size_t more = room ? room : CARNN__FIRST_READ;
-            char *larger = room > SIZE_MAX / 2 ? NULL
-                                               : (char *)a->realloc(in->own, room + more, a->user);
-            if (!larger)
-                return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
-                                   carnn__name_end(in->name));
-            in->own = larger;
-            room += more;
-        }
-        got = fread(in->own + in->size, 1, room - in->size, file);
-        in->size += got;
-    }
-    in->bytes = in->own;
-    return ferror(file) ? carnn__io_error(error, in->name, errno) : CARNN_OK;
-}
-#endif
-
 static carnn_status carnn__input_open(carnn__input *in, const carnn_source *source,
                                       const carnn_allocator *a, carnn_error *error) {
+    carnn__feed feed;
+    carnn_status status = carnn__feed_open(&feed, source, a, error);
     memset(in, 0, sizeof *in);
-    in->name = source->name ? source->name : "(memory)";
-    in->bytes = (const char *)source->bytes;
-    in->size = source->size;
-    if (in->bytes) return CARNN_OK;
-    in->size = 0;
-    if (!source->name)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a source has neither a name nor bytes");
-#ifdef CARNN_NO_STDIO
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: built without files (CARNN_NO_STDIO)",
-                       carnn__name_end(in->name));
-#else
-    {
-        FILE *file = fopen(source->name, "rb");
-        carnn_status status;
-        if (!file) return carnn__io_error(error, source->name, errno);
-        status = carnn__input_read(in, file, a, error);
-        fclose(file);
-        if (status) carnn__input_close(in, a);
-        return status;
+    if (!status) status = carnn__feed_want(&feed, SIZE_MAX, a, error);
+    if (!status) {
+        in->name = feed.name;
+        in->bytes = feed.at;
+        in->size = feed.left;
+        in->own = feed.buffer;
+        feed.buffer = NULL;
     }
-#endif
+    carnn__feed_close(&feed, a);
+    return status;
 }
 
 /* --- lines -----------------------------------------------------------------------------------*/
@@ -4347,6 +4575,60 @@ static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
     return 1;
 }
 
+/* Reads all of `s` as a whole number, at most UINT32_MAX + 1: what is larger is that, too. */
+static int carnn__whole(carnn__span s, uint64_t *number) {
+    size_t i;
+    *number = 0;
+    for (i = 0; i < s.length && s.at[i] >= '0' && s.at[i] <= '9'; i++) {
+        *number = *number * 10 + (uint64_t)(s.at[i] - '0');
+        if (*number > UINT32_MAX) *number = (uint64_t)UINT32_MAX + 1;
+    }
+    return s.length && i == s.length;
+}
+
+/* Reads all of `s` as a decimal number, in every locale alike; 0 if it is none that a float can
+   hold. Up to 19 digits count; with up to 15 digits and an exponent within +-22 the result is
+   the double nearest to what is written, since both factors are exact. */
+static int carnn__number(carnn__span s, double *number) {
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    const char *at = s.at, *end = s.length ? s.at + s.length : s.at;
+    uint64_t digits = 0;
+    int exponent = 0, written = 0, seen = 0, point = 0, negative = at < end && *at == '-';
+    if (at < end && (*at == '-' || *at == '+')) at++;
+    for (; at < end && ((*at >= '0' && *at <= '9') || (*at == '.' && !point)); at++) {
+        if (*at == '.') {
+            point = 1;
+            continue;
+        }
+        seen = 1;
+        if (digits < 1000000000000000000u) {
+            digits = digits * 10 + (uint64_t)(*at - '0');
+            exponent -= point;
+        } else if (!point && exponent < 1000) {
+            exponent++;
+        }
+    }
+    if (seen && at < end && (*at == 'e' || *at == 'E')) {
+        int minus = ++at < end && *at == '-';
+        if (at < end && (*at == '-' || *at == '+')) at++;
+        if (at == end) return 0;
+        for (; at < end && *at >= '0' && *at <= '9'; at++)
+            if (written < 1000) written = written * 10 + (*at - '0');
+        exponent += minus ? -written : written;
+    }
+    if (!seen || at < end) return 0;
+    *number = (double)digits;
+    for (; exponent > 0 && *number <= FLT_MAX && digits; exponent -= 22)
+        *number *= powers[carnn__min((size_t)exponent, 22)];
+    for (; exponent < 0 && *number > 0; exponent += 22)
+        *number /= powers[carnn__min((size_t)-exponent, 22)];
+    if (*number > FLT_MAX) return 0;
+    if (negative) *number = -*number;
+    return 1;
+}
+
 #define CARNN__SHOWN 40
 
 /* A text in quotes for an error message: shortened, with escapes for what is not ASCII. */
@@ -4371,6 +4653,308 @@ static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, c
     char shown[4 * CARNN__SHOWN + 8];
     return carnn__fail(error, CARNN_ERR_DATA, l->number, "%s:%zu: expected %s, found %s",
                        carnn__name_end(l->name), l->number, what, carnn__show(shown, found));
+}
+
+#endif
+/* --- word vectors ----------------------------------------------------------------------------
+   Of a file of word vectors, those of the words of a vocabulary. The file is read once from front
+   to end and only lines of these words are turned into numbers. It may be
+
+       GloVe      word SPACE number SPACE number ... LF; the word may have spaces in it
+       word2vec   text, also fastText's .vec: the same after a line "words dimension"
+       word2vec   binary: after a line "words dimension", word SPACE and `dimension` floats, little
+                  end first, with or without LF behind them
+
+   and is told by its beginning. */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__DIMENSION_MAX 65536
+#define CARNN__VECTOR_LINE_MAX ((size_t)1 << 24) /* bytes; binary garbage may have no LF at all */
+
+typedef struct carnn__vectors {
+    size_t dimension; /* 0 before the first file */
+    size_t found;     /* words that have a vector */
+    float *value;     /* (words, dimension); zero where none was found */
+    char *has;        /* (words) */
+} carnn__vectors;
+
+/* A file of vectors while it is read. */
+typedef struct carnn__vector_file {
+    carnn__vectors *v;
+    const carnn__names *words;
+    const carnn_allocator *allocator;
+    carnn_error *error;
+    carnn__feed feed;
+    carnn__lines lines; /* name, number and text of the line at hand */
+    size_t dimension;
+    size_t count; /* vectors that word2vec's first line promises */
+    size_t read;  /* vectors so far */
+} carnn__vector_file;
+
+static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
+    carnn__free_aligned(a, v->value);
+    carnn__free(a, v->has);
+    memset(v, 0, sizeof *v);
+}
+
+/* Which row a vector has to be read into; CARNN__NOWHERE if nobody asked for its word, or if the
+   word has a vector. */
+static uint32_t carnn__vector_row(const carnn__vector_file *f, carnn__span word) {
+    uint32_t row = carnn__names_find(f->words, word.at, word.length);
+    return row == CARNN__NOWHERE || f->v->has[row] ? CARNN__NOWHERE : row;
+}
+
+static void carnn__vector_done(carnn__vector_file *f, uint32_t row) {
+    f->v->has[row] = 1;
+    f->v->found++;
+}
+
+/* --- text ---------------------------------------------------------------------------------- */
+
+static inline int carnn__gap(char c) { return c == ' ' || c == '\t'; }
+
+/* Takes the last word, and the gap before it, off a line; empty where there is none. */
+static carnn__span carnn__last_word(carnn__span *line) {
+    carnn__span last = *line;
+    while (line->length && !carnn__gap(line->at[line->length - 1])) line->length--;
+    last.at += line->length;
+    last.length -= line->length;
+    while (line->length && carnn__gap(line->at[line->length - 1])) line->length--;
+    return last;
+}
+
+/* Takes the numbers that a line ends with off it, at most `most`; returns how many. */
+static size_t carnn__last_numbers(carnn__span *line, size_t most) {
+    size_t count;
+    for (count = 0; count < most; count++) {
+        carnn__span rest = *line;
+        double number;
+        if (!carnn__number(carnn__last_word(&rest), &number)) break;
+        *line = rest;
+    }
+    return count;
+}
+
+/* Finds the next line and leaves it on the feed; *taken is what it takes there, 0 at the end. */
+static carnn_status carnn__vector_line(carnn__vector_file *f, size_t *taken) {
+    carnn__feed *feed = &f->feed;
+    carnn__span *line = &f->lines.line;
+    const char *stop = NULL;
+    carnn_status status = CARNN_OK;
+    size_t looked = 0;
+    for (;;) {
+        if (feed->left > looked)
+            stop = (const char *)memchr(feed->at + looked, '\n', feed->left - looked);
+        looked = feed->left;
+        if (stop || feed->ended || looked > CARNN__VECTOR_LINE_MAX) break;
+        status = carnn__feed_want(feed, looked + 1, f->allocator, f->error);
+        if (status) return status;
+    }
+    f->lines.number++;
+    line->at = feed->at;
+    line->length = stop ? (size_t)(stop - feed->at) : feed->left;
+    *taken = line->length + (stop != NULL);
+    while (line->length && carnn__blank(line->at[line->length - 1])) line->length--;
+    if (stop || feed->ended) return CARNN_OK;
+    return carnn__expected(f->error, &f->lines, "a word vector of at most 16 MB", *line);
+}
+
+static carnn_status carnn__vector_odd(carnn__vector_file *f) {
+    char what[64];
+    snprintf(what, sizeof what, "a word and %zu numbers", f->dimension);
+    return carnn__expected(f->error, &f->lines, what, f->lines.line);
+}
+
+/* The word of the line at hand: what is before its last `dimension` words. Mostly there is one gap
+   before each of these, and none in the word. */
+static carnn_status carnn__vector_word(carnn__vector_file *f, carnn__span *word) {
+    carnn__span rest = f->lines.line;
+    double number;
+    size_t i, gaps = 0;
+    for (i = 0; i < rest.length; i++) gaps += (size_t)carnn__gap(rest.at[i]);
+    *word = rest;
+    if (gaps == f->dimension) {
+        for (word->length = 0; !carnn__gap(word->at[word->length]); word->length++) {}
+        return CARNN_OK;
+    }
+    for (i = 0; i < f->dimension; i++) carnn__last_word(&rest);
+    *word = rest;
+    if (!rest.length) return carnn__vector_odd(f); /* too few numbers, or too many: */
+    if (carnn__number(carnn__last_word(&rest), &number) && rest.length) return carnn__vector_odd(f);
+    return CARNN_OK;
+}
+
+/* Reads the line at hand. */
+static carnn_status carnn__vector_text(carnn__vector_file *f) {
+    carnn__span word, rest = f->lines.line;
+    carnn_status status = carnn__vector_word(f, &word);
+    uint32_t row = status ? CARNN__NOWHERE : carnn__vector_row(f, word);
+    size_t i;
+    f->read++;
+    if (row == CARNN__NOWHERE) return status;
+    rest.at += word.length;
+    rest.length -= word.length;
+    for (i = f->dimension; i-- > 0;) {
+        carnn__span last = carnn__last_word(&rest);
+        double number;
+        if (!carnn__number(last, &number))
+            return carnn__expected(f->error, &f->lines, "a number", last);
+        f->v->value[row * f->dimension + i] = (float)number;
+    }
+    if (rest.length) return carnn__vector_odd(f);
+    carnn__vector_done(f, row);
+    return CARNN_OK;
+}
+
+static carnn_status carnn__vectors_text(carnn__vector_file *f) {
+    carnn_status status = CARNN_OK;
+    while (!status) {
+        size_t taken;
+        status = carnn__vector_line(f, &taken);
+        if (!status && !taken) break;
+        if (!status && f->lines.line.length) status = carnn__vector_text(f);
+        if (!status) carnn__feed_skip(&f->feed, taken);
+    }
+    return status;
+}
+
+/* --- binary -------------------------------------------------------------------------------- */
+
+static carnn_status carnn__vector_cut(carnn__vector_file *f, const char *found) {
+    return carnn__fail(f->error, CARNN_ERR_DATA, 0,
+                       "%s: expected %zu vectors of %zu floats, found %s in number %zu",
+                       carnn__name_end(f->feed.name), f->count, f->dimension, found, f->read + 1);
+}
+
+/* Reads the vector at the front of the feed and takes it off. */
+static carnn_status carnn__vector_binary(carnn__vector_file *f) {
+    const size_t longest = 65536, bytes = 4 * f->dimension;
+    carnn__feed *feed = &f->feed;
+    carnn_status status = carnn__feed_want(feed, longest + bytes, f->allocator, f->error);
+    carnn__span word, rest;
+    uint32_t row;
+    size_t i;
+    if (status) return status;
+    while (feed->left && *feed->at == '\n') carnn__feed_skip(feed, 1); /* of the vector before */
+    rest.at = feed->at;
+    rest.length = carnn__min(feed->left, longest);
+    if (!carnn__cut(&rest, ' ', &word))
+        return carnn__vector_cut(f, feed->left < longest ? "the end of the file" : "no word");
+    carnn__feed_skip(feed, word.length + 1);
+    if (feed->left < bytes) return carnn__vector_cut(f, "the end of the file");
+    row = carnn__vector_row(f, word);
+    for (i = 0; row != CARNN__NOWHERE && i < f->dimension; i++) {
+        const unsigned char *b = (const unsigned char *)feed->at + 4 * i;
+        uint32_t bits = b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+        if ((bits >> 23 & 255) == 255) return carnn__vector_cut(f, "NaN or infinity");
+        memcpy(f->v->value + row * f->dimension + i, &bits, sizeof bits);
+    }
+    if (row != CARNN__NOWHERE) carnn__vector_done(f, row);
+    carnn__feed_skip(feed, bytes);
+    f->read++;
+    return CARNN_OK;
+}
+
+/* Behind the counts: is the first vector binary? Text has its numbers there; where their number is
+   wrong, it is at least printable. */
+static carnn_status carnn__vector_sniff(carnn__vector_file *f, int *binary) {
+    size_t i, window = 65536 + 32 * f->dimension;
+    carnn_status status = carnn__feed_want(&f->feed, window, f->allocator, f->error);
+    carnn__span rest, line, numbers;
+    rest.at = f->feed.at;
+    rest.length = carnn__min(f->feed.left, window);
+    carnn__cut(&rest, '\n', &line);
+    numbers = line = carnn__trim(line);
+    *binary = carnn__last_numbers(&numbers, f->dimension) < f->dimension;
+    for (i = 0; *binary && i < line.length && !carnn__gap(line.at[i]); i++) {}
+    while (i < line.length && line.at[i] >= ' ' && line.at[i] <= '~') i++;
+    if (i == line.length) *binary = 0;
+    return status;
+}
+
+/* --- both ---------------------------------------------------------------------------------- */
+
+/* Are these the counts that a file of word2vec begins with? */
+static int carnn__vector_counts(carnn__span line, size_t *count, size_t *dimension) {
+    uint64_t vectors, numbers;
+    carnn__span last = carnn__last_word(&line);
+    if (!carnn__whole(last, &numbers) || !carnn__whole(line, &vectors)) return 0;
+    *count = (size_t)vectors;
+    *dimension = (size_t)numbers;
+    return 1;
+}
+
+/* Finds out what the file is from its first line, and takes the counts off the feed. */
+static carnn_status carnn__vectors_begin(carnn__vector_file *f, int *binary) {
+    carnn__span line;
+    size_t taken;
+    carnn_status status = carnn__vector_line(f, &taken);
+    if (status) return status;
+    line = f->lines.line;
+    *binary = 0;
+    if (carnn__vector_counts(line, &f->count, &f->dimension)) {
+        carnn__feed_skip(&f->feed, taken);
+        status = carnn__vector_sniff(f, binary);
+    } else {
+        f->dimension = carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
+        if (f->dimension && !line.length) f->dimension--; /* the word looks like a number */
+    }
+    if (status) return status;
+    if (!f->dimension || f->dimension > CARNN__DIMENSION_MAX)
+        return carnn__expected(f->error, &f->lines, "a word and up to 65536 numbers",
+                               f->lines.line);
+    if (f->v->dimension && f->v->dimension != f->dimension)
+        return carnn__fail(f->error, CARNN_ERR_DATA, 1,
+                           "%s:1: expected vectors of %zu numbers as before, found %zu numbers",
+                           carnn__name_end(f->feed.name), f->v->dimension, f->dimension);
+    if (!f->count) f->lines.number = 0; /* the line is read again, as a vector */
+    return CARNN_OK;
+}
+
+/* Memory for the vectors of all words, when the first file has said how long they are. */
+static carnn_status carnn__vectors_take(carnn__vector_file *f) {
+    carnn__vectors *v = f->v;
+    size_t words = f->words->count;
+    if (v->dimension) return CARNN_OK;
+    v->value = (float *)carnn__alloc_aligned(f->allocator, words,
+                                             carnn__times(f->dimension, sizeof(float)));
+    v->has = (char *)carnn__alloc_zero(f->allocator, words, 1);
+    if (!v->value || !v->has) return carnn__out_of_memory(f->error);
+    memset(v->value, 0, words * f->dimension * sizeof(float));
+    v->dimension = f->dimension;
+    return CARNN_OK;
+}
+
+static carnn_status carnn__vectors_file(carnn__vector_file *f) {
+    int binary;
+    carnn_status status = carnn__vectors_begin(f, &binary);
+    if (!status) status = carnn__vectors_take(f);
+    if (!status && !binary) status = carnn__vectors_text(f);
+    while (!status && binary && f->read < f->count) status = carnn__vector_binary(f);
+    if (!status && !f->read)
+        return carnn__fail(f->error, CARNN_ERR_DATA, 1, "%s:1: expected word vectors, found none",
+                           carnn__name_end(f->feed.name));
+    return status;
+}
+
+/* Reads vectors of words that have none yet, so that of several files the first one goes first.
+   `v` begins as zeros, and is freed by its owner, also after an error. */
+static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *source,
+                                        const carnn__names *words, const carnn_allocator *a,
+                                        carnn_error *error) {
+    carnn__vector_file f;
+    carnn_status status;
+    memset(&f, 0, sizeof f);
+    f.v = v;
+    f.words = words;
+    f.allocator = a;
+    f.error = error;
+    status = carnn__feed_open(&f.feed, source, a, error);
+    f.lines.name = f.feed.name;
+    if (!status) status = carnn__vectors_file(&f);
+    carnn__feed_close(&f.feed, a);
+    return status;
 }
 
 #endif
@@ -4543,12 +5127,12 @@ static const char *carnn__dataset_origin(const carnn_dataset *data, size_t examp
 /* Takes a line number and the one blank after it off the front of `s`: 1 if they are there, with
    the number in *number; 0 leaves `s` alone. */
 static int carnn__numbered(carnn__span *s, uint64_t *number) {
-    size_t i;
-    *number = 0;
-    for (i = 0; i < s->length && s->at[i] >= '0' && s->at[i] <= '9'; i++) {
-        if (*number <= UINT32_MAX) *number = *number * 10 + (uint64_t)(s->at[i] - '0');
-    }
-    if (i == 0 || (i < s->length && s->at[i] != ' ' && s->at[i] != '\t')) return 0;
+    carnn__span digits = *s;
+    size_t i = 0;
+    while (i < s->length && s->at[i] >= '0' && s->at[i] <= '9') i++;
+    digits.length = i;
+    if (!carnn__whole(digits, number)) return 0;
+    if (i < s->length && s->at[i] != ' ' && s->at[i] != '\t') return 0;
     if (i < s->length && s->at[i] == ' ') i++; /* a tab already ends the user's empty words */
     s->at += i;
     s->length -= i;
@@ -4878,6 +5462,9 @@ static const carnn__head *carnn__head_at(size_t number);
 #define CARNN__DIALOG_ROWS 2048
 #define CARNN__DIALOG_CHUNK 64
 
+/* Words of an utterance that are read, with the speaker's. */
+#define CARNN__UTTERANCE_WORDS 1024
+
 static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
 
 /* Texts as lists of words: text i has ids[at[i]] .. ids[at[i + 1] - 1]. */
@@ -4899,11 +5486,11 @@ typedef struct carnn__dialog {
     uint32_t *order;        /* (dialogs) in this epoch */
     size_t *batch_start;    /* into order, one more than there are batches */
     uint32_t *local;        /* (utterances) number in the batch at hand, or CARNN__NOWHERE */
+    uint32_t *which;        /* (U) the utterances of the batch at hand */
+    size_t inputs;          /* U */
     float *ramp;            /* (D) */
     size_t max_lines, max_inputs, max_rows, max_turns, max_steps;
     /* of the batch at hand */
-    size_t inputs;          /* U */
-    uint32_t *which;        /* (U) their utterance numbers */
     uint32_t *turns;        /* (R) the batch's turns */
     size_t turn_count;
     unsigned char *right;   /* (R) was the turn answered rightly */
@@ -5033,6 +5620,7 @@ static void carnn__dialog_close(carnn__work *work) {
     carnn__free(a, d->order);
     carnn__free(a, d->batch_start);
     carnn__free(a, d->local);
+    carnn__free(a, d->which);
     carnn__free(a, d->ramp);
     carnn__free(a, d);
     work->state = NULL;
@@ -5066,12 +5654,13 @@ static void carnn__dialog_lines(carnn__dialog *d, const carnn_model *model,
     d->turn_start[dialog] = turn;
 }
 
-/* The words of utterance (speaker, text): those of the text, then the speaker's. Counts only where
-   ids is NULL. */
+/* The words of utterance (speaker, text): the first ones of the text, then the speaker's; returns
+   their number. Only counts where `max` is 0. */
 static size_t carnn__dialog_encode(const carnn_model *model, uint32_t speaker, const char *text,
                                    size_t length, uint32_t *ids, size_t max) {
     size_t n = carnn__encode(&model->words, CARNN__WORDS, text, length, ids, max);
     const char *name = carnn__dialog_reserved[1 + speaker];
+    n = carnn__min(n, CARNN__UTTERANCE_WORDS - 1);
     if (n < max) ids[n] = carnn__names_find(&model->words, name, strlen(name));
     return n + 1;
 }
@@ -5198,10 +5787,11 @@ static carnn_status carnn__dialog_open(carnn__work *work, carnn_error *error) {
         carnn__dialog_lines(d, model, data, number);
         carnn__dialog_limits(d, work);
         carnn__encoder_ramp(d->ramp, (size_t)model->desc.hidden);
+        d->which = (uint32_t *)carnn__alloc(a, d->max_inputs, sizeof(uint32_t));
         d->local = (uint32_t *)carnn__alloc(a, d->utterances.count, sizeof(uint32_t));
         if (d->local) memset(d->local, 0xFF, d->utterances.count * sizeof(uint32_t));
-        status = d->local ? carnn__dialog_utterances(d, work, number, error)
-                          : carnn__out_of_memory(error);
+        status = d->local && d->which ? carnn__dialog_utterances(d, work, number, error)
+                                      : carnn__out_of_memory(error);
     }
     if (!status) status = carnn__bags_of_names(&d->candidates, model, &model->candidates, a, error);
     if (!status) status = carnn__dialog_targets(d, work, error);
@@ -5215,7 +5805,6 @@ static void carnn__dialog_carve(carnn__work *work, carnn__arena *arena) {
     const carnn_model *model = work->model;
     size_t D = (size_t)model->desc.hidden, L = model->candidates.count, U = d->max_inputs;
     size_t N = d->max_rows, T = d->max_steps, B = CARNN__DIALOG_CHUNK;
-    d->which = (uint32_t *)carnn__take(arena, U, sizeof(uint32_t));
     d->turns = (uint32_t *)carnn__take(arena, d->max_turns, sizeof(uint32_t));
     d->right = (unsigned char *)carnn__take(arena, d->max_turns, 1);
     d->probability = work->voting ? carnn__floats(arena, d->max_turns, L) : NULL;
@@ -5315,7 +5904,8 @@ static void carnn__dialog_inputs(carnn__work *work, uint64_t key) {
     if (key)
         carnn__dropout(work->engine, d->e, d->inputs * D, work->dropout,
                        carnn__stream(key, CARNN__DROP_UTTERANCES));
-    carnn__cell_project(&d->cell, work->engine, d->e, d->inputs);
+    carnn__cell_ready(&d->cell, work->engine);
+    carnn__cell_project(&d->cell, work->engine, d->e, 0, d->inputs);
     if (!work->g) return;
     memset(d->de, 0, d->inputs * D * sizeof(float));
     memset(d->dy, 0, L * D * sizeof(float));
@@ -7560,6 +8150,353 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     model->trained.resume = 0;
     carnn__training_close(&t);
     return status;
+}
+
+#endif
+/* =============================================================================================
+   @@DEPLOY   sessions: answering and explaining
+
+   A session keeps the encoded and projected utterances of one dialog, so that an answer costs the
+   encoding of what is new, one scan over the history, and one product with the candidates.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* Utterances that a session can hold; where there are more, the oldest are forgotten. */
+#define CARNN__SESSION_LINES 1024
+/* Bytes of each that it keeps for explanations. */
+#define CARNN__SESSION_TEXT 160
+
+struct carnn_session {
+    const carnn_model *model;
+    void *own;           /* the block, where it is the session's */
+    carnn__engine engine;
+    carnn__cell_run cell;
+    size_t capacity;     /* slots for utterances */
+    size_t history;      /* utterances before the latest that are read */
+    size_t count;        /* utterances heard; slot 0 is the oldest */
+    size_t facts;        /* facts in a row up to the latest utterance */
+    size_t first, read;  /* the last answer was to slots [first, first + read) */
+    size_t best;         /* and was this candidate */
+    uint32_t *speaker;   /* (slots) */
+    char *text;          /* (slots, CARNN__SESSION_TEXT) */
+    uint32_t *slot;      /* (slots) 0, 1, 2, ...: rows by index */
+    size_t *start;       /* (slots + 2) 0, 1, 2, ...: one sequence */
+    carnn__packed packed;
+    uint32_t *ids;       /* (CARNN__UTTERANCE_WORDS) */
+    float *ramp;         /* (D) */
+    float *e;            /* (slots, D) */
+    float *y;            /* (L, D) candidates */
+    float *weight, *o;   /* (slots), (D) */
+    float *z;            /* (L) probabilities */
+    double *share;       /* (D) */
+};
+
+/* Lays out a session; on a counting arena this is how its size is known. */
+static void carnn__session_carve(carnn_session *s, const carnn_model *model,
+                                 const carnn__kernels *k, carnn__arena *arena) {
+    size_t D = (size_t)model->desc.hidden, L = model->candidates.count, slots = s->capacity;
+    carnn__take(arena, 1, sizeof *s);
+    carnn__engine_borrow(&s->engine, k, carnn__take(arena, 1, carnn__engine_scratch(k, 1)));
+    s->speaker = (uint32_t *)carnn__take(arena, slots, sizeof(uint32_t));
+    s->text = (char *)carnn__take(arena, slots, CARNN__SESSION_TEXT);
+    s->slot = (uint32_t *)carnn__take(arena, slots, sizeof(uint32_t));
+    s->start = (size_t *)carnn__take(arena, slots + 2, sizeof(size_t));
+    s->ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
+    s->share = (double *)carnn__take(arena, D, sizeof(double));
+    s->ramp = carnn__floats(arena, 1, D);
+    s->e = carnn__floats(arena, slots, D);
+    s->y = carnn__floats(arena, L, D);
+    s->weight = carnn__floats(arena, 1, slots);
+    s->o = carnn__floats(arena, 1, D);
+    s->z = carnn__floats(arena, 1, L);
+    carnn__cell_plan(&s->cell, &model->cells[0], &model->params, k, model->params.value, NULL,
+                     arena, slots, slots, 1);
+}
+
+/* The latest utterance, the history before it, and room for the answer. */
+static size_t carnn__session_capacity(const carnn_model *model) {
+    int64_t history = model->desc.history;
+    size_t lines = history < 0 ? CARNN__SESSION_LINES
+                               : carnn__min((size_t)history, CARNN__SESSION_LINES);
+    return lines + 2;
+}
+
+CARNN_API size_t carnn_session_size(const carnn_model *model) {
+    const carnn__kernels *k = carnn__simd_select(model->desc.simd);
+    carnn__arena arena = {NULL, 0, 0, 0};
+    carnn_session s;
+    if (!k) return 0;
+    memset(&s, 0, sizeof s);
+    s.capacity = carnn__session_capacity(model);
+    carnn__session_carve(&s, model, k, &arena);
+    return arena.peak;
+}
+
+static carnn__encoder carnn__session_encoder(const carnn_session *s, const size_t *at,
+                                             const uint32_t *ids, size_t texts, float *out) {
+    carnn__encoder x;
+    memset(&x, 0, sizeof x);
+    x.texts = texts;
+    x.D = (size_t)s->model->desc.hidden;
+    x.ids = ids;
+    x.at = at;
+    x.ramp = s->ramp;
+    x.table = s->model->params.value + s->model->params.item[s->model->word_table].offset;
+    x.out = out;
+    return x;
+}
+
+/* Encodes the candidates one by one: they need no list of their words. */
+static void carnn__session_candidates(carnn_session *s) {
+    const carnn__names *names = &s->model->candidates;
+    size_t i, D = (size_t)s->model->desc.hidden, at[2] = {0, 0};
+    for (i = 0; i < names->count; i++) {
+        carnn__encoder x;
+        at[1] = carnn__encode(&s->model->words, CARNN__WORDS, carnn__names_get(names, i),
+                              carnn__names_length(names, i), s->ids, CARNN__UTTERANCE_WORDS);
+        at[1] = carnn__min(at[1], CARNN__UTTERANCE_WORDS);
+        x = carnn__session_encoder(s, at, s->ids, 1, s->y + i * D);
+        carnn__encode_texts(&s->engine, &x);
+    }
+}
+
+CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model *model,
+                                          void *memory, carnn_error *error) {
+    const carnn__kernels *k = carnn__simd_select(model->desc.simd);
+    size_t size = carnn_session_size(model), i;
+    carnn__arena arena = {NULL, 0, 0, 0};
+    carnn_session *s;
+    void *own = NULL;
+    *out = NULL;
+    if (!k) return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "this machine cannot run the SIMD path "
+                               "that was asked for");
+    if (!memory) memory = own = carnn__alloc_aligned(&model->allocator, size, 1);
+    if (!memory) return carnn__out_of_memory(error);
+    arena.base = (char *)memory;
+    arena.size = size;
+    s = (carnn_session *)memory;
+    memset(s, 0, sizeof *s);
+    s->model = model;
+    s->own = own;
+    s->capacity = carnn__session_capacity(model);
+    s->history = model->desc.history < 0 ? s->capacity - 2 : (size_t)model->desc.history;
+    carnn__session_carve(s, model, k, &arena);
+    carnn__encoder_ramp(s->ramp, (size_t)model->desc.hidden);
+    for (i = 0; i < s->capacity; i++) s->slot[i] = (uint32_t)i;
+    for (i = 0; i < s->capacity + 2; i++) s->start[i] = i;
+    carnn__cell_ready(&s->cell, &s->engine);
+    carnn__session_candidates(s);
+    carnn_session_reset(s);
+    *out = s;
+    return CARNN_OK;
+}
+
+CARNN_API void carnn_session_free(carnn_session *session) {
+    carnn_allocator a;
+    if (!session || !session->own) return;
+    a = session->model->allocator;
+    carnn__free_aligned(&a, session->own);
+}
+
+/* Encodes and projects the words s->ids[0 .. n) into the slot after the last. */
+static void carnn__session_place(carnn_session *s, size_t n, uint32_t speaker, const char *text,
+                                 size_t length) {
+    size_t D = (size_t)s->model->desc.hidden, at[2] = {0, n}, i;
+    carnn__encoder x = carnn__session_encoder(s, at, s->ids, 1, s->e + s->count * D);
+    char *kept = s->text + s->count * CARNN__SESSION_TEXT;
+    carnn__encode_texts(&s->engine, &x);
+    carnn__cell_project(&s->cell, &s->engine, s->e, s->count, s->count + 1);
+    length = carnn__min(length, CARNN__SESSION_TEXT - 1);
+    for (i = 0; i < length; i++) kept[i] = text[i] ? text[i] : ' ';
+    kept[length] = 0;
+    s->speaker[s->count] = speaker;
+}
+
+CARNN_API void carnn_session_reset(carnn_session *session) {
+    const char *start = carnn__dialog_reserved[0];
+    session->count = session->facts = session->read = 0;
+    session->ids[0] = carnn__names_find(&session->model->words, start, strlen(start));
+    carnn__session_place(session, 1, CARNN_SYSTEM, start, strlen(start));
+    session->count = 1;
+}
+
+/* Forgets the oldest utterances until there are `room` free slots. */
+static void carnn__session_room(carnn_session *s, size_t room) {
+    size_t D = (size_t)s->model->desc.hidden, width = carnn__cells[s->cell.cell->kind].gates * D;
+    size_t gone = s->count + room > s->capacity ? s->count + room - s->capacity : 0;
+    size_t left = s->count - gone;
+    if (!gone) return;
+    memmove(s->e, s->e + gone * D, left * D * sizeof(float));
+    memmove((float *)s->cell.scan.px, s->cell.scan.px + gone * width, left * width * sizeof(float));
+    memmove(s->speaker, s->speaker + gone, left * sizeof *s->speaker);
+    memmove(s->text, s->text + gone * CARNN__SESSION_TEXT, left * CARNN__SESSION_TEXT);
+    s->count = left;
+    s->read = 0; /* nothing to explain any more */
+}
+
+static void carnn__session_utter(carnn_session *s, carnn_speaker speaker, const char *text,
+                                 size_t length) {
+    size_t n = carnn__dialog_encode(s->model, (uint32_t)speaker, text, length, s->ids,
+                                    CARNN__UTTERANCE_WORDS);
+    carnn__session_place(s, n, (uint32_t)speaker, text, length);
+}
+
+CARNN_API void carnn_session_hear(carnn_session *session, carnn_speaker speaker, const char *text,
+                                  size_t length) {
+    int64_t most = session->model->desc.kb_rows;
+    session->facts = speaker == CARNN_FACT ? session->facts + 1 : 0;
+    if (most >= 0 && session->facts > (size_t)most) return;
+    carnn__session_room(session, 1);
+    carnn__session_utter(session, speaker, text, length);
+    session->count++;
+}
+
+/* Answers the utterance in the slot after the last: probabilities in z. */
+static void carnn__session_answer(carnn_session *s) {
+    size_t D = (size_t)s->model->desc.hidden, L = s->model->candidates.count;
+    carnn__attention a;
+    s->read = carnn__min(s->count, s->history) + 1;
+    s->first = s->count + 1 - s->read;
+    s->packed.sequences = 1;
+    s->packed.steps = s->packed.rows = s->read;
+    s->packed.start = s->start;
+    memset(&a, 0, sizeof a);
+    a.seq = &s->packed;
+    a.D = D;
+    a.index = s->slot + s->first;
+    a.h = s->cell.scan.out;
+    a.e = s->e;
+    a.c = s->e + s->count * D;
+    a.weight = s->weight;
+    a.o = s->o;
+    carnn__cell_context(&s->cell, &s->engine, a.c, 1);
+    carnn__cell_forward(&s->cell, &s->engine, &s->packed, a.index, NULL, NULL);
+    s->engine.k->attend(&a, 0, 1);
+    carnn__matmul(&s->engine, CARNN__NT, 1, L, D, s->o, D, s->y, D, NULL, s->z, L);
+    s->engine.k->softmax(s->z, L);
+    s->best = carnn__argmax(s->z, L);
+}
+
+/* The best candidate worse than `last` (or than none), the earlier one of equals. */
+static size_t carnn__session_next(const carnn_session *s, size_t last) {
+    size_t i, L = s->model->candidates.count, next = L;
+    for (i = 0; i < L; i++) {
+        int after = last == L || s->z[i] < s->z[last] || (s->z[i] <= s->z[last] && i > last);
+        if (after && (next == L || s->z[i] > s->z[next])) next = i;
+    }
+    return next;
+}
+
+CARNN_API size_t carnn_session_rank(carnn_session *session, const char *user, size_t length,
+                                    size_t count, size_t *candidate, double *probability) {
+    size_t i, L = session->model->candidates.count, next = L;
+    carnn__session_room(session, 2);
+    carnn__session_utter(session, CARNN_USER, user, length);
+    carnn__session_answer(session);
+    count = carnn__min(count, L);
+    for (i = 0; i < count; i++) {
+        next = i ? carnn__session_next(session, next) : session->best;
+        if (candidate) candidate[i] = next;
+        if (probability) probability[i] = (double)session->z[next];
+    }
+    return count;
+}
+
+CARNN_API const char *carnn_session_reply(carnn_session *session, const char *user, size_t length) {
+    const carnn__names *candidates = &session->model->candidates;
+    const char *reply;
+    carnn_session_rank(session, user, length, 0, NULL, NULL);
+    session->count++; /* the user's utterance stays */
+    session->facts = 0;
+    reply = carnn__names_get(candidates, session->best);
+    carnn_session_hear(session, CARNN_SYSTEM, reply,
+                       carnn__names_length(candidates, session->best));
+    return reply;
+}
+
+/* --- explain ---------------------------------------------------------------------------------
+   The states of the additive cells are weighted sums of their candidates (Tran et al. 2018, Eq. 4
+   and 7), so o is one too. With h_t = A_t h_{t-1} + w_t k_t, and al_t from Eq. 8:
+
+     o = sum_t al_t (h_t + e_t) = sum_t [w_t R_t k_t + al_t e_t]     R_t = al_t + A_{t+1} R_{t+1}
+
+   The logit o . y of the answer is thus a sum over utterances, exactly; the part of k_t that is its
+   bias belongs to none of them. For other cells the sum is over steps: al_t (h_t + e_t) . y. */
+
+static double carnn__logistic(double x) {
+    return 1.0 / (1.0 + exp(-x));
+}
+
+/* w_t, A_t and the bias of k_t in column j of row t (input `slot`); 0: the cell is not additive. */
+static int carnn__additive_step(const carnn__cell_run *r, size_t t, size_t slot, size_t j,
+                                double *w, double *A, double *k, double *bias) {
+    const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
+    size_t h = r->cell->h;
+    const float *px = r->scan.px + slot * kind->gates * h + j, *pc = r->scan.pc;
+    const float *tape = kind->tape ? r->scan.tape + t * kind->tape * h + j : NULL;
+    const float *b = carnn__cell_weight(r, r->cell->bias) + j;
+    double u;
+    *k = kind->flags & CARNN__INPUT_IS_CANDIDATE ? (double)r->x[slot * h + j] : (double)px[2 * h];
+    *bias = kind->bias_gates > 2 ? (double)b[2 * h] : 0.0;
+    switch (r->cell->kind) {
+    case CARNN__CELL_icarnn:
+    case CARNN__CELL_scarnn:
+        u = carnn__logistic((double)px[0] + (double)pc[j]);
+        *w = u * carnn__logistic((double)px[h] + (double)pc[h + j]);
+        *A = 1.0 - u;
+        return 1;
+    case CARNN__CELL_carnn_low:
+        *w = carnn__logistic((double)px[0] + (double)pc[j]);
+        *A = 1.0 - *w;
+        return 1;
+    case CARNN__CELL_ncarnn:
+    case CARNN__CELL_ncarnn_free:
+        *w = (double)tape[0] * (double)tape[h];
+        *A = 1.0 - (double)tape[0];
+        return 1;
+    case CARNN__CELL_ran:
+        *w = (double)tape[0];
+        *A = (double)tape[h];
+        return 1;
+    default: return 0;
+    }
+}
+
+/* What row t adds to the logit; `share` (D) is A_{t+1} R_{t+1} and becomes A_t R_t. */
+static double carnn__row_score(const carnn_session *s, size_t t, double *rest) {
+    size_t j, D = (size_t)s->model->desc.hidden, slot = s->first + t;
+    const float *y = s->y + s->best * D, *e = s->e + slot * D, *h = s->cell.scan.out + t * D;
+    double alpha = (double)s->weight[t], score = 0.0;
+    for (j = 0; j < D; j++) {
+        double w, A, k, bias, R = alpha + s->share[j];
+        if (carnn__additive_step(&s->cell, t, slot, j, &w, &A, &k, &bias)) {
+            score += (double)y[j] * (w * R * (k - bias) + alpha * (double)e[j]);
+            *rest += (double)y[j] * w * R * bias;
+            s->share[j] = A * R;
+        } else {
+            score += (double)y[j] * alpha * ((double)h[j] + (double)e[j]);
+        }
+    }
+    return score;
+}
+
+CARNN_API size_t carnn_session_explain(carnn_session *session, size_t count,
+                                       carnn_contribution *out, double *rest) {
+    const carnn_session *s = session;
+    size_t t, j;
+    double others = 0.0;
+    for (j = 0; j < (size_t)s->model->desc.hidden; j++) s->share[j] = 0.0;
+    for (t = s->read; t-- > 0;) {
+        double score = carnn__row_score(s, t, &others);
+        if (t >= count) continue;
+        out[t].speaker = (carnn_speaker)s->speaker[s->first + t];
+        out[t].text = s->text + (s->first + t) * CARNN__SESSION_TEXT;
+        out[t].attention = (double)s->weight[t];
+        out[t].score = score;
+    }
+    if (rest) *rest = others;
+    return s->read;
 }
 
 #endif

@@ -60,11 +60,11 @@ static const struct slot slots[TOPICS][SLOTS] = {
               "anywhere in town|in any part of town" } } },
         { "In which price range ?",
           "You can choose cheap , moderate or expensive .", 3,
-          { { "cheap", "2:cheap|something cheap|nothing expensive", "cheap",
-              "that does not cost much|in the cheap price range" },
-            { "moderate", "2:moderate|moderately priced|something moderate",
-              "moderately priced", "in the {moderate|middle} price range" },
-            { "expensive", "2:expensive|something {fancy|expensive}|somewhere fancy",
+          { { "cheap", "2:cheap|something cheap", "cheap",
+              "2:in the cheap price range|that does not cost much" },
+            { "moderate", "2:moderate|moderately priced",
+              "moderately priced", "in the {2:moderate|middle} price range" },
+            { "expensive", "2:expensive|something {fancy|expensive}",
               "2:expensive|fancy", "in the expensive price range" } } },
     },
     [TRAIN] = {
@@ -733,7 +733,7 @@ static void converse(struct dialog *d)
     start_errand(d, first);
     if (chance(d, 94)) {
         finish_errand(d, first);
-        if (chance(d, 25)) thank(d);
+        if (chance(d, 20)) thank(d);
         if (d->started[second] && d->pending[second]) {
             return_to_errand(d, second);
             finish_errand(d, second);
@@ -793,7 +793,7 @@ int main(int argc, char **argv)
     static struct candidates candidates;
 
     if (argc != 2) fail(EXIT_USAGE, "usage: make_dialog FOLDER");
-    write_dialogs(argv[1], "dialog-train.txt", 290, 1, &candidates);
+    write_dialogs(argv[1], "dialog-train.txt", 288, 1, &candidates);
     write_dialogs(argv[1], "dialog-dev.txt", 60, 2, &candidates);
     write_dialogs(argv[1], "dialog-test.txt", 60, 3, &candidates);
     write_candidates(argv[1], "dialog-candidates.txt", &candidates);

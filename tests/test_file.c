@@ -256,10 +256,14 @@ static void test_messages(void) {
     refuse("carnn.format", 12 + 4, "\2", 1, "another version");
     refuse("carnn.hidden", 12, "\12", 1, "the key carnn.hidden has another type");
     refuse("carnn.hidden", 12 + 4, "\0", 1, "hidden");
-    refuse("carnn.hidden", 12 + 4, "\5", 1, "weights");
+    refuse("carnn.layers", 12 + 4, "\2", 1, "5 tensors, expected ");
     refuse("carnn.task", 10 + 4 + 8, "dialoq", 6, "unknown task \"dialoq\"");
     refuse("carnn.cell", 10 + 4 + 8, "icarnm", 6, "unknown cell \"icarnm\"");
     refuse("can", 0, "you", 3, "carnn.words: the same string twice");
+    refuse("cell.bias", 0, "cell.bics", 9, "expected the weights cell.bias, found \"cell.bics\"");
+    refuse("cell.bias", 9 + 4, "\15", 1, "cell.bias: expected 1 by 12 weights, found 1 by 13");
+    refuse("cell.bias", 9 + 12, "\1", 1, "cell.bias: type 1, expected F32");
+    refuse("cell.bias", 9 + 16, "\1", 1, "cell.bias: misplaced");
 }
 
 static void test_weights_that_are_no_numbers(void) {

@@ -1,9 +1,8 @@
 /* Products: right against plain loops, and the same bits on every path. */
 
-#include "test.h"
-
 #define CARNN_IMPLEMENTATION
 #include "../carnn.h"
+#include "test.h"
 
 #define PATHS 3
 
@@ -184,5 +183,5 @@ int main(void) {
     check_column_sums();
     check_split();
     for (i = 0; i < engine_count; i++) carnn__engine_close(&engines[i]);
-    return TEST_END();
+    return test_end();
 }
