@@ -1,3 +1,109 @@
+/* carnn.h - context-dependent additive recurrent networks in one C99 file (MIT-0 or public domain)
+
+   Recurrent networks that read a sequence under the control of a context: the CARNN family (Tran et
+   al., NAACL 2018) beside LSTM, GRU and RAN, with hand-written backward passes, SIMD kernels chosen
+   at run time, training that gives the same bytes for any number of threads, and a dialog model
+   that chooses its replies and can say exactly what each earlier utterance contributed.
+
+   DO THIS in ONE C or C++ file, and include the header without the #define anywhere else:
+
+       #define CARNN_IMPLEMENTATION
+       #include "carnn.h"
+
+   Link with -lm and -lpthread. stb_ds.h (Debian: libstb-dev) must be on the include path of that
+   one file.
+
+   A PROGRAM that loads a dialog model and answers:
+
+       carnn_error error;
+       carnn_model *model;
+       carnn_session *session;
+       carnn_source file = {"bot.gguf", NULL, 0};
+       if (carnn_model_load(&model, &file, NULL, &error) ||
+           carnn_session_open(&session, model, NULL, &error)) {
+           puts(error.message);
+           exit(1);
+       }
+       puts(carnn_session_reply(session, "i want cheap thai food", 22));
+       carnn_session_free(session);
+       carnn_model_free(model);
+
+   examples/ has complete programs: training, own memory, threads, C++, an own allocator.
+
+   CONTENTS: search for the tag.
+
+       (declarations)  what a program can call: read this first
+       @@BASE    status, allocator, arena, random numbers, clock, threads
+       @@SIMD    one vector of 16 lanes on every machine; the choice of the instruction set
+       @@MATH    exp, sigmoid, tanh, softmax
+       @@MAT     matrix products
+       @@PARAM   the parameter store, optimisers
+       @@SEQ     packed batches
+       @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
+       @@PART    position encoder, attention, cross entropy, dropout
+       @@TEXT    tokenisers, lists of names, vocabularies, files
+       @@DATA    data sets and their readers
+       @@MODEL   a model, what a task must provide
+       @@HEAD    one part per task: dialog
+       @@TASKS   the table of tasks, options
+       @@FILE    model files and checkpoints
+       @@TRAIN   training and scoring
+       @@DEPLOY  sessions: answering and explaining
+       @@CHECK   the gradient check
+       @@BENCH   the benchmark
+
+   Each part relies only on those above it. Adding a cell is adding one entry to CARNN__CELLS (and
+   its two functions), adding a task is adding one entry to carnn__heads: help, gradient check,
+   golden values, benchmark and model files follow from these tables.
+
+   OPTIONS, #defined before the implementation:
+
+       CARNN_API                       linkage of public functions (extern)
+       CARNN_STATIC                    all functions static
+       CARNN_FILE                      the name of this file, if you have renamed it
+       CARNN_NO_STDIO                  no files: models and data from memory only
+       CARNN_NO_THREADS                one thread
+       CARNN_NO_SIMD                   portable C only
+       CARNN_NO_TRAIN                  no training, gradient check, benchmark
+       CARNN_NO_TEXT                   no data sets and vocabularies, hence no stb_ds and no training:
+                                       what is left loads models and answers
+       CARNN_NO_STB_DS_IMPLEMENTATION  the program has stb_ds's implementation elsewhere
+
+   NOT HERE: GPUs, convolutions, transformers, automatic differentiation, half precision.
+
+   CONVENTIONS. Matrices are row-major; a weight matrix is (out, in), as the papers write W x. A
+   shape comment such as (N, h) says rows, then columns. Sequences of a batch are packed (@@SEQ).
+   Backward functions ADD to gradients of weights and of shared inputs. Descriptions are zeroed
+   structs in which 0 means the default and CARNN_NONE means "none". Losses are in nats.
+
+   WHO FREES: what a function returns through a ** belongs to the caller and has a _free; strings
+   returned belong to the object that was asked.
+
+   THREADS. A const model may be used by any number of threads, each with its own session. A data
+   set is read-only once it is loaded. Training uses threads of its own; no bit of its result
+   depends on how many.
+
+   ERRORS. Nothing here exits, aborts or prints. A call that can fail returns a carnn_status and
+   fills a carnn_error with words: file, line, what was expected, what was found.
+
+   MEMORY. Every object takes an allocator. Training takes all of its memory before the first step;
+   a session is one block whose size is known before. Loading through stb_ds's arrays uses the same
+   allocator.
+
+   SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
+   multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
+   and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
+   and portable C, with any number of threads. Do not build with -ffast-math.
+
+   FILES are GGUF version 3: metadata (task, cell, options, seed, scores, vocabulary) and float32
+   tensors, aligned so that a file in memory is used in place, and a checksum.
+
+   PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
+   Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
+   Weston: Learning End-to-End Goal-Oriented Dialog, ICLR 2017. Sukhbaatar et al.: End-To-End Memory
+   Networks, NIPS 2015.
+*/
+
 #ifndef CARNN_H
 #define CARNN_H
 
@@ -272,6 +378,15 @@ CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *fi
                                         carnn_error *error);
 CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source *source,
                                         const carnn_allocator *allocator, carnn_error *error);
+
+/* Bytes of the model's file, and the file itself written into memory of at least that size. */
+CARNN_API size_t carnn_model_size(const carnn_model *model);
+CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory, size_t size,
+                                         carnn_error *error);
+
+/* Could `file` be written? Tries with a temporary file beside it: to be asked before hours of
+   training. */
+CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error);
 
 /* ---------------------------------------------------------------------------------------------
    Sessions: prediction. A session belongs to one thread; any number of sessions share one const
@@ -1077,7 +1192,7 @@ extern "C" {
 
 #if defined(__GNUC__)
 #define CARNN__INLINE inline __attribute__((always_inline)) /* after `static` */
-#define CARNN__PREFETCH(address) __builtin_prefetch(address)
+#define CARNN__PREFETCH(address) __builtin_prefetch((address), 1) /* to be written */
 #else
 #define CARNN__INLINE inline
 #define CARNN__PREFETCH(address) ((void)(address))
@@ -1085,18 +1200,17 @@ extern "C" {
 
 #define CARNN__LANES 16
 
-/* One block of columns of a product, see CARNN__K(panel) in @@MAT. */
+/* One panel of a product: the rows of A against at most tile_columns columns of B. */
 typedef struct carnn__panel {
-    size_t m, n, k;                /* n at most the columns of a tile */
-    const float *a;                /* (m, k): element (i, p) at a[i * a_row + p * a_column] */
-    size_t a_row, a_column;
-    const float *b;                /* (k, n), zeros up to a multiple of 16 columns */
-    size_t b_row;                  /* distance of its rows */
-    const float *next;             /* panel that comes after this one: fetched into the cache */
-    size_t next_row;
-    const float *start;            /* (n) start value of every row, NULL: zero */
-    int add;                       /* the start value is what c holds */
-    float *c;                      /* (m, n) */
+    size_t m, n, k;
+    const float *a;         /* (m, k): element (i, p) at a[i * a_row + p * a_column], or, where */
+    size_t a_row, a_column; /* a_column is 0, in strips, see CARNN__K(pack_strips) */
+    const float *b;         /* (k, n), readable up to a multiple of 16 columns */
+    size_t b_row;           /* distance of its rows */
+    float *copy;            /* where the first rows of A leave a dense copy of b, or NULL */
+    const float *start;     /* (n) start value of every row, NULL: zero */
+    int add;                /* the start value is what c holds */
+    float *c;               /* (m, n) */
     size_t c_row;
 } carnn__panel;
 
@@ -1122,6 +1236,8 @@ typedef struct carnn__panel {
     X(panel, void, (const carnn__panel *job))                                                      \
     X(pack_rows, void, (size_t k, size_t n, const float *b, size_t ldb, float *packed))            \
     X(pack_columns, void, (size_t k, size_t n, const float *b, size_t ldb, float *packed))         \
+    X(pack_strips, void,                                                                           \
+      (size_t m, size_t k, const float *a, size_t a_row, size_t a_column, float *strips))          \
     X(gemv_nt, void,                                                                               \
       (size_t n, size_t k, const float *x, const float *b, size_t ldb, const float *start,         \
        float *y))                                                                                  \
@@ -1263,7 +1379,8 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
    v(scale2)(v, n) is v * 2^n for |v| in [1/4, 4] and integral n in [-252, 252]; results below
    the normal range are rounded once; v(power2)(n) is 2^n for n in [-126, 127]. v(sum) adds lanes i and i + 8, then i + 4, i + 2, i + 1.
    v(keep)(v, n) sets the lanes from n on to zero. The loads and stores that end in n touch only
-   the first n floats; loadn fills up with zeros, loadf with `fill`. */
+   the first n floats; loadn fills up with zeros, loadf with `fill`. v(turn) transposes the block
+   of 16 by 16 floats whose rows are ld apart: lane i of out[j] is p[i * ld + j]. */
 
 /* Does the compiler know that these are all lanes? Then a masked access becomes a plain one. */
 #if defined(__GNUC__)
@@ -1337,6 +1454,35 @@ static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v
 CARNN__HALVES(sum, add)
 CARNN__HALVES(maxsum, max)
 #undef CARNN__HALVES
+
+/* Four rounds that exchange rows at distance 1, 2, 4 and 8: 64 shuffles, all on one port, which is
+   a quarter of a cycle for each number. Every cache line is read once, as a row: rows of matrices
+   whose width is a power of two fall into the same few places of the first-level cache. */
+static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *out) {
+    __m512 a[16], b[16];
+    int i;
+    CARNN__UNROLL for (i = 0; i < 16; i++) a[i] = _mm512_loadu_ps(p + (size_t)i * ld);
+    CARNN__UNROLL for (i = 0; i < 16; i += 2) {
+        b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+    }
+    CARNN__UNROLL for (i = 0; i < 16; i += 4) { /* a[i + c]: columns c, c + 4, ... of 4 rows */
+        a[i] = _mm512_shuffle_ps(b[i], b[i + 2], 0x44);
+        a[i + 1] = _mm512_shuffle_ps(b[i], b[i + 2], 0xEE);
+        a[i + 2] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0x44);
+        a[i + 3] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0xEE);
+    }
+    CARNN__UNROLL for (i = 0; i < 4; i++) { /* quarters of 4 rows to halves of 8 */
+        b[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88);
+        b[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xDD);
+        b[i + 8] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0x88);
+        b[i + 12] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0xDD);
+    }
+    CARNN__UNROLL for (i = 0; i < 8; i++) {
+        out[i] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0x88);
+        out[i + 8] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0xDD);
+    }
+}
 
 #elif defined(CARNN__AVX2)
 
@@ -1462,6 +1608,35 @@ static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v
 CARNN__HALVES(sum, add)
 CARNN__HALVES(maxsum, max)
 #undef CARNN__HALVES
+
+/* Eight rows by four columns: lane L of a register holds rows 4 L .. 4 L + 3 of a column. */
+static CARNN__INLINE void CARNN__V(turn8)(const float *p, size_t ld, __m256 *out) {
+    __m256 t[4], a, b, c, d;
+    size_t i;
+    CARNN__UNROLL for (i = 0; i < 4; i++)
+        t[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p + i * ld)),
+                                    _mm_loadu_ps(p + (i + 4) * ld), 1);
+    a = _mm256_unpacklo_ps(t[0], t[1]);
+    b = _mm256_unpackhi_ps(t[0], t[1]);
+    c = _mm256_unpacklo_ps(t[2], t[3]);
+    d = _mm256_unpackhi_ps(t[2], t[3]);
+    out[0] = _mm256_shuffle_ps(a, c, 0x44);
+    out[1] = _mm256_shuffle_ps(a, c, 0xEE);
+    out[2] = _mm256_shuffle_ps(b, d, 0x44);
+    out[3] = _mm256_shuffle_ps(b, d, 0xEE);
+}
+static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *out) {
+    __m256 part[4];
+    size_t i, j;
+    for (j = 0; j < 16; j += 4) {
+        CARNN__V(turn8)(p + j, ld, part);
+        CARNN__UNROLL for (i = 0; i < 4; i++) out[j + i].lo = part[i];
+    }
+    for (j = 0; j < 16; j += 4) {
+        CARNN__V(turn8)(p + 8 * ld + j, ld, part);
+        CARNN__UNROLL for (i = 0; i < 4; i++) out[j + i].hi = part[i];
+    }
+}
 
 #else /* NEON: four registers; portable: sixteen floats */
 
@@ -1624,6 +1799,27 @@ static CARNN__INLINE float CARNN__V(maxsum)(carnn__v a) {
     for (half = CARNN__LANES / 2; half; half /= 2)
         for (i = 0; i < half; i++) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
     return lane[0];
+}
+
+/* Blocks as large as a part: of 4 by 4 numbers on NEON, of one otherwise. */
+static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *out) {
+    size_t i, j;
+    for (i = 0; i < CARNN__PARTS; i++, p += ld * CARNN__PART_LANES) {
+        for (j = 0; j < 16; j += CARNN__PART_LANES) {
+#if defined(CARNN__NEON)
+            float32x4_t r0 = vld1q_f32(p + j), r1 = vld1q_f32(p + ld + j);
+            float32x4_t r2 = vld1q_f32(p + 2 * ld + j), r3 = vld1q_f32(p + 3 * ld + j);
+            float32x4_t a = vtrn1q_f32(r0, r1), b = vtrn2q_f32(r0, r1);
+            float32x4_t c = vtrn1q_f32(r2, r3), d = vtrn2q_f32(r2, r3);
+            out[j].x[i] = vcombine_f32(vget_low_f32(a), vget_low_f32(c));
+            out[j + 1].x[i] = vcombine_f32(vget_low_f32(b), vget_low_f32(d));
+            out[j + 2].x[i] = vcombine_f32(vget_high_f32(a), vget_high_f32(c));
+            out[j + 3].x[i] = vcombine_f32(vget_high_f32(b), vget_high_f32(d));
+#else
+            out[j].x[i] = p[j];
+#endif
+        }
+    }
 }
 
 #endif
@@ -1872,18 +2068,29 @@ static float CARNN__K(softmax)(float *row, size_t n) {
 #endif
 #define CARNN__TILE_COLUMNS (CARNN__TILE_VECTORS * CARNN__LANES)
 
+/* Where a tile finds its operands. */
+typedef struct CARNN__K(place) {
+    const float *a, *b;
+    size_t a_row, a_column, b_row;
+    float *copy, *c;
+} CARNN__K(place);
+
 /* One tile: `rows` and `vectors` are constants after inlining. Bound by the multiply-add units as
    long as the panel comes from the first level of cache. */
 static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carnn__panel *job,
-                                  const float *a, float *c) {
+                                         const CARNN__K(place) * at) {
     carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_VECTORS], line[CARNN__TILE_VECTORS];
-    const float *row[CARNN__TILE_ROWS], *b = job->b;
-    size_t last = vectors - 1, rest = job->n - last * CARNN__LANES, i, j, p, at = 0;
-    size_t a_row = job->a_row, a_column = job->a_column, b_row = job->b_row, c_row = job->c_row;
+    const float *row[CARNN__TILE_ROWS], *b = at->b;
+    size_t last = vectors - 1, rest = job->n - last * CARNN__LANES, i, j, p, column = 0;
+    size_t a_column = at->a_column, b_row = at->b_row, c_row = job->c_row;
+    float *c = at->c, *copy = at->copy;
     CARNN__UNROLL for (i = 0; i < rows; i++) {
         const float *start = job->add ? c + i * c_row : job->start;
-        row[i] = a + i * a_row;
+        row[i] = at->a + i * at->a_row;
         CARNN__UNROLL for (j = 0; j < vectors; j++) {
+            /* the tile below is next: its rows of C lie far apart, where nothing else would have
+               them fetched */
+            CARNN__PREFETCH(c + (rows + i) * c_row + j * CARNN__LANES);
             if (!start)
                 sum[i][j] = CARNN__V(zero)();
             else if (j == last && rest < CARNN__LANES)
@@ -1894,12 +2101,17 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     }
     for (p = 0; p < job->k; p++) {
         CARNN__UNROLL for (j = 0; j < vectors; j++) line[j] = CARNN__V(load)(b + j * CARNN__LANES);
+        if (copy) {
+            CARNN__UNROLL for (j = 0; j < vectors; j++)
+                CARNN__V(store)(copy + j * CARNN__LANES, line[j]);
+            copy += vectors * CARNN__LANES;
+        }
         CARNN__UNROLL for (i = 0; i < rows; i++) {
-            carnn__v x = CARNN__V(set1)(row[i][at]);
+            carnn__v x = CARNN__V(set1)(row[i][column]);
             CARNN__UNROLL for (j = 0; j < vectors; j++)
                 sum[i][j] = CARNN__V(fma)(x, line[j], sum[i][j]);
         }
-        at += a_column;
+        column += a_column;
         b += b_row;
     }
     CARNN__UNROLL for (i = 0; i < rows; i++) {
@@ -1912,17 +2124,27 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     }
 }
 
-/* All rows of A against one panel, in tiles of nearly equal height. */
+/* All rows of A against one panel: in tiles of nearly equal height, or strip by strip. */
 static void CARNN__K(panel)(const carnn__panel *job) {
     size_t tiles = (job->m + CARNN__TILE_ROWS - 1) / CARNN__TILE_ROWS, i = 0, rows;
     size_t vectors = (job->n + CARNN__LANES - 1) / CARNN__LANES;
+    CARNN__K(place) at;
+    at.a_row = job->a_row;
+    at.a_column = job->a_column ? job->a_column : CARNN__TILE_ROWS;
+    at.b = job->b;
+    at.b_row = job->b_row;
+    at.copy = job->copy;
     for (; tiles; tiles--, i += rows) {
-        const float *a = job->a + i * job->a_row;
-        float *c = job->c + i * job->c_row;
         rows = (job->m - i + tiles - 1) / tiles;
+        at.a = job->a + i * job->a_row;
+        at.c = job->c + i * job->c_row;
+        if (!job->a_column) {
+            rows = tiles > 1 ? CARNN__TILE_ROWS : job->m - i;
+            at.a = job->a + i * job->k;
+        }
         switch (rows * 4 + vectors) {
 #define CARNN__TILE(r, v)                                                                          \
-    case (r) * 4 + (v): CARNN__K(tile)(r, v, job, a, c); break;
+    case (r) * 4 + (v): CARNN__K(tile)(r, v, job, &at); break;
 #if CARNN__TILE_VECTORS == 3
 #define CARNN__TILES(r) CARNN__TILE(r, 1) CARNN__TILE(r, 2) CARNN__TILE(r, 3)
 #else
@@ -1944,6 +2166,32 @@ static void CARNN__K(panel)(const carnn__panel *job) {
 #undef CARNN__TILE
         default: break;
         }
+        if (job->copy) {
+            at.b = job->copy;
+            at.b_row = vectors * CARNN__LANES;
+            at.copy = NULL;
+        }
+    }
+}
+
+/* Strips of A: TILE_ROWS rows each, column after column, so that a tile reads one dense stream. A
+   row-major A has the rows of a tile in as many pages, and where its width is a power of two in the
+   same few places of the cache. Strip i / TILE_ROWS begins at strips + i * k. */
+static void CARNN__K(pack_strips)(size_t m, size_t k, const float *a, size_t a_row,
+                                  size_t a_column, float *strips) {
+    size_t i, p, r;
+    for (i = 0; i < m; i += CARNN__TILE_ROWS) {
+        float *strip = strips + i * k;
+        size_t rows = m - i < CARNN__TILE_ROWS ? m - i : CARNN__TILE_ROWS;
+        if (a_row == 1 && rows == CARNN__TILE_ROWS) {
+            for (p = 0; p < k; p++)
+                memcpy(strip + p * CARNN__TILE_ROWS, a + p * a_column + i,
+                       CARNN__TILE_ROWS * sizeof(float));
+            continue;
+        }
+        for (r = 0; r < rows; r++)
+            for (p = 0; p < k; p++)
+                strip[p * CARNN__TILE_ROWS + r] = a[(i + r) * a_row + p * a_column];
     }
 }
 
@@ -1960,22 +2208,63 @@ static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, 
     }
 }
 
-/* packed (k, n rounded up to 16) = b (n, k) transposed, filled up with zeros. */
-static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
-    size_t width = (n + CARNN__LANES - 1) / CARNN__LANES * CARNN__LANES, p, j;
-    for (j = 0; j < width; j++)
-        for (p = 0; p < k; p++) packed[p * width + j] = j < n ? b[j * ldb + p] : 0;
+/* Turns the block of b (n, k) that has rows j.. and columns p.., as far as it reaches. */
+static CARNN__INLINE void CARNN__K(turn_block)(size_t n, size_t k, const float *b, size_t ldb,
+                                               size_t j, size_t p, carnn__v *out) {
+    float edge[CARNN__LANES * CARNN__LANES];
+    size_t i, s;
+    if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
+        CARNN__V(turn)(b + j * ldb + p, ldb, out);
+        return;
+    }
+    for (i = 0; i < CARNN__LANES; i++)
+        for (s = 0; s < CARNN__LANES; s++)
+            edge[i * CARNN__LANES + s] = j + i < n && p + s < k ? b[(j + i) * ldb + p + s] : 0;
+    CARNN__V(turn)(edge, CARNN__LANES, out);
 }
 
-/* y (n) = start + b (n, k) x: sixteen rows of b at a time, turned in registers. */
+/* packed (k, n rounded up to 16) = b (n, k) transposed, filled up with zeros. */
+static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
+    size_t width = (n + CARNN__LANES - 1) / CARNN__LANES * CARNN__LANES, p, j, s;
+    for (j = 0; j < n; j += CARNN__LANES) {
+        for (p = 0; p < k; p += CARNN__LANES) {
+            carnn__v block[CARNN__LANES];
+            CARNN__K(turn_block)(n, k, b, ldb, j, p, block);
+            if (k - p >= CARNN__LANES) {
+                CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++)
+                    CARNN__V(store)(packed + (p + s) * width + j, block[s]);
+            } else {
+                for (s = 0; s < k - p; s++)
+                    CARNN__V(store)(packed + (p + s) * width + j, block[s]);
+            }
+        }
+    }
+}
+
+/* y (n) = start + b (n, k) x: the product of one row with a B that is stored (n, k). Sixteen rows
+   of b at a time are turned in registers. Bound by the memory that b comes from. */
 static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
                               const float *start, float *y) {
-    size_t j, p;
-    for (j = 0; j < n; j++) {
-        carnn__v sum = CARNN__V(set1)(start ? start[j] : 0);
-        for (p = 0; p < k; p++)
-            sum = CARNN__V(fma)(CARNN__V(set1)(b[j * ldb + p]), CARNN__V(set1)(x[p]), sum);
-        CARNN__V(storen)(y + j, 1, sum);
+    size_t j, p, s;
+    for (j = 0; j < n; j += CARNN__LANES) {
+        size_t width = n - j < CARNN__LANES ? n - j : CARNN__LANES;
+        carnn__v block[CARNN__LANES], sum = CARNN__V(zero)();
+        if (start) sum = width < CARNN__LANES ? CARNN__V(loadn)(start + j, width)
+                                              : CARNN__V(load)(start + j);
+        for (p = 0; p + CARNN__LANES <= k; p += CARNN__LANES) {
+            CARNN__K(turn_block)(n, k, b, ldb, j, p, block);
+            CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++)
+                sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
+        }
+        if (p < k) {
+            CARNN__K(turn_block)(n, k, b, ldb, j, p, block);
+            for (s = 0; s < k - p; s++)
+                sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
+        }
+        if (width < CARNN__LANES)
+            CARNN__V(storen)(y + j, width, sum);
+        else
+            CARNN__V(store)(y + j, sum);
     }
 }
 
@@ -2025,24 +2314,27 @@ enum {
 #define CARNN__BLOCK_M 512   /* rows of A that pass a panel: with BLOCK_K half a MiB */
 #define CARNN__PANEL_MAX 48  /* the widest panel of any instruction set */
 
-/* Floats of scratch memory for each worker: one panel. */
-#define CARNN__SCRATCH ((size_t)CARNN__BLOCK_K * CARNN__PANEL_MAX)
+/* Floats of scratch memory for each worker: a panel of B, and the rows of A in strips. */
+#define CARNN__PANEL_SIZE ((size_t)CARNN__BLOCK_K * CARNN__PANEL_MAX)
+#define CARNN__STRIPS_SIZE ((size_t)CARNN__BLOCK_K * CARNN__BLOCK_M)
 
 /* What runs the arithmetic: a set of kernels, threads, and memory for panels. */
 typedef struct carnn__engine {
     const carnn__kernels *k;
     carnn__pool *pool;         /* NULL: the calling thread alone */
-    float *scratch;            /* CARNN__SCRATCH floats for each worker */
+    float *scratch;            /* CARNN__PANEL_SIZE floats for each worker */
+    float *strips;             /* CARNN__STRIPS_SIZE floats for each; NULL: A is used in place */
     carnn_allocator allocator; /* of pool and scratch */
 } carnn__engine;
 
 /* Bytes of scratch memory, aligned to CARNN__ALIGN, for an engine of `threads` threads. */
 CARNN__UNUSED static size_t carnn__engine_scratch(const carnn__kernels *k, size_t threads) {
     (void)k;
-    return threads * CARNN__SCRATCH * sizeof(float);
+    return threads * CARNN__PANEL_SIZE * sizeof(float);
 }
 
-/* An engine of one thread in memory of the caller; it is not to be closed. */
+/* An engine of one thread in memory of the caller, for prediction, where products have few rows; it
+   is not to be closed. */
 CARNN__UNUSED static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k,
                                                void *scratch) {
     memset(e, 0, sizeof *e);
@@ -2053,6 +2345,7 @@ CARNN__UNUSED static void carnn__engine_borrow(carnn__engine *e, const carnn__ke
 CARNN__UNUSED static void carnn__engine_close(carnn__engine *e) {
     carnn__pool_free(e->pool);
     carnn__free_aligned(&e->allocator, e->scratch);
+    carnn__free_aligned(&e->allocator, e->strips);
     memset(e, 0, sizeof *e);
 }
 
@@ -2072,7 +2365,8 @@ CARNN__UNUSED static carnn_status carnn__engine_open(carnn__engine *e, const cha
     if (carnn__pool_create(&e->pool, threads, a)) return carnn__out_of_memory(error);
     threads = carnn__pool_threads(e->pool);
     e->scratch = (float *)carnn__alloc_aligned(&a, 1, carnn__engine_scratch(e->k, threads));
-    if (e->scratch) return CARNN_OK;
+    e->strips = (float *)carnn__alloc_aligned(&a, threads, CARNN__STRIPS_SIZE * sizeof(float));
+    if (e->scratch && e->strips) return CARNN_OK;
     carnn__engine_close(e);
     return carnn__out_of_memory(error);
 }
@@ -2129,10 +2423,14 @@ CARNN__UNUSED static void carnn__pack(carnn__engine *e, int form, size_t n, size
 
 /* --- products -------------------------------------------------------------------------------- */
 
+/* Strips pay where many panels read them. */
+#define CARNN__STRIPS_FROM 8 /* panels */
+
 /* Rows i0 to i1 and columns j0 to j1 of C, block p of k. */
 static void carnn__product_block(const carnn__product *x, size_t i0, size_t i1, size_t j0,
-                                 size_t j1, size_t p, float *scratch) {
+                                 size_t j1, size_t p, size_t worker) {
     const carnn__kernels *k = x->e->k;
+    float *scratch = x->e->scratch + worker * CARNN__PANEL_SIZE;
     carnn__panel panel = {0};
     size_t j;
     panel.m = i1 - i0;
@@ -2142,17 +2440,26 @@ static void carnn__product_block(const carnn__product *x, size_t i0, size_t i1, 
     panel.a = x->a + i0 * panel.a_row + p * panel.a_column;
     panel.add = p || (x->form & CARNN__ADD);
     panel.c_row = x->ldc;
+    if (x->e->strips && panel.m > k->tile_rows &&
+        j1 - j0 >= CARNN__STRIPS_FROM * k->tile_columns) {
+        float *strips = x->e->strips + worker * CARNN__STRIPS_SIZE;
+        k->pack_strips(panel.m, panel.k, panel.a, panel.a_row, panel.a_column, strips);
+        panel.a = strips;
+        panel.a_row = 1;
+        panel.a_column = 0;
+    }
     for (j = j0; j < j1; j += k->tile_columns) {
         panel.n = carnn__min(j1 - j, k->tile_columns);
         panel.b_row = carnn__round_up(panel.n, CARNN__LANES);
         panel.c = x->c + i0 * x->ldc + j;
         panel.start = x->bias ? x->bias + j : NULL;
+        panel.copy = NULL;
         if (x->packed) {
             panel.b = x->packed + carnn__packed_at(x->n, x->k, p, j);
-        } else if (!(x->form & CARNN__NT) && panel.m <= k->tile_rows &&
-                   panel.n == panel.b_row) { /* used once: a copy would not pay */
+        } else if (!(x->form & CARNN__NT) && panel.n == panel.b_row) { /* copied by the first tile */
             panel.b = x->b + p * x->ldb + j;
             panel.b_row = x->ldb;
+            if (panel.m > k->tile_rows) panel.copy = scratch;
         } else {
             carnn__pack_panel(x, p, panel.k, j, panel.n, scratch);
             panel.b = scratch;
@@ -2163,14 +2470,18 @@ static void carnn__product_block(const carnn__product *x, size_t i0, size_t i1, 
 
 static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     const carnn__product *x = (const carnn__product *)job;
-    float *scratch = x->e->scratch + worker * CARNN__SCRATCH;
     size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
     size_t j1 = carnn__min(j0 + x->piece_n, x->n), end = carnn__min(i0 + x->piece_m, x->m), i1, p;
+    if (x->m == 1 && x->form & CARNN__NT && !x->packed) { /* turned in registers, not in memory */
+        const float *start = x->form & CARNN__ADD ? x->c + j0 : x->bias ? x->bias + j0 : NULL;
+        x->e->k->gemv_nt(j1 - j0, x->k, x->a, x->b + j0 * x->ldb, x->ldb, start, x->c + j0);
+        return;
+    }
     for (; i0 < end; i0 = i1) {
         i1 = carnn__min(i0 + CARNN__BLOCK_M, end);
-        if (!x->k) carnn__product_block(x, i0, i1, j0, j1, 0, scratch); /* start values only */
+        if (!x->k) carnn__product_block(x, i0, i1, j0, j1, 0, worker); /* start values only */
         for (p = 0; p < x->k; p += CARNN__BLOCK_K)
-            carnn__product_block(x, i0, i1, j0, j1, p, scratch);
+            carnn__product_block(x, i0, i1, j0, j1, p, worker);
     }
 }
 
@@ -3881,7 +4192,7 @@ static inline int carnn__word_byte(carnn__tokenizer kind, char c) {
 /* Is `known` the same as `s`, both of `length` bytes, when `s` is folded? */
 static int carnn__equal(const char *known, const char *s, size_t length, int fold) {
     size_t i;
-    if (!fold) return memcmp(known, s, length) == 0;
+    if (!fold) return length == 0 || memcmp(known, s, length) == 0;
     for (i = 0; i < length; i++) {
         if ((unsigned char)known[i] != carnn__folded(s[i], 1)) return 0;
     }
@@ -3897,14 +4208,16 @@ static int carnn__article(carnn__span word) {
 static inline int carnn__mark(char c) { return c && strchr(".,;:?!\"()[]", c) != NULL; }
 
 /* The first word of a piece between blanks: a run of one mark ("..."), or all but the marks at the
-   end, of which the period of an abbreviation ("u.s.") is none. */
-static size_t carnn__token_length(carnn__span piece) {
+   end. A single period there belongs to an abbreviation ("mr.", "u.s."), unless the piece is the
+   last one and has no other. */
+static size_t carnn__token_length(carnn__span piece, int last) {
     size_t end = piece.length, run = 1;
     if (*piece.at == '.' || !carnn__mark(*piece.at)) { /* ".5" begins with a period */
         while (end && carnn__mark(piece.at[end - 1])) {
-            int period = piece.at[end - 1] == '.' && end > 1 && piece.at[end - 2] != '.';
-            if (period && memchr(piece.at, '.', end - 1)) break;
-            end--;
+            size_t dots = 0;
+            while (dots < end && piece.at[end - 1 - dots] == '.') dots++;
+            if (dots == 1 && (!last || memchr(piece.at, '.', end - 1))) break;
+            end -= dots ? dots : 1;
         }
         if (end) return end;
     }
@@ -3932,7 +4245,7 @@ static int carnn__next_word(carnn__words *w) {
         w->word.at = w->rest;
         w->word.length = (size_t)(w->stop - w->rest);
         if (w->kind == CARNN__TOKENS && w->word.length)
-            w->word.length = carnn__token_length(w->word);
+            w->word.length = carnn__token_length(w->word, w->stop == w->end);
         w->rest += w->word.length;
     } while (w->kind == CARNN__WORDS && carnn__article(w->word));
     return w->word.length > 0;
@@ -4620,10 +4933,16 @@ static int carnn__number(carnn__span s, double *number) {
     }
     if (!seen || at < end) return 0;
     *number = (double)digits;
-    for (; exponent > 0 && *number <= FLT_MAX && digits; exponent -= 22)
-        *number *= powers[carnn__min((size_t)exponent, 22)];
-    for (; exponent < 0 && *number > 0; exponent += 22)
-        *number /= powers[carnn__min((size_t)-exponent, 22)];
+    while (exponent > 0 && digits && *number <= FLT_MAX) {
+        int step = exponent < 22 ? exponent : 22;
+        *number *= powers[step];
+        exponent -= step;
+    }
+    while (exponent < 0 && *number > 0) {
+        int step = exponent > -22 ? -exponent : 22;
+        *number /= powers[step];
+        exponent += step;
+    }
     if (*number > FLT_MAX) return 0;
     if (negative) *number = -*number;
     return 1;
@@ -4798,6 +5117,7 @@ static carnn_status carnn__vector_text(carnn__vector_file *f) {
     for (i = f->dimension; i-- > 0;) {
         carnn__span last = carnn__last_word(&rest);
         double number;
+        if (!last.length) return carnn__vector_odd(f);
         if (!carnn__number(last, &number))
             return carnn__expected(f->error, &f->lines, "a number", last);
         f->v->value[row * f->dimension + i] = (float)number;
@@ -4984,6 +5304,21 @@ typedef struct carnn__turn {
     size_t source_line;
 } carnn__turn;
 
+/* A sentence of a language model's text, an example each: how probable are its words after the
+   sentence before it in its document? */
+typedef struct carnn__sentence {
+    uint32_t document;
+    uint32_t text;  /* words with blanks between them */
+    uint32_t label; /* its number among the labels, or CARNN__NOWHERE */
+} carnn__sentence;
+
+/* An example of answer selection: does `answer` answer `question`? */
+typedef struct carnn__pair {
+    uint32_t group; /* the pairs of one question, which are ranked, are consecutive */
+    uint32_t question, answer;
+    uint32_t label; /* 1: it does */
+} carnn__pair;
+
 /* One source of a data set, so that examples can be named after the data is read. */
 typedef struct carnn__origin {
     size_t name;    /* where its name begins in `origin_names` */
@@ -5006,8 +5341,18 @@ struct carnn_dataset {
     size_t *dialog_start; /* (dialog_count + 1) its first line */
     carnn__turn *turns;
     uint32_t *candidates; /* their texts, in the order of the file */
-    size_t *shown_at;     /* (candidate_count + 1) candidate i byte for byte, blanks and all, is at */
-    char *shown;          /* shown + shown_at[i], and ends with a NUL */
+    size_t *shown_at;     /* (candidate_count + 1) where a candidate is in `shown`, which has */
+    char *shown;          /* them byte for byte, with blanks at their ends, and a NUL behind each */
+    /* lm */
+    size_t sentence_count, document_count, label_count;
+    carnn__sentence *sentences;
+    size_t *document_start; /* (document_count + 1) its first sentence */
+    uint32_t *labels;       /* their texts, in the order in which they first occur */
+    int spoken;             /* the sentences are turns of speakers, the labels dialog acts */
+    /* answer */
+    size_t pair_count, group_count;
+    carnn__pair *pairs;
+    size_t *group_start; /* (group_count + 1) its first pair */
 };
 
 /* All lists of a data set: what is copied when a reader is done, and freed. */
@@ -5021,7 +5366,12 @@ struct carnn_dataset {
     X(carnn__turn, turns)                                                                          \
     X(uint32_t, candidates)                                                                        \
     X(size_t, shown_at)                                                                            \
-    X(char, shown)
+    X(char, shown)                                                                                 \
+    X(carnn__sentence, sentences)                                                                  \
+    X(size_t, document_start)                                                                      \
+    X(uint32_t, labels)                                                                            \
+    X(carnn__pair, pairs)                                                                          \
+    X(size_t, group_start)
 
 static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
     carnn__span text;
@@ -5056,7 +5406,9 @@ typedef struct carnn__reading {
     carnn__lines lines;  /* and where in it */
     carnn_dataset draft;
     carnn__names texts;  /* becomes bytes, text_at, text_count of the draft */
-    uint32_t *candidate; /* (texts.count) the number of a text among the candidates */
+    uint32_t *listed;    /* (texts.count) the number of a text among the candidates, or labels */
+    carnn__input columns[4]; /* files that stand side by side */
+    char *scratch;           /* a path, or a sentence as words */
 } carnn__reading;
 
 /* The task of a reader, and what reads one source of it and checks the whole. */
@@ -5072,7 +5424,9 @@ static carnn_status carnn__unexpected(carnn__reading *r, const char *what, carnn
 /* Is there room for one line more? Its texts, lines and examples are numbered with 32 bits. */
 static carnn_status carnn__reading_room(carnn__reading *r) {
     const size_t most = CARNN__COUNT_LIMIT - 4;
-    if (r->texts.count < most && stbds_arrlenu(r->draft.lines) < most) return CARNN_OK;
+    size_t examples = stbds_arrlenu(r->draft.sentences) + stbds_arrlenu(r->draft.pairs);
+    if (r->texts.count < most && stbds_arrlenu(r->draft.lines) < most && examples < most)
+        return CARNN_OK;
     return carnn__fail(r->error, CARNN_ERR_DATA, r->lines.number,
                        "%s:%zu: expected no more than %zu lines in one data set",
                        carnn__name_end(r->lines.name), r->lines.number, most);
@@ -5083,8 +5437,23 @@ static uint32_t carnn__reading_text(carnn__reading *r, carnn__span s) {
     uint32_t text;
     s = carnn__trim(s);
     text = carnn__names_add(&r->texts, s.at, s.length, 0);
-    if (text == stbds_arrlenu(r->candidate)) stbds_arrput(r->candidate, CARNN__NOWHERE);
+    if (text == stbds_arrlenu(r->listed)) stbds_arrput(r->listed, CARNN__NOWHERE);
     return text;
+}
+
+/* The number of a text in a list of distinct ones, candidates or labels; a new one is added. */
+static uint32_t carnn__reading_list(carnn__reading *r, uint32_t **list, uint32_t text) {
+    if (r->listed[text] == CARNN__NOWHERE) {
+        r->listed[text] = (uint32_t)stbds_arrlenu(*list);
+        stbds_arrput(*list, text);
+    }
+    return r->listed[text];
+}
+
+/* A source without what it has to have: "f.txt:1: expected a dialog, found an empty file". */
+static carnn_status carnn__reading_empty(carnn__reading *r, const char *what) {
+    return carnn__fail(r->error, CARNN_ERR_DATA, 1, "%s:1: expected %s, found an empty file",
+                       carnn__name_end(r->lines.name), what);
 }
 
 /* Opens a source for reading line by line. */
@@ -5096,13 +5465,13 @@ static carnn_status carnn__reading_open(carnn__reading *r, const carnn_source *s
     return status;
 }
 
-/* Notes that the examples from number `example` on come from the source now open. */
-static void carnn__reading_origin(carnn__reading *r, size_t example) {
-    size_t bytes = strlen(r->input.name) + 1;
+/* Notes that the examples from number `example` on come from the source `name`. */
+static void carnn__reading_origin(carnn__reading *r, const char *name, size_t example) {
+    size_t bytes = strlen(name) + 1;
     carnn__origin origin;
     origin.name = stbds_arrlenu(r->draft.origin_names);
     origin.example = example;
-    memcpy(stbds_arraddnptr(r->draft.origin_names, bytes), r->input.name, bytes);
+    memcpy(stbds_arraddnptr(r->draft.origin_names, bytes), name, bytes);
     stbds_arrput(r->draft.origins, origin);
 }
 
@@ -5141,16 +5510,15 @@ static int carnn__numbered(carnn__span *s, uint64_t *number) {
 
 /* Makes `text` a candidate if it is none; `shown` is how it was written. */
 static uint32_t carnn__babi_candidate(carnn__reading *r, uint32_t text, carnn__span shown) {
-    char *copy;
-    if (r->candidate[text] == CARNN__NOWHERE) {
-        r->candidate[text] = (uint32_t)stbds_arrlenu(r->draft.candidates);
-        stbds_arrput(r->draft.candidates, text);
+    uint32_t number = carnn__reading_list(r, &r->draft.candidates, text);
+    if (number == stbds_arrlenu(r->draft.shown_at)) {
+        char *copy;
         stbds_arrput(r->draft.shown_at, stbds_arrlenu(r->draft.shown));
         copy = stbds_arraddnptr(r->draft.shown, shown.length + 1);
         memcpy(copy, shown.at, shown.length);
         copy[shown.length] = 0;
     }
-    return r->candidate[text];
+    return number;
 }
 
 /* A line of a list of candidates without its number and the one blank after it; a number alone is
@@ -5177,9 +5545,7 @@ static carnn_status carnn__babi_candidates(carnn__reading *r, const carnn_source
         if (!status) carnn__babi_candidate(r, carnn__reading_text(r, line), line);
     }
     if (!status && !stbds_arrlenu(r->draft.candidates))
-        return carnn__fail(r->error, CARNN_ERR_DATA, 1,
-                           "%s:1: expected candidates, one a line, found an empty file",
-                           carnn__name_end(r->input.name));
+        return carnn__reading_empty(r, "candidates, one a line");
     return status;
 }
 
@@ -5201,7 +5567,7 @@ static carnn_status carnn__babi_turn(carnn__reading *r, carnn__span user, carnn_
     turn.dialog = (uint32_t)(stbds_arrlenu(r->draft.dialog_start) - 1);
     turn.line = (uint32_t)stbds_arrlenu(r->draft.lines);
     turn.response = carnn__reading_text(r, response);
-    turn.candidate = r->desc->candidates ? r->candidate[turn.response]
+    turn.candidate = r->desc->candidates ? r->listed[turn.response]
                                          : carnn__babi_candidate(r, turn.response, response);
     turn.source_line = r->lines.number;
     carnn__babi_say(r, user, CARNN_USER);
@@ -5234,15 +5600,13 @@ static carnn_status carnn__babi_source(carnn__reading *r, const carnn_source *so
     size_t dialogs = stbds_arrlenu(r->draft.dialog_start);
     int64_t last = -1;
     if (status) return status;
-    carnn__reading_origin(r, stbds_arrlenu(r->draft.turns));
+    carnn__reading_origin(r, r->input.name, stbds_arrlenu(r->draft.turns));
     while (!status && carnn__next_line(&r->lines)) {
         if (carnn__trim(r->lines.line).length) status = carnn__babi_line(r, &last);
         else last = -1;
     }
     if (!status && stbds_arrlenu(r->draft.dialog_start) == dialogs)
-        return carnn__fail(r->error, CARNN_ERR_DATA, 1,
-                           "%s:1: expected a dialog, found an empty file",
-                           carnn__name_end(r->input.name));
+        return carnn__reading_empty(r, "a dialog");
     return status;
 }
 
@@ -5283,10 +5647,321 @@ static carnn_status carnn__dataset_check_candidates(const carnn_dataset *data,
     return CARNN_OK;
 }
 
+/* --- sentences -------------------------------------------------------------------------------
+   Text for language models, a sentence a line; an empty line, or one that begins with "=", ends a
+   document. Either
+
+       words with blanks between them<TAB>label<TAB>what else there may be
+
+   where all but the words may be missing, or, as in the Switchboard corpus, exactly two bars:
+
+       speaker|What they said, as it is written.|dialog act
+
+   Labels that say that there is none ("-1", "none") are none. */
+
+static inline int carnn__letter(char c) {
+    unsigned char byte = carnn__folded(c, 1);
+    return byte >= 'a' && byte <= 'z';
+}
+
+/* The length of the word at the front of an utterance of Switchboard, 0 if there is none: what
+   [A-Za-z0-9]+(?:'[A-Za-z]+)?|[.,?!] matches. */
+static size_t carnn__spoken_word(carnn__span s) {
+    size_t i = 0;
+    if (*s.at && strchr(".,?!", *s.at)) return 1;
+    while (i < s.length && (carnn__letter(s.at[i]) || (s.at[i] >= '0' && s.at[i] <= '9'))) i++;
+    if (i == 0 || i + 1 >= s.length || s.at[i] != '\'' || !carnn__letter(s.at[i + 1])) return i;
+    for (i++; i < s.length && carnn__letter(s.at[i]); i++) {}
+    return i;
+}
+
+/* An utterance of Switchboard as words in lower case with blanks between them, in scratch. */
+static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
+    carnn__span words;
+    stbds_arrsetlen(r->scratch, 0);
+    while (text.length) {
+        size_t i, length = carnn__spoken_word(text);
+        for (i = 0; i < length; i++)
+            stbds_arrput(r->scratch, (char)carnn__folded(text.at[i], 1));
+        if (length) stbds_arrput(r->scratch, ' ');
+        text.at += carnn__max(length, 1);
+        text.length -= carnn__max(length, 1);
+    }
+    words.at = r->scratch;
+    words.length = stbds_arrlenu(r->scratch);
+    return words;
+}
+
+/* Does the line read speaker|text|act? Then *text and *act are set. */
+static int carnn__spoken(carnn__span line, carnn__span *text, carnn__span *act) {
+    carnn__span speaker, said, rest;
+    if (memchr(line.at, '\t', line.length)) return 0;
+    if (!carnn__cut(&line, '|', &speaker) || !carnn__cut(&line, '|', &said)) return 0;
+    if (carnn__cut(&line, '|', &rest)) return 0;
+    *text = said;
+    *act = rest;
+    return 1;
+}
+
+static uint32_t carnn__sentence_label(carnn__reading *r, carnn__span label) {
+    label = carnn__trim(label);
+    if (!label.length || (label.length == 2 && memcmp(label.at, "-1", 2) == 0) ||
+        (label.length == 4 && memcmp(label.at, "none", 4) == 0))
+        return CARNN__NOWHERE;
+    return carnn__reading_list(r, &r->draft.labels, carnn__reading_text(r, label));
+}
+
+/* Adds the line at hand, in a new document if `fresh`. */
+static void carnn__sentence_add(carnn__reading *r, int fresh) {
+    carnn__span rest = r->lines.line, text, label = {NULL, 0};
+    carnn__sentence sentence;
+    if (carnn__spoken(rest, &text, &label)) {
+        text = carnn__spoken_words(r, text);
+        r->draft.spoken = 1;
+    } else if (carnn__cut(&rest, '\t', &text)) {
+        carnn__cut(&rest, '\t', &label);
+    }
+    if (fresh) stbds_arrput(r->draft.document_start, stbds_arrlenu(r->draft.sentences));
+    sentence.document = (uint32_t)(stbds_arrlenu(r->draft.document_start) - 1);
+    sentence.text = carnn__reading_text(r, text);
+    sentence.label = carnn__sentence_label(r, label);
+    stbds_arrput(r->draft.sentences, sentence);
+}
+
+static carnn_status carnn__sentences_source(carnn__reading *r, const carnn_source *source) {
+    carnn_status status = carnn__reading_open(r, source);
+    size_t before = stbds_arrlenu(r->draft.sentences);
+    int fresh = 1;
+    if (status) return status;
+    carnn__reading_origin(r, r->input.name, before);
+    while (!status && carnn__next_line(&r->lines)) {
+        carnn__span line = r->lines.line;
+        int ends = !carnn__trim(line).length || *line.at == '=';
+        status = carnn__reading_room(r);
+        if (!status && !ends) carnn__sentence_add(r, fresh);
+        fresh = ends;
+    }
+    if (!status && stbds_arrlenu(r->draft.sentences) == before)
+        return carnn__reading_empty(r, "a sentence");
+    return status;
+}
+
+static carnn_status carnn__sentences_read(carnn__reading *r) {
+    carnn_dataset *draft = &r->draft;
+    carnn_status status = CARNN_OK;
+    size_t i;
+    for (i = 0; !status && i < r->desc->source_count; i++)
+        status = carnn__sentences_source(r, &r->desc->sources[i]);
+    draft->sentence_count = draft->examples = stbds_arrlenu(draft->sentences);
+    draft->document_count = stbds_arrlenu(draft->document_start);
+    draft->label_count = stbds_arrlenu(draft->labels);
+    stbds_arrput(draft->document_start, draft->sentence_count);
+    return status;
+}
+
+/* --- pairs -----------------------------------------------------------------------------------
+   Questions and candidate answers, a pair a line. Columns lie between tabs: named by a first line
+   that has at least "Question", "Sentence" or "Answer", and "Label", maybe "QuestionID"; or else
+
+       question, answer, label      or      number, label, question, answer
+
+   A folder has them as files: a.toks questions, b.toks answers, sim.txt labels, maybe id.txt
+   numbers. Consecutive lines with the same number, or without numbers the same question, are the
+   answers to one question. */
+
+typedef struct carnn__pair_columns {
+    size_t count; /* of all columns */
+    size_t number, question, answer, label; /* which ones; SIZE_MAX: there is none */
+} carnn__pair_columns;
+
+/* A pair as it is written; `number` is the question where there are no numbers. */
+typedef struct carnn__pair_text {
+    carnn__span number, question, answer, label;
+} carnn__pair_text;
+
+static int carnn__column_is(carnn__span field, const char *name) {
+    size_t length = strlen(name);
+    field = carnn__trim(field);
+    return field.length == length && carnn__equal(name, field.at, length, 1);
+}
+
+/* The columns of a file from its first line; *named if that only names them. */
+static carnn_status carnn__pair_header(carnn__reading *r, carnn__pair_columns *c, int *named) {
+    static const carnn__pair_columns none = {0, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX};
+    static const carnn__pair_columns three = {3, SIZE_MAX, 0, 1, 2}, four = {4, 0, 2, 3, 1};
+    carnn__span rest = r->lines.line, field;
+    int more = 1;
+    for (*c = none; more; c->count++) {
+        more = carnn__cut(&rest, '\t', &field);
+        if (carnn__column_is(field, "questionid")) c->number = c->count;
+        if (carnn__column_is(field, "question")) c->question = c->count;
+        if (carnn__column_is(field, "sentence") || carnn__column_is(field, "answer"))
+            c->answer = c->count;
+        if (carnn__column_is(field, "label")) c->label = c->count;
+    }
+    *named = c->question != SIZE_MAX;
+    if (*named && (c->answer == SIZE_MAX || c->label == SIZE_MAX))
+        return carnn__unexpected(r, "columns Question, Sentence or Answer, and Label",
+                                 r->lines.line);
+    if (*named) return CARNN_OK;
+    if (c->count != 3 && c->count != 4)
+        return carnn__unexpected(r, "three columns (question, answer, label) or four (number, "
+                                    "label, question, answer)", r->lines.line);
+    *c = c->count == 3 ? three : four;
+    return CARNN_OK;
+}
+
+/* The columns of the line at hand. */
+static carnn_status carnn__pair_fields(carnn__reading *r, const carnn__pair_columns *c,
+                                       carnn__pair_text *pair) {
+    carnn__span rest = r->lines.line, field;
+    char what[64];
+    size_t i = 0;
+    int more = 1;
+    memset(pair, 0, sizeof *pair);
+    for (; more; i++) {
+        more = carnn__cut(&rest, '\t', &field);
+        if (i == c->number) pair->number = field;
+        if (i == c->question) pair->question = field;
+        if (i == c->answer) pair->answer = field;
+        if (i == c->label) pair->label = field;
+    }
+    if (c->number == SIZE_MAX) pair->number = pair->question;
+    if (i == c->count) return CARNN_OK;
+    snprintf(what, sizeof what, "%zu columns with tabs between them", c->count);
+    return carnn__unexpected(r, what, r->lines.line);
+}
+
+/* Adds a pair; *last is the number of the one before in the same source, or NULL. */
+static carnn_status carnn__pair_add(carnn__reading *r, const carnn__pair_text *text,
+                                    carnn__span *last) {
+    carnn_status status = carnn__reading_room(r);
+    carnn__span number = carnn__trim(text->number);
+    carnn__pair pair;
+    double label;
+    if (status) return status;
+    if (!carnn__number(carnn__trim(text->label), &label) || (label != 0 && label != 1))
+        return carnn__unexpected(r, "the label 0 or 1", text->label);
+    if (!last->at || last->length != number.length ||
+        memcmp(last->at, number.at, number.length) != 0)
+        stbds_arrput(r->draft.group_start, stbds_arrlenu(r->draft.pairs));
+    *last = number;
+    pair.group = (uint32_t)(stbds_arrlenu(r->draft.group_start) - 1);
+    pair.question = carnn__reading_text(r, text->question);
+    pair.answer = carnn__reading_text(r, text->answer);
+    pair.label = label > 0;
+    stbds_arrput(r->draft.pairs, pair);
+    return CARNN_OK;
+}
+
+static carnn_status carnn__pairs_table(carnn__reading *r) {
+    carnn__pair_columns columns = {0, 0, 0, 0, 0};
+    carnn__span last = {NULL, 0};
+    carnn__pair_text pair;
+    carnn_status status = CARNN_OK;
+    while (!status && carnn__next_line(&r->lines)) {
+        int named = 0;
+        if (!carnn__trim(r->lines.line).length) continue;
+        if (!columns.count) status = carnn__pair_header(r, &columns, &named);
+        if (status || named) continue;
+        status = carnn__pair_fields(r, &columns, &pair);
+        if (!status) status = carnn__pair_add(r, &pair, &last);
+    }
+    return status;
+}
+
+/* The files of a folder: their places in carnn__reading.columns. */
+enum { CARNN__QUESTIONS, CARNN__ANSWERS, CARNN__LABELS, CARNN__NUMBERS };
+
+/* Opens the files of a folder; *found is 0 where the source is none. */
+static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, int *found) {
+    static const char *const files[] = {"a.toks", "b.toks", "sim.txt", "id.txt"};
+    size_t i, length = strlen(folder) + 9;
+    *found = 0;
+    stbds_arrsetlen(r->scratch, 4 * length);
+    for (i = 0; i < 4; i++) {
+        int needed = i == CARNN__ANSWERS || i == CARNN__LABELS;
+        char *path = r->scratch + i * length;
+        carnn_source source = {NULL, NULL, 0};
+        carnn_status status;
+        snprintf(path, length, "%s/%s", folder, files[i]);
+        source.name = path;
+        carnn__input_close(&r->columns[i], &r->allocator);
+        status = carnn__input_open(&r->columns[i], &source, &r->allocator,
+                                   needed ? r->error : NULL);
+        if (status == CARNN_ERR_MEMORY) return carnn__out_of_memory(r->error);
+        if (status && needed) return status;
+        if (status && i == CARNN__QUESTIONS) return CARNN_OK;
+    }
+    *found = 1;
+    return CARNN_OK;
+}
+
+/* Moves on to the next line in all files of a folder; *done at the end of all. */
+static carnn_status carnn__folder_next(carnn__reading *r, carnn__lines lines[4], int *done) {
+    int found[4] = {0, 0, 0, 0};
+    size_t i, count = lines[CARNN__NUMBERS].name ? 4 : 3, there = 0;
+    for (i = 0; i < count; i++) there += (size_t)(found[i] = carnn__next_line(&lines[i]));
+    *done = !there;
+    if (!there || there == count) return CARNN_OK;
+    for (i = 0; found[i]; i++) {}
+    return carnn__fail(r->error, CARNN_ERR_DATA, lines[i].number + 1,
+                       "%s:%zu: expected a line as in the files beside it, found the end",
+                       carnn__name_end(lines[i].name), lines[i].number + 1);
+}
+
+static carnn_status carnn__pairs_folder(carnn__reading *r) {
+    carnn__lines lines[4];
+    carnn__span last = {NULL, 0};
+    carnn_status status = CARNN_OK;
+    size_t i;
+    int done = 0;
+    for (i = 0; i < 4; i++) lines[i] = carnn__lines_of(&r->columns[i]);
+    while (!status && !done) {
+        carnn__pair_text pair;
+        status = carnn__folder_next(r, lines, &done);
+        r->lines = lines[CARNN__LABELS];
+        if (status || done) break;
+        pair.question = lines[CARNN__QUESTIONS].line;
+        pair.answer = lines[CARNN__ANSWERS].line;
+        pair.label = lines[CARNN__LABELS].line;
+        pair.number = lines[CARNN__NUMBERS].name ? lines[CARNN__NUMBERS].line : pair.question;
+        status = carnn__pair_add(r, &pair, &last);
+    }
+    return status;
+}
+
+static carnn_status carnn__pairs_source(carnn__reading *r, const carnn_source *source) {
+    carnn_status status = CARNN_OK;
+    size_t before = stbds_arrlenu(r->draft.pairs);
+    int folder = 0;
+    if (!source->bytes && source->name) status = carnn__folder_open(r, source->name, &folder);
+    if (!status && !folder) status = carnn__reading_open(r, source);
+    if (status) return status;
+    carnn__reading_origin(r, folder ? source->name : r->input.name, before);
+    status = folder ? carnn__pairs_folder(r) : carnn__pairs_table(r);
+    if (!status && stbds_arrlenu(r->draft.pairs) == before)
+        return carnn__reading_empty(r, "a question with an answer and a label");
+    return status;
+}
+
+static carnn_status carnn__pairs_read(carnn__reading *r) {
+    carnn_dataset *draft = &r->draft;
+    carnn_status status = CARNN_OK;
+    size_t i;
+    for (i = 0; !status && i < r->desc->source_count; i++)
+        status = carnn__pairs_source(r, &r->desc->sources[i]);
+    draft->pair_count = draft->examples = stbds_arrlenu(draft->pairs);
+    draft->group_count = stbds_arrlenu(draft->group_start);
+    stbds_arrput(draft->group_start, draft->pair_count);
+    return status;
+}
+
 /* --- loading ---------------------------------------------------------------------------------*/
 
 /* The table of readers: a task more is an entry more. */
-static const carnn__reader carnn__readers[] = {{"dialog", carnn__babi_read}};
+static const carnn__reader carnn__readers[] = {
+    {"dialog", carnn__babi_read}, {"lm", carnn__sentences_read}, {"answer", carnn__pairs_read}};
 
 static carnn_status carnn__reading_work(void *job) {
     carnn__reading *r = (carnn__reading *)job;
@@ -5303,12 +5978,16 @@ static carnn_status carnn__reading_work(void *job) {
 
 static carnn_status carnn__reading_drop(void *job) {
     carnn__reading *r = (carnn__reading *)job;
+    size_t i;
     carnn__names_drop(&r->texts);
-    stbds_arrfree(r->candidate);
+    stbds_arrfree(r->listed);
+    stbds_arrfree(r->scratch);
 #define CARNN__DROP_LIST(type, list) stbds_arrfree(r->draft.list);
     CARNN__DATASET_LISTS(CARNN__DROP_LIST)
 #undef CARNN__DROP_LIST
     carnn__input_close(&r->input, &r->allocator);
+    for (i = 0; i < CARNN__COUNT(r->columns); i++)
+        carnn__input_close(&r->columns[i], &r->allocator);
     return CARNN_OK;
 }
 
@@ -5316,6 +5995,7 @@ static carnn_status carnn__reading_drop(void *job) {
 static carnn_status carnn__reading_finish(carnn_dataset **dataset, carnn__reading *r) {
     const carnn_allocator *a = &r->allocator;
     carnn_dataset *data = (carnn_dataset *)carnn__alloc(a, 1, sizeof *data);
+    size_t count;
     int complete = 1;
     if (!data) return carnn__out_of_memory(r->error);
     r->draft.allocator = *a;
@@ -5327,7 +6007,8 @@ static carnn_status carnn__reading_finish(carnn_dataset **dataset, carnn__readin
     r->texts.at = NULL;
     *data = r->draft;
 #define CARNN__COPY_LIST(type, list)                                                               \
-    data->list = (type *)carnn__copy(a, r->draft.list, stbds_arrlenu(r->draft.list), sizeof(type)); \
+    count = stbds_arrlenu(r->draft.list);                                                          \
+    data->list = (type *)carnn__copy(a, r->draft.list, count, sizeof(type));                       \
     if (!data->list) complete = 0;
     CARNN__DATASET_LISTS(CARNN__COPY_LIST)
 #undef CARNN__COPY_LIST
@@ -6899,7 +7580,7 @@ static carnn_status carnn__read_file(const char *name, const carnn_allocator *al
     long end = -1;
     carnn_status status = CARNN_OK;
     *block = NULL;
-    if (!file) return carnn__io_error(error, name, errno);
+    if (!file) return carnn__io_error(error, name, strerror(errno));
     if (!carnn__is_special(name) && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
     if (end < 0 || fseek(file, 0, SEEK_SET) != 0) {
         fclose(file);
@@ -6908,9 +7589,9 @@ static carnn_status carnn__read_file(const char *name, const carnn_allocator *al
     }
     *size = (size_t)end;
     *block = carnn__alloc_aligned(allocator, *size, 1);
-    errno = 0;
     if (!*block) status = carnn__out_of_memory(error);
-    else if (fread(*block, 1, *size, file) != *size) status = carnn__io_error(error, name, errno);
+    else if (fread(*block, 1, *size, file) != *size)
+        status = carnn__io_error(error, name, ferror(file) ? strerror(errno) : "it got shorter");
     fclose(file);
     if (status != CARNN_OK) {
         carnn__free_aligned(allocator, *block);
@@ -8497,6 +9178,578 @@ CARNN_API size_t carnn_session_explain(carnn_session *session, size_t count,
     }
     if (rest) *rest = others;
     return s->read;
+}
+
+#endif
+/* =============================================================================================
+   @@CHECK   derivatives against central differences
+
+   Every entry of the tables of cells, parts and tasks is a "subject": some arrays of floats (its
+   inputs and weights), a loss, and what our backward functions say are the derivatives. The check
+   moves one number at a time,
+
+     dL/dx = (8 (L(x+s) - L(x-s)) - (L(x+2s) - L(x-2s))) / 12 s + O(s^4)
+
+   and then all numbers of an array at once, each up or down by chance, which no single wrong
+   derivative survives. The forward pass is in floats, so L is known to about 1e-7 only: the
+   step is therefore large (the formula leaves an error of s^4), the loss is summed in doubles, and
+   errors are relative to the root mean square of the derivatives of the array. Right ones stay well
+   below the limit; one wrong derivative is off by about 1. An array whose derivatives are all zero
+   has not been checked at all and counts as wrong.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__CHECK_STEP 0.0625
+#define CARNN__CHECK_LIMIT 3e-3
+#define CARNN__CHECK_SAMPLES 24 /* numbers of an array that are moved alone */
+
+/* Sizes: a full vector and a tail, and all three differ where the cell allows it. */
+enum {
+    CARNN__CHECK_H = 19,
+    CARNN__CHECK_E = 17,
+    CARNN__CHECK_D = 5,
+    CARNN__CHECK_B = 4,    /* sequences, of lengths 3, 5, 0, 1 */
+    CARNN__CHECK_STEPS = 5,
+    CARNN__CHECK_ROWS = 9,
+    CARNN__CHECK_INPUTS = 4 /* where rows share them */
+};
+
+typedef struct carnn__checked { /* one array */
+    float *value;
+    float *gradient;
+    size_t count;
+} carnn__checked;
+
+typedef struct carnn__subject carnn__subject;
+
+struct carnn__subject {
+    carnn__engine *engine;
+    carnn__arena arena;
+    uint64_t key;      /* of its numbers */
+    uint64_t drawn;    /* arrays so far */
+    size_t number, variant; /* in the table; of the entry */
+    double (*loss)(carnn__subject *s); /* sets the gradients, too */
+    carnn__checked array[CARNN__PARAMS_MAX + 8];
+    size_t arrays;
+    /* sequences */
+    carnn__packed seq;
+    size_t start[CARNN__CHECK_STEPS + 2];
+    uint32_t rank[CARNN__CHECK_B], index[CARNN__CHECK_ROWS];
+    const uint32_t *shared; /* index, or NULL where row i has input i */
+    size_t inputs;
+    /* cells and parts: inputs, and the weights of the loss sum_i weight_i out_i */
+    carnn__checked x, c, h, h0, c0, out;
+    float *scratch, *scratch_back;
+    carnn__store store;
+    carnn__cell cell;
+    carnn__cell_run run;
+    /* tasks */
+    carnn_dataset *data;
+    carnn_model *model;
+    carnn__work work;
+};
+
+/* Numbers in [-1, 1). */
+static void carnn__check_draw(carnn__subject *s, float *x, size_t count) {
+    uint64_t key = carnn__stream(s->key, ++s->drawn);
+    size_t i;
+    for (i = 0; x && i < count; i++) x[i] = 2.0f * carnn__uniform(key, i) - 1.0f;
+}
+
+/* An array of the subject, with memory for its gradient. */
+static carnn__checked carnn__check_array(carnn__subject *s, size_t rows, size_t columns) {
+    carnn__checked a;
+    a.value = carnn__floats(&s->arena, rows, columns);
+    a.gradient = carnn__floats(&s->arena, rows, columns);
+    a.count = rows * columns;
+    carnn__check_draw(s, a.value, a.count);
+    return a;
+}
+
+static carnn__checked carnn__check_input(carnn__subject *s, size_t rows, size_t columns) {
+    return s->array[s->arrays++] = carnn__check_array(s, rows, columns);
+}
+
+/* All matrices of a store as arrays; half as large as inputs, so that few gates saturate. */
+static void carnn__check_store(carnn__subject *s, const carnn__store *store, float *w, float *g) {
+    size_t i, j;
+    for (i = 0; i < store->count; i++) {
+        carnn__checked *a = &s->array[s->arrays++];
+        a->count = store->item[i].rows * store->item[i].columns;
+        a->value = w ? carnn__piece(store, w, i) : NULL;
+        a->gradient = g ? carnn__piece(store, g, i) : NULL;
+        carnn__check_draw(s, a->value, a->count);
+        for (j = 0; a->value && j < a->count; j++) a->value[j] *= 0.5f;
+    }
+}
+
+static void carnn__check_clear(const carnn__checked *a) {
+    memset(a->gradient, 0, a->count * sizeof(float));
+}
+
+/* The loss sum_i weight_i out_i of what a forward pass has put into `out`; its derivatives at
+   `out` are the weights, which never change. */
+static double carnn__check_sum(const carnn__checked *weight, const float *out) {
+    double sum = 0.0;
+    size_t i;
+    for (i = 0; i < weight->count; i++) sum += (double)weight->value[i] * (double)out[i];
+    return sum;
+}
+
+/* --- sequences -------------------------------------------------------------------------------
+   Variant 0: every row has its own input; 1: rows share inputs; 2: the rows are read backwards. */
+
+static void carnn__check_sequences(carnn__subject *s) {
+    static const uint32_t length[CARNN__CHECK_B] = {3, 5, 0, 1};
+    size_t t, b;
+    carnn__pack_sequences(&s->seq, length, CARNN__CHECK_B, s->rank, s->start);
+    for (t = 0; t < s->seq.steps; t++)
+        for (b = 0; b < s->start[t + 1] - s->start[t]; b++) {
+            size_t row = s->start[t] + b;
+            s->index[row] = (uint32_t)(
+                s->variant == 1 ? (3 * t + b) % CARNN__CHECK_INPUTS
+                                : carnn__reversed_row(&s->seq, length[s->rank[b]], t, b));
+        }
+    s->shared = s->variant ? s->index : NULL;
+    s->inputs = s->variant == 1 ? (size_t)CARNN__CHECK_INPUTS : (size_t)CARNN__CHECK_ROWS;
+}
+
+/* --- cells ----------------------------------------------------------------------------------- */
+
+static double carnn__check_cell_loss(carnn__subject *s) {
+    carnn__cell_run *r = &s->run;
+    int states = (int)(carnn__cells[s->number].flags & CARNN__HAS_CELL_STATE);
+    memset(r->g, 0, s->store.size * sizeof(float));
+    carnn__check_clear(&s->x);
+    carnn__cell_ready(r, s->engine);
+    carnn__cell_project(r, s->engine, s->x.value, 0, s->inputs);
+    if (s->c.count) carnn__cell_context(r, s->engine, s->c.value, CARNN__CHECK_B);
+    carnn__cell_forward(r, s->engine, &s->seq, s->shared, s->h0.value, states ? s->c0.value : NULL);
+    carnn__cell_backward(r, s->engine, s->out.value, s->x.gradient);
+    if (s->c.count) {
+        carnn__check_clear(&s->c);
+        carnn__cell_context_back(r, s->engine, s->c.gradient);
+    }
+    carnn__cell_project_back(r, s->engine, s->x.gradient);
+    memcpy(s->h0.gradient, r->scan.dh, s->h0.count * sizeof(float));
+    if (states) memcpy(s->c0.gradient, r->scan.dc, s->c0.count * sizeof(float));
+    return carnn__check_sum(&s->out, r->scan.out);
+}
+
+static carnn_status carnn__check_cell_open(carnn__subject *s, carnn_error *error) {
+    const carnn__cell_kind *k = &carnn__cells[s->number];
+    size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? CARNN__CHECK_H : CARNN__CHECK_E;
+    (void)error;
+    carnn__check_sequences(s);
+    carnn__cell_declare(&s->cell, &s->store, "", s->number, e, CARNN__CHECK_H, CARNN__CHECK_D);
+    s->loss = carnn__check_cell_loss;
+    return CARNN_OK;
+}
+
+static void carnn__check_cell_carve(carnn__subject *s) {
+    float *w = carnn__floats(&s->arena, 1, s->store.size);
+    float *g = carnn__floats(&s->arena, 1, s->store.size), dummy = 0.0f;
+    if (w) memset(w, 0, s->store.size * sizeof(float));
+    carnn__check_store(s, &s->store, w, g);
+    s->x = carnn__check_input(s, s->inputs, s->cell.e);
+    if (s->cell.d) s->c = carnn__check_input(s, CARNN__CHECK_B, s->cell.d);
+    s->h0 = carnn__check_input(s, CARNN__CHECK_B, CARNN__CHECK_H);
+    if (carnn__cells[s->number].flags & CARNN__HAS_CELL_STATE)
+        s->c0 = carnn__check_input(s, CARNN__CHECK_B, CARNN__CHECK_H);
+    s->out = carnn__check_array(s, CARNN__CHECK_ROWS, CARNN__CHECK_H);
+    carnn__cell_plan(&s->run, &s->cell, &s->store, s->engine->k, w, g ? g : &dummy, &s->arena,
+                     s->inputs, CARNN__CHECK_ROWS, CARNN__CHECK_B);
+}
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+/* Texts of 3, 0, 1 and 5 words out of 6; one of them is read twice. */
+static double carnn__check_encoder_loss(carnn__subject *s) {
+    static const uint32_t ids[] = {0, 1, 2, 3, 4, 4, 5, 1, 0}, which[] = {0, 1, 2, 3, 0};
+    static const size_t at[] = {0, 3, 3, 4, 9};
+    carnn__encoder e;
+    e.texts = CARNN__COUNT(which);
+    e.D = CARNN__CHECK_H;
+    e.which = which;
+    e.ids = ids;
+    e.at = at;
+    e.ramp = s->scratch_back;
+    e.table = s->x.value;
+    e.out = s->scratch;
+    e.dtable = s->x.gradient;
+    e.dout = s->out.value;
+    carnn__encoder_ramp(s->scratch_back, CARNN__CHECK_H);
+    carnn__check_clear(&s->x);
+    carnn__encode_texts(s->engine, &e);
+    carnn__encode_texts_back(s->engine, &e);
+    return carnn__check_sum(&s->out, s->scratch);
+}
+
+static void carnn__check_encoder(carnn__subject *s) {
+    s->loss = carnn__check_encoder_loss;
+    s->x = carnn__check_input(s, 6, CARNN__CHECK_H);
+    s->out = carnn__check_array(s, 5, CARNN__CHECK_H);
+}
+
+static double carnn__check_rows_loss(carnn__subject *s) {
+    static const uint32_t index[] = {2, 0, 2, 1, 2};
+    carnn__check_clear(&s->x);
+    carnn__gather_rows(s->scratch, s->x.value, index, CARNN__COUNT(index), CARNN__CHECK_H);
+    carnn__scatter_rows(s->engine, s->x.gradient, s->out.value, index, CARNN__COUNT(index),
+                        CARNN__CHECK_H);
+    return carnn__check_sum(&s->out, s->scratch);
+}
+
+static void carnn__check_rows(carnn__subject *s) {
+    s->loss = carnn__check_rows_loss;
+    s->x = carnn__check_input(s, 3, CARNN__CHECK_H);
+    s->out = carnn__check_array(s, 5, CARNN__CHECK_H);
+}
+
+/* y = x W' + b, and back with the other two forms of a product. */
+static double carnn__check_product_loss(carnn__subject *s) {
+    enum { m = CARNN__CHECK_ROWS, n = CARNN__CHECK_H, k = CARNN__CHECK_E };
+    carnn__check_clear(&s->c0);
+    carnn__matmul(s->engine, CARNN__NT, m, n, k, s->x.value, k, s->c.value, k, s->c0.value,
+                  s->scratch, n);
+    carnn__matmul(s->engine, CARNN__NN, m, k, n, s->out.value, n, s->c.value, k, NULL,
+                  s->x.gradient, k);
+    carnn__matmul(s->engine, CARNN__TN, n, k, m, s->out.value, n, s->x.value, k, NULL,
+                  s->c.gradient, k);
+    carnn__column_sums(s->engine, m, n, s->out.value, n, s->c0.gradient);
+    return carnn__check_sum(&s->out, s->scratch);
+}
+
+static void carnn__check_product(carnn__subject *s) {
+    s->loss = carnn__check_product_loss;
+    s->x = carnn__check_input(s, CARNN__CHECK_ROWS, CARNN__CHECK_E);
+    s->c = carnn__check_input(s, CARNN__CHECK_H, CARNN__CHECK_E);
+    s->c0 = carnn__check_input(s, 1, CARNN__CHECK_H);
+    s->out = carnn__check_array(s, CARNN__CHECK_ROWS, CARNN__CHECK_H);
+}
+
+static double carnn__check_attention_loss(carnn__subject *s) {
+    size_t weights = CARNN__CHECK_B * CARNN__CHECK_STEPS;
+    carnn__attention a;
+    a.seq = &s->seq;
+    a.D = CARNN__CHECK_H;
+    a.index = s->shared;
+    a.h = s->h.value;
+    a.e = s->x.value;
+    a.c = s->c.value;
+    a.weight = s->scratch_back;
+    a.gweight = s->scratch_back + weights;
+    a.o = s->scratch;
+    a.go = s->out.value;
+    a.gh = s->h.gradient;
+    a.gc = s->c.gradient;
+    carnn__check_clear(&s->x);
+    carnn__check_clear(&s->c);
+    s->engine->k->attend(&a, 0, CARNN__CHECK_B);
+    s->engine->k->attend_back(&a, 0, CARNN__CHECK_B);
+    carnn__scatter_rows(s->engine, s->x.gradient, s->h.gradient, s->shared, CARNN__CHECK_ROWS,
+                        CARNN__CHECK_H);
+    return carnn__check_sum(&s->out, s->scratch);
+}
+
+static void carnn__check_attention(carnn__subject *s) {
+    s->variant = 1;
+    carnn__check_sequences(s);
+    s->loss = carnn__check_attention_loss;
+    s->x = carnn__check_input(s, s->inputs, CARNN__CHECK_H);
+    s->h = carnn__check_input(s, CARNN__CHECK_ROWS, CARNN__CHECK_H);
+    s->c = carnn__check_input(s, CARNN__CHECK_B, CARNN__CHECK_H);
+    s->out = carnn__check_array(s, CARNN__CHECK_B, CARNN__CHECK_H);
+}
+
+/* The gradient replaces the logits; one row has no target. */
+static double carnn__check_entropy(carnn__subject *s, float smoothing) {
+    static const uint32_t target[] = {3, 0, CARNN__NOWHERE, CARNN__CHECK_H - 1};
+    carnn__cross_entropy e;
+    double sum = 0.0;
+    size_t i;
+    memcpy(s->x.gradient, s->x.value, s->x.count * sizeof(float));
+    e.columns = CARNN__CHECK_H;
+    e.z = s->x.gradient;
+    e.target = target;
+    e.scale = 0.5f;
+    e.smoothing = smoothing;
+    e.loss = s->scratch;
+    s->engine->k->cross_entropy(&e, 0, CARNN__COUNT(target));
+    for (i = 0; i < CARNN__COUNT(target); i++) sum += 0.5 * (double)s->scratch[i];
+    return sum;
+}
+
+static double carnn__check_hard_loss(carnn__subject *s) { return carnn__check_entropy(s, 0.0f); }
+static double carnn__check_soft_loss(carnn__subject *s) { return carnn__check_entropy(s, 0.3f); }
+
+static void carnn__check_hard(carnn__subject *s) {
+    s->loss = carnn__check_hard_loss;
+    s->x = carnn__check_input(s, 4, CARNN__CHECK_H);
+}
+static void carnn__check_soft(carnn__subject *s) {
+    s->loss = carnn__check_soft_loss;
+    s->x = carnn__check_input(s, 4, CARNN__CHECK_H);
+}
+
+/* Forward and backward draw the same mask. */
+static double carnn__check_dropout_loss(carnn__subject *s) {
+    memcpy(s->scratch, s->x.value, s->x.count * sizeof(float));
+    memcpy(s->x.gradient, s->out.value, s->x.count * sizeof(float));
+    carnn__dropout(s->engine, s->scratch, s->x.count, 0.3, s->key);
+    carnn__dropout(s->engine, s->x.gradient, s->x.count, 0.3, s->key);
+    return carnn__check_sum(&s->out, s->scratch);
+}
+
+static void carnn__check_dropout(carnn__subject *s) {
+    s->loss = carnn__check_dropout_loss;
+    s->x = carnn__check_input(s, 3, CARNN__CHECK_H);
+    s->out = carnn__check_array(s, 3, CARNN__CHECK_H);
+}
+
+static const struct {
+    const char *name;
+    void (*carve)(carnn__subject *s);
+} carnn__check_parts[] = {
+    {"position encoder", carnn__check_encoder},
+    {"rows by index", carnn__check_rows},
+    {"product", carnn__check_product},
+    {"attention", carnn__check_attention},
+    {"cross entropy", carnn__check_hard},
+    {"cross entropy, smoothed", carnn__check_soft},
+    {"dropout", carnn__check_dropout},
+};
+
+static const char *carnn__check_part_name(size_t number) {
+    return number < CARNN__COUNT(carnn__check_parts) ? carnn__check_parts[number].name : NULL;
+}
+
+static carnn_status carnn__check_part_open(carnn__subject *s, carnn_error *error) {
+    (void)s;
+    (void)error;
+    return CARNN_OK;
+}
+
+static void carnn__check_part_carve(carnn__subject *s) {
+    s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
+    s->scratch_back = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
+    carnn__check_parts[s->number].carve(s);
+}
+
+/* --- tasks -----------------------------------------------------------------------------------
+   A small model of the task, from text to loss, with dropout and label smoothing. */
+
+static const struct {
+    const char *task, *text;
+} carnn__check_texts[] = {
+    {"dialog", "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
+               "3 thai_house R_phone 12\n4 thai_house R_area north\n"
+               "5 in the north\tapi_call thai north\n6 thank you\tyou are welcome\n\n"
+               "1 hi\thello , what can i do\n2 thank you\tyou are welcome\n"},
+};
+
+static double carnn__check_task_loss(carnn__subject *s) {
+    const carnn__head *head = s->model->head;
+    size_t batches = head->plan(&s->work, 0), i;
+    double sum = 0.0;
+    memset(s->work.g, 0, s->model->params.size * sizeof(float));
+    for (i = 0; i < batches; i++) {
+        carnn__tally tally;
+        memset(&tally, 0, sizeof tally);
+        head->batch(&s->work, i, s->key, &tally);
+        sum += tally.loss / (double)carnn__max(tally.tokens ? tally.tokens : tally.examples, 1);
+    }
+    return sum;
+}
+
+static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error) {
+    const char *task = carnn_task_name(s->number);
+    carnn_dataset_desc data;
+    carnn_model_desc model;
+    carnn_source source;
+    carnn_status status;
+    size_t i = 0;
+    while (i < CARNN__COUNT(carnn__check_texts) && strcmp(carnn__check_texts[i].task, task)) i++;
+    if (i == CARNN__COUNT(carnn__check_texts))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "carnn__check_texts has no text for the "
+                           "task %s", task);
+    memset(&data, 0, sizeof data);
+    memset(&model, 0, sizeof model);
+    source.name = "check";
+    source.bytes = carnn__check_texts[i].text;
+    source.size = strlen(carnn__check_texts[i].text);
+    data.task = model.task = task;
+    data.sources = &source;
+    data.source_count = 1;
+    model.hidden = CARNN__CHECK_H;
+    status = carnn_dataset_load(&s->data, &data, error);
+    if (!status) status = carnn_model_create(&s->model, &model, s->data, error);
+    if (status) return status;
+    s->loss = carnn__check_task_loss;
+    s->work = carnn__scoring_work(s->model, s->data, s->engine);
+    s->work.dropout = 0.25;
+    s->work.smoothing = 0.1;
+    return s->model->head->open(&s->work, error);
+}
+
+static void carnn__check_task_carve(carnn__subject *s) {
+    carnn__store *store = &s->model->params;
+    float dummy = 0.0f;
+    s->work.g = carnn__floats(&s->arena, 1, store->size);
+    carnn__check_store(s, store, store->value, s->work.g);
+    if (!s->work.g) s->work.g = &dummy; /* counting memory: carve asks only whether it is there */
+    s->model->head->carve(&s->work, &s->arena);
+}
+
+/* --- the check ------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *group;
+    const char *(*name)(size_t number);
+    size_t variants;
+    carnn_status (*open)(carnn__subject *s, carnn_error *error);
+    void (*carve)(carnn__subject *s);
+} carnn__check_groups[] = {
+    {"cell", carnn_cell_name, 3, carnn__check_cell_open, carnn__check_cell_carve},
+    {"part", carnn__check_part_name, 1, carnn__check_part_open, carnn__check_part_carve},
+    {"head", carnn_task_name, 1, carnn__check_task_open, carnn__check_task_carve},
+};
+
+/* The larger error; not a number is the largest of all. */
+static double carnn__check_worse(double a, double b) { return a != a || b <= a ? a : b; }
+
+/* Up or down, by chance. */
+static double carnn__check_sign(uint64_t key, size_t i) {
+    return carnn__random(key, i) & 1 ? 1.0 : -1.0;
+}
+
+/* How far the derivative along the `count` numbers from `first` on, each up or down, is off. */
+static double carnn__check_slope(carnn__subject *s, const carnn__checked *a, const float *value,
+                                 const float *gradient, size_t first, size_t count) {
+    static const double at[4] = {2.0, 1.0, -1.0, -2.0}, share[4] = {-1.0, 8.0, -8.0, 1.0};
+    double step = CARNN__CHECK_STEP / sqrt((double)count), slope = 0.0;
+    size_t i, p;
+    for (p = 0; p < 4; p++) {
+        for (i = first; i < first + count; i++)
+            a->value[i] = (float)((double)value[i] + at[p] * step * carnn__check_sign(s->key, i));
+        slope += share[p] * s->loss(s) / (12.0 * step);
+    }
+    for (i = first; i < first + count; i++) {
+        a->value[i] = value[i];
+        slope -= carnn__check_sign(s->key, i) * (double)gradient[i];
+    }
+    return fabs(slope) / sqrt((double)count);
+}
+
+/* The largest relative error of an array; `value` and `gradient` are copies of it. */
+static double carnn__check_one(carnn__subject *s, const carnn__checked *a, const float *value,
+                               const float *gradient, size_t *numbers) {
+    double squares = 0.0, worst, size;
+    size_t i, n = a->count, samples = carnn__min(n, CARNN__CHECK_SAMPLES);
+    for (i = 0; i < n; i++) squares += (double)gradient[i] * (double)gradient[i];
+    size = sqrt(squares / (double)n);
+    if (!(size > 0.0)) return 1.0; /* all zero, or not a number */
+    worst = carnn__check_slope(s, a, value, gradient, 0, n);
+    for (i = 0; i < samples; i++) {
+        size_t place = samples < n ? (size_t)(carnn__random(s->key, i) % n) : i;
+        worst = carnn__check_worse(worst, carnn__check_slope(s, a, value, gradient, place, 1));
+    }
+    *numbers += samples;
+    return worst / size;
+}
+
+/* Adds the subject's derivatives to the line of its entry. */
+static carnn_status carnn__check_subject(carnn__subject *s, carnn_check *check,
+                                         carnn_error *error) {
+    const carnn_allocator *allocator = &s->engine->allocator;
+    size_t i, most = 1;
+    float *copy;
+    s->loss(s);
+    for (i = 0; i < s->arrays; i++) most = carnn__max(most, s->array[i].count);
+    copy = (float *)carnn__alloc(allocator, 2 * most, sizeof(float));
+    if (!copy) return carnn__out_of_memory(error);
+    for (i = 0; i < s->arrays; i++) {
+        const carnn__checked *a = &s->array[i];
+        s->loss(s);
+        memcpy(copy, a->value, a->count * sizeof(float));
+        memcpy(copy + most, a->gradient, a->count * sizeof(float));
+        check->error = carnn__check_worse(
+            check->error, carnn__check_one(s, a, copy, copy + most, &check->numbers));
+    }
+    carnn__free(allocator, copy);
+    return CARNN_OK;
+}
+
+/* Gives the subject its memory: planned first, then taken. */
+static carnn_status carnn__check_carve(carnn__subject *s, void (*carve)(carnn__subject *s),
+                                       carnn_error *error) {
+    carve(s);
+    s->arena.size = s->arena.peak;
+    s->arena.base = (char *)carnn__alloc_aligned(&s->engine->allocator, s->arena.size, 1);
+    if (!s->arena.base) return carnn__out_of_memory(error);
+    memset(s->arena.base, 0, s->arena.size);
+    s->arena.used = s->arrays = 0;
+    carve(s);
+    return CARNN_OK;
+}
+
+static void carnn__check_close(carnn__subject *s) {
+    if (s->work.state) s->model->head->close(&s->work);
+    carnn_model_free(s->model);
+    carnn_dataset_free(s->data);
+    carnn__free_aligned(&s->engine->allocator, s->arena.base);
+}
+
+/* Checks entry `number` of a group, in all variants. */
+static carnn_status carnn__check_entry(carnn__engine *engine, size_t group, size_t number,
+                                       uint64_t seed, carnn_check *check, carnn_error *error) {
+    carnn__subject *s = (carnn__subject *)carnn__alloc(&engine->allocator, 1, sizeof *s);
+    carnn_status status = s ? CARNN_OK : carnn__out_of_memory(error);
+    size_t variant;
+    check->group = carnn__check_groups[group].group;
+    check->name = carnn__check_groups[group].name(number);
+    check->limit = CARNN__CHECK_LIMIT;
+    for (variant = 0; !status && variant < carnn__check_groups[group].variants; variant++) {
+        memset(s, 0, sizeof *s);
+        s->engine = engine;
+        s->key = carnn__stream(seed, variant + 1);
+        s->number = number;
+        s->variant = variant;
+        status = carnn__check_groups[group].open(s, error);
+        if (!status) status = carnn__check_carve(s, carnn__check_groups[group].carve, error);
+        if (!status) status = carnn__check_subject(s, check, error);
+        carnn__check_close(s);
+    }
+    check->passed = check->numbers > 0 && check->error <= check->limit;
+    carnn__free(&engine->allocator, s);
+    return status;
+}
+
+CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
+                                       int (*row)(const carnn_check *check, void *user),
+                                       void *user, carnn_error *error) {
+    carnn__engine engine;
+    size_t group, number, found = 0;
+    const char *name;
+    carnn_status status = carnn__engine_open(&engine, NULL, 1, carnn__allocator(NULL), error);
+    if (status) return status;
+    for (group = 0; group < CARNN__COUNT(carnn__check_groups); group++)
+        for (number = 0; !status && (name = carnn__check_groups[group].name(number)); number++) {
+            carnn_check check;
+            if (only && strcmp(only, name) && strcmp(only, carnn__check_groups[group].group))
+                continue;
+            found++;
+            memset(&check, 0, sizeof check);
+            status = carnn__check_entry(&engine, group, number, seed, &check, error);
+            if (!status && row(&check, user))
+                status = carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after %s", name);
+        }
+    carnn__engine_close(&engine);
+    if (!status && !found)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no cell, part or task called "
+                           "\"%.60s\"", only);
+    return status;
 }
 
 #endif

@@ -793,7 +793,7 @@ int main(int argc, char **argv)
     static struct candidates candidates;
 
     if (argc != 2) fail(EXIT_USAGE, "usage: make_dialog FOLDER");
-    write_dialogs(argv[1], "dialog-train.txt", 288, 1, &candidates);
+    write_dialogs(argv[1], "dialog-train.txt", 284, 1, &candidates);
     write_dialogs(argv[1], "dialog-dev.txt", 60, 2, &candidates);
     write_dialogs(argv[1], "dialog-test.txt", 60, 3, &candidates);
     write_candidates(argv[1], "dialog-candidates.txt", &candidates);

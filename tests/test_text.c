@@ -1,4 +1,4 @@
-/* @@TEXT: tokenisers, lists of names, vocabularies, reading files, lines. */
+/* @@TEXT: tokenisers, lists of names, vocabularies, reading files, lines, word vectors. */
 
 #define CARNN_IMPLEMENTATION
 #include "../carnn.h"
@@ -42,6 +42,13 @@ static void test_tokenizers(void) {
         {CARNN__SPACES, "  The cat\t<unk> 's N.Y. \r\n", "The|cat|<unk>|'s|N.Y.|"},
         {CARNN__SPACES, "a the \xC3\x84", "a|the|\xC3\x84|"},
         {CARNN__SPACES, " \t ", ""},
+        {CARNN__TOKENS, "How are tissues joined together?", "how|are|tissues|joined|together|?|"},
+        {CARNN__TOKENS, "who 's <num> -lrb- u.s. mr. x -rrb- `` so '' n't ... -- 1,000 .05 .",
+         "who|'s|<num>|-lrb-|u.s.|mr.|x|-rrb-|``|so|''|n't|...|--|1,000|.05|.|"},
+        {CARNN__TOKENS, "\"Wait... (yes), e.g. U.N.\" He said so.",
+         "\"|wait|...|(|yes|)|,|e.g.|u.n.|\"|he|said|so|.|"},
+        {CARNN__TOKENS, "?!!. ..a.b.. the U.S.", "?|!!|.|..a.b|..|the|u.s.|"},
+        {CARNN__TOKENS, "", ""},
     };
     char out[256];
     for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
@@ -224,6 +231,37 @@ static void test_vocabulary(void) {
     carnn__names_free(&words, &a);
 }
 
+/* Of equally frequent words the earlier ones are kept. */
+static void test_vocabulary_limit(void) {
+    static const struct {
+        size_t most, min_count;
+        const char *words;
+    } sample[] = {
+        {0, 1, "<unk> $ b c a d e "}, {9, 1, "<unk> $ b c a d e "}, {5, 0, "<unk> $ b c a d e "},
+        {4, 1, "<unk> $ b c a d "},   {3, 1, "<unk> $ b c a "},     {2, 1, "<unk> $ b a "},
+        {1, 1, "<unk> $ a "},         {4, 2, "<unk> $ b c a d "},   {4, 3, "<unk> $ a "},
+        {2, 4, "<unk> $ "},
+    };
+    static const char *const reserved[] = {"$"};
+    carnn_allocator a = carnn__allocator(NULL);
+    for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
+        carnn__vocabulary v;
+        carnn__names words;
+        char out[64] = "";
+        CHECK_INT(carnn__vocabulary_open(&v, NULL, reserved, 1, NULL), CARNN_OK);
+        CHECK_INT(carnn__vocabulary_add(&v, CARNN__SPACES, "b c a c d d e a b a $ $ <unk>", 29, 1,
+                                        NULL), CARNN_OK);
+        v.most = sample[i].most;
+        CHECK_INT(carnn__vocabulary_close(&v, sample[i].min_count, &words, NULL), CARNN_OK);
+        for (size_t k = 0; k < words.count; k++) {
+            strcat(out, carnn__names_get(&words, k));
+            strcat(out, " ");
+        }
+        CHECK_TEXT(out, sample[i].words);
+        carnn__names_free(&words, &a);
+    }
+}
+
 /* --- input and lines -------------------------------------------------------------------------*/
 
 static const char *temporary = "test_text.tmp";
@@ -339,6 +377,360 @@ static void test_pieces(void) {
     CHECK_INT(strlen(carnn__show(shown, part)), 4 * 40 + 5);
 }
 
+/* --- packed files ----------------------------------------------------------------------------*/
+
+/* "1 hi\thello\n" 1000 times, by gzip -9n. */
+static const unsigned char packed[] = {
+    0x1F, 0x8B, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xED, 0xC6, 0xB1, 0x09,
+    0x00, 0x20, 0x0C, 0x00, 0xB0, 0xD9, 0x5E, 0xE1, 0x0B, 0x3D, 0xAA, 0x50, 0xA1, 0xE0,
+    0xFF, 0x9B, 0x6F, 0x38, 0x24, 0x53, 0x72, 0xF7, 0x59, 0x5D, 0x33, 0x37, 0x52, 0x55,
+    0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55,
+    0x55, 0x55, 0x55, 0x55, 0x55, 0xF5, 0xD7, 0x3E, 0xE6, 0xE2, 0x2F, 0x58, 0xF8, 0x2A,
+    0x00, 0x00};
+
+static int gzip_at_hand(void) {
+    if (system("gzip --version >/dev/null 2>&1") == 0) return 1;
+    printf("gzip is not at hand, packed files are not tested\n");
+    return 0;
+}
+
+static void test_packed_files(void) {
+    test_memory memory = {0, 0, 0};
+    carnn_allocator a = allocator_of(&memory);
+    carnn_source source = source_of(temporary, NULL, 0);
+    carnn_error error;
+    carnn__input in;
+    source.bytes = packed;
+    source.size = sizeof packed;
+    CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_ERR_IO);
+    CHECK_TEXT(error.message, "test_text.tmp: is packed; unpack it first with gzip -d");
+    source.bytes = NULL;
+    if (!gzip_at_hand()) return;
+    write_file(temporary, packed, sizeof packed);
+    CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_OK);
+    CHECK_INT(in.size, 11000);
+    CHECK(memcmp(in.bytes, "1 hi\thello\n1 hi\t", 16) == 0);
+    CHECK(in.bytes[10999] == '\n');
+    carnn__input_close(&in, &a);
+    write_file(temporary, packed, sizeof packed - 10);
+    CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_ERR_IO);
+    CHECK_TEXT(error.message, "test_text.tmp: gzip cannot unpack it, it is damaged");
+    CHECK_INT(memory.blocks, 0);
+    remove(temporary);
+}
+
+/* A name that a shell would take apart, and a reader that stops before the end. */
+static void test_packed_name(void) {
+    static const char *odd = "-test '$(exit)\" `x`;&.tmp";
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn_source source = source_of(odd, NULL, 0);
+    carnn__feed feed;
+    if (!gzip_at_hand()) return;
+    write_file(odd, packed, sizeof packed);
+    CHECK_INT(carnn__feed_open(&feed, &source, &a, NULL), CARNN_OK);
+    CHECK(feed.left >= 2 && memcmp(feed.at, "1 ", 2) == 0);
+    carnn__feed_close(&feed, &a);
+    remove(odd);
+}
+
+/* --- numbers ---------------------------------------------------------------------------------*/
+
+static void test_numbers(void) {
+    static const char *const good[] = {
+        "0", "-0", "1", "+1", "0.418", "-0.00066023", "1.", ".5", "-.5e3", "1e-7", "1E+3", "12e0",
+        "3.4028234e38", "1e-45", "1e-60", "123456789012345678901234567890", "0e999999999999",
+        "0.000000000000000000000000000000000000000000001", "-7.1e-46",
+        "0.1234567890123456789012345678901234567890"};
+    static const char *const bad[] = {"", "-", ".", "-.", "e5", "1e", "1e+", "1.2.3", "1 ", " 1",
+                                      "0x10", "nan", "inf", "1e39", "-1e39", "1e400", "1,5", "--1",
+                                      "1e5.5", "1e999999999999999999999"};
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        carnn__span s = {NULL, 0};
+        double number = 77;
+        s.at = good[i];
+        s.length = strlen(good[i]);
+        CHECK_INT(carnn__number(s, &number), 1);
+        CHECK_NEAR((float)number, strtof(good[i], NULL), 0);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        carnn__span s = {NULL, 0};
+        double number;
+        s.at = bad[i];
+        s.length = strlen(bad[i]);
+        CHECK_INT(carnn__number(s, &number), 0);
+    }
+    for (uint64_t i = 0; i < 20000; i++) { /* as files have them: the same as by the C library */
+        char text[64];
+        carnn__span s = {text, 0};
+        double number;
+        double value = ((double)carnn__random(3, i) / 1.8e19 - 0.5) * pow(10, (double)(i % 12) - 6);
+        s.length = (size_t)sprintf(text, i % 2 ? "%.6g" : "%.9f", value);
+        wrong += !carnn__number(s, &number) || (float)number != strtof(text, NULL);
+    }
+    CHECK_INT(wrong, 0);
+}
+
+/* --- word vectors ----------------------------------------------------------------------------*/
+
+static carnn__names some_words(void) {
+    static const char *const s[] = {"<unk>", "cat", "dog", "new york", "1900", "bird"};
+    static const size_t length[] = {5, 3, 3, 8, 4, 4};
+    carnn__names words;
+    carnn_allocator a = carnn__allocator(NULL);
+    CHECK_INT(carnn__names_build(&words, &a, s, length, 6, NULL), CARNN_OK);
+    return words;
+}
+
+/* Reads vectors of some_words from a text; the caller frees them. */
+static carnn_status read_vectors(carnn__vectors *v, const void *bytes, size_t size,
+                                 carnn_error *error) {
+    carnn__names words = some_words();
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn_source source = source_of("v.txt", bytes, size);
+    carnn_status status = carnn__vectors_read(v, &source, &words, &a, error);
+    carnn__names_free(&words, &a);
+    return status;
+}
+
+/* "number number|" for each word that has a vector, "-|" for one that has none. */
+static const char *spell_vectors(const carnn__vectors *v, char *out) {
+    char *end = out;
+    for (size_t i = 0; i < 6; i++) {
+        for (size_t k = 0; v->has[i] && k < v->dimension; k++)
+            end += sprintf(end, k ? " %g" : "%g", v->value[i * v->dimension + k]);
+        end += sprintf(end, v->has[i] ? "|" : "-|");
+    }
+    return out;
+}
+
+static void test_vectors_text(void) {
+    static const char *const glove = "-|1 2|0.5 -0.25|3 4|5 6|-|";
+    static const struct {
+        const char *text, *vectors;
+    } sample[] = {
+        {"the 9 9\ncat 1 2\ndog .5 -2.5e-1\nnew york 3 4\n1900 5 6\n", glove},
+        {"cat 1 2 \r\n\r\ndog 0.5 -.25\t\r\nnew york  3 4\r\n1900\t5\t6", glove},
+        {"4 2\ncat 1 2\ndog 0.5 -0.25\nnew york 3 4\n1900 5 6\n", glove},
+        {"40 2\r\ncat 1 2 \r\ndog 0.5 -0.25 \r\nnew york 3 4 \r\n1900 5 6 \r\n", glove},
+        {"1900 5 6\ncat 1 2\ncat 7 7\ndog 0.5 -0.25\n. . . 8 8\nnew york 3 4\n", glove},
+        {"new york 3 4\ncat 1 2\n\n 8 8\ndog 0.5 -0.25\n1900 5 6\n", glove},
+        {"bird 7", "-|-|-|-|-|7|"},
+        {"<unk> 1 2 3\nbird 0 0 0", "1 2 3|-|-|-|-|0 0 0|"},
+    };
+    carnn_allocator a = carnn__allocator(NULL);
+    for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
+        carnn__vectors v;
+        carnn_error error = {CARNN_OK, 0, ""};
+        char out[200] = "";
+        memset(&v, 0, sizeof v);
+        CHECK_INT(read_vectors(&v, sample[i].text, strlen(sample[i].text), &error), CARNN_OK);
+        CHECK_TEXT(error.message, "");
+        if (v.has) CHECK_TEXT(spell_vectors(&v, out), sample[i].vectors);
+        carnn__vectors_free(&v, &a);
+    }
+}
+
+static void test_vectors_errors(void) {
+    static const struct {
+        const char *text, *message;
+    } sample[] = {
+        {"", "v.txt:1: expected a word and up to 65536 numbers, found nothing"},
+        {"cat dog\n", "v.txt:1: expected a word and up to 65536 numbers, found \"cat dog\""},
+        {"3 0\n", "v.txt:1: expected a word and up to 65536 numbers, found \"3 0\""},
+        {"3 65537\n", "v.txt:1: expected a word and up to 65536 numbers, found \"3 65537\""},
+        {"3 2\n", "v.txt:1: expected word vectors, found none"},
+        {"the 1 2\ncat 1\n", "v.txt:2: expected a word and 2 numbers, found \"cat 1\""},
+        {"the 1 2\nx 1\n", "v.txt:2: expected a word and 2 numbers, found \"x 1\""},
+        {"the 1 2\nx 1 2 3\n", "v.txt:2: expected a word and 2 numbers, found \"x 1 2 3\""},
+        {"2 2\nthe 1 2\nx 1 2 3\n", "v.txt:3: expected a word and 2 numbers, found \"x 1 2 3\""},
+        {"2 3\nthe 1 2\n", "v.txt:2: expected a word and 3 numbers, found \"the 1 2\""},
+        {"the 1 2\ncat 1 x\n", "v.txt:2: expected a number, found \"x\""},
+        {"the 1 2\ncat nan 2\n", "v.txt:2: expected a number, found \"nan\""},
+        {"the 1 2\ncat 1 1e99\n", "v.txt:2: expected a number, found \"1e99\""},
+        {"the 1 2\ncat  1\n", "v.txt:2: expected a word and 2 numbers, found \"cat  1\""},
+    };
+    carnn_allocator a = carnn__allocator(NULL);
+    for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
+        carnn__vectors v;
+        carnn_error error;
+        memset(&v, 0, sizeof v);
+        CHECK_INT(read_vectors(&v, sample[i].text, strlen(sample[i].text), &error),
+                  CARNN_ERR_DATA);
+        CHECK_TEXT(error.message, sample[i].message);
+        carnn__vectors_free(&v, &a);
+    }
+}
+
+/* word2vec's binary form of cat (1, 2, .1), dog (-1, 0, .5) and zebra (0, 0, 0). */
+static size_t binary_vectors(char *out, const char *counts, int newlines) {
+    static const unsigned char floats[3][12] = {
+        {0, 0, 0x80, 0x3F, 0, 0, 0, 0x40, 0xCD, 0xCC, 0xCC, 0x3D},
+        {0, 0, 0x80, 0xBF, 0, 0, 0, 0, 0, 0, 0, 0x3F},
+        {0}};
+    static const char *const words[] = {"cat ", "dog ", "zebra "};
+    char *end = out + sprintf(out, "%s\n", counts);
+    for (size_t i = 0; i < 3; i++) {
+        end += sprintf(end, "%s", words[i]);
+        memcpy(end, floats[i], 12);
+        end += 12;
+        if (newlines) *end++ = '\n';
+    }
+    return (size_t)(end - out);
+}
+
+static void test_vectors_binary(void) {
+    static const char *message =
+        "v.txt: expected 3 vectors of 3 floats, found the end of the file in number 3";
+    carnn_allocator a = carnn__allocator(NULL);
+    char bytes[200], out[200];
+    for (int newlines = 0; newlines < 2; newlines++) {
+        size_t size = binary_vectors(bytes, "3 3", newlines), whole = size - (size_t)newlines;
+        carnn__vectors v;
+        carnn_error error;
+        memset(&v, 0, sizeof v);
+        CHECK_INT(read_vectors(&v, bytes, size, &error), CARNN_OK);
+        CHECK_INT(v.found, 2);
+        CHECK_TEXT(spell_vectors(&v, out), "-|1 2 0.1|-1 0 0.5|-|-|-|");
+        carnn__vectors_free(&v, &a);
+        CHECK_INT(read_vectors(&v, bytes, whole - 1, &error), CARNN_ERR_DATA);
+        CHECK_TEXT(error.message, message);
+        carnn__vectors_free(&v, &a);
+        CHECK_INT(read_vectors(&v, bytes, whole - 15, &error), CARNN_ERR_DATA);
+        CHECK_TEXT(error.message, message);
+        carnn__vectors_free(&v, &a);
+    }
+}
+
+static void test_vectors_binary_infinite(void) {
+    carnn_allocator a = carnn__allocator(NULL);
+    char bytes[200];
+    size_t size = binary_vectors(bytes, "3 3", 0);
+    carnn__vectors v;
+    carnn_error error;
+    memset(&v, 0, sizeof v);
+    memcpy(bytes + 4 + 4 + 4, "\0\0\x80\x7F", 4);
+    CHECK_INT(read_vectors(&v, bytes, size, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message,
+               "v.txt: expected 3 vectors of 3 floats, found NaN or infinity in number 1");
+    carnn__vectors_free(&v, &a);
+}
+
+/* Of two files the first one goes first, and both have to agree on the dimension. */
+static void test_vectors_of_two_files(void) {
+    static const char *first = "cat 1 2\n", *second = "dog 3 4\ncat 5 6\n", *third = "bird 1 2 3\n";
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn__vectors v;
+    carnn_error error;
+    char out[200];
+    memset(&v, 0, sizeof v);
+    CHECK_INT(read_vectors(&v, first, strlen(first), &error), CARNN_OK);
+    CHECK_INT(read_vectors(&v, second, strlen(second), &error), CARNN_OK);
+    CHECK_TEXT(spell_vectors(&v, out), "-|1 2|3 4|-|-|-|");
+    CHECK_INT(read_vectors(&v, third, strlen(third), &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message,
+               "v.txt:1: expected vectors of 2 numbers as before, found 3 numbers");
+    carnn__vectors_free(&v, &a);
+}
+
+/* From a file in pieces: lines that lie across the ends of the buffer. */
+static void test_vectors_large(void) {
+    size_t lines = 3000, dimension = 40;
+    char *text = (char *)malloc(lines * dimension * 8 + lines * 20), *end = text;
+    carnn_source source = source_of(temporary, NULL, 0);
+    carnn__names words = some_words();
+    test_memory memory = {0, 0, 0};
+    carnn_allocator a = allocator_of(&memory), standard = carnn__allocator(NULL);
+    carnn__vectors v;
+    carnn_error error;
+    int wrong = 0;
+    for (size_t i = 0; i < lines; i++) {
+        end += i + 2 < lines ? sprintf(end, "word%zu", i) : sprintf(end, i % 2 ? "bird" : "cat");
+        for (size_t k = 0; k < dimension; k++) end += sprintf(end, " %.3f", (double)(i + k) / 8);
+        *end++ = '\n';
+    }
+    write_file(temporary, text, (size_t)(end - text));
+    memset(&v, 0, sizeof v);
+    CHECK_INT(carnn__vectors_read(&v, &source, &words, &a, &error), CARNN_OK);
+    CHECK_INT(v.found, 2);
+    CHECK_INT(v.dimension, dimension);
+    for (size_t k = 0; k < dimension; k++)
+        wrong += v.value[5 * dimension + k] != (float)(lines - 1 + k) / 8 ||
+                 v.value[dimension + k] != (float)(lines - 2 + k) / 8 || v.value[k] != 0;
+    CHECK_INT(wrong, 0);
+    carnn__vectors_free(&v, &a);
+    CHECK_INT(memory.blocks, 0);
+    carnn__names_free(&words, &standard);
+    remove(temporary);
+    free(text);
+}
+
+/* Whatever the bytes, a read ends well or with a message. */
+static void test_vectors_on_noise(void) {
+    static const char *const seeds[] = {"the 9 9\ncat 1 2\ndog .5 -2.5e-1\nnew york 3 4\n",
+                                        "2 3\ncat 1 2 3\ndog 4 5 6\n"};
+    carnn_allocator a = carnn__allocator(NULL);
+    int wrong = 0, good = 0;
+    for (uint64_t round = 0; round < 3000; round++) {
+        char bytes[200], *exact;
+        size_t size = round % 3 < 2 ? strlen(strcpy(bytes, seeds[round % 3]))
+                                    : binary_vectors(bytes, "3 3", 1);
+        carnn__vectors v;
+        carnn_error error = {CARNN_OK, 0, ""};
+        carnn_status status;
+        for (uint64_t c = 0; c < 1 + round % 4; c++) {
+            uint64_t r = carnn__random(round, c);
+            bytes[(r >> 20) % size] = r % 2 ? (char)(r >> 8) : " \n.0123456789e-"[(r >> 8) % 15];
+        }
+        if (round % 5 == 0) size = carnn__random(round, 99) % size;
+        exact = (char *)malloc(size + !size);
+        memcpy(exact, bytes, size);
+        memset(&v, 0, sizeof v);
+        status = read_vectors(&v, exact, size, &error);
+        good += !status;
+        wrong += status ? status != CARNN_ERR_DATA || strncmp(error.message, "v.txt:", 6) != 0
+                        : v.found > 6;
+        carnn__vectors_free(&v, &a);
+        free(exact);
+    }
+    CHECK_INT(wrong, 0);
+    CHECK(good > 200 && good < 3000);
+}
+
+static void test_vectors_files(void) {
+    static const char *const roots[] = {"../shared/data", "../../shared/data"};
+    static const char *const s[] = {"<unk>", "the", "glacier", "<num>", "no such word"};
+    static const size_t length[] = {5, 3, 7, 5, 12};
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn_error error;
+    carnn__names words;
+    carnn__vectors v;
+    char path[256];
+    memset(&v, 0, sizeof v);
+    for (size_t i = 0; i < 2; i++) {
+        FILE *file;
+        snprintf(path, sizeof path, "%s/embeddings/glove.6B.50d.subset.txt.gz", roots[i]);
+        file = fopen(path, "rb");
+        if (file) fclose(file);
+        if (file) break;
+        path[0] = 0;
+    }
+    if (!path[0] || !gzip_at_hand()) return;
+    CHECK_INT(carnn__names_build(&words, &a, s, length, 5, NULL), CARNN_OK);
+    for (int induced = 0; induced < 2; induced++) {
+        carnn_source source = source_of(path, NULL, 0);
+        if (induced) strcpy(strrchr(path, '/'), "/induced.50d.txt.gz");
+        CHECK_INT(carnn__vectors_read(&v, &source, &words, &a, &error), CARNN_OK);
+        CHECK_INT(v.dimension, 50);
+        CHECK(v.has[1] && !v.has[4]);
+        CHECK_NEAR(v.value[50], 0.418f, 0);
+        CHECK_NEAR(v.value[99], -0.78581f, 0);
+        CHECK_INT(v.has[3], induced);
+    }
+    carnn__vectors_free(&v, &a);
+    carnn__names_free(&words, &a);
+}
+
 /* --- memory that runs out --------------------------------------------------------------------*/
 
 static void test_failing_vocabulary(void) {
@@ -360,10 +752,11 @@ static void test_failing_vocabulary(void) {
     CHECK(carnn__landing_here == NULL);
 }
 
-static void test_failing_names_and_input(void) {
+static void test_failing_others(void) {
     static const char *const s[] = {"x", "y"};
     static const size_t length[] = {1, 1};
     carnn_source source = source_of(temporary, NULL, 0);
+    carnn_source vectors = source_of(NULL, "x 1 2\n", 6);
     char *bytes = (char *)calloc(200000, 1);
     carnn_status status = CARNN_ERR_MEMORY;
     write_file(temporary, bytes, 200000);
@@ -376,9 +769,13 @@ static void test_failing_names_and_input(void) {
         memory.fail_at = n;
         status = carnn__names_build(&names, &a, s, length, 2, NULL);
         if (!status) {
+            carnn__vectors v;
+            memset(&v, 0, sizeof v);
+            status = carnn__vectors_read(&v, &vectors, &names, &a, NULL);
+            carnn__vectors_free(&v, &a);
             carnn__names_free(&names, &a);
-            status = carnn__input_open(&in, &source, &a, NULL);
         }
+        if (!status) status = carnn__input_open(&in, &source, &a, NULL);
         if (!status) carnn__input_close(&in, &a);
         CHECK(!status || status == CARNN_ERR_MEMORY);
         CHECK_INT(memory.blocks, 0);
@@ -401,12 +798,24 @@ int main(void) {
     test_names_not_distinct();
     test_names_grow();
     test_vocabulary();
+    test_vocabulary_limit();
     test_input();
     test_input_errors();
     test_lines();
     test_pieces();
+    test_packed_files();
+    test_packed_name();
+    test_numbers();
+    test_vectors_text();
+    test_vectors_errors();
+    test_vectors_binary();
+    test_vectors_binary_infinite();
+    test_vectors_of_two_files();
+    test_vectors_large();
+    test_vectors_on_noise();
+    test_vectors_files();
     test_failing_vocabulary();
-    test_failing_names_and_input();
+    test_failing_others();
     test_stb_ds_of_the_host();
     return test_end();
 }

@@ -1,0 +1,96 @@
+# make          the command line program, ./carnn
+# make deps     what building and testing needs, from Debian's packages
+# make test     everything that can be wrong; the last line reads N passed, N failed
+# make demo     trains on the sample dialogs and talks, with explanations
+# make bench    kernels, cells and whole tasks against this machine's own limits
+# make data     makes the sample data sets anew
+# make install  PREFIX=/usr/local DESTDIR=
+
+CC = cc
+CXX = c++
+CFLAGS = -O2
+PREFIX = /usr/local
+VERSION = $(shell sed -n 's/.*CARNN_VERSION "\(.*\)"/\1/p' carnn.h)
+
+LIBS = -lm -lpthread
+STRICT = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
+SANITIZE = -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
+JOBS = $(shell getconf _NPROCESSORS_ONLN)
+
+TESTS = $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
+THREADED = test_base test_train
+EXAMPLES = $(basename $(notdir $(wildcard examples/*.c examples/*.cpp)))
+GENERATORS = make_dialog make_lm make_answer
+TOOLS = $(GENERATORS) babi_reduced
+
+carnn: cli.c carnn.h
+	$(CC) -std=c99 $(CFLAGS) -o $@ cli.c $(LIBS)
+
+deps:
+	apt-get update
+	apt-get install -y --no-install-recommends gcc g++ clang libc6-dev libstb-dev
+
+# --- tests: every program of tests/ as it is, under the sanitizers, and what must compile ---------
+
+test: carnn
+	@$(MAKE) --no-print-directory -j$(JOBS) test-programs
+	@sh tests/run.sh $(TESTS:%=build/%) $(TESTS:%=build/asan/%) $(THREADED:%=build/tsan/%) \
+		"sh tests/compile.sh" "sh tests/cli.sh" "sh tests/examples.sh"
+
+test-programs: $(TESTS:%=build/%) $(TESTS:%=build/asan/%) $(THREADED:%=build/tsan/%) \
+	$(EXAMPLES:%=build/%) $(TOOLS:%=build/%)
+
+build/%: tests/%.c tests/test.h carnn.h
+	@mkdir -p build
+	$(CC) -std=c99 $(CFLAGS) $(STRICT) -o $@ $< $(LIBS)
+
+build/asan/%: tests/%.c tests/test.h carnn.h
+	@mkdir -p build/asan
+	$(CC) -std=c99 $(SANITIZE) -o $@ $< $(LIBS)
+
+build/tsan/%: tests/%.c tests/test.h carnn.h
+	@mkdir -p build/tsan
+	$(CC) -std=c99 -g -O1 -fsanitize=thread -o $@ $< $(LIBS)
+
+build/%: examples/%.c carnn.h
+	@mkdir -p build
+	$(CC) -std=c99 $(CFLAGS) $(STRICT) -o $@ $< $(LIBS)
+
+build/%: examples/%.cpp carnn.h
+	@mkdir -p build
+	$(CXX) -std=c++17 $(CFLAGS) $(STRICT) -o $@ $< $(LIBS)
+
+build/%: data/%.c data/generate.h
+	@mkdir -p build
+	$(CC) -std=c99 $(CFLAGS) $(STRICT) -o $@ $< $(LIBS)
+
+# --- the main job -------------------------------------------------------------------------------
+
+demo: carnn
+	./carnn train --task dialog --train data/dialog-train.txt --valid data/dialog-dev.txt \
+		--candidates data/dialog-candidates.txt --out build-demo.gguf
+	./carnn test build-demo.gguf --data data/dialog-test.txt
+	./carnn chat build-demo.gguf --explain < data/demo-chat.txt
+
+bench: carnn
+	./carnn bench
+
+data: $(GENERATORS:%=build/%)
+	for generator in $(GENERATORS); do build/$$generator data || exit 1; done
+
+# --- install ------------------------------------------------------------------------------------
+
+install: carnn
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include \
+		$(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install carnn $(DESTDIR)$(PREFIX)/bin
+	install -m 644 carnn.h $(DESTDIR)$(PREFIX)/include
+	printf '%s\n' 'prefix=$(PREFIX)' 'Name: carnn' \
+		'Description: Context-dependent additive recurrent networks' 'Version: $(VERSION)' \
+		'Cflags: -I$${prefix}/include' 'Libs: $(LIBS)' \
+		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/carnn.pc
+
+clean:
+	rm -rf build carnn build-demo.gguf build-demo.gguf.resume
+
+.PHONY: deps test test-programs demo bench data install clean

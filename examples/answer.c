@@ -1,0 +1,35 @@
+/* Loads a model and answers standard input line by line. The session lives in memory that this
+   program owns: after it is open nothing is allocated. Run: build/answer MODEL < utterances */
+#define CARNN_IMPLEMENTATION
+#include "../carnn.h"
+
+int main(int argc, char **argv) {
+    static char line[4096];
+    carnn_source file = {NULL, NULL, 0};
+    carnn_model *model = NULL;
+    carnn_session *session = NULL;
+    carnn_error error = {CARNN_OK, 0, ""};
+    char *block = NULL, *memory;
+
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s MODEL < utterances\n", argv[0]);
+        return 2;
+    }
+    file.name = argv[1];
+    if (!carnn_model_load(&model, &file, NULL, &error)) {
+        block = (char *)malloc(carnn_session_size(model) + 64);
+        if (!block) return 1;
+        memory = block + (64 - (uintptr_t)block % 64) % 64;
+        carnn_session_open(&session, model, memory, &error);
+    }
+    if (error.code) fprintf(stderr, "%s\n", error.message);
+    while (session && fgets(line, sizeof line, stdin)) {
+        size_t length = strcspn(line, "\r\n");
+        if (length) puts(carnn_session_reply(session, line, length));
+        else carnn_session_reset(session); /* an empty line begins a new dialog */
+    }
+    carnn_session_free(session);
+    free(block);
+    carnn_model_free(model);
+    return error.code ? 1 : 0;
+}

@@ -1,0 +1,55 @@
+#!/bin/sh
+# What must compile, without a warning, and link: gcc and clang, C99 and C++17, the declarations
+# alone, each option macro, two translation units. Compilers that are not there are named.
+# The last line reads N passed, N failed.
+strict='-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror'
+passed=0
+failed=0
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+check() { # what, command...
+    what=$1
+    shift
+    if "$@" > "$work/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what"
+        head -n 20 "$work/log"
+    fi
+}
+
+printf '#include "carnn.h"\nint main(void) { return carnn_status_text(CARNN_OK) == 0; }\n' > "$work/use.c"
+printf '#define CARNN_IMPLEMENTATION\n#include "carnn.h"\n' > "$work/make.c"
+cp "$work/use.c" "$work/use.cpp"
+cp "$work/make.c" "$work/make.cpp"
+{ cat "$work/make.c"; echo 'int main(void) { return 0; }'; } > "$work/alone.c"
+
+for compiler in gcc clang; do
+    if ! command -v $compiler > /dev/null; then
+        echo "left out: $compiler is not installed"
+        continue
+    fi
+    case $compiler in gcc) plus=g++ ;; *) plus=clang++ ;; esac
+    check "$compiler, C99" $compiler -std=c99 -O1 $strict -I. -c "$work/make.c" -o "$work/make.o"
+    check "$compiler, declarations" $compiler -std=c99 $strict -I. -c "$work/use.c" -o "$work/use.o"
+    check "$compiler, two units link" $compiler "$work/make.o" "$work/use.o" -o "$work/two" -lm -lpthread
+    check "$compiler, command line" $compiler -std=c99 $strict -I. -fsyntax-only cli.c
+    check "$plus, C++17" $plus -std=c++17 $strict -I. -fsyntax-only "$work/make.cpp"
+    check "$plus, declarations" $plus -std=c++17 $strict -I. -c "$work/use.cpp" -o "$work/usepp.o"
+    check "$plus, C++ calls C" $plus "$work/make.o" "$work/usepp.o" -o "$work/three" -lm -lpthread
+done
+
+# Every option macro, alone and with all the others.
+options='CARNN_STATIC CARNN_NO_STDIO CARNN_NO_THREADS CARNN_NO_SIMD CARNN_NO_TRAIN CARNN_NO_TEXT'
+all=
+for option in $options; do
+    all="$all -D$option"
+    check "$option" ${CC:-cc} -std=c99 $strict -D$option -I. -fsyntax-only "$work/alone.c"
+done
+check "all options" ${CC:-cc} -std=c99 $strict $all -I. -fsyntax-only "$work/alone.c"
+check "fast-math is refused" sh -c "! ${CC:-cc} -std=c99 -ffast-math -I. -fsyntax-only '$work/make.c'"
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,145 @@
+/* Memory, random numbers and the thread pool. Run it under ThreadSanitizer too. */
+
+#define CARNN_IMPLEMENTATION
+#include "../carnn.h"
+#include "test.h"
+
+static void check_status(void) {
+    carnn_error error;
+    CHECK_TEXT(carnn_status_text(CARNN_OK), "done");
+    CHECK(carnn_status_text((carnn_status)77) != NULL);
+    CHECK(carnn__fail(&error, CARNN_ERR_DATA, 3, "%s:%d", "file", 3) == CARNN_ERR_DATA);
+    CHECK(error.code == CARNN_ERR_DATA && error.line == 3);
+    CHECK_TEXT(error.message, "file:3");
+    CHECK(carnn__fail(NULL, CARNN_ERR_IO, 0, "nobody reads this") == CARNN_ERR_IO);
+}
+
+static void check_memory(void) {
+    test_memory memory = {0, 0, 0};
+    carnn_allocator a = {test_alloc, test_realloc, test_free, NULL};
+    float *block;
+    size_t size;
+    a.user = &memory;
+    for (size = 0; size < 300; size += 7) {
+        block = (float *)carnn__alloc_aligned(&a, size, sizeof *block);
+        CHECK(block && (uintptr_t)block % CARNN__ALIGN == 0);
+        memset(block, 1, size * sizeof *block);
+        carnn__free_aligned(&a, block);
+    }
+    CHECK(carnn__alloc_aligned(&a, SIZE_MAX / 2, 8) == NULL);
+    CHECK(carnn__times(SIZE_MAX, 2) == 0 && carnn__times(3, 5) == 15 && carnn__times(7, 0) == 0);
+    carnn__free_aligned(&a, NULL);
+    memory.fail_at = memory.calls + 1;
+    CHECK(carnn__alloc_aligned(&a, 1, 1) == NULL);
+    CHECK_INT(memory.blocks, 0);
+}
+
+static void check_arena(void) {
+    static char memory[1024 + CARNN__ALIGN];
+    carnn__arena plan = {NULL, 0, 0, 0}, arena;
+    float *a, *b;
+    size_t mark;
+    CHECK(carnn__floats(&plan, 3, 5) == NULL);
+    mark = plan.used;
+    carnn__floats(&plan, 100, 1);
+    plan.used = mark;
+    carnn__floats(&plan, 1, 1);
+    CHECK_INT(plan.peak, 64 + 448);
+    arena = plan;
+    arena.base = memory + (CARNN__ALIGN - (uintptr_t)memory % CARNN__ALIGN) % CARNN__ALIGN;
+    arena.size = plan.peak;
+    arena.used = arena.peak = 0;
+    a = carnn__floats(&arena, 3, 5);
+    b = carnn__floats(&arena, 100, 1);
+    CHECK(a && b && b - a == 16);
+    CHECK(carnn__floats(&arena, 1, 100) == NULL);
+    CHECK(arena.peak > arena.size);
+    carnn__floats(&plan, SIZE_MAX / 2, 3);
+    carnn__floats(&plan, 1, 1);
+    CHECK(plan.peak > SIZE_MAX / 2);
+}
+
+static void check_random(void) {
+    uint32_t items[100], seen[100] = {0}, i;
+    double sum = 0, squares = 0, uniform = 0;
+    uint64_t key = carnn__stream(1, 2);
+    CHECK(carnn__random(key, 0) == carnn__random(key, 0));
+    CHECK(carnn__random(key, 0) != carnn__random(key, 1));
+    CHECK(carnn__random(key, 0) != carnn__random(carnn__stream(1, 3), 0));
+    for (i = 0; i < 100000; i++) {
+        float u = carnn__uniform(key, i), n = carnn__normal(key, i);
+        if (!(u >= 0 && u < 1)) CHECK(!"uniform lies in [0, 1)");
+        uniform += (double)u;
+        sum += (double)n;
+        squares += (double)n * (double)n;
+    }
+    CHECK_NEAR(uniform / 1e5, 0.5, 0.005);
+    CHECK_NEAR(sum / 1e5, 0, 0.02);
+    CHECK_NEAR(squares / 1e5, 1, 0.02);
+    for (i = 0; i < 100; i++) items[i] = i;
+    carnn__shuffle(key, items, 100);
+    for (i = 0; i < 100; i++) seen[items[i]]++;
+    for (i = 0; i < 100; i++) CHECK(seen[i] == 1);
+}
+
+static void check_clock(void) {
+    double t = carnn__clock();
+    CHECK(carnn__clock() >= t);
+    CHECK(carnn__processors() >= 1);
+}
+
+typedef struct job {
+    unsigned char times[257];
+    unsigned long long work[16]; /* one sum per worker: nobody else touches it */
+} job;
+
+static void piece_of(void *data, size_t piece, size_t worker) {
+    job *j = (job *)data;
+    size_t i;
+    j->times[piece]++;
+    for (i = 0; i < (piece % 7) * 300; i++) j->work[worker] += i * piece;
+}
+
+/* Each piece runs exactly once, whatever the number of threads and pieces, job after job. */
+static void check_pool(void) {
+    size_t threads, round, i;
+    for (threads = 1; threads <= 5; threads++) {
+        carnn__pool *pool;
+        CHECK(!carnn__pool_create(&pool, threads, carnn__allocator(NULL)));
+        CHECK((pool == NULL) == (carnn__pool_threads(pool) == 1));
+        CHECK(carnn__pool_threads(pool) <= threads);
+        for (round = 0; round < 400; round++) {
+            static job j;
+            size_t count = (round * 37) % 258, wrong = 0;
+            memset(&j, 0, sizeof j);
+            carnn__parallel(pool, count, piece_of, &j);
+            for (i = 0; i < 257; i++) wrong += j.times[i] != (i < count);
+            CHECK_INT(wrong, 0);
+        }
+        carnn__pool_free(pool);
+    }
+}
+
+static void check_pool_memory(void) {
+#ifndef CARNN_NO_THREADS
+    test_memory memory = {0, 1, 0};
+    carnn_allocator a = {test_alloc, test_realloc, test_free, NULL};
+    carnn__pool *pool;
+    a.user = &memory;
+    CHECK(carnn__pool_create(&pool, 3, a) == CARNN_ERR_MEMORY && pool == NULL);
+    CHECK(!carnn__pool_create(&pool, 3, a));
+    carnn__pool_free(pool);
+    CHECK_INT(memory.blocks, 0);
+#endif
+}
+
+int main(void) {
+    check_status();
+    check_memory();
+    check_arena();
+    check_random();
+    check_clock();
+    check_pool();
+    check_pool_memory();
+    return test_end();
+}

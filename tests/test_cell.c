@@ -1,0 +1,656 @@
+/* @@CELL and @@CHECK: every cell of the table against its equations, written down again here as
+   plain loops in double precision; the golden values of the papers' cells; identities; the same
+   bits whatever runs the arithmetic. */
+
+#define CARNN_IMPLEMENTATION
+#include "../carnn.h"
+
+#include "test.h"
+
+/* --- a cell and all that it works on ---------------------------------------------------------- */
+
+typedef struct subject {
+    size_t e, h, d, sequences, rows, inputs;
+    uint32_t *rank, *index;
+    size_t *start;
+    carnn__packed seq;
+    carnn__store store;
+    carnn__cell cell;
+    carnn__cell_run run;
+    float *w, *g;         /* laid out like the store */
+    float *x, *dx;        /* (inputs, e) */
+    float *c, *dc;        /* (sequences, d) */
+    float *h0, *c0, *out; /* initial states; weights of the loss sum_i out_i h_i */
+    void *memory;         /* of the run */
+} subject;
+
+static const carnn_allocator *allocator(void) {
+    static carnn_allocator a;
+    a = carnn__allocator(NULL);
+    return &a;
+}
+
+static float *floats(size_t count) {
+    float *x = (float *)carnn__alloc_aligned(allocator(), count + 1, sizeof *x);
+    if (!x) abort();
+    memset(x, 0, (count + 1) * sizeof *x);
+    return x;
+}
+
+static void draw(float *x, size_t count, uint64_t key, float size) {
+    size_t i;
+    for (i = 0; i < count; i++) x[i] = size * (2.0f * carnn__uniform(key, i) - 1.0f);
+}
+
+/* Inputs and weights at random. `shared` inputs: the rows read these in turn; 0: one for each. */
+static void subject_open(subject *s, size_t kind, size_t e, size_t h, size_t d,
+                         const uint32_t *length, size_t sequences, size_t shared) {
+    size_t longest = 0, i;
+    memset(s, 0, sizeof *s);
+    if (carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) e = h;
+    for (i = 0; i < sequences; i++) longest = carnn__max(longest, length[i]);
+    s->rank = (uint32_t *)calloc(sequences, sizeof *s->rank);
+    s->start = (size_t *)calloc(longest + 2, sizeof *s->start);
+    if (!s->rank || !s->start) abort();
+    carnn__pack_sequences(&s->seq, length, sequences, s->rank, s->start);
+    s->e = e;
+    s->h = h;
+    s->d = d;
+    s->sequences = sequences;
+    s->rows = s->seq.rows;
+    s->inputs = shared ? shared : s->rows;
+    if (shared) s->index = (uint32_t *)calloc(s->rows + 1, sizeof *s->index);
+    for (i = 0; shared && i < s->rows; i++) s->index[i] = (uint32_t)(i * 5 % shared);
+    carnn__cell_declare(&s->cell, &s->store, "", kind, e, h, d);
+    s->w = floats(s->store.size);
+    s->g = floats(s->store.size);
+    for (i = 0; i < s->store.count; i++)
+        draw(carnn__piece(&s->store, s->w, i), s->store.item[i].rows * s->store.item[i].columns,
+             100 + i, 1.5f / sqrtf((float)s->store.item[i].columns + 1.0f));
+    draw(s->x = floats(s->inputs * e), s->inputs * e, 1, 1.0f);
+    draw(s->c = floats(sequences * d), sequences * d, 2, 1.0f);
+    draw(s->h0 = floats(sequences * h), sequences * h, 3, 1.0f);
+    draw(s->c0 = floats(sequences * h), sequences * h, 4, 1.0f);
+    draw(s->out = floats(s->rows * h), s->rows * h, 5, 1.0f);
+    s->dx = floats(s->inputs * e);
+    s->dc = floats(sequences * d);
+}
+
+static void subject_close(subject *s) {
+    float *all[9];
+    size_t i;
+    all[0] = s->w;
+    all[1] = s->g;
+    all[2] = s->x;
+    all[3] = s->dx;
+    all[4] = s->c;
+    all[5] = s->dc;
+    all[6] = s->h0;
+    all[7] = s->c0;
+    all[8] = s->out;
+    for (i = 0; i < 9; i++) carnn__free_aligned(allocator(), all[i]);
+    carnn__free_aligned(allocator(), s->memory);
+    free(s->rank);
+    free(s->start);
+    free(s->index);
+}
+
+/* Forward and backward with our code. */
+static void subject_run(subject *s, carnn__engine *e) {
+    carnn__arena arena = {NULL, 0, 0, 0};
+    int pass;
+    carnn__free_aligned(allocator(), s->memory);
+    for (pass = 0; pass < 2; pass++) {
+        carnn__cell_plan(&s->run, &s->cell, &s->store, e->k, s->w, s->g, &arena, s->inputs,
+                         s->rows, s->sequences);
+        if (pass) break;
+        s->memory = carnn__alloc_aligned(allocator(), arena.peak, 1);
+        if (!s->memory) abort();
+        memset(s->memory, 0xFF, arena.peak); /* NaN: nothing may be read that was not written */
+        arena.base = (char *)s->memory;
+        arena.size = arena.peak;
+        arena.used = 0;
+    }
+    memset(s->g, 0, s->store.size * sizeof(float));
+    memset(s->dx, 0, s->inputs * s->e * sizeof(float));
+    memset(s->dc, 0, s->sequences * s->d * sizeof(float));
+    carnn__cell_ready(&s->run, e);
+    carnn__cell_project(&s->run, e, s->x, 0, s->inputs);
+    carnn__cell_context(&s->run, e, s->c, s->sequences);
+    carnn__cell_forward(&s->run, e, &s->seq, s->index, s->h0, s->c0);
+    carnn__cell_backward(&s->run, e, s->out, s->dx);
+    carnn__cell_context_back(&s->run, e, s->dc);
+    carnn__cell_project_back(&s->run, e, s->dx);
+}
+
+/* --- the equations ---------------------------------------------------------------------------- */
+
+#define MOST 64 /* hidden units */
+
+static double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+
+static double product(const float *w, size_t row, const double *v, size_t n) {
+    double sum = 0.0;
+    size_t j;
+    for (j = 0; j < n; j++) sum += (double)w[row * n + j] * v[j];
+    return sum;
+}
+
+/* One unit of one step: (W x)_i etc. of gate g, from the definitions in models.md, section 1. */
+typedef struct terms {
+    const subject *s;
+    const double *x, *c, *h;
+    size_t i;
+} terms;
+
+static const float *weights(const subject *s, size_t number) {
+    return s->w + s->store.item[number].offset;
+}
+static double X(const terms *t, size_t g) {
+    return product(weights(t->s, t->s->cell.input), g * t->s->h + t->i, t->x, t->s->e);
+}
+static double B(const terms *t, size_t g) {
+    return (double)weights(t->s, t->s->cell.bias)[g * t->s->h + t->i];
+}
+static double C(const terms *t, size_t g) {
+    return product(weights(t->s, t->s->cell.context), g * t->s->h + t->i, t->c, t->s->d);
+}
+static double H(const terms *t, size_t g) {
+    return product(weights(t->s, t->s->cell.recurrent), g * t->s->h + t->i, t->h, t->s->h);
+}
+static double XHB(const terms *t, size_t g) { return X(t, g) + H(t, g) + B(t, g); }
+
+/* h = (1 - u) h' + u f k */
+static double additive(double u, double f, double k, double before) {
+    return u * (f * k) + (1.0 - u) * before;
+}
+
+/* Reset before the product: the candidate of a unit needs the reset gates of all. */
+static double gru_candidate(const terms *t) {
+    double reset[MOST];
+    terms all = *t;
+    for (all.i = 0; all.i < t->s->h; all.i++) reset[all.i] = sigmoid(XHB(&all, 1)) * t->h[all.i];
+    return tanh(X(t, 2) + B(t, 2) +
+                product(weights(t->s, t->s->cell.recurrent), 2 * t->s->h + t->i, reset, t->s->h));
+}
+
+/* The new state of unit i; *state is its c. */
+static double unit(const char *cell, const terms *t, double *state) {
+    double before = t->h[t->i];
+    if (!strcmp(cell, "rnn")) return tanh(XHB(t, 0));
+    if (!strcmp(cell, "lstm") || !strcmp(cell, "carnn-high")) {
+        int high = cell[0] == 'c';
+        double i = sigmoid(XHB(t, 0) + (high ? C(t, 0) : 0.0));
+        double f = sigmoid(XHB(t, 1) + (high ? C(t, 1) : 0.0));
+        double o = sigmoid(XHB(t, 2) + (high ? C(t, 2) : 0.0));
+        *state = i * tanh(XHB(t, 3)) + f * *state;
+        return o * tanh(*state);
+    }
+    if (!strcmp(cell, "gru")) return additive(sigmoid(XHB(t, 0)), 1.0, gru_candidate(t), before);
+    if (!strcmp(cell, "gru-after")) {
+        const float *b = weights(t->s, t->s->cell.recurrent_bias);
+        size_t h = t->s->h;
+        double u = sigmoid(XHB(t, 0) + (double)b[t->i]);
+        double r = sigmoid(XHB(t, 1) + (double)b[h + t->i]);
+        double z = tanh(X(t, 2) + B(t, 2) + r * (H(t, 2) + (double)b[2 * h + t->i]));
+        return additive(u, 1.0, z, before);
+    }
+    if (!strncmp(cell, "ran", 3)) {
+        double c = sigmoid(XHB(t, 0)) * X(t, 2) +
+                   sigmoid(XHB(t, 1)) * (cell[3] ? *state : before);
+        *state = c;
+        return cell[3] ? tanh(c) : c;
+    }
+    if (!strcmp(cell, "ncarnn"))
+        return additive(sigmoid(XHB(t, 0) + C(t, 0)), sigmoid(XHB(t, 1) + C(t, 1)),
+                        X(t, 2) + B(t, 2), before);
+    if (!strcmp(cell, "ncarnn-free"))
+        return additive(sigmoid(XHB(t, 0)), sigmoid(XHB(t, 1)), X(t, 2) + B(t, 2), before);
+    if (!strcmp(cell, "icarnn"))
+        return additive(sigmoid(X(t, 0) + B(t, 0) + C(t, 0)), sigmoid(X(t, 1) + B(t, 1) + C(t, 1)),
+                        X(t, 2) + B(t, 2), before);
+    if (!strcmp(cell, "scarnn"))
+        return additive(sigmoid(X(t, 0) + B(t, 0) + C(t, 0)), sigmoid(X(t, 1) + B(t, 1) + C(t, 1)),
+                        t->x[t->i], before);
+    if (!strcmp(cell, "carnn-low"))
+        return additive(sigmoid(X(t, 0) + B(t, 0) + C(t, 0)), 1.0, t->x[t->i], before);
+    printf("no equations for the cell \"%s\"\n", cell);
+    test_failed++;
+    return 0.0;
+}
+
+static void doubles(double *to, const float *from, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++) to[i] = (double)from[i];
+}
+
+/* The states of the sequence of rank b, each row at the place where it is packed; returns its part
+   of the loss. */
+static double equations(const subject *s, size_t b, double *states) {
+    const char *cell = carnn__cells[s->cell.kind].name;
+    double x[MOST], c[MOST], h[MOST], state[MOST], loss = 0.0;
+    terms t;
+    size_t step, i;
+    doubles(c, s->c + b * s->d, s->d);
+    doubles(h, s->h0 + b * s->h, s->h);
+    doubles(state, s->c0 + b * s->h, s->h);
+    t.s = s;
+    t.x = x;
+    t.c = c;
+    t.h = h;
+    for (step = 0; step < s->seq.steps && b < s->start[step + 1] - s->start[step]; step++) {
+        size_t row = s->start[step] + b;
+        double next[MOST];
+        doubles(x, s->x + (s->index ? s->index[row] : row) * s->e, s->e);
+        for (t.i = 0; t.i < s->h; t.i++) next[t.i] = unit(cell, &t, &state[t.i]);
+        for (i = 0; i < s->h; i++) {
+            h[i] = next[i];
+            loss += h[i] * (double)s->out[row * s->h + i];
+            if (states) states[row * s->h + i] = h[i];
+        }
+    }
+    return loss;
+}
+
+static double equations_loss(const subject *s) {
+    double sum = 0.0;
+    size_t b;
+    for (b = 0; b < s->sequences; b++) sum += equations(s, b, NULL);
+    return sum;
+}
+
+/* The larger error; not a number is the largest of all. */
+static double worse(double a, double b) { return a != a || b <= a ? a : b; }
+
+/* --- our code against the equations ----------------------------------------------------------- */
+
+/* The largest error of the states. */
+static double state_error(const subject *s) {
+    double *states = (double *)calloc(s->rows * s->h + 1, sizeof *states), worst = 0.0;
+    size_t b, i;
+    if (!states) abort();
+    for (b = 0; b < s->sequences; b++) equations(s, b, states);
+    for (i = 0; i < s->rows * s->h; i++)
+        worst = worse(worst, fabs((double)s->run.scan.out[i] - states[i]));
+    free(states);
+    return worst;
+}
+
+/* The largest error of a gradient, relative to its largest value, in a few places: against central
+   differences of the equations, whose own error is below 1e-5 (floats are moved in doubles' steps
+   that floats can take). */
+static double gradient_error(const subject *s, float *x, const float *gradient, size_t count) {
+    double worst = 0.0, size = 1e-3;
+    size_t i, samples = carnn__min(count, 7);
+    for (i = 0; i < count; i++) size = fmax(size, fabs((double)gradient[i]));
+    for (i = 0; i < samples; i++) {
+        size_t place = samples < count ? (size_t)(carnn__random(77, i) % count) : i;
+        float before = x[place], up = before + 0x1p-10f, down = before - 0x1p-10f;
+        double slope;
+        x[place] = up;
+        slope = equations_loss(s);
+        x[place] = down;
+        slope = (slope - equations_loss(s)) / ((double)up - (double)down);
+        x[place] = before;
+        worst = worse(worst, fabs(slope - (double)gradient[place]) / size);
+    }
+    return worst;
+}
+
+static double all_gradients_error(subject *s) {
+    double worst = gradient_error(s, s->x, s->dx, s->inputs * s->e);
+    size_t i, states = s->sequences * s->h;
+    for (i = 0; i < s->store.count; i++) {
+        const carnn__param *p = &s->store.item[i];
+        worst = worse(worst, gradient_error(s, s->w + p->offset, s->g + p->offset,
+                                            p->rows * p->columns));
+    }
+    if (s->cell.d) worst = worse(worst, gradient_error(s, s->c, s->dc, s->sequences * s->d));
+    worst = worse(worst, gradient_error(s, s->h0, s->run.scan.dh, states));
+    if (carnn__cells[s->cell.kind].flags & CARNN__HAS_CELL_STATE)
+        worst = worse(worst, gradient_error(s, s->c0, s->run.scan.dc, states));
+    return worst;
+}
+
+static void test_equations(carnn__engine *e) {
+    static const uint32_t length[] = {2, 5, 0, 3, 5, 1};
+    static const size_t hidden[] = {1, 7, 16, 33}, shared[] = {0, 3, 0, 5};
+    size_t kind, i;
+    for (kind = 0; kind < CARNN__CELL_COUNT; kind++)
+        for (i = 0; i < 4; i++) {
+            subject s;
+            subject_open(&s, kind, hidden[i] / 2 + 3, hidden[i], 4, length, 6, shared[i]);
+            subject_run(&s, e);
+            if (test_fails(state_error(&s) < 3e-6 && all_gradients_error(&s) < 2e-5,
+                           "cell against its equations", __FILE__, __LINE__))
+                printf(": %s with %zu units: states are off by %g, gradients by %g\n",
+                       carnn__cells[kind].name, hidden[i], state_error(&s),
+                       all_gradients_error(&s));
+            subject_close(&s);
+        }
+}
+
+/* --- golden values ----------------------------------------------------------------------------
+   models.md 1.19: element k of tensor number i is sin(0.7 k + 1.3 i + 0.1) / 2. */
+
+typedef struct golden {
+    const char *cell;
+    int input[4], bias[4], context[2], recurrent[4]; /* tensor numbers of the gates in our order */
+    double h3[3];
+    int with_dx;
+    double dx[2]; /* at (step 1, 0) and (step 3, 1) of the loss sum(h_3) */
+} golden;
+
+static const golden goldens[] = {
+    {"ncarnn", {3, 6, 8}, {4, 7, 9}, {2, 5}, {10, 11},
+     {-0.053572572, -0.046591830, 0.082822546}, 1, {0.0008980, -0.0678853}},
+    {"icarnn", {3, 6, 8}, {4, 7, 9}, {2, 5}, {0},
+     {-0.053136629, -0.052924618, 0.081268530}, 1, {-0.0028645, -0.0716028}},
+    {"scarnn", {3, 6}, {4, 7}, {2, 5}, {0},
+     {-0.071535359, -0.054293318, -0.036088048}, 1, {0.0541816, 0.2133017}},
+    {"carnn-low", {3}, {4}, {2}, {0}, {-0.171249093, -0.053668735, -0.123331447}, 0, {0, 0}},
+    {"ncarnn-free", {3, 6, 8}, {4, 7, 9}, {0}, {10, 11},
+     {-0.050561811, -0.062285108, 0.089281086}, 0, {0, 0}},
+    {"lstm", {20, 23, 26, 29}, {22, 25, 28, 31}, {0}, {21, 24, 27, 30},
+     {0.052205996, -0.050107814, -0.079649691}, 0, {0, 0}},
+    {"rnn", {20}, {22}, {0}, {21}, {-0.459929157, -0.012566250, -0.562206006}, 0, {0, 0}},
+    {"gru", {20, 23, 26}, {22, 25, 28}, {0}, {21, 24, 27},
+     {-0.306942627, 0.017855114, -0.117283926}, 0, {0, 0}},
+    {"gru-after", {20, 23, 26}, {22, 25, 28}, {0}, {21, 24, 27},
+     {-0.299095383, 0.006340663, -0.121578815}, 0, {0, 0}},
+    {"ran", {20, 23, 26}, {22, 25}, {0}, {21, 24},
+     {0.017343739, 0.146286211, -0.133668798}, 0, {0, 0}},
+    {"ran-tanh", {20, 23, 26}, {22, 25}, {0}, {21, 24},
+     {0.017363584, 0.145199583, -0.132899989}, 0, {0, 0}},
+};
+
+static void fill_golden(float *to, int number, size_t count) {
+    size_t k;
+    for (k = 0; k < count; k++)
+        to[k] = (float)(0.5 * sin(0.7 * (double)k + 1.3 * number + 0.1));
+}
+
+/* The gates of one stacked matrix. */
+static void fill_gates(float *to, const int *numbers, size_t gates, size_t size) {
+    size_t g;
+    for (g = 0; g < gates; g++) fill_golden(to + g * size, numbers[g], size);
+}
+
+static void test_golden(carnn__engine *e) {
+    static const uint32_t length[] = {3};
+    size_t i, j;
+    for (i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+        const golden *want = &goldens[i];
+        size_t kind = carnn__cell_number(want->cell);
+        const carnn__cell_kind *k = &carnn__cells[kind];
+        subject s;
+        subject_open(&s, kind, 3, 3, 2, length, 1, 0);
+        memset(s.w, 0, s.store.size * sizeof(float));
+        fill_gates(s.w + s.store.item[s.cell.input].offset, want->input, k->gates, 9);
+        fill_gates(s.w + s.store.item[s.cell.bias].offset, want->bias, k->bias_gates, 3);
+        if (k->context_gates)
+            fill_gates(s.w + s.store.item[s.cell.context].offset, want->context, k->context_gates,
+                       6);
+        if (k->recurrent_gates)
+            fill_gates(s.w + s.store.item[s.cell.recurrent].offset, want->recurrent,
+                       k->recurrent_gates, 9);
+        fill_golden(s.x, 0, 9);
+        fill_golden(s.c, 1, 2);
+        memset(s.h0, 0, 3 * sizeof(float));
+        memset(s.c0, 0, 3 * sizeof(float));
+        for (j = 0; j < 9; j++) s.out[j] = j < 6 ? 0.0f : 1.0f;
+        subject_run(&s, e);
+        for (j = 0; j < 3; j++) CHECK_NEAR(s.run.scan.out[6 + j], want->h3[j], 2e-7);
+        if (want->with_dx) {
+            CHECK_NEAR(s.dx[0], want->dx[0], 2e-7);
+            CHECK_NEAR(s.dx[7], want->dx[1], 2e-7);
+        }
+        subject_close(&s);
+    }
+}
+
+static void test_parameter_counts(void) {
+    static const struct {
+        const char *cell;
+        size_t count;
+    } want[] = {{"ncarnn", 7343104},      {"icarnn", 5245952},    {"scarnn", 4196352},
+                {"carnn-low", 2098176},   {"carnn-high", 11538432}, {"ncarnn-free", 5245952},
+                {"lstm", 8392704},        {"gru", 6294528},       {"gru-after", 6297600},
+                {"ran", 5244928},         {"ran-tanh", 5244928},  {"rnn", 2098176}};
+    size_t i, j;
+    CHECK_INT(sizeof want / sizeof *want, CARNN__CELL_COUNT);
+    for (i = 0; i < sizeof want / sizeof *want; i++) {
+        carnn__store store;
+        carnn__cell cell;
+        size_t count = 0;
+        memset(&store, 0, sizeof store);
+        carnn__cell_declare(&cell, &store, "", carnn__cell_number(want[i].cell), 1024, 1024, 1024);
+        for (j = 0; j < store.count; j++) count += store.item[j].rows * store.item[j].columns;
+        CHECK_INT(count, want[i].count);
+    }
+}
+
+/* --- identities ------------------------------------------------------------------------------- */
+
+/* A state of an additive cell is a weighted sum of what it has read: gate values G and decays A per
+   row give sum_i (prod_{j > i} A_j) G_i input_i + (prod A) h_0. Tran et al. 2018, Eq. 4 (nCARNN,
+   iCARNN), Eq. 7 (sCARNN); RAN likewise. */
+static void row_gates(const subject *s, size_t row, size_t b, size_t i, double *A, double *GZ) {
+    const carnn__cell_kind *k = &carnn__cells[s->cell.kind];
+    const float *px = s->run.scan.px + row * k->gates * s->h + i;
+    const float *pc = s->run.scan.pc + b * k->context_gates * s->h + i;
+    const float *tape = s->run.scan.tape + row * k->tape * s->h + i;
+    double u, f, z = (double)(k->flags & CARNN__INPUT_IS_CANDIDATE ? s->x[row * s->h + i]
+                                                                   : px[2 * s->h]);
+    if (k->tape) { /* the gates saw the state: they are on the tape */
+        u = (double)tape[0];
+        f = (double)tape[s->h];
+    } else {
+        u = sigmoid((double)px[0] + (double)pc[0]);
+        f = k->gates > 1 ? sigmoid((double)px[s->h] + (double)pc[s->h]) : 1.0;
+    }
+    *A = strcmp(k->name, "ran") ? 1.0 - u : f;
+    *GZ = strcmp(k->name, "ran") ? u * f * z : u * z;
+}
+
+static void test_weighted_sums(carnn__engine *e) {
+    static const char *const cells[] = {"ncarnn", "icarnn", "scarnn", "carnn-low", "ncarnn-free",
+                                        "ran"};
+    static const uint32_t length[] = {6, 4};
+    size_t n, b, i, t;
+    for (n = 0; n < sizeof cells / sizeof *cells; n++) {
+        double worst = 0.0;
+        subject s;
+        subject_open(&s, carnn__cell_number(cells[n]), 5, 18, 3, length, 2, 0);
+        subject_run(&s, e);
+        for (b = 0; b < 2; b++)
+            for (i = 0; i < s.h; i++) {
+                double sum = 0.0, after = 1.0, A, GZ;
+                for (t = length[b]; t-- > 0;) {
+                    row_gates(&s, s.start[t] + b, b, i, &A, &GZ);
+                    sum += after * GZ;
+                    after *= A;
+                }
+                sum += after * (double)s.h0[b * s.h + i];
+                t = (s.start[length[b] - 1] + b) * s.h + i;
+                worst = worse(worst, fabs(sum - (double)s.run.scan.out[t]));
+            }
+        CHECK_NEAR(worst, 0.0, 1e-6);
+        subject_close(&s);
+    }
+}
+
+/* With both gates at 1 nothing of the past is left and nothing of the candidate is lost. */
+static void test_open_gates(carnn__engine *e) {
+    static const uint32_t length[] = {4};
+    subject s;
+    size_t i;
+    subject_open(&s, CARNN__CELL_icarnn, 5, 17, 3, length, 1, 0);
+    for (i = 0; i < 2 * s.h; i++) s.w[s.store.item[s.cell.bias].offset + i] = 1000.0f;
+    subject_run(&s, e);
+    for (i = 0; i < s.h; i++)
+        CHECK(s.run.scan.out[3 * s.h + i] == s.run.scan.px[(3 * 3 + 2) * s.h + i]);
+    subject_close(&s);
+}
+
+static void test_without_context(carnn__engine *e) {
+    static const uint32_t length[] = {4, 2};
+    subject with, without;
+    size_t i;
+    subject_open(&with, CARNN__CELL_ncarnn, 5, 17, 3, length, 2, 0);
+    subject_open(&without, CARNN__CELL_ncarnn_free, 5, 17, 3, length, 2, 0);
+    for (i = 0; i < 2 * 17 * 3; i++) with.w[with.store.item[with.cell.context].offset + i] = 0.0f;
+    memcpy(without.w + without.store.item[without.cell.recurrent].offset,
+           with.w + with.store.item[with.cell.recurrent].offset, 2 * 17 * 17 * sizeof(float));
+    subject_run(&with, e);
+    subject_run(&without, e);
+    CHECK(!memcmp(with.run.scan.out, without.run.scan.out, with.rows * 17 * sizeof(float)));
+    subject_close(&with);
+    subject_close(&without);
+}
+
+/* Update gates near 1: a product of the decays underflows after some 20 steps, and whoever divides
+   by it has lost. */
+static void test_long_sequences(carnn__engine *e) {
+    static const uint32_t length[] = {500, 201};
+    static const float bias[] = {-3.0f, 0.0f, 5.0f};
+    size_t kind, n, i;
+    for (kind = 0; kind < CARNN__CELL_COUNT; kind++)
+        for (n = 0; n < 3; n++) {
+            subject s;
+            subject_open(&s, kind, 3, 5, 3, length, 2, 0);
+            for (i = 0; i < s.h; i++) s.w[s.store.item[s.cell.bias].offset + i] = bias[n];
+            subject_run(&s, e);
+            CHECK_NEAR(state_error(&s), 0.0, 2e-5);
+            for (i = 0; i < s.inputs * s.e && s.dx[i] - s.dx[i] == 0.0f; i++) continue;
+            CHECK_INT(i, s.inputs * s.e);
+            subject_close(&s);
+        }
+}
+
+/* --- the same bits ---------------------------------------------------------------------------- */
+
+static uint64_t digest(uint64_t sum, const float *x, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        sum = carnn__mix(sum ^ bits);
+    }
+    return sum;
+}
+
+static uint64_t subject_digest(const subject *s) {
+    uint64_t sum = digest(1, s->run.scan.out, s->rows * s->h);
+    sum = digest(sum, s->g, s->store.size);
+    sum = digest(sum, s->dx, s->inputs * s->e);
+    sum = digest(sum, s->dc, s->sequences * s->d);
+    return digest(sum, s->run.scan.dh, s->sequences * s->h);
+}
+
+/* Large enough for steps and products to be shared among threads, with tails. */
+static void test_same_bits(void) {
+    uint32_t length[70];
+    size_t kind, path, threads, i;
+    const char *name;
+    for (i = 0; i < 70; i++) length[i] = i < 6 ? 3 : 1;
+    for (kind = 0; kind < CARNN__CELL_COUNT; kind++) {
+        uint64_t first = 0;
+        subject s;
+        subject_open(&s, kind, 67, 241, 67, length, 70, 0);
+        for (path = 0; (name = carnn_simd_name(path)) != NULL; path++)
+            for (threads = 1; threads <= (path ? 1 : 3); threads++) {
+                carnn__engine e;
+                CHECK_INT(carnn__engine_open(&e, name, threads, *allocator(), NULL), CARNN_OK);
+                subject_run(&s, &e);
+                if (!first) first = subject_digest(&s);
+                if (test_fails(subject_digest(&s) == first, "same bits", __FILE__, __LINE__))
+                    printf(": not so for %s, path %s, %zu threads\n", carnn__cells[kind].name,
+                           name, threads);
+                carnn__engine_close(&e);
+            }
+        subject_close(&s);
+    }
+}
+
+/* --- the gradient check itself ---------------------------------------------------------------- */
+
+static int count_rows(const carnn_check *check, void *user) {
+    size_t *rows = (size_t *)user;
+    if (test_fails(check->passed && check->error <= check->limit && check->numbers > 0,
+                   "gradient check", __FILE__, __LINE__))
+        printf(": %s %s is off by %g\n", check->group, check->name, check->error);
+    ++*rows;
+    return 0;
+}
+
+static int stop_at_once(const carnn_check *check, void *user) {
+    (void)check;
+    (void)user;
+    return 1;
+}
+
+static size_t checked_rows(const char *only, uint64_t seed) {
+    size_t rows = 0;
+    CHECK_INT(carnn_gradcheck(only, seed, count_rows, &rows, NULL), CARNN_OK);
+    return rows;
+}
+
+static int spoil; /* how spoilt_loss is wrong */
+
+/* The loss of an LSTM with one wrong derivative, or with none for an array. */
+static double spoilt_loss(carnn__subject *s) {
+    double loss = carnn__check_cell_loss(s);
+    carnn__checked *a = &s->array[0];
+    if (spoil == 1) a->gradient[a->count - 1] *= 1.5f;
+    if (spoil == 2) memset(a->gradient, 0, a->count * sizeof(float));
+    if (spoil == 3) a->gradient[7] = NAN;
+    return loss;
+}
+
+/* What the check says of an LSTM when it is spoilt in that way. */
+static double spoilt_check(carnn__engine *e, int how) {
+    static carnn__subject s;
+    carnn_check check;
+    memset(&s, 0, sizeof s);
+    memset(&check, 0, sizeof check);
+    spoil = how;
+    s.engine = e;
+    s.number = CARNN__CELL_lstm;
+    CHECK_INT(carnn__check_cell_open(&s, NULL), CARNN_OK);
+    CHECK_INT(carnn__check_carve(&s, carnn__check_cell_carve, NULL), CARNN_OK);
+    s.loss = spoilt_loss;
+    CHECK_INT(carnn__check_subject(&s, &check, NULL), CARNN_OK);
+    carnn__check_close(&s);
+    return check.error;
+}
+
+static void test_gradcheck(carnn__engine *e) {
+    carnn_error error;
+    CHECK_INT(checked_rows("icarnn", 2), 1);
+    CHECK_INT(checked_rows("cell", 3), CARNN__CELL_COUNT);
+    CHECK(checked_rows(NULL, 1) >= CARNN__CELL_COUNT + 8);
+    CHECK_INT(carnn_gradcheck(NULL, 1, stop_at_once, NULL, &error), CARNN_ERR_STOPPED);
+    CHECK_INT(carnn_gradcheck("icarn", 1, stop_at_once, NULL, &error), CARNN_ERR_ARGUMENT);
+    CHECK(strstr(error.message, "\"icarn\"") != NULL);
+    CHECK(spoilt_check(e, 0) <= CARNN__CHECK_LIMIT);
+    CHECK(spoilt_check(e, 1) > 2 * CARNN__CHECK_LIMIT);
+    CHECK(spoilt_check(e, 2) >= 1.0);
+    CHECK(!(spoilt_check(e, 3) <= CARNN__CHECK_LIMIT));
+}
+
+int main(void) {
+    carnn__engine e;
+    CHECK_INT(carnn__engine_open(&e, NULL, 1, *allocator(), NULL), CARNN_OK);
+    test_golden(&e);
+    test_parameter_counts();
+    test_equations(&e);
+    test_weighted_sums(&e);
+    test_open_gates(&e);
+    test_without_context(&e);
+    test_long_sequences(&e);
+    test_same_bits();
+    test_gradcheck(&e);
+    carnn__engine_close(&e);
+    return test_end();
+}

@@ -1,0 +1,162 @@
+/* exp, sigmoid, tanh over all floats, softmax and the loops over arrays: right, and the same bits
+   on every path. `test_math all` visits every float instead of every 25013th. */
+
+#define CARNN_IMPLEMENTATION
+#include "../carnn.h"
+#include "test.h"
+
+static const carnn__kernels *path[4];
+static size_t paths;
+
+static float float_of(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static double sigmoid(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
+
+/* The distance of a float from the true value in units of the last place of a float there. */
+static double ulps(float found, double want) {
+    int exponent;
+    if (want != want) return found != found ? 0 : 1e9;
+    if (fabs(want) >= 0x1p128 - 0x1p103) return (double)found == (want > 0 ? INFINITY : -INFINITY) ? 0 : 1e9;
+    if (found != found || fabsf(found) > FLT_MAX) return 1e9;
+    frexp(want, &exponent);
+    return fabs((double)found - want) / ldexp(1, exponent - 24 > -149 ? exponent - 24 : -149);
+}
+
+typedef void (*array_fn)(const float *, float *, size_t);
+
+#define BLOCK 1000 /* not a multiple of 16 */
+
+static array_fn function_of(const carnn__kernels *k, int which) {
+    return which == 0 ? k->exp_n : which == 1 ? k->sigmoid_n : k->tanh_n;
+}
+
+/* One function on every `step`th float: the error of the first path, equality of the others. */
+static void check_function(int which, uint32_t step) {
+    static const char *const names[] = {"exp", "sigmoid", "tanh"};
+    static float x[BLOCK], y[BLOCK], z[BLOCK];
+    double worst = 0;
+    float at = 0;
+    uint64_t bits = 0;
+    while (bits <= UINT32_MAX) {
+        size_t i, p;
+        for (i = 0; i < BLOCK; i++, bits += step) x[i] = float_of((uint32_t)bits);
+        function_of(path[0], which)(x, y, BLOCK);
+        for (i = 0; i < BLOCK; i++) {
+            double v = (double)x[i];
+            double error = ulps(y[i], which == 0 ? exp(v) : which == 1 ? sigmoid(v) : tanh(v));
+            if (error > worst) worst = error, at = x[i];
+        }
+        for (p = 1; p < paths; p++) {
+            int same = 1;
+            function_of(path[p], which)(x, z, BLOCK);
+            for (i = 0; i < BLOCK; i++) /* NaNs may differ in their payload */
+                if (memcmp(&y[i], &z[i], sizeof *y) && !(y[i] != y[i] && z[i] != z[i])) same = 0;
+            if (!same) CHECK(!"all paths give the same bits");
+        }
+    }
+    printf("%s: at most %.2f ulp, at %.9g\n", names[which], worst, (double)at);
+    CHECK(worst <= 4);
+}
+
+static void check_exact(void) {
+    static const float x[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 200, -200};
+    static const float e[] = {1, 1, INFINITY, 0, NAN, INFINITY, 0};
+    static const float s[] = {0.5f, 0.5f, 1, 0, NAN, 1, 0};
+    static const float t[] = {0.0f, -0.0f, 1, -1, NAN, 1, -1};
+    float y[7];
+    size_t p, i;
+    for (p = 0; p < paths; p++) {
+        path[p]->exp_n(x, y, 7);
+        for (i = 0; i < 7; i++) CHECK(y[i] == e[i] || (y[i] != y[i] && e[i] != e[i]));
+        path[p]->sigmoid_n(x, y, 7);
+        for (i = 0; i < 7; i++) CHECK(y[i] == s[i] || (y[i] != y[i] && s[i] != s[i]));
+        path[p]->tanh_n(x, y, 7);
+        for (i = 0; i < 7; i++) CHECK(y[i] == t[i] || (y[i] != y[i] && t[i] != t[i]));
+        CHECK(signbit(y[1]));
+    }
+}
+
+static void draw(float *x, size_t n, float scale) {
+    static uint64_t at;
+    size_t i;
+    for (i = 0; i < n; i++) x[i] = (carnn__uniform(3, at++) * 2 - 1) * scale;
+}
+
+static void check_softmax(void) {
+    size_t n, p, i;
+    for (n = 1; n < 100; n += 1 + n / 20) {
+        float x[100], y[100], first[100], lse, first_lse = 0;
+        double sum = 0;
+        draw(x, n, n % 3 ? 5.0f : 200.0f);
+        for (i = 0; i < n; i++) sum += exp((double)x[i]);
+        for (p = 0; p < paths; p++) {
+            memcpy(y, x, n * sizeof *x);
+            lse = path[p]->softmax(y, n);
+            if (!p) memcpy(first, y, n * sizeof *y), first_lse = lse;
+            CHECK(!memcmp(first, y, n * sizeof *y) && !memcmp(&lse, &first_lse, sizeof lse));
+            CHECK(path[p]->log_sum_exp(x, n) == lse);
+        }
+        CHECK_NEAR(first_lse, log(sum), 1e-6 * (1 + fabs(log(sum))));
+        for (i = 0; i < n; i++) CHECK_NEAR(first[i], exp((double)x[i]) / sum, 3e-6);
+    }
+    for (p = 0; p < paths; p++) {
+        float far[3] = {-1e30f, 3e38f, -INFINITY}, bad[20] = {0};
+        CHECK(path[p]->softmax(far, 3) == 3e38f && far[0] == 0 && far[1] == 1 && far[2] == 0);
+        bad[17] = NAN;
+        path[p]->softmax(bad, 20);
+        CHECK(bad[0] != bad[0]);
+    }
+}
+
+/* Sums and updates against plain loops; bits against the first path. */
+static void check_arrays(void) {
+    size_t n, p, i;
+    for (n = 0; n < 200; n += 1 + n / 10) {
+        float x[200], y[200], z[200], w[5 * 200], first[5 * 200];
+        double dot = 0, squares = 0, sum = 0;
+        float results[3] = {0}, first_results[3] = {0};
+        draw(x, n, 1);
+        draw(y, n, 1);
+        for (i = 0; i < n; i++) dot += (double)x[i] * y[i], squares += (double)x[i] * x[i], sum += x[i];
+        for (p = 0; p < paths; p++) {
+            const carnn__kernels *k = path[p];
+            for (i = 0; i < 5; i++) memcpy(w + i * n, y, n * sizeof *y);
+            k->fill(w, 2.5f, n);
+            k->scale(w + n, 0.3f, n);
+            k->add(x, w + 2 * n, n);
+            k->axpy(0.7f, x, w + 3 * n, n);
+            k->scaled_add(0.7f, x, 0.2f, w + 4 * n, n);
+            results[0] = k->dot(x, y, n);
+            results[1] = k->row_sum(x, n);
+            results[2] = (float)k->sum_squares(x, n);
+            if (!p) memcpy(first, w, sizeof w), memcpy(first_results, results, sizeof results);
+            CHECK(!memcmp(first, w, 5 * n * sizeof *w));
+            CHECK(!memcmp(first_results, results, sizeof results));
+        }
+        CHECK_NEAR(results[0], dot, 1e-5);
+        CHECK_NEAR(results[1], sum, 1e-5);
+        CHECK_NEAR(results[2], squares, 1e-5 * (1 + squares));
+        for (i = 0; i < n; i++) {
+            z[0] = w[i], z[1] = y[i] * 0.3f, z[2] = y[i] + x[i], z[3] = fmaf(0.7f, x[i], y[i]);
+            z[4] = 0.2f * y[i];
+            z[4] = fmaf(0.7f, x[i], z[4]);
+            CHECK(z[0] == 2.5f && z[1] == w[n + i] && z[2] == w[2 * n + i] && z[3] == w[3 * n + i] &&
+                  z[4] == w[4 * n + i]);
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    uint32_t step = argc > 1 && !strcmp(argv[1], "all") ? 1 : 25013;
+    int which;
+    while ((path[paths] = carnn__simd_number(paths)) != NULL) paths++;
+    for (which = 0; which < 3; which++) check_function(which, step);
+    check_exact();
+    check_softmax();
+    check_arrays();
+    return test_end();
+}

@@ -1,0 +1,65 @@
+/* The choice of a path, and the vector layer: every operation of every path against plain C. */
+
+#define CARNN_IMPLEMENTATION
+#include "../carnn.h"
+#include "test.h"
+
+#if !defined(_WIN32)
+#include <stdlib.h>
+extern int setenv(const char *, const char *, int); /* hidden by -std=c99 */
+extern int unsetenv(const char *);
+#endif
+
+static void check_choice(void) {
+    const char *best = carnn_simd_name(0), *name;
+    size_t i;
+#if !defined(_WIN32)
+    unsetenv("CARNN_SIMD");
+#endif
+    CHECK(best != NULL);
+    CHECK_TEXT(carnn__simd_select(NULL)->name, best);
+    for (i = 0; (name = carnn_simd_name(i)) != NULL; i++) {
+        CHECK_TEXT(carnn__simd_select(name)->name, name);
+        CHECK(carnn__simd_select(name)->tile_columns % 16 == 0);
+        CHECK(carnn__simd_select(name)->tile_columns <= CARNN__PANEL_MAX);
+    }
+    CHECK_TEXT(carnn_simd_name(i - 1), "portable");
+    CHECK(carnn_simd_name(i + 1) == NULL);
+    CHECK(carnn__simd_select("mmx") == NULL);
+#if !defined(_WIN32)
+    setenv("CARNN_SIMD", "portable", 1);
+    CHECK_TEXT(carnn__simd_select(NULL)->name, "portable");
+    CHECK_TEXT(carnn__simd_select(best)->name, best); /* the call goes before the environment */
+    setenv("CARNN_SIMD", "mmx", 1);
+    CHECK(carnn__simd_select(NULL) == NULL);
+    unsetenv("CARNN_SIMD");
+#endif
+}
+
+/* The portable multiply-add without the instruction must round once: against fmaf, on numbers that
+   cancel, overflow, vanish, and on all kinds of bits. */
+static void check_fma(void) {
+    uint64_t i;
+    long wrong = 0;
+    for (i = 0; i < 2000000; i++) {
+        float v[3], mine, right;
+        int j;
+        for (j = 0; j < 3; j++) {
+            uint32_t bits = (uint32_t)(carnn__random(5, i * 3 + (uint64_t)j) >> 32);
+            if (i % 2) bits = (bits & 0x80ffffffu) | 0x3f000000u; /* of like size */
+            if (i % 4 == 1 && j < 2) bits &= 0xfffff000u;         /* short products: ties */
+            memcpy(&v[j], &bits, sizeof bits);
+        }
+        if (i % 8 == 3) v[2] = -v[0] * v[1]; /* nearly cancels */
+        mine = carnn__fma_portable(v[0], v[1], v[2]);
+        right = fmaf(v[0], v[1], v[2]);
+        if (memcmp(&mine, &right, sizeof mine) && !(mine != mine && right != right)) wrong++;
+    }
+    CHECK_INT(wrong, 0);
+}
+
+int main(void) {
+    check_choice();
+    check_fma();
+    return test_end();
+}
