@@ -4033,12 +4033,273 @@ static void carnn__dropout(carnn__engine *e, float *x, size_t count, double p, u
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
+/* --- tokenisers ------------------------------------------------------------------------------
+   A text is any bytes, NUL too. Words are found one at a time and stay parts of the text; where a
+   tokeniser folds upper to lower case (of ASCII), that is done when a word is hashed or compared,
+   so that neither memory nor a longest word is needed. */
+
+typedef enum carnn__tokenizer {
+    CARNN__WORDS, /* runs of [A-Za-z0-9_] and bytes >= 0x80, folded, without the articles, as
+                     MemN2N has them ("<SILENCE>" is the word silence), and each of . ? ! , ; as a
+                     word of its own: it tells candidates apart that differ in nothing else */
+    CARNN__SPACES, /* what stands between blanks, as it is */
+    CARNN__TOKENS  /* what stands between blanks, folded, with punctuation at its ends as words of
+                      their own: leaves tokenised text alone, does what is needed to other text */
+} carnn__tokenizer;
+
+typedef struct carnn__span { /* a piece of a text */
+    const char *at;
+    size_t length;
+} carnn__span;
+
+typedef struct carnn__words {
+    carnn__tokenizer kind;
+    const char *rest, *end; /* of the text: what has not been looked at */
+    const char *stop;       /* the end of the run of word bytes that `rest` is in */
+    carnn__span word;       /* the word that carnn__next_word found */
+} carnn__words;
+
+static inline int carnn__blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
+}
+
+/* Without the blanks at both ends. */
+static carnn__span carnn__trim(carnn__span s) {
+    while (s.length && carnn__blank(s.at[s.length - 1])) s.length--;
+    while (s.length && carnn__blank(*s.at)) {
+        s.at++;
+        s.length--;
+    }
+    return s;
+}
+
+static inline unsigned char carnn__folded(char c, int fold) {
+    unsigned char byte = (unsigned char)c;
+    return (unsigned char)(fold && byte >= 'A' && byte <= 'Z' ? byte + 'a' - 'A' : byte);
+}
+
+static inline int carnn__folds(carnn__tokenizer kind) { return kind != CARNN__SPACES; }
+
+/* Does this byte belong to a word? */
+static inline int carnn__word_byte(carnn__tokenizer kind, char c) {
+    unsigned char byte = carnn__folded(c, 1);
+    if (kind != CARNN__WORDS) return !carnn__blank(c);
+    return (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '_' ||
+           byte >= 0x80;
+}
+
+/* Is this byte a word by itself? */
+static inline int carnn__lone_byte(carnn__tokenizer kind, char c) {
+    return kind == CARNN__WORDS && c && strchr(".?!,;", c) != NULL;
+}
+
+/* Is `known` the same as `s`, both of `length` bytes, when `s` is folded? */
+static int carnn__equal(const char *known, const char *s, size_t length, int fold) {
+    size_t i;
+    if (!fold) return length == 0 || memcmp(known, s, length) == 0;
+    for (i = 0; i < length; i++) {
+        if ((unsigned char)known[i] != carnn__folded(s[i], 1)) return 0;
+    }
+    return 1;
+}
+
+static int carnn__article(carnn__span word) {
+    return (word.length == 1 && carnn__equal("a", word.at, 1, 1)) ||
+           (word.length == 2 && carnn__equal("an", word.at, 2, 1)) ||
+           (word.length == 3 && carnn__equal("the", word.at, 3, 1));
+}
+
+static inline int carnn__mark(char c) { return c && strchr(".,;:?!\"()[]", c) != NULL; }
+
+/* The first word of a piece between blanks: a run of one mark ("..."), or all but the marks at the
+   end. A single period there belongs to an abbreviation ("mr.", "u.s."), unless the piece is the
+   last one and has no other. */
+static size_t carnn__token_length(carnn__span piece, int last) {
+    size_t end = piece.length, run = 1;
+    if (*piece.at == '.' || !carnn__mark(*piece.at)) { /* ".5" begins with a period */
+        while (end && carnn__mark(piece.at[end - 1])) {
+            size_t dots = 0;
+            while (dots < end && piece.at[end - 1 - dots] == '.') dots++;
+            if (dots == 1 && (!last || memchr(piece.at, '.', end - 1))) break;
+            end -= dots ? dots : 1;
+        }
+        if (end) return end;
+    }
+    while (run < piece.length && piece.at[run] == *piece.at) run++;
+    return run;
+}
+
+static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, size_t length) {
+    carnn__words words;
+    if (!length) text = "";
+    memset(&words, 0, sizeof words);
+    words.kind = kind;
+    words.rest = words.stop = text;
+    words.end = text + length;
+    return words;
+}
+
+/* Moves on to the next word; 0 when there is none. */
+static int carnn__next_word(carnn__words *w) {
+    do {
+        if (w->rest >= w->stop) {
+            while (w->rest < w->end && !carnn__word_byte(w->kind, *w->rest) &&
+                   !carnn__lone_byte(w->kind, *w->rest))
+                w->rest++;
+            w->stop = w->rest;
+            while (w->stop < w->end && carnn__word_byte(w->kind, *w->stop)) w->stop++;
+            if (w->stop == w->rest && w->stop < w->end) w->stop++; /* a lone byte */
+        }
+        w->word.at = w->rest;
+        w->word.length = (size_t)(w->stop - w->rest);
+        if (w->kind == CARNN__TOKENS && w->word.length)
+            w->word.length = carnn__token_length(w->word, w->stop == w->end);
+        w->rest += w->word.length;
+    } while (w->kind == CARNN__WORDS && carnn__article(w->word));
+    return w->word.length > 0;
+}
+
+/* --- names -----------------------------------------------------------------------------------
+   A list of distinct byte strings, numbered in the order in which they came, and found by hash:
+   open addressing, at most half of the slots in use. Read-only once it is made, so any number of
+   threads may look up. */
+
+typedef struct carnn__names {
+    size_t count;
+    char *bytes;    /* string i is at bytes + at[i], with a NUL behind it */
+    size_t *at;     /* (count + 1) */
+    uint32_t *slot; /* (slots) the number of a string, or CARNN__NOWHERE */
+    size_t slots;   /* a power of two */
+} carnn__names;
+
+#define CARNN__NOWHERE UINT32_MAX
+
+/* Numbers of words, texts, lines and examples have 32 bits. A data set with more is refused. */
+#ifndef CARNN__COUNT_LIMIT
+#define CARNN__COUNT_LIMIT (CARNN__NOWHERE - 1)
+#endif
+
+static inline const char *carnn__names_get(const carnn__names *n, size_t i) {
+    return n->bytes + n->at[i];
+}
+
+static inline size_t carnn__names_length(const carnn__names *n, size_t i) {
+    return n->at[i + 1] - n->at[i] - 1;
+}
+
+/* FNV-1a, whose weak upper bits are then mixed. */
+static uint64_t carnn__hash(const char *s, size_t length, int fold) {
+    uint64_t hash = 0xCBF29CE484222325u;
+    size_t i;
+    for (i = 0; i < length; i++) hash = (hash ^ carnn__folded(s[i], fold)) * 0x100000001B3u;
+    return carnn__mix(hash);
+}
+
+/* The slot that has `s`, or the free one where it belongs. */
+static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t length, int fold) {
+    size_t slot = (size_t)carnn__hash(s, length, fold) & (n->slots - 1);
+    for (; n->slot[slot] != CARNN__NOWHERE; slot = (slot + 1) & (n->slots - 1)) {
+        size_t i = n->slot[slot];
+        if (carnn__names_length(n, i) == length &&
+            carnn__equal(carnn__names_get(n, i), s, length, fold))
+            break;
+    }
+    return slot;
+}
+
+static uint32_t carnn__names_find_folded(const carnn__names *n, const char *s, size_t length,
+                                         int fold) {
+    return n->slots ? n->slot[carnn__names_slot(n, s, length, fold)] : CARNN__NOWHERE;
+}
+
+static uint32_t carnn__names_find(const carnn__names *n, const char *s, size_t length) {
+    return carnn__names_find_folded(n, s, length, 0);
+}
+
+static void carnn__names_free(carnn__names *n, const carnn_allocator *a) {
+    carnn__free(a, n->bytes);
+    carnn__free(a, n->at);
+    carnn__free(a, n->slot);
+    memset(n, 0, sizeof *n);
+}
+
+/* Gives string `i`, which was just copied to its place, its slot; 0 if it has one already. */
+static int carnn__names_enter(carnn__names *n, size_t i) {
+    size_t slot = carnn__names_slot(n, carnn__names_get(n, i), carnn__names_length(n, i), 0);
+    if (n->slot[slot] != CARNN__NOWHERE) return 0;
+    n->slot[slot] = (uint32_t)i;
+    return 1;
+}
+
+/* Makes a frozen list at once. CARNN_ERR_MODEL if the strings are not distinct. */
+static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a,
+                                       const char *const *s, const size_t *length, size_t count,
+                                       carnn_error *error) {
+    size_t i, bytes = 0;
+    memset(n, 0, sizeof *n);
+    if (count > CARNN__COUNT_LIMIT)
+        return carnn__fail(error, CARNN_ERR_MODEL, 0, "a list of %zu names is too long", count);
+    for (i = 0; i < count; i++) bytes += length[i] + 1;
+    for (n->slots = 2; n->slots / 2 < count; n->slots *= 2) {}
+    n->bytes = (char *)carnn__alloc(a, bytes, 1);
+    n->at = (size_t *)carnn__alloc(a, count + 1, sizeof *n->at);
+    n->slot = (uint32_t *)carnn__alloc(a, n->slots, sizeof *n->slot);
+    if (!n->bytes || !n->at || !n->slot) {
+        carnn__names_free(n, a);
+        return carnn__out_of_memory(error);
+    }
+    memset(n->slot, 0xFF, n->slots * sizeof *n->slot);
+    n->at[0] = 0;
+    for (i = 0; i < count; i++) {
+        if (length[i]) memcpy(n->bytes + n->at[i], s[i], length[i]);
+        n->bytes[n->at[i] + length[i]] = 0;
+        n->at[i + 1] = n->at[i] + length[i] + 1;
+        if (!carnn__names_enter(n, i)) {
+            carnn__names_free(n, a);
+            return carnn__fail(error, CARNN_ERR_MODEL, 0,
+                               "number %zu of a list of names stands there twice", i);
+        }
+    }
+    n->count = count;
+    return CARNN_OK;
+}
+
+/* The words of a text as numbers: returns how many there are and writes the first `max` of them;
+   a word that is not in the list is number 0, <unk>. */
+static size_t carnn__encode(const carnn__names *words, carnn__tokenizer kind, const char *text,
+                            size_t length, uint32_t *ids, size_t max) {
+    carnn__words w = carnn__words_of(kind, text, length);
+    size_t count;
+    for (count = 0; carnn__next_word(&w); count++) {
+        if (count < max) {
+            uint32_t id = carnn__names_find_folded(words, w.word.at, w.word.length,
+                                                   carnn__folds(kind));
+            ids[count] = id == CARNN__NOWHERE ? 0 : id;
+        }
+    }
+    return count;
+}
+
+/* --- names of files in errors ---------------------------------------------------------------- */
+
+/* The end of a name that might be too long for an error message. */
+static const char *carnn__name_end(const char *name) {
+    size_t length = strlen(name), most = 160;
+    return length > most ? name + (length - most) : name;
+}
+
+static carnn_status carnn__io_error(carnn_error *error, const char *name, const char *reason) {
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: %s", carnn__name_end(name), reason);
+}
+
+#ifndef CARNN_NO_TEXT
+
 /* --- stb_ds ----------------------------------------------------------------------------------
    Vocabularies and readers grow their lists with the dynamic arrays of stb_ds, and copy them into
    blocks of the right size when they are complete. They do without its hash tables, because those
    write during lookups, share one seed in the whole process when they are made (both are races
-   between threads), and end string keys at a NUL; carnn__names below is needed for frozen lists
-   anyway, and can grow.
+   between threads), and end string keys at a NUL; carnn__names, needed for frozen lists anyway,
+   can grow as well.
 
    stb_ds does not check what realloc returns, so ours does not return without memory: it jumps
    back into carnn__build, which started the work. The jump leaves an array as it was before it
@@ -4145,216 +4406,8 @@ static void *carnn__copy(const carnn_allocator *a, const void *items, size_t cou
     return block;
 }
 
-/* --- tokenisers ------------------------------------------------------------------------------
-   A text is any bytes, NUL too. Words are found one at a time and stay parts of the text; where a
-   tokeniser folds upper to lower case (of ASCII), that is done when a word is hashed or compared,
-   so that neither memory nor a longest word is needed. */
-
-typedef enum carnn__tokenizer {
-    CARNN__WORDS, /* runs of [A-Za-z0-9_] and bytes >= 0x80, folded, without the articles: the
-                     tokeniser of MemN2N. "<SILENCE>" is the word silence. */
-    CARNN__SPACES, /* what stands between blanks, as it is */
-    CARNN__TOKENS  /* what stands between blanks, folded, with punctuation at its ends as words of
-                      their own: leaves tokenised text alone, does what is needed to other text */
-} carnn__tokenizer;
-
-typedef struct carnn__span { /* a piece of a text */
-    const char *at;
-    size_t length;
-} carnn__span;
-
-typedef struct carnn__words {
-    carnn__tokenizer kind;
-    const char *rest, *end; /* of the text: what has not been looked at */
-    const char *stop;       /* the end of the run of word bytes that `rest` is in */
-    carnn__span word;       /* the word that carnn__next_word found */
-} carnn__words;
-
-static inline int carnn__blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
-}
-
-static inline unsigned char carnn__folded(char c, int fold) {
-    unsigned char byte = (unsigned char)c;
-    return (unsigned char)(fold && byte >= 'A' && byte <= 'Z' ? byte + 'a' - 'A' : byte);
-}
-
-static inline int carnn__folds(carnn__tokenizer kind) { return kind != CARNN__SPACES; }
-
-/* Does this byte belong to a word? */
-static inline int carnn__word_byte(carnn__tokenizer kind, char c) {
-    unsigned char byte = carnn__folded(c, 1);
-    if (kind != CARNN__WORDS) return !carnn__blank(c);
-    return (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '_' ||
-           byte >= 0x80;
-}
-
-/* Is `known` the same as `s`, both of `length` bytes, when `s` is folded? */
-static int carnn__equal(const char *known, const char *s, size_t length, int fold) {
-    size_t i;
-    if (!fold) return length == 0 || memcmp(known, s, length) == 0;
-    for (i = 0; i < length; i++) {
-        if ((unsigned char)known[i] != carnn__folded(s[i], 1)) return 0;
-    }
-    return 1;
-}
-
-static int carnn__article(carnn__span word) {
-    return (word.length == 1 && carnn__equal("a", word.at, 1, 1)) ||
-           (word.length == 2 && carnn__equal("an", word.at, 2, 1)) ||
-           (word.length == 3 && carnn__equal("the", word.at, 3, 1));
-}
-
-static inline int carnn__mark(char c) { return c && strchr(".,;:?!\"()[]", c) != NULL; }
-
-/* The first word of a piece between blanks: a run of one mark ("..."), or all but the marks at the
-   end. A single period there belongs to an abbreviation ("mr.", "u.s."), unless the piece is the
-   last one and has no other. */
-static size_t carnn__token_length(carnn__span piece, int last) {
-    size_t end = piece.length, run = 1;
-    if (*piece.at == '.' || !carnn__mark(*piece.at)) { /* ".5" begins with a period */
-        while (end && carnn__mark(piece.at[end - 1])) {
-            size_t dots = 0;
-            while (dots < end && piece.at[end - 1 - dots] == '.') dots++;
-            if (dots == 1 && (!last || memchr(piece.at, '.', end - 1))) break;
-            end -= dots ? dots : 1;
-        }
-        if (end) return end;
-    }
-    while (run < piece.length && piece.at[run] == *piece.at) run++;
-    return run;
-}
-
-static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, size_t length) {
-    carnn__words words;
-    memset(&words, 0, sizeof words);
-    words.kind = kind;
-    words.rest = words.stop = text;
-    words.end = length ? text + length : text;
-    return words;
-}
-
-/* Moves on to the next word; 0 when there is none. */
-static int carnn__next_word(carnn__words *w) {
-    do {
-        if (w->rest >= w->stop) {
-            while (w->rest < w->end && !carnn__word_byte(w->kind, *w->rest)) w->rest++;
-            w->stop = w->rest;
-            while (w->stop < w->end && carnn__word_byte(w->kind, *w->stop)) w->stop++;
-        }
-        w->word.at = w->rest;
-        w->word.length = (size_t)(w->stop - w->rest);
-        if (w->kind == CARNN__TOKENS && w->word.length)
-            w->word.length = carnn__token_length(w->word, w->stop == w->end);
-        w->rest += w->word.length;
-    } while (w->kind == CARNN__WORDS && carnn__article(w->word));
-    return w->word.length > 0;
-}
-
-/* --- names -----------------------------------------------------------------------------------
-   A list of distinct byte strings, numbered in the order in which they came, and found by hash:
-   open addressing, at most half of the slots in use. Frozen, it is read-only, so any number of
-   threads may look up; while it grows, its three arrays are stb_ds's. */
-
-typedef struct carnn__names {
-    size_t count;
-    char *bytes;    /* string i is at bytes + at[i], with a NUL behind it */
-    size_t *at;     /* (count + 1) */
-    uint32_t *slot; /* (slots) the number of a string, or CARNN__NOWHERE */
-    size_t slots;   /* a power of two */
-} carnn__names;
-
-#define CARNN__NOWHERE UINT32_MAX
-
-/* Numbers of words, texts, lines and examples have 32 bits. A data set with more is refused. */
-#ifndef CARNN__COUNT_LIMIT
-#define CARNN__COUNT_LIMIT (CARNN__NOWHERE - 1)
-#endif
-
-static inline const char *carnn__names_get(const carnn__names *n, size_t i) {
-    return n->bytes + n->at[i];
-}
-
-static inline size_t carnn__names_length(const carnn__names *n, size_t i) {
-    return n->at[i + 1] - n->at[i] - 1;
-}
-
-/* FNV-1a, whose weak upper bits are then mixed. */
-static uint64_t carnn__hash(const char *s, size_t length, int fold) {
-    uint64_t hash = 0xCBF29CE484222325u;
-    size_t i;
-    for (i = 0; i < length; i++) hash = (hash ^ carnn__folded(s[i], fold)) * 0x100000001B3u;
-    return carnn__mix(hash);
-}
-
-/* The slot that has `s`, or the free one where it belongs. */
-static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t length, int fold) {
-    size_t slot = (size_t)carnn__hash(s, length, fold) & (n->slots - 1);
-    for (; n->slot[slot] != CARNN__NOWHERE; slot = (slot + 1) & (n->slots - 1)) {
-        size_t i = n->slot[slot];
-        if (carnn__names_length(n, i) == length &&
-            carnn__equal(carnn__names_get(n, i), s, length, fold))
-            break;
-    }
-    return slot;
-}
-
-static uint32_t carnn__names_find_folded(const carnn__names *n, const char *s, size_t length,
-                                         int fold) {
-    return n->slots ? n->slot[carnn__names_slot(n, s, length, fold)] : CARNN__NOWHERE;
-}
-
-static uint32_t carnn__names_find(const carnn__names *n, const char *s, size_t length) {
-    return carnn__names_find_folded(n, s, length, 0);
-}
-
-static void carnn__names_free(carnn__names *n, const carnn_allocator *a) {
-    carnn__free(a, n->bytes);
-    carnn__free(a, n->at);
-    carnn__free(a, n->slot);
-    memset(n, 0, sizeof *n);
-}
-
-/* Gives string `i`, which was just copied to its place, its slot; 0 if it has one already. */
-static int carnn__names_enter(carnn__names *n, size_t i) {
-    size_t slot = carnn__names_slot(n, carnn__names_get(n, i), carnn__names_length(n, i), 0);
-    if (n->slot[slot] != CARNN__NOWHERE) return 0;
-    n->slot[slot] = (uint32_t)i;
-    return 1;
-}
-
-/* Makes a frozen list at once. CARNN_ERR_MODEL if the strings are not distinct. */
-static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a,
-                                       const char *const *s, const size_t *length, size_t count,
-                                       carnn_error *error) {
-    size_t i, bytes = 0;
-    memset(n, 0, sizeof *n);
-    if (count > CARNN__COUNT_LIMIT)
-        return carnn__fail(error, CARNN_ERR_MODEL, 0, "a list of %zu names is too long", count);
-    for (i = 0; i < count; i++) bytes += length[i] + 1;
-    for (n->slots = 2; n->slots / 2 < count; n->slots *= 2) {}
-    n->bytes = (char *)carnn__alloc(a, bytes, 1);
-    n->at = (size_t *)carnn__alloc(a, count + 1, sizeof *n->at);
-    n->slot = (uint32_t *)carnn__alloc(a, n->slots, sizeof *n->slot);
-    if (!n->bytes || !n->at || !n->slot) {
-        carnn__names_free(n, a);
-        return carnn__out_of_memory(error);
-    }
-    memset(n->slot, 0xFF, n->slots * sizeof *n->slot);
-    n->at[0] = 0;
-    for (i = 0; i < count; i++) {
-        if (length[i]) memcpy(n->bytes + n->at[i], s[i], length[i]);
-        n->bytes[n->at[i] + length[i]] = 0;
-        n->at[i + 1] = n->at[i] + length[i] + 1;
-        if (!carnn__names_enter(n, i)) {
-            carnn__names_free(n, a);
-            return carnn__fail(error, CARNN_ERR_MODEL, 0,
-                               "number %zu of a list of names stands there twice", i);
-        }
-    }
-    n->count = count;
-    return CARNN_OK;
-}
+/* --- growing names ---------------------------------------------------------------------------
+   Names that grow, in carnn__build only: their three arrays are stb_ds's. */
 
 /* Doubles the slots of a growing list. */
 static void carnn__names_widen(carnn__names *n) {
@@ -4365,8 +4418,8 @@ static void carnn__names_widen(carnn__names *n) {
     for (i = 0; i < n->count; i++) carnn__names_enter(n, i);
 }
 
-/* The number of `s`, which a growing list takes in (folded) where it is new; CARNN__NOWHERE where
-   the list is full. To be called in carnn__build only, like the next one. */
+/* The number of `s`, which the list takes in (folded) where it is new; CARNN__NOWHERE where the
+   list is full. */
 static uint32_t carnn__names_add(carnn__names *n, const char *s, size_t length, int fold) {
     size_t slot, i;
     char *copy;
@@ -4399,22 +4452,6 @@ static carnn_status carnn__names_freeze(carnn__names *n, const carnn_allocator *
     if (n->bytes && n->at && n->slot) return CARNN_OK;
     carnn__names_free(n, a);
     return carnn__out_of_memory(error);
-}
-
-/* The words of a text as numbers: returns how many there are and writes the first `max` of them;
-   a word that is not in the list is number 0, <unk>. */
-static size_t carnn__encode(const carnn__names *words, carnn__tokenizer kind, const char *text,
-                            size_t length, uint32_t *ids, size_t max) {
-    carnn__words w = carnn__words_of(kind, text, length);
-    size_t count;
-    for (count = 0; carnn__next_word(&w); count++) {
-        if (count < max) {
-            uint32_t id = carnn__names_find_folded(words, w.word.at, w.word.length,
-                                                   carnn__folds(kind));
-            ids[count] = id == CARNN__NOWHERE ? 0 : id;
-        }
-    }
-    return count;
 }
 
 /* --- vocabulary ------------------------------------------------------------------------------
@@ -4614,16 +4651,6 @@ typedef struct carnn__feed {
 
 #define CARNN__FIRST_READ 65536
 
-/* The end of a name that might be too long for an error message. */
-static const char *carnn__name_end(const char *name) {
-    size_t length = strlen(name), most = 160;
-    return length > most ? name + (length - most) : name;
-}
-
-static carnn_status carnn__io_error(carnn_error *error, const char *name, const char *reason) {
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: %s", carnn__name_end(name), reason);
-}
-
 static inline int carnn__gzipped(const carnn__feed *f) {
     return f->left >= 2 && memcmp(f->at, "\x1F\x8B", 2) == 0;
 }
@@ -4697,21 +4724,23 @@ static void carnn__feed_close(carnn__feed *f, const carnn_allocator *a) {
     memset(f, 0, sizeof *f);
 }
 
+/* Reads on from the file; 0 bytes at its end. */
 static carnn_status carnn__feed_read(carnn__feed *f, char *to, size_t room, size_t *got,
                                      carnn_error *error) {
     *got = 0;
 #ifdef CARNN__GZIP
     if (f->gzip) return carnn__gzip_read(f, to, room, got, error);
 #endif
-#ifndef CARNN_NO_STDIO
+#ifdef CARNN_NO_STDIO
+    (void)to, (void)room;
+    return carnn__io_error(error, f->name, "built without files (CARNN_NO_STDIO)");
+#else
     errno = 0;
     *got = fread(to, 1, room, f->file);
     if (ferror(f->file))
         return carnn__io_error(error, f->name, errno ? strerror(errno) : "cannot be read");
-#endif
-    (void)to;
-    (void)room;
     return CARNN_OK;
+#endif
 }
 
 /* Makes room behind the bytes at hand: moves them to the front of the buffer where that frees half
@@ -4752,14 +4781,12 @@ static carnn_status carnn__feed_want(carnn__feed *f, size_t want, const carnn_al
 
 static carnn_status carnn__feed_file(carnn__feed *f, const carnn_allocator *a,
                                      carnn_error *error) {
-#ifdef CARNN_NO_STDIO
-    (void)a;
-    return carnn__io_error(error, f->name, "built without files (CARNN_NO_STDIO)");
-#else
-    carnn_status status;
+    carnn_status status = CARNN_OK;
+#ifndef CARNN_NO_STDIO
     f->file = fopen(f->name, "rb");
-    if (!f->file) return carnn__io_error(error, f->name, strerror(errno));
-    status = carnn__feed_want(f, 2, a, error);
+    if (!f->file) status = carnn__io_error(error, f->name, strerror(errno));
+#endif
+    if (!status) status = carnn__feed_want(f, 2, a, error);
 #ifdef CARNN__GZIP
     if (!status && carnn__gzipped(f)) {
         f->left = 0;
@@ -4769,7 +4796,6 @@ static carnn_status carnn__feed_file(carnn__feed *f, const carnn_allocator *a,
     }
 #endif
     return status;
-#endif
 }
 
 /* Opens a source; on an error nothing is left open. */
@@ -4860,16 +4886,6 @@ static int carnn__next_line(carnn__lines *l) {
     l->rest = stop ? stop + 1 : l->end;
     l->number++;
     return 1;
-}
-
-/* Without the blanks at both ends. */
-static carnn__span carnn__trim(carnn__span s) {
-    while (s.length && carnn__blank(s.at[s.length - 1])) s.length--;
-    while (s.length && carnn__blank(*s.at)) {
-        s.at++;
-        s.length--;
-    }
-    return s;
 }
 
 /* Takes the part before the next `separator` off `s`. Returns 0, with all of `s` as the part, when
@@ -4974,6 +4990,8 @@ static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, c
                        carnn__name_end(l->name), l->number, what, carnn__show(shown, found));
 }
 
+#endif /* CARNN_NO_TEXT */
+
 #endif
 /* --- word vectors ----------------------------------------------------------------------------
    Of a file of word vectors, those of the words of a vocabulary. The file is read once from front
@@ -4986,7 +5004,7 @@ static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, c
 
    and is told by its beginning. */
 
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TEXT)
 
 #define CARNN__DIMENSION_MAX 65536
 #define CARNN__VECTOR_LINE_MAX ((size_t)1 << 24) /* bytes; binary garbage may have no LF at all */
@@ -5011,7 +5029,7 @@ typedef struct carnn__vector_file {
     size_t read;  /* vectors so far */
 } carnn__vector_file;
 
-static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
+CARNN__UNUSED static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
     carnn__free_aligned(a, v->value);
     carnn__free(a, v->has);
     memset(v, 0, sizeof *v);
@@ -5260,9 +5278,11 @@ static carnn_status carnn__vectors_file(carnn__vector_file *f) {
 
 /* Reads vectors of words that have none yet, so that of several files the first one goes first.
    `v` begins as zeros, and is freed by its owner, also after an error. */
-static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *source,
-                                        const carnn__names *words, const carnn_allocator *a,
-                                        carnn_error *error) {
+CARNN__UNUSED static carnn_status carnn__vectors_read(carnn__vectors *v,
+                                                      const carnn_source *source,
+                                                      const carnn__names *words,
+                                                      const carnn_allocator *a,
+                                                      carnn_error *error) {
     carnn__vector_file f;
     carnn_status status;
     memset(&f, 0, sizeof f);
@@ -5393,6 +5413,17 @@ CARNN_API void carnn_dataset_free(carnn_dataset *dataset) {
 CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset) {
     return dataset ? dataset->examples : 0;
 }
+
+#ifdef CARNN_NO_TEXT
+
+CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
+                                          carnn_error *error) {
+    (void)desc;
+    *dataset = NULL;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "built without data sets (CARNN_NO_TEXT)");
+}
+
+#else
 
 /* --- reading ---------------------------------------------------------------------------------
    A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. Its lists are
@@ -6037,6 +6068,8 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     return status;
 }
 
+#endif /* CARNN_NO_TEXT */
+
 #endif
 /* =============================================================================================
    @@MODEL   a model, what a task must provide
@@ -6113,6 +6146,12 @@ struct carnn__head {
 
 /* The entry `number` of the table of tasks, NULL past the last. */
 static const carnn__head *carnn__head_at(size_t number);
+
+/* Where the choice of a learning rate is left to the task: it knows only Adam's. */
+static int carnn__is_adam(const carnn_train_desc *train) {
+    return train->optimizer == NULL ||
+           !strcmp(train->optimizer, carnn__optimizers[CARNN__ADAM_NUMBER].name);
+}
 
 #endif
 /* =============================================================================================
@@ -6191,21 +6230,22 @@ typedef struct carnn__dialog {
     carnn__cell_run cell;
 } carnn__dialog;
 
+/* Chosen on a part of the training dialogs and on dev of bAbI task 6: README has the figures. */
 static void carnn__dialog_defaults(carnn_model_desc *model, carnn_train_desc *train) {
     if (!model->cell) model->cell = "icarnn";
-    if (!model->hidden) model->hidden = 128;
+    if (!model->hidden) model->hidden = 256;
     if (!model->embedding) model->embedding = model->hidden;
     if (!model->layers) model->layers = 1;
     if (!model->min_count) model->min_count = 1;
     if (!model->history) model->history = CARNN_NONE;
     if (!model->kb_rows) model->kb_rows = CARNN_NONE;
-    if (!train->epochs) train->epochs = 30;
+    if (!train->epochs) train->epochs = 20;
     if (!train->batch) train->batch = 48;
-    if (train->lr == 0.0) train->lr = 0.005;
+    if (train->lr == 0.0 && carnn__is_adam(train)) /* larger models want smaller steps */
+        train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
     if (train->lr_end == 0.0) train->lr_end = 0.05;
     if (train->dropout == 0.0) train->dropout = 0.3;
     if (train->clip == 0.0) train->clip = 5.0;
-    if (!train->patience) train->patience = 10;
 }
 
 /* --- a new model ----------------------------------------------------------------------------- */
@@ -6998,6 +7038,17 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     return model->head->declare(model, error);
 }
 
+/* A name of the caller becomes one of ours; NULL stays: the best path when there is work. */
+static carnn_status carnn__simd_choice(const char **simd, carnn_error *error) {
+    const carnn__kernels *k = carnn__simd_select(*simd);
+    if (!k)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is not one of the paths of "
+                           "this machine (the best here is \"%s\")",
+                           *simd ? *simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
+    if (*simd) *simd = k->name;
+    return CARNN_OK;
+}
+
 CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error) {
     carnn_allocator a = carnn__allocator(desc->allocator);
@@ -7010,8 +7061,8 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     model->allocator = a;
     model->desc = *desc;
     model->desc.allocator = NULL;
-    model->desc.simd = NULL;
-    status = carnn_defaults(&model->desc, &unused, error);
+    status = carnn__simd_choice(&model->desc.simd, error);
+    if (!status) status = carnn_defaults(&model->desc, &unused, error);
     if (!status) {
         model->head = carnn__head_named(model->desc.task);
         if (strcmp(train->task, model->desc.task))
@@ -8483,7 +8534,8 @@ CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count
     for (m = 0; m < count; m++)
         if ((status = carnn__same_task(models[m], data, error)) != CARNN_OK) return status;
     if ((status = carnn__same_candidates(models, count, error)) != CARNN_OK) return status;
-    status = carnn__engine_open(&engine, NULL, carnn__thread_count(threads), a, error);
+    status = carnn__engine_open(&engine, models[0]->desc.simd, carnn__thread_count(threads), a,
+                                error);
     if (status) return status;
     works = (carnn__work *)carnn__alloc_zero(&a, count, sizeof *works);
     pointers = (carnn__work **)carnn__alloc(&a, count, sizeof *pointers);
@@ -8534,7 +8586,8 @@ typedef struct carnn__training {
     carnn__arena arena;    /* training and scoring take turns in it */
     carnn__work train, valid;
     carnn__optimizer optimizer;
-    float *gradient, *best; /* laid out like the store; best is NULL without validation */
+    float *gradient;        /* laid out like the store */
+    float *best;            /* weights of the best epoch, without validation of the last one */
     uint64_t epoch;         /* finished ones */
     uint64_t batch;         /* finished ones of the epoch at hand */
     uint64_t step;
@@ -8568,10 +8621,10 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
                                              carnn__thread_count(t->desc.threads), *a, error);
     if (status) return status;
     t->gradient = (float *)carnn__alloc_aligned(a, size, sizeof(float));
-    if (t->valid_data) t->best = (float *)carnn__alloc_aligned(a, size, sizeof(float));
-    if (!t->gradient || (t->valid_data && !t->best)) return carnn__out_of_memory(error);
+    t->best = (float *)carnn__alloc_aligned(a, size, sizeof(float));
+    if (!t->gradient || !t->best) return carnn__out_of_memory(error);
     memset(t->gradient, 0, size * sizeof(float));
-    if (t->best) memcpy(t->best, model->params.value, size * sizeof(float));
+    memcpy(t->best, model->params.value, size * sizeof(float));
     t->train = carnn__scoring_work(model, t->train_data, &t->engine);
     t->train.g = t->gradient;
     t->train.batch = t->desc.batch;
@@ -8604,7 +8657,7 @@ static carnn__checkpoint carnn__training_checkpoint(carnn__training *t, uint64_t
     c.model = t->model;
     c.train = &t->desc;
     carnn__checkpoint_array(&c, "weights", t->model->params.value);
-    if (t->best) carnn__checkpoint_array(&c, "best", t->best);
+    carnn__checkpoint_array(&c, "best", t->best);
     for (i = 0; i < 2; i++)
         if (t->optimizer.moment[i])
             carnn__checkpoint_array(&c, i ? "moment.2" : "moment.1", t->optimizer.moment[i]);
@@ -8658,7 +8711,8 @@ static carnn_status carnn__training_resume(carnn__training *t, carnn_error *erro
 static double carnn__learning_rate(const carnn__training *t, double done) {
     const carnn_train_desc *d = &t->desc;
     double along = ((double)t->epoch + done) / (double)d->epochs;
-    double cosine = d->lr_end + (1.0 - d->lr_end) * 0.5 * (1.0 + cos(CARNN__PI * along));
+    double end = d->lr_end > 0.0 ? d->lr_end : 0.0;
+    double cosine = end + (1.0 - end) * 0.5 * (1.0 + cos(CARNN__PI * along));
     return d->lr * cosine * pow(d->lr_decay, (double)t->epoch);
 }
 
@@ -8690,24 +8744,21 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-/* Names the first array that has a NaN or an infinity in it. */
-static carnn_status carnn__diverged(const carnn__training *t, carnn_error *error) {
-    const carnn__store *store = &t->model->params;
-    const char *name = "loss";
+/* The first matrix with a NaN or an infinity in it, NULL if there is none. */
+static const char *carnn__not_finite(const carnn__store *store, const float *array) {
     size_t i, j;
-    for (i = 0; i < store->count; i++) {
-        const carnn__param *p = &store->item[i];
-        for (j = 0; j < p->rows * p->columns; j++)
-            if (!(fabsf(t->gradient[p->offset + j]) <= FLT_MAX)) {
-                name = p->name;
-                i = store->count - 1;
-                break;
-            }
-    }
+    for (i = 0; i < store->count; i++)
+        for (j = 0; j < store->item[i].rows * store->item[i].columns; j++)
+            if (!(fabsf(array[store->item[i].offset + j]) <= FLT_MAX)) return store->item[i].name;
+    return NULL;
+}
+
+static carnn_status carnn__diverged(const carnn__training *t, const char *what, const char *name,
+                                    carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
-                       "the gradient of %s is not finite; try a lower learning rate than %g",
-                       (unsigned long long)t->epoch + 1, (unsigned long long)t->step + 1, name,
-                       carnn__learning_rate(t, 0.0));
+                       "%s %s is not finite; try a lower learning rate than %g",
+                       (unsigned long long)t->epoch + 1, (unsigned long long)t->step, what,
+                       name ? name : "loss", carnn__learning_rate(t, 0.0));
 }
 
 static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
@@ -8720,9 +8771,11 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
     t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, t->model->params.value, t->gradient,
                                     lr, d->clip > 0.0 ? d->clip : 0.0,
                                     d->weight_decay > 0.0 ? d->weight_decay : 0.0);
-    if (!(t->norm <= DBL_MAX)) return carnn__diverged(t, error);
     t->step++;
     t->batch++;
+    if (!(t->norm <= DBL_MAX))
+        return carnn__diverged(t, "the gradient of",
+                               carnn__not_finite(&t->model->params, t->gradient), error);
     return CARNN_OK;
 }
 
@@ -8733,14 +8786,13 @@ static void carnn__training_validate(carnn__training *t, int64_t epoch) {
     double value;
     if (!t->valid_data) {
         carnn__score(model->head, &t->tally, 0.0, &model->scores);
-        model->best_epoch = epoch;
-        return;
+    } else {
+        carnn__evaluate(&t->valid, &t->arena, &t->valid_scores);
+        value = sign * t->valid_scores.metric[0].value;
+        if (model->best_epoch && !(value > t->best_value)) return;
+        t->best_value = value;
+        model->scores = t->valid_scores;
     }
-    carnn__evaluate(&t->valid, &t->arena, &t->valid_scores);
-    value = sign * t->valid_scores.metric[0].value;
-    if (model->best_epoch && !(value > t->best_value)) return;
-    t->best_value = value;
-    model->scores = t->valid_scores;
     model->best_epoch = epoch;
     memcpy(t->best, model->params.value, model->params.size * sizeof(float));
 }
@@ -8749,7 +8801,9 @@ static void carnn__training_validate(carnn__training *t, int64_t epoch) {
 static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_error *error) {
     const carnn__head *head = t->model->head;
     uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->epoch + 1);
+    const char *broken;
     size_t batches;
+    int stopped;
     carnn_status status;
     t->arena.used = 0;
     head->carve(&t->train, &t->arena);
@@ -8768,18 +8822,24 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
             if (t->batch < batches) break;
         }
     }
+    broken = carnn__not_finite(&t->model->params, t->model->params.value);
+    if (broken) return carnn__diverged(t, "a weight of", broken, error);
     carnn__training_validate(t, (int64_t)t->epoch + 1);
     if (t->batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
     t->epoch++;
     t->batch = 0;
-    if (carnn__report(t, 1.0, 1))
-        return carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after epoch %llu",
-                           (unsigned long long)t->epoch);
+    stopped = carnn__report(t, 1.0, 1);
     memset(&t->tally, 0, sizeof t->tally);
-    if (t->valid_data && t->desc.patience > 0 &&
-        (int64_t)t->epoch - t->model->best_epoch >= t->desc.patience)
-        *stop = 1;
-    return CARNN_OK;
+    if (!stopped) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after epoch %llu",
+                       (unsigned long long)t->epoch);
+}
+
+/* Are there epochs left, and has one of the last `patience` epochs been the best? */
+static int carnn__training_goes_on(const carnn__training *t) {
+    if (t->epoch >= (uint64_t)t->desc.epochs) return 0;
+    return !t->valid_data || t->desc.patience <= 0 ||
+           (int64_t)t->epoch - t->model->best_epoch < t->desc.patience;
 }
 
 /* A checkpoint costs a write of all weights and moments, so short epochs share one. */
@@ -8789,7 +8849,7 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
     carnn_status status = CARNN_OK, saved;
     int stop = 0;
     t->started = t->saved = carnn__clock();
-    while (!status && !stop && t->epoch < (uint64_t)t->desc.epochs) {
+    while (!status && !stop && carnn__training_goes_on(t)) {
         status = carnn__training_epoch(t, &stop, error);
         if (!status && carnn__clock() - t->saved > CARNN__SECONDS_BETWEEN_SAVES)
             status = carnn__training_save(t, error);
@@ -8798,7 +8858,7 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
         saved = carnn__training_save(t, status ? NULL : error);
         if (!status) status = saved;
     }
-    if (t->best && t->model->best_epoch)
+    if (status == CARNN_ERR_DIVERGED || (t->valid_data && t->model->best_epoch))
         memcpy(t->model->params.value, t->best, t->model->params.size * sizeof(float));
     return status;
 }
@@ -8821,6 +8881,10 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     if (valid && (status = carnn__same_task(model, valid, error)) != CARNN_OK) return status;
     if (!train->examples)
         return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to train on");
+    if (t.desc.resume && !t.desc.checkpoint)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "resume: no checkpoint file is named");
+    memset(&model->scores, 0, sizeof model->scores);
+    model->best_epoch = 0; /* of this training */
     status = carnn__training_open(&t, error);
     if (!status && t.desc.resume) status = carnn__training_resume(&t, error);
     if (!status) status = carnn__training_run(&t, error);

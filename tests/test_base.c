@@ -68,7 +68,7 @@ static void check_random(void) {
     CHECK(carnn__random(key, 0) != carnn__random(carnn__stream(1, 3), 0));
     for (i = 0; i < 100000; i++) {
         float u = carnn__uniform(key, i), n = carnn__normal(key, i);
-        if (!(u >= 0 && u < 1)) CHECK(!"uniform lies in [0, 1)");
+        if (!(u >= 0 && u < 1)) CHECK(0 && "uniform lies in [0, 1)");
         uniform += (double)u;
         sum += (double)n;
         squares += (double)n * (double)n;

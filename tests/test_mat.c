@@ -59,7 +59,7 @@ static void check_shape(const shape *s) {
                   s->ldc);
     CHECK(error_of(s, a, b, start, before, first) <= 1);
     for (i = 0; i < c_size; i++) /* nothing beside the columns of C was touched */
-        if (i % s->ldc >= s->n && first[i] != before[i]) CHECK(!"C stays within its columns");
+        if (i % s->ldc >= s->n && first[i] != before[i]) CHECK(0 && "C stays within its columns");
     for (e = 0; e < engine_count; e++) {
         memcpy(c, before, bytes);
         carnn__matmul(&engines[e], s->form, s->m, s->n, s->k, a, s->lda, b, s->ldb, start, c,

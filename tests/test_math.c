@@ -55,7 +55,7 @@ static void check_function(int which, uint32_t step) {
             function_of(path[p], which)(x, z, BLOCK);
             for (i = 0; i < BLOCK; i++) /* NaNs may differ in their payload */
                 if (memcmp(&y[i], &z[i], sizeof *y) && !(y[i] != y[i] && z[i] != z[i])) same = 0;
-            if (!same) CHECK(!"all paths give the same bits");
+            if (!same) CHECK(0 && "all paths give the same bits");
         }
     }
     printf("%s: at most %.2f ulp, at %.9g\n", names[which], worst, (double)at);

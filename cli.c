@@ -1,0 +1,1340 @@
+/* The command line of carnn.h: `carnn help` says what it does.
+
+   Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failure
+   at run time, 2 usage, 3 bad data, 4 bad model file, 5 diverged, 130 interrupted. */
+
+#ifndef _WIN32
+#define _POSIX_C_SOURCE 200809L
+#define _DARWIN_C_SOURCE
+#endif
+
+#define CARNN_IMPLEMENTATION
+#include "carnn.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef _WIN32
+#include <io.h>
+#else
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#endif
+
+enum { DONE = 0, FAILED = 1, USAGE = 2, BAD_DATA = 3, BAD_MODEL = 4, DIVERGED = 5,
+       INTERRUPTED = 130 };
+
+/* ==== Arguments ============================================================================== */
+
+typedef struct list {
+    const char **item; /* room for as many as there are arguments */
+    size_t count;
+} list;
+
+typedef struct arguments {
+    const char *task, *valid, *test, *out, *candidates, *log, *simd;
+    list train, data, files; /* files: what is no option */
+    int64_t top, example;
+    int json, quiet, resume, help;
+    carnn_model_desc model;
+    carnn_train_desc training;
+} arguments;
+
+typedef struct command {
+    const char *name, *files, *help;
+    const char *more; /* for its own help */
+    unsigned bit;     /* in flag.commands */
+    int (*run)(arguments *a);
+    size_t least, most; /* files */
+} command;
+
+enum { /* which commands an option belongs to */
+    TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
+    BENCH = 128, ALL = 255
+};
+
+typedef enum kind { SWITCH, WORD, WORDS, NUMBER } kind;
+
+typedef struct flag {
+    const char *name, *value, *help;
+    kind kind;
+    unsigned commands;
+    size_t offset; /* in arguments */
+} flag;
+
+/* The options that are not the library's own (those are in carnn_options()). */
+static const flag flags[] = {
+    {"task", "NAME", "what to learn", WORD, TRAIN, offsetof(arguments, task)},
+    {"train", "FILE", "training data; several files: repeat the option", WORDS, TRAIN,
+     offsetof(arguments, train)},
+    {"valid", "FILE", "validation data: chooses the epoch whose weights are kept", WORD, TRAIN,
+     offsetof(arguments, valid)},
+    {"test", "FILE", "data to score the finished model on", WORD, TRAIN,
+     offsetof(arguments, test)},
+    {"candidates", "FILE", "dialog: replies to choose from [those of the training data]", WORD,
+     TRAIN, offsetof(arguments, candidates)},
+    {"out", "FILE", "the model file to write", WORD, TRAIN, offsetof(arguments, out)},
+    {"data", "FILE", "data to work on; - is standard input", WORDS, TEST | PREDICT | EXPLAIN,
+     offsetof(arguments, data)},
+    {"top", "K", "print the K best answers with their probabilities", NUMBER, PREDICT,
+     offsetof(arguments, top)},
+    {"example", "N", "explain only the N-th example [all]", NUMBER, EXPLAIN,
+     offsetof(arguments, example)},
+    {"resume", NULL, "go on from the checkpoint FILE.resume beside --out FILE", SWITCH, TRAIN,
+     offsetof(arguments, resume)},
+    {"log", "FILE", "write one JSON line per epoch", WORD, TRAIN, offsetof(arguments, log)},
+    {"json", NULL, "print the result as one JSON object", SWITCH, TRAIN | TEST | INFO | BENCH,
+     offsetof(arguments, json)},
+    {"quiet", NULL, "no progress", SWITCH, TRAIN, offsetof(arguments, quiet)},
+    {"simd", "NAME", "instruction set [$CARNN_SIMD or the best here]", WORD, TRAIN | BENCH,
+     offsetof(arguments, simd)},
+    {"help", NULL, "this text", SWITCH, ALL, offsetof(arguments, help)},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static unsigned option_commands(const carnn_option *o) {
+    if (!strcmp(o->name, "threads")) return TRAIN | TEST | BENCH;
+    return strcmp(o->name, "seed") ? TRAIN : TRAIN | GRADCHECK;
+}
+
+/* Prints "carnn: ..." and returns the exit code for wrong usage. */
+static int usage(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    fputs("carnn: ", stderr);
+    vfprintf(stderr, format, values);
+    fputc('\n', stderr);
+    va_end(values);
+    return USAGE;
+}
+
+static int no_memory(void) {
+    fputs("carnn: out of memory\n", stderr);
+    return FAILED;
+}
+
+/* Prints an error of the library and returns its exit code. */
+static int failed(const carnn_error *error) {
+    fprintf(stderr, "carnn: %s\n", error->message);
+    switch (error->code) {
+    case CARNN_ERR_ARGUMENT: return USAGE;
+    case CARNN_ERR_DATA: return BAD_DATA;
+    case CARNN_ERR_MODEL: return BAD_MODEL;
+    case CARNN_ERR_DIVERGED: return DIVERGED;
+    case CARNN_ERR_STOPPED: return INTERRUPTED;
+    default: return FAILED;
+    }
+}
+
+/* ==== "Did you mean" ========================================================================= */
+
+/* Options may be spelt with - or _. */
+static char plain(char c) { return c == '_' ? '-' : c; }
+
+static int same_name(const char *a, const char *b) {
+    while (*a && plain(*a) == plain(*b)) a++, b++;
+    return plain(*a) == plain(*b);
+}
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+#define LONGEST_NAME 40
+
+/* Letters to insert, delete, replace or swap with their neighbour until `a` is `b`. */
+static size_t edits(const char *a, const char *b) {
+    size_t rows[3][LONGEST_NAME + 1], i, j, n = strlen(a), m = strlen(b);
+    size_t *above2 = rows[0], *above = rows[1], *row = rows[2], *spare;
+    if (n > LONGEST_NAME || m > LONGEST_NAME) return LONGEST_NAME;
+    for (j = 0; j <= m; j++) above[j] = j;
+    for (i = 1; i <= n; i++) {
+        row[0] = i;
+        for (j = 1; j <= m; j++) {
+            row[j] = above[j - 1] + (plain(a[i - 1]) != plain(b[j - 1]));
+            row[j] = least(row[j], least(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], above2[j - 2] + 1);
+        }
+        spare = above2, above2 = above, above = row, row = spare;
+    }
+    return above[m];
+}
+
+typedef struct guess {
+    const char *word, *best;
+    size_t distance; /* names that are farther away than this are no guess */
+} guess;
+
+static guess guess_for(const char *word) {
+    guess g = {word, NULL, 0};
+    g.distance = strlen(word) / 3 + 2;
+    return g;
+}
+
+static void consider(guess *g, const char *name) {
+    size_t length = strlen(g->word), distance = edits(g->word, name);
+    if (length >= 2 && !strncmp(name, g->word, length)) distance = 1; /* the start of a name */
+    if (distance >= g->distance) return;
+    g->distance = distance;
+    g->best = name;
+}
+
+static guess guess_name(const char *word, const char *(*lister)(size_t number)) {
+    guess g = guess_for(word);
+    size_t i;
+    for (i = 0; lister(i); i++) consider(&g, lister(i));
+    return g;
+}
+
+static int unknown(const char *what, guess g, const char *dashes) {
+    if (g.best && *dashes) { /* an option, as it is to be typed */
+        char name[LONGEST_NAME + 1];
+        size_t i = 0;
+        for (; g.best[i]; i++) name[i] = plain(g.best[i]);
+        name[i] = '\0';
+        return usage("unknown %s --%s; did you mean --%s?", what, g.word, name);
+    }
+    if (g.best) return usage("unknown %s \"%s\"; did you mean \"%s\"?", what, g.word, g.best);
+    return usage("unknown %s %s%s%s", what, *dashes ? dashes : "\"", g.word,
+                 *dashes ? "" : "\"");
+}
+
+/* ==== Reading the arguments ================================================================== */
+
+static int set_number(const char *name, const char *text, int64_t *number) {
+    char *end;
+    errno = 0;
+    *number = (int64_t)strtoll(text, &end, 10);
+    if (end == text || *end || errno || *number < 1)
+        return usage("--%s: expected a whole number from 1 on, found \"%s\"", name, text);
+    return DONE;
+}
+
+static int set_flag(const flag *f, arguments *a, const char *value) {
+    char *field = (char *)a + f->offset;
+    list *words = (list *)(void *)field;
+    switch (f->kind) {
+    case SWITCH: *(int *)(void *)field = 1; return DONE;
+    case WORD: *(const char **)(void *)field = value; return DONE;
+    case WORDS: words->item[words->count++] = value; return DONE;
+    default: return set_number(f->name, value, (int64_t *)(void *)field);
+    }
+}
+
+static int set_option(const carnn_option *o, arguments *a, const char *value) {
+    carnn_error error;
+    guess g;
+    if (!carnn_option_set(o, &a->model, &a->training, value, &error)) return DONE;
+    if (o->kind != CARNN_OPTION_NAME) return failed(&error);
+    g = guess_name(value, o->of_training ? carnn_optimizer_name : carnn_cell_name);
+    return unknown(o->name, g, "");
+}
+
+/* One option with its dashes; moves `*at` on where the value is the next argument. */
+static int read_option(arguments *a, unsigned bit, int count, char **argument, int *at) {
+    const char *name = argument[*at] + 1, *value, *equals;
+    char word[LONGEST_NAME + 1];
+    const flag *f = NULL;
+    size_t i, options, length;
+    const carnn_option *o = carnn_options(&options), *found = NULL;
+    guess g;
+    name += *name == '-';
+    equals = strchr(name, '=');
+    length = equals ? (size_t)(equals - name) : strlen(name);
+    if (length > LONGEST_NAME) return usage("unknown option %s", argument[*at]);
+    memcpy(word, name, length);
+    word[length] = '\0';
+    if (!strcmp(word, "h")) strcpy(word, "help");
+    g = guess_for(word);
+    for (i = 0; i < COUNT(flags); i++) {
+        if (!(flags[i].commands & bit)) continue;
+        if (same_name(word, flags[i].name)) f = &flags[i];
+        consider(&g, flags[i].name);
+    }
+    for (i = 0; i < options; i++) {
+        if (!(option_commands(o + i) & bit)) continue;
+        if (same_name(word, o[i].name)) found = o + i;
+        consider(&g, o[i].name);
+    }
+    if (!f && !found) return unknown("option", g, "--");
+    if (f && f->kind == SWITCH)
+        return equals ? usage("--%s takes no value", f->name) : set_flag(f, a, NULL);
+    value = equals ? equals + 1 : *at + 1 < count ? argument[++*at] : NULL;
+    if (!value || (!equals && !strncmp(value, "--", 2))) return usage("--%s needs a value", word);
+    return f ? set_flag(f, a, value) : set_option(found, a, value);
+}
+
+static int read_arguments(arguments *a, const command *c, int count, char **argument) {
+    int at, only_files = 0, result = DONE;
+    for (at = 2; at < count && !result; at++) {
+        const char *word = argument[at];
+        if (!only_files && !strcmp(word, "--")) only_files = 1;
+        else if (!only_files && word[0] == '-' && word[1])
+            result = read_option(a, c->bit, count, argument, &at);
+        else a->files.item[a->files.count++] = word;
+    }
+    if (result || a->help) return result;
+    if (a->files.count < c->least)
+        return usage("%s: what to work on is missing: carnn %s %s", c->name, c->name, c->files);
+    if (a->files.count > c->most)
+        return usage("%s: \"%s\" is one file too many; options begin with --", c->name,
+                     a->files.item[c->most]);
+    return DONE;
+}
+
+/* ==== JSON =================================================================================== */
+
+typedef struct json {
+    FILE *to;
+    int items; /* in what is open: commas stand between them */
+} json;
+
+/* Bytes of a well-formed UTF-8 sequence at `s`, 0 if there is none. */
+static size_t utf8(const unsigned char *s) {
+    size_t i, length = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3
+                       : s[0] < 0xF5 ? 4 : 0;
+    for (i = 1; i < length; i++)
+        if ((s[i] & 0xC0) != 0x80) return 0;
+    if (length == 3 && ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F))) return 0;
+    if (length == 4 && ((s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F))) return 0;
+    return length;
+}
+
+static void json_string(FILE *to, const char *text) {
+    const unsigned char *s = (const unsigned char *)text;
+    fputc('"', to);
+    while (*s) {
+        size_t length = utf8(s);
+        if (!length) fputs("\\ufffd", to);
+        else if (*s == '"' || *s == '\\') fprintf(to, "\\%c", *s);
+        else if (*s < 0x20) fprintf(to, "\\u%04x", (unsigned)*s);
+        else fwrite(s, 1, length, to);
+        s += length ? length : 1;
+    }
+    fputc('"', to);
+}
+
+static void json_key(json *j, const char *key) {
+    if (j->items++) fputs(", ", j->to);
+    if (!key) return;
+    json_string(j->to, key);
+    fputs(": ", j->to);
+}
+
+static void json_open(json *j, const char *key, char bracket) {
+    json_key(j, key);
+    fputc(bracket, j->to);
+    j->items = 0;
+}
+
+static void json_close(json *j, char bracket) {
+    fputc(bracket, j->to);
+    j->items = 1;
+}
+
+static void json_text(json *j, const char *key, const char *text) {
+    json_key(j, key);
+    if (text) json_string(j->to, text);
+    else fputs("null", j->to);
+}
+
+static void json_whole(json *j, const char *key, int64_t number) {
+    json_key(j, key);
+    fprintf(j->to, "%lld", (long long)number);
+}
+
+static void json_number(json *j, const char *key, double number) {
+    json_key(j, key);
+    if (isfinite(number)) fprintf(j->to, "%.9g", number);
+    else fputs("null", j->to);
+}
+
+/* The loss and the metrics of the task, by name. */
+static void json_metrics(json *j, const carnn_scores *s) {
+    size_t i;
+    if (s->tokens) json_whole(j, "tokens", (int64_t)s->tokens);
+    json_number(j, "loss", s->loss);
+    for (i = 0; i < s->count; i++) json_number(j, s->metric[i].name, s->metric[i].value);
+}
+
+static void json_model(json *j, const carnn_model *model) {
+    const carnn_model_desc *d = carnn_model_describe(model);
+    json_text(j, "task", d->task);
+    json_text(j, "cell", d->cell);
+    json_whole(j, "parameters", (int64_t)carnn_model_parameters(model));
+    json_whole(j, "seed", (int64_t)d->seed);
+}
+
+static void json_options(json *j, const carnn_model_desc *model, const carnn_train_desc *training,
+                         int of_training) {
+    size_t i, count;
+    const carnn_option *o = carnn_options(&count);
+    for (i = 0; i < count; i++, o++) {
+        const char *field = o->of_training ? (const char *)training : (const char *)model;
+        const void *value = field + o->offset;
+        if (o->of_training != of_training || !strcmp(o->name, "seed") || !strcmp(o->name, "cell"))
+            continue;
+        if (o->kind == CARNN_OPTION_NAME) json_text(j, o->name, *(const char *const *)value);
+        else if (o->kind == CARNN_OPTION_INTEGER) json_whole(j, o->name, *(const int64_t *)value);
+        else json_number(j, o->name, *(const double *)value);
+    }
+}
+
+/* ==== Terminal =============================================================================== */
+
+static int is_terminal(FILE *stream) {
+#ifdef _WIN32
+    return _isatty(_fileno(stream));
+#else
+    return isatty(fileno(stream));
+#endif
+}
+
+/* Columns that a line on the terminal may have without wrapping. */
+static size_t terminal_width(void) {
+#if !defined(_WIN32) && defined(TIOCGWINSZ)
+    struct winsize size;
+    if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 20) return size.ws_col - 1u;
+#endif
+    return 79;
+}
+
+/* The most memory that the program has had, in MiB; 0 where the system does not say. */
+static double peak_memory(void) {
+#if defined(_WIN32)
+    return 0.0;
+#else
+    struct rusage used;
+    if (getrusage(RUSAGE_SELF, &used)) return 0.0;
+#if defined(__APPLE__)
+    return (double)used.ru_maxrss / (1024.0 * 1024.0);
+#else
+    return (double)used.ru_maxrss / 1024.0;
+#endif
+#endif
+}
+
+/* "45 s", "3 min 20 s", "2 h 05 min" */
+static const char *duration(double seconds, char text[32]) {
+    unsigned long s = seconds > 0.0 && seconds < 1e9 ? (unsigned long)(seconds + 0.5) : 0;
+    if (s < 60) snprintf(text, 32, "%lu s", s);
+    else if (s < 3600) snprintf(text, 32, "%lu min %02lu s", s / 60, s % 60);
+    else snprintf(text, 32, "%lu h %02lu min", s / 3600, s / 60 % 60);
+    return text;
+}
+
+static volatile sig_atomic_t interrupted, can_stop;
+
+/* The first interrupt asks a training to stop, the second (or the first elsewhere) ends at once. */
+static void on_interrupt(int number) {
+    if (!can_stop || interrupted) _Exit(INTERRUPTED);
+    interrupted = 1;
+    signal(number, on_interrupt);
+}
+
+/* Results may be on their way to a full disk. */
+static int finish(int result) {
+    if (fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "carnn: cannot write to standard output\n");
+        return result ? result : FAILED;
+    }
+    return result;
+}
+
+/* ==== Models and data ======================================================================== */
+
+static int load_model(carnn_model **model, const char *name) {
+    carnn_source source = {NULL, NULL, 0};
+    carnn_error error;
+    source.name = name;
+    return carnn_model_load(model, &source, NULL, &error) ? failed(&error) : DONE;
+}
+
+/* All of standard input, for a data set. */
+static int read_stdin(char **bytes, size_t *size) {
+    size_t room = 0, got = 1;
+    *bytes = NULL;
+    *size = 0;
+    while (got) {
+        if (*size == room) {
+            char *more = (char *)realloc(*bytes, room = room ? 2 * room : 65536);
+            if (!more) return 0;
+            *bytes = more;
+        }
+        got = fread(*bytes + *size, 1, room - *size, stdin);
+        *size += got;
+    }
+    return 1;
+}
+
+/* One file or several as one data set. */
+static int load_data(carnn_dataset **data, const char *task, const list *names,
+                     const char *candidates) {
+    carnn_dataset_desc desc;
+    carnn_source *source = (carnn_source *)calloc(names->count, sizeof *source), list_source;
+    carnn_error error;
+    char *input = NULL;
+    int result = FAILED;
+    size_t i;
+    memset(&desc, 0, sizeof desc);
+    memset(&list_source, 0, sizeof list_source);
+    list_source.name = candidates;
+    desc.task = task;
+    desc.sources = source;
+    desc.source_count = names->count;
+    desc.candidates = candidates ? &list_source : NULL;
+    for (i = 0; source && i < names->count; i++) {
+        source[i].name = names->item[i];
+        if (strcmp(names->item[i], "-") || input) continue;
+        if (!read_stdin(&input, &source[i].size)) break;
+        source[i].name = "standard input";
+        source[i].bytes = input;
+    }
+    if (!source || i < names->count) result = no_memory();
+    else result = carnn_dataset_load(data, &desc, &error) ? failed(&error) : DONE;
+    free(source);
+    free(input);
+    return result;
+}
+
+static int load_one(carnn_dataset **data, const char *task, const char *name) {
+    list names;
+    names.item = &name;
+    names.count = 1;
+    return load_data(data, task, &names, NULL);
+}
+
+/* "accuracy 0.8123  loss 0.5012" */
+static void print_metrics(FILE *to, const carnn_scores *s) {
+    size_t i;
+    for (i = 0; i < s->count; i++) fprintf(to, "%s %.4f  ", s->metric[i].name, s->metric[i].value);
+    fprintf(to, "loss %.4f", s->loss);
+}
+
+/* ==== train ================================================================================== */
+
+typedef struct watch { /* of a training */
+    int live;          /* the line on the terminal is overwritten */
+    int quiet;
+    size_t shown;      /* its length */
+    FILE *log;
+    double seconds;    /* so far */
+} watch;
+
+static void log_epoch(FILE *to, const carnn_progress *p) {
+    json j = {NULL, 0};
+    j.to = to;
+    json_open(&j, NULL, '{');
+    json_whole(&j, "epoch", p->epoch);
+    json_number(&j, "loss", p->loss);
+    if (p->scores) {
+        json_open(&j, "valid", '{');
+        json_metrics(&j, p->scores);
+        json_close(&j, '}');
+    }
+    if (p->best) json_whole(&j, "best_epoch", p->best_epoch);
+    json_number(&j, "lr", p->lr);
+    json_number(&j, "gradient_norm", p->gradient_norm);
+    json_number(&j, "rate", p->rate);
+    json_number(&j, "seconds", p->seconds);
+    json_number(&j, "memory_mib", peak_memory());
+    json_close(&j, '}');
+    fputc('\n', to);
+    fflush(to);
+}
+
+static int on_progress(const carnn_progress *p, void *user) {
+    watch *w = (watch *)user;
+    char line[512], left[32];
+    size_t at;
+#define ADD(...) at += (size_t)snprintf(line + at, sizeof line - at, __VA_ARGS__)
+    w->seconds = p->seconds;
+    if (w->log && p->epoch_ended) log_epoch(w->log, p);
+    if (w->quiet || (!w->live && !p->epoch_ended)) return interrupted;
+    at = 0;
+    ADD("epoch %lld/%lld %3.0f%%  loss %.4f", (long long)p->epoch, (long long)p->epochs,
+        100.0 * p->done, p->loss);
+    if (p->scores) ADD("  %.32s %.4f", p->scores->metric[0].name, p->scores->metric[0].value);
+    if (p->best) ADD("  best %.4f (%lld)", p->best->metric[0].value, (long long)p->best_epoch);
+    ADD("  %.0f/s  %s left", p->rate, duration(p->seconds_left, left));
+    ADD("  lr %.3g  |g| %.3g  %.0f MiB", p->lr, p->gradient_norm, peak_memory());
+#undef ADD
+    if (!w->live) {
+        fprintf(stderr, "%s\n", line);
+        return interrupted;
+    }
+    at = p->epoch_ended ? at : least(at, terminal_width());
+    fprintf(stderr, "\r%.*s%*s", (int)at, line, (int)(w->shown > at ? w->shown - at : 0), "");
+    if (p->epoch_ended) fputc('\n', stderr);
+    fflush(stderr);
+    w->shown = p->epoch_ended ? 0 : at;
+    return interrupted;
+}
+
+typedef struct train_job { /* what `carnn train` holds */
+    arguments *a;
+    carnn_dataset *train, *valid, *test;
+    carnn_model *model;
+    char *checkpoint;
+    carnn_scores tested;
+    watch watch;
+} train_job;
+
+/* What can be found wrong before hours of work is. */
+static int check_training(train_job *t) {
+    arguments *a = t->a;
+    carnn_model_desc model = a->model;
+    carnn_train_desc desc = a->training;
+    carnn_error error;
+    size_t i;
+    if (!a->task) return usage("train: --task is missing, the name of what to learn");
+    for (i = 0; carnn_task_name(i) && strcmp(carnn_task_name(i), a->task);) i++;
+    if (!carnn_task_name(i)) return unknown("task", guess_name(a->task, carnn_task_name), "");
+    if (!a->train.count) return usage("train: --train FILE is missing, the training data");
+    if (!a->out) return usage("train: --out FILE is missing, the model file to write");
+    model.task = a->task;
+    if (carnn_defaults(&model, &desc, &error)) return failed(&error);
+    if (carnn_file_check(a->out, &error)) return failed(&error);
+    t->checkpoint = (char *)malloc(strlen(a->out) + sizeof ".resume");
+    if (!t->checkpoint) return no_memory();
+    sprintf(t->checkpoint, "%s.resume", a->out);
+    if (a->log && !(t->watch.log = fopen(a->log, a->resume ? "a" : "w"))) {
+        fprintf(stderr, "carnn: %s: cannot be written: %s\n", a->log, strerror(errno));
+        return FAILED;
+    }
+    return DONE;
+}
+
+static int prepare_training(train_job *t) {
+    arguments *a = t->a;
+    carnn_error error;
+    int result = load_data(&t->train, a->task, &a->train, a->candidates);
+    if (!result && a->valid) result = load_one(&t->valid, a->task, a->valid);
+    if (!result && a->test) result = load_one(&t->test, a->task, a->test);
+    if (result) return result;
+    a->model.task = a->task;
+    a->model.simd = a->simd;
+    if (carnn_model_create(&t->model, &a->model, t->train, &error)) return failed(&error);
+    a->training.checkpoint = t->checkpoint;
+    a->training.resume = a->resume;
+    a->training.progress = on_progress;
+    a->training.user = &t->watch;
+    t->watch.quiet = a->quiet;
+    t->watch.live = is_terminal(stderr) && !getenv("NO_COLOR");
+    return DONE;
+}
+
+/* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
+   training was interrupted or met NaN. */
+static int run_training(train_job *t) {
+    carnn_error error, unsaved;
+    carnn_status status;
+    int result = DONE;
+    can_stop = 1;
+    status = carnn_train(t->model, t->train, t->valid, &t->a->training, &error);
+    if (t->watch.shown) fputc('\n', stderr);
+    if (status == CARNN_ERR_STOPPED)
+        fprintf(stderr, "carnn: interrupted; the same command with --resume goes on from %s\n",
+                t->checkpoint);
+    result = status == CARNN_OK ? DONE : status == CARNN_ERR_STOPPED ? INTERRUPTED : failed(&error);
+    if (!carnn_model_best_epoch(t->model)) return result;
+    if (result && result != INTERRUPTED && result != DIVERGED) return result;
+    if (carnn_model_save(t->model, t->a->out, &unsaved)) return failed(&unsaved);
+    if (result)
+        fprintf(stderr, "carnn: %s has the weights of epoch %lld\n", t->a->out,
+                (long long)carnn_model_best_epoch(t->model));
+    if (result == DONE) remove(t->checkpoint);
+    return result;
+}
+
+static void print_training(const train_job *t, double seconds) {
+    const carnn_model *m = t->model;
+    char time[32];
+    printf("model  %s: %zu parameters, epoch %lld, %s\n", t->a->out, carnn_model_parameters(m),
+           (long long)carnn_model_best_epoch(m), duration(seconds, time));
+    printf("%s  ", t->valid ? "valid" : "train");
+    print_metrics(stdout, carnn_model_scores(m));
+    if (t->test) {
+        printf("\ntest   ");
+        print_metrics(stdout, &t->tested);
+    }
+    printf("\n");
+}
+
+static void json_training(const train_job *t, double seconds) {
+    json j = {NULL, 0};
+    j.to = stdout;
+    json_open(&j, NULL, '{');
+    json_model(&j, t->model);
+    json_whole(&j, "examples", (int64_t)carnn_dataset_examples(t->train));
+    json_number(&j, "seconds", seconds);
+    json_whole(&j, "best_epoch", carnn_model_best_epoch(t->model));
+    json_metrics(&j, carnn_model_scores(t->model));
+    if (t->test) {
+        json_open(&j, "test", '{');
+        json_whole(&j, "examples", (int64_t)t->tested.examples);
+        json_metrics(&j, &t->tested);
+        json_close(&j, '}');
+    }
+    json_number(&j, "memory_mib", peak_memory());
+    json_text(&j, "file", t->a->out);
+    json_close(&j, '}');
+    printf("\n");
+}
+
+static int train(arguments *a) {
+    train_job t;
+    int result;
+    memset(&t, 0, sizeof t);
+    t.a = a;
+    result = check_training(&t);
+    if (!result) result = prepare_training(&t);
+    if (!result) result = run_training(&t);
+    if (!result && t.test) {
+        const carnn_model *model = t.model;
+        carnn_error error;
+        if (carnn_test(&model, 1, t.test, a->training.threads, &t.tested, &error))
+            result = failed(&error);
+    }
+    if (!result) (a->json ? json_training : print_training)(&t, t.watch.seconds);
+    if (t.watch.log) fclose(t.watch.log);
+    carnn_model_free(t.model);
+    carnn_dataset_free(t.train);
+    carnn_dataset_free(t.valid);
+    carnn_dataset_free(t.test);
+    free(t.checkpoint);
+    return interrupted ? INTERRUPTED : result;
+}
+
+/* ==== test =================================================================================== */
+
+static void json_score(json *j, const char *key, const carnn_model *model, const char *file,
+                       const carnn_scores *s) {
+    json_open(j, key, '{');
+    json_model(j, model);
+    json_whole(j, "examples", (int64_t)s->examples);
+    json_number(j, "seconds", s->seconds);
+    json_metrics(j, s);
+    json_text(j, "file", file);
+    json_close(j, '}');
+}
+
+/* The vote of all: what the models share, and their parameters together. */
+static void json_vote(json *j, carnn_model *const *model, size_t count, const carnn_scores *s) {
+    const carnn_model_desc *first = carnn_model_describe(model[0]);
+    size_t i, parameters = 0;
+    int cells = 1, seeds = 1;
+    for (i = 0; i < count; i++) {
+        const carnn_model_desc *d = carnn_model_describe(model[i]);
+        parameters += carnn_model_parameters(model[i]);
+        cells = cells && !strcmp(d->cell, first->cell);
+        seeds = seeds && d->seed == first->seed;
+    }
+    json_open(j, "vote", '{');
+    json_text(j, "task", first->task);
+    json_text(j, "cell", cells ? first->cell : "mixed");
+    json_whole(j, "parameters", (int64_t)parameters);
+    if (seeds) json_whole(j, "seed", (int64_t)first->seed);
+    else json_text(j, "seed", NULL);
+    json_whole(j, "examples", (int64_t)s->examples);
+    json_number(j, "seconds", s->seconds);
+    json_metrics(j, s);
+    json_close(j, '}');
+}
+
+static void json_test(const list *files, carnn_model *const *model, const carnn_scores *s) {
+    json j = {NULL, 0};
+    size_t i;
+    j.to = stdout;
+    if (files->count == 1) {
+        json_score(&j, NULL, model[0], files->item[0], s);
+    } else {
+        json_open(&j, NULL, '{');
+        json_open(&j, "models", '[');
+        for (i = 0; i < files->count; i++) json_score(&j, NULL, model[i], files->item[i], s + i);
+        json_close(&j, ']');
+        json_vote(&j, model, files->count, s + files->count);
+        json_close(&j, '}');
+    }
+    printf("\n");
+}
+
+static void print_test(const list *files, const carnn_scores *s) {
+    size_t i, width = 4, rows = files->count + (files->count > 1);
+    for (i = 0; i < files->count; i++)
+        if (strlen(files->item[i]) > width) width = strlen(files->item[i]);
+    for (i = 0; i < rows; i++) {
+        printf("%-*s  ", (int)width, i < files->count ? files->item[i] : "vote");
+        print_metrics(stdout, s + i);
+        printf("  (%zu examples, %.2f s)\n", s[i].examples, s[i].seconds);
+    }
+}
+
+/* Loads the models and scores them; model and scores have room. */
+static int test_models(arguments *a, carnn_model **model, carnn_scores *scores) {
+    carnn_dataset *data = NULL;
+    carnn_error error;
+    const char *task = NULL;
+    size_t i;
+    int result = DONE;
+    for (i = 0; i < a->files.count && !result; i++) {
+        result = load_model(&model[i], a->files.item[i]);
+        if (result) continue;
+        if (task && strcmp(task, carnn_model_describe(model[i])->task))
+            result = usage("test: %s is a model of another task", a->files.item[i]);
+        task = carnn_model_describe(model[i])->task;
+    }
+    if (!result) result = load_data(&data, task, &a->data, NULL);
+    if (!result && carnn_test((const carnn_model *const *)model, a->files.count, data,
+                              a->training.threads, scores, &error))
+        result = failed(&error);
+    carnn_dataset_free(data);
+    return result;
+}
+
+static int test(arguments *a) {
+    size_t i, count = a->files.count;
+    carnn_model **model = (carnn_model **)calloc(count, sizeof *model);
+    carnn_scores *scores = (carnn_scores *)calloc(count + 1, sizeof *scores);
+    int result = FAILED;
+    if (!model || !scores) no_memory();
+    else if (!a->data.count) result = usage("test: --data FILE is missing, what to score on");
+    else result = test_models(a, model, scores);
+    if (!result && a->json) json_test(&a->files, model, scores);
+    if (!result && !a->json) print_test(&a->files, scores);
+    for (i = 0; model && i < count; i++) carnn_model_free(model[i]);
+    free(model);
+    free(scores);
+    return result;
+}
+
+/* ==== Dialogs, line by line ================================================================== */
+
+typedef struct line {
+    char *text; /* ends with a NUL, without the line's end */
+    size_t length, room;
+} line;
+
+enum { LINE_READ, LINE_END, LINE_NO_MEMORY };
+
+/* The next line, however long and whatever bytes are in it. */
+static int next_line(FILE *in, line *l) {
+    int c = getc(in), any = c != EOF;
+    for (l->length = 0; c != EOF && c != '\n'; c = getc(in)) {
+        if (l->length + 2 > l->room) {
+            size_t room = l->room ? 2 * l->room : 256;
+            char *text = (char *)realloc(l->text, room);
+            if (!text) return LINE_NO_MEMORY;
+            l->text = text;
+            l->room = room;
+        }
+        l->text[l->length++] = (char)c;
+    }
+    if (!any) return LINE_END;
+    if (l->length && l->text[l->length - 1] == '\r') l->length--;
+    if (l->room) l->text[l->length] = '\0';
+    return LINE_READ;
+}
+
+typedef struct talk { /* a session on a stream of dialogs */
+    arguments *a;
+    carnn_model *model;
+    carnn_session *session;
+    FILE *in;
+    line line;
+    size_t examples;
+    size_t *best; /* (top) */
+    double *probability;
+} talk;
+
+/* Moves `*text` behind the number of a line and its blank; 0 if there is no number. */
+static unsigned long line_number(const char **text, const char *end) {
+    const char *s = *text;
+    unsigned long number = 0;
+    while (s < end && *s >= '0' && *s <= '9' && number < 100000000ul)
+        number = number * 10 + (unsigned long)(*s++ - '0');
+    if (s == *text || (s < end && *s != ' ' && *s != '\t')) return 0;
+    *text = s + (s < end && *s == ' ');
+    return number;
+}
+
+/* Works on a turn before the session hears what was really answered. */
+typedef void (*on_turn)(talk *t, const char *user, size_t length);
+
+/* `N user<TAB>response` is a turn, a line without a tab a fact; an empty line, or a number that is
+   not larger than the one before, begins a dialog. Of three columns the last is what was said. */
+static int follow_dialogs(talk *t, on_turn turn) {
+    unsigned long before = 0;
+    int state;
+    while ((state = next_line(t->in, &t->line)) == LINE_READ) {
+        const char *text = t->line.length ? t->line.text : "", *end = text + t->line.length, *tab;
+        unsigned long number = line_number(&text, end);
+        if (!t->line.length || (number && number <= before)) carnn_session_reset(t->session);
+        if (number || !t->line.length) before = number;
+        if (!t->line.length) continue;
+        tab = (const char *)memchr(text, '\t', (size_t)(end - text));
+        if (!tab) {
+            carnn_session_hear(t->session, CARNN_FACT, text, (size_t)(end - text));
+            continue;
+        }
+        t->examples++;
+        turn(t, text, (size_t)(tab - text));
+        carnn_session_hear(t->session, CARNN_USER, text, (size_t)(tab - text));
+        text = tab + 1;
+        tab = (const char *)memchr(text, '\t', (size_t)(end - text));
+        if (tab) text = tab + 1;
+        carnn_session_hear(t->session, CARNN_SYSTEM, text, (size_t)(end - text));
+    }
+    return state == LINE_NO_MEMORY ? no_memory() : DONE;
+}
+
+static int open_talk(talk *t, arguments *a) {
+    carnn_error error;
+    const char *task;
+    size_t top = a->top > 0 ? (size_t)a->top : 1;
+    int result = load_model(&t->model, a->files.item[0]);
+    t->a = a;
+    t->in = stdin;
+    if (result) return result;
+    task = carnn_model_describe(t->model)->task;
+    if (strcmp(task, "dialog")) return usage("%s is no dialog model", a->files.item[0]);
+    if (top > carnn_model_candidate_count(t->model)) top = carnn_model_candidate_count(t->model);
+    a->top = a->top ? (int64_t)top : 0;
+    t->best = (size_t *)calloc(top, sizeof *t->best);
+    t->probability = (double *)calloc(top, sizeof *t->probability);
+    if (!t->best || !t->probability) return no_memory();
+    if (a->data.count > 1) return usage("one --data is all that can be read here");
+    if (a->data.count && strcmp(a->data.item[0], "-")) t->in = fopen(a->data.item[0], "rb");
+    if (!t->in) {
+        fprintf(stderr, "carnn: %s: %s\n", a->data.item[0], strerror(errno));
+        return FAILED;
+    }
+    return carnn_session_open(&t->session, t->model, NULL, &error) ? failed(&error) : DONE;
+}
+
+static int close_talk(talk *t, int result) {
+    if (!result && t->in && ferror(t->in)) {
+        fprintf(stderr, "carnn: cannot read %s\n",
+                t->in == stdin ? "standard input" : t->a->data.item[0]);
+        result = FAILED;
+    }
+    if (t->in && t->in != stdin) fclose(t->in);
+    carnn_session_free(t->session);
+    carnn_model_free(t->model);
+    free(t->line.text);
+    free(t->best);
+    free(t->probability);
+    return result;
+}
+
+/* ==== predict, explain, chat ================================================================= */
+
+static void predict_turn(talk *t, const char *user, size_t length) {
+    size_t i, top = t->a->top ? (size_t)t->a->top : 1;
+    size_t count = carnn_session_rank(t->session, user, length, top, t->best, t->probability);
+    for (i = 0; i < count; i++) {
+        if (i) putchar('\t');
+        if (t->a->top) printf("%.6g\t", t->probability[i]);
+        fputs(carnn_model_candidate(t->model, t->best[i]), stdout);
+    }
+    putchar('\n');
+    fflush(stdout);
+}
+
+static int predict(arguments *a) {
+    talk t;
+    int result;
+    memset(&t, 0, sizeof t);
+    result = open_talk(&t, a);
+    if (!result) result = follow_dialogs(&t, predict_turn);
+    if (!result && !t.examples)
+        fputs("carnn: nothing to answer: no line is `N user<TAB>response`\n", stderr);
+    return close_talk(&t, result);
+}
+
+/* One line per utterance that the model read: what it added to the score of the answer (the
+   numbers and the rest add up to it), its attention, who said it, and what. */
+static void explain_turn(talk *t, const char *user, size_t length) {
+    static const char *const who[] = {"user", "bot", "fact"};
+    carnn_contribution *part;
+    size_t i, count;
+    double rest, sum;
+    if (t->a->example && (size_t)t->a->example != t->examples) return;
+    carnn_session_rank(t->session, user, length, 1, t->best, t->probability);
+    count = carnn_session_explain(t->session, 0, NULL, &rest);
+    part = (carnn_contribution *)calloc(count + 1, sizeof *part);
+    if (!part) {
+        no_memory();
+        return;
+    }
+    carnn_session_explain(t->session, count, part, &rest);
+    printf("example %zu: %.*s\nanswer: %s (probability %.4f)\n", t->examples, (int)length, user,
+           carnn_model_candidate(t->model, t->best[0]), t->probability[0]);
+    printf("%10s  %9s\n", "score", "attention");
+    for (i = 0, sum = rest; i < count; i++) {
+        printf("%+10.4f  %9.4f  %-4s  %s\n", part[i].score, part[i].attention,
+               who[part[i].speaker], part[i].text);
+        sum += part[i].score;
+    }
+    printf("%+10.4f  %9s  rest\n%+10.4f  %9s  sum\n\n", rest, "", sum, "");
+    fflush(stdout);
+    free(part);
+}
+
+static int explain(arguments *a) {
+    talk t;
+    int result;
+    memset(&t, 0, sizeof t);
+    result = open_talk(&t, a);
+    if (!result) result = follow_dialogs(&t, explain_turn);
+    if (!result && (!t.examples || (size_t)a->example > t.examples)) {
+        fprintf(stderr, "carnn: the data has only %zu examples\n", t.examples);
+        result = BAD_DATA;
+    }
+    return close_talk(&t, result);
+}
+
+static int chat(arguments *a) {
+    talk t;
+    int result, state = LINE_END, prompt = is_terminal(stdin) && is_terminal(stdout);
+    memset(&t, 0, sizeof t);
+    result = open_talk(&t, a);
+    if (!result && prompt)
+        fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
+    while (!result) {
+        if (prompt) fputs("> ", stdout);
+        fflush(stdout);
+        if ((state = next_line(t.in, &t.line)) != LINE_READ) break;
+        if (t.line.length) puts(carnn_session_reply(t.session, t.line.text, t.line.length));
+        else carnn_session_reset(t.session);
+    }
+    if (!result && prompt) putchar('\n');
+    if (state == LINE_NO_MEMORY) result = no_memory();
+    return close_talk(&t, result);
+}
+
+/* ==== info =================================================================================== */
+
+static void json_info(const carnn_model *m, const char *file) {
+    const carnn_model_desc *d = carnn_model_describe(m);
+    json j = {NULL, 0};
+    size_t i;
+    j.to = stdout;
+    json_open(&j, NULL, '{');
+    json_text(&j, "file", file);
+    json_whole(&j, "bytes", (int64_t)carnn_model_size(m));
+    json_model(&j, m);
+    json_whole(&j, "words", (int64_t)carnn_model_word_count(m));
+    json_whole(&j, "candidates", (int64_t)carnn_model_candidate_count(m));
+    json_options(&j, d, NULL, 0);
+    json_open(&j, "training", '{');
+    json_options(&j, d, carnn_model_training(m), 1);
+    json_close(&j, '}');
+    json_whole(&j, "best_epoch", carnn_model_best_epoch(m));
+    json_open(&j, "scores", '{');
+    json_whole(&j, "examples", (int64_t)carnn_model_scores(m)->examples);
+    json_metrics(&j, carnn_model_scores(m));
+    json_close(&j, '}');
+    json_open(&j, "tensors", '[');
+    for (i = 0; carnn_model_tensor(m, i).name; i++) {
+        carnn_tensor t = carnn_model_tensor(m, i);
+        json_open(&j, NULL, '{');
+        json_text(&j, "name", t.name);
+        json_whole(&j, "rows", (int64_t)t.rows);
+        json_whole(&j, "columns", (int64_t)t.columns);
+        json_close(&j, '}');
+    }
+    json_close(&j, ']');
+    json_close(&j, '}');
+    printf("\n");
+}
+
+static void print_info(const carnn_model *m, const char *file) {
+    const carnn_model_desc *d = carnn_model_describe(m);
+    const carnn_train_desc *trained = carnn_model_training(m);
+    const carnn_scores *s = carnn_model_scores(m);
+    size_t i, count;
+    const carnn_option *o = carnn_options(&count);
+    printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(m));
+    printf("%-14s%s\n", "task", d->task);
+    for (i = 0; i < count; i++, o++) {
+        const char *field = o->of_training ? (const char *)trained : (const char *)d;
+        const void *value = field + o->offset;
+        if (o->of_training && (!trained->optimizer || !strcmp(o->name, "threads"))) continue;
+        printf("%-14s", o->name);
+        if (o->kind == CARNN_OPTION_NAME) printf("%s\n", *(const char *const *)value);
+        else if (o->kind == CARNN_OPTION_NUMBER && *(const double *)value == CARNN_NONE)
+            printf("none\n");
+        else if (o->kind == CARNN_OPTION_NUMBER) printf("%.10g\n", *(const double *)value);
+        else if (*(const int64_t *)value == CARNN_NONE) printf("no limit\n");
+        else printf("%lld\n", (long long)*(const int64_t *)value);
+    }
+    printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(m), "words",
+           carnn_model_word_count(m), "candidates", carnn_model_candidate_count(m));
+    if (s->count) {
+        printf("%-14sepoch %lld: ", "scores", (long long)carnn_model_best_epoch(m));
+        print_metrics(stdout, s);
+        printf(" on %zu examples\n", s->examples);
+    }
+    for (i = 0; carnn_model_tensor(m, i).name; i++) {
+        carnn_tensor t = carnn_model_tensor(m, i);
+        printf("%-14s%s (%zu, %zu)\n", i ? "" : "tensors", t.name, t.rows, t.columns);
+    }
+}
+
+static int info(arguments *a) {
+    carnn_model *model = NULL;
+    int result = load_model(&model, a->files.item[0]);
+    if (!result) (a->json ? json_info : print_info)(model, a->files.item[0]);
+    carnn_model_free(model);
+    return result;
+}
+
+/* ==== gradcheck, bench ======================================================================= */
+
+static int check_row(const carnn_check *c, void *user) {
+    int *wrong = (int *)user;
+    *wrong += !c->passed;
+    printf("%-6s  %-24s %6zu derivatives  error %.2e  limit %.0e  %s\n", c->group, c->name,
+           c->numbers, c->error, c->limit, c->passed ? "ok" : "WRONG");
+    fflush(stdout);
+    return 0;
+}
+
+static int gradcheck(arguments *a) {
+    carnn_error error;
+    int wrong = 0;
+    if (carnn_gradcheck(a->files.count ? a->files.item[0] : NULL, a->model.seed, check_row, &wrong,
+                        &error))
+        return failed(&error);
+    printf(wrong ? "%d wrong\n" : "all right\n", wrong);
+    return wrong ? FAILED : DONE;
+}
+
+static int bench_row(const carnn_measure *m, void *user) {
+    json *j = (json *)user;
+    if (j->to) {
+        json_open(j, NULL, '{');
+        json_text(j, "group", m->group);
+        json_text(j, "name", m->name);
+        json_text(j, "unit", m->unit);
+        json_number(j, "value", m->value);
+        if (m->share > 0.0) json_number(j, "share", m->share);
+        json_close(j, '}');
+        return 0;
+    }
+    printf("%-7s %-36s %10.4g %-12s", m->group, m->name, m->value, m->unit);
+    if (m->share > 0.0) printf("%4.0f%%", 100.0 * m->share);
+    printf("\n");
+    fflush(stdout);
+    return 0;
+}
+
+static int bench(arguments *a) {
+    carnn_error error;
+    json j = {NULL, 0};
+    if (a->json) {
+        j.to = stdout;
+        json_open(&j, NULL, '{');
+        json_text(&j, "version", CARNN_VERSION);
+        json_text(&j, "simd", a->simd ? a->simd : carnn_simd_name(0));
+        json_whole(&j, "threads", a->training.threads);
+        json_open(&j, "rows", '[');
+    }
+    if (carnn_bench(a->files.count ? a->files.item[0] : NULL, a->simd, a->training.threads,
+                    bench_row, &j, &error))
+        return failed(&error);
+    if (a->json) {
+        json_close(&j, ']');
+        json_close(&j, '}');
+        printf("\n");
+    }
+    return DONE;
+}
+
+/* ==== Commands =============================================================================== */
+
+#define ANY_NUMBER ((size_t)-1)
+
+static const command commands[] = {
+    {"train", "--task NAME --train FILE --out MODEL [options]",
+     "trains a model; keeps the weights with the best validation score",
+     "examples:\n"
+     "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
+     "  carnn train --task dialog --train train.txt --out bot.gguf --cell lstm --lr 0.002 --json\n"
+     "\nCtrl-C ends a training and saves it; the same command with --resume goes on.\n",
+     TRAIN, train, 0, 0},
+    {"test", "MODEL... --data FILE [options]",
+     "scores models; of several: each one, then their vote",
+     "examples:\n"
+     "  carnn test bot.gguf --data test.txt\n"
+     "  carnn test seed1.gguf seed2.gguf seed3.gguf --data test.txt --json\n",
+     TEST, test, 1, ANY_NUMBER},
+    {"predict", "MODEL [--data FILE] [options]",
+     "writes one line per example: the answer that the model chooses",
+     "examples:\n"
+     "  carnn predict bot.gguf --data test.txt\n"
+     "  carnn predict bot.gguf --top 3 < test.txt\n",
+     PREDICT, predict, 1, 1},
+    {"chat", "MODEL", "talks; an empty line begins a new dialog",
+     "examples:\n"
+     "  carnn chat bot.gguf\n"
+     "  echo 'i want cheap thai food' | carnn chat bot.gguf\n",
+     CHAT, chat, 1, 1},
+    {"explain", "MODEL [--data FILE] [--example N]",
+     "shows how much each earlier utterance contributed to an answer",
+     "examples:\n"
+     "  carnn explain bot.gguf --data test.txt --example 4\n",
+     EXPLAIN, explain, 1, 1},
+    {"info", "MODEL [--json]", "says what is in a model file",
+     "examples:\n"
+     "  carnn info bot.gguf\n",
+     INFO, info, 1, 1},
+    {"gradcheck", "[NAME]", "compares all derivatives, or those of NAME, with differences",
+     "examples:\n"
+     "  carnn gradcheck\n"
+     "  carnn gradcheck icarnn\n",
+     GRADCHECK, gradcheck, 0, 1},
+    {"bench", "[NAME] [options]", "measures kernels, cells and whole tasks on this machine",
+     "examples:\n"
+     "  carnn bench\n"
+     "  carnn bench cell --threads 1\n",
+     BENCH, bench, 0, 1},
+    {NULL, NULL, NULL, NULL, 0, NULL, 0, 0},
+};
+
+/* ==== Help =================================================================================== */
+
+/* "[0.001]": the default of an option of the library. */
+static void print_default(const carnn_option *o, const carnn_model_desc *model,
+                          const carnn_train_desc *training) {
+    const char *field = (o->of_training ? (const char *)training : (const char *)model) + o->offset;
+    if (o->kind == CARNN_OPTION_NAME) {
+        printf(" [%s]\n", *(const char *const *)(const void *)field);
+    } else {
+        const void *value = field;
+        double number = o->kind == CARNN_OPTION_NUMBER ? *(const double *)value
+                                                       : (double)*(const int64_t *)value;
+        if (!strcmp(o->name, "threads")) printf(" [0: all processors]\n");
+        else if (number == CARNN_NONE && o->kind == CARNN_OPTION_NUMBER) printf(" [0]\n");
+        else if (number == CARNN_NONE || number == 0.0) printf(" [0: no limit]\n");
+        else printf(" [%.10g]\n", number);
+    }
+}
+
+static void print_name(const char *name, const char *value) {
+    char text[64];
+    size_t i;
+    snprintf(text, sizeof text, "--%s %s", name, value ? value : "");
+    for (i = 0; i < strlen(name); i++) text[i + 2] = plain(text[i + 2]);
+    printf("  %-22s", text);
+}
+
+static void print_names(const char *title, const char *(*lister)(size_t number)) {
+    size_t i;
+    printf("\n%s:", title);
+    for (i = 0; lister(i); i++) printf("%s %s", i ? "," : "", lister(i));
+    printf("\n");
+}
+
+static void print_options(unsigned bit, int of_training) {
+    carnn_model_desc model;
+    carnn_train_desc training;
+    size_t i, count;
+    const carnn_option *o = carnn_options(&count);
+    int title = 0;
+    memset(&model, 0, sizeof model);
+    memset(&training, 0, sizeof training);
+    carnn_defaults(&model, &training, NULL);
+    for (i = 0; i < count; i++) {
+        if (o[i].of_training != of_training || !(option_commands(o + i) & bit)) continue;
+        if (!title++) printf("\n%s:\n", of_training ? "training" : "model");
+        print_name(o[i].name, o[i].kind == CARNN_OPTION_NAME ? "NAME" : "N");
+        printf("%s", o[i].help);
+        print_default(o + i, &model, &training);
+    }
+}
+
+static int help_command(const command *c) {
+    unsigned bit = c->bit;
+    size_t i;
+    printf("usage: carnn %s %s\n\n%s.\n\noptions:\n", c->name, c->files, c->help);
+    for (i = 0; i < COUNT(flags); i++)
+        if (flags[i].commands & bit) {
+            print_name(flags[i].name, flags[i].value);
+            printf("%s\n", flags[i].help);
+        }
+    print_options(bit, 0);
+    print_options(bit, 1);
+    if (bit & TRAIN) {
+        print_names("tasks", carnn_task_name);
+        print_names("cells", carnn_cell_name);
+        print_names("optimizers", carnn_optimizer_name);
+    }
+    printf("\n%s", c->more);
+    return DONE;
+}
+
+static int help(FILE *to) {
+    const command *c;
+    fprintf(to, "carnn %s: context-dependent additive recurrent networks\n\n"
+            "usage: carnn COMMAND [options] [files]\n\ncommands:\n", CARNN_VERSION);
+    for (c = commands; c->name; c++) fprintf(to, "  %-11s%s\n", c->name, c->help);
+    fprintf(to, "  %-11s%s\n", "help", "this text, or with the name of a command, all about it");
+    fprintf(to, "\nexamples:\n"
+            "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
+            "  carnn test bot.gguf --data test.txt\n"
+            "  carnn chat bot.gguf\n");
+    return DONE;
+}
+
+/* ==== Start ================================================================================ */
+
+static int unknown_command(const char *word) {
+    const command *c;
+    guess g = guess_for(word);
+    for (c = commands; c->name; c++) consider(&g, c->name);
+    return unknown("command", g, "");
+}
+
+static const command *find_command(const char *word) {
+    const command *c = commands;
+    while (c->name && strcmp(c->name, word)) c++;
+    return c->name ? c : NULL;
+}
+
+static int run(int count, char **argument) {
+    const command *c;
+    arguments a;
+    int result;
+    const char *word = count > 1 ? argument[1] : "";
+    int asks = !strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h");
+    if (count < 2) return help(stderr), USAGE;
+    if (asks && count == 2) return help(stdout);
+    if (!strcmp(word, "--version") || !strcmp(word, "version")) {
+        printf("carnn %s (%s)\n", CARNN_VERSION, carnn_simd_name(0));
+        return DONE;
+    }
+    if (asks) word = argument[2];
+    if ((c = find_command(word)) == NULL) return unknown_command(word);
+    if (asks) return help_command(c);
+    memset(&a, 0, sizeof a);
+    a.files.item = (const char **)calloc(3 * (size_t)count, sizeof *a.files.item);
+    if (!a.files.item) return no_memory();
+    a.train.item = a.files.item + count;
+    a.data.item = a.train.item + count;
+    result = read_arguments(&a, c, count, argument);
+    if (!result) result = a.help ? help_command(c) : c->run(&a);
+    free((void *)a.files.item);
+    return result;
+}
+
+int main(int count, char **argument) {
+    signal(SIGINT, on_interrupt);
+    return finish(run(count, argument));
+}

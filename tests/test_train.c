@@ -1,0 +1,662 @@
+/* @@TRAIN and the dialog head: what training learns, that nothing but the seed decides what comes
+   out, that a stopped run goes on as if it had not been stopped, and what happens when time, memory
+   or the numbers run out. */
+
+#define CARNN_IMPLEMENTATION
+#include "../carnn.h"
+
+#include "test.h"
+
+#define CHECKPOINT "test_train.resume"
+#define MODEL_FILE "test_train.gguf"
+
+/* --- a small world ---------------------------------------------------------------------------- */
+
+static const char dialogs[] =
+    "1 hi\thello what can i do for you\n2 thai food please\twhere should it be\n"
+    "3 in the north\tapi_call thai north\n4 thai_house R_phone 12\n5 thai_house R_area north\n"
+    "6 <SILENCE>\thow about thai_house\n7 the phone number\there it is\n\n"
+    "1 hi\thello what can i do for you\n2 indian food please\twhere should it be\n"
+    "3 in the south\tapi_call indian south\n4 spice R_phone 7\n5 spice R_area south\n"
+    "6 <SILENCE>\thow about spice\n7 no\tis there anything else\n8 bye\tyou are welcome\n\n"
+    "1 good day\thello what can i do for you\n2 in the south\twhat kind of food\n"
+    "3 thai\tapi_call thai south\n4 <SILENCE>\tthere is none\n5 bye\tyou are welcome\n\n"
+    "1 good day\thello what can i do for you\n2 in the north\twhat kind of food\n"
+    "3 indian\tapi_call indian north\n4 <SILENCE>\tthere is none\n5 thanks\tyou are welcome\n\n"
+    "1 hi\thello what can i do for you\n2 thanks\tyou are welcome\n";
+
+/* Nearly the same, for validation. */
+static const char others[] =
+    "1 hi\thello what can i do for you\n2 indian food\twhere should it be\n"
+    "3 in the north\tapi_call indian north\n4 spice R_area north\n5 <SILENCE>\thow about spice\n"
+    "6 thanks\tyou are welcome\n\n"
+    "1 good day\thello what can i do for you\n2 thai in the north\tapi_call thai north\n"
+    "3 <SILENCE>\tthere is none\n4 the phone number\there it is\n5 no\tis there anything else\n";
+
+static carnn_dataset *load(const char *text, const carnn_allocator *allocator) {
+    carnn_source source = {"dialogs", text, strlen(text)};
+    carnn_dataset_desc desc;
+    carnn_dataset *data = NULL;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "dialog";
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.allocator = allocator;
+    carnn_dataset_load(&data, &desc, NULL);
+    return data;
+}
+
+static carnn_model_desc model_desc(const char *cell, int64_t hidden) {
+    carnn_model_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "dialog";
+    desc.cell = cell;
+    desc.hidden = hidden;
+    desc.seed = 3;
+    return desc;
+}
+
+static carnn_model *new_model(const char *cell, int64_t hidden, const carnn_dataset *data) {
+    carnn_model_desc desc = model_desc(cell, hidden);
+    carnn_model *model = NULL;
+    CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
+    return model;
+}
+
+static carnn_train_desc train_desc(int64_t epochs) {
+    carnn_train_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.epochs = epochs;
+    desc.batch = 5;
+    desc.lr = 0.01;
+    desc.dropout = 0.2;
+    desc.smoothing = 0.05;
+    desc.weight_decay = 0.01;
+    desc.lr_decay = 0.95;
+    desc.patience = CARNN_NONE;
+    desc.threads = 1;
+    return desc;
+}
+
+/* A fingerprint of the model's file. */
+static uint64_t digest(const carnn_model *model) {
+    size_t size = carnn_model_size(model), i;
+    unsigned char *bytes = (unsigned char *)malloc(size);
+    uint64_t sum = size;
+    if (!bytes) abort();
+    CHECK_INT(carnn_model_write(model, bytes, size, NULL), CARNN_OK);
+    for (i = 0; i < size; i++) sum = (sum ^ bytes[i]) * 0x100000001B3u;
+    free(bytes);
+    return sum;
+}
+
+static double accuracy(const carnn_model *model, const carnn_dataset *data) {
+    carnn_scores scores;
+    CHECK_INT(carnn_test(&model, 1, data, 1, &scores, NULL), CARNN_OK);
+    CHECK_TEXT(scores.metric[0].name, "accuracy");
+    return scores.metric[0].value;
+}
+
+static int all_finite(const carnn_model *model) {
+    size_t i;
+    for (i = 0; i < model->params.size; i++)
+        if (!(fabsf(model->params.value[i]) <= FLT_MAX)) return 0;
+    return 1;
+}
+
+/* --- learning --------------------------------------------------------------------------------- */
+
+/* Every cell can learn the dialogs by heart, and says so itself. */
+static void test_learns(void) {
+    carnn_dataset *data = load(dialogs, NULL);
+    size_t i;
+    CHECK_INT(carnn_dataset_examples(data), 23);
+    for (i = 0; carnn_cell_name(i); i++) {
+        carnn_train_desc train = train_desc(150);
+        carnn_model *model = new_model(carnn_cell_name(i), 24, data);
+        double before = accuracy(model, data);
+        train.dropout = train.smoothing = train.weight_decay = CARNN_NONE;
+        train.lr = 0.02;
+        train.lr_decay = 1.0;
+        train.patience = 40;
+        CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+        if (test_fails(accuracy(model, data) == 1.0 && before < 0.5, "learnt by heart", __FILE__,
+                       __LINE__))
+            printf(": not with %s: %g, at first %g\n", carnn_cell_name(i), accuracy(model, data),
+                   before);
+        CHECK_NEAR(carnn_model_scores(model)->metric[0].value, accuracy(model, data), 0.0);
+        CHECK_INT(carnn_model_training(model)->epochs, 150);
+        carnn_model_free(model);
+    }
+    carnn_dataset_free(data);
+}
+
+/* The learning rate falls to lr_end and never below, also where that is zero. */
+static int watch_rate(const carnn_progress *progress, void *user) {
+    double *low = (double *)user;
+    if (progress->lr < *low) *low = progress->lr;
+    return 0;
+}
+
+static void test_learning_rate(void) {
+    static const double ends[] = {CARNN_NONE, 0.1, 1.0};
+    carnn_dataset *data = load(dialogs, NULL);
+    size_t i;
+    for (i = 0; i < 3; i++) {
+        carnn_train_desc train = train_desc(8);
+        carnn_model *model = new_model("icarnn", 8, data);
+        double low = 1.0, end = ends[i] > 0.0 ? ends[i] : 0.0;
+        train.lr_end = ends[i];
+        train.lr_decay = 1.0;
+        train.progress = watch_rate;
+        train.user = &low;
+        CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
+        CHECK_NEAR(low, train.lr * end, 1e-12); /* the report after the last epoch */
+        carnn_model_free(model);
+    }
+    carnn_dataset_free(data);
+}
+
+/* --- the same bytes --------------------------------------------------------------------------- */
+
+static uint64_t trained_digest(const char *cell, const char *simd, int64_t threads, uint64_t seed,
+                               const carnn_dataset *data, const carnn_dataset *valid) {
+    carnn_model_desc desc = model_desc(cell, 144); /* enough to be shared among threads */
+    carnn_train_desc train = train_desc(2);
+    carnn_model *model = NULL;
+    uint64_t sum;
+    desc.simd = simd;
+    desc.seed = seed;
+    train.batch = 100;
+    train.threads = threads;
+    CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
+    CHECK_INT(carnn_train(model, data, valid, &train, NULL), CARNN_OK);
+    sum = digest(model);
+    carnn_model_free(model);
+    return sum;
+}
+
+static void test_same_bytes(void) {
+    static const char *const cells[] = {"icarnn", "ncarnn", "gru"};
+    carnn_dataset *data = load(dialogs, NULL), *valid = load(others, NULL);
+    size_t i, path;
+    int64_t threads;
+    for (i = 0; i < 3; i++) {
+        uint64_t first = trained_digest(cells[i], NULL, 1, 3, data, valid);
+        const char *name;
+        CHECK(first != trained_digest(cells[i], NULL, 1, 4, data, valid));
+        for (path = 0; (name = carnn_simd_name(path)) != NULL; path++)
+            for (threads = 1; threads <= (path ? 2 : 3); threads++)
+                CHECK(first == trained_digest(cells[i], name, threads, 3, data, valid));
+    }
+    carnn_dataset_free(data);
+    carnn_dataset_free(valid);
+}
+
+/* The path asked for is the path taken, and an unknown one is refused. */
+static void test_simd_choice(void) {
+    carnn_dataset *data = load(dialogs, NULL);
+    carnn_model_desc desc = model_desc("icarnn", 8);
+    carnn_model *model = NULL;
+    carnn_error error;
+    desc.simd = "portable";
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
+    CHECK_TEXT(carnn_model_describe(model)->simd, "portable");
+    carnn_model_free(model);
+    desc.simd = "abacus";
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK(strstr(error.message, "\"abacus\"") != NULL);
+    CHECK(model == NULL);
+    carnn_dataset_free(data);
+}
+
+/* --- stopping and going on -------------------------------------------------------------------- */
+
+typedef struct script {
+    int64_t stop_epoch; /* 0: never */
+    int in_the_middle;  /* of it, else at its end */
+    int stopped_inside; /* it was */
+} script;
+
+static void wait_a_little(void) {
+    double start = carnn__clock();
+    while (carnn__clock() - start < 0.12) continue;
+}
+
+/* Reports come every tenth of a second: before the epoch that is to be stopped in the middle, the
+   callback takes so long that the next step brings one. */
+static int play(const carnn_progress *progress, void *user) {
+    script *s = (script *)user;
+    if (progress->epoch_ended) {
+        if (s->in_the_middle && progress->epoch == s->stop_epoch - 1) wait_a_little();
+        return !s->in_the_middle && progress->epoch == s->stop_epoch;
+    }
+    if (!s->in_the_middle || progress->epoch != s->stop_epoch) return 0;
+    return s->stopped_inside = progress->done > 0.0 && progress->done < 1.0;
+}
+
+/* Trains with an interruption, if the script has one, and goes on with a new model. */
+static uint64_t interrupted(script s, carnn_train_desc train, const carnn_dataset *data,
+                            const carnn_dataset *valid) {
+    carnn_model *model = new_model("ncarnn", 12, data);
+    uint64_t sum;
+    train.progress = play;
+    train.user = &s;
+    train.checkpoint = s.stop_epoch ? CHECKPOINT : NULL;
+    remove(CHECKPOINT);
+    CHECK_INT(carnn_train(model, data, valid, &train, NULL),
+              s.stop_epoch ? CARNN_ERR_STOPPED : CARNN_OK);
+    if (s.stop_epoch) {
+        carnn_error error = {CARNN_OK, 0, ""};
+        CHECK_INT(s.stopped_inside, s.in_the_middle);
+        carnn_model_free(model);
+        model = new_model("ncarnn", 12, data);
+        train.progress = NULL;
+        train.resume = 1;
+        CHECK_INT(carnn_train(model, data, valid, &train, &error), CARNN_OK);
+        CHECK_TEXT(error.message, "");
+    }
+    remove(CHECKPOINT);
+    sum = digest(model);
+    carnn_model_free(model);
+    return sum;
+}
+
+static void test_resume(void) {
+    static const script stops[] = {{1, 1, 0}, {3, 1, 0}, {1, 0, 0}, {3, 0, 0}, {5, 0, 0}};
+    static const script never = {0, 0, 0};
+    carnn_dataset *data = load(dialogs, NULL), *valid = load(others, NULL);
+    size_t i, validated, optimizer;
+    for (validated = 0; validated < 2; validated++) {
+        carnn_train_desc train = train_desc(5);
+        uint64_t whole = interrupted(never, train, data, validated ? valid : NULL);
+        for (i = 0; i < sizeof stops / sizeof *stops; i++)
+            CHECK(whole == interrupted(stops[i], train, data, validated ? valid : NULL));
+    }
+    for (optimizer = 0; carnn_optimizer_name(optimizer); optimizer++) {
+        carnn_train_desc train = train_desc(3);
+        train.optimizer = carnn_optimizer_name(optimizer);
+        CHECK(interrupted(never, train, data, valid) == interrupted(stops[2], train, data, valid));
+    }
+    carnn_dataset_free(data);
+    carnn_dataset_free(valid);
+}
+
+/* A run that is stopped at the very moment when its patience is over has nothing left to do. */
+static void test_resume_without_patience(void) {
+    script never = {0, 0, 0}, stop = {2, 0, 0};
+    carnn_dataset *data = load(dialogs, NULL);
+    carnn_train_desc train = train_desc(9);
+    train.lr = 1e-9; /* no epoch is better than the first */
+    train.patience = 1;
+    CHECK(interrupted(never, train, data, data) == interrupted(stop, train, data, data));
+    carnn_dataset_free(data);
+}
+
+static void test_resume_refused(void) {
+    carnn_dataset *data = load(dialogs, NULL);
+    carnn_model *model = new_model("icarnn", 8, data);
+    carnn_train_desc train = train_desc(2);
+    carnn_error error = {CARNN_OK, 0, ""};
+    train.resume = 1;
+    CHECK_INT(carnn_train(model, data, NULL, &train, &error), CARNN_ERR_ARGUMENT);
+    train.checkpoint = CHECKPOINT;
+    remove(CHECKPOINT);
+    CHECK_INT(carnn_train(model, data, NULL, &train, &error), CARNN_ERR_IO);
+    train.resume = 0;
+    CHECK_INT(carnn_train(model, data, NULL, &train, &error), CARNN_OK);
+    train.resume = 1;
+    train.lr = 0.02;
+    CHECK_INT(carnn_train(model, data, NULL, &train, &error), CARNN_ERR_MODEL);
+    CHECK(strstr(error.message, "lr") != NULL);
+    remove(CHECKPOINT);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- the best epoch --------------------------------------------------------------------------- */
+
+typedef struct history {
+    int64_t epochs, best_epoch;
+    double best, loss; /* of the best epoch */
+} history;
+
+static int watch(const carnn_progress *progress, void *user) {
+    history *h = (history *)user;
+    if (!progress->epoch_ended) return 0;
+    h->epochs = progress->epoch;
+    if (!h->best_epoch || progress->scores->metric[0].value > h->best) {
+        h->best = progress->scores->metric[0].value;
+        h->loss = progress->scores->loss;
+        h->best_epoch = progress->epoch;
+    }
+    CHECK_INT(progress->best_epoch, h->best_epoch);
+    CHECK_NEAR(progress->best->metric[0].value, h->best, 0.0);
+    return 0;
+}
+
+static void test_early_stopping(void) {
+    carnn_dataset *data = load(dialogs, NULL), *valid = load(others, NULL);
+    carnn_train_desc train = train_desc(200);
+    carnn_model *model = new_model("icarnn", 12, data);
+    const carnn_model *models[1];
+    carnn_scores scores;
+    int round;
+    models[0] = model;
+    train.patience = 4;
+    train.progress = watch;
+    for (round = 0; round < 2; round++) { /* the second training is one of its own */
+        history h = {0, 0, 0.0, 0.0};
+        train.user = &h;
+        CHECK_INT(carnn_train(model, data, valid, &train, NULL), CARNN_OK);
+        CHECK_INT(h.epochs, h.best_epoch + 4);
+        CHECK_INT(carnn_model_best_epoch(model), h.best_epoch);
+        CHECK_INT(carnn_test(models, 1, valid, 1, &scores, NULL), CARNN_OK);
+        CHECK_NEAR(scores.metric[0].value, h.best, 0.0);
+        CHECK_NEAR(scores.loss, h.loss, 0.0); /* the weights are those of that epoch */
+    }
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    carnn_dataset_free(valid);
+}
+
+/* --- when things run out ---------------------------------------------------------------------- */
+
+static void test_divergence(void) {
+    carnn_dataset *data = load(dialogs, NULL);
+    int validated;
+    for (validated = 0; validated < 2; validated++) {
+        carnn_model *model = new_model("rnn", 12, data);
+        carnn_train_desc train = train_desc(40);
+        carnn_error error = {CARNN_OK, 0, ""};
+        double good;
+        train.dropout = CARNN_NONE;
+        CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+        good = accuracy(model, data);
+        train.optimizer = "sgd";
+        train.lr = 1e6;
+        train.lr_end = train.lr_decay = 1.0;
+        train.clip = CARNN_NONE;
+        train.weight_decay = 1e3; /* turns the weights round and makes them longer in each step */
+        CHECK_INT(carnn_train(model, data, validated ? data : NULL, &train, &error),
+                  CARNN_ERR_DIVERGED);
+        CHECK_INT(error.code, CARNN_ERR_DIVERGED);
+        CHECK(strstr(error.message, "step ") != NULL);
+        CHECK(strstr(error.message, "word.weight") || strstr(error.message, "cell."));
+        CHECK(all_finite(model));
+        CHECK_NEAR(accuracy(model, data), good, 0.0);
+        carnn_model_free(model);
+    }
+    carnn_dataset_free(data);
+}
+
+static void test_max_time(void) {
+    carnn_dataset *data = load(dialogs, NULL);
+    carnn_model *model = new_model("icarnn", 12, data);
+    carnn_train_desc train = train_desc(100000000);
+    double start = carnn__clock();
+    train.max_time = 0.2;
+    CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+    CHECK_NEAR(carnn__clock() - start, 1.2, 1.0);
+    CHECK(carnn_model_best_epoch(model) > 0);
+    CHECK(accuracy(model, data) > 0.8);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+static carnn_allocator counted(test_memory *memory) {
+    carnn_allocator a = {test_alloc, test_realloc, test_free, NULL};
+    a.user = memory;
+    return a;
+}
+
+typedef struct calls {
+    const test_memory *memory;
+    long after_first;
+} calls;
+
+static int count_calls(const carnn_progress *progress, void *user) {
+    calls *c = (calls *)user;
+    if (progress->epoch_ended && progress->epoch == 1) c->after_first = c->memory->calls;
+    if (progress->epoch > 1) CHECK_INT(c->memory->calls, c->after_first);
+    return 0;
+}
+
+static void test_no_allocation(void) {
+    test_memory memory = {0, 0, 0};
+    carnn_allocator a = counted(&memory);
+    carnn_dataset *data = load(dialogs, NULL);
+    carnn_model_desc desc = model_desc("gru", 12);
+    carnn_train_desc train = train_desc(5);
+    carnn_model *model = NULL;
+    calls c;
+    c.memory = &memory;
+    c.after_first = 0;
+    desc.allocator = &a;
+    train.progress = count_calls;
+    train.user = &c;
+    train.threads = 2;
+    CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
+    CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+    CHECK(c.after_first > 0);
+    carnn_model_free(model);
+    CHECK_INT(memory.blocks, 0);
+    carnn_dataset_free(data);
+}
+
+/* Everything that a program does with a model, in memory that may run out; the first status that
+   is not CARNN_OK. */
+static carnn_status whole_life(const carnn_allocator *a) {
+    static const carnn_source file = {MODEL_FILE, NULL, 0}, text = {"text", dialogs, 0};
+    carnn_source source = text;
+    carnn_model_desc desc = model_desc("lstm", 4);
+    carnn_train_desc train = train_desc(2);
+    carnn_dataset_desc data_desc;
+    carnn_dataset *data = NULL;
+    carnn_model *models[2] = {NULL, NULL};
+    const carnn_model *both[2];
+    carnn_scores scores[3];
+    carnn_error error;
+    carnn_status status;
+    memset(&data_desc, 0, sizeof data_desc);
+    source.size = sizeof dialogs - 1;
+    data_desc.task = "dialog";
+    data_desc.sources = &source;
+    data_desc.source_count = 1;
+    desc.allocator = data_desc.allocator = a;
+    train.checkpoint = CHECKPOINT;
+    train.threads = 2;
+    status = carnn_dataset_load(&data, &data_desc, &error);
+    if (!status) status = carnn_model_create(&models[0], &desc, data, &error);
+    if (!status) status = carnn_train(models[0], data, data, &train, &error);
+    train.resume = 1;
+    train.epochs = 3;
+    if (!status) status = carnn_train(models[0], data, data, &train, &error);
+    if (!status) status = carnn_model_save(models[0], MODEL_FILE, &error);
+    if (!status) status = carnn_model_load(&models[1], &file, a, &error);
+    both[0] = models[0];
+    both[1] = models[1];
+    if (!status) status = carnn_test(both, 2, data, 2, scores, &error);
+    if (status) CHECK_INT(error.code, status);
+    carnn_model_free(models[0]);
+    carnn_model_free(models[1]);
+    carnn_dataset_free(data);
+    return status;
+}
+
+static void test_out_of_memory(void) {
+    carnn_status status = CARNN_ERR_MEMORY;
+    long fail_at;
+    for (fail_at = 1; status && fail_at < 2000; fail_at++) {
+        test_memory memory = {0, 0, 0};
+        carnn_allocator a = counted(&memory);
+        memory.fail_at = fail_at;
+        status = whole_life(&a);
+        if (test_fails(memory.blocks == 0 && (!status || status == CARNN_ERR_MEMORY),
+                       "out of memory", __FILE__, __LINE__))
+            printf(" at call %ld: %ld blocks left, status %d\n", fail_at, memory.blocks, status);
+    }
+    CHECK_INT(status, CARNN_OK);
+    CHECK(fail_at > 50);
+    remove(CHECKPOINT);
+    remove(MODEL_FILE);
+}
+
+/* --- votes ------------------------------------------------------------------------------------
+   A model whose only question has the probabilities that we want for its answers x, y and z. Its
+   cell says nothing (all weights zero), so the history <start>, "question" is summed up as
+   o = al e, e = enc("question $user") and al = exp(e.e) / (1 + exp(e.e)), where e is half the
+   vector of "question" (Sukhbaatar's l is 1/2 for the first of two words, and $user is zero). */
+
+static void set_word(carnn_model *model, const char *word, float value) {
+    size_t D = (size_t)model->desc.hidden;
+    uint32_t i = carnn__names_find(&model->words, word, strlen(word));
+    CHECK(i != CARNN__NOWHERE);
+    if (i != CARNN__NOWHERE)
+        carnn__piece(&model->params, model->params.value, model->word_table)[i * D + D - 1] = value;
+}
+
+static carnn_model *model_that_says(const carnn_dataset *data, double x, double y, double z) {
+    carnn_model *model = new_model("icarnn", 4, data);
+    double o = 2.0 * exp(4.0) / (1.0 + exp(4.0));
+    memset(model->params.value, 0, model->params.size * sizeof(float));
+    set_word(model, "question", 4.0f);
+    set_word(model, "x", (float)(log(x) / o));
+    set_word(model, "y", (float)(log(y) / o));
+    set_word(model, "z", (float)(log(z) / o));
+    return model;
+}
+
+/* The vote of three models that give x, y, z these probabilities, where y is right. */
+static carnn_scores vote(const double p[3][3]) {
+    static const char text[] = "1 question\ty\n";
+    static const carnn_source candidates = {"candidates", "1 x\n1 y\n1 z\n", 12};
+    carnn_source source = {"dialogs", text, sizeof text - 1};
+    carnn_dataset_desc desc;
+    carnn_dataset *data = NULL;
+    const carnn_model *models[3];
+    carnn_scores scores[4];
+    size_t m;
+    memset(&desc, 0, sizeof desc);
+    memset(scores, 0, sizeof scores);
+    desc.task = "dialog";
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.candidates = &candidates;
+    CHECK_INT(carnn_dataset_load(&data, &desc, NULL), CARNN_OK);
+    for (m = 0; m < 3; m++) models[m] = model_that_says(data, p[m][0], p[m][1], p[m][2]);
+    CHECK_INT(carnn_test(models, 3, data, 1, scores, NULL), CARNN_OK);
+    for (m = 0; m < 3; m++) {
+        CHECK_INT(scores[m].examples, 1);
+        CHECK_NEAR(scores[m].loss, -log(p[m][1]), 1e-5);
+        CHECK_NEAR(scores[m].metric[0].value, p[m][1] > p[m][0] && p[m][1] > p[m][2], 0.0);
+        carnn_model_free((carnn_model *)models[m]);
+    }
+    carnn_dataset_free(data);
+    return scores[3];
+}
+
+static void test_votes(void) {
+    /* one vote each: y has the largest sum, 1.1 */
+    static const double tie[3][3] = {{0.5, 0.3, 0.2}, {0.4, 0.5, 0.1}, {0.1, 0.3, 0.6}};
+    /* one vote each: x has the largest sum */
+    static const double lost[3][3] = {{0.8, 0.1, 0.1}, {0.4, 0.5, 0.1}, {0.3, 0.3, 0.4}};
+    /* two weak votes for y against a strong one for z */
+    static const double majority[3][3] = {{0.33, 0.34, 0.33}, {0.01, 0.01, 0.98},
+                                          {0.33, 0.34, 0.33}};
+    carnn_scores scores = vote(tie);
+    CHECK_INT(scores.examples, 1);
+    CHECK_INT(scores.count, 2);
+    CHECK_NEAR(scores.metric[0].value, 1.0, 0.0);
+    CHECK_NEAR(scores.metric[1].value, 1.0, 0.0);
+    CHECK_NEAR(scores.loss, -log(1.1 / 3.0), 1e-5);
+    CHECK_NEAR(vote(lost).metric[0].value, 0.0, 0.0);
+    scores = vote(majority);
+    CHECK_NEAR(scores.metric[0].value, 1.0, 0.0);
+    CHECK_NEAR(scores.loss, -log(0.69 / 3.0), 1e-5);
+}
+
+static void test_votes_refused(void) {
+    carnn_dataset *data = load(dialogs, NULL), *valid = load(others, NULL);
+    carnn_model *a = new_model("icarnn", 8, data), *b = new_model("icarnn", 8, valid);
+    const carnn_model *models[2];
+    carnn_scores scores[3];
+    carnn_error error;
+    models[0] = a;
+    models[1] = b;
+    CHECK_INT(carnn_test(models, 2, data, 1, scores, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(carnn_test(models, 0, data, 1, scores, &error), CARNN_ERR_ARGUMENT);
+    carnn_model_free(a);
+    carnn_model_free(b);
+    carnn_dataset_free(data);
+    carnn_dataset_free(valid);
+}
+
+/* --- real data -------------------------------------------------------------------------------- */
+
+static carnn_dataset *load_file(const char *folder, const char *name, const char *candidates) {
+    char path[2][512];
+    carnn_source source = {NULL, NULL, 0}, answers = {NULL, NULL, 0};
+    carnn_dataset_desc desc;
+    carnn_dataset *data = NULL;
+    snprintf(path[0], sizeof path[0], "%s/babi-dialog/%s", folder, name);
+    snprintf(path[1], sizeof path[1], "%s/babi-dialog/%s", folder, candidates);
+    source.name = path[0];
+    answers.name = path[1];
+    memset(&desc, 0, sizeof desc);
+    desc.task = "dialog";
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.candidates = &answers;
+    carnn_dataset_load(&data, &desc, NULL);
+    return data;
+}
+
+/* Dialogs of people with a restaurant system (DSTC2 as bAbI task 6), 2 epochs. The most frequent
+   answer alone is right in 9 % of the turns. */
+static void test_real_data(void) {
+    static const char answers[] = "dialog-babi-task6-dstc2-candidates.txt";
+    const char *folder = getenv("CARNN_DATA");
+    carnn_dataset *train, *dev;
+    carnn_model *model;
+    carnn_train_desc desc;
+    double start = carnn__clock();
+    if (!folder) folder = "../shared/data";
+    train = load_file(folder, "dialog-babi-task6-dstc2-trn.txt", answers);
+    dev = load_file(folder, "dialog-babi-task6-dstc2-dev.txt", answers);
+    if (!train || !dev) {
+        printf("left out: the data of bAbI task 6 is not in %s (CARNN_DATA)\n", folder);
+    } else {
+        desc = train_desc(2);
+        desc.batch = 0;
+        desc.threads = 2;
+        desc.smoothing = desc.weight_decay = CARNN_NONE;
+        model = new_model("icarnn", 32, train);
+        CHECK_INT(carnn_train(model, train, dev, &desc, NULL), CARNN_OK);
+        printf("task 6 after 2 epochs with 32 units: %.1f %% in %.1f s\n",
+               100.0 * carnn_model_scores(model)->metric[0].value, carnn__clock() - start);
+        CHECK(carnn_model_scores(model)->metric[0].value > 0.30);
+        carnn_model_free(model);
+    }
+    carnn_dataset_free(train);
+    carnn_dataset_free(dev);
+}
+
+int main(void) {
+    test_learns();
+    test_learning_rate();
+    test_same_bytes();
+    test_simd_choice();
+    test_resume();
+    test_resume_without_patience();
+    test_resume_refused();
+    test_early_stopping();
+    test_divergence();
+    test_max_time();
+    test_no_allocation();
+    test_out_of_memory();
+    test_votes();
+    test_votes_refused();
+    test_real_data();
+    return test_end();
+}
