@@ -174,6 +174,16 @@ typedef struct carnn_allocator {
 } carnn_allocator;
 
 /* ---------------------------------------------------------------------------------------------
+   Sources: what can be read. Files packed by gzip are unpacked where the program gzip is at hand.
+   --------------------------------------------------------------------------------------------- */
+
+typedef struct carnn_source { /* a file by name, or bytes in memory */
+    const char *name;         /* file name, or what errors should call the bytes */
+    const void *bytes;        /* NULL: read the file `name` */
+    size_t size;
+} carnn_source;
+
+/* ---------------------------------------------------------------------------------------------
    Descriptions. Zero-initialise them: a zero (NULL) field means the documented default, which may
    depend on the task. Where zero itself is a sensible choice, CARNN_NONE (-1) asks for it, e.g.
    `.dropout = CARNN_NONE`.
@@ -192,6 +202,10 @@ typedef struct carnn_model_desc {
     int64_t history;  /* dialog: the last so many history utterances are kept; CARNN_NONE: all */
     int64_t kb_rows;  /* dialog: of each block of knowledge-base lines, the first so many are kept;
                          CARNN_NONE: all */
+    const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) of the size
+                         `embedding` to start from, the first that has a word wins; read when the
+                         model is created, not kept in the description */
+    size_t vector_count;
     uint64_t seed;    /* of the initial weights and of everything random in training */
     const char *simd; /* "avx512", "avx2", "neon", "portable"; NULL: $CARNN_SIMD or the best here */
     const carnn_allocator *allocator;
@@ -272,12 +286,6 @@ CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine
    --------------------------------------------------------------------------------------------- */
 
 typedef struct carnn_dataset carnn_dataset;
-
-typedef struct carnn_source { /* one input: a file by name, or bytes in memory */
-    const char *name;         /* file name, or what errors should call the bytes */
-    const void *bytes;        /* NULL: read the file `name` */
-    size_t size;
-} carnn_source;
 
 typedef struct carnn_dataset_desc {
     const char *task;
@@ -484,6 +492,16 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #error "carnn.h needs IEEE arithmetic: build it without -ffast-math"
 #endif
 
+#if defined(CARNN_NO_TEXT) && !defined(CARNN_NO_TRAIN)
+#define CARNN_NO_TRAIN /* there is nothing to train on */
+#endif
+
+/* What is left out leaves helpers without a caller. */
+#if defined(__GNUC__) && (defined(CARNN_STATIC) || defined(CARNN_NO_TRAIN) ||                      \
+                          defined(CARNN_NO_STDIO) || defined(CARNN_NO_THREADS))
+#pragma GCC diagnostic ignored "-Wunused-function"
+#endif
+
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -636,7 +654,9 @@ static void *carnn__take(carnn__arena *arena, size_t count, size_t size) {
 }
 
 static float *carnn__floats(carnn__arena *arena, size_t rows, size_t columns) {
-    return (float *)carnn__take(arena, carnn__times(rows, columns), sizeof(float));
+    size_t count = carnn__times(rows, columns);
+    if (!count && rows && columns) count = SIZE_MAX; /* too many */
+    return (float *)carnn__take(arena, count, sizeof(float));
 }
 
 /* --- random numbers --------------------------------------------------------------------------
@@ -1203,8 +1223,8 @@ extern "C" {
 /* One panel of a product: the rows of A against at most tile_columns columns of B. */
 typedef struct carnn__panel {
     size_t m, n, k;
-    const float *a;         /* (m, k): element (i, p) at a[i * a_row + p * a_column], or, where */
-    size_t a_row, a_column; /* a_column is 0, in strips, see CARNN__K(pack_strips) */
+    const float *a;         /* (m, k): element (i, p) at a[i * a_row + p * a_column] */
+    size_t a_row, a_column;
     const float *b;         /* (k, n), readable up to a multiple of 16 columns */
     size_t b_row;           /* distance of its rows */
     float *copy;            /* where the first rows of A leave a dense copy of b, or NULL */
@@ -1212,6 +1232,7 @@ typedef struct carnn__panel {
     int add;                /* the start value is what c holds */
     float *c;               /* (m, n) */
     size_t c_row;
+    size_t ahead;           /* distance from c to the tile that comes next, 0: the rows below */
 } carnn__panel;
 
 /* The kernels of an instruction set: name, type of the result, arguments. */
@@ -1236,8 +1257,7 @@ typedef struct carnn__panel {
     X(panel, void, (const carnn__panel *job))                                                      \
     X(pack_rows, void, (size_t k, size_t n, const float *b, size_t ldb, float *packed))            \
     X(pack_columns, void, (size_t k, size_t n, const float *b, size_t ldb, float *packed))         \
-    X(pack_strips, void,                                                                           \
-      (size_t m, size_t k, const float *a, size_t a_row, size_t a_column, float *strips))          \
+    X(pack_strip, void, (size_t rows, size_t k, const float *a, size_t lda, float *strip))         \
     X(gemv_nt, void,                                                                               \
       (size_t n, size_t k, const float *x, const float *b, size_t ldb, const float *start,         \
        float *y))                                                                                  \
@@ -1248,7 +1268,9 @@ typedef struct carnn__panel {
     X(scatter_add, void, (const void *job, size_t from, size_t to))                                \
     X(attend, void, (const void *job, size_t from, size_t to))                                     \
     X(attend_back, void, (const void *job, size_t from, size_t to))                                \
-    X(cross_entropy, void, (const void *job, size_t from, size_t to))
+    X(cross_entropy, void, (const void *job, size_t from, size_t to))                              \
+    /* @@BENCH */                                                                                  \
+    X(multiply_add, float, (size_t rounds))
 
 typedef struct carnn__kernels {
     const char *name;
@@ -2044,9 +2066,10 @@ static float CARNN__K(softmax)(float *row, size_t n) {
    Storing the unfinished chain in C between blocks of k changes no bit of it, so blocks, tiles,
    packing and threads are free choices: all of them give the same bits.
 
-   The work is cut into panels of B as wide as a tile of registers and CARNN__BLOCK_K deep, which
-   stay in the first level of cache while the rows of A pass by. A panel is copied (or, where B is
-   transposed, turned) into such a block when it is needed, unless B was packed before.
+   The work is cut into panels of B as wide as a tile of registers and CARNN__BLOCK_K deep. With few
+   rows each panel is copied (or, where B is transposed, turned) into the first level of cache when
+   it is needed; with many rows a block of panels is, into the second level. A B that was packed
+   before is used as it lies.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -2083,14 +2106,14 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     const float *row[CARNN__TILE_ROWS], *b = at->b;
     size_t last = vectors - 1, rest = job->n - last * CARNN__LANES, i, j, p, column = 0;
     size_t a_column = at->a_column, b_row = at->b_row, c_row = job->c_row;
+    size_t ahead = job->ahead ? job->ahead : rows * c_row;
     float *c = at->c, *copy = at->copy;
     CARNN__UNROLL for (i = 0; i < rows; i++) {
         const float *start = job->add ? c + i * c_row : job->start;
         row[i] = at->a + i * at->a_row;
         CARNN__UNROLL for (j = 0; j < vectors; j++) {
-            /* the tile below is next: its rows of C lie far apart, where nothing else would have
-               them fetched */
-            CARNN__PREFETCH(c + (rows + i) * c_row + j * CARNN__LANES);
+            /* the rows of C lie far apart, where nothing else would have them fetched */
+            CARNN__PREFETCH(c + ahead + i * c_row + j * CARNN__LANES);
             if (!start)
                 sum[i][j] = CARNN__V(zero)();
             else if (j == last && rest < CARNN__LANES)
@@ -2124,13 +2147,13 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     }
 }
 
-/* All rows of A against one panel: in tiles of nearly equal height, or strip by strip. */
+/* All rows of A against one panel, in tiles of nearly equal height. */
 static void CARNN__K(panel)(const carnn__panel *job) {
     size_t tiles = (job->m + CARNN__TILE_ROWS - 1) / CARNN__TILE_ROWS, i = 0, rows;
     size_t vectors = (job->n + CARNN__LANES - 1) / CARNN__LANES;
     CARNN__K(place) at;
     at.a_row = job->a_row;
-    at.a_column = job->a_column ? job->a_column : CARNN__TILE_ROWS;
+    at.a_column = job->a_column;
     at.b = job->b;
     at.b_row = job->b_row;
     at.copy = job->copy;
@@ -2138,10 +2161,6 @@ static void CARNN__K(panel)(const carnn__panel *job) {
         rows = (job->m - i + tiles - 1) / tiles;
         at.a = job->a + i * job->a_row;
         at.c = job->c + i * job->c_row;
-        if (!job->a_column) {
-            rows = tiles > 1 ? CARNN__TILE_ROWS : job->m - i;
-            at.a = job->a + i * job->k;
-        }
         switch (rows * 4 + vectors) {
 #define CARNN__TILE(r, v)                                                                          \
     case (r) * 4 + (v): CARNN__K(tile)(r, v, job, &at); break;
@@ -2174,24 +2193,16 @@ static void CARNN__K(panel)(const carnn__panel *job) {
     }
 }
 
-/* Strips of A: TILE_ROWS rows each, column after column, so that a tile reads one dense stream. A
-   row-major A has the rows of a tile in as many pages, and where its width is a power of two in the
-   same few places of the cache. Strip i / TILE_ROWS begins at strips + i * k. */
-static void CARNN__K(pack_strips)(size_t m, size_t k, const float *a, size_t a_row,
-                                  size_t a_column, float *strips) {
-    size_t i, p, r;
-    for (i = 0; i < m; i += CARNN__TILE_ROWS) {
-        float *strip = strips + i * k;
-        size_t rows = m - i < CARNN__TILE_ROWS ? m - i : CARNN__TILE_ROWS;
-        if (a_row == 1 && rows == CARNN__TILE_ROWS) {
-            for (p = 0; p < k; p++)
-                memcpy(strip + p * CARNN__TILE_ROWS, a + p * a_column + i,
-                       CARNN__TILE_ROWS * sizeof(float));
-            continue;
-        }
-        for (r = 0; r < rows; r++)
-            for (p = 0; p < k; p++)
-                strip[p * CARNN__TILE_ROWS + r] = a[(i + r) * a_row + p * a_column];
+/* A strip of A: `rows` (at most a tile's) columns of the stored (k, m), column after column of A,
+   in one dense stream. In place each of its k pieces lies on another page, and where the width is a
+   power of two all of them fall into the same few places of the cache. */
+static void CARNN__K(pack_strip)(size_t rows, size_t k, const float *a, size_t lda, float *strip) {
+    size_t p;
+    for (p = 0; p < k; p++, a += lda, strip += CARNN__TILE_ROWS) {
+        if (rows == CARNN__TILE_ROWS)
+            memcpy(strip, a, CARNN__TILE_ROWS * sizeof *strip);
+        else
+            memcpy(strip, a, rows * sizeof *strip);
     }
 }
 
@@ -2311,19 +2322,19 @@ enum {
 };
 
 #define CARNN__BLOCK_K 256   /* rows of a panel: 48 KiB at 48 columns */
-#define CARNN__BLOCK_M 512   /* rows of A that pass a panel: with BLOCK_K half a MiB */
+#define CARNN__BLOCK_N 768   /* columns of a block of panels: with BLOCK_K 3/4 MiB */
 #define CARNN__PANEL_MAX 48  /* the widest panel of any instruction set */
 
-/* Floats of scratch memory for each worker: a panel of B, and the rows of A in strips. */
+/* Floats of scratch memory for each worker: one panel, or a strip of A; and a block of panels. */
 #define CARNN__PANEL_SIZE ((size_t)CARNN__BLOCK_K * CARNN__PANEL_MAX)
-#define CARNN__STRIPS_SIZE ((size_t)CARNN__BLOCK_K * CARNN__BLOCK_M)
+#define CARNN__BLOCK_SIZE ((size_t)CARNN__BLOCK_K * CARNN__BLOCK_N)
 
 /* What runs the arithmetic: a set of kernels, threads, and memory for panels. */
 typedef struct carnn__engine {
     const carnn__kernels *k;
     carnn__pool *pool;         /* NULL: the calling thread alone */
     float *scratch;            /* CARNN__PANEL_SIZE floats for each worker */
-    float *strips;             /* CARNN__STRIPS_SIZE floats for each; NULL: A is used in place */
+    float *block;              /* CARNN__BLOCK_SIZE floats for each; NULL: panels one by one */
     carnn_allocator allocator; /* of pool and scratch */
 } carnn__engine;
 
@@ -2345,7 +2356,7 @@ CARNN__UNUSED static void carnn__engine_borrow(carnn__engine *e, const carnn__ke
 CARNN__UNUSED static void carnn__engine_close(carnn__engine *e) {
     carnn__pool_free(e->pool);
     carnn__free_aligned(&e->allocator, e->scratch);
-    carnn__free_aligned(&e->allocator, e->strips);
+    carnn__free_aligned(&e->allocator, e->block);
     memset(e, 0, sizeof *e);
 }
 
@@ -2365,8 +2376,8 @@ CARNN__UNUSED static carnn_status carnn__engine_open(carnn__engine *e, const cha
     if (carnn__pool_create(&e->pool, threads, a)) return carnn__out_of_memory(error);
     threads = carnn__pool_threads(e->pool);
     e->scratch = (float *)carnn__alloc_aligned(&a, 1, carnn__engine_scratch(e->k, threads));
-    e->strips = (float *)carnn__alloc_aligned(&a, threads, CARNN__STRIPS_SIZE * sizeof(float));
-    if (e->scratch && e->strips) return CARNN_OK;
+    e->block = (float *)carnn__alloc_aligned(&a, threads, CARNN__BLOCK_SIZE * sizeof(float));
+    if (e->scratch && e->block) return CARNN_OK;
     carnn__engine_close(e);
     return carnn__out_of_memory(error);
 }
@@ -2423,44 +2434,39 @@ CARNN__UNUSED static void carnn__pack(carnn__engine *e, int form, size_t n, size
 
 /* --- products -------------------------------------------------------------------------------- */
 
-/* Strips pay where many panels read them. */
-#define CARNN__STRIPS_FROM 8 /* panels */
-
-/* Rows i0 to i1 and columns j0 to j1 of C, block p of k. */
-static void carnn__product_block(const carnn__product *x, size_t i0, size_t i1, size_t j0,
-                                 size_t j1, size_t p, size_t worker) {
-    const carnn__kernels *k = x->e->k;
-    float *scratch = x->e->scratch + worker * CARNN__PANEL_SIZE;
+/* The panel of block p at column j of C, rows i0 to i1. */
+static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i1, size_t j,
+                                    size_t j1, size_t p) {
     carnn__panel panel = {0};
-    size_t j;
     panel.m = i1 - i0;
+    panel.n = carnn__min(j1 - j, x->e->k->tile_columns);
     panel.k = carnn__min(x->k - p, CARNN__BLOCK_K);
     panel.a_row = x->form & CARNN__TN ? 1 : x->lda;
     panel.a_column = x->form & CARNN__TN ? x->lda : 1;
     panel.a = x->a + i0 * panel.a_row + p * panel.a_column;
+    panel.b = x->packed ? x->packed + carnn__packed_at(x->n, x->k, p, j) : NULL;
+    panel.b_row = carnn__round_up(panel.n, CARNN__LANES);
+    panel.start = x->bias ? x->bias + j : NULL;
     panel.add = p || (x->form & CARNN__ADD);
+    panel.c = x->c + i0 * x->ldc + j;
     panel.c_row = x->ldc;
-    if (x->e->strips && panel.m > k->tile_rows &&
-        j1 - j0 >= CARNN__STRIPS_FROM * k->tile_columns) {
-        float *strips = x->e->strips + worker * CARNN__STRIPS_SIZE;
-        k->pack_strips(panel.m, panel.k, panel.a, panel.a_row, panel.a_column, strips);
-        panel.a = strips;
-        panel.a_row = 1;
-        panel.a_column = 0;
-    }
+    return panel;
+}
+
+/* Few rows: panel by panel. A panel that need not be turned or filled up is copied on the way by
+   the first tile that reads it. */
+static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1, size_t j0,
+                                  size_t j1, size_t p, size_t worker) {
+    const carnn__kernels *k = x->e->k;
+    float *scratch = x->e->scratch + worker * CARNN__PANEL_SIZE;
+    size_t j;
     for (j = j0; j < j1; j += k->tile_columns) {
-        panel.n = carnn__min(j1 - j, k->tile_columns);
-        panel.b_row = carnn__round_up(panel.n, CARNN__LANES);
-        panel.c = x->c + i0 * x->ldc + j;
-        panel.start = x->bias ? x->bias + j : NULL;
-        panel.copy = NULL;
-        if (x->packed) {
-            panel.b = x->packed + carnn__packed_at(x->n, x->k, p, j);
-        } else if (!(x->form & CARNN__NT) && panel.n == panel.b_row) { /* copied by the first tile */
+        carnn__panel panel = carnn__panel_at(x, i0, i1, j, j1, p);
+        if (!x->packed && !(x->form & CARNN__NT) && panel.n == panel.b_row) {
             panel.b = x->b + p * x->ldb + j;
             panel.b_row = x->ldb;
             if (panel.m > k->tile_rows) panel.copy = scratch;
-        } else {
+        } else if (!x->packed) {
             carnn__pack_panel(x, p, panel.k, j, panel.n, scratch);
             panel.b = scratch;
         }
@@ -2468,20 +2474,58 @@ static void carnn__product_block(const carnn__product *x, size_t i0, size_t i1, 
     }
 }
 
+/* Many rows: all panels of the block are packed first (they stay in the second level of cache), and
+   strip after strip of A (in the first level) passes them, which walks C along its rows: down its
+   columns every row would be another page. */
+static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1, size_t j0,
+                                  size_t j1, size_t p, size_t worker) {
+    const carnn__kernels *k = x->e->k;
+    float *strip = x->e->scratch + worker * CARNN__PANEL_SIZE;
+    float *block = x->e->block + worker * CARNN__BLOCK_SIZE;
+    size_t depth = carnn__min(x->k - p, CARNN__BLOCK_K), i, j, end;
+    for (j = j0; j < j1 && !x->packed; j += k->tile_columns)
+        carnn__pack_panel(x, p, depth, j, carnn__min(j1 - j, k->tile_columns),
+                          block + (j - j0) * depth);
+    for (i = i0; i < i1; i = end) {
+        end = carnn__min(i + k->tile_rows, i1);
+        for (j = j0; j < j1; j += k->tile_columns) {
+            carnn__panel panel = carnn__panel_at(x, i, end, j, j1, p);
+            if (x->form & CARNN__TN) {
+                if (j == j0)
+                    k->pack_strip(panel.m, depth, panel.a, panel.a_column, strip);
+                panel.a = strip;
+                panel.a_column = k->tile_rows;
+            }
+            panel.ahead = k->tile_columns;
+            if (!x->packed) panel.b = block + (j - j0) * depth;
+            k->panel(&panel);
+        }
+    }
+}
+
+/* Packing a whole block of B pays where there is enough of both. */
+#define CARNN__STRIPS_ROWS 96
+#define CARNN__STRIPS_COLUMNS 192
+
 static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     const carnn__product *x = (const carnn__product *)job;
     size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
-    size_t j1 = carnn__min(j0 + x->piece_n, x->n), end = carnn__min(i0 + x->piece_m, x->m), i1, p;
+    size_t j1 = carnn__min(j0 + x->piece_n, x->n), i1 = carnn__min(i0 + x->piece_m, x->m), end, p;
     if (x->m == 1 && x->form & CARNN__NT && !x->packed) { /* turned in registers, not in memory */
         const float *start = x->form & CARNN__ADD ? x->c + j0 : x->bias ? x->bias + j0 : NULL;
         x->e->k->gemv_nt(j1 - j0, x->k, x->a, x->b + j0 * x->ldb, x->ldb, start, x->c + j0);
         return;
     }
-    for (; i0 < end; i0 = i1) {
-        i1 = carnn__min(i0 + CARNN__BLOCK_M, end);
-        if (!x->k) carnn__product_block(x, i0, i1, j0, j1, 0, worker); /* start values only */
-        for (p = 0; p < x->k; p += CARNN__BLOCK_K)
-            carnn__product_block(x, i0, i1, j0, j1, p, worker);
+    for (; j0 < j1; j0 = end) {
+        end = carnn__min(j0 + CARNN__BLOCK_N, j1);
+        p = 0;
+        do { /* once where k is 0: C becomes its start value */
+            if (x->e->block && i1 - i0 >= CARNN__STRIPS_ROWS && end - j0 >= CARNN__STRIPS_COLUMNS)
+                carnn__product_strips(x, i0, i1, j0, end, p, worker);
+            else
+                carnn__product_panels(x, i0, i1, j0, end, p, worker);
+            p += CARNN__BLOCK_K;
+        } while (p < x->k);
     }
 }
 
@@ -4471,13 +4515,14 @@ typedef struct carnn__vocabulary {
     size_t *sorted;     /* stb_ds array, while it closes */
 } carnn__vocabulary;
 
-/* What one call adds. */
+/* The arguments of a call. */
 typedef struct carnn__vocabulary_job {
     carnn__vocabulary *v;
     carnn__tokenizer kind;
     const char *const *reserved;
     const char *text;
-    size_t length, times;
+    size_t length; /* of the text, or of the list `reserved` */
+    size_t times;  /* how often the text occurs; at the end, the least count of a word */
     carnn_error *error;
 } carnn__vocabulary_job;
 
@@ -4536,7 +4581,7 @@ static size_t carnn__vocabulary_bar(carnn__vocabulary *v, size_t least, size_t *
     return bar;
 }
 
-/* Copies what is frequent enough (`times` is the least count) into the list `kept`. */
+/* Copies what is frequent enough into the list `kept`. */
 static carnn_status carnn__vocabulary_select(void *job) {
     carnn__vocabulary_job *j = (carnn__vocabulary_job *)job;
     carnn__vocabulary *v = j->v;
@@ -4644,7 +4689,7 @@ typedef struct carnn__feed {
     FILE *file;
 #endif
 #ifdef CARNN__GZIP
-    int pipe; /* from gzip */
+    int pipe;   /* from gzip */
     pid_t gzip; /* 0: not in use */
 #endif
 } carnn__feed;
@@ -4825,7 +4870,7 @@ static inline void carnn__feed_skip(carnn__feed *f, size_t count) {
     f->left -= count;
 }
 
-/* --- input: a source as a whole --------------------------------------------------------------*/
+/* --- input: a source as a whole -------------------------------------------------------------- */
 
 typedef struct carnn__input {
     const char *name; /* for errors */
@@ -4856,7 +4901,7 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
     return status;
 }
 
-/* --- lines -----------------------------------------------------------------------------------*/
+/* --- lines ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__lines {
     const char *name;       /* of the input */
@@ -5029,7 +5074,7 @@ typedef struct carnn__vector_file {
     size_t read;  /* vectors so far */
 } carnn__vector_file;
 
-CARNN__UNUSED static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
+static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
     carnn__free_aligned(a, v->value);
     carnn__free(a, v->has);
     memset(v, 0, sizeof *v);
@@ -5278,11 +5323,9 @@ static carnn_status carnn__vectors_file(carnn__vector_file *f) {
 
 /* Reads vectors of words that have none yet, so that of several files the first one goes first.
    `v` begins as zeros, and is freed by its owner, also after an error. */
-CARNN__UNUSED static carnn_status carnn__vectors_read(carnn__vectors *v,
-                                                      const carnn_source *source,
-                                                      const carnn__names *words,
-                                                      const carnn_allocator *a,
-                                                      carnn_error *error) {
+static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *source,
+                                        const carnn__names *words, const carnn_allocator *a,
+                                        carnn_error *error) {
     carnn__vector_file f;
     carnn_status status;
     memset(&f, 0, sizeof f);
@@ -6251,7 +6294,14 @@ static void carnn__dialog_defaults(carnn_model_desc *model, carnn_train_desc *tr
 /* --- a new model ----------------------------------------------------------------------------- */
 
 static carnn_status carnn__dialog_declare(carnn_model *model, carnn_error *error) {
-    size_t D = (size_t)model->desc.hidden, kind = carnn__cell_number(model->desc.cell);
+    size_t D = (size_t)model->desc.hidden, kind = carnn__cell_number(model->desc.cell), i;
+    for (i = 0; i < CARNN__COUNT(carnn__dialog_reserved); i++)
+        if (carnn__names_find(&model->words, carnn__dialog_reserved[i],
+                              strlen(carnn__dialog_reserved[i])) == CARNN__NOWHERE)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the vocabulary lacks the word %s",
+                               carnn__dialog_reserved[i]);
+    if (!model->candidates.count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model needs candidates");
     if (model->desc.embedding != model->desc.hidden)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--embedding is %lld and --hidden is %lld: "
                            "for a dialog model they are the same size (Eq. 8 adds h and e)",
@@ -6267,6 +6317,8 @@ static carnn_status carnn__dialog_declare(carnn_model *model, carnn_error *error
 static void carnn__dialog_init(carnn_model *model) {
     carnn__cell_init_bias(&model->cells[0], &model->params);
 }
+
+#ifndef CARNN_NO_TEXT
 
 /* The vocabulary is made of all texts of the training data, the candidates among them. */
 static carnn_status carnn__dialog_words_build(carnn_model *model, const carnn_dataset *data,
@@ -6291,6 +6343,8 @@ static carnn_status carnn__dialog_words_build(carnn_model *model, const carnn_da
     return status;
 }
 
+#endif
+
 /* A list of names from texts that stand one after the other, each with a NUL behind it; with the
    blanks at their ends or without. */
 static carnn_status carnn__names_from(carnn__names *names, const char *bytes, const size_t *at,
@@ -6313,6 +6367,8 @@ static carnn_status carnn__names_from(carnn__names *names, const char *bytes, co
     return status;
 }
 
+#ifndef CARNN_NO_TEXT
+
 static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
     carnn_status status = carnn__dataset_check_candidates(data, error);
@@ -6322,6 +6378,10 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
                                    data->candidate_count, 0, &model->allocator, error);
     return status;
 }
+
+#else
+#define carnn__dialog_build NULL
+#endif
 
 /* --- data made ready for a model ------------------------------------------------------------- */
 
@@ -7049,6 +7109,30 @@ static carnn_status carnn__simd_choice(const char **simd, carnn_error *error) {
     return CARNN_OK;
 }
 
+#ifndef CARNN_NO_TEXT
+
+/* Word vectors as the initial rows of the word embedding. */
+static carnn_status carnn__model_vectors(carnn_model *model, const carnn_model_desc *desc,
+                                         carnn_error *error) {
+    const carnn__param *table = &model->params.item[model->word_table];
+    carnn__vectors v;
+    carnn_status status = CARNN_OK;
+    size_t i;
+    memset(&v, 0, sizeof v);
+    for (i = 0; !status && i < desc->vector_count; i++)
+        status = carnn__vectors_read(&v, &desc->vectors[i], &model->words, &model->allocator, error);
+    if (!status && v.dimension && v.dimension != table->columns)
+        status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s: the vectors have %zu numbers, the "
+                             "embedding has %zu", desc->vectors[0].name, v.dimension,
+                             table->columns);
+    for (i = 0; !status && v.dimension && i < table->rows; i++)
+        if (v.has[i])
+            memcpy(model->params.value + table->offset + i * table->columns,
+                   v.value + i * v.dimension, v.dimension * sizeof(float));
+    carnn__vectors_free(&v, &model->allocator);
+    return status;
+}
+
 CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error) {
     carnn_allocator a = carnn__allocator(desc->allocator);
@@ -7073,15 +7157,17 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     if (!status) status = carnn__model_declare(model, error);
     if (!status) status = carnn__store_alloc(&model->params, &a, error);
     model->block = model->params.value;
-    if (status) {
-        carnn_model_free(model);
-        return status;
+    if (!status) {
+        carnn__store_init(&model->params, model->desc.seed);
+        model->head->init(model);
+        status = carnn__model_vectors(model, desc, error);
     }
-    carnn__store_init(&model->params, model->desc.seed);
-    model->head->init(model);
-    *out = model;
-    return CARNN_OK;
+    if (!status) *out = model;
+    else carnn_model_free(model);
+    return status;
 }
+
+#endif /* CARNN_NO_TEXT */
 
 /* --- what a model is ------------------------------------------------------------------------- */
 
@@ -7937,15 +8023,15 @@ static const unsigned char *carnn__gguf_data(carnn__gguf *g, size_t floats) {
 }
 
 /* Whether no float is NaN or infinite: those have all bits of the exponent set, so that one more
-   carries into the sign. */
+   carries into the sign. Two at a time; `count` is even, as in all our flat arrays. */
 static int carnn__finite(const float *x, size_t count) {
-    uint32_t bits, bad = 0;
+    uint64_t bits, carried = 0;
     size_t i;
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < count; i += 2) {
         memcpy(&bits, x + i, sizeof bits);
-        bad |= (bits & 0x7FFFFFFFu) + 0x00800000u;
+        carried |= (bits & 0x7FFFFFFF7FFFFFFFu) + 0x0080000000800000u;
     }
-    return bad < 0x80000000u;
+    return !(carried & 0x8000000080000000u);
 }
 
 /* --- what is said of a model -----------------------------------------------------------------
@@ -8231,6 +8317,8 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
     return status;
 }
 
+#ifndef CARNN_NO_TRAIN
+
 /* --- checkpoints -----------------------------------------------------------------------------
    What a training needs to go on as if it had never stopped. The trainer lists its arrays (each as
    long as the store) and its counters once, and the list serves both ways. */
@@ -8415,6 +8503,8 @@ static carnn_status carnn__checkpoint_load(const carnn__checkpoint *c, const cha
     return status;
 }
 
+#endif /* CARNN_NO_TRAIN */
+
 #endif
 /* =============================================================================================
    @@TRAIN   training and scoring
@@ -8567,6 +8657,8 @@ CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count
     return status;
 }
 
+#ifndef CARNN_NO_TRAIN
+
 /* --- training --------------------------------------------------------------------------------
    An epoch goes through the shuffled batches; each batch is one step of the optimiser. After an
    epoch the validation set is scored, and the best weights so far are kept. The learning rate goes
@@ -8649,6 +8741,16 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
 static const char *const carnn__sum_names[CARNN_SCORES_MAX] = {"sum.0", "sum.1", "sum.2", "sum.3",
                                                                "sum.4", "sum.5", "sum.6", "sum.7"};
 
+/* Tells data sets apart: a checkpoint goes on only with the data that it began with. */
+static uint64_t carnn__fingerprint(const carnn_dataset *data) {
+    carnn__sum sum;
+    if (!data) return 0;
+    carnn__sum_start(&sum);
+    carnn__sum_add(&sum, data->bytes, data->text_at[data->text_count]);
+    carnn__sum_add(&sum, data->lines, data->line_count * sizeof *data->lines);
+    return carnn__sum_end(&sum);
+}
+
 /* What a resumed run needs, for the checkpoint file. The tally's sums are of the epoch at hand. */
 static carnn__checkpoint carnn__training_checkpoint(carnn__training *t, uint64_t *examples) {
     carnn__checkpoint c;
@@ -8664,12 +8766,12 @@ static carnn__checkpoint carnn__training_checkpoint(carnn__training *t, uint64_t
     carnn__checkpoint_whole(&c, "epoch", &t->epoch, 0);
     carnn__checkpoint_whole(&c, "batch", &t->batch, 0);
     carnn__checkpoint_whole(&c, "step", &t->step, 0);
-    examples[0] = t->train_data->examples;
-    examples[1] = t->valid_data ? t->valid_data->examples : 0;
+    examples[0] = carnn__fingerprint(t->train_data);
+    examples[1] = carnn__fingerprint(t->valid_data);
     examples[2] = (uint64_t)t->tally.examples;
     examples[3] = (uint64_t)t->tally.tokens;
-    carnn__checkpoint_whole(&c, "training examples", &examples[0], 1);
-    carnn__checkpoint_whole(&c, "validation examples", &examples[1], 1);
+    carnn__checkpoint_whole(&c, "training data", &examples[0], 1);
+    carnn__checkpoint_whole(&c, "validation data", &examples[1], 1);
     carnn__checkpoint_whole(&c, "examples", &examples[2], 0);
     carnn__checkpoint_whole(&c, "tokens", &examples[3], 0);
     carnn__checkpoint_real(&c, "loss", &t->tally.loss);
@@ -8896,6 +8998,8 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     carnn__training_close(&t);
     return status;
 }
+
+#endif /* CARNN_NO_TRAIN */
 
 #endif
 /* =============================================================================================
@@ -9331,8 +9435,11 @@ static carnn__checked carnn__check_array(carnn__subject *s, size_t rows, size_t 
     return a;
 }
 
+/* One whose derivatives are checked. */
 static carnn__checked carnn__check_input(carnn__subject *s, size_t rows, size_t columns) {
-    return s->array[s->arrays++] = carnn__check_array(s, rows, columns);
+    carnn__checked a = carnn__check_array(s, rows, columns);
+    if (a.count) s->array[s->arrays++] = a;
+    return a;
 }
 
 /* All matrices of a store as arrays; half as large as inputs, so that few gates saturate. */
@@ -9450,12 +9557,6 @@ static double carnn__check_encoder_loss(carnn__subject *s) {
     return carnn__check_sum(&s->out, s->scratch);
 }
 
-static void carnn__check_encoder(carnn__subject *s) {
-    s->loss = carnn__check_encoder_loss;
-    s->x = carnn__check_input(s, 6, CARNN__CHECK_H);
-    s->out = carnn__check_array(s, 5, CARNN__CHECK_H);
-}
-
 static double carnn__check_rows_loss(carnn__subject *s) {
     static const uint32_t index[] = {2, 0, 2, 1, 2};
     carnn__check_clear(&s->x);
@@ -9463,12 +9564,6 @@ static double carnn__check_rows_loss(carnn__subject *s) {
     carnn__scatter_rows(s->engine, s->x.gradient, s->out.value, index, CARNN__COUNT(index),
                         CARNN__CHECK_H);
     return carnn__check_sum(&s->out, s->scratch);
-}
-
-static void carnn__check_rows(carnn__subject *s) {
-    s->loss = carnn__check_rows_loss;
-    s->x = carnn__check_input(s, 3, CARNN__CHECK_H);
-    s->out = carnn__check_array(s, 5, CARNN__CHECK_H);
 }
 
 /* y = x W' + b, and back with the other two forms of a product. */
@@ -9483,14 +9578,6 @@ static double carnn__check_product_loss(carnn__subject *s) {
                   s->c.gradient, k);
     carnn__column_sums(s->engine, m, n, s->out.value, n, s->c0.gradient);
     return carnn__check_sum(&s->out, s->scratch);
-}
-
-static void carnn__check_product(carnn__subject *s) {
-    s->loss = carnn__check_product_loss;
-    s->x = carnn__check_input(s, CARNN__CHECK_ROWS, CARNN__CHECK_E);
-    s->c = carnn__check_input(s, CARNN__CHECK_H, CARNN__CHECK_E);
-    s->c0 = carnn__check_input(s, 1, CARNN__CHECK_H);
-    s->out = carnn__check_array(s, CARNN__CHECK_ROWS, CARNN__CHECK_H);
 }
 
 static double carnn__check_attention_loss(carnn__subject *s) {
@@ -9517,16 +9604,6 @@ static double carnn__check_attention_loss(carnn__subject *s) {
     return carnn__check_sum(&s->out, s->scratch);
 }
 
-static void carnn__check_attention(carnn__subject *s) {
-    s->variant = 1;
-    carnn__check_sequences(s);
-    s->loss = carnn__check_attention_loss;
-    s->x = carnn__check_input(s, s->inputs, CARNN__CHECK_H);
-    s->h = carnn__check_input(s, CARNN__CHECK_ROWS, CARNN__CHECK_H);
-    s->c = carnn__check_input(s, CARNN__CHECK_B, CARNN__CHECK_H);
-    s->out = carnn__check_array(s, CARNN__CHECK_B, CARNN__CHECK_H);
-}
-
 /* The gradient replaces the logits; one row has no target. */
 static double carnn__check_entropy(carnn__subject *s, float smoothing) {
     static const uint32_t target[] = {3, 0, CARNN__NOWHERE, CARNN__CHECK_H - 1};
@@ -9548,15 +9625,6 @@ static double carnn__check_entropy(carnn__subject *s, float smoothing) {
 static double carnn__check_hard_loss(carnn__subject *s) { return carnn__check_entropy(s, 0.0f); }
 static double carnn__check_soft_loss(carnn__subject *s) { return carnn__check_entropy(s, 0.3f); }
 
-static void carnn__check_hard(carnn__subject *s) {
-    s->loss = carnn__check_hard_loss;
-    s->x = carnn__check_input(s, 4, CARNN__CHECK_H);
-}
-static void carnn__check_soft(carnn__subject *s) {
-    s->loss = carnn__check_soft_loss;
-    s->x = carnn__check_input(s, 4, CARNN__CHECK_H);
-}
-
 /* Forward and backward draw the same mask. */
 static double carnn__check_dropout_loss(carnn__subject *s) {
     memcpy(s->scratch, s->x.value, s->x.count * sizeof(float));
@@ -9566,23 +9634,25 @@ static double carnn__check_dropout_loss(carnn__subject *s) {
     return carnn__check_sum(&s->out, s->scratch);
 }
 
-static void carnn__check_dropout(carnn__subject *s) {
-    s->loss = carnn__check_dropout_loss;
-    s->x = carnn__check_input(s, 3, CARNN__CHECK_H);
-    s->out = carnn__check_array(s, 3, CARNN__CHECK_H);
-}
-
+/* Rows and columns of the arrays that a part works on; without rows there is no array. */
 static const struct {
     const char *name;
-    void (*carve)(carnn__subject *s);
+    double (*loss)(carnn__subject *s);
+    size_t x[2], h[2], c[2], c0[2], out[2];
 } carnn__check_parts[] = {
-    {"position encoder", carnn__check_encoder},
-    {"rows by index", carnn__check_rows},
-    {"product", carnn__check_product},
-    {"attention", carnn__check_attention},
-    {"cross entropy", carnn__check_hard},
-    {"cross entropy, smoothed", carnn__check_soft},
-    {"dropout", carnn__check_dropout},
+#define CARNN__H CARNN__CHECK_H
+#define CARNN__E CARNN__CHECK_E
+    {"position encoder", carnn__check_encoder_loss, {6, CARNN__H}, {0}, {0}, {0}, {5, CARNN__H}},
+    {"rows by index", carnn__check_rows_loss, {3, CARNN__H}, {0}, {0}, {0}, {5, CARNN__H}},
+    {"product", carnn__check_product_loss, {CARNN__CHECK_ROWS, CARNN__E}, {0},
+     {CARNN__H, CARNN__E}, {1, CARNN__H}, {CARNN__CHECK_ROWS, CARNN__H}},
+    {"attention", carnn__check_attention_loss, {CARNN__CHECK_INPUTS, CARNN__H},
+     {CARNN__CHECK_ROWS, CARNN__H}, {CARNN__CHECK_B, CARNN__H}, {0}, {CARNN__CHECK_B, CARNN__H}},
+    {"cross entropy", carnn__check_hard_loss, {4, CARNN__H}, {0}, {0}, {0}, {0}},
+    {"smoothed cross entropy", carnn__check_soft_loss, {4, CARNN__H}, {0}, {0}, {0}, {0}},
+    {"dropout", carnn__check_dropout_loss, {3, CARNN__H}, {0}, {0}, {0}, {3, CARNN__H}},
+#undef CARNN__H
+#undef CARNN__E
 };
 
 static const char *carnn__check_part_name(size_t number) {
@@ -9590,15 +9660,22 @@ static const char *carnn__check_part_name(size_t number) {
 }
 
 static carnn_status carnn__check_part_open(carnn__subject *s, carnn_error *error) {
-    (void)s;
     (void)error;
+    s->variant = 1;
+    carnn__check_sequences(s);
+    s->loss = carnn__check_parts[s->number].loss;
     return CARNN_OK;
 }
 
 static void carnn__check_part_carve(carnn__subject *s) {
+    size_t n = s->number;
     s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
     s->scratch_back = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
-    carnn__check_parts[s->number].carve(s);
+    s->x = carnn__check_input(s, carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
+    s->h = carnn__check_input(s, carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
+    s->c = carnn__check_input(s, carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
+    s->c0 = carnn__check_input(s, carnn__check_parts[n].c0[0], carnn__check_parts[n].c0[1]);
+    s->out = carnn__check_array(s, carnn__check_parts[n].out[0], carnn__check_parts[n].out[1]);
 }
 
 /* --- tasks -----------------------------------------------------------------------------------
@@ -9817,6 +9894,573 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
 }
 
 #endif
+/* =============================================================================================
+   @@BENCH   the benchmark
+
+   A table of rows: what the machine can do at most ("peak"), the kernels, every cell at three
+   shapes, a whole task. A row is the median of several runs; its share says how much of the peak
+   that bounds it was reached. Times are those of the clock on the wall: a busy machine shows.
+   ============================================================================================= */
+
+#if defined(CARNN__ISA)
+
+/* Multiply-adds that depend on nothing but themselves, in as many sums as a tile of a product has:
+   nothing can be faster. The result keeps the compiler from leaving them out. */
+static float CARNN__K(multiply_add)(size_t rounds) {
+    carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_VECTORS], total = CARNN__V(zero)();
+    carnn__v a = CARNN__V(set1)(0.999f), c = CARNN__V(set1)(0.001f);
+    size_t i, j, round;
+    for (i = 0; i < CARNN__TILE_ROWS; i++)
+        for (j = 0; j < CARNN__TILE_VECTORS; j++) sum[i][j] = c;
+    for (round = 0; round < rounds; round++) {
+        CARNN__UNROLL for (i = 0; i < CARNN__TILE_ROWS; i++) {
+            CARNN__UNROLL for (j = 0; j < CARNN__TILE_VECTORS; j++)
+                sum[i][j] = CARNN__V(fma)(a, sum[i][j], c);
+        }
+    }
+    for (i = 0; i < CARNN__TILE_ROWS; i++)
+        for (j = 0; j < CARNN__TILE_VECTORS; j++) total = CARNN__V(add)(total, sum[i][j]);
+    return CARNN__V(sum)(total);
+}
+
+#endif
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TRAIN)
+
+#define CARNN__BENCH_SAMPLES 15
+#define CARNN__BENCH_SECONDS 0.4  /* of a row, once it has three samples */
+#define CARNN__BENCH_SAMPLE 0.005 /* seconds that a sample lasts at least */
+#define CARNN__BENCH_MIB 288      /* of memory, which all rows use in turn */
+
+/* What may bound a row; each is measured when a row first asks for it. */
+enum {
+    CARNN__BOUND_FMA,
+    CARNN__BOUND_READ_1,   /* reading so many MiB: the second level of most caches */
+    CARNN__BOUND_READ_4,   /* a matrix of 1024 x 1024 */
+    CARNN__BOUND_READ_256, /* memory */
+    CARNN__UNBOUND
+};
+
+typedef struct carnn__bench {
+    carnn__engine engine;
+    const char *simd;
+    int64_t threads;
+    carnn__arena arena;
+    double peak[CARNN__UNBOUND]; /* G a second; 0: not measured yet */
+    carnn_allocator counting;    /* counts what is allocated through it */
+    size_t live, most;           /* bytes */
+    /* the row at hand */
+    const size_t *n;             /* its sizes */
+    double rate;                 /* G a second of what bounds it, where the row knows better */
+    carnn_status status;
+    carnn_error *error;
+    float *x, *y, *z;
+    carnn__optimizer optimizer;
+    carnn__store store;
+    carnn__cell cell;
+    carnn__cell_run run;
+    carnn__packed seq;
+    float *c, *gradient, *dx, *dc;
+    carnn_dataset *data;
+    carnn_model *model;
+    carnn_session *session;
+    double sample[CARNN__BENCH_SAMPLES];
+    size_t samples;
+} carnn__bench;
+
+typedef struct carnn__bench_row {
+    const char *group, *name, *unit;
+    double (*run)(carnn__bench *b); /* returns the value */
+    int bound;
+    double cost; /* what a unit of the value takes of that bound; 0: `run` sets `rate` */
+    size_t n[5]; /* sizes, see `run` */
+} carnn__bench_row;
+
+/* --- time and memory ------------------------------------------------------------------------- */
+
+static double carnn__bench_median(carnn__bench *b) {
+    double *x = b->sample, swap;
+    size_t i, j;
+    for (i = 1; i < b->samples; i++)
+        for (j = i; j > 0 && x[j] < x[j - 1]; j--) {
+            swap = x[j];
+            x[j] = x[j - 1];
+            x[j - 1] = swap;
+        }
+    return b->samples ? x[b->samples / 2] : 0.0;
+}
+
+/* Median of the seconds of a call. The first call, which meets cold caches, does not count. */
+static double carnn__bench_seconds(carnn__bench *b, void (*call)(carnn__bench *b)) {
+    double before = carnn__clock(), began, once;
+    size_t repeats, i;
+    call(b);
+    began = carnn__clock();
+    once = began - before;
+    repeats = once < CARNN__BENCH_SAMPLE ? (size_t)(CARNN__BENCH_SAMPLE / (once + 1e-7)) + 1 : 1;
+    for (b->samples = 0; b->samples < CARNN__BENCH_SAMPLES; b->samples++) {
+        before = carnn__clock();
+        if (b->samples >= 3 && before - began > CARNN__BENCH_SECONDS) break;
+        for (i = 0; i < repeats; i++) call(b);
+        b->sample[b->samples] = (carnn__clock() - before) / (double)repeats;
+    }
+    return carnn__bench_median(b);
+}
+
+/* `count` numbers in [-1, 1). */
+static float *carnn__bench_floats(carnn__bench *b, size_t count) {
+    size_t i, key = b->arena.used;
+    float *x = carnn__floats(&b->arena, 1, count);
+    for (i = 0; x && i < count; i++) x[i] = 2.0f * carnn__uniform(key, i) - 1.0f;
+    return x;
+}
+
+/* The allocator that counts: each block remembers its size in front of itself. */
+#define CARNN__BENCH_FRONT 64
+
+static void *carnn__bench_realloc(void *block, size_t bytes, void *user) {
+    carnn__bench *b = (carnn__bench *)user;
+    char *front = block ? (char *)block - CARNN__BENCH_FRONT : NULL;
+    size_t before = 0;
+    if (front) memcpy(&before, front, sizeof before);
+    front = (char *)realloc(front, bytes + CARNN__BENCH_FRONT);
+    if (!front) return NULL;
+    memcpy(front, &bytes, sizeof bytes);
+    b->live = b->live - before + bytes;
+    b->most = carnn__max(b->most, b->live);
+    return front + CARNN__BENCH_FRONT;
+}
+
+static void *carnn__bench_alloc(size_t bytes, void *user) {
+    return carnn__bench_realloc(NULL, bytes, user);
+}
+
+static void carnn__bench_free(void *block, void *user) {
+    size_t bytes;
+    if (!block) return;
+    memcpy(&bytes, (char *)block - CARNN__BENCH_FRONT, sizeof bytes);
+    ((carnn__bench *)user)->live -= bytes;
+    free((char *)block - CARNN__BENCH_FRONT);
+}
+
+/* --- peaks, of all threads together ---------------------------------------------------------- */
+
+#define CARNN__BENCH_ROUNDS 100000 /* of multiply-adds */
+
+static void carnn__bench_fma_piece(void *job, size_t piece, size_t worker) {
+    (void)piece;
+    (void)worker;
+    ((carnn__bench *)job)->engine.k->multiply_add(CARNN__BENCH_ROUNDS);
+}
+
+static void carnn__bench_fma(carnn__bench *b) {
+    carnn__parallel(b->engine.pool, carnn__pool_threads(b->engine.pool), carnn__bench_fma_piece, b);
+}
+
+/* Reads by adding up 64 columns: four sums that do not wait for each other. */
+static void carnn__bench_read_range(const void *job, size_t from, size_t to) {
+    const carnn__bench *b = (const carnn__bench *)job;
+    float sum[64] = {0};
+    b->engine.k->column_sums(to - from, 64, b->x + from * 64, 64, sum);
+}
+
+static void carnn__bench_read(carnn__bench *b) {
+    carnn__split(&b->engine, carnn__bench_read_range, b, b->n[0] << 12, 1, SIZE_MAX);
+}
+
+/* n: MiB to read; 0: multiply-adds. */
+static double carnn__bench_peak(carnn__bench *b) {
+    const carnn__kernels *k = b->engine.k;
+    size_t sums = k->tile_rows * k->tile_columns * carnn__pool_threads(b->engine.pool);
+    if (!b->n[0])
+        return 2e-9 * CARNN__BENCH_ROUNDS * (double)sums /
+               carnn__bench_seconds(b, carnn__bench_fma);
+    b->x = carnn__bench_floats(b, b->n[0] << 18);
+    return 1e-9 * (double)(b->n[0] << 20) / carnn__bench_seconds(b, carnn__bench_read);
+}
+
+/* --- kernels --------------------------------------------------------------------------------- */
+
+#define CARNN__PACKED_B 8 /* beside the forms of @@MAT: B is packed before */
+
+static void carnn__bench_product(carnn__bench *b) {
+    size_t M = b->n[0], N = b->n[1], K = b->n[2];
+    int form = (int)b->n[3];
+    if (form == CARNN__PACKED_B)
+        carnn__matmul_packed(&b->engine, 0, M, N, K, b->x, K, b->y, NULL, b->z, N);
+    else
+        carnn__matmul(&b->engine, form, M, N, K, b->x, form & CARNN__TN ? M : K, b->y,
+                      form & CARNN__NT ? K : N, NULL, b->z, N);
+}
+
+/* n: M, N, K, form. */
+static double carnn__bench_matmul(carnn__bench *b) {
+    size_t M = b->n[0], N = b->n[1], K = b->n[2];
+    b->x = carnn__bench_floats(b, M * K);
+    b->y = carnn__bench_floats(b, carnn__packed_size(b->engine.k, N, K)); /* N K, rounded up */
+    b->z = carnn__bench_floats(b, M * N);
+    return 2e-9 * (double)M * (double)N * (double)K / carnn__bench_seconds(b, carnn__bench_product);
+}
+
+enum { CARNN__BENCH_EXP, CARNN__BENCH_SIGMOID, CARNN__BENCH_TANH, CARNN__BENCH_SOFTMAX };
+
+static void carnn__bench_function(carnn__bench *b) {
+    const carnn__kernels *k = b->engine.k;
+    switch (b->n[0]) {
+    case CARNN__BENCH_EXP: k->exp_n(b->x, b->y, b->n[1]); break;
+    case CARNN__BENCH_SIGMOID: k->sigmoid_n(b->x, b->y, b->n[1]); break;
+    case CARNN__BENCH_TANH: k->tanh_n(b->x, b->y, b->n[1]); break;
+    default: k->softmax(b->x, b->n[1]); break;
+    }
+}
+
+/* n: which function, how many numbers. One thread, whatever the engine has. */
+static double carnn__bench_math(carnn__bench *b) {
+    b->x = carnn__bench_floats(b, b->n[1]);
+    b->y = carnn__bench_floats(b, b->n[1]);
+    return 1e-9 * (double)b->n[1] / carnn__bench_seconds(b, carnn__bench_function);
+}
+
+static void carnn__bench_step(carnn__bench *b) {
+    carnn__optimizer_step(&b->optimizer, &b->engine, b->x, b->y, 0.001, 1.0, 0.01);
+}
+
+/* n: how many weights. */
+static double carnn__bench_adam(carnn__bench *b) {
+    double seconds = 1.0;
+    b->x = carnn__bench_floats(b, b->n[0]);
+    b->y = carnn__bench_floats(b, b->n[0]);
+    b->status = carnn__optimizer_open(&b->optimizer, CARNN__ADAM_NUMBER, b->n[0],
+                                      &b->engine.allocator, b->error);
+    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_step);
+    carnn__optimizer_close(&b->optimizer, &b->engine.allocator);
+    return 1e-6 * (double)b->n[0] / seconds;
+}
+
+/* --- cells ----------------------------------------------------------------------------------- */
+
+/* A cell with B sequences of T steps, e inputs and h units; its gradients where it is to learn. */
+static void carnn__bench_cell_open(carnn__bench *b, size_t kind, size_t B, size_t T, size_t e,
+                                   size_t h, int learn) {
+    size_t t, *start = (size_t *)carnn__take(&b->arena, T + 1, sizeof(size_t));
+    memset(&b->store, 0, sizeof b->store);
+    carnn__cell_declare(&b->cell, &b->store, "", kind, e, h, h);
+    b->store.value = carnn__bench_floats(b, b->store.size);
+    b->x = carnn__bench_floats(b, B * T * e);
+    b->c = carnn__bench_floats(b, B * h);
+    b->gradient = NULL;
+    if (learn) {
+        b->gradient = carnn__bench_floats(b, b->store.size);
+        b->y = carnn__bench_floats(b, B * T * h);
+        b->dx = carnn__bench_floats(b, B * T * e);
+        b->dc = carnn__bench_floats(b, B * h);
+    }
+    carnn__store_init(&b->store, 1);
+    for (t = 0; t <= T; t++) start[t] = t * B;
+    b->seq.sequences = B;
+    b->seq.steps = T;
+    b->seq.rows = B * T;
+    b->seq.start = start;
+    carnn__cell_plan(&b->run, &b->cell, &b->store, b->engine.k, b->store.value, b->gradient,
+                     &b->arena, B * T, B * T, B);
+}
+
+/* What a training step does with a cell. */
+static void carnn__bench_cell_step(carnn__bench *b) {
+    carnn__engine *e = &b->engine;
+    memset(b->gradient, 0, b->store.size * sizeof(float));
+    memset(b->dx, 0, b->seq.rows * b->cell.e * sizeof(float));
+    memset(b->dc, 0, b->seq.sequences * b->cell.h * sizeof(float));
+    carnn__cell_ready(&b->run, e);
+    carnn__cell_project(&b->run, e, b->x, 0, b->seq.rows);
+    carnn__cell_context(&b->run, e, b->c, b->seq.sequences);
+    carnn__cell_forward(&b->run, e, &b->seq, NULL, NULL, NULL);
+    carnn__cell_backward(&b->run, e, b->y, b->dx);
+    carnn__cell_context_back(&b->run, e, b->dc);
+    carnn__cell_project_back(&b->run, e, b->dx);
+}
+
+/* n: kind, B, T, input, hidden. The share is that of the products alone, of which two thirds are
+   backward. */
+static double carnn__bench_cell(carnn__bench *b) {
+    const carnn__cell_kind *k = &carnn__cells[b->n[0]];
+    size_t B = b->n[1], T = b->n[2], h = b->n[4];
+    size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? h : b->n[3];
+    double products = (double)(B * T * h) * (double)(k->gates * e + k->recurrent_gates * h) +
+                      (double)(B * h) * (double)(k->context_gates * h), seconds;
+    carnn__bench_cell_open(b, b->n[0], B, T, e, h, 1);
+    seconds = carnn__bench_seconds(b, carnn__bench_cell_step);
+    b->rate = 6e-9 * products / seconds;
+    return 1e3 * seconds;
+}
+
+static void carnn__bench_scan(carnn__bench *b) {
+    carnn__cell_forward(&b->run, &b->engine, &b->seq, NULL, NULL, NULL);
+}
+
+/* The same as anybody would write it. */
+static void carnn__bench_loop(carnn__bench *b) {
+    const float *x = b->x, *px = b->run.scan.px, *pc = b->run.scan.pc, *before = b->run.zeros;
+    float *out = b->run.scan.out;
+    size_t i, j, h = b->cell.h;
+    for (i = 0; i < b->seq.rows; i++, x += h, px += h, before = out, out += h)
+        for (j = 0; j < h; j++) {
+            float u = 1.0f / (1.0f + expf(-(px[j] + pc[j])));
+            out[j] = u * x[j] + (1.0f - u) * before[j];
+        }
+}
+
+/* n: T, h, 1 for the plain loop. The forward pass of the simplest cell over one sequence. */
+static double carnn__bench_recurrence(carnn__bench *b) {
+    carnn__bench_cell_open(b, CARNN__CELL_carnn_low, 1, b->n[0], b->n[1], b->n[1], 0);
+    carnn__cell_project(&b->run, &b->engine, b->x, 0, b->seq.rows);
+    carnn__cell_context(&b->run, &b->engine, b->c, 1);
+    return 1e-6 * (double)b->n[0] /
+           carnn__bench_seconds(b, b->n[2] ? carnn__bench_loop : carnn__bench_scan);
+}
+
+/* --- tasks -----------------------------------------------------------------------------------
+   Dialogs like those of bAbI task 6: 2,407 candidates, utterances of 8 words out of 1,200, dialogs
+   of 14 turns, so that a response has 14 utterances before it on average. */
+
+#define CARNN__BENCH_DIALOGS 36
+#define CARNN__BENCH_TURNS 14
+#define CARNN__BENCH_CANDIDATES 2407
+#define CARNN__BENCH_LINE 112 /* bytes: a number of two digits, two texts, three separators */
+
+/* Text `number` of a stream: eight words. Returns its end. */
+static char *carnn__bench_text(char *at, uint64_t stream, uint64_t number) {
+    uint64_t key = carnn__stream(stream, number), i;
+    for (i = 0; i < 8; i++)
+        at += snprintf(at, 8, "%sw%u", i ? " " : "", (unsigned)(carnn__random(key, i) % 1199));
+    return at;
+}
+
+static void carnn__bench_dataset(carnn__bench *b) {
+    size_t turns = CARNN__BENCH_DIALOGS * CARNN__BENCH_TURNS, i;
+    char *text = (char *)carnn__take(&b->arena, turns + 1, CARNN__BENCH_LINE), *at = text;
+    carnn_source dialogs = {"dialogs", text, 0}, candidates = {"candidates", NULL, 0};
+    carnn_dataset_desc desc = {"dialog", &dialogs, 1, &candidates, &b->counting};
+    for (i = 0; i < turns; i++) {
+        size_t number = i % CARNN__BENCH_TURNS + 1;
+        at += snprintf(at, 8, "%s%u ", i && number == 1 ? "\n" : "", (unsigned)number);
+        at = carnn__bench_text(at, 1, i);
+        *at++ = '\t';
+        at = carnn__bench_text(at, 2, i); /* a candidate */
+        *at++ = '\n';
+    }
+    dialogs.size = (size_t)(at - text);
+    text = at = (char *)carnn__take(&b->arena, CARNN__BENCH_CANDIDATES, CARNN__BENCH_LINE);
+    for (i = 0; i < CARNN__BENCH_CANDIDATES; i++) {
+        *at++ = '1';
+        *at++ = ' ';
+        at = carnn__bench_text(at, 2, i);
+        *at++ = '\n';
+    }
+    candidates.bytes = text;
+    candidates.size = (size_t)(at - text);
+    b->status = carnn_dataset_load(&b->data, &desc, b->error);
+}
+
+/* A model of b->n[0] units. */
+static void carnn__bench_task_open(carnn__bench *b) {
+    carnn_model_desc desc;
+    memset(&desc, 0, sizeof desc);
+    b->live = b->most = 0;
+    desc.task = "dialog";
+    desc.hidden = (int64_t)b->n[0];
+    desc.simd = b->simd;
+    desc.allocator = &b->counting;
+    carnn__bench_dataset(b);
+    if (!b->status) b->status = carnn_model_create(&b->model, &desc, b->data, b->error);
+}
+
+static void carnn__bench_task_close(carnn__bench *b) {
+    carnn_session_free(b->session);
+    carnn_model_free(b->model);
+    carnn_dataset_free(b->data);
+    b->session = NULL;
+    b->model = NULL;
+    b->data = NULL;
+}
+
+/* Notes the speed of each epoch, and stops when there are enough. */
+static int carnn__bench_epoch(const carnn_progress *p, void *user) {
+    carnn__bench *b = (carnn__bench *)user;
+    if (p->epoch_ended) b->sample[b->samples++] = p->rate;
+    return b->samples == CARNN__BENCH_SAMPLES ||
+           (b->samples >= 3 && p->seconds > 2 * CARNN__BENCH_SECONDS);
+}
+
+/* n: hidden, 1 for the memory instead of the speed. */
+static double carnn__bench_training(carnn__bench *b) {
+    carnn_train_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.batch = 32;
+    desc.dropout = CARNN_NONE;
+    desc.threads = b->threads;
+    desc.progress = carnn__bench_epoch;
+    desc.user = b;
+    b->samples = 0;
+    carnn__bench_task_open(b);
+    if (!b->status) b->status = carnn_train(b->model, b->data, NULL, &desc, b->error);
+    if (b->status == CARNN_ERR_STOPPED) b->status = CARNN_OK;
+    carnn__bench_task_close(b);
+    return b->n[1] ? (double)b->most / 1048576.0 : carnn__bench_median(b);
+}
+
+/* A dialog, each answer after all that was said before. */
+static void carnn__bench_dialog(carnn__bench *b) {
+    size_t i;
+    carnn_session_reset(b->session);
+    for (i = 0; i < CARNN__BENCH_TURNS; i++) {
+        carnn__span user = carnn__text(b->data, b->data->lines[2 * i].text);
+        carnn_session_reply(b->session, user.at, user.length);
+    }
+}
+
+/* n: hidden. */
+static double carnn__bench_answer(carnn__bench *b) {
+    double seconds = 0.0;
+    carnn__bench_task_open(b);
+    if (!b->status) b->status = carnn_session_open(&b->session, b->model, NULL, b->error);
+    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_dialog);
+    carnn__bench_task_close(b);
+    return 1e3 * seconds / CARNN__BENCH_TURNS;
+}
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+#define CARNN__BENCH_PRODUCT(what, m, n, k, form)                                                  \
+    {"kernel", "matmul " #m " x " #n " x " #k what, "GFLOP/s", carnn__bench_matmul,                \
+     CARNN__BOUND_FMA, 1.0, {m, n, k, form, 0}},
+#define CARNN__BENCH_PRODUCTS(m, n, k)                                                             \
+    CARNN__BENCH_PRODUCT(" A B", m, n, k, CARNN__NN)                                               \
+    CARNN__BENCH_PRODUCT(" A B'", m, n, k, CARNN__NT)                                              \
+    CARNN__BENCH_PRODUCT(" A' B", m, n, k, CARNN__TN)
+#define CARNN__BENCH_MATH(name, operations, function)                                              \
+    {"kernel", name, "G/s", carnn__bench_math, CARNN__BOUND_FMA, 2.0 * (operations),               \
+     {function, 4096, 0, 0, 0}},
+#define CARNN__BENCH_CELL(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)             \
+    {"cell", name " A", "ms", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
+     {CARNN__CELL_##id, 32, 50, 256, 1024}},                                                       \
+    {"cell", name " B", "ms", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
+     {CARNN__CELL_##id, 32, 40, 300, 200}},                                                        \
+    {"cell", name " C", "ms", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
+     {CARNN__CELL_##id, 1, 200, 128, 128}},
+#define CARNN__BENCH_ROW(group, name, unit, run, bound, cost, n0, n1, n2, n3)                      \
+    {group, name, unit, run, bound, cost, {n0, n1, n2, n3, 0}},
+
+/* The peaks come first, in the order of their numbers. A product with one row reads each weight
+   once: 4 bytes for 2 operations. The functions take so many vector operations for 16 numbers, each
+   in the place of a multiply-add. Adam with clipping reads five and writes three floats. */
+static const carnn__bench_row carnn__bench_rows[] = {
+    CARNN__BENCH_ROW("peak", "multiply-add", "GFLOP/s", carnn__bench_peak, 0, 1.0, 0, 0, 0, 0)
+    CARNN__BENCH_ROW("peak", "read 1 MiB", "GB/s", carnn__bench_peak, 1, 1.0, 1, 0, 0, 0)
+    CARNN__BENCH_ROW("peak", "read 4 MiB", "GB/s", carnn__bench_peak, 2, 1.0, 4, 0, 0, 0)
+    CARNN__BENCH_ROW("peak", "read 256 MiB", "GB/s", carnn__bench_peak, 3, 1.0, 256, 0, 0, 0)
+    CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B", "GFLOP/s", carnn__bench_matmul,
+                     CARNN__BOUND_READ_4, 2.0, 1, 1024, 1024, CARNN__NN)
+    CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B'", "GFLOP/s", carnn__bench_matmul,
+                     CARNN__BOUND_READ_4, 2.0, 1, 1024, 1024, CARNN__NT)
+    CARNN__BENCH_PRODUCTS(32, 1024, 1024)
+    CARNN__BENCH_PRODUCT(" packed", 32, 1024, 1024, CARNN__PACKED_B)
+    CARNN__BENCH_PRODUCTS(32, 3072, 1024)
+    CARNN__BENCH_PRODUCT(" packed", 32, 3072, 1024, CARNN__PACKED_B)
+    CARNN__BENCH_PRODUCTS(20, 800, 200)
+    CARNN__BENCH_PRODUCTS(64, 200, 200)
+    CARNN__BENCH_PRODUCTS(512, 400, 300)
+    CARNN__BENCH_PRODUCTS(800, 3072, 1024)
+    CARNN__BENCH_PRODUCTS(2048, 2048, 2048)
+    CARNN__BENCH_MATH("exp", 14, CARNN__BENCH_EXP)
+    CARNN__BENCH_MATH("sigmoid", 19, CARNN__BENCH_SIGMOID)
+    CARNN__BENCH_MATH("tanh", 18, CARNN__BENCH_TANH)
+    CARNN__BENCH_MATH("softmax", 18, CARNN__BENCH_SOFTMAX)
+    CARNN__BENCH_ROW("kernel", "adam, clipping", "M weights/s", carnn__bench_adam,
+                     CARNN__BOUND_READ_256, 0.032, 8000000, 0, 0, 0)
+    CARNN__CELLS(CARNN__BENCH_CELL)
+    CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps", "M steps/s", carnn__bench_recurrence,
+                     CARNN__UNBOUND, 0.0, 1000000, 16, 0, 0)
+    CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps, plain loop", "M steps/s",
+                     carnn__bench_recurrence, CARNN__UNBOUND, 0.0, 1000000, 16, 1, 0)
+    CARNN__BENCH_ROW("task", "dialog 1024, training", "examples/s", carnn__bench_training,
+                     CARNN__UNBOUND, 0.0, 1024, 0, 0, 0)
+    CARNN__BENCH_ROW("task", "dialog 128, training", "examples/s", carnn__bench_training,
+                     CARNN__UNBOUND, 0.0, 128, 0, 0, 0)
+    CARNN__BENCH_ROW("task", "dialog 1024, one answer", "ms", carnn__bench_answer, CARNN__UNBOUND,
+                     0.0, 1024, 0, 0, 0)
+    CARNN__BENCH_ROW("task", "dialog 128, one answer", "ms", carnn__bench_answer, CARNN__UNBOUND,
+                     0.0, 128, 0, 0, 0)
+    CARNN__BENCH_ROW("task", "dialog 1024, memory of training", "MiB", carnn__bench_training,
+                     CARNN__UNBOUND, 0.0, 1024, 1, 0, 0)
+    CARNN__BENCH_ROW("task", "dialog 128, memory of training", "MiB", carnn__bench_training,
+                     CARNN__UNBOUND, 0.0, 128, 1, 0, 0)
+};
+
+static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {
+    double value;
+    b->n = row->n;
+    b->rate = 0.0;
+    b->arena.used = 0;
+    value = row->run(b);
+    if (row->cost > 0.0) b->rate = row->cost * value;
+    return value;
+}
+
+static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_row *row) {
+    carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0};
+    double rate;
+    m.value = carnn__bench_value(b, row);
+    rate = b->rate;
+    if (b->status || row->bound == CARNN__UNBOUND) return m;
+    if (b->peak[row->bound] <= 0.0)
+        b->peak[row->bound] = row->run == carnn__bench_peak
+                                  ? m.value
+                                  : carnn__bench_value(b, &carnn__bench_rows[row->bound]);
+    m.share = rate / b->peak[row->bound];
+    return m;
+}
+
+CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t threads,
+                                   int (*row)(const carnn_measure *measure, void *user),
+                                   void *user, carnn_error *error) {
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn__bench *b = (carnn__bench *)carnn__alloc_zero(&a, 1, sizeof *b);
+    size_t i, found = 0;
+    carnn_status status;
+    if (!b) return carnn__out_of_memory(error);
+    b->simd = simd;
+    b->threads = threads;
+    b->error = error;
+    b->counting.alloc = carnn__bench_alloc;
+    b->counting.realloc = carnn__bench_realloc;
+    b->counting.free = carnn__bench_free;
+    b->counting.user = b;
+    b->arena.size = (size_t)CARNN__BENCH_MIB << 20;
+    b->arena.base = (char *)carnn__alloc_aligned(&a, b->arena.size, 1);
+    status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn__thread_count(threads), a,
+                                                error)
+                           : carnn__out_of_memory(error);
+    for (i = 0; !status && i < CARNN__COUNT(carnn__bench_rows); i++) {
+        const carnn__bench_row *r = &carnn__bench_rows[i];
+        carnn_measure m;
+        if (only && strcmp(only, r->group) && !strstr(r->name, only)) continue;
+        found++;
+        m = carnn__bench_measure(b, r);
+        status = b->status;
+        if (!status && row(&m, user))
+            status = carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after %s", r->name);
+    }
+    carnn__engine_close(&b->engine);
+    carnn__free_aligned(&a, b->arena.base);
+    carnn__free(&a, b);
+    if (!status && !found)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no row of the benchmark has \"%.60s\" in "
+                           "its name", only);
+    return status;
+}
+
+#endif
 
 /* The end of a pass: the table of its kernels. */
 #if defined(CARNN__ISA)
@@ -9847,6 +10491,20 @@ static const carnn__kernels CARNN__K(kernels) = {
 #undef CARNN__MASK
 #undef CARNN__PARTS
 #undef CARNN__PART_LANES
+#undef CARNN__PART_LOAD
+#undef CARNN__PART_STORE
+#undef CARNN__PART_SET
+#undef CARNN__PART_ADD
+#undef CARNN__PART_SUB
+#undef CARNN__PART_MUL
+#undef CARNN__PART_DIV
+#undef CARNN__PART_SQRT
+#undef CARNN__PART_FMA
+#undef CARNN__PART_FNMA
+#undef CARNN__PART_ROUND
+#undef CARNN__PART_ABS
+#undef CARNN__PART_SIGNED
+#undef CARNN__PART_IF_LESS
 
 #endif
 

@@ -38,7 +38,7 @@ typedef struct list {
 
 typedef struct arguments {
     const char *task, *valid, *test, *out, *candidates, *log, *simd;
-    list train, data, files; /* files: what is no option */
+    list train, data, vectors, files; /* files: what is no option */
     int64_t top, example;
     int json, quiet, resume, help;
     carnn_model_desc model;
@@ -78,6 +78,8 @@ static const flag flags[] = {
      offsetof(arguments, test)},
     {"candidates", "FILE", "dialog: replies to choose from [those of the training data]", WORD,
      TRAIN, offsetof(arguments, candidates)},
+    {"vectors", "FILE", "word vectors to start from: GloVe, word2vec, .vec, gzip", WORDS, TRAIN,
+     offsetof(arguments, vectors)},
     {"out", "FILE", "the model file to write", WORD, TRAIN, offsetof(arguments, out)},
     {"data", "FILE", "data to work on; - is standard input", WORDS, TEST | PREDICT | EXPLAIN,
      offsetof(arguments, data)},
@@ -101,6 +103,28 @@ static const flag flags[] = {
 static unsigned option_commands(const carnn_option *o) {
     if (!strcmp(o->name, "threads")) return TRAIN | TEST | BENCH;
     return strcmp(o->name, "seed") ? TRAIN : TRAIN | GRADCHECK;
+}
+
+#define OPTION_TEXT 64
+#define NO_LIMIT "no limit"
+
+/* The value of an option, as it could be typed. */
+static const char *option_text(const carnn_option *o, const carnn_model_desc *model,
+                               const carnn_train_desc *training, char text[OPTION_TEXT]) {
+    const char *base = o->of_training ? (const char *)training : (const char *)model;
+    const void *value = base + o->offset;
+    double number;
+    if (o->kind == CARNN_OPTION_NAME) {
+        const char *name = *(const char *const *)value;
+        snprintf(text, OPTION_TEXT, "%s", name ? name : "");
+        return text;
+    }
+    number = o->kind == CARNN_OPTION_NUMBER ? *(const double *)value
+                                            : (double)*(const int64_t *)value;
+    if (number == CARNN_NONE) number = 0.0;
+    snprintf(text, OPTION_TEXT, "%.10g", number);
+    if (number == 0.0 && o->none && o->kind == CARNN_OPTION_INTEGER) strcpy(text, NO_LIMIT);
+    return text;
 }
 
 /* Prints "carnn: ..." and returns the exit code for wrong usage. */
@@ -343,9 +367,9 @@ static void json_text(json *j, const char *key, const char *text) {
     else fputs("null", j->to);
 }
 
-static void json_whole(json *j, const char *key, int64_t number) {
+static void json_whole(json *j, const char *key, uint64_t number) {
     json_key(j, key);
-    fprintf(j->to, "%lld", (long long)number);
+    fprintf(j->to, "%llu", (unsigned long long)number);
 }
 
 static void json_number(json *j, const char *key, double number) {
@@ -357,7 +381,7 @@ static void json_number(json *j, const char *key, double number) {
 /* The loss and the metrics of the task, by name. */
 static void json_metrics(json *j, const carnn_scores *s) {
     size_t i;
-    if (s->tokens) json_whole(j, "tokens", (int64_t)s->tokens);
+    if (s->tokens) json_whole(j, "tokens", s->tokens);
     json_number(j, "loss", s->loss);
     for (i = 0; i < s->count; i++) json_number(j, s->metric[i].name, s->metric[i].value);
 }
@@ -366,22 +390,26 @@ static void json_model(json *j, const carnn_model *model) {
     const carnn_model_desc *d = carnn_model_describe(model);
     json_text(j, "task", d->task);
     json_text(j, "cell", d->cell);
-    json_whole(j, "parameters", (int64_t)carnn_model_parameters(model));
-    json_whole(j, "seed", (int64_t)d->seed);
+    json_whole(j, "parameters", carnn_model_parameters(model));
+    json_whole(j, "seed", d->seed);
 }
 
+/* The numbers and names of a description; null where there is no limit. */
 static void json_options(json *j, const carnn_model_desc *model, const carnn_train_desc *training,
                          int of_training) {
     size_t i, count;
     const carnn_option *o = carnn_options(&count);
+    char text[OPTION_TEXT];
     for (i = 0; i < count; i++, o++) {
-        const char *field = o->of_training ? (const char *)training : (const char *)model;
-        const void *value = field + o->offset;
         if (o->of_training != of_training || !strcmp(o->name, "seed") || !strcmp(o->name, "cell"))
             continue;
-        if (o->kind == CARNN_OPTION_NAME) json_text(j, o->name, *(const char *const *)value);
-        else if (o->kind == CARNN_OPTION_INTEGER) json_whole(j, o->name, *(const int64_t *)value);
-        else json_number(j, o->name, *(const double *)value);
+        option_text(o, model, training, text);
+        if (o->kind == CARNN_OPTION_NAME) {
+            json_text(j, o->name, text);
+        } else {
+            json_key(j, o->name);
+            fputs(strcmp(text, NO_LIMIT) ? text : "null", j->to);
+        }
     }
 }
 
@@ -455,50 +483,31 @@ static int load_model(carnn_model **model, const char *name) {
     return carnn_model_load(model, &source, NULL, &error) ? failed(&error) : DONE;
 }
 
-/* All of standard input, for a data set. */
-static int read_stdin(char **bytes, size_t *size) {
-    size_t room = 0, got = 1;
-    *bytes = NULL;
-    *size = 0;
-    while (got) {
-        if (*size == room) {
-            char *more = (char *)realloc(*bytes, room = room ? 2 * room : 65536);
-            if (!more) return 0;
-            *bytes = more;
-        }
-        got = fread(*bytes + *size, 1, room - *size, stdin);
-        *size += got;
-    }
-    return 1;
+/* Files as the library takes them, with room for one more; free() them. */
+static carnn_source *sources(const list *names) {
+    carnn_source *source = (carnn_source *)calloc(names->count + 1, sizeof *source);
+    size_t i;
+    for (i = 0; source && i < names->count; i++)
+        source[i].name = strcmp(names->item[i], "-") ? names->item[i] : "/dev/stdin";
+    return source;
 }
 
 /* One file or several as one data set. */
 static int load_data(carnn_dataset **data, const char *task, const list *names,
                      const char *candidates) {
+    carnn_source *source = sources(names);
     carnn_dataset_desc desc;
-    carnn_source *source = (carnn_source *)calloc(names->count, sizeof *source), list_source;
     carnn_error error;
-    char *input = NULL;
-    int result = FAILED;
-    size_t i;
+    int result;
+    if (!source) return no_memory();
     memset(&desc, 0, sizeof desc);
-    memset(&list_source, 0, sizeof list_source);
-    list_source.name = candidates;
     desc.task = task;
     desc.sources = source;
     desc.source_count = names->count;
-    desc.candidates = candidates ? &list_source : NULL;
-    for (i = 0; source && i < names->count; i++) {
-        source[i].name = names->item[i];
-        if (strcmp(names->item[i], "-") || input) continue;
-        if (!read_stdin(&input, &source[i].size)) break;
-        source[i].name = "standard input";
-        source[i].bytes = input;
-    }
-    if (!source || i < names->count) result = no_memory();
-    else result = carnn_dataset_load(data, &desc, &error) ? failed(&error) : DONE;
+    source[names->count].name = candidates;
+    if (candidates) desc.candidates = source + names->count;
+    result = carnn_dataset_load(data, &desc, &error) ? failed(&error) : DONE;
     free(source);
-    free(input);
     return result;
 }
 
@@ -530,14 +539,14 @@ static void log_epoch(FILE *to, const carnn_progress *p) {
     json j = {NULL, 0};
     j.to = to;
     json_open(&j, NULL, '{');
-    json_whole(&j, "epoch", p->epoch);
+    json_whole(&j, "epoch", (uint64_t)p->epoch);
     json_number(&j, "loss", p->loss);
     if (p->scores) {
         json_open(&j, "valid", '{');
         json_metrics(&j, p->scores);
         json_close(&j, '}');
     }
-    if (p->best) json_whole(&j, "best_epoch", p->best_epoch);
+    if (p->best) json_whole(&j, "best_epoch", (uint64_t)p->best_epoch);
     json_number(&j, "lr", p->lr);
     json_number(&j, "gradient_norm", p->gradient_norm);
     json_number(&j, "rate", p->rate);
@@ -610,23 +619,34 @@ static int check_training(train_job *t) {
     return DONE;
 }
 
+static int create_model(train_job *t) {
+    arguments *a = t->a;
+    carnn_source *vectors = sources(&a->vectors);
+    carnn_error error;
+    int result;
+    if (!vectors) return no_memory();
+    a->model.task = a->task;
+    a->model.simd = a->simd;
+    a->model.vectors = a->vectors.count ? vectors : NULL;
+    a->model.vector_count = a->vectors.count;
+    result = carnn_model_create(&t->model, &a->model, t->train, &error) ? failed(&error) : DONE;
+    free(vectors);
+    return result;
+}
+
 static int prepare_training(train_job *t) {
     arguments *a = t->a;
-    carnn_error error;
     int result = load_data(&t->train, a->task, &a->train, a->candidates);
     if (!result && a->valid) result = load_one(&t->valid, a->task, a->valid);
     if (!result && a->test) result = load_one(&t->test, a->task, a->test);
-    if (result) return result;
-    a->model.task = a->task;
-    a->model.simd = a->simd;
-    if (carnn_model_create(&t->model, &a->model, t->train, &error)) return failed(&error);
+    if (!result) result = create_model(t);
     a->training.checkpoint = t->checkpoint;
     a->training.resume = a->resume;
     a->training.progress = on_progress;
     a->training.user = &t->watch;
     t->watch.quiet = a->quiet;
     t->watch.live = is_terminal(stderr) && !getenv("NO_COLOR");
-    return DONE;
+    return result;
 }
 
 /* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
@@ -671,13 +691,13 @@ static void json_training(const train_job *t, double seconds) {
     j.to = stdout;
     json_open(&j, NULL, '{');
     json_model(&j, t->model);
-    json_whole(&j, "examples", (int64_t)carnn_dataset_examples(t->train));
+    json_whole(&j, "examples", carnn_dataset_examples(t->train));
     json_number(&j, "seconds", seconds);
-    json_whole(&j, "best_epoch", carnn_model_best_epoch(t->model));
+    json_whole(&j, "best_epoch", (uint64_t)carnn_model_best_epoch(t->model));
     json_metrics(&j, carnn_model_scores(t->model));
     if (t->test) {
         json_open(&j, "test", '{');
-        json_whole(&j, "examples", (int64_t)t->tested.examples);
+        json_whole(&j, "examples", t->tested.examples);
         json_metrics(&j, &t->tested);
         json_close(&j, '}');
     }
@@ -713,52 +733,43 @@ static int train(arguments *a) {
 
 /* ==== test =================================================================================== */
 
-static void json_score(json *j, const char *key, const carnn_model *model, const char *file,
-                       const carnn_scores *s) {
-    json_open(j, key, '{');
-    json_model(j, model);
-    json_whole(j, "examples", (int64_t)s->examples);
-    json_number(j, "seconds", s->seconds);
-    json_metrics(j, s);
-    json_text(j, "file", file);
-    json_close(j, '}');
-}
-
-/* The vote of all: what the models share, and their parameters together. */
-static void json_vote(json *j, carnn_model *const *model, size_t count, const carnn_scores *s) {
+/* The scores of a model, or of the vote of several: then what the models share, and their
+   parameters together. */
+static void json_score(json *j, const char *key, carnn_model *const *model, size_t count,
+                       const char *file, const carnn_scores *s) {
     const carnn_model_desc *first = carnn_model_describe(model[0]);
     size_t i, parameters = 0;
-    int cells = 1, seeds = 1;
+    int one_cell = 1, one_seed = 1;
     for (i = 0; i < count; i++) {
-        const carnn_model_desc *d = carnn_model_describe(model[i]);
         parameters += carnn_model_parameters(model[i]);
-        cells = cells && !strcmp(d->cell, first->cell);
-        seeds = seeds && d->seed == first->seed;
+        one_cell &= !strcmp(carnn_model_describe(model[i])->cell, first->cell);
+        one_seed &= carnn_model_describe(model[i])->seed == first->seed;
     }
-    json_open(j, "vote", '{');
+    json_open(j, key, '{');
     json_text(j, "task", first->task);
-    json_text(j, "cell", cells ? first->cell : "mixed");
-    json_whole(j, "parameters", (int64_t)parameters);
-    if (seeds) json_whole(j, "seed", (int64_t)first->seed);
+    json_text(j, "cell", one_cell ? first->cell : "mixed");
+    json_whole(j, "parameters", parameters);
+    if (one_seed) json_whole(j, "seed", first->seed);
     else json_text(j, "seed", NULL);
-    json_whole(j, "examples", (int64_t)s->examples);
+    json_whole(j, "examples", s->examples);
     json_number(j, "seconds", s->seconds);
     json_metrics(j, s);
+    if (file) json_text(j, "file", file);
     json_close(j, '}');
 }
 
 static void json_test(const list *files, carnn_model *const *model, const carnn_scores *s) {
+    size_t i, count = files->count;
     json j = {NULL, 0};
-    size_t i;
     j.to = stdout;
-    if (files->count == 1) {
-        json_score(&j, NULL, model[0], files->item[0], s);
-    } else {
+    if (count > 1) {
         json_open(&j, NULL, '{');
         json_open(&j, "models", '[');
-        for (i = 0; i < files->count; i++) json_score(&j, NULL, model[i], files->item[i], s + i);
+    }
+    for (i = 0; i < count; i++) json_score(&j, NULL, model + i, 1, files->item[i], s + i);
+    if (count > 1) {
         json_close(&j, ']');
-        json_vote(&j, model, files->count, s + files->count);
+        json_score(&j, "vote", model, count, NULL, s + count);
         json_close(&j, '}');
     }
     printf("\n");
@@ -1027,17 +1038,17 @@ static void json_info(const carnn_model *m, const char *file) {
     j.to = stdout;
     json_open(&j, NULL, '{');
     json_text(&j, "file", file);
-    json_whole(&j, "bytes", (int64_t)carnn_model_size(m));
+    json_whole(&j, "bytes", carnn_model_size(m));
     json_model(&j, m);
-    json_whole(&j, "words", (int64_t)carnn_model_word_count(m));
-    json_whole(&j, "candidates", (int64_t)carnn_model_candidate_count(m));
+    json_whole(&j, "words", carnn_model_word_count(m));
+    json_whole(&j, "candidates", carnn_model_candidate_count(m));
     json_options(&j, d, NULL, 0);
     json_open(&j, "training", '{');
     json_options(&j, d, carnn_model_training(m), 1);
     json_close(&j, '}');
-    json_whole(&j, "best_epoch", carnn_model_best_epoch(m));
+    json_whole(&j, "best_epoch", (uint64_t)carnn_model_best_epoch(m));
     json_open(&j, "scores", '{');
-    json_whole(&j, "examples", (int64_t)carnn_model_scores(m)->examples);
+    json_whole(&j, "examples", carnn_model_scores(m)->examples);
     json_metrics(&j, carnn_model_scores(m));
     json_close(&j, '}');
     json_open(&j, "tensors", '[');
@@ -1045,8 +1056,8 @@ static void json_info(const carnn_model *m, const char *file) {
         carnn_tensor t = carnn_model_tensor(m, i);
         json_open(&j, NULL, '{');
         json_text(&j, "name", t.name);
-        json_whole(&j, "rows", (int64_t)t.rows);
-        json_whole(&j, "columns", (int64_t)t.columns);
+        json_whole(&j, "rows", t.rows);
+        json_whole(&j, "columns", t.columns);
         json_close(&j, '}');
     }
     json_close(&j, ']');
@@ -1060,20 +1071,12 @@ static void print_info(const carnn_model *m, const char *file) {
     const carnn_scores *s = carnn_model_scores(m);
     size_t i, count;
     const carnn_option *o = carnn_options(&count);
+    char text[OPTION_TEXT];
     printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(m));
     printf("%-14s%s\n", "task", d->task);
-    for (i = 0; i < count; i++, o++) {
-        const char *field = o->of_training ? (const char *)trained : (const char *)d;
-        const void *value = field + o->offset;
-        if (o->of_training && (!trained->optimizer || !strcmp(o->name, "threads"))) continue;
-        printf("%-14s", o->name);
-        if (o->kind == CARNN_OPTION_NAME) printf("%s\n", *(const char *const *)value);
-        else if (o->kind == CARNN_OPTION_NUMBER && *(const double *)value == CARNN_NONE)
-            printf("none\n");
-        else if (o->kind == CARNN_OPTION_NUMBER) printf("%.10g\n", *(const double *)value);
-        else if (*(const int64_t *)value == CARNN_NONE) printf("no limit\n");
-        else printf("%lld\n", (long long)*(const int64_t *)value);
-    }
+    for (i = 0; i < count; i++, o++)
+        if (!o->of_training || (trained->optimizer && strcmp(option_text(o, d, trained, text), "0")))
+            printf("%-14s%s\n", o->name, option_text(o, d, trained, text));
     printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(m), "words",
            carnn_model_word_count(m), "candidates", carnn_model_candidate_count(m));
     if (s->count) {
@@ -1143,7 +1146,7 @@ static int bench(arguments *a) {
         json_open(&j, NULL, '{');
         json_text(&j, "version", CARNN_VERSION);
         json_text(&j, "simd", a->simd ? a->simd : carnn_simd_name(0));
-        json_whole(&j, "threads", a->training.threads);
+        json_whole(&j, "threads", (uint64_t)a->training.threads);
         json_open(&j, "rows", '[');
     }
     if (carnn_bench(a->files.count ? a->files.item[0] : NULL, a->simd, a->training.threads,
@@ -1210,23 +1213,6 @@ static const command commands[] = {
 
 /* ==== Help =================================================================================== */
 
-/* "[0.001]": the default of an option of the library. */
-static void print_default(const carnn_option *o, const carnn_model_desc *model,
-                          const carnn_train_desc *training) {
-    const char *field = (o->of_training ? (const char *)training : (const char *)model) + o->offset;
-    if (o->kind == CARNN_OPTION_NAME) {
-        printf(" [%s]\n", *(const char *const *)(const void *)field);
-    } else {
-        const void *value = field;
-        double number = o->kind == CARNN_OPTION_NUMBER ? *(const double *)value
-                                                       : (double)*(const int64_t *)value;
-        if (!strcmp(o->name, "threads")) printf(" [0: all processors]\n");
-        else if (number == CARNN_NONE && o->kind == CARNN_OPTION_NUMBER) printf(" [0]\n");
-        else if (number == CARNN_NONE || number == 0.0) printf(" [0: no limit]\n");
-        else printf(" [%.10g]\n", number);
-    }
-}
-
 static void print_name(const char *name, const char *value) {
     char text[64];
     size_t i;
@@ -1248,6 +1234,7 @@ static void print_options(unsigned bit, int of_training) {
     size_t i, count;
     const carnn_option *o = carnn_options(&count);
     int title = 0;
+    char text[OPTION_TEXT];
     memset(&model, 0, sizeof model);
     memset(&training, 0, sizeof training);
     carnn_defaults(&model, &training, NULL);
@@ -1255,8 +1242,7 @@ static void print_options(unsigned bit, int of_training) {
         if (o[i].of_training != of_training || !(option_commands(o + i) & bit)) continue;
         if (!title++) printf("\n%s:\n", of_training ? "training" : "model");
         print_name(o[i].name, o[i].kind == CARNN_OPTION_NAME ? "NAME" : "N");
-        printf("%s", o[i].help);
-        print_default(o + i, &model, &training);
+        printf("%s [%s]\n", o[i].help, option_text(o + i, &model, &training, text));
     }
 }
 
@@ -1324,10 +1310,11 @@ static int run(int count, char **argument) {
     if ((c = find_command(word)) == NULL) return unknown_command(word);
     if (asks) return help_command(c);
     memset(&a, 0, sizeof a);
-    a.files.item = (const char **)calloc(3 * (size_t)count, sizeof *a.files.item);
+    a.files.item = (const char **)calloc(4 * (size_t)count, sizeof *a.files.item);
     if (!a.files.item) return no_memory();
     a.train.item = a.files.item + count;
     a.data.item = a.train.item + count;
+    a.vectors.item = a.data.item + count;
     result = read_arguments(&a, c, count, argument);
     if (!result) result = a.help ? help_command(c) : c->run(&a);
     free((void *)a.files.item);

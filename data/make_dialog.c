@@ -345,8 +345,8 @@ static void describe(struct dialog *d, enum topic topic, const int *given)
         text_add(&noun, ' ');
         used[slot] = 1;
     }
-    say(&noun, &d->guest, topic == RESTAURANT ? "3:restaurant|place|place to eat"
-                                              : "3:train|train ticket|seat on a train");
+    say(&noun, &d->guest, topic == RESTAURANT ? "5:restaurant|place to eat"
+                                              : "5:train|train ticket");
     hear(d, starts_with_vowel(noun.bytes) ? "an" : "a");
     hear(d, noun.bytes);
     rng_shuffle(&d->guest.rng, order, SLOTS);
@@ -364,11 +364,10 @@ static void request(struct dialog *d, enum topic topic)
     int given[SLOTS];
 
     for (int slot = 0; slot < SLOTS; slot++) {
-        given[slot] = slot != forgotten && chance(d, 55);
+        given[slot] = slot != forgotten && chance(d, 50);
         if (given[slot]) d->wish[topic][slot] = d->thought[topic][slot];
     }
-    hear(d, "2:i am looking for|2:i {want|need}|i would like|can you find me|find me|"
-            "please find|we are looking for");
+    hear(d, "3:i am looking for|3:i want|3:i need|i would like|can you find me|find me");
     describe(d, topic, given);
     hear(d, "3:|please");
     answer_next(d, topic);
@@ -379,8 +378,8 @@ static void correct(struct dialog *d, enum topic topic, int slot)
 {
     d->wish[topic][slot] = d->goal[topic][slot];
     d->guest.word['v' - 'a'] = wished(d, topic, slot)->alone;
-    hear(d, "{actually|sorry|no wait|oh|hmm} {2:make it $v|i meant $v|$v instead|"
-            "could we make it $v|i changed my mind rather $v}");
+    hear(d, "{3:actually|sorry|no wait|oh} {3:make it $v|i meant $v|$v instead|"
+            "i changed my mind rather $v}");
 }
 
 /* A slot where the helper has understood what the guest no longer wants, or SLOTS. */
@@ -423,7 +422,7 @@ static void start_errand(struct dialog *d, enum topic topic)
 static void return_to_errand(struct dialog *d, enum topic topic)
 {
     hear(d, "{2:now|good now|thank you and now|no wait} back to the");
-    hear(d, topic == RESTAURANT ? "restaurant|place to eat" : "train|train ticket");
+    hear(d, topic == RESTAURANT ? "3:restaurant|place to eat" : "3:train|train ticket");
     answer_next(d, topic);
 }
 
@@ -464,7 +463,7 @@ static void fill_slots(struct dialog *d, enum topic topic)
         wrong = wrong_slot(d, topic);
         d->wish[topic][slot] = d->thought[topic][slot];
         d->guest.word['v' - 'a'] = wished(d, topic, slot)->alone;
-        hear(d, "4:$v|2:$v please|i would say $v|maybe $v|well $v");
+        hear(d, "4:$v|2:$v please|i would say $v|maybe $v");
         if (wrong < SLOTS && chance(d, 50)) {
             hear(d, "and");
             correct(d, topic, wrong);
@@ -791,7 +790,7 @@ int main(int argc, char **argv)
     static struct candidates candidates;
 
     if (argc != 2) fail(EXIT_USAGE, "usage: make_dialog FOLDER");
-    write_dialogs(argv[1], "dialog-train.txt", 288, 1, &candidates);
+    write_dialogs(argv[1], "dialog-train.txt", 285, 1, &candidates);
     write_dialogs(argv[1], "dialog-dev.txt", 60, 2, &candidates);
     write_dialogs(argv[1], "dialog-test.txt", 60, 3, &candidates);
     write_candidates(argv[1], "dialog-candidates.txt", &candidates);

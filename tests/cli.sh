@@ -1,0 +1,275 @@
+#!/bin/sh
+# The command line: sh tests/cli.sh [path of the program]. One line per check that failed, and the
+# number of those that passed and failed last.
+
+carnn=${1:-./carnn}
+case $carnn in /*) ;; *) carnn=$PWD/$carnn ;; esac
+data=$(cd "$(dirname "$0")/../data" && pwd)
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+passed=0
+failed=0
+
+# check WHAT CONDITION...: the condition is a command
+check() {
+    what=$1
+    shift
+    if "$@"; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "cli.sh: $what"
+    fi
+}
+
+# run EXIT ARGUMENT...: standard output to `out`, the rest to `err`
+run() {
+    expected=$1
+    shift
+    "$carnn" "$@" >out 2>err </dev/null
+    code=$?
+    check "exit $code, expected $expected: carnn $*: $(head -n 1 err)" [ $code -eq "$expected" ]
+}
+
+says() { check "no \"$2\" in $1: $(head -n 1 "$1")" grep -q -e "$2" "$1"; }
+lines() { check "$1 has $(wc -l <"$1") lines, expected $2" [ "$(wc -l <"$1")" -eq "$2" ]; }
+empty() { check "$1 is not empty: $(head -n 1 "$1")" [ ! -s "$1" ]; }
+
+# value FILE KEY: a number in flat JSON
+value() { sed 's/.*"'"$2"'": \([^,}]*\).*/\1/' "$1"; }
+
+small="--task dialog --hidden 16 --embedding 16 --valid $data/dialog-dev.txt"
+train="train $small --train $data/dialog-train.txt --threads 1"
+
+# ---- help and usage
+
+run 0 help
+says out '^usage: carnn COMMAND'
+empty err
+run 0 --help
+for command in train test predict chat explain info gradcheck bench; do
+    run 0 help $command
+    says out "^usage: carnn $command"
+    says out '^examples:'
+    empty err
+    run 0 $command --help
+done
+run 0 help train
+says out '--lr N .*\[0\.[0-9]*\]'
+says out 'icarnn'
+run 0 --version
+says out '^carnn [0-9]'
+run 2
+empty out
+says err '^usage: carnn COMMAND'
+run 2 trian
+says err 'did you mean "train"?'
+empty out
+run 2 train --droput 0.1
+says err 'did you mean --dropout?'
+run 2 train --minn-count 2
+says err 'did you mean --min-count?'
+run 2 train --cell icarn
+says err 'did you mean "icarnn"?'
+run 2 train --optimizer adm
+says err 'did you mean "adam"?'
+run 2 train --task dialogue --train x --out y
+says err 'did you mean "dialog"?'
+run 2 train --lr
+says err 'lr needs a value'
+run 2 train --lr --json
+says err 'lr needs a value'
+run 2 train --lr fast
+says err 'lr: expected a number'
+run 2 train --dropout 7
+says err 'dropout: expected a number'
+run 2 train --json=yes
+says err 'takes no value'
+run 2 train --train x --out y
+says err 'task is missing'
+run 2 train --task dialog --out y
+says err 'train FILE is missing'
+run 2 train --task dialog --train x
+says err 'out FILE is missing'
+run 2 test
+run 2 info a b
+run 2 chat model --top 3
+
+# ---- training
+
+# shellcheck disable=SC2086  # the lists of arguments are meant to be split
+{
+run 0 $train --epochs 2 --out a.gguf
+says out 'accuracy 0\.'
+says err '^epoch 1/2 .*loss .*accuracy .*best .* left .*lr .*MiB'
+lines err 2
+check 'a carriage return without a terminal' [ "$(tr -cd '\r' <err | wc -c)" -eq 0 ]
+check 'the checkpoint was left' [ ! -e a.gguf.resume ]
+check 'files were left' [ "$(echo a.gguf*)" = a.gguf ]
+run 0 $train --epochs=2 -out b.gguf --json --quiet --log log.jsonl --test $data/dialog-test.txt
+empty err
+lines out 1
+for key in task cell parameters examples seconds seed accuracy dialog_accuracy loss best_epoch \
+    test; do
+    says out "\"$key\": "
+done
+check 'training examples' [ "$(value out examples)" -gt 0 ]
+lines log.jsonl 2
+says log.jsonl '"epoch": 2, "loss": '
+check 'same seed, other bytes' cmp -s a.gguf b.gguf
+run 0 train $small --train=$data/dialog-train.txt --threads=2 -epochs 2 --out b.gguf --quiet
+check 'two threads, other bytes' cmp -s a.gguf b.gguf
+CARNN_SIMD=portable
+export CARNN_SIMD
+run 0 $train --epochs 2 --out b.gguf --quiet
+unset CARNN_SIMD
+check 'portable, other bytes' cmp -s a.gguf b.gguf
+run 0 $train --epochs 2 --out b.gguf --quiet --seed 2
+check 'other seed, same bytes' [ "$(cmp -s a.gguf b.gguf; echo $?)" -eq 1 ]
+run 0 $train --lr 0.01 --epochs 1 --out c.gguf --quiet
+run 0 $train -lr 0.01 --epochs 1 --out d.gguf --quiet
+check '-lr is not --lr' cmp -s c.gguf d.gguf
+run 0 $train --out d.gguf --epochs 100000 --patience 0 --max-time 0.5 --quiet
+run 5 $train --out e.gguf --epochs 2 --optimizer sgd --lr 1e6 --clip 0 --quiet
+says err 'diverged'
+
+printf 'hello 1 2 3 4\nfood 4 3 2 1\n' >vectors.txt
+four="--hidden 4 --embedding 4 --epochs 1 --lr 1e-20 --quiet"
+run 0 $train $four --vectors vectors.txt --out e.gguf
+run 0 $train $four --out f.gguf
+check 'word vectors make no difference' [ "$(cmp -s e.gguf f.gguf; echo $?)" -eq 1 ]
+rm f.gguf
+run 2 $train --vectors vectors.txt --out f.gguf
+says err 'vectors.txt: '
+
+# ---- what is found before the training starts
+
+run 1 $train --out no-such-folder/m.gguf --epochs 100000
+says err 'no-such-folder/m.gguf: cannot be written'
+empty out
+run 1 $train --out f.gguf --log no-such-folder/log
+run 1 train $small --train no-such-file --out f.gguf
+says err 'no-such-file: '
+printf '1 hi\thello\nabc\tdef\n' >bad.txt
+run 3 train $small --train bad.txt --out f.gguf
+says err 'bad.txt:2: expected '
+empty out
+run 1 $train --out f.gguf --resume
+check 'a failed training left a file' [ ! -e f.gguf ]
+
+# ---- interrupted, and resumed to the same bytes
+
+run 0 $train --epochs 20 --patience 0 --out whole.gguf --quiet
+"$carnn" $train --epochs 20 --patience 0 --out parts.gguf >out 2>err &
+process=$!
+while ! grep -q '^epoch 2/' err && kill -0 $process 2>/dev/null; do
+    sleep 0.05 2>sleep || sleep 1
+done
+kill -INT $process
+wait $process
+code=$?
+check "interrupted: exit $code" [ $code -eq 130 ]
+check 'no checkpoint after an interrupt' [ -s parts.gguf.resume ]
+check 'no model after an interrupt' [ -s parts.gguf ]
+empty out
+run 2 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume --hidden 17
+run 4 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume --lr 0.002
+says err 'parts.gguf.resume: checkpoint of a training with lr = '
+run 0 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume
+check 'resumed, other bytes' cmp -s whole.gguf parts.gguf
+check 'the checkpoint was left' [ ! -e parts.gguf.resume ]
+}
+
+# ---- scores
+
+run 0 test a.gguf --data "$data/dialog-test.txt"
+says out '^a.gguf  accuracy '
+lines out 1
+run 0 test a.gguf --data "$data/dialog-test.txt" --json
+lines out 1
+for key in task cell parameters examples seconds seed accuracy dialog_accuracy loss; do
+    says out "\"$key\": "
+done
+accuracy=$(value out accuracy)
+examples=$(value out examples)
+run 0 test a.gguf b.gguf c.gguf --data "$data/dialog-test.txt" --json
+says out '^{"models": \[{.*}, {.*}, {.*}\], "vote": {.*}}$'
+run 0 test a.gguf b.gguf --data "$data/dialog-test.txt"
+says out '^vote '
+lines out 3
+run 2 test a.gguf
+run 1 test a.gguf --data no-such-file
+run 1 test no-such-file --data "$data/dialog-test.txt"
+run 3 test a.gguf --data bad.txt
+dd if=a.gguf of=cut.gguf bs=1000 count=1 2>err
+run 4 test cut.gguf --data "$data/dialog-test.txt"
+says err 'cut.gguf: '
+run 4 info "$data/dialog-test.txt"
+says err 'not a GGUF file'
+
+# ---- predict
+
+tab=$(printf '\t')
+run 0 predict a.gguf --data "$data/dialog-test.txt"
+lines out "$examples"
+grep "$tab" "$data/dialog-test.txt" | cut -f 2 | paste - out |
+    awk -F '\t' '{ right += $1 == $2 } END { printf "%.9g\n", right / NR }' >found
+check "accuracy of predict is $(cat found), of test $accuracy" [ "$(cat found)" = "$accuracy" ]
+cp out answers
+"$carnn" predict a.gguf <"$data/dialog-test.txt" >out
+check 'other answers from standard input' cmp -s answers out
+"$carnn" predict a.gguf --data - <"$data/dialog-test.txt" >out
+check 'other answers from -' cmp -s answers out
+sed 's/$/\r/' "$data/dialog-test.txt" | "$carnn" predict a.gguf >out
+check 'other answers with CR LF' cmp -s answers out
+printf %s "$(cat "$data/dialog-test.txt")" | "$carnn" predict a.gguf >out
+check 'other answers without a last newline' cmp -s answers out
+printf '1 \t\n2 zzz qqq\tx\nno number\ty\n3\tz\n99999999999999999999 a\tb\n\t\n' |
+    "$carnn" predict a.gguf >out
+lines out 6
+printf '1 hello\tx\n2 hi\tx\n1 hello\tx\n\n5 hello\tx\n' | "$carnn" predict a.gguf >out
+check 'a number that does not increase, or an empty line, begins a dialog' \
+    [ "$(sed -n '1p;3p;4p' out | sort -u | wc -l)" -eq 1 ]
+run 0 predict a.gguf --data "$data/dialog-test.txt" --top 3
+lines out "$examples"
+check 'three pairs' [ "$(awk -F '\t' 'NF != 6 || $1 < $3 || $3 < $5' out | wc -l)" -eq 0 ]
+cut -f 2 out >first
+check 'the first of three is another answer' cmp -s answers first
+run 0 predict a.gguf --data "$data/dialog-test.txt" --top 1000000
+check 'probabilities that do not add up to 1' awk -F '\t' \
+    '{ sum = 0; for (i = 1; i < NF; i += 2) sum += $i; if (sum < 0.9999 || sum > 1.0001) exit 1 }' out
+run 0 predict a.gguf
+empty out
+if [ -c /dev/full ]; then
+    "$carnn" predict a.gguf --data "$data/dialog-test.txt" >/dev/full 2>err
+    check 'a full disk goes unnoticed' [ $? -eq 1 ]
+fi
+
+# ---- chat, explain, info
+
+printf 'hello\nsome cheap food\n\nhello\n' | "$carnn" chat a.gguf >out 2>err
+lines out 3
+empty err
+check 'an empty line begins a new dialog' [ "$(sed -n '1p;3p' out | sort -u | wc -l)" -eq 1 ]
+run 0 explain a.gguf --data "$data/dialog-test.txt" --example 4
+says out '^example 4: '
+says out '^answer: .* (probability '
+check 'the scores do not add up' awk '/^ *[-+]/ { if ($NF == "sum") exit !(total - $1 < 0.01 &&
+    $1 - total < 0.01); total += $1 }' out
+run 3 explain a.gguf --data "$data/dialog-test.txt" --example 1000000
+run 0 info a.gguf
+says out '^cell  *icarnn'
+run 0 info a.gguf --json
+lines out 1
+for key in file task cell parameters words candidates seed hidden training scores tensors; do
+    says out "\"$key\": "
+done
+check 'a number that is not JSON' [ "$(grep -c -i -e ': *-*nan' -e ': *-*inf' out)" -eq 0 ]
+
+# ---- gradcheck
+
+run 0 gradcheck icarnn
+says out '^cell  *icarnn .* ok$'
+run 2 gradcheck no-such-cell
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
