@@ -40,7 +40,7 @@ typedef struct arguments {
     const char *task, *valid, *test, *out, *candidates, *log, *simd;
     list train, data, vectors, files; /* files: what is no option */
     int64_t top, example;
-    int json, quiet, resume, help;
+    int json, quiet, resume, explain, help;
     carnn_model_desc model;
     carnn_train_desc training;
 } arguments;
@@ -87,6 +87,8 @@ static const flag flags[] = {
      offsetof(arguments, top)},
     {"example", "N", "explain only the N-th example [all]", NUMBER, EXPLAIN,
      offsetof(arguments, example)},
+    {"explain", NULL, "show what each utterance added to the score of an answer", SWITCH, CHAT,
+     offsetof(arguments, explain)},
     {"resume", NULL, "go on from the checkpoint FILE.resume beside --out FILE", SWITCH, TRAIN,
      offsetof(arguments, resume)},
     {"log", "FILE", "write one JSON line per epoch", WORD, TRAIN, offsetof(arguments, log)},
@@ -533,6 +535,7 @@ typedef struct watch { /* of a training */
     size_t shown;      /* its length */
     FILE *log;
     double seconds;    /* so far */
+    int64_t epochs;    /* that have ended */
 } watch;
 
 static void log_epoch(FILE *to, const carnn_progress *p) {
@@ -563,6 +566,7 @@ static int on_progress(const carnn_progress *p, void *user) {
     size_t at;
 #define ADD(...) at += (size_t)snprintf(line + at, sizeof line - at, __VA_ARGS__)
     w->seconds = p->seconds;
+    w->epochs = p->epoch - !p->epoch_ended;
     if (w->log && p->epoch_ended) log_epoch(w->log, p);
     if (w->quiet || (!w->live && !p->epoch_ended)) return interrupted;
     at = 0;
@@ -649,27 +653,35 @@ static int prepare_training(train_job *t) {
     return result;
 }
 
+/* Not ended by an interrupt or by --max-time: there is nothing to resume. */
+static int is_complete(const train_job *t) {
+    const carnn_train_desc *used = carnn_model_training(t->model);
+    int64_t waited = t->watch.epochs - carnn_model_best_epoch(t->model);
+    return t->watch.epochs >= used->epochs ||
+           (t->valid && used->patience > 0 && waited >= used->patience);
+}
+
 /* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
    training was interrupted or met NaN. */
 static int run_training(train_job *t) {
-    carnn_error error, unsaved;
+    carnn_error error;
     carnn_status status;
-    int result = DONE;
+    long long best;
+    int result;
     can_stop = 1;
     status = carnn_train(t->model, t->train, t->valid, &t->a->training, &error);
     if (t->watch.shown) fputc('\n', stderr);
-    if (status == CARNN_ERR_STOPPED)
-        fprintf(stderr, "carnn: interrupted; the same command with --resume goes on from %s\n",
-                t->checkpoint);
-    result = status == CARNN_OK ? DONE : status == CARNN_ERR_STOPPED ? INTERRUPTED : failed(&error);
-    if (!carnn_model_best_epoch(t->model)) return result;
-    if (result && result != INTERRUPTED && result != DIVERGED) return result;
-    if (carnn_model_save(t->model, t->a->out, &unsaved)) return failed(&unsaved);
-    if (result)
-        fprintf(stderr, "carnn: %s has the weights of epoch %lld\n", t->a->out,
-                (long long)carnn_model_best_epoch(t->model));
-    if (result == DONE) remove(t->checkpoint);
-    return result;
+    best = (long long)carnn_model_best_epoch(t->model);
+    result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed(&error);
+    if (result && (result != DIVERGED || !best)) return result;
+    if (best && carnn_model_save(t->model, t->a->out, &error)) return failed(&error);
+    if (best && status)
+        fprintf(stderr, "carnn: %s has the weights of epoch %lld\n", t->a->out, best);
+    if (result == DONE && is_complete(t)) remove(t->checkpoint);
+    else if (result == DONE)
+        fprintf(stderr, "carnn: %s; the same command with --resume goes on\n",
+                status ? "interrupted" : "the time is over");
+    return result ? result : status ? INTERRUPTED : DONE;
 }
 
 static void print_training(const train_job *t, double seconds) {
@@ -970,31 +982,43 @@ static int predict(arguments *a) {
 
 /* One line per utterance that the model read: what it added to the score of the answer (the
    numbers and the rest add up to it), its attention, who said it, and what. */
-static void explain_turn(talk *t, const char *user, size_t length) {
+/* How many of the parts are larger than part i. */
+static size_t larger_parts(const carnn_contribution *part, size_t count, size_t i) {
+    size_t j, larger = 0;
+    for (j = 0; j < count; j++) larger += fabs(part[j].score) > fabs(part[i].score);
+    return larger;
+}
+
+/* What each utterance added to the score of the last answer: the `most` that added or took most. */
+static void show_contributions(talk *t, size_t most) {
     static const char *const who[] = {"user", "bot", "fact"};
-    carnn_contribution *part;
-    size_t i, count;
     double rest, sum;
-    if (t->a->example && (size_t)t->a->example != t->examples) return;
-    carnn_session_rank(t->session, user, length, 1, t->best, t->probability);
-    count = carnn_session_explain(t->session, 0, NULL, &rest);
-    part = (carnn_contribution *)calloc(count + 1, sizeof *part);
+    size_t i, count = carnn_session_explain(t->session, 0, NULL, &rest);
+    carnn_contribution *part = (carnn_contribution *)calloc(count + 1, sizeof *part);
     if (!part) {
         no_memory();
         return;
     }
     carnn_session_explain(t->session, count, part, &rest);
-    printf("example %zu: %.*s\nanswer: %s (probability %.4f)\n", t->examples, (int)length, user,
-           carnn_model_candidate(t->model, t->best[0]), t->probability[0]);
     printf("%10s  %9s\n", "score", "attention");
     for (i = 0, sum = rest; i < count; i++) {
-        printf("%+10.4f  %9.4f  %-4s  %s\n", part[i].score, part[i].attention,
-               who[part[i].speaker], part[i].text);
         sum += part[i].score;
+        if (larger_parts(part, count, i) < most)
+            printf("%+10.4f  %9.4f  %-4s  %s\n", part[i].score, part[i].attention,
+                   who[part[i].speaker], part[i].text);
+        else rest += part[i].score;
     }
     printf("%+10.4f  %9s  rest\n%+10.4f  %9s  sum\n\n", rest, "", sum, "");
-    fflush(stdout);
     free(part);
+}
+
+static void explain_turn(talk *t, const char *user, size_t length) {
+    if (t->a->example && (size_t)t->a->example != t->examples) return;
+    carnn_session_rank(t->session, user, length, 1, t->best, t->probability);
+    printf("example %zu: %.*s\nanswer: %s (probability %.4f)\n", t->examples, (int)length, user,
+           carnn_model_candidate(t->model, t->best[0]), t->probability[0]);
+    show_contributions(t, (size_t)-1);
+    fflush(stdout);
 }
 
 static int explain(arguments *a) {
@@ -1010,6 +1034,8 @@ static int explain(arguments *a) {
     return close_talk(&t, result);
 }
 
+#define CHAT_PARTS 3 /* utterances that an explanation in a chat shows */
+
 static int chat(arguments *a) {
     talk t;
     int result, state = LINE_END, prompt = is_terminal(stdin) && is_terminal(stdout);
@@ -1021,8 +1047,11 @@ static int chat(arguments *a) {
         if (prompt) fputs("> ", stdout);
         fflush(stdout);
         if ((state = next_line(t.in, &t.line)) != LINE_READ) break;
-        if (t.line.length) puts(carnn_session_reply(t.session, t.line.text, t.line.length));
-        else carnn_session_reset(t.session);
+        if (a->explain && !prompt) printf("> %.*s\n", (int)t.line.length, t.line.text);
+        if (t.line.length) {
+            puts(carnn_session_reply(t.session, t.line.text, t.line.length));
+            if (a->explain) show_contributions(&t, CHAT_PARTS);
+        } else carnn_session_reset(t.session);
     }
     if (!result && prompt) putchar('\n');
     if (state == LINE_NO_MEMORY) result = no_memory();
@@ -1075,7 +1104,8 @@ static void print_info(const carnn_model *m, const char *file) {
     printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(m));
     printf("%-14s%s\n", "task", d->task);
     for (i = 0; i < count; i++, o++)
-        if (!o->of_training || (trained->optimizer && strcmp(option_text(o, d, trained, text), "0")))
+        if (!o->of_training ||
+            (trained->optimizer && strcmp(option_text(o, d, trained, text), "0")))
             printf("%-14s%s\n", o->name, option_text(o, d, trained, text));
     printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(m), "words",
            carnn_model_word_count(m), "candidates", carnn_model_candidate_count(m));
@@ -1187,7 +1217,7 @@ static const command commands[] = {
     {"chat", "MODEL", "talks; an empty line begins a new dialog",
      "examples:\n"
      "  carnn chat bot.gguf\n"
-     "  echo 'i want cheap thai food' | carnn chat bot.gguf\n",
+     "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n",
      CHAT, chat, 1, 1},
     {"explain", "MODEL [--data FILE] [--example N]",
      "shows how much each earlier utterance contributed to an answer",

@@ -17,7 +17,7 @@
 
 enum { EXIT_DISK = 1, EXIT_USAGE = 2, EXIT_BAD_DATA = 3 };
 
-/* ---- Files that appear whole or not at all ---------------------------------------------------- */
+/* ---- Files that appear whole or not at all --------------------------------------------------- */
 
 enum { PATH_BYTES = 1024, MAX_OUTPUTS = 16 };
 
@@ -52,9 +52,14 @@ static inline void output_open(struct output *output, const char *path)
     int i = 0;
 
     if (strlen(path) >= sizeof output->path) fail(EXIT_USAGE, "%s: the name is too long", path);
+    if (strncmp(path, "/dev/", 5) == 0) {                /* renaming would replace the device */
+        fail(EXIT_USAGE, "%s: expected the name of an ordinary file", path);
+    }
     snprintf(output->path, sizeof output->path, "%s", path);
     snprintf(output->temporary, sizeof output->temporary, "%s.tmp", path);
-    while (i < MAX_OUTPUTS && unfinished[i] != NULL) i++;
+    for (; i < MAX_OUTPUTS && unfinished[i] != NULL; i++) {
+        if (strcmp(unfinished[i]->path, path) == 0) fail(EXIT_USAGE, "%s: named twice", path);
+    }
     if (i == MAX_OUTPUTS) fail(EXIT_USAGE, "%s: more than %d files at once", path, MAX_OUTPUTS);
     output->file = fopen(output->temporary, "wb");       /* binary: the same bytes everywhere */
     if (output->file == NULL) fail(EXIT_DISK, "%s: %s", output->temporary, strerror(errno));
@@ -69,28 +74,34 @@ static inline void output_open_in(struct output *output, const char *folder, con
     output_open(output, path);
 }
 
-static inline void output_close(struct output *output)
+/* All of the outputs take their names, or none does. */
+static inline void output_close(struct output *outputs, int count)
 {
-    FILE *file = output->file;
-    int broken = fflush(file) != 0 || ferror(file);
+    for (int i = 0; i < count; i++) {
+        FILE *file = outputs[i].file;
+        int broken = fflush(file) != 0 || ferror(file);
 
-    output->file = NULL;
-    if (fclose(file) != 0 || broken) {
-        fail(EXIT_DISK, "%s: cannot write: %s", output->temporary, strerror(errno));
-    }
-    /* Some systems do not rename onto a file that exists. */
-    if (rename(output->temporary, output->path) != 0) {
-        remove(output->path);
-        if (rename(output->temporary, output->path) != 0) {
-            fail(EXIT_DISK, "%s: cannot rename: %s", output->temporary, strerror(errno));
+        outputs[i].file = NULL;
+        if (fclose(file) != 0 || broken) {
+            fail(EXIT_DISK, "%s: cannot write: %s", outputs[i].path, strerror(errno));
         }
     }
-    for (int i = 0; i < MAX_OUTPUTS; i++) {
-        if (unfinished[i] == output) unfinished[i] = NULL;
+    for (int i = 0; i < count; i++) {
+        struct output *output = &outputs[i];
+
+        if (rename(output->temporary, output->path) != 0) {
+            remove(output->path);                        /* some systems do not replace a file */
+            if (rename(output->temporary, output->path) != 0) {
+                fail(EXIT_DISK, "%s: cannot rename: %s", output->temporary, strerror(errno));
+            }
+        }
+        for (int j = 0; j < MAX_OUTPUTS; j++) {
+            if (unfinished[j] == output) unfinished[j] = NULL;
+        }
     }
 }
 
-/* ---- Random numbers --------------------------------------------------------------------------- */
+/* ---- Random numbers -------------------------------------------------------------------------- */
 
 /* splitmix64: a counter, well stirred. */
 struct rng {
@@ -128,7 +139,7 @@ static inline void rng_shuffle(struct rng *rng, int *items, int n)
     }
 }
 
-/* ---- Phrases ---------------------------------------------------------------------------------- */
+/* ---- Phrases --------------------------------------------------------------------------------- */
 
 /* One line of text in the making. Spaces never double, so an empty alternative leaves no gap. */
 struct text {

@@ -14,7 +14,7 @@
 
 #include "generate.h"
 
-/* ---- The world -------------------------------------------------------------------------------- */
+/* ---- The world ------------------------------------------------------------------------------- */
 
 enum topic { RESTAURANT, TRAIN, TOPICS };
 enum { FOOD, AREA, PRICE, SLOTS };                       /* what a restaurant search needs */
@@ -138,7 +138,7 @@ static const struct { const char *remark, *reply; } small_talk[] = {
 };
 enum { SMALL_TALKS = sizeof small_talk / sizeof small_talk[0] };
 
-/* ---- A dialog --------------------------------------------------------------------------------- */
+/* ---- A dialog -------------------------------------------------------------------------------- */
 
 /* The distinct responses, in the order in which they were first said. */
 struct candidates {
@@ -258,7 +258,7 @@ static void answer_next(struct dialog *d, enum topic topic)
     }
 }
 
-/* ---- Small exchanges -------------------------------------------------------------------------- */
+/* ---- Small exchanges ------------------------------------------------------------------------- */
 
 static void chat(struct dialog *d)
 {
@@ -320,7 +320,7 @@ static void thank(struct dialog *d)
     answer(d, "You are welcome . Is there anything else ?");
 }
 
-/* ---- Asking for an errand --------------------------------------------------------------------- */
+/* ---- Asking for an errand -------------------------------------------------------------------- */
 
 static int starts_with_vowel(const char *word)
 {
@@ -472,7 +472,7 @@ static void fill_slots(struct dialog *d, enum topic topic)
     }
 }
 
-/* ---- The restaurant --------------------------------------------------------------------------- */
+/* ---- The restaurant -------------------------------------------------------------------------- */
 
 static int matches(const struct restaurant *restaurant, const int *wish)
 {
@@ -565,7 +565,7 @@ static void choose_restaurant(struct dialog *d)
     while (chance(d, 40)) ask_restaurant(d);
 }
 
-/* ---- The train -------------------------------------------------------------------------------- */
+/* ---- The train ------------------------------------------------------------------------------- */
 
 /* There is a train for what the guest really wants, and often none for his first thought. */
 static void search_trains(struct dialog *d, int certain)
@@ -608,7 +608,7 @@ static void ask_train(struct dialog *d)
     }
 }
 
-/* ---- An errand, from the request to the booking ----------------------------------------------- */
+/* ---- An errand, from the request to the booking ---------------------------------------------- */
 
 /* The helper needs a name to book; one that was given long ago will do. */
 static void book(struct dialog *d, enum topic topic)
@@ -660,7 +660,7 @@ static void finish_errand(struct dialog *d, enum topic topic)
     d->pending[topic] = 0;
 }
 
-/* ---- A whole dialog --------------------------------------------------------------------------- */
+/* ---- A whole dialog -------------------------------------------------------------------------- */
 
 /* The guest may greet, say who he is, talk about the weather, or come straight to the point. */
 static void greet(struct dialog *d)
@@ -746,7 +746,7 @@ static void converse(struct dialog *d)
     part(d);
 }
 
-/* ---- The files -------------------------------------------------------------------------------- */
+/* ---- The files ------------------------------------------------------------------------------- */
 
 static void write_dialogs(const char *folder, const char *name, int count, uint64_t seed,
                           struct candidates *candidates)
@@ -763,7 +763,7 @@ static void write_dialogs(const char *folder, const char *name, int count, uint6
         converse(&d);
         fputc('\n', output.file);
     }
-    output_close(&output);
+    output_close(&output, 1);
 }
 
 static int compare_texts(const void *a, const void *b)
@@ -782,7 +782,7 @@ static void write_candidates(const char *folder, const char *name, struct candid
         fprintf(output.file, "1 %s\n", candidates->text[i]);
         free(candidates->text[i]);
     }
-    output_close(&output);
+    output_close(&output, 1);
 }
 
 int main(int argc, char **argv)

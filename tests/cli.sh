@@ -129,6 +129,9 @@ run 0 $train --lr 0.01 --epochs 1 --out c.gguf --quiet
 run 0 $train -lr 0.01 --epochs 1 --out d.gguf --quiet
 check '-lr is not --lr' cmp -s c.gguf d.gguf
 run 0 $train --out d.gguf --epochs 100000 --patience 0 --max-time 0.5 --quiet
+says err 'the time is over'
+check 'no checkpoint when the time is over' [ -s d.gguf.resume ]
+run 0 $train --out d.gguf --epochs 100000 --patience 0 --max-time 1 --quiet --resume
 run 5 $train --out e.gguf --epochs 2 --optimizer sgd --lr 1e6 --clip 0 --quiet
 says err 'diverged'
 
@@ -235,8 +238,8 @@ check 'three pairs' [ "$(awk -F '\t' 'NF != 6 || $1 < $3 || $3 < $5' out | wc -l
 cut -f 2 out >first
 check 'the first of three is another answer' cmp -s answers first
 run 0 predict a.gguf --data "$data/dialog-test.txt" --top 1000000
-check 'probabilities that do not add up to 1' awk -F '\t' \
-    '{ sum = 0; for (i = 1; i < NF; i += 2) sum += $i; if (sum < 0.9999 || sum > 1.0001) exit 1 }' out
+check 'probabilities that do not add up to 1' awk -F '\t' '
+    { sum = 0; for (i = 1; i < NF; i += 2) sum += $i; if (sum < 0.9999 || sum > 1.0001) exit 1 }' out
 run 0 predict a.gguf
 empty out
 if [ -c /dev/full ]; then
