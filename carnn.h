@@ -1181,7 +1181,15 @@ enum {
 } /* the system's headers bring their own linkage */
 #endif
 #if defined(CARNN__HAS_X86)
+#if !defined(__clang__) /* gcc's own header warns of a variable that it leaves undefined on purpose */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 #elif defined(CARNN__HAS_NEON)
 #include <arm_neon.h>
 #endif
@@ -2419,8 +2427,9 @@ static void carnn__pack_panel(const carnn__product *x, size_t p, size_t depth, s
 /* Packs B (k, n), or (n, k) where `form` is CARNN__NT. */
 CARNN__UNUSED static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k,
                                       const float *b, size_t ldb, float *packed) {
-    carnn__product x = {0};
+    carnn__product x;
     size_t p, j;
+    memset(&x, 0, sizeof x);
     x.e = e;
     x.form = form;
     x.b = b;
@@ -2437,7 +2446,8 @@ CARNN__UNUSED static void carnn__pack(carnn__engine *e, int form, size_t n, size
 /* The panel of block p at column j of C, rows i0 to i1. */
 static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i1, size_t j,
                                     size_t j1, size_t p) {
-    carnn__panel panel = {0};
+    carnn__panel panel;
+    memset(&panel, 0, sizeof panel);
     panel.m = i1 - i0;
     panel.n = carnn__min(j1 - j, x->e->k->tile_columns);
     panel.k = carnn__min(x->k - p, CARNN__BLOCK_K);
@@ -2558,7 +2568,8 @@ static void carnn__product_run(carnn__product *x) {
 CARNN__UNUSED static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t k,
                                         const float *a, size_t lda, const float *b, size_t ldb,
                                         const float *bias, float *c, size_t ldc) {
-    carnn__product x = {0};
+    carnn__product x;
+    memset(&x, 0, sizeof x);
     x.e = e;
     x.form = form;
     x.m = m;
@@ -2579,7 +2590,8 @@ CARNN__UNUSED static void carnn__matmul_packed(carnn__engine *e, int flags, size
                                                size_t k, const float *a, size_t lda,
                                                const float *packed, const float *bias, float *c,
                                                size_t ldc) {
-    carnn__product x = {0};
+    carnn__product x;
+    memset(&x, 0, sizeof x);
     x.e = e;
     x.form = flags & CARNN__ADD;
     x.m = m;
@@ -3829,46 +3841,81 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
 
 #if defined(CARNN__ISA)
 
-/* Rows [0, texts) of columns [from, to). Bound by reading the words' rows from the cache. */
-static void CARNN__K(encode)(const void *job, size_t from, size_t to) {
-    const carnn__encoder *e = (const carnn__encoder *)job;
-    size_t i, j, w;
-    for (i = 0; i < e->texts; i++) {
-        size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
-        for (j = from; j < to; j += 16) {
-            size_t n = to - j < 16 ? to - j : 16;
-            carnn__v a = CARNN__V(zero)(), b = CARNN__V(zero)();
-            for (w = 0; w < J; w++) {
-                carnn__v word = CARNN__V(loadn)(e->table + e->ids[first + w] * e->D + j, n);
-                a = CARNN__V(fma)(CARNN__V(set1)(1.0f - (float)(w + 1) / (float)J), word, a);
-                b = CARNN__V(fma)(CARNN__V(set1)(2.0f * (float)(w + 1) / (float)J - 1.0f), word, b);
-            }
-            a = CARNN__V(fma)(CARNN__V(loadn)(e->ramp + j, n), b, a);
-            CARNN__V(storen)(e->out + i * e->D + j, n, a);
+/* The statements for columns j .. j + n - 1 of [first, last), 16 at a time: n is the constant 16
+   but for the last ones. */
+#define CARNN__COLUMNS(first, last, ...)                                                           \
+    for (j = (first); j + 16 <= (last); j += 16) {                                                 \
+        const size_t n = 16;                                                                       \
+        __VA_ARGS__                                                                                \
+    }                                                                                              \
+    if (j < (last)) {                                                                              \
+        const size_t n = (last)-j;                                                                 \
+        __VA_ARGS__                                                                                \
+    }
+
+/* What a text does with columns [j, j + 16 vectors), n of them in the last vector; `vectors` and
+   mostly n are constants. Four vectors share the work for a word, of which the division is most. */
+#define CARNN__ENCODE_VECTORS 4
+
+static CARNN__INLINE void CARNN__K(encode_text)(const carnn__encoder *e, size_t i, size_t j,
+                                                size_t vectors, size_t n) {
+    size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
+    size_t w, v;
+    carnn__v a[CARNN__ENCODE_VECTORS], b[CARNN__ENCODE_VECTORS];
+    CARNN__UNROLL for (v = 0; v < vectors; v++) a[v] = b[v] = CARNN__V(zero)();
+    for (w = 0; w < J; w++) {
+        const float *word = e->table + e->ids[first + w] * e->D + j;
+        float place = (float)(w + 1) / (float)J;
+        carnn__v a_j = CARNN__V(set1)(1.0f - place), b_j = CARNN__V(set1)(2.0f * place - 1.0f);
+        CARNN__UNROLL for (v = 0; v < vectors; v++) {
+            carnn__v x = CARNN__V(loadn)(word + 16 * v, n);
+            a[v] = CARNN__V(fma)(a_j, x, a[v]);
+            b[v] = CARNN__V(fma)(b_j, x, b[v]);
+        }
+    }
+    CARNN__UNROLL for (v = 0; v < vectors; v++) {
+        carnn__v ramp = CARNN__V(loadn)(e->ramp + j + 16 * v, n);
+        CARNN__V(storen)(e->out + i * e->D + j + 16 * v, n, CARNN__V(fma)(ramp, b[v], a[v]));
+    }
+}
+
+static CARNN__INLINE void CARNN__K(encode_back_text)(const carnn__encoder *e, size_t i, size_t j,
+                                                     size_t vectors, size_t n) {
+    size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
+    size_t w, v;
+    carnn__v d[CARNN__ENCODE_VECTORS], ramp[CARNN__ENCODE_VECTORS];
+    CARNN__UNROLL for (v = 0; v < vectors; v++) {
+        d[v] = CARNN__V(loadn)(e->dout + i * e->D + j + 16 * v, n);
+        ramp[v] = CARNN__V(loadn)(e->ramp + j + 16 * v, n);
+    }
+    for (w = 0; w < J; w++) {
+        float *dword = e->dtable + e->ids[first + w] * e->D + j;
+        float place = (float)(w + 1) / (float)J;
+        carnn__v a_j = CARNN__V(set1)(1.0f - place), b_j = CARNN__V(set1)(2.0f * place - 1.0f);
+        CARNN__UNROLL for (v = 0; v < vectors; v++) {
+            carnn__v l = CARNN__V(fma)(b_j, ramp[v], a_j), sum = CARNN__V(loadn)(dword + 16 * v, n);
+            CARNN__V(storen)(dword + 16 * v, n, CARNN__V(fma)(l, d[v], sum));
         }
     }
 }
 
-/* Adds to the rows of the words that occur, in the order of the texts. */
-static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
-    const carnn__encoder *e = (const carnn__encoder *)job;
-    size_t i, j, w;
-    for (i = 0; i < e->texts; i++) {
-        size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
-        for (w = 0; w < J; w++) {
-            float *dword = e->dtable + e->ids[first + w] * e->D;
-            carnn__v a = CARNN__V(set1)(1.0f - (float)(w + 1) / (float)J);
-            carnn__v b = CARNN__V(set1)(2.0f * (float)(w + 1) / (float)J - 1.0f);
-            for (j = from; j < to; j += 16) {
-                size_t n = to - j < 16 ? to - j : 16;
-                carnn__v l = CARNN__V(fma)(b, CARNN__V(loadn)(e->ramp + j, n), a);
-                carnn__v d = CARNN__V(loadn)(e->dout + i * e->D + j, n);
-                CARNN__V(storen)
-                (dword + j, n, CARNN__V(fma)(l, d, CARNN__V(loadn)(dword + j, n)));
-            }
-        }
+/* All texts, columns [from, to). Backward adds to the words' rows in the order of the texts. Bound
+   by reading them from the cache. */
+#define CARNN__ENCODE(name)                                                                        \
+    static void CARNN__K(name)(const void *job, size_t from, size_t to) {                          \
+        const carnn__encoder *e = (const carnn__encoder *)job;                                     \
+        const size_t together = 16 * CARNN__ENCODE_VECTORS;                                        \
+        size_t i, j;                                                                               \
+        for (i = 0; i < e->texts; i++) {                                                           \
+            for (j = from; j + together <= to; j += together)                                      \
+                CARNN__K(name##_text)(e, i, j, CARNN__ENCODE_VECTORS, 16);                         \
+            CARNN__COLUMNS(j, to, CARNN__K(name##_text)(e, i, j, 1, n);)                           \
+        }                                                                                          \
     }
-}
+CARNN__ENCODE(encode)
+CARNN__ENCODE(encode_back)
+#undef CARNN__ENCODE
+#undef CARNN__ENCODE_VECTORS
 
 /* --- rows by index ---------------------------------------------------------------------------
    to[index[i]] += from[i], in the order of i, columns [first, last). */
@@ -3879,11 +3926,10 @@ static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
     for (i = 0; i < s->rows; i++) {
         float *to = s->to + (size_t)s->index[i] * s->columns;
         const float *from = s->from + i * s->columns;
-        for (j = first; j < last; j += 16) {
-            size_t n = last - j < 16 ? last - j : 16;
-            CARNN__V(storen)
-            (to + j, n, CARNN__V(add)(CARNN__V(loadn)(to + j, n), CARNN__V(loadn)(from + j, n)));
-        }
+        CARNN__COLUMNS(first, last, {
+            carnn__v sum = CARNN__V(add)(CARNN__V(loadn)(to + j, n), CARNN__V(loadn)(from + j, n));
+            CARNN__V(storen)(to + j, n, sum);
+        })
     }
 }
 
@@ -3905,29 +3951,70 @@ static CARNN__INLINE carnn__v CARNN__K(attended)(const float *h, const float *e,
     return CARNN__V(add)(CARNN__V(loadn)(h + j, n), CARNN__V(loadn)(e + j, n));
 }
 
-/* ht_row . v */
-static float CARNN__K(attention_dot)(const carnn__attention *a, size_t row, const float *v) {
-    const float *h = a->h + row * a->D, *e = CARNN__K(attended_input)(a, row);
-    carnn__v sum = CARNN__V(zero)();
-    size_t j;
-    for (j = 0; j < a->D; j += 16) {
-        size_t n = a->D - j < 16 ? a->D - j : 16;
-        sum = CARNN__V(fma)(CARNN__K(attended)(h, e, j, n), CARNN__V(loadn)(v + j, n), sum);
+/* The states of one sequence from step t on: h and e of so many rows. A few at a time share what
+   they have in common, and their sums do not wait for each other. */
+#define CARNN__ATTEND_ROWS 4
+
+typedef struct CARNN__K(attended_rows) {
+    const float *h[CARNN__ATTEND_ROWS], *e[CARNN__ATTEND_ROWS];
+} CARNN__K(attended_rows);
+
+static CARNN__INLINE CARNN__K(attended_rows)
+    CARNN__K(attended_from)(const carnn__attention *a, size_t b, size_t t, size_t rows) {
+    CARNN__K(attended_rows) x;
+    size_t i;
+    CARNN__UNROLL for (i = 0; i < rows; i++) {
+        size_t row = a->seq->start[t + i] + b;
+        x.h[i] = a->h + row * a->D;
+        x.e[i] = CARNN__K(attended_input)(a, row);
     }
-    return CARNN__V(sum)(sum);
+    return x;
 }
 
-/* out += scale * ht_row */
-static void CARNN__K(attention_axpy)(const carnn__attention *a, size_t row, float scale,
-                                     float *out) {
-    const float *h = a->h + row * a->D, *e = CARNN__K(attended_input)(a, row);
-    size_t j;
-    for (j = 0; j < a->D; j += 16) {
-        size_t n = a->D - j < 16 ? a->D - j : 16;
+/* out[i] = ht_i . v for `rows` steps from t on */
+static CARNN__INLINE void CARNN__K(attention_dot)(const carnn__attention *a, size_t b, size_t t,
+                                                  size_t rows, const float *v, float *out) {
+    CARNN__K(attended_rows) x = CARNN__K(attended_from)(a, b, t, rows);
+    carnn__v sum[CARNN__ATTEND_ROWS];
+    size_t i, j;
+    CARNN__UNROLL for (i = 0; i < rows; i++) sum[i] = CARNN__V(zero)();
+    CARNN__COLUMNS(0, a->D, {
+        carnn__v y = CARNN__V(loadn)(v + j, n);
+        CARNN__UNROLL for (i = 0; i < rows; i++)
+            sum[i] = CARNN__V(fma)(CARNN__K(attended)(x.h[i], x.e[i], j, n), y, sum[i]);
+    })
+    CARNN__UNROLL for (i = 0; i < rows; i++) out[i] = CARNN__V(sum)(sum[i]);
+}
+
+/* out += sum of scale[i] * ht_i over `rows` steps from t on */
+static CARNN__INLINE void CARNN__K(attention_axpy)(const carnn__attention *a, size_t b, size_t t,
+                                                   size_t rows, const float *scale, float *out) {
+    CARNN__K(attended_rows) x = CARNN__K(attended_from)(a, b, t, rows);
+    size_t i, j;
+    CARNN__COLUMNS(0, a->D, {
         carnn__v o = CARNN__V(loadn)(out + j, n);
-        o = CARNN__V(fma)(CARNN__V(set1)(scale), CARNN__K(attended)(h, e, j, n), o);
+        CARNN__UNROLL for (i = 0; i < rows; i++)
+            o = CARNN__V(fma)(CARNN__V(set1)(scale[i]),
+                              CARNN__K(attended)(x.h[i], x.e[i], j, n), o);
         CARNN__V(storen)(out + j, n, o);
-    }
+    })
+}
+
+/* The same for all M steps of a sequence. */
+static void CARNN__K(attention_dots)(const carnn__attention *a, size_t b, size_t M, const float *v,
+                                     float *out) {
+    size_t t;
+    for (t = 0; t + CARNN__ATTEND_ROWS <= M; t += CARNN__ATTEND_ROWS)
+        CARNN__K(attention_dot)(a, b, t, CARNN__ATTEND_ROWS, v, out + t);
+    for (; t < M; t++) CARNN__K(attention_dot)(a, b, t, 1, v, out + t);
+}
+
+static void CARNN__K(attention_sum)(const carnn__attention *a, size_t b, size_t M,
+                                    const float *scale, float *out) {
+    size_t t;
+    for (t = 0; t + CARNN__ATTEND_ROWS <= M; t += CARNN__ATTEND_ROWS)
+        CARNN__K(attention_axpy)(a, b, t, CARNN__ATTEND_ROWS, scale + t, out);
+    for (; t < M; t++) CARNN__K(attention_axpy)(a, b, t, 1, scale + t, out);
 }
 
 /* Length of the sequence of rank b. */
@@ -3939,16 +4026,14 @@ static size_t CARNN__K(length)(const carnn__packed *seq, size_t b) {
 
 static void CARNN__K(attend)(const void *job, size_t b0, size_t b1) {
     const carnn__attention *a = (const carnn__attention *)job;
-    const size_t *start = a->seq->start;
-    size_t b, t;
+    size_t b;
     for (b = b0; b < b1; b++) {
         size_t M = CARNN__K(length)(a->seq, b);
         float *weight = a->weight + b * a->seq->steps, *o = a->o + b * a->D;
-        const float *c = a->c + b * a->D;
-        for (t = 0; t < M; t++) weight[t] = CARNN__K(attention_dot)(a, start[t] + b, c);
+        CARNN__K(attention_dots)(a, b, M, a->c + b * a->D, weight);
         CARNN__K(softmax)(weight, M);
         memset(o, 0, a->D * sizeof(float));
-        for (t = 0; t < M; t++) CARNN__K(attention_axpy)(a, start[t] + b, weight[t], o);
+        CARNN__K(attention_sum)(a, b, M, weight, o);
     }
 }
 
@@ -3961,18 +4046,17 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
         const float *weight = a->weight + b * a->seq->steps, *c = a->c + b * a->D;
         const float *go = a->go + b * a->D;
         float *gweight = a->gweight + b * a->seq->steps, mean = 0.0f;
-        for (t = 0; t < M; t++) gweight[t] = CARNN__K(attention_dot)(a, start[t] + b, go);
+        CARNN__K(attention_dots)(a, b, M, go, gweight);
         for (t = 0; t < M; t++) mean += weight[t] * gweight[t];
+        for (t = 0; t < M; t++) gweight[t] = weight[t] * (gweight[t] - mean);
+        CARNN__K(attention_sum)(a, b, M, gweight, a->gc + b * a->D);
         for (t = 0; t < M; t++) {
-            size_t row = start[t] + b;
-            float ds = weight[t] * (gweight[t] - mean);
-            CARNN__K(attention_axpy)(a, row, ds, a->gc + b * a->D);
-            for (j = 0; j < a->D; j += 16) {
-                size_t n = a->D - j < 16 ? a->D - j : 16;
-                carnn__v g = CARNN__V(mul)(CARNN__V(set1)(ds), CARNN__V(loadn)(c + j, n));
-                g = CARNN__V(fma)(CARNN__V(set1)(weight[t]), CARNN__V(loadn)(go + j, n), g);
-                CARNN__V(storen)(a->gh + row * a->D + j, n, g);
-            }
+            carnn__v al = CARNN__V(set1)(weight[t]), ds = CARNN__V(set1)(gweight[t]);
+            float *gh = a->gh + (start[t] + b) * a->D;
+            CARNN__COLUMNS(0, a->D, {
+                carnn__v g = CARNN__V(mul)(ds, CARNN__V(loadn)(c + j, n));
+                CARNN__V(storen)(gh + j, n, CARNN__V(fma)(al, CARNN__V(loadn)(go + j, n), g));
+            })
         }
     }
 }
@@ -3998,13 +4082,15 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
         if (x->smoothing > 0.0f) mean = CARNN__K(row_sum)(z, x->columns) / (float)x->columns;
         lse = CARNN__K(softmax)(z, x->columns);
         x->loss[i] = lse - (1.0f - x->smoothing) * target - x->smoothing * mean;
-        for (j = 0; j < x->columns; j += 16) {
-            size_t n = x->columns - j < 16 ? x->columns - j : 16;
-            CARNN__V(storen)(z + j, n, CARNN__V(fma)(scale, CARNN__V(loadn)(z + j, n), off));
-        }
+        CARNN__COLUMNS(0, x->columns, {
+            carnn__v g = CARNN__V(fma)(scale, CARNN__V(loadn)(z + j, n), off);
+            CARNN__V(storen)(z + j, n, g);
+        })
         z[x->target[i]] -= x->scale * (1.0f - x->smoothing);
     }
 }
+
+#undef CARNN__COLUMNS
 
 #endif
 
@@ -4055,12 +4141,13 @@ typedef struct carnn__dropout_job {
 
 static void carnn__dropout_range(const void *job_, size_t from, size_t to) {
     const carnn__dropout_job *job = (const carnn__dropout_job *)job_;
+    const float factor[2] = {job->scale, 0.0f}; /* a table: no branch could be foreseen */
     size_t i;
     for (i = from; i < to; i++) {
         uint64_t bits = carnn__random(job->key, i);
         size_t lane, first = i * 4, n = carnn__min(4, job->count - first);
         for (lane = 0; lane < n; lane++, bits >>= 16)
-            job->x[first + lane] *= (bits & 0xFFFF) < job->limit ? 0.0f : job->scale;
+            job->x[first + lane] *= factor[(bits & 0xFFFF) < job->limit];
     }
 }
 
@@ -7306,8 +7393,7 @@ static void carnn__floats_from_bytes(float *to, const unsigned char *from, size_
 
 /* --- checksum --------------------------------------------------------------------------------
    XXH64 (Collet 2012) with seed 0. It needs no tables and runs at the speed of memory, so that
-   verifying a file costs little beside reading it; any change within 8 bytes is certain to show,
-   any other one up to chance of 2^-64. */
+   verifying a file costs less than reading it. */
 
 #define CARNN__SUM_1 0x9E3779B185EBCA87u
 #define CARNN__SUM_2 0xC2B2AE3D27D4EB4Fu

@@ -49,14 +49,16 @@ static inline void fail(int code, const char *format, ...)
 
 static inline void output_open(struct output *output, const char *path)
 {
+    size_t length = strlen(path);
     int i = 0;
 
-    if (strlen(path) >= sizeof output->path) fail(EXIT_USAGE, "%s: the name is too long", path);
+    if (length >= sizeof output->path) fail(EXIT_USAGE, "%s: the name is too long", path);
     if (strncmp(path, "/dev/", 5) == 0) {                /* renaming would replace the device */
         fail(EXIT_USAGE, "%s: expected the name of an ordinary file", path);
     }
-    snprintf(output->path, sizeof output->path, "%s", path);
-    snprintf(output->temporary, sizeof output->temporary, "%s.tmp", path);
+    memcpy(output->path, path, length + 1);
+    memcpy(output->temporary, path, length);
+    memcpy(output->temporary + length, ".tmp", sizeof ".tmp");
     for (; i < MAX_OUTPUTS && unfinished[i] != NULL; i++) {
         if (strcmp(unfinished[i]->path, path) == 0) fail(EXIT_USAGE, "%s: named twice", path);
     }
@@ -74,7 +76,7 @@ static inline void output_open_in(struct output *output, const char *folder, con
     output_open(output, path);
 }
 
-/* All of the outputs take their names, or none does. */
+/* The outputs take their names only when all of them are on disk. */
 static inline void output_close(struct output *outputs, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -232,6 +234,16 @@ static inline const char *say(struct text *text, struct speaker *speaker, const 
         }
     }
     return rest;
+}
+
+/* Makes `$letter` stand for one alternative of the pattern, which the text keeps. */
+static inline void bind(struct speaker *speaker, char letter, struct text *text,
+                        const char *pattern)
+{
+    text_clear(text);
+    say(text, speaker, pattern);
+    text_trim(text);
+    speaker->word[letter - 'a'] = text->bytes;
 }
 
 #endif

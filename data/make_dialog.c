@@ -613,7 +613,6 @@ static void ask_train(struct dialog *d)
 /* The helper needs a name to book; one that was given long ago will do. */
 static void book(struct dialog *d, enum topic topic)
 {
-
     hear(d, "2:yes {|please}|yes {book it|do that}|sounds good|that one is fine|i will take it");
     if (d->name == NULL) {
         answer(d, "What is your name please ?");

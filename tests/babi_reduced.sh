@@ -51,7 +51,8 @@ END
 cat >rule.txt <<'END'
   You  are   WELCOME | you are welcome
 api_call cuban R_location moderate | api_call
-Api_call north_indian west R_price | api_call
+api_call north_indian west R_price | api_call
+Api_call thai | api_call
 api_calls are made | api_calls are made
 Call pizza_hut_phone | call <phone>
 It is on Some_Where_address . | it is on <address>
@@ -120,10 +121,10 @@ same out/candidates.txt templates.txt
 same out/dialog.txt expected.txt
 check "left behind: $(ls out)" [ "$(ls out | wc -l)" -eq 2 ]
 check "standard output is not empty" [ ! -s stdout ]
-says "candidates.txt: $(wc -l <rule.txt | tr -d ' ') candidates, $(wc -l <templates.txt |
-    tr -d ' ') templates"
-says "dialog.txt: $(($(wc -l <rule.txt) + 1)) turns, $(wc -l <templates.txt |
-    tr -d ' ') templates occur"
+answers=$(($(wc -l <rule.txt)))
+distinct=$(($(wc -l <templates.txt)))
+says "candidates.txt: $answers candidates, $distinct templates"
+says "dialog.txt: $((answers + 1)) turns, $distinct templates occur"
 
 run 0 --merge kb.txt candidates.txt out dialog.txt
 sed 's/\(the address of <name> is <address>\).*/\1/' templates.txt | awk '!seen[$0]++' >merged.txt
@@ -229,5 +230,33 @@ run 2 kb.txt candidates.txt none dialog.txt ./dialog.txt
 says 'named twice'
 run 2 kb.txt candidates.txt none a b c d e f g h i j k l m n o p
 says 'expected at most 15 FILEs, found 16'
-cp dialog.txt before.txt
-run 2 kb.txt rule.txt . dialog.txt 2>/dev/null || :
+mkdir home
+cp dialog.txt home
+run 2 kb.txt candidates.txt home "$folder/home/dialog.txt"
+says 'would be written over what is read'
+same home/dialog.txt dialog.txt
+check "left behind: $(ls home)" [ "$(ls home)" = dialog.txt ]
+
+# ---- the published files
+
+real=$data/dialog-babi-task6-dstc2
+if [ -r "$real-kb.txt" ] && [ -r "$real-candidates.txt" ] && [ -r "$real-trn.txt" ] &&
+    [ -r "$real-dev.txt" ]; then
+    mkdir all merged one
+    run 0 "$real-kb.txt" "$real-candidates.txt" all "$real-trn.txt" "$real-dev.txt"
+    says 'candidates.txt: 2407 candidates, 78 templates'
+    says 'trn.txt: 14404 turns, 58 templates occur, most often (12.8 %): api_call'
+    says 'dev.txt: 4159 turns, 29 templates occur, most often (16.0 %): api_call'
+    cut -f 1,3 "all/${real##*/}-trn.txt" >spoken.txt # a line without a tab stays whole
+    same spoken.txt "$real-trn.txt"
+    run 0 --merge "$real-kb.txt" "$real-candidates.txt" merged "$real-dev.txt"
+    says 'candidates.txt: 2407 candidates, 76 templates'
+    run 0 "$real-kb.txt" "$real-candidates.txt" one "$real-dev.txt"
+    same one/candidates.txt all/candidates.txt
+    same "one/${real##*/}-dev.txt" "all/${real##*/}-dev.txt"
+else
+    echo "left out: the published bAbI dialogs (not in $data)"
+fi
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

@@ -35,8 +35,8 @@ for compiler in gcc clang; do
     check "$compiler, C99" $compiler -std=c99 -O1 $strict -I. -c "$work/make.c" -o "$work/make.o"
     check "$compiler, declarations" $compiler -std=c99 $strict -I. -c "$work/use.c" -o "$work/use.o"
     check "$compiler, two units link" $compiler "$work/make.o" "$work/use.o" -o "$work/two" -lm -lpthread
-    check "$compiler, command line" $compiler -std=c99 $strict -I. -fsyntax-only cli.c
-    check "$plus, C++17" $plus -std=c++17 $strict -I. -fsyntax-only "$work/make.cpp"
+    check "$compiler, command line" $compiler -std=c99 -O1 $strict -I. -fsyntax-only cli.c
+    check "$plus, C++17" $plus -std=c++17 -O1 $strict -I. -fsyntax-only "$work/make.cpp"
     check "$plus, declarations" $plus -std=c++17 $strict -I. -c "$work/use.cpp" -o "$work/usepp.o"
     check "$plus, C++ calls C" $plus "$work/make.o" "$work/usepp.o" -o "$work/three" -lm -lpthread
 done
@@ -46,9 +46,9 @@ options='CARNN_STATIC CARNN_NO_STDIO CARNN_NO_THREADS CARNN_NO_SIMD CARNN_NO_TRA
 all=
 for option in $options; do
     all="$all -D$option"
-    check "$option" ${CC:-cc} -std=c99 $strict -D$option -I. -fsyntax-only "$work/alone.c"
+    check "$option" ${CC:-cc} -std=c99 $strict -O1 -D$option -I. -fsyntax-only "$work/alone.c"
 done
-check "all options" ${CC:-cc} -std=c99 $strict $all -I. -fsyntax-only "$work/alone.c"
+check "all options" ${CC:-cc} -std=c99 $strict -O1 $all -I. -fsyntax-only "$work/alone.c"
 check "fast-math is refused" sh -c "! ${CC:-cc} -std=c99 -ffast-math -I. -fsyntax-only '$work/make.c'"
 
 echo "$passed passed, $failed failed"

@@ -1,0 +1,40 @@
+#!/bin/sh
+# The examples: run as their first lines say, on a model that the first of them trains.
+# The last line reads N passed, N failed.
+passed=0
+failed=0
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+model=$work/model.gguf
+
+# expect PATTERN COMMAND...: the command succeeds and prints a line that matches
+expect() {
+    pattern=$1
+    shift
+    if "$@" > "$work/out" 2> "$work/err" < "$work/in" && grep -q -e "$pattern" "$work/out"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $*: no line like $pattern"
+        head -n 5 "$work/out" "$work/err"
+    fi
+}
+
+printf 'hello\n\ngoodbye\n' > "$work/in"
+expect '^bot: .' build/train "$model"
+expect 'how can I help' build/answer "$model"
+expect '^thank you -> .' build/threads "$model"
+expect '^0\.[0-9]*  .*how can I help' build/embed "$model" hello
+expect 'bytes of 67108864 used' build/allocator "$model"
+
+for example in answer threads embed allocator; do # without a model they say how to be called
+    if build/$example > /dev/null 2>&1; then
+        failed=$((failed + 1))
+        echo "FAILED: $example without arguments succeeds"
+    else
+        passed=$((passed + 1))
+    fi
+done
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
