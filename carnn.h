@@ -44,11 +44,11 @@
        @@TEXT    tokenisers, lists of names, vocabularies, files
        @@DATA    data sets and their readers
        @@MODEL   a model, what a task must provide
-       @@HEAD    one part per task: dialog
+       @@HEAD    one part per task: dialog, lm
        @@TASKS   the table of tasks, options
        @@FILE    model files and checkpoints
        @@TRAIN   training and scoring
-       @@DEPLOY  sessions: answering and explaining
+       @@DEPLOY  sessions: answering and explaining; scoring and generating
        @@CHECK   the gradient check
        @@BENCH   the benchmark
 
@@ -193,12 +193,18 @@ typedef struct carnn_source { /* a file by name, or bytes in memory */
 
 /* What a model is. All of it is kept in the model file. */
 typedef struct carnn_model_desc {
-    const char *task; /* "dialog" */
+    const char *task; /* "dialog", "lm" */
     const char *cell; /* "icarnn"; carnn_cell_name() lists all */
     int64_t hidden;   /* size of the hidden state */
     int64_t embedding; /* size of the word embeddings */
     int64_t layers;   /* recurrent layers, one on top of the other */
     int64_t min_count; /* words rarer than this in the training data become <unk> */
+    int64_t vocab;    /* lm: the most frequent so many words are kept; CARNN_NONE: all */
+    const char *context; /* lm: "previous", the sentence before, or "none" */
+    int64_t tied;     /* lm: not 0: the word embedding is the output's weights too */
+    double label_weight; /* lm: share of the labels in the loss; CARNN_NONE: they are not learnt */
+    const char *label_row; /* lm: the label that the context tells is that of the "previous"
+                              sentence (dialog acts) or the sentence's "own" (relations) */
     int64_t history;  /* dialog: the last so many history utterances are kept; CARNN_NONE: all */
     int64_t kb_rows;  /* dialog: of each block of knowledge-base lines, the first so many are kept;
                          CARNN_NONE: all */
@@ -445,6 +451,36 @@ typedef struct carnn_contribution {
    the rest add up to the logit. Returns how many utterances there are. */
 CARNN_API size_t carnn_session_explain(carnn_session *session, size_t count,
                                        carnn_contribution *out, double *rest);
+
+/* Language models: sentence after sentence, each with the one before as context; after
+   carnn_session_reset the next one begins a document. A sentence is a line of a data file: words
+   with blanks between them and maybe a tab and a label, or speaker|text|act. */
+
+/* Reads a sentence: the sum of -log P of its words and its end goes to *nll. Returns how many that
+   are. */
+CARNN_API size_t carnn_session_score(carnn_session *session, const char *text, size_t length,
+                                     double *nll);
+
+/* How words are drawn. Zero means the default. */
+typedef struct carnn_sampling {
+    double temperature; /* logits are divided by it [1]; CARNN_NONE: take the most probable word */
+    int64_t top_k;      /* only among the most probable so many [all] */
+    double top_p;       /* only among the most probable that have this probability together [all] */
+    uint64_t seed;
+    int64_t words;      /* at most so many are drawn for a sentence [100] */
+} carnn_sampling;
+
+/* Writes a sentence that begins with the words of `prompt` (may be empty) into text[0 .. size),
+   with a NUL; words that do not fit are left out. Returns its length. */
+CARNN_API size_t carnn_session_generate(carnn_session *session, const carnn_sampling *how,
+                                        const char *prompt, size_t length, char *text, size_t size);
+
+/* carnn_session_explain of a language model is about the last piece of at most 256 words that was
+   scored, and the most probable word after it, which carnn_session_next_word gives. First come the
+   words of the sentence before (speaker CARNN_FACT; attention: their share in the context), then
+   those of the piece itself (CARNN_USER; score: what they add to the logit of that word). Cells
+   that are not additive leave everything to *rest. */
+CARNN_API const char *carnn_session_next_word(const carnn_session *session);
 
 /* ---------------------------------------------------------------------------------------------
    Self-checks and measurements: one call of `row` per line; its result other than 0 stops.
@@ -3963,6 +3999,7 @@ static CARNN__INLINE CARNN__K(attended_rows)
     CARNN__K(attended_from)(const carnn__attention *a, size_t b, size_t t, size_t rows) {
     CARNN__K(attended_rows) x;
     size_t i;
+    memset(&x, 0, sizeof x);
     CARNN__UNROLL for (i = 0; i < rows; i++) {
         size_t row = a->seq->start[t + i] + b;
         x.h[i] = a->h + row * a->D;
@@ -6211,6 +6248,16 @@ typedef struct carnn__head carnn__head;
 
 #define CARNN__LAYERS_MAX 8
 
+/* What a language model has beside the word embedding and its layers: parameter numbers. */
+typedef struct carnn__lm_params {
+    carnn__cell encoder; /* of the sentence before */
+    size_t start;        /* the context where there is no sentence before */
+    int projects;        /* are words projected to the size of the hidden state? */
+    size_t project;
+    size_t output, bias;
+    size_t label, label_bias;
+} carnn__lm_params;
+
 struct carnn_model {
     carnn_allocator allocator;
     carnn_model_desc desc;    /* complete: defaults filled in; names point into our tables */
@@ -6221,7 +6268,9 @@ struct carnn_model {
                                  whole file that was read; NULL: the caller's, read-only */
     carnn__names words;       /* vocabulary: word i has row i of the embedding; 0 is <unk> */
     carnn__names candidates;  /* dialog: the candidates, byte for byte */
+    carnn__names labels;      /* lm: the labels that are learnt */
     carnn__cell cells[CARNN__LAYERS_MAX];
+    carnn__lm_params lm;
     size_t word_table;        /* parameter number of the word embedding */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;
@@ -6990,6 +7039,728 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
 
 #endif
 /* =============================================================================================
+   @@HEAD lm   predict the words of a sentence, given the sentence before it
+
+   Tran et al. 2018, section 4.2. Sentence t has the words w_1 .. w_n; its context c is the last
+   state of a CARNN without context over the sentence before it, which shares the word embedding:
+
+     c = last state of ncarnn-free(w'_1 .. w'_m, </s>)                                (Eq. 11)
+     h_0 .. h_n = cell(<s>, w_1 .. w_n; c)       P(w_{i+1}) = softmax(W h_i + b)
+     loss = (1 - l) L_w + l L_l      L_l = -log softmax(W_c c + b_c)[label]       (Eq. 12, 13)
+
+   L_w is the mean over the words of the batch, </s> among them: what perplexity weighs. L_l is the
+   mean over the sentences with a label: the act of the sentence before, or the relation of this
+   one to it. The gradient goes through c into its encoder and no farther. At the start of a
+   document, and always with `--context none`, c is a learned vector. Cells without a context read
+   [e_i; c] as input where a context is asked for. Published perplexities (nCARNN, iCARNN, sCARNN):
+   Switchboard 30.2, 32.5, 31.5, with labels 29.7, 32.2, 31.5, of another tokenisation.
+
+   Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is neither.
+   Other counts differ more than models do, so three of them are reported beside it:
+   perplexity_n2 divides by n + 2, perplexity_macro is the exponential of the mean over sentences,
+   perplexity_words leaves </s> out.
+
+   A sentence of more than CARNN__LM_STEPS words is read in pieces, each the context of the next.
+   Rows of a batch are packed; the softmax works on blocks of rows, so that words times vocabulary
+   is never held whole: it makes the logits, their loss and gradient, and both products of the way
+   back of one block before the next.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__LM_STEPS 256
+/* Rows of a batch for each of its sentences, on average; a batch that has more is cut short. */
+#define CARNN__LM_ROWS 32
+/* Floats of a block of logits: large enough for the products, small enough for the cache. */
+#define CARNN__LM_LOGITS ((size_t)1 << 21)
+
+static const char *const carnn__lm_reserved[] = {"<s>", "</s>"};
+enum { CARNN__LM_BEGIN = 1, CARNN__LM_END = 2 }; /* their numbers: <unk> is 0 */
+
+/* A piece of a sentence: inputs from tokens[first] on, and as targets the tokens one later. */
+typedef struct carnn__lm_piece {
+    size_t first;
+    uint32_t steps, sentence_steps;
+    uint32_t label;    /* what the context of the piece is to tell, or CARNN__NOWHERE */
+    int starts, ends;  /* it is the first of a document, the last of its sentence */
+} carnn__lm_piece;
+
+/* What the sums of a tally are. */
+enum {
+    CARNN__LM_NLL,
+    CARNN__LM_END_NLL,
+    CARNN__LM_MACRO,
+    CARNN__LM_LABELS_RIGHT,
+    CARNN__LM_LABELS
+};
+
+typedef struct carnn__lm {
+    uint32_t *tokens;       /* <s> w_1 .. w_n </s>, sentence after sentence */
+    carnn__lm_piece *pieces;
+    size_t count;           /* of pieces */
+    uint32_t *order;        /* (pieces) in this epoch */
+    size_t *batch_start;    /* into order, one more than there are batches */
+    size_t max_rows, max_steps, max_pieces, block; /* block: rows of logits */
+    /* of the batch at hand: B pieces, N rows; P pieces before them, M rows */
+    carnn__packed seq, before;
+    size_t *start, *before_start;                /* (steps + 2) */
+    uint32_t *length, *rank, *piece, *source;    /* (B) source: rank among the P, or NOWHERE */
+    uint32_t *before_length, *before_rank, *owner; /* (P) owner: place of the piece it precedes */
+    uint32_t *place;                             /* (B) */
+    uint32_t *ids, *target, *before_ids;         /* (N), (N), (M) */
+    uint32_t *label;                             /* (B) */
+    float *words, *before_words;                 /* (N, e), (M, e) */
+    float *c, *dc;                               /* (B, h) */
+    float *x[CARNN__LAYERS_MAX + 1];             /* (N, input) of each layer, then the output */
+    float *d[2];                                 /* (N, widest) gradients on their way down */
+    float *dbefore, *dbefore_words;              /* (M, h), (M, e) */
+    float *z, *loss;                             /* (block, V), (N) */
+    float *label_z, *label_loss;                 /* (B, K), (B) */
+    carnn__cell_run cell[CARNN__LAYERS_MAX], encoder;
+} carnn__lm;
+
+/* --- a new model ----------------------------------------------------------------------------- */
+
+static int carnn__cell_sees_context(const char *cell) {
+    size_t kind = carnn__cell_number(cell);
+    return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
+}
+
+static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train) {
+    if (!model->cell) model->cell = "ncarnn";
+    if (!model->hidden) model->hidden = 256;
+    if (!model->embedding) model->embedding = model->hidden;
+    if (!model->layers) model->layers = 1;
+    if (!model->min_count) model->min_count = 2; /* else <unk> would never be learnt */
+    if (!model->vocab) model->vocab = 10000;
+    if (!model->context)
+        model->context = carnn__cell_sees_context(model->cell) ? "previous" : "none";
+    if (!train->epochs) train->epochs = 12;
+    if (!train->batch) train->batch = 64;
+    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.002;
+    if (train->lr_end == 0.0) train->lr_end = 0.02;
+    if (train->dropout == 0.0) train->dropout = 0.3;
+    if (train->clip == 0.0) train->clip = 5.0;
+    if (!train->patience) train->patience = 3;
+}
+
+/* Is the context made of the sentence before? */
+static int carnn__lm_encodes(const carnn_model *model) {
+    return !strcmp(model->desc.context, "previous");
+}
+
+static int carnn__lm_has_context(const carnn_model *model) {
+    return carnn__lm_encodes(model) || carnn__cell_sees_context(model->desc.cell);
+}
+
+static carnn_status carnn__lm_check(const carnn_model_desc *d, carnn_error *error) {
+    if (!d->context)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context: \"previous\" or \"none\"");
+    if (d->tied && d->embedding != d->hidden)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "--embedding is %lld and --hidden is %lld: a tied output needs the same "
+                           "size", (long long)d->embedding, (long long)d->hidden);
+    return CARNN_OK;
+}
+
+static carnn_status carnn__lm_declare(carnn_model *model, carnn_error *error) {
+    carnn__store *store = &model->params;
+    carnn__lm_params *p = &model->lm;
+    size_t e = (size_t)model->desc.embedding, h = (size_t)model->desc.hidden, i, in = e;
+    size_t kind = carnn__cell_number(model->desc.cell), V = model->words.count;
+    int sees = carnn__cell_sees_context(model->desc.cell);
+    char prefix[24] = "cell";
+    carnn_status status = carnn__lm_check(&model->desc, error);
+    if (status) return status;
+    if (V <= CARNN__LM_END)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a language model needs <s> and </s>");
+    if (model->labels.count && (!carnn__lm_encodes(model) || !model->desc.label_row))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "labels need the context \"previous\" and a label_row, \"previous\" or "
+                           "\"own\"");
+    model->word_table = carnn__declare(store, "", "word.weight", V, e, 0, CARNN__INIT_NORMAL, 0.1f);
+    if (carnn__lm_has_context(model))
+        p->start = carnn__declare(store, "", "context.start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
+    if (carnn__lm_encodes(model))
+        carnn__cell_declare(&p->encoder, store, "context", CARNN__CELL_ncarnn_free, e, h, 0);
+    p->projects = (carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) && e != h;
+    if (p->projects) {
+        p->project = carnn__declare(store, "", "word.project", h, e, h, CARNN__INIT_GLOROT, 0.0f);
+        in = h;
+    }
+    if (carnn__lm_encodes(model) && !sees) in = e + h;
+    for (i = 0; i < (size_t)model->desc.layers; i++, in = h) {
+        if (i) snprintf(prefix, sizeof prefix, "cell.%u", (unsigned)i + 1);
+        carnn__cell_declare(&model->cells[i], store, prefix, kind, in, h, h);
+    }
+    p->output = model->desc.tied ? model->word_table
+                                 : carnn__declare(store, "", "output.weight", V, h, 0,
+                                                  CARNN__INIT_GLOROT, 0.0f);
+    p->bias = carnn__declare(store, "", "output.bias", 1, V, 1, CARNN__INIT_ZERO, 0.0f);
+    if (!model->labels.count) return CARNN_OK;
+    p->label = carnn__declare(store, "", "label.weight", model->labels.count, h, 0,
+                              CARNN__INIT_GLOROT, 0.0f);
+    p->label_bias = carnn__declare(store, "", "label.bias", 1, model->labels.count, 1,
+                                   CARNN__INIT_ZERO, 0.0f);
+    return CARNN_OK;
+}
+
+static void carnn__lm_init(carnn_model *model) {
+    size_t i;
+    for (i = 0; i < (size_t)model->desc.layers; i++)
+        carnn__cell_init_bias(&model->cells[i], &model->params);
+}
+
+#ifndef CARNN_NO_TEXT
+
+static carnn_status carnn__lm_words_build(carnn_model *model, const carnn_dataset *data,
+                                          carnn_error *error) {
+    carnn__vocabulary v;
+    size_t i;
+    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
+                                                 CARNN__COUNT(carnn__lm_reserved), error);
+    for (i = 0; !status && i < data->sentence_count; i++) {
+        carnn__span text = carnn__text(data, data->sentences[i].text);
+        status = carnn__vocabulary_add(&v, CARNN__SPACES, text.at, text.length, 1, error);
+    }
+    v.most = model->desc.vocab > 0 ? (size_t)model->desc.vocab : 0;
+    if (!status)
+        return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
+    carnn__vocabulary_free(&v);
+    return status;
+}
+
+/* The labels of the data, where they are to be learnt: they are told from the encoded sentence. */
+static carnn_status carnn__lm_labels_build(carnn_model *model, const carnn_dataset *data,
+                                           carnn_error *error) {
+    const char **s;
+    size_t *length, i;
+    carnn_status status;
+    carnn_model_desc *d = &model->desc;
+    if (d->label_weight == 0.0) d->label_weight = data->label_count ? 0.5 : CARNN_NONE;
+    if (!carnn__lm_encodes(model)) d->label_weight = CARNN_NONE;
+    if (!d->label_row) d->label_row = data->spoken ? "previous" : "own";
+    if (d->label_weight < 0.0 || !data->label_count) return CARNN_OK;
+    s = (const char **)carnn__alloc(&model->allocator, data->label_count, sizeof *s);
+    length = (size_t *)carnn__alloc(&model->allocator, data->label_count, sizeof *length);
+    status = s && length ? CARNN_OK : carnn__out_of_memory(error);
+    for (i = 0; !status && i < data->label_count; i++) {
+        carnn__span text = carnn__text(data, data->labels[i]);
+        s[i] = text.at;
+        length[i] = text.length;
+    }
+    if (!status)
+        status = carnn__names_build(&model->labels, &model->allocator, s, length,
+                                    data->label_count, error);
+    carnn__free(&model->allocator, (void *)s);
+    carnn__free(&model->allocator, length);
+    return status;
+}
+
+static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
+                                    carnn_error *error) {
+    carnn_status status = carnn__lm_check(&model->desc, error);
+    if (!status) status = carnn__lm_words_build(model, data, error);
+    if (!status) status = carnn__lm_labels_build(model, data, error);
+    return status;
+}
+
+#else
+#define carnn__lm_build NULL
+#endif
+
+/* --- data made ready for a model ------------------------------------------------------------- */
+
+static void carnn__lm_close(carnn__work *work) {
+    carnn__lm *d = (carnn__lm *)work->state;
+    const carnn_allocator *a = &work->allocator;
+    if (!d) return;
+    carnn__free(a, d->tokens);
+    carnn__free(a, d->pieces);
+    carnn__free(a, d->order);
+    carnn__free(a, d->batch_start);
+    carnn__free(a, d);
+    work->state = NULL;
+}
+
+/* The words of sentence i, without <s> and </s>: counts, and writes at most `max`. */
+static size_t carnn__lm_encode(const carnn__work *work, size_t i, uint32_t *ids, size_t max) {
+    carnn__span text = carnn__text(work->data, work->data->sentences[i].text);
+    return carnn__encode(&work->model->words, CARNN__SPACES, text.at, text.length, ids, max);
+}
+
+/* The label that the context of sentence i is to tell, which is not the first of its document: its
+   number; CARNN__NOWHERE if there is none; the number of labels if the model does not know it. */
+static uint32_t carnn__lm_label(const carnn__work *work, size_t i) {
+    const carnn_model *model = work->model;
+    const carnn__sentence *s = &work->data->sentences[i];
+    carnn__span text;
+    uint32_t label;
+    if (!strcmp(model->desc.label_row, "previous")) s--;
+    if (!model->labels.count || s->label == CARNN__NOWHERE) return CARNN__NOWHERE;
+    text = carnn__text(work->data, work->data->labels[s->label]);
+    label = carnn__names_find(&model->labels, text.at, text.length);
+    return label == CARNN__NOWHERE ? (uint32_t)model->labels.count : label;
+}
+
+/* Writes tokens and pieces of all sentences; both have room. */
+static void carnn__lm_read(carnn__lm *d, const carnn__work *work, size_t room) {
+    size_t i, at = 0, from;
+    d->count = 0;
+    for (i = 0; i < work->data->sentence_count; i++) {
+        const carnn__sentence *s = &work->data->sentences[i];
+        size_t n = carnn__lm_encode(work, i, d->tokens + at + 1, room - at - 1);
+        int starts = !i || s[-1].document != s->document;
+        d->tokens[at] = CARNN__LM_BEGIN;
+        d->tokens[at + n + 1] = CARNN__LM_END;
+        for (from = 0; from <= n; from += CARNN__LM_STEPS) {
+            carnn__lm_piece *p = &d->pieces[d->count++];
+            p->first = at + from;
+            p->steps = (uint32_t)carnn__min(CARNN__LM_STEPS, n + 1 - from);
+            p->sentence_steps = (uint32_t)(n + 1);
+            p->starts = starts && !from;
+            p->ends = from + p->steps == n + 1;
+            p->label = from || starts ? CARNN__NOWHERE : carnn__lm_label(work, i);
+        }
+        at += n + 2;
+    }
+}
+
+/* The largest batch that any order of the pieces can make. */
+static void carnn__lm_limits(carnn__lm *d, const carnn__work *work) {
+    size_t i, rows = 0, batch = (size_t)work->batch;
+    d->max_steps = 1;
+    for (i = 0; i < d->count; i++) {
+        d->max_steps = carnn__max(d->max_steps, d->pieces[i].steps);
+        rows += d->pieces[i].steps;
+    }
+    d->max_pieces = carnn__min(batch, d->count);
+    d->max_rows = carnn__min(rows, carnn__max(d->max_steps, CARNN__LM_ROWS * batch));
+    d->block = carnn__min(d->max_rows, carnn__max(16, CARNN__LM_LOGITS / work->model->words.count));
+}
+
+static carnn_status carnn__lm_open(carnn__work *work, carnn_error *error) {
+    const carnn_allocator *a = &work->allocator;
+    carnn__lm *d = (carnn__lm *)carnn__alloc_zero(a, 1, sizeof *d);
+    size_t i, tokens = 0, pieces = 0;
+    work->state = d;
+    if (!d) return carnn__out_of_memory(error);
+    for (i = 0; i < work->data->sentence_count; i++) {
+        size_t n = carnn__lm_encode(work, i, NULL, 0);
+        tokens += n + 2;
+        pieces += n / CARNN__LM_STEPS + 1;
+    }
+    d->tokens = (uint32_t *)carnn__alloc(a, tokens, sizeof *d->tokens);
+    d->pieces = (carnn__lm_piece *)carnn__alloc(a, pieces, sizeof *d->pieces);
+    d->order = (uint32_t *)carnn__alloc(a, pieces, sizeof *d->order);
+    d->batch_start = (size_t *)carnn__alloc(a, pieces + 1, sizeof *d->batch_start);
+    if (!d->tokens || !d->pieces || !d->order || !d->batch_start) {
+        carnn__lm_close(work);
+        return carnn__out_of_memory(error);
+    }
+    carnn__lm_read(d, work, tokens);
+    carnn__lm_limits(d, work);
+    return CARNN_OK;
+}
+
+static void carnn__lm_carve_lists(carnn__lm *d, carnn__arena *arena) {
+    size_t B = d->max_pieces, N = d->max_rows, i;
+    uint32_t **of_piece[] = {&d->length, &d->rank, &d->piece, &d->source, &d->before_length,
+                             &d->before_rank, &d->owner, &d->place, &d->label};
+    d->start = (size_t *)carnn__take(arena, d->max_steps + 2, sizeof(size_t));
+    d->before_start = (size_t *)carnn__take(arena, d->max_steps + 2, sizeof(size_t));
+    for (i = 0; i < CARNN__COUNT(of_piece); i++)
+        *of_piece[i] = (uint32_t *)carnn__take(arena, B, sizeof(uint32_t));
+    d->ids = (uint32_t *)carnn__take(arena, N, sizeof(uint32_t));
+    d->target = (uint32_t *)carnn__take(arena, N, sizeof(uint32_t));
+    d->before_ids = (uint32_t *)carnn__take(arena, N, sizeof(uint32_t));
+}
+
+static void carnn__lm_carve(carnn__work *work, carnn__arena *arena) {
+    carnn__lm *d = (carnn__lm *)work->state;
+    const carnn_model *model = work->model;
+    const carnn__kernels *k = work->engine->k;
+    size_t B = d->max_pieces, N = d->max_rows, V = model->words.count, K = model->labels.count;
+    size_t e = (size_t)model->desc.embedding, h = (size_t)model->desc.hidden, i;
+    size_t layers = (size_t)model->desc.layers;
+    carnn__lm_carve_lists(d, arena);
+    d->words = carnn__floats(arena, N, e);
+    d->c = carnn__floats(arena, B, h);
+    d->z = carnn__floats(arena, d->block, V);
+    d->loss = carnn__floats(arena, 1, N);
+    for (i = 0; i <= layers; i++)
+        d->x[i] = carnn__floats(arena, N, i < layers ? model->cells[i].e : h);
+    for (i = 0; i < layers; i++)
+        carnn__cell_plan(&d->cell[i], &model->cells[i], &model->params, k, work->w, work->g, arena,
+                         N, N, B);
+    if (carnn__lm_encodes(model)) {
+        d->before_words = carnn__floats(arena, N, e);
+        d->label_z = carnn__floats(arena, B, K);
+        d->label_loss = carnn__floats(arena, 1, B);
+        carnn__cell_plan(&d->encoder, &model->lm.encoder, &model->params, k, work->w, work->g,
+                         arena, N, N, B);
+    }
+    if (!work->g) return;
+    d->dc = carnn__floats(arena, B, h);
+    for (i = 0; i < 2; i++) d->d[i] = carnn__floats(arena, N, e + h);
+    if (!carnn__lm_encodes(model)) return;
+    d->dbefore = carnn__floats(arena, N, h);
+    d->dbefore_words = carnn__floats(arena, N, e);
+}
+
+/* Batches of so many pieces, or fewer where they or those before them have too many words. They
+   are not sorted by length: the softmax is most of the work and does not care, and steps of all
+   lengths make better gradients. */
+static size_t carnn__lm_plan(carnn__work *work, uint64_t key) {
+    carnn__lm *d = (carnn__lm *)work->state;
+    size_t i, batches = 0, rows = 0, before = 0;
+    for (i = 0; i < d->count; i++) d->order[i] = (uint32_t)i;
+    if (key) carnn__shuffle(key, d->order, d->count);
+    for (i = 0; i < d->count; i++) {
+        const carnn__lm_piece *p = &d->pieces[d->order[i]];
+        size_t n = p->steps, m = p->starts ? 0 : p[-1].steps;
+        if (!i || i - d->batch_start[batches - 1] == d->max_pieces || rows + n > d->max_rows ||
+            before + m > d->max_rows) {
+            d->batch_start[batches++] = i;
+            rows = before = 0;
+        }
+        rows += n;
+        before += m;
+    }
+    d->batch_start[batches] = d->count;
+    return batches;
+}
+
+/* --- one batch ------------------------------------------------------------------------------- */
+
+/* Packs the pieces that come before those of the batch. */
+static void carnn__lm_pack_before(carnn__lm *d, const uint32_t *order) {
+    size_t r, t, P = d->before.sequences;
+    carnn__pack_sequences(&d->before, d->before_length, P, d->before_rank, d->before_start);
+    for (r = 0; r < P; r++) {
+        size_t i = d->owner[d->before_rank[r]];
+        const carnn__lm_piece *p = &d->pieces[order[i] - 1];
+        d->place[i] = (uint32_t)r;
+        for (t = 0; t < p->steps; t++)
+            d->before_ids[d->before_start[t] + r] = d->tokens[p->first + 1 + t];
+    }
+}
+
+/* Packs a batch. */
+static void carnn__lm_collect(carnn__work *work, size_t number) {
+    carnn__lm *d = (carnn__lm *)work->state;
+    const uint32_t *order = d->order + d->batch_start[number];
+    size_t B = d->batch_start[number + 1] - d->batch_start[number], P = 0, i, b, t;
+    for (i = 0; i < B; i++) {
+        const carnn__lm_piece *p = &d->pieces[order[i]];
+        d->length[i] = p->steps;
+        d->place[i] = CARNN__NOWHERE;
+        if (p->starts || !carnn__lm_encodes(work->model)) continue;
+        d->owner[P] = (uint32_t)i;
+        d->before_length[P++] = p[-1].steps;
+    }
+    d->before.sequences = P;
+    carnn__lm_pack_before(d, order);
+    carnn__pack_sequences(&d->seq, d->length, B, d->rank, d->start);
+    for (b = 0; b < B; b++) {
+        const carnn__lm_piece *p = &d->pieces[order[d->rank[b]]];
+        d->piece[b] = order[d->rank[b]];
+        d->source[b] = d->place[d->rank[b]];
+        d->label[b] = p->label;
+        for (t = 0; t < p->steps; t++) {
+            d->ids[d->start[t] + b] = d->tokens[p->first + t];
+            d->target[d->start[t] + b] = d->tokens[p->first + t + 1];
+        }
+    }
+}
+
+/* Streams of a step's random numbers. */
+enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
+
+static void carnn__lm_drop(const carnn__work *work, float *x, size_t count, uint64_t key,
+                           size_t stream) {
+    if (key) carnn__dropout(work->engine, x, count, work->dropout, carnn__stream(key, stream));
+}
+
+static const float *carnn__lm_weight(const carnn__work *work, size_t number) {
+    return work->w + work->model->params.item[number].offset;
+}
+
+static float *carnn__lm_gradient(const carnn__work *work, size_t number) {
+    return work->g + work->model->params.item[number].offset;
+}
+
+/* The row of the last state of the r-th sequence before. */
+static size_t carnn__lm_last_row(const carnn__lm *d, size_t r) {
+    return d->before_start[d->before_length[d->before_rank[r]] - 1] + r;
+}
+
+/* The contexts c (B, h): encoded sentences, or the learned vector. */
+static void carnn__lm_contexts(carnn__work *work, uint64_t key) {
+    carnn__lm *d = (carnn__lm *)work->state;
+    carnn__engine *e = work->engine;
+    size_t M = d->before.rows, h = (size_t)work->model->desc.hidden, b;
+    size_t in = (size_t)work->model->desc.embedding;
+    if (!carnn__lm_has_context(work->model)) return;
+    if (carnn__lm_encodes(work->model)) {
+        carnn__gather_rows(d->before_words, carnn__lm_weight(work, work->model->word_table),
+                           d->before_ids, M, in);
+        carnn__lm_drop(work, d->before_words, M * in, key, CARNN__LM_DROP_BEFORE);
+        carnn__cell_ready(&d->encoder, e);
+        carnn__cell_project(&d->encoder, e, d->before_words, 0, M);
+        carnn__cell_forward(&d->encoder, e, &d->before, NULL, NULL, NULL);
+    }
+    for (b = 0; b < d->seq.sequences; b++) {
+        const float *from = carnn__lm_weight(work, work->model->lm.start);
+        if (d->source[b] != CARNN__NOWHERE)
+            from = d->encoder.scan.out + carnn__lm_last_row(d, d->source[b]) * h;
+        memcpy(d->c + b * h, from, h * sizeof(float));
+    }
+}
+
+static void carnn__lm_contexts_back(carnn__work *work, uint64_t key) {
+    carnn__lm *d = (carnn__lm *)work->state;
+    carnn__engine *e = work->engine;
+    size_t M = d->before.rows, h = (size_t)work->model->desc.hidden, b;
+    size_t in = (size_t)work->model->desc.embedding;
+    if (!carnn__lm_has_context(work->model)) return;
+    if (carnn__lm_encodes(work->model)) memset(d->dbefore, 0, M * h * sizeof(float));
+    for (b = 0; b < d->seq.sequences; b++) {
+        float *to = carnn__lm_gradient(work, work->model->lm.start);
+        if (d->source[b] != CARNN__NOWHERE)
+            to = d->dbefore + carnn__lm_last_row(d, d->source[b]) * h;
+        e->k->add(d->dc + b * h, to, h);
+    }
+    if (!carnn__lm_encodes(work->model)) return;
+    memset(d->dbefore_words, 0, M * in * sizeof(float));
+    carnn__cell_backward(&d->encoder, e, d->dbefore, d->dbefore_words);
+    carnn__cell_project_back(&d->encoder, e, d->dbefore_words);
+    carnn__lm_drop(work, d->dbefore_words, M * in, key, CARNN__LM_DROP_BEFORE);
+    carnn__scatter_rows(e, carnn__lm_gradient(work, work->model->word_table), d->dbefore_words,
+                        d->before_ids, M, in);
+}
+
+/* The input of the first layer from the words: themselves, their projection, or [word; context]. */
+static void carnn__lm_input(carnn__work *work) {
+    carnn__lm *d = (carnn__lm *)work->state;
+    const carnn_model *model = work->model;
+    size_t in = (size_t)model->desc.embedding, h = (size_t)model->desc.hidden, t, b;
+    size_t N = d->seq.rows, width = model->cells[0].e;
+    if (model->lm.projects) {
+        carnn__matmul(work->engine, CARNN__NT, N, h, in, d->words, in,
+                      carnn__lm_weight(work, model->lm.project), in, NULL, d->x[0], h);
+        return;
+    }
+    for (t = 0; t < d->seq.steps; t++)
+        for (b = 0; b < d->start[t + 1] - d->start[t]; b++) {
+            size_t row = d->start[t] + b;
+            memcpy(d->x[0] + row * width, d->words + row * in, in * sizeof(float));
+            if (width > in) memcpy(d->x[0] + row * width + in, d->c + b * h, h * sizeof(float));
+        }
+}
+
+/* From dx (N, input) to `dwords` (N, e) and, where the context is part of the input, dc. */
+static void carnn__lm_input_back(carnn__work *work, const float *dx, float *dwords) {
+    carnn__lm *d = (carnn__lm *)work->state;
+    const carnn_model *model = work->model;
+    size_t in = (size_t)model->desc.embedding, h = (size_t)model->desc.hidden, t, b;
+    size_t N = d->seq.rows, width = model->cells[0].e;
+    if (model->lm.projects) {
+        carnn__matmul(work->engine, CARNN__NN, N, in, h, dx, h,
+                      carnn__lm_weight(work, model->lm.project), in, NULL, dwords, in);
+        carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, h, in, N, dx, h, d->words, in, NULL,
+                      carnn__lm_gradient(work, model->lm.project), in);
+        return;
+    }
+    for (t = 0; t < d->seq.steps; t++)
+        for (b = 0; b < d->start[t + 1] - d->start[t]; b++) {
+            size_t row = d->start[t] + b;
+            memcpy(dwords + row * in, dx + row * width, in * sizeof(float));
+            if (width > in) work->engine->k->add(dx + row * width + in, d->dc + b * h, h);
+        }
+}
+
+/* From words to the states of the last layer, in x[layers]. */
+static void carnn__lm_forward(carnn__work *work, uint64_t key) {
+    carnn__lm *d = (carnn__lm *)work->state;
+    const carnn_model *model = work->model;
+    carnn__engine *e = work->engine;
+    size_t N = d->seq.rows, h = (size_t)model->desc.hidden, i;
+    size_t in = (size_t)model->desc.embedding;
+    carnn__gather_rows(d->words, carnn__lm_weight(work, model->word_table), d->ids, N, in);
+    carnn__lm_drop(work, d->words, N * in, key, CARNN__LM_DROP_WORDS);
+    carnn__lm_input(work);
+    for (i = 0; i < (size_t)model->desc.layers; i++) {
+        carnn__cell_run *cell = &d->cell[i];
+        carnn__cell_ready(cell, e);
+        carnn__cell_project(cell, e, d->x[i], 0, N);
+        carnn__cell_context(cell, e, d->c, d->seq.sequences);
+        carnn__cell_forward(cell, e, &d->seq, NULL, NULL, NULL);
+        memcpy(d->x[i + 1], cell->scan.out, N * h * sizeof(float));
+        carnn__lm_drop(work, d->x[i + 1], N * h, key, CARNN__LM_DROP_STATES + i);
+    }
+}
+
+/* From the gradient at x[layers], in d[0], to those of all weights below, and dc. */
+static void carnn__lm_backward(carnn__work *work, uint64_t key) {
+    carnn__lm *d = (carnn__lm *)work->state;
+    const carnn_model *model = work->model;
+    carnn__engine *e = work->engine;
+    size_t N = d->seq.rows, h = (size_t)model->desc.hidden, i;
+    size_t in = (size_t)model->desc.embedding;
+    float *above = d->d[0], *below = d->d[1], *swap;
+    for (i = (size_t)model->desc.layers; i-- > 0;) {
+        carnn__cell_run *cell = &d->cell[i];
+        carnn__lm_drop(work, above, N * h, key, CARNN__LM_DROP_STATES + i);
+        memset(below, 0, N * cell->cell->e * sizeof(float));
+        carnn__cell_backward(cell, e, above, below);
+        carnn__cell_context_back(cell, e, d->dc);
+        carnn__cell_project_back(cell, e, below);
+        swap = above, above = below, below = swap;
+    }
+    carnn__lm_input_back(work, above, below);
+    carnn__lm_drop(work, below, N * in, key, CARNN__LM_DROP_WORDS);
+    carnn__scatter_rows(e, carnn__lm_gradient(work, model->word_table), below, d->ids, N, in);
+}
+
+/* The softmax over the vocabulary, block by block: the losses of all rows and, in training, their
+   gradients, times `scale`, at the states (d[0]) and at the output's weights. */
+static void carnn__lm_output(carnn__work *work, float scale) {
+    carnn__lm *d = (carnn__lm *)work->state;
+    const carnn_model *model = work->model;
+    carnn__engine *e = work->engine;
+    size_t N = d->seq.rows, h = (size_t)model->desc.hidden, V = model->words.count, from, rows;
+    const float *w = carnn__lm_weight(work, model->lm.output);
+    const float *h_top = d->x[model->desc.layers];
+    for (from = 0; from < N; from += rows) {
+        const float *states = h_top + from * h;
+        carnn__cross_entropy x = {V, NULL, NULL, 0.0f, 0.0f, NULL};
+        rows = carnn__min(d->block, N - from);
+        carnn__matmul(e, CARNN__NT, rows, V, h, states, h, w, h,
+                      carnn__lm_weight(work, model->lm.bias), d->z, V);
+        x.z = d->z;
+        x.target = d->target + from;
+        x.scale = scale;
+        x.smoothing = work->g ? (float)work->smoothing : 0.0f;
+        x.loss = d->loss + from;
+        carnn__split(e, e->k->cross_entropy, &x, rows, 1, rows * V);
+        if (!work->g) continue;
+        carnn__matmul(e, CARNN__NN, rows, h, V, d->z, V, w, h, NULL, d->d[0] + from * h, h);
+        carnn__matmul(e, CARNN__TN | CARNN__ADD, V, h, rows, d->z, V, states, h, NULL,
+                      carnn__lm_gradient(work, model->lm.output), h);
+        carnn__column_sums(e, rows, V, d->z, V, carnn__lm_gradient(work, model->lm.bias));
+    }
+}
+
+/* The labels of the contexts: adds to the tally, returns the mean loss; in training adds the
+   gradient, times `weight`, at the contexts. One that the model does not know is told wrongly. */
+static double carnn__lm_labels(carnn__work *work, double weight, carnn__tally *tally) {
+    carnn__lm *d = (carnn__lm *)work->state;
+    const carnn_model *model = work->model;
+    carnn__engine *e = work->engine;
+    size_t B = d->seq.sequences, K = model->labels.count, h = (size_t)model->desc.hidden, b;
+    size_t known = 0;
+    const float *w;
+    carnn__cross_entropy x = {K, d->label_z, d->label, 0.0f, 0.0f, d->label_loss};
+    double loss = 0.0;
+    if (!K) return 0.0;
+    w = carnn__lm_weight(work, model->lm.label);
+    carnn__matmul(e, CARNN__NT, B, K, h, d->c, h, w, h,
+                  carnn__lm_weight(work, model->lm.label_bias), d->label_z, K);
+    for (b = 0; b < B; b++) {
+        if (d->label[b] == CARNN__NOWHERE) continue;
+        tally->sum[CARNN__LM_LABELS] += 1.0;
+        tally->sum[CARNN__LM_LABELS_RIGHT] += carnn__argmax(d->label_z + b * K, K) == d->label[b];
+        if (d->label[b] == K) d->label[b] = CARNN__NOWHERE;
+        else known++;
+    }
+    if (!known) return 0.0;
+    x.scale = (float)(weight / (double)known);
+    carnn__split(e, e->k->cross_entropy, &x, B, 1, B * K);
+    for (b = 0; b < B; b++) loss += (double)d->label_loss[b];
+    if (work->g) {
+        carnn__matmul(e, CARNN__NN | CARNN__ADD, B, h, K, d->label_z, K, w, h, NULL, d->dc, h);
+        carnn__matmul(e, CARNN__TN | CARNN__ADD, K, h, B, d->label_z, K, d->c, h, NULL,
+                      carnn__lm_gradient(work, model->lm.label), h);
+        carnn__column_sums(e, B, K, d->label_z, K, carnn__lm_gradient(work, model->lm.label_bias));
+    }
+    return loss / (double)known;
+}
+
+/* Adds the losses of a batch to the tally. The macro-average is one of sentences, not of pieces. */
+static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
+    const carnn__lm *d = (const carnn__lm *)work->state;
+    size_t b, t;
+    for (b = 0; b < d->seq.sequences; b++) {
+        const carnn__lm_piece *p = &d->pieces[d->piece[b]];
+        double sum = 0.0;
+        for (t = 0; t < p->steps; t++) sum += (double)d->loss[d->start[t] + b];
+        tally->sum[CARNN__LM_NLL] += sum;
+        tally->sum[CARNN__LM_MACRO] += sum / (double)p->sentence_steps;
+        tally->tokens += p->steps;
+        if (!p->ends) continue;
+        tally->sum[CARNN__LM_END_NLL] += (double)d->loss[d->start[p->steps - 1] + b];
+        tally->examples++;
+    }
+}
+
+/* tally->loss is what is trained, in nats a word; without gradients that is the words' loss. */
+static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
+    carnn__lm *d = (carnn__lm *)work->state;
+    double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels, rows;
+    carnn__lm_collect(work, number);
+    rows = (double)d->seq.rows;
+    if (work->g) {
+        if (work->model->labels.count) share = fmax(work->model->desc.label_weight, 0.0);
+        memset(d->dc, 0, d->seq.sequences * (size_t)work->model->desc.hidden * sizeof(float));
+    }
+    carnn__lm_contexts(work, key);
+    labels = carnn__lm_labels(work, share, tally);
+    carnn__lm_forward(work, key);
+    carnn__lm_output(work, (float)((1.0 - share) / rows));
+    carnn__lm_count(work, tally);
+    tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) + share * labels * rows;
+    if (!work->g) return;
+    carnn__lm_backward(work, key);
+    carnn__lm_contexts_back(work, key);
+}
+
+/* --- scores ---------------------------------------------------------------------------------- */
+
+/* The mean of the models' probabilities of every word. */
+static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
+                           carnn__tally *tally) {
+    carnn__lm *d = (carnn__lm *)works[0]->state;
+    size_t row, m;
+    double before = tally->sum[CARNN__LM_NLL];
+    (void)number;
+    for (row = 0; row < d->seq.rows; row++) {
+        double p = 0.0;
+        for (m = 0; m < count; m++)
+            p += exp(-(double)((const carnn__lm *)works[m]->state)->loss[row]);
+        d->loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
+    }
+    carnn__lm_count(works[0], tally);
+    tally->loss += tally->sum[CARNN__LM_NLL] - before;
+}
+
+static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
+    const double *sum = tally->sum;
+    double tokens = (double)carnn__max(tally->tokens, 1);
+    double sentences = (double)carnn__max(tally->examples, 1);
+    double words = fmax(tokens - sentences, 1.0);
+    scores->metric[0].value = exp(sum[CARNN__LM_NLL] / tokens);
+    scores->metric[1].value = exp(sum[CARNN__LM_NLL] / (tokens + sentences));
+    scores->metric[2].value = exp(sum[CARNN__LM_MACRO] / sentences);
+    scores->metric[3].value = exp((sum[CARNN__LM_NLL] - sum[CARNN__LM_END_NLL]) / words);
+    if (sum[CARNN__LM_LABELS] > 0.0)
+        scores->metric[4].value = sum[CARNN__LM_LABELS_RIGHT] / sum[CARNN__LM_LABELS];
+    else
+        scores->count = 4; /* no labels, no accuracy */
+}
+
+#endif
+/* =============================================================================================
    @@TASKS   the table of tasks, options and their defaults, making a model
    ============================================================================================= */
 
@@ -7001,6 +7772,12 @@ static const carnn__head carnn__heads[] = {
      carnn__dialog_defaults, carnn__dialog_build, carnn__dialog_declare, carnn__dialog_init,
      carnn__dialog_open, carnn__dialog_close, carnn__dialog_carve, carnn__dialog_plan,
      carnn__dialog_batch, carnn__dialog_vote, carnn__dialog_score},
+    {"lm", "predict the words of a sentence, given the sentence before it",
+     {"perplexity", "perplexity_n2", "perplexity_macro", "perplexity_words", "label_accuracy",
+      NULL}, 1,
+     carnn__lm_defaults, carnn__lm_build, carnn__lm_declare, carnn__lm_init,
+     carnn__lm_open, carnn__lm_close, carnn__lm_carve, carnn__lm_plan,
+     carnn__lm_batch, carnn__lm_vote, carnn__lm_score},
 };
 
 static const carnn__head *carnn__head_at(size_t number) {
@@ -7041,6 +7818,12 @@ static const carnn_option carnn__option_table[] = {
     CARNN__MODEL_OPTION(embedding, INTEGER, 1, 65536, 0, "size of the word embeddings"),
     CARNN__MODEL_OPTION(layers, INTEGER, 1, CARNN__LAYERS_MAX, 0, "recurrent layers"),
     CARNN__MODEL_OPTION(min_count, INTEGER, 1, 1e9, 0, "rarer words become <unk>"),
+    CARNN__MODEL_OPTION(vocab, INTEGER, 0, 1e9, 1, "lm: words that are kept, the most frequent"),
+    CARNN__MODEL_OPTION(context, NAME, 0, 0, 0, "lm: what the context is, previous or none"),
+    CARNN__MODEL_OPTION(tied, INTEGER, 0, 1, 0, "lm: 1: embedding and output share their weights"),
+    CARNN__MODEL_OPTION(label_weight, NUMBER, 0, 1, 1, "lm: share of the labels in the loss"),
+    CARNN__MODEL_OPTION(label_row, NAME, 0, 0, 0,
+                        "lm: whose label the context tells, previous or own"),
     CARNN__MODEL_OPTION(history, INTEGER, 0, 1e9, 1,
                         "dialog: history utterances that are read, the latest so many"),
     CARNN__MODEL_OPTION(kb_rows, INTEGER, 0, 1e9, 1,
@@ -7067,13 +7850,36 @@ CARNN_API const carnn_option *carnn_options(size_t *count) {
     return carnn__option_table;
 }
 
+static const char *carnn__context_name(size_t number) {
+    static const char *const names[] = {"previous", "none"};
+    return number < CARNN__COUNT(names) ? names[number] : NULL;
+}
+
+static const char *carnn__label_row_name(size_t number) {
+    static const char *const names[] = {"previous", "own"};
+    return number < CARNN__COUNT(names) ? names[number] : NULL;
+}
+
+/* What options that are names may be. */
+static const struct {
+    const char *option;
+    const char *(*name)(size_t number);
+} carnn__name_lists[] = {
+    {"cell", carnn_cell_name},
+    {"optimizer", carnn_optimizer_name},
+    {"context", carnn__context_name},
+    {"label_row", carnn__label_row_name},
+};
+
 /* A name of one of the tables, or NULL. */
 static const char *carnn__known_name(const char *option, const char *value) {
-    size_t i;
+    size_t i, j;
     const char *name;
-    int cell = !strcmp(option, "cell");
-    for (i = 0; (name = cell ? carnn_cell_name(i) : carnn_optimizer_name(i)) != NULL; i++)
-        if (!strcmp(name, value)) return name;
+    for (i = 0; i < CARNN__COUNT(carnn__name_lists); i++) {
+        if (strcmp(option, carnn__name_lists[i].option)) continue;
+        for (j = 0; (name = carnn__name_lists[i].name(j)) != NULL; j++)
+            if (!strcmp(name, value)) return name;
+    }
     return NULL;
 }
 
@@ -7165,7 +7971,13 @@ CARNN_API void carnn_model_free(carnn_model *model) {
     carnn__free_aligned(&a, model->block);
     carnn__names_free(&model->words, &a);
     carnn__names_free(&model->candidates, &a);
+    carnn__names_free(&model->labels, &a);
     carnn__free(&a, model);
+}
+
+/* A name of the caller becomes one of ours, or NULL, which a task that needs it refuses. */
+static void carnn__known_or_null(const char *option, const char **name) {
+    if (*name) *name = carnn__known_name(option, *name);
 }
 
 /* What a new model and a loaded one have in common once desc (complete), words and candidates are
@@ -7181,6 +7993,8 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
                            model->desc.cell);
     model->desc.task = model->head->name;
     model->desc.cell = carnn__cells[cell].name;
+    carnn__known_or_null("context", &model->desc.context);
+    carnn__known_or_null("label_row", &model->desc.label_row);
     if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
     return model->head->declare(model, error);
 }
@@ -8191,7 +9005,7 @@ static void carnn__gguf_options(carnn__gguf *g, carnn_model_desc *model, carnn_t
             const char *known;
             carnn__gguf_name(g, key, name);
             known = carnn__known_name(o->name, name);
-            if (!known && (*name || !o->of_training))
+            if (!known && (*name || !strcmp(o->name, "cell")))
                 carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
             memcpy(field, &known, sizeof known);
         } else {
@@ -8250,6 +9064,7 @@ static void carnn__put_model(carnn__gguf_writer *w, const void *from) {
     carnn__put_scores(w, model);
     carnn__put_names(w, "carnn.words", &model->words);
     carnn__put_names(w, "carnn.candidates", &model->candidates);
+    carnn__put_names(w, "carnn.labels", &model->labels);
     for (i = 0; i < store->count; i++) {
         const carnn__param *p = &store->item[i];
         carnn__put_tensor(w, p->name, p->rows, p->columns, p->offset);
@@ -8366,6 +9181,7 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
     carnn__gguf_options(&g, &model->desc, &model->trained);
     carnn__gguf_names(&g, "carnn.words", &model->words, &model->allocator);
     carnn__gguf_names(&g, "carnn.candidates", &model->candidates, &model->allocator);
+    carnn__gguf_names(&g, "carnn.labels", &model->labels, &model->allocator);
     if (g.status != CARNN_OK) return g.status;
     if (carnn__model_declare(model, &why) != CARNN_OK ||
         (model->trained.optimizer &&
@@ -8660,18 +9476,23 @@ static carnn_status carnn__same_task(const carnn_model *model, const carnn_datas
                        "the task %s", data->task, model->desc.task);
 }
 
+/* What a model chooses among: candidates, or words. */
+static const carnn__names *carnn__choices(const carnn_model *model) {
+    return model->candidates.count ? &model->candidates : &model->words;
+}
+
 /* Models can vote only if they choose among the same answers. */
 static carnn_status carnn__same_candidates(const carnn_model *const *models, size_t count,
                                            carnn_error *error) {
     size_t m, i;
     for (m = 1; m < count; m++) {
-        const carnn__names *a = &models[0]->candidates, *b = &models[m]->candidates;
+        const carnn__names *a = carnn__choices(models[0]), *b = carnn__choices(models[m]);
         int same = models[0]->head == models[m]->head && a->count == b->count;
         for (i = 0; same && i < a->count; i++)
             same = !strcmp(carnn__names_get(a, i), carnn__names_get(b, i));
         if (!same)
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot vote: their "
-                               "tasks or candidates differ", m + 1);
+                               "tasks, candidates or words differ", m + 1);
     }
     return CARNN_OK;
 }
@@ -8834,6 +9655,7 @@ static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__sum_start(&sum);
     carnn__sum_add(&sum, data->bytes, data->text_at[data->text_count]);
     carnn__sum_add(&sum, data->lines, data->line_count * sizeof *data->lines);
+    carnn__sum_add(&sum, data->sentences, data->sentence_count * sizeof *data->sentences);
     return carnn__sum_end(&sum);
 }
 
@@ -9102,8 +9924,11 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
 /* Bytes of each that it keeps for explanations. */
 #define CARNN__SESSION_TEXT 160
 
+typedef struct carnn__lm_session carnn__lm_session; /* @@DEPLOY lm */
+
 struct carnn_session {
     const carnn_model *model;
+    carnn__lm_session *lm; /* language models have all of theirs there; else NULL */
     void *own;           /* the block, where it is the session's */
     carnn__engine engine;
     carnn__cell_run cell;
@@ -9127,12 +9952,23 @@ struct carnn_session {
     double *share;       /* (D) */
 };
 
+static int carnn__is_lm(const carnn_model *model);
+static void carnn__lm_session_carve(carnn_session *s, carnn__arena *arena);
+static void carnn__lm_session_ready(carnn_session *s);
+static void carnn__lm_session_reset(carnn_session *s);
+static size_t carnn__lm_session_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                                        double *rest);
+
 /* Lays out a session; on a counting arena this is how its size is known. */
 static void carnn__session_carve(carnn_session *s, const carnn_model *model,
                                  const carnn__kernels *k, carnn__arena *arena) {
     size_t D = (size_t)model->desc.hidden, L = model->candidates.count, slots = s->capacity;
     carnn__take(arena, 1, sizeof *s);
     carnn__engine_borrow(&s->engine, k, carnn__take(arena, 1, carnn__engine_scratch(k, 1)));
+    if (carnn__is_lm(model)) {
+        carnn__lm_session_carve(s, arena);
+        return;
+    }
     s->speaker = (uint32_t *)carnn__take(arena, slots, sizeof(uint32_t));
     s->text = (char *)carnn__take(arena, slots, CARNN__SESSION_TEXT);
     s->slot = (uint32_t *)carnn__take(arena, slots, sizeof(uint32_t));
@@ -9163,6 +9999,7 @@ CARNN_API size_t carnn_session_size(const carnn_model *model) {
     carnn_session s;
     if (!k) return 0;
     memset(&s, 0, sizeof s);
+    s.model = model;
     s.capacity = carnn__session_capacity(model);
     carnn__session_carve(&s, model, k, &arena);
     return arena.peak;
@@ -9217,13 +10054,17 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     s->capacity = carnn__session_capacity(model);
     s->history = model->desc.history < 0 ? s->capacity - 2 : (size_t)model->desc.history;
     carnn__session_carve(s, model, k, &arena);
+    *out = s;
+    if (s->lm) {
+        carnn__lm_session_ready(s);
+        return CARNN_OK;
+    }
     carnn__encoder_ramp(s->ramp, (size_t)model->desc.hidden);
     for (i = 0; i < s->capacity; i++) s->slot[i] = (uint32_t)i;
     for (i = 0; i < s->capacity + 2; i++) s->start[i] = i;
     carnn__cell_ready(&s->cell, &s->engine);
     carnn__session_candidates(s);
     carnn_session_reset(s);
-    *out = s;
     return CARNN_OK;
 }
 
@@ -9250,6 +10091,10 @@ static void carnn__session_place(carnn_session *s, size_t n, uint32_t speaker, c
 
 CARNN_API void carnn_session_reset(carnn_session *session) {
     const char *start = carnn__dialog_reserved[0];
+    if (session->lm) {
+        carnn__lm_session_reset(session);
+        return;
+    }
     session->count = session->facts = session->read = 0;
     session->ids[0] = carnn__names_find(&session->model->words, start, strlen(start));
     carnn__session_place(session, 1, CARNN_SYSTEM, start, strlen(start));
@@ -9280,6 +10125,7 @@ static void carnn__session_utter(carnn_session *s, carnn_speaker speaker, const 
 CARNN_API void carnn_session_hear(carnn_session *session, carnn_speaker speaker, const char *text,
                                   size_t length) {
     int64_t most = session->model->desc.kb_rows;
+    if (session->lm) return;
     session->facts = speaker == CARNN_FACT ? session->facts + 1 : 0;
     if (most >= 0 && session->facts > (size_t)most) return;
     carnn__session_room(session, 1);
@@ -9326,6 +10172,7 @@ static size_t carnn__session_next(const carnn_session *s, size_t last) {
 CARNN_API size_t carnn_session_rank(carnn_session *session, const char *user, size_t length,
                                     size_t count, size_t *candidate, double *probability) {
     size_t i, L = session->model->candidates.count, next = L;
+    if (session->lm) return 0;
     carnn__session_room(session, 2);
     carnn__session_utter(session, CARNN_USER, user, length);
     carnn__session_answer(session);
@@ -9341,6 +10188,7 @@ CARNN_API size_t carnn_session_rank(carnn_session *session, const char *user, si
 CARNN_API const char *carnn_session_reply(carnn_session *session, const char *user, size_t length) {
     const carnn__names *candidates = &session->model->candidates;
     const char *reply;
+    if (session->lm) return "";
     carnn_session_rank(session, user, length, 0, NULL, NULL);
     session->count++; /* the user's utterance stays */
     session->facts = 0;
@@ -9421,6 +10269,7 @@ CARNN_API size_t carnn_session_explain(carnn_session *session, size_t count,
     const carnn_session *s = session;
     size_t t, j;
     double others = 0.0;
+    if (s->lm) return carnn__lm_session_explain(session, count, out, rest);
     for (j = 0; j < (size_t)s->model->desc.hidden; j++) s->share[j] = 0.0;
     for (t = s->read; t-- > 0;) {
         double score = carnn__row_score(s, t, &others);
@@ -9432,6 +10281,410 @@ CARNN_API size_t carnn_session_explain(carnn_session *session, size_t count,
     }
     if (rest) *rest = others;
     return s->read;
+}
+
+#endif
+/* =============================================================================================
+   @@DEPLOY lm   sessions of language models: scoring, generating, explaining
+
+   A session reads sentence after sentence. It keeps the piece (@@HEAD lm) that it has read last,
+   which is encoded as context when the next one begins, so that both can still be explained.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* Rows of logits at a time: enough to read the output's weights seldom. */
+#define CARNN__LM_BLOCK 16
+
+struct carnn__lm_session {
+    carnn__cell_run cell[CARNN__LAYERS_MAX], encoder;
+    carnn__packed packed;
+    size_t *start;          /* (steps + 2) 0, 1, 2, ...: one sequence */
+    uint32_t *ids, *before; /* (steps + 1) the piece at hand and its last target; the one before */
+    size_t steps, before_steps; /* 0: there is none */
+    uint32_t best;          /* the word that was explained */
+    uint64_t drawn;         /* words that were drawn by chance */
+    float *words;           /* (steps, e) */
+    float *x[2];            /* (steps, widest input) */
+    float *c;               /* (h) */
+    float *h, *memory;      /* (layers, h) states after the last step */
+    float *z;               /* (CARNN__LM_BLOCK, V) */
+    float *top;             /* (rows, h) states of the last layer in the last run */
+    double *share;          /* (h) */
+};
+
+static int carnn__is_lm(const carnn_model *model) { return !strcmp(model->desc.task, "lm"); }
+
+static void carnn__lm_session_carve(carnn_session *s, carnn__arena *arena) {
+    const carnn_model *model = s->model;
+    carnn__lm_session *l = (carnn__lm_session *)carnn__take(arena, 1, sizeof *l), counting;
+    size_t e = (size_t)model->desc.embedding, h = (size_t)model->desc.hidden, i;
+    size_t layers = (size_t)model->desc.layers, T = CARNN__LM_STEPS;
+    s->lm = l;
+    if (!l) l = &counting;
+    memset(l, 0, sizeof *l);
+    l->start = (size_t *)carnn__take(arena, T + 2, sizeof(size_t));
+    l->ids = (uint32_t *)carnn__take(arena, T + 1, sizeof(uint32_t));
+    l->before = (uint32_t *)carnn__take(arena, T + 1, sizeof(uint32_t));
+    l->share = (double *)carnn__take(arena, h, sizeof(double));
+    l->words = carnn__floats(arena, T, e);
+    for (i = 0; i < 2; i++) l->x[i] = carnn__floats(arena, T, e + h);
+    l->c = carnn__floats(arena, 1, h);
+    l->h = carnn__floats(arena, layers, h);
+    l->memory = carnn__floats(arena, layers, h);
+    l->z = carnn__floats(arena, CARNN__LM_BLOCK, model->words.count);
+    for (i = 0; i < layers; i++)
+        carnn__cell_plan(&l->cell[i], &model->cells[i], &model->params, s->engine.k,
+                         model->params.value, NULL, arena, T, T, 1);
+    if (carnn__lm_encodes(model))
+        carnn__cell_plan(&l->encoder, &model->lm.encoder, &model->params, s->engine.k,
+                         model->params.value, NULL, arena, T, T, 1);
+}
+
+static void carnn__lm_session_ready(carnn_session *s) {
+    carnn__lm_session *l = s->lm;
+    size_t i;
+    for (i = 0; i < CARNN__LM_STEPS + 2; i++) l->start[i] = i;
+    for (i = 0; i < (size_t)s->model->desc.layers; i++) carnn__cell_ready(&l->cell[i], &s->engine);
+    if (carnn__lm_encodes(s->model)) carnn__cell_ready(&l->encoder, &s->engine);
+}
+
+/* The next sentence begins a document. */
+static void carnn__lm_session_reset(carnn_session *s) { s->lm->steps = 0; }
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+static const float *carnn__session_weight(const carnn_session *s, size_t number) {
+    return s->model->params.value + s->model->params.item[number].offset;
+}
+
+static void carnn__lm_steps(carnn__lm_session *l, size_t n) {
+    l->packed.sequences = 1;
+    l->packed.steps = l->packed.rows = n;
+    l->packed.start = l->start;
+}
+
+/* Begins a piece whose first input is `first`; what was read before becomes its context. */
+static void carnn__lm_begin(carnn_session *s, uint32_t first) {
+    carnn__lm_session *l = s->lm;
+    size_t h = (size_t)s->model->desc.hidden, e = (size_t)s->model->desc.embedding, i;
+    size_t layers = (size_t)s->model->desc.layers, n = l->steps;
+    const float *c = NULL;
+    for (i = 0; i < n; i++) l->before[i] = l->ids[i + 1];
+    l->before_steps = n;
+    l->steps = 0;
+    l->ids[0] = first;
+    memset(l->h, 0, layers * h * sizeof(float));
+    memset(l->memory, 0, layers * h * sizeof(float));
+    if (!carnn__lm_has_context(s->model)) return;
+    c = carnn__session_weight(s, s->model->lm.start);
+    if (n && carnn__lm_encodes(s->model)) {
+        carnn__gather_rows(l->words, carnn__session_weight(s, s->model->word_table), l->before, n,
+                           e);
+        carnn__lm_steps(l, n);
+        carnn__cell_project(&l->encoder, &s->engine, l->words, 0, n);
+        carnn__cell_forward(&l->encoder, &s->engine, &l->packed, NULL, NULL, NULL);
+        c = l->encoder.scan.out + (n - 1) * h;
+    }
+    memcpy(l->c, c, h * sizeof(float));
+}
+
+/* The inputs ids[from .. from + n) as rows of x[0]. */
+static void carnn__lm_session_input(carnn_session *s, size_t from, size_t n) {
+    carnn__lm_session *l = s->lm;
+    const carnn_model *model = s->model;
+    size_t h = (size_t)model->desc.hidden, e = (size_t)model->desc.embedding, row;
+    size_t width = model->cells[0].e;
+    carnn__gather_rows(l->words, carnn__session_weight(s, model->word_table), l->ids + from, n, e);
+    if (model->lm.projects) {
+        carnn__matmul(&s->engine, CARNN__NT, n, h, e, l->words, e,
+                      carnn__session_weight(s, model->lm.project), e, NULL, l->x[0], h);
+        return;
+    }
+    for (row = 0; row < n; row++) {
+        memcpy(l->x[0] + row * width, l->words + row * e, e * sizeof(float));
+        if (width > e) memcpy(l->x[0] + row * width + e, l->c, h * sizeof(float));
+    }
+}
+
+/* Reads the inputs ids[from .. from + n) and goes on from the states before them. */
+static void carnn__lm_run(carnn_session *s, size_t from, size_t n) {
+    carnn__lm_session *l = s->lm;
+    size_t h = (size_t)s->model->desc.hidden, i;
+    carnn__lm_session_input(s, from, n);
+    carnn__lm_steps(l, n);
+    for (i = 0; i < (size_t)s->model->desc.layers; i++) {
+        carnn__cell_run *r = &l->cell[i];
+        const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+        float *states = l->h + i * h, *memory = l->memory + i * h;
+        carnn__cell_project(r, &s->engine, l->x[i % 2], 0, n);
+        carnn__cell_context(r, &s->engine, l->c, 1);
+        carnn__cell_forward(r, &s->engine, &l->packed, NULL, states, memory);
+        l->top = l->x[(i + 1) % 2];
+        memcpy(l->top, r->scan.out, n * h * sizeof(float));
+        memcpy(states, r->scan.out + (n - 1) * h, h * sizeof(float));
+        if (k->flags & CARNN__HAS_CELL_STATE) /* c stands last on the tape of its row */
+            memcpy(memory, r->scan.tape + (n * k->tape - 1) * h, h * sizeof(float));
+    }
+}
+
+/* The logits after `rows` states of the last run, from row `from` on. */
+static void carnn__lm_logits(carnn_session *s, size_t from, size_t rows) {
+    size_t h = (size_t)s->model->desc.hidden, V = s->model->words.count;
+    carnn__matmul(&s->engine, CARNN__NT, rows, V, h, s->lm->top + from * h, h,
+                  carnn__session_weight(s, s->model->lm.output), h,
+                  carnn__session_weight(s, s->model->lm.bias), s->lm->z, V);
+}
+
+/* Scores the piece at hand, which is complete: the sum of -log P of its targets. */
+static double carnn__lm_score_piece(carnn_session *s) {
+    carnn__lm_session *l = s->lm;
+    size_t from, rows, i, V = s->model->words.count;
+    double nll = 0.0;
+    carnn__lm_run(s, 0, l->steps);
+    for (from = 0; from < l->steps; from += rows) {
+        float loss[CARNN__LM_BLOCK];
+        carnn__cross_entropy x = {V, NULL, NULL, 0.0f, 0.0f, NULL};
+        rows = carnn__min(CARNN__LM_BLOCK, l->steps - from);
+        carnn__lm_logits(s, from, rows);
+        x.z = l->z;
+        x.target = l->ids + from + 1;
+        x.loss = loss;
+        s->engine.k->cross_entropy(&x, 0, rows);
+        for (i = 0; i < rows; i++) nll += (double)loss[i];
+    }
+    return nll;
+}
+
+/* The words of a line of a data file: between blanks and before a tab, or, where it reads
+   speaker|text|act, as Switchboard's are told apart. */
+typedef struct carnn__lm_line {
+    int spoken;
+    carnn__words plain;
+    carnn__span rest;
+} carnn__lm_line;
+
+static carnn__lm_line carnn__lm_line_of(const char *text, size_t length) {
+    carnn__lm_line line;
+    const char *tab = length ? (const char *)memchr(text, '\t', length) : NULL;
+    memset(&line, 0, sizeof line);
+    if (tab) length = (size_t)(tab - text);
+    line.plain = carnn__words_of(CARNN__SPACES, text, length);
+#ifndef CARNN_NO_TEXT
+    if (!tab && length) {
+        carnn__span all = {text, length}, act;
+        line.spoken = carnn__spoken(all, &line.rest, &act);
+    }
+#endif
+    return line;
+}
+
+/* Moves on to the next word and its number; 0 when there is none. */
+static int carnn__lm_next(carnn__lm_line *line, const carnn__names *words, uint32_t *id) {
+    carnn__span word;
+    memset(&word, 0, sizeof word);
+    if (!line->spoken) {
+        if (!carnn__next_word(&line->plain)) return 0;
+        word = line->plain.word;
+    }
+#ifndef CARNN_NO_TEXT
+    while (line->spoken && !word.length) {
+        if (!line->rest.length) return 0;
+        word.at = line->rest.at;
+        word.length = carnn__spoken_word(line->rest);
+        line->rest.at += carnn__max(word.length, 1);
+        line->rest.length -= carnn__max(word.length, 1);
+    }
+#endif
+    *id = carnn__names_find_folded(words, word.at, word.length, line->spoken);
+    if (*id == CARNN__NOWHERE) *id = 0;
+    return 1;
+}
+
+CARNN_API size_t carnn_session_score(carnn_session *session, const char *text, size_t length,
+                                     double *nll) {
+    carnn__lm_session *l = session->lm;
+    carnn__lm_line line = carnn__lm_line_of(text, length);
+    size_t tokens = 0;
+    double sum = 0.0;
+    int more = 1;
+    if (nll) *nll = 0.0;
+    if (!l) return 0;
+    carnn__lm_begin(session, CARNN__LM_BEGIN);
+    while (more) {
+        uint32_t id = CARNN__LM_END;
+        more = carnn__lm_next(&line, &session->model->words, &id);
+        if (l->steps == CARNN__LM_STEPS) { /* the next piece of a long sentence */
+            sum += carnn__lm_score_piece(session);
+            carnn__lm_begin(session, l->ids[l->steps]);
+        }
+        l->ids[++l->steps] = id;
+        tokens++;
+    }
+    sum += carnn__lm_score_piece(session);
+    if (nll) *nll = sum;
+    return tokens;
+}
+
+/* --- generating ------------------------------------------------------------------------------ */
+
+/* The most probable word below `last` (V: the first), the earlier one of equals. */
+static size_t carnn__lm_next_best(const float *p, size_t V, size_t last) {
+    size_t i, best = V;
+    for (i = 0; i < V; i++) {
+        int after = last == V || p[i] < p[last] || (p[i] <= p[last] && i > last);
+        if (after && (best == V || p[i] > p[best])) best = i;
+    }
+    return best;
+}
+
+/* Sets all but the most probable words to 0: at most `most` (0: all), and no more than have the
+   probability `mass` together (0: all). */
+static void carnn__lm_truncate(float *p, size_t V, size_t most, double mass) {
+    size_t kept, last = V, i;
+    double sum = 0.0;
+    for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
+        last = carnn__lm_next_best(p, V, last);
+        sum += (double)p[last];
+    }
+    for (i = 0; i < V; i++)
+        if (p[i] < p[last] || (p[i] <= p[last] && i > last)) p[i] = 0.0f;
+}
+
+/* Draws a word from the logits in z. <s> and <unk> are never drawn. */
+static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
+    float *p = s->lm->z;
+    size_t V = s->model->words.count, i, last = CARNN__LM_END;
+    double heat = how->temperature > 0.0 ? how->temperature : how->temperature < 0.0 ? 0.0 : 1.0;
+    double sum = 0.0, at;
+    p[0] = p[CARNN__LM_BEGIN] = -FLT_MAX;
+    if (heat <= 0.0) return (uint32_t)carnn__argmax(p, V);
+    for (i = CARNN__LM_END; i < V; i++) p[i] = (float)((double)p[i] / heat);
+    s->engine.k->softmax(p, V);
+    if ((how->top_k > 0 && (size_t)how->top_k < V) || (how->top_p > 0.0 && how->top_p < 1.0))
+        carnn__lm_truncate(p, V, how->top_k > 0 ? (size_t)how->top_k : 0, how->top_p);
+    for (i = 0; i < V; i++) sum += (double)p[i];
+    at = sum * (double)carnn__uniform(carnn__stream(how->seed, s->lm->drawn++), 0);
+    for (i = 0; i < V; i++) {
+        if (p[i] <= 0.0f) continue;
+        last = i;
+        at -= (double)p[i];
+        if (at < 0.0) break;
+    }
+    return (uint32_t)last;
+}
+
+/* Adds a word to the text of `size` bytes that has `*at` already: what does not fit is left out. */
+static void carnn__lm_write(const char *word, char *text, size_t size, size_t *at) {
+    size_t length = strlen(word);
+    if (*at + length + 2 > size) return;
+    if (*at) text[(*at)++] = ' ';
+    memcpy(text + *at, word, length + 1);
+    *at += length;
+}
+
+CARNN_API size_t carnn_session_generate(carnn_session *session, const carnn_sampling *how,
+                                        const char *prompt, size_t length, char *text,
+                                        size_t size) {
+    carnn__lm_session *l = session->lm;
+    carnn__lm_line line = carnn__lm_line_of(prompt, length);
+    size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100, words = 0;
+    uint32_t id = CARNN__LM_BEGIN;
+    if (size) text[0] = 0;
+    if (!l) return 0;
+    carnn__lm_begin(session, id);
+    while (id != CARNN__LM_END) {
+        if (l->steps == CARNN__LM_STEPS) carnn__lm_begin(session, id);
+        carnn__lm_run(session, l->steps, 1);
+        if (!carnn__lm_next(&line, &session->model->words, &id)) {
+            carnn__lm_logits(session, 0, 1);
+            id = words++ < most ? carnn__lm_draw(session, how) : (uint32_t)CARNN__LM_END;
+        }
+        l->ids[++l->steps] = id;
+        if (id != CARNN__LM_END)
+            carnn__lm_write(carnn__names_get(&session->model->words, id), text, size, &at);
+    }
+    return at;
+}
+
+/* --- explaining ------------------------------------------------------------------------------
+   What the last sentence's state has in favour of the most probable next word y is a sum over the
+   words read (Tran et al. 2018, Eq. 4 and 7): with h_t = A_t h_{t-1} + w_t k_t,
+
+     W_y h_T + b_y = sum_t W_y (w_t R_t k_t) + b_y       R_t = A_{t+1} R_{t+1}, R_T = 1
+
+   In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
+   has the share v_t c / c c. Biases belong to no word. */
+
+/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t; `share` (h) is R_t and becomes R_{t-1}. */
+static double carnn__lm_row_score(const carnn__cell_run *r, size_t t, const float *y,
+                                  double *share) {
+    size_t j;
+    double score = 0.0;
+    for (j = 0; j < r->cell->h; j++) {
+        double w, A, k, bias;
+        if (!carnn__additive_step(r, t, t, j, &w, &A, &k, &bias)) return 0.0;
+        score += (double)y[j] * w * share[j] * (k - bias);
+        share[j] *= A;
+    }
+    return score;
+}
+
+static void carnn__lm_share_start(double *share, size_t h, double value) {
+    size_t j;
+    for (j = 0; j < h; j++) share[j] = value;
+}
+
+/* The words before: their shares in the context. */
+static void carnn__lm_explain_before(carnn_session *s, size_t count, carnn_contribution *out) {
+    carnn__lm_session *l = s->lm;
+    size_t h = (size_t)s->model->desc.hidden, t, j;
+    double squares = 0.0;
+    for (j = 0; j < h; j++) squares += (double)l->c[j] * (double)l->c[j];
+    carnn__lm_share_start(l->share, h, squares > 0.0 ? 1.0 / squares : 0.0);
+    for (t = l->before_steps; t-- > 0;) {
+        double share = 0.0;
+        if (carnn__lm_encodes(s->model))
+            share = carnn__lm_row_score(&l->encoder, t, l->c, l->share);
+        if (t >= count) continue;
+        out[t].speaker = CARNN_FACT;
+        out[t].text = carnn__names_get(&s->model->words, l->before[t]);
+        out[t].attention = share;
+        out[t].score = 0.0;
+    }
+}
+
+static size_t carnn__lm_session_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                                        double *rest) {
+    carnn__lm_session *l = s->lm;
+    const carnn__cell_run *r = &l->cell[s->model->desc.layers - 1];
+    size_t h = (size_t)s->model->desc.hidden, first = l->before_steps, t;
+    const float *y;
+    double others;
+    if (rest) *rest = 0.0;
+    if (!l->steps || l->packed.rows != l->steps) return 0; /* nothing was scored */
+    carnn__lm_explain_before(s, count, out);
+    carnn__lm_logits(s, l->steps - 1, 1);
+    l->z[CARNN__LM_BEGIN] = -FLT_MAX;
+    l->best = (uint32_t)carnn__argmax(l->z, s->model->words.count);
+    y = carnn__session_weight(s, s->model->lm.output) + (size_t)l->best * h;
+    others = (double)l->z[l->best];
+    carnn__lm_share_start(l->share, h, 1.0);
+    for (t = l->steps; t-- > 0;) {
+        double score = carnn__lm_row_score(r, t, y, l->share);
+        others -= score;
+        if (first + t >= count) continue;
+        out[first + t].speaker = CARNN_USER;
+        out[first + t].text = carnn__names_get(&s->model->words, l->ids[t]);
+        out[first + t].attention = 0.0;
+        out[first + t].score = score;
+    }
+    if (rest) *rest = others;
+    return first + l->steps;
+}
+
+CARNN_API const char *carnn_session_next_word(const carnn_session *session) {
+    return session->lm ? carnn__names_get(&session->model->words, session->lm->best) : "";
 }
 
 #endif
@@ -9765,16 +11018,38 @@ static void carnn__check_part_carve(carnn__subject *s) {
 }
 
 /* --- tasks -----------------------------------------------------------------------------------
-   A small model of the task, from text to loss, with dropout and label smoothing. */
+   Small models of the task, from text to loss, with dropout and label smoothing. */
+
+#define CARNN__CHECK_SENTENCES                                                                     \
+    "a b a b\tx\nb a c\ty\nc a\n\tx\nd b a\ty\n=\na c b b c\ty\nb a\tx\n"
 
 static const struct {
     const char *task, *text;
-} carnn__check_texts[] = {
+    const char *cell, *context; /* and options of the model; NULL, 0: the default */
+    int64_t embedding, layers, tied;
+} carnn__check_tasks[] = {
+    {"lm", CARNN__CHECK_SENTENCES, NULL, NULL, 0, 0, 0},
+    {"lm", CARNN__CHECK_SENTENCES, "icarnn", NULL, 0, 2, 1},
+    {"lm", CARNN__CHECK_SENTENCES, "scarnn", NULL, 13, 1, 0},
+    {"lm", CARNN__CHECK_SENTENCES, "lstm", "previous", 13, 1, 0},
+    {"lm", CARNN__CHECK_SENTENCES, "gru", "none", 13, 2, 0},
+    {"lm", CARNN__CHECK_SENTENCES, "carnn-high", "none", 0, 1, 1},
     {"dialog", "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
                "3 thai_house R_phone 12\n4 thai_house R_area north\n"
                "5 in the north\tapi_call thai north\n6 thank you\tyou are welcome\n\n"
-               "1 hi\thello , what can i do\n2 thank you\tyou are welcome\n"},
+               "1 hi\thello , what can i do\n2 thank you\tyou are welcome\n",
+     NULL, NULL, 0, 0, 0},
 };
+
+#define CARNN__CHECK_TASK_VARIANTS 6
+
+/* The entry of variant `variant` of a task; one past the last where it has none. */
+static size_t carnn__check_task(const char *task, size_t variant) {
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(carnn__check_tasks); i++)
+        if (!strcmp(carnn__check_tasks[i].task, task) && !variant--) return i;
+    return CARNN__COUNT(carnn__check_tasks);
+}
 
 static double carnn__check_task_loss(carnn__subject *s) {
     const carnn__head *head = s->model->head;
@@ -9796,20 +11071,26 @@ static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error
     carnn_model_desc model;
     carnn_source source;
     carnn_status status;
-    size_t i = 0;
-    while (i < CARNN__COUNT(carnn__check_texts) && strcmp(carnn__check_texts[i].task, task)) i++;
-    if (i == CARNN__COUNT(carnn__check_texts))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "carnn__check_texts has no text for the "
+    size_t i = carnn__check_task(task, s->variant);
+    if (i == CARNN__COUNT(carnn__check_tasks)) {
+        if (s->variant) return CARNN_OK; /* no such variant: nothing to check */
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "carnn__check_tasks has no text for the "
                            "task %s", task);
+    }
     memset(&data, 0, sizeof data);
     memset(&model, 0, sizeof model);
     source.name = "check";
-    source.bytes = carnn__check_texts[i].text;
-    source.size = strlen(carnn__check_texts[i].text);
+    source.bytes = carnn__check_tasks[i].text;
+    source.size = strlen(carnn__check_tasks[i].text);
     data.task = model.task = task;
     data.sources = &source;
     data.source_count = 1;
     model.hidden = CARNN__CHECK_H;
+    model.cell = carnn__check_tasks[i].cell;
+    model.context = carnn__check_tasks[i].context;
+    model.embedding = carnn__check_tasks[i].embedding;
+    model.layers = carnn__check_tasks[i].layers;
+    model.tied = carnn__check_tasks[i].tied;
     status = carnn_dataset_load(&s->data, &data, error);
     if (!status) status = carnn_model_create(&s->model, &model, s->data, error);
     if (status) return status;
@@ -9821,8 +11102,10 @@ static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error
 }
 
 static void carnn__check_task_carve(carnn__subject *s) {
-    carnn__store *store = &s->model->params;
     float dummy = 0.0f;
+    carnn__store *store;
+    if (!s->model) return;
+    store = &s->model->params;
     s->work.g = carnn__floats(&s->arena, 1, store->size);
     carnn__check_store(s, store, store->value, s->work.g);
     if (!s->work.g) s->work.g = &dummy; /* counting memory: carve asks only whether it is there */
@@ -9840,7 +11123,7 @@ static const struct {
 } carnn__check_groups[] = {
     {"cell", carnn_cell_name, 3, carnn__check_cell_open, carnn__check_cell_carve},
     {"part", carnn__check_part_name, 1, carnn__check_part_open, carnn__check_part_carve},
-    {"head", carnn_task_name, 1, carnn__check_task_open, carnn__check_task_carve},
+    {"head", carnn_task_name, CARNN__CHECK_TASK_VARIANTS, carnn__check_task_open, carnn__check_task_carve},
 };
 
 /* The larger error; not a number is the largest of all. */
@@ -9892,6 +11175,7 @@ static carnn_status carnn__check_subject(carnn__subject *s, carnn_check *check,
     const carnn_allocator *allocator = &s->engine->allocator;
     size_t i, most = 1;
     float *copy;
+    if (!s->loss) return CARNN_OK; /* nothing was opened */
     s->loss(s);
     for (i = 0; i < s->arrays; i++) most = carnn__max(most, s->array[i].count);
     copy = (float *)carnn__alloc(allocator, 2 * most, sizeof(float));
@@ -10439,7 +11723,8 @@ static double carnn__bench_answer(carnn__bench *b) {
 
 /* The peaks come first, in the order of their numbers. A product with one row reads each weight
    once: 4 bytes for 2 operations. The functions take so many vector operations for 16 numbers, each
-   in the place of a multiply-add. Adam with clipping reads five and writes three floats. */
+   in the place of a multiply-add. Adam with clipping reads five and writes three floats: more than
+   the peak of memory where a large third level holds them. */
 static const carnn__bench_row carnn__bench_rows[] = {
     CARNN__BENCH_ROW("peak", "multiply-add", "GFLOP/s", carnn__bench_peak, 0, 1.0, 0, 0, 0, 0)
     CARNN__BENCH_ROW("peak", "read 1 MiB", "GB/s", carnn__bench_peak, 1, 1.0, 1, 0, 0, 0)

@@ -39,8 +39,10 @@ typedef struct list {
 typedef struct arguments {
     const char *task, *valid, *test, *out, *candidates, *log, *simd;
     list train, data, vectors, files; /* files: what is no option */
-    int64_t top, example;
-    int json, quiet, resume, explain, help;
+    const char *prompt;
+    int64_t top, example, sentences;
+    int json, quiet, resume, explain, help, counts;
+    carnn_sampling sampling;
     carnn_model_desc model;
     carnn_train_desc training;
 } arguments;
@@ -55,10 +57,10 @@ typedef struct command {
 
 enum { /* which commands an option belongs to */
     TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
-    BENCH = 128, ALL = 255
+    BENCH = 128, GENERATE = 256, ALL = 511
 };
 
-typedef enum kind { SWITCH, WORD, WORDS, NUMBER } kind;
+typedef enum kind { SWITCH, WORD, WORDS, NUMBER, REAL } kind;
 
 typedef struct flag {
     const char *name, *value, *help;
@@ -87,6 +89,20 @@ static const flag flags[] = {
      offsetof(arguments, top)},
     {"example", "N", "explain only the N-th example [all]", NUMBER, EXPLAIN,
      offsetof(arguments, example)},
+    {"counts", NULL, "lm: perplexity by three other counts, too", SWITCH, TEST,
+     offsetof(arguments, counts)},
+    {"sentences", "N", "sentences to generate [10]", NUMBER, GENERATE,
+     offsetof(arguments, sentences)},
+    {"words", "N", "words of a sentence at most [100]", NUMBER, GENERATE,
+     offsetof(arguments, sampling.words)},
+    {"prompt", "TEXT", "words that the first sentence begins with", WORD, GENERATE,
+     offsetof(arguments, prompt)},
+    {"temperature", "X", "below 1: more probable words; 0: always the most probable [1]", REAL,
+     GENERATE, offsetof(arguments, sampling.temperature)},
+    {"top-k", "K", "only among the K most probable words [all]", NUMBER, GENERATE,
+     offsetof(arguments, sampling.top_k)},
+    {"top-p", "P", "only among the most probable words that have probability P together [all]",
+     REAL, GENERATE, offsetof(arguments, sampling.top_p)},
     {"explain", NULL, "show what each utterance added to the score of an answer", SWITCH, CHAT,
      offsetof(arguments, explain)},
     {"resume", NULL, "go on from the checkpoint FILE.resume beside --out FILE", SWITCH, TRAIN,
@@ -104,7 +120,7 @@ static const flag flags[] = {
 
 static unsigned option_commands(const carnn_option *o) {
     if (!strcmp(o->name, "threads")) return TRAIN | TEST | BENCH;
-    return strcmp(o->name, "seed") ? TRAIN : TRAIN | GRADCHECK;
+    return strcmp(o->name, "seed") ? TRAIN : TRAIN | GRADCHECK | GENERATE;
 }
 
 #define OPTION_TEXT 64
@@ -241,6 +257,16 @@ static int set_number(const char *name, const char *text, int64_t *number) {
     return DONE;
 }
 
+/* A number from 0 on; 0 is a choice. */
+static int set_real(const char *name, const char *text, double *number) {
+    char *end;
+    *number = strtod(text, &end);
+    if (end == text || *end || !(*number >= 0.0 && *number <= 1e6))
+        return usage("--%s: expected a number from 0 on, found \"%s\"", name, text);
+    if (*number == 0.0) *number = CARNN_NONE;
+    return DONE;
+}
+
 static int set_flag(const flag *f, arguments *a, const char *value) {
     char *field = (char *)a + f->offset;
     list *words = (list *)(void *)field;
@@ -248,6 +274,7 @@ static int set_flag(const flag *f, arguments *a, const char *value) {
     case SWITCH: *(int *)(void *)field = 1; return DONE;
     case WORD: *(const char **)(void *)field = value; return DONE;
     case WORDS: words->item[words->count++] = value; return DONE;
+    case REAL: return set_real(f->name, value, (double *)(void *)field);
     default: return set_number(f->name, value, (int64_t *)(void *)field);
     }
 }
@@ -520,10 +547,14 @@ static int load_one(carnn_dataset **data, const char *task, const char *name) {
     return load_data(data, task, &names, NULL);
 }
 
-/* "accuracy 0.8123  loss 0.5012" */
+static int print_counts; /* --counts */
+
+/* "accuracy 0.8123  loss 0.5012"; perplexities by other counts only where they are asked for. */
 static void print_metrics(FILE *to, const carnn_scores *s) {
     size_t i;
-    for (i = 0; i < s->count; i++) fprintf(to, "%s %.4f  ", s->metric[i].name, s->metric[i].value);
+    for (i = 0; i < s->count; i++)
+        if (print_counts || strncmp(s->metric[i].name, "perplexity_", 11))
+            fprintf(to, "%s %.4f  ", s->metric[i].name, s->metric[i].value);
     fprintf(to, "loss %.4f", s->loss);
 }
 
@@ -825,6 +856,7 @@ static int test(arguments *a) {
     carnn_model **model = (carnn_model **)calloc(count, sizeof *model);
     carnn_scores *scores = (carnn_scores *)calloc(count + 1, sizeof *scores);
     int result = FAILED;
+    print_counts = a->counts;
     if (!model || !scores) no_memory();
     else if (!a->data.count) result = usage("test: --data FILE is missing, what to score on");
     else result = test_models(a, model, scores);
@@ -916,7 +948,8 @@ static int follow_dialogs(talk *t, on_turn turn) {
     return state == LINE_NO_MEMORY ? no_memory() : DONE;
 }
 
-static int open_talk(talk *t, arguments *a) {
+/* Opens a model of one of the `tasks`, and the data. */
+static int open_talk(talk *t, arguments *a, const char *tasks) {
     carnn_error error;
     const char *task;
     size_t top = a->top > 0 ? (size_t)a->top : 1;
@@ -925,11 +958,12 @@ static int open_talk(talk *t, arguments *a) {
     t->in = stdin;
     if (result) return result;
     task = carnn_model_describe(t->model)->task;
-    if (strcmp(task, "dialog")) return usage("%s is no dialog model", a->files.item[0]);
+    if (!strstr(tasks, task)) return usage("%s: a model of the task %s cannot do that",
+                                           a->files.item[0], task);
     if (top > carnn_model_candidate_count(t->model)) top = carnn_model_candidate_count(t->model);
     a->top = a->top ? (int64_t)top : 0;
-    t->best = (size_t *)calloc(top, sizeof *t->best);
-    t->probability = (double *)calloc(top, sizeof *t->probability);
+    t->best = (size_t *)calloc(top + 1, sizeof *t->best);
+    t->probability = (double *)calloc(top + 1, sizeof *t->probability);
     if (!t->best || !t->probability) return no_memory();
     if (a->data.count > 1) return usage("one --data is all that can be read here");
     if (a->data.count && strcmp(a->data.item[0], "-")) t->in = fopen(a->data.item[0], "rb");
@@ -969,19 +1003,47 @@ static void predict_turn(talk *t, const char *user, size_t length) {
     fflush(stdout);
 }
 
+static int is_lm(const talk *t) {
+    return !strcmp(carnn_model_describe(t->model)->task, "lm");
+}
+
+/* Sentence by sentence; an empty line, or one that begins with "=", ends a document. */
+static int follow_sentences(talk *t, on_turn sentence) {
+    int state;
+    while ((state = next_line(t->in, &t->line)) == LINE_READ) {
+        const char *text = t->line.length ? t->line.text : "";
+        size_t i = 0;
+        while (i < t->line.length && strchr(" \t\v\f\r", text[i]) && text[i]) i++;
+        if (i == t->line.length || *text == '=') {
+            carnn_session_reset(t->session);
+            continue;
+        }
+        t->examples++;
+        sentence(t, text, t->line.length);
+    }
+    return state == LINE_NO_MEMORY ? no_memory() : DONE;
+}
+
+static void predict_sentence(talk *t, const char *text, size_t length) {
+    double nll;
+    size_t tokens = carnn_session_score(t->session, text, length, &nll);
+    printf("%.9g\t%zu\n", nll, tokens);
+    fflush(stdout);
+}
+
 static int predict(arguments *a) {
     talk t;
     int result;
     memset(&t, 0, sizeof t);
-    result = open_talk(&t, a);
-    if (!result) result = follow_dialogs(&t, predict_turn);
-    if (!result && !t.examples)
+    result = open_talk(&t, a, "dialog lm");
+    if (!result)
+        result = is_lm(&t) ? follow_sentences(&t, predict_sentence)
+                           : follow_dialogs(&t, predict_turn);
+    if (!result && !t.examples && !is_lm(&t))
         fputs("carnn: nothing to answer: no line is `N user<TAB>response`\n", stderr);
     return close_talk(&t, result);
 }
 
-/* One line per utterance that the model read: what it added to the score of the answer (the
-   numbers and the rest add up to it), its attention, who said it, and what. */
 /* How many of the parts are larger than part i. */
 static size_t larger_parts(const carnn_contribution *part, size_t count, size_t i) {
     size_t j, larger = 0;
@@ -1021,12 +1083,43 @@ static void explain_turn(talk *t, const char *user, size_t length) {
     fflush(stdout);
 }
 
+/* The words of the sentence before with their shares in the context, then those of this one with
+   what they add to the logit of the most probable next word. */
+static void explain_sentence(talk *t, const char *text, size_t length) {
+    carnn_contribution *part;
+    size_t i, count;
+    double rest, sum;
+    carnn_session_score(t->session, text, length, NULL);
+    if (t->a->example && (size_t)t->a->example != t->examples) return;
+    count = carnn_session_explain(t->session, 0, NULL, &rest);
+    part = (carnn_contribution *)calloc(count + 1, sizeof *part);
+    if (!part) {
+        no_memory();
+        return;
+    }
+    carnn_session_explain(t->session, count, part, &rest);
+    printf("example %zu: %.*s\nnext word: %s\n%10s  %9s\n", t->examples, (int)length, text,
+           carnn_session_next_word(t->session), "score", "context");
+    for (i = 0, sum = rest; i < count; i++) {
+        if (part[i].speaker == CARNN_FACT)
+            printf("%10s  %9.4f  %s\n", "", part[i].attention, part[i].text);
+        else
+            printf("%+10.4f  %9s  %s\n", part[i].score, "", part[i].text);
+        sum += part[i].score;
+    }
+    printf("%+10.4f  %9s  rest\n%+10.4f  %9s  sum\n\n", rest, "", sum, "");
+    fflush(stdout);
+    free(part);
+}
+
 static int explain(arguments *a) {
     talk t;
     int result;
     memset(&t, 0, sizeof t);
-    result = open_talk(&t, a);
-    if (!result) result = follow_dialogs(&t, explain_turn);
+    result = open_talk(&t, a, "dialog lm");
+    if (!result)
+        result = is_lm(&t) ? follow_sentences(&t, explain_sentence)
+                           : follow_dialogs(&t, explain_turn);
     if (!result && (!t.examples || (size_t)a->example > t.examples)) {
         fprintf(stderr, "carnn: the data has only %zu examples\n", t.examples);
         result = BAD_DATA;
@@ -1040,7 +1133,7 @@ static int chat(arguments *a) {
     talk t;
     int result, state = LINE_END, prompt = is_terminal(stdin) && is_terminal(stdout);
     memset(&t, 0, sizeof t);
-    result = open_talk(&t, a);
+    result = open_talk(&t, a, "dialog");
     if (!result && prompt)
         fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
     while (!result) {
@@ -1055,6 +1148,29 @@ static int chat(arguments *a) {
     }
     if (!result && prompt) putchar('\n');
     if (state == LINE_NO_MEMORY) result = no_memory();
+    return close_talk(&t, result);
+}
+
+/* ==== generate =============================================================================== */
+
+#define SENTENCE_BYTES 8192
+
+static int generate(arguments *a) {
+    talk t;
+    char *text = (char *)malloc(SENTENCE_BYTES);
+    const char *prompt = a->prompt ? a->prompt : "";
+    int64_t i, sentences = a->sentences ? a->sentences : 10;
+    int result;
+    memset(&t, 0, sizeof t);
+    a->sampling.seed = a->model.seed ? a->model.seed : 1;
+    result = text ? open_talk(&t, a, "lm") : no_memory();
+    for (i = 0; !result && i < sentences; i++, prompt = "") {
+        carnn_session_generate(t.session, &a->sampling, prompt, strlen(prompt), text,
+                               SENTENCE_BYTES);
+        puts(text);
+        fflush(stdout);
+    }
+    free(text);
     return close_talk(&t, result);
 }
 
@@ -1224,6 +1340,11 @@ static const command commands[] = {
      "examples:\n"
      "  carnn explain bot.gguf --data test.txt --example 4\n",
      EXPLAIN, explain, 1, 1},
+    {"generate", "MODEL [options]", "samples text from a language model, a sentence a line",
+     "examples:\n"
+     "  carnn generate lm.gguf --sentences 5 --temperature 0.8\n"
+     "  carnn generate lm.gguf --prompt 'i think' --top-p 0.9 --seed 7\n",
+     GENERATE, generate, 1, 1},
     {"info", "MODEL [--json]", "says what is in a model file",
      "examples:\n"
      "  carnn info bot.gguf\n",

@@ -1,0 +1,382 @@
+/* Language models: perplexity by hand, labels, sessions, the same bytes everywhere, bad input. */
+
+#define CARNN_IMPLEMENTATION
+#include "../carnn.h"
+#include "test.h"
+
+static const char text[] =
+    "the cat sat\tx\nthe dog sat\ty\na cat ran\n=\nthe dog ran\tx\na dog sat\ty\nthe cat ran\tx\n";
+
+static carnn_dataset *data_of(const char *bytes, size_t size) {
+    carnn_dataset *data = NULL;
+    carnn_dataset_desc desc;
+    carnn_source source = {"text", NULL, 0};
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    source.bytes = bytes;
+    source.size = size;
+    desc.task = "lm";
+    desc.sources = &source;
+    desc.source_count = 1;
+    if (carnn_dataset_load(&data, &desc, &error)) printf("%s\n", error.message);
+    return data;
+}
+
+static carnn_dataset *data_from(const char *bytes) { return data_of(bytes, strlen(bytes)); }
+
+static carnn_model *model_of(const char *cell, const char *context, const carnn_dataset *data) {
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "lm";
+    desc.cell = cell;
+    desc.context = context;
+    desc.hidden = 19;
+    desc.embedding = 13;
+    desc.layers = 2;
+    desc.min_count = 1;
+    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
+    return model;
+}
+
+static carnn_status fit(carnn_model *model, const carnn_dataset *data, int64_t threads,
+                        int64_t epochs, double lr) {
+    carnn_train_desc train;
+    carnn_error error;
+    memset(&train, 0, sizeof train);
+    train.epochs = epochs;
+    train.batch = 2;
+    train.lr = lr;
+    train.threads = threads;
+    return carnn_train(model, data, data, &train, &error);
+}
+
+static double metric(const carnn_scores *s, const char *name) {
+    size_t i;
+    for (i = 0; i < s->count; i++)
+        if (!strcmp(s->metric[i].name, name)) return s->metric[i].value;
+    return -1.0;
+}
+
+static carnn_scores scores_of(const carnn_model *model, const carnn_dataset *data) {
+    carnn_scores scores;
+    carnn_error error;
+    memset(&scores, 0, sizeof scores);
+    CHECK_INT(carnn_test(&model, 1, data, 1, &scores, &error), CARNN_OK);
+    return scores;
+}
+
+/* A model without weights but for the output's bias knows only how frequent words are. With
+   P(a) = 1/2, P(</s>) = 1/4, P(<unk>) = P(<s>) = 1/8 the sentences "a a" and "z" (unknown) cost
+
+     "a a": ln 2 + ln 2 + ln 4 = 4 ln 2 on 3 tokens;  "z": ln 8 + ln 4 = 5 ln 2 on 2 tokens
+
+   n + 1: 9/5 ln 2; n + 2: 9/7 ln 2; macro: (4/3 + 5/2) / 2 ln 2; without </s>: (9 - 4) / 3 ln 2. */
+static void test_counts(void) {
+    carnn_dataset *train = data_from("a a\na\n"), *data = data_from("a a\nz\n");
+    carnn_model *model = model_of("icarnn", "none", train);
+    float *w = model->params.value, *bias = w + model->params.item[model->lm.bias].offset;
+    carnn_scores s;
+    CHECK_INT(model->words.count, 4);
+    memset(w, 0, model->params.size * sizeof(float));
+    bias[0] = bias[1] = (float)log(0.125);
+    bias[2] = (float)log(0.25);
+    bias[3] = (float)log(0.5);
+    s = scores_of(model, data);
+    CHECK_INT(s.tokens, 5);
+    CHECK_INT(s.examples, 2);
+    CHECK_NEAR(s.loss, 9.0 / 5.0 * log(2.0), 1e-6);
+    CHECK_NEAR(metric(&s, "perplexity"), pow(2.0, 9.0 / 5.0), 1e-5);
+    CHECK_NEAR(metric(&s, "perplexity_n2"), pow(2.0, 9.0 / 7.0), 1e-5);
+    CHECK_NEAR(metric(&s, "perplexity_macro"), pow(2.0, 23.0 / 12.0), 1e-5);
+    CHECK_NEAR(metric(&s, "perplexity_words"), pow(2.0, 5.0 / 3.0), 1e-5);
+    CHECK_NEAR(metric(&s, "label_accuracy"), -1.0, 0.0);
+    carnn_model_free(model);
+    carnn_dataset_free(train);
+    carnn_dataset_free(data);
+}
+
+/* Of the sentences that are not the first of a document, four have a label before them, and of
+   their own; unlabelled and unknown ones: the one is left out, the other is told wrongly. */
+static void test_labels(void) {
+    static const char rows[] = "a\tx\nb\ty\na\nb\tnew\na\tx\n";
+    carnn_dataset *data = data_from(text), *odd = data_from(rows);
+    carnn_model *model = model_of("ncarnn", NULL, data);
+    carnn_scores s;
+    CHECK_INT(model->labels.count, 2);
+    CHECK_TEXT(carnn_model_describe(model)->label_row, "own");
+    CHECK_NEAR(carnn_model_describe(model)->label_weight, 0.5, 0.0);
+    CHECK_INT(fit(model, data, 1, 40, 0.02), CARNN_OK);
+    s = scores_of(model, data);
+    CHECK(metric(&s, "label_accuracy") >= 0.99);
+    CHECK(metric(&s, "perplexity") < 4.0);
+    s = scores_of(model, odd); /* y, new, x count: at most two of three */
+    CHECK(metric(&s, "label_accuracy") >= 0.0 && metric(&s, "label_accuracy") < 0.67);
+    carnn_model_free(model);
+    model = model_of("ncarnn", "none", data);
+    CHECK_INT(model->labels.count, 0); /* nothing to tell them from */
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    carnn_dataset_free(odd);
+    data = data_from("=== 1\nA|Well, it's Fine.|sd\nB|Yes.|aa\n");
+    model = model_of("icarnn", NULL, data);
+    CHECK_TEXT(carnn_model_describe(model)->label_row, "previous");
+    CHECK(carnn__names_find(&model->words, "it's", 4) != CARNN__NOWHERE);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* A session reads what a test reads, for every cell, also in a long sentence; a reset begins a
+   document. */
+static void test_session(const char *cell, const char *context) {
+    static char longer[2 * 700 + 4];
+    carnn_dataset *data = data_from(text), *one;
+    carnn_model *model = model_of(cell, context, data);
+    carnn_session *session = NULL;
+    carnn_error error;
+    double nll, sum = 0.0;
+    size_t i, tokens = 0;
+    carnn_scores s;
+    for (i = 0; i < 700; i++) memcpy(longer + 2 * i, i % 3 ? "a " : "b ", 2);
+    memcpy(longer + 1400, "\na\n", 4);
+    CHECK_INT(fit(model, data, 1, 2, 0.02), CARNN_OK);
+    one = data_from(longer);
+    s = scores_of(model, one);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    for (i = 0; i < 2; i++) {
+        carnn_session_reset(session);
+        sum = 0.0;
+        tokens = carnn_session_score(session, longer, 1400, &nll);
+        sum += nll;
+        tokens += carnn_session_score(session, "a", 1, &nll);
+        sum += nll;
+    }
+    CHECK_INT(tokens, 703);
+    CHECK_INT(s.tokens, 703);
+    CHECK(sum == s.loss * 703.0 || fabs(sum - s.loss * 703.0) < 1e-9 * sum);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    carnn_dataset_free(one);
+}
+
+/* What words add to a logit is all of it; shares in the context come to nearly one. */
+static void test_explain(void) {
+    carnn_dataset *data = data_from(text);
+    carnn_model *model = model_of("scarnn", NULL, data);
+    carnn_session *session = NULL;
+    carnn_contribution part[32];
+    carnn_error error;
+    double rest, sum;
+    size_t i, count;
+    CHECK_INT(fit(model, data, 1, 5, 0.02), CARNN_OK);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_explain(session, 32, part, &rest), 0);
+    carnn_session_score(session, "the cat sat", 11, NULL);
+    carnn_session_score(session, "a dog", 5, NULL);
+    count = carnn_session_explain(session, 32, part, &rest);
+    CHECK_INT(count, 4 + 3);
+    CHECK_TEXT(part[0].text, "the");
+    CHECK_TEXT(part[6].text, "dog");
+    for (i = 0, sum = rest; i < count; i++) sum += part[i].score;
+    i = carnn__names_find(&model->words, carnn_session_next_word(session),
+                          strlen(carnn_session_next_word(session)));
+    CHECK_NEAR(sum, session->lm->z[i], 1e-4);
+    /* the bias belongs to no word: exact shares leave only that */
+    CHECK_NEAR(rest, model->params.value[model->params.item[model->lm.bias].offset + i], 1e-4);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+static void test_generate(void) {
+    carnn_dataset *data = data_from(text);
+    carnn_model *model = model_of("lstm", "previous", data);
+    carnn_session *session = NULL;
+    carnn_sampling how;
+    carnn_error error;
+    char a[200], b[200], tiny[6];
+    memset(&how, 0, sizeof how);
+    CHECK_INT(fit(model, data, 1, 60, 0.02), CARNN_OK);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    how.temperature = CARNN_NONE;
+    CHECK(carnn_session_generate(session, &how, "the dog", 7, a, sizeof a) > 7);
+    CHECK(!strncmp(a, "the dog ", 8));
+    carnn_session_reset(session);
+    how.temperature = 0.0;
+    how.top_k = 1; /* the same as none */
+    carnn_session_generate(session, &how, "the dog", 7, b, sizeof b);
+    CHECK_TEXT(b, a);
+    carnn_session_reset(session);
+    how.top_k = 0;
+    how.top_p = 1e-6;
+    carnn_session_generate(session, &how, "the dog", 7, b, sizeof b);
+    CHECK_TEXT(b, a);
+    CHECK(carnn_session_generate(session, &how, "the dog", 7, tiny, sizeof tiny) < sizeof tiny);
+    carnn_session_generate(session, &how, "", 0, tiny, 0);
+    how.words = 3;
+    how.top_p = 0.0;
+    how.temperature = 5.0;
+    carnn_session_generate(session, &how, "", 0, a, sizeof a);
+    CHECK(strlen(a) < 20);
+    CHECK_INT(carnn_session_rank(session, "a", 1, 1, NULL, NULL), 0); /* a dialog model's call */
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* The same bytes with one thread and three, with and without SIMD, and after a file. */
+static void test_same_bytes(void) {
+    carnn_dataset *data = data_from(text);
+    const char *best = carnn_simd_name(0);
+    unsigned char *file[3];
+    size_t size[3], i;
+    carnn_error error;
+    for (i = 0; i < 3; i++) {
+        carnn_model *model = model_of("ncarnn", NULL, data);
+        model->desc.simd = i == 2 ? "portable" : best;
+        CHECK_INT(fit(model, data, i == 1 ? 3 : 1, 3, 0.01), CARNN_OK);
+        size[i] = carnn_model_size(model);
+        file[i] = (unsigned char *)carnn__alloc_aligned(&model->allocator, size[i], 1);
+        CHECK_INT(carnn_model_write(model, file[i], size[i], &error), CARNN_OK);
+        CHECK_INT(size[i], size[0]);
+        CHECK(!memcmp(file[i], file[0], size[0]));
+        carnn_model_free(model);
+    }
+    {
+        carnn_source source = {"memory", NULL, 0};
+        carnn_model *model = NULL;
+        carnn_scores s;
+        source.bytes = file[0];
+        source.size = size[0];
+        CHECK_INT(carnn_model_load(&model, &source, NULL, &error), CARNN_OK);
+        s = scores_of(model, data);
+        CHECK(s.loss == carnn_model_scores(model)->loss);
+        CHECK_INT(model->labels.count, 2);
+        carnn_model_free(model);
+    }
+    for (i = 0; i < 3; i++) {
+        carnn_allocator a = carnn__allocator(NULL);
+        carnn__free_aligned(&a, file[i]);
+    }
+    carnn_dataset_free(data);
+}
+
+static int stop_in_third(const carnn_progress *p, void *user) {
+    return *(int *)user && p->epoch_ended && p->epoch == 3;
+}
+
+/* A training that was stopped goes on to the same weights. */
+static void test_resume(void) {
+    carnn_dataset *data = data_from(text);
+    carnn_model *whole = model_of("icarnn", NULL, data), *cut = model_of("icarnn", NULL, data);
+    carnn_train_desc train;
+    carnn_error error;
+    int stop = 0;
+    memset(&train, 0, sizeof train);
+    train.epochs = 5;
+    train.batch = 2;
+    train.threads = 1;
+    train.checkpoint = "test_lm.resume";
+    train.progress = stop_in_third;
+    train.user = &stop;
+    CHECK_INT(carnn_train(whole, data, data, &train, &error), CARNN_OK);
+    stop = 1;
+    CHECK_INT(carnn_train(cut, data, data, &train, &error), CARNN_ERR_STOPPED);
+    stop = 0;
+    train.resume = 1;
+    CHECK_INT(carnn_train(cut, data, data, &train, &error), CARNN_OK);
+    CHECK(!memcmp(whole->params.value, cut->params.value, whole->params.size * sizeof(float)));
+    remove("test_lm.resume");
+    carnn_model_free(whole);
+    carnn_model_free(cut);
+    carnn_dataset_free(data);
+}
+
+/* Text of one word of a megabyte, of 100,000 words in a sentence, and of bytes that are no UTF-8:
+   all of them are read, trained on and scored. */
+static void test_odd_texts(void) {
+    enum { WORD = 1 << 20, WORDS = 100000 };
+    char *bytes = (char *)malloc(2 * WORDS + WORD + 64);
+    size_t i, at = 0;
+    carnn_dataset *data;
+    carnn_model *model;
+    carnn_session *session = NULL;
+    carnn_error error;
+    carnn_scores s;
+    double nll;
+    for (i = 0; i < WORD; i++) bytes[at++] = 'w';
+    memcpy(bytes + at, " a\n\xff\xfe a \xc3\n", 10);
+    at += 10;
+    for (i = 0; i < WORDS; i++, at += 2) memcpy(bytes + at, i % 5 ? "a " : "b ", 2);
+    data = data_of(bytes, at);
+    model = model_of("ncarnn", NULL, data);
+    CHECK_INT(carnn_dataset_examples(data), 3);
+    CHECK_INT(fit(model, data, 1, 1, 0.001), CARNN_OK);
+    s = scores_of(model, data);
+    CHECK_INT(s.tokens, 3 + 4 + WORDS + 1);
+    CHECK(metric(&s, "perplexity") > 1.0 && metric(&s, "perplexity") < 100.0);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_score(session, bytes, at, &nll), 5 + WORDS + 1);
+    CHECK_INT(carnn_session_score(session, NULL, 0, &nll), 1);
+    CHECK(nll > 0.0);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    free(bytes);
+}
+
+/* What is refused, in words. */
+static void test_errors(void) {
+    carnn_dataset *data = data_from(text), *none = NULL;
+    carnn_dataset_desc desc;
+    carnn_source source = {"empty.txt", "", 0};
+    carnn_model_desc odd;
+    carnn_model *model = model_of("ncarnn", NULL, data), *refused = NULL;
+    carnn_train_desc train;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "lm";
+    desc.sources = &source;
+    desc.source_count = 1;
+    CHECK_INT(carnn_dataset_load(&none, &desc, &error), CARNN_ERR_DATA);
+    CHECK(strstr(error.message, "empty.txt:1: expected a sentence") != NULL);
+    memset(&odd, 0, sizeof odd);
+    odd.task = "lm";
+    odd.tied = 1;
+    odd.hidden = 8;
+    odd.embedding = 4;
+    CHECK_INT(carnn_model_create(&refused, &odd, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK(strstr(error.message, "same size") != NULL);
+    odd.tied = 0;
+    odd.context = "next";
+    CHECK_INT(carnn_model_create(&refused, &odd, data, &error), CARNN_ERR_ARGUMENT);
+    memset(&train, 0, sizeof train);
+    train.epochs = 50;
+    train.lr = 1e5;
+    train.optimizer = "sgd";
+    train.clip = CARNN_NONE;
+    CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_ERR_DIVERGED);
+    CHECK(strstr(error.message, "step") != NULL);
+    CHECK(carnn__not_finite(&model->params, model->params.value) == NULL);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+int main(void) {
+    size_t i;
+    test_counts();
+    test_labels();
+    for (i = 0; carnn_cell_name(i); i++) {
+        test_session(carnn_cell_name(i), "previous");
+        test_session(carnn_cell_name(i), "none");
+    }
+    test_explain();
+    test_generate();
+    test_same_bytes();
+    test_resume();
+    test_odd_texts();
+    test_errors();
+    return test_end();
+}
