@@ -483,6 +483,25 @@ CARNN_API size_t carnn_session_generate(carnn_session *session, const carnn_samp
 CARNN_API const char *carnn_session_next_word(const carnn_session *session);
 
 /* ---------------------------------------------------------------------------------------------
+   The linear recurrence of the additive cells by itself, over one sequence of any length:
+
+     y_t = A_t * y_{t-1} + Z_t   elementwise;   backward: D_t = G_t + A_{t+1} * D_{t+1},
+     dZ_t = D_t, dA_t = D_t * y_{t-1}, dy0 = A_0 * D_0, where G is the gradient at y.
+
+   All arrays are (steps, columns); y0 and dy0 are (columns) and may be NULL (y0: zeros). y may be
+   Z, dZ may be G. Threads share the steps; their number changes no bit. A long sequence can be fed
+   in chunks: the last row of y is the y0 of the next.
+   --------------------------------------------------------------------------------------------- */
+
+CARNN_API carnn_status carnn_recurrence(size_t steps, size_t columns, const float *A,
+                                        const float *Z, const float *y0, float *y, int64_t threads,
+                                        carnn_error *error);
+CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, const float *A,
+                                                 const float *y, const float *y0, const float *G,
+                                                 float *dA, float *dZ, float *dy0,
+                                                 int64_t threads, carnn_error *error);
+
+/* ---------------------------------------------------------------------------------------------
    Self-checks and measurements: one call of `row` per line; its result other than 0 stops.
    --------------------------------------------------------------------------------------------- */
 
@@ -794,6 +813,11 @@ static size_t carnn__processors(void) {
 #else
     return 1;
 #endif
+}
+
+/* 0: as many as there are processors. */
+static size_t carnn__thread_count(int64_t threads) {
+    return threads > 0 ? (size_t)threads : carnn__processors();
 }
 
 #ifdef CARNN_NO_THREADS
@@ -1152,6 +1176,20 @@ typedef struct carnn__cross_entropy {
 
 #define CARNN__NOWHERE UINT32_MAX
 
+/* A linear recurrence over one long sequence, in blocks of CARNN__RECURRENCE_BLOCK steps (@@CELL). */
+typedef struct carnn__recurrence {
+    size_t steps, columns;
+    int reverse;        /* from the last step to the first, with the factor of the step after */
+    int carrying;       /* second pass: adds what flows into a block to its steps */
+    const float *A, *Z; /* (steps, columns) */
+    const float *first; /* (columns) state before the first step; NULL: 0 */
+    float *y;           /* (steps, columns) */
+    float *end;         /* (blocks, columns) state after a block; second pass: before it */
+    float *product;     /* (blocks, columns) of the block's factors */
+} carnn__recurrence;
+
+#define CARNN__RECURRENCE_BLOCK 64
+
 /* The table of cells: one entry each, see @@CELL.
    id, name, title, then the number of gates: projected from the input, of these with a bias,
    projected from the context, projected from the hidden state (and whether with a bias); floats of
@@ -1306,6 +1344,8 @@ typedef struct carnn__panel {
       (size_t n, size_t k, const float *x, const float *b, size_t ldb, const float *start,         \
        float *y))                                                                                  \
     X(column_sums, void, (size_t rows, size_t columns, const float *x, size_t ldx, float *out))    \
+    /* @@CELL, on a range of blocks */                                                              \
+    X(recur, void, (const void *job, size_t from, size_t to))                                      \
     /* @@PART, on a range of their output */                                                       \
     X(encode, void, (const void *job, size_t from, size_t to))                                     \
     X(encode_back, void, (const void *job, size_t from, size_t to))                                \
@@ -3120,6 +3160,47 @@ static CARNN__INLINE void CARNN__K(gate_gradient)(const CARNN__K(row) * r, size_
         CARNN__PUT(r->dh, CARNN__V(mul)(A, D));                                                    \
     }
 
+/* By itself, over one sequence that is so long that threads should share its steps and not its
+   columns: a block's state is linear in the one before it, y = product * before + end, so blocks
+   run side by side from 0, the states between them follow one from the other, and a second pass
+   adds what flows in. Blocks have a fixed length, so threads change no bit. Bound by memory. */
+
+static CARNN__INLINE void CARNN__K(recur_lanes)(const carnn__recurrence *r, size_t block, size_t j,
+                                                size_t n) {
+    size_t step = block * CARNN__RECURRENCE_BLOCK, C = r->columns;
+    size_t stop = step + CARNN__RECURRENCE_BLOCK < r->steps ? step + CARNN__RECURRENCE_BLOCK
+                                                           : r->steps;
+    carnn__v product = CARNN__V(set1)(1.0f), y = CARNN__V(zero)();
+    if (r->carrying) y = CARNN__V(loadn)(r->end + block * C + j, n);
+    else if (!block && r->first) y = CARNN__V(loadn)(r->first + j, n);
+    for (; step < stop; step++) {
+        size_t row = r->reverse ? r->steps - 1 - step : step;
+        carnn__v A = CARNN__V(zero)(), old;
+        if (!r->reverse) A = CARNN__V(loadn)(r->A + row * C + j, n);
+        else if (step) A = CARNN__V(loadn)(r->A + (row + 1) * C + j, n);
+        product = CARNN__V(mul)(product, A);
+        if (r->carrying) {
+            old = CARNN__V(loadn)(r->y + row * C + j, n);
+            CARNN__V(storen)(r->y + row * C + j, n, CARNN__V(fma)(product, y, old));
+        } else {
+            y = CARNN__V(fma)(A, y, CARNN__V(loadn)(r->Z + row * C + j, n));
+            CARNN__V(storen)(r->y + row * C + j, n, y);
+        }
+    }
+    if (r->carrying) return;
+    CARNN__V(storen)(r->end + block * C + j, n, y);
+    CARNN__V(storen)(r->product + block * C + j, n, product);
+}
+
+static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
+    const carnn__recurrence *r = (const carnn__recurrence *)job;
+    size_t block, j;
+    for (block = from; block < to; block++) {
+        for (j = 0; j + 16 <= r->columns; j += 16) CARNN__K(recur_lanes)(r, block, j, 16);
+        if (j < r->columns) CARNN__K(recur_lanes)(r, block, j, r->columns - j);
+    }
+}
+
 /* --- nCARNN, iCARNN, sCARNN ------------------------------------------------------------------
    Tran et al. 2018, Eq. 3, 5 and 6; a_u and a_f are the sums of the projections of each.
 
@@ -3858,6 +3939,77 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
                   carnn__cell_gradient(r, r->cell->input), in);
     carnn__column_sums(e, U, k->bias_gates * h, r->scan.dpx, width,
                        carnn__cell_gradient(r, r->cell->bias));
+}
+
+/* --- the linear recurrence by itself ---------------------------------------------------------- */
+
+static carnn_status carnn__recurrence_run(carnn__engine *e, carnn__recurrence *r,
+                                          const carnn_allocator *a, carnn_error *error) {
+    size_t blocks = (r->steps + CARNN__RECURRENCE_BLOCK - 1) / CARNN__RECURRENCE_BLOCK, b, j;
+    size_t C = r->columns, work = r->steps * C;
+    r->end = (float *)carnn__alloc_aligned(a, carnn__times(blocks, C), 2 * sizeof(float));
+    if (!r->end) return carnn__out_of_memory(error);
+    r->product = r->end + blocks * C;
+    r->carrying = 0;
+    carnn__split(e, e->k->recur, r, blocks, 1, work);
+    for (b = blocks; b-- > 1;) /* state before each block; the one before the first is not carried */
+        memcpy(r->end + b * C, r->end + (b - 1) * C, C * sizeof(float));
+    for (b = 2; b < blocks; b++)
+        for (j = 0; j < C; j++)
+            r->end[b * C + j] += r->product[(b - 1) * C + j] * r->end[(b - 1) * C + j];
+    if (blocks) memset(r->end, 0, C * sizeof(float));
+    r->carrying = 1;
+    if (blocks > 1) carnn__split(e, e->k->recur, r, blocks, 1, work);
+    carnn__free_aligned(a, r->end);
+    return CARNN_OK;
+}
+
+CARNN_API carnn_status carnn_recurrence(size_t steps, size_t columns, const float *A,
+                                        const float *Z, const float *y0, float *y, int64_t threads,
+                                        carnn_error *error) {
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn__engine e;
+    carnn__recurrence r;
+    carnn_status status = carnn__engine_open(&e, NULL, carnn__thread_count(threads), a, error);
+    if (status) return status;
+    memset(&r, 0, sizeof r);
+    r.steps = steps;
+    r.columns = columns;
+    r.A = A;
+    r.Z = Z;
+    r.first = y0;
+    r.y = y;
+    status = carnn__recurrence_run(&e, &r, &a, error);
+    carnn__engine_close(&e);
+    return status;
+}
+
+CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, const float *A,
+                                                 const float *y, const float *y0, const float *G,
+                                                 float *dA, float *dZ, float *dy0,
+                                                 int64_t threads, carnn_error *error) {
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn__engine e;
+    carnn__recurrence r;
+    size_t t, j;
+    carnn_status status = carnn__engine_open(&e, NULL, carnn__thread_count(threads), a, error);
+    if (status) return status;
+    memset(&r, 0, sizeof r);
+    r.steps = steps;
+    r.columns = columns;
+    r.reverse = 1;
+    r.A = A;
+    r.Z = G;
+    r.y = dZ;
+    status = carnn__recurrence_run(&e, &r, &a, error);
+    carnn__engine_close(&e);
+    for (t = 0; !status && t < steps; t++)
+        for (j = 0; j < columns; j++) {
+            float before = t ? y[(t - 1) * columns + j] : y0 ? y0[j] : 0.0f;
+            dA[t * columns + j] = dZ[t * columns + j] * before;
+        }
+    for (j = 0; !status && dy0 && j < columns; j++) dy0[j] = steps ? A[j] * dZ[j] : 0.0f;
+    return status;
 }
 
 #endif
@@ -9447,11 +9599,6 @@ static void carnn__evaluate(carnn__work *work, carnn__arena *arena, carnn_scores
 /* Streams of random numbers beside those of the parameters, which are numbered from 0. */
 #define CARNN__SHUFFLE_STREAM 0x5348554646ACE5u
 #define CARNN__STEP_STREAM 0x53544550ACE5u
-
-/* 0: as many as there are processors. */
-static size_t carnn__thread_count(int64_t threads) {
-    return threads > 0 ? (size_t)threads : carnn__processors();
-}
 
 /* Examples in a batch where nothing is learnt. */
 #define CARNN__SCORING_BATCH 64

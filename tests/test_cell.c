@@ -639,7 +639,57 @@ static void test_gradcheck(carnn__engine *e) {
     CHECK(!(spoilt_check(e, 3) <= CARNN__CHECK_LIMIT));
 }
 
+/* --- the linear recurrence by itself, in blocks, against a plain loop in double ---------------- */
+
+static void test_recurrence_of(size_t T, size_t C, int with_first) {
+    size_t n = T * C, i, t, j;
+    float *A = (float *)malloc(n * 4 + 4), *Z = (float *)malloc(n * 4 + 4);
+    float *y = (float *)malloc(n * 4 + 4), *again = (float *)malloc(n * 4 + 4);
+    float *dA = (float *)malloc(n * 4 + 4), *dZ = (float *)malloc(n * 4 + 4);
+    float first[40], dfirst[40];
+    double state[40], worst = 0.0;
+    for (i = 0; i < n; i++) {
+        A[i] = carnn__uniform(T, i);
+        Z[i] = carnn__uniform(T + 1, i) - 0.5f;
+    }
+    for (j = 0; j < C; j++) state[j] = first[j] = with_first ? carnn__uniform(T + 2, j) : 0.0f;
+    CHECK(!carnn_recurrence(T, C, A, Z, with_first ? first : NULL, y, 1, NULL));
+    for (t = 0; t < T; t++)
+        for (j = 0; j < C; j++) {
+            state[j] = (double)A[t * C + j] * state[j] + (double)Z[t * C + j];
+            worst = fmax(worst, fabs(state[j] - (double)y[t * C + j]));
+        }
+    CHECK(worst < 1e-5);
+    CHECK(!carnn_recurrence(T, C, A, Z, with_first ? first : NULL, again, 3, NULL));
+    CHECK(!memcmp(y, again, n * 4));
+    CHECK(!carnn_recurrence_backward(T, C, A, y, with_first ? first : NULL, Z, dA, dZ, dfirst, 2,
+                                     NULL));
+    for (j = 0; j < C; j++) state[j] = 0.0;
+    for (worst = 0.0, t = T; t-- > 0;)
+        for (j = 0; j < C; j++) {
+            double before = t ? (double)y[(t - 1) * C + j] : (double)first[j];
+            double next = t + 1 < T ? (double)A[(t + 1) * C + j] : 0.0;
+            state[j] = (double)Z[t * C + j] + next * state[j];
+            worst = fmax(worst, fabs(state[j] - (double)dZ[t * C + j]));
+            worst = fmax(worst, fabs(state[j] * before - (double)dA[t * C + j]));
+            if (!t) worst = fmax(worst, fabs(state[j] * (double)A[j] - (double)dfirst[j]));
+        }
+    CHECK(worst < 2e-5);
+    free(A);
+    free(Z);
+    free(y);
+    free(again);
+    free(dA);
+    free(dZ);
+}
+
+static void test_recurrence(void) {
+    for (size_t T = 1; T <= 200; T++) test_recurrence_of(T, 1 + T % 33, T % 2 == 0);
+    test_recurrence_of(20000, 17, 1);
+}
+
 int main(void) {
+    test_recurrence();
     carnn__engine e;
     CHECK_INT(carnn__engine_open(&e, NULL, 1, *allocator(), NULL), CARNN_OK);
     test_golden(&e);
