@@ -10852,7 +10852,7 @@ CARNN_API const char *carnn_session_next_word(const carnn_session *session) {
    has not been checked at all and counts as wrong.
    ============================================================================================= */
 
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TRAIN)
 
 #define CARNN__CHECK_STEP 0.0625
 #define CARNN__CHECK_LIMIT 3e-3
