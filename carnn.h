@@ -65,8 +65,8 @@
        CARNN_NO_THREADS                one thread
        CARNN_NO_SIMD                   portable C only
        CARNN_NO_TRAIN                  no training, gradient check, benchmark
-       CARNN_NO_TEXT                   no data sets and vocabularies, hence no stb_ds and no training:
-                                       what is left loads models and answers
+       CARNN_NO_TEXT                   no data sets and vocabularies, hence no stb_ds and no
+                                       training: what is left loads models and answers
        CARNN_NO_STB_DS_IMPLEMENTATION  the program has stb_ds's implementation elsewhere
 
    NOT HERE: GPUs, convolutions, transformers, automatic differentiation, half precision.
@@ -1176,7 +1176,7 @@ typedef struct carnn__cross_entropy {
 
 #define CARNN__NOWHERE UINT32_MAX
 
-/* A linear recurrence over one long sequence, in blocks of CARNN__RECURRENCE_BLOCK steps (@@CELL). */
+/* A linear recurrence over one long sequence, in blocks of steps (@@CELL). */
 typedef struct carnn__recurrence {
     size_t steps, columns;
     int reverse;        /* from the last step to the first, with the factor of the step after */
@@ -1255,7 +1255,7 @@ enum {
 } /* the system's headers bring their own linkage */
 #endif
 #if defined(CARNN__HAS_X86)
-#if !defined(__clang__) /* gcc's own header warns of a variable that it leaves undefined on purpose */
+#if !defined(__clang__) /* gcc's header warns of a variable that it leaves undefined on purpose */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -1323,15 +1323,11 @@ typedef struct carnn__panel {
     X(exp_n, void, (const float *x, float *y, size_t n))                                           \
     X(sigmoid_n, void, (const float *x, float *y, size_t n))                                       \
     X(tanh_n, void, (const float *x, float *y, size_t n))                                          \
-    /* the row becomes its softmax; both return the logarithm of the sum of exp(x[i]) */           \
+    /* the row becomes its softmax; returns the logarithm of the sum of exp(x[i]) */               \
     X(softmax, float, (float *row, size_t n))                                                      \
-    X(log_sum_exp, float, (const float *x, size_t n))                                              \
-    X(fill, void, (float *y, float value, size_t n))                                               \
-    /* y *= factor; y += x; y += a x; y = a x + b y */                                             \
+    /* y *= factor; y += x */                                                                      \
     X(scale, void, (float *y, float factor, size_t n))                                             \
     X(add, void, (const float *x, float *y, size_t n))                                             \
-    X(axpy, void, (float a, const float *x, float *y, size_t n))                                   \
-    X(scaled_add, void, (float a, const float *x, float b, float *y, size_t n))                    \
     X(dot, float, (const float *x, const float *y, size_t n))                                      \
     X(row_sum, float, (const float *x, size_t n))                                                  \
     X(sum_squares, double, (const float *x, size_t n))                                             \
@@ -1344,7 +1340,7 @@ typedef struct carnn__panel {
       (size_t n, size_t k, const float *x, const float *b, size_t ldb, const float *start,         \
        float *y))                                                                                  \
     X(column_sums, void, (size_t rows, size_t columns, const float *x, size_t ldx, float *out))    \
-    /* @@CELL, on a range of blocks */                                                              \
+    /* @@CELL, on a range of blocks */                                                             \
     X(recur, void, (const void *job, size_t from, size_t to))                                      \
     /* @@PART, on a range of their output */                                                       \
     X(encode, void, (const void *job, size_t from, size_t to))                                     \
@@ -1381,7 +1377,8 @@ typedef struct carnn__kernels {
 
 #if defined(CARNN__HAS_X86)
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))), apply_to = function)
+#pragma clang attribute push(                                                                      \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))), apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
@@ -1483,7 +1480,8 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
    v(max)(a, b) is a > b ? a : b and v(min)(a, b) is a < b ? a : b on every path: where either is
    NaN the result is b, so v(max)(bound, x) lets a NaN in x through and v(max)(x, bound) does not.
    v(scale2)(v, n) is v * 2^n for |v| in [1/4, 4] and integral n in [-252, 252]; results below
-   the normal range are rounded once; v(power2)(n) is 2^n for n in [-126, 127]. v(sum) adds lanes i and i + 8, then i + 4, i + 2, i + 1.
+   the normal range are rounded once; v(power2)(n) is 2^n for n in [-126, 127]. v(sum) adds lanes i and
+   i + 8, then i + 4, i + 2, i + 1.
    v(keep)(v, n) sets the lanes from n on to zero. The loads and stores that end in n touch only
    the first n floats; loadn fills up with zeros, loadf with `fill`. v(turn) transposes the block
    of 16 by 16 floats whose rows are ld apart: lane i of out[j] is p[i * ld + j]. */
@@ -1537,7 +1535,9 @@ static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c)
 static CARNN__INLINE carnn__v CARNN__V(round)(carnn__v a) {
     return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-static CARNN__INLINE carnn__v CARNN__V(scale2)(carnn__v a, carnn__v n) { return _mm512_scalef_ps(a, n); }
+static CARNN__INLINE carnn__v CARNN__V(scale2)(carnn__v a, carnn__v n) {
+    return _mm512_scalef_ps(a, n);
+}
 static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v n) {
     return _mm512_scalef_ps(_mm512_set1_ps(1.0f), n);
 }
@@ -1551,7 +1551,7 @@ static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
 }
 #define CARNN__HALVES(name, op)                                                                    \
-    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                               \
+    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                        \
         __m256 a = _mm256_##op##_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));      \
         __m128 b = _mm_##op##_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));          \
         b = _mm_##op##_ps(b, _mm_movehl_ps(b, b));                                                 \
@@ -1648,7 +1648,7 @@ static CARNN__INLINE carnn__v CARNN__V(zero)(void) {
     return CARNN__V(make)(_mm256_setzero_ps(), _mm256_setzero_ps());
 }
 #define CARNN__LANEWISE(name, op)                                                                  \
-    static CARNN__INLINE carnn__v CARNN__V(name)(carnn__v a, carnn__v b) {                                \
+    static CARNN__INLINE carnn__v CARNN__V(name)(carnn__v a, carnn__v b) {                         \
         return CARNN__V(make)(_mm256_##op##_ps(a.lo, b.lo), _mm256_##op##_ps(a.hi, b.hi));         \
     }
 CARNN__LANEWISE(add, add)
@@ -1705,7 +1705,7 @@ static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v
                           _mm256_blendv_ps(no.hi, yes.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)));
 }
 #define CARNN__HALVES(name, op)                                                                    \
-    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                               \
+    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                        \
         __m256 a = _mm256_##op##_ps(v.lo, v.hi);                                                   \
         __m128 b = _mm_##op##_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));          \
         b = _mm_##op##_ps(b, _mm_movehl_ps(b, b));                                                 \
@@ -1877,9 +1877,13 @@ CARNN__LANEWISE(scale2, CARNN__V(part_scale2)(a.x[i], b.x[i]))
 CARNN__LANEWISE(signed, CARNN__PART_SIGNED(a.x[i], b.x[i]))
 #undef CARNN__LANEWISE
 static CARNN__INLINE carnn__v CARNN__V(sqrt)(carnn__v a) { CARNN__EACH(CARNN__PART_SQRT(a.x[i])); }
-static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v a) { CARNN__EACH(CARNN__V(part_power2)(a.x[i])); }
+static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v a) {
+    CARNN__EACH(CARNN__V(part_power2)(a.x[i]));
+}
 static CARNN__INLINE carnn__v CARNN__V(abs)(carnn__v a) { CARNN__EACH(CARNN__PART_ABS(a.x[i])); }
-static CARNN__INLINE carnn__v CARNN__V(round)(carnn__v a) { CARNN__EACH(CARNN__PART_ROUND(a.x[i])); }
+static CARNN__INLINE carnn__v CARNN__V(round)(carnn__v a) {
+    CARNN__EACH(CARNN__PART_ROUND(a.x[i]));
+}
 static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
     CARNN__EACH(CARNN__PART_FMA(a.x[i], b.x[i], c.x[i]));
 }
@@ -2030,22 +2034,12 @@ static void CARNN__K(sigmoid_n)(const float *x, float *y, size_t n) {
 static void CARNN__K(tanh_n)(const float *x, float *y, size_t n) {
     CARNN__LOOP(0, CARNN__V(tanh)(v))
 }
-static void CARNN__K(fill)(float *y, float value, size_t n) {
-    size_t i;
-    for (i = 0; i < n; i++) y[i] = value;
-}
 static void CARNN__K(scale)(float *y, float factor, size_t n) {
     const float *x = y;
     CARNN__LOOP(0, CARNN__V(mul)(v, CARNN__C(factor)))
 }
 static void CARNN__K(add)(const float *x, float *y, size_t n) {
     CARNN__LOOP(1, CARNN__V(add)(v, w))
-}
-static void CARNN__K(axpy)(float a, const float *x, float *y, size_t n) {
-    CARNN__LOOP(1, CARNN__V(fma)(CARNN__C(a), v, w))
-}
-static void CARNN__K(scaled_add)(float a, const float *x, float b, float *y, size_t n) {
-    CARNN__LOOP(1, CARNN__V(fma)(CARNN__C(a), v, CARNN__V(mul)(CARNN__C(b), w)))
 }
 #undef CARNN__LOOP
 
@@ -2090,18 +2084,18 @@ static float CARNN__K(maximum)(const float *x, size_t n) {
     return CARNN__V(maxsum)(top);
 }
 
-/* sum_i exp(x[i] - top); the terms go to y unless it is NULL. */
+/* y = exp(x - top), and the sum of it. */
 static CARNN__INLINE float CARNN__K(exp_sum)(const float *x, float top, float *y, size_t n) {
     carnn__v sum = CARNN__V(zero)(), shift = CARNN__C(top), e;
     size_t i;
     for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES) {
         e = CARNN__V(exp)(CARNN__V(sub)(CARNN__V(load)(x + i), shift));
-        if (y) CARNN__V(store)(y + i, e);
+        CARNN__V(store)(y + i, e);
         sum = CARNN__V(add)(sum, e);
     }
     if (i < n) {
         e = CARNN__V(exp)(CARNN__V(sub)(CARNN__V(loadn)(x + i, n - i), shift));
-        if (y) CARNN__V(storen)(y + i, n - i, e);
+        CARNN__V(storen)(y + i, n - i, e);
         sum = CARNN__V(add)(sum, CARNN__V(keep)(e, n - i));
     }
     return CARNN__V(sum)(sum);
@@ -2122,11 +2116,6 @@ static double CARNN__K(log)(double x) {
     square = t * t;
     for (term = 21; term >= 1; term -= 2) sum = sum * square + 1.0 / term;
     return 2 * t * sum + exponent * 0.69314718055994531;
-}
-
-static float CARNN__K(log_sum_exp)(const float *x, size_t n) {
-    float top = CARNN__K(maximum)(x, n);
-    return (float)(top + CARNN__K(log)((double)CARNN__K(exp_sum)(x, top, NULL, n)));
 }
 
 static float CARNN__K(softmax)(float *row, size_t n) {
@@ -3088,7 +3077,8 @@ static void carnn__pack_sequences(carnn__packed *p, const uint32_t *length, size
 }
 
 /* Row of step t of the sequence of rank b when the sequence is read backwards. */
-static inline size_t carnn__reversed_row(const carnn__packed *p, size_t length, size_t t, size_t b) {
+static inline size_t carnn__reversed_row(const carnn__packed *p, size_t length, size_t t,
+                                         size_t b) {
     return p->start[length - 1 - t] + b;
 }
 
@@ -3105,8 +3095,8 @@ static inline size_t carnn__reversed_row(const carnn__packed *p, size_t length, 
      ph = h_{t-1} Wh' inside the loop, only in cells that look at their state (recurrent.weight)
 
    What is left of a cell is elementwise, and is written below as two functions on 16 columns of one
-   row ("lanes"): forward makes the state from px, pc, ph; backward makes the gradients dpx, dpc, dph
-   from the gradient D that reaches h_t. Names in the comments are those of the equations: s is the
+   row ("lanes"): forward makes the state from px, pc, ph; backward makes the gradients dpx, dpc,
+   dph from the gradient D that reaches h_t. Names in the comments are those of the equations: s is the
    logistic sigmoid, * is elementwise, h' and c' are the state one step before.
    ============================================================================================= */
 
@@ -3385,7 +3375,8 @@ static CARNN__INLINE void CARNN__K(rnn_forward_lanes)(const CARNN__K(row) * r, s
     CARNN__PUT(r->out, CARNN__V(tanh)(CARNN__GATE_XH(0)));
 }
 
-static CARNN__INLINE void CARNN__K(rnn_backward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
+static CARNN__INLINE void CARNN__K(rnn_backward_lanes)(const CARNN__K(row) * r, size_t j,
+                                                       size_t n) {
     carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));
     CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_tanh)(CARNN__GET(r->out), D));
     CARNN__PUT(r->dh, CARNN__V(zero)());
@@ -3410,7 +3401,8 @@ static CARNN__INLINE void CARNN__K(lstm_state)(const CARNN__K(row) * r, size_t j
     CARNN__PUT(r->out, CARNN__V(mul)(o, CARNN__V(tanh)(c)));
 }
 
-static CARNN__INLINE void CARNN__K(lstm_forward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
+static CARNN__INLINE void CARNN__K(lstm_forward_lanes)(const CARNN__K(row) * r, size_t j,
+                                                       size_t n) {
     CARNN__K(lstm_state)(r, j, n, CARNN__GATE_XH(0), CARNN__GATE_XH(1), CARNN__GATE_XH(2));
 }
 
@@ -3492,7 +3484,8 @@ static CARNN__INLINE carnn__v CARNN__K(gru_unmix)(const CARNN__K(row) * r, size_
     return CARNN__K(through_tanh)(z, CARNN__V(mul)(D, u));
 }
 
-static CARNN__INLINE void CARNN__K(gru_backward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
+static CARNN__INLINE void CARNN__K(gru_backward_lanes)(const CARNN__K(row) * r, size_t j,
+                                                       size_t n) {
     if (r->stage == 1) {
         CARNN__K(gate_gradient)(r, j, n, 2, CARNN__K(gru_unmix)(r, j, n));
     } else { /* r->reset holds dk = Uz' da_z, the gradient at r * h' */
@@ -3547,7 +3540,8 @@ static CARNN__INLINE CARNN__K(row)
                                 size_t context_gates, size_t recurrent_gates, size_t tape,
                                 size_t flags) {
     size_t h = s->h, row = s->seq->start[t] + b, input = s->index ? s->index[row] : row;
-    CARNN__K(row) r = CARNN__K(scan_row)(s, t, b, gates, context_gates, recurrent_gates, tape, flags);
+    CARNN__K(row) r = CARNN__K(scan_row)(s, t, b, gates, context_gates, recurrent_gates, tape,
+                                         flags);
     r.dout = s->dout + row * h;
     r.dh = s->dh + b * h;
     r.dpx = s->dpx + input * gates * h;
@@ -3811,7 +3805,8 @@ static void carnn__scan_steps(carnn__engine *e, const carnn__scan *s, carnn__sca
     carnn__scan_job job = {s, fn, t0, t1, s->h};
     if (threads > 1 && states >= 16384)
         job.columns = carnn__round_up((s->h + threads - 1) / threads, 16);
-    if (s->h) carnn__parallel(e->pool, (s->h + job.columns - 1) / job.columns, carnn__scan_piece, &job);
+    if (s->h)
+        carnn__parallel(e->pool, (s->h + job.columns - 1) / job.columns, carnn__scan_piece, &job);
 }
 
 /* The recurrent projections of step t: ph = h' Wh' (+ b), for product p; a GRU's second product
@@ -3952,7 +3947,7 @@ static carnn_status carnn__recurrence_run(carnn__engine *e, carnn__recurrence *r
     r->product = r->end + blocks * C;
     r->carrying = 0;
     carnn__split(e, e->k->recur, r, blocks, 1, work);
-    for (b = blocks; b-- > 1;) /* state before each block; the one before the first is not carried */
+    for (b = blocks; b-- > 1;) /* the state before each block; the first has none to carry */
         memcpy(r->end + b * C, r->end + (b - 1) * C, C * sizeof(float));
     for (b = 2; b < blocks; b++)
         for (j = 0; j < C; j++)
@@ -4316,8 +4311,8 @@ static void carnn__scatter_rows(carnn__engine *e, float *to, const float *from,
 }
 
 /* --- dropout ---------------------------------------------------------------------------------
-   Inverted dropout (Srivastava et al. 2014): a value is 0 with probability p, else 1 / (1 - p) times
-   itself. The mask is a function of the key and the place, so backward draws the same one again and
+   Inverted dropout (Srivastava et al. 2014): a value is 0 with probability p, else 1 / (1 - p)
+   times itself. The mask is a function of the key and the place, so backward draws the same one again and
    no thread can change it: each random number serves four values, 16 bits for each. */
 
 typedef struct carnn__dropout_job {
@@ -4342,7 +4337,8 @@ static void carnn__dropout_range(const void *job_, size_t from, size_t to) {
 
 /* x (count) in place; used alike on values and on their gradients. */
 static void carnn__dropout(carnn__engine *e, float *x, size_t count, double p, uint64_t key) {
-    carnn__dropout_job job = {x, key, (uint64_t)(p * 65536.0 + 0.5), (float)(1.0 / (1.0 - p)), count};
+    carnn__dropout_job job = {x, key, (uint64_t)(p * 65536.0 + 0.5), (float)(1.0 / (1.0 - p)),
+                              count};
     if (p > 0.0) carnn__split(e, carnn__dropout_range, &job, (count + 3) / 4, 16, count * 4);
 }
 
@@ -6591,7 +6587,7 @@ static carnn_status carnn__dialog_declare(carnn_model *model, carnn_error *error
     if (!model->candidates.count)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model needs candidates");
     if (model->desc.embedding != model->desc.hidden)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--embedding is %lld and --hidden is %lld: "
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "embedding is %lld and hidden is %lld: "
                            "for a dialog model they are the same size (Eq. 8 adds h and e)",
                            (long long)model->desc.embedding, (long long)model->desc.hidden);
     if (model->desc.layers != 1)
@@ -7985,7 +7981,7 @@ static const carnn_option carnn__option_table[] = {
     CARNN__TRAIN_OPTION(epochs, INTEGER, 1, 1e9, 0, "passes over the training data"),
     CARNN__TRAIN_OPTION(batch, INTEGER, 1, 1e6, 0, "examples in a step"),
     CARNN__TRAIN_OPTION(lr, NUMBER, 1e-30, 1e6, 0, "learning rate"),
-    CARNN__TRAIN_OPTION(lr_end, NUMBER, 0, 1, 1, "part of the learning rate that is left at the end"),
+    CARNN__TRAIN_OPTION(lr_end, NUMBER, 0, 1, 1, "part of the learning rate left at the end"),
     CARNN__TRAIN_OPTION(lr_decay, NUMBER, 1e-6, 1, 0, "factor on the learning rate after an epoch"),
     CARNN__TRAIN_OPTION(optimizer, NAME, 0, 0, 0, "optimiser"),
     CARNN__TRAIN_OPTION(dropout, NUMBER, 0, 0.99, 1, "probability of a value to be dropped"),
@@ -8155,7 +8151,7 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
 static carnn_status carnn__simd_choice(const char **simd, carnn_error *error) {
     const carnn__kernels *k = carnn__simd_select(*simd);
     if (!k)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is not one of the paths of "
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is no path of "
                            "this machine (the best here is \"%s\")",
                            *simd ? *simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
     if (*simd) *simd = k->name;
@@ -8173,7 +8169,8 @@ static carnn_status carnn__model_vectors(carnn_model *model, const carnn_model_d
     size_t i;
     memset(&v, 0, sizeof v);
     for (i = 0; !status && i < desc->vector_count; i++)
-        status = carnn__vectors_read(&v, &desc->vectors[i], &model->words, &model->allocator, error);
+        status = carnn__vectors_read(&v, &desc->vectors[i], &model->words, &model->allocator,
+                                     error);
     if (!status && v.dimension && v.dimension != table->columns)
         status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s: the vectors have %zu numbers, the "
                              "embedding has %zu", desc->vectors[0].name, v.dimension,
@@ -8203,8 +8200,8 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     if (!status) {
         model->head = carnn__head_named(model->desc.task);
         if (strcmp(train->task, model->desc.task))
-            status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
-                                 "model of the task %s", train->task, model->desc.task);
+            status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, "
+                                 "the model of the task %s", train->task, model->desc.task);
     }
     if (!status) status = model->head->build(model, train, error);
     if (!status) status = carnn__model_declare(model, error);
@@ -10188,8 +10185,8 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     carnn_session *s;
     void *own = NULL;
     *out = NULL;
-    if (!k) return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "this machine cannot run the SIMD path "
-                               "that was asked for");
+    if (!k) return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "this machine cannot run the SIMD "
+                               "path that was asked for");
     if (!memory) memory = own = carnn__alloc_aligned(&model->allocator, size, 1);
     if (!memory) return carnn__out_of_memory(error);
     arena.base = (char *)memory;
@@ -11270,7 +11267,8 @@ static const struct {
 } carnn__check_groups[] = {
     {"cell", carnn_cell_name, 3, carnn__check_cell_open, carnn__check_cell_carve},
     {"part", carnn__check_part_name, 1, carnn__check_part_open, carnn__check_part_carve},
-    {"head", carnn_task_name, CARNN__CHECK_TASK_VARIANTS, carnn__check_task_open, carnn__check_task_carve},
+    {"head", carnn_task_name, CARNN__CHECK_TASK_VARIANTS, carnn__check_task_open,
+     carnn__check_task_carve},
 };
 
 /* The larger error; not a number is the largest of all. */
@@ -11986,9 +11984,9 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #define CARNN__STRING_(x) #x
 #define CARNN__STRING(x) CARNN__STRING_(x)
 #define CARNN__KERNEL_ENTRY(name, result, arguments) CARNN__K(name),
-#define CARNN__CELL_FORWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)            \
+#define CARNN__CELL_FORWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)           \
     CARNN__K(id##_forward),
-#define CARNN__CELL_BACKWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)           \
+#define CARNN__CELL_BACKWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)          \
     CARNN__K(id##_backward),
 static const carnn__kernels CARNN__K(kernels) = {
     CARNN__STRING(CARNN__ISA),

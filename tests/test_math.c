@@ -98,7 +98,6 @@ static void check_softmax(void) {
             lse = path[p]->softmax(y, n);
             if (!p) memcpy(first, y, n * sizeof *y), first_lse = lse;
             CHECK(!memcmp(first, y, n * sizeof *y) && !memcmp(&lse, &first_lse, sizeof lse));
-            CHECK(path[p]->log_sum_exp(x, n) == lse);
         }
         CHECK_NEAR(first_lse, log(sum), 1e-6 * (1 + fabs(log(sum))));
         for (i = 0; i < n; i++) CHECK_NEAR(first[i], exp((double)x[i]) / sum, 3e-6);
@@ -116,7 +115,7 @@ static void check_softmax(void) {
 static void check_arrays(void) {
     size_t n, p, i;
     for (n = 0; n < 200; n += 1 + n / 10) {
-        float x[200], y[200], z[200], w[5 * 200], first[5 * 200];
+        float x[200], y[200], w[2 * 200], first[2 * 200];
         double dot = 0, squares = 0, sum = 0;
         float results[3] = {0}, first_results[3] = {0};
         draw(x, n, 1);
@@ -124,28 +123,22 @@ static void check_arrays(void) {
         for (i = 0; i < n; i++) dot += (double)x[i] * y[i], squares += (double)x[i] * x[i], sum += x[i];
         for (p = 0; p < paths; p++) {
             const carnn__kernels *k = path[p];
-            for (i = 0; i < 5; i++) memcpy(w + i * n, y, n * sizeof *y);
-            k->fill(w, 2.5f, n);
-            k->scale(w + n, 0.3f, n);
-            k->add(x, w + 2 * n, n);
-            k->axpy(0.7f, x, w + 3 * n, n);
-            k->scaled_add(0.7f, x, 0.2f, w + 4 * n, n);
+            for (i = 0; i < 2; i++) memcpy(w + i * n, y, n * sizeof *y);
+            k->scale(w, 0.3f, n);
+            k->add(x, w + n, n);
             results[0] = k->dot(x, y, n);
             results[1] = k->row_sum(x, n);
             results[2] = (float)k->sum_squares(x, n);
             if (!p) memcpy(first, w, sizeof w), memcpy(first_results, results, sizeof results);
-            CHECK(!memcmp(first, w, 5 * n * sizeof *w));
+            CHECK(!memcmp(first, w, 2 * n * sizeof *w));
             CHECK(!memcmp(first_results, results, sizeof results));
         }
         CHECK_NEAR(results[0], dot, 1e-5);
         CHECK_NEAR(results[1], sum, 1e-5);
         CHECK_NEAR(results[2], squares, 1e-5 * (1 + squares));
         for (i = 0; i < n; i++) {
-            z[0] = w[i], z[1] = y[i] * 0.3f, z[2] = y[i] + x[i], z[3] = fmaf(0.7f, x[i], y[i]);
-            z[4] = 0.2f * y[i];
-            z[4] = fmaf(0.7f, x[i], z[4]);
-            CHECK(z[0] == 2.5f && z[1] == w[n + i] && z[2] == w[2 * n + i] && z[3] == w[3 * n + i] &&
-                  z[4] == w[4 * n + i]);
+            float scaled = y[i] * 0.3f, added = y[i] + x[i];
+            CHECK(scaled == w[i] && added == w[n + i]);
         }
     }
 }
