@@ -1480,8 +1480,8 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
    v(max)(a, b) is a > b ? a : b and v(min)(a, b) is a < b ? a : b on every path: where either is
    NaN the result is b, so v(max)(bound, x) lets a NaN in x through and v(max)(x, bound) does not.
    v(scale2)(v, n) is v * 2^n for |v| in [1/4, 4] and integral n in [-252, 252]; results below
-   the normal range are rounded once; v(power2)(n) is 2^n for n in [-126, 127]. v(sum) adds lanes i and
-   i + 8, then i + 4, i + 2, i + 1.
+   the normal range are rounded once; v(power2)(n) is 2^n for n in [-126, 127]. v(sum) adds lanes
+   i and i + 8, then i + 4, i + 2, i + 1.
    v(keep)(v, n) sets the lanes from n on to zero. The loads and stores that end in n touch only
    the first n floats; loadn fills up with zeros, loadf with `fill`. v(turn) transposes the block
    of 16 by 16 floats whose rows are ld apart: lane i of out[j] is p[i * ld + j]. */
@@ -1866,7 +1866,9 @@ static CARNN__INLINE carnn__v CARNN__V(keep)(carnn__v a, size_t n) {
 static CARNN__INLINE carnn__v CARNN__V(set1)(float x) { CARNN__EACH(CARNN__PART_SET(x)); }
 static CARNN__INLINE carnn__v CARNN__V(zero)(void) { CARNN__EACH(CARNN__PART_SET(0)); }
 #define CARNN__LANEWISE(name, expression)                                                          \
-    static CARNN__INLINE carnn__v CARNN__V(name)(carnn__v a, carnn__v b) { CARNN__EACH(expression); }
+    static CARNN__INLINE carnn__v CARNN__V(name)(carnn__v a, carnn__v b) {                         \
+        CARNN__EACH(expression);                                                                   \
+    }
 CARNN__LANEWISE(add, CARNN__PART_ADD(a.x[i], b.x[i]))
 CARNN__LANEWISE(sub, CARNN__PART_SUB(a.x[i], b.x[i]))
 CARNN__LANEWISE(mul, CARNN__PART_MUL(a.x[i], b.x[i]))
@@ -3096,8 +3098,8 @@ static inline size_t carnn__reversed_row(const carnn__packed *p, size_t length, 
 
    What is left of a cell is elementwise, and is written below as two functions on 16 columns of one
    row ("lanes"): forward makes the state from px, pc, ph; backward makes the gradients dpx, dpc,
-   dph from the gradient D that reaches h_t. Names in the comments are those of the equations: s is the
-   logistic sigmoid, * is elementwise, h' and c' are the state one step before.
+   dph from the gradient D that reaches h_t. Names in the comments are those of the equations: s is
+   the logistic sigmoid, * is elementwise, h' and c' are the state one step before.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -4312,8 +4314,8 @@ static void carnn__scatter_rows(carnn__engine *e, float *to, const float *from,
 
 /* --- dropout ---------------------------------------------------------------------------------
    Inverted dropout (Srivastava et al. 2014): a value is 0 with probability p, else 1 / (1 - p)
-   times itself. The mask is a function of the key and the place, so backward draws the same one again and
-   no thread can change it: each random number serves four values, 16 bits for each. */
+   times itself. The mask is a function of the key and the place, so backward draws the same one again
+   and no thread can change it: each random number serves four values, 16 bits for each. */
 
 typedef struct carnn__dropout_job {
     float *x;
