@@ -38,7 +38,7 @@
        @@MATH    exp, sigmoid, tanh, softmax
        @@MAT     matrix products
        @@PARAM   the parameter store, optimisers
-       @@SEQ     packed batches
+       @@SEQ     packed batches, both directions, pooling
        @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
        @@PART    position encoder, attention, cross entropy, dropout
        @@TEXT    tokenisers, lists of names, vocabularies, files
@@ -3047,7 +3047,7 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
 
 #endif
 /* =============================================================================================
-   @@SEQ   packed batches: sequences of unequal length without padding
+   @@SEQ   packed batches: sequences of unequal length without padding; both directions; pooling
 
      lengths 3, 1, 2      step 0: a0 c0 b0      rows 0 1 2      (ranks: a, c, b)
      (a, b, c)            step 1: a1 c1         rows 3 4
@@ -3082,6 +3082,88 @@ static void carnn__pack_sequences(carnn__packed *p, const uint32_t *length, size
 static inline size_t carnn__reversed_row(const carnn__packed *p, size_t length, size_t t,
                                          size_t b) {
     return p->start[length - 1 - t] + b;
+}
+
+/* Of every row, the row of the same sequence that the other direction reads at that step. A cell
+   that reads backwards is a cell with this as its index. */
+static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
+    size_t t, b, length, live = 0;
+    for (b = p->steps ? p->start[1] : 0; b-- > 0;) {
+        for (length = live; length < p->steps; length++) /* shorter sequences have higher ranks */
+            if (b >= p->start[length + 1] - p->start[length]) break;
+        live = length;
+        for (t = 0; t < length; t++)
+            reversed[p->start[t] + b] = (uint32_t)carnn__reversed_row(p, length, t, b);
+    }
+}
+
+/* --- both directions -------------------------------------------------------------------------
+   out_t = [fw_t; bw_t] (N, 2h) from the states of a cell that reads forwards and of one that reads
+   backwards, both in the order in which they were made; backward takes the gradient apart. */
+
+static void carnn__join_directions(const float *fw, const float *bw, const uint32_t *reversed,
+                                   size_t rows, size_t h, float *out) {
+    size_t row;
+    for (row = 0; row < rows; row++) {
+        memcpy(out + row * 2 * h, fw + row * h, h * sizeof(float));
+        memcpy(out + row * 2 * h + h, bw + reversed[row] * h, h * sizeof(float));
+    }
+}
+
+static void carnn__part_directions(const float *dout, const uint32_t *reversed, size_t rows,
+                                   size_t h, float *dfw, float *dbw) {
+    size_t row;
+    for (row = 0; row < rows; row++) {
+        memcpy(dfw + row * h, dout + row * 2 * h, h * sizeof(float));
+        memcpy(dbw + reversed[row] * h, dout + row * 2 * h + h, h * sizeof(float));
+    }
+}
+
+/* --- pooling ---------------------------------------------------------------------------------
+   Over the steps of each sequence: the largest value of every column (the first of equal ones), to
+   which backward returns the gradient, or the mean. A sequence without steps gives zeros. */
+
+static void carnn__pool_max(const carnn__packed *p, size_t h, const float *x, float *out,
+                            uint32_t *where) {
+    size_t t, b, j;
+    memset(out, 0, p->sequences * h * sizeof(float));
+    for (t = 0; t < p->steps; t++)
+        for (b = 0; b < p->start[t + 1] - p->start[t]; b++) {
+            size_t row = p->start[t] + b;
+            for (j = 0; j < h; j++)
+                if (!t || x[row * h + j] > out[b * h + j]) {
+                    out[b * h + j] = x[row * h + j];
+                    where[b * h + j] = (uint32_t)row;
+                }
+        }
+}
+
+/* dx (N, h) is added to. */
+static void carnn__pool_max_back(const carnn__packed *p, size_t h, const float *dout,
+                                 const uint32_t *where, float *dx) {
+    size_t b, j, live = p->steps ? p->start[1] : 0;
+    for (b = 0; b < live; b++)
+        for (j = 0; j < h; j++) dx[where[b * h + j] * h + j] += dout[b * h + j];
+}
+
+/* The sequence of rank b has count[b] steps. */
+static void carnn__pool_mean(const carnn__packed *p, size_t h, const float *x,
+                             const uint32_t *count, float *out) {
+    size_t t, b, j;
+    memset(out, 0, p->sequences * h * sizeof(float));
+    for (t = 0; t < p->steps; t++)
+        for (b = 0; b < p->start[t + 1] - p->start[t]; b++)
+            for (j = 0; j < h; j++)
+                out[b * h + j] += x[(p->start[t] + b) * h + j] / (float)count[b];
+}
+
+static void carnn__pool_mean_back(const carnn__packed *p, size_t h, const float *dout,
+                                  const uint32_t *count, float *dx) {
+    size_t t, b, j;
+    for (t = 0; t < p->steps; t++)
+        for (b = 0; b < p->start[t + 1] - p->start[t]; b++)
+            for (j = 0; j < h; j++)
+                dx[(p->start[t] + b) * h + j] += dout[b * h + j] / (float)count[b];
 }
 
 #endif
@@ -11119,6 +11201,36 @@ static double carnn__check_dropout_loss(carnn__subject *s) {
     return carnn__check_sum(&s->out, s->scratch);
 }
 
+/* The rows are moved apart, each time in another order: a step must not change which is largest. */
+static double carnn__check_pool_max_loss(carnn__subject *s) {
+    uint32_t where[CARNN__CHECK_B * CARNN__CHECK_H];
+    size_t i;
+    carnn__check_clear(&s->x);
+    for (i = 0; i < s->x.count; i++)
+        s->scratch_back[i] = s->x.value[i] + 4.0f * (float)((i / CARNN__CHECK_H * 4 + i) % 9);
+    carnn__pool_max(&s->seq, CARNN__CHECK_H, s->scratch_back, s->scratch, where);
+    carnn__pool_max_back(&s->seq, CARNN__CHECK_H, s->out.value, where, s->x.gradient);
+    return carnn__check_sum(&s->out, s->scratch);
+}
+
+static double carnn__check_pool_mean_loss(carnn__subject *s) {
+    static const uint32_t count[CARNN__CHECK_B] = {5, 3, 1, 0};
+    carnn__check_clear(&s->x);
+    carnn__pool_mean(&s->seq, CARNN__CHECK_H, s->x.value, count, s->scratch);
+    carnn__pool_mean_back(&s->seq, CARNN__CHECK_H, s->out.value, count, s->x.gradient);
+    return carnn__check_sum(&s->out, s->scratch);
+}
+
+static double carnn__check_directions_loss(carnn__subject *s) {
+    uint32_t reversed[CARNN__CHECK_ROWS];
+    carnn__reverse_index(&s->seq, reversed);
+    carnn__join_directions(s->x.value, s->h.value, reversed, CARNN__CHECK_ROWS, CARNN__CHECK_H,
+                           s->scratch);
+    carnn__part_directions(s->out.value, reversed, CARNN__CHECK_ROWS, CARNN__CHECK_H,
+                           s->x.gradient, s->h.gradient);
+    return carnn__check_sum(&s->out, s->scratch);
+}
+
 /* Rows and columns of the arrays that a part works on; without rows there is no array. */
 static const struct {
     const char *name;
@@ -11133,6 +11245,12 @@ static const struct {
      {CARNN__H, CARNN__E}, {1, CARNN__H}, {CARNN__CHECK_ROWS, CARNN__H}},
     {"attention", carnn__check_attention_loss, {CARNN__CHECK_INPUTS, CARNN__H},
      {CARNN__CHECK_ROWS, CARNN__H}, {CARNN__CHECK_B, CARNN__H}, {0}, {CARNN__CHECK_B, CARNN__H}},
+    {"max pooling", carnn__check_pool_max_loss, {CARNN__CHECK_ROWS, CARNN__H}, {0}, {0}, {0},
+     {CARNN__CHECK_B, CARNN__H}},
+    {"mean pooling", carnn__check_pool_mean_loss, {CARNN__CHECK_ROWS, CARNN__H}, {0}, {0}, {0},
+     {CARNN__CHECK_B, CARNN__H}},
+    {"both directions", carnn__check_directions_loss, {CARNN__CHECK_ROWS, CARNN__H},
+     {CARNN__CHECK_ROWS, CARNN__H}, {0}, {0}, {CARNN__CHECK_ROWS, 2 * CARNN__H}},
     {"cross entropy", carnn__check_hard_loss, {4, CARNN__H}, {0}, {0}, {0}, {0}},
     {"smoothed cross entropy", carnn__check_soft_loss, {4, CARNN__H}, {0}, {0}, {0}, {0}},
     {"dropout", carnn__check_dropout_loss, {3, CARNN__H}, {0}, {0}, {0}, {3, CARNN__H}},
@@ -11154,7 +11272,7 @@ static carnn_status carnn__check_part_open(carnn__subject *s, carnn_error *error
 
 static void carnn__check_part_carve(carnn__subject *s) {
     size_t n = s->number;
-    s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
+    s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, 2 * CARNN__CHECK_H);
     s->scratch_back = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
     s->x = carnn__check_input(s, carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
     s->h = carnn__check_input(s, carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
