@@ -4396,8 +4396,8 @@ static void carnn__scatter_rows(carnn__engine *e, float *to, const float *from,
 
 /* --- dropout ---------------------------------------------------------------------------------
    Inverted dropout (Srivastava et al. 2014): a value is 0 with probability p, else 1 / (1 - p)
-   times itself. The mask is a function of the key and the place, so backward draws the same one again
-   and no thread can change it: each random number serves four values, 16 bits for each. */
+   times itself. The mask is a function of the key and the place, so backward draws the same one
+   again and no thread can change it: each random number serves four values, 16 bits for each. */
 
 typedef struct carnn__dropout_job {
     float *x;
