@@ -1031,14 +1031,18 @@ static void predict_sentence(talk *t, const char *text, size_t length) {
     fflush(stdout);
 }
 
+/* Opens model and data and does what belongs to the task with each example. */
+static int follow_examples(talk *t, arguments *a, on_turn turn, on_turn sentence) {
+    int result;
+    memset(t, 0, sizeof *t);
+    result = open_talk(t, a, "dialog lm");
+    if (result) return result;
+    return is_lm(t) ? follow_sentences(t, sentence) : follow_dialogs(t, turn);
+}
+
 static int predict(arguments *a) {
     talk t;
-    int result;
-    memset(&t, 0, sizeof t);
-    result = open_talk(&t, a, "dialog lm");
-    if (!result)
-        result = is_lm(&t) ? follow_sentences(&t, predict_sentence)
-                           : follow_dialogs(&t, predict_turn);
+    int result = follow_examples(&t, a, predict_turn, predict_sentence);
     if (!result && !t.examples && !is_lm(&t))
         fputs("carnn: nothing to answer: no line is `N user<TAB>response`\n", stderr);
     return close_talk(&t, result);
@@ -1114,12 +1118,7 @@ static void explain_sentence(talk *t, const char *text, size_t length) {
 
 static int explain(arguments *a) {
     talk t;
-    int result;
-    memset(&t, 0, sizeof t);
-    result = open_talk(&t, a, "dialog lm");
-    if (!result)
-        result = is_lm(&t) ? follow_sentences(&t, explain_sentence)
-                           : follow_dialogs(&t, explain_turn);
+    int result = follow_examples(&t, a, explain_turn, explain_sentence);
     if (!result && (!t.examples || (size_t)a->example > t.examples)) {
         fprintf(stderr, "carnn: the data has only %zu examples\n", t.examples);
         result = BAD_DATA;
