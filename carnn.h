@@ -815,6 +815,16 @@ static size_t carnn__processors(void) {
 #endif
 }
 
+/* Bytes of a processor's second-level cache; 0 where the system cannot say. */
+static size_t carnn__second_cache(void) {
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+    long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return bytes > 0 ? (size_t)bytes : 0;
+#else
+    return 0;
+#endif
+}
+
 /* 0: as many as there are processors. */
 static size_t carnn__thread_count(int64_t threads) {
     return threads > 0 ? (size_t)threads : carnn__processors();
@@ -1308,8 +1318,8 @@ typedef struct carnn__panel {
     const float *a;         /* (m, k): element (i, p) at a[i * a_row + p * a_column] */
     size_t a_row, a_column;
     const float *b;         /* (k, n), readable up to a multiple of 16 columns */
-    size_t b_row;           /* distance of its rows */
-    float *copy;            /* where the first rows of A leave a dense copy of b, or NULL */
+    size_t b_row;           /* distance of its rows; 0: packed, panel after panel */
+    float *copy;            /* where the first rows of A leave a dense copy of a panel, or NULL */
     const float *start;     /* (n) start value of every row, NULL: zero */
     int add;                /* the start value is what c holds */
     float *c;               /* (m, n) */
@@ -2168,8 +2178,8 @@ static float CARNN__K(softmax)(float *row, size_t n) {
 
 /* Where a tile finds its operands. */
 typedef struct CARNN__K(place) {
-    const float *a, *b;
-    size_t a_row, a_column, b_row;
+    const float *a, *b, *start;
+    size_t b_row, columns;
     float *copy, *c;
 } CARNN__K(place);
 
@@ -2179,13 +2189,13 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
                                          const CARNN__K(place) * at) {
     carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_VECTORS], line[CARNN__TILE_VECTORS];
     const float *row[CARNN__TILE_ROWS], *b = at->b;
-    size_t last = vectors - 1, rest = job->n - last * CARNN__LANES, i, j, p, column = 0;
-    size_t a_column = at->a_column, b_row = at->b_row, c_row = job->c_row;
+    size_t last = vectors - 1, rest = at->columns - last * CARNN__LANES, i, j, p, column = 0;
+    size_t a_column = job->a_column, b_row = at->b_row, c_row = job->c_row, k = job->k;
     size_t ahead = job->ahead ? job->ahead : rows * c_row;
     float *c = at->c, *copy = at->copy;
     CARNN__UNROLL for (i = 0; i < rows; i++) {
-        const float *start = job->add ? c + i * c_row : job->start;
-        row[i] = at->a + i * at->a_row;
+        const float *start = job->add ? c + i * c_row : at->start;
+        row[i] = at->a + i * job->a_row;
         CARNN__UNROLL for (j = 0; j < vectors; j++) {
             /* the rows of C lie far apart, where nothing else would have them fetched */
             CARNN__PREFETCH(c + ahead + i * c_row + j * CARNN__LANES);
@@ -2197,7 +2207,7 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
                 sum[i][j] = CARNN__V(load)(start + j * CARNN__LANES);
         }
     }
-    for (p = 0; p < job->k; p++) {
+    for (p = 0; p < k; p++) {
         CARNN__UNROLL for (j = 0; j < vectors; j++) line[j] = CARNN__V(load)(b + j * CARNN__LANES);
         if (copy) {
             CARNN__UNROLL for (j = 0; j < vectors; j++)
@@ -2223,19 +2233,12 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
 }
 
 /* All rows of A against one panel, in tiles of nearly equal height. */
-static void CARNN__K(panel)(const carnn__panel *job) {
+static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, CARNN__K(place) at) {
     size_t tiles = (job->m + CARNN__TILE_ROWS - 1) / CARNN__TILE_ROWS, i = 0, rows;
-    size_t vectors = (job->n + CARNN__LANES - 1) / CARNN__LANES;
-    CARNN__K(place) at;
-    at.a_row = job->a_row;
-    at.a_column = job->a_column;
-    at.b = job->b;
-    at.b_row = job->b_row;
-    at.copy = job->copy;
-    for (; tiles; tiles--, i += rows) {
+    size_t vectors = (at.columns + CARNN__LANES - 1) / CARNN__LANES;
+    for (; tiles; tiles--, i += rows, at.c += rows * job->c_row) {
         rows = (job->m - i + tiles - 1) / tiles;
         at.a = job->a + i * job->a_row;
-        at.c = job->c + i * job->c_row;
         switch (rows * 4 + vectors) {
 #define CARNN__TILE(r, v)                                                                          \
     case (r) * 4 + (v): CARNN__K(tile)(r, v, job, &at); break;
@@ -2265,6 +2268,23 @@ static void CARNN__K(panel)(const carnn__panel *job) {
             at.b_row = vectors * CARNN__LANES;
             at.copy = NULL;
         }
+    }
+}
+
+/* All rows of A against the panels. */
+static void CARNN__K(panel)(const carnn__panel *job) {
+    CARNN__K(place) at;
+    size_t j;
+    memset(&at, 0, sizeof at);
+    for (j = 0; j < job->n; j += CARNN__TILE_COLUMNS) {
+        at.columns = job->n - j < CARNN__TILE_COLUMNS ? job->n - j : CARNN__TILE_COLUMNS;
+        at.b = job->b + j * (job->b_row ? 1 : job->k);
+        at.b_row = job->b_row;
+        if (!at.b_row) at.b_row = (at.columns + CARNN__LANES - 1) / CARNN__LANES * CARNN__LANES;
+        at.start = job->start ? job->start + j : NULL;
+        at.copy = job->copy;
+        at.c = job->c + j;
+        CARNN__K(rows)(job, at);
     }
 }
 
@@ -2397,7 +2417,7 @@ enum {
 };
 
 #define CARNN__BLOCK_K 256   /* rows of a panel: 48 KiB at 48 columns */
-#define CARNN__BLOCK_N 768   /* columns of a block of panels: with BLOCK_K 3/4 MiB */
+#define CARNN__BLOCK_N 768   /* columns of a block of panels at most: with BLOCK_K 3/4 MiB */
 #define CARNN__PANEL_MAX 48  /* the widest panel of any instruction set */
 
 /* Floats of scratch memory for each worker: one panel, or a strip of A; and a block of panels. */
@@ -2410,8 +2430,18 @@ typedef struct carnn__engine {
     carnn__pool *pool;         /* NULL: the calling thread alone */
     float *scratch;            /* CARNN__PANEL_SIZE floats for each worker */
     float *block;              /* CARNN__BLOCK_SIZE floats for each; NULL: panels one by one */
+    size_t block_n;            /* columns of a block of panels: a part of the second-level cache */
     carnn_allocator allocator; /* of pool and scratch */
 } carnn__engine;
+
+/* Columns of a block of panels that takes up to five eighths of a second-level cache of so many
+   bytes; the rest is for A and C that pass by. 0 bytes: unknown. */
+CARNN__UNUSED static size_t carnn__block_columns(size_t cache) {
+    size_t columns = cache / 8 * 5 / (CARNN__BLOCK_K * sizeof(float));
+    if (!cache) columns = 384;
+    columns = carnn__min(carnn__max(columns, 192), CARNN__BLOCK_N);
+    return columns / CARNN__PANEL_MAX * CARNN__PANEL_MAX;
+}
 
 /* Bytes of scratch memory, aligned to CARNN__ALIGN, for an engine of `threads` threads. */
 CARNN__UNUSED static size_t carnn__engine_scratch(const carnn__kernels *k, size_t threads) {
@@ -2425,6 +2455,7 @@ CARNN__UNUSED static void carnn__engine_borrow(carnn__engine *e, const carnn__ke
                                                void *scratch) {
     memset(e, 0, sizeof *e);
     e->k = k;
+    e->block_n = CARNN__BLOCK_N;
     e->scratch = (float *)scratch;
 }
 
@@ -2447,6 +2478,7 @@ CARNN__UNUSED static carnn_status carnn__engine_open(carnn__engine *e, const cha
                            "simd: found \"%s\", expected one of the paths of this machine "
                            "(the best here is \"%s\")",
                            simd ? simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
+    e->block_n = carnn__block_columns(carnn__second_cache());
     if (!threads) threads = carnn__processors();
     if (carnn__pool_create(&e->pool, threads, a)) return carnn__out_of_memory(error);
     threads = carnn__pool_threads(e->pool);
@@ -2510,19 +2542,18 @@ CARNN__UNUSED static void carnn__pack(carnn__engine *e, int form, size_t n, size
 
 /* --- products -------------------------------------------------------------------------------- */
 
-/* The panel of block p at column j of C, rows i0 to i1. */
+/* The panels of block p at columns j to j1 of C, rows i0 to i1. */
 static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i1, size_t j,
                                     size_t j1, size_t p) {
     carnn__panel panel;
     memset(&panel, 0, sizeof panel);
     panel.m = i1 - i0;
-    panel.n = carnn__min(j1 - j, x->e->k->tile_columns);
+    panel.n = j1 - j;
     panel.k = carnn__min(x->k - p, CARNN__BLOCK_K);
     panel.a_row = x->form & CARNN__TN ? 1 : x->lda;
     panel.a_column = x->form & CARNN__TN ? x->lda : 1;
     panel.a = x->a + i0 * panel.a_row + p * panel.a_column;
     panel.b = x->packed ? x->packed + carnn__packed_at(x->n, x->k, p, j) : NULL;
-    panel.b_row = carnn__round_up(panel.n, CARNN__LANES);
     panel.start = x->bias ? x->bias + j : NULL;
     panel.add = p || (x->form & CARNN__ADD);
     panel.c = x->c + i0 * x->ldc + j;
@@ -2536,10 +2567,10 @@ static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1,
                                   size_t j1, size_t p, size_t worker) {
     const carnn__kernels *k = x->e->k;
     float *scratch = x->e->scratch + worker * CARNN__PANEL_SIZE;
-    size_t j;
-    for (j = j0; j < j1; j += k->tile_columns) {
-        carnn__panel panel = carnn__panel_at(x, i0, i1, j, j1, p);
-        if (!x->packed && !(x->form & CARNN__NT) && panel.n == panel.b_row) {
+    size_t width = x->packed ? j1 - j0 : k->tile_columns, j;
+    for (j = j0; j < j1; j += width) {
+        carnn__panel panel = carnn__panel_at(x, i0, i1, j, carnn__min(j + width, j1), p);
+        if (!x->packed && !(x->form & CARNN__NT) && panel.n % CARNN__LANES == 0) {
             panel.b = x->b + p * x->ldb + j;
             panel.b_row = x->ldb;
             if (panel.m > k->tile_rows) panel.copy = scratch;
@@ -2559,24 +2590,20 @@ static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1,
     const carnn__kernels *k = x->e->k;
     float *strip = x->e->scratch + worker * CARNN__PANEL_SIZE;
     float *block = x->e->block + worker * CARNN__BLOCK_SIZE;
-    size_t depth = carnn__min(x->k - p, CARNN__BLOCK_K), i, j, end;
+    size_t depth = carnn__min(x->k - p, CARNN__BLOCK_K), i, j;
     for (j = j0; j < j1 && !x->packed; j += k->tile_columns)
         carnn__pack_panel(x, p, depth, j, carnn__min(j1 - j, k->tile_columns),
                           block + (j - j0) * depth);
-    for (i = i0; i < i1; i = end) {
-        end = carnn__min(i + k->tile_rows, i1);
-        for (j = j0; j < j1; j += k->tile_columns) {
-            carnn__panel panel = carnn__panel_at(x, i, end, j, j1, p);
-            if (x->form & CARNN__TN) {
-                if (j == j0)
-                    k->pack_strip(panel.m, depth, panel.a, panel.a_column, strip);
-                panel.a = strip;
-                panel.a_column = k->tile_rows;
-            }
-            panel.ahead = k->tile_columns;
-            if (!x->packed) panel.b = block + (j - j0) * depth;
-            k->panel(&panel);
+    for (i = i0; i < i1; i += k->tile_rows) {
+        carnn__panel panel = carnn__panel_at(x, i, carnn__min(i + k->tile_rows, i1), j0, j1, p);
+        if (x->form & CARNN__TN) {
+            k->pack_strip(panel.m, depth, panel.a, panel.a_column, strip);
+            panel.a = strip;
+            panel.a_column = k->tile_rows;
         }
+        panel.ahead = k->tile_columns;
+        if (!x->packed) panel.b = block;
+        k->panel(&panel);
     }
 }
 
@@ -2594,7 +2621,7 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
         return;
     }
     for (; j0 < j1; j0 = end) {
-        end = carnn__min(j0 + CARNN__BLOCK_N, j1);
+        end = carnn__min(j0 + x->e->block_n, j1);
         p = 0;
         do { /* once where k is 0: C becomes its start value */
             if (x->e->block && i1 - i0 >= CARNN__STRIPS_ROWS && end - j0 >= CARNN__STRIPS_COLUMNS)
@@ -7304,7 +7331,7 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
 /* Rows of a batch for each of its sentences, on average; a batch that has more is cut short. */
 #define CARNN__LM_ROWS 32
 /* Floats of a block of logits: large enough for the products, small enough for the cache. */
-#define CARNN__LM_LOGITS ((size_t)1 << 21)
+#define CARNN__LM_LOGITS ((size_t)1 << 22)
 
 static const char *const carnn__lm_reserved[] = {"<s>", "</s>"};
 enum { CARNN__LM_BEGIN = 1, CARNN__LM_END = 2 }; /* their numbers: <unk> is 0 */
