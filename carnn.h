@@ -340,7 +340,7 @@ struct carnn_progress {
     int64_t epoch, epochs;     /* from 1 */
     double done;               /* of this epoch, 0 to 1 */
     double loss;               /* mean over this epoch so far */
-    double rate;               /* examples a second */
+    double rate;               /* examples a second; of language models, words */
     double lr, gradient_norm;
     double seconds, seconds_left;
     int epoch_ended;           /* 1: this report closes an epoch */
@@ -6542,6 +6542,11 @@ typedef struct carnn__tally {
     double sum[CARNN_SCORES_MAX];
 } carnn__tally;
 
+/* What losses and rates are counted in: words, where the task counts them, else examples. */
+static size_t carnn__tally_size(const carnn__tally *tally) {
+    return tally->tokens ? tally->tokens : tally->examples;
+}
+
 /* A model at work on a data set: training, scoring. A head keeps what it needs in `state`. */
 typedef struct carnn__work {
     const carnn_model *model;
@@ -9685,8 +9690,7 @@ static void carnn__score(const carnn__head *head, const carnn__tally *tally, dou
     }
     scores->examples = tally->examples;
     scores->tokens = tally->tokens;
-    scores->loss = tally->loss / (double)carnn__max(tally->tokens ? tally->tokens
-                                                                  : tally->examples, 1);
+    scores->loss = tally->loss / (double)carnn__max(carnn__tally_size(tally), 1);
     scores->seconds = seconds;
     head->score(tally, scores);
 }
@@ -9851,7 +9855,7 @@ typedef struct carnn__training {
     double seconds;         /* of earlier runs that this one resumes */
     double started, reported, saved;
     double norm, rate_started;
-    size_t rate_examples;
+    size_t rate_done;       /* examples or words before rate_started */
 } carnn__training;
 
 static void carnn__training_close(carnn__training *t) {
@@ -9991,9 +9995,9 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     p.epoch = (int64_t)t->epoch + !epoch_ended;
     p.epochs = t->desc.epochs;
     p.done = done;
-    p.loss = t->tally.loss / (double)carnn__max(t->tally.tokens ? t->tally.tokens
-                                                                : t->tally.examples, 1);
-    p.rate = (double)(t->tally.examples - t->rate_examples) / (now - t->rate_started + 1e-9);
+    p.loss = t->tally.loss / (double)carnn__max(carnn__tally_size(&t->tally), 1);
+    p.rate = (double)(carnn__tally_size(&t->tally) - t->rate_done) /
+             (now - t->rate_started + 1e-9);
     p.lr = carnn__learning_rate(t, epoch_ended ? 0.0 : done);
     p.gradient_norm = t->norm;
     p.seconds = t->seconds + now - t->started;
@@ -10074,7 +10078,7 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     head->carve(&t->train, &t->arena);
     batches = head->plan(&t->train, key ? key : 1);
     t->rate_started = carnn__clock();
-    t->rate_examples = t->tally.examples;
+    t->rate_done = carnn__tally_size(&t->tally);
     while (t->batch < batches) {
         if ((status = carnn__training_step(t, batches, error)) != CARNN_OK) return status;
         if (t->batch < batches && carnn__clock() - t->reported > 0.1 &&
@@ -11351,7 +11355,7 @@ static double carnn__check_task_loss(carnn__subject *s) {
         carnn__tally tally;
         memset(&tally, 0, sizeof tally);
         head->batch(&s->work, i, s->key, &tally);
-        sum += tally.loss / (double)carnn__max(tally.tokens ? tally.tokens : tally.examples, 1);
+        sum += tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
     }
     return sum;
 }
@@ -11883,12 +11887,17 @@ static double carnn__bench_recurrence(carnn__bench *b) {
 
 /* --- tasks -----------------------------------------------------------------------------------
    Dialogs like those of bAbI task 6: 2,407 candidates, utterances of 8 words out of 1,200, dialogs
-   of 14 turns, so that a response has 14 utterances before it on average. */
+   of 14 turns, so that a response has 14 utterances before it on average.
+
+   Sentences of 34 words out of some 10,000, each of which occurs, read by an LSTM in batches of 20
+   and learnt by SGD: the usual small word language model with an exact softmax. */
 
 #define CARNN__BENCH_DIALOGS 36
 #define CARNN__BENCH_TURNS 14
 #define CARNN__BENCH_CANDIDATES 2407
 #define CARNN__BENCH_LINE 112 /* bytes: a number of two digits, two texts, three separators */
+#define CARNN__BENCH_SENTENCES 300
+#define CARNN__BENCH_WORDS 34
 
 /* Text `number` of a stream: eight words. Returns its end. */
 static char *carnn__bench_text(char *at, uint64_t stream, uint64_t number) {
@@ -11898,7 +11907,7 @@ static char *carnn__bench_text(char *at, uint64_t stream, uint64_t number) {
     return at;
 }
 
-static void carnn__bench_dataset(carnn__bench *b) {
+static void carnn__bench_dialogs(carnn__bench *b) {
     size_t turns = CARNN__BENCH_DIALOGS * CARNN__BENCH_TURNS, i;
     char *text = (char *)carnn__take(&b->arena, turns + 1, CARNN__BENCH_LINE), *at = text;
     carnn_source dialogs = {"dialogs", text, 0}, candidates = {"candidates", NULL, 0};
@@ -11924,16 +11933,42 @@ static void carnn__bench_dataset(carnn__bench *b) {
     b->status = carnn_dataset_load(&b->data, &desc, b->error);
 }
 
-/* A model of b->n[0] units. */
+static void carnn__bench_sentences(carnn__bench *b) {
+    char *text = (char *)carnn__take(&b->arena, CARNN__BENCH_SENTENCES * CARNN__BENCH_WORDS, 8);
+    char *at = text;
+    carnn_source sentences = {"sentences", text, 0};
+    carnn_dataset_desc desc = {"lm", &sentences, 1, NULL, &b->counting};
+    unsigned i;
+    for (i = 0; i < CARNN__BENCH_SENTENCES * CARNN__BENCH_WORDS; i++)
+        at += snprintf(at, 8, "w%u%c", i * 7919 % 9998,
+                       (i + 1) % CARNN__BENCH_WORDS ? ' ' : '\n');
+    sentences.size = (size_t)(at - text);
+    b->status = carnn_dataset_load(&b->data, &desc, b->error);
+}
+
+enum { CARNN__BENCH_DIALOG, CARNN__BENCH_LM };
+
+static const struct {
+    const char *name, *cell, *optimizer; /* NULL: the task's default */
+    int64_t batch;
+    void (*dataset)(carnn__bench *b);
+} carnn__bench_tasks[] = {
+    {"dialog", NULL, NULL, 32, carnn__bench_dialogs},
+    {"lm", "lstm", "sgd", 20, carnn__bench_sentences},
+};
+
+/* A model of b->n[0] units for the task b->n[2]. */
 static void carnn__bench_task_open(carnn__bench *b) {
     carnn_model_desc desc;
     memset(&desc, 0, sizeof desc);
     b->live = b->most = 0;
-    desc.task = "dialog";
+    desc.task = carnn__bench_tasks[b->n[2]].name;
+    desc.cell = carnn__bench_tasks[b->n[2]].cell;
+    desc.min_count = 1;
     desc.hidden = (int64_t)b->n[0];
     desc.simd = b->simd;
     desc.allocator = &b->counting;
-    carnn__bench_dataset(b);
+    carnn__bench_tasks[b->n[2]].dataset(b);
     if (!b->status) b->status = carnn_model_create(&b->model, &desc, b->data, b->error);
 }
 
@@ -11954,11 +11989,12 @@ static int carnn__bench_epoch(const carnn_progress *p, void *user) {
            (b->samples >= 3 && p->seconds > 2 * CARNN__BENCH_SECONDS);
 }
 
-/* n: hidden, 1 for the memory instead of the speed. */
+/* n: hidden, 1 for the memory instead of the speed, task. */
 static double carnn__bench_training(carnn__bench *b) {
     carnn_train_desc desc;
     memset(&desc, 0, sizeof desc);
-    desc.batch = 32;
+    desc.batch = carnn__bench_tasks[b->n[2]].batch;
+    desc.optimizer = carnn__bench_tasks[b->n[2]].optimizer;
     desc.dropout = CARNN_NONE;
     desc.threads = b->threads;
     desc.progress = carnn__bench_epoch;
@@ -12058,6 +12094,10 @@ static const carnn__bench_row carnn__bench_rows[] = {
                      CARNN__UNBOUND, 0.0, 1024, 1, 0, 0)
     CARNN__BENCH_ROW("task", "dialog 128, memory of training", "MiB", carnn__bench_training,
                      CARNN__UNBOUND, 0.0, 128, 1, 0, 0)
+    CARNN__BENCH_ROW("task", "lm 200, training", "words/s", carnn__bench_training, CARNN__UNBOUND,
+                     0.0, 200, 0, CARNN__BENCH_LM, 0)
+    CARNN__BENCH_ROW("task", "lm 200, memory of training", "MiB", carnn__bench_training,
+                     CARNN__UNBOUND, 0.0, 200, 1, CARNN__BENCH_LM, 0)
 };
 
 static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {

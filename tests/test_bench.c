@@ -82,6 +82,7 @@ int main(void) {
     check_row("dialog 128, training", "task");
     check_row("dialog 128, one answer", "task");
     check_row("dialog 128, memory", "task");
+    check_row("lm 200, training", "task");
     for (i = 0; carnn_simd_name(i); i++) {
         CHECK_INT(run("sigmoid", carnn_simd_name(i), 1, 0, &c, &error), CARNN_OK);
         CHECK(c.sane);
