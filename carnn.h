@@ -2318,14 +2318,15 @@ static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, 
 static CARNN__INLINE void CARNN__K(turn_block)(size_t n, size_t k, const float *b, size_t ldb,
                                                size_t j, size_t p, carnn__v *out) {
     float edge[CARNN__LANES * CARNN__LANES];
-    size_t i, s;
-    if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
+    size_t width = k - p < CARNN__LANES ? k - p : CARNN__LANES, i;
+    if (n - j >= CARNN__LANES && width == CARNN__LANES) {
         CARNN__V(turn)(b + j * ldb + p, ldb, out);
         return;
     }
     for (i = 0; i < CARNN__LANES; i++)
-        for (s = 0; s < CARNN__LANES; s++)
-            edge[i * CARNN__LANES + s] = j + i < n && p + s < k ? b[(j + i) * ldb + p + s] : 0;
+        CARNN__V(store)(edge + i * CARNN__LANES,
+                        j + i < n ? CARNN__V(loadn)(b + (j + i) * ldb + p, width)
+                                  : CARNN__V(zero)());
     CARNN__V(turn)(edge, CARNN__LANES, out);
 }
 
