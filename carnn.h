@@ -10198,6 +10198,7 @@ struct carnn_session {
     size_t capacity;     /* slots for utterances */
     size_t history;      /* utterances before the latest that are read */
     size_t count;        /* utterances heard; slot 0 is the oldest */
+    size_t projected;    /* those whose input products are made; the others wait for an answer */
     size_t facts;        /* facts in a row up to the latest utterance */
     size_t first, read;  /* the last answer was to slots [first, first + read) */
     size_t best;         /* and was this candidate */
@@ -10338,14 +10339,13 @@ CARNN_API void carnn_session_free(carnn_session *session) {
     carnn__free_aligned(&a, session->own);
 }
 
-/* Encodes and projects the words s->ids[0 .. n) into the slot after the last. */
+/* Encodes the words s->ids[0 .. n) into the slot after the last. */
 static void carnn__session_place(carnn_session *s, size_t n, uint32_t speaker, const char *text,
                                  size_t length) {
     size_t D = (size_t)s->model->desc.hidden, at[2] = {0, n}, i;
     carnn__encoder x = carnn__session_encoder(s, at, s->ids, 1, s->e + s->count * D);
     char *kept = s->text + s->count * CARNN__SESSION_TEXT;
     carnn__encode_texts(&s->engine, &x);
-    carnn__cell_project(&s->cell, &s->engine, s->e, s->count, s->count + 1);
     length = carnn__min(length, CARNN__SESSION_TEXT - 1);
     for (i = 0; i < length; i++) kept[i] = text[i] ? text[i] : ' ';
     kept[length] = 0;
@@ -10358,7 +10358,7 @@ CARNN_API void carnn_session_reset(carnn_session *session) {
         carnn__lm_session_reset(session);
         return;
     }
-    session->count = session->facts = session->read = 0;
+    session->count = session->projected = session->facts = session->read = 0;
     session->ids[0] = carnn__names_find(&session->model->words, start, strlen(start));
     carnn__session_place(session, 1, CARNN_SYSTEM, start, strlen(start));
     session->count = 1;
@@ -10375,6 +10375,7 @@ static void carnn__session_room(carnn_session *s, size_t room) {
     memmove(s->speaker, s->speaker + gone, left * sizeof *s->speaker);
     memmove(s->text, s->text + gone * CARNN__SESSION_TEXT, left * CARNN__SESSION_TEXT);
     s->count = left;
+    s->projected -= carnn__min(s->projected, gone);
     s->read = 0; /* nothing to explain any more */
 }
 
@@ -10396,7 +10397,8 @@ CARNN_API void carnn_session_hear(carnn_session *session, carnn_speaker speaker,
     session->count++;
 }
 
-/* Answers the utterance in the slot after the last: probabilities in z. */
+/* Answers the utterance in the slot after the last: probabilities in z. What has been heard since
+   the last answer is projected with it: the weights, most of the time, are read once. */
 static void carnn__session_answer(carnn_session *s) {
     size_t D = (size_t)s->model->desc.hidden, L = s->model->candidates.count;
     carnn__attention a;
@@ -10414,6 +10416,8 @@ static void carnn__session_answer(carnn_session *s) {
     a.c = s->e + s->count * D;
     a.weight = s->weight;
     a.o = s->o;
+    carnn__cell_project(&s->cell, &s->engine, s->e, s->projected, s->count + 1);
+    s->projected = s->count; /* the slot after the last may be filled anew */
     carnn__cell_context(&s->cell, &s->engine, a.c, 1);
     carnn__cell_forward(&s->cell, &s->engine, &s->packed, a.index, NULL, NULL);
     s->engine.k->attend(&a, 0, 1);
@@ -10453,7 +10457,7 @@ CARNN_API const char *carnn_session_reply(carnn_session *session, const char *us
     const char *reply;
     if (session->lm) return "";
     carnn_session_rank(session, user, length, 0, NULL, NULL);
-    session->count++; /* the user's utterance stays */
+    session->projected = ++session->count; /* the user's utterance stays */
     session->facts = 0;
     reply = carnn__names_get(candidates, session->best);
     carnn_session_hear(session, CARNN_SYSTEM, reply,
