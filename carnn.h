@@ -201,6 +201,7 @@ typedef struct carnn_model_desc {
     int64_t min_count; /* words rarer than this in the training data become <unk> */
     int64_t vocab;    /* lm: the most frequent so many words are kept; CARNN_NONE: all */
     const char *context; /* lm: "previous", the sentence before, or "none" */
+    int64_t lower;    /* lm: not 0: upper case (of ASCII) is folded to lower case */
     int64_t tied;     /* lm: not 0: the word embedding is the output's weights too */
     double label_weight; /* lm: share of the labels in the loss; CARNN_NONE: they are not learnt */
     const char *label_row; /* lm: the label that the context tells is that of the "previous"
@@ -4474,6 +4475,7 @@ typedef enum carnn__tokenizer {
                      MemN2N has them ("<SILENCE>" is the word silence), and each of . ? ! , ; as a
                      word of its own: it tells candidates apart that differ in nothing else */
     CARNN__SPACES, /* what stands between blanks, as it is */
+    CARNN__LOWER,  /* the same, folded */
     CARNN__TOKENS  /* what stands between blanks, folded, with punctuation at its ends as words of
                       their own: leaves tokenised text alone, does what is needed to other text */
 } carnn__tokenizer;
@@ -7421,6 +7423,10 @@ static int carnn__lm_has_context(const carnn_model *model) {
     return carnn__lm_encodes(model) || carnn__cell_sees_context(model->desc.cell);
 }
 
+static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
+    return model->desc.lower ? CARNN__LOWER : CARNN__SPACES;
+}
+
 static carnn_status carnn__lm_check(const carnn_model_desc *d, carnn_error *error) {
     if (!d->context)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context: \"previous\" or \"none\"");
@@ -7489,7 +7495,8 @@ static carnn_status carnn__lm_words_build(carnn_model *model, const carnn_datase
                                                  CARNN__COUNT(carnn__lm_reserved), error);
     for (i = 0; !status && i < data->sentence_count; i++) {
         carnn__span text = carnn__text(data, data->sentences[i].text);
-        status = carnn__vocabulary_add(&v, CARNN__SPACES, text.at, text.length, 1, error);
+        status = carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1,
+                                       error);
     }
     v.most = model->desc.vocab > 0 ? (size_t)model->desc.vocab : 0;
     if (!status)
@@ -7554,7 +7561,8 @@ static void carnn__lm_close(carnn__work *work) {
 /* The words of sentence i, without <s> and </s>: counts, and writes at most `max`. */
 static size_t carnn__lm_encode(const carnn__work *work, size_t i, uint32_t *ids, size_t max) {
     carnn__span text = carnn__text(work->data, work->data->sentences[i].text);
-    return carnn__encode(&work->model->words, CARNN__SPACES, text.at, text.length, ids, max);
+    return carnn__encode(&work->model->words, carnn__lm_tokenizer(work->model), text.at,
+                         text.length, ids, max);
 }
 
 /* The label that the context of sentence i is to tell, which is not the first of its document: its
@@ -8088,6 +8096,7 @@ static const carnn_option carnn__option_table[] = {
     CARNN__MODEL_OPTION(min_count, INTEGER, 1, 1e9, 0, "rarer words become <unk>"),
     CARNN__MODEL_OPTION(vocab, INTEGER, 0, 1e9, 1, "lm: words that are kept, the most frequent"),
     CARNN__MODEL_OPTION(context, NAME, 0, 0, 0, "lm: what the context is, previous or none"),
+    CARNN__MODEL_OPTION(lower, INTEGER, 0, 1, 0, "lm: 1: upper case is folded to lower case"),
     CARNN__MODEL_OPTION(tied, INTEGER, 0, 1, 0, "lm: 1: embedding and output share their weights"),
     CARNN__MODEL_OPTION(label_weight, NUMBER, 0, 1, 1, "lm: share of the labels in the loss"),
     CARNN__MODEL_OPTION(label_row, NAME, 0, 0, 0,
@@ -10731,12 +10740,13 @@ typedef struct carnn__lm_line {
     carnn__span rest;
 } carnn__lm_line;
 
-static carnn__lm_line carnn__lm_line_of(const char *text, size_t length) {
+static carnn__lm_line carnn__lm_line_of(const carnn_model *model, const char *text,
+                                        size_t length) {
     carnn__lm_line line;
     const char *tab = length ? (const char *)memchr(text, '\t', length) : NULL;
     memset(&line, 0, sizeof line);
     if (tab) length = (size_t)(tab - text);
-    line.plain = carnn__words_of(CARNN__SPACES, text, length);
+    line.plain = carnn__words_of(carnn__lm_tokenizer(model), text, length);
 #ifndef CARNN_NO_TEXT
     if (!tab && length) {
         carnn__span all = {text, length}, act;
@@ -10763,7 +10773,8 @@ static int carnn__lm_next(carnn__lm_line *line, const carnn__names *words, uint3
         line->rest.length -= carnn__max(word.length, 1);
     }
 #endif
-    *id = carnn__names_find_folded(words, word.at, word.length, line->spoken);
+    *id = carnn__names_find_folded(words, word.at, word.length,
+                                   line->spoken || carnn__folds(line->plain.kind));
     if (*id == CARNN__NOWHERE) *id = 0;
     return 1;
 }
@@ -10771,7 +10782,7 @@ static int carnn__lm_next(carnn__lm_line *line, const carnn__names *words, uint3
 CARNN_API size_t carnn_session_score(carnn_session *session, const char *text, size_t length,
                                      double *nll) {
     carnn__lm_session *l = session->lm;
-    carnn__lm_line line = carnn__lm_line_of(text, length);
+    carnn__lm_line line = carnn__lm_line_of(session->model, text, length);
     size_t tokens = 0;
     double sum = 0.0;
     int more = 1;
@@ -10854,7 +10865,7 @@ CARNN_API size_t carnn_session_generate(carnn_session *session, const carnn_samp
                                         const char *prompt, size_t length, char *text,
                                         size_t size) {
     carnn__lm_session *l = session->lm;
-    carnn__lm_line line = carnn__lm_line_of(prompt, length);
+    carnn__lm_line line = carnn__lm_line_of(session->model, prompt, length);
     size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100, words = 0;
     uint32_t id = CARNN__LM_BEGIN;
     if (size) text[0] = 0;

@@ -67,6 +67,33 @@ static carnn_scores scores_of(const carnn_model *model, const carnn_dataset *dat
     return scores;
 }
 
+/* Upper case folded: in data, and in what a session reads. */
+static void test_lower(void) {
+    carnn_dataset *data = data_from("The Cat sat\nthe cat SAT\n");
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_session *session = NULL;
+    double lower = 0.0, upper = 1.0;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "lm";
+    desc.hidden = 5;
+    desc.lower = 1;
+    desc.min_count = 1;
+    CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
+    CHECK_INT(carnn_model_word_count(model), 6); /* <unk> <s> </s> the cat sat */
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    CHECK_INT(carnn_session_score(session, "the cat", 7, &lower), 3);
+    carnn_session_reset(session);
+    CHECK_INT(carnn_session_score(session, "THE cAt", 7, &upper), 3);
+    CHECK_NEAR(lower, upper, 0.0);
+    carnn_session_reset(session);
+    CHECK_INT(carnn_session_score(session, "th\xC3\x84 cat", 8, &upper), 3);
+    CHECK(lower != upper);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* A model without weights but for the output's bias knows only how frequent words are. With
    P(a) = 1/2, P(</s>) = 1/4, P(<unk>) = P(<s>) = 1/8 the sentences "a a" and "z" (unknown) cost
 
@@ -367,6 +394,7 @@ static void test_errors(void) {
 int main(void) {
     size_t i;
     test_counts();
+    test_lower();
     test_labels();
     for (i = 0; carnn_cell_name(i); i++) {
         test_session(carnn_cell_name(i), "previous");

@@ -42,6 +42,7 @@ static void test_tokenizers(void) {
         {CARNN__SPACES, "  The cat\t<unk> 's N.Y. \r\n", "The|cat|<unk>|'s|N.Y.|"},
         {CARNN__SPACES, "a the \xC3\x84", "a|the|\xC3\x84|"},
         {CARNN__SPACES, " \t ", ""},
+        {CARNN__LOWER, "The cat's N.Y.", "the|cat's|n.y.|"},
         {CARNN__TOKENS, "How are tissues joined together?", "how|are|tissues|joined|together|?|"},
         {CARNN__TOKENS, "who 's <num> -lrb- u.s. mr. x -rrb- `` so '' n't ... -- 1,000 .05 .",
          "who|'s|<num>|-lrb-|u.s.|mr.|x|-rrb-|``|so|''|n't|...|--|1,000|.05|.|"},
