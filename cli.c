@@ -657,13 +657,18 @@ static int check_training(train_job *t) {
 static int create_model(train_job *t) {
     arguments *a = t->a;
     carnn_source *vectors = sources(&a->vectors);
+    const carnn_dataset *known[2];
     carnn_error error;
     int result;
     if (!vectors) return no_memory();
+    known[0] = t->valid;
+    known[1] = t->test;
     a->model.task = a->task;
     a->model.simd = a->simd;
     a->model.vectors = a->vectors.count ? vectors : NULL;
     a->model.vector_count = a->vectors.count;
+    a->model.known = known;
+    a->model.known_count = 2;
     result = carnn_model_create(&t->model, &a->model, t->train, &error) ? failed(&error) : DONE;
     free(vectors);
     return result;
