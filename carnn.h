@@ -310,6 +310,7 @@ typedef struct carnn_dataset_desc {
     size_t source_count;
     const carnn_source *candidates; /* dialog: one candidate per line; NULL: the distinct
                                        responses of the data */
+    int clean; /* answer: not 0: questions without a right or without a wrong answer are left out */
     const carnn_allocator *allocator;
 } carnn_dataset_desc;
 
@@ -319,6 +320,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
                                           carnn_error *error);
 CARNN_API void carnn_dataset_free(carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset);
+CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* questions, by `clean` */
 
 /* ---------------------------------------------------------------------------------------------
    Models, training and scores.
@@ -5946,7 +5948,11 @@ struct carnn_dataset {
     size_t pair_count, group_count;
     carnn__pair *pairs;
     size_t *group_start; /* (group_count + 1) its first pair */
+    size_t groups_left_out;
 };
+
+/* Words of a question or an answer at most: pairs are compared word by word. */
+#define CARNN__SENTENCE_WORDS 1024
 
 /* All lists of a data set: what is copied when a reader is done, and freed. */
 #define CARNN__DATASET_LISTS(X)                                                                    \
@@ -5985,6 +5991,10 @@ CARNN_API void carnn_dataset_free(carnn_dataset *dataset) {
 
 CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset) {
     return dataset ? dataset->examples : 0;
+}
+
+CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset) {
+    return dataset ? dataset->groups_left_out : 0;
 }
 
 #ifdef CARNN_NO_TEXT
@@ -6381,6 +6391,7 @@ typedef struct carnn__pair_columns {
 /* A pair as it is written; `number` is the question where there are no numbers. */
 typedef struct carnn__pair_text {
     carnn__span number, question, answer, label;
+    const char *question_file, *answer_file; /* where they have files of their own, else NULL */
 } carnn__pair_text;
 
 static int carnn__column_is(carnn__span field, const char *name) {
@@ -6436,6 +6447,20 @@ static carnn_status carnn__pair_fields(carnn__reading *r, const carnn__pair_colu
     return carnn__unexpected(r, what, r->lines.line);
 }
 
+/* A question or an answer has words, and not too many. */
+static carnn_status carnn__pair_sentence(carnn__reading *r, const char *what, const char *file,
+                                         carnn__span text, uint32_t *number) {
+    carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
+    char expected[64];
+    size_t words = 0;
+    while (words <= CARNN__SENTENCE_WORDS && carnn__next_word(&w)) words++;
+    *number = carnn__reading_text(r, text);
+    if (words && words <= CARNN__SENTENCE_WORDS) return CARNN_OK;
+    snprintf(expected, sizeof expected, "%s of 1 to %d words", what, CARNN__SENTENCE_WORDS);
+    if (file) r->lines.name = file;
+    return carnn__unexpected(r, expected, carnn__trim(text));
+}
+
 /* Adds a pair; *last is the number of the one before in the same source, or NULL. */
 static carnn_status carnn__pair_add(carnn__reading *r, const carnn__pair_text *text,
                                     carnn__span *last) {
@@ -6451,11 +6476,35 @@ static carnn_status carnn__pair_add(carnn__reading *r, const carnn__pair_text *t
         stbds_arrput(r->draft.group_start, stbds_arrlenu(r->draft.pairs));
     *last = number;
     pair.group = (uint32_t)(stbds_arrlenu(r->draft.group_start) - 1);
-    pair.question = carnn__reading_text(r, text->question);
-    pair.answer = carnn__reading_text(r, text->answer);
     pair.label = label > 0;
-    stbds_arrput(r->draft.pairs, pair);
-    return CARNN_OK;
+    status = carnn__pair_sentence(r, "a question", text->question_file, text->question,
+                                  &pair.question);
+    if (!status)
+        status = carnn__pair_sentence(r, "an answer", text->answer_file, text->answer,
+                                      &pair.answer);
+    if (!status) stbds_arrput(r->draft.pairs, pair);
+    return status;
+}
+
+/* Leaves out the groups from number `group` on that have no right or no wrong answer. */
+static void carnn__pairs_clean(carnn_dataset *draft, size_t group) {
+    size_t groups = stbds_arrlenu(draft->group_start), kept = group, i;
+    size_t at = group < groups ? draft->group_start[group] : 0;
+    stbds_arrput(draft->group_start, stbds_arrlenu(draft->pairs));
+    for (; group < groups; group++) {
+        size_t from = draft->group_start[group], to = draft->group_start[group + 1], right = 0;
+        for (i = from; i < to; i++) right += draft->pairs[i].label;
+        if (!right || right == to - from) continue;
+        draft->group_start[kept] = at;
+        for (i = from; i < to; i++) {
+            draft->pairs[at] = draft->pairs[i];
+            draft->pairs[at++].group = (uint32_t)kept;
+        }
+        kept++;
+    }
+    draft->groups_left_out += groups - kept;
+    stbds_arrsetlen(draft->group_start, kept);
+    if (groups) stbds_arrsetlen(draft->pairs, at);
 }
 
 static carnn_status carnn__pairs_table(carnn__reading *r) {
@@ -6527,7 +6576,9 @@ static carnn_status carnn__pairs_folder(carnn__reading *r) {
         r->lines = lines[CARNN__LABELS];
         if (status || done) break;
         pair.question = lines[CARNN__QUESTIONS].line;
+        pair.question_file = lines[CARNN__QUESTIONS].name;
         pair.answer = lines[CARNN__ANSWERS].line;
+        pair.answer_file = lines[CARNN__ANSWERS].name;
         pair.label = lines[CARNN__LABELS].line;
         pair.number = lines[CARNN__NUMBERS].name ? lines[CARNN__NUMBERS].line : pair.question;
         status = carnn__pair_add(r, &pair, &last);
@@ -6537,7 +6588,7 @@ static carnn_status carnn__pairs_folder(carnn__reading *r) {
 
 static carnn_status carnn__pairs_source(carnn__reading *r, const carnn_source *source) {
     carnn_status status = CARNN_OK;
-    size_t before = stbds_arrlenu(r->draft.pairs);
+    size_t before = stbds_arrlenu(r->draft.pairs), group = stbds_arrlenu(r->draft.group_start);
     int folder = 0;
     if (!source->bytes && source->name) status = carnn__folder_open(r, source->name, &folder);
     if (!status && !folder) status = carnn__reading_open(r, source);
@@ -6546,6 +6597,10 @@ static carnn_status carnn__pairs_source(carnn__reading *r, const carnn_source *s
     status = folder ? carnn__pairs_folder(r) : carnn__pairs_table(r);
     if (!status && stbds_arrlenu(r->draft.pairs) == before)
         return carnn__reading_empty(r, "a question with an answer and a label");
+    if (!status && r->desc->clean) carnn__pairs_clean(&r->draft, group);
+    if (!status && stbds_arrlenu(r->draft.pairs) == before)
+        return carnn__fail(r->error, CARNN_ERR_DATA, 0,
+                           "%s: every question lacks a right or a wrong answer", r->lines.name);
     return status;
 }
 
@@ -8213,8 +8268,6 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* Words of a sentence that are read; data sets refuse longer ones. */
-#define CARNN__SENTENCE_WORDS 1024
 /* Bounds of a batch (one pair may exceed the last two): pairs of a piece, words, and floats of the
    alignment matrices. */
 #define CARNN__ANSWER_PIECE 64
@@ -8381,9 +8434,10 @@ static carnn_status carnn__answer_declare(carnn_model *model, carnn_error *error
     carnn__answer_params *p = &model->answer;
     size_t e = (size_t)model->desc.embedding, h = (size_t)model->desc.hidden;
     size_t kind = carnn__cell_number(model->desc.cell), V = model->words.count;
-    size_t in = h, width = carnn__answer_top_width(model);
+    size_t in = h, width;
     carnn_status status = carnn__answer_check(model, error);
     if (status) return status;
+    width = carnn__answer_top_width(model);
     if (model->desc.tune_vectors)
         model->word_table = carnn__declare(store, "", "word.weight", V, e, 0, CARNN__INIT_NORMAL,
                                            0.1f);
@@ -13406,7 +13460,7 @@ static void carnn__bench_dataset(carnn__bench *b) {
     size_t turns = CARNN__BENCH_DIALOGS * CARNN__BENCH_TURNS, i;
     char *text = (char *)carnn__take(&b->arena, turns + 1, CARNN__BENCH_LINE), *at = text;
     carnn_source dialogs = {"dialogs", text, 0}, candidates = {"candidates", NULL, 0};
-    carnn_dataset_desc desc = {"dialog", &dialogs, 1, &candidates, &b->counting};
+    carnn_dataset_desc desc = {"dialog", &dialogs, 1, &candidates, 0, &b->counting};
     for (i = 0; i < turns; i++) {
         size_t number = i % CARNN__BENCH_TURNS + 1;
         at += snprintf(at, 8, "%s%u ", i && number == 1 ? "\n" : "", (unsigned)number);
