@@ -48,7 +48,7 @@
        @@TASKS   the table of tasks, options
        @@FILE    model files and checkpoints
        @@TRAIN   training and scoring
-       @@DEPLOY  sessions: answering and explaining; scoring and generating
+       @@DEPLOY  sessions: answering and explaining; scoring and generating; matching
        @@CHECK   the gradient check
        @@BENCH   the benchmark
 
@@ -374,6 +374,34 @@ CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count
                                   const carnn_dataset *data, int64_t threads,
                                   carnn_scores *scores, carnn_error *error);
 
+/* A pair of a question and a sentence as a model has scored it; numbers are from 0. */
+typedef struct carnn_pair_score {
+    size_t model;    /* `count`: their vote */
+    size_t question; /* its number in the data set */
+    size_t sentence; /* its number among those of the question */
+    int label;
+    double score;
+} carnn_pair_score;
+
+/* carnn_test that tells more. What metric[0] is the mean of, sum of values / sum of weights, are
+   parts: dialogs (turns answered rightly, turns), questions (average precision, 1), or pieces of
+   sentences (-log P, words). All models have the same parts in the same order. */
+typedef struct carnn_test_desc {
+    int64_t threads;
+    void (*part)(size_t model, double value, double weight, void *user); /* may be NULL */
+    void (*pair)(const carnn_pair_score *pair, void *user); /* answer; in order; may be NULL */
+    void *user;
+} carnn_test_desc;
+
+CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t count,
+                                        const carnn_dataset *data, const carnn_test_desc *desc,
+                                        carnn_scores *scores, carnn_error *error);
+
+/* The probability that the means of two models over the same parts (values a and b, weights) differ
+   by chance as much as they do: paired bootstrap, 10,000 samples drawn by `seed`. */
+CARNN_API double carnn_significance(size_t parts, const double *a, const double *b,
+                                    const double *weight, uint64_t seed);
+
 /* How the model was trained, as used (zeros for a new model), and the epoch of its weights. */
 CARNN_API const carnn_train_desc *carnn_model_training(const carnn_model *model);
 CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model);
@@ -494,6 +522,24 @@ CARNN_API size_t carnn_session_generate(carnn_session *session, const carnn_samp
    those of the piece itself (CARNN_USER; score: what they add to the logit of that word). Cells
    that are not additive leave everything to *rest. */
 CARNN_API const char *carnn_session_next_word(const carnn_session *session);
+
+/* Answer models: the score of a sentence as an answer to a question, of any bytes; the higher the
+   better. What carnn_test computes for a pair of a data file, bit by bit. */
+CARNN_API double carnn_session_match(carnn_session *session, const char *question,
+                                     size_t question_length, const char *sentence,
+                                     size_t sentence_length);
+
+/* carnn_session_explain of an answer model is about the last match: the words of the question
+   (speaker CARNN_USER), then those of the sentence (CARNN_SYSTEM). attention: their weights in IWAN,
+   which are 1 in all for each of the two; score: their shares in the last states of the sentence's
+   encoder. Of additive cells the shares and the rest, which is that of biases, are 1 in all for each
+   of the two (*rest has the sum of both); other cells leave everything to the rest. */
+
+/* What each word of the question (of_sentence 0), or of the sentence (1), of the last match is
+   aligned with: (*rows, *columns), a row for each of its words, which is 1 in all, a column for each
+   of the other's. NULL where the model has no alignment. Belongs to the session. */
+CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_sentence,
+                                               size_t *rows, size_t *columns);
 
 /* ---------------------------------------------------------------------------------------------
    The linear recurrence of the additive cells by itself, over one sequence of any length:
@@ -5952,7 +5998,7 @@ struct carnn_dataset {
 };
 
 /* Words of a question or an answer at most: pairs are compared word by word. */
-#define CARNN__SENTENCE_WORDS 1024
+#define CARNN__SENTENCE_WORDS 512
 
 /* All lists of a data set: what is copied when a reader is done, and freed. */
 #define CARNN__DATASET_LISTS(X)                                                                    \
@@ -6766,8 +6812,16 @@ typedef struct carnn__work {
     double dropout, smoothing;
     int64_t batch;  /* examples in a batch */
     int voting;     /* keep what head->vote needs */
+    const carnn_test_desc *asked; /* whom to tell of parts and pairs, or NULL */
+    size_t number;  /* the model's, for them */
     void *state;
 } carnn__work;
+
+/* Tells a test of a part. */
+static void carnn__tell_part(const carnn__work *work, double value, double weight) {
+    if (work->asked && work->asked->part)
+        work->asked->part(work->number, value, weight, work->asked->user);
+}
 
 /* A task. Adding one is adding an entry to carnn__heads. */
 struct carnn__head {
@@ -7433,6 +7487,7 @@ static void carnn__dialog_count(const carnn__work *work, size_t number, const un
         tally->sum[0] += (double)good;
         tally->sum[1] += turns && good == turns;
         tally->sum[2] += turns > 0;
+        carnn__tell_part(work, (double)good, (double)turns);
     }
 }
 
@@ -8171,6 +8226,7 @@ static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
         double sum = 0.0;
         for (t = 0; t < p->steps; t++) sum += (double)d->loss[d->start[t] + b];
         tally->sum[CARNN__LM_NLL] += sum;
+        carnn__tell_part(work, sum, (double)p->steps);
         tally->sum[CARNN__LM_MACRO] += sum / (double)p->sentence_steps;
         tally->tokens += p->steps;
         if (!p->ends) continue;
@@ -8240,9 +8296,11 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
 
    Tran et al. 2018, section 4.3: the inter-weighted alignment network (IWAN) of Shen, Yang and Deng
    2017, whose encoder is a bidirectional cell. The context of a CARNN that reads one sentence is
-   the position encoding c of the words of the other one; other cells read each sentence by itself.
+   the position encoding of the words of the other one, divided by their number; other cells read
+   each sentence by itself.
 
-     x_1 .. x_m = [fw; bw](P w_1 .. P w_m; c')      y_1 .. y_n likewise; P projects words
+     x_1 .. x_m = [fw; bw](P w_1 .. P w_m; enc(P w'_1 .. P w'_n) / n)       P projects words
+     y_1 .. y_n = [fw; bw](P w'_1 .. P w'_n; enc(P w_1 .. P w_m) / m)
      a_i = sum_j softmax_j(x_i . y_j) y_j                                     alignment
      w = softmax_i(v . tanh(W1 x_i + W2 mean_j y_j))                          weights (attention)
      f = sum_i w_i [p_i; o_i]                                                 (see @@PART)
@@ -8387,6 +8445,11 @@ static int carnn__answer_ranks(const carnn_model *model) {
 /* Inputs of a word, and of a pair, beside what they are. */
 static size_t carnn__answer_overlaps(const carnn_model *model) {
     return model->desc.overlap > 0 ? CARNN__OVERLAPS : 0;
+}
+
+/* Does one sequence serve all pairs of a question? */
+static int carnn__answer_shares(const carnn_model *model) {
+    return !model->cells[0].d && !carnn__answer_overlaps(model);
 }
 
 /* Columns of the sum over a sentence, and of the layer below the score. */
@@ -8679,7 +8742,7 @@ static carnn_status carnn__answer_open(carnn__work *work, carnn_error *error) {
         carnn__answer_close(work);
         return status;
     }
-    d->shares = !work->model->cells[0].d && !carnn__answer_overlaps(work->model);
+    d->shares = carnn__answer_shares(work->model);
     carnn__answer_balance(d, work->data);
     carnn__answer_limits(d, work);
     return CARNN_OK;
@@ -8962,6 +9025,16 @@ static carnn__encoder carnn__answer_encoder(const carnn__answer *d, size_t in) {
     return x;
 }
 
+/* From c to the mean of the words, or the way back: sums of 30 words shut the gates of a cell, and
+   would tell it little more than how long the other sentence is. */
+static void carnn__answer_average(carnn__answer *d, const carnn__kernels *k, float *c, size_t in) {
+    size_t b;
+    for (b = 0; b < d->packed.sequences; b++) {
+        size_t words = d->at[d->other[b] + 1] - d->at[d->other[b]];
+        if (words) k->scale(c + b * in, 1.0f / (float)words, in);
+    }
+}
+
 /* States of both directions, in the order in which they are made, from x. */
 static void carnn__answer_encode(carnn__work *work) {
     carnn__answer *d = (carnn__answer *)work->state;
@@ -8970,6 +9043,7 @@ static void carnn__answer_encode(carnn__work *work) {
     if (d->cell[0].cell->d) {
         carnn__encoder x = carnn__answer_encoder(d, d->cell[0].cell->e);
         carnn__encode_texts(e, &x);
+        carnn__answer_average(d, e->k, d->c, x.D);
     }
     for (i = 0; i < 2; i++) {
         carnn__cell_ready(&d->cell[i], e);
@@ -8993,6 +9067,7 @@ static void carnn__answer_encode_back(carnn__work *work) {
     }
     if (d->cell[0].cell->d) {
         carnn__encoder x = carnn__answer_encoder(d, in);
+        carnn__answer_average(d, e->k, d->dc, in);
         carnn__encode_texts_back(e, &x);
     }
 }
@@ -9378,11 +9453,30 @@ static void carnn__answer_sort(carnn__answer *d, const carnn_dataset *data, size
     }
 }
 
+/* Tells a test of the pairs [from, to) of a question. */
+static void carnn__answer_tell(const carnn__work *work, size_t from, size_t to) {
+    const carnn__answer *d = (const carnn__answer *)work->state;
+    size_t i;
+    if (!work->asked || !work->asked->pair) return;
+    for (i = from; i < to; i++) {
+        const carnn__pair *p = &work->data->pairs[i];
+        carnn_pair_score score;
+        score.model = work->number;
+        score.question = p->group;
+        score.sentence = i - from;
+        score.label = (int)p->label;
+        score.score = (double)d->score[i];
+        work->asked->pair(&score, work->asked->user);
+    }
+}
+
 /* Adds the ranking of pairs [from, to) to the tally. */
-static void carnn__answer_count(carnn__answer *d, const carnn_dataset *data, size_t from, size_t to,
-                                carnn__tally *tally) {
+static void carnn__answer_count(carnn__work *work, size_t from, size_t to, carnn__tally *tally) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    const carnn_dataset *data = work->data;
     double precision = 0.0, reciprocal = 0.0, right = 0.0;
     size_t i;
+    carnn__answer_tell(work, from, to);
     carnn__answer_sort(d, data, from, to);
     for (i = 0; i < to - from; i++) {
         if (!data->pairs[d->ranked[i]].label) continue;
@@ -9394,6 +9488,7 @@ static void carnn__answer_count(carnn__answer *d, const carnn_dataset *data, siz
     tally->sum[CARNN__ANSWER_AP] += precision / right;
     tally->sum[CARNN__ANSWER_RR] += reciprocal;
     tally->sum[CARNN__ANSWER_QUESTIONS] += 1.0;
+    carnn__tell_part(work, precision / right, 1.0);
 }
 
 /* The questions of a batch: in scoring when their last piece is there, in training, where a batch
@@ -9405,9 +9500,9 @@ static void carnn__answer_tally(carnn__work *work, carnn__tally *tally) {
     for (i = 0; i < d->piece_count; i++) {
         const carnn__answer_piece *piece = &d->pieces[d->piece[i]];
         size_t group = data->pairs[piece->pair].group, end = piece->pair + piece->count;
-        if (work->g) carnn__answer_count(d, data, piece->pair, end, tally);
+        if (work->g) carnn__answer_count(work, piece->pair, end, tally);
         else if (end == data->group_start[group + 1])
-            carnn__answer_count(d, data, data->group_start[group], end, tally);
+            carnn__answer_count(work, data->group_start[group], end, tally);
     }
     tally->examples += d->pairs;
 }
@@ -11237,15 +11332,18 @@ static void carnn__evaluate_together(carnn__work *works, carnn__work **pointers,
     memset(tallies, 0, (count + 1) * sizeof *tallies);
     for (i = 0; i < batches; i++) {
         for (m = 0; m < count; m++) head->batch(&works[m], i, 0, &tallies[m]);
-        if (count > 1) head->vote(pointers, count, i, &tallies[count]);
+        if (count < 2) continue;
+        works[0].number = count; /* speaks for all */
+        head->vote(pointers, count, i, &tallies[count]);
+        works[0].number = 0;
     }
     for (m = 0; m < count + (count > 1); m++)
         carnn__score(head, &tallies[m], carnn__clock() - started, &scores[m]);
 }
 
-CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
-                                  const carnn_dataset *data, int64_t threads,
-                                  carnn_scores *scores, carnn_error *error) {
+CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t count,
+                                        const carnn_dataset *data, const carnn_test_desc *desc,
+                                        carnn_scores *scores, carnn_error *error) {
     carnn_allocator a;
     carnn__engine engine;
     carnn__arena arena = {NULL, 0, 0, 0};
@@ -11258,8 +11356,8 @@ CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count
     for (m = 0; m < count; m++)
         if ((status = carnn__same_task(models[m], data, error)) != CARNN_OK) return status;
     if ((status = carnn__same_candidates(models, count, error)) != CARNN_OK) return status;
-    status = carnn__engine_open(&engine, models[0]->desc.simd, carnn__thread_count(threads), a,
-                                error);
+    status = carnn__engine_open(&engine, models[0]->desc.simd, carnn__thread_count(desc->threads),
+                                a, error);
     if (status) return status;
     works = (carnn__work *)carnn__alloc_zero(&a, count, sizeof *works);
     pointers = (carnn__work **)carnn__alloc(&a, count, sizeof *pointers);
@@ -11268,6 +11366,8 @@ CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count
     for (; !status && opened < count; opened++) {
         works[opened] = carnn__scoring_work(models[opened], data, &engine);
         works[opened].voting = count > 1;
+        works[opened].asked = desc;
+        works[opened].number = opened;
         status = models[opened]->head->open(&works[opened], error);
         if (status) break;
         models[opened]->head->carve(&works[opened], &arena);
@@ -11289,6 +11389,42 @@ CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count
     carnn__free(&a, works);
     carnn__engine_close(&engine);
     return status;
+}
+
+CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
+                                  const carnn_dataset *data, int64_t threads,
+                                  carnn_scores *scores, carnn_error *error) {
+    carnn_test_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.threads = threads;
+    return carnn_test_parts(models, count, data, &desc, scores, error);
+}
+
+#define CARNN__BOOTSTRAP 10000
+
+/* Efron and Tibshirani 1993: parts are drawn with replacement; how often is the difference of the
+   means as far from that of all parts as this one is from 0? */
+CARNN_API double carnn_significance(size_t parts, const double *a, const double *b,
+                                    const double *weight, uint64_t seed) {
+    double found = 0.0, all = 0.0, extreme = 1.0;
+    size_t i, draw;
+    for (i = 0; i < parts; i++) {
+        found += b[i] - a[i];
+        all += weight[i];
+    }
+    if (!(all > 0.0)) return 1.0;
+    found /= all;
+    for (draw = 0; draw < CARNN__BOOTSTRAP; draw++) {
+        uint64_t key = carnn__stream(seed, draw);
+        double sum = 0.0, drawn = 0.0;
+        for (i = 0; i < parts; i++) {
+            size_t part = (size_t)(carnn__random(key, i) % parts);
+            sum += b[part] - a[part];
+            drawn += weight[part];
+        }
+        if (!(drawn > 0.0) || fabs(sum / drawn - found) >= fabs(found) - 1e-12) extreme += 1.0;
+    }
+    return extreme / (CARNN__BOOTSTRAP + 1.0);
 }
 
 #ifndef CARNN_NO_TRAIN
@@ -11666,10 +11802,12 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
 #define CARNN__SESSION_TEXT 160
 
 typedef struct carnn__lm_session carnn__lm_session; /* @@DEPLOY lm */
+typedef struct carnn__answer_session carnn__answer_session; /* @@DEPLOY answer */
 
 struct carnn_session {
     const carnn_model *model;
     carnn__lm_session *lm; /* language models have all of theirs there; else NULL */
+    carnn__answer_session *answer; /* so have answer models */
     void *own;           /* the block, where it is the session's */
     carnn__engine engine;
     carnn__cell_run cell;
@@ -11699,6 +11837,11 @@ static void carnn__lm_session_ready(carnn_session *s);
 static void carnn__lm_session_reset(carnn_session *s);
 static size_t carnn__lm_session_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                         double *rest);
+static int carnn__is_answer(const carnn_model *model);
+static void carnn__answer_session_carve(carnn_session *s, carnn__arena *arena);
+static void carnn__answer_session_ready(carnn_session *s);
+static size_t carnn__answer_session_explain(carnn_session *s, size_t count,
+                                            carnn_contribution *out, double *rest);
 
 /* Lays out a session; on a counting arena this is how its size is known. */
 static void carnn__session_carve(carnn_session *s, const carnn_model *model,
@@ -11708,6 +11851,10 @@ static void carnn__session_carve(carnn_session *s, const carnn_model *model,
     carnn__engine_borrow(&s->engine, k, carnn__take(arena, 1, carnn__engine_scratch(k, 1)));
     if (carnn__is_lm(model)) {
         carnn__lm_session_carve(s, arena);
+        return;
+    }
+    if (carnn__is_answer(model)) {
+        carnn__answer_session_carve(s, arena);
         return;
     }
     s->speaker = (uint32_t *)carnn__take(arena, slots, sizeof(uint32_t));
@@ -11800,6 +11947,10 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
         carnn__lm_session_ready(s);
         return CARNN_OK;
     }
+    if (s->answer) {
+        carnn__answer_session_ready(s);
+        return CARNN_OK;
+    }
     carnn__encoder_ramp(s->ramp, (size_t)model->desc.hidden);
     for (i = 0; i < s->capacity; i++) s->slot[i] = (uint32_t)i;
     for (i = 0; i < s->capacity + 2; i++) s->start[i] = i;
@@ -11836,6 +11987,7 @@ CARNN_API void carnn_session_reset(carnn_session *session) {
         carnn__lm_session_reset(session);
         return;
     }
+    if (session->answer) return;
     session->count = session->facts = session->read = 0;
     session->ids[0] = carnn__names_find(&session->model->words, start, strlen(start));
     carnn__session_place(session, 1, CARNN_SYSTEM, start, strlen(start));
@@ -11866,7 +12018,7 @@ static void carnn__session_utter(carnn_session *s, carnn_speaker speaker, const 
 CARNN_API void carnn_session_hear(carnn_session *session, carnn_speaker speaker, const char *text,
                                   size_t length) {
     int64_t most = session->model->desc.kb_rows;
-    if (session->lm) return;
+    if (session->lm || session->answer) return;
     session->facts = speaker == CARNN_FACT ? session->facts + 1 : 0;
     if (most >= 0 && session->facts > (size_t)most) return;
     carnn__session_room(session, 1);
@@ -11913,7 +12065,7 @@ static size_t carnn__session_next(const carnn_session *s, size_t last) {
 CARNN_API size_t carnn_session_rank(carnn_session *session, const char *user, size_t length,
                                     size_t count, size_t *candidate, double *probability) {
     size_t i, L = session->model->candidates.count, next = L;
-    if (session->lm) return 0;
+    if (session->lm || session->answer) return 0;
     carnn__session_room(session, 2);
     carnn__session_utter(session, CARNN_USER, user, length);
     carnn__session_answer(session);
@@ -11929,7 +12081,7 @@ CARNN_API size_t carnn_session_rank(carnn_session *session, const char *user, si
 CARNN_API const char *carnn_session_reply(carnn_session *session, const char *user, size_t length) {
     const carnn__names *candidates = &session->model->candidates;
     const char *reply;
-    if (session->lm) return "";
+    if (session->lm || session->answer) return "";
     carnn_session_rank(session, user, length, 0, NULL, NULL);
     session->count++; /* the user's utterance stays */
     session->facts = 0;
@@ -11952,17 +12104,18 @@ static double carnn__logistic(double x) {
     return 1.0 / (1.0 + exp(-x));
 }
 
-/* w_t, A_t and the bias of k_t in column j of row t (input `slot`); 0: the cell is not additive. */
-static int carnn__additive_step(const carnn__cell_run *r, size_t t, size_t slot, size_t j,
+/* w_t, A_t and the bias of k_t in column j of row t (input `slot`) of the sequence of rank b; 0: the
+   cell is not additive. */
+static int carnn__additive_step(const carnn__cell_run *r, size_t b, size_t t, size_t slot, size_t j,
                                 double *w, double *A, double *k, double *bias) {
     const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h;
-    const float *px = r->scan.px + slot * kind->gates * h + j, *pc = r->scan.pc;
+    const float *px = r->scan.px + slot * kind->gates * h + j;
+    const float *pc = r->scan.pc + b * kind->context_gates * h;
     const float *tape = kind->tape ? r->scan.tape + t * kind->tape * h + j : NULL;
-    const float *b = carnn__cell_weight(r, r->cell->bias) + j;
     double u;
     *k = kind->flags & CARNN__INPUT_IS_CANDIDATE ? (double)r->x[slot * h + j] : (double)px[2 * h];
-    *bias = kind->bias_gates > 2 ? (double)b[2 * h] : 0.0;
+    *bias = kind->bias_gates > 2 ? (double)carnn__cell_weight(r, r->cell->bias)[2 * h + j] : 0.0;
     switch (r->cell->kind) {
     case CARNN__CELL_icarnn:
     case CARNN__CELL_scarnn:
@@ -11994,7 +12147,7 @@ static double carnn__row_score(const carnn_session *s, size_t t, double *rest) {
     double alpha = (double)s->weight[t], score = 0.0;
     for (j = 0; j < D; j++) {
         double w, A, k, bias, R = alpha + s->share[j];
-        if (carnn__additive_step(&s->cell, t, slot, j, &w, &A, &k, &bias)) {
+        if (carnn__additive_step(&s->cell, 0, t, slot, j, &w, &A, &k, &bias)) {
             score += (double)y[j] * (w * R * (k - bias) + alpha * (double)e[j]);
             *rest += (double)y[j] * w * R * bias;
             s->share[j] = A * R;
@@ -12011,6 +12164,7 @@ CARNN_API size_t carnn_session_explain(carnn_session *session, size_t count,
     size_t t, j;
     double others = 0.0;
     if (s->lm) return carnn__lm_session_explain(session, count, out, rest);
+    if (s->answer) return carnn__answer_session_explain(session, count, out, rest);
     for (j = 0; j < (size_t)s->model->desc.hidden; j++) s->share[j] = 0.0;
     for (t = s->read; t-- > 0;) {
         double score = carnn__row_score(s, t, &others);
@@ -12357,14 +12511,15 @@ CARNN_API size_t carnn_session_generate(carnn_session *session, const carnn_samp
    In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
    has the share v_t c / c c. Biases belong to no word. */
 
-/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t; `share` (h) is R_t and becomes R_{t-1}. */
-static double carnn__lm_row_score(const carnn__cell_run *r, size_t t, const float *y,
-                                  double *share) {
+/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t, which has the input `slot` and belongs to the
+   sequence of rank b; `share` (h) is R_t and becomes R_{t-1}. */
+static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, size_t slot,
+                                const float *y, double *share) {
     size_t j;
     double score = 0.0;
     for (j = 0; j < r->cell->h; j++) {
         double w, A, k, bias;
-        if (!carnn__additive_step(r, t, t, j, &w, &A, &k, &bias)) return 0.0;
+        if (!carnn__additive_step(r, b, t, slot, j, &w, &A, &k, &bias)) return 0.0;
         score += (double)y[j] * w * share[j] * (k - bias);
         share[j] *= A;
     }
@@ -12386,7 +12541,7 @@ static void carnn__lm_explain_before(carnn_session *s, size_t count, carnn_contr
     for (t = l->before_steps; t-- > 0;) {
         double share = 0.0;
         if (carnn__lm_encodes(s->model))
-            share = carnn__lm_row_score(&l->encoder, t, l->c, l->share);
+            share = carnn__step_score(&l->encoder, 0, t, t, l->c, l->share);
         if (t >= count) continue;
         out[t].speaker = CARNN_FACT;
         out[t].text = carnn__names_get(&s->model->words, l->before[t]);
@@ -12412,7 +12567,7 @@ static size_t carnn__lm_session_explain(carnn_session *s, size_t count, carnn_co
     others = (double)l->z[l->best];
     carnn__lm_share_start(l->share, h, 1.0);
     for (t = l->steps; t-- > 0;) {
-        double score = carnn__lm_row_score(r, t, y, l->share);
+        double score = carnn__step_score(r, 0, t, t, y, l->share);
         others -= score;
         if (first + t >= count) continue;
         out[first + t].speaker = CARNN_USER;
@@ -12426,6 +12581,176 @@ static size_t carnn__lm_session_explain(carnn_session *s, size_t count, carnn_co
 
 CARNN_API const char *carnn_session_next_word(const carnn_session *session) {
     return session->lm ? carnn__names_get(&session->model->words, session->lm->best) : "";
+}
+
+#endif
+/* =============================================================================================
+   @@DEPLOY answer   sessions of answer models: matching and explaining
+
+   A session works on a batch of one pair with the functions of @@HEAD answer, whose data set and
+   lists lie in the session's block.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__WORD_TEXT 32 /* bytes of a word that are kept for explanations */
+
+struct carnn__answer_session {
+    carnn__work work;
+    carnn__answer head;
+    carnn_dataset data;      /* two texts and a pair of them */
+    carnn__pair pair;
+    carnn__answer_piece piece;
+    size_t group_start[2], at[3], batch_start[2];
+    uint32_t queue[1];
+    char (*text)[CARNN__WORD_TEXT]; /* (2 CARNN__SENTENCE_WORDS) */
+    double *share;           /* (h) */
+    size_t matches;
+};
+
+static int carnn__is_answer(const carnn_model *model) {
+    return !strcmp(model->desc.task, "answer");
+}
+
+static void carnn__answer_session_carve(carnn_session *s, carnn__arena *arena) {
+    const carnn_model *model = s->model;
+    carnn__answer_session *a = (carnn__answer_session *)carnn__take(arena, 1, sizeof *a), counting;
+    size_t V = model->words.count, W = CARNN__SENTENCE_WORDS;
+    carnn__answer *d;
+    s->answer = a;
+    if (!a) a = &counting;
+    memset(a, 0, sizeof *a);
+    d = &a->head;
+    a->work.model = model;
+    a->work.data = &a->data;
+    a->work.engine = &s->engine;
+    a->work.w = model->params.value;
+    a->work.state = d;
+    d->max_pairs = 1;
+    d->max_steps = W;
+    d->max_rows = 2 * W;
+    d->max_cells = 2 * W * W;
+    d->max_inputs = carnn__min(2 * W, 2 * V);
+    d->texts.ids = (uint32_t *)carnn__take(arena, 2 * W, sizeof(uint32_t));
+    d->score = carnn__floats(arena, 1, 1);
+    d->marked = (unsigned char *)carnn__take(arena, V, 1);
+    d->local = (uint32_t *)carnn__take(arena, 2 * V, sizeof(uint32_t));
+    d->ramp = carnn__floats(arena, 1, model->cells[0].e);
+    a->text = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, 2 * W, CARNN__WORD_TEXT);
+    a->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
+    carnn__answer_carve(&a->work, arena);
+}
+
+static void carnn__answer_session_ready(carnn_session *s) {
+    carnn__answer_session *a = s->answer;
+    carnn__answer *d = &a->head;
+    size_t V = s->model->words.count;
+    memset(d->marked, 0, V);
+    memset(d->local, 0xFF, 2 * V * sizeof(uint32_t));
+    carnn__encoder_ramp(d->ramp, s->model->cells[0].e);
+    d->texts.at = a->at;
+    d->pieces = &a->piece;
+    d->queue = a->queue;
+    d->batch_start = a->batch_start;
+    d->shares = carnn__answer_shares(s->model);
+    a->batch_start[1] = a->piece.count = 1;
+    a->data.pairs = &a->pair;
+    a->data.group_start = a->group_start;
+    a->pair.answer = 1;
+}
+
+/* Reads text `number` of the pair, and keeps its words for explanations. */
+static void carnn__answer_hear(carnn_session *s, size_t number, const char *text, size_t length) {
+    carnn__answer_session *a = s->answer;
+    carnn__span span = {text, length};
+    carnn__words w = carnn__words_of(CARNN__TOKENS, text, length);
+    size_t from = a->at[number], n, i;
+    n = carnn__answer_words(s->model, span, a->head.texts.ids + from);
+    a->at[number + 1] = from + n;
+    for (i = 0; i < n && carnn__next_word(&w); i++) {
+        char *kept = a->text[from + i];
+        size_t bytes = carnn__min(w.word.length, CARNN__WORD_TEXT - 1), j;
+        for (j = 0; j < bytes; j++) kept[j] = w.word.at[j] ? w.word.at[j] : ' ';
+        kept[bytes] = 0;
+    }
+}
+
+CARNN_API double carnn_session_match(carnn_session *session, const char *question,
+                                     size_t question_length, const char *sentence,
+                                     size_t sentence_length) {
+    carnn__answer_session *a = session->answer;
+    if (!a) return 0.0;
+    carnn__answer_hear(session, 0, question, question_length);
+    carnn__answer_hear(session, 1, sentence, sentence_length);
+    carnn__answer_collect(&a->work, 0);
+    carnn__answer_forward(&a->work, 0);
+    a->matches++;
+    return (double)*a->head.z;
+}
+
+CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_sentence,
+                                               size_t *rows, size_t *columns) {
+    const carnn__answer_session *a = session->answer;
+    size_t m, n;
+    *rows = *columns = 0;
+    if (!a || !a->matches || carnn__answer_is_siamese(session->model)) return NULL;
+    m = a->at[1];
+    n = a->at[2] - m;
+    *rows = of_sentence ? n : m;
+    *columns = of_sentence ? m : n;
+    return a->head.E + (of_sentence ? m * n : 0);
+}
+
+/* --- explaining ------------------------------------------------------------------------------
+   The last states v = [fw_n; bw_1] of a sentence are sums over its words (Tran et al. 2018, Eq. 4
+   and 7), and a word's part v_i has the share v_i . v / v . v in them. */
+
+/* Adds the shares in one direction to those of the words in out, of which there are `count`. */
+static void carnn__answer_shares_of(carnn_session *s, size_t sentence, size_t direction,
+                                    double squares, size_t count, carnn_contribution *out,
+                                    double *rest) {
+    carnn__answer_session *a = s->answer;
+    const carnn__answer *d = &a->head;
+    const carnn__cell_run *r = &d->cell[direction];
+    size_t h = r->cell->h, n = a->at[sentence + 1] - a->at[sentence], t, j;
+    size_t b = d->place[d->sequence[sentence]];
+    const float *v = r->scan.out + (d->start[n - 1] + b) * h;
+    for (j = 0; j < h; j++) a->share[j] = 1.0 / squares;
+    for (t = n; t-- > 0;) {
+        size_t row = d->start[t] + b, word = a->at[sentence] + (direction ? n - 1 - t : t);
+        double share = carnn__step_score(r, b, row, d->index[direction][row], v, a->share);
+        *rest -= share;
+        if (word < count) out[word].score += share;
+    }
+}
+
+static size_t carnn__answer_session_explain(carnn_session *s, size_t count,
+                                            carnn_contribution *out, double *rest) {
+    carnn__answer_session *a = s->answer;
+    const carnn__answer *d = &a->head;
+    size_t sentence, i, j, h = (size_t)s->model->desc.hidden, words = a->at[2];
+    int siamese = carnn__answer_is_siamese(s->model);
+    double others = 0.0;
+    for (i = 0; a->matches && i < words && i < count; i++) {
+        out[i].speaker = i < a->at[1] ? CARNN_USER : CARNN_SYSTEM;
+        out[i].text = a->text[i];
+        out[i].attention = siamese ? 0.0 : (double)d->weight[i];
+        out[i].score = 0.0;
+    }
+    for (sentence = 0; a->matches && sentence < 2; sentence++) {
+        double squares = 0.0;
+        uint32_t row = carnn__answer_last_row(d, sentence);
+        if (row == CARNN__NOWHERE) continue;
+        for (i = 0; i < 2; i++)
+            for (j = 0; j < h; j++)
+                squares += pow((double)d->cell[i].scan.out[row * h + j], 2.0);
+        if (!(squares > 0.0)) continue;
+        others += 1.0;
+        for (i = 0; i < 2; i++)
+            carnn__answer_shares_of(s, sentence, i, squares, count, out, &others);
+    }
+    if (rest) *rest = others;
+    return words;
 }
 
 #endif

@@ -163,7 +163,7 @@ static void plain_states(const carnn_model *model, sentence *s, const sentence *
         for (j = 1; j <= other->n; j++) {
             double place = (double)j / (double)other->n;
             c[k] += ((1.0 - place) - (double)(k + 1) / H * (1.0 - 2.0 * place)) *
-                    other->x[j - 1][k];
+                    other->x[j - 1][k] / (double)other->n;
         }
     }
     for (t = 0; t < s->n; t++) {
@@ -505,8 +505,8 @@ static void test_errors(void) {
         {"q\ta\n", "pairs:1: expected three columns"},
         {"q\ta\t1\nq\tb\n", "pairs:2: expected 3 columns"},
         {"q\ta\t1\nq\tb\t2\n", "pairs:2: expected the label 0 or 1, found \"2\""},
-        {"q\ta\t1\nq\t\t0\n", "pairs:2: expected an answer of 1 to 1024 words, found nothing"},
-        {longest, "pairs:2: expected an answer of 1 to 1024 words"},
+        {"q\ta\t1\nq\t\t0\n", "pairs:2: expected an answer of 1 to 512 words, found nothing"},
+        {longest, "pairs:2: expected an answer of 1 to 512 words, found \"w w"},
         {"", "pairs:1: expected a question with an answer"},
     };
     carnn_dataset *data = NULL;
@@ -599,14 +599,128 @@ static void test_memory_runs_out(void) {
     carnn_dataset_free(data);
 }
 
-/* All words unknown, and a model that has learnt to rank them all the same. */
 static void test_learns(const char *options) {
     carnn_dataset *data = data_from(pairs);
     carnn_model *model = model_of(options, data);
+    carnn_train_desc train = training(1, 60, 0.02);
     carnn_scores s;
-    CHECK_INT(fit(model, data, 1, 60, 0.03), CARNN_OK);
+    carnn_error error;
+    train.dropout = CARNN_NONE;
+    CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
     s = scores_of(model, data);
     CHECK_NEAR(s.metric[0].value, 1.0, 1e-9);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- sessions ---------------------------------------------------------------------------------- */
+
+/* A session scores a pair as a test does, bit by bit, after any other pair; what additive cells
+   explain is all of their last states, and rows of alignments are 1 in all. */
+static void test_session(const char *options, int additive) {
+    carnn_dataset *data = data_from(pairs);
+    carnn_model *model = model_of(options, data);
+    carnn_session *session = NULL;
+    carnn_contribution part[32];
+    carnn_error error;
+    float score[8];
+    double rest, share[2] = {0.0, 0.0}, weights[2] = {0.0, 0.0};
+    size_t i, j, count, rows, columns, words;
+    const float *aligned;
+    CHECK_INT(fit(model, data, 1, 2, 0.02), CARNN_OK);
+    score_pairs(model, data, 64, 1, score);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_explain(session, 32, part, &rest), 0);
+    CHECK(carnn_session_alignment(session, 0, &rows, &columns) == NULL);
+    for (i = 8; i-- > 0;) {
+        carnn__span q = carnn__text(data, data->pairs[i].question);
+        carnn__span a = carnn__text(data, data->pairs[i].answer);
+        CHECK((float)carnn_session_match(session, q.at, q.length, a.at, a.length) == score[i]);
+    }
+    count = carnn_session_explain(session, 32, part, &rest); /* of pair 0 */
+    CHECK_INT(count, 5 + 6);
+    CHECK_TEXT(part[4].text, "?");
+    CHECK_TEXT(part[6].text, "dog");
+    for (i = 0; i < count; i++) {
+        share[i >= 5] += part[i].score;
+        weights[i >= 5] += part[i].attention;
+    }
+    if (additive) CHECK_NEAR(share[0] + share[1] + rest, 2.0, 1e-5);
+    else CHECK_NEAR(rest, 2.0, 0.0);
+    CHECK(!additive || fabs(share[0]) > 1e-3);
+    words = strcmp(model->desc.model, "siamese") ? 1 : 0;
+    for (i = 0; i < 2; i++) CHECK_NEAR(weights[i], (double)words, 1e-5);
+    for (i = 0; i < 2 && words; i++) {
+        aligned = carnn_session_alignment(session, (int)i, &rows, &columns);
+        CHECK_INT(rows, i ? 6 : 5);
+        CHECK_INT(columns, i ? 5 : 6);
+        for (rest = 0.0, j = 0; j < columns; j++) rest += (double)aligned[(rows - 1) * columns + j];
+        CHECK_NEAR(rest, 1.0, 1e-5);
+    }
+    CHECK(isfinite(carnn_session_match(session, "", 0, NULL, 0))); /* no words at all */
+    CHECK(isfinite(carnn_session_match(session, "cat", 3, "\0\xff", 2)));
+    CHECK_INT(carnn_session_rank(session, "a", 1, 1, NULL, NULL), 0); /* of other tasks */
+    CHECK_INT(carnn_session_score(session, "a", 1, NULL), 0);
+    carnn_session_reset(session);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- parts and significance --------------------------------------------------------------------- */
+
+typedef struct told {
+    double value[8], weight[8], score[8];
+    size_t parts, pairs, right;
+} told;
+
+static void on_part(size_t model, double value, double weight, void *user) {
+    told *t = (told *)user;
+    CHECK_INT(model, 0);
+    t->value[t->parts] = value;
+    t->weight[t->parts++] = weight;
+}
+
+static void on_pair(const carnn_pair_score *pair, void *user) {
+    told *t = (told *)user;
+    t->right += (size_t)pair->label;
+    CHECK_INT(pair->question, t->pairs < 3 ? 0 : t->pairs < 6 ? 1 : 2);
+    CHECK_INT(pair->sentence, t->pairs % 3);
+    t->score[t->pairs++] = pair->score;
+}
+
+/* A test tells of every question and pair. Differences that are as likely as a coin's sides have a
+   large p, the same difference everywhere has the smallest one, which is 1 / 10001. */
+static void test_parts(void) {
+    static const double a[6] = {0.1, 0.9, 0.5, 0.3, 0.7, 0.2}, one[6] = {1, 1, 1, 1, 1, 1};
+    static const double odd[6] = {0.9, 0.1, 0.5, 0.3, 0.7, 0.3};
+    double better[6];
+    carnn_dataset *data = data_from(pairs);
+    carnn_model *model = model_of("", data);
+    carnn_test_desc desc;
+    carnn_scores s;
+    carnn_error error;
+    float score[8];
+    told t;
+    size_t i;
+    memset(&t, 0, sizeof t);
+    memset(&desc, 0, sizeof desc);
+    desc.threads = 1;
+    desc.part = on_part;
+    desc.pair = on_pair;
+    desc.user = &t;
+    CHECK_INT(carnn_test_parts((const carnn_model *const *)&model, 1, data, &desc, &s, &error), 0);
+    score_pairs(model, data, 64, 1, score);
+    CHECK_INT(t.parts, 3);
+    CHECK_INT(t.pairs, 8);
+    CHECK_INT(t.right, 4);
+    CHECK_NEAR((t.value[0] + t.value[1] + t.value[2]) / 3.0, s.metric[0].value, 1e-12);
+    for (i = 0; i < 8; i++) CHECK((float)t.score[i] == score[i]);
+    for (i = 0; i < 6; i++) better[i] = a[i] + 0.05;
+    CHECK_NEAR(carnn_significance(6, a, better, one, 1), 1.0 / 10001.0, 1e-12);
+    CHECK(carnn_significance(6, a, odd, one, 1) > 0.8);
+    CHECK_NEAR(carnn_significance(6, a, a, one, 1), 1.0, 1e-12);
+    CHECK_NEAR(carnn_significance(0, a, a, one, 1), 1.0, 1e-12);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -626,7 +740,12 @@ int main(void) {
         snprintf(options, sizeof options, "cell %s overlap 0", carnn_cell_name(i));
         test_batches(options);
         test_learns(options);
+        test_session(options, carnn__cells[i].context_gates ? i != CARNN__CELL_carnn_high
+                                                            : i == CARNN__CELL_ncarnn_free ||
+                                                                  i == CARNN__CELL_ran);
     }
+    test_session("cell icarnn model siamese", 1);
+    test_parts();
     test_same_bytes("cell icarnn");
     test_same_bytes("cell lstm overlap 0 loss pair");
     test_same_bytes("cell scarnn model siamese");

@@ -476,9 +476,9 @@ static void test_pairs_errors(void) {
         {"q\ta\t2\n", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected the label 0 or 1, found \"2\""},
         {"q\ta\t\n", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected the label 0 or 1, found nothing"},
         {"q\ta\t0\nq\t \t0\n", NULL, CARNN_ERR_DATA, 2,
-         "f.txt:2: expected an answer of 1 to 1024 words, found nothing"},
+         "f.txt:2: expected an answer of 1 to 512 words, found nothing"},
         {"1\t0\t\ta\n", NULL, CARNN_ERR_DATA, 1,
-         "f.txt:1: expected a question of 1 to 1024 words, found nothing"},
+         "f.txt:1: expected a question of 1 to 512 words, found nothing"},
     };
     test_bad("answer", bad, sizeof bad / sizeof *bad);
 }
@@ -509,7 +509,7 @@ static void test_pairs_folder(void) {
     carnn_dataset_free(d);
     write_file("b.toks", "a\n \nb\n", 6);
     CHECK_INT(load(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_DATA);
-    CHECK_TEXT(error.message, "./b.toks:2: expected an answer of 1 to 1024 words, found nothing");
+    CHECK_TEXT(error.message, "./b.toks:2: expected an answer of 1 to 512 words, found nothing");
     write_file("b.toks", "a\n", 2);
     CHECK_INT(load(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message,
