@@ -40,15 +40,15 @@
        @@PARAM   the parameter store, optimisers
        @@SEQ     packed batches, both directions, pooling
        @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
-       @@PART    position encoder, attention, cross entropy, dropout
+       @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files
        @@DATA    data sets and their readers
        @@MODEL   a model, what a task must provide
-       @@HEAD    one part per task: dialog, lm
+       @@HEAD    one part per task: dialog, lm, answer
        @@TASKS   the table of tasks, options
        @@FILE    model files and checkpoints
        @@TRAIN   training and scoring
-       @@DEPLOY  sessions: answering and explaining; scoring and generating
+       @@DEPLOY  sessions: answering and explaining; scoring and generating; matching
        @@CHECK   the gradient check
        @@BENCH   the benchmark
 
@@ -191,9 +191,11 @@ typedef struct carnn_source { /* a file by name, or bytes in memory */
 
 #define CARNN_NONE (-1)
 
+typedef struct carnn_dataset carnn_dataset;
+
 /* What a model is. All of it is kept in the model file. */
 typedef struct carnn_model_desc {
-    const char *task; /* "dialog", "lm" */
+    const char *task; /* "dialog", "lm", "answer" */
     const char *cell; /* "icarnn"; carnn_cell_name() lists all */
     int64_t hidden;   /* size of the hidden state */
     int64_t embedding; /* size of the word embeddings */
@@ -209,10 +211,21 @@ typedef struct carnn_model_desc {
     int64_t history;  /* dialog: the last so many history utterances are kept; CARNN_NONE: all */
     int64_t kb_rows;  /* dialog: of each block of knowledge-base lines, the first so many are kept;
                          CARNN_NONE: all */
-    const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) of the size
-                         `embedding` to start from, the first that has a word wins; read when the
-                         model is created, not kept in the description */
+    const char *model; /* answer: "iwan" or "siamese" */
+    const char *decomposition; /* answer, iwan: "orthogonal" or "direct" */
+    const char *weighting; /* answer, iwan: weights of words by "attention" or "skip" */
+    int64_t overlap;  /* answer: the model is told which words both sentences have; CARNN_NONE: it
+                         is not */
+    const char *loss; /* answer: over every "pair", or over the "rank" of a question's answers */
+    const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) to start from, the
+                         first that has a word wins; where `embedding` is 0 it is their size; read
+                         when the model is created, not kept in the description */
     size_t vector_count;
+    int64_t tune_vectors; /* answer: not 0: word vectors that were read are trained, too */
+    const carnn_dataset *const *known; /* answer, with vectors: data sets whose words the model
+                         learns to know beside those of the training data: the validation set;
+                         entries may be NULL */
+    size_t known_count;
     uint64_t seed;    /* of the initial weights and of everything random in training */
     const char *simd; /* "avx512", "avx2", "neon", "portable"; NULL: $CARNN_SIMD or the best here */
     const carnn_allocator *allocator;
@@ -292,14 +305,13 @@ CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine
    of a vocabulary and can be shared between models and threads.
    --------------------------------------------------------------------------------------------- */
 
-typedef struct carnn_dataset carnn_dataset;
-
 typedef struct carnn_dataset_desc {
     const char *task;
     const carnn_source *sources; /* read one after the other */
     size_t source_count;
     const carnn_source *candidates; /* dialog: one candidate per line; NULL: the distinct
                                        responses of the data */
+    int clean; /* answer: not 0: questions without a right or without a wrong answer are left out */
     const carnn_allocator *allocator;
 } carnn_dataset_desc;
 
@@ -309,6 +321,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
                                           carnn_error *error);
 CARNN_API void carnn_dataset_free(carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset);
+CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* questions, by `clean` */
 
 /* ---------------------------------------------------------------------------------------------
    Models, training and scores.
@@ -361,6 +374,34 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
                                   const carnn_dataset *data, int64_t threads,
                                   carnn_scores *scores, carnn_error *error);
+
+/* A pair of a question and a sentence as a model has scored it; numbers are from 0. */
+typedef struct carnn_pair_score {
+    size_t model;    /* `count`: their vote */
+    size_t question; /* its number in the data set */
+    size_t sentence; /* its number among those of the question */
+    int label;
+    double score;
+} carnn_pair_score;
+
+/* carnn_test that tells more. What metric[0] is the mean of, sum of values / sum of weights, are
+   parts: dialogs (turns answered rightly, turns), questions (average precision, 1), or pieces of
+   sentences (-log P, words). All models have the same parts in the same order. */
+typedef struct carnn_test_desc {
+    int64_t threads;
+    void (*part)(size_t model, double value, double weight, void *user); /* may be NULL */
+    void (*pair)(const carnn_pair_score *pair, void *user); /* answer; in order; may be NULL */
+    void *user;
+} carnn_test_desc;
+
+CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t count,
+                                        const carnn_dataset *data, const carnn_test_desc *desc,
+                                        carnn_scores *scores, carnn_error *error);
+
+/* The probability that the means of two models over the same parts (values a and b, weights) differ
+   by chance as much as they do: paired bootstrap, 10,000 samples drawn by `seed`. */
+CARNN_API double carnn_significance(size_t parts, const double *a, const double *b,
+                                    const double *weight, uint64_t seed);
 
 /* How the model was trained, as used (zeros for a new model), and the epoch of its weights. */
 CARNN_API const carnn_train_desc *carnn_model_training(const carnn_model *model);
@@ -482,6 +523,24 @@ CARNN_API size_t carnn_session_generate(carnn_session *session, const carnn_samp
    those of the piece itself (CARNN_USER; score: what they add to the logit of that word). Cells
    that are not additive leave everything to *rest. */
 CARNN_API const char *carnn_session_next_word(const carnn_session *session);
+
+/* Answer models: the score of a sentence as an answer to a question, of any bytes; the higher the
+   better. What carnn_test computes for a pair of a data file, bit by bit. */
+CARNN_API double carnn_session_match(carnn_session *session, const char *question,
+                                     size_t question_length, const char *sentence,
+                                     size_t sentence_length);
+
+/* carnn_session_explain of an answer model is about the last match: the words of the question
+   (speaker CARNN_USER), then those of the sentence (CARNN_SYSTEM). attention: their weights in IWAN,
+   which are 1 in all for each of the two; score: their shares in the last states of the sentence's
+   encoder. Of additive cells the shares and the rest, which is that of biases, are 1 in all for each
+   of the two (*rest has the sum of both); other cells leave everything to the rest. */
+
+/* What each word of the question (of_sentence 0), or of the sentence (1), of the last match is
+   aligned with: (*rows, *columns), a row for each of its words, which is 1 in all, a column for each
+   of the other's. NULL where the model has no alignment. Belongs to the session. */
+CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_sentence,
+                                               size_t *rows, size_t *columns);
 
 /* ---------------------------------------------------------------------------------------------
    The linear recurrence of the additive cells by itself, over one sequence of any length:
@@ -1188,6 +1247,19 @@ typedef struct carnn__cross_entropy {
     float *loss;            /* (rows) */
 } carnn__cross_entropy;
 
+/* The words of a sentence beside their alignments (@@PART), taken apart and summed up. */
+typedef struct carnn__compose {
+    size_t rows, D;
+    int orthogonal;      /* else direct */
+    const float *x, *a;  /* (rows, D) words, and what they are aligned with */
+    const float *weight; /* (rows) */
+    float *share;        /* (rows) how much of a is in x */
+    float *f;            /* (2 D), direct (D) */
+    const float *df;     /* its gradient */
+    float *dx, *da;      /* (rows, D) */
+    float *dweight;      /* (rows) */
+} carnn__compose;
+
 #define CARNN__NOWHERE UINT32_MAX
 
 /* A linear recurrence over one long sequence, in blocks of steps (@@CELL). */
@@ -1363,6 +1435,8 @@ typedef struct carnn__panel {
     X(attend, void, (const void *job, size_t from, size_t to))                                     \
     X(attend_back, void, (const void *job, size_t from, size_t to))                                \
     X(cross_entropy, void, (const void *job, size_t from, size_t to))                              \
+    X(compose, void, (const carnn__compose *job))                                                  \
+    X(compose_back, void, (const carnn__compose *job))                                             \
     /* @@BENCH */                                                                                  \
     X(multiply_add, float, (size_t rounds))
 
@@ -2494,6 +2568,13 @@ CARNN__UNUSED static carnn_status carnn__engine_open(carnn__engine *e, const cha
     return carnn__out_of_memory(error);
 }
 
+/* The engine of a worker that runs a job of carnn__parallel: one thread, its own scratch memory. */
+CARNN__UNUSED static carnn__engine carnn__engine_of(const carnn__engine *e, size_t worker) {
+    carnn__engine own;
+    carnn__engine_borrow(&own, e->k, e->scratch + worker * CARNN__PANEL_SIZE);
+    return own;
+}
+
 /* --- packed matrices -------------------------------------------------------------------------
    Blocks of CARNN__BLOCK_K rows one after the other; in each the panels one after the other; a
    panel is (rows of the block, tile columns), the last one only as wide as it must be, in 16s. */
@@ -2781,6 +2862,8 @@ typedef struct carnn__store {
     carnn__param item[CARNN__PARAMS_MAX];
     size_t count;
     size_t size; /* floats in the array, with the padding between pieces (always zero) */
+    size_t trained; /* so many of them, from the front, are trained */
+    int fixed;      /* what is declared from now on is not trained */
     float *value;
 } carnn__store;
 
@@ -2798,6 +2881,7 @@ static size_t carnn__declare(carnn__store *store, const char *prefix, const char
     p->init = init;
     p->scale = scale;
     store->size += carnn__round_up(rows * columns, CARNN__ALIGN / sizeof(float));
+    if (!store->fixed) store->trained = store->size;
     return store->count++;
 }
 
@@ -4126,7 +4210,8 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 #endif
 /* =============================================================================================
    @@PART   the parts between words and loss: embedding and position encoder, rows by index,
-            dropout, attention over the history, softmax cross entropy
+            dropout, attention over the history, softmax cross entropy, alignment of sentences and
+            decomposition, cosine
    ============================================================================================= */
 
 /* --- position encoder -------------------------------------------------------------------------
@@ -4390,6 +4475,89 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
     }
 }
 
+/* --- decomposition ---------------------------------------------------------------------------
+   Shen, Yang, Deng 2017. A word x_i and what it is aligned with in the other sentence, a_i, are
+   compared by their parallel and orthogonal parts, or directly; the words are summed up:
+
+     s_i = x_i . a_i / a_i . a_i      p_i = s_i a_i      o_i = x_i - p_i      f = sum_i w_i [p_i; o_i]
+     direct: s_i = 1                                                          f = sum_i w_i o_i
+
+   Backward, with the halves of df and t = df_p - df_o (direct: t = -df_o, ds_i = 0):
+
+     dw_i = s_i a_i . t + x_i . df_o          ds_i = w_i a_i . t
+     dx_i = w_i df_o + ds_i a_i / a_i . a_i
+     da_i = w_i s_i t + ds_i (x_i - 2 s_i a_i) / a_i . a_i
+
+   An a_i shorter than 1e-6 has its square taken for 1e-12, which is then no function of it. */
+
+#define CARNN__ALIGNED_LEAST 1e-12f
+
+static void CARNN__K(compose)(const carnn__compose *c) {
+    const size_t D = c->D;
+    float *rest = c->f + (c->orthogonal ? D : 0);
+    size_t i, j;
+    memset(c->f, 0, (c->orthogonal ? 2 : 1) * D * sizeof(float));
+    for (i = 0; i < c->rows; i++) {
+        const float *x = c->x + i * D, *a = c->a + i * D;
+        float share = 1.0f, square;
+        if (c->orthogonal) {
+            square = CARNN__K(dot)(a, a, D);
+            share = CARNN__K(dot)(x, a, D);
+            share /= square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST;
+        }
+        c->share[i] = share;
+        CARNN__COLUMNS(0, D, {
+            carnn__v p = CARNN__V(mul)(CARNN__V(set1)(share), CARNN__V(loadn)(a + j, n));
+            carnn__v o = CARNN__V(sub)(CARNN__V(loadn)(x + j, n), p);
+            carnn__v w = CARNN__V(set1)(c->weight[i]), sum = CARNN__V(loadn)(rest + j, n);
+            CARNN__V(storen)(rest + j, n, CARNN__V(fma)(w, o, sum));
+            if (c->orthogonal) {
+                sum = CARNN__V(loadn)(c->f + j, n);
+                CARNN__V(storen)(c->f + j, n, CARNN__V(fma)(w, p, sum));
+            }
+        })
+    }
+}
+
+/* dx_i = w_i df_o + of_x a_i and da_i = of_t t + of_x x_i + of_a a_i. */
+static CARNN__INLINE void CARNN__K(compose_row_back)(const carnn__compose *c, size_t i,
+                                                     float of_x, float of_a, float of_t) {
+    const size_t D = c->D;
+    const float *x = c->x + i * D, *a = c->a + i * D;
+    const float *rest = c->df + (c->orthogonal ? D : 0);
+    float *dx = c->dx + i * D, *da = c->da + i * D;
+    size_t j;
+    CARNN__COLUMNS(0, D, {
+        carnn__v r = CARNN__V(loadn)(rest + j, n), t = CARNN__V(sub)(CARNN__V(zero)(), r);
+        carnn__v va = CARNN__V(loadn)(a + j, n), vx = CARNN__V(loadn)(x + j, n);
+        if (c->orthogonal) t = CARNN__V(sub)(CARNN__V(loadn)(c->df + j, n), r);
+        CARNN__V(storen)(dx + j, n, CARNN__V(fma)(CARNN__V(set1)(of_x), va,
+                                                  CARNN__V(mul)(CARNN__V(set1)(c->weight[i]), r)));
+        t = CARNN__V(mul)(CARNN__V(set1)(of_t), t);
+        t = CARNN__V(fma)(CARNN__V(set1)(of_x), vx, t);
+        CARNN__V(storen)(da + j, n, CARNN__V(fma)(CARNN__V(set1)(of_a), va, t));
+    })
+}
+
+static void CARNN__K(compose_back)(const carnn__compose *c) {
+    const size_t D = c->D;
+    const float *rest = c->df + (c->orthogonal ? D : 0);
+    size_t i;
+    for (i = 0; i < c->rows; i++) {
+        const float *x = c->x + i * D, *a = c->a + i * D;
+        float w = c->weight[i], s = c->share[i], ds = 0.0f, square, of_a = 0.0f;
+        float a_t = -CARNN__K(dot)(a, rest, D);
+        if (c->orthogonal) {
+            a_t += CARNN__K(dot)(a, c->df, D);
+            square = CARNN__K(dot)(a, a, D);
+            ds = w * a_t / (square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST);
+            if (square > CARNN__ALIGNED_LEAST) of_a = -2.0f * s * ds;
+        }
+        c->dweight[i] = s * a_t + CARNN__K(dot)(x, rest, D);
+        CARNN__K(compose_row_back)(c, i, ds, of_a, w * s);
+    }
+}
+
 #undef CARNN__COLUMNS
 
 #endif
@@ -4456,6 +4624,60 @@ static void carnn__dropout(carnn__engine *e, float *x, size_t count, double p, u
     carnn__dropout_job job = {x, key, (uint64_t)(p * 65536.0 + 0.5), (float)(1.0 / (1.0 - p)),
                               count};
     if (p > 0.0) carnn__split(e, carnn__dropout_range, &job, (count + 3) / 4, 16, count * 4);
+}
+
+/* --- alignment of two sentences ---------------------------------------------------------------
+   Of the words x (m, D) of one sentence, each with a mean of the words y (n, D) of the other:
+
+     E = softmax of the rows of x y'      a = E y
+     dE = da y'      dM = E * (dE - rows' sums of E * dE)      dx += dM y      dy += dM' x + E' da */
+
+/* dp (n), the gradient at the probabilities p, becomes that at the logits. */
+static void carnn__softmax_back(const carnn__kernels *k, const float *p, float *dp, size_t n) {
+    float mean = k->dot(p, dp, n);
+    size_t j;
+    for (j = 0; j < n; j++) dp[j] = p[j] * (dp[j] - mean);
+}
+
+static void carnn__align(carnn__engine *e, size_t m, size_t n, size_t D, const float *x,
+                         const float *y, float *E, float *a) {
+    size_t i;
+    carnn__matmul(e, CARNN__NT, m, n, D, x, D, y, D, NULL, E, n);
+    for (i = 0; n && i < m; i++) e->k->softmax(E + i * n, n);
+    carnn__matmul(e, CARNN__NN, m, D, n, E, n, y, D, NULL, a, D);
+}
+
+/* dE (m, n) is scratch. */
+static void carnn__align_back(carnn__engine *e, size_t m, size_t n, size_t D, const float *x,
+                              const float *y, const float *E, const float *da, float *dE,
+                              float *dx, float *dy) {
+    size_t i;
+    carnn__matmul(e, CARNN__NT, m, n, D, da, D, y, D, NULL, dE, n);
+    for (i = 0; n && i < m; i++) carnn__softmax_back(e->k, E + i * n, dE + i * n, n);
+    carnn__matmul(e, CARNN__NN | CARNN__ADD, m, D, n, dE, n, y, D, NULL, dx, D);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, n, D, m, dE, n, x, D, NULL, dy, D);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, n, D, m, E, n, da, D, NULL, dy, D);
+}
+
+/* --- cosine ----------------------------------------------------------------------------------
+   S = x . y / |x| |y|; dx += dS (y / |x| |y| - S x / |x|^2), and so for y. Where one of them is
+   the zero vector S is 0 and does not change. */
+
+static float carnn__cosine(const carnn__kernels *k, size_t D, const float *x, const float *y) {
+    float squares = k->dot(x, x, D) * k->dot(y, y, D);
+    return squares > 0.0f ? k->dot(x, y, D) / sqrtf(squares) : 0.0f;
+}
+
+static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x, const float *y,
+                               float dS, float *dx, float *dy) {
+    float xx = k->dot(x, x, D), yy = k->dot(y, y, D), S = carnn__cosine(k, D, x, y), both;
+    size_t j;
+    if (!(xx * yy > 0.0f)) return;
+    both = dS / sqrtf(xx * yy);
+    for (j = 0; j < D; j++) {
+        dx[j] += both * y[j] - dS * S / xx * x[j];
+        dy[j] += both * x[j] - dS * S / yy * y[j];
+    }
 }
 
 #endif
@@ -5805,7 +6027,11 @@ struct carnn_dataset {
     size_t pair_count, group_count;
     carnn__pair *pairs;
     size_t *group_start; /* (group_count + 1) its first pair */
+    size_t groups_left_out;
 };
+
+/* Words of a question or an answer at most: pairs are compared word by word. */
+#define CARNN__SENTENCE_WORDS 512
 
 /* All lists of a data set: what is copied when a reader is done, and freed. */
 #define CARNN__DATASET_LISTS(X)                                                                    \
@@ -5844,6 +6070,10 @@ CARNN_API void carnn_dataset_free(carnn_dataset *dataset) {
 
 CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset) {
     return dataset ? dataset->examples : 0;
+}
+
+CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset) {
+    return dataset ? dataset->groups_left_out : 0;
 }
 
 #ifdef CARNN_NO_TEXT
@@ -6240,6 +6470,7 @@ typedef struct carnn__pair_columns {
 /* A pair as it is written; `number` is the question where there are no numbers. */
 typedef struct carnn__pair_text {
     carnn__span number, question, answer, label;
+    const char *question_file, *answer_file; /* where they have files of their own, else NULL */
 } carnn__pair_text;
 
 static int carnn__column_is(carnn__span field, const char *name) {
@@ -6295,6 +6526,20 @@ static carnn_status carnn__pair_fields(carnn__reading *r, const carnn__pair_colu
     return carnn__unexpected(r, what, r->lines.line);
 }
 
+/* A question or an answer has words, and not too many. */
+static carnn_status carnn__pair_sentence(carnn__reading *r, const char *what, const char *file,
+                                         carnn__span text, uint32_t *number) {
+    carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
+    char expected[64];
+    size_t words = 0;
+    while (words <= CARNN__SENTENCE_WORDS && carnn__next_word(&w)) words++;
+    *number = carnn__reading_text(r, text);
+    if (words && words <= CARNN__SENTENCE_WORDS) return CARNN_OK;
+    snprintf(expected, sizeof expected, "%s of 1 to %d words", what, CARNN__SENTENCE_WORDS);
+    if (file) r->lines.name = file;
+    return carnn__unexpected(r, expected, carnn__trim(text));
+}
+
 /* Adds a pair; *last is the number of the one before in the same source, or NULL. */
 static carnn_status carnn__pair_add(carnn__reading *r, const carnn__pair_text *text,
                                     carnn__span *last) {
@@ -6310,11 +6555,35 @@ static carnn_status carnn__pair_add(carnn__reading *r, const carnn__pair_text *t
         stbds_arrput(r->draft.group_start, stbds_arrlenu(r->draft.pairs));
     *last = number;
     pair.group = (uint32_t)(stbds_arrlenu(r->draft.group_start) - 1);
-    pair.question = carnn__reading_text(r, text->question);
-    pair.answer = carnn__reading_text(r, text->answer);
     pair.label = label > 0;
-    stbds_arrput(r->draft.pairs, pair);
-    return CARNN_OK;
+    status = carnn__pair_sentence(r, "a question", text->question_file, text->question,
+                                  &pair.question);
+    if (!status)
+        status = carnn__pair_sentence(r, "an answer", text->answer_file, text->answer,
+                                      &pair.answer);
+    if (!status) stbds_arrput(r->draft.pairs, pair);
+    return status;
+}
+
+/* Leaves out the groups from number `group` on that have no right or no wrong answer. */
+static void carnn__pairs_clean(carnn_dataset *draft, size_t group) {
+    size_t groups = stbds_arrlenu(draft->group_start), kept = group, i;
+    size_t at = group < groups ? draft->group_start[group] : 0;
+    stbds_arrput(draft->group_start, stbds_arrlenu(draft->pairs));
+    for (; group < groups; group++) {
+        size_t from = draft->group_start[group], to = draft->group_start[group + 1], right = 0;
+        for (i = from; i < to; i++) right += draft->pairs[i].label;
+        if (!right || right == to - from) continue;
+        draft->group_start[kept] = at;
+        for (i = from; i < to; i++) {
+            draft->pairs[at] = draft->pairs[i];
+            draft->pairs[at++].group = (uint32_t)kept;
+        }
+        kept++;
+    }
+    draft->groups_left_out += groups - kept;
+    stbds_arrsetlen(draft->group_start, kept);
+    if (groups) stbds_arrsetlen(draft->pairs, at);
 }
 
 static carnn_status carnn__pairs_table(carnn__reading *r) {
@@ -6386,7 +6655,9 @@ static carnn_status carnn__pairs_folder(carnn__reading *r) {
         r->lines = lines[CARNN__LABELS];
         if (status || done) break;
         pair.question = lines[CARNN__QUESTIONS].line;
+        pair.question_file = lines[CARNN__QUESTIONS].name;
         pair.answer = lines[CARNN__ANSWERS].line;
+        pair.answer_file = lines[CARNN__ANSWERS].name;
         pair.label = lines[CARNN__LABELS].line;
         pair.number = lines[CARNN__NUMBERS].name ? lines[CARNN__NUMBERS].line : pair.question;
         status = carnn__pair_add(r, &pair, &last);
@@ -6396,7 +6667,7 @@ static carnn_status carnn__pairs_folder(carnn__reading *r) {
 
 static carnn_status carnn__pairs_source(carnn__reading *r, const carnn_source *source) {
     carnn_status status = CARNN_OK;
-    size_t before = stbds_arrlenu(r->draft.pairs);
+    size_t before = stbds_arrlenu(r->draft.pairs), group = stbds_arrlenu(r->draft.group_start);
     int folder = 0;
     if (!source->bytes && source->name) status = carnn__folder_open(r, source->name, &folder);
     if (!status && !folder) status = carnn__reading_open(r, source);
@@ -6405,6 +6676,10 @@ static carnn_status carnn__pairs_source(carnn__reading *r, const carnn_source *s
     status = folder ? carnn__pairs_folder(r) : carnn__pairs_table(r);
     if (!status && stbds_arrlenu(r->draft.pairs) == before)
         return carnn__reading_empty(r, "a question with an answer and a label");
+    if (!status && r->desc->clean) carnn__pairs_clean(&r->draft, group);
+    if (!status && stbds_arrlenu(r->draft.pairs) == before)
+        return carnn__fail(r->error, CARNN_ERR_DATA, 0,
+                           "%s: every question lacks a right or a wrong answer", r->lines.name);
     return status;
 }
 
@@ -6523,6 +6798,16 @@ typedef struct carnn__lm_params {
     size_t label, label_bias;
 } carnn__lm_params;
 
+/* What an answer model has beside the word embedding and a cell for each direction: parameter
+   numbers. */
+typedef struct carnn__answer_params {
+    size_t idf;                   /* of the words */
+    size_t project, project_bias; /* from words to inputs of the cells */
+    size_t attend, attend_other, attend_vector; /* the weights of words */
+    size_t hidden, hidden_bias;
+    size_t output, output_bias;
+} carnn__answer_params;
+
 struct carnn_model {
     carnn_allocator allocator;
     carnn_model_desc desc;    /* complete: defaults filled in; names point into our tables */
@@ -6536,6 +6821,7 @@ struct carnn_model {
     carnn__names labels;      /* lm: the labels that are learnt */
     carnn__cell cells[CARNN__LAYERS_MAX];
     carnn__lm_params lm;
+    carnn__answer_params answer;
     size_t word_table;        /* parameter number of the word embedding */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;
@@ -6564,8 +6850,16 @@ typedef struct carnn__work {
     double dropout, smoothing;
     int64_t batch;  /* examples in a batch */
     int voting;     /* keep what head->vote needs */
+    const carnn_test_desc *asked; /* whom to tell of parts and pairs, or NULL */
+    size_t number;  /* the model's, for them */
     void *state;
 } carnn__work;
+
+/* Tells a test of a part. */
+static void carnn__tell_part(const carnn__work *work, double value, double weight) {
+    if (work->asked && work->asked->part)
+        work->asked->part(work->number, value, weight, work->asked->user);
+}
 
 /* A task. Adding one is adding an entry to carnn__heads. */
 struct carnn__head {
@@ -6577,7 +6871,8 @@ struct carnn__head {
     carnn_status (*build)(carnn_model *model, const carnn_dataset *data, carnn_error *error);
     /* the parameters, from desc, words and candidates alone */
     carnn_status (*declare)(carnn_model *model, carnn_error *error);
-    void (*init)(carnn_model *model); /* after the general initialisation */
+    /* after the general initialisation */
+    void (*init)(carnn_model *model, const carnn_dataset *data);
     /* readies the data for the model: long-lived memory, the same for every epoch */
     carnn_status (*open)(carnn__work *work, carnn_error *error);
     void (*close)(carnn__work *work);
@@ -6720,7 +7015,8 @@ static carnn_status carnn__dialog_declare(carnn_model *model, carnn_error *error
     return CARNN_OK;
 }
 
-static void carnn__dialog_init(carnn_model *model) {
+static void carnn__dialog_init(carnn_model *model, const carnn_dataset *data) {
+    (void)data;
     carnn__cell_init_bias(&model->cells[0], &model->params);
 }
 
@@ -7229,6 +7525,7 @@ static void carnn__dialog_count(const carnn__work *work, size_t number, const un
         tally->sum[0] += (double)good;
         tally->sum[1] += turns && good == turns;
         tally->sum[2] += turns > 0;
+        carnn__tell_part(work, (double)good, (double)turns);
     }
 }
 
@@ -7479,8 +7776,9 @@ static carnn_status carnn__lm_declare(carnn_model *model, carnn_error *error) {
     return CARNN_OK;
 }
 
-static void carnn__lm_init(carnn_model *model) {
+static void carnn__lm_init(carnn_model *model, const carnn_dataset *data) {
     size_t i;
+    (void)data;
     for (i = 0; i < (size_t)model->desc.layers; i++)
         carnn__cell_init_bias(&model->cells[i], &model->params);
 }
@@ -7972,6 +8270,7 @@ static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
         double sum = 0.0;
         for (t = 0; t < p->steps; t++) sum += (double)d->loss[d->start[t] + b];
         tally->sum[CARNN__LM_NLL] += sum;
+        carnn__tell_part(work, sum, (double)p->steps);
         tally->sum[CARNN__LM_MACRO] += sum / (double)p->sentence_steps;
         tally->tokens += p->steps;
         if (!p->ends) continue;
@@ -8037,6 +8336,1261 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
 
 #endif
 /* =============================================================================================
+   @@HEAD answer   rank sentences by how well they answer a question
+
+   Tran et al. 2018, section 4.3: the inter-weighted alignment network (IWAN) of Shen, Yang and Deng
+   2017, whose encoder is a bidirectional cell. The context of a CARNN that reads one sentence is
+   the position encoding of the words of the other one, divided by their number; other cells read
+   each sentence by itself.
+
+     x_1 .. x_m = [fw; bw](P w_1 .. P w_m; enc(P w'_1 .. P w'_n) / n)       P projects words
+     y_1 .. y_n = [fw; bw](P w'_1 .. P w'_n; enc(P w_1 .. P w_m) / m)
+     a_i = sum_j softmax_j(x_i . y_j) y_j                                     alignment
+     w = softmax_i(v . tanh(W1 x_i + W2 mean_j y_j))                          weights (attention)
+     f = sum_i w_i [p_i; o_i]                                                 (see @@PART)
+     score = W4 [relu(W3 [f of the question; f of the sentence] + b3); overlap] + b4
+
+   `--weighting skip` puts what word i adds to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in the
+   place of x_i in the weights. `--model siamese` has the score W4 [cosine; overlap] + b4 of the two
+   sentences' last states instead.
+
+   Overlap: an input more for every word, is it in the other sentence?, and that times its idf; and
+   for every pair the share of the question's words that are in the sentence, by number and by idf.
+
+   Loss: of pairs, cross entropy of sigmoid(score), in which right and wrong sentences weigh the same
+   in all; of ranks, cross entropy of the softmax over a question's sentences, whose target is
+   shared by the right ones. A question without a right or a wrong one has no rank to learn.
+
+   A batch holds whole questions, or pieces of one that has very many sentences. Each distinct word
+   in it is looked up and projected once. All sentences are packed together, without padding; a
+   question is a sequence for each of its sentences, or one for all where the cell reads no context
+   and is told of no overlap. Behind the cells rows lie sentence by sentence, and pairs are
+   independent: threads share them.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* Bounds of a batch (one pair may exceed the last two): pairs of a piece, words, and floats of the
+   alignment matrices. */
+#define CARNN__ANSWER_PIECE 64
+#define CARNN__ANSWER_ROWS 3072
+#define CARNN__ANSWER_CELLS ((size_t)1 << 18)
+/* Inputs beside a word's vector, and those of a pair beside its sentences. */
+#define CARNN__OVERLAPS 2
+
+/* Words that the model does not know share these by their hash, so that a name that nobody has seen
+   can still be found in both sentences. */
+static const char *const carnn__answer_reserved[] = {
+    "<unk.1>", "<unk.2>", "<unk.3>", "<unk.4>", "<unk.5>", "<unk.6>", "<unk.7>", "<unk.8>",
+    "<unk.9>", "<unk.10>", "<unk.11>", "<unk.12>", "<unk.13>", "<unk.14>", "<unk.15>"};
+#define CARNN__UNKNOWN (CARNN__COUNT(carnn__answer_reserved) + 1)
+
+/* Consecutive pairs with the same question. */
+typedef struct carnn__answer_piece {
+    size_t pair;
+    uint32_t count;
+} carnn__answer_piece;
+
+/* What the sums of a tally are. */
+enum { CARNN__ANSWER_AP, CARNN__ANSWER_RR, CARNN__ANSWER_QUESTIONS };
+
+typedef struct carnn__answer {
+    carnn__bags texts;         /* the words of each text of the data set */
+    carnn__answer_piece *pieces;
+    size_t *group_piece;       /* (groups + 1) the first piece of each question */
+    uint32_t *order;           /* (groups) in this epoch */
+    uint32_t *queue;           /* (pieces) in this epoch */
+    size_t *batch_start;       /* into queue, one more than there are batches */
+    float *score;              /* (all pairs) */
+    uint32_t *ranked;          /* (largest group) */
+    unsigned char *marked;     /* (V) words of the sentence at hand, 0 in between */
+    uint32_t *local;           /* (2 V) the input that word v without, with overlap is in the batch */
+    float *ramp;               /* (in) */
+    float class_weight[2];     /* of wrong and right pairs */
+    int shares;                /* one sequence serves all pairs of a question */
+    size_t max_pairs, max_rows, max_cells, max_steps, max_inputs;
+    /* of the batch at hand: P pairs; 2 P sentences, question and answer of each pair; R words of
+       these; B sequences, N rows; U inputs */
+    size_t pairs, sentences, inputs, piece_count;
+    const uint32_t *piece;     /* the batch's pieces */
+    uint32_t *pair;            /* (P) in the data set */
+    uint32_t *input;           /* (U) 2 word + overlap */
+    size_t *at;                /* (2 P + 1) the first row of each sentence */
+    size_t *cell_at;           /* (P) its two alignment matrices */
+    uint32_t *ids;             /* (R) input of each word */
+    uint32_t *sequence, *first; /* (2 P) of a sentence; (B) the first sentence of a sequence */
+    uint32_t *length, *rank, *place, *other; /* (B) rank: sequences by length, place: the reverse */
+    size_t *start;             /* (T + 2) */
+    carnn__packed packed;
+    uint32_t *index[2];        /* (N) input of each row, by direction */
+    uint32_t *reversed;        /* (N) */
+    uint32_t *row[2];          /* (R) row of each word, by direction */
+    float *overlap;            /* (P, CARNN__OVERLAPS) */
+    float *words, *dwords;     /* (U, e + overlaps) */
+    float *x, *dx;             /* (U, in) */
+    float *c, *dc;             /* (B, in) */
+    carnn__cell_run cell[2];
+    float *dout[2];            /* (N, h) */
+    /* iwan */
+    float *s, *ds;             /* (R, D) states, D = 2 h */
+    float *k, *dk;             /* (R, D) what the weights are made of, where that is not s */
+    float *a, *da;             /* (R, D) alignments */
+    float *E, *dE;             /* (cells) */
+    float *share, *weight, *dweight; /* (R) */
+    float *mean, *dmean;       /* (2 P, D) of the other sentence */
+    float *bias, *dbias;       /* (2 P, h) */
+    float *g, *dg;             /* (R, h) */
+    float *attend;             /* W1, packed */
+    float *f, *df;             /* (P, 2 F) */
+    /* siamese */
+    float *v, *dv;             /* (2 P, D) last states */
+    /* both */
+    float *top, *dtop;         /* (P, H + overlaps) */
+    float *z, *dz;             /* (P) scores */
+} carnn__answer;
+
+/* --- a new model ----------------------------------------------------------------------------- */
+
+static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *train) {
+    if (!model->cell) model->cell = "icarnn";
+    if (!model->hidden) model->hidden = 150;
+    if (!model->embedding) model->embedding = 50;
+    if (!model->layers) model->layers = 1;
+    if (!model->min_count) model->min_count = 1;
+    if (!model->model) model->model = "iwan";
+    if (!model->decomposition) model->decomposition = "orthogonal";
+    if (!model->weighting) model->weighting = "attention";
+    if (!model->overlap) model->overlap = 1;
+    if (!model->loss) model->loss = "rank";
+    if (!train->epochs) train->epochs = 10;
+    if (!train->batch) train->batch = 64;
+    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.001;
+    if (train->lr_end == 0.0) train->lr_end = 0.05;
+    if (train->dropout == 0.0) train->dropout = 0.3;
+    if (train->clip == 0.0) train->clip = 5.0;
+}
+
+static int carnn__answer_is_siamese(const carnn_model *model) {
+    return !strcmp(model->desc.model, "siamese");
+}
+
+static int carnn__answer_is_direct(const carnn_model *model) {
+    return !strcmp(model->desc.decomposition, "direct");
+}
+
+static int carnn__answer_skips(const carnn_model *model) {
+    return !strcmp(model->desc.weighting, "skip");
+}
+
+static int carnn__answer_ranks(const carnn_model *model) {
+    return !strcmp(model->desc.loss, "rank");
+}
+
+/* Inputs of a word, and of a pair, beside what they are. */
+static size_t carnn__answer_overlaps(const carnn_model *model) {
+    return model->desc.overlap > 0 ? CARNN__OVERLAPS : 0;
+}
+
+/* Does one sequence serve all pairs of a question? */
+static int carnn__answer_shares(const carnn_model *model) {
+    return !model->cells[0].d && !carnn__answer_overlaps(model);
+}
+
+/* Columns of the sum over a sentence, and of the layer below the score. */
+static size_t carnn__answer_sum_width(const carnn_model *model) {
+    return (carnn__answer_is_direct(model) ? 2 : 4) * (size_t)model->desc.hidden;
+}
+
+static size_t carnn__answer_top_width(const carnn_model *model) {
+    return (carnn__answer_is_siamese(model) ? 1 : (size_t)model->desc.hidden) +
+           carnn__answer_overlaps(model);
+}
+
+static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
+    const carnn_model_desc *d = &model->desc;
+    size_t i;
+    if (!d->model || !d->decomposition || !d->weighting || !d->loss)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an answer model needs model, "
+                           "decomposition, weighting and loss");
+    if (d->layers != 1)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an answer model has one recurrent layer");
+    for (i = 1; i < CARNN__UNKNOWN; i++)
+        if (carnn__names_find(&model->words, carnn__answer_reserved[i - 1],
+                              strlen(carnn__answer_reserved[i - 1])) != i)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "word %zu of the vocabulary is not %s",
+                               i, carnn__answer_reserved[i - 1]);
+    return CARNN_OK;
+}
+
+/* Columns of the sentences' sums, the layer above them and the weights of words. */
+static void carnn__answer_declare_iwan(carnn_model *model) {
+    carnn__store *store = &model->params;
+    carnn__answer_params *p = &model->answer;
+    size_t h = (size_t)model->desc.hidden, D = 2 * h;
+    p->attend = carnn__declare(store, "", "attend.weight", h, D, 0, CARNN__INIT_GLOROT, 0.0f);
+    p->attend_other = carnn__declare(store, "", "attend.other", h, D, 0, CARNN__INIT_GLOROT, 0.0f);
+    p->attend_vector = carnn__declare(store, "", "attend.vector", 1, h, 0, CARNN__INIT_GLOROT,
+                                      0.0f);
+    p->hidden = carnn__declare(store, "", "hidden.weight", h, 2 * carnn__answer_sum_width(model), 0,
+                               CARNN__INIT_GLOROT, 0.0f);
+    p->hidden_bias = carnn__declare(store, "", "hidden.bias", 1, h, 1, CARNN__INIT_ZERO, 0.0f);
+}
+
+static carnn_status carnn__answer_declare(carnn_model *model, carnn_error *error) {
+    carnn__store *store = &model->params;
+    carnn__answer_params *p = &model->answer;
+    size_t e = (size_t)model->desc.embedding, h = (size_t)model->desc.hidden;
+    size_t kind = carnn__cell_number(model->desc.cell), V = model->words.count;
+    size_t in = h, width;
+    carnn_status status = carnn__answer_check(model, error);
+    if (status) return status;
+    width = carnn__answer_top_width(model);
+    if (model->desc.tune_vectors)
+        model->word_table = carnn__declare(store, "", "word.weight", V, e, 0, CARNN__INIT_NORMAL,
+                                           0.1f);
+    p->project = carnn__declare(store, "", "word.project", in, e + carnn__answer_overlaps(model), 0,
+                                CARNN__INIT_GLOROT, 0.0f);
+    p->project_bias = carnn__declare(store, "", "word.bias", 1, in, 1, CARNN__INIT_ZERO, 0.0f);
+    carnn__cell_declare(&model->cells[0], store, "cell.forward", kind, in, h, in);
+    carnn__cell_declare(&model->cells[1], store, "cell.backward", kind, in, h, in);
+    if (!carnn__answer_is_siamese(model)) carnn__answer_declare_iwan(model);
+    p->output = carnn__declare(store, "", "output.weight", 1, width, 0,
+                               carnn__answer_is_siamese(model) ? CARNN__INIT_FILL
+                                                               : CARNN__INIT_GLOROT, 5.0f);
+    if (!carnn__answer_ranks(model)) /* a rank does not depend on it */
+        p->output_bias = carnn__declare(store, "", "output.bias", 1, 1, 1, CARNN__INIT_ZERO, 0.0f);
+    store->fixed = 1;
+    if (!model->desc.tune_vectors)
+        model->word_table = carnn__declare(store, "", "word.weight", V, e, 0, CARNN__INIT_NORMAL,
+                                           0.1f);
+    p->idf = carnn__declare(store, "", "word.idf", 1, V, 0, CARNN__INIT_ZERO, 0.0f);
+    return CARNN_OK;
+}
+
+/* The number of a word; one that the model does not know has the number of its hash. */
+static uint32_t carnn__answer_word(const carnn_model *model, carnn__span word) {
+    uint32_t id = carnn__names_find_folded(&model->words, word.at, word.length, 1);
+    if (id != CARNN__NOWHERE) return id;
+    return (uint32_t)(carnn__hash(word.at, word.length, 1) % CARNN__UNKNOWN);
+}
+
+/* The words of a sentence, at most CARNN__SENTENCE_WORDS: their number; writes them where `ids` is
+   not NULL. */
+static size_t carnn__answer_words(const carnn_model *model, carnn__span text, uint32_t *ids) {
+    carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
+    size_t n;
+    for (n = 0; n < CARNN__SENTENCE_WORDS && carnn__next_word(&w); n++)
+        if (ids) ids[n] = carnn__answer_word(model, w.word);
+    return n;
+}
+
+/* idf of a word that occurs k times among K words of training data: log(K / k) / log K. */
+static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
+    carnn__store *store = &model->params;
+    float *idf = carnn__piece(store, store->value, model->answer.idf);
+    size_t i, V = model->words.count;
+    double all = 0.0;
+    for (i = 0; i < data->text_count; i++) {
+        carnn__span text = carnn__text(data, i);
+        carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
+        for (; carnn__next_word(&w); all += 1.0) idf[carnn__answer_word(model, w.word)] += 1.0f;
+    }
+    for (i = 0; i < V; i++)
+        idf[i] = i < CARNN__UNKNOWN || idf[i] < 1.0f || all < 2.0
+                     ? 1.0f : (float)(1.0 - log((double)idf[i]) / log(all));
+    carnn__cell_init_bias(&model->cells[0], store);
+    carnn__cell_init_bias(&model->cells[1], store);
+}
+
+#ifndef CARNN_NO_TEXT
+
+static carnn_status carnn__answer_add_words(carnn__vocabulary *v, const carnn_dataset *data,
+                                            size_t times, carnn_error *error) {
+    carnn_status status = CARNN_OK;
+    size_t i;
+    for (i = 0; !status && i < data->text_count; i++) {
+        carnn__span text = carnn__text(data, i);
+        status = carnn__vocabulary_add(v, CARNN__TOKENS, text.at, text.length, times, error);
+    }
+    return status;
+}
+
+static carnn_status carnn__answer_build(carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    carnn__vocabulary v;
+    size_t least = (size_t)model->desc.min_count, i;
+    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__answer_reserved,
+                                                 CARNN__COUNT(carnn__answer_reserved), error);
+    if (!model->desc.vector_count) model->desc.tune_vectors = 1;
+    if (!status) status = carnn__answer_add_words(&v, data, 1, error);
+    for (i = 0; !status && model->desc.vector_count && i < model->desc.known_count; i++)
+        if (model->desc.known[i])
+            status = carnn__answer_add_words(&v, model->desc.known[i], least, error);
+    if (!status) return carnn__vocabulary_close(&v, least, &model->words, error);
+    carnn__vocabulary_free(&v);
+    return status;
+}
+
+#else
+#define carnn__answer_build NULL
+#endif
+
+/* --- data made ready for a model ------------------------------------------------------------- */
+
+static void carnn__answer_close(carnn__work *work) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    const carnn_allocator *a = &work->allocator;
+    if (!d) return;
+    carnn__free(a, d->texts.ids);
+    carnn__free(a, d->texts.at);
+    carnn__free(a, d->pieces);
+    carnn__free(a, d->group_piece);
+    carnn__free(a, d->order);
+    carnn__free(a, d->queue);
+    carnn__free(a, d->batch_start);
+    carnn__free(a, d->score);
+    carnn__free(a, d->ranked);
+    carnn__free(a, d->marked);
+    carnn__free(a, d->local);
+    carnn__free(a, d->ramp);
+    carnn__free(a, d);
+    work->state = NULL;
+}
+
+/* The words of all texts. */
+static carnn_status carnn__answer_texts(carnn__answer *d, const carnn__work *work,
+                                        carnn_error *error) {
+    const carnn_allocator *a = &work->allocator;
+    const carnn_dataset *data = work->data;
+    size_t i, total = 0;
+    d->texts.count = data->text_count;
+    d->texts.at = (size_t *)carnn__alloc(a, data->text_count + 1, sizeof(size_t));
+    if (!d->texts.at) return carnn__out_of_memory(error);
+    for (i = 0; i < data->text_count; i++) {
+        d->texts.at[i] = total;
+        total += carnn__answer_words(work->model, carnn__text(data, i), NULL);
+    }
+    d->texts.at[i] = total;
+    d->texts.ids = (uint32_t *)carnn__alloc(a, total, sizeof(uint32_t));
+    if (!d->texts.ids) return carnn__out_of_memory(error);
+    for (i = 0; i < data->text_count; i++)
+        carnn__answer_words(work->model, carnn__text(data, i), d->texts.ids + d->texts.at[i]);
+    return CARNN_OK;
+}
+
+static size_t carnn__answer_length(const carnn__answer *d, size_t text) {
+    return d->texts.at[text + 1] - d->texts.at[text];
+}
+
+/* Words of a pair, and floats of its alignment matrices. */
+static size_t carnn__pair_rows(const carnn__answer *d, const carnn__pair *p) {
+    return carnn__answer_length(d, p->question) + carnn__answer_length(d, p->answer);
+}
+
+static size_t carnn__pair_cells(const carnn__answer *d, const carnn__pair *p) {
+    return 2 * carnn__answer_length(d, p->question) * carnn__answer_length(d, p->answer);
+}
+
+/* Cuts the groups into pieces; returns their number. Without memory for them it only counts. */
+static size_t carnn__answer_cut(carnn__answer *d, const carnn_dataset *data) {
+    size_t group, i, count = 0, rows = 0, cells = 0, first = 0;
+    for (group = 0; group < data->group_count; group++) {
+        if (d->pieces) d->group_piece[group] = count;
+        for (i = data->group_start[group]; i < data->group_start[group + 1]; i++) {
+            const carnn__pair *p = &data->pairs[i];
+            size_t r = carnn__pair_rows(d, p), c = carnn__pair_cells(d, p);
+            if (i == data->group_start[group] || p->question != p[-1].question ||
+                i - first == CARNN__ANSWER_PIECE || rows + r > CARNN__ANSWER_ROWS ||
+                cells + c > CARNN__ANSWER_CELLS) {
+                first = i;
+                rows = cells = 0;
+                if (d->pieces) d->pieces[count].pair = i;
+                count++;
+            }
+            if (d->pieces) d->pieces[count - 1].count = (uint32_t)(i - first + 1);
+            rows += r;
+            cells += c;
+        }
+    }
+    if (d->pieces) d->group_piece[group] = count;
+    return count;
+}
+
+/* The largest batch that any order of the questions can make. */
+static void carnn__answer_limits(carnn__answer *d, const carnn__work *work) {
+    const carnn_dataset *data = work->data;
+    size_t i, rows = 0, cells = 0, longest_rows = 0, longest_cells = 0;
+    d->max_steps = 1;
+    for (i = 0; i < data->pair_count; i++) {
+        const carnn__pair *p = &data->pairs[i];
+        size_t r = carnn__pair_rows(d, p), c = carnn__pair_cells(d, p);
+        d->max_steps = carnn__max(d->max_steps, carnn__answer_length(d, p->question));
+        d->max_steps = carnn__max(d->max_steps, carnn__answer_length(d, p->answer));
+        longest_rows = carnn__max(longest_rows, r);
+        longest_cells = carnn__max(longest_cells, c);
+        rows += r;
+        cells += c;
+    }
+    d->max_pairs = carnn__min(data->pair_count, (size_t)work->batch + CARNN__ANSWER_PIECE);
+    d->max_rows = carnn__min(rows, carnn__max(CARNN__ANSWER_ROWS, longest_rows));
+    d->max_cells = carnn__min(cells, carnn__max(CARNN__ANSWER_CELLS, longest_cells));
+    d->max_inputs = carnn__min(d->max_rows, 2 * work->model->words.count);
+}
+
+/* Right and wrong pairs weigh the same in all, where there are both. */
+static void carnn__answer_balance(carnn__answer *d, const carnn_dataset *data) {
+    double right = 0.0, all = (double)data->pair_count;
+    size_t i;
+    for (i = 0; i < data->pair_count; i++) right += data->pairs[i].label;
+    d->class_weight[0] = d->class_weight[1] = 1.0f;
+    if (right < 1.0 || right >= all) return;
+    d->class_weight[0] = (float)(0.5 * all / (all - right));
+    d->class_weight[1] = (float)(0.5 * all / right);
+}
+
+/* The lists that are not carved; all but those of texts. */
+static carnn_status carnn__answer_lists(carnn__answer *d, const carnn__work *work,
+                                        carnn_error *error) {
+    const carnn_allocator *a = &work->allocator;
+    const carnn_dataset *data = work->data;
+    size_t pieces = carnn__answer_cut(d, data), largest = 0, i, V = work->model->words.count;
+    for (i = 0; i < data->group_count; i++)
+        largest = carnn__max(largest, data->group_start[i + 1] - data->group_start[i]);
+    d->pieces = (carnn__answer_piece *)carnn__alloc(a, pieces, sizeof *d->pieces);
+    d->group_piece = (size_t *)carnn__alloc(a, data->group_count + 1, sizeof(size_t));
+    d->order = (uint32_t *)carnn__alloc(a, data->group_count, sizeof(uint32_t));
+    d->queue = (uint32_t *)carnn__alloc(a, pieces, sizeof(uint32_t));
+    d->batch_start = (size_t *)carnn__alloc(a, pieces + 1, sizeof(size_t));
+    d->score = (float *)carnn__alloc(a, data->pair_count, sizeof(float));
+    d->ranked = (uint32_t *)carnn__alloc(a, largest, sizeof(uint32_t));
+    d->marked = (unsigned char *)carnn__alloc_zero(a, V, 1);
+    d->local = (uint32_t *)carnn__alloc(a, 2 * V, sizeof(uint32_t));
+    d->ramp = (float *)carnn__alloc(a, work->model->cells[0].e, sizeof(float));
+    if (!d->pieces || !d->group_piece || !d->order || !d->queue || !d->batch_start || !d->score ||
+        !d->ranked || !d->marked || !d->local || !d->ramp)
+        return carnn__out_of_memory(error);
+    carnn__answer_cut(d, data);
+    memset(d->local, 0xFF, 2 * V * sizeof(uint32_t));
+    carnn__encoder_ramp(d->ramp, work->model->cells[0].e);
+    return CARNN_OK;
+}
+
+static carnn_status carnn__answer_open(carnn__work *work, carnn_error *error) {
+    carnn__answer *d = (carnn__answer *)carnn__alloc_zero(&work->allocator, 1, sizeof *d);
+    carnn_status status;
+    work->state = d;
+    if (!d) return carnn__out_of_memory(error);
+    status = carnn__answer_texts(d, work, error);
+    if (!status) status = carnn__answer_lists(d, work, error);
+    if (status) {
+        carnn__answer_close(work);
+        return status;
+    }
+    d->shares = carnn__answer_shares(work->model);
+    carnn__answer_balance(d, work->data);
+    carnn__answer_limits(d, work);
+    return CARNN_OK;
+}
+
+static void carnn__answer_carve_lists(carnn__answer *d, carnn__arena *arena) {
+    size_t P = d->max_pairs, S = 2 * P, R = d->max_rows, i;
+    uint32_t **of_sentence[] = {&d->sequence, &d->first, &d->length, &d->rank, &d->place,
+                                &d->other};
+    uint32_t **of_row[] = {&d->ids, &d->index[0], &d->index[1], &d->reversed, &d->row[0],
+                           &d->row[1]};
+    d->pair = (uint32_t *)carnn__take(arena, P, sizeof(uint32_t));
+    d->cell_at = (size_t *)carnn__take(arena, P, sizeof(size_t));
+    d->input = (uint32_t *)carnn__take(arena, d->max_inputs, sizeof(uint32_t));
+    d->at = (size_t *)carnn__take(arena, S + 1, sizeof(size_t));
+    d->start = (size_t *)carnn__take(arena, d->max_steps + 2, sizeof(size_t));
+    for (i = 0; i < CARNN__COUNT(of_sentence); i++)
+        *of_sentence[i] = (uint32_t *)carnn__take(arena, S, sizeof(uint32_t));
+    for (i = 0; i < CARNN__COUNT(of_row); i++)
+        *of_row[i] = (uint32_t *)carnn__take(arena, R, sizeof(uint32_t));
+}
+
+static void carnn__answer_carve_iwan(carnn__answer *d, const carnn__work *work,
+                                     carnn__arena *arena) {
+    const carnn_model *model = work->model;
+    size_t P = d->max_pairs, R = d->max_rows, h = (size_t)model->desc.hidden, D = 2 * h;
+    size_t F = 2 * carnn__answer_sum_width(model);
+    int skips = carnn__answer_skips(model);
+    d->s = carnn__floats(arena, R, D);
+    d->k = skips ? carnn__floats(arena, R, D) : d->s;
+    d->a = carnn__floats(arena, R, D);
+    d->E = carnn__floats(arena, 1, d->max_cells);
+    d->share = carnn__floats(arena, 1, R);
+    d->weight = carnn__floats(arena, 1, R);
+    d->mean = carnn__floats(arena, 2 * P, D);
+    d->bias = carnn__floats(arena, 2 * P, h);
+    d->g = carnn__floats(arena, R, h);
+    d->attend = carnn__floats(arena, 1, carnn__packed_size(work->engine->k, h, D));
+    d->f = carnn__floats(arena, P, F);
+    if (!work->g) return;
+    d->ds = carnn__floats(arena, R, D);
+    d->dk = carnn__floats(arena, skips ? R : 0, D);
+    d->da = carnn__floats(arena, R, D);
+    d->dE = carnn__floats(arena, 1, d->max_cells);
+    d->dweight = carnn__floats(arena, 1, R);
+    d->dmean = carnn__floats(arena, 2 * P, D);
+    d->dbias = carnn__floats(arena, 2 * P, h);
+    d->dg = carnn__floats(arena, R, h);
+    d->df = carnn__floats(arena, P, F);
+}
+
+static void carnn__answer_carve_siamese(carnn__answer *d, const carnn__work *work,
+                                        carnn__arena *arena) {
+    size_t S = 2 * d->max_pairs, D = 2 * (size_t)work->model->desc.hidden;
+    d->v = carnn__floats(arena, S, D);
+    if (work->g) d->dv = carnn__floats(arena, S, D);
+}
+
+static void carnn__answer_carve(carnn__work *work, carnn__arena *arena) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    const carnn_model *model = work->model;
+    size_t P = d->max_pairs, R = d->max_rows, U = d->max_inputs, in = model->cells[0].e, i;
+    size_t e = (size_t)model->desc.embedding + carnn__answer_overlaps(model);
+    size_t h = (size_t)model->desc.hidden, width = carnn__answer_top_width(model);
+    carnn__answer_carve_lists(d, arena);
+    d->overlap = carnn__floats(arena, P, CARNN__OVERLAPS);
+    d->words = carnn__floats(arena, U, e);
+    d->x = carnn__floats(arena, U, in);
+    d->c = carnn__floats(arena, 2 * P, in);
+    for (i = 0; i < 2; i++)
+        carnn__cell_plan(&d->cell[i], &model->cells[i], &model->params, work->engine->k, work->w,
+                         work->g, arena, U, R, 2 * P);
+    d->top = carnn__floats(arena, P, width);
+    d->z = carnn__floats(arena, 1, P);
+    if (work->g) {
+        d->dwords = carnn__floats(arena, U, e);
+        d->dx = carnn__floats(arena, U, in);
+        d->dc = carnn__floats(arena, 2 * P, in);
+        for (i = 0; i < 2; i++) d->dout[i] = carnn__floats(arena, R, h);
+        d->dtop = carnn__floats(arena, P, width);
+        d->dz = carnn__floats(arena, 1, P);
+    }
+    if (carnn__answer_is_siamese(model)) carnn__answer_carve_siamese(d, work, arena);
+    else carnn__answer_carve_iwan(d, work, arena);
+}
+
+/* Whole questions, until there are enough pairs or the next piece may not fit. */
+static size_t carnn__answer_plan(carnn__work *work, uint64_t key) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    size_t i, j, groups = work->data->group_count, count = 0, batches = 0;
+    size_t pairs = 0, rows = 0, cells = 0;
+    for (i = 0; i < groups; i++) d->order[i] = (uint32_t)i;
+    if (key) carnn__shuffle(key, d->order, groups);
+    for (i = 0; i < groups; i++)
+        for (j = d->group_piece[d->order[i]]; j < d->group_piece[d->order[i] + 1]; j++)
+            d->queue[count++] = (uint32_t)j;
+    for (i = 0; i < count; i++) {
+        const carnn__answer_piece *piece = &d->pieces[d->queue[i]];
+        size_t r = 0, c = 0;
+        for (j = piece->pair; j < piece->pair + piece->count; j++) {
+            r += carnn__pair_rows(d, &work->data->pairs[j]);
+            c += carnn__pair_cells(d, &work->data->pairs[j]);
+        }
+        if (!i || pairs >= (size_t)work->batch || rows + r > d->max_rows ||
+            cells + c > d->max_cells) {
+            d->batch_start[batches++] = i;
+            pairs = rows = cells = 0;
+        }
+        pairs += piece->count;
+        rows += r;
+        cells += c;
+    }
+    d->batch_start[batches] = count;
+    return batches;
+}
+
+/* --- the words of a batch -------------------------------------------------------------------- */
+
+static const float *carnn__answer_idf(const carnn__work *work) {
+    return carnn__lm_weight(work, work->model->answer.idf);
+}
+
+static void carnn__answer_mark(carnn__answer *d, size_t text, unsigned char mark) {
+    size_t i;
+    for (i = d->texts.at[text]; i < d->texts.at[text + 1]; i++) d->marked[d->texts.ids[i]] = mark;
+}
+
+/* Adds a sentence, of which `beside` is the other one: its words become inputs of the batch. */
+static void carnn__answer_sentence(carnn__work *work, size_t text, size_t beside) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    size_t i, at = d->at[d->sentences];
+    unsigned told = carnn__answer_overlaps(work->model) > 0;
+    carnn__answer_mark(d, beside, 1);
+    for (i = d->texts.at[text]; i < d->texts.at[text + 1]; i++) {
+        uint32_t word = d->texts.ids[i], input = 2 * word + (d->marked[word] & told);
+        if (d->local[input] == CARNN__NOWHERE) {
+            d->local[input] = (uint32_t)d->inputs;
+            d->input[d->inputs++] = input;
+        }
+        d->ids[at++] = d->local[input];
+    }
+    carnn__answer_mark(d, beside, 0);
+    d->at[++d->sentences] = at;
+}
+
+/* The share of the question's words that the answer has, by number and by idf. */
+static void carnn__answer_overlap(carnn__work *work, size_t pair) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    const float *idf = carnn__answer_idf(work);
+    float *overlap = d->overlap + pair * CARNN__OVERLAPS, sum = 0.0f, found = 0.0f, both = 0.0f;
+    size_t i, from = d->at[2 * pair], to = d->at[2 * pair + 1];
+    for (i = from; i < to; i++) {
+        uint32_t input = d->input[d->ids[i]];
+        sum += idf[input / 2];
+        if (!(input & 1)) continue;
+        found += idf[input / 2];
+        both += 1.0f;
+    }
+    overlap[0] = to > from ? both / (float)(to - from) : 0.0f;
+    overlap[1] = sum > 0.0f ? found / sum : 0.0f;
+}
+
+/* A sequence for each sentence, or one for the question of all pairs of a piece. */
+static void carnn__answer_sequences(carnn__answer *d) {
+    size_t piece, i, pair = 0, B = 0, b, t;
+    for (piece = 0; piece < d->piece_count; piece++)
+        for (i = 0; i < d->pieces[d->piece[piece]].count; i++, pair++) {
+            size_t s = 2 * pair;
+            if (i && d->shares) d->sequence[s] = d->sequence[s - 2];
+            else d->first[B] = (uint32_t)s, d->sequence[s] = (uint32_t)B++;
+            d->first[B] = (uint32_t)s + 1, d->sequence[s + 1] = (uint32_t)B++;
+        }
+    for (b = 0; b < B; b++)
+        d->length[b] = (uint32_t)(d->at[d->first[b] + 1] - d->at[d->first[b]]);
+    carnn__pack_sequences(&d->packed, d->length, B, d->rank, d->start);
+    carnn__reverse_index(&d->packed, d->reversed);
+    for (b = 0; b < B; b++) {
+        size_t s = d->first[d->rank[b]];
+        d->place[d->rank[b]] = (uint32_t)b;
+        d->other[b] = (uint32_t)(s ^ 1);
+        for (t = 0; t < d->length[d->rank[b]]; t++)
+            d->index[0][d->start[t] + b] = d->ids[d->at[s] + t];
+    }
+    for (i = 0; i < d->packed.rows; i++) d->index[1][i] = d->index[0][d->reversed[i]];
+    for (i = 0; i < d->sentences; i++) {
+        b = d->place[d->sequence[i]];
+        for (t = 0; t < d->at[i + 1] - d->at[i]; t++) {
+            d->row[0][d->at[i] + t] = (uint32_t)(d->start[t] + b);
+            d->row[1][d->at[i] + t] = d->reversed[d->start[t] + b];
+        }
+    }
+}
+
+/* Lists the pairs, words and sequences of a batch. */
+static void carnn__answer_collect(carnn__work *work, size_t number) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    size_t i, j, cells = 0;
+    for (i = 0; i < d->inputs; i++) d->local[d->input[i]] = CARNN__NOWHERE;
+    d->pairs = d->sentences = d->inputs = d->at[0] = 0;
+    d->piece = d->queue + d->batch_start[number];
+    d->piece_count = d->batch_start[number + 1] - d->batch_start[number];
+    for (i = 0; i < d->piece_count; i++) {
+        const carnn__answer_piece *piece = &d->pieces[d->piece[i]];
+        for (j = piece->pair; j < piece->pair + piece->count; j++) {
+            const carnn__pair *p = &work->data->pairs[j];
+            carnn__answer_sentence(work, p->question, p->answer);
+            carnn__answer_sentence(work, p->answer, p->question);
+            d->cell_at[d->pairs] = cells;
+            cells += carnn__pair_cells(d, p);
+            if (carnn__answer_overlaps(work->model)) carnn__answer_overlap(work, d->pairs);
+            d->pair[d->pairs++] = (uint32_t)j;
+        }
+    }
+    carnn__answer_sequences(d);
+}
+
+/* Streams of a step's random numbers. */
+enum { CARNN__ANSWER_DROP_WORDS = 1, CARNN__ANSWER_DROP_SUMS };
+
+static void carnn__answer_drop(const carnn__work *work, float *x, size_t count, uint64_t key,
+                               size_t stream) {
+    if (key) carnn__dropout(work->engine, x, count, work->dropout, carnn__stream(key, stream));
+}
+
+/* x (U, in): the words of the batch, projected. */
+static void carnn__answer_inputs(carnn__work *work, uint64_t key) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    const carnn_model *model = work->model;
+    size_t e = (size_t)model->desc.embedding, more = carnn__answer_overlaps(model), i;
+    size_t width = e + more, in = model->cells[0].e, U = d->inputs;
+    const float *table = carnn__lm_weight(work, model->word_table), *idf = carnn__answer_idf(work);
+    for (i = 0; i < U; i++) {
+        size_t word = d->input[i] / 2;
+        float *to = d->words + i * width, both = d->input[i] & 1 ? 1.0f : 0.0f;
+        memcpy(to, table + word * e, e * sizeof(float));
+        if (!more) continue;
+        to[e] = both;
+        to[e + 1] = both * idf[word];
+    }
+    carnn__answer_drop(work, d->words, U * width, key, CARNN__ANSWER_DROP_WORDS);
+    carnn__matmul(work->engine, CARNN__NT, U, in, width, d->words, width,
+                  carnn__lm_weight(work, model->answer.project), width,
+                  carnn__lm_weight(work, model->answer.project_bias), d->x, in);
+    if (getenv("X_TANH")) work->engine->k->tanh_n(d->x, d->x, U * in);
+}
+
+static void carnn__answer_inputs_back(carnn__work *work, uint64_t key) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    const carnn_model *model = work->model;
+    carnn__engine *e = work->engine;
+    size_t columns = (size_t)model->desc.embedding, i, U = d->inputs;
+    size_t width = columns + carnn__answer_overlaps(model), in = model->cells[0].e;
+    if (getenv("X_TANH")) for (i = 0; i < U * in; i++) d->dx[i] *= 1.0f - d->x[i] * d->x[i];
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, in, width, U, d->dx, in, d->words, width, NULL,
+                  carnn__lm_gradient(work, model->answer.project), width);
+    carnn__column_sums(e, U, in, d->dx, in, carnn__lm_gradient(work, model->answer.project_bias));
+    if (!model->desc.tune_vectors) return;
+    carnn__matmul(e, CARNN__NN, U, width, in, d->dx, in,
+                  carnn__lm_weight(work, model->answer.project), width, NULL, d->dwords, width);
+    carnn__answer_drop(work, d->dwords, U * width, key, CARNN__ANSWER_DROP_WORDS);
+    for (i = 0; i < U; i++)
+        e->k->add(d->dwords + i * width, carnn__lm_gradient(work, model->word_table) +
+                  (size_t)(d->input[i] / 2) * columns, columns);
+}
+
+/* --- the encoder ----------------------------------------------------------------------------- */
+
+static carnn__encoder carnn__answer_encoder(const carnn__answer *d, size_t in) {
+    carnn__encoder x;
+    x.texts = d->packed.sequences;
+    x.D = in;
+    x.which = d->other;
+    x.ids = d->ids;
+    x.at = d->at;
+    x.ramp = d->ramp;
+    x.table = d->x;
+    x.out = d->c;
+    x.dtable = d->dx;
+    x.dout = d->dc;
+    return x;
+}
+
+/* From c to the mean of the words, or the way back: sums of 30 words shut the gates of a cell, and
+   would tell it little more than how long the other sentence is. */
+static void carnn__answer_average(carnn__answer *d, const carnn__kernels *k, float *c, size_t in) {
+    size_t b;
+    for (b = 0; b < d->packed.sequences; b++) {
+        size_t words = d->at[d->other[b] + 1] - d->at[d->other[b]];
+        if (words) k->scale(c + b * in, 1.0f / (float)words, in);
+    }
+}
+
+/* States of both directions, in the order in which they are made, from x. */
+static void carnn__answer_encode(carnn__work *work) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    carnn__engine *e = work->engine;
+    size_t i;
+    if (d->cell[0].cell->d) {
+        carnn__encoder x = carnn__answer_encoder(d, d->cell[0].cell->e);
+        carnn__encode_texts(e, &x);
+        carnn__answer_average(d, e->k, d->c, x.D);
+    }
+    for (i = 0; i < 2; i++) {
+        carnn__cell_ready(&d->cell[i], e);
+        carnn__cell_project(&d->cell[i], e, d->x, 0, d->inputs);
+        carnn__cell_context(&d->cell[i], e, d->c, d->packed.sequences);
+        carnn__cell_forward(&d->cell[i], e, &d->packed, d->index[i], NULL, NULL);
+    }
+}
+
+/* From dout to dx and the gradients of the cells. */
+static void carnn__answer_encode_back(carnn__work *work) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    carnn__engine *e = work->engine;
+    size_t in = d->cell[0].cell->e, i;
+    memset(d->dx, 0, d->inputs * in * sizeof(float));
+    memset(d->dc, 0, d->packed.sequences * in * sizeof(float));
+    for (i = 0; i < 2; i++) {
+        carnn__cell_backward(&d->cell[i], e, d->dout[i], d->dx);
+        carnn__cell_context_back(&d->cell[i], e, d->dc);
+        carnn__cell_project_back(&d->cell[i], e, d->dx);
+    }
+    if (d->cell[0].cell->d) {
+        carnn__encoder x = carnn__answer_encoder(d, in);
+        carnn__answer_average(d, e->k, d->dc, in);
+        carnn__encode_texts_back(e, &x);
+    }
+}
+
+/* --- iwan ------------------------------------------------------------------------------------ */
+
+/* s (R, D): the states of both directions, sentence by sentence. */
+static void carnn__answer_states(carnn__answer *d, size_t h) {
+    size_t r, i;
+    for (r = 0; r < d->at[d->sentences]; r++)
+        for (i = 0; i < 2; i++)
+            memcpy(d->s + (2 * r + i) * h, d->cell[i].scan.out + d->row[i][r] * h,
+                   h * sizeof(float));
+}
+
+static void carnn__answer_states_back(carnn__answer *d, const carnn__kernels *k, size_t h) {
+    size_t r, i;
+    for (i = 0; i < 2; i++) memset(d->dout[i], 0, d->packed.rows * h * sizeof(float));
+    for (r = 0; r < d->at[d->sentences]; r++)
+        for (i = 0; i < 2; i++) k->add(d->ds + (2 * r + i) * h, d->dout[i] + d->row[i][r] * h, h);
+}
+
+/* What each word adds to the states of its sentence: k from s, and ds += from dk. */
+static void carnn__answer_steps(carnn__answer *d, size_t h) {
+    size_t i, r, j, D = 2 * h;
+    for (i = 0; i < d->sentences; i++)
+        for (r = d->at[i]; r < d->at[i + 1]; r++) {
+            float *k = d->k + r * D;
+            memcpy(k, d->s + r * D, D * sizeof(float));
+            for (j = 0; j < h && r > d->at[i]; j++) k[j] -= d->s[(r - 1) * D + j];
+            for (j = h; j < D && r + 1 < d->at[i + 1]; j++) k[j] -= d->s[(r + 1) * D + j];
+        }
+}
+
+static void carnn__answer_steps_back(carnn__answer *d, size_t h) {
+    size_t i, r, j, D = 2 * h;
+    for (i = 0; i < d->sentences; i++)
+        for (r = d->at[i]; r < d->at[i + 1]; r++) {
+            const float *dk = d->dk + r * D;
+            for (j = 0; j < D; j++) d->ds[r * D + j] += dk[j];
+            for (j = 0; j < h && r > d->at[i]; j++) d->ds[(r - 1) * D + j] -= dk[j];
+            for (j = h; j < D && r + 1 < d->at[i + 1]; j++) d->ds[(r + 1) * D + j] -= dk[j];
+        }
+}
+
+/* The mean state of the sentence beside each one. */
+static void carnn__answer_means(carnn__answer *d, const carnn__kernels *k, size_t D) {
+    size_t i, r;
+    memset(d->mean, 0, d->sentences * D * sizeof(float));
+    for (i = 0; i < d->sentences; i++) {
+        size_t n = d->at[(i ^ 1) + 1] - d->at[i ^ 1];
+        for (r = d->at[i ^ 1]; r < d->at[(i ^ 1) + 1]; r++)
+            k->add(d->s + r * D, d->mean + i * D, D);
+        if (n) k->scale(d->mean + i * D, 1.0f / (float)n, D);
+    }
+}
+
+static void carnn__answer_means_back(carnn__answer *d, const carnn__kernels *k, size_t D) {
+    size_t i, r;
+    for (i = 0; i < d->sentences; i++) {
+        size_t n = d->at[(i ^ 1) + 1] - d->at[i ^ 1];
+        if (n) k->scale(d->dmean + i * D, 1.0f / (float)n, D);
+        for (r = d->at[i ^ 1]; r < d->at[(i ^ 1) + 1]; r++)
+            k->add(d->dmean + i * D, d->ds + r * D, D);
+    }
+}
+
+static carnn__compose carnn__answer_composer(const carnn__work *work, size_t sentence) {
+    const carnn__answer *d = (const carnn__answer *)work->state;
+    size_t D = 2 * (size_t)work->model->desc.hidden, at = d->at[sentence];
+    size_t F = carnn__answer_sum_width(work->model);
+    carnn__compose c;
+    c.rows = d->at[sentence + 1] - at;
+    c.D = D;
+    c.orthogonal = !carnn__answer_is_direct(work->model);
+    c.x = d->s + at * D;
+    c.a = d->a + at * D;
+    c.weight = d->weight + at;
+    c.share = d->share + at;
+    c.f = d->f + sentence * F;
+    c.df = d->df + sentence * F;
+    c.dx = d->ds + at * D;
+    c.da = d->da + at * D;
+    c.dweight = d->dweight + at;
+    return c;
+}
+
+/* One pair: alignment, weights and sum of both sentences. */
+static void carnn__answer_compare(void *job, size_t pair, size_t worker) {
+    const carnn__work *work = (const carnn__work *)job;
+    carnn__answer *d = (carnn__answer *)work->state;
+    carnn__engine e = carnn__engine_of(work->engine, worker);
+    size_t h = (size_t)work->model->desc.hidden, D = 2 * h, i;
+    const float *v = carnn__lm_weight(work, work->model->answer.attend_vector);
+    float *E = d->E + d->cell_at[pair];
+    for (i = 2 * pair; i < 2 * pair + 2; i++) {
+        size_t at = d->at[i], m = d->at[i + 1] - at, to = d->at[i ^ 1];
+        size_t n = d->at[(i ^ 1) + 1] - to;
+        carnn__compose c = carnn__answer_composer(work, i);
+        carnn__align(&e, m, n, D, d->s + at * D, d->s + to * D, E, d->a + at * D);
+        E += m * n;
+        carnn__matmul_packed(&e, 0, m, h, D, d->k + at * D, D, d->attend, d->bias + i * h,
+                             d->g + at * h, h);
+        e.k->tanh_n(d->g + at * h, d->g + at * h, m * h);
+        carnn__matmul(&e, CARNN__NT, 1, m, h, v, h, d->g + at * h, h, NULL, d->weight + at, m);
+        if (m) e.k->softmax(d->weight + at, m);
+        e.k->compose(&c);
+    }
+}
+
+/* The way back of a pair: from df to ds, dg, and dweight before the softmax. */
+static void carnn__answer_compare_back(void *job, size_t pair, size_t worker) {
+    const carnn__work *work = (const carnn__work *)job;
+    carnn__answer *d = (carnn__answer *)work->state;
+    carnn__engine e = carnn__engine_of(work->engine, worker);
+    size_t h = (size_t)work->model->desc.hidden, D = 2 * h, cell = d->cell_at[pair], i, r, j;
+    const float *v = carnn__lm_weight(work, work->model->answer.attend_vector);
+    for (i = 2 * pair; i < 2 * pair + 2; i++) {
+        size_t at = d->at[i], m = d->at[i + 1] - at;
+        carnn__compose c = carnn__answer_composer(work, i);
+        e.k->compose_back(&c);
+        carnn__softmax_back(e.k, d->weight + at, d->dweight + at, m);
+        for (r = at; r < at + m; r++)
+            for (j = 0; j < h; j++) {
+                float g = d->g[r * h + j];
+                d->dg[r * h + j] = d->dweight[r] * v[j] * (1.0f - g * g);
+            }
+    }
+    for (i = 2 * pair; i < 2 * pair + 2; i++) {
+        size_t at = d->at[i], m = d->at[i + 1] - at, to = d->at[i ^ 1];
+        size_t n = d->at[(i ^ 1) + 1] - to;
+        carnn__align_back(&e, m, n, D, d->s + at * D, d->s + to * D, d->E + cell, d->da + at * D,
+                          d->dE + cell, d->ds + at * D, d->ds + to * D);
+        cell += m * n;
+    }
+}
+
+/* From states to the hidden layer in top. */
+static void carnn__answer_iwan(carnn__work *work, uint64_t key) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    const carnn_model *model = work->model;
+    carnn__engine *e = work->engine;
+    size_t h = (size_t)model->desc.hidden, D = 2 * h, F = 2 * carnn__answer_sum_width(model);
+    size_t width = carnn__answer_top_width(model), p, j;
+    carnn__answer_states(d, h);
+    if (carnn__answer_skips(model)) carnn__answer_steps(d, h);
+    carnn__answer_means(d, e->k, D);
+    carnn__matmul(e, CARNN__NT, d->sentences, h, D, d->mean, D,
+                  carnn__lm_weight(work, model->answer.attend_other), D, NULL, d->bias, h);
+    carnn__pack(e, CARNN__NT, h, D, carnn__lm_weight(work, model->answer.attend), D, d->attend);
+    carnn__parallel(e->pool, d->pairs, carnn__answer_compare, work);
+    carnn__answer_drop(work, d->f, d->pairs * F, key, CARNN__ANSWER_DROP_SUMS);
+    carnn__matmul(e, CARNN__NT, d->pairs, h, F, d->f, F,
+                  carnn__lm_weight(work, model->answer.hidden), F,
+                  carnn__lm_weight(work, model->answer.hidden_bias), d->top, width);
+    if (!getenv("X_RELU")) for (p = 0; p < d->pairs; p++) e->k->tanh_n(d->top + p * width, d->top + p * width, h);
+    else for (p = 0; p < d->pairs; p++)
+        for (j = 0; j < h; j++) d->top[p * width + j] = fmaxf(d->top[p * width + j], 0.0f);
+}
+
+/* The weights of words: from dg to ds and the gradients of W1, W2 and v. */
+static void carnn__answer_weights_back(carnn__work *work) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    const carnn__answer_params *p = &work->model->answer;
+    carnn__engine *e = work->engine;
+    size_t h = (size_t)work->model->desc.hidden, D = 2 * h, R = d->at[d->sentences], i, r;
+    int skips = carnn__answer_skips(work->model);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, 1, h, R, d->dweight, 1, d->g, h, NULL,
+                  carnn__lm_gradient(work, p->attend_vector), h);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, h, D, R, d->dg, h, d->k, D, NULL,
+                  carnn__lm_gradient(work, p->attend), D);
+    carnn__matmul(e, skips ? CARNN__NN : CARNN__NN | CARNN__ADD, R, D, h, d->dg, h,
+                  carnn__lm_weight(work, p->attend), D, NULL, skips ? d->dk : d->ds, D);
+    if (skips) carnn__answer_steps_back(d, h);
+    memset(d->dbias, 0, d->sentences * h * sizeof(float));
+    for (i = 0; i < d->sentences; i++)
+        for (r = d->at[i]; r < d->at[i + 1]; r++) e->k->add(d->dg + r * h, d->dbias + i * h, h);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, h, D, d->sentences, d->dbias, h, d->mean, D, NULL,
+                  carnn__lm_gradient(work, p->attend_other), D);
+    carnn__matmul(e, CARNN__NN, d->sentences, D, h, d->dbias, h,
+                  carnn__lm_weight(work, p->attend_other), D, NULL, d->dmean, D);
+    carnn__answer_means_back(d, e->k, D);
+}
+
+/* From dtop to dout. */
+static void carnn__answer_iwan_back(carnn__work *work, uint64_t key) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    const carnn__answer_params *a = &work->model->answer;
+    carnn__engine *e = work->engine;
+    size_t h = (size_t)work->model->desc.hidden, F = 2 * carnn__answer_sum_width(work->model);
+    size_t width = carnn__answer_top_width(work->model), p, j;
+    if (!getenv("X_RELU")) for (p = 0; p < d->pairs; p++)
+        for (j = 0; j < h; j++) {
+            float y = d->top[p * width + j];
+            d->dtop[p * width + j] *= 1.0f - y * y;
+        }
+    else for (p = 0; p < d->pairs; p++)
+        for (j = 0; j < h; j++)
+            if (!(d->top[p * width + j] > 0.0f)) d->dtop[p * width + j] = 0.0f;
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, h, F, d->pairs, d->dtop, width, d->f, F, NULL,
+                  carnn__lm_gradient(work, a->hidden), F);
+    carnn__column_sums(e, d->pairs, h, d->dtop, width, carnn__lm_gradient(work, a->hidden_bias));
+    carnn__matmul(e, CARNN__NN, d->pairs, F, h, d->dtop, width, carnn__lm_weight(work, a->hidden),
+                  F, NULL, d->df, F);
+    carnn__answer_drop(work, d->df, d->pairs * F, key, CARNN__ANSWER_DROP_SUMS);
+    carnn__parallel(e->pool, d->pairs, carnn__answer_compare_back, work);
+    carnn__answer_weights_back(work);
+    carnn__answer_states_back(d, e->k, h);
+}
+
+/* --- siamese --------------------------------------------------------------------------------- */
+
+/* The row of the last state of a sentence, the same in both directions; CARNN__NOWHERE where it has
+   no words. */
+static uint32_t carnn__answer_last_row(const carnn__answer *d, size_t sentence) {
+    size_t from = d->at[sentence], to = d->at[sentence + 1];
+    return to > from ? d->row[0][to - 1] : CARNN__NOWHERE;
+}
+
+/* v (2 P, D), the last states of both directions, and the cosines of the pairs, in top. */
+static void carnn__answer_siamese(carnn__work *work) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    size_t h = (size_t)work->model->desc.hidden, width = carnn__answer_top_width(work->model), i, s;
+    memset(d->v, 0, d->sentences * 2 * h * sizeof(float));
+    for (s = 0; s < d->sentences; s++) {
+        uint32_t row = carnn__answer_last_row(d, s);
+        for (i = 0; i < 2 && row != CARNN__NOWHERE; i++)
+            memcpy(d->v + (2 * s + i) * h, d->cell[i].scan.out + row * h, h * sizeof(float));
+    }
+    for (s = 0; s < d->pairs; s++)
+        d->top[s * width] = carnn__cosine(work->engine->k, 2 * h, d->v + 4 * s * h,
+                                          d->v + (4 * s + 2) * h);
+}
+
+static void carnn__answer_siamese_back(carnn__work *work) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    const carnn__kernels *k = work->engine->k;
+    size_t h = (size_t)work->model->desc.hidden, width = carnn__answer_top_width(work->model), i, s;
+    memset(d->dv, 0, d->sentences * 2 * h * sizeof(float));
+    for (s = 0; s < d->pairs; s++)
+        carnn__cosine_back(k, 2 * h, d->v + 4 * s * h, d->v + (4 * s + 2) * h, d->dtop[s * width],
+                           d->dv + 4 * s * h, d->dv + (4 * s + 2) * h);
+    for (i = 0; i < 2; i++) memset(d->dout[i], 0, d->packed.rows * h * sizeof(float));
+    for (s = 0; s < d->sentences; s++) {
+        uint32_t row = carnn__answer_last_row(d, s);
+        for (i = 0; i < 2 && row != CARNN__NOWHERE; i++)
+            k->add(d->dv + (2 * s + i) * h, d->dout[i] + row * h, h);
+    }
+}
+
+/* --- scores and losses ----------------------------------------------------------------------- */
+
+/* The scores z of the batch. */
+static void carnn__answer_forward(carnn__work *work, uint64_t key) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    const carnn_model *model = work->model;
+    size_t width = carnn__answer_top_width(model), more = carnn__answer_overlaps(model), p;
+    carnn__answer_inputs(work, key);
+    carnn__answer_encode(work);
+    if (carnn__answer_is_siamese(model)) carnn__answer_siamese(work);
+    else carnn__answer_iwan(work, key);
+    for (p = 0; p < d->pairs; p++)
+        memcpy(d->top + (p + 1) * width - more, d->overlap + p * CARNN__OVERLAPS,
+               more * sizeof(float));
+    carnn__matmul(work->engine, CARNN__NT, d->pairs, 1, width, d->top, width,
+                  carnn__lm_weight(work, model->answer.output), width,
+                  carnn__answer_ranks(model) ? NULL
+                                             : carnn__lm_weight(work, model->answer.output_bias),
+                  d->z, 1);
+}
+
+/* From dz to all gradients. */
+static void carnn__answer_backward(carnn__work *work, uint64_t key) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    const carnn_model *model = work->model;
+    carnn__engine *e = work->engine;
+    size_t width = carnn__answer_top_width(model);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, 1, width, d->pairs, d->dz, 1, d->top, width, NULL,
+                  carnn__lm_gradient(work, model->answer.output), width);
+    if (!carnn__answer_ranks(model))
+        carnn__column_sums(e, d->pairs, 1, d->dz, 1,
+                           carnn__lm_gradient(work, model->answer.output_bias));
+    carnn__matmul(e, CARNN__NN, d->pairs, width, 1, d->dz, 1,
+                  carnn__lm_weight(work, model->answer.output), width, NULL, d->dtop, width);
+    if (carnn__answer_is_siamese(model)) carnn__answer_siamese_back(work);
+    else carnn__answer_iwan_back(work, key);
+    carnn__answer_encode_back(work);
+    carnn__answer_inputs_back(work, key);
+}
+
+/* Cross entropy of sigmoid(z), summed over the batch; dz is the gradient of its mean. */
+static double carnn__answer_pair_loss(carnn__work *work) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
+    size_t p;
+    for (p = 0; p < d->pairs; p++) {
+        uint32_t label = work->data->pairs[d->pair[p]].label;
+        double z = (double)d->z[p], y = label * (1.0 - smoothing) + 0.5 * smoothing;
+        double weight = (double)d->class_weight[label];
+        sum += weight * (fmax(z, 0.0) - z * y + log1p(exp(-fabs(z))));
+        if (work->g) {
+            work->engine->k->sigmoid_n(d->z + p, d->dz + p, 1);
+            d->dz[p] = (float)(weight * ((double)d->dz[p] - y) / (double)d->pairs);
+        }
+    }
+    return sum;
+}
+
+/* The right ones of the `count` pairs from `from` on. */
+static size_t carnn__answer_right(const carnn__work *work, size_t from, size_t count) {
+    const carnn__answer *d = (const carnn__answer *)work->state;
+    size_t p, right = 0;
+    for (p = from; p < from + count; p++) right += work->data->pairs[d->pair[p]].label;
+    return right;
+}
+
+/* Cross entropy of the softmax over the sentences of each question: the mean over questions, times
+   the pairs of the batch; dz is the gradient of the mean. */
+static double carnn__answer_rank_loss(carnn__work *work) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
+    size_t piece, p, from = 0, questions = 0;
+    float *q = work->g ? d->dz : d->top; /* top has served */
+    if (work->g) memset(d->dz, 0, d->pairs * sizeof(float));
+    for (piece = 0; piece < d->piece_count; piece++) {
+        size_t n = d->pieces[d->piece[piece]].count, right = carnn__answer_right(work, from, n);
+        if (right && right < n) {
+            double lse;
+            memcpy(q + from, d->z + from, n * sizeof(float));
+            lse = (double)work->engine->k->softmax(q + from, n);
+            for (p = from; p < from + n; p++) {
+                double y = work->data->pairs[d->pair[p]].label / (double)right;
+                y = y * (1.0 - smoothing) + smoothing / (double)n;
+                sum += y * (lse - (double)d->z[p]);
+                q[p] = (float)((double)q[p] - y);
+            }
+            questions++;
+        }
+        from += n;
+    }
+    if (!questions) return 0.0;
+    if (work->g) work->engine->k->scale(d->dz, 1.0f / (float)questions, d->pairs);
+    return sum / (double)questions * (double)d->pairs;
+}
+
+/* --- metrics ---------------------------------------------------------------------------------
+   As trec_eval has them: sentences by falling score; AP is the mean over the right ones of (right
+   ones at or above it) / its rank, RR one over the rank of the first right one. Of equal scores the
+   wrong ones go first. A question without a right one does not count. */
+
+/* Does pair a stand before pair b? */
+static int carnn__answer_before(const carnn__answer *d, const carnn_dataset *data, size_t a,
+                                size_t b) {
+    if (d->score[a] > d->score[b] || d->score[a] < d->score[b]) return d->score[a] > d->score[b];
+    if (data->pairs[a].label != data->pairs[b].label) return data->pairs[a].label < data->pairs[b].label;
+    return a < b;
+}
+
+/* Lets item `i` of a heap of n sink, in which the last one in the ranking is on top. */
+static void carnn__answer_sink(const carnn__answer *d, const carnn_dataset *data, uint32_t *heap,
+                               size_t i, size_t n) {
+    uint32_t item = heap[i];
+    size_t child;
+    for (; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && carnn__answer_before(d, data, heap[child], heap[child + 1])) child++;
+        if (!carnn__answer_before(d, data, item, heap[child])) break;
+        heap[i] = heap[child];
+    }
+    heap[i] = item;
+}
+
+/* Pairs [from, to) in the order of their ranks: heap sort. */
+static void carnn__answer_sort(carnn__answer *d, const carnn_dataset *data, size_t from, size_t to) {
+    uint32_t *heap = d->ranked, last;
+    size_t i, n = to - from;
+    for (i = 0; i < n; i++) heap[i] = (uint32_t)(from + i);
+    for (i = n / 2; i-- > 0;) carnn__answer_sink(d, data, heap, i, n);
+    while (n > 1) {
+        last = heap[--n];
+        heap[n] = heap[0];
+        heap[0] = last;
+        carnn__answer_sink(d, data, heap, 0, n);
+    }
+}
+
+/* Tells a test of the pairs [from, to) of a question. */
+static void carnn__answer_tell(const carnn__work *work, size_t from, size_t to) {
+    const carnn__answer *d = (const carnn__answer *)work->state;
+    size_t i;
+    if (!work->asked || !work->asked->pair) return;
+    for (i = from; i < to; i++) {
+        const carnn__pair *p = &work->data->pairs[i];
+        carnn_pair_score score;
+        score.model = work->number;
+        score.question = p->group;
+        score.sentence = i - from;
+        score.label = (int)p->label;
+        score.score = (double)d->score[i];
+        work->asked->pair(&score, work->asked->user);
+    }
+}
+
+/* Adds the ranking of pairs [from, to) to the tally. */
+static void carnn__answer_count(carnn__work *work, size_t from, size_t to, carnn__tally *tally) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    const carnn_dataset *data = work->data;
+    double precision = 0.0, reciprocal = 0.0, right = 0.0;
+    size_t i;
+    carnn__answer_tell(work, from, to);
+    carnn__answer_sort(d, data, from, to);
+    for (i = 0; i < to - from; i++) {
+        if (!data->pairs[d->ranked[i]].label) continue;
+        right += 1.0;
+        precision += right / (double)(i + 1);
+        if (right < 1.5) reciprocal = 1.0 / (double)(i + 1);
+    }
+    if (right < 0.5) return;
+    tally->sum[CARNN__ANSWER_AP] += precision / right;
+    tally->sum[CARNN__ANSWER_RR] += reciprocal;
+    tally->sum[CARNN__ANSWER_QUESTIONS] += 1.0;
+    carnn__tell_part(work, precision / right, 1.0);
+}
+
+/* The questions of a batch: in scoring when their last piece is there, in training, where a batch
+   may be the first after a stop, piece by piece. */
+static void carnn__answer_tally(carnn__work *work, carnn__tally *tally) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    const carnn_dataset *data = work->data;
+    size_t i;
+    for (i = 0; i < d->piece_count; i++) {
+        const carnn__answer_piece *piece = &d->pieces[d->piece[i]];
+        size_t group = data->pairs[piece->pair].group, end = piece->pair + piece->count;
+        if (work->g) carnn__answer_count(work, piece->pair, end, tally);
+        else if (end == data->group_start[group + 1])
+            carnn__answer_count(work, data->group_start[group], end, tally);
+    }
+    tally->examples += d->pairs;
+}
+
+static double carnn__answer_loss(carnn__work *work) {
+    return carnn__answer_ranks(work->model) ? carnn__answer_rank_loss(work)
+                                            : carnn__answer_pair_loss(work);
+}
+
+static void carnn__answer_batch(carnn__work *work, size_t number, uint64_t key,
+                                carnn__tally *tally) {
+    carnn__answer *d = (carnn__answer *)work->state;
+    size_t p;
+    carnn__answer_collect(work, number);
+    carnn__answer_forward(work, key);
+    for (p = 0; p < d->pairs; p++) d->score[d->pair[p]] = d->z[p];
+    if (work->g) tally->loss += carnn__answer_loss(work), carnn__answer_backward(work, key);
+    else tally->loss += carnn__answer_loss(work);
+    carnn__answer_tally(work, tally);
+}
+
+/* The mean of the models' scores. */
+static void carnn__answer_vote(carnn__work *const *works, size_t count, size_t number,
+                               carnn__tally *tally) {
+    carnn__answer *d = (carnn__answer *)works[0]->state;
+    size_t p, m;
+    (void)number;
+    for (p = 0; p < d->pairs; p++) {
+        double sum = 0.0;
+        for (m = 0; m < count; m++) sum += (double)((carnn__answer *)works[m]->state)->z[p];
+        d->z[p] = d->score[d->pair[p]] = (float)(sum / (double)count);
+    }
+    tally->loss += carnn__answer_loss(works[0]);
+    carnn__answer_tally(works[0], tally);
+}
+
+static void carnn__answer_score(const carnn__tally *tally, carnn_scores *scores) {
+    double questions = fmax(tally->sum[CARNN__ANSWER_QUESTIONS], 1.0);
+    scores->metric[0].value = tally->sum[CARNN__ANSWER_AP] / questions;
+    scores->metric[1].value = tally->sum[CARNN__ANSWER_RR] / questions;
+}
+
+#endif
+/* =============================================================================================
    @@TASKS   the table of tasks, options and their defaults, making a model
    ============================================================================================= */
 
@@ -8054,6 +9608,11 @@ static const carnn__head carnn__heads[] = {
      carnn__lm_defaults, carnn__lm_build, carnn__lm_declare, carnn__lm_init,
      carnn__lm_open, carnn__lm_close, carnn__lm_carve, carnn__lm_plan,
      carnn__lm_batch, carnn__lm_vote, carnn__lm_score},
+    {"answer", "rank sentences by how well they answer a question",
+     {"map", "mrr", NULL}, 0,
+     carnn__answer_defaults, carnn__answer_build, carnn__answer_declare, carnn__answer_init,
+     carnn__answer_open, carnn__answer_close, carnn__answer_carve, carnn__answer_plan,
+     carnn__answer_batch, carnn__answer_vote, carnn__answer_score},
 };
 
 static const carnn__head *carnn__head_at(size_t number) {
@@ -8105,6 +9664,15 @@ static const carnn_option carnn__option_table[] = {
                         "dialog: history utterances that are read, the latest so many"),
     CARNN__MODEL_OPTION(kb_rows, INTEGER, 0, 1e9, 1,
                         "dialog: knowledge-base lines kept of each block, the first so many"),
+    CARNN__MODEL_OPTION(model, NAME, 0, 0, 0, "answer: iwan or siamese"),
+    CARNN__MODEL_OPTION(decomposition, NAME, 0, 0, 0, "answer: orthogonal or direct"),
+    CARNN__MODEL_OPTION(weighting, NAME, 0, 0, 0,
+                        "answer: what weighs the words, attention or skip"),
+    CARNN__MODEL_OPTION(overlap, INTEGER, 0, 1, 1,
+                        "answer: 1: the model is told which words both sentences have"),
+    CARNN__MODEL_OPTION(loss, NAME, 0, 0, 0, "answer: of a pair or of the rank among others"),
+    CARNN__MODEL_OPTION(tune_vectors, INTEGER, 0, 1, 0,
+                        "answer: 1: word vectors that were read are trained, too"),
     CARNN__MODEL_OPTION(seed, INTEGER, 0, 9007199254740992.0, 0,
                         "of the initial weights and all that is random"),
     CARNN__TRAIN_OPTION(epochs, INTEGER, 1, 1e9, 0, "passes over the training data"),
@@ -8127,15 +9695,17 @@ CARNN_API const carnn_option *carnn_options(size_t *count) {
     return carnn__option_table;
 }
 
-static const char *carnn__context_name(size_t number) {
-    static const char *const names[] = {"previous", "none"};
-    return number < CARNN__COUNT(names) ? names[number] : NULL;
-}
-
-static const char *carnn__label_row_name(size_t number) {
-    static const char *const names[] = {"previous", "own"};
-    return number < CARNN__COUNT(names) ? names[number] : NULL;
-}
+#define CARNN__TWO_NAMES(option, first, second)                                                    \
+    static const char *carnn__##option##_name(size_t number) {                                     \
+        return number == 0 ? first : number == 1 ? second : NULL;                                  \
+    }
+CARNN__TWO_NAMES(context, "previous", "none")
+CARNN__TWO_NAMES(label_row, "previous", "own")
+CARNN__TWO_NAMES(model, "iwan", "siamese")
+CARNN__TWO_NAMES(decomposition, "orthogonal", "direct")
+CARNN__TWO_NAMES(weighting, "attention", "skip")
+CARNN__TWO_NAMES(loss, "pair", "rank")
+#undef CARNN__TWO_NAMES
 
 /* What options that are names may be. */
 static const struct {
@@ -8146,6 +9716,10 @@ static const struct {
     {"optimizer", carnn_optimizer_name},
     {"context", carnn__context_name},
     {"label_row", carnn__label_row_name},
+    {"model", carnn__model_name},
+    {"decomposition", carnn__decomposition_name},
+    {"weighting", carnn__weighting_name},
+    {"loss", carnn__loss_name},
 };
 
 /* A name of one of the tables, or NULL. */
@@ -8272,6 +9846,10 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     model->desc.cell = carnn__cells[cell].name;
     carnn__known_or_null("context", &model->desc.context);
     carnn__known_or_null("label_row", &model->desc.label_row);
+    carnn__known_or_null("model", &model->desc.model);
+    carnn__known_or_null("decomposition", &model->desc.decomposition);
+    carnn__known_or_null("weighting", &model->desc.weighting);
+    carnn__known_or_null("loss", &model->desc.loss);
     if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
     return model->head->declare(model, error);
 }
@@ -8289,27 +9867,36 @@ static carnn_status carnn__simd_choice(const char **simd, carnn_error *error) {
 
 #ifndef CARNN_NO_TEXT
 
-/* Word vectors as the initial rows of the word embedding. */
-static carnn_status carnn__model_vectors(carnn_model *model, const carnn_model_desc *desc,
-                                         carnn_error *error) {
-    const carnn__param *table = &model->params.item[model->word_table];
-    carnn__vectors v;
+/* Reads the vectors of the model's words; an embedding whose size is left open has theirs. */
+static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_model_desc *desc,
+                                              carnn__vectors *v, carnn_error *error) {
     carnn_status status = CARNN_OK;
     size_t i;
-    memset(&v, 0, sizeof v);
     for (i = 0; !status && i < desc->vector_count; i++)
-        status = carnn__vectors_read(&v, &desc->vectors[i], &model->words, &model->allocator,
+        status = carnn__vectors_read(v, &desc->vectors[i], &model->words, &model->allocator,
                                      error);
-    if (!status && v.dimension && v.dimension != table->columns)
-        status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s: the vectors have %zu numbers, the "
-                             "embedding has %zu", desc->vectors[0].name, v.dimension,
-                             table->columns);
-    for (i = 0; !status && v.dimension && i < table->rows; i++)
-        if (v.has[i])
-            memcpy(model->params.value + table->offset + i * table->columns,
-                   v.value + i * v.dimension, v.dimension * sizeof(float));
-    carnn__vectors_free(&v, &model->allocator);
-    return status;
+    if (status || !v->dimension) return status;
+    if (!desc->embedding) model->desc.embedding = (int64_t)v->dimension;
+    if (v->dimension == (size_t)model->desc.embedding) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s: the vectors have %zu numbers, the "
+                       "embedding has %lld", desc->vectors[0].name, v->dimension,
+                       (long long)model->desc.embedding);
+}
+
+/* Word vectors as the initial rows of the word embedding. The random ones of the other words become
+   as long as they are. */
+static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
+    const carnn__param *table = &model->params.item[model->word_table];
+    float *rows = carnn__piece(&model->params, model->params.value, model->word_table);
+    double squares = 0.0;
+    size_t i, j, D = v->dimension, n = table->rows * D;
+    float scale;
+    for (i = 0; i < n; i++) squares += (double)v->value[i] * (double)v->value[i];
+    if (!v->found) return;
+    scale = (float)(sqrt(squares / (double)(v->found * D)) / (double)table->scale);
+    for (i = 0; i < table->rows; i++)
+        for (j = 0; j < D; j++)
+            rows[i * D + j] = v->has[i] ? v->value[i * D + j] : scale * rows[i * D + j];
 }
 
 CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_desc *desc,
@@ -8317,10 +9904,12 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     carnn_allocator a = carnn__allocator(desc->allocator);
     carnn_model *model = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *model);
     carnn_train_desc unused;
+    carnn__vectors vectors;
     carnn_status status;
     *out = NULL;
     if (!model) return carnn__out_of_memory(error);
     memset(&unused, 0, sizeof unused);
+    memset(&vectors, 0, sizeof vectors);
     model->allocator = a;
     model->desc = *desc;
     model->desc.allocator = NULL;
@@ -8333,14 +9922,19 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
                                  "the model of the task %s", train->task, model->desc.task);
     }
     if (!status) status = model->head->build(model, train, error);
+    if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);
     if (!status) status = carnn__model_declare(model, error);
     if (!status) status = carnn__store_alloc(&model->params, &a, error);
     model->block = model->params.value;
     if (!status) {
         carnn__store_init(&model->params, model->desc.seed);
-        model->head->init(model);
-        status = carnn__model_vectors(model, desc, error);
+        model->head->init(model, train);
+        carnn__model_vectors(model, &vectors);
     }
+    carnn__vectors_free(&vectors, &a);
+    model->desc.vectors = NULL;
+    model->desc.known = NULL;
+    model->desc.vector_count = model->desc.known_count = 0;
     if (!status) *out = model;
     else carnn_model_free(model);
     return status;
@@ -9500,8 +11094,8 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 #ifndef CARNN_NO_TRAIN
 
 /* --- checkpoints -----------------------------------------------------------------------------
-   What a training needs to go on as if it had never stopped. The trainer lists its arrays (each as
-   long as the store) and its counters once, and the list serves both ways. */
+   What a training needs to go on as if it had never stopped. The trainer lists its arrays (each of
+   what is trained of the store) and its counters once, and the list serves both ways. */
 
 typedef struct carnn__checkpoint {
     carnn_model *model; /* its description and names are compared, its scores are kept */
@@ -9564,7 +11158,7 @@ static void carnn__checkpoint_key(char key[64], const char *name) {
 static void carnn__put_checkpoint(carnn__gguf_writer *w, const void *from) {
     const carnn__checkpoint *c = (const carnn__checkpoint *)from;
     uint64_t names = carnn__names_sum(c->model);
-    size_t i, size = c->model->params.size;
+    size_t i, size = c->model->params.trained;
     char key[64];
     carnn__put_start(w, "carnn-checkpoint", c->arrays);
     carnn__put_options(w, &c->model->desc, c->train);
@@ -9651,7 +11245,7 @@ static void carnn__checkpoint_values(carnn__gguf *g, const carnn__checkpoint *c,
 
 static carnn_status carnn__checkpoint_read(carnn__gguf *g, const carnn__checkpoint *c) {
     const unsigned char *data;
-    size_t i, size = c->model->params.size;
+    size_t i, size = c->model->params.trained;
     carnn__checkpoint_options(g, c);
     carnn__checkpoint_values(g, c, 0);
     if (g->status == CARNN_OK && g->tensors != c->arrays)
@@ -9782,15 +11376,18 @@ static void carnn__evaluate_together(carnn__work *works, carnn__work **pointers,
     memset(tallies, 0, (count + 1) * sizeof *tallies);
     for (i = 0; i < batches; i++) {
         for (m = 0; m < count; m++) head->batch(&works[m], i, 0, &tallies[m]);
-        if (count > 1) head->vote(pointers, count, i, &tallies[count]);
+        if (count < 2) continue;
+        works[0].number = count; /* speaks for all */
+        head->vote(pointers, count, i, &tallies[count]);
+        works[0].number = 0;
     }
     for (m = 0; m < count + (count > 1); m++)
         carnn__score(head, &tallies[m], carnn__clock() - started, &scores[m]);
 }
 
-CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
-                                  const carnn_dataset *data, int64_t threads,
-                                  carnn_scores *scores, carnn_error *error) {
+CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t count,
+                                        const carnn_dataset *data, const carnn_test_desc *desc,
+                                        carnn_scores *scores, carnn_error *error) {
     carnn_allocator a;
     carnn__engine engine;
     carnn__arena arena = {NULL, 0, 0, 0};
@@ -9803,8 +11400,8 @@ CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count
     for (m = 0; m < count; m++)
         if ((status = carnn__same_task(models[m], data, error)) != CARNN_OK) return status;
     if ((status = carnn__same_candidates(models, count, error)) != CARNN_OK) return status;
-    status = carnn__engine_open(&engine, models[0]->desc.simd, carnn__thread_count(threads), a,
-                                error);
+    status = carnn__engine_open(&engine, models[0]->desc.simd, carnn__thread_count(desc->threads),
+                                a, error);
     if (status) return status;
     works = (carnn__work *)carnn__alloc_zero(&a, count, sizeof *works);
     pointers = (carnn__work **)carnn__alloc(&a, count, sizeof *pointers);
@@ -9813,6 +11410,8 @@ CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count
     for (; !status && opened < count; opened++) {
         works[opened] = carnn__scoring_work(models[opened], data, &engine);
         works[opened].voting = count > 1;
+        works[opened].asked = desc;
+        works[opened].number = opened;
         status = models[opened]->head->open(&works[opened], error);
         if (status) break;
         models[opened]->head->carve(&works[opened], &arena);
@@ -9836,6 +11435,42 @@ CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count
     return status;
 }
 
+CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
+                                  const carnn_dataset *data, int64_t threads,
+                                  carnn_scores *scores, carnn_error *error) {
+    carnn_test_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.threads = threads;
+    return carnn_test_parts(models, count, data, &desc, scores, error);
+}
+
+#define CARNN__BOOTSTRAP 10000
+
+/* Efron and Tibshirani 1993: parts are drawn with replacement; how often is the difference of the
+   means as far from that of all parts as this one is from 0? */
+CARNN_API double carnn_significance(size_t parts, const double *a, const double *b,
+                                    const double *weight, uint64_t seed) {
+    double found = 0.0, all = 0.0, extreme = 1.0;
+    size_t i, draw;
+    for (i = 0; i < parts; i++) {
+        found += b[i] - a[i];
+        all += weight[i];
+    }
+    if (!(all > 0.0)) return 1.0;
+    found /= all;
+    for (draw = 0; draw < CARNN__BOOTSTRAP; draw++) {
+        uint64_t key = carnn__stream(seed, draw);
+        double sum = 0.0, drawn = 0.0;
+        for (i = 0; i < parts; i++) {
+            size_t part = (size_t)(carnn__random(key, i) % parts);
+            sum += b[part] - a[part];
+            drawn += weight[part];
+        }
+        if (!(drawn > 0.0) || fabs(sum / drawn - found) >= fabs(found) - 1e-12) extreme += 1.0;
+    }
+    return extreme / (CARNN__BOOTSTRAP + 1.0);
+}
+
 #ifndef CARNN_NO_TRAIN
 
 /* --- training --------------------------------------------------------------------------------
@@ -9857,7 +11492,7 @@ typedef struct carnn__training {
     carnn__arena arena;    /* training and scoring take turns in it */
     carnn__work train, valid;
     carnn__optimizer optimizer;
-    float *gradient;        /* laid out like the store */
+    float *gradient;        /* laid out like the store, of what is trained */
     float *best;            /* weights of the best epoch, without validation of the last one */
     uint64_t epoch;         /* finished ones */
     uint64_t batch;         /* finished ones of the epoch at hand */
@@ -9887,7 +11522,7 @@ static void carnn__training_close(carnn__training *t) {
 static carnn_status carnn__training_open(carnn__training *t, carnn_error *error) {
     carnn_model *model = t->model;
     const carnn_allocator *a = &model->allocator;
-    size_t size = model->params.size;
+    size_t size = model->params.trained;
     carnn_status status = carnn__engine_open(&t->engine, model->desc.simd,
                                              carnn__thread_count(t->desc.threads), *a, error);
     if (status) return status;
@@ -9928,8 +11563,20 @@ static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__sum_add(&sum, data->bytes, data->text_at[data->text_count]);
     carnn__sum_add(&sum, data->lines, data->line_count * sizeof *data->lines);
     carnn__sum_add(&sum, data->sentences, data->sentence_count * sizeof *data->sentences);
+    carnn__sum_add(&sum, data->pairs, data->pair_count * sizeof *data->pairs);
     return carnn__sum_end(&sum);
 }
+
+/* Tells the weights apart that are not trained. */
+static uint64_t carnn__fixed_sum(const carnn__store *store) {
+    carnn__sum sum;
+    carnn__sum_start(&sum);
+    carnn__sum_add(&sum, store->value + store->trained,
+                   (store->size - store->trained) * sizeof(float));
+    return carnn__sum_end(&sum);
+}
+
+#define CARNN__CHECKPOINT_NUMBERS 5
 
 /* What a resumed run needs, for the checkpoint file. The tally's sums are of the epoch at hand. */
 static carnn__checkpoint carnn__training_checkpoint(carnn__training *t, uint64_t *examples) {
@@ -9950,6 +11597,8 @@ static carnn__checkpoint carnn__training_checkpoint(carnn__training *t, uint64_t
     examples[1] = carnn__fingerprint(t->valid_data);
     examples[2] = (uint64_t)t->tally.examples;
     examples[3] = (uint64_t)t->tally.tokens;
+    examples[4] = carnn__fixed_sum(&t->model->params);
+    carnn__checkpoint_whole(&c, "word vectors", &examples[4], 1);
     carnn__checkpoint_whole(&c, "training data", &examples[0], 1);
     carnn__checkpoint_whole(&c, "validation data", &examples[1], 1);
     carnn__checkpoint_whole(&c, "examples", &examples[2], 0);
@@ -9965,7 +11614,7 @@ static carnn__checkpoint carnn__training_checkpoint(carnn__training *t, uint64_t
 }
 
 static carnn_status carnn__training_save(carnn__training *t, carnn_error *error) {
-    uint64_t examples[4];
+    uint64_t examples[CARNN__CHECKPOINT_NUMBERS];
     double before = t->seconds;
     carnn__checkpoint c;
     carnn_status status;
@@ -9979,7 +11628,7 @@ static carnn_status carnn__training_save(carnn__training *t, carnn_error *error)
 }
 
 static carnn_status carnn__training_resume(carnn__training *t, carnn_error *error) {
-    uint64_t examples[4];
+    uint64_t examples[CARNN__CHECKPOINT_NUMBERS];
     carnn__checkpoint c = carnn__training_checkpoint(t, examples);
     carnn_status status = carnn__checkpoint_load(&c, t->desc.checkpoint, error);
     if (status) return status;
@@ -10046,7 +11695,7 @@ static carnn_status carnn__diverged(const carnn__training *t, const char *what, 
 static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
     const carnn_train_desc *d = &t->desc;
     double lr = carnn__learning_rate(t, (double)t->batch / (double)batches);
-    memset(t->gradient, 0, t->model->params.size * sizeof(float));
+    memset(t->gradient, 0, t->model->params.trained * sizeof(float));
     t->model->head->batch(&t->train, (size_t)t->batch,
                           carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->step),
                           &t->tally);
@@ -10076,7 +11725,7 @@ static void carnn__training_validate(carnn__training *t, int64_t epoch) {
         model->scores = t->valid_scores;
     }
     model->best_epoch = epoch;
-    memcpy(t->best, model->params.value, model->params.size * sizeof(float));
+    memcpy(t->best, model->params.value, model->params.trained * sizeof(float));
 }
 
 /* One epoch, or the rest of one. Sets *stop where the run is to end after it. */
@@ -10141,7 +11790,7 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
         if (!status) status = saved;
     }
     if (status == CARNN_ERR_DIVERGED || (t->valid_data && t->model->best_epoch))
-        memcpy(t->model->params.value, t->best, t->model->params.size * sizeof(float));
+        memcpy(t->model->params.value, t->best, t->model->params.trained * sizeof(float));
     return status;
 }
 
@@ -10197,10 +11846,12 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
 #define CARNN__SESSION_TEXT 160
 
 typedef struct carnn__lm_session carnn__lm_session; /* @@DEPLOY lm */
+typedef struct carnn__answer_session carnn__answer_session; /* @@DEPLOY answer */
 
 struct carnn_session {
     const carnn_model *model;
     carnn__lm_session *lm; /* language models have all of theirs there; else NULL */
+    carnn__answer_session *answer; /* so have answer models */
     void *own;           /* the block, where it is the session's */
     carnn__engine engine;
     carnn__cell_run cell;
@@ -10231,6 +11882,11 @@ static void carnn__lm_session_ready(carnn_session *s);
 static void carnn__lm_session_reset(carnn_session *s);
 static size_t carnn__lm_session_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                         double *rest);
+static int carnn__is_answer(const carnn_model *model);
+static void carnn__answer_session_carve(carnn_session *s, carnn__arena *arena);
+static void carnn__answer_session_ready(carnn_session *s);
+static size_t carnn__answer_session_explain(carnn_session *s, size_t count,
+                                            carnn_contribution *out, double *rest);
 
 /* Lays out a session; on a counting arena this is how its size is known. */
 static void carnn__session_carve(carnn_session *s, const carnn_model *model,
@@ -10240,6 +11896,10 @@ static void carnn__session_carve(carnn_session *s, const carnn_model *model,
     carnn__engine_borrow(&s->engine, k, carnn__take(arena, 1, carnn__engine_scratch(k, 1)));
     if (carnn__is_lm(model)) {
         carnn__lm_session_carve(s, arena);
+        return;
+    }
+    if (carnn__is_answer(model)) {
+        carnn__answer_session_carve(s, arena);
         return;
     }
     s->speaker = (uint32_t *)carnn__take(arena, slots, sizeof(uint32_t));
@@ -10332,6 +11992,10 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
         carnn__lm_session_ready(s);
         return CARNN_OK;
     }
+    if (s->answer) {
+        carnn__answer_session_ready(s);
+        return CARNN_OK;
+    }
     carnn__encoder_ramp(s->ramp, (size_t)model->desc.hidden);
     for (i = 0; i < s->capacity; i++) s->slot[i] = (uint32_t)i;
     for (i = 0; i < s->capacity + 2; i++) s->start[i] = i;
@@ -10367,6 +12031,7 @@ CARNN_API void carnn_session_reset(carnn_session *session) {
         carnn__lm_session_reset(session);
         return;
     }
+    if (session->answer) return;
     session->count = session->projected = session->facts = session->read = 0;
     session->ids[0] = carnn__names_find(&session->model->words, start, strlen(start));
     carnn__session_place(session, 1, CARNN_SYSTEM, start, strlen(start));
@@ -10398,7 +12063,7 @@ static void carnn__session_utter(carnn_session *s, carnn_speaker speaker, const 
 CARNN_API void carnn_session_hear(carnn_session *session, carnn_speaker speaker, const char *text,
                                   size_t length) {
     int64_t most = session->model->desc.kb_rows;
-    if (session->lm) return;
+    if (session->lm || session->answer) return;
     session->facts = speaker == CARNN_FACT ? session->facts + 1 : 0;
     if (most >= 0 && session->facts > (size_t)most) return;
     carnn__session_room(session, 1);
@@ -10448,7 +12113,7 @@ static size_t carnn__session_next(const carnn_session *s, size_t last) {
 CARNN_API size_t carnn_session_rank(carnn_session *session, const char *user, size_t length,
                                     size_t count, size_t *candidate, double *probability) {
     size_t i, L = session->model->candidates.count, next = L;
-    if (session->lm) return 0;
+    if (session->lm || session->answer) return 0;
     carnn__session_room(session, 2);
     carnn__session_utter(session, CARNN_USER, user, length);
     carnn__session_answer(session);
@@ -10464,7 +12129,7 @@ CARNN_API size_t carnn_session_rank(carnn_session *session, const char *user, si
 CARNN_API const char *carnn_session_reply(carnn_session *session, const char *user, size_t length) {
     const carnn__names *candidates = &session->model->candidates;
     const char *reply;
-    if (session->lm) return "";
+    if (session->lm || session->answer) return "";
     carnn_session_rank(session, user, length, 0, NULL, NULL);
     session->projected = ++session->count; /* the user's utterance stays */
     session->facts = 0;
@@ -10487,17 +12152,18 @@ static double carnn__logistic(double x) {
     return 1.0 / (1.0 + exp(-x));
 }
 
-/* w_t, A_t and the bias of k_t in column j of row t (input `slot`); 0: the cell is not additive. */
-static int carnn__additive_step(const carnn__cell_run *r, size_t t, size_t slot, size_t j,
+/* w_t, A_t and the bias of k_t in column j of row t (input `slot`) of the sequence of rank b; 0: the
+   cell is not additive. */
+static int carnn__additive_step(const carnn__cell_run *r, size_t b, size_t t, size_t slot, size_t j,
                                 double *w, double *A, double *k, double *bias) {
     const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h;
-    const float *px = r->scan.px + slot * kind->gates * h + j, *pc = r->scan.pc;
+    const float *px = r->scan.px + slot * kind->gates * h + j;
+    const float *pc = r->scan.pc + b * kind->context_gates * h;
     const float *tape = kind->tape ? r->scan.tape + t * kind->tape * h + j : NULL;
-    const float *b = carnn__cell_weight(r, r->cell->bias) + j;
     double u;
     *k = kind->flags & CARNN__INPUT_IS_CANDIDATE ? (double)r->x[slot * h + j] : (double)px[2 * h];
-    *bias = kind->bias_gates > 2 ? (double)b[2 * h] : 0.0;
+    *bias = kind->bias_gates > 2 ? (double)carnn__cell_weight(r, r->cell->bias)[2 * h + j] : 0.0;
     switch (r->cell->kind) {
     case CARNN__CELL_icarnn:
     case CARNN__CELL_scarnn:
@@ -10529,7 +12195,7 @@ static double carnn__row_score(const carnn_session *s, size_t t, double *rest) {
     double alpha = (double)s->weight[t], score = 0.0;
     for (j = 0; j < D; j++) {
         double w, A, k, bias, R = alpha + s->share[j];
-        if (carnn__additive_step(&s->cell, t, slot, j, &w, &A, &k, &bias)) {
+        if (carnn__additive_step(&s->cell, 0, t, slot, j, &w, &A, &k, &bias)) {
             score += (double)y[j] * (w * R * (k - bias) + alpha * (double)e[j]);
             *rest += (double)y[j] * w * R * bias;
             s->share[j] = A * R;
@@ -10546,6 +12212,7 @@ CARNN_API size_t carnn_session_explain(carnn_session *session, size_t count,
     size_t t, j;
     double others = 0.0;
     if (s->lm) return carnn__lm_session_explain(session, count, out, rest);
+    if (s->answer) return carnn__answer_session_explain(session, count, out, rest);
     for (j = 0; j < (size_t)s->model->desc.hidden; j++) s->share[j] = 0.0;
     for (t = s->read; t-- > 0;) {
         double score = carnn__row_score(s, t, &others);
@@ -10894,14 +12561,15 @@ CARNN_API size_t carnn_session_generate(carnn_session *session, const carnn_samp
    In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
    has the share v_t c / c c. Biases belong to no word. */
 
-/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t; `share` (h) is R_t and becomes R_{t-1}. */
-static double carnn__lm_row_score(const carnn__cell_run *r, size_t t, const float *y,
-                                  double *share) {
+/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t, which has the input `slot` and belongs to the
+   sequence of rank b; `share` (h) is R_t and becomes R_{t-1}. */
+static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, size_t slot,
+                                const float *y, double *share) {
     size_t j;
     double score = 0.0;
     for (j = 0; j < r->cell->h; j++) {
         double w, A, k, bias;
-        if (!carnn__additive_step(r, t, t, j, &w, &A, &k, &bias)) return 0.0;
+        if (!carnn__additive_step(r, b, t, slot, j, &w, &A, &k, &bias)) return 0.0;
         score += (double)y[j] * w * share[j] * (k - bias);
         share[j] *= A;
     }
@@ -10923,7 +12591,7 @@ static void carnn__lm_explain_before(carnn_session *s, size_t count, carnn_contr
     for (t = l->before_steps; t-- > 0;) {
         double share = 0.0;
         if (carnn__lm_encodes(s->model))
-            share = carnn__lm_row_score(&l->encoder, t, l->c, l->share);
+            share = carnn__step_score(&l->encoder, 0, t, t, l->c, l->share);
         if (t >= count) continue;
         out[t].speaker = CARNN_FACT;
         out[t].text = carnn__names_get(&s->model->words, l->before[t]);
@@ -10949,7 +12617,7 @@ static size_t carnn__lm_session_explain(carnn_session *s, size_t count, carnn_co
     others = (double)l->z[l->best];
     carnn__lm_share_start(l->share, h, 1.0);
     for (t = l->steps; t-- > 0;) {
-        double score = carnn__lm_row_score(r, t, y, l->share);
+        double score = carnn__step_score(r, 0, t, t, y, l->share);
         others -= score;
         if (first + t >= count) continue;
         out[first + t].speaker = CARNN_USER;
@@ -10967,6 +12635,176 @@ CARNN_API const char *carnn_session_next_word(const carnn_session *session) {
 
 #endif
 /* =============================================================================================
+   @@DEPLOY answer   sessions of answer models: matching and explaining
+
+   A session works on a batch of one pair with the functions of @@HEAD answer, whose data set and
+   lists lie in the session's block.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__WORD_TEXT 32 /* bytes of a word that are kept for explanations */
+
+struct carnn__answer_session {
+    carnn__work work;
+    carnn__answer head;
+    carnn_dataset data;      /* two texts and a pair of them */
+    carnn__pair pair;
+    carnn__answer_piece piece;
+    size_t group_start[2], at[3], batch_start[2];
+    uint32_t queue[1];
+    char (*text)[CARNN__WORD_TEXT]; /* (2 CARNN__SENTENCE_WORDS) */
+    double *share;           /* (h) */
+    size_t matches;
+};
+
+static int carnn__is_answer(const carnn_model *model) {
+    return !strcmp(model->desc.task, "answer");
+}
+
+static void carnn__answer_session_carve(carnn_session *s, carnn__arena *arena) {
+    const carnn_model *model = s->model;
+    carnn__answer_session *a = (carnn__answer_session *)carnn__take(arena, 1, sizeof *a), counting;
+    size_t V = model->words.count, W = CARNN__SENTENCE_WORDS;
+    carnn__answer *d;
+    s->answer = a;
+    if (!a) a = &counting;
+    memset(a, 0, sizeof *a);
+    d = &a->head;
+    a->work.model = model;
+    a->work.data = &a->data;
+    a->work.engine = &s->engine;
+    a->work.w = model->params.value;
+    a->work.state = d;
+    d->max_pairs = 1;
+    d->max_steps = W;
+    d->max_rows = 2 * W;
+    d->max_cells = 2 * W * W;
+    d->max_inputs = carnn__min(2 * W, 2 * V);
+    d->texts.ids = (uint32_t *)carnn__take(arena, 2 * W, sizeof(uint32_t));
+    d->score = carnn__floats(arena, 1, 1);
+    d->marked = (unsigned char *)carnn__take(arena, V, 1);
+    d->local = (uint32_t *)carnn__take(arena, 2 * V, sizeof(uint32_t));
+    d->ramp = carnn__floats(arena, 1, model->cells[0].e);
+    a->text = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, 2 * W, CARNN__WORD_TEXT);
+    a->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
+    carnn__answer_carve(&a->work, arena);
+}
+
+static void carnn__answer_session_ready(carnn_session *s) {
+    carnn__answer_session *a = s->answer;
+    carnn__answer *d = &a->head;
+    size_t V = s->model->words.count;
+    memset(d->marked, 0, V);
+    memset(d->local, 0xFF, 2 * V * sizeof(uint32_t));
+    carnn__encoder_ramp(d->ramp, s->model->cells[0].e);
+    d->texts.at = a->at;
+    d->pieces = &a->piece;
+    d->queue = a->queue;
+    d->batch_start = a->batch_start;
+    d->shares = carnn__answer_shares(s->model);
+    a->batch_start[1] = a->piece.count = 1;
+    a->data.pairs = &a->pair;
+    a->data.group_start = a->group_start;
+    a->pair.answer = 1;
+}
+
+/* Reads text `number` of the pair, and keeps its words for explanations. */
+static void carnn__answer_hear(carnn_session *s, size_t number, const char *text, size_t length) {
+    carnn__answer_session *a = s->answer;
+    carnn__span span = {text, length};
+    carnn__words w = carnn__words_of(CARNN__TOKENS, text, length);
+    size_t from = a->at[number], n, i;
+    n = carnn__answer_words(s->model, span, a->head.texts.ids + from);
+    a->at[number + 1] = from + n;
+    for (i = 0; i < n && carnn__next_word(&w); i++) {
+        char *kept = a->text[from + i];
+        size_t bytes = carnn__min(w.word.length, CARNN__WORD_TEXT - 1), j;
+        for (j = 0; j < bytes; j++) kept[j] = w.word.at[j] ? w.word.at[j] : ' ';
+        kept[bytes] = 0;
+    }
+}
+
+CARNN_API double carnn_session_match(carnn_session *session, const char *question,
+                                     size_t question_length, const char *sentence,
+                                     size_t sentence_length) {
+    carnn__answer_session *a = session->answer;
+    if (!a) return 0.0;
+    carnn__answer_hear(session, 0, question, question_length);
+    carnn__answer_hear(session, 1, sentence, sentence_length);
+    carnn__answer_collect(&a->work, 0);
+    carnn__answer_forward(&a->work, 0);
+    a->matches++;
+    return (double)*a->head.z;
+}
+
+CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_sentence,
+                                               size_t *rows, size_t *columns) {
+    const carnn__answer_session *a = session->answer;
+    size_t m, n;
+    *rows = *columns = 0;
+    if (!a || !a->matches || carnn__answer_is_siamese(session->model)) return NULL;
+    m = a->at[1];
+    n = a->at[2] - m;
+    *rows = of_sentence ? n : m;
+    *columns = of_sentence ? m : n;
+    return a->head.E + (of_sentence ? m * n : 0);
+}
+
+/* --- explaining ------------------------------------------------------------------------------
+   The last states v = [fw_n; bw_1] of a sentence are sums over its words (Tran et al. 2018, Eq. 4
+   and 7), and a word's part v_i has the share v_i . v / v . v in them. */
+
+/* Adds the shares in one direction to those of the words in out, of which there are `count`. */
+static void carnn__answer_shares_of(carnn_session *s, size_t sentence, size_t direction,
+                                    double squares, size_t count, carnn_contribution *out,
+                                    double *rest) {
+    carnn__answer_session *a = s->answer;
+    const carnn__answer *d = &a->head;
+    const carnn__cell_run *r = &d->cell[direction];
+    size_t h = r->cell->h, n = a->at[sentence + 1] - a->at[sentence], t, j;
+    size_t b = d->place[d->sequence[sentence]];
+    const float *v = r->scan.out + (d->start[n - 1] + b) * h;
+    for (j = 0; j < h; j++) a->share[j] = 1.0 / squares;
+    for (t = n; t-- > 0;) {
+        size_t row = d->start[t] + b, word = a->at[sentence] + (direction ? n - 1 - t : t);
+        double share = carnn__step_score(r, b, row, d->index[direction][row], v, a->share);
+        *rest -= share;
+        if (word < count) out[word].score += share;
+    }
+}
+
+static size_t carnn__answer_session_explain(carnn_session *s, size_t count,
+                                            carnn_contribution *out, double *rest) {
+    carnn__answer_session *a = s->answer;
+    const carnn__answer *d = &a->head;
+    size_t sentence, i, j, h = (size_t)s->model->desc.hidden, words = a->at[2];
+    int siamese = carnn__answer_is_siamese(s->model);
+    double others = 0.0;
+    for (i = 0; a->matches && i < words && i < count; i++) {
+        out[i].speaker = i < a->at[1] ? CARNN_USER : CARNN_SYSTEM;
+        out[i].text = a->text[i];
+        out[i].attention = siamese ? 0.0 : (double)d->weight[i];
+        out[i].score = 0.0;
+    }
+    for (sentence = 0; a->matches && sentence < 2; sentence++) {
+        double squares = 0.0;
+        uint32_t row = carnn__answer_last_row(d, sentence);
+        if (row == CARNN__NOWHERE) continue;
+        for (i = 0; i < 2; i++)
+            for (j = 0; j < h; j++)
+                squares += pow((double)d->cell[i].scan.out[row * h + j], 2.0);
+        if (!(squares > 0.0)) continue;
+        others += 1.0;
+        for (i = 0; i < 2; i++)
+            carnn__answer_shares_of(s, sentence, i, squares, count, out, &others);
+    }
+    if (rest) *rest = others;
+    return words;
+}
+
+#endif
+/* =============================================================================================
    @@CHECK   derivatives against central differences
 
    Every entry of the tables of cells, parts and tasks is a "subject": some arrays of floats (its
@@ -10978,8 +12816,9 @@ CARNN_API const char *carnn_session_next_word(const carnn_session *session) {
    and then all numbers of an array at once, each up or down by chance, which no single wrong
    derivative survives. The forward pass is in floats, so L is known to about 1e-7 only: the
    step is therefore large (the formula leaves an error of s^4), the loss is summed in doubles, and
-   errors are relative to the root mean square of the derivatives of the array. Right ones stay well
-   below the limit; one wrong derivative is off by about 1. An array whose derivatives are all zero
+   errors are relative to the root mean square of the derivatives of the array, and a thousandth
+   more, since a slope is known to about 1e-6. Right ones stay well below the limit; wrong ones are
+   off by about 1, by 1/10 where they are as small as 1e-4. An array whose derivatives are all zero
    has not been checked at all and counts as wrong.
    ============================================================================================= */
 
@@ -10987,6 +12826,7 @@ CARNN_API const char *carnn_session_next_word(const carnn_session *session) {
 
 #define CARNN__CHECK_STEP 0.0625
 #define CARNN__CHECK_LIMIT 3e-3
+#define CARNN__CHECK_FLOOR 1e-3
 #define CARNN__CHECK_SAMPLES 24 /* numbers of an array that are moved alone */
 
 /* Sizes: a full vector and a tail, and all three differ where the cell allows it. */
@@ -11062,7 +12902,7 @@ static carnn__checked carnn__check_input(carnn__subject *s, size_t rows, size_t 
 /* All matrices of a store as arrays; half as large as inputs, so that few gates saturate. */
 static void carnn__check_store(carnn__subject *s, const carnn__store *store, float *w, float *g) {
     size_t i, j;
-    for (i = 0; i < store->count; i++) {
+    for (i = 0; i < store->count && store->item[i].offset < store->trained; i++) {
         carnn__checked *a = &s->array[s->arrays++];
         a->count = store->item[i].rows * store->item[i].columns;
         a->value = w ? carnn__piece(store, w, i) : NULL;
@@ -11271,6 +13111,48 @@ static double carnn__check_pool_mean_loss(carnn__subject *s) {
     return carnn__check_sum(&s->out, s->scratch);
 }
 
+static double carnn__check_align_loss(carnn__subject *s) {
+    float E[20], dE[20];
+    carnn__check_clear(&s->x);
+    carnn__check_clear(&s->h);
+    carnn__align(s->engine, 5, 4, CARNN__CHECK_H, s->x.value, s->h.value, E, s->scratch);
+    carnn__align_back(s->engine, 5, 4, CARNN__CHECK_H, s->x.value, s->h.value, E, s->out.value, dE,
+                      s->x.gradient, s->h.gradient);
+    return carnn__check_sum(&s->out, s->scratch);
+}
+
+static double carnn__check_compose(carnn__subject *s, int orthogonal) {
+    float share[CARNN__CHECK_ROWS];
+    carnn__compose c;
+    c.rows = s->x.count / CARNN__CHECK_H;
+    c.D = CARNN__CHECK_H;
+    c.orthogonal = orthogonal;
+    c.x = s->x.value;
+    c.a = s->h.value;
+    c.weight = s->c.value;
+    c.share = share;
+    c.f = s->scratch;
+    c.df = s->out.value;
+    c.dx = s->x.gradient;
+    c.da = s->h.gradient;
+    c.dweight = s->c.gradient;
+    s->engine->k->compose(&c);
+    s->engine->k->compose_back(&c);
+    return carnn__check_sum(&s->out, s->scratch);
+}
+
+static double carnn__check_orthogonal_loss(carnn__subject *s) { return carnn__check_compose(s, 1); }
+static double carnn__check_direct_loss(carnn__subject *s) { return carnn__check_compose(s, 0); }
+
+static double carnn__check_cosine_loss(carnn__subject *s) {
+    carnn__check_clear(&s->x);
+    carnn__check_clear(&s->h);
+    *s->scratch = carnn__cosine(s->engine->k, CARNN__CHECK_H, s->x.value, s->h.value);
+    carnn__cosine_back(s->engine->k, CARNN__CHECK_H, s->x.value, s->h.value, *s->out.value,
+                       s->x.gradient, s->h.gradient);
+    return carnn__check_sum(&s->out, s->scratch);
+}
+
 static double carnn__check_directions_loss(carnn__subject *s) {
     uint32_t reversed[CARNN__CHECK_ROWS];
     carnn__reverse_index(&s->seq, reversed);
@@ -11301,6 +13183,13 @@ static const struct {
      {CARNN__CHECK_B, CARNN__H}},
     {"both directions", carnn__check_directions_loss, {CARNN__CHECK_ROWS, CARNN__H},
      {CARNN__CHECK_ROWS, CARNN__H}, {0}, {0}, {CARNN__CHECK_ROWS, 2 * CARNN__H}},
+    {"alignment", carnn__check_align_loss, {5, CARNN__H}, {4, CARNN__H}, {0}, {0},
+     {5, CARNN__H}},
+    {"orthogonal decomposition", carnn__check_orthogonal_loss, {5, CARNN__H}, {5, CARNN__H},
+     {5, 1}, {0}, {1, 2 * CARNN__H}},
+    {"direct decomposition", carnn__check_direct_loss, {5, CARNN__H}, {5, CARNN__H}, {5, 1}, {0},
+     {1, CARNN__H}},
+    {"cosine", carnn__check_cosine_loss, {1, CARNN__H}, {1, CARNN__H}, {0}, {0}, {1, 1}},
     {"cross entropy", carnn__check_hard_loss, {4, CARNN__H}, {0}, {0}, {0}, {0}},
     {"smoothed cross entropy", carnn__check_soft_loss, {4, CARNN__H}, {0}, {0}, {0}, {0}},
     {"dropout", carnn__check_dropout_loss, {3, CARNN__H}, {0}, {0}, {0}, {3, CARNN__H}},
@@ -11337,22 +13226,30 @@ static void carnn__check_part_carve(carnn__subject *s) {
 #define CARNN__CHECK_SENTENCES                                                                     \
     "a b a b\tx\nb a c\ty\nc a\n\tx\nd b a\ty\n=\na c b b c\ty\nb a\tx\n"
 
+#define CARNN__CHECK_PAIRS                                                                         \
+    "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n"
+
 static const struct {
     const char *task, *text;
-    const char *cell, *context; /* and options of the model; NULL, 0: the default */
-    int64_t embedding, layers, tied;
+    const char *options; /* of the model: names and values, with blanks between them */
 } carnn__check_tasks[] = {
-    {"lm", CARNN__CHECK_SENTENCES, NULL, NULL, 0, 0, 0},
-    {"lm", CARNN__CHECK_SENTENCES, "icarnn", NULL, 0, 2, 1},
-    {"lm", CARNN__CHECK_SENTENCES, "scarnn", NULL, 13, 1, 0},
-    {"lm", CARNN__CHECK_SENTENCES, "lstm", "previous", 13, 1, 0},
-    {"lm", CARNN__CHECK_SENTENCES, "gru", "none", 13, 2, 0},
-    {"lm", CARNN__CHECK_SENTENCES, "carnn-high", "none", 0, 1, 1},
+    {"lm", CARNN__CHECK_SENTENCES, ""},
+    {"lm", CARNN__CHECK_SENTENCES, "cell icarnn layers 2 tied 1"},
+    {"lm", CARNN__CHECK_SENTENCES, "cell scarnn embedding 13 layers 1"},
+    {"lm", CARNN__CHECK_SENTENCES, "cell lstm context previous embedding 13 layers 1"},
+    {"lm", CARNN__CHECK_SENTENCES, "cell gru context none embedding 13 layers 2"},
+    {"lm", CARNN__CHECK_SENTENCES, "cell carnn-high context none layers 1 tied 1"},
+    {"answer", CARNN__CHECK_PAIRS, "embedding 101"},
+    {"answer", CARNN__CHECK_PAIRS, "embedding 101 cell ncarnn decomposition direct loss pair"},
+    {"answer", CARNN__CHECK_PAIRS, "embedding 101 cell scarnn weighting skip"},
+    {"answer", CARNN__CHECK_PAIRS, "embedding 101 cell lstm overlap 0"},
+    {"answer", CARNN__CHECK_PAIRS, "embedding 101 cell icarnn model siamese"},
+    {"answer", CARNN__CHECK_PAIRS, "embedding 101 cell gru model siamese overlap 0 loss pair"},
     {"dialog", "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
                "3 thai_house R_phone 12\n4 thai_house R_area north\n"
                "5 in the north\tapi_call thai north\n6 thank you\tyou are welcome\n\n"
                "1 hi\thello , what can i do\n2 thank you\tyou are welcome\n",
-     NULL, NULL, 0, 0, 0},
+     ""},
 };
 
 #define CARNN__CHECK_TASK_VARIANTS 6
@@ -11369,7 +13266,7 @@ static double carnn__check_task_loss(carnn__subject *s) {
     const carnn__head *head = s->model->head;
     size_t batches = head->plan(&s->work, 0), i;
     double sum = 0.0;
-    memset(s->work.g, 0, s->model->params.size * sizeof(float));
+    memset(s->work.g, 0, s->model->params.trained * sizeof(float));
     for (i = 0; i < batches; i++) {
         carnn__tally tally;
         memset(&tally, 0, sizeof tally);
@@ -11377,6 +13274,23 @@ static double carnn__check_task_loss(carnn__subject *s) {
         sum += tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
     }
     return sum;
+}
+
+/* Sets the options that a text names. */
+static carnn_status carnn__check_options_of(const char *text, carnn_model_desc *model,
+                                            carnn_error *error) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, text, strlen(text));
+    carnn_status status = CARNN_OK;
+    char name[32], value[32];
+    size_t i;
+    while (!status && carnn__next_word(&w)) {
+        snprintf(name, sizeof name, "%.*s", (int)w.word.length, w.word.at);
+        carnn__next_word(&w);
+        snprintf(value, sizeof value, "%.*s", (int)w.word.length, w.word.at);
+        for (i = 0; strcmp(carnn__option_table[i].name, name); i++) {}
+        status = carnn_option_set(&carnn__option_table[i], model, NULL, value, error);
+    }
+    return status;
 }
 
 static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error) {
@@ -11400,12 +13314,8 @@ static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error
     data.sources = &source;
     data.source_count = 1;
     model.hidden = CARNN__CHECK_H;
-    model.cell = carnn__check_tasks[i].cell;
-    model.context = carnn__check_tasks[i].context;
-    model.embedding = carnn__check_tasks[i].embedding;
-    model.layers = carnn__check_tasks[i].layers;
-    model.tied = carnn__check_tasks[i].tied;
-    status = carnn_dataset_load(&s->data, &data, error);
+    status = carnn__check_options_of(carnn__check_tasks[i].options, &model, error);
+    if (!status) status = carnn_dataset_load(&s->data, &data, error);
     if (!status) status = carnn_model_create(&s->model, &model, s->data, error);
     if (status) return status;
     s->loss = carnn__check_task_loss;
@@ -11420,7 +13330,7 @@ static void carnn__check_task_carve(carnn__subject *s) {
     carnn__store *store;
     if (!s->model) return;
     store = &s->model->params;
-    s->work.g = carnn__floats(&s->arena, 1, store->size);
+    s->work.g = carnn__floats(&s->arena, 1, store->trained);
     carnn__check_store(s, store, store->value, s->work.g);
     if (!s->work.g) s->work.g = &dummy; /* counting memory: carve asks only whether it is there */
     s->model->head->carve(&s->work, &s->arena);
@@ -11481,7 +13391,7 @@ static double carnn__check_one(carnn__subject *s, const carnn__checked *a, const
         worst = carnn__check_worse(worst, carnn__check_slope(s, a, value, gradient, place, 1));
     }
     *numbers += samples;
-    return worst / size;
+    return worst / (size + CARNN__CHECK_FLOOR);
 }
 
 /* Adds the subject's derivatives to the line of its entry. */
@@ -11932,7 +13842,7 @@ static void carnn__bench_dialogs(carnn__bench *b) {
     size_t turns = CARNN__BENCH_DIALOGS * CARNN__BENCH_TURNS, i;
     char *text = (char *)carnn__take(&b->arena, turns + 1, CARNN__BENCH_LINE), *at = text;
     carnn_source dialogs = {"dialogs", text, 0}, candidates = {"candidates", NULL, 0};
-    carnn_dataset_desc desc = {"dialog", &dialogs, 1, &candidates, &b->counting};
+    carnn_dataset_desc desc = {"dialog", &dialogs, 1, &candidates, 0, &b->counting};
     for (i = 0; i < turns; i++) {
         size_t number = i % CARNN__BENCH_TURNS + 1;
         at += snprintf(at, 8, "%s%u ", i && number == 1 ? "\n" : "", (unsigned)number);
@@ -11958,7 +13868,7 @@ static void carnn__bench_sentences(carnn__bench *b) {
     char *text = (char *)carnn__take(&b->arena, CARNN__BENCH_SENTENCES * CARNN__BENCH_WORDS, 8);
     char *at = text;
     carnn_source sentences = {"sentences", text, 0};
-    carnn_dataset_desc desc = {"lm", &sentences, 1, NULL, &b->counting};
+    carnn_dataset_desc desc = {"lm", &sentences, 1, NULL, 0, &b->counting};
     unsigned i;
     for (i = 0; i < CARNN__BENCH_SENTENCES * CARNN__BENCH_WORDS; i++)
         at += snprintf(at, 8, "w%u%c", i * 7919 % 9998,

@@ -39,9 +39,9 @@ typedef struct list {
 typedef struct arguments {
     const char *task, *valid, *test, *out, *candidates, *log, *simd;
     list train, data, vectors, files; /* files: what is no option */
-    const char *prompt;
+    const char *prompt, *question, *qrels, *run;
     int64_t top, example, sentences;
-    int json, quiet, resume, explain, help, counts;
+    int json, quiet, resume, explain, help, counts, clean, color;
     carnn_sampling sampling;
     carnn_model_desc model;
     carnn_train_desc training;
@@ -57,7 +57,7 @@ typedef struct command {
 
 enum { /* which commands an option belongs to */
     TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
-    BENCH = 128, GENERATE = 256, ALL = 511
+    BENCH = 128, GENERATE = 256, RANK = 512, ALL = 1023
 };
 
 typedef enum kind { SWITCH, WORD, WORDS, NUMBER, REAL } kind;
@@ -83,10 +83,20 @@ static const flag flags[] = {
     {"vectors", "FILE", "word vectors to start from: GloVe, word2vec, .vec, gzip", WORDS, TRAIN,
      offsetof(arguments, vectors)},
     {"out", "FILE", "the model file to write", WORD, TRAIN, offsetof(arguments, out)},
-    {"data", "FILE", "data to work on; - is standard input", WORDS, TEST | PREDICT | EXPLAIN,
-     offsetof(arguments, data)},
-    {"top", "K", "print the K best answers with their probabilities", NUMBER, PREDICT,
-     offsetof(arguments, top)},
+    {"data", "FILE", "data to work on; - is standard input", WORDS,
+     TEST | PREDICT | EXPLAIN | RANK, offsetof(arguments, data)},
+    {"clean", NULL, "answer: without questions that have no right or no wrong answer", SWITCH,
+     TRAIN | TEST, offsetof(arguments, clean)},
+    {"qrels", "FILE", "answer: write the labels as trec_eval reads them", WORD, TEST,
+     offsetof(arguments, qrels)},
+    {"run", "FILE", "answer: write the scores as trec_eval reads them", WORD, TEST,
+     offsetof(arguments, run)},
+    {"question", "TEXT", "what the sentences are to answer", WORD, RANK,
+     offsetof(arguments, question)},
+    {"top", "K", "print the K best answers with their probabilities or scores", NUMBER,
+     PREDICT | RANK, offsetof(arguments, top)},
+    {"color", NULL, "answer: alignments as a heat map", SWITCH, EXPLAIN,
+     offsetof(arguments, color)},
     {"example", "N", "explain only the N-th example [all]", NUMBER, EXPLAIN,
      offsetof(arguments, example)},
     {"counts", NULL, "lm: perplexity by three other counts, too", SWITCH, TEST,
@@ -523,7 +533,7 @@ static carnn_source *sources(const list *names) {
 
 /* One file or several as one data set. */
 static int load_data(carnn_dataset **data, const char *task, const list *names,
-                     const char *candidates) {
+                     const char *candidates, int clean) {
     carnn_source *source = sources(names);
     carnn_dataset_desc desc;
     carnn_error error;
@@ -533,18 +543,22 @@ static int load_data(carnn_dataset **data, const char *task, const list *names,
     desc.task = task;
     desc.sources = source;
     desc.source_count = names->count;
+    desc.clean = clean;
     source[names->count].name = candidates;
     if (candidates) desc.candidates = source + names->count;
     result = carnn_dataset_load(data, &desc, &error) ? failed(&error) : DONE;
+    if (!result && carnn_dataset_left_out(*data))
+        fprintf(stderr, "%s: %zu questions without a right or a wrong answer are left out\n",
+                names->item[0], carnn_dataset_left_out(*data));
     free(source);
     return result;
 }
 
-static int load_one(carnn_dataset **data, const char *task, const char *name) {
+static int load_one(carnn_dataset **data, const char *task, const char *name, int clean) {
     list names;
     names.item = &name;
     names.count = 1;
-    return load_data(data, task, &names, NULL);
+    return load_data(data, task, &names, NULL, clean);
 }
 
 static int print_counts; /* --counts */
@@ -657,13 +671,18 @@ static int check_training(train_job *t) {
 static int create_model(train_job *t) {
     arguments *a = t->a;
     carnn_source *vectors = sources(&a->vectors);
+    const carnn_dataset *known[2];
     carnn_error error;
     int result;
     if (!vectors) return no_memory();
+    known[0] = t->valid;
+    known[1] = t->test;
     a->model.task = a->task;
     a->model.simd = a->simd;
     a->model.vectors = a->vectors.count ? vectors : NULL;
     a->model.vector_count = a->vectors.count;
+    a->model.known = known;
+    a->model.known_count = 2;
     result = carnn_model_create(&t->model, &a->model, t->train, &error) ? failed(&error) : DONE;
     free(vectors);
     return result;
@@ -671,9 +690,9 @@ static int create_model(train_job *t) {
 
 static int prepare_training(train_job *t) {
     arguments *a = t->a;
-    int result = load_data(&t->train, a->task, &a->train, a->candidates);
-    if (!result && a->valid) result = load_one(&t->valid, a->task, a->valid);
-    if (!result && a->test) result = load_one(&t->test, a->task, a->test);
+    int result = load_data(&t->train, a->task, &a->train, a->candidates, 0);
+    if (!result && a->valid) result = load_one(&t->valid, a->task, a->valid, a->clean);
+    if (!result && a->test) result = load_one(&t->test, a->task, a->test, a->clean);
     if (!result) result = create_model(t);
     a->training.checkpoint = t->checkpoint;
     a->training.resume = a->resume;
@@ -776,17 +795,68 @@ static int train(arguments *a) {
 
 /* ==== test =================================================================================== */
 
+typedef struct parts { /* what the score of a model is the mean of */
+    double *value, *weight;
+    size_t count, room;
+} parts;
+
+typedef struct test_job { /* what `carnn test` holds */
+    arguments *a;
+    carnn_model **model;
+    carnn_dataset *data;
+    carnn_scores *scores; /* of the models, then of their vote */
+    parts *parts;         /* likewise */
+    FILE *qrels, *run;
+    size_t voices;        /* of the models, and of the vote of several */
+    int no_memory;
+} test_job;
+
+static void on_part(size_t model, double value, double weight, void *user) {
+    test_job *t = (test_job *)user;
+    parts *p = &t->parts[model];
+    if (p->count == p->room) {
+        size_t room = p->room ? 2 * p->room : 256;
+        double *larger = (double *)realloc(p->value, room * sizeof *larger);
+        if (larger) p->value = larger;
+        t->no_memory |= !larger;
+        larger = (double *)realloc(p->weight, room * sizeof *larger);
+        if (larger) p->weight = larger;
+        t->no_memory |= !larger;
+        if (t->no_memory) return;
+        p->room = room;
+    }
+    p->value[p->count] = value;
+    p->weight[p->count++] = weight;
+}
+
+/* Questions are numbered as they come, and so are the sentences of each; of several models the vote
+   is written. */
+static void on_pair(const carnn_pair_score *p, void *user) {
+    test_job *t = (test_job *)user;
+    size_t question = p->question + 1, sentence = p->sentence + 1;
+    if (p->model + 1 != t->voices) return;
+    if (t->qrels) fprintf(t->qrels, "%zu 0 %zu-%zu %d\n", question, question, sentence, p->label);
+    if (t->run)
+        fprintf(t->run, "%zu Q0 %zu-%zu 0 %.9g carnn\n", question, question, sentence, p->score);
+}
+
+/* The probability that model i and the first differ as much by chance. */
+static double significance(const test_job *t, size_t i) {
+    const parts *first = &t->parts[0], *other = &t->parts[i];
+    return carnn_significance(first->count, first->value, other->value, first->weight, 1);
+}
+
 /* The scores of a model, or of the vote of several: then what the models share, and their
    parameters together. */
-static void json_score(json *j, const char *key, carnn_model *const *model, size_t count,
-                       const char *file, const carnn_scores *s) {
-    const carnn_model_desc *first = carnn_model_describe(model[0]);
-    size_t i, parameters = 0;
+static void json_score(json *j, const char *key, const test_job *t, size_t from, size_t count,
+                       const char *file) {
+    const carnn_model_desc *first = carnn_model_describe(t->model[from]);
+    size_t i, parameters = 0, number = key ? count : from;
     int one_cell = 1, one_seed = 1;
-    for (i = 0; i < count; i++) {
-        parameters += carnn_model_parameters(model[i]);
-        one_cell &= !strcmp(carnn_model_describe(model[i])->cell, first->cell);
-        one_seed &= carnn_model_describe(model[i])->seed == first->seed;
+    for (i = from; i < from + count; i++) {
+        parameters += carnn_model_parameters(t->model[i]);
+        one_cell &= !strcmp(carnn_model_describe(t->model[i])->cell, first->cell);
+        one_seed &= carnn_model_describe(t->model[i])->seed == first->seed;
     }
     json_open(j, key, '{');
     json_text(j, "task", first->task);
@@ -794,14 +864,18 @@ static void json_score(json *j, const char *key, carnn_model *const *model, size
     json_whole(j, "parameters", parameters);
     if (one_seed) json_whole(j, "seed", first->seed);
     else json_text(j, "seed", NULL);
-    json_whole(j, "examples", s->examples);
-    json_number(j, "seconds", s->seconds);
-    json_metrics(j, s);
+    json_whole(j, "examples", t->scores[number].examples);
+    json_number(j, "seconds", t->scores[number].seconds);
+    json_metrics(j, &t->scores[number]);
+    if (carnn_dataset_left_out(t->data))
+        json_whole(j, "left_out", carnn_dataset_left_out(t->data));
+    if (number) json_number(j, "p_value", significance(t, number));
     if (file) json_text(j, "file", file);
     json_close(j, '}');
 }
 
-static void json_test(const list *files, carnn_model *const *model, const carnn_scores *s) {
+static void json_test(const test_job *t) {
+    const list *files = &t->a->files;
     size_t i, count = files->count;
     json j = {NULL, 0};
     j.to = stdout;
@@ -809,66 +883,107 @@ static void json_test(const list *files, carnn_model *const *model, const carnn_
         json_open(&j, NULL, '{');
         json_open(&j, "models", '[');
     }
-    for (i = 0; i < count; i++) json_score(&j, NULL, model + i, 1, files->item[i], s + i);
+    for (i = 0; i < count; i++) json_score(&j, NULL, t, i, 1, files->item[i]);
     if (count > 1) {
         json_close(&j, ']');
-        json_score(&j, "vote", model, count, NULL, s + count);
+        json_score(&j, "vote", t, 0, count, NULL);
         json_close(&j, '}');
     }
     printf("\n");
 }
 
-static void print_test(const list *files, const carnn_scores *s) {
-    size_t i, width = 4, rows = files->count + (files->count > 1);
+/* A line for each model, and how each one differs from the first. */
+static void print_test(const test_job *t) {
+    const list *files = &t->a->files;
+    const carnn_scores *s = t->scores;
+    size_t i, width = 4;
     for (i = 0; i < files->count; i++)
         if (strlen(files->item[i]) > width) width = strlen(files->item[i]);
-    for (i = 0; i < rows; i++) {
+    for (i = 0; i < t->voices; i++) {
         printf("%-*s  ", (int)width, i < files->count ? files->item[i] : "vote");
         print_metrics(stdout, s + i);
         printf("  (%zu examples, %.2f s)\n", s[i].examples, s[i].seconds);
     }
+    for (i = 1; i < t->voices; i++)
+        printf("%-*s  %s %+.4f against %s: p %.4f (paired bootstrap, %zu parts)\n", (int)width,
+               i < files->count ? files->item[i] : "vote", s->metric[0].name,
+               s[i].metric[0].value - s->metric[0].value, files->item[0], significance(t, i),
+               t->parts[0].count);
 }
 
-/* Loads the models and scores them; model and scores have room. */
-static int test_models(arguments *a, carnn_model **model, carnn_scores *scores) {
-    carnn_dataset *data = NULL;
+static int open_result(FILE **file, const char *name) {
+    if (!name || (*file = fopen(name, "w")) != NULL) return DONE;
+    fprintf(stderr, "carnn: %s: cannot be written: %s\n", name, strerror(errno));
+    return FAILED;
+}
+
+static int close_result(FILE *file, const char *name, int result) {
+    if (!file || !fclose(file) || result) return result;
+    fprintf(stderr, "carnn: %s: cannot be written: %s\n", name, strerror(errno));
+    return FAILED;
+}
+
+/* Loads the models and scores them. */
+static int test_models(test_job *t) {
+    arguments *a = t->a;
+    carnn_test_desc desc;
     carnn_error error;
     const char *task = NULL;
     size_t i;
     int result = DONE;
     for (i = 0; i < a->files.count && !result; i++) {
-        result = load_model(&model[i], a->files.item[i]);
+        result = load_model(&t->model[i], a->files.item[i]);
         if (result) continue;
-        if (task && strcmp(task, carnn_model_describe(model[i])->task))
+        if (task && strcmp(task, carnn_model_describe(t->model[i])->task))
             result = usage("test: %s is a model of another task", a->files.item[i]);
-        task = carnn_model_describe(model[i])->task;
+        task = carnn_model_describe(t->model[i])->task;
     }
-    if (!result) result = load_data(&data, task, &a->data, NULL);
-    if (!result && carnn_test((const carnn_model *const *)model, a->files.count, data,
-                              a->training.threads, scores, &error))
+    if (!result && (a->qrels || a->run) && strcmp(task, "answer"))
+        result = usage("test: --qrels and --run are for answer models");
+    if (!result) result = load_data(&t->data, task, &a->data, NULL, a->clean);
+    if (!result) result = open_result(&t->qrels, a->qrels);
+    if (!result) result = open_result(&t->run, a->run);
+    memset(&desc, 0, sizeof desc);
+    desc.threads = a->training.threads;
+    if (a->files.count > 1) desc.part = on_part;
+    if (t->qrels || t->run) desc.pair = on_pair;
+    desc.user = t;
+    if (!result && carnn_test_parts((const carnn_model *const *)t->model, a->files.count, t->data,
+                                    &desc, t->scores, &error))
         result = failed(&error);
-    carnn_dataset_free(data);
-    return result;
+    result = close_result(t->qrels, a->qrels, result);
+    result = close_result(t->run, a->run, result);
+    return t->no_memory ? no_memory() : result;
 }
 
 static int test(arguments *a) {
+    test_job t;
     size_t i, count = a->files.count;
-    carnn_model **model = (carnn_model **)calloc(count, sizeof *model);
-    carnn_scores *scores = (carnn_scores *)calloc(count + 1, sizeof *scores);
     int result = FAILED;
+    memset(&t, 0, sizeof t);
+    t.a = a;
+    t.voices = count + (count > 1);
+    t.model = (carnn_model **)calloc(count, sizeof *t.model);
+    t.scores = (carnn_scores *)calloc(t.voices, sizeof *t.scores);
+    t.parts = (parts *)calloc(t.voices, sizeof *t.parts);
     print_counts = a->counts;
-    if (!model || !scores) no_memory();
+    if (!t.model || !t.scores || !t.parts) no_memory();
     else if (!a->data.count) result = usage("test: --data FILE is missing, what to score on");
-    else result = test_models(a, model, scores);
-    if (!result && a->json) json_test(&a->files, model, scores);
-    if (!result && !a->json) print_test(&a->files, scores);
-    for (i = 0; model && i < count; i++) carnn_model_free(model[i]);
-    free(model);
-    free(scores);
+    else result = test_models(&t);
+    if (!result) (a->json ? json_test : print_test)(&t);
+    for (i = 0; t.model && i < count; i++) carnn_model_free(t.model[i]);
+    for (i = 0; t.parts && i < t.voices; i++) {
+        free(t.parts[i].value);
+        free(t.parts[i].weight);
+    }
+    carnn_dataset_free(t.data);
+    free(t.model);
+    free(t.scores);
+    free(t.parts);
     return result;
 }
 
-/* ==== Dialogs, line by line ================================================================== */
+/* ==== Examples, line by line ================================================================= */
 
 typedef struct line {
     char *text; /* ends with a NUL, without the line's end */
@@ -905,6 +1020,8 @@ typedef struct talk { /* a session on a stream of dialogs */
     size_t examples;
     size_t *best; /* (top) */
     double *probability;
+    const char *question; /* of the pair at hand */
+    size_t question_length;
 } talk;
 
 /* Moves `*text` behind the number of a line and its blank; 0 if there is no number. */
@@ -918,7 +1035,8 @@ static unsigned long line_number(const char **text, const char *end) {
     return number;
 }
 
-/* Works on a turn before the session hears what was really answered. */
+/* Works on a turn before the session hears what was really answered; on a sentence; on the sentence
+   of a pair. */
 typedef void (*on_turn)(talk *t, const char *user, size_t length);
 
 /* `N user<TAB>response` is a turn, a line without a tab a fact; an empty line, or a number that is
@@ -944,6 +1062,68 @@ static int follow_dialogs(talk *t, on_turn turn) {
         tab = (const char *)memchr(text, '\t', (size_t)(end - text));
         if (tab) text = tab + 1;
         carnn_session_hear(t->session, CARNN_SYSTEM, text, (size_t)(end - text));
+    }
+    return state == LINE_NO_MEMORY ? no_memory() : DONE;
+}
+
+/* The columns of pairs: those that a first line names, or those of the formats without one; without
+   labels question and sentence are enough. */
+typedef struct columns {
+    size_t question, sentence;
+} columns;
+
+/* Column `number` of a line; empty where there is none. */
+static const char *column(const line *l, size_t number, size_t *length) {
+    const char *at = l->length ? l->text : "", *end = at + l->length, *tab;
+    for (;; number--, at = tab + 1) {
+        tab = (const char *)memchr(at, '\t', (size_t)(end - at));
+        if (!number || !tab) break;
+    }
+    *length = number ? 0 : (size_t)((tab ? tab : end) - at);
+    return at;
+}
+
+static int is_word(const char *text, size_t length, const char *word) {
+    size_t i;
+    for (i = 0; i < length && word[i]; i++)
+        if ((text[i] | 32) != word[i]) return 0;
+    return i == length && !word[i];
+}
+
+/* Finds the columns in the first line; returns whether that only names them. */
+static int find_columns(const line *l, columns *c) {
+    size_t i, count = 1, length;
+    int named = 0;
+    for (i = 0; i < l->length; i++) count += l->text[i] == '\t';
+    c->question = count == 4 ? 2 : 0;
+    c->sentence = c->question + 1;
+    for (i = 0; i < count; i++) {
+        const char *name = column(l, i, &length);
+        if (is_word(name, length, "question")) c->question = i, named = 1;
+        if (is_word(name, length, "sentence") || is_word(name, length, "answer")) c->sentence = i;
+    }
+    if (!named) c->sentence = c->question + 1;
+    return named;
+}
+
+/* Pair by pair. */
+static int follow_pairs(talk *t, on_turn pair) {
+    columns c = {0, 1};
+    int state, first = 1;
+    while ((state = next_line(t->in, &t->line)) == LINE_READ) {
+        const char *sentence;
+        size_t i = 0, length;
+        while (i < t->line.length && strchr(" \t\v\f\r", t->line.text[i]) && t->line.text[i]) i++;
+        if (i == t->line.length) continue;
+        if (first && find_columns(&t->line, &c)) {
+            first = 0;
+            continue;
+        }
+        first = 0;
+        t->examples++;
+        t->question = column(&t->line, c.question, &t->question_length);
+        sentence = column(&t->line, c.sentence, &length);
+        pair(t, sentence, length);
     }
     return state == LINE_NO_MEMORY ? no_memory() : DONE;
 }
@@ -1031,19 +1211,33 @@ static void predict_sentence(talk *t, const char *text, size_t length) {
     fflush(stdout);
 }
 
+static int is_answer(const talk *t) {
+    return !strcmp(carnn_model_describe(t->model)->task, "answer");
+}
+
+static double match(talk *t, const char *sentence, size_t length) {
+    return carnn_session_match(t->session, t->question, t->question_length, sentence, length);
+}
+
+static void predict_pair(talk *t, const char *sentence, size_t length) {
+    printf("%.9g\n", match(t, sentence, length));
+    fflush(stdout);
+}
+
 /* Opens model and data and does what belongs to the task with each example. */
-static int follow_examples(talk *t, arguments *a, on_turn turn, on_turn sentence) {
+static int follow_examples(talk *t, arguments *a, on_turn turn, on_turn sentence, on_turn pair) {
     int result;
     memset(t, 0, sizeof *t);
-    result = open_talk(t, a, "dialog lm");
+    result = open_talk(t, a, "dialog lm answer");
     if (result) return result;
+    if (is_answer(t)) return follow_pairs(t, pair);
     return is_lm(t) ? follow_sentences(t, sentence) : follow_dialogs(t, turn);
 }
 
 static int predict(arguments *a) {
     talk t;
-    int result = follow_examples(&t, a, predict_turn, predict_sentence);
-    if (!result && !t.examples && !is_lm(&t))
+    int result = follow_examples(&t, a, predict_turn, predict_sentence, predict_pair);
+    if (!result && !t.examples && !is_lm(&t) && !is_answer(&t))
         fputs("carnn: nothing to answer: no line is `N user<TAB>response`\n", stderr);
     return close_talk(&t, result);
 }
@@ -1116,9 +1310,58 @@ static void explain_sentence(talk *t, const char *text, size_t length) {
     free(part);
 }
 
+/* An alignment, row by row: numbers, or with `color` fields that are the lighter the larger. */
+static void show_alignment(talk *t, int of_sentence, const carnn_contribution *word, size_t first) {
+    size_t rows, others, i, j;
+    const float *E = carnn_session_alignment(t->session, of_sentence, &rows, &others);
+    if (!E) return;
+    printf("alignment of the words of the %s\n", of_sentence ? "sentence" : "question");
+    for (i = 0; i < rows; i++) {
+        for (j = 0; j < others; j++) {
+            double share = (double)E[i * others + j];
+            if (t->a->color) printf("\033[48;5;%dm  ", 232 + (int)(23.0 * share + 0.5));
+            else printf("%.2f ", share);
+        }
+        printf("%s%s\n", t->a->color ? "\033[0m " : " ", word[first + i].text);
+    }
+}
+
+/* Weights and shares of the words of both sentences, then the alignments. */
+static void explain_pair(talk *t, const char *sentence, size_t length) {
+    carnn_contribution *part;
+    size_t i, count, questions = 0;
+    double rest, score;
+    if (t->a->example && (size_t)t->a->example != t->examples) return;
+    score = match(t, sentence, length);
+    count = carnn_session_explain(t->session, 0, NULL, &rest);
+    part = (carnn_contribution *)calloc(count + 1, sizeof *part);
+    if (!part) {
+        no_memory();
+        return;
+    }
+    carnn_session_explain(t->session, count, part, &rest);
+    printf("example %zu: %.*s\nsentence: %.*s\nscore %.9g\n%10s  %9s\n", t->examples,
+           (int)t->question_length, t->question, (int)length, sentence, score, "share", "weight");
+    for (i = 0; i < count; i++) {
+        questions += part[i].speaker == CARNN_USER;
+        printf("%+10.4f  %9.4f  %-8s  ", part[i].score, part[i].attention,
+               part[i].speaker == CARNN_USER ? "question" : "sentence");
+        if (t->a->color)
+            printf("\033[48;5;%dm%s\033[0m\n", 232 + (int)(23.0 * part[i].attention + 0.5),
+                   part[i].text);
+        else puts(part[i].text);
+    }
+    printf("%+10.4f  %9s  rest\n", rest, "");
+    show_alignment(t, 0, part, 0);
+    show_alignment(t, 1, part, questions);
+    putchar('\n');
+    fflush(stdout);
+    free(part);
+}
+
 static int explain(arguments *a) {
     talk t;
-    int result = follow_examples(&t, a, explain_turn, explain_sentence);
+    int result = follow_examples(&t, a, explain_turn, explain_sentence, explain_pair);
     if (!result && (!t.examples || (size_t)a->example > t.examples)) {
         fprintf(stderr, "carnn: the data has only %zu examples\n", t.examples);
         result = BAD_DATA;
@@ -1147,6 +1390,62 @@ static int chat(arguments *a) {
     }
     if (!result && prompt) putchar('\n');
     if (state == LINE_NO_MEMORY) result = no_memory();
+    return close_talk(&t, result);
+}
+
+/* ==== rank =================================================================================== */
+
+typedef struct ranked {
+    double score;
+    size_t number;
+    char *sentence;
+} ranked;
+
+static int by_score(const void *a_, const void *b_) {
+    const ranked *a = (const ranked *)a_, *b = (const ranked *)b_;
+    if (a->score > b->score || a->score < b->score) return a->score > b->score ? -1 : 1;
+    return a->number < b->number ? -1 : 1;
+}
+
+/* Scores the sentences of the input, a line each. */
+static int score_sentences(talk *t, ranked **sentences, size_t *count) {
+    size_t room = 0;
+    int state;
+    while ((state = next_line(t->in, &t->line)) == LINE_READ) {
+        ranked *r;
+        if (*count == room) {
+            room = room ? 2 * room : 64;
+            r = (ranked *)realloc(*sentences, room * sizeof *r);
+            if (!r) return no_memory();
+            *sentences = r;
+        }
+        r = *sentences + *count;
+        r->sentence = (char *)malloc(t->line.length + 1);
+        if (!r->sentence) return no_memory();
+        if (t->line.length) memcpy(r->sentence, t->line.text, t->line.length);
+        r->sentence[t->line.length] = '\0';
+        r->number = (*count)++;
+        r->score = match(t, r->sentence, t->line.length);
+    }
+    return state == LINE_NO_MEMORY ? no_memory() : DONE;
+}
+
+static int rank(arguments *a) {
+    talk t;
+    ranked *sentences = NULL;
+    size_t i, count = 0, top = a->top ? (size_t)a->top : (size_t)-1;
+    int result;
+    memset(&t, 0, sizeof t);
+    if (!a->question) return usage("rank: --question TEXT is missing");
+    result = open_talk(&t, a, "answer");
+    t.question = a->question;
+    t.question_length = strlen(a->question);
+    if (!result) result = score_sentences(&t, &sentences, &count);
+    if (!result && count) qsort(sentences, count, sizeof *sentences, by_score);
+    for (i = 0; !result && i < count && i < top; i++)
+        printf("%.9g\t%s\n", sentences[i].score, sentences[i].sentence);
+    for (i = 0; i < count; i++) free(sentences[i].sentence);
+    free(sentences);
     return close_talk(&t, result);
 }
 
@@ -1339,6 +1638,11 @@ static const command commands[] = {
      "examples:\n"
      "  carnn explain bot.gguf --data test.txt --example 4\n",
      EXPLAIN, explain, 1, 1},
+    {"rank", "MODEL --question TEXT [--data FILE]",
+     "ranks sentences, a line each, by how well they answer a question",
+     "examples:\n"
+     "  carnn rank qa.gguf --question 'who wrote faust ?' --data sentences.txt --top 3\n",
+     RANK, rank, 1, 1},
     {"generate", "MODEL [options]", "samples text from a language model, a sentence a line",
      "examples:\n"
      "  carnn generate lm.gguf --sentences 5 --temperature 0.8\n"

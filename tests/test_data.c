@@ -428,7 +428,7 @@ static const char *spell_pairs(const carnn_dataset *d, char *out) {
 static const char *numbered_pairs = "1\t0\twho ?\tthe cat .\n"
                                     "1\t1\twho ?\tthe dog .\r\n"
                                     "\n"
-                                    "2\t1.0\twho ?\t\n"
+                                    "2\t1.0\twho ?\tmice\n"
                                     "2\t0\twhy ?\tthe cat .";
 
 static void test_pairs(void) {
@@ -440,7 +440,6 @@ static void test_pairs(void) {
          "Q1\tq\tD\tT\tS\ta\t0\r\nQ2\tq\tD\tT\tS\tb\t1\r\n", "||q/a/0|||q/b/1|"},
         {"\xEF\xBB\xBFlabel\tanswer\tQUESTION\n1\ta\tq\n1\tb\tq\n", "||q/a/1|q/b/1|"},
         {"Question\tAnswer\tLabel\tx\nq\ta\t0\t\n", "||q/a/0|"},
-        {"\t\t1\n\ta\t0\n", "||//1|/a/0|"},
     };
     char out[1000];
     carnn_dataset *d;
@@ -452,7 +451,7 @@ static void test_pairs(void) {
     }
     d = load_text("answer", numbered_pairs, NULL);
     CHECK_TEXT(spell_pairs(d, out),
-               "||who ?/the cat ./0|who ?/the dog ./1|||who ?//1|why ?/the cat ./0|");
+               "||who ?/the cat ./0|who ?/the dog ./1|||who ?/mice/1|why ?/the cat ./0|");
     CHECK_INT(d->text_count, 5);
     CHECK_INT(carnn_dataset_examples(d), 4);
     carnn_dataset_free(d);
@@ -476,6 +475,10 @@ static void test_pairs_errors(void) {
          "f.txt:2: expected the label 0 or 1, found \"yes\""},
         {"q\ta\t2\n", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected the label 0 or 1, found \"2\""},
         {"q\ta\t\n", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected the label 0 or 1, found nothing"},
+        {"q\ta\t0\nq\t \t0\n", NULL, CARNN_ERR_DATA, 2,
+         "f.txt:2: expected an answer of 1 to 512 words, found nothing"},
+        {"1\t0\t\ta\n", NULL, CARNN_ERR_DATA, 1,
+         "f.txt:1: expected a question of 1 to 512 words, found nothing"},
     };
     test_bad("answer", bad, sizeof bad / sizeof *bad);
 }
@@ -489,7 +492,7 @@ static void write_file(const char *name, const void *bytes, size_t size) {
 /* The test writes the four files into the folder that it runs in. */
 static void test_pairs_folder(void) {
     static const char *const files[] = {"a.toks", "b.toks", "sim.txt", "id.txt"};
-    static const char *const texts[] = {"q one\nq one\nq one\n", "a\n\nb\r\n", "0\n1\n0\n",
+    static const char *const texts[] = {"q one\nq one\nq one\n", "a\nc\nb\r\n", "0\n1\n0\n",
                                         "1.1\n1.1\n1.2\n"};
     carnn_source source = source_of(".", NULL, 0);
     carnn_dataset *d;
@@ -497,13 +500,16 @@ static void test_pairs_folder(void) {
     char out[200];
     for (size_t i = 0; i < 4; i++) write_file(files[i], texts[i], strlen(texts[i]));
     CHECK_INT(load(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_OK);
-    CHECK_TEXT(spell_pairs(d, out), "||q one/a/0|q one//1|||q one/b/0|");
+    CHECK_TEXT(spell_pairs(d, out), "||q one/a/0|q one/c/1|||q one/b/0|");
     CHECK_INT(broken(d), 0);
     carnn_dataset_free(d);
     remove("id.txt");
     CHECK_INT(load(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_OK);
-    CHECK_TEXT(spell_pairs(d, out), "||q one/a/0|q one//1|q one/b/0|");
+    CHECK_TEXT(spell_pairs(d, out), "||q one/a/0|q one/c/1|q one/b/0|");
     carnn_dataset_free(d);
+    write_file("b.toks", "a\n \nb\n", 6);
+    CHECK_INT(load(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "./b.toks:2: expected an answer of 1 to 512 words, found nothing");
     write_file("b.toks", "a\n", 2);
     CHECK_INT(load(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message,

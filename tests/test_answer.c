@@ -1,0 +1,759 @@
+/* Answer selection: scores by plain loops, AP and RR by hand, batches and threads that change
+   nothing, vectors, resumed trainings, bad input, memory that runs out. */
+
+#define CARNN_IMPLEMENTATION
+#include "../carnn.h"
+#include "test.h"
+
+static const char pairs[] =
+    "who saw the cat ?\tthe dog saw the cat .\t1\n"
+    "who saw the cat ?\tthe bird sang\t0\n"
+    "who saw the cat ?\ta cat is not a dog , is it ?\t0\n"
+    "where is the bird\tin the tree\t1\n"
+    "where is the bird\ta dog\t0\n"
+    "where is the bird\tthe bird is there\t1\n"
+    "why\tthe tree\t0\n"
+    "why\tnobody knows\t1\n";
+
+static carnn_dataset *data_of(const char *bytes, size_t size, int clean) {
+    carnn_dataset *data = NULL;
+    carnn_dataset_desc desc;
+    carnn_source source = {"pairs", NULL, 0};
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    source.bytes = bytes;
+    source.size = size;
+    desc.task = "answer";
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.clean = clean;
+    if (carnn_dataset_load(&data, &desc, &error)) printf("%s\n", error.message);
+    return data;
+}
+
+static carnn_dataset *data_from(const char *bytes) { return data_of(bytes, strlen(bytes), 0); }
+
+/* A small model with `options`, names and values. */
+static carnn_model *model_of(const char *options, const carnn_dataset *data) {
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "answer";
+    desc.hidden = 6;
+    desc.embedding = 5;
+    CHECK_INT(carnn__check_options_of(options, &desc, &error), CARNN_OK);
+    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
+    return model;
+}
+
+static carnn_train_desc training(int64_t threads, int64_t epochs, double lr) {
+    carnn_train_desc train;
+    memset(&train, 0, sizeof train);
+    train.epochs = epochs;
+    train.batch = 4;
+    train.lr = lr;
+    train.threads = threads;
+    return train;
+}
+
+static carnn_status fit(carnn_model *model, const carnn_dataset *data, int64_t threads,
+                        int64_t epochs, double lr) {
+    carnn_train_desc train = training(threads, epochs, lr);
+    carnn_error error;
+    return carnn_train(model, data, data, &train, &error);
+}
+
+static carnn_scores scores_of(const carnn_model *model, const carnn_dataset *data) {
+    carnn_scores scores;
+    carnn_error error;
+    memset(&scores, 0, sizeof scores);
+    CHECK_INT(carnn_test(&model, 1, data, 1, &scores, &error), CARNN_OK);
+    return scores;
+}
+
+/* The scores of all pairs, as a batch of `batch` pairs at least makes them. */
+static void score_pairs(const carnn_model *model, const carnn_dataset *data, int64_t batch,
+                        size_t threads, float *score) {
+    carnn__engine engine;
+    carnn__arena arena = {NULL, 0, 0, 0};
+    carnn__work work;
+    carnn__tally tally;
+    carnn_error error;
+    size_t i, batches;
+    memset(&tally, 0, sizeof tally);
+    CHECK_INT(carnn__engine_open(&engine, model->desc.simd, threads, model->allocator, &error), 0);
+    work = carnn__scoring_work(model, data, &engine);
+    work.batch = batch;
+    CHECK_INT(model->head->open(&work, &error), 0);
+    model->head->carve(&work, &arena);
+    arena.size = arena.peak;
+    arena.base = (char *)carnn__alloc_aligned(&model->allocator, arena.size, 1);
+    arena.used = 0;
+    model->head->carve(&work, &arena);
+    batches = model->head->plan(&work, 0);
+    for (i = 0; i < batches; i++) model->head->batch(&work, i, 0, &tally);
+    CHECK_INT(tally.examples, data->pair_count);
+    memcpy(score, ((carnn__answer *)work.state)->score, data->pair_count * sizeof(float));
+    model->head->close(&work);
+    carnn__free_aligned(&model->allocator, arena.base);
+    carnn__engine_close(&engine);
+}
+
+/* --- the model by plain loops in doubles ------------------------------------------------------- */
+
+enum { E = 5, H = 6, D = 2 * H, WORDS = 16 };
+
+static const float *weight(const carnn_model *model, const char *name) {
+    size_t i;
+    for (i = 0; i < model->params.count; i++)
+        if (!strcmp(model->params.item[i].name, name))
+            return model->params.value + model->params.item[i].offset;
+    printf("no weight %s\n", name);
+    return NULL;
+}
+
+static double logistic(double x) { return 1.0 / (1.0 + exp(-x)); }
+
+/* y = W x (+ b) of a matrix whose rows are `stride` long. */
+static double row_times(const float *W, size_t row, size_t columns, const double *x) {
+    double sum = 0.0;
+    size_t j;
+    for (j = 0; j < columns; j++) sum += (double)W[row * columns + j] * x[j];
+    return sum;
+}
+
+typedef struct sentence {
+    size_t n;
+    uint32_t id[WORDS];
+    double x[WORDS][H], s[WORDS][D]; /* inputs, states */
+} sentence;
+
+/* The inputs of a sentence beside another one. */
+static void plain_inputs(const carnn_model *model, sentence *s, const sentence *other) {
+    const float *table = weight(model, "word.weight"), *P = weight(model, "word.project");
+    const float *b = weight(model, "word.bias"), *idf = weight(model, "word.idf");
+    size_t more = model->desc.overlap > 0 ? 2 : 0, i, j, k;
+    for (i = 0; i < s->n; i++) {
+        double word[E + 2], both = 0.0;
+        for (j = 0; j < E; j++) word[j] = (double)table[s->id[i] * E + j];
+        for (k = 0; k < other->n; k++)
+            if (other->id[k] == s->id[i]) both = 1.0;
+        word[E] = both;
+        word[E + 1] = both * (double)idf[s->id[i]];
+        for (j = 0; j < H; j++) s->x[i][j] = row_times(P, j, E + more, word) + (double)b[j];
+    }
+}
+
+/* iCARNN in one direction, with the position encoding of the other sentence as context. */
+static void plain_states(const carnn_model *model, sentence *s, const sentence *other,
+                         int backwards) {
+    char name[64];
+    const float *W, *U, *b;
+    double c[H], h[H];
+    size_t i, j, k, t;
+#define OF(what) (snprintf(name, sizeof name, "cell.%s.%s", backwards ? "backward" : "forward", \
+                           what), weight(model, name))
+    W = OF("input.weight");
+    b = OF("bias");
+    U = OF("context.weight");
+#undef OF
+    for (k = 0; k < H; k++) {
+        c[k] = h[k] = 0.0;
+        for (j = 1; j <= other->n; j++) {
+            double place = (double)j / (double)other->n;
+            c[k] += ((1.0 - place) - (double)(k + 1) / H * (1.0 - 2.0 * place)) *
+                    other->x[j - 1][k] / (double)other->n;
+        }
+    }
+    for (t = 0; t < s->n; t++) {
+        double next[H];
+        i = backwards ? s->n - 1 - t : t;
+        for (j = 0; j < H; j++) {
+            double u = logistic(row_times(W, j, H, s->x[i]) + (double)b[j] +
+                                row_times(U, j, H, c));
+            double f = logistic(row_times(W, H + j, H, s->x[i]) + (double)b[H + j] +
+                                row_times(U, H + j, H, c));
+            double z = row_times(W, 2 * H + j, H, s->x[i]) + (double)b[2 * H + j];
+            next[j] = u * f * z + (1.0 - u) * h[j];
+        }
+        for (j = 0; j < H; j++) s->s[i][(backwards ? H : 0) + j] = h[j] = next[j];
+    }
+}
+
+static double dot(const double *x, const double *y) {
+    double sum = 0.0;
+    size_t j;
+    for (j = 0; j < D; j++) sum += x[j] * y[j];
+    return sum;
+}
+
+/* f of a sentence (2 D, direct D). */
+static void plain_sum(const carnn_model *model, const sentence *s, const sentence *other,
+                      double *f) {
+    const float *W1 = weight(model, "attend.weight"), *W2 = weight(model, "attend.other");
+    const float *v = weight(model, "attend.vector");
+    int direct = !strcmp(model->desc.decomposition, "direct");
+    double a[WORDS][D], w[WORDS], mean[D], all = 0.0;
+    size_t i, j, k;
+    memset(mean, 0, sizeof mean);
+    memset(a, 0, sizeof a);
+    for (i = 0; i < other->n; i++)
+        for (j = 0; j < D; j++) mean[j] += other->s[i][j] / (double)other->n;
+    for (i = 0; i < s->n; i++) {
+        double p[WORDS], sum = 0.0, key[D];
+        for (j = 0; j < other->n; j++) sum += p[j] = exp(dot(s->s[i], other->s[j]));
+        for (j = 0; j < other->n; j++)
+            for (k = 0; k < D; k++) a[i][k] += p[j] / sum * other->s[j][k];
+        memcpy(key, s->s[i], sizeof key);
+        if (!strcmp(model->desc.weighting, "skip"))
+            for (k = 0; k < D; k++) {
+                if (k < H && i) key[k] -= s->s[i - 1][k];
+                if (k >= H && i + 1 < s->n) key[k] -= s->s[i + 1][k];
+            }
+        for (w[i] = 0.0, k = 0; k < H; k++)
+            w[i] += (double)v[k] * tanh(row_times(W1, k, D, key) + row_times(W2, k, D, mean));
+        all += w[i] = exp(w[i]);
+    }
+    memset(f, 0, 2 * D * sizeof *f);
+    for (i = 0; i < s->n; i++)
+        for (k = 0; k < D; k++) {
+            double share = direct ? 1.0 : dot(s->s[i], a[i]) / dot(a[i], a[i]);
+            if (!direct) f[k] += w[i] / all * share * a[i][k];
+            f[(direct ? 0 : D) + k] += w[i] / all * (s->s[i][k] - share * a[i][k]);
+        }
+}
+
+/* The share of the question's words that are in the answer, by number and by idf. */
+static void plain_overlap(const carnn_model *model, const sentence *q, const sentence *a,
+                          double overlap[2]) {
+    const float *idf = weight(model, "word.idf");
+    double sum = 0.0, found = 0.0, both = 0.0;
+    size_t i, j;
+    for (i = 0; i < q->n; i++) {
+        unsigned in = 0;
+        for (j = 0; j < a->n; j++) in |= a->id[j] == q->id[i];
+        sum += (double)idf[q->id[i]];
+        found += in * (double)idf[q->id[i]];
+        both += in;
+    }
+    overlap[0] = both / (double)q->n;
+    overlap[1] = found / sum;
+}
+
+static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
+    const float *out = weight(model, "output.weight");
+    double f[4 * D], overlap[2], score = 0.0;
+    size_t j, F = !strcmp(model->desc.decomposition, "direct") ? D : 2 * D, top = 1;
+    int backwards;
+    plain_inputs(model, q, a);
+    plain_inputs(model, a, q);
+    for (backwards = 0; backwards < 2; backwards++) {
+        plain_states(model, q, a, backwards);
+        plain_states(model, a, q, backwards);
+    }
+    if (!strcmp(model->desc.model, "siamese")) {
+        for (j = 0; j < D; j++) {
+            f[j] = j < H ? q->s[q->n - 1][j] : q->s[0][j];
+            f[D + j] = j < H ? a->s[a->n - 1][j] : a->s[0][j];
+        }
+        score = (double)out[0] * dot(f, f + D) / sqrt(dot(f, f) * dot(f + D, f + D));
+    } else {
+        plain_sum(model, q, a, f);
+        plain_sum(model, a, q, f + F);
+        for (top = 0; top < H; top++)
+            score += (double)out[top] *
+                     tanh(row_times(weight(model, "hidden.weight"), top, 2 * F, f) +
+                          (double)weight(model, "hidden.bias")[top]);
+    }
+    if (model->desc.overlap > 0) {
+        plain_overlap(model, q, a, overlap);
+        score += (double)out[top] * overlap[0] + (double)out[top + 1] * overlap[1];
+    }
+    if (!strcmp(model->desc.loss, "pair")) score += (double)*weight(model, "output.bias");
+    return score;
+}
+
+static sentence plain_sentence(const carnn_model *model, const carnn_dataset *data, size_t text) {
+    sentence s;
+    memset(&s, 0, sizeof s);
+    s.n = carnn__answer_words(model, carnn__text(data, text), s.id);
+    return s;
+}
+
+static void test_scores(const char *options) {
+    carnn_dataset *data = data_from(pairs);
+    carnn_model *model = model_of(options, data);
+    float score[8];
+    size_t i;
+    CHECK_INT(data->pair_count, 8);
+    CHECK_INT(fit(model, data, 1, 3, 0.05), CARNN_OK); /* biases that are not 0 */
+    score_pairs(model, data, 64, 1, score);
+    for (i = 0; i < 8; i++) {
+        sentence q = plain_sentence(model, data, data->pairs[i].question);
+        sentence a = plain_sentence(model, data, data->pairs[i].answer);
+        CHECK_NEAR(score[i], plain_score(model, &q, &a), 2e-5);
+    }
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- metrics ----------------------------------------------------------------------------------- */
+
+/* A siamese model whose cosine and bias count nothing scores by the share of the question's words
+   in the answer. */
+static carnn_model *overlap_model(const carnn_dataset *data) {
+    carnn_model *model = model_of("model siamese loss pair", data);
+    float *out = (float *)(uintptr_t)weight(model, "output.weight");
+    out[0] = out[2] = 0.0f;
+    out[1] = 1.0f;
+    return model;
+}
+
+static void check_metrics(const char *text, int clean, double map, double mrr, size_t left_out) {
+    carnn_dataset *data = data_of(text, strlen(text), clean);
+    carnn_model *model = overlap_model(data);
+    carnn_scores s = scores_of(model, data);
+    CHECK_TEXT(s.metric[0].name, "map");
+    CHECK_TEXT(s.metric[1].name, "mrr");
+    CHECK_NEAR(s.metric[0].value, map, 1e-12);
+    CHECK_NEAR(s.metric[1].value, mrr, 1e-12);
+    CHECK_INT(carnn_dataset_left_out(data), left_out);
+    CHECK_INT(s.examples, data->pair_count);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* Scores are quarters of "a b c d"; right answers have a !. */
+static void test_metrics(void) {
+    static const char plain[] = "a b c d\ta b c d\t0\na b c d\ta b c\t1\na b c d\tx\t0\n"
+                                "a b c d\ta\t1\n"; /* ranks 2 and 3 */
+    static const char tied[] = "a b c d\ta b\t1\na b c d\ta c\t0\na b c d\tc d\t0\na b c d\td\t1\n";
+    static const char all_right[] = "a b\tx\t1\na b\ty\t1\n";
+    static const char mixed[] = "1\t1\ta b\ta\n1\t0\ta b\tb a\n" /* AP = RR = 1/2 */
+                                "2\t0\ta b\ta\n2\t0\ta b\tx\n"   /* no right answer */
+                                "3\t1\ta b\ta\n3\t1\ta b\tx\n"   /* only right ones: 1 */
+                                "4\t1\ta b\tb a\n4\t0\ta b\ty\n"; /* 1 */
+    check_metrics(plain, 0, (1.0 / 2.0 + 2.0 / 3.0) / 2.0, 1.0 / 2.0, 0);
+    check_metrics(tied, 0, (1.0 / 3.0 + 2.0 / 4.0) / 2.0, 1.0 / 3.0, 0); /* wrong ones first */
+    check_metrics(all_right, 0, 1.0, 1.0, 0);
+    check_metrics(mixed, 0, (0.5 + 1.0 + 1.0) / 3.0, (0.5 + 1.0 + 1.0) / 3.0, 0);
+    check_metrics(mixed, 1, (0.5 + 1.0) / 2.0, (0.5 + 1.0) / 2.0, 2);
+}
+
+/* A question of 1,000 answers is worked on in pieces and ranked as a whole: against counting. */
+static void test_long_question(void) {
+    enum { ANSWERS = 1000 };
+    char *text = (char *)malloc(ANSWERS * 24), *at = text;
+    carnn_dataset *data;
+    carnn_model *model;
+    carnn_scores s;
+    double ap = 0.0;
+    size_t i, j, right = 0;
+    for (i = 0; i < ANSWERS; i++)
+        at += sprintf(at, "a b c d\t%.*s\t%d\n", (int)(1 + 2 * (i * 7 % 4)), "a b c d",
+                      i * i % 7 == 1);
+    data = data_of(text, (size_t)(at - text), 0);
+    model = overlap_model(data);
+    s = scores_of(model, data);
+    for (i = 0; i < ANSWERS; i++) {
+        size_t rank = 1, above = 1, score = i * 7 % 4;
+        if (i * i % 7 != 1) continue;
+        for (j = 0; j < ANSWERS; j++) {
+            int other = j * j % 7 == 1;
+            size_t its = j * 7 % 4;
+            int before = its > score || (its == score && (other ? j < i : 1));
+            rank += (size_t)(before && j != i);
+            above += (size_t)(before && j != i && other);
+        }
+        ap += (double)above / (double)rank;
+        right++;
+    }
+    CHECK_NEAR(s.metric[0].value, ap / (double)right, 1e-12);
+    CHECK_INT(s.examples, ANSWERS);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    free(text);
+}
+
+/* --- sameness ---------------------------------------------------------------------------------- */
+
+/* How pairs are put together in batches changes no score. */
+static void test_batches(const char *options) {
+    carnn_dataset *data = data_from(pairs);
+    carnn_model *model = model_of(options, data);
+    float one[8], all[8], threads[8];
+    score_pairs(model, data, 1, 1, one);
+    score_pairs(model, data, 64, 1, all);
+    score_pairs(model, data, 64, 3, threads);
+    CHECK(!memcmp(one, all, sizeof one));
+    CHECK(!memcmp(one, threads, sizeof one));
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* The same bytes with one thread and three, with and without SIMD. */
+static void test_same_bytes(const char *options) {
+    carnn_dataset *data = data_from(pairs);
+    const char *best = carnn_simd_name(0);
+    carnn_model *model[3];
+    size_t i;
+    for (i = 0; i < 3; i++) {
+        model[i] = model_of(options, data);
+        model[i]->desc.simd = i == 2 ? "portable" : best;
+        CHECK_INT(fit(model[i], data, i == 1 ? 3 : 1, 3, 0.01), CARNN_OK);
+        CHECK(!memcmp(model[i]->params.value, model[0]->params.value,
+                      model[0]->params.size * sizeof(float)));
+    }
+    for (i = 0; i < 3; i++) carnn_model_free(model[i]);
+    carnn_dataset_free(data);
+}
+
+static int stop_once(const carnn_progress *p, void *user) {
+    return *(int *)user && p->epoch_ended && p->epoch == 2;
+}
+
+/* A training that was stopped goes on to the same weights, but not with other vectors. */
+static void test_resume(void) {
+    static const char vectors[] = "cat 1 2 3 4 5\ndog 2 1 0 1 -1\n", odd[] = "cat 1 2 3 4 6\n";
+    carnn_source source = {"vectors", NULL, 0};
+    carnn_dataset *data = data_from(pairs);
+    carnn_model *model[3];
+    carnn_model_desc desc;
+    carnn_train_desc train = training(1, 4, 0.01);
+    carnn_error error;
+    int stop = 0;
+    size_t i;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "answer";
+    desc.hidden = 6;
+    desc.vectors = &source;
+    desc.vector_count = 1;
+    train.checkpoint = "test_answer.resume";
+    train.progress = stop_once;
+    train.user = &stop;
+    for (i = 0; i < 3; i++) {
+        source.bytes = i == 2 ? odd : vectors;
+        source.size = strlen((const char *)source.bytes);
+        CHECK_INT(carnn_model_create(&model[i], &desc, data, &error), CARNN_OK);
+        CHECK_INT(model[i]->desc.embedding, 5); /* found in the file */
+    }
+    CHECK_INT(carnn_train(model[0], data, data, &train, &error), CARNN_OK);
+    stop = 1;
+    CHECK_INT(carnn_train(model[1], data, data, &train, &error), CARNN_ERR_STOPPED);
+    stop = 0;
+    train.resume = 1;
+    CHECK_INT(carnn_train(model[2], data, data, &train, &error), CARNN_ERR_MODEL);
+    CHECK(strstr(error.message, "other word vectors") != NULL);
+    CHECK_INT(carnn_train(model[1], data, data, &train, &error), CARNN_OK);
+    CHECK(!memcmp(model[0]->params.value, model[1]->params.value,
+                  model[0]->params.size * sizeof(float)));
+    remove("test_answer.resume");
+    for (i = 0; i < 3; i++) carnn_model_free(model[i]);
+    carnn_dataset_free(data);
+}
+
+/* --- word vectors ------------------------------------------------------------------------------ */
+
+/* Vectors stay as they are unless they are tuned; words of other data are known where they are
+   asked for; unknown words share a few vectors by their hash. */
+static void test_vectors(int tuned) {
+    static const char vectors[] = "cat 1 2 3 4 5\nzebra 5 4 3 2 1\nunicorn 1 1 1 1 1\n";
+    carnn_source source = {"vectors", NULL, 0};
+    carnn_dataset *data = data_from(pairs), *valid = data_from("who is\ta zebra\t1\n");
+    const carnn_dataset *known[2] = {NULL, NULL};
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_error error;
+    carnn__span lion = {"lion", 4};
+    const float *cat;
+    double moved = 0.0;
+    size_t i;
+    memset(&desc, 0, sizeof desc);
+    source.bytes = vectors;
+    source.size = strlen(vectors);
+    desc.task = "answer";
+    desc.hidden = 6;
+    desc.vectors = &source;
+    desc.vector_count = 1;
+    desc.tune_vectors = tuned;
+    desc.known = known;
+    desc.known_count = 2;
+    known[1] = valid;
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
+    CHECK(carnn__names_find(&model->words, "zebra", 5) != CARNN__NOWHERE);
+    CHECK(carnn__names_find(&model->words, "unicorn", 7) == CARNN__NOWHERE);
+    CHECK(carnn__answer_word(model, lion) < CARNN__UNKNOWN);
+    CHECK_INT(fit(model, data, 1, 2, 0.01), CARNN_OK);
+    cat = weight(model, "word.weight") + carnn__names_find(&model->words, "cat", 3) * 5;
+    for (i = 0; i < 5; i++) moved = fmax(moved, fabs((double)cat[i] - (double)(i + 1)));
+    CHECK(tuned ? moved > 1e-4 && moved < 0.5 : moved == 0.0);
+    cat = weight(model, "word.weight") + carnn__names_find(&model->words, "zebra", 5) * 5;
+    CHECK_NEAR(cat[0], 5.0, 0.0); /* never met in training */
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    carnn_dataset_free(valid);
+}
+
+/* --- what can go wrong ------------------------------------------------------------------------- */
+
+static void test_errors(void) {
+    static char longest[2 * 10000 + 64];
+    static const struct {
+        const char *text, *message;
+    } bad[] = {
+        {"q\ta\n", "pairs:1: expected three columns"},
+        {"q\ta\t1\nq\tb\n", "pairs:2: expected 3 columns"},
+        {"q\ta\t1\nq\tb\t2\n", "pairs:2: expected the label 0 or 1, found \"2\""},
+        {"q\ta\t1\nq\t\t0\n", "pairs:2: expected an answer of 1 to 512 words, found nothing"},
+        {longest, "pairs:2: expected an answer of 1 to 512 words, found \"w w"},
+        {"", "pairs:1: expected a question with an answer"},
+    };
+    carnn_dataset *data = NULL;
+    carnn_dataset_desc desc;
+    carnn_source source = {"pairs", NULL, 0};
+    carnn_error error;
+    size_t i;
+    strcpy(longest, "q\ta\t1\nq\t");
+    for (i = 0; i < 10000; i++) strcpy(longest + 8 + 2 * i, "w ");
+    strcat(longest, "\t0\n");
+    memset(&desc, 0, sizeof desc);
+    desc.task = "answer";
+    desc.sources = &source;
+    desc.source_count = 1;
+    for (i = 0; i < CARNN__COUNT(bad); i++) {
+        source.bytes = bad[i].text;
+        source.size = strlen(bad[i].text);
+        CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_ERR_DATA);
+        if (strncmp(error.message, bad[i].message, strlen(bad[i].message)))
+            CHECK_TEXT(error.message, bad[i].message);
+    }
+    desc.clean = 1;
+    source.bytes = "q\ta\t1\n";
+    source.size = 6;
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "pairs: every question lacks a right or a wrong answer");
+}
+
+/* Descriptions that are refused. */
+static void test_descriptions(void) {
+    static const char vectors[] = "cat 1 2 3\n";
+    carnn_source source = {"vectors", vectors, sizeof vectors - 1};
+    carnn_dataset *data = data_from(pairs);
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "answer";
+    desc.layers = 2;
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK(strstr(error.message, "one recurrent layer") != NULL);
+    desc.layers = 0;
+    desc.model = "duo";
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    desc.model = NULL;
+    desc.embedding = 4;
+    desc.vectors = &source;
+    desc.vector_count = 1;
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "vectors: the vectors have 3 numbers, the embedding has 4");
+    carnn_dataset_free(data);
+}
+
+/* Every allocation may fail: nothing leaks, and the error says what it is. */
+static void test_memory_runs_out(void) {
+    static const char vectors[] = "cat 1 2 3 4 5\n";
+    carnn_source source = {"vectors", vectors, sizeof vectors - 1};
+    carnn_dataset *data = data_from(pairs);
+    carnn_train_desc train = training(1, 1, 0.01);
+    test_memory memory;
+    carnn_allocator allocator;
+    carnn_status status = CARNN_ERR_MEMORY;
+    carnn_error error;
+    long fail_at;
+    allocator.alloc = test_alloc;
+    allocator.realloc = test_realloc;
+    allocator.free = test_free;
+    allocator.user = &memory;
+    for (fail_at = 1; status; fail_at++) {
+        carnn_model *model = NULL;
+        carnn_model_desc desc;
+        carnn_scores scores;
+        memset(&desc, 0, sizeof desc);
+        memset(&memory, 0, sizeof memory);
+        memory.fail_at = fail_at;
+        desc.task = "answer";
+        desc.hidden = 6;
+        desc.vectors = &source;
+        desc.vector_count = 1;
+        desc.allocator = &allocator;
+        status = carnn_model_create(&model, &desc, data, &error);
+        if (!status) status = carnn_train(model, data, data, &train, &error);
+        if (!status)
+            status = carnn_test((const carnn_model *const *)&model, 1, data, 1, &scores, &error);
+        if (status) CHECK_INT(status, CARNN_ERR_MEMORY);
+        carnn_model_free(model);
+        CHECK_INT(memory.blocks, 0);
+    }
+    CHECK(fail_at > 40);
+    carnn_dataset_free(data);
+}
+
+static void test_learns(const char *options) {
+    carnn_dataset *data = data_from(pairs);
+    carnn_model *model = model_of(options, data);
+    carnn_train_desc train = training(1, 60, 0.02);
+    carnn_scores s;
+    carnn_error error;
+    train.dropout = CARNN_NONE;
+    CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
+    s = scores_of(model, data);
+    CHECK_NEAR(s.metric[0].value, 1.0, 1e-9);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- sessions ---------------------------------------------------------------------------------- */
+
+/* A session scores a pair as a test does, bit by bit, after any other pair; what additive cells
+   explain is all of their last states, and rows of alignments are 1 in all. */
+static void test_session(const char *options, int additive) {
+    carnn_dataset *data = data_from(pairs);
+    carnn_model *model = model_of(options, data);
+    carnn_session *session = NULL;
+    carnn_contribution part[32];
+    carnn_error error;
+    float score[8];
+    double rest, share[2] = {0.0, 0.0}, weights[2] = {0.0, 0.0};
+    size_t i, j, count, rows, columns, words;
+    const float *aligned;
+    CHECK_INT(fit(model, data, 1, 2, 0.02), CARNN_OK);
+    score_pairs(model, data, 64, 1, score);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_explain(session, 32, part, &rest), 0);
+    CHECK(carnn_session_alignment(session, 0, &rows, &columns) == NULL);
+    for (i = 8; i-- > 0;) {
+        carnn__span q = carnn__text(data, data->pairs[i].question);
+        carnn__span a = carnn__text(data, data->pairs[i].answer);
+        CHECK((float)carnn_session_match(session, q.at, q.length, a.at, a.length) == score[i]);
+    }
+    count = carnn_session_explain(session, 32, part, &rest); /* of pair 0 */
+    CHECK_INT(count, 5 + 6);
+    CHECK_TEXT(part[4].text, "?");
+    CHECK_TEXT(part[6].text, "dog");
+    for (i = 0; i < count; i++) {
+        share[i >= 5] += part[i].score;
+        weights[i >= 5] += part[i].attention;
+    }
+    if (additive) CHECK_NEAR(share[0] + share[1] + rest, 2.0, 1e-5);
+    else CHECK_NEAR(rest, 2.0, 0.0);
+    CHECK(!additive || fabs(share[0]) > 1e-3);
+    words = strcmp(model->desc.model, "siamese") ? 1 : 0;
+    for (i = 0; i < 2; i++) CHECK_NEAR(weights[i], (double)words, 1e-5);
+    for (i = 0; i < 2 && words; i++) {
+        aligned = carnn_session_alignment(session, (int)i, &rows, &columns);
+        CHECK_INT(rows, i ? 6 : 5);
+        CHECK_INT(columns, i ? 5 : 6);
+        for (rest = 0.0, j = 0; j < columns; j++) rest += (double)aligned[(rows - 1) * columns + j];
+        CHECK_NEAR(rest, 1.0, 1e-5);
+    }
+    CHECK(isfinite(carnn_session_match(session, "", 0, NULL, 0))); /* no words at all */
+    CHECK(isfinite(carnn_session_match(session, "cat", 3, "\0\xff", 2)));
+    CHECK_INT(carnn_session_rank(session, "a", 1, 1, NULL, NULL), 0); /* of other tasks */
+    CHECK_INT(carnn_session_score(session, "a", 1, NULL), 0);
+    carnn_session_reset(session);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- parts and significance --------------------------------------------------------------------- */
+
+typedef struct told {
+    double value[8], weight[8], score[8];
+    size_t parts, pairs, right;
+} told;
+
+static void on_part(size_t model, double value, double weight, void *user) {
+    told *t = (told *)user;
+    CHECK_INT(model, 0);
+    t->value[t->parts] = value;
+    t->weight[t->parts++] = weight;
+}
+
+static void on_pair(const carnn_pair_score *pair, void *user) {
+    told *t = (told *)user;
+    t->right += (size_t)pair->label;
+    CHECK_INT(pair->question, t->pairs < 3 ? 0 : t->pairs < 6 ? 1 : 2);
+    CHECK_INT(pair->sentence, t->pairs % 3);
+    t->score[t->pairs++] = pair->score;
+}
+
+/* A test tells of every question and pair. Differences that are as likely as a coin's sides have a
+   large p, the same difference everywhere has the smallest one, which is 1 / 10001. */
+static void test_parts(void) {
+    static const double a[6] = {0.1, 0.9, 0.5, 0.3, 0.7, 0.2}, one[6] = {1, 1, 1, 1, 1, 1};
+    static const double odd[6] = {0.9, 0.1, 0.5, 0.3, 0.7, 0.3};
+    double better[6];
+    carnn_dataset *data = data_from(pairs);
+    carnn_model *model = model_of("", data);
+    carnn_test_desc desc;
+    carnn_scores s;
+    carnn_error error;
+    float score[8];
+    told t;
+    size_t i;
+    memset(&t, 0, sizeof t);
+    memset(&desc, 0, sizeof desc);
+    desc.threads = 1;
+    desc.part = on_part;
+    desc.pair = on_pair;
+    desc.user = &t;
+    CHECK_INT(carnn_test_parts((const carnn_model *const *)&model, 1, data, &desc, &s, &error), 0);
+    score_pairs(model, data, 64, 1, score);
+    CHECK_INT(t.parts, 3);
+    CHECK_INT(t.pairs, 8);
+    CHECK_INT(t.right, 4);
+    CHECK_NEAR((t.value[0] + t.value[1] + t.value[2]) / 3.0, s.metric[0].value, 1e-12);
+    for (i = 0; i < 8; i++) CHECK((float)t.score[i] == score[i]);
+    for (i = 0; i < 6; i++) better[i] = a[i] + 0.05;
+    CHECK_NEAR(carnn_significance(6, a, better, one, 1), 1.0 / 10001.0, 1e-12);
+    CHECK(carnn_significance(6, a, odd, one, 1) > 0.8);
+    CHECK_NEAR(carnn_significance(6, a, a, one, 1), 1.0, 1e-12);
+    CHECK_NEAR(carnn_significance(0, a, a, one, 1), 1.0, 1e-12);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+int main(void) {
+    size_t i;
+    test_scores("cell icarnn");
+    test_scores("cell icarnn decomposition direct loss pair");
+    test_scores("cell icarnn weighting skip overlap 0");
+    test_scores("cell icarnn model siamese");
+    test_metrics();
+    test_long_question();
+    for (i = 0; carnn_cell_name(i); i++) {
+        char options[64];
+        snprintf(options, sizeof options, "cell %s", carnn_cell_name(i));
+        test_batches(options);
+        snprintf(options, sizeof options, "cell %s overlap 0", carnn_cell_name(i));
+        test_batches(options);
+        test_learns(options);
+        test_session(options, carnn__cells[i].context_gates ? i != CARNN__CELL_carnn_high
+                                                            : i == CARNN__CELL_ncarnn_free ||
+                                                                  i == CARNN__CELL_ran);
+    }
+    test_session("cell icarnn model siamese", 1);
+    test_parts();
+    test_same_bytes("cell icarnn");
+    test_same_bytes("cell lstm overlap 0 loss pair");
+    test_same_bytes("cell scarnn model siamese");
+    test_resume();
+    test_vectors(0);
+    test_vectors(1);
+    test_errors();
+    test_descriptions();
+    test_memory_runs_out();
+    return test_end();
+}
