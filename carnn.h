@@ -282,6 +282,9 @@ typedef struct carnn_option {
 /* The options, *count of them, in the order in which help should show them. */
 CARNN_API const carnn_option *carnn_options(size_t *count);
 
+/* What an option of the kind NAME may be: NULL past the last. */
+CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t number);
+
 /* Sets one option from text ("256", "0.5", "icarnn") after checking kind and range. A NAME keeps
    the pointer `value`. CARNN_ERR_ARGUMENT names the option and what was expected. */
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
@@ -9722,15 +9725,23 @@ static const struct {
     {"loss", carnn__loss_name},
 };
 
+static const char *carnn__choice(const char *option, size_t number) {
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(carnn__name_lists); i++)
+        if (!strcmp(option, carnn__name_lists[i].option)) return carnn__name_lists[i].name(number);
+    return NULL;
+}
+
+CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t number) {
+    return carnn__choice(option->name, number);
+}
+
 /* A name of one of the tables, or NULL. */
 static const char *carnn__known_name(const char *option, const char *value) {
-    size_t i, j;
+    size_t i;
     const char *name;
-    for (i = 0; i < CARNN__COUNT(carnn__name_lists); i++) {
-        if (strcmp(option, carnn__name_lists[i].option)) continue;
-        for (j = 0; (name = carnn__name_lists[i].name(j)) != NULL; j++)
-            if (!strcmp(name, value)) return name;
-    }
+    for (i = 0; (name = carnn__choice(option, i)) != NULL; i++)
+        if (!strcmp(name, value)) return name;
     return NULL;
 }
 

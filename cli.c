@@ -292,9 +292,11 @@ static int set_flag(const flag *f, arguments *a, const char *value) {
 static int set_option(const carnn_option *o, arguments *a, const char *value) {
     carnn_error error;
     guess g;
+    size_t i;
     if (!carnn_option_set(o, &a->model, &a->training, value, &error)) return DONE;
     if (o->kind != CARNN_OPTION_NAME) return failed(&error);
-    g = guess_name(value, o->of_training ? carnn_optimizer_name : carnn_cell_name);
+    g = guess_for(value);
+    for (i = 0; carnn_option_choice(o, i); i++) consider(&g, carnn_option_choice(o, i));
     return unknown(o->name, g, "");
 }
 
@@ -892,7 +894,7 @@ static void json_test(const test_job *t) {
     printf("\n");
 }
 
-/* A line for each model, and how each one differs from the first. */
+/* A line for each model; p is by paired bootstrap. */
 static void print_test(const test_job *t) {
     const list *files = &t->a->files;
     const carnn_scores *s = t->scores;
@@ -902,13 +904,10 @@ static void print_test(const test_job *t) {
     for (i = 0; i < t->voices; i++) {
         printf("%-*s  ", (int)width, i < files->count ? files->item[i] : "vote");
         print_metrics(stdout, s + i);
-        printf("  (%zu examples, %.2f s)\n", s[i].examples, s[i].seconds);
+        printf("  (%zu examples, %.2f s", s[i].examples, s[i].seconds);
+        if (i) printf(", p %.4f against the first", significance(t, i));
+        printf(")\n");
     }
-    for (i = 1; i < t->voices; i++)
-        printf("%-*s  %s %+.4f against %s: p %.4f (paired bootstrap, %zu parts)\n", (int)width,
-               i < files->count ? files->item[i] : "vote", s->metric[0].name,
-               s[i].metric[0].value - s->metric[0].value, files->item[0], significance(t, i),
-               t->parts[0].count);
 }
 
 static int open_result(FILE **file, const char *name) {

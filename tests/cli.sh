@@ -46,7 +46,7 @@ run 0 help
 says out '^usage: carnn COMMAND'
 empty err
 run 0 --help
-for command in train test predict chat explain info gradcheck bench; do
+for command in train test predict chat explain rank info gradcheck bench; do
     run 0 help $command
     says out "^usage: carnn $command"
     says out '^examples:'
@@ -267,6 +267,72 @@ for key in file task cell parameters words candidates seed hidden training score
     says out "\"$key\": "
 done
 check 'a number that is not JSON' [ "$(grep -c -i -e ': *-*nan' -e ': *-*inf' out)" -eq 0 ]
+
+# ---- answer selection
+
+small="--task answer --hidden 12 --embedding 8 --threads 1 --quiet --train $data/answer-train.tsv"
+# shellcheck disable=SC2086
+{
+run 0 train $small --valid "$data/answer-dev.tsv" --epochs 3 --out q.gguf --json
+for key in task cell parameters examples seconds seed map mrr loss; do says out "\"$key\": "; done
+run 0 train $small --epochs 1 --out r.gguf --cell lstm --model siamese --loss pair
+run 2 train $small --model iwam --out s.gguf
+says err 'did you mean "iwan"?'
+printf 'lives 1 0 0\ngoldbury 0 1 0\n' >three.txt
+run 0 train --task answer --hidden 12 --threads 1 --quiet --train "$data/answer-train.tsv" \
+    --epochs 1 --vectors three.txt --out s.gguf
+run 0 info s.gguf
+says out '^embedding  *3$'
+}
+run 0 test q.gguf --data "$data/answer-test.tsv" --qrels qrels --run ranking --json
+examples=$(value out examples)
+map=$(value out map)
+lines qrels "$examples"
+lines ranking "$examples"
+# average precision of the two files by themselves; no scores are equal
+check "the run's MAP is not $map" [ "$(paste -d ' ' qrels ranking | sort -k1,1n -k9,9gr |
+    awk '{ if ($1 != q) { if (r) { s += a / r; n++ } q = $1; r = a = i = 0 } i++
+           if ($4) a += ++r / i } END { s += a / r; printf "%.9g", s / (n + 1) }')" = "$map" ]
+run 0 test q.gguf r.gguf --data "$data/answer-test.tsv"
+says out '^r.gguf  map 0\.[0-9]* .* examples, .* s, p [01]\.[0-9]* against the first)'
+lines out 3
+run 0 test q.gguf r.gguf --data "$data/answer-test.tsv" --json
+says out '"p_value": '
+run 2 test a.gguf --data "$data/dialog-test.txt" --qrels qrels
+run 2 test q.gguf a.gguf --data "$data/answer-test.tsv"
+printf 'a\tb\t1\na\tc\t0\nd\te\t0\n' >pairs.tsv
+run 0 test q.gguf --data pairs.tsv --clean
+says err 'pairs.tsv: 1 questions without'
+printf 'a\tb\t1\na\t\t0\n' >odd.tsv
+run 3 test q.gguf --data odd.tsv
+says err 'odd.tsv:2: expected an answer of 1 to 512 words, found nothing'
+run 0 predict q.gguf --data "$data/answer-test.tsv"
+lines out "$examples"
+cut -d ' ' -f 5 ranking >scores
+check 'predict and test score differently' cmp -s scores out
+cut -f 2,3 "$data/answer-test.tsv" | tail -n +2 | "$carnn" predict q.gguf >out
+check 'other scores without labels' cmp -s scores out
+tail -n +2 "$data/answer-test.tsv" | awk -F '\t' '{ print $1 "\t" $4 "\t" $2 "\t" $3 }' |
+    "$carnn" predict q.gguf --data - >out
+check 'other scores of four columns' cmp -s scores out
+printf 'q\t\t0\n\t\t\nonly\n zz\377\tqq\t1\n' | "$carnn" predict q.gguf >out
+lines out 3
+printf 'it rained .\nedith elster lives in goldbury .\n' >sentences
+run 0 rank q.gguf --question 'where does edith elster live ?' --data sentences
+lines out 2
+says out "^[-0-9.e+]*${tab}it rained \.\$"
+check 'the best is not first' [ "$(sort -gr out | cmp -s - out; echo $?)" -eq 0 ]
+run 0 rank q.gguf --question 'where does edith elster live ?' --data sentences --top 1
+lines out 1
+run 2 rank q.gguf --data sentences
+run 2 rank a.gguf --question x --data sentences
+run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2
+says out '^alignment of the words of the sentence'
+check 'the shares do not add up' awk '/^ *[-+][0-9.]+ / { total += $1 }
+    END { exit !(total > 1.99 && total < 2.01) }' out
+check 'colours that nobody asked for' [ "$(grep -c "$(printf '\033')" out)" -eq 0 ]
+run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2 --color
+says out "$(printf '\033')\[48;5;"
 
 # ---- gradcheck
 

@@ -26,8 +26,11 @@ expect 'how can I help' build/answer "$model"
 expect '^thank you -> .' build/threads "$model"
 expect '^0\.[0-9]*  .*how can I help' build/embed "$model" hello
 expect 'bytes of 67108864 used' build/allocator "$model"
+printf 'the sea is blue .\nedith elster lives in goldbury .\n' > "$work/in"
+expect '^best: edith elster lives' build/rank "$work/rank.gguf" 'where does edith elster live ?'
+expect '^ *0\.[0-9]*  goldbury' build/rank "$work/rank.gguf" 'where does edith elster live ?'
 
-for example in answer threads embed allocator; do # without a model they say how to be called
+for example in answer threads embed allocator rank; do # without a model they say how to be called
     if build/$example > /dev/null 2>&1; then
         failed=$((failed + 1))
         echo "FAILED: $example without arguments succeeds"

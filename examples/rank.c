@@ -1,0 +1,77 @@
+/* Ranks sentences, a line each of standard input, as answers to a question, and tells which words of
+   the best one weighed most. Without a model file of that name it trains a small one on the sample
+   questions before. Run: build/rank MODEL QUESTION < sentences */
+#define CARNN_IMPLEMENTATION
+#include "../carnn.h"
+
+enum { SENTENCES = 1000, BYTES = 1024, WORDS = 1024 };
+
+static char sentence[SENTENCES][BYTES];
+
+static carnn_status train(carnn_model **model, const char *name, carnn_error *error) {
+    carnn_source file = {"data/answer-train.tsv", NULL, 0};
+    carnn_dataset *data = NULL;
+    carnn_dataset_desc what = {0};
+    carnn_model_desc desc = {0};
+    carnn_train_desc how = {0};
+    carnn_status status;
+    what.task = desc.task = "answer";
+    what.sources = &file;
+    what.source_count = 1;
+    desc.hidden = 16;
+    how.epochs = 2;
+    status = carnn_dataset_load(&data, &what, error);
+    if (!status) status = carnn_model_create(model, &desc, data, error);
+    if (!status) status = carnn_train(*model, data, NULL, &how, error);
+    if (!status) status = carnn_model_save(*model, name, error);
+    carnn_dataset_free(data);
+    return status;
+}
+
+/* The words of the best sentence and their weights. */
+static void explain(carnn_session *session) {
+    static carnn_contribution word[WORDS];
+    size_t i, count = carnn_session_explain(session, WORDS, word, NULL);
+    for (i = 0; i < count; i++)
+        if (word[i].speaker == CARNN_SYSTEM)
+            printf("%8.4f  %s\n", word[i].attention, word[i].text);
+}
+
+int main(int argc, char **argv) {
+    carnn_source file = {NULL, NULL, 0};
+    carnn_model *model = NULL;
+    carnn_session *session = NULL;
+    carnn_error error = {CARNN_OK, 0, ""};
+    double score, best_score = -1e30;
+    size_t count = 0, best = 0;
+    FILE *there;
+
+    if (argc != 3) {
+        fprintf(stderr, "usage: %s MODEL QUESTION < sentences\n", argv[0]);
+        return 2;
+    }
+    file.name = argv[1];
+    there = fopen(argv[1], "rb");
+    if (there) fclose(there);
+    if (there) carnn_model_load(&model, &file, NULL, &error);
+    else train(&model, argv[1], &error);
+    if (!error.code) carnn_session_open(&session, model, NULL, &error);
+    if (error.code) fprintf(stderr, "%s\n", error.message);
+    while (session && count < SENTENCES && fgets(sentence[count], BYTES, stdin)) {
+        size_t length = strcspn(sentence[count], "\r\n");
+        sentence[count][length] = '\0';
+        score = carnn_session_match(session, argv[2], strlen(argv[2]), sentence[count], length);
+        printf("%+.4f  %s\n", score, sentence[count]);
+        if (score > best_score) best_score = score, best = count;
+        count++;
+    }
+    if (count) {
+        printf("best: %s\n", sentence[best]);
+        carnn_session_match(session, argv[2], strlen(argv[2]), sentence[best],
+                            strlen(sentence[best]));
+        explain(session);
+    }
+    carnn_session_free(session);
+    carnn_model_free(model);
+    return error.code ? 1 : 0;
+}
