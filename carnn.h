@@ -541,6 +541,10 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
    @@BASE   status, allocator, arena, random numbers, clock, threads
    ============================================================================================= */
 
+#ifdef CARNN__IMPLEMENTED /* once in a file is enough, however often it includes this header */
+#undef CARNN_IMPLEMENTATION
+#endif
+
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #ifdef __FAST_MATH__
@@ -10937,7 +10941,9 @@ CARNN_API const char *carnn_session_next_word(const carnn_session *session) {
 
 #define CARNN__CHECK_STEP 0.0625
 #define CARNN__CHECK_LIMIT 3e-3
+#ifndef CARNN__CHECK_SAMPLES
 #define CARNN__CHECK_SAMPLES 24 /* numbers of an array that are moved alone */
+#endif
 
 /* Sizes: a full vector and a tail, and all three differ where the cell allows it. */
 enum {
@@ -12153,6 +12159,7 @@ static const carnn__kernels CARNN__K(kernels) = {
 #endif
 #endif
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+#define CARNN__IMPLEMENTED
 #ifdef __cplusplus
 }
 #endif
