@@ -21,7 +21,8 @@ SANITIZE = -g1 -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined 
 	--param asan-instrumentation-with-call-threshold=0
 JOBS = $(shell getconf _NPROCESSORS_ONLN)
 
-# -O1: compiling the header costs more than running the tests.
+# Which tests run as they are, under the sanitizers of memory, under that of threads. -O1: compiling
+# the header costs more than running most of them, so it is compiled once for all (tests/gather.sh).
 TESTS = $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 MEMORY = $(filter-out test_bench test_math test_simd,$(TESTS))
 THREADED = test_base test_mat
@@ -38,25 +39,28 @@ deps:
 
 # --- tests: every program of tests/ as it is, under the sanitizers, and what must compile ---------
 
-test: carnn
-	@$(MAKE) --no-print-directory -j$(JOBS) test-programs
-	@sh tests/run.sh $(TESTS:%=build/%) $(MEMORY:%=build/asan/%) $(THREADED:%=build/tsan/%) \
-		"sh tests/compile.sh" "sh tests/cli.sh" "sh tests/examples.sh" \
-		"sh tests/babi_reduced.sh build/babi_reduced"
+test:
+	@$(MAKE) --no-print-directory -j$(JOBS) carnn test-programs
+	@sh tests/run.sh $(JOBS) "sh tests/compile.sh" $(call run,build/asan/,$(MEMORY)) \
+		$(call run,build/,$(TESTS)) $(call run,build/tsan/,$(THREADED)) "sh tests/cli.sh" \
+		"sh tests/examples.sh" "sh tests/babi_reduced.sh build/babi_reduced"
 
-test-programs: $(TESTS:%=build/%) $(MEMORY:%=build/asan/%) $(THREADED:%=build/tsan/%) \
-	$(EXAMPLES:%=build/%) $(TOOLS:%=build/%)
+run = $(patsubst test_%,"$(1)tests %",$(2))
 
-build/%: tests/%.c tests/test.h carnn.h
-	@mkdir -p build
-	$(CC) -std=c99 -O1 $(STRICT) -o $@ $< $(LIBS)
+test-programs: build/asan/tests build/tests build/tsan/tests $(EXAMPLES:%=build/%) $(TOOLS:%=build/%)
 
-build/asan/%: tests/%.c tests/test.h carnn.h
-	@mkdir -p build/asan
+build/tests.c: tests/gather.sh Makefile $(TESTS:%=tests/%.c)
+	@mkdir -p build/asan build/tsan
+	sh tests/gather.sh $(TESTS) > $@
+
+# A local name may be one of another file.
+build/tests: build/tests.c tests/test.h carnn.h
+	$(CC) -std=c99 -O1 $(STRICT) -Wno-shadow -o $@ $< $(LIBS)
+
+build/asan/tests: build/tests.c tests/test.h carnn.h
 	$(CC) -std=c99 $(SANITIZE) -o $@ $< $(LIBS)
 
-build/tsan/%: tests/%.c tests/test.h carnn.h
-	@mkdir -p build/tsan
+build/tsan/tests: build/tests.c tests/test.h carnn.h
 	$(CC) -std=c99 -g1 -O1 -fsanitize=thread -o $@ $< $(LIBS)
 
 build/%: examples/%.c carnn.h

@@ -604,6 +604,10 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
    @@BASE   status, allocator, arena, random numbers, clock, threads
    ============================================================================================= */
 
+#ifdef CARNN__IMPLEMENTED /* once in a file is enough, however often it includes this header */
+#undef CARNN_IMPLEMENTATION
+#endif
+
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #ifdef __FAST_MATH__
@@ -12838,7 +12842,9 @@ static size_t carnn__answer_session_explain(carnn_session *s, size_t count,
 #define CARNN__CHECK_STEP 0.0625
 #define CARNN__CHECK_LIMIT 3e-3
 #define CARNN__CHECK_FLOOR 1e-3
+#ifndef CARNN__CHECK_SAMPLES
 #define CARNN__CHECK_SAMPLES 24 /* numbers of an array that are moved alone */
+#endif
 
 /* Sizes: a full vector and a tail, and all three differ where the cell allows it. */
 enum {
@@ -14189,6 +14195,7 @@ static const carnn__kernels CARNN__K(kernels) = {
 #endif
 #endif
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+#define CARNN__IMPLEMENTED
 #ifdef __cplusplus
 }
 #endif

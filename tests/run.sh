@@ -1,13 +1,35 @@
 #!/bin/sh
-# Runs test programs (each argument is a command) from the top folder and adds up the closing lines
-# `N passed, N failed` that they print. A program that ends badly without saying so counts as a
-# failure. The last line is the sum.
-passed=0
-failed=0
-for command in "$@"; do
-    output=$(sh -c "$command" 2>&1)
-    status=$?
-    last=$(printf '%s\n' "$output" | grep -E '^[0-9]+ passed, [0-9]+ failed$' | tail -n 1)
+# run.sh JOBS COMMAND...: runs test programs from the top folder, JOBS at a time, and adds up the
+# closing lines `N passed, N failed` that they print. A program that ends badly without saying so
+# counts as a failure. The output comes in the order of the commands; the last line is the sum.
+jobs=$1
+shift
+top=$PWD
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+: "${CARNN_DATA:=$top/../shared/data}" # published data sets, where they are at hand
+export CARNN_DATA
+
+# Takes one command after the other that nobody has taken yet. Each runs in a folder of its own that
+# looks like the top folder: what it writes there is in nobody's way.
+worker() {
+    number=0
+    for command in "$@"; do
+        number=$((number + 1))
+        mkdir "$work/$number" 2> /dev/null || continue
+        cd "$work/$number" && ln -s "$top"/* .
+        sh -c "$command" > "$work/$number.output" 2>&1
+        echo $? > "$work/$number.status.new"
+        mv "$work/$number.status.new" "$work/$number.status"
+    done
+}
+
+# report NUMBER COMMAND: what a command printed, if it failed, and its sum
+report() {
+    output=$work/$1.output
+    status=$(cat "$work/$1.status")
+    last=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$output" | tail -n 1)
     good=${last%% *}
     bad=${last#*, }
     bad=${bad%% *}
@@ -18,12 +40,23 @@ for command in "$@"; do
         bad=1
     fi
     if [ "$bad" -ne 0 ]; then
-        printf '%s\n' "$output"
-        echo "$command: exit code $status"
+        cat "$output"
+        echo "$2: exit code $status"
     else
-        printf '%s\n' "$output" | grep '^left out' # what could not be checked here is said
+        grep '^left out' "$output" # what could not be checked here is said
     fi
-    printf '%6d passed, %d failed: %s\n' "$good" "$bad" "$command"
+    printf '%6d passed, %d failed: %s\n' "$good" "$bad" "$2"
+}
+
+i=0
+while [ $((i += 1)) -le "$jobs" ]; do worker "$@" & done
+passed=0
+failed=0
+number=0
+for command in "$@"; do
+    number=$((number + 1))
+    until [ -f "$work/$number.status" ]; do sleep 0.2; done
+    report $number "$command"
     passed=$((passed + good))
     failed=$((failed + bad))
 done

@@ -1,7 +1,5 @@
-/* A small harness for the test programs. Each is one C99 file:
+/* A small harness for the tests. A file test_xxx.c tests a part of the header and is a program:
 
-       #define CARNN_IMPLEMENTATION
-       #include "../carnn.h"
        #include "test.h"
 
        int main(void) {
@@ -10,10 +8,27 @@
        }
 
    A check that fails prints file, line and what was found, and the program goes on. The last line
-   says `N passed, N failed`; the exit code is 1 if any failed. */
+   says `N passed, N failed`; the exit code is 1 if any failed.
+
+   Compiling the header takes longer than most tests run, so `make test` makes one program of all
+   files (tests/gather.sh), where `build/tests xxx` runs the main function of test_xxx.c. Names of
+   files' own functions must differ for that. */
 
 #ifndef TEST_H
 #define TEST_H
+
+/* Under a sanitizer loops take ten to fifty times as long. There it is enough that each line runs
+   with each kind of input; how often and how large is for the programs as they are. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SANITIZED 1
+#define CARNN__CHECK_SAMPLES 3
+#else
+#define TEST_SANITIZED 0
+#endif
+
+#define CARNN_IMPLEMENTATION
+#define CARNN__COUNT_LIMIT 1000000 /* so that the limit can be reached */
+#include "../carnn.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -94,6 +109,50 @@ static inline void test_free(void *block, void *user) {
     test_memory *memory = (test_memory *)user;
     if (block) memory->blocks--;
     free(block);
+}
+
+static inline carnn_allocator test_allocator(test_memory *memory) {
+    carnn_allocator a = {test_alloc, test_realloc, test_free, NULL};
+    a.user = memory;
+    return a;
+}
+
+/* --- helpers ---------------------------------------------------------------------------------- */
+
+/* The larger error; not a number is the largest of all. */
+static inline double test_worse(double a, double b) { return a != a || b <= a ? a : b; }
+
+static inline carnn_source test_source(const char *name, const void *bytes, size_t size) {
+    carnn_source source = {NULL, NULL, 0};
+    source.name = name;
+    source.bytes = bytes;
+    source.size = size;
+    return source;
+}
+
+static inline void test_write(const char *name, const void *bytes, size_t size) {
+    FILE *file = fopen(name, "wb");
+    CHECK(file && fwrite(bytes, 1, size, file) == size);
+    if (file) fclose(file);
+}
+
+static inline carnn_scores test_scores(const carnn_model *model, const carnn_dataset *data) {
+    carnn_scores scores;
+    carnn_error error;
+    memset(&scores, 0, sizeof scores);
+    CHECK_INT(carnn_test(&model, 1, data, 1, &scores, &error), CARNN_OK);
+    return scores;
+}
+
+/* The path of a published data set; 0 and a word about it where it is not at hand. */
+static inline int test_published(char path[256], const char *name) {
+    const char *folder = getenv("CARNN_DATA");
+    FILE *file;
+    snprintf(path, 256, "%s/%s", folder ? folder : "../shared/data", name);
+    file = fopen(path, "rb");
+    if (file) fclose(file);
+    else printf("left out: %s is not at hand (CARNN_DATA)\n", name);
+    return file != NULL;
 }
 
 #endif

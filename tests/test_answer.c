@@ -1,8 +1,6 @@
 /* Answer selection: scores by plain loops, AP and RR by hand, batches and threads that change
    nothing, vectors, resumed trainings, bad input, memory that runs out. */
 
-#define CARNN_IMPLEMENTATION
-#include "../carnn.h"
 #include "test.h"
 
 static const char pairs[] =
@@ -15,7 +13,7 @@ static const char pairs[] =
     "why\tthe tree\t0\n"
     "why\tnobody knows\t1\n";
 
-static carnn_dataset *data_of(const char *bytes, size_t size, int clean) {
+static carnn_dataset *answer_data_of(const char *bytes, size_t size, int clean) {
     carnn_dataset *data = NULL;
     carnn_dataset_desc desc;
     carnn_source source = {"pairs", NULL, 0};
@@ -31,10 +29,10 @@ static carnn_dataset *data_of(const char *bytes, size_t size, int clean) {
     return data;
 }
 
-static carnn_dataset *data_from(const char *bytes) { return data_of(bytes, strlen(bytes), 0); }
+static carnn_dataset *answer_data(const char *bytes) { return answer_data_of(bytes, strlen(bytes), 0); }
 
 /* A small model with `options`, names and values. */
-static carnn_model *model_of(const char *options, const carnn_dataset *data) {
+static carnn_model *answer_model(const char *options, const carnn_dataset *data) {
     carnn_model *model = NULL;
     carnn_model_desc desc;
     carnn_error error;
@@ -47,7 +45,7 @@ static carnn_model *model_of(const char *options, const carnn_dataset *data) {
     return model;
 }
 
-static carnn_train_desc training(int64_t threads, int64_t epochs, double lr) {
+static carnn_train_desc answer_training(int64_t threads, int64_t epochs, double lr) {
     carnn_train_desc train;
     memset(&train, 0, sizeof train);
     train.epochs = epochs;
@@ -57,19 +55,11 @@ static carnn_train_desc training(int64_t threads, int64_t epochs, double lr) {
     return train;
 }
 
-static carnn_status fit(carnn_model *model, const carnn_dataset *data, int64_t threads,
+static carnn_status answer_fit(carnn_model *model, const carnn_dataset *data, int64_t threads,
                         int64_t epochs, double lr) {
-    carnn_train_desc train = training(threads, epochs, lr);
+    carnn_train_desc train = answer_training(threads, epochs, lr);
     carnn_error error;
     return carnn_train(model, data, data, &train, &error);
-}
-
-static carnn_scores scores_of(const carnn_model *model, const carnn_dataset *data) {
-    carnn_scores scores;
-    carnn_error error;
-    memset(&scores, 0, sizeof scores);
-    CHECK_INT(carnn_test(&model, 1, data, 1, &scores, &error), CARNN_OK);
-    return scores;
 }
 
 /* The scores of all pairs, as a batch of `batch` pairs at least makes them. */
@@ -102,7 +92,7 @@ static void score_pairs(const carnn_model *model, const carnn_dataset *data, int
 
 /* --- the model by plain loops in doubles ------------------------------------------------------- */
 
-enum { E = 5, H = 6, D = 2 * H, WORDS = 16 };
+enum { E = 5, WIDTH = 6, D = 2 * WIDTH, LONGEST = 16 };
 
 static const float *weight(const carnn_model *model, const char *name) {
     size_t i;
@@ -125,8 +115,8 @@ static double row_times(const float *W, size_t row, size_t columns, const double
 
 typedef struct sentence {
     size_t n;
-    uint32_t id[WORDS];
-    double x[WORDS][H], s[WORDS][D]; /* inputs, states */
+    uint32_t id[LONGEST];
+    double x[LONGEST][WIDTH], s[LONGEST][D]; /* inputs, states */
 } sentence;
 
 /* The inputs of a sentence beside another one. */
@@ -141,7 +131,7 @@ static void plain_inputs(const carnn_model *model, sentence *s, const sentence *
             if (other->id[k] == s->id[i]) both = 1.0;
         word[E] = both;
         word[E + 1] = both * (double)idf[s->id[i]];
-        for (j = 0; j < H; j++) s->x[i][j] = row_times(P, j, E + more, word) + (double)b[j];
+        for (j = 0; j < WIDTH; j++) s->x[i][j] = row_times(P, j, E + more, word) + (double)b[j];
     }
 }
 
@@ -150,7 +140,7 @@ static void plain_states(const carnn_model *model, sentence *s, const sentence *
                          int backwards) {
     char name[64];
     const float *W, *U, *b;
-    double c[H], h[H];
+    double c[WIDTH], h[WIDTH];
     size_t i, j, k, t;
 #define OF(what) (snprintf(name, sizeof name, "cell.%s.%s", backwards ? "backward" : "forward", \
                            what), weight(model, name))
@@ -158,26 +148,26 @@ static void plain_states(const carnn_model *model, sentence *s, const sentence *
     b = OF("bias");
     U = OF("context.weight");
 #undef OF
-    for (k = 0; k < H; k++) {
+    for (k = 0; k < WIDTH; k++) {
         c[k] = h[k] = 0.0;
         for (j = 1; j <= other->n; j++) {
             double place = (double)j / (double)other->n;
-            c[k] += ((1.0 - place) - (double)(k + 1) / H * (1.0 - 2.0 * place)) *
+            c[k] += ((1.0 - place) - (double)(k + 1) / WIDTH * (1.0 - 2.0 * place)) *
                     other->x[j - 1][k] / (double)other->n;
         }
     }
     for (t = 0; t < s->n; t++) {
-        double next[H];
+        double next[WIDTH];
         i = backwards ? s->n - 1 - t : t;
-        for (j = 0; j < H; j++) {
-            double u = logistic(row_times(W, j, H, s->x[i]) + (double)b[j] +
-                                row_times(U, j, H, c));
-            double f = logistic(row_times(W, H + j, H, s->x[i]) + (double)b[H + j] +
-                                row_times(U, H + j, H, c));
-            double z = row_times(W, 2 * H + j, H, s->x[i]) + (double)b[2 * H + j];
+        for (j = 0; j < WIDTH; j++) {
+            double u = logistic(row_times(W, j, WIDTH, s->x[i]) + (double)b[j] +
+                                row_times(U, j, WIDTH, c));
+            double f = logistic(row_times(W, WIDTH + j, WIDTH, s->x[i]) + (double)b[WIDTH + j] +
+                                row_times(U, WIDTH + j, WIDTH, c));
+            double z = row_times(W, 2 * WIDTH + j, WIDTH, s->x[i]) + (double)b[2 * WIDTH + j];
             next[j] = u * f * z + (1.0 - u) * h[j];
         }
-        for (j = 0; j < H; j++) s->s[i][(backwards ? H : 0) + j] = h[j] = next[j];
+        for (j = 0; j < WIDTH; j++) s->s[i][(backwards ? WIDTH : 0) + j] = h[j] = next[j];
     }
 }
 
@@ -194,24 +184,24 @@ static void plain_sum(const carnn_model *model, const sentence *s, const sentenc
     const float *W1 = weight(model, "attend.weight"), *W2 = weight(model, "attend.other");
     const float *v = weight(model, "attend.vector");
     int direct = !strcmp(model->desc.decomposition, "direct");
-    double a[WORDS][D], w[WORDS], mean[D], all = 0.0;
+    double a[LONGEST][D], w[LONGEST], mean[D], all = 0.0;
     size_t i, j, k;
     memset(mean, 0, sizeof mean);
     memset(a, 0, sizeof a);
     for (i = 0; i < other->n; i++)
         for (j = 0; j < D; j++) mean[j] += other->s[i][j] / (double)other->n;
     for (i = 0; i < s->n; i++) {
-        double p[WORDS], sum = 0.0, key[D];
+        double p[LONGEST], sum = 0.0, key[D];
         for (j = 0; j < other->n; j++) sum += p[j] = exp(dot(s->s[i], other->s[j]));
         for (j = 0; j < other->n; j++)
             for (k = 0; k < D; k++) a[i][k] += p[j] / sum * other->s[j][k];
         memcpy(key, s->s[i], sizeof key);
         if (!strcmp(model->desc.weighting, "skip"))
             for (k = 0; k < D; k++) {
-                if (k < H && i) key[k] -= s->s[i - 1][k];
-                if (k >= H && i + 1 < s->n) key[k] -= s->s[i + 1][k];
+                if (k < WIDTH && i) key[k] -= s->s[i - 1][k];
+                if (k >= WIDTH && i + 1 < s->n) key[k] -= s->s[i + 1][k];
             }
-        for (w[i] = 0.0, k = 0; k < H; k++)
+        for (w[i] = 0.0, k = 0; k < WIDTH; k++)
             w[i] += (double)v[k] * tanh(row_times(W1, k, D, key) + row_times(W2, k, D, mean));
         all += w[i] = exp(w[i]);
     }
@@ -254,14 +244,14 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
     }
     if (!strcmp(model->desc.model, "siamese")) {
         for (j = 0; j < D; j++) {
-            f[j] = j < H ? q->s[q->n - 1][j] : q->s[0][j];
-            f[D + j] = j < H ? a->s[a->n - 1][j] : a->s[0][j];
+            f[j] = j < WIDTH ? q->s[q->n - 1][j] : q->s[0][j];
+            f[D + j] = j < WIDTH ? a->s[a->n - 1][j] : a->s[0][j];
         }
         score = (double)out[0] * dot(f, f + D) / sqrt(dot(f, f) * dot(f + D, f + D));
     } else {
         plain_sum(model, q, a, f);
         plain_sum(model, a, q, f + F);
-        for (top = 0; top < H; top++)
+        for (top = 0; top < WIDTH; top++)
             score += (double)out[top] *
                      tanh(row_times(weight(model, "hidden.weight"), top, 2 * F, f) +
                           (double)weight(model, "hidden.bias")[top]);
@@ -281,13 +271,13 @@ static sentence plain_sentence(const carnn_model *model, const carnn_dataset *da
     return s;
 }
 
-static void test_scores(const char *options) {
-    carnn_dataset *data = data_from(pairs);
-    carnn_model *model = model_of(options, data);
+static void test_answer_scores(const char *options) {
+    carnn_dataset *data = answer_data(pairs);
+    carnn_model *model = answer_model(options, data);
     float score[8];
     size_t i;
     CHECK_INT(data->pair_count, 8);
-    CHECK_INT(fit(model, data, 1, 3, 0.05), CARNN_OK); /* biases that are not 0 */
+    CHECK_INT(answer_fit(model, data, 1, 3, 0.05), CARNN_OK); /* biases that are not 0 */
     score_pairs(model, data, 64, 1, score);
     for (i = 0; i < 8; i++) {
         sentence q = plain_sentence(model, data, data->pairs[i].question);
@@ -303,7 +293,7 @@ static void test_scores(const char *options) {
 /* A siamese model whose cosine and bias count nothing scores by the share of the question's words
    in the answer. */
 static carnn_model *overlap_model(const carnn_dataset *data) {
-    carnn_model *model = model_of("model siamese loss pair", data);
+    carnn_model *model = answer_model("model siamese loss pair", data);
     float *out = (float *)(uintptr_t)weight(model, "output.weight");
     out[0] = out[2] = 0.0f;
     out[1] = 1.0f;
@@ -311,9 +301,9 @@ static carnn_model *overlap_model(const carnn_dataset *data) {
 }
 
 static void check_metrics(const char *text, int clean, double map, double mrr, size_t left_out) {
-    carnn_dataset *data = data_of(text, strlen(text), clean);
+    carnn_dataset *data = answer_data_of(text, strlen(text), clean);
     carnn_model *model = overlap_model(data);
-    carnn_scores s = scores_of(model, data);
+    carnn_scores s = test_scores(model, data);
     CHECK_TEXT(s.metric[0].name, "map");
     CHECK_TEXT(s.metric[1].name, "mrr");
     CHECK_NEAR(s.metric[0].value, map, 1e-12);
@@ -353,9 +343,9 @@ static void test_long_question(void) {
     for (i = 0; i < ANSWERS; i++)
         at += sprintf(at, "a b c d\t%.*s\t%d\n", (int)(1 + 2 * (i * 7 % 4)), "a b c d",
                       i * i % 7 == 1);
-    data = data_of(text, (size_t)(at - text), 0);
+    data = answer_data_of(text, (size_t)(at - text), 0);
     model = overlap_model(data);
-    s = scores_of(model, data);
+    s = test_scores(model, data);
     for (i = 0; i < ANSWERS; i++) {
         size_t rank = 1, above = 1, score = i * 7 % 4;
         if (i * i % 7 != 1) continue;
@@ -379,9 +369,9 @@ static void test_long_question(void) {
 /* --- sameness ---------------------------------------------------------------------------------- */
 
 /* How pairs are put together in batches changes no score. */
-static void test_batches(const char *options) {
-    carnn_dataset *data = data_from(pairs);
-    carnn_model *model = model_of(options, data);
+static void test_answer_batches(const char *options) {
+    carnn_dataset *data = answer_data(pairs);
+    carnn_model *model = answer_model(options, data);
     float one[8], all[8], threads[8];
     score_pairs(model, data, 1, 1, one);
     score_pairs(model, data, 64, 1, all);
@@ -393,15 +383,15 @@ static void test_batches(const char *options) {
 }
 
 /* The same bytes with one thread and three, with and without SIMD. */
-static void test_same_bytes(const char *options) {
-    carnn_dataset *data = data_from(pairs);
+static void test_answer_same_bytes(const char *options) {
+    carnn_dataset *data = answer_data(pairs);
     const char *best = carnn_simd_name(0);
     carnn_model *model[3];
     size_t i;
     for (i = 0; i < 3; i++) {
-        model[i] = model_of(options, data);
+        model[i] = answer_model(options, data);
         model[i]->desc.simd = i == 2 ? "portable" : best;
-        CHECK_INT(fit(model[i], data, i == 1 ? 3 : 1, 3, 0.01), CARNN_OK);
+        CHECK_INT(answer_fit(model[i], data, i == 1 ? 3 : 1, 3, 0.01), CARNN_OK);
         CHECK(!memcmp(model[i]->params.value, model[0]->params.value,
                       model[0]->params.size * sizeof(float)));
     }
@@ -414,13 +404,13 @@ static int stop_once(const carnn_progress *p, void *user) {
 }
 
 /* A training that was stopped goes on to the same weights, but not with other vectors. */
-static void test_resume(void) {
+static void test_answer_resume(void) {
     static const char vectors[] = "cat 1 2 3 4 5\ndog 2 1 0 1 -1\n", odd[] = "cat 1 2 3 4 6\n";
     carnn_source source = {"vectors", NULL, 0};
-    carnn_dataset *data = data_from(pairs);
+    carnn_dataset *data = answer_data(pairs);
     carnn_model *model[3];
     carnn_model_desc desc;
-    carnn_train_desc train = training(1, 4, 0.01);
+    carnn_train_desc train = answer_training(1, 4, 0.01);
     carnn_error error;
     int stop = 0;
     size_t i;
@@ -460,7 +450,7 @@ static void test_resume(void) {
 static void test_vectors(int tuned) {
     static const char vectors[] = "cat 1 2 3 4 5\nzebra 5 4 3 2 1\nunicorn 1 1 1 1 1\n";
     carnn_source source = {"vectors", NULL, 0};
-    carnn_dataset *data = data_from(pairs), *valid = data_from("who is\ta zebra\t1\n");
+    carnn_dataset *data = answer_data(pairs), *valid = answer_data("who is\ta zebra\t1\n");
     const carnn_dataset *known[2] = {NULL, NULL};
     carnn_model *model = NULL;
     carnn_model_desc desc;
@@ -484,7 +474,7 @@ static void test_vectors(int tuned) {
     CHECK(carnn__names_find(&model->words, "zebra", 5) != CARNN__NOWHERE);
     CHECK(carnn__names_find(&model->words, "unicorn", 7) == CARNN__NOWHERE);
     CHECK(carnn__answer_word(model, lion) < CARNN__UNKNOWN);
-    CHECK_INT(fit(model, data, 1, 2, 0.01), CARNN_OK);
+    CHECK_INT(answer_fit(model, data, 1, 2, 0.01), CARNN_OK);
     cat = weight(model, "word.weight") + carnn__names_find(&model->words, "cat", 3) * 5;
     for (i = 0; i < 5; i++) moved = fmax(moved, fabs((double)cat[i] - (double)(i + 1)));
     CHECK(tuned ? moved > 1e-4 && moved < 0.5 : moved == 0.0);
@@ -497,7 +487,7 @@ static void test_vectors(int tuned) {
 
 /* --- what can go wrong ------------------------------------------------------------------------- */
 
-static void test_errors(void) {
+static void test_answer_errors(void) {
     static char longest[2 * 10000 + 64];
     static const struct {
         const char *text, *message;
@@ -539,7 +529,7 @@ static void test_errors(void) {
 static void test_descriptions(void) {
     static const char vectors[] = "cat 1 2 3\n";
     carnn_source source = {"vectors", vectors, sizeof vectors - 1};
-    carnn_dataset *data = data_from(pairs);
+    carnn_dataset *data = answer_data(pairs);
     carnn_model *model = NULL;
     carnn_model_desc desc;
     carnn_error error;
@@ -564,8 +554,8 @@ static void test_descriptions(void) {
 static void test_memory_runs_out(void) {
     static const char vectors[] = "cat 1 2 3 4 5\n";
     carnn_source source = {"vectors", vectors, sizeof vectors - 1};
-    carnn_dataset *data = data_from(pairs);
-    carnn_train_desc train = training(1, 1, 0.01);
+    carnn_dataset *data = answer_data(pairs);
+    carnn_train_desc train = answer_training(1, 1, 0.01);
     test_memory memory;
     carnn_allocator allocator;
     carnn_status status = CARNN_ERR_MEMORY;
@@ -599,15 +589,15 @@ static void test_memory_runs_out(void) {
     carnn_dataset_free(data);
 }
 
-static void test_learns(const char *options) {
-    carnn_dataset *data = data_from(pairs);
-    carnn_model *model = model_of(options, data);
-    carnn_train_desc train = training(1, 60, 0.02);
+static void test_answer_learns(const char *options) {
+    carnn_dataset *data = answer_data(pairs);
+    carnn_model *model = answer_model(options, data);
+    carnn_train_desc train = answer_training(1, 60, 0.02);
     carnn_scores s;
     carnn_error error;
     train.dropout = CARNN_NONE;
     CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
-    s = scores_of(model, data);
+    s = test_scores(model, data);
     CHECK_NEAR(s.metric[0].value, 1.0, 1e-9);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -617,9 +607,9 @@ static void test_learns(const char *options) {
 
 /* A session scores a pair as a test does, bit by bit, after any other pair; what additive cells
    explain is all of their last states, and rows of alignments are 1 in all. */
-static void test_session(const char *options, int additive) {
-    carnn_dataset *data = data_from(pairs);
-    carnn_model *model = model_of(options, data);
+static void test_answer_session(const char *options, int additive) {
+    carnn_dataset *data = answer_data(pairs);
+    carnn_model *model = answer_model(options, data);
     carnn_session *session = NULL;
     carnn_contribution part[32];
     carnn_error error;
@@ -627,7 +617,7 @@ static void test_session(const char *options, int additive) {
     double rest, share[2] = {0.0, 0.0}, weights[2] = {0.0, 0.0};
     size_t i, j, count, rows, columns, words;
     const float *aligned;
-    CHECK_INT(fit(model, data, 1, 2, 0.02), CARNN_OK);
+    CHECK_INT(answer_fit(model, data, 1, 2, 0.02), CARNN_OK);
     score_pairs(model, data, 64, 1, score);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     CHECK_INT(carnn_session_explain(session, 32, part, &rest), 0);
@@ -695,8 +685,8 @@ static void test_parts(void) {
     static const double a[6] = {0.1, 0.9, 0.5, 0.3, 0.7, 0.2}, one[6] = {1, 1, 1, 1, 1, 1};
     static const double odd[6] = {0.9, 0.1, 0.5, 0.3, 0.7, 0.3};
     double better[6];
-    carnn_dataset *data = data_from(pairs);
-    carnn_model *model = model_of("", data);
+    carnn_dataset *data = answer_data(pairs);
+    carnn_model *model = answer_model("", data);
     carnn_test_desc desc;
     carnn_scores s;
     carnn_error error;
@@ -727,32 +717,32 @@ static void test_parts(void) {
 
 int main(void) {
     size_t i;
-    test_scores("cell icarnn");
-    test_scores("cell icarnn decomposition direct loss pair");
-    test_scores("cell icarnn weighting skip overlap 0");
-    test_scores("cell icarnn model siamese");
+    test_answer_scores("cell icarnn");
+    test_answer_scores("cell icarnn decomposition direct loss pair");
+    test_answer_scores("cell icarnn weighting skip overlap 0");
+    test_answer_scores("cell icarnn model siamese");
     test_metrics();
     test_long_question();
     for (i = 0; carnn_cell_name(i); i++) {
         char options[64];
         snprintf(options, sizeof options, "cell %s", carnn_cell_name(i));
-        test_batches(options);
+        test_answer_batches(options);
         snprintf(options, sizeof options, "cell %s overlap 0", carnn_cell_name(i));
-        test_batches(options);
-        test_learns(options);
-        test_session(options, carnn__cells[i].context_gates ? i != CARNN__CELL_carnn_high
+        test_answer_batches(options);
+        test_answer_learns(options);
+        test_answer_session(options, carnn__cells[i].context_gates ? i != CARNN__CELL_carnn_high
                                                             : i == CARNN__CELL_ncarnn_free ||
                                                                   i == CARNN__CELL_ran);
     }
-    test_session("cell icarnn model siamese", 1);
+    test_answer_session("cell icarnn model siamese", 1);
     test_parts();
-    test_same_bytes("cell icarnn");
-    test_same_bytes("cell lstm overlap 0 loss pair");
-    test_same_bytes("cell scarnn model siamese");
-    test_resume();
+    test_answer_same_bytes("cell icarnn");
+    test_answer_same_bytes("cell lstm overlap 0 loss pair");
+    test_answer_same_bytes("cell scarnn model siamese");
+    test_answer_resume();
     test_vectors(0);
     test_vectors(1);
-    test_errors();
+    test_answer_errors();
     test_descriptions();
     test_memory_runs_out();
     return test_end();

@@ -1,7 +1,5 @@
 /* Memory, random numbers and the thread pool. Run it under ThreadSanitizer too. */
 
-#define CARNN_IMPLEMENTATION
-#include "../carnn.h"
 #include "test.h"
 
 static void check_status(void) {

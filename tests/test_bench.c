@@ -1,18 +1,16 @@
 /* The benchmark: what can be asked for, and that a row is a sensible number. Its values are the
    machine's; here only quick rows are run. */
 
-#define CARNN_IMPLEMENTATION
-#include "../carnn.h"
 #include "test.h"
 
-typedef struct counted {
+typedef struct counted_rows {
     size_t rows, stop_after;
     int sane; /* all rows: names that go with the numbers */
     carnn_measure last;
-} counted;
+} counted_rows;
 
 static int count_row(const carnn_measure *m, void *user) {
-    counted *c = (counted *)user;
+    counted_rows *c = (counted_rows *)user;
     c->rows++;
     c->last = *m;
     c->sane = c->sane && m->group && *m->group && m->name && *m->name && m->unit && *m->unit &&
@@ -20,8 +18,8 @@ static int count_row(const carnn_measure *m, void *user) {
     return c->rows == c->stop_after;
 }
 
-static carnn_status run(const char *only, const char *simd, int64_t threads, size_t stop_after,
-                        counted *c, carnn_error *error) {
+static carnn_status bench(const char *only, const char *simd, int64_t threads, size_t stop_after,
+                          counted_rows *c, carnn_error *error) {
     memset(c, 0, sizeof *c);
     memset(error, 0, sizeof *error);
     c->sane = 1;
@@ -31,9 +29,9 @@ static carnn_status run(const char *only, const char *simd, int64_t threads, siz
 
 /* One row by a part of its name. */
 static void check_row(const char *only, const char *group) {
-    counted c;
+    counted_rows c;
     carnn_error error;
-    CHECK_INT(run(only, NULL, 1, 0, &c, &error), CARNN_OK);
+    CHECK_INT(bench(only, NULL, 1, 0, &c, &error), CARNN_OK);
     CHECK_INT(c.rows, 1);
     CHECK(c.sane);
     CHECK_TEXT(c.last.group, group);
@@ -54,23 +52,23 @@ static void check_names(void) {
 }
 
 static void check_selection(void) {
-    counted c;
+    counted_rows c;
     carnn_error error;
-    CHECK_INT(run("no such row", NULL, 1, 0, &c, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(bench("no such row", NULL, 1, 0, &c, &error), CARNN_ERR_ARGUMENT);
     CHECK_INT(c.rows, 0);
     CHECK(strstr(error.message, "no such row") != NULL);
-    CHECK_INT(run("exp", "no such path", 1, 0, &c, &error), CARNN_ERR_ARGUMENT);
-    CHECK_INT(run("peak", NULL, 1, 1, &c, &error), CARNN_ERR_STOPPED);
+    CHECK_INT(bench("exp", "no such path", 1, 0, &c, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(bench("peak", NULL, 1, 1, &c, &error), CARNN_ERR_STOPPED);
     CHECK_INT(c.rows, 1);
     CHECK_TEXT(c.last.name, "multiply-add");
     CHECK_NEAR(c.last.share, 1.0, 0.0);
-    CHECK_INT(run("64 x 200 x 200", NULL, 2, 0, &c, &error), CARNN_OK); /* its three forms */
+    CHECK_INT(bench("64 x 200 x 200", NULL, 2, 0, &c, &error), CARNN_OK); /* its three forms */
     CHECK_INT(c.rows, 3);
     CHECK(c.sane);
 }
 
 int main(void) {
-    counted c;
+    counted_rows c;
     carnn_error error;
     size_t i;
     check_names();
@@ -84,7 +82,7 @@ int main(void) {
     check_row("dialog 128, memory", "task");
     check_row("lm 200, training", "task");
     for (i = 0; carnn_simd_name(i); i++) {
-        CHECK_INT(run("sigmoid", carnn_simd_name(i), 1, 0, &c, &error), CARNN_OK);
+        CHECK_INT(bench("sigmoid", carnn_simd_name(i), 1, 0, &c, &error), CARNN_OK);
         CHECK(c.sane);
     }
     return test_end();

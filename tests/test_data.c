@@ -1,33 +1,16 @@
 /* @@DATA: data sets and their readers. */
 
-#define CARNN_IMPLEMENTATION
-#define CARNN__COUNT_LIMIT 1000000 /* so that the limit can be reached */
-#include "../carnn.h"
 #include "test.h"
 
 /* --- helpers ---------------------------------------------------------------------------------*/
 
-static carnn_allocator allocator_of(test_memory *memory) {
-    carnn_allocator a = {test_alloc, test_realloc, test_free, NULL};
-    a.user = memory;
-    return a;
-}
-
-static carnn_source source_of(const char *name, const char *bytes, size_t size) {
-    carnn_source source = {NULL, NULL, 0};
-    source.name = name;
-    source.bytes = bytes;
-    source.size = size;
-    return source;
-}
-
 static carnn_source source_of_text(const char *name, const char *text) {
-    return source_of(name, text, strlen(text));
+    return test_source(name, text, strlen(text));
 }
 
-static carnn_status load(carnn_dataset **data, const char *task, const carnn_source *sources,
-                         size_t count, const carnn_source *candidates, const carnn_allocator *a,
-                         carnn_error *error) {
+static carnn_status read_data(carnn_dataset **data, const char *task, const carnn_source *sources,
+                              size_t count, const carnn_source *candidates,
+                              const carnn_allocator *a, carnn_error *error) {
     carnn_dataset_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.task = task;
@@ -45,23 +28,10 @@ static carnn_dataset *load_text(const char *task, const char *text, const char *
     carnn_source list = source_of_text("list", candidates ? candidates : "");
     carnn_dataset *data;
     carnn_error error;
-    CHECK_INT(load(&data, task, &source, 1, candidates ? &list : NULL, NULL, &error), CARNN_OK);
+    CHECK_INT(read_data(&data, task, &source, 1, candidates ? &list : NULL, NULL, &error),
+              CARNN_OK);
     CHECK_TEXT(error.message, "");
     return data;
-}
-
-/* The sets in ../shared/data, seen from the root of the repository or from tests; 0: not there. */
-static int shared_file(char path[256], const char *name) {
-    static const char *const roots[] = {"../shared/data", "../../shared/data"};
-    for (size_t i = 0; i < 2; i++) {
-        FILE *file;
-        snprintf(path, 256, "%s/%s", roots[i], name);
-        file = fopen(path, "rb");
-        if (file) fclose(file);
-        if (file) return 1;
-    }
-    printf("left out: %s is not at hand\n", name);
-    return 0;
 }
 
 static const char *text_at(const carnn_dataset *data, size_t i) { return carnn__text(data, i).at; }
@@ -154,7 +124,7 @@ static void test_bad(const char *task, const bad_sample *bad, size_t count) {
         carnn_source list = source_of_text("c.txt", bad[i].candidates ? bad[i].candidates : "");
         carnn_dataset *data = (carnn_dataset *)&source;
         carnn_error error;
-        CHECK_INT(load(&data, task, &source, 1, bad[i].candidates ? &list : NULL, NULL, &error),
+        CHECK_INT(read_data(&data, task, &source, 1, bad[i].candidates ? &list : NULL, NULL, &error),
                   bad[i].status);
         CHECK(data == NULL);
         CHECK_INT(error.code, bad[i].status);
@@ -271,7 +241,7 @@ static void test_dialog_check_candidates(void) {
     carnn_error error;
     sources[0] = source_of_text("one", "1 a\tb\n2 a\td\n");
     sources[1] = source_of_text("two", "\n1 a\t b \n\n2 a\td \x01\n");
-    CHECK_INT(load(&d, "dialog", sources, 2, &list, NULL, &error), CARNN_OK);
+    CHECK_INT(read_data(&d, "dialog", sources, 2, &list, NULL, &error), CARNN_OK);
     CHECK_INT(d->dialog_count, 3);
     CHECK_INT(carnn__dataset_check_candidates(d, NULL), CARNN_ERR_DATA);
     CHECK_INT(carnn__dataset_check_candidates(d, &error), CARNN_ERR_DATA);
@@ -279,7 +249,7 @@ static void test_dialog_check_candidates(void) {
     CHECK_TEXT(error.message,
                "two:4: expected one of the 2 candidates as response, found \"d \\x01\"");
     carnn_dataset_free(d);
-    CHECK_INT(load(&d, "dialog", sources, 1, &list, NULL, &error), CARNN_OK);
+    CHECK_INT(read_data(&d, "dialog", sources, 1, &list, NULL, &error), CARNN_OK);
     CHECK_INT(carnn__dataset_check_candidates(d, &error), CARNN_OK);
     carnn_dataset_free(d);
 }
@@ -325,15 +295,15 @@ static void test_arguments(void) {
     carnn_source missing = {"no/such/file", NULL, 0};
     carnn_dataset *d;
     carnn_error error;
-    CHECK_INT(load(&d, "dialogue", &source, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
-    CHECK_INT(load(&d, NULL, &source, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
-    CHECK_INT(load(&d, "dialog", NULL, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
-    CHECK_INT(load(&d, "dialog", &source, 0, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
-    CHECK_INT(load(&d, "dialog", &none, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(read_data(&d, "dialogue", &source, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(read_data(&d, NULL, &source, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(read_data(&d, "dialog", NULL, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(read_data(&d, "dialog", &source, 0, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(read_data(&d, "dialog", &none, 1, NULL, NULL, &error), CARNN_ERR_ARGUMENT);
     CHECK_INT(carnn_dataset_load(&d, NULL, NULL), CARNN_ERR_ARGUMENT);
-    CHECK_INT(load(&d, "dialog", &missing, 1, NULL, NULL, &error), CARNN_ERR_IO);
+    CHECK_INT(read_data(&d, "dialog", &missing, 1, NULL, NULL, &error), CARNN_ERR_IO);
     CHECK_TEXT(error.message, "no/such/file: No such file or directory");
-    CHECK_INT(load(&d, "dialog", &source, 1, &missing, NULL, &error), CARNN_ERR_IO);
+    CHECK_INT(read_data(&d, "dialog", &source, 1, &missing, NULL, &error), CARNN_ERR_IO);
     CHECK(d == NULL);
     carnn_dataset_free(NULL);
     CHECK_INT(carnn_dataset_examples(NULL), 0);
@@ -404,7 +374,7 @@ static void test_sentences_of_two_sources(void) {
     char out[100];
     sources[0] = source_of_text("one", "a\tx\nb\n");
     sources[1] = source_of_text("two", "c\tx\n");
-    CHECK_INT(load(&d, "lm", sources, 2, NULL, NULL, &error), CARNN_OK);
+    CHECK_INT(read_data(&d, "lm", sources, 2, NULL, NULL, &error), CARNN_OK);
     CHECK_TEXT(spell_sentences(d, out), "||a/x|b/|||c/x|");
     CHECK_TEXT(carnn__dataset_origin(d, 1), "one");
     CHECK_TEXT(carnn__dataset_origin(d, 2), "two");
@@ -483,43 +453,37 @@ static void test_pairs_errors(void) {
     test_bad("answer", bad, sizeof bad / sizeof *bad);
 }
 
-static void write_file(const char *name, const void *bytes, size_t size) {
-    FILE *file = fopen(name, "wb");
-    CHECK(file && fwrite(bytes, 1, size, file) == size);
-    if (file) fclose(file);
-}
-
 /* The test writes the four files into the folder that it runs in. */
 static void test_pairs_folder(void) {
     static const char *const files[] = {"a.toks", "b.toks", "sim.txt", "id.txt"};
     static const char *const texts[] = {"q one\nq one\nq one\n", "a\nc\nb\r\n", "0\n1\n0\n",
                                         "1.1\n1.1\n1.2\n"};
-    carnn_source source = source_of(".", NULL, 0);
+    carnn_source source = test_source(".", NULL, 0);
     carnn_dataset *d;
     carnn_error error;
     char out[200];
-    for (size_t i = 0; i < 4; i++) write_file(files[i], texts[i], strlen(texts[i]));
-    CHECK_INT(load(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_OK);
+    for (size_t i = 0; i < 4; i++) test_write(files[i], texts[i], strlen(texts[i]));
+    CHECK_INT(read_data(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_OK);
     CHECK_TEXT(spell_pairs(d, out), "||q one/a/0|q one/c/1|||q one/b/0|");
     CHECK_INT(broken(d), 0);
     carnn_dataset_free(d);
     remove("id.txt");
-    CHECK_INT(load(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_OK);
+    CHECK_INT(read_data(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_OK);
     CHECK_TEXT(spell_pairs(d, out), "||q one/a/0|q one/c/1|q one/b/0|");
     carnn_dataset_free(d);
-    write_file("b.toks", "a\n \nb\n", 6);
-    CHECK_INT(load(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_DATA);
+    test_write("b.toks", "a\n \nb\n", 6);
+    CHECK_INT(read_data(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message, "./b.toks:2: expected an answer of 1 to 512 words, found nothing");
-    write_file("b.toks", "a\n", 2);
-    CHECK_INT(load(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_DATA);
+    test_write("b.toks", "a\n", 2);
+    CHECK_INT(read_data(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message,
                "./b.toks:2: expected a line as in the files beside it, found the end");
     remove("sim.txt");
-    CHECK_INT(load(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_IO);
+    CHECK_INT(read_data(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_IO);
     CHECK_TEXT(error.message, "./sim.txt: No such file or directory");
     remove("a.toks");
     remove("b.toks");
-    CHECK_INT(load(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_IO);
+    CHECK_INT(read_data(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_IO);
     CHECK_TEXT(error.message, ".: Is a directory");
 }
 
@@ -542,9 +506,9 @@ static carnn_status load_large(const char *head, const char *piece, size_t lengt
                                size_t *examples, carnn_error *error) {
     size_t size;
     char *bytes = repeat(head, piece, length, count, &size);
-    carnn_source source = source_of("large", bytes, size);
+    carnn_source source = test_source("large", bytes, size);
     carnn_dataset *d;
-    carnn_status status = load(&d, "dialog", &source, 1, NULL, NULL, error);
+    carnn_status status = read_data(&d, "dialog", &source, 1, NULL, NULL, error);
     *examples = carnn_dataset_examples(d);
     carnn_dataset_free(d);
     free(bytes);
@@ -577,11 +541,11 @@ static long load_failing(const char *task, const carnn_source *sources, size_t c
     long n;
     for (n = 1; status && n < 1000; n++) {
         test_memory memory = {0, 0, 0};
-        carnn_allocator a = allocator_of(&memory);
+        carnn_allocator a = test_allocator(&memory);
         carnn_dataset *d;
         carnn_error error;
         memory.fail_at = n;
-        status = load(&d, task, sources, count, candidates, &a, &error);
+        status = read_data(&d, task, sources, count, candidates, &a, &error);
         CHECK(!status || (status == CARNN_ERR_MEMORY && !d && error.code == status));
         carnn_dataset_free(d);
         CHECK_INT(memory.blocks, 0);
@@ -598,13 +562,13 @@ static void test_failing_dialog(void) {
     CHECK(file && fputs(two_dialogs, file) >= 0);
     if (file) fclose(file);
     sources[0] = source_of_text("data", two_dialogs);
-    sources[1] = source_of(temporary, NULL, 0);
+    sources[1] = test_source(temporary, NULL, 0);
     CHECK(load_failing("dialog", sources, 2, &list) > 20);
     CHECK(load_failing("dialog", sources, 2, NULL) > 20);
     remove(temporary);
 }
 
-static void test_failing_others(void) {
+static void test_failing_readers(void) {
     carnn_source source = source_of_text("data", sentences);
     CHECK(load_failing("lm", &source, 1, NULL) > 20);
     source = source_of_text("data", numbered_pairs);
@@ -620,7 +584,7 @@ static void load_in_thread(void *job, size_t piece, size_t worker) {
     carnn_error error;
     (void)worker;
     texts[piece] = 0;
-    if (load(&d, piece % 2 ? "lm" : "dialog", &source, 1, NULL, NULL, &error)) return;
+    if (read_data(&d, piece % 2 ? "lm" : "dialog", &source, 1, NULL, NULL, &error)) return;
     texts[piece] = d->text_count;
     carnn_dataset_free(d);
 }
@@ -668,15 +632,15 @@ static void fuzz(const char *task, const char *text, const char *candidates, uin
     for (uint64_t round = 0; round < rounds; round++) {
         size_t length = mutate(bytes, text, strlen(text), round);
         char *exact = (char *)malloc(length + !length); /* so that ASan sees a byte too many */
-        carnn_source source = source_of("noise", exact, length);
+        carnn_source source = test_source("noise", exact, length);
         carnn_source list = source_of_text("list", candidates ? candidates : "");
         test_memory memory = {0, 0, 0};
-        carnn_allocator a = allocator_of(&memory);
+        carnn_allocator a = test_allocator(&memory);
         carnn_dataset *d;
         carnn_error error;
         carnn_status status;
         memcpy(exact, bytes, length);
-        status = load(&d, task, &source, 1, candidates ? &list : NULL, &a, &error);
+        status = read_data(&d, task, &source, 1, candidates ? &list : NULL, &a, &error);
         good += !status;
         if (!status) wrong += broken(d) != 0;
         else wrong += status != CARNN_ERR_DATA || d || strncmp(error.message, "noise:", 6) != 0;
@@ -739,14 +703,14 @@ static void test_babi_files(void) {
         carnn_dataset *d;
         carnn_error error;
         size_t facts = 0, silent = 0;
-        if (!shared_file(path, set[i].file)) continue;
-        shared_file(list_path, lists[set[i].candidates == 2407]);
-        source = source_of(path, NULL, 0);
-        list = source_of(list_path, NULL, 0);
-        CHECK_INT(load(&d, "dialog", &source, 1, NULL, NULL, &error), CARNN_OK);
+        if (!test_published(path, set[i].file)) continue;
+        test_published(list_path, lists[set[i].candidates == 2407]);
+        source = test_source(path, NULL, 0);
+        list = test_source(list_path, NULL, 0);
+        CHECK_INT(read_data(&d, "dialog", &source, 1, NULL, NULL, &error), CARNN_OK);
         if (set[i].responses) CHECK_INT(d->candidate_count, set[i].responses);
         carnn_dataset_free(d);
-        CHECK_INT(load(&d, "dialog", &source, 1, &list, NULL, &error), CARNN_OK);
+        CHECK_INT(read_data(&d, "dialog", &source, 1, &list, NULL, &error), CARNN_OK);
         CHECK_INT(d->dialog_count, set[i].dialogs);
         CHECK_INT(d->turn_count, set[i].turns);
         for (size_t k = 0; k < d->line_count; k++) {
@@ -789,9 +753,9 @@ static void test_lm_files(void) {
         carnn_error error;
         char path[256];
         size_t words = 0, labelled = 0;
-        if (!shared_file(path, set[i].file)) continue;
-        source = source_of(path, NULL, 0);
-        CHECK_INT(load(&d, "lm", &source, 1, NULL, NULL, &error), CARNN_OK);
+        if (!test_published(path, set[i].file)) continue;
+        source = test_source(path, NULL, 0);
+        CHECK_INT(read_data(&d, "lm", &source, 1, NULL, NULL, &error), CARNN_OK);
         CHECK_INT(d->document_count, set[i].documents);
         CHECK_INT(d->sentence_count, set[i].sentences);
         CHECK_INT(d->label_count, set[i].labels);
@@ -832,10 +796,10 @@ static void test_answer_files(void) {
         carnn_error error;
         char path[256];
         size_t right = 0, odd = 0;
-        if (!shared_file(path, set[i].file)) continue;
+        if (!test_published(path, set[i].file)) continue;
         if (set[i].folder) path[strlen(path) - strlen(set[i].folder)] = 0;
-        source = source_of(path, NULL, 0);
-        if (load(&d, "answer", &source, 1, NULL, NULL, &error)) {
+        source = test_source(path, NULL, 0);
+        if (read_data(&d, "answer", &source, 1, NULL, NULL, &error)) {
             CHECK(error.code == CARNN_ERR_IO && strstr(error.message, "gzip") != NULL);
             printf("left out: %s\n", error.message);
             continue;
@@ -868,7 +832,7 @@ int main(void) {
     test_pairs_folder();
     test_large();
     test_failing_dialog();
-    test_failing_others();
+    test_failing_readers();
     test_threads();
     fuzz("dialog", two_dialogs, NULL, 4000);
     fuzz("dialog", two_dialogs, "1 Hello !\n1  you are welcome", 1000);

@@ -1,17 +1,15 @@
 /* @@FILE: what is written can be read, is the same when written again, and whatever else the bytes
    are, the reader refuses them with a message. */
 
-#define CARNN_IMPLEMENTATION
-#include "../carnn.h"
 
 #include "test.h"
 
 #define FOLDER_THAT_IS_NOT "no-such-folder/model.gguf"
-#define MODEL_FILE "test_file.gguf"
+#define IMAGE_FILE "test_file.gguf"
 #define CHECKPOINT_FILE "test_file.resume"
 
 /* A small model, made anew by every test that changes it. */
-static carnn_model *new_model(void) {
+static carnn_model *small_model(void) {
     static const char dialogs[] = "1 hi\thello what can i help you with\n"
                                   "2 thai food caf\xE9\tapi_call thai\n"
                                   "3 resto_1 R_rating 5\n"
@@ -58,7 +56,8 @@ static image image_of(const carnn_model *model, size_t more) {
 
 static void image_free(image i) { carnn__free_aligned(&standard, i.bytes); }
 
-static carnn_status load(carnn_model **model, const void *bytes, size_t size, carnn_error *error) {
+static carnn_status read_image(carnn_model **model, const void *bytes, size_t size,
+                               carnn_error *error) {
     carnn_source source;
     source.name = "image";
     source.bytes = bytes;
@@ -69,7 +68,7 @@ static carnn_status load(carnn_model **model, const void *bytes, size_t size, ca
 /* Refused with a message that names the source, and nothing is left behind. */
 static int refused(const void *bytes, size_t size, carnn_error *error) {
     carnn_model *model = NULL;
-    carnn_status status = load(&model, bytes, size, error);
+    carnn_status status = read_image(&model, bytes, size, error);
     carnn_model_free(model);
     return status == CARNN_ERR_MODEL && !model && strncmp(error->message, "image: ", 7) == 0;
 }
@@ -138,10 +137,10 @@ static void check_same_model(const carnn_model *a, const carnn_model *b) {
 
 /* In place from aligned memory, by a copy from any other, and always the same bytes again. */
 static void test_memory_images(void) {
-    carnn_model *model = new_model(), *in_place = NULL, *copy = NULL;
+    carnn_model *model = small_model(), *in_place = NULL, *copy = NULL;
     image first = image_of(model, 4), second;
     const float *weights;
-    CHECK_INT(load(&in_place, first.bytes, first.size, NULL), CARNN_OK);
+    CHECK_INT(read_image(&in_place, first.bytes, first.size, NULL), CARNN_OK);
     check_same_model(model, in_place);
     weights = carnn_model_tensor(in_place, 0).value;
     CHECK(!CARNN__LITTLE_ENDIAN || ((const unsigned char *)weights > first.bytes &&
@@ -152,7 +151,7 @@ static void test_memory_images(void) {
     image_free(second);
     carnn_model_free(in_place);
     memmove(first.bytes + 4, first.bytes, first.size);
-    CHECK_INT(load(&copy, first.bytes + 4, first.size, NULL), CARNN_OK);
+    CHECK_INT(read_image(&copy, first.bytes + 4, first.size, NULL), CARNN_OK);
     memset(first.bytes, 0xFF, first.size + 4);
     check_same_model(model, copy);
     carnn_model_free(copy);
@@ -162,8 +161,8 @@ static void test_memory_images(void) {
 }
 
 /* The layout that other programs rely on. */
-static void test_layout(void) {
-    carnn_model *model = new_model();
+static void test_file_layout(void) {
+    carnn_model *model = small_model();
     image i = image_of(model, 0);
     size_t w;
     CHECK(memcmp(i.bytes, "GGUF\3\0\0\0", 8) == 0);
@@ -183,7 +182,7 @@ static void test_layout(void) {
 
 /* Every piece of a file, and every file with one byte changed, is refused. */
 static void test_damage(void) {
-    carnn_model *model = new_model();
+    carnn_model *model = small_model();
     image i = image_of(model, 64);
     carnn_error error;
     size_t at, bad = 0;
@@ -207,7 +206,7 @@ static void try_sealed(image i) {
     carnn_session *session = NULL;
     carnn_error error;
     error.message[0] = '\0';
-    if (load(&model, i.bytes, i.size, &error) == CARNN_OK) {
+    if (read_image(&model, i.bytes, i.size, &error) == CARNN_OK) {
         image_free(image_of(model, 0));
         if (carnn_session_open(&session, model, NULL, &error) == CARNN_OK) {
             CHECK(carnn_session_reply(session, "thai food", 9) != NULL);
@@ -221,7 +220,7 @@ static void try_sealed(image i) {
    lengths. The sanitizers watch. */
 static void test_forgery(void) {
     static const unsigned char value[] = {0x00, 0x02, 0x7F, 0xFF};
-    carnn_model *model = new_model();
+    carnn_model *model = small_model();
     image i = image_of(model, 0);
     size_t at, head = i.size - 4 * model->params.size, v;
     size_t sum = (size_t)(find(i, "carnn.checksum") - i.bytes);
@@ -242,7 +241,7 @@ static void test_forgery(void) {
 /* One change each, sealed, and what the message has to say about it. */
 static void refuse(const char *find_text, size_t offset, const char *put, size_t length,
                    const char *message) {
-    carnn_model *model = new_model();
+    carnn_model *model = small_model();
     image i = image_of(model, 0);
     carnn_error error;
     unsigned char *at = *find_text ? find(i, find_text) : i.bytes;
@@ -277,7 +276,7 @@ static void test_messages(void) {
 
 static void test_weights_that_are_no_numbers(void) {
     static const float wrong[] = {INFINITY, -INFINITY, NAN, -NAN};
-    carnn_model *model = new_model();
+    carnn_model *model = small_model();
     carnn_error error;
     size_t i;
     for (i = 0; i < 4; i++) {
@@ -293,7 +292,7 @@ static void test_weights_that_are_no_numbers(void) {
 
 /* Each allocation fails once, on loading and on saving. */
 static void test_no_memory(void) {
-    carnn_model *model = new_model(), *loaded = NULL;
+    carnn_model *model = small_model(), *loaded = NULL;
     image i = image_of(model, 0);
     carnn_source source = {"image", NULL, 0};
     carnn_error error;
@@ -313,29 +312,29 @@ static void test_no_memory(void) {
     for (memory.fail_at = 1, status = CARNN_ERR_MEMORY; status == CARNN_ERR_MEMORY;
          memory.fail_at++) {
         memory.calls = 0;
-        status = carnn_model_save(loaded, MODEL_FILE, &error);
+        status = carnn_model_save(loaded, IMAGE_FILE, &error);
     }
     CHECK_INT(status, CARNN_OK);
     carnn_model_free(loaded);
     CHECK_INT(memory.blocks, 0);
-    remove(MODEL_FILE);
+    remove(IMAGE_FILE);
     image_free(i);
     carnn_model_free(model);
 }
 
 /* A file on the disk is the image in memory; where it cannot be written the old one stays. */
 static void test_disk(void) {
-    carnn_model *model = new_model(), *loaded = NULL;
+    carnn_model *model = small_model(), *loaded = NULL;
     image expected = image_of(model, 0), found;
-    carnn_source source = {MODEL_FILE, NULL, 0};
+    carnn_source source = {IMAGE_FILE, NULL, 0};
     carnn_error error;
     void *block;
-    CHECK_INT(carnn_file_check(MODEL_FILE, &error), CARNN_OK);
+    CHECK_INT(carnn_file_check(IMAGE_FILE, &error), CARNN_OK);
     CHECK_INT(carnn_model_load(&loaded, &source, NULL, &error), CARNN_ERR_IO);
-    CHECK(strncmp(error.message, MODEL_FILE ": ", strlen(MODEL_FILE) + 2) == 0);
-    CHECK_INT(carnn_model_save(model, MODEL_FILE, &error), CARNN_OK);
-    CHECK_INT(carnn_model_save(model, MODEL_FILE, &error), CARNN_OK);
-    CHECK_INT(carnn__read_file(MODEL_FILE, &standard, &block, &found.size, &error), CARNN_OK);
+    CHECK(strncmp(error.message, IMAGE_FILE ": ", strlen(IMAGE_FILE) + 2) == 0);
+    CHECK_INT(carnn_model_save(model, IMAGE_FILE, &error), CARNN_OK);
+    CHECK_INT(carnn_model_save(model, IMAGE_FILE, &error), CARNN_OK);
+    CHECK_INT(carnn__read_file(IMAGE_FILE, &standard, &block, &found.size, &error), CARNN_OK);
     found.bytes = (unsigned char *)block;
     CHECK(found.size == expected.size && !memcmp(found.bytes, expected.bytes, found.size));
     CHECK_INT(carnn_model_load(&loaded, &source, NULL, &error), CARNN_OK);
@@ -352,7 +351,7 @@ static void test_disk(void) {
     CHECK_INT(carnn_model_save(model, "/dev/null", &error), CARNN_OK);
     CHECK(carnn__is_special("/dev/null")); /* still what it was */
 #endif
-    remove(MODEL_FILE);
+    remove(IMAGE_FILE);
     image_free(found);
     image_free(expected);
     carnn_model_free(model);
@@ -360,13 +359,14 @@ static void test_disk(void) {
 
 /* --- checkpoints --- */
 
-typedef struct run { /* what a trainer would have */
+typedef struct trainer { /* what a trainer would have */
     float *best;
     uint64_t step, examples;
     double loss;
-} run;
+} trainer;
 
-static carnn__checkpoint checkpoint_of(carnn_model *model, const carnn_train_desc *train, run *r) {
+static carnn__checkpoint checkpoint_of(carnn_model *model, const carnn_train_desc *train,
+                                       trainer *r) {
     carnn__checkpoint c;
     memset(&c, 0, sizeof c);
     c.model = model;
@@ -380,13 +380,13 @@ static carnn__checkpoint checkpoint_of(carnn_model *model, const carnn_train_des
 }
 
 static void test_checkpoint(void) {
-    carnn_model *model = new_model(), *other = new_model();
+    carnn_model *model = small_model(), *other = small_model();
     size_t i, size = model->params.size;
     carnn_model_desc desc = *carnn_model_describe(model);
     carnn_train_desc train;
     carnn__checkpoint c, d;
     carnn_error error;
-    run a = {NULL, 123456789012345u, 10, 0.1}, b = {NULL, 0, 10, 0.0};
+    trainer a = {NULL, 123456789012345u, 10, 0.1}, b = {NULL, 0, 10, 0.0};
     memset(&train, 0, sizeof train);
     CHECK_INT(carnn_defaults(&desc, &train, &error), CARNN_OK);
     a.best = (float *)carnn__alloc_aligned(&standard, size, sizeof(float));
@@ -445,7 +445,7 @@ static void test_checkpoint(void) {
 int main(void) {
     test_sum();
     test_memory_images();
-    test_layout();
+    test_file_layout();
     test_damage();
     test_forgery();
     test_messages();

@@ -1,13 +1,11 @@
 /* Language models: perplexity by hand, labels, sessions, the same bytes everywhere, bad input. */
 
-#define CARNN_IMPLEMENTATION
-#include "../carnn.h"
 #include "test.h"
 
-static const char text[] =
+static const char lm_text[] =
     "the cat sat\tx\nthe dog sat\ty\na cat ran\n=\nthe dog ran\tx\na dog sat\ty\nthe cat ran\tx\n";
 
-static carnn_dataset *data_of(const char *bytes, size_t size) {
+static carnn_dataset *lm_data_of(const char *bytes, size_t size) {
     carnn_dataset *data = NULL;
     carnn_dataset_desc desc;
     carnn_source source = {"text", NULL, 0};
@@ -22,9 +20,9 @@ static carnn_dataset *data_of(const char *bytes, size_t size) {
     return data;
 }
 
-static carnn_dataset *data_from(const char *bytes) { return data_of(bytes, strlen(bytes)); }
+static carnn_dataset *lm_data(const char *bytes) { return lm_data_of(bytes, strlen(bytes)); }
 
-static carnn_model *model_of(const char *cell, const char *context, const carnn_dataset *data) {
+static carnn_model *lm_model(const char *cell, const char *context, const carnn_dataset *data) {
     carnn_model *model = NULL;
     carnn_model_desc desc;
     carnn_error error;
@@ -40,7 +38,7 @@ static carnn_model *model_of(const char *cell, const char *context, const carnn_
     return model;
 }
 
-static carnn_status fit(carnn_model *model, const carnn_dataset *data, int64_t threads,
+static carnn_status lm_fit(carnn_model *model, const carnn_dataset *data, int64_t threads,
                         int64_t epochs, double lr) {
     carnn_train_desc train;
     carnn_error error;
@@ -59,17 +57,9 @@ static double metric(const carnn_scores *s, const char *name) {
     return -1.0;
 }
 
-static carnn_scores scores_of(const carnn_model *model, const carnn_dataset *data) {
-    carnn_scores scores;
-    carnn_error error;
-    memset(&scores, 0, sizeof scores);
-    CHECK_INT(carnn_test(&model, 1, data, 1, &scores, &error), CARNN_OK);
-    return scores;
-}
-
 /* Upper case folded: in data, and in what a session reads. */
 static void test_lower(void) {
-    carnn_dataset *data = data_from("The Cat sat\nthe cat SAT\n");
+    carnn_dataset *data = lm_data("The Cat sat\nthe cat SAT\n");
     carnn_model *model = NULL;
     carnn_model_desc desc;
     carnn_session *session = NULL;
@@ -101,8 +91,8 @@ static void test_lower(void) {
 
    n + 1: 9/5 ln 2; n + 2: 9/7 ln 2; macro: (4/3 + 5/2) / 2 ln 2; without </s>: (9 - 4) / 3 ln 2. */
 static void test_counts(void) {
-    carnn_dataset *train = data_from("a a\na\n"), *data = data_from("a a\nz\n");
-    carnn_model *model = model_of("icarnn", "none", train);
+    carnn_dataset *train = lm_data("a a\na\n"), *data = lm_data("a a\nz\n");
+    carnn_model *model = lm_model("icarnn", "none", train);
     float *w = model->params.value, *bias = w + model->params.item[model->lm.bias].offset;
     carnn_scores s;
     CHECK_INT(model->words.count, 4);
@@ -110,7 +100,7 @@ static void test_counts(void) {
     bias[0] = bias[1] = (float)log(0.125);
     bias[2] = (float)log(0.25);
     bias[3] = (float)log(0.5);
-    s = scores_of(model, data);
+    s = test_scores(model, data);
     CHECK_INT(s.tokens, 5);
     CHECK_INT(s.examples, 2);
     CHECK_NEAR(s.loss, 9.0 / 5.0 * log(2.0), 1e-6);
@@ -128,26 +118,26 @@ static void test_counts(void) {
    their own; unlabelled and unknown ones: the one is left out, the other is told wrongly. */
 static void test_labels(void) {
     static const char rows[] = "a\tx\nb\ty\na\nb\tnew\na\tx\n";
-    carnn_dataset *data = data_from(text), *odd = data_from(rows);
-    carnn_model *model = model_of("ncarnn", NULL, data);
+    carnn_dataset *data = lm_data(lm_text), *odd = lm_data(rows);
+    carnn_model *model = lm_model("ncarnn", NULL, data);
     carnn_scores s;
     CHECK_INT(model->labels.count, 2);
     CHECK_TEXT(carnn_model_describe(model)->label_row, "own");
     CHECK_NEAR(carnn_model_describe(model)->label_weight, 0.5, 0.0);
-    CHECK_INT(fit(model, data, 1, 40, 0.02), CARNN_OK);
-    s = scores_of(model, data);
+    CHECK_INT(lm_fit(model, data, 1, 40, 0.02), CARNN_OK);
+    s = test_scores(model, data);
     CHECK(metric(&s, "label_accuracy") >= 0.99);
     CHECK(metric(&s, "perplexity") < 4.0);
-    s = scores_of(model, odd); /* y, new, x count: at most two of three */
+    s = test_scores(model, odd); /* y, new, x count: at most two of three */
     CHECK(metric(&s, "label_accuracy") >= 0.0 && metric(&s, "label_accuracy") < 0.67);
     carnn_model_free(model);
-    model = model_of("ncarnn", "none", data);
+    model = lm_model("ncarnn", "none", data);
     CHECK_INT(model->labels.count, 0); /* nothing to tell them from */
     carnn_model_free(model);
     carnn_dataset_free(data);
     carnn_dataset_free(odd);
-    data = data_from("=== 1\nA|Well, it's Fine.|sd\nB|Yes.|aa\n");
-    model = model_of("icarnn", NULL, data);
+    data = lm_data("=== 1\nA|Well, it's Fine.|sd\nB|Yes.|aa\n");
+    model = lm_model("icarnn", NULL, data);
     CHECK_TEXT(carnn_model_describe(model)->label_row, "previous");
     CHECK(carnn__names_find(&model->words, "it's", 4) != CARNN__NOWHERE);
     carnn_model_free(model);
@@ -156,10 +146,10 @@ static void test_labels(void) {
 
 /* A session reads what a test reads, for every cell, also in a long sentence; a reset begins a
    document. */
-static void test_session(const char *cell, const char *context) {
+static void test_lm_session(const char *cell, const char *context) {
     static char longer[2 * 700 + 4];
-    carnn_dataset *data = data_from(text), *one;
-    carnn_model *model = model_of(cell, context, data);
+    carnn_dataset *data = lm_data(lm_text), *one;
+    carnn_model *model = lm_model(cell, context, data);
     carnn_session *session = NULL;
     carnn_error error;
     double nll, sum = 0.0;
@@ -167,9 +157,9 @@ static void test_session(const char *cell, const char *context) {
     carnn_scores s;
     for (i = 0; i < 700; i++) memcpy(longer + 2 * i, i % 3 ? "a " : "b ", 2);
     memcpy(longer + 1400, "\na\n", 4);
-    CHECK_INT(fit(model, data, 1, 2, 0.02), CARNN_OK);
-    one = data_from(longer);
-    s = scores_of(model, one);
+    CHECK_INT(lm_fit(model, data, 1, 2, 0.02), CARNN_OK);
+    one = lm_data(longer);
+    s = test_scores(model, one);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     for (i = 0; i < 2; i++) {
         carnn_session_reset(session);
@@ -190,14 +180,14 @@ static void test_session(const char *cell, const char *context) {
 
 /* What words add to a logit is all of it; shares in the context come to nearly one. */
 static void test_explain(void) {
-    carnn_dataset *data = data_from(text);
-    carnn_model *model = model_of("scarnn", NULL, data);
+    carnn_dataset *data = lm_data(lm_text);
+    carnn_model *model = lm_model("scarnn", NULL, data);
     carnn_session *session = NULL;
     carnn_contribution part[32];
     carnn_error error;
     double rest, sum;
     size_t i, count;
-    CHECK_INT(fit(model, data, 1, 5, 0.02), CARNN_OK);
+    CHECK_INT(lm_fit(model, data, 1, 5, 0.02), CARNN_OK);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     CHECK_INT(carnn_session_explain(session, 32, part, &rest), 0);
     carnn_session_score(session, "the cat sat", 11, NULL);
@@ -218,14 +208,14 @@ static void test_explain(void) {
 }
 
 static void test_generate(void) {
-    carnn_dataset *data = data_from(text);
-    carnn_model *model = model_of("lstm", "previous", data);
+    carnn_dataset *data = lm_data(lm_text);
+    carnn_model *model = lm_model("lstm", "previous", data);
     carnn_session *session = NULL;
     carnn_sampling how;
     carnn_error error;
     char a[200], b[200], tiny[6];
     memset(&how, 0, sizeof how);
-    CHECK_INT(fit(model, data, 1, 60, 0.02), CARNN_OK);
+    CHECK_INT(lm_fit(model, data, 1, 60, 0.02), CARNN_OK);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     how.temperature = CARNN_NONE;
     CHECK(carnn_session_generate(session, &how, "the dog", 7, a, sizeof a) > 7);
@@ -254,16 +244,16 @@ static void test_generate(void) {
 }
 
 /* The same bytes with one thread and three, with and without SIMD, and after a file. */
-static void test_same_bytes(void) {
-    carnn_dataset *data = data_from(text);
+static void test_lm_same_bytes(void) {
+    carnn_dataset *data = lm_data(lm_text);
     const char *best = carnn_simd_name(0);
     unsigned char *file[3];
     size_t size[3], i;
     carnn_error error;
     for (i = 0; i < 3; i++) {
-        carnn_model *model = model_of("ncarnn", NULL, data);
+        carnn_model *model = lm_model("ncarnn", NULL, data);
         model->desc.simd = i == 2 ? "portable" : best;
-        CHECK_INT(fit(model, data, i == 1 ? 3 : 1, 3, 0.01), CARNN_OK);
+        CHECK_INT(lm_fit(model, data, i == 1 ? 3 : 1, 3, 0.01), CARNN_OK);
         size[i] = carnn_model_size(model);
         file[i] = (unsigned char *)carnn__alloc_aligned(&model->allocator, size[i], 1);
         CHECK_INT(carnn_model_write(model, file[i], size[i], &error), CARNN_OK);
@@ -278,7 +268,7 @@ static void test_same_bytes(void) {
         source.bytes = file[0];
         source.size = size[0];
         CHECK_INT(carnn_model_load(&model, &source, NULL, &error), CARNN_OK);
-        s = scores_of(model, data);
+        s = test_scores(model, data);
         CHECK(s.loss == carnn_model_scores(model)->loss);
         CHECK_INT(model->labels.count, 2);
         carnn_model_free(model);
@@ -295,9 +285,9 @@ static int stop_in_third(const carnn_progress *p, void *user) {
 }
 
 /* A training that was stopped goes on to the same weights. */
-static void test_resume(void) {
-    carnn_dataset *data = data_from(text);
-    carnn_model *whole = model_of("icarnn", NULL, data), *cut = model_of("icarnn", NULL, data);
+static void test_lm_resume(void) {
+    carnn_dataset *data = lm_data(lm_text);
+    carnn_model *whole = lm_model("icarnn", NULL, data), *cut = lm_model("icarnn", NULL, data);
     carnn_train_desc train;
     carnn_error error;
     int stop = 0;
@@ -324,7 +314,7 @@ static void test_resume(void) {
 /* Text of one word of a megabyte, of 100,000 words in a sentence, and of bytes that are no UTF-8:
    all of them are read, trained on and scored. */
 static void test_odd_texts(void) {
-    enum { WORD = 1 << 20, WORDS = 100000 };
+    enum { WORD = 1 << 20, WORDS = TEST_SANITIZED ? 10000 : 100000 };
     char *bytes = (char *)malloc(2 * WORDS + WORD + 64);
     size_t i, at = 0;
     carnn_dataset *data;
@@ -337,11 +327,11 @@ static void test_odd_texts(void) {
     memcpy(bytes + at, " a\n\xff\xfe a \xc3\n", 10);
     at += 10;
     for (i = 0; i < WORDS; i++, at += 2) memcpy(bytes + at, i % 5 ? "a " : "b ", 2);
-    data = data_of(bytes, at);
-    model = model_of("ncarnn", NULL, data);
+    data = lm_data_of(bytes, at);
+    model = lm_model("ncarnn", NULL, data);
     CHECK_INT(carnn_dataset_examples(data), 3);
-    CHECK_INT(fit(model, data, 1, 1, 0.001), CARNN_OK);
-    s = scores_of(model, data);
+    CHECK_INT(lm_fit(model, data, 1, 1, 0.001), CARNN_OK);
+    s = test_scores(model, data);
     CHECK_INT(s.tokens, 3 + 4 + WORDS + 1);
     CHECK(metric(&s, "perplexity") > 1.0 && metric(&s, "perplexity") < 100.0);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
@@ -355,12 +345,12 @@ static void test_odd_texts(void) {
 }
 
 /* What is refused, in words. */
-static void test_errors(void) {
-    carnn_dataset *data = data_from(text), *none = NULL;
+static void test_lm_errors(void) {
+    carnn_dataset *data = lm_data(lm_text), *none = NULL;
     carnn_dataset_desc desc;
     carnn_source source = {"empty.txt", "", 0};
     carnn_model_desc odd;
-    carnn_model *model = model_of("ncarnn", NULL, data), *refused = NULL;
+    carnn_model *model = lm_model("ncarnn", NULL, data), *refused = NULL;
     carnn_train_desc train;
     carnn_error error;
     memset(&desc, 0, sizeof desc);
@@ -397,14 +387,14 @@ int main(void) {
     test_lower();
     test_labels();
     for (i = 0; carnn_cell_name(i); i++) {
-        test_session(carnn_cell_name(i), "previous");
-        test_session(carnn_cell_name(i), "none");
+        test_lm_session(carnn_cell_name(i), "previous");
+        test_lm_session(carnn_cell_name(i), "none");
     }
     test_explain();
     test_generate();
-    test_same_bytes();
-    test_resume();
+    test_lm_same_bytes();
+    test_lm_resume();
     test_odd_texts();
-    test_errors();
+    test_lm_errors();
     return test_end();
 }

@@ -1,7 +1,5 @@
 /* Products: right against plain loops, and the same bits on every path. */
 
-#define CARNN_IMPLEMENTATION
-#include "../carnn.h"
 #include "test.h"
 
 #define PATHS 3
@@ -10,9 +8,9 @@ static carnn__engine engines[PATHS * 2]; /* every path, alone and with three thr
 static size_t engine_count;
 
 static uint64_t draw_at;
-static size_t draw(size_t below) { return (size_t)(carnn__random(7, draw_at++) % below); }
+static size_t below(size_t end) { return (size_t)(carnn__random(7, draw_at++) % end); }
 
-static float *numbers(size_t count) {
+static float *at_random(size_t count) {
     float *x = (float *)malloc((count + 1) * sizeof *x);
     size_t i;
     for (i = 0; x && i < count; i++) x[i] = carnn__uniform(9, draw_at++) * 2 - 1;
@@ -51,8 +49,8 @@ static void check_shape(const shape *s) {
     size_t a_size = s->lda * (s->form & CARNN__TN ? s->k : s->m);
     size_t b_size = s->ldb * (s->form & CARNN__NT ? s->n : s->k);
     size_t c_size = s->ldc * s->m, e, i, bytes = c_size * sizeof(float);
-    float *a = numbers(a_size), *b = numbers(b_size), *bias = numbers(s->n);
-    float *before = numbers(c_size), *first = numbers(c_size), *c = numbers(c_size);
+    float *a = at_random(a_size), *b = at_random(b_size), *bias = at_random(s->n);
+    float *before = at_random(c_size), *first = at_random(c_size), *c = at_random(c_size);
     const float *start = s->with_bias ? bias : NULL;
     memcpy(first, before, bytes);
     carnn__matmul(&engines[0], s->form, s->m, s->n, s->k, a, s->lda, b, s->ldb, start, first,
@@ -89,20 +87,20 @@ static void check_products(void) {
     static const int forms[] = {CARNN__NN, CARNN__NT, CARNN__TN};
     static const size_t edges[] = {0, 1, 2, 15, 16, 17, 31, 47, 48, 49, 64, 95, 97, 144, 255, 257};
     int trial;
-    for (trial = 0; trial < 300; trial++) {
+    for (trial = 0; trial < (TEST_SANITIZED ? 60 : 300); trial++) {
         shape s = {0};
         s.form = forms[trial % 3];
-        s.m = trial % 4 == 3 ? edges[draw(CARNN__COUNT(edges))] : draw(40);
-        s.n = trial % 4 == 2 ? edges[draw(CARNN__COUNT(edges))] : draw(130);
-        s.k = trial % 4 == 1 ? edges[draw(CARNN__COUNT(edges))] : draw(70);
-        if (trial % 10 == 9) s.k = 200 + draw(400); /* several blocks of k */
+        s.m = trial % 4 == 3 ? edges[below(CARNN__COUNT(edges))] : below(40);
+        s.n = trial % 4 == 2 ? edges[below(CARNN__COUNT(edges))] : below(130);
+        s.k = trial % 4 == 1 ? edges[below(CARNN__COUNT(edges))] : below(70);
+        if (trial % 10 == 9) s.k = 200 + below(400); /* several blocks of k */
         if (trial % 5 < 2)
             s.form |= CARNN__ADD;
         else
             s.with_bias = trial % 5 == 3;
-        s.lda = (s.form & CARNN__TN ? s.m : s.k) + draw(3);
-        s.ldb = (s.form & CARNN__NT ? s.k : s.n) + draw(3);
-        s.ldc = s.n + draw(3) + !s.n;
+        s.lda = (s.form & CARNN__TN ? s.m : s.k) + below(3);
+        s.ldb = (s.form & CARNN__NT ? s.k : s.n) + below(3);
+        s.ldc = s.n + below(3) + !s.n;
         check_shape(&s);
     }
 }
@@ -131,9 +129,9 @@ static void check_special(void) {
 static void check_column_sums(void) {
     size_t trial, e, i, j;
     for (trial = 0; trial < 40; trial++) {
-        size_t rows = draw(50), columns = draw(300), ldx = columns + draw(3);
-        float *x = numbers(rows * ldx), *start = numbers(columns), *want = numbers(columns);
-        float *out = numbers(columns);
+        size_t rows = below(50), columns = below(300), ldx = columns + below(3);
+        float *x = at_random(rows * ldx), *start = at_random(columns), *want = at_random(columns);
+        float *out = at_random(columns);
         for (j = 0; j < columns; j++) {
             want[j] = start[j];
             for (i = 0; i < rows; i++) want[j] += x[i * ldx + j];
@@ -158,9 +156,9 @@ static void check_split(void) {
     size_t trial, e, i;
     for (trial = 0; trial < 50; trial++)
         for (e = 0; e < engine_count; e++) {
-            size_t count = draw(1000), wrong = 0;
+            size_t count = below(1000), wrong = 0;
             memset(seen, 0, sizeof seen);
-            carnn__split(&engines[e], mark, &marks, count, 1 + draw(20), draw(2) * 1000000);
+            carnn__split(&engines[e], mark, &marks, count, 1 + below(20), below(2) * 1000000);
             for (i = 0; i < sizeof seen; i++) wrong += seen[i] != (i < count);
             CHECK(!wrong);
         }

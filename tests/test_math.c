@@ -1,8 +1,6 @@
 /* exp, sigmoid, tanh over all floats, softmax and the loops over arrays: right, and the same bits
-   on every path. `test_math all` visits every float instead of every 25013th. */
+   on every path. With TEST_EVERY_FLOAT in the environment every float is visited, not every 25013th. */
 
-#define CARNN_IMPLEMENTATION
-#include "../carnn.h"
 #include "test.h"
 
 static const carnn__kernels *path[4];
@@ -14,13 +12,14 @@ static float float_of(uint32_t bits) {
     return x;
 }
 
-static double sigmoid(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
+static double true_sigmoid(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
 
 /* The distance of a float from the true value in units of the last place of a float there. */
 static double ulps(float found, double want) {
     int exponent;
     if (want != want) return found != found ? 0 : 1e9;
-    if (fabs(want) >= 0x1p128 - 0x1p103) return (double)found == (want > 0 ? INFINITY : -INFINITY) ? 0 : 1e9;
+    if (fabs(want) >= 0x1p128 - 0x1p103)
+        return (double)found == (want > 0 ? INFINITY : -INFINITY) ? 0 : 1e9;
     if (found != found || fabsf(found) > FLT_MAX) return 1e9;
     frexp(want, &exponent);
     return fabs((double)found - want) / ldexp(1, exponent - 24 > -149 ? exponent - 24 : -149);
@@ -47,7 +46,7 @@ static void check_function(int which, uint32_t step) {
         function_of(path[0], which)(x, y, BLOCK);
         for (i = 0; i < BLOCK; i++) {
             double v = (double)x[i];
-            double error = ulps(y[i], which == 0 ? exp(v) : which == 1 ? sigmoid(v) : tanh(v));
+            double error = ulps(y[i], which == 0 ? exp(v) : which == 1 ? true_sigmoid(v) : tanh(v));
             if (error > worst) worst = error, at = x[i];
         }
         for (p = 1; p < paths; p++) {
@@ -80,7 +79,7 @@ static void check_exact(void) {
     }
 }
 
-static void draw(float *x, size_t n, float scale) {
+static void draw_array(float *x, size_t n, float scale) {
     static uint64_t at;
     size_t i;
     for (i = 0; i < n; i++) x[i] = (carnn__uniform(3, at++) * 2 - 1) * scale;
@@ -91,7 +90,7 @@ static void check_softmax(void) {
     for (n = 1; n < 100; n += 1 + n / 20) {
         float x[100], y[100], first[100], lse, first_lse = 0;
         double sum = 0;
-        draw(x, n, n % 3 ? 5.0f : 200.0f);
+        draw_array(x, n, n % 3 ? 5.0f : 200.0f);
         for (i = 0; i < n; i++) sum += exp((double)x[i]);
         for (p = 0; p < paths; p++) {
             memcpy(y, x, n * sizeof *x);
@@ -118,9 +117,10 @@ static void check_arrays(void) {
         float x[200], y[200], w[2 * 200], first[2 * 200];
         double dot = 0, squares = 0, sum = 0;
         float results[3] = {0}, first_results[3] = {0};
-        draw(x, n, 1);
-        draw(y, n, 1);
-        for (i = 0; i < n; i++) dot += (double)x[i] * y[i], squares += (double)x[i] * x[i], sum += x[i];
+        draw_array(x, n, 1);
+        draw_array(y, n, 1);
+        for (i = 0; i < n; i++)
+            dot += (double)x[i] * y[i], squares += (double)x[i] * x[i], sum += x[i];
         for (p = 0; p < paths; p++) {
             const carnn__kernels *k = path[p];
             for (i = 0; i < 2; i++) memcpy(w + i * n, y, n * sizeof *y);
@@ -143,8 +143,8 @@ static void check_arrays(void) {
     }
 }
 
-int main(int argc, char **argv) {
-    uint32_t step = argc > 1 && !strcmp(argv[1], "all") ? 1 : 25013;
+int main(void) {
+    uint32_t step = getenv("TEST_EVERY_FLOAT") ? 1 : 25013;
     int which;
     while ((path[paths] = carnn__simd_number(paths)) != NULL) paths++;
     for (which = 0; which < 3; which++) check_function(which, step);

@@ -1,12 +1,8 @@
 /* @@PARAM: the layout of the store, what initialisers draw, and the optimisers against their
    definitions in double precision. */
 
-#define CARNN_IMPLEMENTATION
-#include "../carnn.h"
 
 #include "test.h"
-
-static carnn_allocator standard(void) { return carnn__allocator(NULL); }
 
 /* --- the store -------------------------------------------------------------------------------- */
 
@@ -20,8 +16,8 @@ static void declare_some(carnn__store *store) {
     carnn__declare(store, "head", "other", 500, 100, 0, CARNN__INIT_NORMAL, 0.25f);
 }
 
-static void test_layout(void) {
-    carnn_allocator a = standard();
+static void test_store_layout(void) {
+    carnn_allocator a = carnn__allocator(NULL);
     carnn__store store;
     size_t i, j, end = 0;
     declare_some(&store);
@@ -44,7 +40,7 @@ static void test_layout(void) {
 }
 
 static void test_store_too_small(void) {
-    carnn_allocator a = standard();
+    carnn_allocator a = carnn__allocator(NULL);
     static carnn__store store;
     carnn_error error;
     int i;
@@ -85,7 +81,7 @@ static void check_uniform(const carnn__store *store, size_t number, double range
 }
 
 static void test_initialisers(void) {
-    carnn_allocator a = standard();
+    carnn_allocator a = carnn__allocator(NULL);
     carnn__store store, again;
     moments m;
     declare_some(&store);
@@ -152,7 +148,7 @@ typedef struct arrays {
 
 /* Weights, and gradients that differ from step to step in sign and size; some are zero. */
 static arrays arrays_open(size_t size) {
-    carnn_allocator a = standard();
+    carnn_allocator a = carnn__allocator(NULL);
     arrays x;
     size_t i;
     x.w = (float *)carnn__alloc_aligned(&a, size, sizeof(float));
@@ -163,7 +159,7 @@ static arrays arrays_open(size_t size) {
 }
 
 static void arrays_close(arrays *x) {
-    carnn_allocator a = standard();
+    carnn_allocator a = carnn__allocator(NULL);
     carnn__free_aligned(&a, x->w);
     carnn__free_aligned(&a, x->g);
 }
@@ -190,7 +186,7 @@ static void test_steps(carnn__engine *e) {
     for (number = 0; carnn_optimizer_name(number); number++) {
         double w[SIZE], m[SIZE] = {0}, s[SIZE] = {0}, worst = 0.0;
         const double lr = 0.05, decay = 0.1, clip = 40.0;
-        carnn_allocator a = standard();
+        carnn_allocator a = carnn__allocator(NULL);
         carnn__optimizer o;
         arrays x = arrays_open(SIZE);
         int t, clipped = 0;
@@ -223,7 +219,7 @@ static void test_clipping(carnn__engine *e) {
     static const double clips[] = {0.0, 0.5, 1e9};
     size_t n, i;
     for (n = 0; n < 3; n++) {
-        carnn_allocator a = standard();
+        carnn_allocator a = carnn__allocator(NULL);
         carnn__optimizer o;
         arrays x = arrays_open(SIZE), before = arrays_open(SIZE);
         double norm;
@@ -249,7 +245,7 @@ static void test_not_finite(carnn__engine *e) {
     bad[1] = INFINITY;
     bad[2] = -INFINITY;
     for (number = 0; carnn_optimizer_name(number); number++) {
-        carnn_allocator a = standard();
+        carnn_allocator a = carnn__allocator(NULL);
         carnn__optimizer o, fresh;
         arrays x = arrays_open(SIZE), y = arrays_open(SIZE);
         CHECK_INT(carnn__optimizer_open(&o, number, SIZE, &a, NULL), CARNN_OK);
@@ -306,7 +302,7 @@ static void test_norm(carnn__engine *e) {
 }
 
 /* The same bits for every path and number of threads. */
-static void test_same_bits(void) {
+static void test_same_step_bits(void) {
     size_t size = 6 * CARNN__FLAT_PIECE + 16, number, path, threads, i;
     const char *name;
     for (number = 0; carnn_optimizer_name(number); number++) {
@@ -314,7 +310,7 @@ static void test_same_bits(void) {
         int filled = 0;
         for (path = 0; (name = carnn_simd_name(path)) != NULL; path++)
             for (threads = 1; threads <= 3; threads++) {
-                carnn_allocator a = standard();
+                carnn_allocator a = carnn__allocator(NULL);
                 carnn__optimizer o;
                 carnn__engine e;
                 arrays x = arrays_open(size);
@@ -333,7 +329,7 @@ static void test_same_bits(void) {
     }
 }
 
-static void test_out_of_memory(void) {
+static void test_store_out_of_memory(void) {
     size_t number;
     for (number = 0; carnn_optimizer_name(number); number++) {
         carnn_status status = CARNN_ERR_MEMORY;
@@ -354,16 +350,16 @@ static void test_out_of_memory(void) {
 
 int main(void) {
     carnn__engine e;
-    CHECK_INT(carnn__engine_open(&e, NULL, 1, standard(), NULL), CARNN_OK);
-    test_layout();
+    CHECK_INT(carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), NULL), CARNN_OK);
+    test_store_layout();
     test_store_too_small();
     test_initialisers();
     test_steps(&e);
     test_clipping(&e);
     test_not_finite(&e);
     test_norm(&e);
-    test_same_bits();
-    test_out_of_memory();
+    test_same_step_bits();
+    test_store_out_of_memory();
     carnn__engine_close(&e);
     return test_end();
 }

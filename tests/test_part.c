@@ -1,17 +1,13 @@
 /* @@SEQ and @@PART: packing, position encoder, rows by index, dropout, attention and cross entropy
    against their definitions in double precision. */
 
-#define CARNN_IMPLEMENTATION
-#include "../carnn.h"
 
 #include "test.h"
 
 static carnn__engine engine; /* the best path, one thread */
 
-static carnn_allocator standard(void) { return carnn__allocator(NULL); }
-
-static float *numbers(size_t count, uint64_t key) {
-    carnn_allocator a = standard();
+static float *floats_of(size_t count, uint64_t key) {
+    carnn_allocator a = carnn__allocator(NULL);
     float *x = (float *)carnn__alloc_aligned(&a, count + 1, sizeof *x);
     size_t i;
     if (!x) abort();
@@ -20,12 +16,9 @@ static float *numbers(size_t count, uint64_t key) {
 }
 
 static void drop(float *x) {
-    carnn_allocator a = standard();
+    carnn_allocator a = carnn__allocator(NULL);
     carnn__free_aligned(&a, x);
 }
-
-/* The larger error; not a number is the largest of all. */
-static double worse(double a, double b) { return a != a || b <= a ? a : b; }
 
 /* --- packing ---------------------------------------------------------------------------------- */
 
@@ -138,8 +131,8 @@ static void test_encoder(void) {
     for (i = 0; i < 78; i++) ids[i] = (uint32_t)(carnn__random(5, i) % WORDS);
     for (n = 0; n < 5; n++) {
         size_t D = sizes[n];
-        float *table = numbers(WORDS * D, 1), *out = numbers(7 * D, 2), *ramp = numbers(D, 0);
-        float *dtable = numbers(WORDS * D, 3), *dout = numbers(7 * D, 4);
+        float *table = floats_of(WORDS * D, 1), *out = floats_of(7 * D, 2), *ramp = floats_of(D, 0);
+        float *dtable = floats_of(WORDS * D, 3), *dout = floats_of(7 * D, 4);
         double *want = (double *)calloc(WORDS * D, sizeof *want), worst = 0.0, one = 0.0;
         carnn__encoder e = encoder(7, D, which, ids, at);
         if (!want) abort();
@@ -161,17 +154,17 @@ static void test_encoder(void) {
                     sum += position(k, j, J, D) * (double)table[place];
                     want[place] += position(k, j, J, D) * (double)dout[i * D + k - 1];
                 }
-                worst = worse(worst, fabs(sum - (double)out[i * D + k - 1]));
+                worst = test_worse(worst, fabs(sum - (double)out[i * D + k - 1]));
                 if (!J) CHECK(out[i * D + k - 1] == 0.0f);
                 if (J == 1) /* enc[k] = k/D w[k] */
-                    one = worse(one, fabs((double)out[i * D + k - 1] -
-                                          (double)k / (double)D *
+                    one = test_worse(one, fabs((double)out[i * D + k - 1] -
+                                               (double)k / (double)D *
                                               (double)table[ids[first] * D + k - 1]));
             }
         CHECK_NEAR(worst, 0.0, 1e-5);
         CHECK_NEAR(one, 0.0, 1e-7);
         for (worst = 0.0, i = 0; i < WORDS * D; i++)
-            worst = worse(worst, fabs(want[i] - (double)dtable[i]));
+            worst = test_worse(worst, fabs(want[i] - (double)dtable[i]));
         CHECK_NEAR(worst, 0.0, 1e-5);
         free(want);
         drop(table);
@@ -190,7 +183,8 @@ static void test_rows(void) {
     size_t n, i, j;
     for (n = 0; n < 3; n++) {
         size_t D = sizes[n];
-        float *from = numbers(5 * D, 1), *to = numbers(4 * D, 2), *gathered = numbers(5 * D, 0);
+        float *from = floats_of(5 * D, 1), *to = floats_of(4 * D, 2);
+        float *gathered = floats_of(5 * D, 0);
         double worst = 0.0;
         carnn__gather_rows(gathered, from, index, 5, D);
         for (i = 0; i < 5; i++)
@@ -202,7 +196,7 @@ static void test_rows(void) {
                 size_t r;
                 for (r = 0; r < 5; r++)
                     if (index[r] == i) want += (double)from[r * D + j];
-                worst = worse(worst, fabs(want - (double)to[i * D + j]));
+                worst = test_worse(worst, fabs(want - (double)to[i * D + j]));
             }
         CHECK_NEAR(worst, 0.0, 1e-6);
         drop(from);
@@ -234,15 +228,15 @@ static void attention_open(attention *x, size_t D, int shared) {
     a->seq = &x->seq;
     a->D = D;
     a->index = shared ? attention_index : NULL;
-    a->h = numbers(ROWS * D, 1);
-    a->e = numbers(ROWS * D, 2);
-    a->c = numbers(SEQUENCES * D, 3);
-    a->go = numbers(SEQUENCES * D, 4);
-    a->gc = numbers(SEQUENCES * D, 0);
-    a->gh = numbers(ROWS * D, 5);
-    a->o = numbers(SEQUENCES * D, 6);
-    a->weight = numbers(SEQUENCES * STEPS, 7);
-    a->gweight = numbers(SEQUENCES * STEPS, 8);
+    a->h = floats_of(ROWS * D, 1);
+    a->e = floats_of(ROWS * D, 2);
+    a->c = floats_of(SEQUENCES * D, 3);
+    a->go = floats_of(SEQUENCES * D, 4);
+    a->gc = floats_of(SEQUENCES * D, 0);
+    a->gh = floats_of(ROWS * D, 5);
+    a->o = floats_of(SEQUENCES * D, 6);
+    a->weight = floats_of(SEQUENCES * STEPS, 7);
+    a->gweight = floats_of(SEQUENCES * STEPS, 8);
 }
 
 static void attention_close(attention *x) {
@@ -306,7 +300,7 @@ static double attention_slopes(const attention *x, const float *at, const float 
         value[i] = down;
         slope = (slope - attention_loss(x)) / ((double)up - (double)down);
         value[i] = before;
-        worst = worse(worst, fabs(slope - (double)gradient[i]));
+        worst = test_worse(worst, fabs(slope - (double)gradient[i]));
     }
     return worst;
 }
@@ -326,9 +320,9 @@ static void test_attention(void) {
             for (b = 0; b < SEQUENCES; b++) {
                 attention_definition(&x, b, weight, o);
                 for (t = 0; t < attention_lengths[x.rank[b]]; t++)
-                    worst = worse(worst, fabs(weight[t] - (double)x.a.weight[b * STEPS + t]));
+                    worst = test_worse(worst, fabs(weight[t] - (double)x.a.weight[b * STEPS + t]));
                 for (i = 0; i < D; i++)
-                    worst = worse(worst, fabs(o[i] - (double)x.a.o[b * D + i]));
+                    worst = test_worse(worst, fabs(o[i] - (double)x.a.o[b * D + i]));
             }
             CHECK_NEAR(worst, 0.0, 5e-6);
             CHECK_NEAR(attention_slopes(&x, x.a.h, x.a.gh, ROWS * D), 0.0, 3e-5);
@@ -373,7 +367,7 @@ static float entropy(float *z, size_t columns, uint32_t target, float scale, flo
 
 /* -sum_j q_j log p_j with q = (1 - s) onehot + s / columns; its gradient is p - q. */
 static void check_entropy(size_t columns, uint32_t target, float smoothing, float size) {
-    float *z = numbers(columns, 11);
+    float *z = floats_of(columns, 11);
     double *p = (double *)malloc(columns * sizeof *p), top = -1e300, sum = 0.0, loss = 0.0;
     double worst = 0.0, s = (double)smoothing;
     size_t j;
@@ -389,7 +383,7 @@ static void check_entropy(size_t columns, uint32_t target, float smoothing, floa
         p[j] = 0.5 * (exp(log_p) - q);
     }
     found = entropy(z, columns, target, 0.5f, smoothing);
-    for (j = 0; j < columns; j++) worst = worse(worst, fabs(p[j] - (double)z[j]));
+    for (j = 0; j < columns; j++) worst = test_worse(worst, fabs(p[j] - (double)z[j]));
     CHECK_NEAR(found, loss, 3e-6 * (1.0 + fabs(loss) + (double)size));
     CHECK_NEAR(worst, 0.0, 1e-6);
     free(p);
@@ -430,7 +424,7 @@ static void ones(float *x) {
 
 static void test_dropout(void) {
     static const double rates[] = {0.1, 0.3, 0.5, 0.9};
-    float *x = numbers(DROPPED, 1), *y = numbers(DROPPED, 2);
+    float *x = floats_of(DROPPED, 1), *y = floats_of(DROPPED, 2);
     size_t n, i;
     for (n = 0; n < 4; n++) {
         double p = rates[n], sigma = sqrt(p * (1.0 - p) / DROPPED);
@@ -474,7 +468,7 @@ static void test_dropout(void) {
 static size_t all_parts(carnn__engine *e, float *out) {
     uint32_t ids[600], target[64];
     size_t at[121], i, used = 0;
-    float *table = numbers(50 * LARGE, 1), *ramp = numbers(LARGE, 0);
+    float *table = floats_of(50 * LARGE, 1), *ramp = floats_of(LARGE, 0);
     carnn__encoder x = encoder(120, LARGE, NULL, ids, at);
     carnn__cross_entropy entropies;
     attention a;
@@ -515,15 +509,16 @@ static size_t all_parts(carnn__engine *e, float *out) {
     return used + (ROWS + SEQUENCES) * 45;
 }
 
-static void test_same_bits(void) {
-    float *first = numbers(50000, 0), *found = numbers(50000, 0);
+static void test_same_part_bits(void) {
+    float *first = floats_of(50000, 0), *found = floats_of(50000, 0);
     size_t path, threads, used = all_parts(&engine, first);
     const char *name;
     CHECK(used > 40000 && used <= 50000);
     for (path = 0; (name = carnn_simd_name(path)) != NULL; path++)
         for (threads = 1; threads <= 3; threads++) {
             carnn__engine e;
-            CHECK_INT(carnn__engine_open(&e, name, threads, standard(), NULL), CARNN_OK);
+            CHECK_INT(carnn__engine_open(&e, name, threads, carnn__allocator(NULL), NULL),
+                      CARNN_OK);
             all_parts(&e, found);
             CHECK(!memcmp(first, found, used * sizeof(float)));
             carnn__engine_close(&e);
@@ -565,7 +560,7 @@ static void test_directions_and_pooling(void) {
 
 int main(void) {
     test_directions_and_pooling();
-    CHECK_INT(carnn__engine_open(&engine, NULL, 1, standard(), NULL), CARNN_OK);
+    CHECK_INT(carnn__engine_open(&engine, NULL, 1, carnn__allocator(NULL), NULL), CARNN_OK);
     test_packing();
     test_encoder_golden();
     test_encoder();
@@ -574,7 +569,7 @@ int main(void) {
     test_attention_extremes();
     test_cross_entropy();
     test_dropout();
-    test_same_bits();
+    test_same_part_bits();
     carnn__engine_close(&engine);
     return test_end();
 }

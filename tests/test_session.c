@@ -1,19 +1,17 @@
 /* @@DEPLOY: sessions of dialog models: the same answers as scoring gives, explanations that add up,
    memory, long dialogs. */
 
-#define CARNN_IMPLEMENTATION
-#include "../carnn.h"
 #include "test.h"
 
-static const char text[] =
+static const char session_text[] =
     "1 hello there\tgood morning !\n2 cheap food in the north\tapi_call cheap north\n"
     "3 oak R_rating 3\n4 elm R_rating 9\n5 ash R_rating 5\n6 <SILENCE>\telm is nice\n"
     "7 the phone number please\there it is\n8 bye\tyou are welcome\n\n"
     "1 hello\tgood morning !\n2 <SILENCE>\twhat do you want ?\n3 dear food in the south\t"
     "api_call dear south\n4 yew R_rating 1\n5 <SILENCE>\tyew is nice\n6 thanks\tyou are welcome\n";
 
-static carnn_dataset *load(void) {
-    carnn_source source = {"dialogs", text, sizeof text - 1};
+static carnn_dataset *load_dialogs(void) {
+    carnn_source source = {"dialogs", session_text, sizeof session_text - 1};
     carnn_dataset_desc desc;
     carnn_dataset *data = NULL;
     memset(&desc, 0, sizeof desc);
@@ -25,8 +23,8 @@ static carnn_dataset *load(void) {
 }
 
 /* A model with random weights, large enough for answers that differ. */
-static carnn_model *model_of(const carnn_dataset *data, const char *cell, int64_t kb_rows,
-                             int64_t history, const carnn_allocator *allocator) {
+static carnn_model *chat_model(const carnn_dataset *data, const char *cell, int64_t kb_rows,
+                               int64_t history, const carnn_allocator *allocator) {
     carnn_model_desc desc;
     carnn_model *model = NULL;
     size_t i;
@@ -67,12 +65,12 @@ static size_t answer_all(carnn_session *session, const carnn_dataset *data) {
 
 static void test_same_as_scoring(void) {
     static const int64_t limits[][2] = {{0, 0}, {1, 0}, {CARNN_NONE, 3}};
-    carnn_dataset *data = load();
+    carnn_dataset *data = load_dialogs();
     size_t cell, i;
     for (cell = 0; carnn_cell_name(cell); cell++)
         for (i = 0; i < 3; i++) {
-            carnn_model *model = model_of(data, carnn_cell_name(cell), limits[i][0], limits[i][1],
-                                          NULL);
+            carnn_model *model = chat_model(data, carnn_cell_name(cell), limits[i][0], limits[i][1],
+                                            NULL);
             const carnn_model *models = model;
             carnn_session *session = NULL;
             carnn_scores scores[2];
@@ -88,10 +86,10 @@ static void test_same_as_scoring(void) {
 
 /* Eq. 4 and 7: what the utterances add, and the rest, is the logit o . y of the answer. */
 static void test_explanations_add_up(void) {
-    carnn_dataset *data = load();
+    carnn_dataset *data = load_dialogs();
     size_t cell, i, j;
     for (cell = 0; carnn_cell_name(cell); cell++) {
-        carnn_model *model = model_of(data, carnn_cell_name(cell), 0, 0, NULL);
+        carnn_model *model = chat_model(data, carnn_cell_name(cell), 0, 0, NULL);
         carnn_session *session = NULL;
         carnn_contribution part[16];
         double rest, sum, attention = 0.0, logit = 0.0, size = 0.0;
@@ -127,7 +125,7 @@ static void test_explanations_add_up(void) {
 static void test_own_memory(void) {
     test_memory memory;
     carnn_allocator allocator = {test_alloc, test_realloc, test_free, NULL};
-    carnn_dataset *data = load();
+    carnn_dataset *data = load_dialogs();
     carnn_model *model;
     carnn_session *session = NULL;
     char *block, *aligned, *long_text = (char *)malloc(1000000);
@@ -135,7 +133,7 @@ static void test_own_memory(void) {
     size_t i;
     memset(&memory, 0, sizeof memory);
     allocator.user = &memory;
-    model = model_of(data, "icarnn", 0, 0, &allocator);
+    model = chat_model(data, "icarnn", 0, 0, &allocator);
     block = (char *)malloc(carnn_session_size(model) + 64);
     aligned = block + (64 - (uintptr_t)block % 64) % 64;
     memset(aligned, 0xA5, carnn_session_size(model));
@@ -159,8 +157,8 @@ static void test_own_memory(void) {
 
 /* Ranks are in order, probabilities add up to 1, ranking changes no history, a reset forgets. */
 static void test_ranking(void) {
-    carnn_dataset *data = load();
-    carnn_model *model = model_of(data, "ncarnn", 0, 0, NULL);
+    carnn_dataset *data = load_dialogs();
+    carnn_model *model = chat_model(data, "ncarnn", 0, 0, NULL);
     carnn_session *session = NULL;
     size_t candidate[64], i, L = carnn_model_candidate_count(model);
     double probability[64], again[64], sum = 0.0;
@@ -173,7 +171,8 @@ static void test_ranking(void) {
     CHECK_NEAR(sum, 1.0, 1e-5);
     carnn_session_rank(session, "hello", 5, 64, NULL, again);
     CHECK(!memcmp(probability, again, L * sizeof *again));
-    CHECK_TEXT(carnn_session_reply(session, "hello", 5), carnn_model_candidate(model, candidate[0]));
+    CHECK_TEXT(carnn_session_reply(session, "hello", 5),
+               carnn_model_candidate(model, candidate[0]));
     carnn_session_rank(session, "hello", 5, 64, NULL, again);
     CHECK(memcmp(probability, again, L * sizeof *again) != 0);
     carnn_session_reset(session);

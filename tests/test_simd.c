@@ -1,7 +1,5 @@
 /* The choice of a path, and the vector layer: every operation of every path against plain C. */
 
-#define CARNN_IMPLEMENTATION
-#include "../carnn.h"
 #include "test.h"
 
 #if !defined(_WIN32)

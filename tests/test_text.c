@@ -1,14 +1,6 @@
 /* @@TEXT: tokenisers, lists of names, vocabularies, reading files, lines, word vectors. */
 
-#define CARNN_IMPLEMENTATION
-#include "../carnn.h"
 #include "test.h"
-
-static carnn_allocator allocator_of(test_memory *memory) {
-    carnn_allocator a = {test_alloc, test_realloc, test_free, NULL};
-    a.user = memory;
-    return a;
-}
 
 /* --- tokenisers ------------------------------------------------------------------------------*/
 
@@ -125,7 +117,7 @@ static void test_names(void) {
     static const char *const s[] = {"<unk>", "", "two words", "a\0b", "a\0c", "A"};
     static const size_t length[] = {5, 0, 9, 3, 3, 1};
     test_memory memory = {0, 0, 0};
-    carnn_allocator a = allocator_of(&memory);
+    carnn_allocator a = test_allocator(&memory);
     carnn_error error;
     carnn__names n;
     CHECK_INT(carnn__names_build(&n, &a, s, length, 6, &error), CARNN_OK);
@@ -152,7 +144,7 @@ static void test_names_not_distinct(void) {
     static const char *const s[] = {"x", "y", "x"};
     static const size_t length[] = {1, 1, 1};
     test_memory memory = {0, 0, 0};
-    carnn_allocator a = allocator_of(&memory);
+    carnn_allocator a = test_allocator(&memory);
     carnn_error error;
     carnn__names n;
     CHECK_INT(carnn__names_build(&n, &a, s, length, 3, &error), CARNN_ERR_MODEL);
@@ -182,14 +174,14 @@ static carnn_status grow(void *job) {
     return CARNN_OK;
 }
 
-static carnn_status drop(void *job) {
+static carnn_status drop_grown(void *job) {
     carnn__names_drop(&((grow_job *)job)->grown);
     return CARNN_OK;
 }
 
 static void test_names_grow(void) {
     test_memory memory = {0, 0, 0};
-    carnn_allocator a = allocator_of(&memory);
+    carnn_allocator a = test_allocator(&memory);
     char name[32];
     carnn__names n;
     grow_job job;
@@ -199,7 +191,7 @@ static void test_names_grow(void) {
     CHECK_INT(carnn__build(&a, grow, &job, NULL), CARNN_OK);
     CHECK_INT(job.wrong, 0);
     CHECK_INT(carnn__names_freeze(&n, &a, &job.grown, NULL), CARNN_OK);
-    carnn__build(&a, drop, &job, NULL);
+    carnn__build(&a, drop_grown, &job, NULL);
     for (size_t i = 0; i < 2 * job.count; i++) {
         uint32_t found = carnn__names_find(&n, name, number_name(name, i));
         wrong += found != (i < job.count ? i : CARNN__NOWHERE);
@@ -286,38 +278,24 @@ static void test_vocabulary_limit(void) {
 
 static const char *temporary = "test_text.tmp";
 
-static void write_file(const char *name, const void *bytes, size_t size) {
-    FILE *file = fopen(name, "wb");
-    CHECK(file && fwrite(bytes, 1, size, file) == size);
-    if (file) fclose(file);
-}
-
-static carnn_source source_of(const char *name, const void *bytes, size_t size) {
-    carnn_source source = {NULL, NULL, 0};
-    source.name = name;
-    source.bytes = bytes;
-    source.size = size;
-    return source;
-}
-
 static void test_input(void) {
     static const size_t sizes[] = {0, 1, CARNN__FIRST_READ - 1, CARNN__FIRST_READ,
                                    CARNN__FIRST_READ + 1, 300000};
     test_memory memory = {0, 0, 0};
-    carnn_allocator a = allocator_of(&memory);
-    carnn_source source = source_of(temporary, NULL, 0);
+    carnn_allocator a = test_allocator(&memory);
+    carnn_source source = test_source(temporary, NULL, 0);
     char *bytes = (char *)malloc(300000);
     carnn_error error;
     carnn__input in;
     for (size_t i = 0; i < 300000; i++) bytes[i] = (char)carnn__random(7, i);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        write_file(temporary, bytes, sizes[i]);
+        test_write(temporary, bytes, sizes[i]);
         CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_OK);
         CHECK_INT(in.size, sizes[i]);
         CHECK(memcmp(in.bytes, bytes, in.size) == 0);
         carnn__input_close(&in, &a);
     }
-    source = source_of(NULL, bytes, 10);
+    source = test_source(NULL, bytes, 10);
     CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_OK);
     CHECK(in.bytes == bytes && in.size == 10 && !in.own);
     CHECK_TEXT(in.name, "(memory)");
@@ -329,10 +307,10 @@ static void test_input(void) {
 
 static void test_input_errors(void) {
     carnn_allocator a = carnn__allocator(NULL);
-    carnn_source missing = source_of("no/such/file", NULL, 0), folder = source_of(".", NULL, 0);
-    carnn_source nothing = source_of(NULL, NULL, 0);
+    carnn_source missing = test_source("no/such/file", NULL, 0), folder = test_source(".", NULL, 0);
+    carnn_source nothing = test_source(NULL, NULL, 0);
     char name[3000];
-    carnn_source endless = source_of(name, NULL, 0);
+    carnn_source endless = test_source(name, NULL, 0);
     carnn_error error;
     carnn__input in;
     CHECK_INT(carnn__input_open(&in, &missing, &a, &error), CARNN_ERR_IO);
@@ -355,7 +333,7 @@ static void test_lines(void) {
         {"\xEF\xBB\xBF" "a\n\xEF\xBB\xBF" "b", "a|\xEF\xBB\xBF" "b|"},  {"\xEF\xBB", "\xEF\xBB|"},
     };
     for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
-        carnn_source source = source_of("s", sample[i].text, strlen(sample[i].text));
+        carnn_source source = test_source("s", sample[i].text, strlen(sample[i].text));
         carnn_allocator a = carnn__allocator(NULL);
         char out[64] = "";
         carnn__input in;
@@ -416,8 +394,8 @@ static int gzip_at_hand(void) {
 
 static void test_packed_files(void) {
     test_memory memory = {0, 0, 0};
-    carnn_allocator a = allocator_of(&memory);
-    carnn_source source = source_of(temporary, NULL, 0);
+    carnn_allocator a = test_allocator(&memory);
+    carnn_source source = test_source(temporary, NULL, 0);
     carnn_error error;
     carnn__input in;
     source.bytes = packed;
@@ -426,13 +404,13 @@ static void test_packed_files(void) {
     CHECK_TEXT(error.message, "test_text.tmp: is packed; unpack it first with gzip -d");
     source.bytes = NULL;
     if (!gzip_at_hand()) return;
-    write_file(temporary, packed, sizeof packed);
+    test_write(temporary, packed, sizeof packed);
     CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_OK);
     CHECK_INT(in.size, 11000);
     CHECK(memcmp(in.bytes, "1 hi\thello\n1 hi\t", 16) == 0);
     CHECK(in.bytes[10999] == '\n');
     carnn__input_close(&in, &a);
-    write_file(temporary, packed, sizeof packed - 10);
+    test_write(temporary, packed, sizeof packed - 10);
     CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_ERR_IO);
     CHECK_TEXT(error.message, "test_text.tmp: gzip cannot unpack it, it is damaged");
     CHECK_INT(memory.blocks, 0);
@@ -443,10 +421,10 @@ static void test_packed_files(void) {
 static void test_packed_name(void) {
     static const char *odd = "-test '$(exit)\" `x`;&.tmp";
     carnn_allocator a = carnn__allocator(NULL);
-    carnn_source source = source_of(odd, NULL, 0);
+    carnn_source source = test_source(odd, NULL, 0);
     carnn__feed feed;
     if (!gzip_at_hand()) return;
-    write_file(odd, packed, sizeof packed);
+    test_write(odd, packed, sizeof packed);
     CHECK_INT(carnn__feed_open(&feed, &source, &a, NULL), CARNN_OK);
     CHECK(feed.left >= 2 && memcmp(feed.at, "1 ", 2) == 0);
     carnn__feed_close(&feed, &a);
@@ -507,7 +485,7 @@ static carnn_status read_vectors(carnn__vectors *v, const void *bytes, size_t si
                                  carnn_error *error) {
     carnn__names words = some_words();
     carnn_allocator a = carnn__allocator(NULL);
-    carnn_source source = source_of("v.txt", bytes, size);
+    carnn_source source = test_source("v.txt", bytes, size);
     carnn_status status = carnn__vectors_read(v, &source, &words, &a, error);
     carnn__names_free(&words, &a);
     return status;
@@ -657,10 +635,10 @@ static void test_vectors_of_two_files(void) {
 static void test_vectors_large(void) {
     size_t lines = 3000, dimension = 40;
     char *text = (char *)malloc(lines * dimension * 8 + lines * 20), *end = text;
-    carnn_source source = source_of(temporary, NULL, 0);
+    carnn_source source = test_source(temporary, NULL, 0);
     carnn__names words = some_words();
     test_memory memory = {0, 0, 0};
-    carnn_allocator a = allocator_of(&memory), standard = carnn__allocator(NULL);
+    carnn_allocator a = test_allocator(&memory), standard = carnn__allocator(NULL);
     carnn__vectors v;
     carnn_error error;
     int wrong = 0;
@@ -669,7 +647,7 @@ static void test_vectors_large(void) {
         for (size_t k = 0; k < dimension; k++) end += sprintf(end, " %.3f", (double)(i + k) / 8);
         *end++ = '\n';
     }
-    write_file(temporary, text, (size_t)(end - text));
+    test_write(temporary, text, (size_t)(end - text));
     memset(&v, 0, sizeof v);
     CHECK_INT(carnn__vectors_read(&v, &source, &words, &a, &error), CARNN_OK);
     CHECK_INT(v.found, 2);
@@ -718,7 +696,6 @@ static void test_vectors_on_noise(void) {
 }
 
 static void test_vectors_files(void) {
-    static const char *const roots[] = {"../shared/data", "../../shared/data"};
     static const char *const s[] = {"<unk>", "the", "glacier", "<num>", "no such word"};
     static const size_t length[] = {5, 3, 7, 5, 12};
     carnn_allocator a = carnn__allocator(NULL);
@@ -727,18 +704,11 @@ static void test_vectors_files(void) {
     carnn__vectors v;
     char path[256];
     memset(&v, 0, sizeof v);
-    for (size_t i = 0; i < 2; i++) {
-        FILE *file;
-        snprintf(path, sizeof path, "%s/embeddings/glove.6B.50d.subset.txt.gz", roots[i]);
-        file = fopen(path, "rb");
-        if (file) fclose(file);
-        if (file) break;
-        path[0] = 0;
-    }
-    if (!path[0] || !gzip_at_hand()) return;
+    if (!test_published(path, "embeddings/glove.6B.50d.subset.txt.gz")) return;
+    if (!gzip_at_hand()) return;
     CHECK_INT(carnn__names_build(&words, &a, s, length, 5, NULL), CARNN_OK);
     for (int induced = 0; induced < 2; induced++) {
-        carnn_source source = source_of(path, NULL, 0);
+        carnn_source source = test_source(path, NULL, 0);
         if (induced) strcpy(strrchr(path, '/'), "/induced.50d.txt.gz");
         CHECK_INT(carnn__vectors_read(&v, &source, &words, &a, &error), CARNN_OK);
         CHECK_INT(v.dimension, 50);
@@ -758,7 +728,7 @@ static void test_failing_vocabulary(void) {
     long n;
     for (n = 1; status && n < 1000; n++) {
         test_memory memory = {0, 0, 0};
-        carnn_allocator a = allocator_of(&memory);
+        carnn_allocator a = test_allocator(&memory);
         carnn_error error = {CARNN_OK, 0, ""};
         carnn__names words;
         memory.fail_at = n;
@@ -775,15 +745,15 @@ static void test_failing_vocabulary(void) {
 static void test_failing_others(void) {
     static const char *const s[] = {"x", "y"};
     static const size_t length[] = {1, 1};
-    carnn_source source = source_of(temporary, NULL, 0);
-    carnn_source vectors = source_of(NULL, "x 1 2\n", 6);
+    carnn_source source = test_source(temporary, NULL, 0);
+    carnn_source vectors = test_source(NULL, "x 1 2\n", 6);
     char *bytes = (char *)calloc(200000, 1);
     carnn_status status = CARNN_ERR_MEMORY;
-    write_file(temporary, bytes, 200000);
+    test_write(temporary, bytes, 200000);
     free(bytes);
     for (long n = 1; status; n++) {
         test_memory memory = {0, 0, 0};
-        carnn_allocator a = allocator_of(&memory);
+        carnn_allocator a = test_allocator(&memory);
         carnn__names names;
         carnn__input in;
         memory.fail_at = n;

@@ -2,8 +2,6 @@
    out, that a stopped run goes on as if it had not been stopped, and what happens when time, memory
    or the numbers run out. */
 
-#define CARNN_IMPLEMENTATION
-#include "../carnn.h"
 
 #include "test.h"
 
@@ -33,7 +31,7 @@ static const char others[] =
     "1 good day\thello what can i do for you\n2 thai in the north\tapi_call thai north\n"
     "3 <SILENCE>\tthere is none\n4 the phone number\there it is\n5 no\tis there anything else\n";
 
-static carnn_dataset *load(const char *text, const carnn_allocator *allocator) {
+static carnn_dataset *load_dialog_text(const char *text, const carnn_allocator *allocator) {
     carnn_source source = {"dialogs", text, strlen(text)};
     carnn_dataset_desc desc;
     carnn_dataset *data = NULL;
@@ -79,7 +77,7 @@ static carnn_train_desc train_desc(int64_t epochs) {
 }
 
 /* A fingerprint of the model's file. */
-static uint64_t digest(const carnn_model *model) {
+static uint64_t model_digest(const carnn_model *model) {
     size_t size = carnn_model_size(model), i;
     unsigned char *bytes = (unsigned char *)malloc(size);
     uint64_t sum = size;
@@ -108,7 +106,7 @@ static int all_finite(const carnn_model *model) {
 
 /* Every cell can learn the dialogs by heart, and says so itself. */
 static void test_learns(void) {
-    carnn_dataset *data = load(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
     size_t i;
     CHECK_INT(carnn_dataset_examples(data), 23);
     for (i = 0; carnn_cell_name(i); i++) {
@@ -140,7 +138,7 @@ static int watch_rate(const carnn_progress *progress, void *user) {
 
 static void test_learning_rate(void) {
     static const double ends[] = {CARNN_NONE, 0.1, 1.0};
-    carnn_dataset *data = load(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
     size_t i;
     for (i = 0; i < 3; i++) {
         carnn_train_desc train = train_desc(8);
@@ -171,17 +169,17 @@ static uint64_t trained_digest(const char *cell, const char *simd, int64_t threa
     train.threads = threads;
     CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
     CHECK_INT(carnn_train(model, data, valid, &train, NULL), CARNN_OK);
-    sum = digest(model);
+    sum = model_digest(model);
     carnn_model_free(model);
     return sum;
 }
 
 static void test_same_bytes(void) {
     static const char *const cells[] = {"icarnn", "ncarnn", "gru"};
-    carnn_dataset *data = load(dialogs, NULL), *valid = load(others, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs, NULL), *valid = load_dialog_text(others, NULL);
     size_t i, path;
     int64_t threads;
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < (TEST_SANITIZED ? 1 : 3); i++) {
         uint64_t first = trained_digest(cells[i], NULL, 1, 3, data, valid);
         const char *name;
         CHECK(first != trained_digest(cells[i], NULL, 1, 4, data, valid));
@@ -195,7 +193,7 @@ static void test_same_bytes(void) {
 
 /* The path asked for is the path taken, and an unknown one is refused. */
 static void test_simd_choice(void) {
-    carnn_dataset *data = load(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
     carnn_model_desc desc = model_desc("icarnn", 8);
     carnn_model *model = NULL;
     carnn_error error;
@@ -257,7 +255,7 @@ static uint64_t interrupted(script s, carnn_train_desc train, const carnn_datase
         CHECK_TEXT(error.message, "");
     }
     remove(CHECKPOINT);
-    sum = digest(model);
+    sum = model_digest(model);
     carnn_model_free(model);
     return sum;
 }
@@ -265,7 +263,7 @@ static uint64_t interrupted(script s, carnn_train_desc train, const carnn_datase
 static void test_resume(void) {
     static const script stops[] = {{1, 1, 0}, {3, 1, 0}, {1, 0, 0}, {3, 0, 0}, {5, 0, 0}};
     static const script never = {0, 0, 0};
-    carnn_dataset *data = load(dialogs, NULL), *valid = load(others, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs, NULL), *valid = load_dialog_text(others, NULL);
     size_t i, validated, optimizer;
     for (validated = 0; validated < 2; validated++) {
         carnn_train_desc train = train_desc(5);
@@ -285,7 +283,7 @@ static void test_resume(void) {
 /* A run that is stopped at the very moment when its patience is over has nothing left to do. */
 static void test_resume_without_patience(void) {
     script never = {0, 0, 0}, stop = {2, 0, 0};
-    carnn_dataset *data = load(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
     carnn_train_desc train = train_desc(9);
     train.lr = 1e-9; /* no epoch is better than the first */
     train.patience = 1;
@@ -294,7 +292,7 @@ static void test_resume_without_patience(void) {
 }
 
 static void test_resume_refused(void) {
-    carnn_dataset *data = load(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
     carnn_model *model = new_model("icarnn", 8, data);
     carnn_train_desc train = train_desc(2);
     carnn_error error = {CARNN_OK, 0, ""};
@@ -336,7 +334,7 @@ static int watch(const carnn_progress *progress, void *user) {
 }
 
 static void test_early_stopping(void) {
-    carnn_dataset *data = load(dialogs, NULL), *valid = load(others, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs, NULL), *valid = load_dialog_text(others, NULL);
     carnn_train_desc train = train_desc(200);
     carnn_model *model = new_model("icarnn", 12, data);
     const carnn_model *models[1];
@@ -363,7 +361,7 @@ static void test_early_stopping(void) {
 /* --- when things run out ---------------------------------------------------------------------- */
 
 static void test_divergence(void) {
-    carnn_dataset *data = load(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
     int validated;
     for (validated = 0; validated < 2; validated++) {
         carnn_model *model = new_model("rnn", 12, data);
@@ -391,7 +389,7 @@ static void test_divergence(void) {
 }
 
 static void test_max_time(void) {
-    carnn_dataset *data = load(dialogs, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
     carnn_model *model = new_model("icarnn", 12, data);
     carnn_train_desc train = train_desc(100000000);
     double start = carnn__clock();
@@ -402,12 +400,6 @@ static void test_max_time(void) {
     CHECK_NEAR(accuracy(model, data), carnn_model_scores(model)->metric[0].value, 0.0);
     carnn_model_free(model);
     carnn_dataset_free(data);
-}
-
-static carnn_allocator counted(test_memory *memory) {
-    carnn_allocator a = {test_alloc, test_realloc, test_free, NULL};
-    a.user = memory;
-    return a;
 }
 
 typedef struct calls {
@@ -424,8 +416,8 @@ static int count_calls(const carnn_progress *progress, void *user) {
 
 static void test_no_allocation(void) {
     test_memory memory = {0, 0, 0};
-    carnn_allocator a = counted(&memory);
-    carnn_dataset *data = load(dialogs, NULL);
+    carnn_allocator a = test_allocator(&memory);
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
     carnn_model_desc desc = model_desc("gru", 12);
     carnn_train_desc train = train_desc(5);
     carnn_model *model = NULL;
@@ -489,7 +481,7 @@ static void test_out_of_memory(void) {
     long fail_at;
     for (fail_at = 1; status && fail_at < 2000; fail_at++) {
         test_memory memory = {0, 0, 0};
-        carnn_allocator a = counted(&memory);
+        carnn_allocator a = test_allocator(&memory);
         memory.fail_at = fail_at;
         status = whole_life(&a);
         if (test_fails(memory.blocks == 0 && (!status || status == CARNN_ERR_MEMORY),
@@ -577,7 +569,7 @@ static void test_votes(void) {
 }
 
 static void test_votes_refused(void) {
-    carnn_dataset *data = load(dialogs, NULL), *valid = load(others, NULL);
+    carnn_dataset *data = load_dialog_text(dialogs, NULL), *valid = load_dialog_text(others, NULL);
     carnn_model *a = new_model("icarnn", 8, data), *b = new_model("icarnn", 8, valid);
     const carnn_model *models[2];
     carnn_scores scores[3];
@@ -594,44 +586,37 @@ static void test_votes_refused(void) {
 
 /* --- real data -------------------------------------------------------------------------------- */
 
-static carnn_dataset *load_file(const char *folder, const char *name, const char *candidates) {
-    char path[2][512];
-    carnn_source source = {NULL, NULL, 0}, answers = {NULL, NULL, 0};
+static carnn_dataset *load_published(const char *name) {
+    char path[2][256];
+    carnn_source source, answers;
     carnn_dataset_desc desc;
     carnn_dataset *data = NULL;
-    snprintf(path[0], sizeof path[0], "%s/babi-dialog/%s", folder, name);
-    snprintf(path[1], sizeof path[1], "%s/babi-dialog/%s", folder, candidates);
-    source.name = path[0];
-    answers.name = path[1];
+    if (!test_published(path[0], name) ||
+        !test_published(path[1], "babi-dialog/dialog-babi-task6-dstc2-candidates.txt"))
+        return NULL;
+    source = test_source(path[0], NULL, 0);
+    answers = test_source(path[1], NULL, 0);
     memset(&desc, 0, sizeof desc);
     desc.task = "dialog";
     desc.sources = &source;
     desc.source_count = 1;
     desc.candidates = &answers;
-    carnn_dataset_load(&data, &desc, NULL);
+    CHECK_INT(carnn_dataset_load(&data, &desc, NULL), CARNN_OK);
     return data;
 }
 
 /* Dialogs of people with a restaurant system (DSTC2 as bAbI task 6), 2 epochs. The most frequent
    answer alone is right in 9 % of the turns. */
 static void test_real_data(void) {
-    static const char answers[] = "dialog-babi-task6-dstc2-candidates.txt";
-    const char *folder = getenv("CARNN_DATA");
-    carnn_dataset *train, *dev;
-    carnn_model *model;
-    carnn_train_desc desc;
-    double start = carnn__clock();
-    if (!folder) folder = "../shared/data";
-    train = load_file(folder, "dialog-babi-task6-dstc2-trn.txt", answers);
-    dev = load_file(folder, "dialog-babi-task6-dstc2-dev.txt", answers);
-    if (!train || !dev) {
-        printf("left out: the data of bAbI task 6 is not in %s (CARNN_DATA)\n", folder);
-    } else {
-        desc = train_desc(2);
+    carnn_dataset *train = load_published("babi-dialog/dialog-babi-task6-dstc2-trn.txt");
+    carnn_dataset *dev = load_published("babi-dialog/dialog-babi-task6-dstc2-dev.txt");
+    if (train && dev) {
+        carnn_model *model = new_model("icarnn", 32, train);
+        carnn_train_desc desc = train_desc(2);
+        double start = carnn__clock();
         desc.batch = 0;
         desc.threads = 2;
         desc.smoothing = desc.weight_decay = CARNN_NONE;
-        model = new_model("icarnn", 32, train);
         CHECK_INT(carnn_train(model, train, dev, &desc, NULL), CARNN_OK);
         printf("task 6 after 2 epochs with 32 units: %.1f %% in %.1f s\n",
                100.0 * carnn_model_scores(model)->metric[0].value, carnn__clock() - start);
