@@ -591,6 +591,8 @@ typedef struct carnn_measure { /* one line of the benchmark */
     double share;              /* of the measured peak of the machine, 0 where that says nothing */
 } carnn_measure;
 
+/* Measures all rows, or the one whose name is `only`, or those with `only` as group or in the name.
+   CARNN_ERR_ARGUMENT where no row has it. */
 CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t threads,
                                    int (*row)(const carnn_measure *measure, void *user),
                                    void *user, carnn_error *error);
@@ -14099,6 +14101,16 @@ static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_ro
     return m;
 }
 
+/* Does `only` ask for the row? The name of a row asks for that one alone, a part of it for all that
+   have it. */
+static int carnn__bench_asked(const char *only, const carnn__bench_row *row) {
+    size_t i;
+    if (!only || !strcmp(only, row->name)) return 1;
+    for (i = 0; i < CARNN__COUNT(carnn__bench_rows); i++)
+        if (!strcmp(only, carnn__bench_rows[i].name)) return 0;
+    return !strcmp(only, row->group) || strstr(row->name, only) != NULL;
+}
+
 CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t threads,
                                    int (*row)(const carnn_measure *measure, void *user),
                                    void *user, carnn_error *error) {
@@ -14122,7 +14134,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
     for (i = 0; !status && i < CARNN__COUNT(carnn__bench_rows); i++) {
         const carnn__bench_row *r = &carnn__bench_rows[i];
         carnn_measure m;
-        if (only && strcmp(only, r->group) && !strstr(r->name, only)) continue;
+        if (!carnn__bench_asked(only, r)) continue;
         found++;
         m = carnn__bench_measure(b, r);
         status = b->status;

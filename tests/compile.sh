@@ -35,7 +35,7 @@ for compiler in gcc clang; do
     case $compiler in gcc) plus=g++ ;; *) plus=clang++ ;; esac
     check "$compiler, C99" $compiler -std=c99 -O1 $strict -I. -c "$work/make.c" -o "$work/make.o"
     check "$compiler, declarations" $compiler -std=c99 $strict -I. -c "$work/use.c" -o "$work/use.o"
-    check "$compiler, included often" $compiler -std=c99 $strict -I. -fsyntax-only "$work/often.c"
+    check "$compiler, included often" $compiler -std=c99 -O1 $strict -I. -fsyntax-only "$work/often.c"
     check "$compiler, two units link" $compiler "$work/make.o" "$work/use.o" -o "$work/two" -lm -lpthread
     check "$compiler, command line" $compiler -std=c99 -O1 $strict -I. -fsyntax-only cli.c
     check "$plus, C++17" $plus -std=c++17 -O1 $strict -I. -fsyntax-only "$work/make.cpp"
