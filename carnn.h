@@ -8357,7 +8357,7 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
      a_i = sum_j softmax_j(x_i . y_j) y_j                                     alignment
      w = softmax_i(v . tanh(W1 x_i + W2 mean_j y_j))                          weights (attention)
      f = sum_i w_i [p_i; o_i]                                                 (see @@PART)
-     score = W4 [relu(W3 [f of the question; f of the sentence] + b3); overlap] + b4
+     score = W4 [tanh(W3 [f of the question; f of the sentence] + b3); overlap] + b4
 
    `--weighting skip` puts what word i adds to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in the
    place of x_i in the weights. `--model siamese` has the score W4 [cosine; overlap] + b4 of the two
@@ -9039,7 +9039,6 @@ static void carnn__answer_inputs(carnn__work *work, uint64_t key) {
     carnn__matmul(work->engine, CARNN__NT, U, in, width, d->words, width,
                   carnn__lm_weight(work, model->answer.project), width,
                   carnn__lm_weight(work, model->answer.project_bias), d->x, in);
-    if (getenv("X_TANH")) work->engine->k->tanh_n(d->x, d->x, U * in);
 }
 
 static void carnn__answer_inputs_back(carnn__work *work, uint64_t key) {
@@ -9048,7 +9047,6 @@ static void carnn__answer_inputs_back(carnn__work *work, uint64_t key) {
     carnn__engine *e = work->engine;
     size_t columns = (size_t)model->desc.embedding, i, U = d->inputs;
     size_t width = columns + carnn__answer_overlaps(model), in = model->cells[0].e;
-    if (getenv("X_TANH")) for (i = 0; i < U * in; i++) d->dx[i] *= 1.0f - d->x[i] * d->x[i];
     carnn__matmul(e, CARNN__TN | CARNN__ADD, in, width, U, d->dx, in, d->words, width, NULL,
                   carnn__lm_gradient(work, model->answer.project), width);
     carnn__column_sums(e, U, in, d->dx, in, carnn__lm_gradient(work, model->answer.project_bias));
@@ -9264,7 +9262,7 @@ static void carnn__answer_iwan(carnn__work *work, uint64_t key) {
     const carnn_model *model = work->model;
     carnn__engine *e = work->engine;
     size_t h = (size_t)model->desc.hidden, D = 2 * h, F = 2 * carnn__answer_sum_width(model);
-    size_t width = carnn__answer_top_width(model), p, j;
+    size_t width = carnn__answer_top_width(model), p;
     carnn__answer_states(d, h);
     if (carnn__answer_skips(model)) carnn__answer_steps(d, h);
     carnn__answer_means(d, e->k, D);
@@ -9276,9 +9274,8 @@ static void carnn__answer_iwan(carnn__work *work, uint64_t key) {
     carnn__matmul(e, CARNN__NT, d->pairs, h, F, d->f, F,
                   carnn__lm_weight(work, model->answer.hidden), F,
                   carnn__lm_weight(work, model->answer.hidden_bias), d->top, width);
-    if (!getenv("X_RELU")) for (p = 0; p < d->pairs; p++) e->k->tanh_n(d->top + p * width, d->top + p * width, h);
-    else for (p = 0; p < d->pairs; p++)
-        for (j = 0; j < h; j++) d->top[p * width + j] = fmaxf(d->top[p * width + j], 0.0f);
+    for (p = 0; p < d->pairs; p++)
+        e->k->tanh_n(d->top + p * width, d->top + p * width, h);
 }
 
 /* The weights of words: from dg to ds and the gradients of W1, W2 and v. */
@@ -9312,14 +9309,11 @@ static void carnn__answer_iwan_back(carnn__work *work, uint64_t key) {
     carnn__engine *e = work->engine;
     size_t h = (size_t)work->model->desc.hidden, F = 2 * carnn__answer_sum_width(work->model);
     size_t width = carnn__answer_top_width(work->model), p, j;
-    if (!getenv("X_RELU")) for (p = 0; p < d->pairs; p++)
+    for (p = 0; p < d->pairs; p++)
         for (j = 0; j < h; j++) {
             float y = d->top[p * width + j];
             d->dtop[p * width + j] *= 1.0f - y * y;
         }
-    else for (p = 0; p < d->pairs; p++)
-        for (j = 0; j < h; j++)
-            if (!(d->top[p * width + j] > 0.0f)) d->dtop[p * width + j] = 0.0f;
     carnn__matmul(e, CARNN__TN | CARNN__ADD, h, F, d->pairs, d->dtop, width, d->f, F, NULL,
                   carnn__lm_gradient(work, a->hidden), F);
     carnn__column_sums(e, d->pairs, h, d->dtop, width, carnn__lm_gradient(work, a->hidden_bias));
