@@ -7711,9 +7711,9 @@ static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train)
     if (!model->vocab) model->vocab = 10000;
     if (!model->context)
         model->context = carnn__cell_sees_context(model->cell) ? "previous" : "none";
-    if (!train->epochs) train->epochs = 12;
+    if (!train->epochs) train->epochs = 4;
     if (!train->batch) train->batch = 64;
-    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.002;
+    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.004;
     if (train->lr_end == 0.0) train->lr_end = 0.02;
     if (train->dropout == 0.0) train->dropout = 0.3;
     if (train->clip == 0.0) train->clip = 5.0;

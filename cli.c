@@ -1681,21 +1681,48 @@ static void print_names(const char *title, const char *(*lister)(size_t number))
     printf("\n");
 }
 
+#define TASKS 16
+
+/* Is the option for this task? The help of one that is not for all begins with its task's name. */
+static int option_serves(const carnn_option *o, const char *task) {
+    size_t length = strcspn(o->help, ":");
+    return !o->help[length] || (!strncmp(o->help, task, length) && !task[length]);
+}
+
+/* [default, task its own default]: those that differ from the first are named. */
+static void print_default(const carnn_option *o, const carnn_model_desc *model,
+                          const carnn_train_desc *training) {
+    char first[OPTION_TEXT] = "", text[OPTION_TEXT];
+    const char *task;
+    size_t i;
+    for (i = 0; i < TASKS && (task = carnn_task_name(i)) != NULL; i++) {
+        if (!option_serves(o, task)) continue;
+        option_text(o, &model[i], &training[i], text);
+        if (!*text || !strcmp(text, first)) continue;
+        printf(*first ? ", %s %s" : " [%s%s", *first ? task : "", text);
+        if (!*first) memcpy(first, text, sizeof text);
+    }
+    puts(*first ? "]" : "");
+}
+
 static void print_options(unsigned bit, int of_training) {
-    carnn_model_desc model;
-    carnn_train_desc training;
+    carnn_model_desc model[TASKS];
+    carnn_train_desc training[TASKS];
     size_t i, count;
     const carnn_option *o = carnn_options(&count);
     int title = 0;
-    char text[OPTION_TEXT];
-    memset(&model, 0, sizeof model);
-    memset(&training, 0, sizeof training);
-    carnn_defaults(&model, &training, NULL);
+    memset(model, 0, sizeof model);
+    memset(training, 0, sizeof training);
+    for (i = 0; i < TASKS && carnn_task_name(i); i++) {
+        model[i].task = carnn_task_name(i);
+        carnn_defaults(&model[i], &training[i], NULL);
+    }
     for (i = 0; i < count; i++) {
         if (o[i].of_training != of_training || !(option_commands(o + i) & bit)) continue;
         if (!title++) printf("\n%s:\n", of_training ? "training" : "model");
         print_name(o[i].name, o[i].kind == CARNN_OPTION_NAME ? "NAME" : "N");
-        printf("%s [%s]\n", o[i].help, option_text(o + i, &model, &training, text));
+        fputs(o[i].help, stdout);
+        print_default(o + i, model, training);
     }
 }
 
