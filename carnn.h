@@ -8410,7 +8410,7 @@ typedef struct carnn__answer {
     uint32_t *order;           /* (groups) in this epoch */
     uint32_t *queue;           /* (pieces) in this epoch */
     size_t *batch_start;       /* into queue, one more than there are batches */
-    float *score;              /* (all pairs) */
+    float *score, *voted;      /* (all pairs) of this model, of a vote that it leads */
     uint32_t *ranked;          /* (largest group) */
     unsigned char *marked;     /* (V) words of the sentence at hand, 0 in between */
     uint32_t *local;           /* (2 V) the input that word v without, with overlap is in the batch */
@@ -8658,6 +8658,7 @@ static void carnn__answer_close(carnn__work *work) {
     carnn__free(a, d->queue);
     carnn__free(a, d->batch_start);
     carnn__free(a, d->score);
+    carnn__free(a, d->voted);
     carnn__free(a, d->ranked);
     carnn__free(a, d->marked);
     carnn__free(a, d->local);
@@ -8771,12 +8772,13 @@ static carnn_status carnn__answer_lists(carnn__answer *d, const carnn__work *wor
     d->queue = (uint32_t *)carnn__alloc(a, pieces, sizeof(uint32_t));
     d->batch_start = (size_t *)carnn__alloc(a, pieces + 1, sizeof(size_t));
     d->score = (float *)carnn__alloc(a, data->pair_count, sizeof(float));
+    d->voted = (float *)carnn__alloc(a, data->pair_count, sizeof(float));
     d->ranked = (uint32_t *)carnn__alloc(a, largest, sizeof(uint32_t));
     d->marked = (unsigned char *)carnn__alloc_zero(a, V, 1);
     d->local = (uint32_t *)carnn__alloc(a, 2 * V, sizeof(uint32_t));
     d->ramp = (float *)carnn__alloc(a, work->model->cells[0].e, sizeof(float));
     if (!d->pieces || !d->group_piece || !d->order || !d->queue || !d->batch_start || !d->score ||
-        !d->ranked || !d->marked || !d->local || !d->ramp)
+        !d->voted || !d->ranked || !d->marked || !d->local || !d->ramp)
         return carnn__out_of_memory(error);
     carnn__answer_cut(d, data);
     memset(d->local, 0xFF, 2 * V * sizeof(uint32_t));
@@ -9575,8 +9577,10 @@ static void carnn__answer_batch(carnn__work *work, size_t number, uint64_t key,
 static void carnn__answer_vote(carnn__work *const *works, size_t count, size_t number,
                                carnn__tally *tally) {
     carnn__answer *d = (carnn__answer *)works[0]->state;
+    float *own = d->score;
     size_t p, m;
     (void)number;
+    d->score = d->voted;
     for (p = 0; p < d->pairs; p++) {
         double sum = 0.0;
         for (m = 0; m < count; m++) sum += (double)((carnn__answer *)works[m]->state)->z[p];
@@ -9584,6 +9588,7 @@ static void carnn__answer_vote(carnn__work *const *works, size_t count, size_t n
     }
     tally->loss += carnn__answer_loss(works[0]);
     carnn__answer_tally(works[0], tally);
+    d->score = own;
 }
 
 static void carnn__answer_score(const carnn__tally *tally, carnn_scores *scores) {
