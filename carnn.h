@@ -251,6 +251,8 @@ typedef struct carnn_train_desc {
     double clip;           /* bound on the global norm of the gradient */
     double weight_decay;   /* decoupled: weights shrink by lr * weight_decay a step */
     double smoothing;      /* label smoothing: share of the target's mass spread over all classes */
+    double average;        /* what is scored and kept is a moving average of the weights, which keeps
+                              this share of itself in a step */
     int64_t patience;      /* epochs without a better validation score before training stops */
     int64_t threads;       /* 0: as many as there are processors */
     double max_time;       /* seconds; 0: no limit */
@@ -1423,6 +1425,8 @@ typedef struct carnn__panel {
     /* y *= factor; y += x */                                                                      \
     X(scale, void, (float *y, float factor, size_t n))                                             \
     X(add, void, (const float *x, float *y, size_t n))                                             \
+    /* y moves towards x by a share of the way */                                                  \
+    X(approach, void, (const float *x, float *y, float share, size_t n))                           \
     X(dot, float, (const float *x, const float *y, size_t n))                                      \
     X(row_sum, float, (const float *x, size_t n))                                                  \
     X(sum_squares, double, (const float *x, size_t n))                                             \
@@ -2139,6 +2143,9 @@ static void CARNN__K(scale)(float *y, float factor, size_t n) {
 }
 static void CARNN__K(add)(const float *x, float *y, size_t n) {
     CARNN__LOOP(1, CARNN__V(add)(v, w))
+}
+static void CARNN__K(approach)(const float *x, float *y, float share, size_t n) {
+    CARNN__LOOP(1, CARNN__V(fma)(CARNN__C(share), CARNN__V(sub)(v, w), w))
 }
 #undef CARNN__LOOP
 
@@ -8471,12 +8478,13 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     if (!model->weighting) model->weighting = "attention";
     if (!model->overlap) model->overlap = 1;
     if (!model->loss) model->loss = "rank";
-    if (!train->epochs) train->epochs = 10;
+    if (!train->epochs) train->epochs = 3;
     if (!train->batch) train->batch = 64;
     if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.001;
     if (train->lr_end == 0.0) train->lr_end = 0.05;
-    if (train->dropout == 0.0) train->dropout = 0.3;
+    if (train->dropout == 0.0) train->dropout = 0.5;
     if (train->clip == 0.0) train->clip = 5.0;
+    if (train->average == 0.0) train->average = 0.995;
 }
 
 static int carnn__answer_is_siamese(const carnn_model *model) {
@@ -9693,6 +9701,8 @@ static const carnn_option carnn__option_table[] = {
     CARNN__TRAIN_OPTION(clip, NUMBER, 0, 1e30, 1, "bound on the global norm of the gradient"),
     CARNN__TRAIN_OPTION(weight_decay, NUMBER, 0, 1e3, 1, "decoupled weight decay"),
     CARNN__TRAIN_OPTION(smoothing, NUMBER, 0, 0.99, 1, "label smoothing"),
+    CARNN__TRAIN_OPTION(average, NUMBER, 0, 0.999999, 1,
+                        "what a moving average of the weights keeps of itself in a step"),
     CARNN__TRAIN_OPTION(patience, INTEGER, 0, 1e9, 1, "epochs without a better validation score"),
     CARNN__TRAIN_OPTION(threads, INTEGER, 0, 1024, 0, "threads"),
     CARNN__TRAIN_OPTION(max_time, NUMBER, 0, 1e9, 0, "seconds after which training stops"),
@@ -9825,6 +9835,7 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
     if (train->clip == 0.0) train->clip = CARNN_NONE;
     if (train->weight_decay == 0.0) train->weight_decay = CARNN_NONE;
     if (train->smoothing == 0.0) train->smoothing = CARNN_NONE;
+    if (train->average == 0.0) train->average = CARNN_NONE;
     if (!train->patience) train->patience = CARNN_NONE;
     return carnn__check_options(model, train, error);
 }
@@ -11510,6 +11521,7 @@ typedef struct carnn__training {
     carnn__optimizer optimizer;
     float *gradient;        /* laid out like the store, of what is trained */
     float *best;            /* weights of the best epoch, without validation of the last one */
+    float *average;         /* of the weights of all steps, where one is asked for, or NULL */
     uint64_t epoch;         /* finished ones */
     uint64_t batch;         /* finished ones of the epoch at hand */
     uint64_t step;
@@ -11530,6 +11542,7 @@ static void carnn__training_close(carnn__training *t) {
     carnn__optimizer_close(&t->optimizer, a);
     carnn__free_aligned(a, t->gradient);
     carnn__free_aligned(a, t->best);
+    carnn__free_aligned(a, t->average);
     carnn__free_aligned(a, t->arena.base);
     carnn__engine_close(&t->engine);
 }
@@ -11544,9 +11557,12 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
     if (status) return status;
     t->gradient = (float *)carnn__alloc_aligned(a, size, sizeof(float));
     t->best = (float *)carnn__alloc_aligned(a, size, sizeof(float));
-    if (!t->gradient || !t->best) return carnn__out_of_memory(error);
+    if (t->desc.average > 0.0) t->average = (float *)carnn__alloc_aligned(a, size, sizeof(float));
+    if (!t->gradient || !t->best || (t->desc.average > 0.0 && !t->average))
+        return carnn__out_of_memory(error);
     memset(t->gradient, 0, size * sizeof(float));
     memcpy(t->best, model->params.value, size * sizeof(float));
+    if (t->average) memcpy(t->average, model->params.value, size * sizeof(float));
     t->train = carnn__scoring_work(model, t->train_data, &t->engine);
     t->train.g = t->gradient;
     t->train.batch = t->desc.batch;
@@ -11603,6 +11619,7 @@ static carnn__checkpoint carnn__training_checkpoint(carnn__training *t, uint64_t
     c.train = &t->desc;
     carnn__checkpoint_array(&c, "weights", t->model->params.value);
     carnn__checkpoint_array(&c, "best", t->best);
+    if (t->average) carnn__checkpoint_array(&c, "average", t->average);
     for (i = 0; i < 2; i++)
         if (t->optimizer.moment[i])
             carnn__checkpoint_array(&c, i ? "moment.2" : "moment.1", t->optimizer.moment[i]);
@@ -11708,6 +11725,19 @@ static carnn_status carnn__diverged(const carnn__training *t, const char *what, 
                        name ? name : "loss", carnn__learning_rate(t, 0.0));
 }
 
+static void carnn__average_range(const void *training, size_t from, size_t to) {
+    const carnn__training *t = (const carnn__training *)training;
+    double now = (1.0 + (double)t->step) / (10.0 + (double)t->step); /* soon rid of the first ones */
+    double keep = now < t->desc.average ? now : t->desc.average;
+    t->engine.k->approach(t->model->params.value + from, t->average + from, (float)(1.0 - keep),
+                          to - from);
+}
+
+static void carnn__training_average(carnn__training *t) {
+    size_t size = t->model->params.trained;
+    carnn__split(&t->engine, carnn__average_range, t, size, 16, size);
+}
+
 static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
     const carnn_train_desc *d = &t->desc;
     double lr = carnn__learning_rate(t, (double)t->batch / (double)batches);
@@ -11723,7 +11753,17 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
     if (!(t->norm <= DBL_MAX))
         return carnn__diverged(t, "the gradient of",
                                carnn__not_finite(&t->model->params, t->gradient), error);
+    if (t->average) carnn__training_average(t);
     return CARNN_OK;
+}
+
+/* Puts the average in the place of the weights, or the weights back. The gradient, of no use
+   between two steps, holds the weights meanwhile. */
+static void carnn__training_swap(carnn__training *t, int back) {
+    size_t bytes = t->model->params.trained * sizeof(float);
+    if (!t->average) return;
+    if (!back) memcpy(t->gradient, t->model->params.value, bytes);
+    memcpy(t->model->params.value, back ? t->gradient : t->average, bytes);
 }
 
 /* Scores the weights as they are and keeps them if they are the best. */
@@ -11771,7 +11811,9 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     }
     broken = carnn__not_finite(&t->model->params, t->model->params.value);
     if (broken) return carnn__diverged(t, "a weight of", broken, error);
+    carnn__training_swap(t, 0);
     carnn__training_validate(t, (int64_t)t->epoch + 1);
+    carnn__training_swap(t, 1);
     if (t->batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
     t->epoch++;
     t->batch = 0;
@@ -11805,7 +11847,7 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
         saved = carnn__training_save(t, status ? NULL : error);
         if (!status) status = saved;
     }
-    if (status == CARNN_ERR_DIVERGED || (t->valid_data && t->model->best_epoch))
+    if (status == CARNN_ERR_DIVERGED || (t->model->best_epoch && (t->valid_data || t->average)))
         memcpy(t->model->params.value, t->best, t->model->params.trained * sizeof(float));
     return status;
 }
