@@ -7826,7 +7826,7 @@ static carnn_status carnn__lm_labels_build(carnn_model *model, const carnn_datas
     size_t *length, i;
     carnn_status status;
     carnn_model_desc *d = &model->desc;
-    if (d->label_weight == 0.0) d->label_weight = data->label_count ? 0.5 : CARNN_NONE;
+    if (d->label_weight == 0.0) d->label_weight = data->label_count ? 0.1 : CARNN_NONE;
     if (!carnn__lm_encodes(model)) d->label_weight = CARNN_NONE;
     if (!d->label_row) d->label_row = data->spoken ? "previous" : "own";
     if (d->label_weight < 0.0 || !data->label_count) return CARNN_OK;
@@ -8485,6 +8485,7 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     if (train->dropout == 0.0) train->dropout = 0.5;
     if (train->clip == 0.0) train->clip = 5.0;
     if (train->average == 0.0) train->average = 0.995;
+    if (!train->patience) train->patience = 1;
 }
 
 static int carnn__answer_is_siamese(const carnn_model *model) {
@@ -9673,7 +9674,8 @@ static const carnn_option carnn__option_table[] = {
     CARNN__MODEL_OPTION(context, NAME, 0, 0, 0, "lm: what the context is, previous or none"),
     CARNN__MODEL_OPTION(lower, INTEGER, 0, 1, 0, "lm: 1: upper case is folded to lower case"),
     CARNN__MODEL_OPTION(tied, INTEGER, 0, 1, 0, "lm: 1: embedding and output share their weights"),
-    CARNN__MODEL_OPTION(label_weight, NUMBER, 0, 1, 1, "lm: share of the labels in the loss"),
+    CARNN__MODEL_OPTION(label_weight, NUMBER, 0, 1, 1,
+                        "lm: share of the labels in the loss, 0.1 where there are some"),
     CARNN__MODEL_OPTION(label_row, NAME, 0, 0, 0,
                         "lm: whose label the context tells, previous or own"),
     CARNN__MODEL_OPTION(history, INTEGER, 0, 1e9, 1,

@@ -123,7 +123,7 @@ static void test_labels(void) {
     carnn_scores s;
     CHECK_INT(model->labels.count, 2);
     CHECK_TEXT(carnn_model_describe(model)->label_row, "own");
-    CHECK_NEAR(carnn_model_describe(model)->label_weight, 0.5, 0.0);
+    CHECK_NEAR(carnn_model_describe(model)->label_weight, 0.1, 0.0);
     CHECK_INT(lm_fit(model, data, 1, 40, 0.02), CARNN_OK);
     s = test_scores(model, data);
     CHECK(metric(&s, "label_accuracy") >= 0.99);
