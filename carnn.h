@@ -10888,7 +10888,7 @@ static void carnn__gguf_name(carnn__gguf *g, const char *key, char name[64]) {
 }
 
 /* Names become those of our tables, which stay. A model that was never trained has no optimiser:
-   an empty name. */
+   an empty name. An option that came after the file has its default. */
 static void carnn__gguf_options(carnn__gguf *g, carnn_model_desc *model, carnn_train_desc *train) {
     size_t i, count;
     const carnn_option *o = carnn_options(&count);
@@ -10896,12 +10896,14 @@ static void carnn__gguf_options(carnn__gguf *g, carnn_model_desc *model, carnn_t
     char key[64], name[64];
     carnn__gguf_name(g, "carnn.task", name);
     head = carnn__head_named(name);
-    if (head) model->task = head->name;
-    else carnn__gguf_fail(g, "unknown task \"%s\"", name);
+    if (!head) carnn__gguf_fail(g, "unknown task \"%s\"", name);
+    if (g->status) return;
+    model->task = head->name;
+    carnn_defaults(model, train, NULL);
     for (i = 0; i < count; i++, o++) {
         void *field = (o->of_training ? (char *)train : (char *)model) + o->offset;
-        if (!carnn__option_kept(o)) continue;
         carnn__option_key(o, key);
+        if (!carnn__option_kept(o) || !carnn__gguf_look(g, key, strlen(key))) continue;
         if (o->kind == CARNN_OPTION_NAME) {
             const char *known;
             carnn__gguf_name(g, key, name);
