@@ -28,7 +28,8 @@
        carnn_session_free(session);
        carnn_model_free(model);
 
-   examples/ has complete programs: training, own memory, threads, C++, an own allocator.
+   examples/ has complete programs: training, own memory, threads, C++, an own allocator, ranking
+   sentences, a language model that scores and generates.
 
    CONTENTS: search for the tag.
 
