@@ -1,6 +1,6 @@
 /* Scores sentences, a line each of standard input, by how well they go on from the one before (an
-   empty line begins a new text), then says a few sentences that go on from the last. Without a model
-   file of that name it trains a small one on the sample conversations before.
+   empty line begins a new text), then says a few sentences that go on from the last. Without a
+   model file of that name it trains a small one on the sample conversations before.
    Run: build/language MODEL [SEED] < sentences */
 #define CARNN_IMPLEMENTATION
 #include "../carnn.h"

@@ -46,7 +46,7 @@ run 0 help
 says out '^usage: carnn COMMAND'
 empty err
 run 0 --help
-for command in train test predict chat explain rank info gradcheck bench; do
+for command in train test predict chat explain rank generate info plot gradcheck bench; do
     run 0 help $command
     says out "^usage: carnn $command"
     says out '^examples:'
@@ -336,7 +336,8 @@ says out "$(printf '\033')\[48;5;"
 
 # ---- language models
 
-small="--task lm --hidden 12 --embedding 8 --epochs 1 --threads 1 --quiet --train $data/lm-train.txt"
+small="--task lm --hidden 12 --embedding 8 --epochs 1 --threads 1 --quiet"
+small="$small --train $data/lm-train.txt"
 # shellcheck disable=SC2086
 {
 run 0 train $small --valid "$data/lm-dev.txt" --test "$data/lm-test.txt" --out l.gguf --json
@@ -420,6 +421,40 @@ run 3 test l.gguf --data nothing
 says err 'nothing:1: expected a sentence, found an empty file'
 run 0 predict l.gguf --data nothing
 empty out
+
+# ---- plot
+
+run 0 plot log.jsonl
+says out '^loss$'
+says out '^accuracy$'
+says out '  a  log.jsonl: accuracy 0\.[0-9]* at epoch [12]$'
+printf '{"epoch": 1, "loss": 4}\n{"epoch":2,"loss":9e9}\n{"epoch": 2, "loss": 3.0}\n' >'<a&b>'
+printf '{"epoch": 3, "loss": 2, "who": "\\"\\\\", "valid": {"tokens": 1, "loss": null, "map": 0.5}}\r' \
+    >>'<a&b>'
+run 0 plot '<a&b>'
+check 'a straight line from corner to corner' [ "$(sed -n '2p;17p' out | tr -d ' ' | tr '\n' ' ')" \
+    = '4|aaa 2|aaa ' ]
+check 'a point that has no value' [ "$(grep -c B out)" -eq 0 ]
+run 0 plot '<a&b>' --out f.svg
+empty out
+says f.svg 'dasharray="5 3" points="0.0,0.0 190.0,130.0 380.0,260.0 "'
+run 0 plot '<a&b>' log.jsonl '<a&b>' --out f.svg
+says f.svg '>&#60;a&#38;b&#62;: loss 2.0000 at epoch 3</text>'
+check 'a panel for each metric' [ "$(grep -c 'font-weight="bold">' f.svg)" -eq 3 ]
+check 'the picture is not closed' [ "$(tail -n 1 f.svg)" = '</svg>' ]
+for bad in '' '{}' '{"epoch": 1}' '{"epoch": 0, "loss": 1}' '{"epoch": 1, "loss": 1' 'epoch 1' \
+    '{"epoch": 1, "loss": 1} x' '{"epoch": 1, "loss": inf}' '{"epoch": 1 "loss": 1}' '{"epoch"' \
+    '{"epoch": 1, "loss": "}' '{"epoch": 1, "loss": 1, "a": {"b": {}}}'; do
+    printf '{"epoch": 1, "loss": 4}\n%s\n' "$bad" >bad.jsonl
+    run 3 plot bad.jsonl --out g.svg
+    says err '^carnn: bad.jsonl:2: expected an object with "epoch" and "loss"'
+done
+check 'bad data, but a picture' [ ! -e g.svg ]
+run 3 plot log.jsonl nothing
+says err 'nothing:1: expected an epoch, found an empty file'
+run 1 plot no-such-file
+run 1 plot log.jsonl --out no-such-folder/f.svg
+run 2 plot
 
 # ---- gradcheck
 
