@@ -11693,26 +11693,34 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-/* The first matrix with a NaN or an infinity in it, NULL if there is none. */
-static const char *carnn__not_finite(const carnn__store *store, const float *array) {
+/* The largest entry of what is trained, and the matrix that has it; NaN counts as the largest. */
+static float carnn__largest(const carnn__store *store, const float *array, const char **name) {
+    float largest = -1.0f;
     size_t i, j;
-    for (i = 0; i < store->count; i++)
-        for (j = 0; j < store->item[i].rows * store->item[i].columns; j++)
-            if (!(fabsf(array[store->item[i].offset + j]) <= FLT_MAX)) return store->item[i].name;
-    return NULL;
+    for (i = 0; i < store->count && store->item[i].offset < store->trained; i++)
+        for (j = 0; largest <= FLT_MAX && j < store->item[i].rows * store->item[i].columns; j++) {
+            float size = fabsf(array[store->item[i].offset + j]);
+            if (size <= largest) continue;
+            largest = size;
+            *name = store->item[i].name;
+        }
+    return largest;
 }
 
+/* `size` is not finite, or it is and too large for the norm of a gradient. */
 static carnn_status carnn__diverged(const carnn__training *t, const char *what, const char *name,
-                                    carnn_error *error) {
+                                    double size, carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
-                       "%s %s is not finite; try a lower learning rate than %g",
-                       (unsigned long long)t->epoch + 1, (unsigned long long)t->step, what,
-                       name ? name : "loss", carnn__learning_rate(t, 0.0));
+                       "%s %s is %s; try a lower learning rate than %g",
+                       (unsigned long long)t->epoch + 1, (unsigned long long)t->step, what, name,
+                       size <= FLT_MAX ? "too large" : "not finite", carnn__learning_rate(t, 0.0));
 }
 
 static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
     const carnn_train_desc *d = &t->desc;
     double lr = carnn__learning_rate(t, (double)t->batch / (double)batches);
+    const char *name = "";
+    float largest;
     memset(t->gradient, 0, t->model->params.trained * sizeof(float));
     t->model->head->batch(&t->train, (size_t)t->batch,
                           carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->step),
@@ -11722,14 +11730,14 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
                                     d->weight_decay > 0.0 ? d->weight_decay : 0.0);
     t->step++;
     t->batch++;
-    if (!(t->norm <= DBL_MAX))
-        return carnn__diverged(t, "the gradient of",
-                               carnn__not_finite(&t->model->params, t->gradient), error);
-    return CARNN_OK;
+    if (t->norm <= DBL_MAX) return CARNN_OK;
+    largest = carnn__largest(&t->model->params, t->gradient, &name);
+    return carnn__diverged(t, "the gradient of", name, (double)largest, error);
 }
 
 /* Scores the weights as they are and keeps them if they are the best. */
-static void carnn__training_validate(carnn__training *t, int64_t epoch) {
+static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
+                                             carnn_error *error) {
     carnn_model *model = t->model;
     int sign = model->head->lower_is_better ? -1 : 1;
     double value;
@@ -11737,21 +11745,26 @@ static void carnn__training_validate(carnn__training *t, int64_t epoch) {
         carnn__score(model->head, &t->tally, 0.0, &model->scores);
     } else {
         carnn__evaluate(&t->valid, &t->arena, &t->valid_scores);
+        if (!(t->valid_scores.loss <= DBL_MAX))
+            return carnn__diverged(t, "the loss on", "the validation data", t->valid_scores.loss,
+                                   error);
         value = sign * t->valid_scores.metric[0].value;
-        if (model->best_epoch && !(value > t->best_value)) return;
+        if (model->best_epoch && !(value > t->best_value)) return CARNN_OK;
         t->best_value = value;
         model->scores = t->valid_scores;
     }
     model->best_epoch = epoch;
     memcpy(t->best, model->params.value, model->params.trained * sizeof(float));
+    return CARNN_OK;
 }
 
 /* One epoch, or the rest of one. Sets *stop where the run is to end after it. */
 static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_error *error) {
     const carnn__head *head = t->model->head;
     uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->epoch + 1);
-    const char *broken;
+    const char *name = "";
     size_t batches;
+    float largest;
     int stopped;
     carnn_status status;
     t->arena.used = 0;
@@ -11771,9 +11784,11 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
             if (t->batch < batches) break;
         }
     }
-    broken = carnn__not_finite(&t->model->params, t->model->params.value);
-    if (broken) return carnn__diverged(t, "a weight of", broken, error);
-    carnn__training_validate(t, (int64_t)t->epoch + 1);
+    largest = carnn__largest(&t->model->params, t->model->params.value, &name);
+    if (!(largest <= FLT_MAX))
+        return carnn__diverged(t, "a weight of", name, (double)largest, error);
+    status = carnn__training_validate(t, (int64_t)t->epoch + 1, error);
+    if (status) return status;
     if (t->batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
     t->epoch++;
     t->batch = 0;
