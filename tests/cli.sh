@@ -346,7 +346,16 @@ for key in task cell parameters examples seconds seed perplexity tokens loss lab
 done
 run 0 train $small --out n.gguf --cell lstm --context none
 run 0 train $small --out u.gguf --lower 1 --vocab 50
+run 5 train $small --out d.gguf --optimizer sgd --lr 1e6 --clip 0
+says err 'diverged in epoch 1, step [0-9]*: the gradient of [a-z.]* is '
+empty out
 }
+cut -f 1 "$data/lm-test.txt" >plain.txt
+run 0 test l.gguf --data plain.txt --json
+check 'label accuracy without labels' [ "$(grep -c label_accuracy out)" -eq 0 ]
+sed "s/$tab.*/${tab}never seen/" "$data/lm-test.txt" >never.txt
+run 0 test l.gguf --data never.txt --json
+check 'unknown labels are told rightly' [ "$(value out label_accuracy)" = 0 ]
 run 0 test l.gguf --data "$data/lm-test.txt" --json
 lines out 1
 for key in task cell parameters examples seconds seed perplexity perplexity_n2 perplexity_macro \
@@ -358,7 +367,7 @@ says out "perplexity [0-9.]*  label_accuracy 0\.[0-9]*  loss "
 run 0 test l.gguf --data "$data/lm-test.txt" --counts
 says out 'perplexity [0-9.]*  perplexity_n2 [0-9.]*  perplexity_macro [0-9.]*  perplexity_words '
 run 0 test n.gguf --data "$data/lm-test.txt" --json
-check 'label accuracy without labels' [ "$(grep -c label_accuracy out)" -eq 0 ]
+check 'label accuracy of a model without' [ "$(grep -c label_accuracy out)" -eq 0 ]
 run 0 predict l.gguf --data "$data/lm-test.txt"
 lines out "$examples"
 check "predict does not add up to perplexity $perplexity" awk -v expected="$perplexity" -F '\t' '
@@ -367,7 +376,7 @@ check "predict does not add up to perplexity $perplexity" awk -v expected="$perp
 cp out scores
 "$carnn" predict l.gguf <"$data/lm-test.txt" >out
 check 'other scores from standard input' cmp -s scores out
-cut -f 1 "$data/lm-test.txt" | sed 's/$/\r/' | "$carnn" predict l.gguf --data - >out
+sed 's/$/\r/' plain.txt | "$carnn" predict l.gguf --data - >out
 check 'other scores without labels, with CR LF' cmp -s scores out
 # of no words, of unknown ones, of any bytes: a line each; what ends a document has none
 printf 'a b\n\tlabel\n\n= x\nzzz qqq qqq\nA|Oh, z!|x\n\377\376 \r\na' | "$carnn" predict l.gguf >out
