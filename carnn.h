@@ -28,7 +28,8 @@
        carnn_session_free(session);
        carnn_model_free(model);
 
-   examples/ has complete programs: training, own memory, threads, C++, an own allocator.
+   examples/ has complete programs: training, own memory, threads, C++, an own allocator, ranking
+   sentences, a language model that scores and generates.
 
    CONTENTS: search for the tag.
 
@@ -3146,6 +3147,15 @@ static double carnn__flat_norm(carnn__engine *e, const float *x, size_t size, do
     return sqrt(sum);
 }
 
+/* The same of numbers whose squares are too large for a float: a gradient that explodes is clipped
+   like any other. */
+static double carnn__wide_norm(const float *x, size_t size) {
+    double sum = 0.0;
+    size_t i;
+    for (i = 0; i < size; i++) sum += (double)x[i] * (double)x[i];
+    return sqrt(sum);
+}
+
 /* One step: clips the gradient to the global norm `clip` (0: no clipping) and updates the
    weights. Returns the norm before clipping; where it is not finite nothing is changed. */
 static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float *w, float *g,
@@ -3153,6 +3163,7 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
     const carnn__optimizer_kind *kind = &carnn__optimizers[o->number];
     double norm = carnn__flat_norm(e, g, o->size, o->partial);
     carnn__update u;
+    if (!(norm <= DBL_MAX)) norm = carnn__wide_norm(g, o->size);
     if (!(norm <= DBL_MAX)) return norm;
     o->power_a *= kind->a;
     o->power_b *= kind->b;
@@ -11712,10 +11723,10 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-/* The first matrix with a NaN or an infinity in it, NULL if there is none. */
+/* The first matrix of what is trained with a NaN or an infinity in it, NULL if there is none. */
 static const char *carnn__not_finite(const carnn__store *store, const float *array) {
     size_t i, j;
-    for (i = 0; i < store->count; i++)
+    for (i = 0; i < store->count && store->item[i].offset < store->trained; i++)
         for (j = 0; j < store->item[i].rows * store->item[i].columns; j++)
             if (!(fabsf(array[store->item[i].offset + j]) <= FLT_MAX)) return store->item[i].name;
     return NULL;
@@ -11725,8 +11736,8 @@ static carnn_status carnn__diverged(const carnn__training *t, const char *what, 
                                     carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
                        "%s %s is not finite; try a lower learning rate than %g",
-                       (unsigned long long)t->epoch + 1, (unsigned long long)t->step, what,
-                       name ? name : "loss", carnn__learning_rate(t, 0.0));
+                       (unsigned long long)t->epoch + 1, (unsigned long long)t->step, what, name,
+                       carnn__learning_rate(t, 0.0));
 }
 
 static void carnn__average_range(const void *training, size_t from, size_t to) {
@@ -11771,7 +11782,8 @@ static void carnn__training_swap(carnn__training *t, int back) {
 }
 
 /* Scores the weights as they are and keeps them if they are the best. */
-static void carnn__training_validate(carnn__training *t, int64_t epoch) {
+static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
+                                             carnn_error *error) {
     carnn_model *model = t->model;
     int sign = model->head->lower_is_better ? -1 : 1;
     double value;
@@ -11779,13 +11791,16 @@ static void carnn__training_validate(carnn__training *t, int64_t epoch) {
         carnn__score(model->head, &t->tally, 0.0, &model->scores);
     } else {
         carnn__evaluate(&t->valid, &t->arena, &t->valid_scores);
+        if (!(t->valid_scores.loss <= DBL_MAX))
+            return carnn__diverged(t, "the loss on", "the validation data", error);
         value = sign * t->valid_scores.metric[0].value;
-        if (model->best_epoch && !(value > t->best_value)) return;
+        if (model->best_epoch && !(value > t->best_value)) return CARNN_OK;
         t->best_value = value;
         model->scores = t->valid_scores;
     }
     model->best_epoch = epoch;
     memcpy(t->best, model->params.value, model->params.trained * sizeof(float));
+    return CARNN_OK;
 }
 
 /* One epoch, or the rest of one. Sets *stop where the run is to end after it. */
@@ -11816,8 +11831,9 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     broken = carnn__not_finite(&t->model->params, t->model->params.value);
     if (broken) return carnn__diverged(t, "a weight of", broken, error);
     carnn__training_swap(t, 0);
-    carnn__training_validate(t, (int64_t)t->epoch + 1);
+    status = carnn__training_validate(t, (int64_t)t->epoch + 1, error);
     carnn__training_swap(t, 1);
+    if (status) return status;
     if (t->batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
     t->epoch++;
     t->batch = 0;

@@ -57,7 +57,7 @@ typedef struct command {
 
 enum { /* which commands an option belongs to */
     TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
-    BENCH = 128, GENERATE = 256, RANK = 512, ALL = 1023
+    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, ALL = 2047
 };
 
 typedef enum kind { SWITCH, WORD, WORDS, NUMBER, REAL } kind;
@@ -83,6 +83,8 @@ static const flag flags[] = {
     {"vectors", "FILE", "word vectors to start from: GloVe, word2vec, .vec, gzip", WORDS, TRAIN,
      offsetof(arguments, vectors)},
     {"out", "FILE", "the model file to write", WORD, TRAIN, offsetof(arguments, out)},
+    {"out", "FILE", "write an SVG picture there instead of text", WORD, PLOT,
+     offsetof(arguments, out)},
     {"data", "FILE", "data to work on; - is standard input", WORDS,
      TEST | PREDICT | EXPLAIN | RANK, offsetof(arguments, data)},
     {"clean", NULL, "answer: without questions that have no right or no wrong answer", SWITCH,
@@ -1541,6 +1543,378 @@ static int info(arguments *a) {
     return result;
 }
 
+/* ==== plot =================================================================================== */
+
+enum { TRAIN_LOSS, VALID_LOSS, SCORE, CURVES };
+
+typedef struct logged { /* an epoch */
+    double epoch, value[CURVES]; /* NAN: there is none */
+} logged;
+
+typedef struct history { /* a run, as `train --log` wrote it */
+    const char *file;
+    char metric[32]; /* the name of the scores, "" while there are none */
+    double best;     /* the epoch with the best one */
+    logged *epoch;
+    size_t count, room;
+} history;
+
+static const char *skip_blanks(const char *s) {
+    while (*s == ' ' || *s == '\t') s++;
+    return s;
+}
+
+/* A JSON string as it is written, shortened to `size` bytes with the NUL; NULL: there is none. */
+static const char *read_string(const char *s, char *text, size_t size) {
+    size_t length = 0;
+    if (*s++ != '"') return NULL;
+    for (; *s && *s != '"'; s++) {
+        if (*s == '\\' && s[1]) s++;
+        if (length + 1 < size) text[length++] = *s;
+    }
+    text[length] = '\0';
+    return *s ? s + 1 : NULL;
+}
+
+/* A JSON number or null; what cannot be drawn is NAN. */
+static const char *read_number(const char *s, double *number) {
+    char *end;
+    *number = NAN;
+    if (!strncmp(s, "null", 4)) return s + 4;
+    if ((*s < '0' || *s > '9') && *s != '-') return NULL;
+    *number = strtod(s, &end);
+    if (!(fabs(*number) < 1e30)) *number = NAN;
+    return end > s ? end : NULL;
+}
+
+/* Of several metrics of the validation set the first is the one that chooses the best epoch. */
+static void keep_number(history *h, logged *e, const char *within, const char *key,
+                        double number) {
+    int valid = !strcmp(within, "valid");
+    if (*within && !valid) return;
+    if (!strcmp(key, "loss")) e->value[valid ? VALID_LOSS : TRAIN_LOSS] = number;
+    else if (!valid && !strcmp(key, "epoch")) e->epoch = number;
+    else if (!valid && !strcmp(key, "best_epoch")) h->best = number;
+    else if (valid && strcmp(key, "tokens")) {
+        if (!*h->metric) snprintf(h->metric, sizeof h->metric, "%s", key);
+        if (!strcmp(h->metric, key)) e->value[SCORE] = number;
+    }
+}
+
+/* A JSON object of numbers, strings and, at the top (`within` is ""), objects of them; NULL: there
+   is none. */
+static const char *read_object(const char *s, const char *within, history *h, logged *e) {
+    char key[sizeof h->metric], text[1];
+    double number;
+    if (*s != '{') return NULL;
+    if (*skip_blanks(s + 1) == '}') return skip_blanks(s + 1) + 1;
+    do {
+        s = read_string(skip_blanks(s + 1), key, sizeof key);
+        if (!s || *(s = skip_blanks(s)) != ':') return NULL;
+        s = skip_blanks(s + 1);
+        if (*s == '{' && !*within) s = read_object(s, key, h, e);
+        else if (*s == '"') s = read_string(s, text, sizeof text);
+        else if ((s = read_number(s, &number)) != NULL) keep_number(h, e, within, key, number);
+        if (s) s = skip_blanks(s);
+    } while (s && *s == ',');
+    return s && *s == '}' ? s + 1 : NULL;
+}
+
+/* A run that was resumed may write an epoch again: then the later line counts. */
+static int add_epoch(history *h, const logged *e) {
+    while (h->count && h->epoch[h->count - 1].epoch >= e->epoch) h->count--;
+    if (h->count == h->room) {
+        size_t room = h->room ? 2 * h->room : 64;
+        logged *larger = (logged *)realloc(h->epoch, room * sizeof *larger);
+        if (!larger) return no_memory();
+        h->epoch = larger;
+        h->room = room;
+    }
+    h->epoch[h->count++] = *e;
+    return DONE;
+}
+
+static int read_history(history *h, FILE *in, line *l) {
+    size_t number = 0;
+    int state = LINE_READ, result = DONE;
+    while (!result && (state = next_line(in, l)) == LINE_READ) {
+        logged e = {NAN, {NAN, NAN, NAN}};
+        const char *end = read_object(l->length ? l->text : "", "", h, &e);
+        number++;
+        if (end && !*skip_blanks(end) && e.epoch >= 1.0 && !isnan(e.value[TRAIN_LOSS])) {
+            result = add_epoch(h, &e);
+            continue;
+        }
+        fprintf(stderr, "carnn: %s:%zu: expected an object with \"epoch\" and \"loss\", as train "
+                "--log writes it\n", h->file, number);
+        return BAD_DATA;
+    }
+    if (state == LINE_NO_MEMORY) return no_memory();
+    if (result || h->count) return result;
+    fprintf(stderr, "carnn: %s:1: expected an epoch, found an empty file\n", h->file);
+    return BAD_DATA;
+}
+
+static int open_history(history *h, const char *file) {
+    FILE *in = fopen(file, "rb");
+    line l = {NULL, 0, 0};
+    int result;
+    h->file = file;
+    h->best = NAN;
+    result = in ? read_history(h, in, &l) : FAILED;
+    if (!in || ferror(in)) {
+        fprintf(stderr, "carnn: %s: %s\n", file, strerror(errno));
+        result = FAILED;
+    }
+    if (in) fclose(in);
+    free(l.text);
+    return result;
+}
+
+/* "perplexity 3.4448 at epoch 20": the best score, or the last loss. */
+static void summary(const history *h, char text[96]) {
+    size_t i;
+    snprintf(text, 96, "loss %.4f at epoch %.0f", h->epoch[h->count - 1].value[TRAIN_LOSS],
+             h->epoch[h->count - 1].epoch);
+    for (i = 0; i < h->count; i++)
+        if (h->epoch[i].epoch == h->best && !isnan(h->epoch[i].value[SCORE]))
+            snprintf(text, 96, "%s %.4f at epoch %.0f", h->metric, h->epoch[i].value[SCORE],
+                     h->best);
+}
+
+typedef struct panel { /* a diagram: the losses, or the scores of one name */
+    const char *name;
+    double left, right, bottom, top; /* epochs and values at its edges */
+    double across, up;               /* from one mark on the axis to the next */
+} panel;
+
+typedef struct picture {
+    history *run;
+    size_t runs;
+    panel *panel; /* (runs + 1) */
+    size_t panels;
+} picture;
+
+static int shows(const panel *p, const history *h, int curve) {
+    return !strcmp(p->name, curve == SCORE ? h->metric : "loss");
+}
+
+/* 1, 2 or 5 times a power of 10, of which about five make the range. */
+static double mark_step(double range) {
+    double power = pow(10.0, floor(log10(range / 5.0))), times = range / 5.0 / power;
+    return power * (times <= 1.0 ? 1.0 : times <= 2.0 ? 2.0 : times <= 5.0 ? 5.0 : 10.0);
+}
+
+/* Adds a panel around all that it shows, if there is something. */
+static void add_panel(picture *v, const char *name) {
+    panel *p = &v->panel[v->panels];
+    size_t r, i;
+    int curve;
+    p->name = name;
+    p->left = p->bottom = INFINITY;
+    p->right = p->top = -INFINITY;
+    for (r = 0; r < v->runs; r++)
+        for (curve = 0; curve < CURVES; curve++)
+            for (i = 0; i < v->run[r].count && shows(p, &v->run[r], curve); i++) {
+                const logged *e = &v->run[r].epoch[i];
+                if (isnan(e->value[curve])) continue;
+                p->left = fmin(p->left, e->epoch);
+                p->right = fmax(p->right, e->epoch);
+                p->bottom = fmin(p->bottom, e->value[curve]);
+                p->top = fmax(p->top, e->value[curve]);
+            }
+    if (p->left > p->right) return;
+    p->right = fmax(p->right, p->left + 1.0);
+    p->across = fmax(mark_step(p->right - p->left), 1.0);
+    p->up = mark_step(fmax(p->top - p->bottom, 1e-6 * fmax(fabs(p->top), 1.0)));
+    p->bottom = p->up * floor(p->bottom / p->up);
+    p->top = fmax(p->up * ceil(p->top / p->up), p->bottom + p->up);
+    v->panels++;
+}
+
+static void add_panels(picture *v) {
+    size_t r, i;
+    add_panel(v, "loss");
+    for (r = 0; r < v->runs; r++) {
+        for (i = 0; i < v->panels && strcmp(v->panel[i].name, v->run[r].metric);) i++;
+        if (i == v->panels && *v->run[r].metric) add_panel(v, v->run[r].metric);
+    }
+}
+
+/* The curve at an epoch, between those that were logged on a line; NAN outside. */
+static double value_at(const history *h, int curve, double epoch) {
+    const logged *before = NULL, *e = h->epoch, *end = e + h->count;
+    for (; e < end; e++) {
+        double share;
+        if (isnan(e->value[curve])) continue;
+        if (e->epoch <= epoch) before = e;
+        if (e->epoch < epoch) continue;
+        if (!before || before == e) return before ? e->value[curve] : NAN;
+        share = (epoch - before->epoch) / (e->epoch - before->epoch);
+        return before->value[curve] + share * (e->value[curve] - before->value[curve]);
+    }
+    return NAN;
+}
+
+enum { ROWS = 16, COLUMNS = 64 };
+
+static size_t row_of(const panel *p, double value) {
+    return (size_t)((ROWS - 1) * (p->top - value) / (p->top - p->bottom) + 0.5);
+}
+
+/* One run is the letter a, the next b; capitals are scores and losses of the validation set. */
+static void text_panel(const picture *v, const panel *p) {
+    char field[ROWS][COLUMNS + 1];
+    size_t r, i;
+    double mark;
+    int curve;
+    memset(field, ' ', sizeof field);
+    for (r = 0; r < v->runs; r++)
+        for (curve = 0; curve < CURVES; curve++)
+            for (i = 0; i < COLUMNS && shows(p, &v->run[r], curve); i++) {
+                double epoch = p->left + (p->right - p->left) * (double)i / (COLUMNS - 1);
+                double value = value_at(&v->run[r], curve, epoch);
+                char letter = (char)((curve == TRAIN_LOSS ? 'a' : 'A') + r % 26);
+                char *at = isnan(value) ? NULL : &field[row_of(p, value)][i];
+                if (at) *at = *at == ' ' || *at == letter ? letter : '*';
+            }
+    printf("%s\n", p->name);
+    for (i = 0; i < ROWS; i++) {
+        char label[16] = "";
+        for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
+            if (row_of(p, mark) == i) snprintf(label, sizeof label, "%.6g", mark);
+        printf("%10s |%.*s\n", label, COLUMNS, field[i]);
+    }
+    printf("%10s +", "");
+    for (i = 0; i < COLUMNS; i++) putchar('-');
+    printf("\n%13.0f%*.0f epoch\n\n", p->left, COLUMNS - 1, p->right);
+}
+
+static void text_picture(const picture *v) {
+    char text[96];
+    size_t i;
+    for (i = 0; i < v->panels; i++) text_panel(v, &v->panel[i]);
+    for (i = 0; i < v->runs; i++) {
+        summary(&v->run[i], text);
+        printf("  %c  %s: %s\n", (char)('a' + i % 26), v->run[i].file, text);
+    }
+    printf("  small letters: training, capitals: validation, *: several\n");
+}
+
+/* Points of an SVG picture: the panels stand side by side, the names of the runs below. */
+enum { MARGIN = 64, HEAD = 40, WIDE = 380, HIGH = 260, FOOT = 64, LEGEND = 22 };
+
+static const char *svg_color(size_t run) {
+    static const char *const color[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                        "#e69f00", "#56b4e9", "#000000", "#999999"};
+    return color[run % COUNT(color)];
+}
+
+static void svg_escaped(FILE *to, const char *text) {
+    const unsigned char *s = (const unsigned char *)text;
+    for (; *s; s++) {
+        size_t length = utf8(s);
+        if (!length || *s < 0x20) fputs("&#xfffd;", to);
+        else if (strchr("<>&", *s)) fprintf(to, "&#%d;", *s);
+        else fwrite(s, 1, length, to);
+        if (length) s += length - 1;
+    }
+}
+
+static double svg_x(const panel *p, double epoch) {
+    return WIDE * (epoch - p->left) / (p->right - p->left);
+}
+
+static double svg_y(const panel *p, double value) {
+    return HIGH * (p->top - value) / (p->top - p->bottom);
+}
+
+static void svg_axes(FILE *to, const panel *p) {
+    double mark;
+    fprintf(to, "<text x=\"0\" y=\"-12\" font-weight=\"bold\">");
+    svg_escaped(to, p->name);
+    fprintf(to, "</text>\n");
+    for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
+        fprintf(to, "<path d=\"M0 %.1fh%d\" stroke=\"#ddd\"/>"
+                "<text x=\"-8\" y=\"%.1f\" text-anchor=\"end\">%.6g</text>\n", svg_y(p, mark), WIDE,
+                svg_y(p, mark) + 4.0, mark);
+    for (mark = p->across * ceil(p->left / p->across); mark <= p->right; mark += p->across)
+        fprintf(to, "<path d=\"M%.1f %dv5\" stroke=\"#333\"/>"
+                "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n", svg_x(p, mark),
+                HIGH, svg_x(p, mark), HIGH + 20, mark);
+    fprintf(to, "<path d=\"M0 0v%dh%d\" stroke=\"#333\" fill=\"none\"/>"
+            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">epoch</text>\n", HIGH, WIDE, WIDE,
+            HIGH + 36);
+}
+
+static void svg_curve(FILE *to, const panel *p, const history *h, int curve, const char *color) {
+    size_t i;
+    fprintf(to, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", color,
+            curve == TRAIN_LOSS ? " stroke-dasharray=\"5 3\"" : "");
+    for (i = 0; i < h->count; i++)
+        if (!isnan(h->epoch[i].value[curve]))
+            fprintf(to, "%.1f,%.1f ", svg_x(p, h->epoch[i].epoch),
+                    svg_y(p, h->epoch[i].value[curve]));
+    fprintf(to, "\"/>\n");
+    for (i = 0; i < h->count; i++) /* a curve may be one point */
+        if (!isnan(h->epoch[i].value[curve]))
+            fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>\n",
+                    svg_x(p, h->epoch[i].epoch), svg_y(p, h->epoch[i].value[curve]),
+                    curve == SCORE && h->epoch[i].epoch == h->best ? 5 : 2, color);
+}
+
+static void svg_picture(FILE *to, const picture *v) {
+    size_t i, r, width = v->panels * (MARGIN + WIDE) + MARGIN / 2;
+    size_t below = HEAD + HIGH + FOOT, height = below + (v->runs + 1) * LEGEND;
+    char text[96];
+    int curve;
+    fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%zu\" height=\"%zu\" "
+            "font-family=\"sans-serif\" font-size=\"12\">\n"
+            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", width, height);
+    for (i = 0; i < v->panels; i++) {
+        const panel *p = &v->panel[i];
+        fprintf(to, "<g transform=\"translate(%zu,%d)\">\n", i * (MARGIN + WIDE) + MARGIN, HEAD);
+        svg_axes(to, p);
+        for (r = 0; r < v->runs; r++)
+            for (curve = 0; curve < CURVES; curve++)
+                if (shows(p, &v->run[r], curve))
+                    svg_curve(to, p, &v->run[r], curve, svg_color(r));
+        fprintf(to, "</g>\n");
+    }
+    for (r = 0; r < v->runs; r++) {
+        summary(&v->run[r], text);
+        fprintf(to, "<path d=\"M%d %zuh24\" stroke=\"%s\" stroke-width=\"3\"/>"
+                "<text x=\"%d\" y=\"%zu\">", MARGIN, below + r * LEGEND, svg_color(r), MARGIN + 32,
+                below + r * LEGEND + 4);
+        svg_escaped(to, v->run[r].file);
+        fprintf(to, ": %s</text>\n", text);
+    }
+    fprintf(to, "<text x=\"%d\" y=\"%zu\" fill=\"#666\">dashed: training, solid: validation, dot: "
+            "best</text>\n</svg>\n", MARGIN, below + v->runs * LEGEND + 4);
+}
+
+static int plot(arguments *a) {
+    picture v;
+    FILE *to = NULL;
+    size_t i;
+    int result = DONE;
+    memset(&v, 0, sizeof v);
+    v.runs = a->files.count;
+    v.run = (history *)calloc(v.runs, sizeof *v.run);
+    v.panel = (panel *)calloc(v.runs + 1, sizeof *v.panel);
+    if (!v.run || !v.panel) result = no_memory();
+    for (i = 0; !result && i < v.runs; i++) result = open_history(&v.run[i], a->files.item[i]);
+    if (!result) add_panels(&v);
+    if (!result) result = open_result(&to, a->out);
+    if (!result && to) svg_picture(to, &v);
+    if (!result && !to) text_picture(&v);
+    result = close_result(to, a->out, result);
+    for (i = 0; v.run && i < v.runs; i++) free(v.run[i].epoch);
+    free(v.run);
+    free(v.panel);
+    return result;
+}
+
 /* ==== gradcheck, bench ======================================================================= */
 
 static int check_row(const carnn_check *c, void *user) {
@@ -1651,6 +2025,13 @@ static const command commands[] = {
      "examples:\n"
      "  carnn info bot.gguf\n",
      INFO, info, 1, 1},
+    {"plot", "RUN.jsonl... [--out FILE.svg]",
+     "draws the losses and scores of trainings, as their --log has them",
+     "examples:\n"
+     "  carnn train --task lm --train train.txt --valid dev.txt --out lm.gguf --log run.jsonl\n"
+     "  carnn plot run.jsonl\n"
+     "  carnn plot icarnn.jsonl lstm.jsonl --out runs.svg\n",
+     PLOT, plot, 1, ANY_NUMBER},
     {"gradcheck", "[NAME]", "compares all derivatives, or those of NAME, with differences",
      "examples:\n"
      "  carnn gradcheck\n"

@@ -46,7 +46,7 @@ run 0 help
 says out '^usage: carnn COMMAND'
 empty err
 run 0 --help
-for command in train test predict chat explain rank info gradcheck bench; do
+for command in train test predict chat explain rank generate info plot gradcheck bench; do
     run 0 help $command
     says out "^usage: carnn $command"
     says out '^examples:'
@@ -333,6 +333,137 @@ check 'the shares do not add up' awk '/^ *[-+][0-9.]+ / { total += $1 }
 check 'colours that nobody asked for' [ "$(grep -c "$(printf '\033')" out)" -eq 0 ]
 run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2 --color
 says out "$(printf '\033')\[48;5;"
+
+# ---- language models
+
+small="--task lm --hidden 12 --embedding 8 --epochs 1 --threads 1 --quiet"
+small="$small --train $data/lm-train.txt"
+# shellcheck disable=SC2086
+{
+run 0 train $small --valid "$data/lm-dev.txt" --test "$data/lm-test.txt" --out l.gguf --json
+for key in task cell parameters examples seconds seed perplexity tokens loss label_accuracy test; do
+    says out "\"$key\": "
+done
+run 0 train $small --out n.gguf --cell lstm --context none
+run 0 train $small --out u.gguf --lower 1 --vocab 50
+run 5 train $small --out d.gguf --optimizer sgd --lr 1e6 --clip 0
+says err 'diverged in epoch 1, step [0-9]*: the gradient of [a-z.]* is '
+empty out
+}
+cut -f 1 "$data/lm-test.txt" >plain.txt
+run 0 test l.gguf --data plain.txt --json
+check 'label accuracy without labels' [ "$(grep -c label_accuracy out)" -eq 0 ]
+sed "s/$tab.*/${tab}never seen/" "$data/lm-test.txt" >never.txt
+run 0 test l.gguf --data never.txt --json
+check 'unknown labels are told rightly' [ "$(value out label_accuracy)" = 0 ]
+run 0 test l.gguf --data "$data/lm-test.txt" --json
+lines out 1
+for key in task cell parameters examples seconds seed perplexity perplexity_n2 perplexity_macro \
+    perplexity_words tokens loss label_accuracy; do says out "\"$key\": "; done
+perplexity=$(value out perplexity)
+examples=$(value out examples)
+run 0 test l.gguf --data "$data/lm-test.txt"
+says out "perplexity [0-9.]*  label_accuracy 0\.[0-9]*  loss "
+run 0 test l.gguf --data "$data/lm-test.txt" --counts
+says out 'perplexity [0-9.]*  perplexity_n2 [0-9.]*  perplexity_macro [0-9.]*  perplexity_words '
+run 0 test n.gguf --data "$data/lm-test.txt" --json
+check 'label accuracy of a model without' [ "$(grep -c label_accuracy out)" -eq 0 ]
+run 0 predict l.gguf --data "$data/lm-test.txt"
+lines out "$examples"
+check "predict does not add up to perplexity $perplexity" awk -v expected="$perplexity" -F '\t' '
+    NF != 2 || $1 + 0 != $1 || $2 < 1 { exit 1 } { nll += $1; tokens += $2 }
+    END { p = exp(nll / tokens); exit !(p > 0.99999 * expected && p < 1.00001 * expected) }' out
+cp out scores
+"$carnn" predict l.gguf <"$data/lm-test.txt" >out
+check 'other scores from standard input' cmp -s scores out
+sed 's/$/\r/' plain.txt | "$carnn" predict l.gguf --data - >out
+check 'other scores without labels, with CR LF' cmp -s scores out
+# of no words, of unknown ones, of any bytes: a line each; what ends a document has none
+printf 'a b\n\tlabel\n\n= x\nzzz qqq qqq\nA|Oh, z!|x\n\377\376 \r\na' | "$carnn" predict l.gguf >out
+check 'words and ends of odd sentences' [ "$(cut -f 2 out | tr '\n' ' ')" = '3 1 4 5 2 2 ' ]
+printf 'where is it\n\nwhere is it\nwhere is it\n' | "$carnn" predict l.gguf >out
+check 'the sentence before, or none, does not count' \
+    [ "$(sed -n '1p;2p' out | sort -u | wc -l) $(sort -u out | wc -l)" = '1 2' ]
+printf 'where is it\n\nWHERE Is iT\n' | "$carnn" predict u.gguf >out
+check '--lower 1: another score in upper case' [ "$(sort -u out | wc -l)" -eq 1 ]
+printf 'where is it\n\nWHERE Is iT\n' | "$carnn" predict l.gguf >out
+check 'without --lower the same score in upper case' [ "$(sort -u out | wc -l)" -eq 2 ]
+run 0 info u.gguf --json
+check '--vocab 50' [ "$(value out words)" -eq 53 ] # <unk> <s> </s>
+run 0 info l.gguf
+says out '^task  *lm$'
+says out '^scores  *epoch 1: perplexity '
+run 0 explain l.gguf --data "$data/lm-test.txt" --example 2
+says out '^example 2: '
+says out '^next word: .'
+check 'the scores do not add up' awk 'substr($0, 1, 10) ~ /[0-9]$/ {
+    if ($NF == "sum") exit !(n > 3 && total - $1 < 0.01 && $1 - total < 0.01)
+    total += $1; n++ }' out
+generate='generate l.gguf --sentences 20 --words 6'
+# shellcheck disable=SC2086
+{
+run 0 $generate --seed 3
+lines out 20
+check 'a sentence of more than 6 words' awk 'NF > 6 { exit 1 }' out
+cp out sampled
+run 0 $generate --seed 3
+check 'same seed, another text' cmp -s sampled out
+run 0 $generate --seed 4
+check 'another seed, the same text' [ "$(cmp -s sampled out; echo $?)" -eq 1 ]
+run 0 $generate --seed 3 --top-k 3 --top-p 0.5 --temperature 0.5
+check 'another temperature, the same text' [ "$(cmp -s sampled out; echo $?)" -eq 1 ]
+run 0 $generate --temperature 0
+cp out sampled
+for same in '--top-k 1' '--top-p 0.0001' '--temperature 0.0001'; do
+    run 0 $generate --seed 5 $same
+    check "$same is not the most probable" cmp -s sampled out
+done
+run 0 $generate --prompt 'where is zzz'
+check 'the prompt is not at the front' [ "$(grep -c '^where is <unk>' out)" -eq 1 ]
+run 2 $generate --temperature hot
+says err 'temperature: expected a number'
+run 2 generate a.gguf
+}
+run 2 test l.gguf a.gguf --data "$data/lm-test.txt"
+: >nothing
+run 3 test l.gguf --data nothing
+says err 'nothing:1: expected a sentence, found an empty file'
+run 0 predict l.gguf --data nothing
+empty out
+
+# ---- plot
+
+run 0 plot log.jsonl
+says out '^loss$'
+says out '^accuracy$'
+says out '  a  log.jsonl: accuracy 0\.[0-9]* at epoch [12]$'
+printf '{"epoch": 1, "loss": 4}\n{"epoch":2,"loss":9e9}\n{"epoch": 2, "loss": 3.0}\n' >'<a&b>'
+printf '{"epoch": 3, "loss": 2, "who": "\\"\\\\", "valid": {"tokens": 1, "loss": null, "map": 0.5}}\r' \
+    >>'<a&b>'
+run 0 plot '<a&b>'
+check 'a straight line from corner to corner' [ "$(sed -n '2p;17p' out | tr -d ' ' | tr '\n' ' ')" \
+    = '4|aaa 2|aaa ' ]
+check 'a point that has no value' [ "$(grep -c B out)" -eq 0 ]
+run 0 plot '<a&b>' --out f.svg
+empty out
+says f.svg 'dasharray="5 3" points="0.0,0.0 190.0,130.0 380.0,260.0 "'
+run 0 plot '<a&b>' log.jsonl '<a&b>' --out f.svg
+says f.svg '>&#60;a&#38;b&#62;: loss 2.0000 at epoch 3</text>'
+check 'a panel for each metric' [ "$(grep -c 'font-weight="bold">' f.svg)" -eq 3 ]
+check 'the picture is not closed' [ "$(tail -n 1 f.svg)" = '</svg>' ]
+for bad in '' '{}' '{"epoch": 1}' '{"epoch": 0, "loss": 1}' '{"epoch": 1, "loss": 1' 'epoch 1' \
+    '{"epoch": 1, "loss": 1} x' '{"epoch": 1, "loss": inf}' '{"epoch": 1 "loss": 1}' '{"epoch"' \
+    '{"epoch": 1, "loss": "}' '{"epoch": 1, "loss": 1, "a": {"b": {}}}'; do
+    printf '{"epoch": 1, "loss": 4}\n%s\n' "$bad" >bad.jsonl
+    run 3 plot bad.jsonl --out g.svg
+    says err '^carnn: bad.jsonl:2: expected an object with "epoch" and "loss"'
+done
+check 'bad data, but a picture' [ ! -e g.svg ]
+run 3 plot log.jsonl nothing
+says err 'nothing:1: expected an epoch, found an empty file'
+run 1 plot no-such-file
+run 1 plot log.jsonl --out no-such-folder/f.svg
+run 2 plot
 
 # ---- gradcheck
 

@@ -29,8 +29,11 @@ expect 'bytes of 67108864 used' build/allocator "$model"
 printf 'the sea is blue .\nedith elster lives in goldbury .\n' > "$work/in"
 expect '^best: edith elster lives' build/rank "$work/rank.gguf" 'where does edith elster live ?'
 expect '^ *0\.[0-9]*  goldbury' build/rank "$work/rank.gguf" 'where does edith elster live ?'
+printf 'hi how are you\nwhere is the map\n\nmap the is where\n' > "$work/in"
+expect '^ *[0-9.]*  where is the map' build/language "$work/language.gguf"
+expect '^says: [a-z]' build/language "$work/language.gguf" 2
 
-for example in answer threads embed allocator rank; do # without a model they say how to be called
+for example in answer threads embed allocator rank language; do # without a model they say how to be called
     if build/$example > /dev/null 2>&1; then
         failed=$((failed + 1))
         echo "FAILED: $example without arguments succeeds"

@@ -344,6 +344,147 @@ static void test_odd_texts(void) {
     free(bytes);
 }
 
+/* Lines of speakers, sentences without words, documents without sentences, words that look like our
+   own: a session counts and scores as a test does. */
+static void test_odd_rows(void) {
+    static const char rows[] = "=\n\n=== empty\n= again\nA|Well, it's Fine.|sd\nB|--|x\n"
+                               "no speaker | here\n\n\tx\n</s> <unk> <s> N\n= end\n=\n";
+    static const char *const line[] = {"A|Well, it's Fine.|sd", "B|--|x", "no speaker | here", NULL,
+                                       "\tx", "</s> <unk> <s> N"};
+    carnn_dataset *data = lm_data(rows);
+    carnn_model *model = lm_model("icarnn", NULL, data);
+    carnn_session *session = NULL;
+    carnn_scores s;
+    double nll, sum = 0.0;
+    size_t i, tokens = 0;
+    CHECK_INT(carnn_dataset_examples(data), 5);
+    CHECK_INT(model->words.count, 3 + 5 + 4 + 1); /* <unk> <s> </s>; well , it's fine . */
+    CHECK_INT(lm_fit(model, data, 1, 2, 0.01), CARNN_OK);
+    s = test_scores(model, data);
+    CHECK_INT(s.tokens, 6 + 1 + 5 + 1 + 5);
+    CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
+    for (i = 0; i < CARNN__COUNT(line); i++) {
+        if (!line[i]) carnn_session_reset(session);
+        else tokens += carnn_session_score(session, line[i], strlen(line[i]), &nll), sum += nll;
+    }
+    CHECK_INT(tokens, s.tokens);
+    CHECK_NEAR(sum, s.loss * (double)s.tokens, 1e-9 * sum);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* Word vectors are where the embeddings begin, and say how large they are. */
+static void test_lm_vectors(void) {
+    static const char text[] = "dog 1 2 3\nzebra 4 5 6\ncat -1 0.5 0\n";
+    carnn_dataset *data = lm_data(lm_text);
+    carnn_source vectors = test_source("vectors", text, sizeof text - 1);
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_error error;
+    const float *w;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "lm";
+    desc.hidden = 5;
+    desc.min_count = 1;
+    desc.vectors = &vectors;
+    desc.vector_count = 1;
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
+    CHECK_INT(carnn_model_describe(model)->embedding, 3);
+    w = carnn_model_tensor(model, 0).value + 3 * carnn__names_find(&model->words, "cat", 3);
+    CHECK(w[0] == -1.0f && w[1] == 0.5f && w[2] == 0.0f);
+    CHECK(carnn__names_find(&model->words, "zebra", 5) == CARNN__NOWHERE);
+    carnn_model_free(model);
+    model = NULL;
+    desc.tied = 1;
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK(strstr(error.message, "same size") != NULL);
+    CHECK(model == NULL);
+    carnn_dataset_free(data);
+}
+
+typedef struct accident { /* what happens to a matrix after the second epoch */
+    carnn_model *model;
+    const char *matrix;
+    float factor; /* 0: the training is stopped instead */
+} accident;
+
+static int on_accident(const carnn_progress *p, void *user) {
+    const accident *a = (const accident *)user;
+    carnn_tensor t;
+    size_t i, j;
+    if (!p->epoch_ended || p->epoch != 2) return 0;
+    if (a->factor == 0.0f) return 1;
+    for (i = 0; (t = carnn_model_tensor(a->model, i)).name; i++)
+        for (j = 0; !strcmp(t.name, a->matrix) && j < t.rows * t.columns; j++)
+            a->model->params.value[a->model->params.item[i].offset + j] *= a->factor;
+    return 0;
+}
+
+/* A training that meets NaN or an infinity says where and when, and leaves
+   the weights of the epoch that was best: those that it has when it is stopped there. */
+static void test_lm_diverged(void) {
+    static const float how[] = {0.0f, NAN, INFINITY};
+    carnn_dataset *data = lm_data(lm_text);
+    carnn_model *stopped = NULL;
+    size_t i, j;
+    for (i = 0; i < CARNN__COUNT(how); i++) {
+        carnn_model *model = lm_model("icarnn", NULL, data);
+        accident a = {NULL, "output.weight", 0.0f};
+        carnn_train_desc train;
+        carnn_error error;
+        int named = 0;
+        a.model = model;
+        a.factor = how[i];
+        memset(&train, 0, sizeof train);
+        train.epochs = 5;
+        train.threads = 1;
+        train.progress = on_accident;
+        train.user = &a;
+        CHECK_INT(carnn_train(model, data, data, &train, &error),
+                  i ? CARNN_ERR_DIVERGED : CARNN_ERR_STOPPED);
+        CHECK_INT(carnn_model_best_epoch(model), 2);
+        if (!i) {
+            stopped = model;
+            continue;
+        }
+        for (j = 0; carnn_model_tensor(model, j).name; j++)
+            named |= strstr(error.message, carnn_model_tensor(model, j).name) != NULL;
+        CHECK(named);
+        CHECK(strstr(error.message, "is not finite") != NULL);
+        CHECK(strstr(error.message, "epoch 3, step 3: the gradient of ") != NULL);
+        CHECK(!memcmp(model->params.value, stopped->params.value,
+                      model->params.size * sizeof(float)));
+        carnn_model_free(model);
+    }
+    carnn_model_free(stopped);
+    carnn_dataset_free(data);
+}
+
+/* The first NaN or infinity, or else the largest number, in what is trained. */
+static void test_largest(void) {
+    carnn_dataset *data = lm_data(lm_text);
+    carnn_model *model = lm_model("lstm", "none", data);
+    carnn__store *store = &model->params;
+    const char *name = NULL;
+    size_t last = store->count - 1;
+    memset(store->value, 0, store->size * sizeof(float));
+    store->value[store->item[1].offset + 3] = -2.0f;
+    store->value[store->item[2].offset] = 1.5f;
+    CHECK_NEAR(carnn__largest(store, store->value, &name), 2.0, 0.0);
+    CHECK_TEXT(name, store->item[1].name);
+    store->value[store->item[last].offset] = (float)-INFINITY;
+    CHECK(!(carnn__largest(store, store->value, &name) <= FLT_MAX));
+    CHECK_TEXT(name, store->item[last].name);
+    store->value[store->item[2].offset] = NAN;
+    CHECK(!(carnn__largest(store, store->value, &name) <= FLT_MAX));
+    CHECK_TEXT(name, store->item[2].name);
+    store->trained = store->item[2].offset;
+    CHECK_NEAR(carnn__largest(store, store->value, &name), 2.0, 0.0);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* What is refused, in words. */
 static void test_lm_errors(void) {
     carnn_dataset *data = lm_data(lm_text), *none = NULL;
@@ -353,6 +494,7 @@ static void test_lm_errors(void) {
     carnn_model *model = lm_model("ncarnn", NULL, data), *refused = NULL;
     carnn_train_desc train;
     carnn_error error;
+    const char *name = NULL;
     memset(&desc, 0, sizeof desc);
     desc.task = "lm";
     desc.sources = &source;
@@ -376,7 +518,7 @@ static void test_lm_errors(void) {
     train.clip = CARNN_NONE;
     CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_ERR_DIVERGED);
     CHECK(strstr(error.message, "step") != NULL);
-    CHECK(carnn__not_finite(&model->params, model->params.value) == NULL);
+    CHECK(carnn__largest(&model->params, model->params.value, &name) <= FLT_MAX);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -395,6 +537,10 @@ int main(void) {
     test_lm_same_bytes();
     test_lm_resume();
     test_odd_texts();
+    test_odd_rows();
+    test_lm_vectors();
+    test_lm_diverged();
+    test_largest();
     test_lm_errors();
     return test_end();
 }
