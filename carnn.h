@@ -13970,7 +13970,9 @@ static double carnn__bench_recurrence(carnn__bench *b) {
    of 14 turns, so that a response has 14 utterances before it on average.
 
    Sentences of 34 words out of some 10,000, each of which occurs, read by an LSTM in batches of 20
-   and learnt by SGD: the usual small word language model with an exact softmax. */
+   and learnt by SGD: the usual small word language model with an exact softmax.
+
+   Questions of 8 words out of 1,200 with 20 sentences of 24 words each, one of which is right. */
 
 #define CARNN__BENCH_DIALOGS 36
 #define CARNN__BENCH_TURNS 14
@@ -13978,6 +13980,8 @@ static double carnn__bench_recurrence(carnn__bench *b) {
 #define CARNN__BENCH_LINE 112 /* bytes: a number of two digits, two texts, three separators */
 #define CARNN__BENCH_SENTENCES 300
 #define CARNN__BENCH_WORDS 34
+#define CARNN__BENCH_QUESTIONS 20
+#define CARNN__BENCH_ANSWERS 20
 
 /* Text `number` of a stream: eight words. Returns its end. */
 static char *carnn__bench_text(char *at, uint64_t stream, uint64_t number) {
@@ -14026,7 +14030,24 @@ static void carnn__bench_sentences(carnn__bench *b) {
     b->status = carnn_dataset_load(&b->data, &desc, b->error);
 }
 
-enum { CARNN__BENCH_DIALOG, CARNN__BENCH_LM };
+static void carnn__bench_pairs(carnn__bench *b) {
+    size_t count = CARNN__BENCH_QUESTIONS * CARNN__BENCH_ANSWERS, i, j;
+    char *text = (char *)carnn__take(&b->arena, count, 4 * CARNN__BENCH_LINE), *at = text;
+    carnn_source pairs = {"pairs", text, 0};
+    carnn_dataset_desc desc = {"answer", &pairs, 1, NULL, 0, 0, &b->counting};
+    for (i = 0; i < count; i++) {
+        at = carnn__bench_text(at, 1, i / CARNN__BENCH_ANSWERS);
+        for (j = 0; j < 3; j++) {
+            *at++ = j ? ' ' : '\t';
+            at = carnn__bench_text(at, 2, 3 * i + j);
+        }
+        at += snprintf(at, 4, "\t%d\n", i % CARNN__BENCH_ANSWERS == 0);
+    }
+    pairs.size = (size_t)(at - text);
+    b->status = carnn_dataset_load(&b->data, &desc, b->error);
+}
+
+enum { CARNN__BENCH_dialog, CARNN__BENCH_lm, CARNN__BENCH_answer };
 
 static const struct {
     const char *name, *cell, *optimizer; /* NULL: the task's default */
@@ -14035,20 +14056,21 @@ static const struct {
 } carnn__bench_tasks[] = {
     {"dialog", NULL, NULL, 32, carnn__bench_dialogs},
     {"lm", "lstm", "sgd", 20, carnn__bench_sentences},
+    {"answer", "scarnn", NULL, 64, carnn__bench_pairs},
 };
 
-/* A model of b->n[0] units for the task b->n[2]. */
+/* A model of b->n[0] units for the task b->n[1]. */
 static void carnn__bench_task_open(carnn__bench *b) {
     carnn_model_desc desc;
     memset(&desc, 0, sizeof desc);
     b->live = b->most = 0;
-    desc.task = carnn__bench_tasks[b->n[2]].name;
-    desc.cell = carnn__bench_tasks[b->n[2]].cell;
+    desc.task = carnn__bench_tasks[b->n[1]].name;
+    desc.cell = carnn__bench_tasks[b->n[1]].cell;
     desc.min_count = 1;
     desc.hidden = (int64_t)b->n[0];
     desc.simd = b->simd;
     desc.allocator = &b->counting;
-    carnn__bench_tasks[b->n[2]].dataset(b);
+    carnn__bench_tasks[b->n[1]].dataset(b);
     if (!b->status) b->status = carnn_model_create(&b->model, &desc, b->data, b->error);
 }
 
@@ -14065,16 +14087,16 @@ static void carnn__bench_task_close(carnn__bench *b) {
 static int carnn__bench_epoch(const carnn_progress *p, void *user) {
     carnn__bench *b = (carnn__bench *)user;
     if (p->epoch_ended) b->sample[b->samples++] = p->rate;
-    return b->samples == CARNN__BENCH_SAMPLES ||
+    return b->n[2] || b->samples == CARNN__BENCH_SAMPLES || /* memory is the same in all epochs */
            (b->samples >= 3 && p->seconds > 2 * CARNN__BENCH_SECONDS);
 }
 
-/* n: hidden, 1 for the memory instead of the speed, task. */
+/* n: hidden, task, 1 for the memory instead of the speed. */
 static double carnn__bench_training(carnn__bench *b) {
     carnn_train_desc desc;
     memset(&desc, 0, sizeof desc);
-    desc.batch = carnn__bench_tasks[b->n[2]].batch;
-    desc.optimizer = carnn__bench_tasks[b->n[2]].optimizer;
+    desc.batch = carnn__bench_tasks[b->n[1]].batch;
+    desc.optimizer = carnn__bench_tasks[b->n[1]].optimizer;
     desc.dropout = CARNN_NONE;
     desc.threads = b->threads;
     desc.progress = carnn__bench_epoch;
@@ -14084,7 +14106,7 @@ static double carnn__bench_training(carnn__bench *b) {
     if (!b->status) b->status = carnn_train(b->model, b->data, NULL, &desc, b->error);
     if (b->status == CARNN_ERR_STOPPED) b->status = CARNN_OK;
     carnn__bench_task_close(b);
-    return b->n[1] ? (double)b->most / 1048576.0 : carnn__bench_median(b);
+    return b->n[2] ? (double)b->most / 1048576.0 : carnn__bench_median(b);
 }
 
 /* Piece 0 is the measurement, piece 1 another thread that keeps a processor busy meanwhile. */
@@ -14132,6 +14154,27 @@ static double carnn__bench_answer(carnn__bench *b) {
     return 1e3 * seconds / CARNN__BENCH_TURNS;
 }
 
+static void carnn__bench_prediction(const carnn_prediction *prediction, void *user) {
+    *(volatile size_t *)user = prediction->example;
+}
+
+static void carnn__bench_predict(carnn__bench *b) {
+    size_t last;
+    carnn_predict_desc desc = {b->threads, 1, carnn__bench_prediction, &last};
+    if (!b->status) b->status = carnn_predict(b->model, b->data, &desc, b->error);
+}
+
+/* n: hidden, task. All examples, with what has to be made ready for them. */
+static double carnn__bench_predicting(carnn__bench *b) {
+    double seconds = 1.0;
+    size_t examples;
+    carnn__bench_task_open(b);
+    examples = carnn_dataset_examples(b->data);
+    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_predict);
+    carnn__bench_task_close(b);
+    return (double)examples / seconds;
+}
+
 /* --- the table ------------------------------------------------------------------------------- */
 
 #define CARNN__BENCH_PRODUCT(what, m, n, k, form)                                                  \
@@ -14153,6 +14196,9 @@ static double carnn__bench_answer(carnn__bench *b) {
      {CARNN__CELL_##id, 1, 200, 128, 128}},
 #define CARNN__BENCH_ROW(group, name, unit, run, bound, cost, n0, n1, n2, n3)                      \
     {group, name, unit, run, bound, cost, {n0, n1, n2, n3, 0}},
+#define CARNN__BENCH_TASK(task, hidden, what, unit, run, memory)                                   \
+    {"task", #task " " #hidden ", " what, unit, carnn__bench_##run, CARNN__UNBOUND, 0.0,           \
+     {hidden, CARNN__BENCH_##task, memory, 0, 0}},
 
 /* The peaks come first, in the order of their numbers. A product with one row reads each weight
    once: 4 bytes for 2 operations. The functions take so many vector operations for 16 numbers, each
@@ -14187,24 +14233,20 @@ static const carnn__bench_row carnn__bench_rows[] = {
                      CARNN__UNBOUND, 0.0, 1000000, 16, 0, 0)
     CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps, plain loop", "M steps/s",
                      carnn__bench_recurrence, CARNN__UNBOUND, 0.0, 1000000, 16, 1, 0)
-    CARNN__BENCH_ROW("task", "dialog 1024, training", "examples/s", carnn__bench_training,
-                     CARNN__UNBOUND, 0.0, 1024, 0, 0, 0)
-    CARNN__BENCH_ROW("task", "dialog 128, training", "examples/s", carnn__bench_training,
-                     CARNN__UNBOUND, 0.0, 128, 0, 0, 0)
-    CARNN__BENCH_ROW("task", "dialog 128, training beside a busy thread", "examples/s",
-                     carnn__bench_beside, CARNN__UNBOUND, 0.0, 128, 0, 0, 0)
-    CARNN__BENCH_ROW("task", "dialog 1024, one answer", "ms", carnn__bench_answer, CARNN__UNBOUND,
-                     0.0, 1024, 0, 0, 0)
-    CARNN__BENCH_ROW("task", "dialog 128, one answer", "ms", carnn__bench_answer, CARNN__UNBOUND,
-                     0.0, 128, 0, 0, 0)
-    CARNN__BENCH_ROW("task", "dialog 1024, memory of training", "MiB", carnn__bench_training,
-                     CARNN__UNBOUND, 0.0, 1024, 1, 0, 0)
-    CARNN__BENCH_ROW("task", "dialog 128, memory of training", "MiB", carnn__bench_training,
-                     CARNN__UNBOUND, 0.0, 128, 1, 0, 0)
-    CARNN__BENCH_ROW("task", "lm 200, training", "words/s", carnn__bench_training, CARNN__UNBOUND,
-                     0.0, 200, 0, CARNN__BENCH_LM, 0)
-    CARNN__BENCH_ROW("task", "lm 200, memory of training", "MiB", carnn__bench_training,
-                     CARNN__UNBOUND, 0.0, 200, 1, CARNN__BENCH_LM, 0)
+    CARNN__BENCH_TASK(dialog, 1024, "training", "examples/s", training, 0)
+    CARNN__BENCH_TASK(dialog, 128, "training", "examples/s", training, 0)
+    CARNN__BENCH_TASK(dialog, 128, "training beside a busy thread", "examples/s", beside, 0)
+    CARNN__BENCH_TASK(dialog, 1024, "predicting", "examples/s", predicting, 0)
+    CARNN__BENCH_TASK(dialog, 128, "predicting", "examples/s", predicting, 0)
+    CARNN__BENCH_TASK(dialog, 1024, "one answer", "ms", answer, 0)
+    CARNN__BENCH_TASK(dialog, 128, "one answer", "ms", answer, 0)
+    CARNN__BENCH_TASK(dialog, 1024, "memory of training", "MiB", training, 1)
+    CARNN__BENCH_TASK(dialog, 128, "memory of training", "MiB", training, 1)
+    CARNN__BENCH_TASK(lm, 200, "training", "words/s", training, 0)
+    CARNN__BENCH_TASK(lm, 200, "memory of training", "MiB", training, 1)
+    CARNN__BENCH_TASK(answer, 150, "training", "pairs/s", training, 0)
+    CARNN__BENCH_TASK(answer, 150, "scoring", "pairs/s", predicting, 0)
+    CARNN__BENCH_TASK(answer, 150, "memory of training", "MiB", training, 1)
 };
 
 static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {
