@@ -8620,6 +8620,7 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     if (train->dropout == 0.0) train->dropout = 0.5;
     if (train->clip == 0.0) train->clip = 5.0;
     if (train->average == 0.0) train->average = 0.995;
+    if (train->weight_decay == 0.0) train->weight_decay = 0.3;
     if (!train->patience) train->patience = 1;
 }
 

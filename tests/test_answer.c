@@ -51,6 +51,7 @@ static carnn_train_desc answer_training(int64_t threads, int64_t epochs, double 
     train.epochs = epochs;
     train.batch = 4;
     train.lr = lr;
+    train.patience = CARNN_NONE;
     train.threads = threads;
     return train;
 }
