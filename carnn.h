@@ -216,8 +216,8 @@ typedef struct carnn_model_desc {
     const char *model; /* answer: "iwan" or "siamese" */
     const char *decomposition; /* answer, iwan: "orthogonal" or "direct" */
     const char *weighting; /* answer, iwan: weights of words by "attention" or "skip" */
-    int64_t overlap;  /* answer: the model is told which words both sentences have; CARNN_NONE: it
-                         is not */
+    int64_t overlap;  /* answer: the model is told which words both sentences have, where words are
+                         the same if their first so many letters are; CARNN_NONE: it is not */
     const char *loss; /* answer: over every "pair", or over the "rank" of a question's answers */
     const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) to start from, the
                          first that has a word wins; where `embedding` is 0 it is their size; read
@@ -8507,6 +8507,7 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
 
    Overlap: an input more for every word, is it in the other sentence?, and that times its idf; and
    for every pair the share of the question's words that are in the sentence, by number and by idf.
+   Words with the same first letters (`--overlap 4`) count as one there: lives, lived, living.
 
    Loss: of pairs, cross entropy of sigmoid(score), in which right and wrong sentences weigh the same
    in all; of ranks, cross entropy of the softmax over a question's sentences, whose target is
@@ -8554,7 +8555,7 @@ typedef struct carnn__answer {
     size_t *batch_start;       /* into queue, one more than there are batches */
     float *score, *voted;      /* (all pairs) of this model, of a vote that it leads */
     uint32_t *ranked;          /* (largest group) */
-    unsigned char *marked;     /* (V) words of the sentence at hand, 0 in between */
+    uint32_t *stem;            /* (V) equal for words that count as one in overlaps */
     uint32_t *local;           /* (2 V) the input that word v without, with overlap is in the batch */
     float *ramp;               /* (in) */
     float class_weight[2];     /* of wrong and right pairs */
@@ -8611,7 +8612,7 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     if (!model->model) model->model = "iwan";
     if (!model->decomposition) model->decomposition = "orthogonal";
     if (!model->weighting) model->weighting = "attention";
-    if (!model->overlap) model->overlap = 1;
+    if (!model->overlap) model->overlap = 4; /* wrote and written differ, writer and writes do not */
     if (!model->loss) model->loss = "rank";
     if (!train->epochs) train->epochs = 3;
     if (!train->batch) train->batch = 64;
@@ -8805,7 +8806,7 @@ static void carnn__answer_close(carnn__work *work) {
     carnn__free(a, d->score);
     carnn__free(a, d->voted);
     carnn__free(a, d->ranked);
-    carnn__free(a, d->marked);
+    carnn__free(a, d->stem);
     carnn__free(a, d->local);
     carnn__free(a, d->ramp);
     carnn__free(a, d);
@@ -8903,6 +8904,27 @@ static void carnn__answer_balance(carnn__answer *d, const carnn_dataset *data) {
     d->class_weight[1] = (float)(0.5 * all / right);
 }
 
+/* Words are the same if their first letters are. Those that stand for words that the model does
+   not know are the same only if they are one. */
+static uint32_t carnn__answer_stem(const carnn_model *model, size_t word) {
+    const char *name = carnn__names_get(&model->words, word);
+    size_t length = carnn__names_length(&model->words, word), i;
+    int64_t letters = 0;
+    for (i = 0; i < length && word >= CARNN__UNKNOWN; i++) {
+        letters += ((unsigned char)name[i] & 0xC0) != 0x80; /* UTF-8: bytes that begin a letter */
+        if (letters > model->desc.overlap) break;
+    }
+    return (uint32_t)carnn__hash(name, word < CARNN__UNKNOWN ? length : i, 1);
+}
+
+/* What depends on the model alone. */
+static void carnn__answer_ready(carnn__answer *d, const carnn_model *model) {
+    size_t i, V = model->words.count;
+    for (i = 0; i < V; i++) d->stem[i] = carnn__answer_stem(model, i);
+    memset(d->local, 0xFF, 2 * V * sizeof(uint32_t));
+    carnn__encoder_ramp(d->ramp, model->cells[0].e);
+}
+
 /* The lists that are not carved; all but those of texts. */
 static carnn_status carnn__answer_lists(carnn__answer *d, const carnn__work *work,
                                         carnn_error *error) {
@@ -8919,15 +8941,14 @@ static carnn_status carnn__answer_lists(carnn__answer *d, const carnn__work *wor
     d->score = (float *)carnn__alloc(a, data->pair_count, sizeof(float));
     d->voted = (float *)carnn__alloc(a, data->pair_count, sizeof(float));
     d->ranked = (uint32_t *)carnn__alloc(a, largest, sizeof(uint32_t));
-    d->marked = (unsigned char *)carnn__alloc_zero(a, V, 1);
+    d->stem = (uint32_t *)carnn__alloc(a, V, sizeof(uint32_t));
     d->local = (uint32_t *)carnn__alloc(a, 2 * V, sizeof(uint32_t));
     d->ramp = (float *)carnn__alloc(a, work->model->cells[0].e, sizeof(float));
     if (!d->pieces || !d->group_piece || !d->order || !d->queue || !d->batch_start || !d->score ||
-        !d->voted || !d->ranked || !d->marked || !d->local || !d->ramp)
+        !d->voted || !d->ranked || !d->stem || !d->local || !d->ramp)
         return carnn__out_of_memory(error);
     carnn__answer_cut(d, data);
-    memset(d->local, 0xFF, 2 * V * sizeof(uint32_t));
-    carnn__encoder_ramp(d->ramp, work->model->cells[0].e);
+    carnn__answer_ready(d, work->model);
     return CARNN_OK;
 }
 
@@ -9065,26 +9086,27 @@ static const float *carnn__answer_idf(const carnn__work *work) {
     return carnn__lm_weight(work, work->model->answer.idf);
 }
 
-static void carnn__answer_mark(carnn__answer *d, size_t text, unsigned char mark) {
-    size_t i;
-    for (i = d->texts.at[text]; i < d->texts.at[text + 1]; i++) d->marked[d->texts.ids[i]] = mark;
+/* Is the word, or one that counts as the same, in the text? */
+static unsigned carnn__answer_has(const carnn__answer *d, size_t text, uint32_t word) {
+    size_t i, end = d->texts.at[text + 1];
+    for (i = d->texts.at[text]; i < end && d->stem[d->texts.ids[i]] != d->stem[word];) i++;
+    return i < end;
 }
 
 /* Adds a sentence, of which `beside` is the other one: its words become inputs of the batch. */
 static void carnn__answer_sentence(carnn__work *work, size_t text, size_t beside) {
     carnn__answer *d = (carnn__answer *)work->state;
     size_t i, at = d->at[d->sentences];
-    unsigned told = carnn__answer_overlaps(work->model) > 0;
-    carnn__answer_mark(d, beside, 1);
+    int told = carnn__answer_overlaps(work->model) > 0;
     for (i = d->texts.at[text]; i < d->texts.at[text + 1]; i++) {
-        uint32_t word = d->texts.ids[i], input = 2 * word + (d->marked[word] & told);
+        uint32_t word = d->texts.ids[i];
+        uint32_t input = 2 * word + (told ? carnn__answer_has(d, beside, word) : 0);
         if (d->local[input] == CARNN__NOWHERE) {
             d->local[input] = (uint32_t)d->inputs;
             d->input[d->inputs++] = input;
         }
         d->ids[at++] = d->local[input];
     }
-    carnn__answer_mark(d, beside, 0);
     d->at[++d->sentences] = at;
 }
 
@@ -9819,8 +9841,8 @@ static const carnn_option carnn__option_table[] = {
     CARNN__MODEL_OPTION(decomposition, NAME, 0, 0, 0, "answer: orthogonal or direct"),
     CARNN__MODEL_OPTION(weighting, NAME, 0, 0, 0,
                         "answer: what weighs the words, attention or skip"),
-    CARNN__MODEL_OPTION(overlap, INTEGER, 0, 1, 1,
-                        "answer: 1: the model is told which words both sentences have"),
+    CARNN__MODEL_OPTION(overlap, INTEGER, 0, 1e9, 1,
+                        "answer: letters by which words of both are the same; 0: not told of them"),
     CARNN__MODEL_OPTION(loss, NAME, 0, 0, 0, "answer: of a pair or of the rank among others"),
     CARNN__MODEL_OPTION(tune_vectors, INTEGER, 0, 1, 0,
                         "answer: 1: word vectors that were read are trained, too"),
@@ -12892,7 +12914,7 @@ static void carnn__answer_session_carve(carnn_session *s, carnn__arena *arena) {
     d->max_inputs = carnn__min(2 * W, 2 * V);
     d->texts.ids = (uint32_t *)carnn__take(arena, 2 * W, sizeof(uint32_t));
     d->score = carnn__floats(arena, 1, 1);
-    d->marked = (unsigned char *)carnn__take(arena, V, 1);
+    d->stem = (uint32_t *)carnn__take(arena, V, sizeof(uint32_t));
     d->local = (uint32_t *)carnn__take(arena, 2 * V, sizeof(uint32_t));
     d->ramp = carnn__floats(arena, 1, model->cells[0].e);
     a->text = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, 2 * W, CARNN__WORD_TEXT);
@@ -12903,10 +12925,7 @@ static void carnn__answer_session_carve(carnn_session *s, carnn__arena *arena) {
 static void carnn__answer_session_ready(carnn_session *s) {
     carnn__answer_session *a = s->answer;
     carnn__answer *d = &a->head;
-    size_t V = s->model->words.count;
-    memset(d->marked, 0, V);
-    memset(d->local, 0xFF, 2 * V * sizeof(uint32_t));
-    carnn__encoder_ramp(d->ramp, s->model->cells[0].e);
+    carnn__answer_ready(d, s->model);
     d->texts.at = a->at;
     d->pieces = &a->piece;
     d->queue = a->queue;

@@ -51,7 +51,7 @@ static carnn_train_desc answer_training(int64_t threads, int64_t epochs, double 
     train.epochs = epochs;
     train.batch = 4;
     train.lr = lr;
-    train.patience = CARNN_NONE;
+    train.patience = train.weight_decay = CARNN_NONE;
     train.threads = threads;
     return train;
 }
@@ -120,6 +120,13 @@ typedef struct sentence {
     double x[LONGEST][WIDTH], s[LONGEST][D]; /* inputs, states */
 } sentence;
 
+/* Do two words begin with the same letters? The letters of the samples are bytes. */
+static unsigned same_word(const carnn_model *model, uint32_t a, uint32_t b) {
+    const char *x = carnn__names_get(&model->words, a), *y = carnn__names_get(&model->words, b);
+    if (a < CARNN__UNKNOWN || b < CARNN__UNKNOWN) return a == b;
+    return !strncmp(x, y, (size_t)model->desc.overlap);
+}
+
 /* The inputs of a sentence beside another one. */
 static void plain_inputs(const carnn_model *model, sentence *s, const sentence *other) {
     const float *table = weight(model, "word.weight"), *P = weight(model, "word.project");
@@ -129,7 +136,7 @@ static void plain_inputs(const carnn_model *model, sentence *s, const sentence *
         double word[E + 2], both = 0.0;
         for (j = 0; j < E; j++) word[j] = (double)table[s->id[i] * E + j];
         for (k = 0; k < other->n; k++)
-            if (other->id[k] == s->id[i]) both = 1.0;
+            if (same_word(model, other->id[k], s->id[i])) both = 1.0;
         word[E] = both;
         word[E + 1] = both * (double)idf[s->id[i]];
         for (j = 0; j < WIDTH; j++) s->x[i][j] = row_times(P, j, E + more, word) + (double)b[j];
@@ -223,7 +230,7 @@ static void plain_overlap(const carnn_model *model, const sentence *q, const sen
     size_t i, j;
     for (i = 0; i < q->n; i++) {
         unsigned in = 0;
-        for (j = 0; j < a->n; j++) in |= a->id[j] == q->id[i];
+        for (j = 0; j < a->n; j++) in |= same_word(model, a->id[j], q->id[i]);
         sum += (double)idf[q->id[i]];
         found += in * (double)idf[q->id[i]];
         both += in;
@@ -736,6 +743,7 @@ int main(void) {
     test_answer_scores("cell icarnn decomposition direct loss pair");
     test_answer_scores("cell icarnn weighting skip overlap 0");
     test_answer_scores("cell icarnn model siamese");
+    test_answer_scores("cell icarnn overlap 1");
     test_metrics();
     test_long_question();
     for (i = 0; carnn_cell_name(i); i++) {
