@@ -12854,8 +12854,8 @@ static size_t carnn__answer_session_explain(carnn_session *s, size_t count,
    the derivatives of the array, and a thousandth more, since a slope is known to a few 1e-7. Over
    many seeds right ones stay below 2e-4 (of answer models below 1.2e-3). An array that is 2 % too
    large exceeds the limit; single wrong derivatives are off by about 1, by 1/10 where they are as
-   small as 1e-4. An array whose derivatives are all zero
-   has not been checked at all and counts as wrong.
+   small as 1e-4. An array whose derivatives are all zero has not been checked at all and counts as
+   wrong.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TRAIN)
