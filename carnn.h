@@ -209,7 +209,8 @@ typedef struct carnn_model_desc {
     double label_weight; /* lm: share of the labels in the loss; CARNN_NONE: they are not learnt */
     const char *label_row; /* lm: the label that the context tells is that of the "previous"
                               sentence (dialog acts) or the sentence's "own" (relations) */
-    int64_t history;  /* dialog: the last so many history utterances are kept; CARNN_NONE: all */
+    int64_t history;  /* dialog: the last so many history utterances are kept, at most 1,024;
+                         CARNN_NONE: as many */
     int64_t kb_rows;  /* dialog: of each block of knowledge-base lines, the first so many are kept;
                          CARNN_NONE: all */
     const char *model; /* answer: "iwan" or "siamese" */
@@ -252,6 +253,8 @@ typedef struct carnn_train_desc {
     double clip;           /* bound on the global norm of the gradient */
     double weight_decay;   /* decoupled: weights shrink by lr * weight_decay a step */
     double smoothing;      /* label smoothing: share of the target's mass spread over all classes */
+    double average;        /* what is scored and kept is a moving average of the weights, which keeps
+                              this share of itself in a step */
     int64_t patience;      /* epochs without a better validation score before training stops */
     int64_t threads;       /* 0: as many as there are processors */
     double max_time;       /* seconds; 0: no limit */
@@ -316,6 +319,8 @@ typedef struct carnn_dataset_desc {
     const carnn_source *candidates; /* dialog: one candidate per line; NULL: the distinct
                                        responses of the data */
     int clean; /* answer: not 0: questions without a right or without a wrong answer are left out */
+    int lenient; /* not 0: examples that are only to be predicted: responses, labels, words and line
+                    numbers may be missing, and so may examples */
     const carnn_allocator *allocator;
 } carnn_dataset_desc;
 
@@ -401,6 +406,28 @@ typedef struct carnn_test_desc {
 CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t count,
                                         const carnn_dataset *data, const carnn_test_desc *desc,
                                         carnn_scores *scores, carnn_error *error);
+
+/* What a model makes of an example. */
+typedef struct carnn_prediction {
+    size_t example;            /* its number in the data set, from 0 */
+    size_t count;              /* dialog: of the most probable candidates */
+    const size_t *candidate;   /* (count) the most probable one first */
+    const double *probability; /* (count) */
+    double score;              /* answer: of the sentence; lm: sum of -log P of the words */
+    size_t tokens;             /* lm: how many words that are, the sentence's end among them */
+} carnn_prediction;
+
+typedef struct carnn_predict_desc {
+    int64_t threads;
+    size_t top; /* dialog: how many candidates are asked for [1] */
+    void (*example)(const carnn_prediction *prediction, void *user); /* in order */
+    void *user;
+} carnn_predict_desc;
+
+/* Predicts the examples of a data set in batches: the numbers are those of a session, bit by bit,
+   at the speed of carnn_test. */
+CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_dataset *data,
+                                     const carnn_predict_desc *desc, carnn_error *error);
 
 /* The probability that the means of two models over the same parts (values a and b, weights) differ
    by chance as much as they do: paired bootstrap, 10,000 samples drawn by `seed`. */
@@ -1424,6 +1451,8 @@ typedef struct carnn__panel {
     /* y *= factor; y += x */                                                                      \
     X(scale, void, (float *y, float factor, size_t n))                                             \
     X(add, void, (const float *x, float *y, size_t n))                                             \
+    /* y moves towards x by a share of the way */                                                  \
+    X(approach, void, (const float *x, float *y, float share, size_t n))                           \
     X(dot, float, (const float *x, const float *y, size_t n))                                      \
     X(row_sum, float, (const float *x, size_t n))                                                  \
     X(sum_squares, double, (const float *x, size_t n))                                             \
@@ -2140,6 +2169,9 @@ static void CARNN__K(scale)(float *y, float factor, size_t n) {
 }
 static void CARNN__K(add)(const float *x, float *y, size_t n) {
     CARNN__LOOP(1, CARNN__V(add)(v, w))
+}
+static void CARNN__K(approach)(const float *x, float *y, float share, size_t n) {
+    CARNN__LOOP(1, CARNN__V(fma)(CARNN__C(share), CARNN__V(sub)(v, w), w))
 }
 #undef CARNN__LOOP
 
@@ -3140,6 +3172,15 @@ static double carnn__flat_norm(carnn__engine *e, const float *x, size_t size, do
     return sqrt(sum);
 }
 
+/* The same of numbers whose squares are too large for a float: a gradient that explodes is clipped
+   like any other. */
+static double carnn__wide_norm(const float *x, size_t size) {
+    double sum = 0.0;
+    size_t i;
+    for (i = 0; i < size; i++) sum += (double)x[i] * (double)x[i];
+    return sqrt(sum);
+}
+
 /* One step: clips the gradient to the global norm `clip` (0: no clipping) and updates the
    weights. Returns the norm before clipping; where it is not finite nothing is changed. */
 static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float *w, float *g,
@@ -3147,6 +3188,7 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
     const carnn__optimizer_kind *kind = &carnn__optimizers[o->number];
     double norm = carnn__flat_norm(e, g, o->size, o->partial);
     carnn__update u;
+    if (!(norm <= DBL_MAX)) norm = carnn__wide_norm(g, o->size);
     if (!(norm <= DBL_MAX)) return norm;
     o->power_a *= kind->a;
     o->power_b *= kind->b;
@@ -6155,6 +6197,7 @@ static uint32_t carnn__reading_list(carnn__reading *r, uint32_t **list, uint32_t
 
 /* A source without what it has to have: "f.txt:1: expected a dialog, found an empty file". */
 static carnn_status carnn__reading_empty(carnn__reading *r, const char *what) {
+    if (r->desc->lenient) return CARNN_OK;
     return carnn__fail(r->error, CARNN_ERR_DATA, 1, "%s:1: expected %s, found an empty file",
                        carnn__name_end(r->lines.name), what);
 }
@@ -6263,9 +6306,10 @@ static void carnn__babi_say(carnn__reading *r, carnn__span text, carnn_speaker s
 static carnn_status carnn__babi_turn(carnn__reading *r, carnn__span user, carnn__span rest) {
     carnn__span response, spoken = {NULL, 0};
     carnn__turn turn;
-    if (carnn__cut(&rest, '\t', &response) && carnn__cut(&rest, '\t', &spoken))
+    if (carnn__cut(&rest, '\t', &response) && carnn__cut(&rest, '\t', &spoken) &&
+        !r->desc->lenient)
         return carnn__unexpected(r, "at most three columns", r->lines.line);
-    if (!carnn__trim(response).length)
+    if (!carnn__trim(response).length && !r->desc->lenient)
         return carnn__unexpected(r, "a response after the tab", carnn__trim(response));
     turn.dialog = (uint32_t)(stbds_arrlenu(r->draft.dialog_start) - 1);
     turn.line = (uint32_t)stbds_arrlenu(r->draft.lines);
@@ -6279,23 +6323,40 @@ static carnn_status carnn__babi_turn(carnn__reading *r, carnn__span user, carnn_
     return CARNN_OK;
 }
 
-/* A line of a dialog, *last being the number of the line before, -1 before the first one. */
-static carnn_status carnn__babi_line(carnn__reading *r, int64_t *last) {
-    carnn__span line = r->lines.line, user;
-    carnn_status status = carnn__reading_room(r);
-    uint64_t number;
-    if (status) return status;
-    if (!carnn__numbered(&line, &number)) return carnn__unexpected(r, "a line number", line);
+/* Is the line at hand, which is `line` behind its number, one of the format? */
+static carnn_status carnn__babi_check(carnn__reading *r, int numbered, uint64_t number,
+                                      carnn__span line) {
+    if (!numbered) return carnn__unexpected(r, "a line number", line);
     if (number > UINT32_MAX)
         return carnn__unexpected(r, "a line number below 4294967296", r->lines.line);
     if (!carnn__trim(line).length && !memchr(r->lines.line.at, '\t', r->lines.line.length))
         return carnn__unexpected(r, "words after the line number", carnn__trim(line));
-    if (*last < 0 || (int64_t)number < *last || (number == 1 && *last == 1))
+    return CARNN_OK;
+}
+
+/* A line of a dialog, *last being the number of the line before, -1 before the first one. One
+   without a number goes on with the dialog. */
+static carnn_status carnn__babi_line(carnn__reading *r, int64_t *last) {
+    carnn__span line = r->lines.line, user;
+    carnn_status status = carnn__reading_room(r);
+    uint64_t number;
+    int numbered = carnn__numbered(&line, &number);
+    if (!status && !r->desc->lenient) status = carnn__babi_check(r, numbered, number, line);
+    if (status) return status;
+    if (*last < 0 || (numbered && ((int64_t)number < *last || (number == 1 && *last == 1))))
         stbds_arrput(r->draft.dialog_start, stbds_arrlenu(r->draft.lines));
-    *last = (int64_t)number;
+    if (numbered) *last = (int64_t)number;
+    else *last = *last < 0 ? 0 : *last;
     if (carnn__cut(&line, '\t', &user)) return carnn__babi_turn(r, user, line);
     carnn__babi_say(r, user, CARNN_FACT);
     return CARNN_OK;
+}
+
+/* Does a line say something? In an example that is to be predicted a tab by itself does. */
+static int carnn__babi_says(const carnn__reading *r) {
+    carnn__span line = r->lines.line;
+    if (r->desc->lenient && line.length && memchr(line.at, '\t', line.length)) return 1;
+    return carnn__trim(line).length > 0;
 }
 
 static carnn_status carnn__babi_source(carnn__reading *r, const carnn_source *source) {
@@ -6305,7 +6366,7 @@ static carnn_status carnn__babi_source(carnn__reading *r, const carnn_source *so
     if (status) return status;
     carnn__reading_origin(r, r->input.name, stbds_arrlenu(r->draft.turns));
     while (!status && carnn__next_line(&r->lines)) {
-        if (carnn__trim(r->lines.line).length) status = carnn__babi_line(r, &last);
+        if (carnn__babi_says(r)) status = carnn__babi_line(r, &last);
         else last = -1;
     }
     if (!status && stbds_arrlenu(r->draft.dialog_start) == dialogs)
@@ -6327,7 +6388,7 @@ static carnn_status carnn__babi_read(carnn__reading *r) {
     draft->candidate_count = stbds_arrlenu(draft->candidates);
     stbds_arrput(draft->dialog_start, draft->line_count);
     stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
-    if (draft->turn_count) return CARNN_OK;
+    if (draft->turn_count || r->desc->lenient) return CARNN_OK;
     return carnn__fail(r->error, CARNN_ERR_DATA, r->lines.number,
                        "%s:%zu: expected a turn (number, user, tab, response), found facts only",
                        carnn__name_end(r->input.name), r->lines.number);
@@ -6504,14 +6565,15 @@ static carnn_status carnn__pair_header(carnn__reading *r, carnn__pair_columns *c
         if (carnn__column_is(field, "label")) c->label = c->count;
     }
     *named = c->question != SIZE_MAX;
-    if (*named && (c->answer == SIZE_MAX || c->label == SIZE_MAX))
+    if (*named && r->desc->lenient && c->answer == SIZE_MAX) c->answer = c->question + 1;
+    if (*named && (c->answer == SIZE_MAX || (c->label == SIZE_MAX && !r->desc->lenient)))
         return carnn__unexpected(r, "columns Question, Sentence or Answer, and Label",
                                  r->lines.line);
     if (*named) return CARNN_OK;
-    if (c->count != 3 && c->count != 4)
+    if (c->count != 3 && c->count != 4 && !r->desc->lenient)
         return carnn__unexpected(r, "three columns (question, answer, label) or four (number, "
                                     "label, question, answer)", r->lines.line);
-    *c = c->count == 3 ? three : four;
+    *c = c->count == 4 ? four : three;
     return CARNN_OK;
 }
 
@@ -6531,7 +6593,7 @@ static carnn_status carnn__pair_fields(carnn__reading *r, const carnn__pair_colu
         if (i == c->label) pair->label = field;
     }
     if (c->number == SIZE_MAX) pair->number = pair->question;
-    if (i == c->count) return CARNN_OK;
+    if (i == c->count || r->desc->lenient) return CARNN_OK;
     snprintf(what, sizeof what, "%zu columns with tabs between them", c->count);
     return carnn__unexpected(r, what, r->lines.line);
 }
@@ -6544,7 +6606,7 @@ static carnn_status carnn__pair_sentence(carnn__reading *r, const char *what, co
     size_t words = 0;
     while (words <= CARNN__SENTENCE_WORDS && carnn__next_word(&w)) words++;
     *number = carnn__reading_text(r, text);
-    if (words && words <= CARNN__SENTENCE_WORDS) return CARNN_OK;
+    if (r->desc->lenient || (words && words <= CARNN__SENTENCE_WORDS)) return CARNN_OK;
     snprintf(expected, sizeof expected, "%s of 1 to %d words", what, CARNN__SENTENCE_WORDS);
     if (file) r->lines.name = file;
     return carnn__unexpected(r, expected, carnn__trim(text));
@@ -6556,9 +6618,10 @@ static carnn_status carnn__pair_add(carnn__reading *r, const carnn__pair_text *t
     carnn_status status = carnn__reading_room(r);
     carnn__span number = carnn__trim(text->number);
     carnn__pair pair;
-    double label;
+    double label = 0.0;
     if (status) return status;
-    if (!carnn__number(carnn__trim(text->label), &label) || (label != 0 && label != 1))
+    if (!r->desc->lenient && (!carnn__number(carnn__trim(text->label), &label) ||
+                              (label != 0 && label != 1)))
         return carnn__unexpected(r, "the label 0 or 1", text->label);
     if (!last->at || last->length != number.length ||
         memcmp(last->at, number.at, number.length) != 0)
@@ -6862,6 +6925,7 @@ typedef struct carnn__work {
     int voting;     /* keep what head->vote needs */
     const carnn_test_desc *asked; /* whom to tell of parts and pairs, or NULL */
     size_t number;  /* the model's, for them */
+    const carnn_predict_desc *wanted; /* whom to tell of predictions, or NULL */
     void *state;
 } carnn__work;
 
@@ -6936,8 +7000,9 @@ static int carnn__is_adam(const carnn_train_desc *train) {
 #define CARNN__DIALOG_ROWS 2048
 #define CARNN__DIALOG_CHUNK 64
 
-/* Words of an utterance that are read, with the speaker's. */
+/* Words of an utterance that are read, with the speaker's, and utterances of a history. */
 #define CARNN__UTTERANCE_WORDS 1024
+#define CARNN__HISTORY_LINES 1024
 
 static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
 
@@ -6968,7 +7033,10 @@ typedef struct carnn__dialog {
     uint32_t *turns;        /* (R) the batch's turns */
     size_t turn_count;
     unsigned char *right;   /* (R) was the turn answered rightly */
-    float *probability;     /* (R, L) of the candidates, for a vote */
+    float *probability;     /* (R, L) of the candidates, for a vote and for predictions */
+    size_t top;             /* candidates of a prediction */
+    size_t *best;           /* (top) */
+    double *best_probability; /* (top) */
     float *e, *de;          /* (U, D) */
     float *y, *dy;          /* (L, D) candidates */
     /* of a chunk of B turns and N rows */
@@ -7232,6 +7300,12 @@ static carnn_status carnn__dialog_targets(carnn__dialog *d, const carnn__work *w
     return CARNN_OK;
 }
 
+/* Utterances before the latest that are read. */
+static size_t carnn__dialog_kept(const carnn_model *model) {
+    int64_t history = model->desc.history;
+    return history < 0 ? CARNN__HISTORY_LINES : carnn__min((size_t)history, CARNN__HISTORY_LINES);
+}
+
 /* Utterances of a dialog with <start>, before any are left out: what batches are made by, so that
    models that keep different lines still have the same batches to vote on. */
 static size_t carnn__dialog_line_count(const carnn_dataset *data, size_t dialog) {
@@ -7245,7 +7319,7 @@ static void carnn__dialog_limits(carnn__dialog *d, const carnn__work *work) {
         longest = carnn__max(longest, carnn__dialog_line_count(work->data, i));
         turns = carnn__max(turns, d->turn_start[i + 1] - d->turn_start[i]);
     }
-    steps = carnn__min(longest, d->history < longest ? d->history + 1 : longest);
+    steps = carnn__min(longest, d->history + 1);
     d->max_lines = carnn__max(longest, CARNN__DIALOG_INPUTS);
     d->max_inputs = carnn__min(d->max_lines, d->utterances.count);
     d->max_turns = (size_t)work->batch + turns;
@@ -7263,7 +7337,7 @@ static carnn_status carnn__dialog_open(carnn__work *work, carnn_error *error) {
     work->state = d;
     if (d) {
         size_t dialogs = data->dialog_count, turns = data->turn_count;
-        d->history = model->desc.history < 0 ? SIZE_MAX : (size_t)model->desc.history;
+        d->history = carnn__dialog_kept(model);
         d->seq = (uint32_t *)carnn__alloc(a, data->line_count + dialogs, sizeof(uint32_t));
         d->seq_start = (size_t *)carnn__alloc(a, dialogs + 1, sizeof(size_t));
         d->turn_start = (size_t *)carnn__alloc(a, dialogs + 1, sizeof(size_t));
@@ -7300,7 +7374,12 @@ static void carnn__dialog_carve(carnn__work *work, carnn__arena *arena) {
     size_t N = d->max_rows, T = d->max_steps, B = CARNN__DIALOG_CHUNK;
     d->turns = (uint32_t *)carnn__take(arena, d->max_turns, sizeof(uint32_t));
     d->right = (unsigned char *)carnn__take(arena, d->max_turns, 1);
-    d->probability = work->voting ? carnn__floats(arena, d->max_turns, L) : NULL;
+    d->probability = work->voting || work->wanted ? carnn__floats(arena, d->max_turns, L) : NULL;
+    if (work->wanted) {
+        d->top = carnn__min(carnn__max(work->wanted->top, 1), L);
+        d->best = (size_t *)carnn__take(arena, d->top, sizeof(size_t));
+        d->best_probability = (double *)carnn__take(arena, d->top, sizeof(double));
+    }
     d->start = (size_t *)carnn__take(arena, T + 2, sizeof(size_t));
     d->length = (uint32_t *)carnn__take(arena, B, sizeof(uint32_t));
     d->rank = (uint32_t *)carnn__take(arena, B, sizeof(uint32_t));
@@ -7508,6 +7587,30 @@ static size_t carnn__argmax(const float *x, size_t n) {
     return best;
 }
 
+/* The largest of x below x[last] (n: of all), the first of equal ones; n where there is none. */
+static size_t carnn__next_best(const float *x, size_t n, size_t last) {
+    size_t i, best = n;
+    if (last == n) return carnn__argmax(x, n);
+    for (i = 0; i < n; i++) {
+        int after = x[i] < x[last] || (x[i] <= x[last] && i > last);
+        if (after && (best == n || x[i] > x[best])) best = i;
+    }
+    return best;
+}
+
+/* The `count` most probable of n, with their probabilities; returns how many there are. */
+static size_t carnn__ranking(const float *p, size_t n, size_t count, size_t *best,
+                             double *probability) {
+    size_t i, last = n;
+    for (i = 0; i < carnn__min(count, n); i++) {
+        last = carnn__next_best(p, n, last);
+        if (last == n) break; /* what is left is not a number */
+        if (best) best[i] = last;
+        if (probability) probability[i] = (double)p[last];
+    }
+    return i;
+}
+
 /* What the logits of a chunk say, before the loss turns them into gradients. */
 static void carnn__dialog_answers(carnn__work *work, size_t from, size_t B) {
     carnn__dialog *d = (carnn__dialog *)work->state;
@@ -7539,6 +7642,21 @@ static void carnn__dialog_count(const carnn__work *work, size_t number, const un
     }
 }
 
+/* Tells of the predictions of a batch. */
+static void carnn__dialog_tell(const carnn__work *work) {
+    const carnn__dialog *d = (const carnn__dialog *)work->state;
+    size_t i, L = d->candidates.count;
+    carnn_prediction p;
+    memset(&p, 0, sizeof p);
+    p.candidate = d->best;
+    p.probability = d->best_probability;
+    for (i = 0; i < d->turn_count; i++) {
+        p.example = d->turns[i];
+        p.count = carnn__ranking(d->probability + i * L, L, d->top, d->best, d->best_probability);
+        work->wanted->example(&p, work->wanted->user);
+    }
+}
+
 static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
                                 carnn__tally *tally) {
     carnn__dialog *d = (carnn__dialog *)work->state;
@@ -7564,6 +7682,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     }
     if (work->g) carnn__dialog_inputs_back(work, key);
     carnn__dialog_count(work, number, d->right, tally);
+    if (work->wanted) carnn__dialog_tell(work);
 }
 
 /* --- scores ---------------------------------------------------------------------------------- */
@@ -7693,6 +7812,8 @@ typedef struct carnn__lm {
     float *dbefore, *dbefore_words;              /* (M, h), (M, e) */
     float *z, *loss;                             /* (block, V), (N) */
     float *label_z, *label_loss;                 /* (B, K), (B) */
+    double *nll;                                 /* (B) of the pieces in order, for predictions */
+    carnn_prediction told;                       /* the sentence that is told of next */
     carnn__cell_run cell[CARNN__LAYERS_MAX], encoder;
 } carnn__lm;
 
@@ -7712,9 +7833,9 @@ static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train)
     if (!model->vocab) model->vocab = 10000;
     if (!model->context)
         model->context = carnn__cell_sees_context(model->cell) ? "previous" : "none";
-    if (!train->epochs) train->epochs = 12;
+    if (!train->epochs) train->epochs = 4;
     if (!train->batch) train->batch = 64;
-    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.002;
+    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.004;
     if (train->lr_end == 0.0) train->lr_end = 0.02;
     if (train->dropout == 0.0) train->dropout = 0.3;
     if (train->clip == 0.0) train->clip = 5.0;
@@ -7820,7 +7941,7 @@ static carnn_status carnn__lm_labels_build(carnn_model *model, const carnn_datas
     size_t *length, i;
     carnn_status status;
     carnn_model_desc *d = &model->desc;
-    if (d->label_weight == 0.0) d->label_weight = data->label_count ? 0.5 : CARNN_NONE;
+    if (d->label_weight == 0.0) d->label_weight = data->label_count ? 0.1 : CARNN_NONE;
     if (!carnn__lm_encodes(model)) d->label_weight = CARNN_NONE;
     if (!d->label_row) d->label_row = data->spoken ? "previous" : "own";
     if (d->label_weight < 0.0 || !data->label_count) return CARNN_OK;
@@ -7972,6 +8093,7 @@ static void carnn__lm_carve(carnn__work *work, carnn__arena *arena) {
     d->c = carnn__floats(arena, B, h);
     d->z = carnn__floats(arena, d->block, V);
     d->loss = carnn__floats(arena, 1, N);
+    d->nll = work->wanted ? (double *)carnn__take(arena, B, sizeof(double)) : NULL;
     for (i = 0; i <= layers; i++)
         d->x[i] = carnn__floats(arena, N, i < layers ? model->cells[i].e : h);
     for (i = 0; i < layers; i++)
@@ -7998,6 +8120,7 @@ static void carnn__lm_carve(carnn__work *work, carnn__arena *arena) {
 static size_t carnn__lm_plan(carnn__work *work, uint64_t key) {
     carnn__lm *d = (carnn__lm *)work->state;
     size_t i, batches = 0, rows = 0, before = 0;
+    memset(&d->told, 0, sizeof d->told);
     for (i = 0; i < d->count; i++) d->order[i] = (uint32_t)i;
     if (key) carnn__shuffle(key, d->order, d->count);
     for (i = 0; i < d->count; i++) {
@@ -8280,12 +8403,29 @@ static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
         double sum = 0.0;
         for (t = 0; t < p->steps; t++) sum += (double)d->loss[d->start[t] + b];
         tally->sum[CARNN__LM_NLL] += sum;
+        if (work->wanted) d->nll[d->rank[b]] = sum;
         carnn__tell_part(work, sum, (double)p->steps);
         tally->sum[CARNN__LM_MACRO] += sum / (double)p->sentence_steps;
         tally->tokens += p->steps;
         if (!p->ends) continue;
         tally->sum[CARNN__LM_END_NLL] += (double)d->loss[d->start[p->steps - 1] + b];
         tally->examples++;
+    }
+}
+
+/* Tells of the sentences that end in a batch. */
+static void carnn__lm_tell(const carnn__work *work, size_t number) {
+    carnn__lm *d = (carnn__lm *)work->state;
+    size_t i, from = d->batch_start[number];
+    for (i = 0; i < d->seq.sequences; i++) {
+        const carnn__lm_piece *p = &d->pieces[d->order[from + i]];
+        d->told.score += d->nll[i];
+        d->told.tokens += p->steps;
+        if (!p->ends) continue;
+        work->wanted->example(&d->told, work->wanted->user);
+        d->told.example++;
+        d->told.score = 0.0;
+        d->told.tokens = 0;
     }
 }
 
@@ -8304,6 +8444,7 @@ static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carn
     carnn__lm_forward(work, key);
     carnn__lm_output(work, (float)((1.0 - share) / rows));
     carnn__lm_count(work, tally);
+    if (work->wanted) carnn__lm_tell(work, number);
     tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) + share * labels * rows;
     if (!work->g) return;
     carnn__lm_backward(work, key);
@@ -8358,7 +8499,7 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
      a_i = sum_j softmax_j(x_i . y_j) y_j                                     alignment
      w = softmax_i(v . tanh(W1 x_i + W2 mean_j y_j))                          weights (attention)
      f = sum_i w_i [p_i; o_i]                                                 (see @@PART)
-     score = W4 [relu(W3 [f of the question; f of the sentence] + b3); overlap] + b4
+     score = W4 [tanh(W3 [f of the question; f of the sentence] + b3); overlap] + b4
 
    `--weighting skip` puts what word i adds to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in the
    place of x_i in the weights. `--model siamese` has the score W4 [cosine; overlap] + b4 of the two
@@ -8411,7 +8552,7 @@ typedef struct carnn__answer {
     uint32_t *order;           /* (groups) in this epoch */
     uint32_t *queue;           /* (pieces) in this epoch */
     size_t *batch_start;       /* into queue, one more than there are batches */
-    float *score;              /* (all pairs) */
+    float *score, *voted;      /* (all pairs) of this model, of a vote that it leads */
     uint32_t *ranked;          /* (largest group) */
     unsigned char *marked;     /* (V) words of the sentence at hand, 0 in between */
     uint32_t *local;           /* (2 V) the input that word v without, with overlap is in the batch */
@@ -8472,12 +8613,15 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     if (!model->weighting) model->weighting = "attention";
     if (!model->overlap) model->overlap = 1;
     if (!model->loss) model->loss = "rank";
-    if (!train->epochs) train->epochs = 10;
+    if (!train->epochs) train->epochs = 3;
     if (!train->batch) train->batch = 64;
     if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.001;
     if (train->lr_end == 0.0) train->lr_end = 0.05;
-    if (train->dropout == 0.0) train->dropout = 0.3;
+    if (train->dropout == 0.0) train->dropout = 0.5;
     if (train->clip == 0.0) train->clip = 5.0;
+    if (train->average == 0.0) train->average = 0.995;
+    if (train->weight_decay == 0.0) train->weight_decay = 0.3;
+    if (!train->patience) train->patience = 1;
 }
 
 static int carnn__answer_is_siamese(const carnn_model *model) {
@@ -8659,6 +8803,7 @@ static void carnn__answer_close(carnn__work *work) {
     carnn__free(a, d->queue);
     carnn__free(a, d->batch_start);
     carnn__free(a, d->score);
+    carnn__free(a, d->voted);
     carnn__free(a, d->ranked);
     carnn__free(a, d->marked);
     carnn__free(a, d->local);
@@ -8772,12 +8917,13 @@ static carnn_status carnn__answer_lists(carnn__answer *d, const carnn__work *wor
     d->queue = (uint32_t *)carnn__alloc(a, pieces, sizeof(uint32_t));
     d->batch_start = (size_t *)carnn__alloc(a, pieces + 1, sizeof(size_t));
     d->score = (float *)carnn__alloc(a, data->pair_count, sizeof(float));
+    d->voted = (float *)carnn__alloc(a, data->pair_count, sizeof(float));
     d->ranked = (uint32_t *)carnn__alloc(a, largest, sizeof(uint32_t));
     d->marked = (unsigned char *)carnn__alloc_zero(a, V, 1);
     d->local = (uint32_t *)carnn__alloc(a, 2 * V, sizeof(uint32_t));
     d->ramp = (float *)carnn__alloc(a, work->model->cells[0].e, sizeof(float));
     if (!d->pieces || !d->group_piece || !d->order || !d->queue || !d->batch_start || !d->score ||
-        !d->ranked || !d->marked || !d->local || !d->ramp)
+        !d->voted || !d->ranked || !d->marked || !d->local || !d->ramp)
         return carnn__out_of_memory(error);
     carnn__answer_cut(d, data);
     memset(d->local, 0xFF, 2 * V * sizeof(uint32_t));
@@ -9040,7 +9186,6 @@ static void carnn__answer_inputs(carnn__work *work, uint64_t key) {
     carnn__matmul(work->engine, CARNN__NT, U, in, width, d->words, width,
                   carnn__lm_weight(work, model->answer.project), width,
                   carnn__lm_weight(work, model->answer.project_bias), d->x, in);
-    if (getenv("X_TANH")) work->engine->k->tanh_n(d->x, d->x, U * in);
 }
 
 static void carnn__answer_inputs_back(carnn__work *work, uint64_t key) {
@@ -9049,7 +9194,6 @@ static void carnn__answer_inputs_back(carnn__work *work, uint64_t key) {
     carnn__engine *e = work->engine;
     size_t columns = (size_t)model->desc.embedding, i, U = d->inputs;
     size_t width = columns + carnn__answer_overlaps(model), in = model->cells[0].e;
-    if (getenv("X_TANH")) for (i = 0; i < U * in; i++) d->dx[i] *= 1.0f - d->x[i] * d->x[i];
     carnn__matmul(e, CARNN__TN | CARNN__ADD, in, width, U, d->dx, in, d->words, width, NULL,
                   carnn__lm_gradient(work, model->answer.project), width);
     carnn__column_sums(e, U, in, d->dx, in, carnn__lm_gradient(work, model->answer.project_bias));
@@ -9265,7 +9409,7 @@ static void carnn__answer_iwan(carnn__work *work, uint64_t key) {
     const carnn_model *model = work->model;
     carnn__engine *e = work->engine;
     size_t h = (size_t)model->desc.hidden, D = 2 * h, F = 2 * carnn__answer_sum_width(model);
-    size_t width = carnn__answer_top_width(model), p, j;
+    size_t width = carnn__answer_top_width(model), p;
     carnn__answer_states(d, h);
     if (carnn__answer_skips(model)) carnn__answer_steps(d, h);
     carnn__answer_means(d, e->k, D);
@@ -9277,9 +9421,8 @@ static void carnn__answer_iwan(carnn__work *work, uint64_t key) {
     carnn__matmul(e, CARNN__NT, d->pairs, h, F, d->f, F,
                   carnn__lm_weight(work, model->answer.hidden), F,
                   carnn__lm_weight(work, model->answer.hidden_bias), d->top, width);
-    if (!getenv("X_RELU")) for (p = 0; p < d->pairs; p++) e->k->tanh_n(d->top + p * width, d->top + p * width, h);
-    else for (p = 0; p < d->pairs; p++)
-        for (j = 0; j < h; j++) d->top[p * width + j] = fmaxf(d->top[p * width + j], 0.0f);
+    for (p = 0; p < d->pairs; p++)
+        e->k->tanh_n(d->top + p * width, d->top + p * width, h);
 }
 
 /* The weights of words: from dg to ds and the gradients of W1, W2 and v. */
@@ -9313,14 +9456,11 @@ static void carnn__answer_iwan_back(carnn__work *work, uint64_t key) {
     carnn__engine *e = work->engine;
     size_t h = (size_t)work->model->desc.hidden, F = 2 * carnn__answer_sum_width(work->model);
     size_t width = carnn__answer_top_width(work->model), p, j;
-    if (!getenv("X_RELU")) for (p = 0; p < d->pairs; p++)
+    for (p = 0; p < d->pairs; p++)
         for (j = 0; j < h; j++) {
             float y = d->top[p * width + j];
             d->dtop[p * width + j] *= 1.0f - y * y;
         }
-    else for (p = 0; p < d->pairs; p++)
-        for (j = 0; j < h; j++)
-            if (!(d->top[p * width + j] > 0.0f)) d->dtop[p * width + j] = 0.0f;
     carnn__matmul(e, CARNN__TN | CARNN__ADD, h, F, d->pairs, d->dtop, width, d->f, F, NULL,
                   carnn__lm_gradient(work, a->hidden), F);
     carnn__column_sums(e, d->pairs, h, d->dtop, width, carnn__lm_gradient(work, a->hidden_bias));
@@ -9507,20 +9647,17 @@ static void carnn__answer_sort(carnn__answer *d, const carnn_dataset *data, size
     }
 }
 
-/* Tells a test of the pairs [from, to) of a question. */
-static void carnn__answer_tell(const carnn__work *work, size_t from, size_t to) {
-    const carnn__answer *d = (const carnn__answer *)work->state;
-    size_t i;
-    if (!work->asked || !work->asked->pair) return;
-    for (i = from; i < to; i++) {
+/* Tells of the pair `i`, which is the `sentence`-th of its question. */
+static void carnn__answer_tell(const carnn__work *work, size_t i, size_t sentence) {
+    double score = (double)((const carnn__answer *)work->state)->score[i];
+    if (work->asked && work->asked->pair) {
         const carnn__pair *p = &work->data->pairs[i];
-        carnn_pair_score score;
-        score.model = work->number;
-        score.question = p->group;
-        score.sentence = i - from;
-        score.label = (int)p->label;
-        score.score = (double)d->score[i];
-        work->asked->pair(&score, work->asked->user);
+        carnn_pair_score told = {work->number, p->group, sentence, (int)p->label, score};
+        work->asked->pair(&told, work->asked->user);
+    }
+    if (work->wanted) {
+        carnn_prediction told = {i, 0, NULL, NULL, score, 0};
+        work->wanted->example(&told, work->wanted->user);
     }
 }
 
@@ -9530,7 +9667,7 @@ static void carnn__answer_count(carnn__work *work, size_t from, size_t to, carnn
     const carnn_dataset *data = work->data;
     double precision = 0.0, reciprocal = 0.0, right = 0.0;
     size_t i;
-    carnn__answer_tell(work, from, to);
+    for (i = from; i < to; i++) carnn__answer_tell(work, i, i - from);
     carnn__answer_sort(d, data, from, to);
     for (i = 0; i < to - from; i++) {
         if (!data->pairs[d->ranked[i]].label) continue;
@@ -9582,8 +9719,10 @@ static void carnn__answer_batch(carnn__work *work, size_t number, uint64_t key,
 static void carnn__answer_vote(carnn__work *const *works, size_t count, size_t number,
                                carnn__tally *tally) {
     carnn__answer *d = (carnn__answer *)works[0]->state;
+    float *own = d->score;
     size_t p, m;
     (void)number;
+    d->score = d->voted;
     for (p = 0; p < d->pairs; p++) {
         double sum = 0.0;
         for (m = 0; m < count; m++) sum += (double)((carnn__answer *)works[m]->state)->z[p];
@@ -9591,6 +9730,7 @@ static void carnn__answer_vote(carnn__work *const *works, size_t count, size_t n
     }
     tally->loss += carnn__answer_loss(works[0]);
     carnn__answer_tally(works[0], tally);
+    d->score = own;
 }
 
 static void carnn__answer_score(const carnn__tally *tally, carnn_scores *scores) {
@@ -9667,7 +9807,8 @@ static const carnn_option carnn__option_table[] = {
     CARNN__MODEL_OPTION(context, NAME, 0, 0, 0, "lm: what the context is, previous or none"),
     CARNN__MODEL_OPTION(lower, INTEGER, 0, 1, 0, "lm: 1: upper case is folded to lower case"),
     CARNN__MODEL_OPTION(tied, INTEGER, 0, 1, 0, "lm: 1: embedding and output share their weights"),
-    CARNN__MODEL_OPTION(label_weight, NUMBER, 0, 1, 1, "lm: share of the labels in the loss"),
+    CARNN__MODEL_OPTION(label_weight, NUMBER, 0, 1, 1,
+                        "lm: share of the labels in the loss, 0.1 where there are some"),
     CARNN__MODEL_OPTION(label_row, NAME, 0, 0, 0,
                         "lm: whose label the context tells, previous or own"),
     CARNN__MODEL_OPTION(history, INTEGER, 0, 1e9, 1,
@@ -9695,6 +9836,8 @@ static const carnn_option carnn__option_table[] = {
     CARNN__TRAIN_OPTION(clip, NUMBER, 0, 1e30, 1, "bound on the global norm of the gradient"),
     CARNN__TRAIN_OPTION(weight_decay, NUMBER, 0, 1e3, 1, "decoupled weight decay"),
     CARNN__TRAIN_OPTION(smoothing, NUMBER, 0, 0.99, 1, "label smoothing"),
+    CARNN__TRAIN_OPTION(average, NUMBER, 0, 0.999999, 1,
+                        "what a moving average of the weights keeps of itself in a step"),
     CARNN__TRAIN_OPTION(patience, INTEGER, 0, 1e9, 1, "epochs without a better validation score"),
     CARNN__TRAIN_OPTION(threads, INTEGER, 0, 1024, 0, "threads"),
     CARNN__TRAIN_OPTION(max_time, NUMBER, 0, 1e9, 0, "seconds after which training stops"),
@@ -9827,6 +9970,7 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
     if (train->clip == 0.0) train->clip = CARNN_NONE;
     if (train->weight_decay == 0.0) train->weight_decay = CARNN_NONE;
     if (train->smoothing == 0.0) train->smoothing = CARNN_NONE;
+    if (train->average == 0.0) train->average = CARNN_NONE;
     if (!train->patience) train->patience = CARNN_NONE;
     return carnn__check_options(model, train, error);
 }
@@ -10877,7 +11021,7 @@ static void carnn__gguf_name(carnn__gguf *g, const char *key, char name[64]) {
 }
 
 /* Names become those of our tables, which stay. A model that was never trained has no optimiser:
-   an empty name. */
+   an empty name. An option that came after the file has its default. */
 static void carnn__gguf_options(carnn__gguf *g, carnn_model_desc *model, carnn_train_desc *train) {
     size_t i, count;
     const carnn_option *o = carnn_options(&count);
@@ -10885,12 +11029,14 @@ static void carnn__gguf_options(carnn__gguf *g, carnn_model_desc *model, carnn_t
     char key[64], name[64];
     carnn__gguf_name(g, "carnn.task", name);
     head = carnn__head_named(name);
-    if (head) model->task = head->name;
-    else carnn__gguf_fail(g, "unknown task \"%s\"", name);
+    if (!head) carnn__gguf_fail(g, "unknown task \"%s\"", name);
+    if (g->status) return;
+    model->task = head->name;
+    carnn_defaults(model, train, NULL);
     for (i = 0; i < count; i++, o++) {
         void *field = (o->of_training ? (char *)train : (char *)model) + o->offset;
-        if (!carnn__option_kept(o)) continue;
         carnn__option_key(o, key);
+        if (!carnn__option_kept(o) || !carnn__gguf_look(g, key, strlen(key))) continue;
         if (o->kind == CARNN_OPTION_NAME) {
             const char *known;
             carnn__gguf_name(g, key, name);
@@ -11381,76 +11527,106 @@ static carnn_status carnn__same_candidates(const carnn_model *const *models, siz
     return CARNN_OK;
 }
 
-/* All models work on the same batch in turn, each in its own part of the arena. */
-static void carnn__evaluate_together(carnn__work *works, carnn__work **pointers, size_t count,
-                                     carnn_scores *scores, carnn__tally *tallies) {
-    const carnn__head *head = works[0].model->head;
-    double started = carnn__clock();
+/* Models at work on the same batch in turn, each in its own part of the arena. */
+typedef struct carnn__testing {
+    carnn_allocator allocator;
+    carnn__engine engine;
+    carnn__arena arena;
+    size_t count, opened;
+    carnn__work *work, **pointer; /* (count) */
+    carnn__tally *tally;          /* (count + 1) the last one is the vote's */
+} carnn__testing;
+
+static void carnn__testing_close(carnn__testing *t) {
+    const carnn_allocator *a = &t->allocator;
+    while (t->opened-- > 0) t->work[t->opened].model->head->close(&t->work[t->opened]);
+    carnn__free_aligned(a, t->arena.base);
+    carnn__free(a, t->tally);
+    carnn__free(a, t->pointer);
+    carnn__free(a, t->work);
+    carnn__engine_close(&t->engine);
+}
+
+/* The works of the models, and their memory; `like` has what all of them are asked. */
+static carnn_status carnn__testing_open(carnn__testing *t, const carnn_model *const *models,
+                                        const carnn__work *like, carnn_error *error) {
+    const carnn_allocator *a = &t->allocator;
+    size_t m;
+    t->work = (carnn__work *)carnn__alloc_zero(a, t->count, sizeof *t->work);
+    t->pointer = (carnn__work **)carnn__alloc(a, t->count, sizeof *t->pointer);
+    t->tally = (carnn__tally *)carnn__alloc_zero(a, t->count + 1, sizeof *t->tally);
+    if (!t->work || !t->pointer || !t->tally) return carnn__out_of_memory(error);
+    for (; t->opened < t->count; t->opened++) {
+        carnn__work *work = t->pointer[t->opened] = &t->work[t->opened];
+        carnn_status status;
+        *work = carnn__scoring_work(models[t->opened], like->data, &t->engine);
+        work->voting = t->count > 1;
+        work->asked = like->asked;
+        work->wanted = like->wanted;
+        work->number = t->opened;
+        if ((status = work->model->head->open(work, error)) != CARNN_OK) return status;
+        work->model->head->carve(work, &t->arena);
+    }
+    t->arena.size = t->arena.peak;
+    t->arena.base = (char *)carnn__alloc_aligned(a, t->arena.size, 1);
+    t->arena.used = 0;
+    if (!t->arena.base) return carnn__out_of_memory(error);
+    for (m = 0; m < t->count; m++) models[m]->head->carve(&t->work[m], &t->arena);
+    return CARNN_OK;
+}
+
+static void carnn__testing_run(carnn__testing *t) {
+    const carnn__head *head = t->work[0].model->head;
     size_t m, i, batches = 0;
-    for (m = 0; m < count; m++) {
-        batches = head->plan(&works[m], 0);
-        pointers[m] = &works[m];
-    }
-    memset(tallies, 0, (count + 1) * sizeof *tallies);
+    for (m = 0; m < t->count; m++) batches = head->plan(&t->work[m], 0);
     for (i = 0; i < batches; i++) {
-        for (m = 0; m < count; m++) head->batch(&works[m], i, 0, &tallies[m]);
-        if (count < 2) continue;
-        works[0].number = count; /* speaks for all */
-        head->vote(pointers, count, i, &tallies[count]);
-        works[0].number = 0;
+        for (m = 0; m < t->count; m++) head->batch(&t->work[m], i, 0, &t->tally[m]);
+        if (t->count < 2) continue;
+        t->work[0].number = t->count; /* speaks for all */
+        head->vote(t->pointer, t->count, i, &t->tally[t->count]);
+        t->work[0].number = 0;
     }
-    for (m = 0; m < count + (count > 1); m++)
-        carnn__score(head, &tallies[m], carnn__clock() - started, &scores[m]);
+}
+
+/* All models on a data set; `like` has it and what they are asked. scores may be NULL. */
+static carnn_status carnn__test(const carnn_model *const *models, size_t count,
+                                const carnn__work *like, int64_t threads, carnn_scores *scores,
+                                carnn_error *error) {
+    carnn__testing t;
+    double started;
+    size_t m;
+    carnn_status status = CARNN_OK;
+    memset(&t, 0, sizeof t);
+    for (m = 0; m < count && !status; m++) status = carnn__same_task(models[m], like->data, error);
+    if (!status) status = carnn__same_candidates(models, count, error);
+    if (status) return status;
+    t.allocator = models[0]->allocator;
+    t.count = count;
+    status = carnn__engine_open(&t.engine, models[0]->desc.simd, carnn__thread_count(threads),
+                                t.allocator, error);
+    if (status) return status;
+    status = carnn__testing_open(&t, models, like, error);
+    if (!status) {
+        started = carnn__clock();
+        carnn__testing_run(&t);
+        for (m = 0; scores && m < count + (count > 1); m++)
+            carnn__score(models[0]->head, &t.tally[m], carnn__clock() - started, &scores[m]);
+    }
+    carnn__testing_close(&t);
+    return status;
 }
 
 CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t count,
                                         const carnn_dataset *data, const carnn_test_desc *desc,
                                         carnn_scores *scores, carnn_error *error) {
-    carnn_allocator a;
-    carnn__engine engine;
-    carnn__arena arena = {NULL, 0, 0, 0};
-    carnn__work *works, **pointers;
-    carnn__tally *tallies;
-    carnn_status status;
-    size_t m, opened = 0;
+    carnn__work like;
     if (!count) return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no model to test");
-    a = models[0]->allocator;
-    for (m = 0; m < count; m++)
-        if ((status = carnn__same_task(models[m], data, error)) != CARNN_OK) return status;
-    if ((status = carnn__same_candidates(models, count, error)) != CARNN_OK) return status;
-    status = carnn__engine_open(&engine, models[0]->desc.simd, carnn__thread_count(desc->threads),
-                                a, error);
-    if (status) return status;
-    works = (carnn__work *)carnn__alloc_zero(&a, count, sizeof *works);
-    pointers = (carnn__work **)carnn__alloc(&a, count, sizeof *pointers);
-    tallies = (carnn__tally *)carnn__alloc(&a, count + 1, sizeof *tallies);
-    if (!works || !pointers || !tallies) status = carnn__out_of_memory(error);
-    for (; !status && opened < count; opened++) {
-        works[opened] = carnn__scoring_work(models[opened], data, &engine);
-        works[opened].voting = count > 1;
-        works[opened].asked = desc;
-        works[opened].number = opened;
-        status = models[opened]->head->open(&works[opened], error);
-        if (status) break;
-        models[opened]->head->carve(&works[opened], &arena);
-    }
-    if (!status) {
-        arena.size = arena.peak;
-        arena.base = (char *)carnn__alloc_aligned(&a, arena.size, 1);
-        arena.used = 0;
-        if (!arena.base) status = carnn__out_of_memory(error);
-    }
-    if (!status) {
-        for (m = 0; m < count; m++) models[m]->head->carve(&works[m], &arena);
-        carnn__evaluate_together(works, pointers, count, scores, tallies);
-    }
-    while (opened-- > 0) models[opened]->head->close(&works[opened]);
-    carnn__free_aligned(&a, arena.base);
-    carnn__free(&a, tallies);
-    carnn__free(&a, pointers);
-    carnn__free(&a, works);
-    carnn__engine_close(&engine);
-    return status;
+    if (!data->examples)
+        return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to test on");
+    memset(&like, 0, sizeof like);
+    like.data = data;
+    like.asked = desc;
+    return carnn__test(models, count, &like, desc->threads, scores, error);
 }
 
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
@@ -11460,6 +11636,16 @@ CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count
     memset(&desc, 0, sizeof desc);
     desc.threads = threads;
     return carnn_test_parts(models, count, data, &desc, scores, error);
+}
+
+CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_dataset *data,
+                                     const carnn_predict_desc *desc, carnn_error *error) {
+    carnn__work like;
+    memset(&like, 0, sizeof like);
+    like.data = data;
+    like.wanted = desc;
+    if (!data->examples) return carnn__same_task(model, data, error);
+    return carnn__test(&model, 1, &like, desc->threads, NULL, error);
 }
 
 #define CARNN__BOOTSTRAP 10000
@@ -11512,6 +11698,7 @@ typedef struct carnn__training {
     carnn__optimizer optimizer;
     float *gradient;        /* laid out like the store, of what is trained */
     float *best;            /* weights of the best epoch, without validation of the last one */
+    float *average;         /* of the weights of all steps, where one is asked for, or NULL */
     uint64_t epoch;         /* finished ones */
     uint64_t batch;         /* finished ones of the epoch at hand */
     uint64_t step;
@@ -11532,6 +11719,7 @@ static void carnn__training_close(carnn__training *t) {
     carnn__optimizer_close(&t->optimizer, a);
     carnn__free_aligned(a, t->gradient);
     carnn__free_aligned(a, t->best);
+    carnn__free_aligned(a, t->average);
     carnn__free_aligned(a, t->arena.base);
     carnn__engine_close(&t->engine);
 }
@@ -11546,9 +11734,12 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
     if (status) return status;
     t->gradient = (float *)carnn__alloc_aligned(a, size, sizeof(float));
     t->best = (float *)carnn__alloc_aligned(a, size, sizeof(float));
-    if (!t->gradient || !t->best) return carnn__out_of_memory(error);
+    if (t->desc.average > 0.0) t->average = (float *)carnn__alloc_aligned(a, size, sizeof(float));
+    if (!t->gradient || !t->best || (t->desc.average > 0.0 && !t->average))
+        return carnn__out_of_memory(error);
     memset(t->gradient, 0, size * sizeof(float));
     memcpy(t->best, model->params.value, size * sizeof(float));
+    if (t->average) memcpy(t->average, model->params.value, size * sizeof(float));
     t->train = carnn__scoring_work(model, t->train_data, &t->engine);
     t->train.g = t->gradient;
     t->train.batch = t->desc.batch;
@@ -11605,6 +11796,7 @@ static carnn__checkpoint carnn__training_checkpoint(carnn__training *t, uint64_t
     c.train = &t->desc;
     carnn__checkpoint_array(&c, "weights", t->model->params.value);
     carnn__checkpoint_array(&c, "best", t->best);
+    if (t->average) carnn__checkpoint_array(&c, "average", t->average);
     for (i = 0; i < 2; i++)
         if (t->optimizer.moment[i])
             carnn__checkpoint_array(&c, i ? "moment.2" : "moment.1", t->optimizer.moment[i]);
@@ -11693,34 +11885,39 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-/* The largest entry of what is trained, and the matrix that has it; NaN counts as the largest. */
-static float carnn__largest(const carnn__store *store, const float *array, const char **name) {
-    float largest = -1.0f;
+/* The first matrix of what is trained with a NaN or an infinity in it, NULL if there is none. */
+static const char *carnn__not_finite(const carnn__store *store, const float *array) {
     size_t i, j;
     for (i = 0; i < store->count && store->item[i].offset < store->trained; i++)
-        for (j = 0; largest <= FLT_MAX && j < store->item[i].rows * store->item[i].columns; j++) {
-            float size = fabsf(array[store->item[i].offset + j]);
-            if (size <= largest) continue;
-            largest = size;
-            *name = store->item[i].name;
-        }
-    return largest;
+        for (j = 0; j < store->item[i].rows * store->item[i].columns; j++)
+            if (!(fabsf(array[store->item[i].offset + j]) <= FLT_MAX)) return store->item[i].name;
+    return NULL;
 }
 
-/* `size` is not finite, or it is and too large for the norm of a gradient. */
 static carnn_status carnn__diverged(const carnn__training *t, const char *what, const char *name,
-                                    double size, carnn_error *error) {
+                                    carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
-                       "%s %s is %s; try a lower learning rate than %g",
+                       "%s %s is not finite; try a lower learning rate than %g",
                        (unsigned long long)t->epoch + 1, (unsigned long long)t->step, what, name,
-                       size <= FLT_MAX ? "too large" : "not finite", carnn__learning_rate(t, 0.0));
+                       carnn__learning_rate(t, 0.0));
+}
+
+static void carnn__average_range(const void *training, size_t from, size_t to) {
+    const carnn__training *t = (const carnn__training *)training;
+    double now = (1.0 + (double)t->step) / (10.0 + (double)t->step); /* soon rid of the first ones */
+    double keep = now < t->desc.average ? now : t->desc.average;
+    t->engine.k->approach(t->model->params.value + from, t->average + from, (float)(1.0 - keep),
+                          to - from);
+}
+
+static void carnn__training_average(carnn__training *t) {
+    size_t size = t->model->params.trained;
+    carnn__split(&t->engine, carnn__average_range, t, size, 16, size);
 }
 
 static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
     const carnn_train_desc *d = &t->desc;
     double lr = carnn__learning_rate(t, (double)t->batch / (double)batches);
-    const char *name = "";
-    float largest;
     memset(t->gradient, 0, t->model->params.trained * sizeof(float));
     t->model->head->batch(&t->train, (size_t)t->batch,
                           carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->step),
@@ -11730,9 +11927,20 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
                                     d->weight_decay > 0.0 ? d->weight_decay : 0.0);
     t->step++;
     t->batch++;
-    if (t->norm <= DBL_MAX) return CARNN_OK;
-    largest = carnn__largest(&t->model->params, t->gradient, &name);
-    return carnn__diverged(t, "the gradient of", name, (double)largest, error);
+    if (!(t->norm <= DBL_MAX))
+        return carnn__diverged(t, "the gradient of",
+                               carnn__not_finite(&t->model->params, t->gradient), error);
+    if (t->average) carnn__training_average(t);
+    return CARNN_OK;
+}
+
+/* Puts the average in the place of the weights, or the weights back. The gradient, of no use
+   between two steps, holds the weights meanwhile. */
+static void carnn__training_swap(carnn__training *t, int back) {
+    size_t bytes = t->model->params.trained * sizeof(float);
+    if (!t->average) return;
+    if (!back) memcpy(t->gradient, t->model->params.value, bytes);
+    memcpy(t->model->params.value, back ? t->gradient : t->average, bytes);
 }
 
 /* Scores the weights as they are and keeps them if they are the best. */
@@ -11746,8 +11954,7 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
     } else {
         carnn__evaluate(&t->valid, &t->arena, &t->valid_scores);
         if (!(t->valid_scores.loss <= DBL_MAX))
-            return carnn__diverged(t, "the loss on", "the validation data", t->valid_scores.loss,
-                                   error);
+            return carnn__diverged(t, "the loss on", "the validation data", error);
         value = sign * t->valid_scores.metric[0].value;
         if (model->best_epoch && !(value > t->best_value)) return CARNN_OK;
         t->best_value = value;
@@ -11762,9 +11969,8 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
 static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_error *error) {
     const carnn__head *head = t->model->head;
     uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->epoch + 1);
-    const char *name = "";
+    const char *broken;
     size_t batches;
-    float largest;
     int stopped;
     carnn_status status;
     t->arena.used = 0;
@@ -11784,10 +11990,11 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
             if (t->batch < batches) break;
         }
     }
-    largest = carnn__largest(&t->model->params, t->model->params.value, &name);
-    if (!(largest <= FLT_MAX))
-        return carnn__diverged(t, "a weight of", name, (double)largest, error);
+    broken = carnn__not_finite(&t->model->params, t->model->params.value);
+    if (broken) return carnn__diverged(t, "a weight of", broken, error);
+    carnn__training_swap(t, 0);
     status = carnn__training_validate(t, (int64_t)t->epoch + 1, error);
+    carnn__training_swap(t, 1);
     if (status) return status;
     if (t->batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
     t->epoch++;
@@ -11822,7 +12029,7 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
         saved = carnn__training_save(t, status ? NULL : error);
         if (!status) status = saved;
     }
-    if (status == CARNN_ERR_DIVERGED || (t->valid_data && t->model->best_epoch))
+    if (status == CARNN_ERR_DIVERGED || (t->model->best_epoch && (t->valid_data || t->average)))
         memcpy(t->model->params.value, t->best, t->model->params.trained * sizeof(float));
     return status;
 }
@@ -11873,9 +12080,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* Utterances that a session can hold; where there are more, the oldest are forgotten. */
-#define CARNN__SESSION_LINES 1024
-/* Bytes of each that it keeps for explanations. */
+/* Bytes of an utterance that are kept for explanations. */
 #define CARNN__SESSION_TEXT 160
 
 typedef struct carnn__lm_session carnn__lm_session; /* @@DEPLOY lm */
@@ -11951,12 +12156,10 @@ static void carnn__session_carve(carnn_session *s, const carnn_model *model,
                      arena, slots, slots, 1);
 }
 
-/* The latest utterance, the history before it, and room for the answer. */
-static size_t carnn__session_capacity(const carnn_model *model) {
-    int64_t history = model->desc.history;
-    size_t lines = history < 0 ? CARNN__SESSION_LINES
-                               : carnn__min((size_t)history, CARNN__SESSION_LINES);
-    return lines + 2;
+/* Room for the history, the latest utterance and the answer. */
+static void carnn__session_limits(carnn_session *s) {
+    s->history = carnn__dialog_kept(s->model);
+    s->capacity = s->history + 2;
 }
 
 CARNN_API size_t carnn_session_size(const carnn_model *model) {
@@ -11966,7 +12169,7 @@ CARNN_API size_t carnn_session_size(const carnn_model *model) {
     if (!k) return 0;
     memset(&s, 0, sizeof s);
     s.model = model;
-    s.capacity = carnn__session_capacity(model);
+    carnn__session_limits(&s);
     carnn__session_carve(&s, model, k, &arena);
     return arena.peak;
 }
@@ -12017,8 +12220,7 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     memset(s, 0, sizeof *s);
     s->model = model;
     s->own = own;
-    s->capacity = carnn__session_capacity(model);
-    s->history = model->desc.history < 0 ? s->capacity - 2 : (size_t)model->desc.history;
+    carnn__session_limits(s);
     carnn__session_carve(s, model, k, &arena);
     *out = s;
     if (s->lm) {
@@ -12133,30 +12335,14 @@ static void carnn__session_answer(carnn_session *s) {
     s->best = carnn__argmax(s->z, L);
 }
 
-/* The best candidate worse than `last` (or than none), the earlier one of equals. */
-static size_t carnn__session_next(const carnn_session *s, size_t last) {
-    size_t i, L = s->model->candidates.count, next = L;
-    for (i = 0; i < L; i++) {
-        int after = last == L || s->z[i] < s->z[last] || (s->z[i] <= s->z[last] && i > last);
-        if (after && (next == L || s->z[i] > s->z[next])) next = i;
-    }
-    return next;
-}
-
 CARNN_API size_t carnn_session_rank(carnn_session *session, const char *user, size_t length,
                                     size_t count, size_t *candidate, double *probability) {
-    size_t i, L = session->model->candidates.count, next = L;
     if (session->lm || session->answer) return 0;
     carnn__session_room(session, 2);
     carnn__session_utter(session, CARNN_USER, user, length);
     carnn__session_answer(session);
-    count = carnn__min(count, L);
-    for (i = 0; i < count; i++) {
-        next = i ? carnn__session_next(session, next) : session->best;
-        if (candidate) candidate[i] = next;
-        if (probability) probability[i] = (double)session->z[next];
-    }
-    return count;
+    return carnn__ranking(session->z, session->model->candidates.count, count, candidate,
+                          probability);
 }
 
 CARNN_API const char *carnn_session_reply(carnn_session *session, const char *user, size_t length) {
@@ -12506,23 +12692,13 @@ CARNN_API size_t carnn_session_score(carnn_session *session, const char *text, s
 
 /* --- generating ------------------------------------------------------------------------------ */
 
-/* The most probable word below `last` (V: the first), the earlier one of equals. */
-static size_t carnn__lm_next_best(const float *p, size_t V, size_t last) {
-    size_t i, best = V;
-    for (i = 0; i < V; i++) {
-        int after = last == V || p[i] < p[last] || (p[i] <= p[last] && i > last);
-        if (after && (best == V || p[i] > p[best])) best = i;
-    }
-    return best;
-}
-
 /* Sets all but the most probable words to 0: at most `most` (0: all), and no more than have the
    probability `mass` together (0: all). */
 static void carnn__lm_truncate(float *p, size_t V, size_t most, double mass) {
     size_t kept, last = V, i;
     double sum = 0.0;
     for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
-        last = carnn__lm_next_best(p, V, last);
+        last = carnn__next_best(p, V, last);
         sum += (double)p[last];
     }
     for (i = 0; i < V; i++)
@@ -13870,7 +14046,9 @@ static double carnn__bench_recurrence(carnn__bench *b) {
    of 14 turns, so that a response has 14 utterances before it on average.
 
    Sentences of 34 words out of some 10,000, each of which occurs, read by an LSTM in batches of 20
-   and learnt by SGD: the usual small word language model with an exact softmax. */
+   and learnt by SGD: the usual small word language model with an exact softmax.
+
+   Questions of 8 words out of 1,200 with 20 sentences of 24 words each, one of which is right. */
 
 #define CARNN__BENCH_DIALOGS 36
 #define CARNN__BENCH_TURNS 14
@@ -13878,6 +14056,8 @@ static double carnn__bench_recurrence(carnn__bench *b) {
 #define CARNN__BENCH_LINE 112 /* bytes: a number of two digits, two texts, three separators */
 #define CARNN__BENCH_SENTENCES 300
 #define CARNN__BENCH_WORDS 34
+#define CARNN__BENCH_QUESTIONS 20
+#define CARNN__BENCH_ANSWERS 20
 
 /* Text `number` of a stream: eight words. Returns its end. */
 static char *carnn__bench_text(char *at, uint64_t stream, uint64_t number) {
@@ -13891,7 +14071,7 @@ static void carnn__bench_dialogs(carnn__bench *b) {
     size_t turns = CARNN__BENCH_DIALOGS * CARNN__BENCH_TURNS, i;
     char *text = (char *)carnn__take(&b->arena, turns + 1, CARNN__BENCH_LINE), *at = text;
     carnn_source dialogs = {"dialogs", text, 0}, candidates = {"candidates", NULL, 0};
-    carnn_dataset_desc desc = {"dialog", &dialogs, 1, &candidates, 0, &b->counting};
+    carnn_dataset_desc desc = {"dialog", &dialogs, 1, &candidates, 0, 0, &b->counting};
     for (i = 0; i < turns; i++) {
         size_t number = i % CARNN__BENCH_TURNS + 1;
         at += snprintf(at, 8, "%s%u ", i && number == 1 ? "\n" : "", (unsigned)number);
@@ -13917,7 +14097,7 @@ static void carnn__bench_sentences(carnn__bench *b) {
     char *text = (char *)carnn__take(&b->arena, CARNN__BENCH_SENTENCES * CARNN__BENCH_WORDS, 8);
     char *at = text;
     carnn_source sentences = {"sentences", text, 0};
-    carnn_dataset_desc desc = {"lm", &sentences, 1, NULL, 0, &b->counting};
+    carnn_dataset_desc desc = {"lm", &sentences, 1, NULL, 0, 0, &b->counting};
     unsigned i;
     for (i = 0; i < CARNN__BENCH_SENTENCES * CARNN__BENCH_WORDS; i++)
         at += snprintf(at, 8, "w%u%c", i * 7919 % 9998,
@@ -13926,7 +14106,24 @@ static void carnn__bench_sentences(carnn__bench *b) {
     b->status = carnn_dataset_load(&b->data, &desc, b->error);
 }
 
-enum { CARNN__BENCH_DIALOG, CARNN__BENCH_LM };
+static void carnn__bench_pairs(carnn__bench *b) {
+    size_t count = CARNN__BENCH_QUESTIONS * CARNN__BENCH_ANSWERS, i, j;
+    char *text = (char *)carnn__take(&b->arena, count, 4 * CARNN__BENCH_LINE), *at = text;
+    carnn_source pairs = {"pairs", text, 0};
+    carnn_dataset_desc desc = {"answer", &pairs, 1, NULL, 0, 0, &b->counting};
+    for (i = 0; i < count; i++) {
+        at = carnn__bench_text(at, 1, i / CARNN__BENCH_ANSWERS);
+        for (j = 0; j < 3; j++) {
+            *at++ = j ? ' ' : '\t';
+            at = carnn__bench_text(at, 2, 3 * i + j);
+        }
+        at += snprintf(at, 4, "\t%d\n", i % CARNN__BENCH_ANSWERS == 0);
+    }
+    pairs.size = (size_t)(at - text);
+    b->status = carnn_dataset_load(&b->data, &desc, b->error);
+}
+
+enum { CARNN__BENCH_dialog, CARNN__BENCH_lm, CARNN__BENCH_answer };
 
 static const struct {
     const char *name, *cell, *optimizer; /* NULL: the task's default */
@@ -13935,20 +14132,21 @@ static const struct {
 } carnn__bench_tasks[] = {
     {"dialog", NULL, NULL, 32, carnn__bench_dialogs},
     {"lm", "lstm", "sgd", 20, carnn__bench_sentences},
+    {"answer", "scarnn", NULL, 64, carnn__bench_pairs},
 };
 
-/* A model of b->n[0] units for the task b->n[2]. */
+/* A model of b->n[0] units for the task b->n[1]. */
 static void carnn__bench_task_open(carnn__bench *b) {
     carnn_model_desc desc;
     memset(&desc, 0, sizeof desc);
     b->live = b->most = 0;
-    desc.task = carnn__bench_tasks[b->n[2]].name;
-    desc.cell = carnn__bench_tasks[b->n[2]].cell;
+    desc.task = carnn__bench_tasks[b->n[1]].name;
+    desc.cell = carnn__bench_tasks[b->n[1]].cell;
     desc.min_count = 1;
     desc.hidden = (int64_t)b->n[0];
     desc.simd = b->simd;
     desc.allocator = &b->counting;
-    carnn__bench_tasks[b->n[2]].dataset(b);
+    carnn__bench_tasks[b->n[1]].dataset(b);
     if (!b->status) b->status = carnn_model_create(&b->model, &desc, b->data, b->error);
 }
 
@@ -13965,16 +14163,16 @@ static void carnn__bench_task_close(carnn__bench *b) {
 static int carnn__bench_epoch(const carnn_progress *p, void *user) {
     carnn__bench *b = (carnn__bench *)user;
     if (p->epoch_ended) b->sample[b->samples++] = p->rate;
-    return b->samples == CARNN__BENCH_SAMPLES ||
+    return b->n[2] || b->samples == CARNN__BENCH_SAMPLES || /* memory is the same in all epochs */
            (b->samples >= 3 && p->seconds > 2 * CARNN__BENCH_SECONDS);
 }
 
-/* n: hidden, 1 for the memory instead of the speed, task. */
+/* n: hidden, task, 1 for the memory instead of the speed. */
 static double carnn__bench_training(carnn__bench *b) {
     carnn_train_desc desc;
     memset(&desc, 0, sizeof desc);
-    desc.batch = carnn__bench_tasks[b->n[2]].batch;
-    desc.optimizer = carnn__bench_tasks[b->n[2]].optimizer;
+    desc.batch = carnn__bench_tasks[b->n[1]].batch;
+    desc.optimizer = carnn__bench_tasks[b->n[1]].optimizer;
     desc.dropout = CARNN_NONE;
     desc.threads = b->threads;
     desc.progress = carnn__bench_epoch;
@@ -13984,7 +14182,7 @@ static double carnn__bench_training(carnn__bench *b) {
     if (!b->status) b->status = carnn_train(b->model, b->data, NULL, &desc, b->error);
     if (b->status == CARNN_ERR_STOPPED) b->status = CARNN_OK;
     carnn__bench_task_close(b);
-    return b->n[1] ? (double)b->most / 1048576.0 : carnn__bench_median(b);
+    return b->n[2] ? (double)b->most / 1048576.0 : carnn__bench_median(b);
 }
 
 /* Piece 0 is the measurement, piece 1 another thread that keeps a processor busy meanwhile. */
@@ -14032,6 +14230,27 @@ static double carnn__bench_answer(carnn__bench *b) {
     return 1e3 * seconds / CARNN__BENCH_TURNS;
 }
 
+static void carnn__bench_prediction(const carnn_prediction *prediction, void *user) {
+    *(volatile size_t *)user = prediction->example;
+}
+
+static void carnn__bench_predict(carnn__bench *b) {
+    size_t last;
+    carnn_predict_desc desc = {b->threads, 1, carnn__bench_prediction, &last};
+    if (!b->status) b->status = carnn_predict(b->model, b->data, &desc, b->error);
+}
+
+/* n: hidden, task. All examples, with what has to be made ready for them. */
+static double carnn__bench_predicting(carnn__bench *b) {
+    double seconds = 1.0;
+    size_t examples;
+    carnn__bench_task_open(b);
+    examples = carnn_dataset_examples(b->data);
+    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_predict);
+    carnn__bench_task_close(b);
+    return (double)examples / seconds;
+}
+
 /* --- the table ------------------------------------------------------------------------------- */
 
 #define CARNN__BENCH_PRODUCT(what, m, n, k, form)                                                  \
@@ -14053,6 +14272,9 @@ static double carnn__bench_answer(carnn__bench *b) {
      {CARNN__CELL_##id, 1, 200, 128, 128}},
 #define CARNN__BENCH_ROW(group, name, unit, run, bound, cost, n0, n1, n2, n3)                      \
     {group, name, unit, run, bound, cost, {n0, n1, n2, n3, 0}},
+#define CARNN__BENCH_TASK(task, hidden, what, unit, run, memory)                                   \
+    {"task", #task " " #hidden ", " what, unit, carnn__bench_##run, CARNN__UNBOUND, 0.0,           \
+     {hidden, CARNN__BENCH_##task, memory, 0, 0}},
 
 /* The peaks come first, in the order of their numbers. A product with one row reads each weight
    once: 4 bytes for 2 operations. The functions take so many vector operations for 16 numbers, each
@@ -14087,24 +14309,20 @@ static const carnn__bench_row carnn__bench_rows[] = {
                      CARNN__UNBOUND, 0.0, 1000000, 16, 0, 0)
     CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps, plain loop", "M steps/s",
                      carnn__bench_recurrence, CARNN__UNBOUND, 0.0, 1000000, 16, 1, 0)
-    CARNN__BENCH_ROW("task", "dialog 1024, training", "examples/s", carnn__bench_training,
-                     CARNN__UNBOUND, 0.0, 1024, 0, 0, 0)
-    CARNN__BENCH_ROW("task", "dialog 128, training", "examples/s", carnn__bench_training,
-                     CARNN__UNBOUND, 0.0, 128, 0, 0, 0)
-    CARNN__BENCH_ROW("task", "dialog 128, training beside a busy thread", "examples/s",
-                     carnn__bench_beside, CARNN__UNBOUND, 0.0, 128, 0, 0, 0)
-    CARNN__BENCH_ROW("task", "dialog 1024, one answer", "ms", carnn__bench_answer, CARNN__UNBOUND,
-                     0.0, 1024, 0, 0, 0)
-    CARNN__BENCH_ROW("task", "dialog 128, one answer", "ms", carnn__bench_answer, CARNN__UNBOUND,
-                     0.0, 128, 0, 0, 0)
-    CARNN__BENCH_ROW("task", "dialog 1024, memory of training", "MiB", carnn__bench_training,
-                     CARNN__UNBOUND, 0.0, 1024, 1, 0, 0)
-    CARNN__BENCH_ROW("task", "dialog 128, memory of training", "MiB", carnn__bench_training,
-                     CARNN__UNBOUND, 0.0, 128, 1, 0, 0)
-    CARNN__BENCH_ROW("task", "lm 200, training", "words/s", carnn__bench_training, CARNN__UNBOUND,
-                     0.0, 200, 0, CARNN__BENCH_LM, 0)
-    CARNN__BENCH_ROW("task", "lm 200, memory of training", "MiB", carnn__bench_training,
-                     CARNN__UNBOUND, 0.0, 200, 1, CARNN__BENCH_LM, 0)
+    CARNN__BENCH_TASK(dialog, 1024, "training", "examples/s", training, 0)
+    CARNN__BENCH_TASK(dialog, 128, "training", "examples/s", training, 0)
+    CARNN__BENCH_TASK(dialog, 128, "training beside a busy thread", "examples/s", beside, 0)
+    CARNN__BENCH_TASK(dialog, 1024, "predicting", "examples/s", predicting, 0)
+    CARNN__BENCH_TASK(dialog, 128, "predicting", "examples/s", predicting, 0)
+    CARNN__BENCH_TASK(dialog, 1024, "one answer", "ms", answer, 0)
+    CARNN__BENCH_TASK(dialog, 128, "one answer", "ms", answer, 0)
+    CARNN__BENCH_TASK(dialog, 1024, "memory of training", "MiB", training, 1)
+    CARNN__BENCH_TASK(dialog, 128, "memory of training", "MiB", training, 1)
+    CARNN__BENCH_TASK(lm, 200, "training", "words/s", training, 0)
+    CARNN__BENCH_TASK(lm, 200, "memory of training", "MiB", training, 1)
+    CARNN__BENCH_TASK(answer, 150, "training", "pairs/s", training, 0)
+    CARNN__BENCH_TASK(answer, 150, "scoring", "pairs/s", predicting, 0)
+    CARNN__BENCH_TASK(answer, 150, "memory of training", "MiB", training, 1)
 };
 
 static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {

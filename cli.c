@@ -131,7 +131,7 @@ static const flag flags[] = {
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static unsigned option_commands(const carnn_option *o) {
-    if (!strcmp(o->name, "threads")) return TRAIN | TEST | BENCH;
+    if (!strcmp(o->name, "threads")) return TRAIN | TEST | PREDICT | BENCH;
     return strcmp(o->name, "seed") ? TRAIN : TRAIN | GRADCHECK | GENERATE;
 }
 
@@ -537,7 +537,7 @@ static carnn_source *sources(const list *names) {
 
 /* One file or several as one data set. */
 static int load_data(carnn_dataset **data, const char *task, const list *names,
-                     const char *candidates, int clean) {
+                     const char *candidates, int clean, int lenient) {
     carnn_source *source = sources(names);
     carnn_dataset_desc desc;
     carnn_error error;
@@ -548,6 +548,7 @@ static int load_data(carnn_dataset **data, const char *task, const list *names,
     desc.sources = source;
     desc.source_count = names->count;
     desc.clean = clean;
+    desc.lenient = lenient;
     source[names->count].name = candidates;
     if (candidates) desc.candidates = source + names->count;
     result = carnn_dataset_load(data, &desc, &error) ? failed(&error) : DONE;
@@ -562,7 +563,7 @@ static int load_one(carnn_dataset **data, const char *task, const char *name, in
     list names;
     names.item = &name;
     names.count = 1;
-    return load_data(data, task, &names, NULL, clean);
+    return load_data(data, task, &names, NULL, clean, 0);
 }
 
 static int print_counts; /* --counts */
@@ -694,7 +695,7 @@ static int create_model(train_job *t) {
 
 static int prepare_training(train_job *t) {
     arguments *a = t->a;
-    int result = load_data(&t->train, a->task, &a->train, a->candidates, 0);
+    int result = load_data(&t->train, a->task, &a->train, a->candidates, 0, 0);
     if (!result && a->valid) result = load_one(&t->valid, a->task, a->valid, a->clean);
     if (!result && a->test) result = load_one(&t->test, a->task, a->test, a->clean);
     if (!result) result = create_model(t);
@@ -941,7 +942,7 @@ static int test_models(test_job *t) {
     }
     if (!result && (a->qrels || a->run) && strcmp(task, "answer"))
         result = usage("test: --qrels and --run are for answer models");
-    if (!result) result = load_data(&t->data, task, &a->data, NULL, a->clean);
+    if (!result) result = load_data(&t->data, task, &a->data, NULL, a->clean, 0);
     if (!result) result = open_result(&t->qrels, a->qrels);
     if (!result) result = open_result(&t->run, a->run);
     memset(&desc, 0, sizeof desc);
@@ -989,6 +990,7 @@ static int test(arguments *a) {
 typedef struct line {
     char *text; /* ends with a NUL, without the line's end */
     size_t length, room;
+    size_t number; /* from 1 */
 } line;
 
 enum { LINE_READ, LINE_END, LINE_NO_MEMORY };
@@ -1008,8 +1010,16 @@ static int next_line(FILE *in, line *l) {
     }
     if (!any) return LINE_END;
     if (l->length && l->text[l->length - 1] == '\r') l->length--;
+    if (!l->number++ && l->length >= 3 && !memcmp(l->text, "\xEF\xBB\xBF", 3)) /* UTF-8 */
+        memmove(l->text, l->text + 3, l->length -= 3);
     if (l->room) l->text[l->length] = '\0';
     return LINE_READ;
+}
+
+static int is_blank(const char *text, size_t length) {
+    size_t i = 0;
+    while (i < length && strchr(" \t\v\f\r", text[i]) && text[i]) i++;
+    return i == length;
 }
 
 typedef struct talk { /* a session on a stream of dialogs */
@@ -1025,15 +1035,24 @@ typedef struct talk { /* a session on a stream of dialogs */
     size_t question_length;
 } talk;
 
-/* Moves `*text` behind the number of a line and its blank; 0 if there is no number. */
-static unsigned long line_number(const char **text, const char *end) {
+/* Moves `*text` behind the number of a line and its blank; -1 if there is no number. */
+static int64_t line_number(const char **text, const char *end) {
     const char *s = *text;
-    unsigned long number = 0;
-    while (s < end && *s >= '0' && *s <= '9' && number < 100000000ul)
-        number = number * 10 + (unsigned long)(*s++ - '0');
-    if (s == *text || (s < end && *s != ' ' && *s != '\t')) return 0;
+    int64_t number = 0;
+    for (; s < end && *s >= '0' && *s <= '9'; s++)
+        if (number <= UINT32_MAX) number = number * 10 + (*s - '0');
+    if (s == *text || (s < end && *s != ' ' && *s != '\t')) return -1;
     *text = s + (s < end && *s == ' ');
-    return number;
+    return number <= UINT32_MAX ? number : (int64_t)UINT32_MAX + 1;
+}
+
+/* What was said in the columns from `text` on: the second one, if it is not blank, or the first,
+   which ends at `*end`. */
+static const char *said(const char *text, const char **end) {
+    const char *tab = (const char *)memchr(text, '\t', (size_t)(*end - text));
+    if (tab && !is_blank(tab, (size_t)(*end - tab))) return tab + 1;
+    if (tab) *end = tab;
+    return text;
 }
 
 /* Works on a turn before the session hears what was really answered; on a sentence; on the sentence
@@ -1041,16 +1060,18 @@ static unsigned long line_number(const char **text, const char *end) {
 typedef void (*on_turn)(talk *t, const char *user, size_t length);
 
 /* `N user<TAB>response` is a turn, a line without a tab a fact; an empty line, or a number that is
-   not larger than the one before, begins a dialog. Of three columns the last is what was said. */
+   1 or less than the one before, begins a dialog. Of three columns the last is what was said. */
 static int follow_dialogs(talk *t, on_turn turn) {
-    unsigned long before = 0;
+    int64_t before = 0, number;
     int state;
     while ((state = next_line(t->in, &t->line)) == LINE_READ) {
         const char *text = t->line.length ? t->line.text : "", *end = text + t->line.length, *tab;
-        unsigned long number = line_number(&text, end);
-        if (!t->line.length || (number && number <= before)) carnn_session_reset(t->session);
-        if (number || !t->line.length) before = number;
-        if (!t->line.length) continue;
+        int blank = is_blank(text, t->line.length) && !memchr(text, '\t', t->line.length);
+        number = blank ? 0 : line_number(&text, end);
+        if (blank || (number >= 0 && number < before) || (number == 1 && before == 1))
+            carnn_session_reset(t->session);
+        if (number >= 0) before = number;
+        if (blank) continue;
         tab = (const char *)memchr(text, '\t', (size_t)(end - text));
         if (!tab) {
             carnn_session_hear(t->session, CARNN_FACT, text, (size_t)(end - text));
@@ -1059,9 +1080,7 @@ static int follow_dialogs(talk *t, on_turn turn) {
         t->examples++;
         turn(t, text, (size_t)(tab - text));
         carnn_session_hear(t->session, CARNN_USER, text, (size_t)(tab - text));
-        text = tab + 1;
-        tab = (const char *)memchr(text, '\t', (size_t)(end - text));
-        if (tab) text = tab + 1;
+        text = said(tab + 1, &end);
         carnn_session_hear(t->session, CARNN_SYSTEM, text, (size_t)(end - text));
     }
     return state == LINE_NO_MEMORY ? no_memory() : DONE;
@@ -1097,13 +1116,13 @@ static int find_columns(const line *l, columns *c) {
     int named = 0;
     for (i = 0; i < l->length; i++) count += l->text[i] == '\t';
     c->question = count == 4 ? 2 : 0;
-    c->sentence = c->question + 1;
+    c->sentence = count;
     for (i = 0; i < count; i++) {
         const char *name = column(l, i, &length);
         if (is_word(name, length, "question")) c->question = i, named = 1;
         if (is_word(name, length, "sentence") || is_word(name, length, "answer")) c->sentence = i;
     }
-    if (!named) c->sentence = c->question + 1;
+    if (!named || c->sentence == count) c->sentence = c->question + 1;
     return named;
 }
 
@@ -1113,9 +1132,8 @@ static int follow_pairs(talk *t, on_turn pair) {
     int state, first = 1;
     while ((state = next_line(t->in, &t->line)) == LINE_READ) {
         const char *sentence;
-        size_t i = 0, length;
-        while (i < t->line.length && strchr(" \t\v\f\r", t->line.text[i]) && t->line.text[i]) i++;
-        if (i == t->line.length) continue;
+        size_t length;
+        if (is_blank(t->line.text, t->line.length)) continue;
         if (first && find_columns(&t->line, &c)) {
             first = 0;
             continue;
@@ -1172,20 +1190,39 @@ static int close_talk(talk *t, int result) {
 
 /* ==== predict, explain, chat ================================================================= */
 
-static void predict_turn(talk *t, const char *user, size_t length) {
-    size_t i, top = t->a->top ? (size_t)t->a->top : 1;
-    size_t count = carnn_session_rank(t->session, user, length, top, t->best, t->probability);
-    for (i = 0; i < count; i++) {
+static int is_lm(const talk *t) {
+    return !strcmp(carnn_model_describe(t->model)->task, "lm");
+}
+
+static int is_answer(const talk *t) {
+    return !strcmp(carnn_model_describe(t->model)->task, "answer");
+}
+
+/* The line of one example. */
+static void print_prediction(const carnn_prediction *p, void *user) {
+    const talk *t = (const talk *)user;
+    size_t i;
+    if (is_answer(t)) printf("%.9g", p->score);
+    if (is_lm(t)) printf("%.9g\t%zu", p->score, p->tokens);
+    for (i = 0; i < p->count; i++) {
         if (i) putchar('\t');
-        if (t->a->top) printf("%.6g\t", t->probability[i]);
-        fputs(carnn_model_candidate(t->model, t->best[i]), stdout);
+        if (t->a->top) printf("%.6g\t", p->probability[i]);
+        fputs(carnn_model_candidate(t->model, p->candidate[i]), stdout);
     }
     putchar('\n');
+}
+
+/* The same where an answer is waited for. */
+static void print_at_once(talk *t, double score, size_t tokens, size_t count) {
+    carnn_prediction p = {0, count, t->best, t->probability, score, tokens};
+    print_prediction(&p, t);
     fflush(stdout);
 }
 
-static int is_lm(const talk *t) {
-    return !strcmp(carnn_model_describe(t->model)->task, "lm");
+static void predict_turn(talk *t, const char *user, size_t length) {
+    size_t top = t->a->top ? (size_t)t->a->top : 1;
+    print_at_once(t, 0.0, 0, carnn_session_rank(t->session, user, length, top, t->best,
+                                                t->probability));
 }
 
 /* Sentence by sentence; an empty line, or one that begins with "=", ends a document. */
@@ -1193,9 +1230,7 @@ static int follow_sentences(talk *t, on_turn sentence) {
     int state;
     while ((state = next_line(t->in, &t->line)) == LINE_READ) {
         const char *text = t->line.length ? t->line.text : "";
-        size_t i = 0;
-        while (i < t->line.length && strchr(" \t\v\f\r", text[i]) && text[i]) i++;
-        if (i == t->line.length || *text == '=') {
+        if (is_blank(text, t->line.length) || *text == '=') {
             carnn_session_reset(t->session);
             continue;
         }
@@ -1208,12 +1243,7 @@ static int follow_sentences(talk *t, on_turn sentence) {
 static void predict_sentence(talk *t, const char *text, size_t length) {
     double nll;
     size_t tokens = carnn_session_score(t->session, text, length, &nll);
-    printf("%.9g\t%zu\n", nll, tokens);
-    fflush(stdout);
-}
-
-static int is_answer(const talk *t) {
-    return !strcmp(carnn_model_describe(t->model)->task, "answer");
+    print_at_once(t, nll, tokens, 0);
 }
 
 static double match(talk *t, const char *sentence, size_t length) {
@@ -1221,8 +1251,7 @@ static double match(talk *t, const char *sentence, size_t length) {
 }
 
 static void predict_pair(talk *t, const char *sentence, size_t length) {
-    printf("%.9g\n", match(t, sentence, length));
-    fflush(stdout);
+    print_at_once(t, match(t, sentence, length), 0, 0);
 }
 
 /* Opens model and data and does what belongs to the task with each example. */
@@ -1235,9 +1264,33 @@ static int follow_examples(talk *t, arguments *a, on_turn turn, on_turn sentence
     return is_lm(t) ? follow_sentences(t, sentence) : follow_dialogs(t, turn);
 }
 
+/* A file is read as a whole and predicted in batches. */
+static int predict_file(talk *t, arguments *a) {
+    carnn_dataset *data = NULL;
+    carnn_predict_desc desc;
+    carnn_error error;
+    int result;
+    memset(t, 0, sizeof *t);
+    memset(&desc, 0, sizeof desc);
+    t->a = a;
+    result = load_model(&t->model, a->files.item[0]);
+    if (!result)
+        result = load_data(&data, carnn_model_describe(t->model)->task, &a->data, NULL, 0, 1);
+    desc.threads = a->training.threads;
+    desc.top = (size_t)a->top;
+    desc.example = print_prediction;
+    desc.user = t;
+    if (!result && carnn_predict(t->model, data, &desc, &error)) result = failed(&error);
+    t->examples = carnn_dataset_examples(data);
+    carnn_dataset_free(data);
+    return result;
+}
+
 static int predict(arguments *a) {
     talk t;
-    int result = follow_examples(&t, a, predict_turn, predict_sentence, predict_pair);
+    int file = a->data.count && strcmp(a->data.item[0], "-");
+    int result = file ? predict_file(&t, a)
+                      : follow_examples(&t, a, predict_turn, predict_sentence, predict_pair);
     if (!result && !t.examples && !is_lm(&t) && !is_answer(&t))
         fputs("carnn: nothing to answer: no line is `N user<TAB>response`\n", stderr);
     return close_talk(&t, result);
@@ -2062,21 +2115,48 @@ static void print_names(const char *title, const char *(*lister)(size_t number))
     printf("\n");
 }
 
+#define TASKS 16
+
+/* Is the option for this task? The help of one that is not for all begins with its task's name. */
+static int option_serves(const carnn_option *o, const char *task) {
+    size_t length = strcspn(o->help, ":");
+    return !o->help[length] || (!strncmp(o->help, task, length) && !task[length]);
+}
+
+/* [default, task its own default]: those that differ from the first are named. */
+static void print_default(const carnn_option *o, const carnn_model_desc *model,
+                          const carnn_train_desc *training) {
+    char first[OPTION_TEXT] = "", text[OPTION_TEXT];
+    const char *task;
+    size_t i;
+    for (i = 0; i < TASKS && (task = carnn_task_name(i)) != NULL; i++) {
+        if (!option_serves(o, task)) continue;
+        option_text(o, &model[i], &training[i], text);
+        if (!*text || !strcmp(text, first)) continue;
+        printf(*first ? ", %s %s" : " [%s%s", *first ? task : "", text);
+        if (!*first) memcpy(first, text, sizeof text);
+    }
+    puts(*first ? "]" : "");
+}
+
 static void print_options(unsigned bit, int of_training) {
-    carnn_model_desc model;
-    carnn_train_desc training;
+    carnn_model_desc model[TASKS];
+    carnn_train_desc training[TASKS];
     size_t i, count;
     const carnn_option *o = carnn_options(&count);
     int title = 0;
-    char text[OPTION_TEXT];
-    memset(&model, 0, sizeof model);
-    memset(&training, 0, sizeof training);
-    carnn_defaults(&model, &training, NULL);
+    memset(model, 0, sizeof model);
+    memset(training, 0, sizeof training);
+    for (i = 0; i < TASKS && carnn_task_name(i); i++) {
+        model[i].task = carnn_task_name(i);
+        carnn_defaults(&model[i], &training[i], NULL);
+    }
     for (i = 0; i < count; i++) {
         if (o[i].of_training != of_training || !(option_commands(o + i) & bit)) continue;
         if (!title++) printf("\n%s:\n", of_training ? "training" : "model");
         print_name(o[i].name, o[i].kind == CARNN_OPTION_NAME ? "NAME" : "N");
-        printf("%s [%s]\n", o[i].help, option_text(o + i, &model, &training, text));
+        fputs(o[i].help, stdout);
+        print_default(o + i, model, training);
     }
 }
 

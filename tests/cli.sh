@@ -54,7 +54,7 @@ for command in train test predict chat explain rank generate info plot gradcheck
     run 0 $command --help
 done
 run 0 help train
-says out '--lr N .*\[0\.[0-9]*\]'
+says out '--lr N .*\[0\.[0-9]*, answer 0\.[0-9]*\]'
 says out 'icarnn'
 run 0 --version
 says out '^carnn [0-9]'
@@ -227,8 +227,13 @@ check 'other answers with CR LF' cmp -s answers out
 printf %s "$(cat "$data/dialog-test.txt")" | "$carnn" predict a.gguf >out
 check 'other answers without a last newline' cmp -s answers out
 printf '1 \t\n2 zzz qqq\tx\nno number\ty\n3\tz\n99999999999999999999 a\tb\n\t\n' |
-    "$carnn" predict a.gguf >out
-lines out 6
+    tee odd.txt | "$carnn" predict a.gguf >odd
+lines odd 6
+run 0 predict a.gguf --data odd.txt --threads 2
+check 'odd lines: other answers from a file' cmp -s odd out
+run 0 predict a.gguf --data /dev/null
+empty out
+says err 'nothing to answer'
 printf '1 hello\tx\n2 hi\tx\n1 hello\tx\n\n5 hello\tx\n' | "$carnn" predict a.gguf >out
 check 'a number that does not increase, or an empty line, begins a dialog' \
     [ "$(sed -n '1p;3p;4p' out | sort -u | wc -l)" -eq 1 ]
@@ -237,6 +242,8 @@ lines out "$examples"
 check 'three pairs' [ "$(awk -F '\t' 'NF != 6 || $1 < $3 || $3 < $5' out | wc -l)" -eq 0 ]
 cut -f 2 out >first
 check 'the first of three is another answer' cmp -s answers first
+"$carnn" predict a.gguf --top 3 <"$data/dialog-test.txt" | cmp -s - out
+check 'other probabilities from standard input' [ $? -eq 0 ]
 run 0 predict a.gguf --data "$data/dialog-test.txt" --top 1000000
 check 'probabilities that do not add up to 1' awk -F '\t' '
     { sum = 0; for (i = 1; i < NF; i += 2) sum += $i; if (sum < 0.9999 || sum > 1.0001) exit 1 }' out
@@ -315,8 +322,10 @@ check 'other scores without labels' cmp -s scores out
 tail -n +2 "$data/answer-test.tsv" | awk -F '\t' '{ print $1 "\t" $4 "\t" $2 "\t" $3 }' |
     "$carnn" predict q.gguf --data - >out
 check 'other scores of four columns' cmp -s scores out
-printf 'q\t\t0\n\t\t\nonly\n zz\377\tqq\t1\n' | "$carnn" predict q.gguf >out
-lines out 3
+printf 'q\t\t0\n\t\t\nonly\n zz\377\tqq\t1\n' | tee odd.tsv | "$carnn" predict q.gguf >odd
+lines odd 3
+run 0 predict q.gguf --data odd.tsv
+check 'odd pairs: other scores from a file' cmp -s odd out
 printf 'it rained .\nedith elster lives in goldbury .\n' >sentences
 run 0 rank q.gguf --question 'where does edith elster live ?' --data sentences
 lines out 2

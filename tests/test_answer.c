@@ -51,6 +51,7 @@ static carnn_train_desc answer_training(int64_t threads, int64_t epochs, double 
     train.epochs = epochs;
     train.batch = 4;
     train.lr = lr;
+    train.patience = CARNN_NONE;
     train.threads = threads;
     return train;
 }
@@ -331,6 +332,19 @@ static void test_metrics(void) {
     check_metrics(mixed, 1, (0.5 + 1.0) / 2.0, (0.5 + 1.0) / 2.0, 2);
 }
 
+/* Beside another model, whose vote it leads, a model scores as it does alone. */
+static void test_company(const carnn_model *model, const carnn_dataset *data, double map) {
+    const carnn_model *both[2];
+    carnn_scores s[3];
+    carnn_error error;
+    carnn_model *other = answer_model("", data);
+    both[0] = model;
+    both[1] = other;
+    CHECK_INT(carnn_test(both, 2, data, 1, s, &error), CARNN_OK);
+    CHECK(s[0].metric[0].value == map);
+    carnn_model_free(other);
+}
+
 /* A question of 1,000 answers is worked on in pieces and ranked as a whole: against counting. */
 static void test_long_question(void) {
     enum { ANSWERS = 1000 };
@@ -361,6 +375,7 @@ static void test_long_question(void) {
     }
     CHECK_NEAR(s.metric[0].value, ap / (double)right, 1e-12);
     CHECK_INT(s.examples, ANSWERS);
+    test_company(model, data, s.metric[0].value);
     carnn_model_free(model);
     carnn_dataset_free(data);
     free(text);

@@ -81,6 +81,9 @@ int main(void) {
     check_row("dialog 128, one answer", "task");
     check_row("dialog 128, memory", "task");
     check_row("lm 200, training", "task");
+    check_row("dialog 128, predicting", "task");
+    check_row("answer 150, training", "task");
+    check_row("answer 150, scoring", "task");
     for (i = 0; carnn_simd_name(i); i++) {
         CHECK_INT(bench("sigmoid", carnn_simd_name(i), 1, 0, &c, &error), CARNN_OK);
         CHECK(c.sane);

@@ -274,6 +274,24 @@ static void test_messages(void) {
     refuse("cell.bias", 9 + 16, "\1", 1, "cell.bias: misplaced");
 }
 
+/* A file that was written before there was an option: the option has its default. */
+static void test_option_unknown_then(void) {
+    carnn_model *model = small_model(), *loaded = NULL;
+    image i = image_of(model, 0);
+    carnn_source source = {"image", NULL, 0};
+    carnn_error error;
+    CHECK(carnn_model_describe(model)->kb_rows != 0);
+    memcpy(find(i, "carnn.kb_rows"), "carnn.ab_rows", 13);
+    seal(i);
+    source.bytes = i.bytes;
+    source.size = i.size;
+    CHECK_INT(carnn_model_load(&loaded, &source, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_model_describe(loaded)->kb_rows, carnn_model_describe(model)->kb_rows);
+    carnn_model_free(loaded);
+    image_free(i);
+    carnn_model_free(model);
+}
+
 static void test_weights_that_are_no_numbers(void) {
     static const float wrong[] = {INFINITY, -INFINITY, NAN, -NAN};
     carnn_model *model = small_model();
@@ -449,6 +467,7 @@ int main(void) {
     test_damage();
     test_forgery();
     test_messages();
+    test_option_unknown_then();
     test_weights_that_are_no_numbers();
     test_no_memory();
     test_disk();

@@ -114,7 +114,7 @@ static void check_softmax(void) {
 static void check_arrays(void) {
     size_t n, p, i;
     for (n = 0; n < 200; n += 1 + n / 10) {
-        float x[200], y[200], w[2 * 200], first[2 * 200];
+        float x[200], y[200], w[3 * 200], first[3 * 200];
         double dot = 0, squares = 0, sum = 0;
         float results[3] = {0}, first_results[3] = {0};
         draw_array(x, n, 1);
@@ -123,14 +123,15 @@ static void check_arrays(void) {
             dot += (double)x[i] * y[i], squares += (double)x[i] * x[i], sum += x[i];
         for (p = 0; p < paths; p++) {
             const carnn__kernels *k = path[p];
-            for (i = 0; i < 2; i++) memcpy(w + i * n, y, n * sizeof *y);
+            for (i = 0; i < 3; i++) memcpy(w + i * n, y, n * sizeof *y);
             k->scale(w, 0.3f, n);
             k->add(x, w + n, n);
+            k->approach(x, w + 2 * n, 0.2f, n);
             results[0] = k->dot(x, y, n);
             results[1] = k->row_sum(x, n);
             results[2] = (float)k->sum_squares(x, n);
             if (!p) memcpy(first, w, sizeof w), memcpy(first_results, results, sizeof results);
-            CHECK(!memcmp(first, w, 2 * n * sizeof *w));
+            CHECK(!memcmp(first, w, 3 * n * sizeof *w));
             CHECK(!memcmp(first_results, results, sizeof results));
         }
         CHECK_NEAR(results[0], dot, 1e-5);
@@ -139,6 +140,7 @@ static void check_arrays(void) {
         for (i = 0; i < n; i++) {
             float scaled = y[i] * 0.3f, added = y[i] + x[i];
             CHECK(scaled == w[i] && added == w[n + i]);
+            CHECK_NEAR(w[2 * n + i], 0.8 * (double)y[i] + 0.2 * (double)x[i], 1e-6);
         }
     }
 }

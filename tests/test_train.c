@@ -70,6 +70,7 @@ static carnn_train_desc train_desc(int64_t epochs) {
     desc.dropout = 0.2;
     desc.smoothing = 0.05;
     desc.weight_decay = 0.01;
+    desc.average = 0.6;
     desc.lr_decay = 0.95;
     desc.patience = CARNN_NONE;
     desc.threads = 1;
@@ -130,6 +131,42 @@ static void test_learns(void) {
 }
 
 /* The learning rate falls to lr_end and never below, also where that is zero. */
+/* The weights after 1, 2, .. steps, averaged here, against a training that averages them. */
+static void test_average(void) {
+    enum { TIMES = 4 };
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_train_desc train = train_desc(0);
+    double *average = NULL;
+    size_t i, step;
+    train.batch = 1000; /* an epoch is a step */
+    train.lr_end = 1.0;
+    for (step = 0; step <= TIMES; step++) {
+        carnn_model *model = new_model("icarnn", 6, data);
+        const float *w = model->params.value;
+        size_t n = model->params.trained;
+        double start = (1.0 + (double)step) / (10.0 + (double)step), keep = start < 0.3 ? start : 0.3;
+        if (!average) average = (double *)calloc(n, sizeof *average);
+        train.epochs = (int64_t)step;
+        train.average = CARNN_NONE;
+        if (step) CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
+        for (i = 0; i < n; i++)
+            average[i] = step ? keep * average[i] + (1.0 - keep) * (double)w[i] : (double)w[i];
+        carnn_model_free(model);
+    }
+    train.average = 0.3;
+    for (step = 0; step < 2; step++) { /* without validation, and as the best of the epochs */
+        carnn_model *model = new_model("icarnn", 6, data);
+        double worst = 0.0;
+        CHECK_INT(carnn_train(model, data, step ? data : NULL, &train, NULL), CARNN_OK);
+        for (i = 0; i < model->params.trained; i++)
+            worst = test_worse(worst, fabs(average[i] - (double)model->params.value[i]));
+        if (!step || model->best_epoch == TIMES) CHECK_NEAR(worst, 0.0, 1e-6);
+        carnn_model_free(model);
+    }
+    free(average);
+    carnn_dataset_free(data);
+}
+
 static int watch_rate(const carnn_progress *progress, void *user) {
     double *low = (double *)user;
     if (progress->lr < *low) *low = progress->lr;
@@ -629,6 +666,7 @@ static void test_real_data(void) {
 
 int main(void) {
     test_learns();
+    test_average();
     test_learning_rate();
     test_same_bytes();
     test_simd_choice();

@@ -1,0 +1,242 @@
+/* Predictions in batches: bit by bit those of a session that goes through the same examples, in
+   their order, for any number of threads, whatever the examples hold. */
+
+#include "test.h"
+
+#define PREDICT_MOST 1024
+#define PREDICT_TOP 3
+#define PREDICT_TIMES 30 /* the texts are repeated, so that there are several batches */
+
+/* What was told of each example. */
+typedef struct predictions {
+    size_t count, disordered;
+    double score[PREDICT_MOST], probability[PREDICT_MOST][PREDICT_TOP];
+    size_t tokens[PREDICT_MOST], candidate[PREDICT_MOST][PREDICT_TOP];
+} predictions;
+
+static void keep_prediction(const carnn_prediction *p, void *user) {
+    predictions *all = (predictions *)user;
+    size_t i = all->count++, j;
+    all->disordered += p->example != i;
+    all->score[i] = p->score;
+    all->tokens[i] = p->tokens;
+    for (j = 0; j < p->count; j++) {
+        all->candidate[i][j] = p->candidate[j];
+        all->probability[i][j] = p->probability[j];
+    }
+}
+
+static carnn_dataset *predict_data(const char *task, const char *text, size_t size, int lenient) {
+    carnn_source source = test_source("examples", text, size);
+    carnn_dataset_desc desc;
+    carnn_dataset *data = NULL;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = task;
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.lenient = lenient;
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    return data;
+}
+
+/* The odd examples, many times over. */
+static carnn_dataset *odd_data(const char *task, const char *text) {
+    size_t size = strlen(text), i;
+    char *all = (char *)malloc(PREDICT_TIMES * size);
+    carnn_dataset *data;
+    for (i = 0; i < PREDICT_TIMES; i++) memcpy(all + i * size, text, size);
+    data = predict_data(task, all, PREDICT_TIMES * size, 1);
+    free(all);
+    return data;
+}
+
+/* A model with random weights, large enough for answers that differ. */
+static carnn_model *odd_model(const char *task, const char *cell, const carnn_allocator *allocator,
+                              const char *text) {
+    carnn_dataset *data = predict_data(task, text, strlen(text), 0);
+    carnn_model_desc desc;
+    carnn_model *model = NULL;
+    size_t i;
+    memset(&desc, 0, sizeof desc);
+    desc.task = task;
+    desc.cell = cell;
+    desc.hidden = 20;
+    desc.history = 3;
+    desc.min_count = 1;
+    desc.seed = 4;
+    desc.allocator = allocator;
+    CHECK(!carnn_model_create(&model, &desc, data, NULL));
+    for (i = 0; i < model->params.size; i++) model->params.value[i] *= 3.0f;
+    carnn_dataset_free(data);
+    return model;
+}
+
+/* --- what a session says --------------------------------------------------------------------- */
+
+static void session_dialogs(carnn_session *s, const carnn_dataset *data, predictions *all) {
+    size_t dialog, i, turn = 0;
+    for (dialog = 0; dialog < data->dialog_count; dialog++) {
+        carnn_session_reset(s);
+        for (i = data->dialog_start[dialog]; i < data->dialog_start[dialog + 1]; i++) {
+            carnn__span said = carnn__text(data, data->lines[i].text);
+            if (turn < data->turn_count && data->turns[turn].line == i) {
+                carnn_session_rank(s, said.at, said.length, PREDICT_TOP, all->candidate[turn],
+                                   all->probability[turn]);
+                turn++;
+            }
+            carnn_session_hear(s, (carnn_speaker)data->lines[i].speaker, said.at, said.length);
+        }
+    }
+}
+
+static void session_sentences(carnn_session *s, const carnn_dataset *data, predictions *all) {
+    size_t i;
+    for (i = 0; i < data->sentence_count; i++) {
+        carnn__span text = carnn__text(data, data->sentences[i].text);
+        if (!i || data->sentences[i].document != data->sentences[i - 1].document)
+            carnn_session_reset(s);
+        all->tokens[i] = carnn_session_score(s, text.at, text.length, &all->score[i]);
+    }
+}
+
+static void session_pairs(carnn_session *s, const carnn_dataset *data, predictions *all) {
+    size_t i;
+    for (i = 0; i < data->pair_count; i++) {
+        carnn__span question = carnn__text(data, data->pairs[i].question);
+        carnn__span answer = carnn__text(data, data->pairs[i].answer);
+        all->score[i] = carnn_session_match(s, question.at, question.length, answer.at,
+                                            answer.length);
+    }
+}
+
+typedef void (*session_fn)(carnn_session *s, const carnn_dataset *data, predictions *all);
+
+static void test_same_as_session(carnn_model *model, const carnn_dataset *data, session_fn by) {
+    predictions *expected = (predictions *)calloc(2, sizeof *expected), *found = expected + 1;
+    carnn_predict_desc desc = {0, PREDICT_TOP, keep_prediction, NULL};
+    carnn_session *session = NULL;
+    CHECK(data->examples <= PREDICT_MOST);
+    CHECK(!carnn_session_open(&session, model, NULL, NULL));
+    by(session, data, expected);
+    expected->count = data->examples;
+    desc.user = found;
+    for (desc.threads = 1; desc.threads <= 3; desc.threads++) {
+        memset(found, 0, sizeof *found);
+        CHECK(!carnn_predict(model, data, &desc, NULL));
+        CHECK(!memcmp(found, expected, sizeof *found));
+    }
+    carnn_session_free(session);
+    free(expected);
+}
+
+/* --- the tasks ------------------------------------------------------------------------------- */
+
+static const char known_dialogs[] =
+    "1 hello there\tgood morning !\n2 cheap food in the north\tapi_call cheap north\n"
+    "3 oak R_rating 3\n4 elm R_rating 9\n5 <SILENCE>\telm is nice\n6 bye\tyou are welcome\n";
+
+/* 8 turns in 4 dialogs. */
+static const char odd_dialogs[] =
+    "1 hello\tgood morning !\n2 cheap food\tapi_call cheap\n3 oak R_rating 3\n4\n4 \t\n"
+    "no number\tx\n  \n9 zzz qqq\telm\telm is nice\n5 hello there\t\n\t\n"
+    "1 bye\tone\ttwo\tthree\n\n";
+
+static void predict_dialogs(void) {
+    carnn_dataset *data = odd_data("dialog", odd_dialogs);
+    size_t cell;
+    CHECK_INT(data->examples, 8 * PREDICT_TIMES);
+    CHECK_INT(data->dialog_count, 4 * PREDICT_TIMES);
+    for (cell = 0; carnn_cell_name(cell); cell++) {
+        carnn_model *model = odd_model("dialog", carnn_cell_name(cell), NULL, known_dialogs);
+        test_same_as_session(model, data, session_dialogs);
+        carnn_model_free(model);
+    }
+    carnn_dataset_free(data);
+}
+
+static void predict_sentences(void) {
+    static char odd[4096] = "do you have a cat\tquestion\nyes i have two\tanswer\n\nzz qq\n= x\n";
+    size_t i, at = strlen(odd);
+    carnn_dataset *data;
+    carnn_model *model;
+    for (i = 0; i < CARNN__LM_STEPS; i++) at += (size_t)sprintf(odd + at, "%s ", i % 3 ? "i" : "a");
+    at += (size_t)sprintf(odd + at, "\n");
+    for (i = 0; i < 2 * CARNN__LM_STEPS + 5; i++) at += (size_t)sprintf(odd + at, "cat ");
+    sprintf(odd + at, "\nyes\n");
+    data = odd_data("lm", odd);
+    CHECK_INT(data->examples, 6 * PREDICT_TIMES);
+    model = odd_model("lm", "ncarnn", NULL, "do you have a cat\nyes i have two\nno cat\n");
+    test_same_as_session(model, data, session_sentences);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+static const char known_pairs[] =
+    "who sings ?\tann sings well .\t1\nwho sings ?\tit rained .\t0\nwho left ?\tbob left .\t1\n";
+
+static void predict_pairs(void) {
+    static const char odd[] = "who sings ?\tit rained\t\nwho sings ?\tann\t7\nonly a question\n"
+                              "\tonly an answer\t1\nzz \377\tqq\tx\nwho\tbob left early\t0\t0\n";
+    carnn_dataset *data = odd_data("answer", odd);
+    size_t i;
+    CHECK_INT(data->examples, 6 * PREDICT_TIMES);
+    for (i = 0; i < 2; i++) {
+        carnn_model *model = odd_model("answer", i ? "lstm" : "scarnn", NULL, known_pairs);
+        test_same_as_session(model, data, session_pairs);
+        carnn_model_free(model);
+    }
+    carnn_dataset_free(data);
+}
+
+/* Nothing to predict is told of nobody; another task's examples are refused. */
+static void predict_nothing(void) {
+    carnn_predict_desc desc = {1, 0, keep_prediction, NULL};
+    carnn_dataset *facts = predict_data("dialog", "1 a fact\n", 9, 1);
+    carnn_dataset *empty = predict_data("answer", "", 0, 1);
+    carnn_model *model = odd_model("dialog", NULL, NULL, known_dialogs);
+    carnn_scores scores;
+    const carnn_model *models = model;
+    CHECK_INT(facts->examples, 0);
+    CHECK_INT(empty->examples, 0);
+    CHECK_INT(carnn_predict(model, facts, &desc, NULL), CARNN_OK);
+    CHECK_INT(carnn_predict(model, empty, &desc, NULL), CARNN_ERR_ARGUMENT);
+    CHECK_INT(carnn_test(&models, 1, facts, 1, &scores, NULL), CARNN_ERR_DATA);
+    carnn_model_free(model);
+    carnn_dataset_free(facts);
+    carnn_dataset_free(empty);
+}
+
+static void predict_memory(void) {
+    test_memory memory;
+    carnn_allocator allocator = test_allocator(&memory);
+    carnn_dataset *data = odd_data("dialog", odd_dialogs);
+    predictions *all = (predictions *)calloc(1, sizeof *all);
+    carnn_predict_desc desc = {2, 1, keep_prediction, all};
+    carnn_model *model;
+    carnn_status status = CARNN_ERR_MEMORY;
+    long blocks, at;
+    memset(&memory, 0, sizeof memory);
+    model = odd_model("dialog", NULL, &allocator, known_dialogs);
+    blocks = memory.blocks;
+    for (at = 1; status == CARNN_ERR_MEMORY; at++) {
+        memory.calls = 0;
+        memory.fail_at = at;
+        status = carnn_predict(model, data, &desc, NULL);
+        CHECK_INT(memory.blocks, blocks);
+    }
+    CHECK_INT(status, CARNN_OK);
+    CHECK_INT(all->count, data->examples);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    free(all);
+}
+
+int main(void) {
+    predict_dialogs();
+    predict_sentences();
+    predict_pairs();
+    predict_nothing();
+    predict_memory();
+    return test_end();
+}
