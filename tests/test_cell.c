@@ -594,13 +594,15 @@ static size_t checked_rows(const char *only, uint64_t seed) {
 
 static int spoil; /* how spoilt_loss is wrong */
 
-/* The loss of an LSTM with one wrong derivative, or with none for an array. */
+/* The loss of an LSTM with one wrong derivative, with none for an array, or all too large. */
 static double spoilt_loss(carnn__subject *s) {
     double loss = carnn__check_cell_loss(s);
     carnn__checked *a = &s->array[0];
+    size_t i;
     if (spoil == 1) a->gradient[a->count - 1] *= 1.5f;
     if (spoil == 2) memset(a->gradient, 0, a->count * sizeof(float));
     if (spoil == 3) a->gradient[7] = NAN;
+    for (i = 0; spoil == 4 && i < a->count; i++) a->gradient[i] *= 1.02f;
     return loss;
 }
 
@@ -633,6 +635,7 @@ static void test_gradcheck(carnn__engine *e) {
     CHECK(spoilt_check(e, 1) > 2 * CARNN__CHECK_LIMIT);
     CHECK(spoilt_check(e, 2) >= 1.0);
     CHECK(!(spoilt_check(e, 3) <= CARNN__CHECK_LIMIT));
+    CHECK(spoilt_check(e, 4) > 2 * CARNN__CHECK_LIMIT);
 }
 
 /* --- the linear recurrence by itself, in blocks, against a plain loop in double --------------- */
