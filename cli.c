@@ -1710,7 +1710,7 @@ static int read_history(history *h, FILE *in, line *l) {
 
 static int open_history(history *h, const char *file) {
     FILE *in = fopen(file, "rb");
-    line l = {NULL, 0, 0};
+    line l = {NULL, 0, 0, 0};
     int result;
     h->file = file;
     h->best = NAN;

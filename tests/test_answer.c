@@ -51,7 +51,8 @@ static carnn_train_desc answer_training(int64_t threads, int64_t epochs, double 
     train.epochs = epochs;
     train.batch = 4;
     train.lr = lr;
-    train.patience = train.weight_decay = CARNN_NONE;
+    train.patience = CARNN_NONE;
+    train.weight_decay = CARNN_NONE;
     train.threads = threads;
     return train;
 }
