@@ -1688,18 +1688,16 @@ static int add_epoch(history *h, const logged *e) {
 }
 
 static int read_history(history *h, FILE *in, line *l) {
-    size_t number = 0;
     int state = LINE_READ, result = DONE;
     while (!result && (state = next_line(in, l)) == LINE_READ) {
         logged e = {NAN, {NAN, NAN, NAN}};
         const char *end = read_object(l->length ? l->text : "", "", h, &e);
-        number++;
         if (end && !*skip_blanks(end) && e.epoch >= 1.0 && !isnan(e.value[TRAIN_LOSS])) {
             result = add_epoch(h, &e);
             continue;
         }
         fprintf(stderr, "carnn: %s:%zu: expected an object with \"epoch\" and \"loss\", as train "
-                "--log writes it\n", h->file, number);
+                "--log writes it\n", h->file, l->number);
         return BAD_DATA;
     }
     if (state == LINE_NO_MEMORY) return no_memory();
