@@ -138,6 +138,12 @@ static unsigned option_commands(const carnn_option *o) {
 #define OPTION_TEXT 64
 #define NO_LIMIT "no limit"
 
+/* Is the option for this task? The help of one that is not for all begins with its task's name. */
+static int option_serves(const carnn_option *o, const char *task) {
+    size_t length = strcspn(o->help, ":");
+    return !o->help[length] || (!strncmp(o->help, task, length) && !task[length]);
+}
+
 /* The value of an option, as it could be typed. */
 static const char *option_text(const carnn_option *o, const carnn_model_desc *model,
                                const carnn_train_desc *training, char text[OPTION_TEXT]) {
@@ -444,7 +450,8 @@ static void json_options(json *j, const carnn_model_desc *model, const carnn_tra
     const carnn_option *o = carnn_options(&count);
     char text[OPTION_TEXT];
     for (i = 0; i < count; i++, o++) {
-        if (o->of_training != of_training || !strcmp(o->name, "seed") || !strcmp(o->name, "cell"))
+        if (o->of_training != of_training || !option_serves(o, model->task) ||
+            !strcmp(o->name, "seed") || !strcmp(o->name, "cell"))
             continue;
         option_text(o, model, training, text);
         if (o->kind == CARNN_OPTION_NAME) {
@@ -1572,8 +1579,9 @@ static void print_info(const carnn_model *m, const char *file) {
     printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(m));
     printf("%-14s%s\n", "task", d->task);
     for (i = 0; i < count; i++, o++)
-        if (!o->of_training ||
-            (trained->optimizer && strcmp(option_text(o, d, trained, text), "0")))
+        if (option_serves(o, d->task) &&
+            (!o->of_training ||
+             (trained->optimizer && strcmp(option_text(o, d, trained, text), "0"))))
             printf("%-14s%s\n", o->name, option_text(o, d, trained, text));
     printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(m), "words",
            carnn_model_word_count(m), "candidates", carnn_model_candidate_count(m));
@@ -2114,12 +2122,6 @@ static void print_names(const char *title, const char *(*lister)(size_t number))
 }
 
 #define TASKS 16
-
-/* Is the option for this task? The help of one that is not for all begins with its task's name. */
-static int option_serves(const carnn_option *o, const char *task) {
-    size_t length = strcspn(o->help, ":");
-    return !o->help[length] || (!strncmp(o->help, task, length) && !task[length]);
-}
 
 /* [default, task its own default]: those that differ from the first are named. */
 static void print_default(const carnn_option *o, const carnn_model_desc *model,
