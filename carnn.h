@@ -1191,7 +1191,7 @@ typedef void (*carnn__range_fn)(const void *job, size_t from, size_t to);
 /* One step of an optimiser (@@PARAM). */
 typedef struct carnn__update {
     float *w;           /* weights */
-    const float *g;     /* gradients, same layout */
+    float *g;           /* gradients, same layout; zeros afterwards */
     float *moment[2];
     float clip;         /* factor that brings the gradient to the clipping norm */
     float keep;         /* 1 - lr weight_decay */
@@ -1276,7 +1276,7 @@ typedef struct carnn__cross_entropy {
     size_t columns;
     float *z;               /* (rows, columns) logits in, gradient out */
     const uint32_t *target; /* (rows) */
-    float scale;            /* of the gradient */
+    float scale;            /* of the gradient; 0: the loss alone is wanted, z is not */
     float smoothing;        /* label smoothing, 0 to 1 */
     float *loss;            /* (rows) */
 } carnn__cross_entropy;
@@ -1866,6 +1866,25 @@ static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *ou
     }
 }
 
+/* y[i] continues its chain of fused multiply-adds with row i of b (8 groups, k) and x. A column of
+   eight rows goes from the shuffles to its sum without a detour over memory, as it must in blocks
+   of sixteen, and the groups' sums do not wait for each other. k is a multiple of 4. */
+#define CARNN__TURNED_ROWS 8
+static CARNN__INLINE void CARNN__V(turned_dots)(size_t groups, size_t k, const float *x,
+                                                const float *b, size_t ld, float *y) {
+    __m256 sum[3], column[4];
+    size_t g, i, p;
+    CARNN__UNROLL for (g = 0; g < groups; g++) sum[g] = _mm256_loadu_ps(y + 8 * g);
+    for (p = 0; p < k; p += 4) {
+        CARNN__UNROLL for (g = 0; g < groups; g++) {
+            CARNN__V(turn8)(b + 8 * g * ld + p, ld, column);
+            CARNN__UNROLL for (i = 0; i < 4; i++)
+                sum[g] = _mm256_fmadd_ps(_mm256_broadcast_ss(x + p + i), column[i], sum[g]);
+        }
+    }
+    CARNN__UNROLL for (g = 0; g < groups; g++) _mm256_storeu_ps(y + 8 * g, sum[g]);
+}
+
 #else /* NEON: four registers; portable: sixteen floats */
 
 #if defined(CARNN__NEON)
@@ -2242,10 +2261,17 @@ static double CARNN__K(log)(double x) {
     return 2 * t * sum + exponent * 0.69314718055994531;
 }
 
-static float CARNN__K(softmax)(float *row, size_t n) {
+/* The row becomes its softmax but for a factor; returns the logarithm of the sum of exp(x[i]). */
+static float CARNN__K(softmax_shape)(float *row, size_t n, float *factor) {
     float top = CARNN__K(maximum)(row, n), sum = CARNN__K(exp_sum)(row, top, row, n);
-    CARNN__K(scale)(row, 1.0f / sum, n);
+    *factor = 1.0f / sum;
     return (float)(top + CARNN__K(log)((double)sum));
+}
+
+static float CARNN__K(softmax)(float *row, size_t n) {
+    float factor, lse = CARNN__K(softmax_shape)(row, n, &factor);
+    CARNN__K(scale)(row, factor, n);
+    return lse;
 }
 
 #undef CARNN__C
@@ -2276,22 +2302,26 @@ static float CARNN__K(softmax)(float *row, size_t n) {
 #if defined(CARNN__AVX512)
 #define CARNN__TILE_ROWS 8 /* 24 of 32 registers are sums; 11 loads for 24 multiply-adds */
 #define CARNN__TILE_VECTORS 3
+#define CARNN__TILE_WIDEST 3
 #elif defined(CARNN__AVX2)
 #define CARNN__TILE_ROWS 6 /* 12 of 16 */
 #define CARNN__TILE_VECTORS 1
+#define CARNN__TILE_WIDEST 4 /* of one row: 8 sums */
 #elif defined(CARNN__NEON)
 #define CARNN__TILE_ROWS 6 /* 24 of 32 */
 #define CARNN__TILE_VECTORS 1
+#define CARNN__TILE_WIDEST 2
 #else
 #define CARNN__TILE_ROWS 4
 #define CARNN__TILE_VECTORS 1
+#define CARNN__TILE_WIDEST 1
 #endif
 #define CARNN__TILE_COLUMNS (CARNN__TILE_VECTORS * CARNN__LANES)
 
 /* Where a tile finds its operands. */
 typedef struct CARNN__K(place) {
     const float *a, *b, *start;
-    size_t b_row, columns;
+    size_t b_row, b_vector, columns;
     float *copy, *c;
 } CARNN__K(place);
 
@@ -2299,7 +2329,7 @@ typedef struct CARNN__K(place) {
    long as the panel comes from the first level of cache. */
 static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carnn__panel *job,
                                          const CARNN__K(place) * at) {
-    carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_VECTORS], line[CARNN__TILE_VECTORS];
+    carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_WIDEST], line[CARNN__TILE_WIDEST];
     const float *row[CARNN__TILE_ROWS], *b = at->b;
     size_t last = vectors - 1, rest = at->columns - last * CARNN__LANES, i, j, p, column = 0;
     size_t a_column = job->a_column, b_row = at->b_row, c_row = job->c_row, k = job->k;
@@ -2320,7 +2350,7 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
         }
     }
     for (p = 0; p < k; p++) {
-        CARNN__UNROLL for (j = 0; j < vectors; j++) line[j] = CARNN__V(load)(b + j * CARNN__LANES);
+        CARNN__UNROLL for (j = 0; j < vectors; j++) line[j] = CARNN__V(load)(b + j * at->b_vector);
         if (copy) {
             CARNN__UNROLL for (j = 0; j < vectors; j++)
                 CARNN__V(store)(copy + j * CARNN__LANES, line[j]);
@@ -2351,13 +2381,22 @@ static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, CARNN__K(place
     for (; tiles; tiles--, i += rows, at.c += rows * job->c_row) {
         rows = (job->m - i + tiles - 1) / tiles;
         at.a = job->a + i * job->a_row;
-        switch (rows * 4 + vectors) {
+        switch (rows * 8 + vectors) {
 #define CARNN__TILE(r, v)                                                                          \
-    case (r) * 4 + (v): CARNN__K(tile)(r, v, job, &at); break;
+    case (r) * 8 + (v): CARNN__K(tile)(r, v, job, &at); break;
 #if CARNN__TILE_VECTORS == 3
 #define CARNN__TILES(r) CARNN__TILE(r, 1) CARNN__TILE(r, 2) CARNN__TILE(r, 3)
 #else
 #define CARNN__TILES(r) CARNN__TILE(r, 1)
+#endif
+#if CARNN__TILE_WIDEST == 4
+            CARNN__TILE(1, 3)
+            CARNN__TILE(1, 4)
+            CARNN__TILE(3, 2)
+#endif
+#if CARNN__TILE_VECTORS == 1 && CARNN__TILE_WIDEST > 1
+            CARNN__TILE(1, 2)
+            CARNN__TILE(2, 2)
 #endif
 #if CARNN__TILE_ROWS == 8
             CARNN__TILES(8)
@@ -2383,16 +2422,29 @@ static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, CARNN__K(place
     }
 }
 
+/* Vectors of a tile: where A has so few rows that the sums of a panel would wait for each other,
+   those of panels side by side. */
+static size_t CARNN__K(abreast)(const carnn__panel *job) {
+    if (CARNN__TILE_VECTORS > 1 || job->copy || job->m > 3) return CARNN__TILE_VECTORS;
+    if (job->m == 1) return CARNN__TILE_WIDEST;
+    return CARNN__TILE_WIDEST == 4 || (CARNN__TILE_WIDEST == 2 && job->m == 2) ? 2 : 1;
+}
+
 /* All rows of A against the panels. */
 static void CARNN__K(panel)(const carnn__panel *job) {
     CARNN__K(place) at;
-    size_t j;
+    size_t j, step = CARNN__K(abreast)(job) * CARNN__LANES;
     memset(&at, 0, sizeof at);
-    for (j = 0; j < job->n; j += CARNN__TILE_COLUMNS) {
-        at.columns = job->n - j < CARNN__TILE_COLUMNS ? job->n - j : CARNN__TILE_COLUMNS;
+    for (j = 0; j < job->n; j += step) {
+        at.columns = job->n - j < step ? job->n - j : step;
         at.b = job->b + j * (job->b_row ? 1 : job->k);
         at.b_row = job->b_row;
-        if (!at.b_row) at.b_row = (at.columns + CARNN__LANES - 1) / CARNN__LANES * CARNN__LANES;
+        at.b_vector = CARNN__LANES;
+        if (!at.b_row && CARNN__TILE_VECTORS == 1) at.b_vector *= job->k;
+        if (!at.b_row)
+            at.b_row = CARNN__TILE_VECTORS == 1 ? CARNN__LANES
+                                                : (at.columns + CARNN__LANES - 1) / CARNN__LANES *
+                                                      CARNN__LANES;
         at.start = job->start ? job->start + j : NULL;
         at.copy = job->copy;
         at.c = job->c + j;
@@ -2460,12 +2512,32 @@ static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ld
     }
 }
 
+#if defined(CARNN__TURNED_ROWS)
+/* The product below as far as whole groups of rows reach: returns the rows that are done. Rows that
+   lie 2 KiB or a multiple of it apart fall into the same few places of the first-level cache, which
+   has room for one group of them. */
+static size_t CARNN__K(gemv_turned)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
+                                    const float *start, float *y) {
+    size_t j = 0, done = k % 4 ? 0 : n / CARNN__TURNED_ROWS * CARNN__TURNED_ROWS;
+    if (!start) memset(y, 0, done * sizeof *y);
+    else if (start != y) memcpy(y, start, done * sizeof *y);
+    for (; ldb % 512 && j + 3 * CARNN__TURNED_ROWS <= done; j += 3 * CARNN__TURNED_ROWS)
+        CARNN__V(turned_dots)(3, k, x, b + j * ldb, ldb, y + j);
+    for (; j < done; j += CARNN__TURNED_ROWS)
+        CARNN__V(turned_dots)(1, k, x, b + j * ldb, ldb, y + j);
+    return done;
+}
+#endif
+
 /* y (n) = start + b (n, k) x: the product of one row with a B that is stored (n, k). Sixteen rows
-   of b at a time are turned in registers. Bound by the memory that b comes from. */
+   of b at a time are turned in registers. Bound by the shuffles, and beyond the caches by memory. */
 static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
                               const float *start, float *y) {
-    size_t j, p, s;
-    for (j = 0; j < n; j += CARNN__LANES) {
+    size_t j = 0, p, s;
+#if defined(CARNN__TURNED_ROWS)
+    j = CARNN__K(gemv_turned)(n, k, x, b, ldb, start, y);
+#endif
+    for (; j < n; j += CARNN__LANES) {
         size_t width = n - j < CARNN__LANES ? n - j : CARNN__LANES;
         carnn__v block[CARNN__LANES], sum = CARNN__V(zero)();
         if (start) sum = width < CARNN__LANES ? CARNN__V(loadn)(start + j, width)
@@ -2643,9 +2715,11 @@ static void carnn__pack_panel(const carnn__product *x, size_t p, size_t depth, s
         x->e->k->pack_rows(depth, width, x->b + p * x->ldb + j, x->ldb, panel);
 }
 
-/* Packs B (k, n), or (n, k) where `form` is CARNN__NT. */
-CARNN__UNUSED static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k,
-                                      const float *b, size_t ldb, float *packed) {
+/* Packs columns [j0, j1) of B (k, n), or of (n, k) where `form` is CARNN__NT; j0 is a multiple of
+   the width of a panel, `b` begins there. */
+CARNN__UNUSED static void carnn__pack_columns(carnn__engine *e, int form, size_t n, size_t k,
+                                              size_t j0, size_t j1, const float *b, size_t ldb,
+                                              float *packed) {
     carnn__product x;
     size_t p, j;
     memset(&x, 0, sizeof x);
@@ -2654,10 +2728,16 @@ CARNN__UNUSED static void carnn__pack(carnn__engine *e, int form, size_t n, size
     x.b = b;
     x.ldb = ldb;
     for (p = 0; p < k; p += CARNN__BLOCK_K)
-        for (j = 0; j < n; j += e->k->tile_columns)
-            carnn__pack_panel(&x, p, carnn__min(k - p, CARNN__BLOCK_K), j,
-                              carnn__min(n - j, e->k->tile_columns),
+        for (j = j0; j < j1; j += e->k->tile_columns)
+            carnn__pack_panel(&x, p, carnn__min(k - p, CARNN__BLOCK_K), j - j0,
+                              carnn__min(j1 - j, e->k->tile_columns),
                               packed + carnn__packed_at(n, k, p, j));
+}
+
+/* Packs all of B. */
+CARNN__UNUSED static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k,
+                                      const float *b, size_t ldb, float *packed) {
+    carnn__pack_columns(e, form, n, k, 0, n, b, ldb, packed);
 }
 
 /* --- products -------------------------------------------------------------------------------- */
@@ -2688,6 +2768,8 @@ static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1,
     const carnn__kernels *k = x->e->k;
     float *scratch = x->e->scratch + worker * CARNN__PANEL_SIZE;
     size_t width = x->packed ? j1 - j0 : k->tile_columns, j;
+    if (!x->packed && !(x->form & CARNN__NT) && i1 - i0 <= k->tile_rows) /* B is read once */
+        width = carnn__max((j1 - j0) / CARNN__LANES, 1) * CARNN__LANES;
     for (j = j0; j < j1; j += width) {
         carnn__panel panel = carnn__panel_at(x, i0, i1, j, carnn__min(j + width, j1), p);
         if (!x->packed && !(x->form & CARNN__NT) && panel.n % CARNN__LANES == 0) {
@@ -3002,8 +3084,15 @@ CARNN_API const char *carnn_optimizer_name(size_t number) {
 
 #if defined(CARNN__ISA)
 
-/* One pass over memory: clip, update the moments, update and decay the weight. Bound by memory:
-   Adam reads four floats of each weight and writes three. */
+/* The moments of a weight without gradients, such as the vector of a rare word, fade away. Before
+   they become denormal numbers, which processors are slow with, they are 0. */
+static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v moment) {
+    return CARNN__V(if_less)(CARNN__V(abs)(moment), CARNN__V(set1)(1e-30f), CARNN__V(zero)(),
+                             moment);
+}
+
+/* One pass over memory: clip, update the moments, update and decay the weight, and zeros for the
+   next step's gradient. Bound by memory: Adam reads four floats of each weight and writes them. */
 static void CARNN__K(sgd)(const void *job, size_t from, size_t to) {
     const carnn__update *u = (const carnn__update *)job;
     carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
@@ -3012,6 +3101,7 @@ static void CARNN__K(sgd)(const void *job, size_t from, size_t to) {
     for (i = from; i < to; i += 16) {
         carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
         carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
+        CARNN__V(store)(u->g + i, CARNN__V(zero)());
         CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, g, w));
     }
 }
@@ -3026,6 +3116,7 @@ static void CARNN__K(adagrad)(const void *job, size_t from, size_t to) {
         carnn__v s = CARNN__V(fma)(g, g, CARNN__V(load)(u->moment[0] + i));
         carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
         carnn__v d = CARNN__V(div)(g, CARNN__V(add)(CARNN__V(sqrt)(s), eps));
+        CARNN__V(store)(u->g + i, CARNN__V(zero)());
         CARNN__V(store)(u->moment[0] + i, s);
         CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, d, w));
     }
@@ -3041,8 +3132,9 @@ static void CARNN__K(rmsprop)(const void *job, size_t from, size_t to) {
         carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
         carnn__v s = CARNN__V(mul)(a, CARNN__V(load)(u->moment[0] + i));
         carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
+        CARNN__V(store)(u->g + i, CARNN__V(zero)());
         s = CARNN__V(fma)(CARNN__V(mul)(a1, g), g, s);
-        CARNN__V(store)(u->moment[0] + i, s);
+        CARNN__V(store)(u->moment[0] + i, CARNN__K(faded)(s));
         g = CARNN__V(div)(g, CARNN__V(add)(CARNN__V(sqrt)(s), eps));
         CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, g, w));
     }
@@ -3059,12 +3151,13 @@ static void CARNN__K(adadelta)(const void *job, size_t from, size_t to) {
         carnn__v s = CARNN__V(mul)(a, CARNN__V(load)(u->moment[0] + i));
         carnn__v x = CARNN__V(load)(u->moment[1] + i), d;
         carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
+        CARNN__V(store)(u->g + i, CARNN__V(zero)());
         s = CARNN__V(fma)(CARNN__V(mul)(a1, g), g, s);
         d = CARNN__V(sqrt)(CARNN__V(div)(CARNN__V(add)(x, eps), CARNN__V(add)(s, eps)));
         d = CARNN__V(mul)(d, g);
         x = CARNN__V(fma)(CARNN__V(mul)(a1, d), d, CARNN__V(mul)(a, x));
-        CARNN__V(store)(u->moment[0] + i, s);
-        CARNN__V(store)(u->moment[1] + i, x);
+        CARNN__V(store)(u->moment[0] + i, CARNN__K(faded)(s));
+        CARNN__V(store)(u->moment[1] + i, CARNN__K(faded)(x));
         CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, d, w));
     }
 }
@@ -3082,11 +3175,12 @@ static void CARNN__K(adam)(const void *job, size_t from, size_t to) {
         carnn__v m = CARNN__V(mul)(a, CARNN__V(load)(u->moment[0] + i));
         carnn__v s = CARNN__V(mul)(b, CARNN__V(load)(u->moment[1] + i)), root;
         carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
+        CARNN__V(store)(u->g + i, CARNN__V(zero)());
         m = CARNN__V(fma)(a1, g, m);
         s = CARNN__V(fma)(CARNN__V(mul)(b1, g), g, s);
         root = CARNN__V(fma)(correct, CARNN__V(sqrt)(s), eps);
-        CARNN__V(store)(u->moment[0] + i, m);
-        CARNN__V(store)(u->moment[1] + i, s);
+        CARNN__V(store)(u->moment[0] + i, CARNN__K(faded)(m));
+        CARNN__V(store)(u->moment[1] + i, CARNN__K(faded)(s));
         CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, CARNN__V(div)(m, root), w));
     }
 }
@@ -3165,7 +3259,8 @@ static double carnn__flat_norm(carnn__engine *e, const float *x, size_t size, do
 }
 
 /* One step: clips the gradient to the global norm `clip` (0: no clipping) and updates the
-   weights. Returns the norm before clipping; where it is not finite nothing is changed. */
+   weights; the gradient is zeros afterwards. Returns the norm before clipping; where it is not
+   finite nothing is changed. */
 static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float *w, float *g,
                                     double lr, double clip, double weight_decay) {
     const carnn__optimizer_kind *kind = &carnn__optimizers[o->number];
@@ -4482,14 +4577,15 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
 
 /* --- softmax cross entropy -------------------------------------------------------------------
    Of rows of logits z against one target each: loss = lse(z) - z_target; the gradient
-   scale * (softmax(z) - onehot) replaces z. CARNN__NOWHERE as a target gives no loss and no
-   gradient. Label smoothing s puts s / columns of the target's mass on every column. */
+   scale * (softmax(z) - onehot) replaces z; where the scale is 0 the loss alone is computed.
+   CARNN__NOWHERE as a target gives no loss and no gradient. Label smoothing s puts s / columns of
+   the target's mass on every column. */
 
 static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
     const carnn__cross_entropy *x = (const carnn__cross_entropy *)job;
     size_t i, j;
     for (i = row0; i < row1; i++) {
-        float *z = x->z + i * x->columns, target = 0.0f, mean = 0.0f, lse;
+        float *z = x->z + i * x->columns, target = 0.0f, mean = 0.0f, lse, factor;
         carnn__v scale = CARNN__V(set1)(x->scale);
         carnn__v off = CARNN__V(set1)(-x->scale * x->smoothing / (float)x->columns);
         if (x->target[i] == CARNN__NOWHERE) {
@@ -4499,11 +4595,12 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
         }
         target = z[x->target[i]];
         if (x->smoothing > 0.0f) mean = CARNN__K(row_sum)(z, x->columns) / (float)x->columns;
-        lse = CARNN__K(softmax)(z, x->columns);
+        lse = CARNN__K(softmax_shape)(z, x->columns, &factor);
         x->loss[i] = lse - (1.0f - x->smoothing) * target - x->smoothing * mean;
+        if (x->scale == 0.0f) continue;
         CARNN__COLUMNS(0, x->columns, {
-            carnn__v g = CARNN__V(fma)(scale, CARNN__V(loadn)(z + j, n), off);
-            CARNN__V(storen)(z + j, n, g);
+            carnn__v p = CARNN__V(mul)(CARNN__V(loadn)(z + j, n), CARNN__V(set1)(factor));
+            CARNN__V(storen)(z + j, n, CARNN__V(fma)(scale, p, off));
         })
         z[x->target[i]] -= x->scale * (1.0f - x->smoothing);
     }
@@ -7021,6 +7118,7 @@ typedef struct carnn__dialog {
     double *best_probability; /* (top) */
     float *e, *de;          /* (U, D) */
     float *y, *dy;          /* (L, D) candidates */
+    int encoded;            /* y has those of the weights that are scored */
     /* of a chunk of B turns and N rows */
     carnn__packed seq_packed;
     size_t *start;          /* (T + 2) */
@@ -7390,6 +7488,7 @@ static void carnn__dialog_carve(carnn__work *work, carnn__arena *arena) {
 static size_t carnn__dialog_plan(carnn__work *work, uint64_t key) {
     carnn__dialog *d = (carnn__dialog *)work->state;
     size_t i, dialogs = work->data->dialog_count, batches = 0, turns = 0, inputs = 0;
+    d->encoded = 0;
     for (i = 0; i < dialogs; i++) d->order[i] = (uint32_t)i;
     if (key) carnn__shuffle(key, d->order, dialogs);
     for (i = 0; i < dialogs; i++) {
@@ -7445,7 +7544,8 @@ static carnn__encoder carnn__dialog_encoder(const carnn__work *work, const carnn
 /* Streams of a step's random numbers. */
 enum { CARNN__DROP_UTTERANCES = 1, CARNN__DROP_SUMMARY };
 
-/* Encodes and projects the utterances of the batch, encodes the candidates. */
+/* Encodes and projects the utterances of the batch, encodes the candidates: where nothing is learnt
+   once for all batches. */
 static void carnn__dialog_inputs(carnn__work *work, uint64_t key) {
     carnn__dialog *d = (carnn__dialog *)work->state;
     size_t D = (size_t)work->model->desc.hidden, L = d->candidates.count;
@@ -7454,7 +7554,8 @@ static void carnn__dialog_inputs(carnn__work *work, uint64_t key) {
     carnn__encoder y = carnn__dialog_encoder(work, &d->candidates, NULL, L,
                                              work->model->word_table, d->y, NULL);
     carnn__encode_texts(work->engine, &x);
-    carnn__encode_texts(work->engine, &y);
+    if (work->g || !d->encoded) carnn__encode_texts(work->engine, &y);
+    d->encoded = 1;
     if (key)
         carnn__dropout(work->engine, d->e, d->inputs * D, work->dropout,
                        carnn__stream(key, CARNN__DROP_UTTERANCES));
@@ -7656,7 +7757,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
         x.z = d->z;
         x.target = d->labels;
         x.loss = d->loss;
-        x.scale = 1.0f / (float)d->turn_count;
+        x.scale = work->g ? 1.0f / (float)d->turn_count : 0.0f;
         x.smoothing = work->g ? (float)work->smoothing : 0.0f;
         carnn__split(e, e->k->cross_entropy, &x, B, 1, B * L);
         for (b = 0; b < B; b++) tally->loss += (double)d->loss[b];
@@ -8329,7 +8430,7 @@ static void carnn__lm_output(carnn__work *work, float scale) {
                       carnn__lm_weight(work, model->lm.bias), d->z, V);
         x.z = d->z;
         x.target = d->target + from;
-        x.scale = scale;
+        x.scale = work->g ? scale : 0.0f;
         x.smoothing = work->g ? (float)work->smoothing : 0.0f;
         x.loss = d->loss + from;
         carnn__split(e, e->k->cross_entropy, &x, rows, 1, rows * V);
@@ -11670,7 +11771,7 @@ typedef struct carnn__training {
     carnn__arena arena;    /* training and scoring take turns in it */
     carnn__work train, valid;
     carnn__optimizer optimizer;
-    float *gradient;        /* laid out like the store, of what is trained */
+    float *gradient;        /* laid out like the store, of what is trained; zeros between steps */
     float *best;            /* weights of the best epoch, without validation of the last one */
     uint64_t epoch;         /* finished ones */
     uint64_t batch;         /* finished ones of the epoch at hand */
@@ -11873,7 +11974,6 @@ static carnn_status carnn__diverged(const carnn__training *t, const char *what, 
 static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
     const carnn_train_desc *d = &t->desc;
     double lr = carnn__learning_rate(t, (double)t->batch / (double)batches);
-    memset(t->gradient, 0, t->model->params.trained * sizeof(float));
     t->model->head->batch(&t->train, (size_t)t->batch,
                           carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->step),
                           &t->tally);
@@ -12046,7 +12146,8 @@ struct carnn_session {
     uint32_t *ids;       /* (CARNN__UTTERANCE_WORDS) */
     float *ramp;         /* (D) */
     float *e;            /* (slots, D) */
-    float *y;            /* (L, D) candidates */
+    float *y;            /* (L, D) candidates, packed: they are read for every answer */
+    float *some;         /* (tile columns, D) a few of them as they are */
     float *weight, *o;   /* (slots), (D) */
     float *z;            /* (L) probabilities */
     double *share;       /* (D) */
@@ -12086,7 +12187,8 @@ static void carnn__session_carve(carnn_session *s, const carnn_model *model,
     s->share = (double *)carnn__take(arena, D, sizeof(double));
     s->ramp = carnn__floats(arena, 1, D);
     s->e = carnn__floats(arena, slots, D);
-    s->y = carnn__floats(arena, L, D);
+    s->y = carnn__floats(arena, 1, carnn__packed_size(k, L, D));
+    s->some = carnn__floats(arena, k->tile_columns, D);
     s->weight = carnn__floats(arena, 1, slots);
     s->o = carnn__floats(arena, 1, D);
     s->z = carnn__floats(arena, 1, L);
@@ -12126,17 +12228,26 @@ static carnn__encoder carnn__session_encoder(const carnn_session *s, const size_
     return x;
 }
 
-/* Encodes the candidates one by one: they need no list of their words. */
-static void carnn__session_candidates(carnn_session *s) {
+/* Encodes candidate i. */
+static void carnn__session_candidate(carnn_session *s, size_t i, float *out) {
     const carnn__names *names = &s->model->candidates;
-    size_t i, D = (size_t)s->model->desc.hidden, at[2] = {0, 0};
-    for (i = 0; i < names->count; i++) {
-        carnn__encoder x;
-        at[1] = carnn__encode(&s->model->words, CARNN__WORDS, carnn__names_get(names, i),
-                              carnn__names_length(names, i), s->ids, CARNN__UTTERANCE_WORDS);
-        at[1] = carnn__min(at[1], CARNN__UTTERANCE_WORDS);
-        x = carnn__session_encoder(s, at, s->ids, 1, s->y + i * D);
-        carnn__encode_texts(&s->engine, &x);
+    size_t at[2] = {0, 0};
+    carnn__encoder x;
+    at[1] = carnn__encode(&s->model->words, CARNN__WORDS, carnn__names_get(names, i),
+                          carnn__names_length(names, i), s->ids, CARNN__UTTERANCE_WORDS);
+    at[1] = carnn__min(at[1], CARNN__UTTERANCE_WORDS);
+    x = carnn__session_encoder(s, at, s->ids, 1, out);
+    carnn__encode_texts(&s->engine, &x);
+}
+
+/* Encodes the candidates one by one, since they need no list of their words then, and packs them
+   panel by panel. */
+static void carnn__session_candidates(carnn_session *s) {
+    size_t D = (size_t)s->model->desc.hidden, L = s->model->candidates.count, i, j, end;
+    for (j = 0; j < L; j = end) {
+        end = carnn__min(j + s->engine.k->tile_columns, L);
+        for (i = j; i < end; i++) carnn__session_candidate(s, i, s->some + (i - j) * D);
+        carnn__pack_columns(&s->engine, CARNN__NT, L, D, j, end, s->some, D, s->y);
     }
 }
 
@@ -12268,7 +12379,7 @@ static void carnn__session_answer(carnn_session *s) {
     carnn__cell_context(&s->cell, &s->engine, a.c, 1);
     carnn__cell_forward(&s->cell, &s->engine, &s->packed, a.index, NULL, NULL);
     s->engine.k->attend(&a, 0, 1);
-    carnn__matmul(&s->engine, CARNN__NT, 1, L, D, s->o, D, s->y, D, NULL, s->z, L);
+    carnn__matmul_packed(&s->engine, 0, 1, L, D, s->o, D, s->y, NULL, s->z, L);
     s->engine.k->softmax(s->z, L);
     s->best = carnn__argmax(s->z, L);
 }
@@ -12345,10 +12456,11 @@ static int carnn__additive_step(const carnn__cell_run *r, size_t b, size_t t, si
     }
 }
 
-/* What row t adds to the logit; `share` (D) is A_{t+1} R_{t+1} and becomes A_t R_t. */
+/* What row t adds to the logit of the candidate in `some`; `share` (D) is A_{t+1} R_{t+1} and
+   becomes A_t R_t. */
 static double carnn__row_score(const carnn_session *s, size_t t, double *rest) {
     size_t j, D = (size_t)s->model->desc.hidden, slot = s->first + t;
-    const float *y = s->y + s->best * D, *e = s->e + slot * D, *h = s->cell.scan.out + t * D;
+    const float *y = s->some, *e = s->e + slot * D, *h = s->cell.scan.out + t * D;
     double alpha = (double)s->weight[t], score = 0.0;
     for (j = 0; j < D; j++) {
         double w, A, k, bias, R = alpha + s->share[j];
@@ -12370,6 +12482,7 @@ CARNN_API size_t carnn_session_explain(carnn_session *session, size_t count,
     double others = 0.0;
     if (s->lm) return carnn__lm_session_explain(session, count, out, rest);
     if (s->answer) return carnn__answer_session_explain(session, count, out, rest);
+    carnn__session_candidate(session, s->best, s->some);
     for (j = 0; j < (size_t)s->model->desc.hidden; j++) s->share[j] = 0.0;
     for (t = s->read; t-- > 0;) {
         double score = carnn__row_score(s, t, &others);
@@ -14202,7 +14315,7 @@ static double carnn__bench_predicting(carnn__bench *b) {
 
 /* The peaks come first, in the order of their numbers. A product with one row reads each weight
    once: 4 bytes for 2 operations. The functions take so many vector operations for 16 numbers, each
-   in the place of a multiply-add. Adam with clipping reads five and writes three floats: more than
+   in the place of a multiply-add. Adam with clipping reads five and writes four floats: more than
    the peak of memory where a large third level holds them. */
 static const carnn__bench_row carnn__bench_rows[] = {
     CARNN__BENCH_ROW("peak", "multiply-add", "GFLOP/s", carnn__bench_peak, 0, 1.0, 0, 0, 0, 0)
@@ -14227,7 +14340,7 @@ static const carnn__bench_row carnn__bench_rows[] = {
     CARNN__BENCH_MATH("tanh", 18, CARNN__BENCH_TANH)
     CARNN__BENCH_MATH("softmax", 18, CARNN__BENCH_SOFTMAX)
     CARNN__BENCH_ROW("kernel", "adam, clipping", "M weights/s", carnn__bench_adam,
-                     CARNN__BOUND_READ_256, 0.032, 8000000, 0, 0, 0)
+                     CARNN__BOUND_READ_256, 0.036, 8000000, 0, 0, 0)
     CARNN__CELLS(CARNN__BENCH_CELL)
     CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps", "M steps/s", carnn__bench_recurrence,
                      CARNN__UNBOUND, 0.0, 1000000, 16, 0, 0)
@@ -14349,6 +14462,8 @@ static const carnn__kernels CARNN__K(kernels) = {
 #undef CARNN__STRING_
 #undef CARNN__TILE_ROWS
 #undef CARNN__TILE_VECTORS
+#undef CARNN__TILE_WIDEST
+#undef CARNN__TURNED_ROWS
 #undef CARNN__TILE_COLUMNS
 #undef CARNN__MASK
 #undef CARNN__PARTS
