@@ -1448,6 +1448,8 @@ typedef struct carnn__panel {
     /* y *= factor; y += x */                                                                      \
     X(scale, void, (float *y, float factor, size_t n))                                             \
     X(add, void, (const float *x, float *y, size_t n))                                             \
+    /* the place of the largest number, of the first of equal ones */                              \
+    X(argmax, size_t, (const float *x, size_t n))                                                  \
     X(dot, float, (const float *x, const float *y, size_t n))                                      \
     X(row_sum, float, (const float *x, size_t n))                                                  \
     X(sum_squares, double, (const float *x, size_t n))                                             \
@@ -2225,6 +2227,14 @@ static float CARNN__K(maximum)(const float *x, size_t n) {
         top = CARNN__V(max)(CARNN__V(load)(x + i), top);
     if (i < n) top = CARNN__V(max)(CARNN__V(loadf)(x + i, n - i, -INFINITY), top);
     return CARNN__V(maxsum)(top);
+}
+
+static size_t CARNN__K(argmax)(const float *x, size_t n) {
+    float top = CARNN__K(maximum)(x, n);
+    size_t i;
+    for (i = 0; i < n; i++)
+        if (x[i] >= top) return i;
+    return 0; /* all are NaN */
 }
 
 /* y = exp(x - top), and the sum of it. */
@@ -7118,7 +7128,8 @@ typedef struct carnn__dialog {
     double *best_probability; /* (top) */
     float *e, *de;          /* (U, D) */
     float *y, *dy;          /* (L, D) candidates */
-    int encoded;            /* y has those of the weights that are scored */
+    float *packed;          /* the same, packed; in scoring, where one encoding serves all batches */
+    int encoded;            /* it is done */
     /* of a chunk of B turns and N rows */
     carnn__packed seq_packed;
     size_t *start;          /* (T + 2) */
@@ -7468,6 +7479,7 @@ static void carnn__dialog_carve(carnn__work *work, carnn__arena *arena) {
     d->index = (uint32_t *)carnn__take(arena, N, sizeof(uint32_t));
     d->e = carnn__floats(arena, U, D);
     d->y = carnn__floats(arena, L, D);
+    d->packed = work->g ? NULL : carnn__floats(arena, 1, carnn__packed_size(work->engine->k, L, D));
     d->c = carnn__floats(arena, B, D);
     d->o = carnn__floats(arena, B, D);
     d->weight = carnn__floats(arena, B, T);
@@ -7555,6 +7567,7 @@ static void carnn__dialog_inputs(carnn__work *work, uint64_t key) {
                                              work->model->word_table, d->y, NULL);
     carnn__encode_texts(work->engine, &x);
     if (work->g || !d->encoded) carnn__encode_texts(work->engine, &y);
+    if (d->packed && !d->encoded) carnn__pack(work->engine, CARNN__NT, L, D, d->y, D, d->packed);
     d->encoded = 1;
     if (key)
         carnn__dropout(work->engine, d->e, d->inputs * D, work->dropout,
@@ -7642,7 +7655,8 @@ static void carnn__dialog_forward(carnn__work *work, size_t B, uint64_t key) {
     carnn__cell_forward(&d->cell, e, &d->seq_packed, d->index, NULL, NULL);
     carnn__split(e, e->k->attend, &a, B, 1, d->seq_packed.rows * D);
     if (key) carnn__dropout(e, d->o, B * D, work->dropout, key);
-    carnn__matmul(e, CARNN__NT, B, L, D, d->o, D, d->y, D, NULL, d->z, L);
+    if (d->packed) carnn__matmul_packed(e, 0, B, L, D, d->o, D, d->packed, NULL, d->z, L);
+    else carnn__matmul(e, CARNN__NT, B, L, D, d->o, D, d->y, D, NULL, d->z, L);
 }
 
 /* From dz in z back to de and dy. */
@@ -7662,18 +7676,10 @@ static void carnn__dialog_backward(carnn__work *work, size_t B, uint64_t key) {
     carnn__scatter_rows(e, d->de, d->dc, d->context, B, D);
 }
 
-/* The best of a row of scores; the first of equal ones. */
-static size_t carnn__argmax(const float *x, size_t n) {
-    size_t i, best = 0;
-    for (i = 1; i < n; i++)
-        if (x[i] > x[best]) best = i;
-    return best;
-}
-
 /* The largest of x below x[last] (n: of all), the first of equal ones; n where there is none. */
-static size_t carnn__next_best(const float *x, size_t n, size_t last) {
+static size_t carnn__next_best(const carnn__kernels *k, const float *x, size_t n, size_t last) {
     size_t i, best = n;
-    if (last == n) return carnn__argmax(x, n);
+    if (last == n) return k->argmax(x, n);
     for (i = 0; i < n; i++) {
         int after = x[i] < x[last] || (x[i] <= x[last] && i > last);
         if (after && (best == n || x[i] > x[best])) best = i;
@@ -7682,11 +7688,11 @@ static size_t carnn__next_best(const float *x, size_t n, size_t last) {
 }
 
 /* The `count` most probable of n, with their probabilities; returns how many there are. */
-static size_t carnn__ranking(const float *p, size_t n, size_t count, size_t *best,
-                             double *probability) {
+static size_t carnn__ranking(const carnn__kernels *k, const float *p, size_t n, size_t count,
+                             size_t *best, double *probability) {
     size_t i, last = n;
     for (i = 0; i < carnn__min(count, n); i++) {
-        last = carnn__next_best(p, n, last);
+        last = carnn__next_best(k, p, n, last);
         if (last == n) break; /* what is left is not a number */
         if (best) best[i] = last;
         if (probability) probability[i] = (double)p[last];
@@ -7700,7 +7706,7 @@ static void carnn__dialog_answers(carnn__work *work, size_t from, size_t B) {
     size_t b, L = d->candidates.count;
     for (b = 0; b < B; b++) {
         size_t turn = from + d->rank[b];
-        d->right[turn] = carnn__argmax(d->z + b * L, L) == d->labels[b];
+        d->right[turn] = work->engine->k->argmax(d->z + b * L, L) == d->labels[b];
         if (d->probability) {
             memcpy(d->probability + turn * L, d->z + b * L, L * sizeof(float));
             work->engine->k->softmax(d->probability + turn * L, L);
@@ -7735,7 +7741,8 @@ static void carnn__dialog_tell(const carnn__work *work) {
     p.probability = d->best_probability;
     for (i = 0; i < d->turn_count; i++) {
         p.example = d->turns[i];
-        p.count = carnn__ranking(d->probability + i * L, L, d->top, d->best, d->best_probability);
+        p.count = carnn__ranking(work->engine->k, d->probability + i * L, L, d->top, d->best,
+                                 d->best_probability);
         work->wanted->example(&p, work->wanted->user);
     }
 }
@@ -7775,16 +7782,17 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
 static size_t carnn__dialog_elect(carnn__work *const *works, size_t count, size_t turn,
                                   double *right, uint32_t target) {
     const carnn__dialog *first = (const carnn__dialog *)works[0]->state;
+    const carnn__kernels *k = works[0]->engine->k;
     size_t L = first->candidates.count, m, n, best = 0, most = 0;
     double best_sum = 0.0;
     *right = 0.0;
     for (m = 0; m < count; m++) {
         const float *p = ((const carnn__dialog *)works[m]->state)->probability + turn * L;
-        size_t mine = carnn__argmax(p, L), votes = 0;
+        size_t mine = k->argmax(p, L), votes = 0;
         double sum = 0.0;
         for (n = 0; n < count; n++) {
             const float *q = ((const carnn__dialog *)works[n]->state)->probability + turn * L;
-            votes += carnn__argmax(q, L) == mine;
+            votes += k->argmax(q, L) == mine;
             sum += (double)q[mine];
         }
         if (votes > most || (votes == most && sum > best_sum)) {
@@ -8460,7 +8468,7 @@ static double carnn__lm_labels(carnn__work *work, double weight, carnn__tally *t
     for (b = 0; b < B; b++) {
         if (d->label[b] == CARNN__NOWHERE) continue;
         tally->sum[CARNN__LM_LABELS] += 1.0;
-        tally->sum[CARNN__LM_LABELS_RIGHT] += carnn__argmax(d->label_z + b * K, K) == d->label[b];
+        tally->sum[CARNN__LM_LABELS_RIGHT] += e->k->argmax(d->label_z + b * K, K) == d->label[b];
         if (d->label[b] == K) d->label[b] = CARNN__NOWHERE;
         else known++;
     }
@@ -12381,7 +12389,7 @@ static void carnn__session_answer(carnn_session *s) {
     s->engine.k->attend(&a, 0, 1);
     carnn__matmul_packed(&s->engine, 0, 1, L, D, s->o, D, s->y, NULL, s->z, L);
     s->engine.k->softmax(s->z, L);
-    s->best = carnn__argmax(s->z, L);
+    s->best = s->engine.k->argmax(s->z, L);
 }
 
 CARNN_API size_t carnn_session_rank(carnn_session *session, const char *user, size_t length,
@@ -12390,8 +12398,8 @@ CARNN_API size_t carnn_session_rank(carnn_session *session, const char *user, si
     carnn__session_room(session, 2);
     carnn__session_utter(session, CARNN_USER, user, length);
     carnn__session_answer(session);
-    return carnn__ranking(session->z, session->model->candidates.count, count, candidate,
-                          probability);
+    return carnn__ranking(session->engine.k, session->z, session->model->candidates.count, count,
+                          candidate, probability);
 }
 
 CARNN_API const char *carnn_session_reply(carnn_session *session, const char *user, size_t length) {
@@ -12745,11 +12753,12 @@ CARNN_API size_t carnn_session_score(carnn_session *session, const char *text, s
 
 /* Sets all but the most probable words to 0: at most `most` (0: all), and no more than have the
    probability `mass` together (0: all). */
-static void carnn__lm_truncate(float *p, size_t V, size_t most, double mass) {
+static void carnn__lm_truncate(const carnn__kernels *k, float *p, size_t V, size_t most,
+                               double mass) {
     size_t kept, last = V, i;
     double sum = 0.0;
     for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
-        last = carnn__next_best(p, V, last);
+        last = carnn__next_best(k, p, V, last);
         sum += (double)p[last];
     }
     for (i = 0; i < V; i++)
@@ -12763,11 +12772,11 @@ static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
     double heat = how->temperature > 0.0 ? how->temperature : how->temperature < 0.0 ? 0.0 : 1.0;
     double sum = 0.0, at;
     p[0] = p[CARNN__LM_BEGIN] = -FLT_MAX;
-    if (heat <= 0.0) return (uint32_t)carnn__argmax(p, V);
+    if (heat <= 0.0) return (uint32_t)s->engine.k->argmax(p, V);
     for (i = CARNN__LM_END; i < V; i++) p[i] = (float)((double)p[i] / heat);
     s->engine.k->softmax(p, V);
     if ((how->top_k > 0 && (size_t)how->top_k < V) || (how->top_p > 0.0 && how->top_p < 1.0))
-        carnn__lm_truncate(p, V, how->top_k > 0 ? (size_t)how->top_k : 0, how->top_p);
+        carnn__lm_truncate(s->engine.k, p, V, how->top_k > 0 ? (size_t)how->top_k : 0, how->top_p);
     for (i = 0; i < V; i++) sum += (double)p[i];
     at = sum * (double)carnn__uniform(carnn__stream(how->seed, s->lm->drawn++), 0);
     for (i = 0; i < V; i++) {
@@ -12872,7 +12881,7 @@ static size_t carnn__lm_session_explain(carnn_session *s, size_t count, carnn_co
     carnn__lm_explain_before(s, count, out);
     carnn__lm_logits(s, l->steps - 1, 1);
     l->z[CARNN__LM_BEGIN] = -FLT_MAX;
-    l->best = (uint32_t)carnn__argmax(l->z, s->model->words.count);
+    l->best = (uint32_t)s->engine.k->argmax(l->z, s->model->words.count);
     y = carnn__session_weight(s, s->model->lm.output) + (size_t)l->best * h;
     others = (double)l->z[l->best];
     carnn__lm_share_start(l->share, h, 1.0);
