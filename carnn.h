@@ -2948,10 +2948,23 @@ CARNN__UNUSED static void carnn__split(carnn__engine *e, carnn__range_fn fn, con
     carnn__parallel(e->pool, (count + s.width - 1) / s.width, carnn__split_piece, &s);
 }
 
-/* out[j] += sum over i of x[i][j], i ascending. */
+typedef struct carnn__sums {
+    const carnn__kernels *k;
+    size_t rows, ldx;
+    const float *x;
+    float *out;
+} carnn__sums;
+
+static void carnn__sums_range(const void *job, size_t from, size_t to) {
+    const carnn__sums *s = (const carnn__sums *)job;
+    s->k->column_sums(s->rows, to - from, s->x + from, s->ldx, s->out + from);
+}
+
+/* out[j] += sum over i of x[i][j], i ascending. Threads share the columns. */
 CARNN__UNUSED static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns,
                                              const float *x, size_t ldx, float *out) {
-    e->k->column_sums(rows, columns, x, ldx, out);
+    carnn__sums s = {e->k, rows, ldx, x, out};
+    carnn__split(e, carnn__sums_range, &s, columns, 4 * CARNN__LANES, rows * columns);
 }
 
 #endif /* CARNN_IMPLEMENTATION */
@@ -7576,7 +7589,6 @@ static void carnn__dialog_inputs(carnn__work *work, uint64_t key) {
     carnn__cell_project(&d->cell, work->engine, d->e, 0, d->inputs);
     if (!work->g) return;
     memset(d->de, 0, d->inputs * D * sizeof(float));
-    memset(d->dy, 0, L * D * sizeof(float));
 }
 
 /* The other way: from de and dy to the gradients of the weights. */
@@ -7659,14 +7671,15 @@ static void carnn__dialog_forward(carnn__work *work, size_t B, uint64_t key) {
     else carnn__matmul(e, CARNN__NT, B, L, D, d->o, D, d->y, D, NULL, d->z, L);
 }
 
-/* From dz in z back to de and dy. */
-static void carnn__dialog_backward(carnn__work *work, size_t B, uint64_t key) {
+/* From dz in z back to de and dy, which the first chunk begins. */
+static void carnn__dialog_backward(carnn__work *work, size_t from, size_t B, uint64_t key) {
     carnn__dialog *d = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     size_t D = (size_t)work->model->desc.hidden, L = d->candidates.count, N = d->seq_packed.rows;
     carnn__attention a = carnn__dialog_attention(work);
     carnn__matmul(e, CARNN__NN, B, D, L, d->z, L, d->y, D, NULL, d->go, D);
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, L, D, B, d->z, L, d->o, D, NULL, d->dy, D);
+    carnn__matmul(e, from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, d->z, L, d->o, D, NULL,
+                  d->dy, D);
     if (key) carnn__dropout(e, d->go, B * D, work->dropout, key);
     memset(d->dc, 0, B * D * sizeof(float));
     carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
@@ -7768,7 +7781,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
         x.smoothing = work->g ? (float)work->smoothing : 0.0f;
         carnn__split(e, e->k->cross_entropy, &x, B, 1, B * L);
         for (b = 0; b < B; b++) tally->loss += (double)d->loss[b];
-        if (work->g) carnn__dialog_backward(work, B, drop);
+        if (work->g) carnn__dialog_backward(work, from, B, drop);
     }
     if (work->g) carnn__dialog_inputs_back(work, key);
     carnn__dialog_count(work, number, d->right, tally);
