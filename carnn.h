@@ -2094,8 +2094,9 @@ static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *ou
    fitted again: the error is 4.6e-9, an eighth of half a unit in the last place. (Our own fit;
    one degree less would cost whole units.) Measured over every float: see tests/test_math.c.
 
-   These loops are bound by the two vector ports in the first level of cache (about a dozen
-   operations for 16 values of exp) and by memory beyond it.
+   These loops are bound by the two vector ports in the first level of cache (14 operations for a
+   vector of exp, 19 of the sigmoid, 18 of tanh; they reach four fifths of that, the sigmoid, whose
+   division waits, three fifths) and by memory beyond it.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -2209,7 +2210,7 @@ static float CARNN__K(row_sum)(const float *x, size_t n) {
     return CARNN__V(sum)(sum);
 }
 
-/* Blocks of 4096 are added up in a double: a gradient has millions of elements. */
+/* Blocks of 4096 are added up in a double: a gradient has millions of elements. Bound by memory. */
 static double CARNN__K(sum_squares)(const float *x, size_t n) {
     double total = 0;
     size_t i;
@@ -2271,7 +2272,8 @@ static double CARNN__K(log)(double x) {
     return 2 * t * sum + exponent * 0.69314718055994531;
 }
 
-/* The row becomes its softmax but for a factor; returns the logarithm of the sum of exp(x[i]). */
+/* The row becomes its softmax but for a factor; returns the logarithm of the sum of exp(x[i]). Two
+   passes over a row that the cache holds, bound by the exponentials of the second. */
 static float CARNN__K(softmax_shape)(float *row, size_t n, float *factor) {
     float top = CARNN__K(maximum)(row, n), sum = CARNN__K(exp_sum)(row, top, row, n);
     *factor = 1.0f / sum;
@@ -2440,7 +2442,10 @@ static size_t CARNN__K(abreast)(const carnn__panel *job) {
     return CARNN__TILE_WIDEST == 4 || (CARNN__TILE_WIDEST == 2 && job->m == 2) ? 2 : 1;
 }
 
-/* All rows of A against the panels. */
+/* All rows of A against the panels. With many rows only multiply-adds count: nine tenths of the
+   peak and more (matmul 512 x 400 x 300 of `carnn bench`). With 32 rows every panel is copied or
+   turned for six tiles, which leaves two thirds to four fifths of it; packed before, more. One row
+   takes half of what the cache that has B can be read at (gemv A B). */
 static void CARNN__K(panel)(const carnn__panel *job) {
     CARNN__K(place) at;
     size_t j, step = CARNN__K(abreast)(job) * CARNN__LANES;
@@ -2450,11 +2455,12 @@ static void CARNN__K(panel)(const carnn__panel *job) {
         at.b = job->b + j * (job->b_row ? 1 : job->k);
         at.b_row = job->b_row;
         at.b_vector = CARNN__LANES;
-        if (!at.b_row && CARNN__TILE_VECTORS == 1) at.b_vector *= job->k;
-        if (!at.b_row)
-            at.b_row = CARNN__TILE_VECTORS == 1 ? CARNN__LANES
-                                                : (at.columns + CARNN__LANES - 1) / CARNN__LANES *
-                                                      CARNN__LANES;
+        if (!at.b_row && CARNN__TILE_VECTORS == 1) { /* each vector is a panel of its own */
+            at.b_row = CARNN__LANES;
+            at.b_vector = CARNN__LANES * job->k;
+        } else if (!at.b_row) {
+            at.b_row = (at.columns + CARNN__LANES - 1) / CARNN__LANES * CARNN__LANES;
+        }
         at.start = job->start ? job->start + j : NULL;
         at.copy = job->copy;
         at.c = job->c + j;
@@ -2464,7 +2470,7 @@ static void CARNN__K(panel)(const carnn__panel *job) {
 
 /* A strip of A: `rows` (at most a tile's) columns of the stored (k, m), column after column of A,
    in one dense stream. In place each of its k pieces lies on another page, and where the width is a
-   power of two all of them fall into the same few places of the cache. */
+   power of two all of them fall into the same few places of the cache. Bound by these reads. */
 static void CARNN__K(pack_strip)(size_t rows, size_t k, const float *a, size_t lda, float *strip) {
     size_t p;
     for (p = 0; p < k; p++, a += lda, strip += CARNN__TILE_ROWS) {
@@ -2475,7 +2481,8 @@ static void CARNN__K(pack_strip)(size_t rows, size_t k, const float *a, size_t l
     }
 }
 
-/* packed (k, n rounded up to 16) = b (k, n), filled up with zeros. */
+/* packed (k, n rounded up to 16) = b (k, n), filled up with zeros. Bound by reading b from where it
+   is, a line of the cache for each row of a narrow panel. */
 static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
     size_t p, j;
     for (p = 0; p < k; p++, b += ldb) {
@@ -2504,7 +2511,8 @@ static CARNN__INLINE void CARNN__K(turn_block)(size_t n, size_t k, const float *
     CARNN__V(turn)(edge, CARNN__LANES, out);
 }
 
-/* packed (k, n rounded up to 16) = b (n, k) transposed, filled up with zeros. */
+/* packed (k, n rounded up to 16) = b (n, k) transposed, filled up with zeros. Bound by the shuffles
+   (see v(turn)): A B' with few rows is slower than A B by their share. */
 static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
     size_t width = (n + CARNN__LANES - 1) / CARNN__LANES * CARNN__LANES, p, j, s;
     for (j = 0; j < n; j += CARNN__LANES) {
@@ -2540,7 +2548,8 @@ static size_t CARNN__K(gemv_turned)(size_t n, size_t k, const float *x, const fl
 #endif
 
 /* y (n) = start + b (n, k) x: the product of one row with a B that is stored (n, k). Sixteen rows
-   of b at a time are turned in registers. Bound by the shuffles, and beyond the caches by memory. */
+   of b at a time are turned in registers. Bound by the shuffles, at a third of what the cache can
+   be read at (gemv A B'), and beyond the caches by memory. */
 static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
                               const float *start, float *y) {
     size_t j = 0, p, s;
@@ -2569,8 +2578,8 @@ static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b
     }
 }
 
-/* out[j] += sum over i of x[i][j], i ascending. Bound by memory: eight vectors of a row are one
-   or more whole pages of cache lines in a row. */
+/* out[j] += sum over i of x[i][j], i ascending. Bound by memory: of each row four whole lines of
+   the cache are read, and the sums stay in registers. The peaks of reading are measured by it. */
 static void CARNN__K(column_sums)(size_t rows, size_t columns, const float *x, size_t ldx,
                                   float *out) {
     size_t i, j;
@@ -4435,8 +4444,8 @@ static CARNN__INLINE void CARNN__K(encode_back_text)(const carnn__encoder *e, si
     }
 }
 
-/* All texts, columns [from, to). Backward adds to the words' rows in the order of the texts. Bound
-   by reading them from the cache. */
+/* All texts, columns [from, to). Backward adds to the words' rows in the order of the texts, and
+   touches no others. Bound by reading them from the cache: two multiply-adds for each number. */
 #define CARNN__ENCODE(name)                                                                        \
     static void CARNN__K(name)(const void *job, size_t from, size_t to) {                          \
         const carnn__encoder *e = (const carnn__encoder *)job;                                     \
@@ -4454,7 +4463,8 @@ CARNN__ENCODE(encode_back)
 #undef CARNN__ENCODE_VECTORS
 
 /* --- rows by index ---------------------------------------------------------------------------
-   to[index[i]] += from[i], in the order of i, columns [first, last). */
+   to[index[i]] += from[i], in the order of i, columns [first, last). Bound by memory: two rows are
+   read and one is written for an addition. */
 
 static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
     const carnn__scatter *s = (const carnn__scatter *)job;
@@ -4476,7 +4486,8 @@ static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
      dal_m = do . ht_m      ds_m = al_m (dal_m - sum_m al_m dal_m)
      dht_m = al_m do + ds_m c        dc += sum_m ds_m ht_m        dh_m = de_m = dht_m
 
-   Sequences [b0, b1): each is a matter of its own. */
+   Sequences [b0, b1): each is a matter of its own. Bound by reading h and e, twice forwards (the
+   second time from the second-level cache, where a history fits), three times backwards. */
 
 static CARNN__INLINE const float *CARNN__K(attended_input)(const carnn__attention *a, size_t row) {
     return a->e + (a->index ? (size_t)a->index[row] : row) * a->D;
@@ -4602,7 +4613,8 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
    Of rows of logits z against one target each: loss = lse(z) - z_target; the gradient
    scale * (softmax(z) - onehot) replaces z; where the scale is 0 the loss alone is computed.
    CARNN__NOWHERE as a target gives no loss and no gradient. Label smoothing s puts s / columns of
-   the target's mass on every column. */
+   the target's mass on every column. Three passes over a row that the cache holds, bound by the
+   exponentials of the second. */
 
 static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
     const carnn__cross_entropy *x = (const carnn__cross_entropy *)job;
@@ -4642,7 +4654,8 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
      dx_i = w_i df_o + ds_i a_i / a_i . a_i
      da_i = w_i s_i t + ds_i (x_i - 2 s_i a_i) / a_i . a_i
 
-   An a_i shorter than 1e-6 has its square taken for 1e-12, which is then no function of it. */
+   An a_i shorter than 1e-6 has its square taken for 1e-12, which is then no function of it. Bound
+   by reading x and a twice from the cache. */
 
 #define CARNN__ALIGNED_LEAST 1e-12f
 
@@ -4735,6 +4748,7 @@ static void carnn__encoder_ramp(float *ramp, size_t D) {
     for (k = 0; k < D; k++) ramp[k] = (float)(k + 1) / (float)D;
 }
 
+/* to[i] = from[index[i]]. Bound by memory. */
 static void carnn__gather_rows(float *to, const float *from, const uint32_t *index, size_t rows,
                                size_t columns) {
     size_t i;
@@ -7713,16 +7727,23 @@ static size_t carnn__ranking(const carnn__kernels *k, const float *p, size_t n, 
     return i;
 }
 
-/* What the logits of a chunk say, before the loss turns them into gradients. */
-static void carnn__dialog_answers(carnn__work *work, size_t from, size_t B) {
-    carnn__dialog *d = (carnn__dialog *)work->state;
+typedef struct carnn__dialog_chunk {
+    carnn__work *work;
+    size_t from; /* the place of its first turn in the batch */
+} carnn__dialog_chunk;
+
+/* What the logits of turns [b0, b1) of a chunk say, before the loss turns them into gradients. */
+static void carnn__dialog_answers(const void *job, size_t b0, size_t b1) {
+    const carnn__dialog_chunk *chunk = (const carnn__dialog_chunk *)job;
+    carnn__dialog *d = (carnn__dialog *)chunk->work->state;
+    const carnn__kernels *k = chunk->work->engine->k;
     size_t b, L = d->candidates.count;
-    for (b = 0; b < B; b++) {
-        size_t turn = from + d->rank[b];
-        d->right[turn] = work->engine->k->argmax(d->z + b * L, L) == d->labels[b];
+    for (b = b0; b < b1; b++) {
+        size_t turn = chunk->from + d->rank[b];
+        d->right[turn] = k->argmax(d->z + b * L, L) == d->labels[b];
         if (d->probability) {
             memcpy(d->probability + turn * L, d->z + b * L, L * sizeof(float));
-            work->engine->k->softmax(d->probability + turn * L, L);
+            k->softmax(d->probability + turn * L, L);
         }
     }
 }
@@ -7771,9 +7792,10 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     for (from = 0; from < d->turn_count; from += B) {
         uint64_t drop = key ? carnn__stream(key, CARNN__DROP_SUMMARY + from) : 0;
         carnn__cross_entropy x = {L, NULL, NULL, 0.0f, 0.0f, NULL};
+        carnn__dialog_chunk chunk = {work, from};
         B = carnn__dialog_pack(work, from);
         carnn__dialog_forward(work, B, drop);
-        carnn__dialog_answers(work, from, B);
+        carnn__split(e, carnn__dialog_answers, &chunk, B, 1, B * L);
         x.z = d->z;
         x.target = d->labels;
         x.loss = d->loss;
