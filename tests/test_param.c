@@ -203,6 +203,7 @@ static void test_steps(carnn__engine *e) {
                 definition(carnn_optimizer_name(number), factor * (double)x.g[i], &w[i], &m[i],
                            &s[i], t, lr, decay);
             CHECK_NEAR(carnn__optimizer_step(&o, e, x.w, x.g, lr, clip, decay), norm, norm * 1e-6);
+            CHECK(norm_of(x.g, SIZE) == 0.0); /* zeros for the next step */
         }
         for (i = 0; i < SIZE; i++) worst = fmax(worst, fabs(w[i] - (double)x.w[i]));
         CHECK_INT(clipped, 4);
@@ -235,6 +236,28 @@ static void test_clipping(carnn__engine *e) {
         carnn__optimizer_close(&o, &a);
         arrays_close(&x);
         arrays_close(&before);
+    }
+}
+
+/* Moments that nothing feeds are 0 before they are denormal. */
+static void test_fading(carnn__engine *e) {
+    size_t number, step, i, m;
+    for (number = 0; carnn_optimizer_name(number); number++) {
+        carnn_allocator a = carnn__allocator(NULL);
+        carnn__optimizer o;
+        arrays x = arrays_open(SIZE);
+        int denormal = 0;
+        CHECK_INT(carnn__optimizer_open(&o, number, SIZE, &a, NULL), CARNN_OK);
+        draw_gradient(x.g, 1);
+        for (step = 0; step < 1500; step++) {
+            carnn__optimizer_step(&o, e, x.w, x.g, 0.01, 0.0, 0.0);
+            for (m = 0; m < 2; m++)
+                for (i = 0; o.moment[m] && i < SIZE; i++)
+                    denormal |= o.moment[m][i] != 0.0f && fabsf(o.moment[m][i]) < FLT_MIN;
+        }
+        CHECK(!denormal);
+        carnn__optimizer_close(&o, &a);
+        arrays_close(&x);
     }
 }
 
@@ -305,7 +328,7 @@ static void test_norm(carnn__engine *e) {
 
 /* The same bits for every path and number of threads. */
 static void test_same_step_bits(void) {
-    size_t size = 6 * CARNN__FLAT_PIECE + 16, number, path, threads, i;
+    size_t size = 6 * CARNN__FLAT_PIECE + 16, number, path, threads, i, step;
     const char *name;
     for (number = 0; carnn_optimizer_name(number); number++) {
         arrays first = arrays_open(size);
@@ -318,9 +341,10 @@ static void test_same_step_bits(void) {
                 arrays x = arrays_open(size);
                 CHECK_INT(carnn__engine_open(&e, name, threads, a, NULL), CARNN_OK);
                 CHECK_INT(carnn__optimizer_open(&o, number, size, &a, NULL), CARNN_OK);
-                for (i = 0; i < size; i++) x.g[i] = carnn__uniform(3, i) - 0.5f;
-                carnn__optimizer_step(&o, &e, x.w, x.g, 0.1, 1.0, 0.01);
-                carnn__optimizer_step(&o, &e, x.w, x.g, 0.1, 0.0, 0.01);
+                for (step = 0; step < 2; step++) {
+                    for (i = 0; i < size; i++) x.g[i] = carnn__uniform(3 + step, i) - 0.5f;
+                    carnn__optimizer_step(&o, &e, x.w, x.g, 0.1, step ? 0.0 : 1.0, 0.01);
+                }
                 if (!filled++) memcpy(first.w, x.w, size * sizeof(float));
                 CHECK(!memcmp(first.w, x.w, size * sizeof(float)));
                 carnn__optimizer_close(&o, &a);
@@ -358,6 +382,7 @@ int main(void) {
     test_initialisers();
     test_steps(&e);
     test_clipping(&e);
+    test_fading(&e);
     test_not_finite(&e);
     test_norm(&e);
     test_same_step_bits();

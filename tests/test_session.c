@@ -106,7 +106,7 @@ static void test_explanations_add_up(void) {
             attention += part[i].attention;
         }
         for (j = 0; j < 24; j++) {
-            double product = (double)session->o[j] * (double)session->y[session->best * 24 + j];
+            double product = (double)session->o[j] * (double)session->some[j];
             logit += product;
             size += fabs(product);
         }
