@@ -253,8 +253,8 @@ typedef struct carnn_train_desc {
     double clip;           /* bound on the global norm of the gradient */
     double weight_decay;   /* decoupled: weights shrink by lr * weight_decay a step */
     double smoothing;      /* label smoothing: share of the target's mass spread over all classes */
-    double average;        /* what is scored and kept is a moving average of the weights, which keeps
-                              this share of itself in a step */
+    double average;        /* what is scored and kept is a moving average of the weights, which
+                              keeps this share of itself in a step */
     int64_t patience;      /* epochs without a better validation score before training stops */
     int64_t threads;       /* 0: as many as there are processors */
     double max_time;       /* seconds; 0: no limit */
@@ -562,8 +562,8 @@ CARNN_API double carnn_session_match(carnn_session *session, const char *questio
                                      size_t sentence_length);
 
 /* carnn_session_explain of an answer model is about the last match: the words of the question
-   (speaker CARNN_USER), then those of the sentence (CARNN_SYSTEM). attention: their weights in IWAN,
-   which are 1 in all for each of the two; score: their shares in the last states of the sentence's
+   (speaker CARNN_USER), then those of the sentence (CARNN_SYSTEM). attention: their weights in
+   IWAN, which are 1 in all for each of the two; score: their shares in the last states of the sentence's
    encoder. Of additive cells the shares and the rest, which is that of biases, are 1 in all for each
    of the two (*rest has the sum of both); other cells leave everything to the rest. */
 
@@ -8700,7 +8700,7 @@ typedef struct carnn__answer {
     float *score, *voted;      /* (all pairs) of this model, of a vote that it leads */
     uint32_t *ranked;          /* (largest group) */
     uint32_t *stem;            /* (V) equal for words that count as one in overlaps */
-    uint32_t *local;           /* (2 V) the input that word v without, with overlap is in the batch */
+    uint32_t *local;           /* (2 V) the input that word v without, with overlap is */
     float *ramp;               /* (in) */
     float class_weight[2];     /* of wrong and right pairs */
     int shares;                /* one sequence serves all pairs of a question */
@@ -8756,7 +8756,7 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     if (!model->model) model->model = "iwan";
     if (!model->decomposition) model->decomposition = "orthogonal";
     if (!model->weighting) model->weighting = "attention";
-    if (!model->overlap) model->overlap = 4; /* wrote and written differ, writer and writes do not */
+    if (!model->overlap) model->overlap = 4; /* writer is like writes, wrote is not */
     if (!model->loss) model->loss = "rank";
     if (!train->epochs) train->epochs = 3;
     if (!train->batch) train->batch = 64;
@@ -9782,7 +9782,8 @@ static double carnn__answer_rank_loss(carnn__work *work) {
 static int carnn__answer_before(const carnn__answer *d, const carnn_dataset *data, size_t a,
                                 size_t b) {
     if (d->score[a] > d->score[b] || d->score[a] < d->score[b]) return d->score[a] > d->score[b];
-    if (data->pairs[a].label != data->pairs[b].label) return data->pairs[a].label < data->pairs[b].label;
+    if (data->pairs[a].label != data->pairs[b].label)
+        return data->pairs[a].label < data->pairs[b].label;
     return a < b;
 }
 
@@ -9800,7 +9801,8 @@ static void carnn__answer_sink(const carnn__answer *d, const carnn_dataset *data
 }
 
 /* Pairs [from, to) in the order of their ranks: heap sort. */
-static void carnn__answer_sort(carnn__answer *d, const carnn_dataset *data, size_t from, size_t to) {
+static void carnn__answer_sort(carnn__answer *d, const carnn_dataset *data, size_t from,
+                               size_t to) {
     uint32_t *heap = d->ranked, last;
     size_t i, n = to - from;
     for (i = 0; i < n; i++) heap[i] = (uint32_t)(from + i);
@@ -12070,7 +12072,7 @@ static carnn_status carnn__diverged(const carnn__training *t, const char *what, 
 
 static void carnn__average_range(const void *training, size_t from, size_t to) {
     const carnn__training *t = (const carnn__training *)training;
-    double now = (1.0 + (double)t->step) / (10.0 + (double)t->step); /* soon rid of the first ones */
+    double now = (1.0 + (double)t->step) / (10.0 + (double)t->step); /* soon rid of the first */
     double keep = now < t->desc.average ? now : t->desc.average;
     t->engine.k->approach(t->model->params.value + from, t->average + from, (float)(1.0 - keep),
                           to - from);

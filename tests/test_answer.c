@@ -29,7 +29,9 @@ static carnn_dataset *answer_data_of(const char *bytes, size_t size, int clean) 
     return data;
 }
 
-static carnn_dataset *answer_data(const char *bytes) { return answer_data_of(bytes, strlen(bytes), 0); }
+static carnn_dataset *answer_data(const char *bytes) {
+    return answer_data_of(bytes, strlen(bytes), 0);
+}
 
 /* A small model with `options`, names and values. */
 static carnn_model *answer_model(const char *options, const carnn_dataset *data) {
@@ -92,7 +94,7 @@ static void score_pairs(const carnn_model *model, const carnn_dataset *data, int
     carnn__engine_close(&engine);
 }
 
-/* --- the model by plain loops in doubles ------------------------------------------------------- */
+/* --- the model by plain loops in doubles ------------------------------------------------------ */
 
 enum { E = 5, WIDTH = 6, D = 2 * WIDTH, LONGEST = 16 };
 
@@ -297,7 +299,7 @@ static void test_answer_scores(const char *options) {
     carnn_dataset_free(data);
 }
 
-/* --- metrics ----------------------------------------------------------------------------------- */
+/* --- metrics ---------------------------------------------------------------------------------- */
 
 /* A siamese model whose cosine and bias count nothing scores by the share of the question's words
    in the answer. */
@@ -389,7 +391,7 @@ static void test_long_question(void) {
     free(text);
 }
 
-/* --- sameness ---------------------------------------------------------------------------------- */
+/* --- sameness --------------------------------------------------------------------------------- */
 
 /* How pairs are put together in batches changes no score. */
 static void test_answer_batches(const char *options) {
@@ -466,7 +468,7 @@ static void test_answer_resume(void) {
     carnn_dataset_free(data);
 }
 
-/* --- word vectors ------------------------------------------------------------------------------ */
+/* --- word vectors ----------------------------------------------------------------------------- */
 
 /* Vectors stay as they are unless they are tuned; words of other data are known where they are
    asked for; unknown words share a few vectors by their hash. */
@@ -508,7 +510,7 @@ static void test_vectors(int tuned) {
     carnn_dataset_free(valid);
 }
 
-/* --- what can go wrong ------------------------------------------------------------------------- */
+/* --- what can go wrong ------------------------------------------------------------------------ */
 
 static void test_answer_errors(void) {
     static char longest[2 * 10000 + 64];
@@ -626,7 +628,7 @@ static void test_answer_learns(const char *options) {
     carnn_dataset_free(data);
 }
 
-/* --- sessions ---------------------------------------------------------------------------------- */
+/* --- sessions --------------------------------------------------------------------------------- */
 
 /* A session scores a pair as a test does, bit by bit, after any other pair; what additive cells
    explain is all of their last states, and rows of alignments are 1 in all. */
@@ -680,7 +682,7 @@ static void test_answer_session(const char *options, int additive) {
     carnn_dataset_free(data);
 }
 
-/* --- parts and significance --------------------------------------------------------------------- */
+/* --- parts and significance ------------------------------------------------------------------- */
 
 typedef struct told {
     double value[8], weight[8], score[8];

@@ -144,7 +144,8 @@ static void test_average(void) {
         carnn_model *model = new_model("icarnn", 6, data);
         const float *w = model->params.value;
         size_t n = model->params.trained;
-        double start = (1.0 + (double)step) / (10.0 + (double)step), keep = start < 0.3 ? start : 0.3;
+        double start = (1.0 + (double)step) / (10.0 + (double)step);
+        double keep = start < 0.3 ? start : 0.3;
         if (!average) average = (double *)calloc(n, sizeof *average);
         train.epochs = (int64_t)step;
         train.average = CARNN_NONE;
