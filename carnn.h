@@ -563,9 +563,9 @@ CARNN_API double carnn_session_match(carnn_session *session, const char *questio
 
 /* carnn_session_explain of an answer model is about the last match: the words of the question
    (speaker CARNN_USER), then those of the sentence (CARNN_SYSTEM). attention: their weights in
-   IWAN, which are 1 in all for each of the two; score: their shares in the last states of the sentence's
-   encoder. Of additive cells the shares and the rest, which is that of biases, are 1 in all for each
-   of the two (*rest has the sum of both); other cells leave everything to the rest. */
+   IWAN, which are 1 in all for each of the two; score: their shares in the last states of the
+   sentence's encoder. Of additive cells the shares and the rest, which is that of biases, are 1 in
+   all for each of the two (*rest has the sum of both); other cells leave everything to the rest. */
 
 /* What each word of the question (of_sentence 0), or of the sentence (1), of the last match is
    aligned with: (*rows, *columns), a row for each of its words, which is 1 in all, a column for each
