@@ -130,6 +130,23 @@ static inline carnn_source test_source(const char *name, const void *bytes, size
     return source;
 }
 
+/* A data set of `size` bytes; `clean` and `lenient` as in its description. */
+static inline carnn_dataset *test_data(const char *task, const char *bytes, size_t size, int clean,
+                                       int lenient) {
+    carnn_source source = test_source("data", bytes, size);
+    carnn_dataset_desc desc;
+    carnn_dataset *data = NULL;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = task;
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.clean = clean;
+    desc.lenient = lenient;
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    return data;
+}
+
 static inline void test_write(const char *name, const void *bytes, size_t size) {
     FILE *file = fopen(name, "wb");
     CHECK(file && fwrite(bytes, 1, size, file) == size);

@@ -13,24 +13,8 @@ static const char pairs[] =
     "why\tthe tree\t0\n"
     "why\tnobody knows\t1\n";
 
-static carnn_dataset *answer_data_of(const char *bytes, size_t size, int clean) {
-    carnn_dataset *data = NULL;
-    carnn_dataset_desc desc;
-    carnn_source source = {"pairs", NULL, 0};
-    carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    source.bytes = bytes;
-    source.size = size;
-    desc.task = "answer";
-    desc.sources = &source;
-    desc.source_count = 1;
-    desc.clean = clean;
-    if (carnn_dataset_load(&data, &desc, &error)) printf("%s\n", error.message);
-    return data;
-}
-
 static carnn_dataset *answer_data(const char *bytes) {
-    return answer_data_of(bytes, strlen(bytes), 0);
+    return test_data("answer", bytes, strlen(bytes), 0, 0);
 }
 
 /* A small model with `options`, names and values. */
@@ -312,7 +296,7 @@ static carnn_model *overlap_model(const carnn_dataset *data) {
 }
 
 static void check_metrics(const char *text, int clean, double map, double mrr, size_t left_out) {
-    carnn_dataset *data = answer_data_of(text, strlen(text), clean);
+    carnn_dataset *data = test_data("answer", text, strlen(text), clean, 0);
     carnn_model *model = overlap_model(data);
     carnn_scores s = test_scores(model, data);
     CHECK_TEXT(s.metric[0].name, "map");
@@ -367,7 +351,7 @@ static void test_long_question(void) {
     for (i = 0; i < ANSWERS; i++)
         at += sprintf(at, "a b c d\t%.*s\t%d\n", (int)(1 + 2 * (i * 7 % 4)), "a b c d",
                       i * i % 7 == 1);
-    data = answer_data_of(text, (size_t)(at - text), 0);
+    data = test_data("answer", text, (size_t)(at - text), 0, 0);
     model = overlap_model(data);
     s = test_scores(model, data);
     for (i = 0; i < ANSWERS; i++) {

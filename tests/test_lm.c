@@ -5,22 +5,9 @@
 static const char lm_text[] =
     "the cat sat\tx\nthe dog sat\ty\na cat ran\n=\nthe dog ran\tx\na dog sat\ty\nthe cat ran\tx\n";
 
-static carnn_dataset *lm_data_of(const char *bytes, size_t size) {
-    carnn_dataset *data = NULL;
-    carnn_dataset_desc desc;
-    carnn_source source = {"text", NULL, 0};
-    carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    source.bytes = bytes;
-    source.size = size;
-    desc.task = "lm";
-    desc.sources = &source;
-    desc.source_count = 1;
-    if (carnn_dataset_load(&data, &desc, &error)) printf("%s\n", error.message);
-    return data;
+static carnn_dataset *lm_data(const char *bytes) {
+    return test_data("lm", bytes, strlen(bytes), 0, 0);
 }
-
-static carnn_dataset *lm_data(const char *bytes) { return lm_data_of(bytes, strlen(bytes)); }
 
 static carnn_model *lm_model(const char *cell, const char *context, const carnn_dataset *data) {
     carnn_model *model = NULL;
@@ -328,7 +315,7 @@ static void test_odd_texts(void) {
     memcpy(bytes + at, " a\n\xff\xfe a \xc3\n", 10);
     at += 10;
     for (i = 0; i < WORDS; i++, at += 2) memcpy(bytes + at, i % 5 ? "a " : "b ", 2);
-    data = lm_data_of(bytes, at);
+    data = test_data("lm", bytes, at, 0, 0);
     model = lm_model("ncarnn", NULL, data);
     CHECK_INT(carnn_dataset_examples(data), 3);
     CHECK_INT(lm_fit(model, data, 1, 1, 0.001), CARNN_OK);

@@ -26,27 +26,13 @@ static void keep_prediction(const carnn_prediction *p, void *user) {
     }
 }
 
-static carnn_dataset *predict_data(const char *task, const char *text, size_t size, int lenient) {
-    carnn_source source = test_source("examples", text, size);
-    carnn_dataset_desc desc;
-    carnn_dataset *data = NULL;
-    carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    desc.task = task;
-    desc.sources = &source;
-    desc.source_count = 1;
-    desc.lenient = lenient;
-    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
-    return data;
-}
-
 /* The odd examples, many times over. */
 static carnn_dataset *odd_data(const char *task, const char *text) {
     size_t size = strlen(text), i;
     char *all = (char *)malloc(PREDICT_TIMES * size);
     carnn_dataset *data;
     for (i = 0; i < PREDICT_TIMES; i++) memcpy(all + i * size, text, size);
-    data = predict_data(task, all, PREDICT_TIMES * size, 1);
+    data = test_data(task, all, PREDICT_TIMES * size, 0, 1);
     free(all);
     return data;
 }
@@ -54,7 +40,7 @@ static carnn_dataset *odd_data(const char *task, const char *text) {
 /* A model with random weights, large enough for answers that differ. */
 static carnn_model *odd_model(const char *task, const char *cell, const carnn_allocator *allocator,
                               const char *text) {
-    carnn_dataset *data = predict_data(task, text, strlen(text), 0);
+    carnn_dataset *data = test_data(task, text, strlen(text), 0, 0);
     carnn_model_desc desc;
     carnn_model *model = NULL;
     size_t i;
@@ -192,8 +178,8 @@ static void predict_pairs(void) {
 /* Nothing to predict is told of nobody; another task's examples are refused. */
 static void predict_nothing(void) {
     carnn_predict_desc desc = {1, 0, keep_prediction, NULL};
-    carnn_dataset *facts = predict_data("dialog", "1 a fact\n", 9, 1);
-    carnn_dataset *empty = predict_data("answer", "", 0, 1);
+    carnn_dataset *facts = test_data("dialog", "1 a fact\n", 9, 0, 1);
+    carnn_dataset *empty = test_data("answer", "", 0, 0, 1);
     carnn_model *model = odd_model("dialog", NULL, NULL, known_dialogs);
     carnn_scores scores;
     const carnn_model *models = model;
