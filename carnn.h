@@ -7063,6 +7063,15 @@ typedef struct carnn__work {
     void *state;
 } carnn__work;
 
+/* The weights of a matrix, and their gradient where work->g is there. */
+static const float *carnn__weight(const carnn__work *work, size_t number) {
+    return work->w + work->model->params.item[number].offset;
+}
+
+static float *carnn__gradient(const carnn__work *work, size_t number) {
+    return work->g + work->model->params.item[number].offset;
+}
+
 /* Tells a test of a part. */
 static void carnn__tell_part(const carnn__work *work, double value, double weight) {
     if (work->asked && work->asked->part)
@@ -7591,9 +7600,9 @@ static carnn__encoder carnn__dialog_encoder(const carnn__work *work, const carnn
     x.ids = bags->ids;
     x.at = bags->at;
     x.ramp = d->ramp;
-    x.table = work->w + work->model->params.item[table].offset;
+    x.table = carnn__weight(work, table);
     x.out = out;
-    x.dtable = work->g ? work->g + work->model->params.item[table].offset : NULL;
+    x.dtable = work->g ? carnn__gradient(work, table) : NULL;
     x.dout = dout;
     return x;
 }
@@ -8333,14 +8342,6 @@ static void carnn__lm_drop(const carnn__work *work, float *x, size_t count, uint
     if (key) carnn__dropout(work->engine, x, count, work->dropout, carnn__stream(key, stream));
 }
 
-static const float *carnn__lm_weight(const carnn__work *work, size_t number) {
-    return work->w + work->model->params.item[number].offset;
-}
-
-static float *carnn__lm_gradient(const carnn__work *work, size_t number) {
-    return work->g + work->model->params.item[number].offset;
-}
-
 /* The row of the last state of the r-th sequence before. */
 static size_t carnn__lm_last_row(const carnn__lm *d, size_t r) {
     return d->before_start[d->before_length[d->before_rank[r]] - 1] + r;
@@ -8354,7 +8355,7 @@ static void carnn__lm_contexts(carnn__work *work, uint64_t key) {
     size_t in = (size_t)work->model->desc.embedding;
     if (!carnn__lm_has_context(work->model)) return;
     if (carnn__lm_encodes(work->model)) {
-        carnn__gather_rows(d->before_words, carnn__lm_weight(work, work->model->word_table),
+        carnn__gather_rows(d->before_words, carnn__weight(work, work->model->word_table),
                            d->before_ids, M, in);
         carnn__lm_drop(work, d->before_words, M * in, key, CARNN__LM_DROP_BEFORE);
         carnn__cell_ready(&d->encoder, e);
@@ -8362,7 +8363,7 @@ static void carnn__lm_contexts(carnn__work *work, uint64_t key) {
         carnn__cell_forward(&d->encoder, e, &d->before, NULL, NULL, NULL);
     }
     for (b = 0; b < d->seq.sequences; b++) {
-        const float *from = carnn__lm_weight(work, work->model->lm.start);
+        const float *from = carnn__weight(work, work->model->lm.start);
         if (d->source[b] != CARNN__NOWHERE)
             from = d->encoder.scan.out + carnn__lm_last_row(d, d->source[b]) * h;
         memcpy(d->c + b * h, from, h * sizeof(float));
@@ -8377,7 +8378,7 @@ static void carnn__lm_contexts_back(carnn__work *work, uint64_t key) {
     if (!carnn__lm_has_context(work->model)) return;
     if (carnn__lm_encodes(work->model)) memset(d->dbefore, 0, M * h * sizeof(float));
     for (b = 0; b < d->seq.sequences; b++) {
-        float *to = carnn__lm_gradient(work, work->model->lm.start);
+        float *to = carnn__gradient(work, work->model->lm.start);
         if (d->source[b] != CARNN__NOWHERE)
             to = d->dbefore + carnn__lm_last_row(d, d->source[b]) * h;
         e->k->add(d->dc + b * h, to, h);
@@ -8387,7 +8388,7 @@ static void carnn__lm_contexts_back(carnn__work *work, uint64_t key) {
     carnn__cell_backward(&d->encoder, e, d->dbefore, d->dbefore_words);
     carnn__cell_project_back(&d->encoder, e, d->dbefore_words);
     carnn__lm_drop(work, d->dbefore_words, M * in, key, CARNN__LM_DROP_BEFORE);
-    carnn__scatter_rows(e, carnn__lm_gradient(work, work->model->word_table), d->dbefore_words,
+    carnn__scatter_rows(e, carnn__gradient(work, work->model->word_table), d->dbefore_words,
                         d->before_ids, M, in);
 }
 
@@ -8399,7 +8400,7 @@ static void carnn__lm_input(carnn__work *work) {
     size_t N = d->seq.rows, width = model->cells[0].e;
     if (model->lm.projects) {
         carnn__matmul(work->engine, CARNN__NT, N, h, in, d->words, in,
-                      carnn__lm_weight(work, model->lm.project), in, NULL, d->x[0], h);
+                      carnn__weight(work, model->lm.project), in, NULL, d->x[0], h);
         return;
     }
     for (t = 0; t < d->seq.steps; t++)
@@ -8418,9 +8419,9 @@ static void carnn__lm_input_back(carnn__work *work, const float *dx, float *dwor
     size_t N = d->seq.rows, width = model->cells[0].e;
     if (model->lm.projects) {
         carnn__matmul(work->engine, CARNN__NN, N, in, h, dx, h,
-                      carnn__lm_weight(work, model->lm.project), in, NULL, dwords, in);
+                      carnn__weight(work, model->lm.project), in, NULL, dwords, in);
         carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, h, in, N, dx, h, d->words, in, NULL,
-                      carnn__lm_gradient(work, model->lm.project), in);
+                      carnn__gradient(work, model->lm.project), in);
         return;
     }
     for (t = 0; t < d->seq.steps; t++)
@@ -8438,7 +8439,7 @@ static void carnn__lm_forward(carnn__work *work, uint64_t key) {
     carnn__engine *e = work->engine;
     size_t N = d->seq.rows, h = (size_t)model->desc.hidden, i;
     size_t in = (size_t)model->desc.embedding;
-    carnn__gather_rows(d->words, carnn__lm_weight(work, model->word_table), d->ids, N, in);
+    carnn__gather_rows(d->words, carnn__weight(work, model->word_table), d->ids, N, in);
     carnn__lm_drop(work, d->words, N * in, key, CARNN__LM_DROP_WORDS);
     carnn__lm_input(work);
     for (i = 0; i < (size_t)model->desc.layers; i++) {
@@ -8471,7 +8472,7 @@ static void carnn__lm_backward(carnn__work *work, uint64_t key) {
     }
     carnn__lm_input_back(work, above, below);
     carnn__lm_drop(work, below, N * in, key, CARNN__LM_DROP_WORDS);
-    carnn__scatter_rows(e, carnn__lm_gradient(work, model->word_table), below, d->ids, N, in);
+    carnn__scatter_rows(e, carnn__gradient(work, model->word_table), below, d->ids, N, in);
 }
 
 /* The softmax over the vocabulary, block by block: the losses of all rows and, in training, their
@@ -8481,14 +8482,14 @@ static void carnn__lm_output(carnn__work *work, float scale) {
     const carnn_model *model = work->model;
     carnn__engine *e = work->engine;
     size_t N = d->seq.rows, h = (size_t)model->desc.hidden, V = model->words.count, from, rows;
-    const float *w = carnn__lm_weight(work, model->lm.output);
+    const float *w = carnn__weight(work, model->lm.output);
     const float *h_top = d->x[model->desc.layers];
     for (from = 0; from < N; from += rows) {
         const float *states = h_top + from * h;
         carnn__cross_entropy x = {V, NULL, NULL, 0.0f, 0.0f, NULL};
         rows = carnn__min(d->block, N - from);
         carnn__matmul(e, CARNN__NT, rows, V, h, states, h, w, h,
-                      carnn__lm_weight(work, model->lm.bias), d->z, V);
+                      carnn__weight(work, model->lm.bias), d->z, V);
         x.z = d->z;
         x.target = d->target + from;
         x.scale = work->g ? scale : 0.0f;
@@ -8498,8 +8499,8 @@ static void carnn__lm_output(carnn__work *work, float scale) {
         if (!work->g) continue;
         carnn__matmul(e, CARNN__NN, rows, h, V, d->z, V, w, h, NULL, d->d[0] + from * h, h);
         carnn__matmul(e, CARNN__TN | CARNN__ADD, V, h, rows, d->z, V, states, h, NULL,
-                      carnn__lm_gradient(work, model->lm.output), h);
-        carnn__column_sums(e, rows, V, d->z, V, carnn__lm_gradient(work, model->lm.bias));
+                      carnn__gradient(work, model->lm.output), h);
+        carnn__column_sums(e, rows, V, d->z, V, carnn__gradient(work, model->lm.bias));
     }
 }
 
@@ -8515,9 +8516,9 @@ static double carnn__lm_labels(carnn__work *work, double weight, carnn__tally *t
     carnn__cross_entropy x = {K, d->label_z, d->label, 0.0f, 0.0f, d->label_loss};
     double loss = 0.0;
     if (!K) return 0.0;
-    w = carnn__lm_weight(work, model->lm.label);
+    w = carnn__weight(work, model->lm.label);
     carnn__matmul(e, CARNN__NT, B, K, h, d->c, h, w, h,
-                  carnn__lm_weight(work, model->lm.label_bias), d->label_z, K);
+                  carnn__weight(work, model->lm.label_bias), d->label_z, K);
     for (b = 0; b < B; b++) {
         if (d->label[b] == CARNN__NOWHERE) continue;
         tally->sum[CARNN__LM_LABELS] += 1.0;
@@ -8532,8 +8533,8 @@ static double carnn__lm_labels(carnn__work *work, double weight, carnn__tally *t
     if (work->g) {
         carnn__matmul(e, CARNN__NN | CARNN__ADD, B, h, K, d->label_z, K, w, h, NULL, d->dc, h);
         carnn__matmul(e, CARNN__TN | CARNN__ADD, K, h, B, d->label_z, K, d->c, h, NULL,
-                      carnn__lm_gradient(work, model->lm.label), h);
-        carnn__column_sums(e, B, K, d->label_z, K, carnn__lm_gradient(work, model->lm.label_bias));
+                      carnn__gradient(work, model->lm.label), h);
+        carnn__column_sums(e, B, K, d->label_z, K, carnn__gradient(work, model->lm.label_bias));
     }
     return loss / (double)known;
 }
@@ -9227,7 +9228,7 @@ static size_t carnn__answer_plan(carnn__work *work, uint64_t key) {
 /* --- the words of a batch -------------------------------------------------------------------- */
 
 static const float *carnn__answer_idf(const carnn__work *work) {
-    return carnn__lm_weight(work, work->model->answer.idf);
+    return carnn__weight(work, work->model->answer.idf);
 }
 
 /* Is the word, or one that counts as the same, in the text? */
@@ -9339,7 +9340,7 @@ static void carnn__answer_inputs(carnn__work *work, uint64_t key) {
     const carnn_model *model = work->model;
     size_t e = (size_t)model->desc.embedding, more = carnn__answer_overlaps(model), i;
     size_t width = e + more, in = model->cells[0].e, U = d->inputs;
-    const float *table = carnn__lm_weight(work, model->word_table), *idf = carnn__answer_idf(work);
+    const float *table = carnn__weight(work, model->word_table), *idf = carnn__answer_idf(work);
     for (i = 0; i < U; i++) {
         size_t word = d->input[i] / 2;
         float *to = d->words + i * width, both = d->input[i] & 1 ? 1.0f : 0.0f;
@@ -9350,8 +9351,8 @@ static void carnn__answer_inputs(carnn__work *work, uint64_t key) {
     }
     carnn__answer_drop(work, d->words, U * width, key, CARNN__ANSWER_DROP_WORDS);
     carnn__matmul(work->engine, CARNN__NT, U, in, width, d->words, width,
-                  carnn__lm_weight(work, model->answer.project), width,
-                  carnn__lm_weight(work, model->answer.project_bias), d->x, in);
+                  carnn__weight(work, model->answer.project), width,
+                  carnn__weight(work, model->answer.project_bias), d->x, in);
 }
 
 static void carnn__answer_inputs_back(carnn__work *work, uint64_t key) {
@@ -9361,14 +9362,14 @@ static void carnn__answer_inputs_back(carnn__work *work, uint64_t key) {
     size_t columns = (size_t)model->desc.embedding, i, U = d->inputs;
     size_t width = columns + carnn__answer_overlaps(model), in = model->cells[0].e;
     carnn__matmul(e, CARNN__TN | CARNN__ADD, in, width, U, d->dx, in, d->words, width, NULL,
-                  carnn__lm_gradient(work, model->answer.project), width);
-    carnn__column_sums(e, U, in, d->dx, in, carnn__lm_gradient(work, model->answer.project_bias));
+                  carnn__gradient(work, model->answer.project), width);
+    carnn__column_sums(e, U, in, d->dx, in, carnn__gradient(work, model->answer.project_bias));
     if (!model->desc.tune_vectors) return;
     carnn__matmul(e, CARNN__NN, U, width, in, d->dx, in,
-                  carnn__lm_weight(work, model->answer.project), width, NULL, d->dwords, width);
+                  carnn__weight(work, model->answer.project), width, NULL, d->dwords, width);
     carnn__answer_drop(work, d->dwords, U * width, key, CARNN__ANSWER_DROP_WORDS);
     for (i = 0; i < U; i++)
-        e->k->add(d->dwords + i * width, carnn__lm_gradient(work, model->word_table) +
+        e->k->add(d->dwords + i * width, carnn__gradient(work, model->word_table) +
                   (size_t)(d->input[i] / 2) * columns, columns);
 }
 
@@ -9525,7 +9526,7 @@ static void carnn__answer_compare(void *job, size_t pair, size_t worker) {
     carnn__answer *d = (carnn__answer *)work->state;
     carnn__engine e = carnn__engine_of(work->engine, worker);
     size_t h = (size_t)work->model->desc.hidden, D = 2 * h, i;
-    const float *v = carnn__lm_weight(work, work->model->answer.attend_vector);
+    const float *v = carnn__weight(work, work->model->answer.attend_vector);
     float *E = d->E + d->cell_at[pair];
     for (i = 2 * pair; i < 2 * pair + 2; i++) {
         size_t at = d->at[i], m = d->at[i + 1] - at, to = d->at[i ^ 1];
@@ -9548,7 +9549,7 @@ static void carnn__answer_compare_back(void *job, size_t pair, size_t worker) {
     carnn__answer *d = (carnn__answer *)work->state;
     carnn__engine e = carnn__engine_of(work->engine, worker);
     size_t h = (size_t)work->model->desc.hidden, D = 2 * h, cell = d->cell_at[pair], i, r, j;
-    const float *v = carnn__lm_weight(work, work->model->answer.attend_vector);
+    const float *v = carnn__weight(work, work->model->answer.attend_vector);
     for (i = 2 * pair; i < 2 * pair + 2; i++) {
         size_t at = d->at[i], m = d->at[i + 1] - at;
         carnn__compose c = carnn__answer_composer(work, i);
@@ -9580,13 +9581,13 @@ static void carnn__answer_iwan(carnn__work *work, uint64_t key) {
     if (carnn__answer_skips(model)) carnn__answer_steps(d, h);
     carnn__answer_means(d, e->k, D);
     carnn__matmul(e, CARNN__NT, d->sentences, h, D, d->mean, D,
-                  carnn__lm_weight(work, model->answer.attend_other), D, NULL, d->bias, h);
-    carnn__pack(e, CARNN__NT, h, D, carnn__lm_weight(work, model->answer.attend), D, d->attend);
+                  carnn__weight(work, model->answer.attend_other), D, NULL, d->bias, h);
+    carnn__pack(e, CARNN__NT, h, D, carnn__weight(work, model->answer.attend), D, d->attend);
     carnn__parallel(e->pool, d->pairs, carnn__answer_compare, work);
     carnn__answer_drop(work, d->f, d->pairs * F, key, CARNN__ANSWER_DROP_SUMS);
     carnn__matmul(e, CARNN__NT, d->pairs, h, F, d->f, F,
-                  carnn__lm_weight(work, model->answer.hidden), F,
-                  carnn__lm_weight(work, model->answer.hidden_bias), d->top, width);
+                  carnn__weight(work, model->answer.hidden), F,
+                  carnn__weight(work, model->answer.hidden_bias), d->top, width);
     for (p = 0; p < d->pairs; p++)
         e->k->tanh_n(d->top + p * width, d->top + p * width, h);
 }
@@ -9599,19 +9600,19 @@ static void carnn__answer_weights_back(carnn__work *work) {
     size_t h = (size_t)work->model->desc.hidden, D = 2 * h, R = d->at[d->sentences], i, r;
     int skips = carnn__answer_skips(work->model);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, 1, h, R, d->dweight, 1, d->g, h, NULL,
-                  carnn__lm_gradient(work, p->attend_vector), h);
+                  carnn__gradient(work, p->attend_vector), h);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, h, D, R, d->dg, h, d->k, D, NULL,
-                  carnn__lm_gradient(work, p->attend), D);
+                  carnn__gradient(work, p->attend), D);
     carnn__matmul(e, skips ? CARNN__NN : CARNN__NN | CARNN__ADD, R, D, h, d->dg, h,
-                  carnn__lm_weight(work, p->attend), D, NULL, skips ? d->dk : d->ds, D);
+                  carnn__weight(work, p->attend), D, NULL, skips ? d->dk : d->ds, D);
     if (skips) carnn__answer_steps_back(d, h);
     memset(d->dbias, 0, d->sentences * h * sizeof(float));
     for (i = 0; i < d->sentences; i++)
         for (r = d->at[i]; r < d->at[i + 1]; r++) e->k->add(d->dg + r * h, d->dbias + i * h, h);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, h, D, d->sentences, d->dbias, h, d->mean, D, NULL,
-                  carnn__lm_gradient(work, p->attend_other), D);
+                  carnn__gradient(work, p->attend_other), D);
     carnn__matmul(e, CARNN__NN, d->sentences, D, h, d->dbias, h,
-                  carnn__lm_weight(work, p->attend_other), D, NULL, d->dmean, D);
+                  carnn__weight(work, p->attend_other), D, NULL, d->dmean, D);
     carnn__answer_means_back(d, e->k, D);
 }
 
@@ -9628,9 +9629,9 @@ static void carnn__answer_iwan_back(carnn__work *work, uint64_t key) {
             d->dtop[p * width + j] *= 1.0f - y * y;
         }
     carnn__matmul(e, CARNN__TN | CARNN__ADD, h, F, d->pairs, d->dtop, width, d->f, F, NULL,
-                  carnn__lm_gradient(work, a->hidden), F);
-    carnn__column_sums(e, d->pairs, h, d->dtop, width, carnn__lm_gradient(work, a->hidden_bias));
-    carnn__matmul(e, CARNN__NN, d->pairs, F, h, d->dtop, width, carnn__lm_weight(work, a->hidden),
+                  carnn__gradient(work, a->hidden), F);
+    carnn__column_sums(e, d->pairs, h, d->dtop, width, carnn__gradient(work, a->hidden_bias));
+    carnn__matmul(e, CARNN__NN, d->pairs, F, h, d->dtop, width, carnn__weight(work, a->hidden),
                   F, NULL, d->df, F);
     carnn__answer_drop(work, d->df, d->pairs * F, key, CARNN__ANSWER_DROP_SUMS);
     carnn__parallel(e->pool, d->pairs, carnn__answer_compare_back, work);
@@ -9693,9 +9694,9 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
         memcpy(d->top + (p + 1) * width - more, d->overlap + p * CARNN__OVERLAPS,
                more * sizeof(float));
     carnn__matmul(work->engine, CARNN__NT, d->pairs, 1, width, d->top, width,
-                  carnn__lm_weight(work, model->answer.output), width,
+                  carnn__weight(work, model->answer.output), width,
                   carnn__answer_ranks(model) ? NULL
-                                             : carnn__lm_weight(work, model->answer.output_bias),
+                                             : carnn__weight(work, model->answer.output_bias),
                   d->z, 1);
 }
 
@@ -9706,12 +9707,12 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__engine *e = work->engine;
     size_t width = carnn__answer_top_width(model);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, 1, width, d->pairs, d->dz, 1, d->top, width, NULL,
-                  carnn__lm_gradient(work, model->answer.output), width);
+                  carnn__gradient(work, model->answer.output), width);
     if (!carnn__answer_ranks(model))
         carnn__column_sums(e, d->pairs, 1, d->dz, 1,
-                           carnn__lm_gradient(work, model->answer.output_bias));
+                           carnn__gradient(work, model->answer.output_bias));
     carnn__matmul(e, CARNN__NN, d->pairs, width, 1, d->dz, 1,
-                  carnn__lm_weight(work, model->answer.output), width, NULL, d->dtop, width);
+                  carnn__weight(work, model->answer.output), width, NULL, d->dtop, width);
     if (carnn__answer_is_siamese(model)) carnn__answer_siamese_back(work);
     else carnn__answer_iwan_back(work, key);
     carnn__answer_encode_back(work);
@@ -9878,8 +9879,8 @@ static void carnn__answer_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__answer_collect(work, number);
     carnn__answer_forward(work, key);
     for (p = 0; p < d->pairs; p++) d->score[d->pair[p]] = d->z[p];
-    if (work->g) tally->loss += carnn__answer_loss(work), carnn__answer_backward(work, key);
-    else tally->loss += carnn__answer_loss(work);
+    tally->loss += carnn__answer_loss(work);
+    if (work->g) carnn__answer_backward(work, key);
     carnn__answer_tally(work, tally);
 }
 
