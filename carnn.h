@@ -2866,22 +2866,44 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
    thread: waking another one takes as long. */
 #define CARNN__PARALLEL_FROM 1500000.0
 
-/* Cuts C into pieces: columns first, since then each panel is packed only once. */
+/* What a cut of C into `rows` by `columns` pieces costs `threads` threads, in multiply-adds: the
+   pieces one of them works through, and a part of one for which it waits at the end. To pack a
+   column of B is taken for the work of 8 rows, to read a row of A for that of 4 columns. */
+static double carnn__piece_cost(const carnn__product *x, size_t threads, size_t rows,
+                                size_t columns) {
+    const carnn__kernels *k = x->e->k;
+    size_t m = carnn__round_up((x->m + rows - 1) / rows, k->tile_rows);
+    size_t n = carnn__round_up((x->n + columns - 1) / columns, k->tile_columns);
+    size_t pieces = ((x->m + m - 1) / m) * ((x->n + n - 1) / n);
+    double turns = (double)((pieces + threads - 1) / threads) + 0.25;
+    return turns * ((double)m * (double)n + 8.0 * (double)n + 4.0 * (double)m);
+}
+
+/* Cuts C into at most eight pieces for each thread. */
+static void carnn__product_cut(carnn__product *x, size_t threads) {
+    const carnn__kernels *k = x->e->k;
+    double best = HUGE_VAL;
+    size_t rows, pieces;
+    for (rows = 1; rows <= 8 * threads; rows *= 2)
+        for (pieces = 8 * threads; pieces >= threads && pieces >= rows; pieces /= 2) {
+            double cost = carnn__piece_cost(x, threads, rows, pieces / rows);
+            if (cost >= best) continue;
+            best = cost;
+            x->piece_m = carnn__round_up((x->m + rows - 1) / rows, k->tile_rows);
+            x->piece_n = (x->n + pieces / rows - 1) / (pieces / rows);
+            x->piece_n = carnn__round_up(x->piece_n, k->tile_columns);
+        }
+    x->pieces_n = (x->n + x->piece_n - 1) / x->piece_n;
+}
+
 static void carnn__product_run(carnn__product *x) {
-    size_t threads = carnn__pool_threads(x->e->pool), columns = x->e->k->tile_columns;
+    size_t threads = carnn__pool_threads(x->e->pool);
     x->piece_m = x->m;
     x->piece_n = x->n;
     x->pieces_n = 1;
     if (!x->m || !x->n) return;
-    if (threads > 1 && (double)x->m * (double)x->n * (double)x->k >= CARNN__PARALLEL_FROM) {
-        size_t panels = (x->n + columns - 1) / columns, wanted = 4 * threads;
-        x->piece_n = carnn__max(panels / wanted, 1) * columns;
-        x->pieces_n = (x->n + x->piece_n - 1) / x->piece_n;
-        if (x->pieces_n < wanted) {
-            size_t rows = x->m * x->pieces_n / wanted;
-            x->piece_m = carnn__round_up(carnn__max(rows, 32), x->e->k->tile_rows);
-        }
-    }
+    if (threads > 1 && (double)x->m * (double)x->n * (double)x->k >= CARNN__PARALLEL_FROM)
+        carnn__product_cut(x, threads);
     carnn__parallel(x->e->pool, x->pieces_n * ((x->m + x->piece_m - 1) / x->piece_m),
                     carnn__product_piece, x);
 }
