@@ -670,6 +670,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #include <unistd.h>
 #ifndef CARNN_NO_THREADS
 #include <pthread.h>
+#include <sys/resource.h>
 #endif
 #endif
 
@@ -891,6 +892,9 @@ typedef struct carnn__pool carnn__pool;
 static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job);
 static size_t carnn__pool_threads(const carnn__pool *pool);
 
+/* How many threads would work on a job now: pieces are cut for them. */
+static size_t carnn__pool_active(carnn__pool *pool);
+
 /* Helpers that some builds do not use. */
 #if defined(__GNUC__)
 #define CARNN__UNUSED __attribute__((unused))
@@ -946,6 +950,8 @@ static size_t carnn__pool_threads(const carnn__pool *pool) {
     (void)pool;
     return 1;
 }
+
+static size_t carnn__pool_active(carnn__pool *pool) { return carnn__pool_threads(pool); }
 
 #define carnn__get(p) (*(p))
 #define carnn__put(p, value) ((void)(*(p) = (value)))
@@ -1013,13 +1019,16 @@ struct carnn__pool {
     volatile long done;    /* pieces finished */
     volatile long asleep;  /* workers that wait for `work` */
     volatile long waiting; /* 1 while the caller waits for `finished` */
+    volatile long active;  /* threads that work at present: numbers below it */
+    /* of the caller, for carnn__pool_watch */
+    long preemptions;
+    double watched, hold, held_until;
     volatile long stop;
 };
 
-/* A thread that runs out of pieces looks a little longer before it sleeps: steps of a recurrence
-   follow each other within microseconds, waking a thread takes tens of them. On a busy machine
-   longer spinning only takes the processor from those who have work. */
-#define CARNN__SPINS 100
+/* Seconds that a thread without pieces spins before it sleeps: as long as it takes to wake one.
+   Steps of a recurrence follow each other within microseconds. */
+#define CARNN__SPIN 50e-6
 
 static inline void carnn__spin(void) {
 #if (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))
@@ -1029,6 +1038,19 @@ static inline void carnn__spin(void) {
 #elif defined(_WIN32)
     YieldProcessor();
 #endif
+}
+
+/* Spins until *word is at least `least`, but not for long; returns whether it is. */
+static int carnn__pool_spin(volatile long *word, long least) {
+    double end = carnn__clock() + CARNN__SPIN;
+    do {
+        int i;
+        for (i = 0; i < 16; i++) {
+            if (carnn__get(word) >= least) return 1;
+            carnn__spin();
+        }
+    } while (carnn__clock() < end);
+    return 0;
 }
 
 /* Claims and runs pieces until none is left. */
@@ -1048,20 +1070,30 @@ static void carnn__pool_work(carnn__pool *pool, size_t worker) {
     }
 }
 
+static int carnn__worker_active(const carnn__worker *self) {
+    return (long)self->number < carnn__get(&self->pool->active);
+}
+
+/* Until there is a job, or a change of `active`; once more than needed does no harm. */
+static void carnn__worker_sleep(carnn__worker *self) {
+    carnn__pool *pool = self->pool;
+    int active;
+    carnn__lock(&pool->mutex);
+    active = carnn__worker_active(self);
+    if (active) carnn__add(&pool->asleep, 1); /* before the look at `left`: see carnn__pool_run */
+    if (!carnn__get(&pool->stop) && (!active || !carnn__get(&pool->left)))
+        carnn__sleep(&pool->work, &pool->mutex);
+    if (active) carnn__add(&pool->asleep, -1);
+    carnn__unlock(&pool->mutex);
+}
+
 static void carnn__worker_loop(carnn__worker *self) {
     carnn__pool *pool = self->pool;
     while (!carnn__get(&pool->stop)) {
-        int spins;
-        for (spins = 0; spins < CARNN__SPINS && !carnn__get(&pool->left); spins++) carnn__spin();
-        if (!carnn__get(&pool->left)) {
-            carnn__lock(&pool->mutex);
-            carnn__add(&pool->asleep, 1); /* before the look at `left`: see carnn__parallel */
-            while (!carnn__get(&pool->left) && !carnn__get(&pool->stop))
-                carnn__sleep(&pool->work, &pool->mutex);
-            carnn__add(&pool->asleep, -1);
-            carnn__unlock(&pool->mutex);
-        }
-        carnn__pool_work(pool, self->number);
+        if (carnn__worker_active(self) && carnn__pool_spin(&pool->left, 1))
+            carnn__pool_work(pool, self->number);
+        else
+            carnn__worker_sleep(self);
     }
 }
 
@@ -1122,6 +1154,13 @@ static void carnn__pool_free(carnn__pool *pool) {
     carnn__free(&pool->allocator, pool);
 }
 
+static void carnn__pool_resize(carnn__pool *pool, long active) {
+    carnn__lock(&pool->mutex);
+    carnn__put(&pool->active, active);
+    carnn__wake(&pool->work);
+    carnn__unlock(&pool->mutex);
+}
+
 /* A pool of `threads` threads with the caller: threads - 1 are started. 1 needs no pool: *pool is
    NULL then. Threads that the system does not give are done without. */
 static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn_allocator a) {
@@ -1133,6 +1172,7 @@ static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn
     if (!p) return CARNN_ERR_MEMORY;
     p->allocator = a;
     p->workers = (carnn__worker *)(void *)(p + 1);
+    p->active = (long)threads;
     if (!carnn__pool_locks(p)) {
         carnn__free(&a, p);
         return CARNN_ERR_MEMORY;
@@ -1143,24 +1183,63 @@ static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn
         w->number = p->threads;
         if (!carnn__thread_start(w)) break;
     }
+    if (p->threads < threads) carnn__pool_resize(p, (long)p->threads);
     *pool = p;
     return CARNN_OK;
 }
 
 static size_t carnn__pool_threads(const carnn__pool *pool) { return pool ? pool->threads : 1; }
 
-static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job) {
-    int spins;
-    if (!pool || count < 2 || count > LONG_MAX) {
-        size_t piece;
-        for (piece = 0; piece < count; piece++) fn(job, piece, 0);
-        return;
+static size_t carnn__pool_active(carnn__pool *pool) {
+    return pool ? (size_t)carnn__get(&pool->active) : 1;
+}
+
+/* How often the system has taken the processor from a thread of this program; 0 where it cannot
+   say. */
+static long carnn__preemptions(void) {
+#if defined(RUSAGE_SELF)
+    struct rusage use;
+    return getrusage(RUSAGE_SELF, &use) ? 0 : use.ru_nivcsw;
+#else
+    return 0;
+#endif
+}
+
+/* Beside a busy process a worker loses its processor for milliseconds, often with a piece half done
+   for which all others wait. Preemptions show it: some of them each second are the rule, hundreds
+   mean that there are more threads than processors. One worker less works then, and comes back
+   after a while; where that goes wrong again the while is doubled. Seconds. */
+#define CARNN__WATCH 0.01
+#define CARNN__PREEMPTIONS 300.0 /* a second */
+#define CARNN__HOLD 0.1
+#define CARNN__HOLD_MOST 1.6
+
+static void carnn__pool_watch(carnn__pool *pool) {
+    double now = carnn__clock(), seconds = now - pool->watched;
+    long seen, before = pool->preemptions, active = carnn__get(&pool->active);
+    if (seconds < CARNN__WATCH) return;
+    seen = carnn__preemptions();
+    pool->watched = now;
+    pool->preemptions = seen;
+    if (active > 1 && seconds < 10.0 * CARNN__WATCH &&
+        (double)(seen - before) > CARNN__PREEMPTIONS * seconds) {
+        int again = now - pool->held_until < 10.0 * CARNN__WATCH;
+        if (!again) pool->hold = CARNN__HOLD;
+        else if (pool->hold < CARNN__HOLD_MOST) pool->hold *= 2.0;
+        pool->held_until = now + pool->hold;
+        carnn__pool_resize(pool, active - 1);
+    } else if (active < (long)pool->threads && now > pool->held_until) {
+        carnn__pool_resize(pool, active + 1);
     }
+}
+
+/* Posts a job, works on it, and waits for the pieces of others. */
+static void carnn__pool_run(carnn__pool *pool, long count, carnn__job_fn fn, void *job) {
     pool->fn = fn;
     pool->job = job;
-    pool->count = (long)count;
+    pool->count = count;
     carnn__put(&pool->done, 0);
-    carnn__put(&pool->left, (long)count);
+    carnn__put(&pool->left, count);
     /* Either this sees the worker in `asleep`, or the worker, which looks at `left` after it has
        entered itself there, sees the job: no wake-up is lost. */
     if (carnn__get(&pool->asleep)) {
@@ -1169,14 +1248,22 @@ static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, v
         carnn__unlock(&pool->mutex);
     }
     carnn__pool_work(pool, 0);
-    for (spins = 0; spins < CARNN__SPINS && carnn__get(&pool->done) < pool->count; spins++)
-        carnn__spin();
-    if (carnn__get(&pool->done) == pool->count) return;
+    if (carnn__pool_spin(&pool->done, count)) return;
     carnn__lock(&pool->mutex);
     carnn__put(&pool->waiting, 1);
-    while (carnn__get(&pool->done) < pool->count) carnn__sleep(&pool->finished, &pool->mutex);
+    while (carnn__get(&pool->done) < count) carnn__sleep(&pool->finished, &pool->mutex);
     carnn__put(&pool->waiting, 0);
     carnn__unlock(&pool->mutex);
+}
+
+static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job) {
+    if (count < 2 || count > LONG_MAX || carnn__pool_active(pool) == 1) {
+        size_t piece;
+        for (piece = 0; piece < count; piece++) fn(job, piece, 0);
+    } else {
+        carnn__pool_run(pool, (long)count, fn, job);
+    }
+    if (pool) carnn__pool_watch(pool);
 }
 
 #endif /* CARNN_NO_THREADS */
@@ -2897,7 +2984,7 @@ static void carnn__product_cut(carnn__product *x, size_t threads) {
 }
 
 static void carnn__product_run(carnn__product *x) {
-    size_t threads = carnn__pool_threads(x->e->pool);
+    size_t threads = carnn__pool_active(x->e->pool);
     x->piece_m = x->m;
     x->piece_n = x->n;
     x->pieces_n = 1;
@@ -2973,7 +3060,7 @@ static void carnn__split_piece(void *job, size_t piece, size_t worker) {
    the number of elementary operations in all. */
 CARNN__UNUSED static void carnn__split(carnn__engine *e, carnn__range_fn fn, const void *job,
                                        size_t count, size_t grain, size_t work) {
-    size_t pieces = 2 * carnn__pool_threads(e->pool);
+    size_t pieces = 2 * carnn__pool_active(e->pool);
     carnn__split_job s;
     if (!count) return;
     if (pieces == 2 || work < CARNN__SPLIT_FROM) {

@@ -118,6 +118,55 @@ static void check_pool(void) {
     }
 }
 
+/* The pool believes that the system has taken a processor from its threads, or not, for 20 ms. */
+static void see_preempted(carnn__pool *pool, int preempted) {
+    pool->watched = carnn__clock() - 0.02;
+    pool->preemptions = carnn__preemptions() - (preempted ? 1000000 : 0);
+    carnn__pool_watch(pool);
+}
+
+/* Beside a busy process one thread less works each time, and comes back; one always works. */
+static void check_pool_busy(void) {
+    carnn__pool *pool;
+    size_t left, round, i;
+    if (carnn__pool_create(&pool, 3, carnn__allocator(NULL)) || carnn__pool_threads(pool) < 3) {
+        CHECK(!"three threads");
+        return;
+    }
+    for (left = 2; left > 0; left--) {
+        see_preempted(pool, 1);
+        CHECK_INT(carnn__pool_active(pool), left);
+        CHECK(fabs(pool->held_until - pool->watched - pool->hold) < 1e-6);
+        pool->watched += 1e6; /* no change while the jobs run */
+        for (round = 0; round < 100; round++) {
+            static job j;
+            size_t wrong = 0;
+            memset(&j, 0, sizeof j);
+            carnn__parallel(pool, 257, piece_of, &j);
+            for (i = 0; i < 257; i++) wrong += j.times[i] != 1;
+            for (i = left; i < 3; i++) wrong += j.work[i] != 0;
+            CHECK_INT(wrong, 0);
+        }
+    }
+    pool->held_until += 1e6;
+    see_preempted(pool, 1);
+    see_preempted(pool, 0);
+    CHECK_INT(carnn__pool_active(pool), 1);
+    for (left = 2; left <= 3; left++) {
+        pool->held_until = carnn__clock() - 1.0;
+        see_preempted(pool, 0);
+        CHECK_INT(carnn__pool_active(pool), left);
+    }
+    pool->hold = 0.25;
+    pool->held_until = carnn__clock();
+    see_preempted(pool, 1); /* soon again: longer */
+    CHECK(pool->hold == 0.5);
+    pool->held_until = carnn__clock() - 1.0;
+    see_preempted(pool, 1);
+    CHECK(pool->hold == CARNN__HOLD);
+    carnn__pool_free(pool);
+}
+
 static void check_pool_memory(void) {
 #ifndef CARNN_NO_THREADS
     test_memory memory = {0, 1, 0};
@@ -138,6 +187,7 @@ int main(void) {
     check_random();
     check_clock();
     check_pool();
+    check_pool_busy();
     check_pool_memory();
     return test_end();
 }
