@@ -1206,12 +1206,12 @@ static long carnn__preemptions(void) {
 }
 
 /* Beside a busy process a worker loses its processor for milliseconds, often with a piece half done
-   for which all others wait. Preemptions show it: some of them each second are the rule, hundreds
+   for which all others wait. Preemptions show it: some tens of them a second are usual, hundreds
    mean that there are more threads than processors. One worker less works then, and comes back
    after a while; where that goes wrong again the while is doubled. Seconds. */
-#define CARNN__WATCH 0.01
+#define CARNN__WATCH 0.025
 #define CARNN__PREEMPTIONS 300.0 /* a second */
-#define CARNN__HOLD 0.1
+#define CARNN__HOLD 0.2
 #define CARNN__HOLD_MOST 1.6
 
 static void carnn__pool_watch(carnn__pool *pool) {
@@ -1221,9 +1221,9 @@ static void carnn__pool_watch(carnn__pool *pool) {
     seen = carnn__preemptions();
     pool->watched = now;
     pool->preemptions = seen;
-    if (active > 1 && seconds < 10.0 * CARNN__WATCH &&
+    if (active > 1 && seconds < 4.0 * CARNN__WATCH &&
         (double)(seen - before) > CARNN__PREEMPTIONS * seconds) {
-        int again = now - pool->held_until < 10.0 * CARNN__WATCH;
+        int again = now - pool->held_until < 4.0 * CARNN__WATCH;
         if (!again) pool->hold = CARNN__HOLD;
         else if (pool->hold < CARNN__HOLD_MOST) pool->hold *= 2.0;
         pool->held_until = now + pool->hold;

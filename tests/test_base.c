@@ -118,9 +118,9 @@ static void check_pool(void) {
     }
 }
 
-/* The pool believes that the system has taken a processor from its threads, or not, for 20 ms. */
+/* The pool believes that the system has taken a processor from its threads, or not, for 30 ms. */
 static void see_preempted(carnn__pool *pool, int preempted) {
-    pool->watched = carnn__clock() - 0.02;
+    pool->watched = carnn__clock() - 0.03;
     pool->preemptions = carnn__preemptions() - (preempted ? 1000000 : 0);
     carnn__pool_watch(pool);
 }
