@@ -2396,10 +2396,10 @@ static float CARNN__K(softmax)(float *row, size_t n) {
    Storing the unfinished chain in C between blocks of k changes no bit of it, so blocks, tiles,
    packing and threads are free choices: all of them give the same bits.
 
-   The work is cut into panels of B as wide as a tile of registers and CARNN__BLOCK_K deep. With few
-   rows each panel is copied (or, where B is transposed, turned) into the first level of cache when
-   it is needed; with many rows a block of panels is, into the second level. A B that was packed
-   before is used as it lies.
+   The work is cut into panels of B, as wide as a tile of registers and some hundreds of rows deep.
+   With few rows each panel is copied (or, where B is transposed, turned) into the first level of
+   cache when it is needed; with many rows a block of panels is, into the second level. A B that was
+   packed before is used as it lies.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -2715,13 +2715,11 @@ enum {
     CARNN__ADD = 4  /* C += instead of C = */
 };
 
-#define CARNN__BLOCK_K 256   /* rows of a panel: 48 KiB at 48 columns */
-#define CARNN__BLOCK_N 768   /* columns of a block of panels at most: with BLOCK_K 3/4 MiB */
-#define CARNN__PANEL_MAX 48  /* the widest panel of any instruction set */
-
-/* Floats of scratch memory for each worker: one panel, or a strip of A; and a block of panels. */
-#define CARNN__PANEL_SIZE ((size_t)CARNN__BLOCK_K * CARNN__PANEL_MAX)
-#define CARNN__BLOCK_SIZE ((size_t)CARNN__BLOCK_K * CARNN__BLOCK_N)
+/* Floats of scratch memory for each worker: one panel, or a strip of A (48 KiB); and a block of
+   panels (3/4 MiB). */
+#define CARNN__PANEL_SIZE ((size_t)12288)
+#define CARNN__BLOCK_SIZE ((size_t)196608)
+#define CARNN__DEPTH_MOST 384 /* rows of a panel: 24 KiB at 16 columns */
 
 /* What runs the arithmetic: a set of kernels, threads, and memory for panels. */
 typedef struct carnn__engine {
@@ -2729,17 +2727,27 @@ typedef struct carnn__engine {
     carnn__pool *pool;         /* NULL: the calling thread alone */
     float *scratch;            /* CARNN__PANEL_SIZE floats for each worker */
     float *block;              /* CARNN__BLOCK_SIZE floats for each; NULL: panels one by one */
-    size_t block_n;            /* columns of a block of panels: a part of the second-level cache */
+    size_t block_size;         /* floats of a block of panels: a part of the second-level cache */
     carnn_allocator allocator; /* of pool and scratch */
 } carnn__engine;
 
-/* Columns of a block of panels that takes up to five eighths of a second-level cache of so many
+/* Floats of a block of panels that takes up to five eighths of a second-level cache of so many
    bytes; the rest is for A and C that pass by. 0 bytes: unknown. */
-CARNN__UNUSED static size_t carnn__block_columns(size_t cache) {
-    size_t columns = cache / 8 * 5 / (CARNN__BLOCK_K * sizeof(float));
-    if (!cache) columns = 384;
-    columns = carnn__min(carnn__max(columns, 192), CARNN__BLOCK_N);
-    return columns / CARNN__PANEL_MAX * CARNN__PANEL_MAX;
+CARNN__UNUSED static size_t carnn__block_floats(size_t cache) {
+    size_t floats = cache ? cache / 8 * 5 / sizeof(float) : CARNN__BLOCK_SIZE / 2;
+    return carnn__min(carnn__max(floats, CARNN__BLOCK_SIZE / 4), CARNN__BLOCK_SIZE);
+}
+
+/* `whole` in as few equal parts as none is above `most`: one part, a multiple of `grain`. */
+static size_t carnn__part(size_t whole, size_t most, size_t grain) {
+    size_t parts = (whole + most - 1) / most;
+    return parts ? carnn__round_up((whole + parts - 1) / parts, grain) : grain;
+}
+
+/* Rows of a panel where B has k. */
+static size_t carnn__depth(const carnn__kernels *kernels, size_t k) {
+    size_t most = carnn__min(CARNN__PANEL_SIZE / kernels->tile_columns, CARNN__DEPTH_MOST);
+    return carnn__part(k, most, CARNN__LANES);
 }
 
 /* Bytes of scratch memory, aligned to CARNN__ALIGN, for an engine of `threads` threads. */
@@ -2754,7 +2762,7 @@ CARNN__UNUSED static void carnn__engine_borrow(carnn__engine *e, const carnn__ke
                                                void *scratch) {
     memset(e, 0, sizeof *e);
     e->k = k;
-    e->block_n = CARNN__BLOCK_N;
+    e->block_size = CARNN__BLOCK_SIZE;
     e->scratch = (float *)scratch;
 }
 
@@ -2777,7 +2785,7 @@ CARNN__UNUSED static carnn_status carnn__engine_open(carnn__engine *e, const cha
                            "simd: found \"%s\", expected one of the paths of this machine "
                            "(the best here is \"%s\")",
                            simd ? simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
-    e->block_n = carnn__block_columns(carnn__second_cache());
+    e->block_size = carnn__block_floats(carnn__second_cache());
     if (!threads) threads = carnn__processors();
     if (carnn__pool_create(&e->pool, threads, a)) return carnn__out_of_memory(error);
     threads = carnn__pool_threads(e->pool);
@@ -2796,7 +2804,7 @@ CARNN__UNUSED static carnn__engine carnn__engine_of(const carnn__engine *e, size
 }
 
 /* --- packed matrices -------------------------------------------------------------------------
-   Blocks of CARNN__BLOCK_K rows one after the other; in each the panels one after the other; a
+   Blocks of carnn__depth rows one after the other; in each the panels one after the other; a
    panel is (rows of the block, tile columns), the last one only as wide as it must be, in 16s. */
 
 /* Floats of a packed (k, n) matrix. */
@@ -2808,7 +2816,7 @@ CARNN__UNUSED static size_t carnn__packed_size(const carnn__kernels *k_, size_t 
 typedef struct carnn__product {
     const carnn__engine *e;
     int form;
-    size_t m, n, k;
+    size_t m, n, k, depth;
     const float *a, *b, *packed, *bias;
     size_t lda, ldb, ldc;
     float *c;
@@ -2816,8 +2824,8 @@ typedef struct carnn__product {
 } carnn__product;
 
 /* Where panel column j of block p begins in a packed matrix. */
-static size_t carnn__packed_at(size_t n, size_t k, size_t p, size_t j) {
-    return p * carnn__round_up(n, CARNN__LANES) + carnn__min(k - p, CARNN__BLOCK_K) * j;
+static size_t carnn__packed_at(size_t n, size_t depth, size_t p, size_t j) {
+    return p * carnn__round_up(n, CARNN__LANES) + depth * j;
 }
 
 /* Copies rows p.. of columns j.. of B into a panel. */
@@ -2835,17 +2843,18 @@ CARNN__UNUSED static void carnn__pack_columns(carnn__engine *e, int form, size_t
                                               size_t j0, size_t j1, const float *b, size_t ldb,
                                               float *packed) {
     carnn__product x;
-    size_t p, j;
+    size_t most = carnn__depth(e->k, k), p, j;
     memset(&x, 0, sizeof x);
     x.e = e;
     x.form = form;
     x.b = b;
     x.ldb = ldb;
-    for (p = 0; p < k; p += CARNN__BLOCK_K)
+    for (p = 0; p < k; p += most) {
+        size_t depth = carnn__min(k - p, most);
         for (j = j0; j < j1; j += e->k->tile_columns)
-            carnn__pack_panel(&x, p, carnn__min(k - p, CARNN__BLOCK_K), j - j0,
-                              carnn__min(j1 - j, e->k->tile_columns),
-                              packed + carnn__packed_at(n, k, p, j));
+            carnn__pack_panel(&x, p, depth, j - j0, carnn__min(j1 - j, e->k->tile_columns),
+                              packed + carnn__packed_at(n, depth, p, j));
+    }
 }
 
 /* Packs all of B. */
@@ -2863,11 +2872,11 @@ static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i
     memset(&panel, 0, sizeof panel);
     panel.m = i1 - i0;
     panel.n = j1 - j;
-    panel.k = carnn__min(x->k - p, CARNN__BLOCK_K);
+    panel.k = carnn__min(x->k - p, x->depth);
     panel.a_row = x->form & CARNN__TN ? 1 : x->lda;
     panel.a_column = x->form & CARNN__TN ? x->lda : 1;
     panel.a = x->a + i0 * panel.a_row + p * panel.a_column;
-    panel.b = x->packed ? x->packed + carnn__packed_at(x->n, x->k, p, j) : NULL;
+    panel.b = x->packed ? x->packed + carnn__packed_at(x->n, panel.k, p, j) : NULL;
     panel.start = x->bias ? x->bias + j : NULL;
     panel.add = p || (x->form & CARNN__ADD);
     panel.c = x->c + i0 * x->ldc + j;
@@ -2906,7 +2915,7 @@ static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1,
     const carnn__kernels *k = x->e->k;
     float *strip = x->e->scratch + worker * CARNN__PANEL_SIZE;
     float *block = x->e->block + worker * CARNN__BLOCK_SIZE;
-    size_t depth = carnn__min(x->k - p, CARNN__BLOCK_K), i, j;
+    size_t depth = carnn__min(x->k - p, x->depth), i, j;
     for (j = j0; j < j1 && !x->packed; j += k->tile_columns)
         carnn__pack_panel(x, p, depth, j, carnn__min(j1 - j, k->tile_columns),
                           block + (j - j0) * depth);
@@ -2925,26 +2934,28 @@ static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1,
 
 /* Packing a whole block of B pays where there is enough of both. */
 #define CARNN__STRIPS_ROWS 96
-#define CARNN__STRIPS_COLUMNS 192
+#define CARNN__STRIPS_COLUMNS 128
 
 static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     const carnn__product *x = (const carnn__product *)job;
     size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
-    size_t j1 = carnn__min(j0 + x->piece_n, x->n), i1 = carnn__min(i0 + x->piece_m, x->m), end, p;
+    size_t j1 = carnn__min(j0 + x->piece_n, x->n), i1 = carnn__min(i0 + x->piece_m, x->m), p;
+    size_t columns = x->e->k->tile_columns, width, end;
     if (x->m == 1 && x->form & CARNN__NT && !x->packed) { /* turned in registers, not in memory */
         const float *start = x->form & CARNN__ADD ? x->c + j0 : x->bias ? x->bias + j0 : NULL;
         x->e->k->gemv_nt(j1 - j0, x->k, x->a, x->b + j0 * x->ldb, x->ldb, start, x->c + j0);
         return;
     }
+    width = carnn__part(j1 - j0, x->e->block_size / x->depth / columns * columns, columns);
     for (; j0 < j1; j0 = end) {
-        end = carnn__min(j0 + x->e->block_n, j1);
+        end = carnn__min(j0 + width, j1);
         p = 0;
         do { /* once where k is 0: C becomes its start value */
             if (x->e->block && i1 - i0 >= CARNN__STRIPS_ROWS && end - j0 >= CARNN__STRIPS_COLUMNS)
                 carnn__product_strips(x, i0, i1, j0, end, p, worker);
             else
                 carnn__product_panels(x, i0, i1, j0, end, p, worker);
-            p += CARNN__BLOCK_K;
+            p += x->depth;
         } while (p < x->k);
     }
 }
@@ -2985,6 +2996,7 @@ static void carnn__product_cut(carnn__product *x, size_t threads) {
 
 static void carnn__product_run(carnn__product *x) {
     size_t threads = carnn__pool_active(x->e->pool);
+    x->depth = carnn__depth(x->e->k, x->k);
     x->piece_m = x->m;
     x->piece_n = x->n;
     x->pieces_n = 1;

@@ -110,6 +110,8 @@ static void check_large(void) {
     static const shape shapes[] = {{CARNN__NN, 530, 101, 300, 300, 103, 101, 1},
                                    {CARNN__NT | CARNN__ADD, 70, 500, 513, 514, 513, 500, 0},
                                    {CARNN__TN, 700, 210, 33, 700, 210, 211, 0},
+                                   {CARNN__TN | CARNN__ADD, 130, 420, 801, 130, 421, 420, 0},
+                                   {CARNN__NN, 101, 290, 900, 903, 290, 290, 1},
                                    {CARNN__NT, 2, 61, 512, 512, 512, 61, 1}, /* rows 2 KiB apart */
                                    {CARNN__NT | CARNN__ADD, 1, 59, 340, 340, 340, 59, 0},
                                    {CARNN__NN, 3, 1003, 300, 300, 1003, 1003, 0}};

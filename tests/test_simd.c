@@ -8,6 +8,19 @@ extern int setenv(const char *, const char *, int); /* hidden by -std=c99 */
 extern int unsetenv(const char *);
 #endif
 
+/* A panel, and a strip of A, fit into their memory; the parts of k are nearly equal. */
+static void check_depth(const carnn__kernels *k) {
+    size_t rows, wrong = 0;
+    for (rows = 0; rows < 3000; rows++) {
+        size_t depth = carnn__depth(k, rows), parts = (rows + depth - 1) / depth;
+        wrong += !depth || depth * k->tile_columns > CARNN__PANEL_SIZE;
+        wrong += depth * k->tile_rows > CARNN__PANEL_SIZE;
+        wrong += parts && rows - (parts - 1) * depth + 16 * parts <= depth;
+    }
+    CHECK_INT(wrong, 0);
+    CHECK(k->tile_columns % 16 == 0);
+}
+
 static void check_choice(void) {
     const char *best = carnn_simd_name(0), *name;
     size_t i;
@@ -18,8 +31,7 @@ static void check_choice(void) {
     CHECK_TEXT(carnn__simd_select(NULL)->name, best);
     for (i = 0; (name = carnn_simd_name(i)) != NULL; i++) {
         CHECK_TEXT(carnn__simd_select(name)->name, name);
-        CHECK(carnn__simd_select(name)->tile_columns % 16 == 0);
-        CHECK(carnn__simd_select(name)->tile_columns <= CARNN__PANEL_MAX);
+        check_depth(carnn__simd_select(name));
     }
     CHECK_TEXT(carnn_simd_name(i - 1), "portable");
     CHECK(carnn_simd_name(i + 1) == NULL);
