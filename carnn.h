@@ -2719,7 +2719,7 @@ enum {
    panels (3/4 MiB). */
 #define CARNN__PANEL_SIZE ((size_t)12288)
 #define CARNN__BLOCK_SIZE ((size_t)196608)
-#define CARNN__DEPTH_MOST 384 /* rows of a panel: 24 KiB at 16 columns */
+#define CARNN__DEPTH_MOST 320 /* rows of a panel: 20 KiB at 16 columns */
 
 /* What runs the arithmetic: a set of kernels, threads, and memory for panels. */
 typedef struct carnn__engine {
