@@ -275,6 +275,7 @@ typedef enum carnn_option_kind {
 
 typedef struct carnn_option {
     const char *name;  /* "lr_decay"; a command line may spell it --lr-decay */
+    const char *task;  /* the only task that has it; NULL: all have it */
     const char *help;
     carnn_option_kind kind;
     int of_training;   /* 0: in carnn_model_desc, 1: in carnn_train_desc */
@@ -10082,10 +10083,14 @@ static size_t carnn__optimizer_number(const char *name) {
 
 /* --- options --------------------------------------------------------------------------------- */
 
+#define CARNN__OPTION(of_training, desc, task, field, kind, low, high, none, help)                 \
+    {#field, task, help, CARNN_OPTION_##kind, of_training, offsetof(desc, field), low, high, none}
 #define CARNN__MODEL_OPTION(field, kind, low, high, none, help)                                    \
-    {#field, help, CARNN_OPTION_##kind, 0, offsetof(carnn_model_desc, field), low, high, none}
+    CARNN__OPTION(0, carnn_model_desc, NULL, field, kind, low, high, none, help)
+#define CARNN__TASK_OPTION(task, field, kind, low, high, none, help)                               \
+    CARNN__OPTION(0, carnn_model_desc, #task, field, kind, low, high, none, help)
 #define CARNN__TRAIN_OPTION(field, kind, low, high, none, help)                                    \
-    {#field, help, CARNN_OPTION_##kind, 1, offsetof(carnn_train_desc, field), low, high, none}
+    CARNN__OPTION(1, carnn_train_desc, NULL, field, kind, low, high, none, help)
 
 static const carnn_option carnn__option_table[] = {
     CARNN__MODEL_OPTION(cell, NAME, 0, 0, 0, "recurrent cell"),
@@ -10093,27 +10098,27 @@ static const carnn_option carnn__option_table[] = {
     CARNN__MODEL_OPTION(embedding, INTEGER, 1, 65536, 0, "size of the word embeddings"),
     CARNN__MODEL_OPTION(layers, INTEGER, 1, CARNN__LAYERS_MAX, 0, "recurrent layers"),
     CARNN__MODEL_OPTION(min_count, INTEGER, 1, 1e9, 0, "rarer words become <unk>"),
-    CARNN__MODEL_OPTION(vocab, INTEGER, 0, 1e9, 1, "lm: words that are kept, the most frequent"),
-    CARNN__MODEL_OPTION(context, NAME, 0, 0, 0, "lm: what the context is, previous or none"),
-    CARNN__MODEL_OPTION(lower, INTEGER, 0, 1, 0, "lm: 1: upper case is folded to lower case"),
-    CARNN__MODEL_OPTION(tied, INTEGER, 0, 1, 0, "lm: 1: embedding and output share their weights"),
-    CARNN__MODEL_OPTION(label_weight, NUMBER, 0, 1, 1,
-                        "lm: share of the labels in the loss, 0.1 where there are some"),
-    CARNN__MODEL_OPTION(label_row, NAME, 0, 0, 0,
-                        "lm: whose label the context tells, previous or own"),
-    CARNN__MODEL_OPTION(history, INTEGER, 0, 1e9, 1,
-                        "dialog: history utterances that are read, the latest so many"),
-    CARNN__MODEL_OPTION(kb_rows, INTEGER, 0, 1e9, 1,
-                        "dialog: knowledge-base lines kept of each block, the first so many"),
-    CARNN__MODEL_OPTION(model, NAME, 0, 0, 0, "answer: iwan or siamese"),
-    CARNN__MODEL_OPTION(decomposition, NAME, 0, 0, 0, "answer: orthogonal or direct"),
-    CARNN__MODEL_OPTION(weighting, NAME, 0, 0, 0,
-                        "answer: what weighs the words, attention or skip"),
-    CARNN__MODEL_OPTION(overlap, INTEGER, 0, 1e9, 1,
-                        "answer: letters by which words of both are the same; 0: not told of them"),
-    CARNN__MODEL_OPTION(loss, NAME, 0, 0, 0, "answer: of a pair or of the rank among others"),
-    CARNN__MODEL_OPTION(tune_vectors, INTEGER, 0, 1, 0,
-                        "answer: 1: word vectors that were read are trained, too"),
+    CARNN__TASK_OPTION(lm, vocab, INTEGER, 0, 1e9, 1, "words that are kept, the most frequent"),
+    CARNN__TASK_OPTION(lm, context, NAME, 0, 0, 0, "what the context is, previous or none"),
+    CARNN__TASK_OPTION(lm, lower, INTEGER, 0, 1, 0, "1: upper case is folded to lower case"),
+    CARNN__TASK_OPTION(lm, tied, INTEGER, 0, 1, 0, "1: embedding and output share their weights"),
+    CARNN__TASK_OPTION(lm, label_weight, NUMBER, 0, 1, 1,
+                       "share of the labels in the loss, 0.1 where there are some"),
+    CARNN__TASK_OPTION(lm, label_row, NAME, 0, 0, 0,
+                       "whose label the context tells, previous or own"),
+    CARNN__TASK_OPTION(dialog, history, INTEGER, 0, 1e9, 1,
+                       "history utterances that are read, the latest so many"),
+    CARNN__TASK_OPTION(dialog, kb_rows, INTEGER, 0, 1e9, 1,
+                       "knowledge-base lines kept of each block, the first so many"),
+    CARNN__TASK_OPTION(answer, model, NAME, 0, 0, 0, "iwan or siamese"),
+    CARNN__TASK_OPTION(answer, decomposition, NAME, 0, 0, 0, "orthogonal or direct"),
+    CARNN__TASK_OPTION(answer, weighting, NAME, 0, 0, 0,
+                       "what weighs the words, attention or skip"),
+    CARNN__TASK_OPTION(answer, overlap, INTEGER, 0, 1e9, 1,
+                       "letters by which words of both are the same; 0: not told of them"),
+    CARNN__TASK_OPTION(answer, loss, NAME, 0, 0, 0, "of a pair or of the rank among others"),
+    CARNN__TASK_OPTION(answer, tune_vectors, INTEGER, 0, 1, 0,
+                       "1: word vectors that were read are trained, too"),
     CARNN__MODEL_OPTION(seed, INTEGER, 0, 9007199254740992.0, 0,
                         "of the initial weights and all that is random"),
     CARNN__TRAIN_OPTION(epochs, INTEGER, 1, 1e9, 0, "passes over the training data"),

@@ -138,10 +138,8 @@ static unsigned option_commands(const carnn_option *o) {
 #define OPTION_TEXT 64
 #define NO_LIMIT "no limit"
 
-/* Is the option for this task? The help of one that is not for all begins with its task's name. */
 static int option_serves(const carnn_option *o, const char *task) {
-    size_t length = strcspn(o->help, ":");
-    return !o->help[length] || (!strncmp(o->help, task, length) && !task[length]);
+    return !o->task || !strcmp(o->task, task);
 }
 
 /* The value of an option, as it could be typed. */
@@ -2155,7 +2153,7 @@ static void print_options(unsigned bit, int of_training) {
         if (o[i].of_training != of_training || !(option_commands(o + i) & bit)) continue;
         if (!title++) printf("\n%s:\n", of_training ? "training" : "model");
         print_name(o[i].name, o[i].kind == CARNN_OPTION_NAME ? "NAME" : "N");
-        fputs(o[i].help, stdout);
+        printf("%s%s%s", o[i].task ? o[i].task : "", o[i].task ? ": " : "", o[i].help);
         print_default(o + i, model, training);
     }
 }

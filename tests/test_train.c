@@ -665,7 +665,42 @@ static void test_real_data(void) {
     carnn_dataset_free(dev);
 }
 
+/* The table of options: each of one task or of all, with defaults that it would take itself. */
+static void test_options(void) {
+    size_t count, twice = 0, i, t;
+    const carnn_option *o = carnn_options(&count);
+    for (t = 0; carnn_task_name(t); t++) {
+        carnn_model_desc model = {0}, again = {0};
+        carnn_train_desc train = {0}, train_again = {0};
+        model.task = carnn_task_name(t);
+        CHECK_INT(carnn_defaults(&model, &train, NULL), CARNN_OK);
+        for (i = 0; i < count; i++) {
+            const char *field = o[i].of_training ? (char *)&train : (char *)&model;
+            const char *copy = o[i].of_training ? (char *)&train_again : (char *)&again;
+            char text[64];
+            double number;
+            int64_t whole;
+            memcpy(&whole, field + o[i].offset, sizeof whole);
+            memcpy(&number, field + o[i].offset, sizeof number);
+            if (o[i].kind == CARNN_OPTION_INTEGER) number = (double)whole;
+            if (o[i].kind == CARNN_OPTION_NAME || !number) continue;
+            snprintf(text, sizeof text, "%.17g", number == CARNN_NONE ? 0.0 : number);
+            CHECK_INT(carnn_option_set(&o[i], &again, &train_again, text, NULL), CARNN_OK);
+            CHECK(!memcmp(copy + o[i].offset, field + o[i].offset, 8));
+        }
+    }
+    for (i = 0; i < count; i++) {
+        int known = !o[i].task;
+        for (t = 0; !known && carnn_task_name(t); t++)
+            known = !strcmp(o[i].task, carnn_task_name(t));
+        CHECK(known);
+        for (t = 0; t < i; t++) twice += !strcmp(o[t].name, o[i].name);
+    }
+    CHECK_INT(twice, 0);
+}
+
 int main(void) {
+    test_options();
     test_learns();
     test_average();
     test_learning_rate();
