@@ -1022,8 +1022,8 @@ struct carnn__pool {
     volatile long waiting; /* 1 while the caller waits for `finished` */
     volatile long active;  /* threads that work at present: numbers below it */
     /* of the caller, for carnn__pool_watch */
-    long preemptions;
-    double watched, hold, held_until;
+    long preemptions;                 /* seen at `watched` */
+    double watched, hold, held_until; /* seconds */
     volatile long stop;
 };
 
@@ -1155,6 +1155,7 @@ static void carnn__pool_free(carnn__pool *pool) {
     carnn__free(&pool->allocator, pool);
 }
 
+/* Between jobs: how many threads work on the next ones. */
 static void carnn__pool_resize(carnn__pool *pool, long active) {
     carnn__lock(&pool->mutex);
     carnn__put(&pool->active, active);
