@@ -686,7 +686,13 @@ extern "C" {
 
 static inline size_t carnn__min(size_t a, size_t b) { return a < b ? a : b; }
 static inline size_t carnn__max(size_t a, size_t b) { return a > b ? a : b; }
-static inline size_t carnn__round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+/* How many parts of `size` cover n. */
+static inline size_t carnn__parts(size_t n, size_t size) { return (n + size - 1) / size; }
+static inline size_t carnn__round_up(size_t n, size_t to) { return carnn__parts(n, to) * to; }
+/* The size of each of `parts` equal parts that cover n, a multiple of `grain`. */
+static inline size_t carnn__part(size_t n, size_t parts, size_t grain) {
+    return carnn__round_up(carnn__parts(n, parts), grain);
+}
 
 /* --- status ---------------------------------------------------------------------------------- */
 
@@ -1054,10 +1060,14 @@ static int carnn__pool_spin(volatile long *word, long least) {
     return 0;
 }
 
-/* Claims and runs pieces until none is left. */
+static int carnn__pool_works(carnn__pool *pool, size_t worker) {
+    return (long)worker < carnn__get(&pool->active);
+}
+
+/* Claims and runs pieces until none is left, or `worker` is to rest. */
 static void carnn__pool_work(carnn__pool *pool, size_t worker) {
     long left = carnn__get(&pool->left);
-    while (left > 0) {
+    while (left > 0 && carnn__pool_works(pool, worker)) {
         if (carnn__cas(&pool->left, left, left - 1)) {
             long count = pool->count;
             pool->fn(pool->job, (size_t)(count - left), worker);
@@ -1071,16 +1081,12 @@ static void carnn__pool_work(carnn__pool *pool, size_t worker) {
     }
 }
 
-static int carnn__worker_active(const carnn__worker *self) {
-    return (long)self->number < carnn__get(&self->pool->active);
-}
-
 /* Until there is a job, or a change of `active`; once more than needed does no harm. */
 static void carnn__worker_sleep(carnn__worker *self) {
     carnn__pool *pool = self->pool;
     int active;
     carnn__lock(&pool->mutex);
-    active = carnn__worker_active(self);
+    active = carnn__pool_works(pool, self->number);
     if (active) carnn__add(&pool->asleep, 1); /* before the look at `left`: see carnn__pool_run */
     if (!carnn__get(&pool->stop) && (!active || !carnn__get(&pool->left)))
         carnn__sleep(&pool->work, &pool->mutex);
@@ -1091,7 +1097,7 @@ static void carnn__worker_sleep(carnn__worker *self) {
 static void carnn__worker_loop(carnn__worker *self) {
     carnn__pool *pool = self->pool;
     while (!carnn__get(&pool->stop)) {
-        if (carnn__worker_active(self) && carnn__pool_spin(&pool->left, 1))
+        if (carnn__pool_works(pool, self->number) && carnn__pool_spin(&pool->left, 1))
             carnn__pool_work(pool, self->number);
         else
             carnn__worker_sleep(self);
@@ -1265,7 +1271,7 @@ static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, v
     } else {
         carnn__pool_run(pool, (long)count, fn, job);
     }
-    if (pool) carnn__pool_watch(pool);
+    if (pool) carnn__pool_watch(pool); /* after one piece, too: where one thread works, all are */
 }
 
 #endif /* CARNN_NO_THREADS */
@@ -2740,16 +2746,11 @@ CARNN__UNUSED static size_t carnn__block_floats(size_t cache) {
     return carnn__min(carnn__max(floats, CARNN__BLOCK_SIZE / 4), CARNN__BLOCK_SIZE);
 }
 
-/* `whole` in as few equal parts as none is above `most`: one part, a multiple of `grain`. */
-static size_t carnn__part(size_t whole, size_t most, size_t grain) {
-    size_t parts = (whole + most - 1) / most;
-    return parts ? carnn__round_up((whole + parts - 1) / parts, grain) : grain;
-}
-
 /* Rows of a panel where B has k. */
 static size_t carnn__depth(const carnn__kernels *kernels, size_t k) {
     size_t most = carnn__min(CARNN__PANEL_SIZE / kernels->tile_columns, CARNN__DEPTH_MOST);
-    return carnn__part(k, most, CARNN__LANES);
+    k = carnn__max(k, 1);
+    return carnn__part(k, carnn__parts(k, most), CARNN__LANES);
 }
 
 /* Bytes of scratch memory, aligned to CARNN__ALIGN, for an engine of `threads` threads. */
@@ -2825,7 +2826,7 @@ typedef struct carnn__product {
     size_t piece_m, piece_n, pieces_n; /* rows and columns of a piece, pieces side by side */
 } carnn__product;
 
-/* Where panel column j of block p begins in a packed matrix. */
+/* Where column j of the block that begins at row p, `depth` rows deep, lies in a packed matrix. */
 static size_t carnn__packed_at(size_t n, size_t depth, size_t p, size_t j) {
     return p * carnn__round_up(n, CARNN__LANES) + depth * j;
 }
@@ -2942,13 +2943,14 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     const carnn__product *x = (const carnn__product *)job;
     size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
     size_t j1 = carnn__min(j0 + x->piece_n, x->n), i1 = carnn__min(i0 + x->piece_m, x->m), p;
-    size_t columns = x->e->k->tile_columns, width, end;
+    size_t columns = x->e->k->tile_columns, most = x->e->block_size / x->depth / columns * columns;
+    size_t width, end;
     if (x->m == 1 && x->form & CARNN__NT && !x->packed) { /* turned in registers, not in memory */
         const float *start = x->form & CARNN__ADD ? x->c + j0 : x->bias ? x->bias + j0 : NULL;
         x->e->k->gemv_nt(j1 - j0, x->k, x->a, x->b + j0 * x->ldb, x->ldb, start, x->c + j0);
         return;
     }
-    width = carnn__part(j1 - j0, x->e->block_size / x->depth / columns * columns, columns);
+    width = carnn__part(j1 - j0, carnn__parts(j1 - j0, most), columns);
     for (; j0 < j1; j0 = end) {
         end = carnn__min(j0 + width, j1);
         p = 0;
@@ -2966,16 +2968,12 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
    thread: waking another one takes as long. */
 #define CARNN__PARALLEL_FROM 1500000.0
 
-/* What a cut of C into `rows` by `columns` pieces costs `threads` threads, in multiply-adds: the
-   pieces one of them works through, and a part of one for which it waits at the end. To pack a
+/* What a cut of C into pieces of m rows and n columns costs `threads` threads, in multiply-adds:
+   the pieces one of them works through, and a part of one for which it waits at the end. To pack a
    column of B is taken for the work of 8 rows, to read a row of A for that of 4 columns. */
-static double carnn__piece_cost(const carnn__product *x, size_t threads, size_t rows,
-                                size_t columns) {
-    const carnn__kernels *k = x->e->k;
-    size_t m = carnn__round_up((x->m + rows - 1) / rows, k->tile_rows);
-    size_t n = carnn__round_up((x->n + columns - 1) / columns, k->tile_columns);
-    size_t pieces = ((x->m + m - 1) / m) * ((x->n + n - 1) / n);
-    double turns = (double)((pieces + threads - 1) / threads) + 0.25;
+static double carnn__cut_cost(const carnn__product *x, size_t threads, size_t m, size_t n) {
+    size_t pieces = carnn__parts(x->m, m) * carnn__parts(x->n, n);
+    double turns = (double)carnn__parts(pieces, threads) + 0.25;
     return turns * ((double)m * (double)n + 8.0 * (double)n + 4.0 * (double)m);
 }
 
@@ -2986,14 +2984,14 @@ static void carnn__product_cut(carnn__product *x, size_t threads) {
     size_t rows, pieces;
     for (rows = 1; rows <= 8 * threads; rows *= 2)
         for (pieces = 8 * threads; pieces >= threads && pieces >= rows; pieces /= 2) {
-            double cost = carnn__piece_cost(x, threads, rows, pieces / rows);
+            size_t m = carnn__part(x->m, rows, k->tile_rows);
+            size_t n = carnn__part(x->n, pieces / rows, k->tile_columns);
+            double cost = carnn__cut_cost(x, threads, m, n);
             if (cost >= best) continue;
             best = cost;
-            x->piece_m = carnn__round_up((x->m + rows - 1) / rows, k->tile_rows);
-            x->piece_n = (x->n + pieces / rows - 1) / (pieces / rows);
-            x->piece_n = carnn__round_up(x->piece_n, k->tile_columns);
+            x->piece_m = m;
+            x->piece_n = n;
         }
-    x->pieces_n = (x->n + x->piece_n - 1) / x->piece_n;
 }
 
 static void carnn__product_run(carnn__product *x) {
@@ -3001,11 +2999,11 @@ static void carnn__product_run(carnn__product *x) {
     x->depth = carnn__depth(x->e->k, x->k);
     x->piece_m = x->m;
     x->piece_n = x->n;
-    x->pieces_n = 1;
     if (!x->m || !x->n) return;
     if (threads > 1 && (double)x->m * (double)x->n * (double)x->k >= CARNN__PARALLEL_FROM)
         carnn__product_cut(x, threads);
-    carnn__parallel(x->e->pool, x->pieces_n * ((x->m + x->piece_m - 1) / x->piece_m),
+    x->pieces_n = carnn__parts(x->n, x->piece_n);
+    carnn__parallel(x->e->pool, x->pieces_n * carnn__parts(x->m, x->piece_m),
                     carnn__product_piece, x);
 }
 
@@ -3084,8 +3082,8 @@ CARNN__UNUSED static void carnn__split(carnn__engine *e, carnn__range_fn fn, con
     s.fn = fn;
     s.job = job;
     s.count = count;
-    s.width = carnn__round_up((count + pieces - 1) / pieces, grain);
-    carnn__parallel(e->pool, (count + s.width - 1) / s.width, carnn__split_piece, &s);
+    s.width = carnn__part(count, pieces, grain);
+    carnn__parallel(e->pool, carnn__parts(count, s.width), carnn__split_piece, &s);
 }
 
 typedef struct carnn__sums {
@@ -4302,13 +4300,12 @@ static void carnn__scan_piece(void *job_, size_t piece, size_t worker) {
    about 16,000 states waking a thread costs more than it gives. */
 static void carnn__scan_steps(carnn__engine *e, const carnn__scan *s, carnn__scan_fn fn, size_t t0,
                               size_t t1) {
-    size_t threads = carnn__pool_threads(e->pool);
+    size_t threads = carnn__pool_active(e->pool);
     size_t states = (s->seq->start[t1] - s->seq->start[t0]) * s->h;
     carnn__scan_job job = {s, fn, t0, t1, s->h};
-    if (threads > 1 && states >= 16384)
-        job.columns = carnn__round_up((s->h + threads - 1) / threads, 16);
+    if (threads > 1 && states >= 16384) job.columns = carnn__part(s->h, threads, CARNN__LANES);
     if (s->h)
-        carnn__parallel(e->pool, (s->h + job.columns - 1) / job.columns, carnn__scan_piece, &job);
+        carnn__parallel(e->pool, carnn__parts(s->h, job.columns), carnn__scan_piece, &job);
 }
 
 /* The recurrent projections of step t: ph = h' Wh' (+ b), for product p; a GRU's second product
@@ -12472,6 +12469,10 @@ CARNN_API size_t carnn_session_size(const carnn_model *model) {
     return arena.peak;
 }
 
+static const float *carnn__session_weight(const carnn_session *s, size_t number) {
+    return s->model->params.value + s->model->params.item[number].offset;
+}
+
 static carnn__encoder carnn__session_encoder(const carnn_session *s, const size_t *at,
                                              const uint32_t *ids, size_t texts, float *out) {
     carnn__encoder x;
@@ -12481,7 +12482,7 @@ static carnn__encoder carnn__session_encoder(const carnn_session *s, const size_
     x.ids = ids;
     x.at = at;
     x.ramp = s->ramp;
-    x.table = s->model->params.value + s->model->params.item[s->model->word_table].offset;
+    x.table = carnn__session_weight(s, s->model->word_table);
     x.out = out;
     return x;
 }
@@ -12824,10 +12825,6 @@ static void carnn__lm_session_ready(carnn_session *s) {
 static void carnn__lm_session_reset(carnn_session *s) { s->lm->steps = 0; }
 
 /* --- reading --------------------------------------------------------------------------------- */
-
-static const float *carnn__session_weight(const carnn_session *s, size_t number) {
-    return s->model->params.value + s->model->params.item[number].offset;
-}
 
 static void carnn__lm_steps(carnn__lm_session *l, size_t n) {
     l->packed.sequences = 1;

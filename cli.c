@@ -2153,7 +2153,8 @@ static void print_options(unsigned bit, int of_training) {
         if (o[i].of_training != of_training || !(option_commands(o + i) & bit)) continue;
         if (!title++) printf("\n%s:\n", of_training ? "training" : "model");
         print_name(o[i].name, o[i].kind == CARNN_OPTION_NAME ? "NAME" : "N");
-        printf("%s%s%s", o[i].task ? o[i].task : "", o[i].task ? ": " : "", o[i].help);
+        if (o[i].task) printf("%s: ", o[i].task);
+        fputs(o[i].help, stdout);
         print_default(o + i, model, training);
     }
 }

@@ -11,15 +11,7 @@ static const char session_text[] =
     "api_call dear south\n4 yew R_rating 1\n5 <SILENCE>\tyew is nice\n6 thanks\tyou are welcome\n";
 
 static carnn_dataset *load_dialogs(void) {
-    carnn_source source = {"dialogs", session_text, sizeof session_text - 1};
-    carnn_dataset_desc desc;
-    carnn_dataset *data = NULL;
-    memset(&desc, 0, sizeof desc);
-    desc.task = "dialog";
-    desc.sources = &source;
-    desc.source_count = 1;
-    CHECK(!carnn_dataset_load(&data, &desc, NULL));
-    return data;
+    return test_data("dialog", session_text, sizeof session_text - 1, 0, 0);
 }
 
 /* A model with random weights, large enough for answers that differ. */
