@@ -1504,10 +1504,13 @@ extern "C" {
    completely, which is what keeps arrays of vectors in registers. */
 #if defined(__clang__)
 #define CARNN__UNROLL _Pragma("clang loop unroll(full)")
+#define CARNN__UNROLL_4 _Pragma("clang loop unroll_count(4)")
 #elif defined(__GNUC__)
 #define CARNN__UNROLL _Pragma("GCC unroll 16")
+#define CARNN__UNROLL_4 _Pragma("GCC unroll 4")
 #else
 #define CARNN__UNROLL
+#define CARNN__UNROLL_4
 #endif
 
 #if defined(__GNUC__)
@@ -2440,19 +2443,45 @@ typedef struct CARNN__K(place) {
     float *copy, *c;
 } CARNN__K(place);
 
+/* The sums of a tile go on for k steps. All arguments before k are constants after inlining where
+   A and B are dense: four steps at a time then are little else than multiply-adds and their loads,
+   which counts where another thread of the same core (or, in the cloud, of somebody else) takes
+   every second turn to issue instructions. */
+static CARNN__INLINE void CARNN__K(steps)(size_t rows, size_t vectors, size_t a_row,
+                                          size_t a_column, size_t b_row, size_t b_vector, size_t k,
+                                          const float *a, const float *b, float *copy,
+                                          carnn__v (*sum)[CARNN__TILE_WIDEST]) {
+    carnn__v line[CARNN__TILE_WIDEST];
+    size_t i, j, p;
+    CARNN__UNROLL_4 for (p = 0; p < k; p++) {
+        CARNN__UNROLL for (j = 0; j < vectors; j++) line[j] = CARNN__V(load)(b + j * b_vector);
+        if (copy) {
+            CARNN__UNROLL for (j = 0; j < vectors; j++)
+                CARNN__V(store)(copy + j * CARNN__LANES, line[j]);
+            copy += vectors * CARNN__LANES;
+        }
+        CARNN__UNROLL for (i = 0; i < rows; i++) {
+            carnn__v x = CARNN__V(set1)(a[i * a_row]);
+            CARNN__UNROLL for (j = 0; j < vectors; j++)
+                sum[i][j] = CARNN__V(fma)(x, line[j], sum[i][j]);
+        }
+        a += a_column;
+        b += b_row;
+    }
+}
+
 /* One tile: `rows` and `vectors` are constants after inlining. Bound by the multiply-add units as
    long as the panel comes from the first level of cache. */
 static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carnn__panel *job,
                                          const CARNN__K(place) * at) {
-    carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_WIDEST], line[CARNN__TILE_WIDEST];
-    const float *row[CARNN__TILE_ROWS], *b = at->b;
-    size_t last = vectors - 1, rest = at->columns - last * CARNN__LANES, i, j, p, column = 0;
-    size_t a_column = job->a_column, b_row = at->b_row, c_row = job->c_row, k = job->k;
+    carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_WIDEST];
+    size_t last = vectors - 1, rest = at->columns - last * CARNN__LANES, i, j;
+    size_t width = vectors * CARNN__LANES, c_row = job->c_row, k = job->k;
     size_t ahead = job->ahead ? job->ahead : rows * c_row;
-    float *c = at->c, *copy = at->copy;
+    int dense = rows > 3 && at->b_row == width && !at->copy;
+    float *c = at->c;
     CARNN__UNROLL for (i = 0; i < rows; i++) {
         const float *start = job->add ? c + i * c_row : at->start;
-        row[i] = at->a + i * job->a_row;
         CARNN__UNROLL for (j = 0; j < vectors; j++) {
             /* the rows of C lie far apart, where nothing else would have them fetched */
             CARNN__PREFETCH(c + ahead + i * c_row + j * CARNN__LANES);
@@ -2464,21 +2493,15 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
                 sum[i][j] = CARNN__V(load)(start + j * CARNN__LANES);
         }
     }
-    for (p = 0; p < k; p++) {
-        CARNN__UNROLL for (j = 0; j < vectors; j++) line[j] = CARNN__V(load)(b + j * at->b_vector);
-        if (copy) {
-            CARNN__UNROLL for (j = 0; j < vectors; j++)
-                CARNN__V(store)(copy + j * CARNN__LANES, line[j]);
-            copy += vectors * CARNN__LANES;
-        }
-        CARNN__UNROLL for (i = 0; i < rows; i++) {
-            carnn__v x = CARNN__V(set1)(row[i][column]);
-            CARNN__UNROLL for (j = 0; j < vectors; j++)
-                sum[i][j] = CARNN__V(fma)(x, line[j], sum[i][j]);
-        }
-        column += a_column;
-        b += b_row;
-    }
+    if (dense && job->a_column == 1)
+        CARNN__K(steps)(rows, vectors, job->a_row, 1, width, CARNN__LANES, k, at->a, at->b, NULL,
+                        sum);
+    else if (dense && job->a_column == CARNN__TILE_ROWS && job->a_row == 1)
+        CARNN__K(steps)(rows, vectors, 1, CARNN__TILE_ROWS, width, CARNN__LANES, k, at->a, at->b,
+                        NULL, sum);
+    else
+        CARNN__K(steps)(rows, vectors, job->a_row, job->a_column, at->b_row, at->b_vector, k,
+                        at->a, at->b, at->copy, sum);
     CARNN__UNROLL for (i = 0; i < rows; i++) {
         CARNN__UNROLL for (j = 0; j < vectors; j++) {
             if (j == last && rest < CARNN__LANES)
