@@ -1516,9 +1516,13 @@ extern "C" {
 #if defined(__GNUC__)
 #define CARNN__INLINE inline __attribute__((always_inline)) /* after `static` */
 #define CARNN__PREFETCH(address) __builtin_prefetch((address), 1) /* to be written */
+#define CARNN__PREFETCH_2(address) __builtin_prefetch((address), 0, 2) /* into level 2, to be read */
+#define CARNN__NOINLINE __attribute__((noinline))
 #else
 #define CARNN__INLINE inline
+#define CARNN__NOINLINE
 #define CARNN__PREFETCH(address) ((void)(address))
+#define CARNN__PREFETCH_2(address) ((void)(address))
 #endif
 
 #define CARNN__LANES 16
@@ -1536,6 +1540,7 @@ typedef struct carnn__panel {
     float *c;               /* (m, n) */
     size_t c_row;
     size_t ahead;           /* distance from c to the tile that comes next, 0: the rows below */
+    int fetch;              /* a packed b comes from afar: each panel is to be asked for in time */
 } carnn__panel;
 
 /* The kernels of an instruction set: name, type of the result, arguments. */
@@ -2421,52 +2426,72 @@ static float CARNN__K(softmax)(float *row, size_t n) {
 #define CARNN__TILE_ROWS 8 /* 24 of 32 registers are sums; 11 loads for 24 multiply-adds */
 #define CARNN__TILE_VECTORS 3
 #define CARNN__TILE_WIDEST 3
+#define CARNN__TILE_WIDTHS(X, rows) X(rows, 1) X(rows, 2) X(rows, 3)
+#define CARNN__TILES(X)                                                                            \
+    CARNN__TILE_WIDTHS(X, 1) CARNN__TILE_WIDTHS(X, 2) CARNN__TILE_WIDTHS(X, 3)                     \
+    CARNN__TILE_WIDTHS(X, 4) CARNN__TILE_WIDTHS(X, 5) CARNN__TILE_WIDTHS(X, 6)                     \
+    CARNN__TILE_WIDTHS(X, 7) CARNN__TILE_WIDTHS(X, 8)
 #elif defined(CARNN__AVX2)
 #define CARNN__TILE_ROWS 6 /* 12 of 16 */
 #define CARNN__TILE_VECTORS 1
 #define CARNN__TILE_WIDEST 4 /* of one row: 8 sums */
+#define CARNN__TILES(X)                                                                            \
+    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(1, 2) X(2, 2) X(3, 2) X(1, 3) X(1, 4)
 #elif defined(CARNN__NEON)
 #define CARNN__TILE_ROWS 6 /* 24 of 32 */
 #define CARNN__TILE_VECTORS 1
 #define CARNN__TILE_WIDEST 2
+#define CARNN__TILES(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(1, 2) X(2, 2)
 #else
 #define CARNN__TILE_ROWS 4
 #define CARNN__TILE_VECTORS 1
 #define CARNN__TILE_WIDEST 1
+#define CARNN__TILES(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1)
 #endif
 #define CARNN__TILE_COLUMNS (CARNN__TILE_VECTORS * CARNN__LANES)
+
+/* Of the panel that comes next, each of so many tiles fetches a part, every so many steps. */
+#define CARNN__FETCH_TILES 4
+#define CARNN__FETCH_STEPS 32
 
 /* Where a tile finds its operands. */
 typedef struct CARNN__K(place) {
     const float *a, *b, *start;
+    const float *fetch; /* its part of the next panel, or NULL */
     size_t b_row, b_vector, columns;
     float *copy, *c;
 } CARNN__K(place);
 
 /* The sums of a tile go on for k steps. All arguments before k are constants after inlining where
    A and B are dense: four steps at a time then are little else than multiply-adds and their loads,
-   which counts where another thread of the same core (or, in the cloud, of somebody else) takes
-   every second turn to issue instructions. */
+   which counts where another thread of the same core (in the cloud: of somebody else) takes every
+   second turn to issue instructions. With `fetch` a row of the next panel is asked for as often. */
 static CARNN__INLINE void CARNN__K(steps)(size_t rows, size_t vectors, size_t a_row,
                                           size_t a_column, size_t b_row, size_t b_vector, size_t k,
                                           const float *a, const float *b, float *copy,
+                                          const float *fetch,
                                           carnn__v (*sum)[CARNN__TILE_WIDEST]) {
     carnn__v line[CARNN__TILE_WIDEST];
-    size_t i, j, p;
-    CARNN__UNROLL_4 for (p = 0; p < k; p++) {
-        CARNN__UNROLL for (j = 0; j < vectors; j++) line[j] = CARNN__V(load)(b + j * b_vector);
-        if (copy) {
-            CARNN__UNROLL for (j = 0; j < vectors; j++)
-                CARNN__V(store)(copy + j * CARNN__LANES, line[j]);
-            copy += vectors * CARNN__LANES;
+    size_t i, j, p, count;
+    for (; k; k -= count) {
+        count = fetch && k > CARNN__FETCH_STEPS ? CARNN__FETCH_STEPS : k;
+        for (j = 0; fetch && j < count / CARNN__FETCH_TILES * vectors; j++, fetch += CARNN__LANES)
+            CARNN__PREFETCH_2(fetch);
+        CARNN__UNROLL_4 for (p = 0; p < count; p++) {
+            CARNN__UNROLL for (j = 0; j < vectors; j++) line[j] = CARNN__V(load)(b + j * b_vector);
+            if (copy) {
+                CARNN__UNROLL for (j = 0; j < vectors; j++)
+                    CARNN__V(store)(copy + j * CARNN__LANES, line[j]);
+                copy += vectors * CARNN__LANES;
+            }
+            CARNN__UNROLL for (i = 0; i < rows; i++) {
+                carnn__v x = CARNN__V(set1)(a[i * a_row]);
+                CARNN__UNROLL for (j = 0; j < vectors; j++)
+                    sum[i][j] = CARNN__V(fma)(x, line[j], sum[i][j]);
+            }
+            a += a_column;
+            b += b_row;
         }
-        CARNN__UNROLL for (i = 0; i < rows; i++) {
-            carnn__v x = CARNN__V(set1)(a[i * a_row]);
-            CARNN__UNROLL for (j = 0; j < vectors; j++)
-                sum[i][j] = CARNN__V(fma)(x, line[j], sum[i][j]);
-        }
-        a += a_column;
-        b += b_row;
     }
 }
 
@@ -2478,7 +2503,8 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     size_t last = vectors - 1, rest = at->columns - last * CARNN__LANES, i, j;
     size_t width = vectors * CARNN__LANES, c_row = job->c_row, k = job->k;
     size_t ahead = job->ahead ? job->ahead : rows * c_row;
-    int dense = rows > 3 && at->b_row == width && !at->copy;
+    const int tall = 2 * rows > CARNN__TILE_ROWS; /* so are all but the tiles of very few rows */
+    const int dense = tall && at->b_row == width && !at->copy;
     float *c = at->c;
     CARNN__UNROLL for (i = 0; i < rows; i++) {
         const float *start = job->add ? c + i * c_row : at->start;
@@ -2493,15 +2519,18 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
                 sum[i][j] = CARNN__V(load)(start + j * CARNN__LANES);
         }
     }
-    if (dense && job->a_column == 1)
+    if (dense && job->a_column == 1 && at->fetch)
         CARNN__K(steps)(rows, vectors, job->a_row, 1, width, CARNN__LANES, k, at->a, at->b, NULL,
-                        sum);
+                        at->fetch, sum);
+    else if (dense && job->a_column == 1)
+        CARNN__K(steps)(rows, vectors, job->a_row, 1, width, CARNN__LANES, k, at->a, at->b, NULL,
+                        NULL, sum);
     else if (dense && job->a_column == CARNN__TILE_ROWS && job->a_row == 1)
         CARNN__K(steps)(rows, vectors, 1, CARNN__TILE_ROWS, width, CARNN__LANES, k, at->a, at->b,
-                        NULL, sum);
+                        NULL, NULL, sum);
     else
         CARNN__K(steps)(rows, vectors, job->a_row, job->a_column, at->b_row, at->b_vector, k,
-                        at->a, at->b, at->copy, sum);
+                        at->a, at->b, tall ? at->copy : NULL, NULL, sum);
     CARNN__UNROLL for (i = 0; i < rows; i++) {
         CARNN__UNROLL for (j = 0; j < vectors; j++) {
             if (j == last && rest < CARNN__LANES)
@@ -2512,44 +2541,26 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     }
 }
 
+/* Functions of their own: in a common one the compiler runs out of registers. */
+#define CARNN__TILE_FUNCTION(rows, vectors)                                                        \
+    static CARNN__NOINLINE void CARNN__K(tile_##rows##_##vectors)(const carnn__panel *job,         \
+                                                                  const CARNN__K(place) * at) {    \
+        CARNN__K(tile)(rows, vectors, job, at);                                                    \
+    }
+#define CARNN__TILE_CASE(rows, vectors)                                                            \
+    case (rows) * 8 + (vectors): CARNN__K(tile_##rows##_##vectors)(job, &at); break;
+
+CARNN__TILES(CARNN__TILE_FUNCTION)
+
 /* All rows of A against one panel, in tiles of nearly equal height. */
 static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, CARNN__K(place) at) {
-    size_t tiles = (job->m + CARNN__TILE_ROWS - 1) / CARNN__TILE_ROWS, i = 0, rows;
+    size_t tiles = (job->m + CARNN__TILE_ROWS - 1) / CARNN__TILE_ROWS, i = 0, done = 0, rows;
     size_t vectors = (at.columns + CARNN__LANES - 1) / CARNN__LANES;
     for (; tiles; tiles--, i += rows, at.c += rows * job->c_row) {
         rows = (job->m - i + tiles - 1) / tiles;
         at.a = job->a + i * job->a_row;
         switch (rows * 8 + vectors) {
-#define CARNN__TILE(r, v)                                                                          \
-    case (r) * 8 + (v): CARNN__K(tile)(r, v, job, &at); break;
-#if CARNN__TILE_VECTORS == 3
-#define CARNN__TILES(r) CARNN__TILE(r, 1) CARNN__TILE(r, 2) CARNN__TILE(r, 3)
-#else
-#define CARNN__TILES(r) CARNN__TILE(r, 1)
-#endif
-#if CARNN__TILE_WIDEST == 4
-            CARNN__TILE(1, 3)
-            CARNN__TILE(1, 4)
-            CARNN__TILE(3, 2)
-#endif
-#if CARNN__TILE_VECTORS == 1 && CARNN__TILE_WIDEST > 1
-            CARNN__TILE(1, 2)
-            CARNN__TILE(2, 2)
-#endif
-#if CARNN__TILE_ROWS == 8
-            CARNN__TILES(8)
-            CARNN__TILES(7)
-#endif
-#if CARNN__TILE_ROWS >= 6
-            CARNN__TILES(6)
-            CARNN__TILES(5)
-#endif
-            CARNN__TILES(4)
-            CARNN__TILES(3)
-            CARNN__TILES(2)
-            CARNN__TILES(1)
-#undef CARNN__TILES
-#undef CARNN__TILE
+            CARNN__TILES(CARNN__TILE_CASE)
         default: break;
         }
         if (job->copy) {
@@ -2557,6 +2568,8 @@ static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, CARNN__K(place
             at.b_row = vectors * CARNN__LANES;
             at.copy = NULL;
         }
+        if (++done == CARNN__FETCH_TILES) at.fetch = NULL;
+        if (at.fetch) at.fetch += job->k / CARNN__FETCH_TILES * vectors * CARNN__LANES;
     }
 }
 
@@ -2587,6 +2600,7 @@ static void CARNN__K(panel)(const carnn__panel *job) {
         } else if (!at.b_row) {
             at.b_row = (at.columns + CARNN__LANES - 1) / CARNN__LANES * CARNN__LANES;
         }
+        at.fetch = job->fetch && job->n - j > step ? at.b + job->k * step : NULL;
         at.start = job->start ? job->start + j : NULL;
         at.copy = job->copy;
         at.c = job->c + j;
@@ -2910,6 +2924,9 @@ static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i
     return panel;
 }
 
+/* From so many floats on a packed matrix comes from afar: the last level of cache, or memory. */
+#define CARNN__FAR ((size_t)1 << 20)
+
 /* Few rows: panel by panel. A panel that need not be turned or filled up is copied on the way by
    the first tile that reads it. */
 static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1, size_t j0,
@@ -2929,6 +2946,7 @@ static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1,
             carnn__pack_panel(x, p, panel.k, j, panel.n, scratch);
             panel.b = scratch;
         }
+        panel.fetch = x->packed && x->n * x->k >= CARNN__FAR && panel.m > k->tile_rows;
         k->panel(&panel);
     }
 }
@@ -14753,6 +14771,12 @@ static const carnn__kernels CARNN__K(kernels) = {
 #undef CARNN__TILE_ROWS
 #undef CARNN__TILE_VECTORS
 #undef CARNN__TILE_WIDEST
+#undef CARNN__TILE_WIDTHS
+#undef CARNN__TILES
+#undef CARNN__TILE_FUNCTION
+#undef CARNN__TILE_CASE
+#undef CARNN__FETCH_TILES
+#undef CARNN__FETCH_STEPS
 #undef CARNN__TURNED_ROWS
 #undef CARNN__TILE_COLUMNS
 #undef CARNN__MASK
