@@ -2495,29 +2495,54 @@ static CARNN__INLINE void CARNN__K(steps)(size_t rows, size_t vectors, size_t a_
     }
 }
 
+/* The sums of a tile from memory and back, `rest` (1 to 16) numbers of the last vector of a row. */
+static CARNN__INLINE void CARNN__K(tile_load)(size_t rows, size_t vectors, size_t rest,
+                                              const float *from, size_t from_row,
+                                              carnn__v (*sum)[CARNN__TILE_WIDEST]) {
+    size_t i, j;
+    CARNN__UNROLL for (i = 0; i < rows; i++, from += from_row) {
+        CARNN__UNROLL for (j = 0; j + 1 < vectors; j++)
+            sum[i][j] = CARNN__V(load)(from + j * CARNN__LANES);
+        sum[i][j] = CARNN__V(loadn)(from + j * CARNN__LANES, rest);
+    }
+}
+
+static CARNN__INLINE void CARNN__K(tile_store)(size_t rows, size_t vectors, size_t rest, float *to,
+                                               size_t to_row,
+                                               carnn__v (*sum)[CARNN__TILE_WIDEST]) {
+    size_t i, j;
+    CARNN__UNROLL for (i = 0; i < rows; i++, to += to_row) {
+        CARNN__UNROLL for (j = 0; j + 1 < vectors; j++)
+            CARNN__V(store)(to + j * CARNN__LANES, sum[i][j]);
+        CARNN__V(storen)(to + j * CARNN__LANES, rest, sum[i][j]);
+    }
+}
+
 /* One tile: `rows` and `vectors` are constants after inlining. Bound by the multiply-add units as
    long as the panel comes from the first level of cache. */
 static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carnn__panel *job,
                                          const CARNN__K(place) * at) {
     carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_WIDEST];
-    size_t last = vectors - 1, rest = at->columns - last * CARNN__LANES, i, j;
-    size_t width = vectors * CARNN__LANES, c_row = job->c_row, k = job->k;
-    size_t ahead = job->ahead ? job->ahead : rows * c_row;
+    const size_t width = vectors * CARNN__LANES, k = job->k, c_row = job->c_row;
+    const size_t rest = at->columns - (width - CARNN__LANES);
     const int tall = 2 * rows > CARNN__TILE_ROWS; /* so are all but the tiles of very few rows */
     const int dense = tall && at->b_row == width && !at->copy;
-    float *c = at->c;
-    CARNN__UNROLL for (i = 0; i < rows; i++) {
-        const float *start = job->add ? c + i * c_row : at->start;
-        CARNN__UNROLL for (j = 0; j < vectors; j++) {
-            /* the rows of C lie far apart, where nothing else would have them fetched */
-            CARNN__PREFETCH(c + ahead + i * c_row + j * CARNN__LANES);
-            if (!start)
-                sum[i][j] = CARNN__V(zero)();
-            else if (j == last && rest < CARNN__LANES)
-                sum[i][j] = CARNN__V(loadn)(start + j * CARNN__LANES, rest);
-            else
-                sum[i][j] = CARNN__V(load)(start + j * CARNN__LANES);
+    const float *from = job->add ? at->c : at->start;
+    const size_t from_row = job->add ? c_row : 0;
+    const float *ahead = at->c + (job->ahead ? job->ahead : rows * c_row);
+    size_t i, j;
+    /* the rows of C lie far apart, where nothing else would have them fetched */
+    CARNN__UNROLL for (i = 0; i < rows; i++, ahead += c_row) {
+        CARNN__UNROLL for (j = 0; j < vectors; j++) CARNN__PREFETCH(ahead + j * CARNN__LANES);
+    }
+    if (!from) {
+        CARNN__UNROLL for (i = 0; i < rows; i++) {
+            CARNN__UNROLL for (j = 0; j < vectors; j++) sum[i][j] = CARNN__V(zero)();
         }
+    } else if (rest == CARNN__LANES) {
+        CARNN__K(tile_load)(rows, vectors, CARNN__LANES, from, from_row, sum);
+    } else {
+        CARNN__K(tile_load)(rows, vectors, rest, from, from_row, sum);
     }
     if (dense && job->a_column == 1 && at->fetch)
         CARNN__K(steps)(rows, vectors, job->a_row, 1, width, CARNN__LANES, k, at->a, at->b, NULL,
@@ -2531,14 +2556,10 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     else
         CARNN__K(steps)(rows, vectors, job->a_row, job->a_column, at->b_row, at->b_vector, k,
                         at->a, at->b, tall ? at->copy : NULL, NULL, sum);
-    CARNN__UNROLL for (i = 0; i < rows; i++) {
-        CARNN__UNROLL for (j = 0; j < vectors; j++) {
-            if (j == last && rest < CARNN__LANES)
-                CARNN__V(storen)(c + i * c_row + j * CARNN__LANES, rest, sum[i][j]);
-            else
-                CARNN__V(store)(c + i * c_row + j * CARNN__LANES, sum[i][j]);
-        }
-    }
+    if (rest == CARNN__LANES)
+        CARNN__K(tile_store)(rows, vectors, CARNN__LANES, at->c, c_row, sum);
+    else
+        CARNN__K(tile_store)(rows, vectors, rest, at->c, c_row, sum);
 }
 
 /* Functions of their own: in a common one the compiler runs out of registers. */
@@ -2548,28 +2569,31 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
         CARNN__K(tile)(rows, vectors, job, at);                                                    \
     }
 #define CARNN__TILE_CASE(rows, vectors)                                                            \
-    case (rows) * 8 + (vectors): CARNN__K(tile_##rows##_##vectors)(job, &at); break;
+    case (rows) * 8 + (vectors): CARNN__K(tile_##rows##_##vectors)(job, at); break;
 
 CARNN__TILES(CARNN__TILE_FUNCTION)
 
-/* All rows of A against one panel, in tiles of nearly equal height. */
-static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, CARNN__K(place) at) {
-    size_t tiles = (job->m + CARNN__TILE_ROWS - 1) / CARNN__TILE_ROWS, i = 0, done = 0, rows;
-    size_t vectors = (at.columns + CARNN__LANES - 1) / CARNN__LANES;
-    for (; tiles; tiles--, i += rows, at.c += rows * job->c_row) {
-        rows = (job->m - i + tiles - 1) / tiles;
-        at.a = job->a + i * job->a_row;
+/* All rows of A against one panel: so many tiles of nearly equal height, `at` being the first. */
+static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles,
+                                         CARNN__K(place) * at) {
+    size_t vectors = (at->columns + CARNN__LANES - 1) / CARNN__LANES, t, rows;
+    size_t least = tiles == 1 ? job->m : job->m / tiles, higher = job->m - least * tiles;
+    for (t = 1;; t++) {
+        rows = least + (t <= higher);
         switch (rows * 8 + vectors) {
             CARNN__TILES(CARNN__TILE_CASE)
         default: break;
         }
-        if (job->copy) {
-            at.b = job->copy;
-            at.b_row = vectors * CARNN__LANES;
-            at.copy = NULL;
+        if (t == tiles) return;
+        at->a += rows * job->a_row;
+        at->c += rows * job->c_row;
+        if (at->copy) {
+            at->b = job->copy;
+            at->b_row = vectors * CARNN__LANES;
+            at->copy = NULL;
         }
-        if (++done == CARNN__FETCH_TILES) at.fetch = NULL;
-        if (at.fetch) at.fetch += job->k / CARNN__FETCH_TILES * vectors * CARNN__LANES;
+        if (t == CARNN__FETCH_TILES) at->fetch = NULL;
+        if (at->fetch) at->fetch += job->k / CARNN__FETCH_TILES * vectors * CARNN__LANES;
     }
 }
 
@@ -2587,10 +2611,11 @@ static size_t CARNN__K(abreast)(const carnn__panel *job) {
    takes half of what the cache that has B can be read at (gemv A B). */
 static void CARNN__K(panel)(const carnn__panel *job) {
     CARNN__K(place) at;
-    size_t j, step = CARNN__K(abreast)(job) * CARNN__LANES;
-    memset(&at, 0, sizeof at);
+    size_t tiles = (job->m + CARNN__TILE_ROWS - 1) / CARNN__TILE_ROWS;
+    size_t step = CARNN__K(abreast)(job) * CARNN__LANES, j;
     for (j = 0; j < job->n; j += step) {
         at.columns = job->n - j < step ? job->n - j : step;
+        at.a = job->a;
         at.b = job->b + j * (job->b_row ? 1 : job->k);
         at.b_row = job->b_row;
         at.b_vector = CARNN__LANES;
@@ -2604,7 +2629,7 @@ static void CARNN__K(panel)(const carnn__panel *job) {
         at.start = job->start ? job->start + j : NULL;
         at.copy = job->copy;
         at.c = job->c + j;
-        CARNN__K(rows)(job, at);
+        CARNN__K(rows)(job, tiles, &at);
     }
 }
 
@@ -2614,6 +2639,7 @@ static void CARNN__K(panel)(const carnn__panel *job) {
 static void CARNN__K(pack_strip)(size_t rows, size_t k, const float *a, size_t lda, float *strip) {
     size_t p;
     for (p = 0; p < k; p++, a += lda, strip += CARNN__TILE_ROWS) {
+        CARNN__PREFETCH_2(a + CARNN__LANES); /* for strips to come */
         if (rows == CARNN__TILE_ROWS)
             memcpy(strip, a, CARNN__TILE_ROWS * sizeof *strip);
         else
