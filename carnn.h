@@ -1501,7 +1501,7 @@ extern "C" {
 #endif
 
 /* Loops over the registers of a tile have constant bounds after inlining and are unrolled
-   completely, which is what keeps arrays of vectors in registers. */
+   completely, which is what keeps arrays of vectors in registers; its steps go four at a time. */
 #if defined(__clang__)
 #define CARNN__UNROLL _Pragma("clang loop unroll(full)")
 #define CARNN__UNROLL_4 _Pragma("clang loop unroll_count(4)")
@@ -1646,20 +1646,17 @@ typedef struct carnn__kernels {
 #undef CARNN__ISA
 #endif
 
-/* Sixteen floats in memory gain nothing from being inlined everywhere, and the compiler would need
-   minutes: here it decides for itself. */
-#pragma push_macro("CARNN__INLINE")
-#pragma push_macro("CARNN__UNROLL")
-#undef CARNN__INLINE
-#undef CARNN__UNROLL
-#define CARNN__INLINE CARNN__UNUSED
-#define CARNN__UNROLL
 /* In plain C sixteen lanes are sixteen statements: inlined and unrolled everywhere they would keep
    the compiler busy for minutes and gain nothing. */
+#pragma push_macro("CARNN__INLINE")
+#pragma push_macro("CARNN__UNROLL")
+#pragma push_macro("CARNN__UNROLL_4")
 #undef CARNN__INLINE
-#define CARNN__INLINE inline
 #undef CARNN__UNROLL
+#undef CARNN__UNROLL_4
+#define CARNN__INLINE inline
 #define CARNN__UNROLL
+#define CARNN__UNROLL_4
 #define CARNN__ISA portable
 #define CARNN__PORTABLE
 #include CARNN_FILE
@@ -1667,6 +1664,7 @@ typedef struct carnn__kernels {
 #undef CARNN__ISA
 #pragma pop_macro("CARNN__INLINE")
 #pragma pop_macro("CARNN__UNROLL")
+#pragma pop_macro("CARNN__UNROLL_4")
 
 /* --- the choice ------------------------------------------------------------------------------ */
 
