@@ -2413,7 +2413,8 @@ static float CARNN__K(softmax)(float *row, size_t n) {
    The work is cut into panels of B, as wide as a tile of registers and some hundreds of rows deep.
    With few rows each panel is copied (or, where B is transposed, turned) into the first level of
    cache when it is needed; with many rows a block of panels is, into the second level. A B that was
-   packed before is used as it lies.
+   packed before is used as it lies; a large one comes from afar, so the tiles of a panel ask for the
+   next one.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -2523,7 +2524,7 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_WIDEST];
     const size_t width = vectors * CARNN__LANES, k = job->k, c_row = job->c_row;
     const size_t rest = at->columns - (width - CARNN__LANES);
-    const int tall = 2 * rows > CARNN__TILE_ROWS; /* so are all but the tiles of very few rows */
+    const int tall = 2 * rows > CARNN__TILE_ROWS; /* so is the first of several tiles: it copies */
     const int dense = tall && at->b_row == width && !at->copy;
     const float *from = job->add ? at->c : at->start;
     const size_t from_row = job->add ? c_row : 0;
