@@ -2461,10 +2461,11 @@ typedef struct CARNN__K(place) {
     float *copy, *c;
 } CARNN__K(place);
 
-/* The sums of a tile go on for k steps. All arguments before k are constants after inlining where
-   A and B are dense: four steps at a time then are little else than multiply-adds and their loads,
-   which counts where another thread of the same core (in the cloud: of somebody else) takes every
-   second turn to issue instructions. With `fetch` a row of the next panel is asked for as often. */
+/* The sums of a tile go on for k steps. Where A and B are dense, the distances are constants after
+   inlining (but for a_row, of an A in place): four steps at a time then are little else than
+   multiply-adds and their loads, which counts where another thread of the same core (in the cloud:
+   of somebody else) takes every second turn to issue instructions. With `fetch` a part of the next
+   panel is asked for meanwhile, a row for every CARNN__FETCH_TILES steps. */
 static CARNN__INLINE void CARNN__K(steps)(size_t rows, size_t vectors, size_t a_row,
                                           size_t a_column, size_t b_row, size_t b_vector, size_t k,
                                           const float *a, const float *b, float *copy,
@@ -2571,12 +2572,13 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     case (rows) * 8 + (vectors): CARNN__K(tile_##rows##_##vectors)(job, at); break;
 
 CARNN__TILES(CARNN__TILE_FUNCTION)
+#undef CARNN__TILE_FUNCTION
 
-/* All rows of A against one panel: so many tiles of nearly equal height, `at` being the first. */
-static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles,
+/* All rows of A against one panel: so many tiles of `least` rows, or one more; `at` is the first. */
+static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles, size_t least,
                                          CARNN__K(place) * at) {
-    size_t vectors = (at->columns + CARNN__LANES - 1) / CARNN__LANES, t, rows;
-    size_t least = tiles == 1 ? job->m : job->m / tiles, higher = job->m - least * tiles;
+    size_t vectors = carnn__parts(at->columns, CARNN__LANES), t, rows;
+    size_t higher = job->m - least * tiles;
     for (t = 1;; t++) {
         rows = least + (t <= higher);
         switch (rows * 8 + vectors) {
@@ -2595,6 +2597,7 @@ static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles,
         if (at->fetch) at->fetch += job->k / CARNN__FETCH_TILES * vectors * CARNN__LANES;
     }
 }
+#undef CARNN__TILE_CASE
 
 /* Vectors of a tile: where A has so few rows that the sums of a panel would wait for each other,
    those of panels side by side. */
@@ -2610,7 +2613,7 @@ static size_t CARNN__K(abreast)(const carnn__panel *job) {
    takes half of what the cache that has B can be read at (gemv A B). */
 static void CARNN__K(panel)(const carnn__panel *job) {
     CARNN__K(place) at;
-    size_t tiles = (job->m + CARNN__TILE_ROWS - 1) / CARNN__TILE_ROWS;
+    size_t tiles = carnn__parts(job->m, CARNN__TILE_ROWS), least = job->m / tiles;
     size_t step = CARNN__K(abreast)(job) * CARNN__LANES, j;
     for (j = 0; j < job->n; j += step) {
         at.columns = job->n - j < step ? job->n - j : step;
@@ -2622,13 +2625,13 @@ static void CARNN__K(panel)(const carnn__panel *job) {
             at.b_row = CARNN__LANES;
             at.b_vector = CARNN__LANES * job->k;
         } else if (!at.b_row) {
-            at.b_row = (at.columns + CARNN__LANES - 1) / CARNN__LANES * CARNN__LANES;
+            at.b_row = carnn__round_up(at.columns, CARNN__LANES);
         }
         at.fetch = job->fetch && job->n - j > step ? at.b + job->k * step : NULL;
         at.start = job->start ? job->start + j : NULL;
         at.copy = job->copy;
         at.c = job->c + j;
-        CARNN__K(rows)(job, tiles, &at);
+        CARNN__K(rows)(job, tiles, least, &at);
     }
 }
 
@@ -2679,7 +2682,7 @@ static CARNN__INLINE void CARNN__K(turn_block)(size_t n, size_t k, const float *
 /* packed (k, n rounded up to 16) = b (n, k) transposed, filled up with zeros. Bound by the shuffles
    (see v(turn)): A B' with few rows is slower than A B by their share. */
 static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
-    size_t width = (n + CARNN__LANES - 1) / CARNN__LANES * CARNN__LANES, p, j, s;
+    size_t width = carnn__round_up(n, CARNN__LANES), p, j, s;
     for (j = 0; j < n; j += CARNN__LANES) {
         for (p = 0; p < k; p += CARNN__LANES) {
             carnn__v block[CARNN__LANES];
@@ -3009,13 +3012,13 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     const carnn__product *x = (const carnn__product *)job;
     size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
     size_t j1 = carnn__min(j0 + x->piece_n, x->n), i1 = carnn__min(i0 + x->piece_m, x->m), p;
-    size_t columns = x->e->k->tile_columns, most = x->e->block_size / x->depth / columns * columns;
-    size_t width, end;
+    size_t columns = x->e->k->tile_columns, most, width, end;
     if (x->m == 1 && x->form & CARNN__NT && !x->packed) { /* turned in registers, not in memory */
         const float *start = x->form & CARNN__ADD ? x->c + j0 : x->bias ? x->bias + j0 : NULL;
         x->e->k->gemv_nt(j1 - j0, x->k, x->a, x->b + j0 * x->ldb, x->ldb, start, x->c + j0);
         return;
     }
+    most = x->e->block_size / x->depth / columns * columns;
     width = carnn__part(j1 - j0, carnn__parts(j1 - j0, most), columns);
     for (; j0 < j1; j0 = end) {
         end = carnn__min(j0 + width, j1);
@@ -3435,7 +3438,7 @@ static void carnn__optimizer_close(carnn__optimizer *o, const carnn_allocator *a
 }
 
 static size_t carnn__flat_pieces(size_t size) {
-    return (size + CARNN__FLAT_PIECE - 1) / CARNN__FLAT_PIECE;
+    return carnn__parts(size, CARNN__FLAT_PIECE);
 }
 
 static carnn_status carnn__optimizer_open(carnn__optimizer *o, size_t number, size_t size,
@@ -4505,7 +4508,7 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
 
 static carnn_status carnn__recurrence_run(carnn__engine *e, carnn__recurrence *r,
                                           const carnn_allocator *a, carnn_error *error) {
-    size_t blocks = (r->steps + CARNN__RECURRENCE_BLOCK - 1) / CARNN__RECURRENCE_BLOCK, b, j;
+    size_t blocks = carnn__parts(r->steps, CARNN__RECURRENCE_BLOCK), b, j;
     size_t C = r->columns, work = r->steps * C;
     r->end = (float *)carnn__alloc_aligned(a, carnn__times(blocks, C), 2 * sizeof(float));
     if (!r->end) return carnn__out_of_memory(error);
@@ -14798,8 +14801,6 @@ static const carnn__kernels CARNN__K(kernels) = {
 #undef CARNN__TILE_WIDEST
 #undef CARNN__TILE_WIDTHS
 #undef CARNN__TILES
-#undef CARNN__TILE_FUNCTION
-#undef CARNN__TILE_CASE
 #undef CARNN__FETCH_TILES
 #undef CARNN__FETCH_STEPS
 #undef CARNN__TURNED_ROWS
