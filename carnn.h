@@ -94,7 +94,7 @@
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
-   and portable C, with any number of threads. Do not build with -ffast-math.
+   and portable C, with any number of threads. Do not build with -ffast-math or a part of it.
 
    FILES are GGUF version 3: metadata (task, cell, options, seed, scores, vocabulary) and float32
    tensors, aligned so that a file in memory is used in place, and a checksum.
@@ -149,7 +149,6 @@ typedef enum carnn_status {
 #define CARNN_STATUS_ENUM(name, value, text) name = value,
     CARNN_STATUS_LIST(CARNN_STATUS_ENUM)
 #undef CARNN_STATUS_ENUM
-    CARNN_STATUS_END = 1
 } carnn_status;
 
 typedef struct carnn_error {
@@ -228,13 +227,12 @@ typedef struct carnn_model_desc {
                          learns to know beside those of the training data: the validation set;
                          entries may be NULL */
     size_t known_count;
-    uint64_t seed;    /* of the initial weights and of everything random in training */
+    uint64_t seed;    /* of the initial weights and of everything random in training; to 2^53 */
     const char *simd; /* "avx512", "avx2", "neon", "portable"; NULL: $CARNN_SIMD or the best here */
     const carnn_allocator *allocator;
 } carnn_model_desc;
 
-/* One report of a running training. `scores` and `best` are NULL until a validation has been
-   made. Valid during the callback only. */
+/* One report of a running training. Valid during the callback only. */
 typedef struct carnn_progress carnn_progress;
 
 /* Called after every few batches and after every epoch; a result other than 0 stops the training
@@ -257,9 +255,9 @@ typedef struct carnn_train_desc {
                               keeps this share of itself in a step */
     int64_t patience;      /* epochs without a better validation score before training stops */
     int64_t threads;       /* 0: as many as there are processors */
-    double max_time;       /* seconds; 0: no limit */
-    const char *checkpoint; /* file for what a resumed run needs, written after every epoch and on a
-                               stop; NULL: none */
+    double max_time;       /* seconds of this run; 0: no limit */
+    const char *checkpoint; /* file for what a resumed run needs, written on a stop, at the end, and
+                               between epochs, at most every 10 seconds; NULL: none */
     int64_t resume;        /* not 0: go on from `checkpoint` */
     carnn_progress_fn progress;
     void *user;
@@ -290,8 +288,9 @@ CARNN_API const carnn_option *carnn_options(size_t *count);
 /* What an option of the kind NAME may be: NULL past the last. */
 CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t number);
 
-/* Sets one option from text ("256", "0.5", "icarnn") after checking kind and range. A NAME keeps
-   the pointer `value`. CARNN_ERR_ARGUMENT names the option and what was expected. */
+/* Sets one option from text ("256", "0.5", "icarnn") after checking kind and range. A NAME becomes
+   the library's own string: `value` need not live on. CARNN_ERR_ARGUMENT names the option and what
+   was expected. */
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error);
@@ -368,8 +367,10 @@ struct carnn_progress {
     double lr, gradient_norm;
     double seconds, seconds_left;
     int epoch_ended;           /* 1: this report closes an epoch */
-    const carnn_scores *scores; /* on the validation set after this epoch */
-    const carnn_scores *best;
+    const carnn_scores *scores; /* on the validation set after this epoch, where it has ended;
+                                   NULL elsewhere */
+    const carnn_scores *best;   /* so far, without a validation set on the training data; NULL
+                                   until an epoch has ended */
     int64_t best_epoch;
 };
 
@@ -458,8 +459,8 @@ CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t numbe
 
 /* ---------------------------------------------------------------------------------------------
    Model files: GGUF version 3. Writing is atomic: a temporary file is written, synced, renamed.
-   A load from memory uses the weights in place: the bytes must outlive the model and be aligned
-   to 64.
+   A load from memory that is aligned to 64 uses the weights in place: the bytes must outlive the
+   model, which cannot be trained. Bytes that are not so aligned are copied.
    --------------------------------------------------------------------------------------------- */
 
 CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
@@ -498,7 +499,8 @@ CARNN_API void carnn_session_reset(carnn_session *session);
 
 typedef enum carnn_speaker { CARNN_USER, CARNN_SYSTEM, CARNN_FACT } carnn_speaker;
 
-/* Adds something said (or a knowledge-base fact) to the history. Any bytes. */
+/* Adds something said (or a knowledge-base fact) to the history. Any bytes; another speaker than
+   those three is not heard. */
 CARNN_API void carnn_session_hear(carnn_session *session, carnn_speaker speaker, const char *text,
                                   size_t length);
 
@@ -519,7 +521,8 @@ typedef struct carnn_contribution {
     double score;     /* what the utterance adds to the logit of the answer */
 } carnn_contribution;
 
-/* Explains the last carnn_session_rank or _reply, for its best candidate: one entry per utterance
+/* Explains the last carnn_session_reply, or carnn_session_rank until something else is heard, for
+   its best candidate: one entry per utterance
    that the model read, oldest first, at most `count` into out[]; what no utterance accounts for
    (biases) goes to *rest. For the additive cells this is an identity, Eq. 4 and 7: the scores and
    the rest add up to the logit. Returns how many utterances there are. */
@@ -545,7 +548,7 @@ typedef struct carnn_sampling {
 } carnn_sampling;
 
 /* Writes a sentence that begins with the words of `prompt` (may be empty) into text[0 .. size),
-   with a NUL; words that do not fit are left out. Returns its length. */
+   with a NUL; from the first word that does not fit on they are left out. Returns its length. */
 CARNN_API size_t carnn_session_generate(carnn_session *session, const carnn_sampling *how,
                                         const char *prompt, size_t length, char *text, size_t size);
 
@@ -641,7 +644,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-#ifdef __FAST_MATH__
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "carnn.h needs IEEE arithmetic: build it without -ffast-math"
 #endif
 
@@ -650,6 +653,9 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #endif
 
 /* What is left out leaves helpers without a caller. */
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#endif
 #if defined(__GNUC__) && (defined(CARNN_STATIC) || defined(CARNN_NO_TRAIN) ||                      \
                           defined(CARNN_NO_STDIO) || defined(CARNN_NO_THREADS))
 #pragma GCC diagnostic ignored "-Wunused-function"
@@ -668,6 +674,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 #else
+#include <sys/time.h>
 #include <unistd.h>
 #ifndef CARNN_NO_THREADS
 #include <pthread.h>
@@ -679,7 +686,8 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 extern "C" {
 #endif
 
-/* Floats and lengths of rows are aligned to a cache line, which is also the widest vector. */
+/* Blocks, and the matrices of the parameter store, begin at a line of the cache, which is also the
+   widest vector. */
 #define CARNN__ALIGN 64
 
 #define CARNN__COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -749,13 +757,13 @@ static carnn_allocator carnn__allocator(const carnn_allocator *chosen) {
     return chosen ? *chosen : standard;
 }
 
-/* Products of sizes that come from files or callers are formed here: 0 on overflow. */
-static size_t carnn__times(size_t a, size_t b) { return b && a > SIZE_MAX / b ? 0 : a * b; }
+/* Products of sizes that come from files or callers are formed here; SIZE_MAX, which nobody has,
+   stands for all that are larger. */
+static size_t carnn__times(size_t a, size_t b) { return b && a > SIZE_MAX / b ? SIZE_MAX : a * b; }
 
 static void *carnn__alloc(const carnn_allocator *a, size_t count, size_t size) {
     size_t bytes = carnn__times(count, size);
-    if (!bytes) bytes = count && size ? SIZE_MAX / 2 : 1;
-    return a->alloc(bytes, a->user);
+    return bytes > SIZE_MAX / 2 ? NULL : a->alloc(carnn__max(bytes, 1), a->user);
 }
 
 static void *carnn__alloc_zero(const carnn_allocator *a, size_t count, size_t size) {
@@ -772,7 +780,7 @@ static void carnn__free(const carnn_allocator *a, void *block) {
 static void *carnn__alloc_aligned(const carnn_allocator *a, size_t count, size_t size) {
     size_t bytes = carnn__times(count, size);
     char *block, *aligned;
-    if ((!bytes && count && size) || bytes > SIZE_MAX / 2) return NULL;
+    if (bytes > SIZE_MAX / 2) return NULL;
     block = (char *)a->alloc(bytes + CARNN__ALIGN + sizeof(void *), a->user);
     if (!block) return NULL;
     aligned = block + sizeof(void *);
@@ -801,10 +809,11 @@ typedef struct carnn__arena {
 /* `count` items of `size` bytes, aligned to a cache line. NULL from a counting arena and from a
    full one; a full one stays full, so one check after many calls is enough. */
 static void *carnn__take(carnn__arena *arena, size_t count, size_t size) {
-    size_t bytes = carnn__times(count, size), room = SIZE_MAX - CARNN__ALIGN - arena->used;
+    const size_t most = SIZE_MAX / CARNN__ALIGN * CARNN__ALIGN; /* no block is that large */
+    size_t bytes = carnn__times(count, size);
     char *block = NULL;
-    if ((!bytes && count && size) || bytes > room) {
-        arena->used = arena->peak = SIZE_MAX - CARNN__ALIGN; /* no block is that large */
+    if (bytes > most - arena->used) {
+        arena->used = arena->peak = most;
         return NULL;
     }
     if (arena->base && arena->used + bytes <= arena->size) block = arena->base + arena->used;
@@ -814,15 +823,13 @@ static void *carnn__take(carnn__arena *arena, size_t count, size_t size) {
 }
 
 static float *carnn__floats(carnn__arena *arena, size_t rows, size_t columns) {
-    size_t count = carnn__times(rows, columns);
-    if (!count && rows && columns) count = SIZE_MAX; /* too many */
-    return (float *)carnn__take(arena, count, sizeof(float));
+    return (float *)carnn__take(arena, carnn__times(rows, columns), sizeof(float));
 }
 
 /* --- random numbers --------------------------------------------------------------------------
    Counter based: number i of stream s is a hash of (seed, s, i). Nothing is carried from one
    number to the next, so any thread can produce any part of a stream. The mixing function is the
-   finaliser of SplitMix64 (Steele, Lea and Flood 2014), applied twice. */
+   finaliser of SplitMix64 (Steele, Lea and Flood 2014), applied three times. */
 
 static inline uint64_t carnn__mix(uint64_t x) {
     x += 0x9E3779B97F4A7C15u;
@@ -878,8 +885,10 @@ static double carnn__clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-#else
-    return (double)clock() / (double)CLOCKS_PER_SEC;
+#else /* -std=c99 hides the clock that nobody can set; clock() counts all threads' work */
+    struct timeval now;
+    gettimeofday(&now, NULL);
+    return (double)now.tv_sec + 1e-6 * (double)now.tv_usec;
 #endif
 }
 
@@ -901,13 +910,6 @@ static size_t carnn__pool_threads(const carnn__pool *pool);
 
 /* How many threads would work on a job now: pieces are cut for them. */
 static size_t carnn__pool_active(carnn__pool *pool);
-
-/* Helpers that some builds do not use. */
-#if defined(__GNUC__)
-#define CARNN__UNUSED __attribute__((unused))
-#else
-#define CARNN__UNUSED
-#endif
 
 /* How many processors the system has online; 1 where it cannot say. */
 static size_t carnn__processors(void) {
@@ -939,10 +941,6 @@ static size_t carnn__thread_count(int64_t threads) {
 }
 
 #ifdef CARNN_NO_THREADS
-
-struct carnn__pool {
-    carnn_allocator allocator;
-};
 
 static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn_allocator a) {
     (void)threads;
@@ -1064,7 +1062,9 @@ static int carnn__pool_works(carnn__pool *pool, size_t worker) {
     return (long)worker < carnn__get(&pool->active);
 }
 
-/* Claims and runs pieces until none is left, or `worker` is to rest. */
+/* Claims and runs pieces until none is left, or `worker` is to rest. A `left` that was read during
+   an earlier job may be right again by chance: then the piece claimed is one of the job at hand,
+   whose fields are read after the claim. */
 static void carnn__pool_work(carnn__pool *pool, size_t worker) {
     long left = carnn__get(&pool->left);
     while (left > 0 && carnn__pool_works(pool, worker)) {
@@ -1320,7 +1320,8 @@ typedef struct carnn__scan {
     const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
     float *tape;           /* (N, tape h) what backward needs of each row */
     float *out;            /* (N, h) hidden states */
-    float *reset;          /* (B, h) r * h_{t-1} of a GRU that resets before the product */
+    float *reset;          /* (B, h) of a GRU that resets before the product: r * h_{t-1}; backward
+                              the gradient there */
     int stage;             /* of a step with two products */
     /* backward; the gradients of inputs and context projections are added to */
     const float *dout;     /* (N, h) gradient that reaches h_t from outside the recurrence */
@@ -1374,7 +1375,8 @@ typedef struct carnn__cross_entropy {
     size_t columns;
     float *z;               /* (rows, columns) logits in, gradient out */
     const uint32_t *target; /* (rows) */
-    float scale;            /* of the gradient; 0: the loss alone is wanted, z is not */
+    int learns;             /* 0: the loss alone is wanted, and z is scratch */
+    float scale;            /* of the gradient */
     float smoothing;        /* label smoothing, 0 to 1 */
     float *loss;            /* (rows) */
 } carnn__cross_entropy;
@@ -1408,10 +1410,26 @@ typedef struct carnn__recurrence {
 
 #define CARNN__RECURRENCE_BLOCK 64
 
+/* The table of optimisers, see @@PARAM.
+   name, moments (arrays beside the weights), learning rate, a, b, eps */
+#define CARNN__OPTIMIZERS(X)                                                                       \
+    X(sgd, 0, 0.1, 0.0, 0.0, 0.0)                                                                  \
+    X(adagrad, 1, 0.01, 0.0, 0.0, 1e-8)                                                            \
+    X(rmsprop, 1, 0.001, 0.9, 0.0, 1e-8)                                                           \
+    X(adadelta, 2, 1.0, 0.95, 0.0, 1e-6)                                                           \
+    X(adam, 2, 0.001, 0.9, 0.999, 1e-8)
+
+enum {
+#define CARNN__OPTIMIZER_NUMBER(name, moments, lr, a, b, eps) CARNN__OPTIMIZER_##name,
+    CARNN__OPTIMIZERS(CARNN__OPTIMIZER_NUMBER)
+#undef CARNN__OPTIMIZER_NUMBER
+    CARNN__OPTIMIZER_COUNT
+};
+
 /* The table of cells: one entry each, see @@CELL.
    id, name, title, then the number of gates: projected from the input, of these with a bias,
-   projected from the context, projected from the hidden state (and whether with a bias); floats of
-   tape; the gate whose bias does not start at 0 and where it starts; properties. */
+   projected from the context, projected from the hidden state (and whether with a bias); numbers
+   of h floats on the tape; the gate whose bias does not start at 0 and where it starts; properties. */
 #define CARNN__CELLS(X)                                                                            \
     X(rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0)                               \
     X(lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, CARNN__HAS_CELL_STATE)                      \
@@ -1591,7 +1609,7 @@ typedef struct carnn__kernels {
 #define CARNN__KERNEL_FIELD(name, result, arguments) result(*name) arguments;
     CARNN__KERNELS(CARNN__KERNEL_FIELD)
 #undef CARNN__KERNEL_FIELD
-    carnn__range_fn optimize[5]; /* @@PARAM: sgd, adagrad, rmsprop, adadelta, adam */
+    carnn__range_fn optimize[CARNN__OPTIMIZER_COUNT]; /* @@PARAM */
     carnn__scan_fn cell_forward[CARNN__CELL_COUNT], cell_backward[CARNN__CELL_COUNT]; /* @@CELL */
 } carnn__kernels;
 
@@ -1711,7 +1729,9 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
    NaN the result is b, so v(max)(bound, x) lets a NaN in x through and v(max)(x, bound) does not.
    v(scale2)(v, n) is v * 2^n for |v| in [1/4, 4] and integral n in [-252, 252]; results below
    the normal range are rounded once; v(power2)(n) is 2^n for n in [-126, 127]. v(sum) adds lanes
-   i and i + 8, then i + 4, i + 2, i + 1.
+   i and i + 8, then i + 4, i + 2, i + 1; v(largest) is the largest lane. v(fnma)(a, b, c) is
+   c - a b, v(signed)(a, s) is |a| with the sign of s, v(if_less)(a, b, yes, no) chooses lane by
+   lane, `no` where one of them is NaN.
    v(keep)(v, n) sets the lanes from n on to zero. The loads and stores that end in n touch only
    the first n floats; loadn fills up with zeros, loadf with `fill`. v(turn) transposes the block
    of 16 by 16 floats whose rows are ld apart: lane i of out[j] is p[i * ld + j]. */
@@ -1762,9 +1782,6 @@ static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) 
 static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
     return _mm512_fnmadd_ps(a, b, c);
 }
-static CARNN__INLINE carnn__v CARNN__V(round)(carnn__v a) {
-    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
 static CARNN__INLINE carnn__v CARNN__V(scale2)(carnn__v a, carnn__v n) {
     return _mm512_scalef_ps(a, n);
 }
@@ -1788,7 +1805,7 @@ static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v
         return _mm_cvtss_f32(_mm_##op##_ss(b, _mm_movehdup_ps(b)));                                \
     }
 CARNN__HALVES(sum, add)
-CARNN__HALVES(maxsum, max)
+CARNN__HALVES(largest, max)
 #undef CARNN__HALVES
 
 /* Four rounds that exchange rows at distance 1, 2, 4 and 8: 64 shuffles, all on one port, which is
@@ -1897,10 +1914,6 @@ static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) 
 static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
     return CARNN__V(make)(_mm256_fnmadd_ps(a.lo, b.lo, c.lo), _mm256_fnmadd_ps(a.hi, b.hi, c.hi));
 }
-static CARNN__INLINE carnn__v CARNN__V(round)(carnn__v a) {
-    return CARNN__V(make)(_mm256_round_ps(a.lo, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
-                          _mm256_round_ps(a.hi, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-}
 /* 2^n as two factors, each a normal float, since 2^n itself may not be one. */
 static CARNN__INLINE __m256 CARNN__V(half_scale2)(__m256 a, __m256 n) {
     __m256i whole = _mm256_cvtps_epi32(n), first = _mm256_srai_epi32(whole, 1);
@@ -1942,7 +1955,7 @@ static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v
         return _mm_cvtss_f32(_mm_##op##_ss(b, _mm_movehdup_ps(b)));                                \
     }
 CARNN__HALVES(sum, add)
-CARNN__HALVES(maxsum, max)
+CARNN__HALVES(largest, max)
 #undef CARNN__HALVES
 
 /* Eight rows by four columns: lane L of a register holds rows 4 L .. 4 L + 3 of a column. */
@@ -2008,7 +2021,6 @@ typedef float32x4_t CARNN__K(part);
 #define CARNN__PART_SQRT(a) vsqrtq_f32(a)
 #define CARNN__PART_FMA(a, b, c) vfmaq_f32(c, a, b)
 #define CARNN__PART_FNMA(a, b, c) vfmsq_f32(c, a, b)
-#define CARNN__PART_ROUND(a) vrndnq_f32(a)
 #define CARNN__PART_ABS(a) vabsq_f32(a)
 #define CARNN__PART_SIGNED(a, s) vbslq_f32(vdupq_n_u32(0x80000000u), s, a)
 #define CARNN__PART_IF_LESS(a, b, yes, no) vbslq_f32(vcltq_f32(a, b), yes, no)
@@ -2035,7 +2047,6 @@ typedef float CARNN__K(part);
 #define CARNN__PART_SQRT(a) sqrtf(a)
 #define CARNN__PART_FMA(a, b, c) CARNN__K(fma)(a, b, c)
 #define CARNN__PART_FNMA(a, b, c) CARNN__K(fma)(-(a), b, c)
-#define CARNN__PART_ROUND(a) nearbyintf(a) /* in the rounding mode that C starts with */
 #define CARNN__PART_ABS(a) fabsf(a)
 #define CARNN__PART_SIGNED(a, s) copysignf(a, s)
 #define CARNN__PART_IF_LESS(a, b, yes, no) ((a) < (b) ? (yes) : (no))
@@ -2132,9 +2143,6 @@ static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v a) {
     CARNN__EACH(CARNN__V(part_power2)(a.x[i]));
 }
 static CARNN__INLINE carnn__v CARNN__V(abs)(carnn__v a) { CARNN__EACH(CARNN__PART_ABS(a.x[i])); }
-static CARNN__INLINE carnn__v CARNN__V(round)(carnn__v a) {
-    CARNN__EACH(CARNN__PART_ROUND(a.x[i]));
-}
 static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
     CARNN__EACH(CARNN__PART_FMA(a.x[i], b.x[i], c.x[i]));
 }
@@ -2153,7 +2161,7 @@ static CARNN__INLINE float CARNN__V(sum)(carnn__v a) {
         for (i = 0; i < half; i++) lane[i] += lane[i + half];
     return lane[0];
 }
-static CARNN__INLINE float CARNN__V(maxsum)(carnn__v a) {
+static CARNN__INLINE float CARNN__V(largest)(carnn__v a) {
     float lane[CARNN__LANES];
     int half, i;
     CARNN__V(store)(lane, a);
@@ -2336,7 +2344,7 @@ static float CARNN__K(maximum)(const float *x, size_t n) {
     for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES)
         top = CARNN__V(max)(CARNN__V(load)(x + i), top);
     if (i < n) top = CARNN__V(max)(CARNN__V(loadf)(x + i, n - i, -INFINITY), top);
-    return CARNN__V(maxsum)(top);
+    return CARNN__V(largest)(top);
 }
 
 static size_t CARNN__K(argmax)(const float *x, size_t n) {
@@ -2365,7 +2373,7 @@ static CARNN__INLINE float CARNN__K(exp_sum)(const float *x, float top, float *y
 }
 
 /* The natural logarithm of a positive normal number: x = m 2^e with m in [sqrt 1/2, sqrt 2) and
-   log m = 2 artanh((m - 1) / (m + 1)), ten terms of its series. Ours, because the last bit of log
+   log m = 2 artanh((m - 1) / (m + 1)), eleven terms of its series. Ours, because the last bit of log
    in C libraries differs. */
 static double CARNN__K(log)(double x) {
     int exponent, term;
@@ -2763,17 +2771,10 @@ static void CARNN__K(column_sums)(size_t rows, size_t columns, const float *x, s
     }
     for (; j < columns; j += CARNN__LANES) {
         size_t width = columns - j < CARNN__LANES ? columns - j : CARNN__LANES;
-        float block[CARNN__LANES] = {0};
-        carnn__v sum;
-        for (i = 0; i < width; i++) block[i] = out[j + i];
-        sum = CARNN__V(load)(block);
-        for (i = 0; i < rows; i++) {
-            const float *row = x + i * ldx + j;
-            sum = CARNN__V(add)(sum, width == CARNN__LANES ? CARNN__V(load)(row)
-                                                           : CARNN__V(loadn)(row, width));
-        }
-        CARNN__V(store)(block, sum);
-        for (i = 0; i < width; i++) out[j + i] = block[i];
+        carnn__v sum = CARNN__V(loadn)(out + j, width);
+        for (i = 0; i < rows; i++)
+            sum = CARNN__V(add)(sum, CARNN__V(loadn)(x + i * ldx + j, width));
+        CARNN__V(storen)(out + j, width, sum);
     }
 }
 
@@ -2806,7 +2807,7 @@ typedef struct carnn__engine {
 
 /* Floats of a block of panels that takes up to five eighths of a second-level cache of so many
    bytes; the rest is for A and C that pass by. 0 bytes: unknown. */
-CARNN__UNUSED static size_t carnn__block_floats(size_t cache) {
+static size_t carnn__block_floats(size_t cache) {
     size_t floats = cache ? cache / 8 * 5 / sizeof(float) : CARNN__BLOCK_SIZE / 2;
     return carnn__min(carnn__max(floats, CARNN__BLOCK_SIZE / 4), CARNN__BLOCK_SIZE);
 }
@@ -2819,32 +2820,30 @@ static size_t carnn__depth(const carnn__kernels *kernels, size_t k) {
 }
 
 /* Bytes of scratch memory, aligned to CARNN__ALIGN, for an engine of `threads` threads. */
-CARNN__UNUSED static size_t carnn__engine_scratch(const carnn__kernels *k, size_t threads) {
-    (void)k;
+static size_t carnn__engine_scratch(size_t threads) {
     return threads * CARNN__PANEL_SIZE * sizeof(float);
 }
 
 /* An engine of one thread in memory of the caller, for prediction, where products have few rows; it
    is not to be closed. */
-CARNN__UNUSED static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k,
-                                               void *scratch) {
+static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k,
+                                 void *scratch) {
     memset(e, 0, sizeof *e);
     e->k = k;
     e->block_size = CARNN__BLOCK_SIZE;
     e->scratch = (float *)scratch;
 }
 
-CARNN__UNUSED static void carnn__engine_close(carnn__engine *e) {
+static void carnn__engine_close(carnn__engine *e) {
     carnn__pool_free(e->pool);
     carnn__free_aligned(&e->allocator, e->scratch);
     carnn__free_aligned(&e->allocator, e->block);
     memset(e, 0, sizeof *e);
 }
 
-/* threads 0: as many as there are processors. */
-CARNN__UNUSED static carnn_status carnn__engine_open(carnn__engine *e, const char *simd,
-                                                     size_t threads, carnn_allocator a,
-                                                     carnn_error *error) {
+static carnn_status carnn__engine_open(carnn__engine *e, const char *simd,
+                                       size_t threads, carnn_allocator a,
+                                       carnn_error *error) {
     memset(e, 0, sizeof *e);
     e->allocator = a;
     e->k = carnn__simd_select(simd);
@@ -2854,10 +2853,9 @@ CARNN__UNUSED static carnn_status carnn__engine_open(carnn__engine *e, const cha
                            "(the best here is \"%s\")",
                            simd ? simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
     e->block_size = carnn__block_floats(carnn__second_cache());
-    if (!threads) threads = carnn__processors();
     if (carnn__pool_create(&e->pool, threads, a)) return carnn__out_of_memory(error);
     threads = carnn__pool_threads(e->pool);
-    e->scratch = (float *)carnn__alloc_aligned(&a, 1, carnn__engine_scratch(e->k, threads));
+    e->scratch = (float *)carnn__alloc_aligned(&a, 1, carnn__engine_scratch(threads));
     e->block = (float *)carnn__alloc_aligned(&a, threads, CARNN__BLOCK_SIZE * sizeof(float));
     if (e->scratch && e->block) return CARNN_OK;
     carnn__engine_close(e);
@@ -2865,10 +2863,46 @@ CARNN__UNUSED static carnn_status carnn__engine_open(carnn__engine *e, const cha
 }
 
 /* The engine of a worker that runs a job of carnn__parallel: one thread, its own scratch memory. */
-CARNN__UNUSED static carnn__engine carnn__engine_of(const carnn__engine *e, size_t worker) {
+static carnn__engine carnn__engine_of(const carnn__engine *e, size_t worker) {
     carnn__engine own;
     carnn__engine_borrow(&own, e->k, e->scratch + worker * CARNN__PANEL_SIZE);
     return own;
+}
+
+/* --- ranges ---------------------------------------------------------------------------------- */
+
+typedef struct carnn__split_job {
+    carnn__range_fn fn;
+    const void *job;
+    size_t count, width;
+} carnn__split_job;
+
+static void carnn__split_piece(void *job, size_t piece, size_t worker) {
+    const carnn__split_job *s = (const carnn__split_job *)job;
+    size_t from = piece * s->width;
+    (void)worker;
+    s->fn(s->job, from, carnn__min(from + s->width, s->count));
+}
+
+/* Below this many elementary operations (some 20 microseconds) a loop stays in one thread. */
+#define CARNN__SPLIT_FROM 65536
+
+/* Runs fn(job, from, to) on pieces of [0, count) whose widths are multiples of `grain`; `work` is
+   the number of elementary operations in all. */
+static void carnn__split(carnn__engine *e, carnn__range_fn fn, const void *job,
+                         size_t count, size_t grain, size_t work) {
+    size_t pieces = 2 * carnn__pool_active(e->pool);
+    carnn__split_job s;
+    if (!count) return;
+    if (pieces == 2 || work < CARNN__SPLIT_FROM) {
+        fn(job, 0, count);
+        return;
+    }
+    s.fn = fn;
+    s.job = job;
+    s.count = count;
+    s.width = carnn__part(count, pieces, grain);
+    carnn__parallel(e->pool, carnn__parts(count, s.width), carnn__split_piece, &s);
 }
 
 /* --- packed matrices -------------------------------------------------------------------------
@@ -2876,8 +2910,7 @@ CARNN__UNUSED static carnn__engine carnn__engine_of(const carnn__engine *e, size
    panel is (rows of the block, tile columns), the last one only as wide as it must be, in 16s. */
 
 /* Floats of a packed (k, n) matrix. */
-CARNN__UNUSED static size_t carnn__packed_size(const carnn__kernels *k_, size_t n, size_t k) {
-    (void)k_;
+static size_t carnn__packed_size(size_t n, size_t k) {
     return carnn__times(carnn__round_up(n, CARNN__LANES), k);
 }
 
@@ -2907,9 +2940,9 @@ static void carnn__pack_panel(const carnn__product *x, size_t p, size_t depth, s
 
 /* Packs columns [j0, j1) of B (k, n), or of (n, k) where `form` is CARNN__NT; j0 is a multiple of
    the width of a panel, `b` begins there. */
-CARNN__UNUSED static void carnn__pack_columns(carnn__engine *e, int form, size_t n, size_t k,
-                                              size_t j0, size_t j1, const float *b, size_t ldb,
-                                              float *packed) {
+static void carnn__pack_columns(carnn__engine *e, int form, size_t n, size_t k,
+                                size_t j0, size_t j1, const float *b, size_t ldb,
+                                float *packed) {
     carnn__product x;
     size_t most = carnn__depth(e->k, k), p, j;
     memset(&x, 0, sizeof x);
@@ -2925,10 +2958,25 @@ CARNN__UNUSED static void carnn__pack_columns(carnn__engine *e, int form, size_t
     }
 }
 
-/* Packs all of B. */
-CARNN__UNUSED static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k,
-                                      const float *b, size_t ldb, float *packed) {
-    carnn__pack_columns(e, form, n, k, 0, n, b, ldb, packed);
+typedef struct carnn__packing {
+    carnn__engine *e;
+    int form;
+    size_t n, k, ldb;
+    const float *b;
+    float *packed;
+} carnn__packing;
+
+static void carnn__pack_range(const void *job, size_t from, size_t to) {
+    const carnn__packing *x = (const carnn__packing *)job;
+    carnn__pack_columns(x->e, x->form, x->n, x->k, from, to,
+                        x->b + from * (x->form & CARNN__NT ? x->ldb : 1), x->ldb, x->packed);
+}
+
+/* Packs all of B. Threads share the panels. */
+static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k,
+                        const float *b, size_t ldb, float *packed) {
+    carnn__packing x = {e, form, n, k, ldb, b, packed};
+    carnn__split(e, carnn__pack_range, &x, n, e->k->tile_columns, n * k);
 }
 
 /* --- products -------------------------------------------------------------------------------- */
@@ -3078,9 +3126,9 @@ static void carnn__product_run(carnn__product *x) {
 
 /* C = start + A B in the form given; `bias` (n) is the start value of every row, NULL for zero,
    and only without CARNN__ADD. */
-CARNN__UNUSED static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t k,
-                                        const float *a, size_t lda, const float *b, size_t ldb,
-                                        const float *bias, float *c, size_t ldc) {
+static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t k,
+                          const float *a, size_t lda, const float *b, size_t ldb,
+                          const float *bias, float *c, size_t ldc) {
     carnn__product x;
     memset(&x, 0, sizeof x);
     x.e = e;
@@ -3099,10 +3147,10 @@ CARNN__UNUSED static void carnn__matmul(carnn__engine *e, int form, size_t m, si
 }
 
 /* The same with a B that carnn__pack has packed; flags is 0 or CARNN__ADD. */
-CARNN__UNUSED static void carnn__matmul_packed(carnn__engine *e, int flags, size_t m, size_t n,
-                                               size_t k, const float *a, size_t lda,
-                                               const float *packed, const float *bias, float *c,
-                                               size_t ldc) {
+static void carnn__matmul_packed(carnn__engine *e, int flags, size_t m, size_t n,
+                                 size_t k, const float *a, size_t lda,
+                                 const float *packed, const float *bias, float *c,
+                                 size_t ldc) {
     carnn__product x;
     memset(&x, 0, sizeof x);
     x.e = e;
@@ -3119,42 +3167,6 @@ CARNN__UNUSED static void carnn__matmul_packed(carnn__engine *e, int flags, size
     carnn__product_run(&x);
 }
 
-/* --- ranges ---------------------------------------------------------------------------------- */
-
-typedef struct carnn__split_job {
-    carnn__range_fn fn;
-    const void *job;
-    size_t count, width;
-} carnn__split_job;
-
-static void carnn__split_piece(void *job, size_t piece, size_t worker) {
-    const carnn__split_job *s = (const carnn__split_job *)job;
-    size_t from = piece * s->width;
-    (void)worker;
-    s->fn(s->job, from, carnn__min(from + s->width, s->count));
-}
-
-/* Below this many elementary operations (some 20 microseconds) a loop stays in one thread. */
-#define CARNN__SPLIT_FROM 65536
-
-/* Runs fn(job, from, to) on pieces of [0, count) whose widths are multiples of `grain`; `work` is
-   the number of elementary operations in all. */
-CARNN__UNUSED static void carnn__split(carnn__engine *e, carnn__range_fn fn, const void *job,
-                                       size_t count, size_t grain, size_t work) {
-    size_t pieces = 2 * carnn__pool_active(e->pool);
-    carnn__split_job s;
-    if (!count) return;
-    if (pieces == 2 || work < CARNN__SPLIT_FROM) {
-        fn(job, 0, count);
-        return;
-    }
-    s.fn = fn;
-    s.job = job;
-    s.count = count;
-    s.width = carnn__part(count, pieces, grain);
-    carnn__parallel(e->pool, carnn__parts(count, s.width), carnn__split_piece, &s);
-}
-
 typedef struct carnn__sums {
     const carnn__kernels *k;
     size_t rows, ldx;
@@ -3168,8 +3180,8 @@ static void carnn__sums_range(const void *job, size_t from, size_t to) {
 }
 
 /* out[j] += sum over i of x[i][j], i ascending. Threads share the columns. */
-CARNN__UNUSED static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns,
-                                             const float *x, size_t ldx, float *out) {
+static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns,
+                               const float *x, size_t ldx, float *out) {
     carnn__sums s = {e->k, rows, ldx, x, out};
     carnn__split(e, carnn__sums_range, &s, columns, 4 * CARNN__LANES, rows * columns);
 }
@@ -3219,6 +3231,7 @@ static size_t carnn__declare(carnn__store *store, const char *prefix, const char
                              size_t rows, size_t columns, size_t block, carnn__init init,
                              float scale) {
     carnn__param *p = &store->item[carnn__min(store->count, CARNN__PARAMS_MAX - 1)];
+    size_t floats = carnn__times(rows, columns), room = SIZE_MAX / sizeof(float) - store->size;
     snprintf(p->name, sizeof p->name, "%s%s%s", prefix, *prefix ? "." : "", name);
     p->rows = rows;
     p->columns = columns;
@@ -3226,7 +3239,7 @@ static size_t carnn__declare(carnn__store *store, const char *prefix, const char
     p->block = block;
     p->init = init;
     p->scale = scale;
-    store->size += carnn__round_up(rows * columns, CARNN__ALIGN / sizeof(float));
+    store->size += floats < room ? carnn__round_up(floats, CARNN__ALIGN / sizeof(float)) : room;
     if (!store->fixed) store->trained = store->size;
     return store->count++;
 }
@@ -3285,14 +3298,6 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* name, moments (arrays beside the weights), learning rate, a, b, eps */
-#define CARNN__OPTIMIZERS(X)                                                                       \
-    X(sgd, 0, 0.1, 0.0, 0.0, 0.0)                                                                  \
-    X(adagrad, 1, 0.01, 0.0, 0.0, 1e-8)                                                            \
-    X(rmsprop, 1, 0.001, 0.9, 0.0, 1e-8)                                                           \
-    X(adadelta, 2, 1.0, 0.95, 0.0, 1e-6)                                                           \
-    X(adam, 2, 0.001, 0.9, 0.999, 1e-8)
-
 typedef struct carnn__optimizer_kind {
     const char *name;
     size_t moments;
@@ -3305,10 +3310,8 @@ static const carnn__optimizer_kind carnn__optimizers[] = {
 #undef CARNN__OPTIMIZER_ENTRY
 
 CARNN_API const char *carnn_optimizer_name(size_t number) {
-    return number < CARNN__COUNT(carnn__optimizers) ? carnn__optimizers[number].name : NULL;
+    return number < CARNN__OPTIMIZER_COUNT ? carnn__optimizers[number].name : NULL;
 }
-
-#define CARNN__ADAM_NUMBER 4 /* the default */
 
 #endif
 
@@ -3522,7 +3525,7 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
     u.eps = (float)kind->eps;
     u.lr = (float)lr;
     u.correct = 1.0f;
-    if (o->number == CARNN__ADAM_NUMBER) { /* the corrections of both moments, outside the loop */
+    if (o->number == CARNN__OPTIMIZER_adam) { /* the corrections of both moments, outside the loop */
         u.lr = (float)(lr / (1.0 - o->power_a));
         u.correct = (float)(1.0 / sqrt(1.0 - o->power_b));
     }
@@ -3659,9 +3662,10 @@ static void carnn__pool_mean_back(const carnn__packed *p, size_t h, const float 
    state h_{t-1} (h). Its gates lie side by side, so that each of these three is ONE product for
    all gates:
 
-     px = x Wx' + b   for all rows at once, before the loop over time   (input.weight, bias)
-     pc = c Wc'       for all sequences at once                         (context.weight)
-     ph = h_{t-1} Wh' inside the loop, only in cells that look at their state (recurrent.weight)
+     px = x Wx^T + b    for all rows at once, before the loop over time   (input.weight, bias)
+     pc = c Wc^T        for all sequences at once                         (context.weight)
+     ph = h_{t-1} Wh^T  inside the loop, only in cells that look at their state
+                                                                        (recurrent.weight)
 
    What is left of a cell is elementwise, and is written below as two functions on 16 columns of one
    row ("lanes"): forward makes the state from px, pc, ph; backward makes the gradients dpx, dpc,
@@ -3737,11 +3741,12 @@ static CARNN__INLINE void CARNN__K(recur_lanes)(const carnn__recurrence *r, size
         carnn__v A = CARNN__V(zero)(), old;
         if (!r->reverse) A = CARNN__V(loadn)(r->A + row * C + j, n);
         else if (step) A = CARNN__V(loadn)(r->A + (row + 1) * C + j, n);
-        product = CARNN__V(mul)(product, A);
         if (r->carrying) {
+            y = CARNN__V(mul)(A, y);
             old = CARNN__V(loadn)(r->y + row * C + j, n);
-            CARNN__V(storen)(r->y + row * C + j, n, CARNN__V(fma)(product, y, old));
+            CARNN__V(storen)(r->y + row * C + j, n, CARNN__V(add)(old, y));
         } else {
+            product = CARNN__V(mul)(product, A);
             y = CARNN__V(fma)(A, y, CARNN__V(loadn)(r->Z + row * C + j, n));
             CARNN__V(storen)(r->y + row * C + j, n, y);
         }
@@ -3755,6 +3760,7 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
     const carnn__recurrence *r = (const carnn__recurrence *)job;
     size_t block, j;
     for (block = from; block < to; block++) {
+        if (r->carrying && !block) continue; /* nothing flows into the first */
         for (j = 0; j + 16 <= r->columns; j += 16) CARNN__K(recur_lanes)(r, block, j, 16);
         if (j < r->columns) CARNN__K(recur_lanes)(r, block, j, r->columns - j);
     }
@@ -4244,7 +4250,7 @@ typedef struct carnn__cell_run {
     const float *c;     /* (B, d) */
     const float *zeros; /* (B, h) */
     float *wh[2], *wh_back[2]; /* recurrent weights of each product of a step (a GRU has two),
-                                  packed for h' Wh' and for dph Wh */
+                                  packed for h' Wh^T and for dph Wh */
     float *last;        /* (N, h): h_{t-1} of every row, for the gradient of Wh */
 } carnn__cell_run;
 
@@ -4264,8 +4270,8 @@ static size_t carnn__product_first_gate(const carnn__cell_kind *k, size_t produc
 
 /* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. */
 static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const carnn__store *store,
-                             const carnn__kernels *kernels, const float *w, float *g,
-                             carnn__arena *arena, size_t U, size_t N, size_t B) {
+                             const float *w, float *g, carnn__arena *arena, size_t U, size_t N,
+                             size_t B) {
     const carnn__cell_kind *k = &carnn__cells[cell->kind];
     size_t h = cell->h, recurrent = k->recurrent_gates, p;
     carnn__scan *s = &r->scan;
@@ -4285,8 +4291,8 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     if (recurrent) {
         s->ph = carnn__floats(arena, B, recurrent * h);
         for (p = 0; p < carnn__products(k); p++)
-            r->wh[p] = carnn__floats(
-                arena, 1, carnn__packed_size(kernels, carnn__product_gates(k, p) * h, h));
+            r->wh[p] = carnn__floats(arena, 1,
+                                     carnn__packed_size(carnn__product_gates(k, p) * h, h));
     }
     if (!g) return;
     s->dh = carnn__floats(arena, B, h);
@@ -4297,8 +4303,8 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
         s->dph = carnn__floats(arena, N, recurrent * h);
         r->last = carnn__floats(arena, N, h);
         for (p = 0; p < carnn__products(k); p++)
-            r->wh_back[p] = carnn__floats(
-                arena, 1, carnn__packed_size(kernels, h, carnn__product_gates(k, p) * h));
+            r->wh_back[p] = carnn__floats(arena, 1,
+                                          carnn__packed_size(h, carnn__product_gates(k, p) * h));
     }
 }
 
@@ -4307,7 +4313,7 @@ static inline const float *carnn__cell_weight(const carnn__cell_run *r, size_t n
 }
 
 static inline float *carnn__cell_gradient(const carnn__cell_run *r, size_t number) {
-    return r->g + r->store->item[number].offset;
+    return carnn__piece(r->store, r->g, number);
 }
 
 /* Readies the recurrent weights: call it whenever the weights have changed. */
@@ -4323,7 +4329,7 @@ static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
     }
 }
 
-/* px = x Wx' + b for the inputs [from, to) of x (U, e); gates without a bias are a product of
+/* px = x Wx^T + b for the inputs [from, to) of x (U, e); gates without a bias are a product of
    their own. */
 static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const float *x, size_t from,
                                 size_t to) {
@@ -4342,7 +4348,7 @@ static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const floa
     if (r->g) memset(r->scan.dpx + from * width, 0, (to - from) * width * sizeof(float));
 }
 
-/* pc = c Wc' for the contexts c (B, d) of the sequences, in the order of their ranks. */
+/* pc = c Wc^T for the contexts c (B, d) of the sequences, in the order of their ranks. */
 static void carnn__cell_context(carnn__cell_run *r, carnn__engine *e, const float *c, size_t B) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t d = r->cell->d, width = k->context_gates * r->cell->h;
@@ -4377,7 +4383,7 @@ static void carnn__scan_steps(carnn__engine *e, const carnn__scan *s, carnn__sca
         carnn__parallel(e->pool, carnn__parts(s->h, job.columns), carnn__scan_piece, &job);
 }
 
-/* The recurrent projections of step t: ph = h' Wh' (+ b), for product p; a GRU's second product
+/* The recurrent projections of step t: ph = h' Wh^T (+ b), for product p; a GRU's second product
    reads r * h'. */
 static void carnn__cell_recur(carnn__cell_run *r, carnn__engine *e, size_t t, size_t p) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
@@ -4424,7 +4430,7 @@ static void carnn__cell_recur_back(carnn__cell_run *r, carnn__engine *e, size_t 
                          r->wh_back[p], NULL, p ? s->reset : s->dh, h);
 }
 
-/* Gradient of the recurrent weights: dWh += dph' H' over all rows, H' the states one step before
+/* Gradient of the recurrent weights: dWh += dph^T H' over all rows, H' the states one step before
    (r * h' for a GRU's second product). */
 static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
@@ -4480,7 +4486,7 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
     carnn__cell_recurrent_gradient(r, e);
 }
 
-/* From dpc of the last backward: dc (B, d) += dpc Wc, dWc += dpc' c. */
+/* From dpc of the last backward: dc (B, d) += dpc Wc, dWc += dpc^T c. */
 static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float *dc) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t d = r->cell->d, width = k->context_gates * r->cell->h, B = r->scan.seq->sequences;
@@ -4491,7 +4497,7 @@ static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float
                   carnn__cell_gradient(r, r->cell->context), d);
 }
 
-/* From dpx of all backwards since carnn__cell_project: dx (U, e) += dpx Wx, dWx += dpx' x,
+/* From dpx of all backwards since carnn__cell_project: dx (U, e) += dpx Wx, dWx += dpx^T x,
    db += sum of dpx. */
 static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float *dx) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
@@ -4506,66 +4512,58 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
 
 /* --- the linear recurrence by itself ---------------------------------------------------------- */
 
-static carnn_status carnn__recurrence_run(carnn__engine *e, carnn__recurrence *r,
-                                          const carnn_allocator *a, carnn_error *error) {
+/* What flows out of a block of that which flows into it. Where the product of its factors is no
+   float, the state goes through them one by one. */
+static float carnn__recurrence_carried(const carnn__recurrence *r, size_t block, size_t j) {
+    size_t C = r->columns, step = block * CARNN__RECURRENCE_BLOCK;
+    size_t stop = step + CARNN__RECURRENCE_BLOCK;
+    float y = r->end[block * C + j], product = r->product[block * C + j];
+    if (fabsf(product) <= FLT_MAX) return product * y;
+    for (; step < stop; step++) y *= r->A[(r->reverse ? r->steps - step : step) * C + j];
+    return y;
+}
+
+static carnn_status carnn__recurrence_run(carnn__recurrence *r, int64_t threads,
+                                          carnn_error *error) {
+    carnn_allocator a = carnn__allocator(NULL);
     size_t blocks = carnn__parts(r->steps, CARNN__RECURRENCE_BLOCK), b, j;
-    size_t C = r->columns, work = r->steps * C;
-    r->end = (float *)carnn__alloc_aligned(a, carnn__times(blocks, C), 2 * sizeof(float));
-    if (!r->end) return carnn__out_of_memory(error);
+    size_t C = r->columns, work = carnn__times(r->steps, C);
+    carnn__engine e;
+    carnn_status status = carnn__engine_open(
+        &e, NULL, work < CARNN__SPLIT_FROM ? 1 : carnn__thread_count(threads), a, error);
+    if (status) return status;
+    r->end = (float *)carnn__alloc_aligned(&a, carnn__times(blocks, C), 2 * sizeof(float));
+    if (!r->end) {
+        carnn__engine_close(&e);
+        return carnn__out_of_memory(error);
+    }
     r->product = r->end + blocks * C;
-    r->carrying = 0;
-    carnn__split(e, e->k->recur, r, blocks, 1, work);
+    carnn__split(&e, e.k->recur, r, blocks, 1, work);
     for (b = blocks; b-- > 1;) /* the state before each block; the first has none to carry */
         memcpy(r->end + b * C, r->end + (b - 1) * C, C * sizeof(float));
     for (b = 2; b < blocks; b++)
-        for (j = 0; j < C; j++)
-            r->end[b * C + j] += r->product[(b - 1) * C + j] * r->end[(b - 1) * C + j];
-    if (blocks) memset(r->end, 0, C * sizeof(float));
+        for (j = 0; j < C; j++) r->end[b * C + j] += carnn__recurrence_carried(r, b - 1, j);
     r->carrying = 1;
-    if (blocks > 1) carnn__split(e, e->k->recur, r, blocks, 1, work);
-    carnn__free_aligned(a, r->end);
+    if (blocks > 1) carnn__split(&e, e.k->recur, r, blocks, 1, work);
+    carnn__free_aligned(&a, r->end);
+    carnn__engine_close(&e);
     return CARNN_OK;
 }
 
 CARNN_API carnn_status carnn_recurrence(size_t steps, size_t columns, const float *A,
                                         const float *Z, const float *y0, float *y, int64_t threads,
                                         carnn_error *error) {
-    carnn_allocator a = carnn__allocator(NULL);
-    carnn__engine e;
-    carnn__recurrence r;
-    carnn_status status = carnn__engine_open(&e, NULL, carnn__thread_count(threads), a, error);
-    if (status) return status;
-    memset(&r, 0, sizeof r);
-    r.steps = steps;
-    r.columns = columns;
-    r.A = A;
-    r.Z = Z;
-    r.first = y0;
-    r.y = y;
-    status = carnn__recurrence_run(&e, &r, &a, error);
-    carnn__engine_close(&e);
-    return status;
+    carnn__recurrence r = {steps, columns, 0, 0, A, Z, y0, y, NULL, NULL};
+    return carnn__recurrence_run(&r, threads, error);
 }
 
 CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, const float *A,
                                                  const float *y, const float *y0, const float *G,
                                                  float *dA, float *dZ, float *dy0,
                                                  int64_t threads, carnn_error *error) {
-    carnn_allocator a = carnn__allocator(NULL);
-    carnn__engine e;
-    carnn__recurrence r;
+    carnn__recurrence r = {steps, columns, 1, 0, A, G, NULL, dZ, NULL, NULL};
     size_t t, j;
-    carnn_status status = carnn__engine_open(&e, NULL, carnn__thread_count(threads), a, error);
-    if (status) return status;
-    memset(&r, 0, sizeof r);
-    r.steps = steps;
-    r.columns = columns;
-    r.reverse = 1;
-    r.A = A;
-    r.Z = G;
-    r.y = dZ;
-    status = carnn__recurrence_run(&e, &r, &a, error);
-    carnn__engine_close(&e);
+    carnn_status status = carnn__recurrence_run(&r, threads, error);
     for (t = 0; !status && t < steps; t++)
         for (j = 0; j < columns; j++) {
             float before = t ? y[(t - 1) * columns + j] : y0 ? y0[j] : 0.0f;
@@ -4818,7 +4816,7 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
 
 /* --- softmax cross entropy -------------------------------------------------------------------
    Of rows of logits z against one target each: loss = lse(z) - z_target; the gradient
-   scale * (softmax(z) - onehot) replaces z; where the scale is 0 the loss alone is computed.
+   scale * (softmax(z) - onehot) replaces z, unless the loss alone is wanted.
    CARNN__NOWHERE as a target gives no loss and no gradient. Label smoothing s puts s / columns of
    the target's mass on every column. Three passes over a row that the cache holds, bound by the
    exponentials of the second. */
@@ -4827,7 +4825,7 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
     const carnn__cross_entropy *x = (const carnn__cross_entropy *)job;
     size_t i, j;
     for (i = row0; i < row1; i++) {
-        float *z = x->z + i * x->columns, target = 0.0f, mean = 0.0f, lse, factor;
+        float *z = x->z + i * x->columns, target, mean = 0.0f, lse, factor;
         carnn__v scale = CARNN__V(set1)(x->scale);
         carnn__v off = CARNN__V(set1)(-x->scale * x->smoothing / (float)x->columns);
         if (x->target[i] == CARNN__NOWHERE) {
@@ -4839,7 +4837,7 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
         if (x->smoothing > 0.0f) mean = CARNN__K(row_sum)(z, x->columns) / (float)x->columns;
         lse = CARNN__K(softmax_shape)(z, x->columns, &factor);
         x->loss[i] = lse - (1.0f - x->smoothing) * target - x->smoothing * mean;
-        if (x->scale == 0.0f) continue;
+        if (!x->learns) continue;
         CARNN__COLUMNS(0, x->columns, {
             carnn__v p = CARNN__V(mul)(CARNN__V(loadn)(z + j, n), CARNN__V(set1)(factor));
             CARNN__V(storen)(z + j, n, CARNN__V(fma)(scale, p, off));
@@ -5039,16 +5037,17 @@ static void carnn__align_back(carnn__engine *e, size_t m, size_t n, size_t D, co
    the zero vector S is 0 and does not change. */
 
 static float carnn__cosine(const carnn__kernels *k, size_t D, const float *x, const float *y) {
-    float squares = k->dot(x, x, D) * k->dot(y, y, D);
-    return squares > 0.0f ? k->dot(x, y, D) / sqrtf(squares) : 0.0f;
+    float lengths = sqrtf(k->dot(x, x, D)) * sqrtf(k->dot(y, y, D));
+    return lengths > 0.0f ? k->dot(x, y, D) / lengths : 0.0f;
 }
 
 static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x, const float *y,
                                float dS, float *dx, float *dy) {
-    float xx = k->dot(x, x, D), yy = k->dot(y, y, D), S = carnn__cosine(k, D, x, y), both;
+    float xx = k->dot(x, x, D), yy = k->dot(y, y, D), lengths = sqrtf(xx) * sqrtf(yy), S, both;
     size_t j;
-    if (!(xx * yy > 0.0f)) return;
-    both = dS / sqrtf(xx * yy);
+    if (!(lengths > 0.0f)) return;
+    S = k->dot(x, y, D) / lengths;
+    both = dS / lengths;
     for (j = 0; j < D; j++) {
         dx[j] += both * y[j] - dS * S / xx * x[j];
         dy[j] += both * x[j] - dS * S / yy * y[j];
@@ -5161,6 +5160,7 @@ static size_t carnn__token_length(carnn__span piece, int last) {
 
 static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, size_t length) {
     carnn__words words;
+    while (length && carnn__blank(text[length - 1])) length--; /* readers of data drop them, too */
     if (!length) text = "";
     memset(&words, 0, sizeof words);
     words.kind = kind;
@@ -7261,6 +7261,20 @@ static float *carnn__gradient(const carnn__work *work, size_t number) {
     return work->g + work->model->params.item[number].offset;
 }
 
+/* Dropout on x in training; backward, on its gradient, with the same key and stream. */
+static void carnn__drop(const carnn__work *work, float *x, size_t count, uint64_t key,
+                        size_t stream) {
+    if (key) carnn__dropout(work->engine, x, count, work->dropout, carnn__stream(key, stream));
+}
+
+/* The losses of rows of logits z against targets; in training z becomes the gradient, times
+   `scale`. */
+static void carnn__losses(const carnn__work *work, size_t rows, size_t columns, float *z,
+                          const uint32_t *target, float scale, double smoothing, float *loss) {
+    carnn__cross_entropy x = {columns, z, target, work->g != NULL, scale, (float)smoothing, loss};
+    carnn__split(work->engine, work->engine->k->cross_entropy, &x, rows, 1, rows * columns);
+}
+
 /* Tells a test of a part. */
 static void carnn__tell_part(const carnn__work *work, double value, double weight) {
     if (work->asked && work->asked->part)
@@ -7300,7 +7314,7 @@ static const carnn__head *carnn__head_at(size_t number);
 /* Where the choice of a learning rate is left to the task: it knows only Adam's. */
 static int carnn__is_adam(const carnn_train_desc *train) {
     return train->optimizer == NULL ||
-           !strcmp(train->optimizer, carnn__optimizers[CARNN__ADAM_NUMBER].name);
+           !strcmp(train->optimizer, carnn__optimizers[CARNN__OPTIMIZER_adam].name);
 }
 
 #endif
@@ -7593,7 +7607,7 @@ static carnn_status carnn__dialog_utterances(carnn__dialog *d, const carnn__work
     return CARNN_OK;
 }
 
-/* The words of a list of names; shared with sessions. */
+/* The words of the candidates, as many of each as a session reads. */
 static carnn_status carnn__bags_of_names(carnn__bags *bags, const carnn_model *model,
                                          const carnn__names *names, const carnn_allocator *a,
                                          carnn_error *error) {
@@ -7603,8 +7617,9 @@ static carnn_status carnn__bags_of_names(carnn__bags *bags, const carnn_model *m
     if (!bags->at) return carnn__out_of_memory(error);
     for (i = 0; i < names->count; i++) {
         bags->at[i] = total;
-        total += carnn__encode(&model->words, CARNN__WORDS, carnn__names_get(names, i),
-                               carnn__names_length(names, i), NULL, 0);
+        total += carnn__min(CARNN__UTTERANCE_WORDS,
+                            carnn__encode(&model->words, CARNN__WORDS, carnn__names_get(names, i),
+                                          carnn__names_length(names, i), NULL, 0));
     }
     bags->at[i] = total;
     bags->ids = (uint32_t *)carnn__alloc(a, total, sizeof(uint32_t));
@@ -7722,14 +7737,13 @@ static void carnn__dialog_carve(carnn__work *work, carnn__arena *arena) {
     d->index = (uint32_t *)carnn__take(arena, N, sizeof(uint32_t));
     d->e = carnn__floats(arena, U, D);
     d->y = carnn__floats(arena, L, D);
-    d->packed = work->g ? NULL : carnn__floats(arena, 1, carnn__packed_size(work->engine->k, L, D));
+    d->packed = work->g ? NULL : carnn__floats(arena, 1, carnn__packed_size(L, D));
     d->c = carnn__floats(arena, B, D);
     d->o = carnn__floats(arena, B, D);
     d->weight = carnn__floats(arena, B, T);
     d->z = carnn__floats(arena, B, L);
     d->loss = carnn__floats(arena, 1, B);
-    carnn__cell_plan(&d->cell, &model->cells[0], &model->params, work->engine->k, work->w, work->g,
-                     arena, U, N, B);
+    carnn__cell_plan(&d->cell, &model->cells[0], &model->params, work->w, work->g, arena, U, N, B);
     if (!work->g) return;
     d->de = carnn__floats(arena, U, D);
     d->dy = carnn__floats(arena, L, D);
@@ -7812,9 +7826,7 @@ static void carnn__dialog_inputs(carnn__work *work, uint64_t key) {
     if (work->g || !d->encoded) carnn__encode_texts(work->engine, &y);
     if (d->packed && !d->encoded) carnn__pack(work->engine, CARNN__NT, L, D, d->y, D, d->packed);
     d->encoded = 1;
-    if (key)
-        carnn__dropout(work->engine, d->e, d->inputs * D, work->dropout,
-                       carnn__stream(key, CARNN__DROP_UTTERANCES));
+    carnn__drop(work, d->e, d->inputs * D, key, CARNN__DROP_UTTERANCES);
     carnn__cell_ready(&d->cell, work->engine);
     carnn__cell_project(&d->cell, work->engine, d->e, 0, d->inputs);
     if (!work->g) return;
@@ -7830,9 +7842,7 @@ static void carnn__dialog_inputs_back(carnn__work *work, uint64_t key) {
     carnn__encoder y = carnn__dialog_encoder(work, &d->candidates, NULL, L,
                                              work->model->word_table, NULL, d->dy);
     carnn__cell_project_back(&d->cell, work->engine, d->de);
-    if (key)
-        carnn__dropout(work->engine, d->de, d->inputs * D, work->dropout,
-                       carnn__stream(key, CARNN__DROP_UTTERANCES));
+    carnn__drop(work, d->de, d->inputs * D, key, CARNN__DROP_UTTERANCES);
     carnn__encode_texts_back(work->engine, &x);
     carnn__encode_texts_back(work->engine, &y);
 }
@@ -7886,8 +7896,8 @@ static carnn__attention carnn__dialog_attention(const carnn__work *work) {
     return a;
 }
 
-/* Scores the candidates for the B turns of a chunk: logits in z (B, L). */
-static void carnn__dialog_forward(carnn__work *work, size_t B, uint64_t key) {
+/* Scores the candidates for the B turns of the chunk that begins at `from`: logits in z (B, L). */
+static void carnn__dialog_forward(carnn__work *work, size_t from, size_t B, uint64_t key) {
     carnn__dialog *d = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     size_t D = (size_t)work->model->desc.hidden, L = d->candidates.count;
@@ -7896,7 +7906,7 @@ static void carnn__dialog_forward(carnn__work *work, size_t B, uint64_t key) {
     carnn__cell_context(&d->cell, e, d->c, B);
     carnn__cell_forward(&d->cell, e, &d->seq_packed, d->index, NULL, NULL);
     carnn__split(e, e->k->attend, &a, B, 1, d->seq_packed.rows * D);
-    if (key) carnn__dropout(e, d->o, B * D, work->dropout, key);
+    carnn__drop(work, d->o, B * D, key, CARNN__DROP_SUMMARY + from);
     if (d->packed) carnn__matmul_packed(e, 0, B, L, D, d->o, D, d->packed, NULL, d->z, L);
     else carnn__matmul(e, CARNN__NT, B, L, D, d->o, D, d->y, D, NULL, d->z, L);
 }
@@ -7910,7 +7920,7 @@ static void carnn__dialog_backward(carnn__work *work, size_t from, size_t B, uin
     carnn__matmul(e, CARNN__NN, B, D, L, d->z, L, d->y, D, NULL, d->go, D);
     carnn__matmul(e, from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, d->z, L, d->o, D, NULL,
                   d->dy, D);
-    if (key) carnn__dropout(e, d->go, B * D, work->dropout, key);
+    carnn__drop(work, d->go, B * D, key, CARNN__DROP_SUMMARY + from);
     memset(d->dc, 0, B * D * sizeof(float));
     carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
     carnn__scatter_rows(e, d->de, d->gh, d->index, N, D);
@@ -7977,7 +7987,7 @@ static void carnn__dialog_count(const carnn__work *work, size_t number, const un
         tally->sum[0] += (double)good;
         tally->sum[1] += turns && good == turns;
         tally->sum[2] += turns > 0;
-        carnn__tell_part(work, (double)good, (double)turns);
+        if (turns) carnn__tell_part(work, (double)good, (double)turns);
     }
 }
 
@@ -8006,20 +8016,14 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     if (!d->turn_count) return;
     carnn__dialog_inputs(work, key);
     for (from = 0; from < d->turn_count; from += B) {
-        uint64_t drop = key ? carnn__stream(key, CARNN__DROP_SUMMARY + from) : 0;
-        carnn__cross_entropy x = {L, NULL, NULL, 0.0f, 0.0f, NULL};
         carnn__dialog_chunk chunk = {work, from};
         B = carnn__dialog_pack(work, from);
-        carnn__dialog_forward(work, B, drop);
+        carnn__dialog_forward(work, from, B, key);
         carnn__split(e, carnn__dialog_answers, &chunk, B, 1, B * L);
-        x.z = d->z;
-        x.target = d->labels;
-        x.loss = d->loss;
-        x.scale = work->g ? 1.0f / (float)d->turn_count : 0.0f;
-        x.smoothing = work->g ? (float)work->smoothing : 0.0f;
-        carnn__split(e, e->k->cross_entropy, &x, B, 1, B * L);
+        carnn__losses(work, B, L, d->z, d->labels, 1.0f / (float)d->turn_count, work->smoothing,
+                      d->loss);
         for (b = 0; b < B; b++) tally->loss += (double)d->loss[b];
-        if (work->g) carnn__dialog_backward(work, from, B, drop);
+        if (work->g) carnn__dialog_backward(work, from, B, key);
     }
     if (work->g) carnn__dialog_inputs_back(work, key);
     carnn__dialog_count(work, number, d->right, tally);
@@ -8153,6 +8157,7 @@ typedef struct carnn__lm {
     float *d[2];                                 /* (N, widest) gradients on their way down */
     float *dbefore, *dbefore_words;              /* (M, h), (M, e) */
     float *z, *loss;                             /* (block, V), (N) */
+    float *output, *output_back;                 /* packed: output transposed (h, V), output (V, h) */
     float *label_z, *label_loss;                 /* (B, K), (B) */
     double *nll;                                 /* (B) of the pieces in order, for predictions */
     carnn_prediction told;                       /* the sentence that is told of next */
@@ -8343,8 +8348,9 @@ static uint32_t carnn__lm_label(const carnn__work *work, size_t i) {
     const carnn__sentence *s = &work->data->sentences[i];
     carnn__span text;
     uint32_t label;
+    if (!model->labels.count) return CARNN__NOWHERE;
     if (!strcmp(model->desc.label_row, "previous")) s--;
-    if (!model->labels.count || s->label == CARNN__NOWHERE) return CARNN__NOWHERE;
+    if (s->label == CARNN__NOWHERE) return CARNN__NOWHERE;
     text = carnn__text(work->data, work->data->labels[s->label]);
     label = carnn__names_find(&model->labels, text.at, text.length);
     return label == CARNN__NOWHERE ? (uint32_t)model->labels.count : label;
@@ -8426,7 +8432,6 @@ static void carnn__lm_carve_lists(carnn__lm *d, carnn__arena *arena) {
 static void carnn__lm_carve(carnn__work *work, carnn__arena *arena) {
     carnn__lm *d = (carnn__lm *)work->state;
     const carnn_model *model = work->model;
-    const carnn__kernels *k = work->engine->k;
     size_t B = d->max_pieces, N = d->max_rows, V = model->words.count, K = model->labels.count;
     size_t e = (size_t)model->desc.embedding, h = (size_t)model->desc.hidden, i;
     size_t layers = (size_t)model->desc.layers;
@@ -8434,19 +8439,21 @@ static void carnn__lm_carve(carnn__work *work, carnn__arena *arena) {
     d->words = carnn__floats(arena, N, e);
     d->c = carnn__floats(arena, B, h);
     d->z = carnn__floats(arena, d->block, V);
+    d->output = carnn__floats(arena, 1, carnn__packed_size(V, h));
+    if (work->g) d->output_back = carnn__floats(arena, 1, carnn__packed_size(h, V));
     d->loss = carnn__floats(arena, 1, N);
     d->nll = work->wanted ? (double *)carnn__take(arena, B, sizeof(double)) : NULL;
     for (i = 0; i <= layers; i++)
         d->x[i] = carnn__floats(arena, N, i < layers ? model->cells[i].e : h);
     for (i = 0; i < layers; i++)
-        carnn__cell_plan(&d->cell[i], &model->cells[i], &model->params, k, work->w, work->g, arena,
-                         N, N, B);
+        carnn__cell_plan(&d->cell[i], &model->cells[i], &model->params, work->w, work->g, arena, N,
+                         N, B);
     if (carnn__lm_encodes(model)) {
         d->before_words = carnn__floats(arena, N, e);
         d->label_z = carnn__floats(arena, B, K);
         d->label_loss = carnn__floats(arena, 1, B);
-        carnn__cell_plan(&d->encoder, &model->lm.encoder, &model->params, k, work->w, work->g,
-                         arena, N, N, B);
+        carnn__cell_plan(&d->encoder, &model->lm.encoder, &model->params, work->w, work->g, arena,
+                         N, N, B);
     }
     if (!work->g) return;
     d->dc = carnn__floats(arena, B, h);
@@ -8526,11 +8533,6 @@ static void carnn__lm_collect(carnn__work *work, size_t number) {
 /* Streams of a step's random numbers. */
 enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
 
-static void carnn__lm_drop(const carnn__work *work, float *x, size_t count, uint64_t key,
-                           size_t stream) {
-    if (key) carnn__dropout(work->engine, x, count, work->dropout, carnn__stream(key, stream));
-}
-
 /* The row of the last state of the r-th sequence before. */
 static size_t carnn__lm_last_row(const carnn__lm *d, size_t r) {
     return d->before_start[d->before_length[d->before_rank[r]] - 1] + r;
@@ -8546,7 +8548,7 @@ static void carnn__lm_contexts(carnn__work *work, uint64_t key) {
     if (carnn__lm_encodes(work->model)) {
         carnn__gather_rows(d->before_words, carnn__weight(work, work->model->word_table),
                            d->before_ids, M, in);
-        carnn__lm_drop(work, d->before_words, M * in, key, CARNN__LM_DROP_BEFORE);
+        carnn__drop(work, d->before_words, M * in, key, CARNN__LM_DROP_BEFORE);
         carnn__cell_ready(&d->encoder, e);
         carnn__cell_project(&d->encoder, e, d->before_words, 0, M);
         carnn__cell_forward(&d->encoder, e, &d->before, NULL, NULL, NULL);
@@ -8576,7 +8578,7 @@ static void carnn__lm_contexts_back(carnn__work *work, uint64_t key) {
     memset(d->dbefore_words, 0, M * in * sizeof(float));
     carnn__cell_backward(&d->encoder, e, d->dbefore, d->dbefore_words);
     carnn__cell_project_back(&d->encoder, e, d->dbefore_words);
-    carnn__lm_drop(work, d->dbefore_words, M * in, key, CARNN__LM_DROP_BEFORE);
+    carnn__drop(work, d->dbefore_words, M * in, key, CARNN__LM_DROP_BEFORE);
     carnn__scatter_rows(e, carnn__gradient(work, work->model->word_table), d->dbefore_words,
                         d->before_ids, M, in);
 }
@@ -8629,7 +8631,7 @@ static void carnn__lm_forward(carnn__work *work, uint64_t key) {
     size_t N = d->seq.rows, h = (size_t)model->desc.hidden, i;
     size_t in = (size_t)model->desc.embedding;
     carnn__gather_rows(d->words, carnn__weight(work, model->word_table), d->ids, N, in);
-    carnn__lm_drop(work, d->words, N * in, key, CARNN__LM_DROP_WORDS);
+    carnn__drop(work, d->words, N * in, key, CARNN__LM_DROP_WORDS);
     carnn__lm_input(work);
     for (i = 0; i < (size_t)model->desc.layers; i++) {
         carnn__cell_run *cell = &d->cell[i];
@@ -8638,7 +8640,7 @@ static void carnn__lm_forward(carnn__work *work, uint64_t key) {
         carnn__cell_context(cell, e, d->c, d->seq.sequences);
         carnn__cell_forward(cell, e, &d->seq, NULL, NULL, NULL);
         memcpy(d->x[i + 1], cell->scan.out, N * h * sizeof(float));
-        carnn__lm_drop(work, d->x[i + 1], N * h, key, CARNN__LM_DROP_STATES + i);
+        carnn__drop(work, d->x[i + 1], N * h, key, CARNN__LM_DROP_STATES + i);
     }
 }
 
@@ -8652,7 +8654,7 @@ static void carnn__lm_backward(carnn__work *work, uint64_t key) {
     float *above = d->d[0], *below = d->d[1], *swap;
     for (i = (size_t)model->desc.layers; i-- > 0;) {
         carnn__cell_run *cell = &d->cell[i];
-        carnn__lm_drop(work, above, N * h, key, CARNN__LM_DROP_STATES + i);
+        carnn__drop(work, above, N * h, key, CARNN__LM_DROP_STATES + i);
         memset(below, 0, N * cell->cell->e * sizeof(float));
         carnn__cell_backward(cell, e, above, below);
         carnn__cell_context_back(cell, e, d->dc);
@@ -8660,7 +8662,7 @@ static void carnn__lm_backward(carnn__work *work, uint64_t key) {
         swap = above, above = below, below = swap;
     }
     carnn__lm_input_back(work, above, below);
-    carnn__lm_drop(work, below, N * in, key, CARNN__LM_DROP_WORDS);
+    carnn__drop(work, below, N * in, key, CARNN__LM_DROP_WORDS);
     carnn__scatter_rows(e, carnn__gradient(work, model->word_table), below, d->ids, N, in);
 }
 
@@ -8673,20 +8675,17 @@ static void carnn__lm_output(carnn__work *work, float scale) {
     size_t N = d->seq.rows, h = (size_t)model->desc.hidden, V = model->words.count, from, rows;
     const float *w = carnn__weight(work, model->lm.output);
     const float *h_top = d->x[model->desc.layers];
+    carnn__pack(e, CARNN__NT, V, h, w, h, d->output);
+    if (work->g) carnn__pack(e, CARNN__NN, h, V, w, h, d->output_back);
     for (from = 0; from < N; from += rows) {
         const float *states = h_top + from * h;
-        carnn__cross_entropy x = {V, NULL, NULL, 0.0f, 0.0f, NULL};
         rows = carnn__min(d->block, N - from);
-        carnn__matmul(e, CARNN__NT, rows, V, h, states, h, w, h,
-                      carnn__weight(work, model->lm.bias), d->z, V);
-        x.z = d->z;
-        x.target = d->target + from;
-        x.scale = work->g ? scale : 0.0f;
-        x.smoothing = work->g ? (float)work->smoothing : 0.0f;
-        x.loss = d->loss + from;
-        carnn__split(e, e->k->cross_entropy, &x, rows, 1, rows * V);
+        carnn__matmul_packed(e, 0, rows, V, h, states, h, d->output,
+                             carnn__weight(work, model->lm.bias), d->z, V);
+        carnn__losses(work, rows, V, d->z, d->target + from, scale, work->smoothing,
+                      d->loss + from);
         if (!work->g) continue;
-        carnn__matmul(e, CARNN__NN, rows, h, V, d->z, V, w, h, NULL, d->d[0] + from * h, h);
+        carnn__matmul_packed(e, 0, rows, h, V, d->z, V, d->output_back, NULL, d->d[0] + from * h, h);
         carnn__matmul(e, CARNN__TN | CARNN__ADD, V, h, rows, d->z, V, states, h, NULL,
                       carnn__gradient(work, model->lm.output), h);
         carnn__column_sums(e, rows, V, d->z, V, carnn__gradient(work, model->lm.bias));
@@ -8702,7 +8701,6 @@ static double carnn__lm_labels(carnn__work *work, double weight, carnn__tally *t
     size_t B = d->seq.sequences, K = model->labels.count, h = (size_t)model->desc.hidden, b;
     size_t known = 0;
     const float *w;
-    carnn__cross_entropy x = {K, d->label_z, d->label, 0.0f, 0.0f, d->label_loss};
     double loss = 0.0;
     if (!K) return 0.0;
     w = carnn__weight(work, model->lm.label);
@@ -8716,8 +8714,8 @@ static double carnn__lm_labels(carnn__work *work, double weight, carnn__tally *t
         else known++;
     }
     if (!known) return 0.0;
-    x.scale = (float)(weight / (double)known);
-    carnn__split(e, e->k->cross_entropy, &x, B, 1, B * K);
+    carnn__losses(work, B, K, d->label_z, d->label, (float)(weight / (double)known), 0.0,
+                  d->label_loss);
     for (b = 0; b < B; b++) loss += (double)d->label_loss[b];
     if (work->g) {
         carnn__matmul(e, CARNN__NN | CARNN__ADD, B, h, K, d->label_z, K, w, h, NULL, d->dc, h);
@@ -8856,8 +8854,8 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* Bounds of a batch (one pair may exceed the last two): pairs of a piece, words, and floats of the
-   alignment matrices. */
+/* Bounds of a batch: pairs of a piece, words, and floats of the alignment matrices, which one pair
+   may exceed. */
 #define CARNN__ANSWER_PIECE 64
 #define CARNN__ANSWER_ROWS 3072
 #define CARNN__ANSWER_CELLS ((size_t)1 << 18)
@@ -9011,7 +9009,7 @@ static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *e
     return CARNN_OK;
 }
 
-/* Columns of the sentences' sums, the layer above them and the weights of words. */
+/* What weighs the words, (h, 2h) twice and (h), and the layer over both sums, (h, 2 F). */
 static void carnn__answer_declare_iwan(carnn_model *model) {
     carnn__store *store = &model->params;
     carnn__answer_params *p = &model->answer;
@@ -9209,20 +9207,19 @@ static size_t carnn__answer_cut(carnn__answer *d, const carnn_dataset *data) {
 /* The largest batch that any order of the questions can make. */
 static void carnn__answer_limits(carnn__answer *d, const carnn__work *work) {
     const carnn_dataset *data = work->data;
-    size_t i, rows = 0, cells = 0, longest_rows = 0, longest_cells = 0;
+    size_t i, rows = 0, cells = 0, longest_cells = 0;
     d->max_steps = 1;
     for (i = 0; i < data->pair_count; i++) {
         const carnn__pair *p = &data->pairs[i];
-        size_t r = carnn__pair_rows(d, p), c = carnn__pair_cells(d, p);
+        size_t c = carnn__pair_cells(d, p);
         d->max_steps = carnn__max(d->max_steps, carnn__answer_length(d, p->question));
         d->max_steps = carnn__max(d->max_steps, carnn__answer_length(d, p->answer));
-        longest_rows = carnn__max(longest_rows, r);
         longest_cells = carnn__max(longest_cells, c);
-        rows += r;
+        rows += carnn__pair_rows(d, p);
         cells += c;
     }
     d->max_pairs = carnn__min(data->pair_count, (size_t)work->batch + CARNN__ANSWER_PIECE);
-    d->max_rows = carnn__min(rows, carnn__max(CARNN__ANSWER_ROWS, longest_rows));
+    d->max_rows = carnn__min(rows, CARNN__ANSWER_ROWS);
     d->max_cells = carnn__min(cells, carnn__max(CARNN__ANSWER_CELLS, longest_cells));
     d->max_inputs = carnn__min(d->max_rows, 2 * work->model->words.count);
 }
@@ -9335,7 +9332,7 @@ static void carnn__answer_carve_iwan(carnn__answer *d, const carnn__work *work,
     d->mean = carnn__floats(arena, 2 * P, D);
     d->bias = carnn__floats(arena, 2 * P, h);
     d->g = carnn__floats(arena, R, h);
-    d->attend = carnn__floats(arena, 1, carnn__packed_size(work->engine->k, h, D));
+    d->attend = carnn__floats(arena, 1, carnn__packed_size(h, D));
     d->f = carnn__floats(arena, P, F);
     if (!work->g) return;
     d->ds = carnn__floats(arena, R, D);
@@ -9368,8 +9365,8 @@ static void carnn__answer_carve(carnn__work *work, carnn__arena *arena) {
     d->x = carnn__floats(arena, U, in);
     d->c = carnn__floats(arena, 2 * P, in);
     for (i = 0; i < 2; i++)
-        carnn__cell_plan(&d->cell[i], &model->cells[i], &model->params, work->engine->k, work->w,
-                         work->g, arena, U, R, 2 * P);
+        carnn__cell_plan(&d->cell[i], &model->cells[i], &model->params, work->w, work->g, arena, U,
+                         R, 2 * P);
     d->top = carnn__floats(arena, P, width);
     d->z = carnn__floats(arena, 1, P);
     if (work->g) {
@@ -9496,7 +9493,6 @@ static void carnn__answer_sequences(carnn__answer *d) {
 static void carnn__answer_collect(carnn__work *work, size_t number) {
     carnn__answer *d = (carnn__answer *)work->state;
     size_t i, j, cells = 0;
-    for (i = 0; i < d->inputs; i++) d->local[d->input[i]] = CARNN__NOWHERE;
     d->pairs = d->sentences = d->inputs = d->at[0] = 0;
     d->piece = d->queue + d->batch_start[number];
     d->piece_count = d->batch_start[number + 1] - d->batch_start[number];
@@ -9512,16 +9508,13 @@ static void carnn__answer_collect(carnn__work *work, size_t number) {
             d->pair[d->pairs++] = (uint32_t)j;
         }
     }
+    /* now: the next time another work may have used the arena, where the list of inputs is */
+    for (i = 0; i < d->inputs; i++) d->local[d->input[i]] = CARNN__NOWHERE;
     carnn__answer_sequences(d);
 }
 
 /* Streams of a step's random numbers. */
 enum { CARNN__ANSWER_DROP_WORDS = 1, CARNN__ANSWER_DROP_SUMS };
-
-static void carnn__answer_drop(const carnn__work *work, float *x, size_t count, uint64_t key,
-                               size_t stream) {
-    if (key) carnn__dropout(work->engine, x, count, work->dropout, carnn__stream(key, stream));
-}
 
 /* x (U, in): the words of the batch, projected. */
 static void carnn__answer_inputs(carnn__work *work, uint64_t key) {
@@ -9538,7 +9531,7 @@ static void carnn__answer_inputs(carnn__work *work, uint64_t key) {
         to[e] = both;
         to[e + 1] = both * idf[word];
     }
-    carnn__answer_drop(work, d->words, U * width, key, CARNN__ANSWER_DROP_WORDS);
+    carnn__drop(work, d->words, U * width, key, CARNN__ANSWER_DROP_WORDS);
     carnn__matmul(work->engine, CARNN__NT, U, in, width, d->words, width,
                   carnn__weight(work, model->answer.project), width,
                   carnn__weight(work, model->answer.project_bias), d->x, in);
@@ -9556,7 +9549,7 @@ static void carnn__answer_inputs_back(carnn__work *work, uint64_t key) {
     if (!model->desc.tune_vectors) return;
     carnn__matmul(e, CARNN__NN, U, width, in, d->dx, in,
                   carnn__weight(work, model->answer.project), width, NULL, d->dwords, width);
-    carnn__answer_drop(work, d->dwords, U * width, key, CARNN__ANSWER_DROP_WORDS);
+    carnn__drop(work, d->dwords, U * width, key, CARNN__ANSWER_DROP_WORDS);
     for (i = 0; i < U; i++)
         e->k->add(d->dwords + i * width, carnn__gradient(work, model->word_table) +
                   (size_t)(d->input[i] / 2) * columns, columns);
@@ -9773,7 +9766,7 @@ static void carnn__answer_iwan(carnn__work *work, uint64_t key) {
                   carnn__weight(work, model->answer.attend_other), D, NULL, d->bias, h);
     carnn__pack(e, CARNN__NT, h, D, carnn__weight(work, model->answer.attend), D, d->attend);
     carnn__parallel(e->pool, d->pairs, carnn__answer_compare, work);
-    carnn__answer_drop(work, d->f, d->pairs * F, key, CARNN__ANSWER_DROP_SUMS);
+    carnn__drop(work, d->f, d->pairs * F, key, CARNN__ANSWER_DROP_SUMS);
     carnn__matmul(e, CARNN__NT, d->pairs, h, F, d->f, F,
                   carnn__weight(work, model->answer.hidden), F,
                   carnn__weight(work, model->answer.hidden_bias), d->top, width);
@@ -9822,7 +9815,7 @@ static void carnn__answer_iwan_back(carnn__work *work, uint64_t key) {
     carnn__column_sums(e, d->pairs, h, d->dtop, width, carnn__gradient(work, a->hidden_bias));
     carnn__matmul(e, CARNN__NN, d->pairs, F, h, d->dtop, width, carnn__weight(work, a->hidden),
                   F, NULL, d->df, F);
-    carnn__answer_drop(work, d->df, d->pairs * F, key, CARNN__ANSWER_DROP_SUMS);
+    carnn__drop(work, d->df, d->pairs * F, key, CARNN__ANSWER_DROP_SUMS);
     carnn__parallel(e->pool, d->pairs, carnn__answer_compare_back, work);
     carnn__answer_weights_back(work);
     carnn__answer_states_back(d, e->k, h);
@@ -10144,7 +10137,7 @@ CARNN_API const char *carnn_task_title(size_t number) {
 
 static size_t carnn__optimizer_number(const char *name) {
     size_t i = 0;
-    while (i < CARNN__COUNT(carnn__optimizers) && strcmp(carnn__optimizers[i].name, name)) i++;
+    while (i < CARNN__OPTIMIZER_COUNT && strcmp(carnn__optimizers[i].name, name)) i++;
     return i;
 }
 
@@ -10222,6 +10215,13 @@ CARNN__TWO_NAMES(weighting, "attention", "skip")
 CARNN__TWO_NAMES(loss, "pair", "rank")
 #undef CARNN__TWO_NAMES
 
+/* Where the value of an option stands in the description that has it. */
+static void *carnn__option_field(const carnn_option *o, const carnn_model_desc *model,
+                                 const carnn_train_desc *train) {
+    return (char *)(uintptr_t)(o->of_training ? (const void *)train : (const void *)model) +
+           o->offset;
+}
+
 /* What options that are names may be. */
 static const struct {
     const char *option;
@@ -10260,7 +10260,8 @@ static const char *carnn__known_name(const char *option, const char *value) {
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error) {
-    char *field = (option->of_training ? (char *)train : (char *)model) + option->offset, *end;
+    void *field = carnn__option_field(option, model, train);
+    char *end;
     double number;
     if (option->kind == CARNN_OPTION_NAME) {
         const char *name = carnn__known_name(option->name, value);
@@ -10287,21 +10288,22 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
     return CARNN_OK;
 }
 
-/* Sets of a complete description: each value in the range of its option. */
+/* Is every number of a complete description in the range of its option? */
 static carnn_status carnn__check_options(const carnn_model_desc *model,
                                          const carnn_train_desc *train, carnn_error *error) {
     size_t i;
     for (i = 0; i < CARNN__COUNT(carnn__option_table); i++) {
         const carnn_option *o = &carnn__option_table[i];
-        const char *field = (o->of_training ? (const char *)train : (const char *)model);
+        const void *field;
         double number;
         int64_t whole;
-        if (!field || o->kind == CARNN_OPTION_NAME) continue;
+        if ((o->of_training && !train) || o->kind == CARNN_OPTION_NAME) continue;
+        field = carnn__option_field(o, model, train);
         if (o->kind == CARNN_OPTION_INTEGER) {
-            memcpy(&whole, field + o->offset, sizeof whole);
+            memcpy(&whole, field, sizeof whole);
             number = (double)whole;
         } else {
-            memcpy(&number, field + o->offset, sizeof number);
+            memcpy(&number, field, sizeof number);
         }
         if (o->none && number == CARNN_NONE) continue;
         if (!(number >= o->low && number <= o->high))
@@ -10319,12 +10321,13 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown task \"%.60s\"", model->task);
     model->task = head->name;
     if (!model->seed) model->seed = 1;
-    if (!train->optimizer) train->optimizer = carnn__optimizers[CARNN__ADAM_NUMBER].name;
+    if (!train->optimizer) train->optimizer = carnn__optimizers[CARNN__OPTIMIZER_adam].name;
     head->defaults(model, train);
     optimizer = carnn__optimizer_number(train->optimizer);
-    if (optimizer == CARNN__COUNT(carnn__optimizers))
+    if (optimizer == CARNN__OPTIMIZER_COUNT)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown optimizer \"%.60s\"",
                            train->optimizer);
+    train->optimizer = carnn__optimizers[optimizer].name;
     if (train->lr == 0.0) train->lr = carnn__optimizers[optimizer].lr;
     if (train->lr_end == 0.0) train->lr_end = 1.0;
     if (train->lr_decay == 0.0) train->lr_decay = 1.0;
@@ -10350,9 +10353,19 @@ CARNN_API void carnn_model_free(carnn_model *model) {
     carnn__free(&a, model);
 }
 
-/* A name of the caller becomes one of ours, or NULL, which a task that needs it refuses. */
-static void carnn__known_or_null(const char *option, const char **name) {
-    if (*name) *name = carnn__known_name(option, *name);
+/* Names of the caller become ours, or NULL, which a task that needs one refuses. */
+static void carnn__own_names(carnn_model_desc *model) {
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(carnn__option_table); i++) {
+        const carnn_option *o = &carnn__option_table[i];
+        const char *name;
+        void *field;
+        if (o->of_training || o->kind != CARNN_OPTION_NAME) continue;
+        field = carnn__option_field(o, model, NULL);
+        memcpy(&name, field, sizeof name);
+        if (name) name = carnn__known_name(o->name, name);
+        memcpy(field, &name, sizeof name);
+    }
 }
 
 /* What a new model and a loaded one have in common once desc (complete), words and candidates are
@@ -10368,12 +10381,7 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
                            model->desc.cell);
     model->desc.task = model->head->name;
     model->desc.cell = carnn__cells[cell].name;
-    carnn__known_or_null("context", &model->desc.context);
-    carnn__known_or_null("label_row", &model->desc.label_row);
-    carnn__known_or_null("model", &model->desc.model);
-    carnn__known_or_null("decomposition", &model->desc.decomposition);
-    carnn__known_or_null("weighting", &model->desc.weighting);
-    carnn__known_or_null("loss", &model->desc.loss);
+    carnn__own_names(&model->desc);
     if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
     return model->head->declare(model, error);
 }
@@ -10387,6 +10395,13 @@ static carnn_status carnn__simd_choice(const char **simd, carnn_error *error) {
                            *simd ? *simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
     if (*simd) *simd = k->name;
     return CARNN_OK;
+}
+
+static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
+                                     carnn_error *error) {
+    if (!strcmp(model->desc.task, data->task)) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the model of "
+                       "the task %s", data->task, model->desc.task);
 }
 
 #ifndef CARNN_NO_TEXT
@@ -10439,12 +10454,8 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     model->desc.allocator = NULL;
     status = carnn__simd_choice(&model->desc.simd, error);
     if (!status) status = carnn_defaults(&model->desc, &unused, error);
-    if (!status) {
-        model->head = carnn__head_named(model->desc.task);
-        if (strcmp(train->task, model->desc.task))
-            status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, "
-                                 "the model of the task %s", train->task, model->desc.task);
-    }
+    if (!status) status = carnn__same_task(model, train, error);
+    model->head = carnn__head_named(model->desc.task);
     if (!status) status = model->head->build(model, train, error);
     if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);
     if (!status) status = carnn__model_declare(model, error);
@@ -10889,6 +10900,16 @@ static int carnn__is_special(const char *name) {
 #endif
 }
 
+static int carnn__is_pipe(const char *name) {
+#if defined(_WIN32)
+    (void)name;
+    return 0;
+#else
+    struct stat found;
+    return stat(name, &found) == 0 && S_ISFIFO(found.st_mode);
+#endif
+}
+
 /* Opens a new file beside `name`. The mode "x" refuses a name that is taken. */
 static carnn_status carnn__output_open(carnn__output *o, const char *name,
                                        const carnn_allocator *allocator, carnn_error *error) {
@@ -10980,7 +11001,9 @@ static carnn_status carnn__output_close(carnn__output *o, int failed, carnn_erro
 CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error) {
     carnn_allocator allocator = carnn__allocator(NULL);
     carnn__output o;
-    carnn_status status = carnn__output_open(&o, file, &allocator, error);
+    carnn_status status;
+    if (carnn__is_pipe(file)) return CARNN_OK; /* its reader would see the end of it */
+    status = carnn__output_open(&o, file, &allocator, error);
     if (status != CARNN_OK) return status;
     fclose(o.file);
     if (o.temporary) remove(o.temporary);
@@ -11009,14 +11032,15 @@ static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, co
 /* A whole file in an aligned block, which is where its weights will be used. */
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
-    FILE *file = fopen(name, "rb");
+    const int special = carnn__is_special(name); /* to open a pipe could take for ever */
+    FILE *file = special ? NULL : fopen(name, "rb");
     long end = -1;
     carnn_status status = CARNN_OK;
     *block = NULL;
-    if (!file) return carnn__io_error(error, name, strerror(errno));
-    if (!carnn__is_special(name) && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
+    if (!file && !special) return carnn__io_error(error, name, strerror(errno));
+    if (file && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
     if (end < 0 || fseek(file, 0, SEEK_SET) != 0) {
-        fclose(file);
+        if (file) fclose(file);
         return carnn__fail(error, CARNN_ERR_IO, 0, "%s: not a regular file",
                            carnn__name_end(name));
     }
@@ -11278,6 +11302,12 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const char *architecture, c
     return g->status;
 }
 
+static void carnn__gguf_count(carnn__gguf *g, size_t expected) {
+    if (g->status == CARNN_OK && g->tensors != expected)
+        carnn__gguf_fail(g, "%llu tensors, expected %llu", (unsigned long long)g->tensors,
+                         (unsigned long long)expected);
+}
+
 /* The next tensor of the table has to be exactly this one; `offset` in floats. */
 static void carnn__gguf_tensor(carnn__gguf *g, const char *name, size_t rows, size_t columns,
                                size_t offset) {
@@ -11342,11 +11372,6 @@ static void carnn__option_key(const carnn_option *o, char key[64]) {
     snprintf(key, 64, "carnn.%s", o->name);
 }
 
-static const void *carnn__option_field(const carnn_option *o, const carnn_model_desc *model,
-                                       const carnn_train_desc *train) {
-    return (o->of_training ? (const char *)train : (const char *)model) + o->offset;
-}
-
 static const char *carnn__option_name(const void *field) {
     const char *name;
     memcpy(&name, field, sizeof name);
@@ -11396,7 +11421,7 @@ static void carnn__gguf_options(carnn__gguf *g, carnn_model_desc *model, carnn_t
     model->task = head->name;
     carnn_defaults(model, train, NULL);
     for (i = 0; i < count; i++, o++) {
-        void *field = (o->of_training ? (char *)train : (char *)model) + o->offset;
+        void *field = carnn__option_field(o, model, train);
         carnn__option_key(o, key);
         if (!carnn__option_kept(o) || !carnn__gguf_look(g, key, strlen(key))) continue;
         if (o->kind == CARNN_OPTION_NAME) {
@@ -11410,6 +11435,7 @@ static void carnn__gguf_options(carnn__gguf *g, carnn_model_desc *model, carnn_t
             carnn__gguf_bits(g, key, carnn__option_type(o), field);
         }
     }
+    if (!train->optimizer) memset(train, 0, sizeof *train);
 }
 
 static void carnn__put_scores(carnn__gguf_writer *w, const carnn_model *model) {
@@ -11437,8 +11463,10 @@ static void carnn__gguf_scores(carnn__gguf *g, carnn_model *model) {
     carnn__gguf_bits(g, "carnn.score.examples", CARNN__GGUF_U64, &examples);
     carnn__gguf_bits(g, "carnn.score.tokens", CARNN__GGUF_U64, &tokens);
     carnn__gguf_bits(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
+    if (model->best_epoch < 0) carnn__gguf_fail(g, "carnn.best_epoch is below 0");
     s->examples = (size_t)examples;
     s->tokens = (size_t)tokens;
+    s->count = 0;
     for (i = 0; i < CARNN_SCORES_MAX && model->head->metric[i]; i++) {
         const char *name = model->head->metric[i];
         snprintf(key, sizeof key, "carnn.score.%s", name);
@@ -11534,13 +11562,11 @@ static carnn_status carnn__gguf_names(carnn__gguf *g, const char *name, carnn__n
    of sizes that overflows, or a matrix beyond the file, is found before anything relies on it. */
 static const unsigned char *carnn__gguf_params(carnn__gguf *g, const carnn__store *store) {
     size_t i, offset = 0, most = g->size / 4;
-    if (g->status == CARNN_OK && g->tensors != store->count)
-        carnn__gguf_fail(g, "%llu tensors, expected %llu", (unsigned long long)g->tensors,
-                         (unsigned long long)store->count);
+    carnn__gguf_count(g, store->count);
     for (i = 0; i < store->count && g->status == CARNN_OK; i++) {
         const carnn__param *p = &store->item[i];
         size_t floats = carnn__times(p->rows, p->columns);
-        if ((!floats && p->rows && p->columns) || floats > most || p->offset != offset) {
+        if (floats > most || p->offset != offset) {
             carnn__gguf_fail(g, "cut off: the weights %s alone are larger than the file", p->name);
             return NULL;
         }
@@ -11771,22 +11797,26 @@ static void carnn__checkpoint_values(carnn__gguf *g, const carnn__checkpoint *c,
 
 static carnn_status carnn__checkpoint_read(carnn__gguf *g, const carnn__checkpoint *c) {
     const unsigned char *data;
+    float *values;
     size_t i, size = c->model->params.trained;
     carnn__checkpoint_options(g, c);
     carnn__checkpoint_values(g, c, 0);
-    if (g->status == CARNN_OK && g->tensors != c->arrays)
-        carnn__gguf_fail(g, "%llu tensors, expected %llu", (unsigned long long)g->tensors,
-                         (unsigned long long)c->arrays);
+    carnn__gguf_count(g, c->arrays);
     for (i = 0; i < c->arrays; i++)
         carnn__gguf_tensor(g, c->array[i].name, 1, size, i * size);
     data = carnn__gguf_data(g, c->arrays * size);
     if (!data) return g->status;
-    for (i = 0; i < c->arrays; i++)
-        carnn__floats_from_bytes(c->array[i].value, data + 4 * i * size, size);
-    carnn__checkpoint_values(g, c, 1);
-    memset(&c->model->scores, 0, sizeof c->model->scores);
     carnn__gguf_scores(g, c->model);
-    return g->status;
+    values = (float *)(uintptr_t)data; /* in the block of carnn__checkpoint_load, and aligned */
+    carnn__floats_from_bytes(values, data, c->arrays * size);
+    for (i = 0; i < c->arrays; i++)
+        if (!carnn__finite(values + i * size, size))
+            carnn__gguf_fail(g, "%s holds NaN or infinity", c->array[i].name);
+    if (g->status != CARNN_OK) return g->status;
+    for (i = 0; i < c->arrays; i++)
+        memcpy(c->array[i].value, values + i * size, size * sizeof(float));
+    carnn__checkpoint_values(g, c, 1);
+    return CARNN_OK;
 }
 
 static carnn_status carnn__checkpoint_load(const carnn__checkpoint *c, const char *file,
@@ -11859,13 +11889,6 @@ static carnn__work carnn__scoring_work(const carnn_model *model, const carnn_dat
     work.w = model->params.value;
     work.batch = CARNN__SCORING_BATCH;
     return work;
-}
-
-static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
-                                     carnn_error *error) {
-    if (!strcmp(model->desc.task, data->task)) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the model of "
-                       "the task %s", data->task, model->desc.task);
 }
 
 /* What a model chooses among: candidates, or words. */
@@ -12032,7 +12055,7 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
             sum += b[part] - a[part];
             drawn += weight[part];
         }
-        if (!(drawn > 0.0) || fabs(sum / drawn - found) >= fabs(found) - 1e-12) extreme += 1.0;
+        if (!(fabs(sum / drawn - found) < fabs(found) - 1e-12)) extreme += 1.0; /* NaN: as far */
     }
     return extreme / (CARNN__BOOTSTRAP + 1.0);
 }
@@ -12133,6 +12156,7 @@ static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__sum_start(&sum);
     carnn__sum_add(&sum, data->bytes, data->text_at[data->text_count]);
     carnn__sum_add(&sum, data->lines, data->line_count * sizeof *data->lines);
+    carnn__sum_add(&sum, data->dialog_start, data->dialog_count * sizeof *data->dialog_start);
     carnn__sum_add(&sum, data->sentences, data->sentence_count * sizeof *data->sentences);
     carnn__sum_add(&sum, data->pairs, data->pair_count * sizeof *data->pairs);
     return carnn__sum_end(&sum);
@@ -12147,10 +12171,15 @@ static uint64_t carnn__fixed_sum(const carnn__store *store) {
     return carnn__sum_end(&sum);
 }
 
-#define CARNN__CHECKPOINT_NUMBERS 5
+/* What of a checkpoint is no field of carnn__training: sums of what must not have changed, and
+   counts of the tally. */
+typedef struct carnn__checkpoint_counts {
+    uint64_t train, valid, fixed, examples, tokens;
+} carnn__checkpoint_counts;
 
 /* What a resumed run needs, for the checkpoint file. The tally's sums are of the epoch at hand. */
-static carnn__checkpoint carnn__training_checkpoint(carnn__training *t, uint64_t *examples) {
+static carnn__checkpoint carnn__training_checkpoint(carnn__training *t,
+                                                    carnn__checkpoint_counts *n) {
     carnn__checkpoint c;
     size_t i;
     memset(&c, 0, sizeof c);
@@ -12165,16 +12194,16 @@ static carnn__checkpoint carnn__training_checkpoint(carnn__training *t, uint64_t
     carnn__checkpoint_whole(&c, "epoch", &t->epoch, 0);
     carnn__checkpoint_whole(&c, "batch", &t->batch, 0);
     carnn__checkpoint_whole(&c, "step", &t->step, 0);
-    examples[0] = carnn__fingerprint(t->train_data);
-    examples[1] = carnn__fingerprint(t->valid_data);
-    examples[2] = (uint64_t)t->tally.examples;
-    examples[3] = (uint64_t)t->tally.tokens;
-    examples[4] = carnn__fixed_sum(&t->model->params);
-    carnn__checkpoint_whole(&c, "word vectors", &examples[4], 1);
-    carnn__checkpoint_whole(&c, "training data", &examples[0], 1);
-    carnn__checkpoint_whole(&c, "validation data", &examples[1], 1);
-    carnn__checkpoint_whole(&c, "examples", &examples[2], 0);
-    carnn__checkpoint_whole(&c, "tokens", &examples[3], 0);
+    n->train = carnn__fingerprint(t->train_data);
+    n->valid = carnn__fingerprint(t->valid_data);
+    n->fixed = carnn__fixed_sum(&t->model->params);
+    n->examples = (uint64_t)t->tally.examples;
+    n->tokens = (uint64_t)t->tally.tokens;
+    carnn__checkpoint_whole(&c, "word vectors", &n->fixed, 1);
+    carnn__checkpoint_whole(&c, "training data", &n->train, 1);
+    carnn__checkpoint_whole(&c, "validation data", &n->valid, 1);
+    carnn__checkpoint_whole(&c, "examples", &n->examples, 0);
+    carnn__checkpoint_whole(&c, "tokens", &n->tokens, 0);
     carnn__checkpoint_real(&c, "loss", &t->tally.loss);
     for (i = 0; i < CARNN__COUNT(carnn__sum_names); i++)
         carnn__checkpoint_real(&c, carnn__sum_names[i], &t->tally.sum[i]);
@@ -12186,13 +12215,13 @@ static carnn__checkpoint carnn__training_checkpoint(carnn__training *t, uint64_t
 }
 
 static carnn_status carnn__training_save(carnn__training *t, carnn_error *error) {
-    uint64_t examples[CARNN__CHECKPOINT_NUMBERS];
+    carnn__checkpoint_counts counts;
     double before = t->seconds;
     carnn__checkpoint c;
     carnn_status status;
     if (!t->desc.checkpoint) return CARNN_OK;
     t->seconds += carnn__clock() - t->started;
-    c = carnn__training_checkpoint(t, examples);
+    c = carnn__training_checkpoint(t, &counts);
     status = carnn__checkpoint_save(&c, t->desc.checkpoint, error);
     t->seconds = before;
     t->saved = carnn__clock();
@@ -12200,12 +12229,12 @@ static carnn_status carnn__training_save(carnn__training *t, carnn_error *error)
 }
 
 static carnn_status carnn__training_resume(carnn__training *t, carnn_error *error) {
-    uint64_t examples[CARNN__CHECKPOINT_NUMBERS];
-    carnn__checkpoint c = carnn__training_checkpoint(t, examples);
+    carnn__checkpoint_counts counts;
+    carnn__checkpoint c = carnn__training_checkpoint(t, &counts);
     carnn_status status = carnn__checkpoint_load(&c, t->desc.checkpoint, error);
     if (status) return status;
-    t->tally.examples = (size_t)examples[2];
-    t->tally.tokens = (size_t)examples[3];
+    t->tally.examples = (size_t)counts.examples;
+    t->tally.tokens = (size_t)counts.tokens;
     return CARNN_OK;
 }
 
@@ -12346,14 +12375,15 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
             carnn__report(t, (double)t->batch / (double)batches, 0))
             return carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped in epoch %llu",
                                (unsigned long long)t->epoch + 1);
-        if (t->desc.max_time > 0.0 &&
-            t->seconds + carnn__clock() - t->started > t->desc.max_time) {
+        if (t->desc.max_time > 0.0 && carnn__clock() - t->started > t->desc.max_time) {
             *stop = 1;
             if (t->batch < batches) break;
         }
     }
     broken = carnn__not_finite(&t->model->params, t->model->params.value);
     if (broken) return carnn__diverged(t, "a weight of", broken, error);
+    if (t->batch < batches && (status = carnn__training_save(t, error)) != CARNN_OK)
+        return status; /* what follows is no part of a run that goes on */
     carnn__training_swap(t, 0);
     status = carnn__training_validate(t, (int64_t)t->epoch + 1, error);
     carnn__training_swap(t, 1);
@@ -12387,7 +12417,7 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
         if (!status && carnn__clock() - t->saved > CARNN__SECONDS_BETWEEN_SAVES)
             status = carnn__training_save(t, error);
     }
-    if (status == CARNN_OK || status == CARNN_ERR_STOPPED) {
+    if ((status == CARNN_OK && !t->batch) || status == CARNN_ERR_STOPPED) {
         saved = carnn__training_save(t, status ? NULL : error);
         if (!status) status = saved;
     }
@@ -12399,6 +12429,7 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error) {
+    carnn_model_desc complete = model->desc; /* the model's own says what its weights are */
     carnn__training t;
     carnn_status status;
     memset(&t, 0, sizeof t);
@@ -12409,7 +12440,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     if (!model->block)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model that is used in place in the "
                            "caller's memory cannot be trained");
-    if ((status = carnn_defaults(&model->desc, &t.desc, error)) != CARNN_OK) return status;
+    if ((status = carnn_defaults(&complete, &t.desc, error)) != CARNN_OK) return status;
     if ((status = carnn__same_task(model, train, error)) != CARNN_OK) return status;
     if (valid && (status = carnn__same_task(model, valid, error)) != CARNN_OK) return status;
     if (!train->examples)
@@ -12494,7 +12525,7 @@ static void carnn__session_carve(carnn_session *s, const carnn_model *model,
                                  const carnn__kernels *k, carnn__arena *arena) {
     size_t D = (size_t)model->desc.hidden, L = model->candidates.count, slots = s->capacity;
     carnn__take(arena, 1, sizeof *s);
-    carnn__engine_borrow(&s->engine, k, carnn__take(arena, 1, carnn__engine_scratch(k, 1)));
+    carnn__engine_borrow(&s->engine, k, carnn__take(arena, 1, carnn__engine_scratch(1)));
     if (carnn__is_lm(model)) {
         carnn__lm_session_carve(s, arena);
         return;
@@ -12511,13 +12542,13 @@ static void carnn__session_carve(carnn_session *s, const carnn_model *model,
     s->share = (double *)carnn__take(arena, D, sizeof(double));
     s->ramp = carnn__floats(arena, 1, D);
     s->e = carnn__floats(arena, slots, D);
-    s->y = carnn__floats(arena, 1, carnn__packed_size(k, L, D));
+    s->y = carnn__floats(arena, 1, carnn__packed_size(L, D));
     s->some = carnn__floats(arena, k->tile_columns, D);
     s->weight = carnn__floats(arena, 1, slots);
     s->o = carnn__floats(arena, 1, D);
     s->z = carnn__floats(arena, 1, L);
-    carnn__cell_plan(&s->cell, &model->cells[0], &model->params, k, model->params.value, NULL,
-                     arena, slots, slots, 1);
+    carnn__cell_plan(&s->cell, &model->cells[0], &model->params, model->params.value, NULL, arena,
+                     slots, slots, 1);
 }
 
 /* Room for the history, the latest utterance and the answer. */
@@ -12676,9 +12707,12 @@ CARNN_API void carnn_session_hear(carnn_session *session, carnn_speaker speaker,
                                   size_t length) {
     int64_t most = session->model->desc.kb_rows;
     if (session->lm || session->answer) return;
+    if ((int)speaker < CARNN_USER || speaker > CARNN_FACT) return;
     session->facts = speaker == CARNN_FACT ? session->facts + 1 : 0;
     if (most >= 0 && session->facts > (size_t)most) return;
     carnn__session_room(session, 1);
+    if (session->first + session->read > session->count)
+        session->read = 0; /* the utterance that was ranked for makes room: nothing to explain */
     carnn__session_utter(session, speaker, text, length);
     session->count++;
 }
@@ -12784,8 +12818,8 @@ static int carnn__additive_step(const carnn__cell_run *r, size_t b, size_t t, si
     }
 }
 
-/* What row t adds to the logit of the candidate in `some`; `share` (D) is A_{t+1} R_{t+1} and
-   becomes A_t R_t. */
+/* What row t adds to the logit of the candidate in `some`; s->share (D) is A_{t+1} R_{t+1} and
+   becomes A_t R_t. What is the biases' goes to *rest. */
 static double carnn__row_score(const carnn_session *s, size_t t, double *rest) {
     size_t j, D = (size_t)s->model->desc.hidden, slot = s->first + t;
     const float *y = s->some, *e = s->e + slot * D, *h = s->cell.scan.out + t * D;
@@ -12875,10 +12909,10 @@ static void carnn__lm_session_carve(carnn_session *s, carnn__arena *arena) {
     l->memory = carnn__floats(arena, layers, h);
     l->z = carnn__floats(arena, CARNN__LM_BLOCK, model->words.count);
     for (i = 0; i < layers; i++)
-        carnn__cell_plan(&l->cell[i], &model->cells[i], &model->params, s->engine.k,
+        carnn__cell_plan(&l->cell[i], &model->cells[i], &model->params,
                          model->params.value, NULL, arena, T, T, 1);
     if (carnn__lm_encodes(model))
-        carnn__cell_plan(&l->encoder, &model->lm.encoder, &model->params, s->engine.k,
+        carnn__cell_plan(&l->encoder, &model->lm.encoder, &model->params,
                          model->params.value, NULL, arena, T, T, 1);
 }
 
@@ -12908,7 +12942,7 @@ static void carnn__lm_begin(carnn_session *s, uint32_t first) {
     size_t layers = (size_t)s->model->desc.layers, n = l->steps;
     const float *c = NULL;
     for (i = 0; i < n; i++) l->before[i] = l->ids[i + 1];
-    l->before_steps = n;
+    l->before_steps = carnn__lm_has_context(s->model) ? n : 0;
     l->steps = 0;
     l->ids[0] = first;
     memset(l->h, 0, layers * h * sizeof(float));
@@ -12981,12 +13015,9 @@ static double carnn__lm_score_piece(carnn_session *s) {
     carnn__lm_run(s, 0, l->steps);
     for (from = 0; from < l->steps; from += rows) {
         float loss[CARNN__LM_BLOCK];
-        carnn__cross_entropy x = {V, NULL, NULL, 0.0f, 0.0f, NULL};
+        carnn__cross_entropy x = {V, l->z, l->ids + from + 1, 0, 0.0f, 0.0f, loss};
         rows = carnn__min(CARNN__LM_BLOCK, l->steps - from);
         carnn__lm_logits(s, from, rows);
-        x.z = l->z;
-        x.target = l->ids + from + 1;
-        x.loss = loss;
         s->engine.k->cross_entropy(&x, 0, rows);
         for (i = 0; i < rows; i++) nll += (double)loss[i];
     }
@@ -13067,32 +13098,52 @@ CARNN_API size_t carnn_session_score(carnn_session *session, const char *text, s
 
 /* --- generating ------------------------------------------------------------------------------ */
 
-/* Sets all but the most probable words to 0: at most `most` (0: all), and no more than have the
-   probability `mass` together (0: all). */
-static void carnn__lm_truncate(const carnn__kernels *k, float *p, size_t V, size_t most,
-                               double mass) {
-    size_t kept, last = V, i;
+/* Lets x[at] sink in a heap of n numbers, where none is above the one at half its place. */
+static void carnn__lm_sink(float *x, size_t n, size_t at) {
+    float value = x[at];
+    size_t child;
+    for (; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && x[child + 1] > x[child]) child++;
+        if (x[child] <= value) break;
+        x[at] = x[child];
+    }
+    x[at] = value;
+}
+
+/* Sets all but the most probable words to 0, of equal ones the later: at most `most` are kept (0:
+   all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
+static void carnn__lm_truncate(float *p, float *heap, size_t V, size_t most, double mass) {
+    size_t kept, equal = 0, i; /* equal: how many of those kept have the least probability */
+    float least = FLT_MAX;
     double sum = 0.0;
+    memcpy(heap, p, V * sizeof *p);
+    for (i = V / 2; i-- > 0;) carnn__lm_sink(heap, V, i);
     for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
-        last = carnn__next_best(k, p, V, last);
-        sum += (double)p[last];
+        equal = heap[0] < least ? 1 : equal + 1;
+        least = heap[0];
+        sum += (double)least;
+        heap[0] = heap[V - 1 - kept];
+        carnn__lm_sink(heap, V - 1 - kept, 0);
     }
     for (i = 0; i < V; i++)
-        if (p[i] < p[last] || (p[i] <= p[last] && i > last)) p[i] = 0.0f;
+        if (p[i] < least || (p[i] <= least && !equal)) p[i] = 0.0f;
+        else if (p[i] <= least) equal--;
 }
 
 /* Draws a word from the logits in z. <s> and <unk> are never drawn. */
 static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
     float *p = s->lm->z;
-    size_t V = s->model->words.count, i, last = CARNN__LM_END;
+    size_t V = s->model->words.count, i, last;
     double heat = how->temperature > 0.0 ? how->temperature : how->temperature < 0.0 ? 0.0 : 1.0;
-    double sum = 0.0, at;
+    double sum = 0.0, at, best;
     p[0] = p[CARNN__LM_BEGIN] = -FLT_MAX;
-    if (heat <= 0.0) return (uint32_t)s->engine.k->argmax(p, V);
-    for (i = CARNN__LM_END; i < V; i++) p[i] = (float)((double)p[i] / heat);
+    last = s->engine.k->argmax(p, V);
+    if (heat <= 0.0) return (uint32_t)last;
+    best = (double)p[last];
+    for (i = CARNN__LM_END; i < V; i++) p[i] = (float)(((double)p[i] - best) / heat);
     s->engine.k->softmax(p, V);
     if ((how->top_k > 0 && (size_t)how->top_k < V) || (how->top_p > 0.0 && how->top_p < 1.0))
-        carnn__lm_truncate(s->engine.k, p, V, how->top_k > 0 ? (size_t)how->top_k : 0, how->top_p);
+        carnn__lm_truncate(p, p + V, V, how->top_k > 0 ? (size_t)how->top_k : 0, how->top_p);
     for (i = 0; i < V; i++) sum += (double)p[i];
     at = sum * (double)carnn__uniform(carnn__stream(how->seed, s->lm->drawn++), 0);
     for (i = 0; i < V; i++) {
@@ -13104,13 +13155,14 @@ static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
     return (uint32_t)last;
 }
 
-/* Adds a word to the text of `size` bytes that has `*at` already: what does not fit is left out. */
-static void carnn__lm_write(const char *word, char *text, size_t size, size_t *at) {
+/* Adds a word to the text of `size` bytes that has `*at` already; 0 where it does not fit. */
+static int carnn__lm_write(const char *word, char *text, size_t size, size_t *at) {
     size_t length = strlen(word);
-    if (*at + length + 2 > size) return;
+    if (*at + length + 2 > size) return 0;
     if (*at) text[(*at)++] = ' ';
     memcpy(text + *at, word, length + 1);
     *at += length;
+    return 1;
 }
 
 CARNN_API size_t carnn_session_generate(carnn_session *session, const carnn_sampling *how,
@@ -13131,8 +13183,9 @@ CARNN_API size_t carnn_session_generate(carnn_session *session, const carnn_samp
             id = words++ < most ? carnn__lm_draw(session, how) : (uint32_t)CARNN__LM_END;
         }
         l->ids[++l->steps] = id;
-        if (id != CARNN__LM_END)
-            carnn__lm_write(carnn__names_get(&session->model->words, id), text, size, &at);
+        if (id != CARNN__LM_END &&
+            !carnn__lm_write(carnn__names_get(&session->model->words, id), text, size, &at))
+            size = 0; /* nor does what follows */
     }
     return at;
 }
@@ -13572,8 +13625,8 @@ static void carnn__check_cell_carve(carnn__subject *s) {
     if (carnn__cells[s->number].flags & CARNN__HAS_CELL_STATE)
         s->c0 = carnn__check_input(s, CARNN__CHECK_B, CARNN__CHECK_H);
     s->out = carnn__check_array(s, CARNN__CHECK_ROWS, CARNN__CHECK_H);
-    carnn__cell_plan(&s->run, &s->cell, &s->store, s->engine->k, w, g ? g : &dummy, &s->arena,
-                     s->inputs, CARNN__CHECK_ROWS, CARNN__CHECK_B);
+    carnn__cell_plan(&s->run, &s->cell, &s->store, w, g ? g : &dummy, &s->arena, s->inputs,
+                     CARNN__CHECK_ROWS, CARNN__CHECK_B);
 }
 
 /* --- parts ----------------------------------------------------------------------------------- */
@@ -13650,16 +13703,11 @@ static double carnn__check_attention_loss(carnn__subject *s) {
 /* The gradient replaces the logits; one row has no target. */
 static double carnn__check_entropy(carnn__subject *s, float smoothing) {
     static const uint32_t target[] = {3, 0, CARNN__NOWHERE, CARNN__CHECK_H - 1};
-    carnn__cross_entropy e;
+    carnn__cross_entropy e = {CARNN__CHECK_H, s->x.gradient, target, 1, 0.5f, smoothing,
+                              s->scratch};
     double sum = 0.0;
     size_t i;
     memcpy(s->x.gradient, s->x.value, s->x.count * sizeof(float));
-    e.columns = CARNN__CHECK_H;
-    e.z = s->x.gradient;
-    e.target = target;
-    e.scale = 0.5f;
-    e.smoothing = smoothing;
-    e.loss = s->scratch;
     s->engine->k->cross_entropy(&e, 0, CARNN__COUNT(target));
     for (i = 0; i < CARNN__COUNT(target); i++) sum += 0.5 * (double)s->scratch[i];
     return sum;
@@ -14292,7 +14340,7 @@ static void carnn__bench_product(carnn__bench *b) {
 static double carnn__bench_matmul(carnn__bench *b) {
     size_t M = b->n[0], N = b->n[1], K = b->n[2];
     b->x = carnn__bench_floats(b, M * K);
-    b->y = carnn__bench_floats(b, carnn__packed_size(b->engine.k, N, K)); /* N K, rounded up */
+    b->y = carnn__bench_floats(b, carnn__packed_size(N, K)); /* N K, rounded up */
     b->z = carnn__bench_floats(b, M * N);
     return 2e-9 * (double)M * (double)N * (double)K / carnn__bench_seconds(b, carnn__bench_product);
 }
@@ -14309,11 +14357,15 @@ static void carnn__bench_function(carnn__bench *b) {
     }
 }
 
-/* n: which function, how many numbers. One thread, whatever the engine has. */
+/* n: which function, how many numbers, multiply-adds for each. One thread, whatever the engine has:
+   the share is one of that thread's part of the peak. */
 static double carnn__bench_math(carnn__bench *b) {
+    double value;
     b->x = carnn__bench_floats(b, b->n[1]);
     b->y = carnn__bench_floats(b, b->n[1]);
-    return 1e-9 * (double)b->n[1] / carnn__bench_seconds(b, carnn__bench_function);
+    value = 1e-9 * (double)b->n[1] / carnn__bench_seconds(b, carnn__bench_function);
+    b->rate = value * 2.0 * (double)(b->n[2] * carnn__pool_threads(b->engine.pool));
+    return value;
 }
 
 static void carnn__bench_step(carnn__bench *b) {
@@ -14325,7 +14377,7 @@ static double carnn__bench_adam(carnn__bench *b) {
     double seconds = 1.0;
     b->x = carnn__bench_floats(b, b->n[0]);
     b->y = carnn__bench_floats(b, b->n[0]);
-    b->status = carnn__optimizer_open(&b->optimizer, CARNN__ADAM_NUMBER, b->n[0],
+    b->status = carnn__optimizer_open(&b->optimizer, CARNN__OPTIMIZER_adam, b->n[0],
                                       &b->engine.allocator, b->error);
     if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_step);
     carnn__optimizer_close(&b->optimizer, &b->engine.allocator);
@@ -14356,8 +14408,8 @@ static void carnn__bench_cell_open(carnn__bench *b, size_t kind, size_t B, size_
     b->seq.steps = T;
     b->seq.rows = B * T;
     b->seq.start = start;
-    carnn__cell_plan(&b->run, &b->cell, &b->store, b->engine.k, b->store.value, b->gradient,
-                     &b->arena, B * T, B * T, B);
+    carnn__cell_plan(&b->run, &b->cell, &b->store, b->store.value, b->gradient, &b->arena, B * T,
+                     B * T, B);
 }
 
 /* What a training step does with a cell. */
@@ -14634,8 +14686,8 @@ static double carnn__bench_predicting(carnn__bench *b) {
     CARNN__BENCH_PRODUCT(" A B'", m, n, k, CARNN__NT)                                              \
     CARNN__BENCH_PRODUCT(" A' B", m, n, k, CARNN__TN)
 #define CARNN__BENCH_MATH(name, operations, function)                                              \
-    {"kernel", name, "G/s", carnn__bench_math, CARNN__BOUND_FMA, 2.0 * (operations),               \
-     {function, 4096, 0, 0, 0}},
+    {"kernel", name, "G/s", carnn__bench_math, CARNN__BOUND_FMA, 0.0,                              \
+     {function, 4096, operations, 0, 0}},
 #define CARNN__BENCH_CELL(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)             \
     {"cell", name " A", "ms", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
      {CARNN__CELL_##id, 32, 50, 256, 1024}},                                                       \
@@ -14779,6 +14831,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #define CARNN__STRING_(x) #x
 #define CARNN__STRING(x) CARNN__STRING_(x)
 #define CARNN__KERNEL_ENTRY(name, result, arguments) CARNN__K(name),
+#define CARNN__OPTIMIZE(name, moments, lr, a, b, eps) CARNN__K(name),
 #define CARNN__CELL_FORWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)           \
     CARNN__K(id##_forward),
 #define CARNN__CELL_BACKWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)          \
@@ -14787,10 +14840,10 @@ static const carnn__kernels CARNN__K(kernels) = {
     CARNN__STRING(CARNN__ISA),
     CARNN__TILE_ROWS,
     CARNN__TILE_COLUMNS,
-    CARNN__KERNELS(CARNN__KERNEL_ENTRY){CARNN__K(sgd), CARNN__K(adagrad), CARNN__K(rmsprop),
-                                        CARNN__K(adadelta), CARNN__K(adam)},
+    CARNN__KERNELS(CARNN__KERNEL_ENTRY){CARNN__OPTIMIZERS(CARNN__OPTIMIZE)},
     {CARNN__CELLS(CARNN__CELL_FORWARD)},
     {CARNN__CELLS(CARNN__CELL_BACKWARD)}};
+#undef CARNN__OPTIMIZE
 #undef CARNN__CELL_FORWARD
 #undef CARNN__CELL_BACKWARD
 #undef CARNN__KERNEL_ENTRY
@@ -14818,7 +14871,6 @@ static const carnn__kernels CARNN__K(kernels) = {
 #undef CARNN__PART_SQRT
 #undef CARNN__PART_FMA
 #undef CARNN__PART_FNMA
-#undef CARNN__PART_ROUND
 #undef CARNN__PART_ABS
 #undef CARNN__PART_SIGNED
 #undef CARNN__PART_IF_LESS
@@ -14831,6 +14883,9 @@ static const carnn__kernels CARNN__K(kernels) = {
 #pragma STDC FP_CONTRACT DEFAULT
 #elif defined(__GNUC__)
 #pragma GCC pop_options
+#endif
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
 #endif
 #endif
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)

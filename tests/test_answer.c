@@ -452,6 +452,54 @@ static void test_answer_resume(void) {
     carnn_dataset_free(data);
 }
 
+typedef struct losses {
+    double value[4];
+    size_t count;
+} losses;
+
+static int keep_loss(const carnn_progress *p, void *user) {
+    losses *l = (losses *)user;
+    if (p->epoch_ended) l->value[l->count++] = p->loss;
+    return 0;
+}
+
+/* To score a validation set in between changes nothing of what is learnt, and the score that is
+   told of the model is its score. */
+static void test_answer_validation(const char *options) {
+    static const char others[] = "is it the tree\tthe cat is in it .\t1\nis it the tree\ta bird\t0\n"
+                                 "why\tnobody saw the dog\t0\nwhy\tthe bird sang there\t1\n";
+    carnn_dataset *data = answer_data(pairs), *valid = answer_data(others);
+    losses all[2];
+    carnn_scores s;
+    size_t i;
+    memset(all, 0, sizeof all);
+    for (i = 0; i < 2; i++) {
+        carnn_model *model = answer_model(options, data);
+        carnn_train_desc train = answer_training(1, 4, 0.01);
+        train.progress = keep_loss;
+        train.user = &all[i];
+        CHECK_INT(carnn_train(model, data, i ? valid : NULL, &train, NULL), CARNN_OK);
+        s = test_scores(model, valid);
+        if (i) CHECK_NEAR(s.metric[0].value, carnn_model_scores(model)->metric[0].value, 0.0);
+        carnn_model_free(model);
+    }
+    CHECK_INT(all[0].count, 4);
+    CHECK(!memcmp(&all[0], &all[1], sizeof *all));
+    carnn_dataset_free(data);
+    carnn_dataset_free(valid);
+}
+
+/* A file may say nothing of an option that is a choice: training leaves the description alone. */
+static void test_description_stays(void) {
+    carnn_dataset *data = answer_data(pairs);
+    carnn_model *model = answer_model("overlap 0", data);
+    model->desc.overlap = 0;
+    CHECK_INT(answer_fit(model, data, 1, 1, 0.01), CARNN_OK);
+    CHECK_INT(model->desc.overlap, 0);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* --- word vectors ----------------------------------------------------------------------------- */
 
 /* Vectors stay as they are unless they are tuned; words of other data are known where they are
@@ -657,6 +705,8 @@ static void test_answer_session(const char *options, int additive) {
         CHECK_NEAR(rest, 1.0, 1e-5);
     }
     CHECK(isfinite(carnn_session_match(session, "", 0, NULL, 0))); /* no words at all */
+    CHECK(carnn_session_match(session, "a cat. \t", 8, "why the dog?\n", 13) ==
+          carnn_session_match(session, "a cat.", 6, "why the dog?", 12));
     CHECK(isfinite(carnn_session_match(session, "cat", 3, "\0\xff", 2)));
     CHECK_INT(carnn_session_rank(session, "a", 1, 1, NULL, NULL), 0); /* of other tasks */
     CHECK_INT(carnn_session_score(session, "a", 1, NULL), 0);
@@ -750,6 +800,9 @@ int main(void) {
     test_answer_same_bytes("cell lstm overlap 0 loss pair");
     test_answer_same_bytes("cell scarnn model siamese");
     test_answer_resume();
+    test_answer_validation("cell icarnn");
+    test_answer_validation("cell lstm loss pair overlap 0");
+    test_description_stays();
     test_vectors(0);
     test_vectors(1);
     test_answer_errors();

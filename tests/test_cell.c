@@ -99,8 +99,8 @@ static void subject_run(subject *s, carnn__engine *e) {
     int pass;
     carnn__free_aligned(allocator(), s->memory);
     for (pass = 0; pass < 2; pass++) {
-        carnn__cell_plan(&s->run, &s->cell, &s->store, e->k, s->w, s->g, &arena, s->inputs,
-                         s->rows, s->sequences);
+        carnn__cell_plan(&s->run, &s->cell, &s->store, s->w, s->g, &arena, s->inputs, s->rows,
+                         s->sequences);
         if (pass) break;
         s->memory = carnn__alloc_aligned(allocator(), arena.peak, 1);
         if (!s->memory) abort();
@@ -682,7 +682,27 @@ static void test_recurrence_of(size_t T, size_t C, int with_first) {
     free(dZ);
 }
 
+/* Factors whose product over a block is no float, while every state is one. */
+static void test_recurrence_of_large_factors(float factor, float input, size_t T) {
+    float A[200], Z[200], y[200], G[200] = {1.0f}, dA[200];
+    double state = 0.0;
+    for (size_t t = 0; t < T; t++) {
+        A[t] = factor;
+        Z[t] = input;
+    }
+    CHECK(!carnn_recurrence(T, 1, A, Z, NULL, y, 1, NULL));
+    for (size_t t = 0; t < T; t++) {
+        state = (double)factor * state + (double)input;
+        CHECK(fabs((double)y[t] - state) <= 1e-4 * state);
+    }
+    CHECK(!carnn_recurrence_backward(T, 1, A, y, NULL, G, dA, Z, NULL, 1, NULL));
+    for (size_t t = 0; t < T; t++) CHECK_NEAR(Z[t], t ? 0.0 : 1.0, 0.0);
+}
+
 static void test_recurrence(void) {
+    test_recurrence_of_large_factors(4.0f, 0.0f, 200);
+    test_recurrence_of_large_factors(4.1f, 1e-37f, 100);
+    test_recurrence_of_large_factors(4.1f, 1e-20f, 63);
     for (size_t T = 1; T <= 200; T++) test_recurrence_of(T, 1 + T % 33, T % 2 == 0);
     test_recurrence_of(20000, 17, 1);
 }

@@ -292,6 +292,24 @@ static void test_option_unknown_then(void) {
     carnn_model_free(model);
 }
 
+/* Of a model that has no optimiser nothing was ever trained, whatever else a file says. */
+static void test_training_that_never_was(void) {
+    carnn_model *model = small_model(), *loaded = NULL;
+    image i = image_of(model, 0);
+    carnn_source source = {"image", NULL, 0};
+    carnn_error error;
+    memset(find(i, "carnn.lr") + 8 + 4, 0xFF, 8); /* NaN */
+    seal(i);
+    source.bytes = i.bytes;
+    source.size = i.size;
+    CHECK_INT(carnn_model_load(&loaded, &source, NULL, &error), CARNN_OK);
+    CHECK_NEAR(carnn_model_training(loaded)->lr, 0.0, 0.0);
+    CHECK_INT(carnn_model_training(loaded)->epochs, 0);
+    carnn_model_free(loaded);
+    image_free(i);
+    carnn_model_free(model);
+}
+
 static void test_weights_that_are_no_numbers(void) {
     static const float wrong[] = {INFINITY, -INFINITY, NAN, -NAN};
     carnn_model *model = small_model();
@@ -447,6 +465,16 @@ static void test_checkpoint(void) {
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
     CHECK(strstr(error.message, "other words or candidates") != NULL);
 
+    other->words.bytes[0] ^= 1;
+    model->best_epoch = -3; /* what a trainer cannot have written */
+    CHECK_INT(carnn__checkpoint_save(&c, CHECKPOINT_FILE, &error), CARNN_OK);
+    CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
+    model->best_epoch = 3;
+    a.best[1] = NAN;
+    CHECK_INT(carnn__checkpoint_save(&c, CHECKPOINT_FILE, &error), CARNN_OK);
+    CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
+    CHECK(strstr(error.message, "best holds NaN") != NULL);
+    CHECK(b.best[1] == 1.0f); /* nothing of the trainer has changed */
     { /* neither kind of file passes for the other */
         carnn_source source = {CHECKPOINT_FILE, NULL, 0};
         carnn_model *none = NULL;
@@ -468,6 +496,7 @@ int main(void) {
     test_forgery();
     test_messages();
     test_option_unknown_then();
+    test_training_that_never_was();
     test_weights_that_are_no_numbers();
     test_no_memory();
     test_disk();

@@ -108,6 +108,7 @@ static void test_labels(void) {
     carnn_dataset *data = lm_data(lm_text), *odd = lm_data(rows);
     carnn_model *model = lm_model("ncarnn", NULL, data);
     carnn_scores s;
+    size_t i;
     CHECK_INT(model->labels.count, 2);
     CHECK_TEXT(carnn_model_describe(model)->label_row, "own");
     CHECK_NEAR(carnn_model_describe(model)->label_weight, 0.1, 0.0);
@@ -119,11 +120,24 @@ static void test_labels(void) {
     s = test_scores(model, odd); /* y, new, x count: at most two of three */
     CHECK(metric(&s, "label_accuracy") >= 0.0 && metric(&s, "label_accuracy") < 0.67);
     carnn_model_free(model);
+    model = lm_model("ncarnn", NULL, data);
+    model->desc.label_weight = 1.0; /* words have no part in the loss: nothing is learnt of them */
+    CHECK_INT(lm_fit(model, data, 1, 3, 0.02), CARNN_OK);
+    for (i = 0; i < model->words.count; i++)
+        CHECK(carnn__piece(&model->params, model->params.value, model->lm.bias)[i] == 0.0f);
+    carnn_model_free(model);
     model = lm_model("ncarnn", "none", data);
     CHECK_INT(model->labels.count, 0); /* nothing to tell them from */
     carnn_model_free(model);
     carnn_dataset_free(data);
     carnn_dataset_free(odd);
+    data = lm_data("a b\nb a\n");
+    model = lm_model("ncarnn", NULL, data);
+    model->desc.label_row = NULL; /* as in a file that says nothing of it */
+    s = test_scores(model, data);
+    CHECK(isfinite(metric(&s, "perplexity")));
+    carnn_model_free(model);
+    carnn_dataset_free(data);
     data = lm_data("=== 1\nA|Well, it's Fine.|sd\nB|Yes.|aa\n");
     model = lm_model("icarnn", NULL, data);
     CHECK_TEXT(carnn_model_describe(model)->label_row, "previous");
@@ -195,6 +209,24 @@ static void test_explain(void) {
     carnn_dataset_free(data);
 }
 
+/* Of equal words the first are kept. */
+static void test_truncate(void) {
+    static const float p[] = {0.2f, 0.3f, 0.2f, 0.2f, 0.1f};
+    static const struct {
+        size_t most;
+        double mass;
+        const char *kept;
+    } cases[] = {{3, 0.0, "11100"}, {0, 0.6, "11100"}, {0, 0.25, "01000"}, {1, 0.9, "01000"},
+                 {4, 2.0, "11110"}, {0, 2.0, "11111"}, {9, 0.0, "11111"}};
+    size_t i, j;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float q[5], heap[5];
+        memcpy(q, p, sizeof q);
+        carnn__lm_truncate(q, heap, 5, cases[i].most, cases[i].mass);
+        for (j = 0; j < 5; j++) CHECK(q[j] == (cases[i].kept[j] == '1' ? p[j] : 0.0f));
+    }
+}
+
 static void test_generate(void) {
     carnn_dataset *data = lm_data(lm_text);
     carnn_model *model = lm_model("lstm", "previous", data);
@@ -218,7 +250,13 @@ static void test_generate(void) {
     how.top_p = 1e-6;
     carnn_session_generate(session, &how, "the dog", 7, b, sizeof b);
     CHECK_TEXT(b, a);
-    CHECK(carnn_session_generate(session, &how, "the dog", 7, tiny, sizeof tiny) < sizeof tiny);
+    carnn_session_reset(session);
+    how.top_p = 0.0;
+    how.temperature = 1e-40; /* logits over it are no floats */
+    carnn_session_generate(session, &how, "the dog", 7, b, sizeof b);
+    CHECK_TEXT(b, a);
+    CHECK(carnn_session_generate(session, &how, "dog the a cat", 13, tiny, sizeof tiny) == 3);
+    CHECK_TEXT(tiny, "dog"); /* no word behind one that does not fit */
     carnn_session_generate(session, &how, "", 0, tiny, 0);
     how.words = 3;
     how.top_p = 0.0;
@@ -496,6 +534,7 @@ int main(void) {
         test_lm_session(carnn_cell_name(i), "none");
     }
     test_explain();
+    test_truncate();
     test_generate();
     test_lm_same_bytes();
     test_lm_resume();

@@ -353,14 +353,8 @@ static void test_attention_extremes(void) {
 /* --- cross entropy ---------------------------------------------------------------------------- */
 
 static float entropy(float *z, size_t columns, uint32_t target, float scale, float smoothing) {
-    carnn__cross_entropy x;
     float loss = -1.0f;
-    x.columns = columns;
-    x.z = z;
-    x.target = &target;
-    x.scale = scale;
-    x.smoothing = smoothing;
-    x.loss = &loss;
+    carnn__cross_entropy x = {columns, z, &target, 1, scale, smoothing, &loss};
     engine.k->cross_entropy(&x, 0, 1);
     return loss;
 }
@@ -558,6 +552,21 @@ static void test_directions_and_pooling(void) {
     CHECK_NEAR(dx[3], 3.0, 1e-6);
 }
 
+/* A vector is as like itself as can be, however long it is; what is 0 is like nothing. */
+static void test_cosine_extremes(void) {
+    static const float sizes[] = {1e-15f, 1e-11f, 3e-12f, 1.0f, 1e10f, 1e15f};
+    float x[3], d[3];
+    size_t i, j;
+    for (i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (j = 0; j < 3; j++) x[j] = sizes[i] * (float)(j + 1), d[j] = 0.0f;
+        CHECK_NEAR(carnn__cosine(engine.k, 3, x, x), 1.0, 1e-6);
+        carnn__cosine_back(engine.k, 3, x, x, sizes[i], d, d);
+        for (j = 0; j < 3; j++) CHECK_NEAR(d[j], 0.0, 1e-6);
+    }
+    memset(x, 0, sizeof x);
+    CHECK(carnn__cosine(engine.k, 3, x, d) == 0.0f);
+}
+
 int main(void) {
     test_directions_and_pooling();
     CHECK_INT(carnn__engine_open(&engine, NULL, 1, carnn__allocator(NULL), NULL), CARNN_OK);
@@ -567,6 +576,7 @@ int main(void) {
     test_rows();
     test_attention();
     test_attention_extremes();
+    test_cosine_extremes();
     test_cross_entropy();
     test_dropout();
     test_same_part_bits();

@@ -141,6 +141,21 @@ static void predict_dialogs(void) {
     carnn_dataset_free(data);
 }
 
+/* A candidate of more words than an utterance has counts with its first ones, everywhere. */
+static void predict_long_candidate(void) {
+    static char text[16384];
+    size_t i, at = (size_t)sprintf(text, "1 hello\tgood morning !\n2 bye\t");
+    carnn_dataset *data;
+    carnn_model *model;
+    for (i = 0; i < 1500; i++) at += (size_t)sprintf(text + at, i < 1200 ? "red " : "blue ");
+    sprintf(text + at, "\n3 hello\tbye\n");
+    data = odd_data("dialog", "1 hello\tx\n2 bye\tx\n");
+    model = odd_model("dialog", "icarnn", NULL, text);
+    test_same_as_session(model, data, session_dialogs);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 static void predict_sentences(void) {
     static char odd[4096] = "do you have a cat\tquestion\nyes i have two\tanswer\n\nzz qq\n= x\n";
     size_t i, at = strlen(odd);
@@ -220,6 +235,7 @@ static void predict_memory(void) {
 
 int main(void) {
     predict_dialogs();
+    predict_long_candidate();
     predict_sentences();
     predict_pairs();
     predict_nothing();

@@ -113,6 +113,29 @@ static void test_explanations_add_up(void) {
     carnn_dataset_free(data);
 }
 
+/* What was ranked for is not a part of the history: the next thing heard takes its place, and there
+   is nothing to explain any more. A speaker that is none of the three is not heard. */
+static void test_explain_after_hearing(void) {
+    carnn_dataset *data = load_dialogs();
+    carnn_model *model = chat_model(data, "icarnn", 0, 0, NULL);
+    carnn_session *session = NULL;
+    carnn_contribution part[16];
+    double rest;
+    CHECK(!carnn_session_open(&session, model, NULL, NULL));
+    carnn_session_hear(session, (carnn_speaker)7, "hello there", 11);
+    carnn_session_hear(session, (carnn_speaker)-1, "hello there", 11);
+    carnn_session_rank(session, "hello there", 11, 0, NULL, NULL);
+    CHECK_INT(carnn_session_explain(session, 16, part, &rest), 2); /* $start, too */
+    carnn_session_hear(session, CARNN_USER, "bye", 3);
+    CHECK_INT(carnn_session_explain(session, 16, part, &rest), 0);
+    carnn_session_reply(session, "hello there", 11);
+    carnn_session_hear(session, CARNN_USER, "bye", 3);
+    CHECK_INT(carnn_session_explain(session, 16, part, &rest), 3);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* A session in memory of the caller allocates nothing, whatever it hears. */
 static void test_own_memory(void) {
     test_memory memory;
@@ -178,6 +201,7 @@ static void test_ranking(void) {
 int main(void) {
     test_same_as_scoring();
     test_explanations_add_up();
+    test_explain_after_hearing();
     test_own_memory();
     test_ranking();
     return test_end();

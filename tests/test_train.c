@@ -440,6 +440,53 @@ static void test_max_time(void) {
     carnn_dataset_free(data);
 }
 
+/* A run that the clock stops after every step comes to the same end. */
+static void test_max_time_and_resume(void) {
+    script never = {0, 0, 0};
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_train_desc train = train_desc(2);
+    uint64_t whole = interrupted(never, train, data, data);
+    carnn_model *model = new_model("ncarnn", 12, data);
+    size_t runs = 0;
+    train.checkpoint = CHECKPOINT;
+    train.max_time = 1e-9;
+    for (; carnn_model_best_epoch(model) < 2 && runs < 20; runs++) {
+        CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+        train.resume = 1;
+    }
+    CHECK(runs > 4);
+    train.max_time = 0.0;
+    CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+    CHECK(model_digest(model) == whole);
+    remove(CHECKPOINT);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* The caller's name of the optimiser need not live on. */
+static void test_own_optimizer(void) {
+    char name[] = "sgd";
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_model *model = new_model("icarnn", 8, data);
+    carnn_train_desc train = train_desc(1);
+    train.optimizer = name;
+    CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
+    memset(name, 'x', sizeof name - 1);
+    CHECK_TEXT(carnn_model_training(model)->optimizer, "sgd");
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* The same lines as one dialog are other data. */
+static void test_fingerprint(void) {
+    carnn_dataset *two = load_dialog_text("1 a\tb\n\n2 c\td\n", NULL);
+    carnn_dataset *one = load_dialog_text("1 a\tb\n2 c\td\n", NULL);
+    CHECK_INT(two->dialog_count, 2);
+    CHECK(carnn__fingerprint(one) != carnn__fingerprint(two));
+    carnn_dataset_free(one);
+    carnn_dataset_free(two);
+}
+
 typedef struct calls {
     const test_memory *memory;
     long after_first;
@@ -606,6 +653,39 @@ static void test_votes(void) {
     CHECK_NEAR(scores.loss, -log(0.69 / 3.0), 1e-5);
 }
 
+static void count_part(size_t model, double value, double weight, void *user) {
+    (void)value;
+    CHECK(weight > 0.0);
+    ((size_t *)user)[model]++;
+}
+
+/* A batch of a dialog in which nobody answers has no part, neither of a model nor of the vote. */
+static void test_vote_parts(void) {
+    static char text[40000];
+    carnn_dataset *data;
+    carnn_model *models[2];
+    carnn_test_desc desc;
+    carnn_scores scores[3];
+    size_t parts[3] = {0, 0, 0}, at = 0, i;
+    for (i = 0; i < 64; i++) at += (size_t)sprintf(text + at, "1 hi\tyes\n\n");
+    for (i = 1; i <= 800; i++) at += (size_t)sprintf(text + at, "%u oak R_rating %u\n", (unsigned)i,
+                                                     (unsigned)i);
+    for (i = 0; i < 10; i++) at += (size_t)sprintf(text + at, "\n1 bye\tno\n");
+    data = load_dialog_text(text, NULL);
+    for (i = 0; i < 2; i++) models[i] = new_model("icarnn", 4, data);
+    memset(&desc, 0, sizeof desc);
+    desc.threads = 1;
+    desc.part = count_part;
+    desc.user = parts;
+    CHECK_INT(carnn_test_parts((const carnn_model *const *)models, 2, data, &desc, scores, NULL),
+              CARNN_OK);
+    CHECK_INT(parts[0], 74);
+    CHECK_INT(parts[1], 74);
+    CHECK_INT(parts[2], 74);
+    for (i = 0; i < 2; i++) carnn_model_free(models[i]);
+    carnn_dataset_free(data);
+}
+
 static void test_votes_refused(void) {
     carnn_dataset *data = load_dialog_text(dialogs, NULL), *valid = load_dialog_text(others, NULL);
     carnn_model *a = new_model("icarnn", 8, data), *b = new_model("icarnn", 8, valid);
@@ -712,6 +792,10 @@ int main(void) {
     test_early_stopping();
     test_divergence();
     test_max_time();
+    test_max_time_and_resume();
+    test_own_optimizer();
+    test_fingerprint();
+    test_vote_parts();
     test_no_allocation();
     test_out_of_memory();
     test_votes();
