@@ -289,8 +289,8 @@ CARNN_API const carnn_option *carnn_options(size_t *count);
 CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t number);
 
 /* Sets one option from text ("256", "0.5", "icarnn") after checking kind and range. A NAME becomes
-   the library's own string: `value` need not live on. CARNN_ERR_ARGUMENT names the option and what
-   was expected. */
+   the library's own string: `value` need not live on. CARNN_ERR_ARGUMENT: the message names the
+   option and, of a number, the range. */
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error);
@@ -3903,7 +3903,9 @@ CARNN__ADDITIVE(ncarnn_free)
 /* --- RAN -------------------------------------------------------------------------------------
    Tran et al. 2018, Eq. 2 (Lee et al. 2017): z = Wz x without bias, i = s(a_i), f = s(a_f) that see
    h' and x, c = i * z + f * c': the linear recurrence with A = f, Z = i * z. h = c (ran) or
-   tanh(c) (ran-tanh). */
+   tanh(c) (ran-tanh).
+
+   Backward, from the gradient D at c: di = D * z, df = D * c', dz = D * i. */
 
 static CARNN__INLINE void CARNN__K(ran_gates)(const CARNN__K(row) * r, size_t j, size_t n,
                                               carnn__v *A, carnn__v *Z) {
@@ -3944,7 +3946,7 @@ static CARNN__INLINE void CARNN__K(ran_tanh_backward_lanes)(const CARNN__K(row) 
 }
 
 /* --- vanilla RNN -----------------------------------------------------------------------------
-   h = tanh(a), a = Wx x + Wh h' + b. */
+   h = tanh(a), a = Wx x + Wh h' + b; backward da = (1 - h^2) D. */
 
 static CARNN__INLINE void CARNN__K(rnn_forward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
     CARNN__PUT(r->out, CARNN__V(tanh)(CARNN__GATE_XH(0)));
@@ -3961,7 +3963,10 @@ static CARNN__INLINE void CARNN__K(rnn_backward_lanes)(const CARNN__K(row) * r, 
    Tran et al. 2018, Eq. 1: i = s(a_i), f = s(a_f), o = s(a_o), z = tanh(a_z),
    c = i * z + f * c', h = o * tanh(c). carnn-high adds a context term to a_i, a_f and a_o
    (section 5.1, "LSTM with three gates that are functions of the context").
-   Tape: i, f, o, z, c. */
+   Tape: i, f, o, z, c.
+
+   Backward: do = D * tanh(c); the gradient at c is what comes from the step after and
+   D * o * (1 - tanh(c)^2), in all Dc; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f. */
 
 static CARNN__INLINE void CARNN__K(lstm_state)(const CARNN__K(row) * r, size_t j, size_t n,
                                                carnn__v a_i, carnn__v a_f, carnn__v a_o) {
@@ -4016,7 +4021,10 @@ static CARNN__INLINE void CARNN__K(carnn_high_backward_lanes)(const CARNN__K(row
    gru:       z = tanh(Wz x + Uz (r * h') + b), two products in a step (Cho et al. 2014);
    gru-after: z = tanh(Wz x + b + r * (Uz h' + b')), one product (cuDNN, PyTorch). Those mix with
    u and 1 - u exchanged, which is the same cell with the signs of the weights of u turned.
-   Tape: u, r, z, and k = r * h' (gru) or Uz h' + b' (gru-after). */
+   Tape: u, r, z, and k = r * h' (gru) or Uz h' + b' (gru-after).
+
+   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what comes through the products;
+   gru: dk = Uz^T da_z, dr = dk * h', dh' += dk * r; gru-after: dr = da_z * k, dk = da_z * r. */
 
 static CARNN__INLINE void CARNN__K(gru_mix)(const CARNN__K(row) * r, size_t j, size_t n, carnn__v u,
                                             carnn__v z) {
@@ -4063,7 +4071,7 @@ static CARNN__INLINE void CARNN__K(gru_backward_lanes)(const CARNN__K(row) * r, 
                                                        size_t n) {
     if (r->stage == 1) {
         CARNN__K(gate_gradient)(r, j, n, 2, CARNN__K(gru_unmix)(r, j, n));
-    } else { /* r->reset holds dk = Uz' da_z, the gradient at r * h' */
+    } else { /* r->reset holds dk */
         carnn__v dk = CARNN__GET(r->reset), reset = CARNN__GET(r->tape + r->h);
         carnn__v dr = CARNN__V(mul)(dk, CARNN__GET(r->before));
         CARNN__K(gate_gradient)(r, j, n, 1, CARNN__K(through_sigmoid)(reset, dr));
@@ -7252,6 +7260,17 @@ typedef struct carnn__work {
     void *state;
 } carnn__work;
 
+/* The words that a task reserves are the first ones behind <unk>, which a file may deny. */
+static carnn_status carnn__reserved_check(const carnn_model *model, const char *const *reserved,
+                                          size_t count, carnn_error *error) {
+    size_t i;
+    for (i = 0; i < count; i++)
+        if (carnn__names_find(&model->words, reserved[i], strlen(reserved[i])) != i + 1)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "word %zu of the vocabulary is not %s",
+                               i + 1, reserved[i]);
+    return CARNN_OK;
+}
+
 /* The weights of a matrix, and their gradient where work->g is there. */
 static const float *carnn__weight(const carnn__work *work, size_t number) {
     return work->w + work->model->params.item[number].offset;
@@ -7351,6 +7370,7 @@ static int carnn__is_adam(const carnn_train_desc *train) {
 #define CARNN__HISTORY_LINES 1024
 
 static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
+enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
 
 /* Texts as lists of words: text i has ids[at[i]] .. ids[at[i + 1] - 1]. */
 typedef struct carnn__bags {
@@ -7421,12 +7441,10 @@ static void carnn__dialog_defaults(carnn_model_desc *model, carnn_train_desc *tr
 /* --- a new model ----------------------------------------------------------------------------- */
 
 static carnn_status carnn__dialog_declare(carnn_model *model, carnn_error *error) {
-    size_t D = (size_t)model->desc.hidden, kind = carnn__cell_number(model->desc.cell), i;
-    for (i = 0; i < CARNN__COUNT(carnn__dialog_reserved); i++)
-        if (carnn__names_find(&model->words, carnn__dialog_reserved[i],
-                              strlen(carnn__dialog_reserved[i])) == CARNN__NOWHERE)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the vocabulary lacks the word %s",
-                               carnn__dialog_reserved[i]);
+    size_t D = (size_t)model->desc.hidden, kind = carnn__cell_number(model->desc.cell);
+    carnn_status status = carnn__reserved_check(model, carnn__dialog_reserved,
+                                                CARNN__COUNT(carnn__dialog_reserved), error);
+    if (status) return status;
     if (!model->candidates.count)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model needs candidates");
     if (model->desc.embedding != model->desc.hidden)
@@ -7568,9 +7586,8 @@ static void carnn__dialog_lines(carnn__dialog *d, const carnn_model *model,
 static size_t carnn__dialog_encode(const carnn_model *model, uint32_t speaker, const char *text,
                                    size_t length, uint32_t *ids, size_t max) {
     size_t n = carnn__encode(&model->words, CARNN__WORDS, text, length, ids, max);
-    const char *name = carnn__dialog_reserved[1 + speaker];
     n = carnn__min(n, CARNN__UTTERANCE_WORDS - 1);
-    if (n < max) ids[n] = carnn__names_find(&model->words, name, strlen(name));
+    if (n < max) ids[n] = CARNN__DIALOG_SPEAKER + speaker;
     return n + 1;
 }
 
@@ -7595,8 +7612,7 @@ static carnn_status carnn__dialog_utterances(carnn__dialog *d, const carnn__work
     for (i = 1; i <= d->utterances.count; i++) d->utterances.at[i] += d->utterances.at[i - 1];
     d->utterances.ids = (uint32_t *)carnn__alloc(a, total, sizeof(uint32_t));
     if (!d->utterances.ids) return carnn__out_of_memory(error);
-    d->utterances.ids[0] = carnn__names_find(&work->model->words, carnn__dialog_reserved[0],
-                                             strlen(carnn__dialog_reserved[0]));
+    d->utterances.ids[0] = CARNN__DIALOG_START;
     for (i = 0; i < pairs; i++)
         if (number[i] != CARNN__NOWHERE) {
             carnn__span text = carnn__text(data, i / 3);
@@ -8089,6 +8105,7 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
      c = last state of ncarnn-free(w'_1 .. w'_m, </s>)                                (Eq. 11)
      h_0 .. h_n = cell(<s>, w_1 .. w_n; c)       P(w_{i+1}) = softmax(W h_i + b)
      loss = (1 - l) L_w + l L_l      L_l = -log softmax(W_c c + b_c)[label]       (Eq. 12, 13)
+     W (words, h)   b (words)   W_c (labels, h)   b_c (labels)   h_i, c (h)
 
    L_w is the mean over the words of the batch, </s> among them: what perplexity weighs. L_l is the
    mean over the sentences with a label: the act of the sentence before, or the relation of this
@@ -8220,9 +8237,10 @@ static carnn_status carnn__lm_declare(carnn_model *model, carnn_error *error) {
     int sees = carnn__cell_sees_context(model->desc.cell);
     char prefix[24] = "cell";
     carnn_status status = carnn__lm_check(&model->desc, error);
+    if (!status)
+        status = carnn__reserved_check(model, carnn__lm_reserved,
+                                       CARNN__COUNT(carnn__lm_reserved), error);
     if (status) return status;
-    if (V <= CARNN__LM_END)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a language model needs <s> and </s>");
     if (model->labels.count && (!carnn__lm_encodes(model) || !model->desc.label_row))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
                            "labels need the context \"previous\" and a label_row, \"previous\" or "
@@ -8785,7 +8803,7 @@ static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carn
 
 /* --- scores ---------------------------------------------------------------------------------- */
 
-/* The mean of the models' probabilities of every word. */
+/* The mean of the models' probabilities of every word. Labels are not voted on. */
 static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
                            carnn__tally *tally) {
     carnn__lm *d = (carnn__lm *)works[0]->state;
@@ -8832,6 +8850,9 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
      w = softmax_i(v . tanh(W1 x_i + W2 mean_j y_j))                          weights (attention)
      f = sum_i w_i [p_i; o_i]                                                 (see @@PART)
      score = W4 [tanh(W3 [f of the question; f of the sentence] + b3); overlap] + b4
+     P (in, embedding + 2)   x_i (2h)   W1, W2 (h, 2h)   v (h)   f (F)   W3 (h, 2 F)   W4 (1, h + 2)
+
+   F is 4h (orthogonal) or 2h (direct); without overlap the 2s are 0; b4 is there for pairs only.
 
    `--weighting skip` puts what word i adds to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in the
    place of x_i in the weights. `--model siamese` has the score W4 [cosine; overlap] + b4 of the two
@@ -8995,18 +9016,13 @@ static size_t carnn__answer_top_width(const carnn_model *model) {
 
 static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
     const carnn_model_desc *d = &model->desc;
-    size_t i;
     if (!d->model || !d->decomposition || !d->weighting || !d->loss)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an answer model needs model, "
                            "decomposition, weighting and loss");
     if (d->layers != 1)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an answer model has one recurrent layer");
-    for (i = 1; i < CARNN__UNKNOWN; i++)
-        if (carnn__names_find(&model->words, carnn__answer_reserved[i - 1],
-                              strlen(carnn__answer_reserved[i - 1])) != i)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "word %zu of the vocabulary is not %s",
-                               i, carnn__answer_reserved[i - 1]);
-    return CARNN_OK;
+    return carnn__reserved_check(model, carnn__answer_reserved,
+                                 CARNN__COUNT(carnn__answer_reserved), error);
 }
 
 /* What weighs the words, (h, 2h) twice and (h), and the layer over both sums, (h, 2 F). */
@@ -12676,7 +12692,7 @@ CARNN_API void carnn_session_reset(carnn_session *session) {
     }
     if (session->answer) return;
     session->count = session->projected = session->facts = session->read = 0;
-    session->ids[0] = carnn__names_find(&session->model->words, start, strlen(start));
+    session->ids[0] = CARNN__DIALOG_START;
     carnn__session_place(session, 1, CARNN_SYSTEM, start, strlen(start));
     session->count = 1;
 }
