@@ -177,6 +177,17 @@ static int no_memory(void) {
     return FAILED;
 }
 
+/* A file that could not be opened or read, by errno. */
+static int not_read(const char *name) {
+    fprintf(stderr, "carnn: %s: %s\n", name, strerror(errno));
+    return FAILED;
+}
+
+static int not_written(const char *name, const char *reason) {
+    fprintf(stderr, "carnn: %s: cannot be written: %s\n", name, reason);
+    return FAILED;
+}
+
 /* Prints an error of the library and returns its exit code. */
 static int failed(const carnn_error *error) {
     fprintf(stderr, "carnn: %s\n", error->message);
@@ -461,7 +472,7 @@ static void json_options(json *j, const carnn_model_desc *model, const carnn_tra
     }
 }
 
-/* ==== Terminal =============================================================================== */
+/* ==== Terminal and machine =================================================================== */
 
 static int is_terminal(FILE *stream) {
 #ifdef _WIN32
@@ -493,6 +504,29 @@ static double peak_memory(void) {
     return (double)used.ru_maxrss / 1024.0;
 #endif
 #endif
+}
+
+/* How many processors the system has online; 1 where it does not say. */
+static uint64_t processors(void) {
+#if defined(_WIN32)
+    SYSTEM_INFO system;
+    GetSystemInfo(&system);
+    return system.dwNumberOfProcessors;
+#else
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 0 ? (uint64_t)count : 1;
+#endif
+}
+
+/* The instruction set that is used where `asked` is that of --simd: it comes before $CARNN_SIMD,
+   and both before the best one. */
+static const char *simd_used(const char *asked) {
+    const char *name;
+    size_t i;
+    if (!asked) asked = getenv("CARNN_SIMD");
+    for (i = 0; asked && (name = carnn_simd_name(i)) != NULL; i++)
+        if (!strcmp(name, asked)) return name;
+    return carnn_simd_name(0);
 }
 
 /* "45 s", "3 min 20 s", "2 h 05 min" */
@@ -531,36 +565,66 @@ static int load_model(carnn_model **model, const char *name) {
     return carnn_model_load(model, &source, NULL, &error) ? failed(&error) : DONE;
 }
 
-/* Files as the library takes them, with room for one more; free() them. */
-static carnn_source *sources(const list *names) {
+#define STANDARD_INPUT "/dev/stdin" /* what errors call it */
+
+/* Standard input as a whole. Where it is a socket it cannot be opened by a name. */
+static int read_input(carnn_source *source) {
+    char *bytes = NULL;
+    size_t room = 0;
+    source->name = STANDARD_INPUT;
+    for (;;) {
+        if (source->size == room) {
+            char *larger = (char *)realloc(bytes, room = room ? 2 * room : 65536);
+            if (!larger) return no_memory();
+            source->bytes = bytes = larger;
+        }
+        source->size += fread(bytes + source->size, 1, room - source->size, stdin);
+        if (ferror(stdin)) return not_read(STANDARD_INPUT);
+        if (feof(stdin)) return DONE;
+    }
+}
+
+/* Files as the library takes them, with room for one more; close_sources() also after a failure. */
+static int open_sources(carnn_source **sources, const list *names) {
     carnn_source *source = (carnn_source *)calloc(names->count + 1, sizeof *source);
+    int result = source ? DONE : no_memory();
     size_t i;
-    for (i = 0; source && i < names->count; i++)
-        source[i].name = strcmp(names->item[i], "-") ? names->item[i] : "/dev/stdin";
-    return source;
+    for (i = 0; !result && i < names->count; i++) {
+        source[i].name = names->item[i];
+        if (!strcmp(names->item[i], "-")) result = read_input(&source[i]);
+    }
+    *sources = source;
+    return result;
+}
+
+static void close_sources(carnn_source *source, size_t count) {
+    size_t i;
+    for (i = 0; source && i < count; i++) free((void *)(uintptr_t)source[i].bytes);
+    free(source);
 }
 
 /* One file or several as one data set. */
 static int load_data(carnn_dataset **data, const char *task, const list *names,
                      const char *candidates, int clean, int lenient) {
-    carnn_source *source = sources(names);
+    carnn_source *source;
     carnn_dataset_desc desc;
     carnn_error error;
-    int result;
-    if (!source) return no_memory();
+    int result = open_sources(&source, names);
     memset(&desc, 0, sizeof desc);
     desc.task = task;
     desc.sources = source;
     desc.source_count = names->count;
     desc.clean = clean;
     desc.lenient = lenient;
-    source[names->count].name = candidates;
-    if (candidates) desc.candidates = source + names->count;
-    result = carnn_dataset_load(data, &desc, &error) ? failed(&error) : DONE;
+    if (!result && candidates) {
+        source[names->count].name = candidates;
+        desc.candidates = source + names->count;
+    }
+    if (!result && carnn_dataset_load(data, &desc, &error)) result = failed(&error);
     if (!result && carnn_dataset_left_out(*data))
         fprintf(stderr, "%s: %zu questions without a right or a wrong answer are left out\n",
                 names->item[0], carnn_dataset_left_out(*data));
-    free(source);
+    close_sources(source, names->count);
     return result;
 }
 
@@ -569,6 +633,19 @@ static int load_one(carnn_dataset **data, const char *task, const char *name, in
     names.item = &name;
     names.count = 1;
     return load_data(data, task, &names, NULL, clean, 0);
+}
+
+static int open_result(FILE **file, const char *name, const char *mode) {
+    if (!name || (*file = fopen(name, mode)) != NULL) return DONE;
+    return not_written(name, strerror(errno));
+}
+
+/* The reason why a write before failed is no longer known here. */
+static int close_result(FILE *file, const char *name, int result) {
+    int lost = file && ferror(file);
+    if (!file || (!fclose(file) && !lost)) return result;
+    not_written(name, lost ? "a part is lost, the disk may be full" : strerror(errno));
+    return result ? result : FAILED;
 }
 
 static int print_counts; /* --counts */
@@ -671,20 +748,15 @@ static int check_training(train_job *t) {
     t->checkpoint = (char *)malloc(strlen(a->out) + sizeof ".resume");
     if (!t->checkpoint) return no_memory();
     sprintf(t->checkpoint, "%s.resume", a->out);
-    if (a->log && !(t->watch.log = fopen(a->log, a->resume ? "a" : "w"))) {
-        fprintf(stderr, "carnn: %s: cannot be written: %s\n", a->log, strerror(errno));
-        return FAILED;
-    }
     return DONE;
 }
 
 static int create_model(train_job *t) {
     arguments *a = t->a;
-    carnn_source *vectors = sources(&a->vectors);
+    carnn_source *vectors;
     const carnn_dataset *known[2];
     carnn_error error;
-    int result;
-    if (!vectors) return no_memory();
+    int result = open_sources(&vectors, &a->vectors);
     known[0] = t->valid;
     known[1] = t->test;
     a->model.task = a->task;
@@ -693,17 +765,20 @@ static int create_model(train_job *t) {
     a->model.vector_count = a->vectors.count;
     a->model.known = known;
     a->model.known_count = 2;
-    result = carnn_model_create(&t->model, &a->model, t->train, &error) ? failed(&error) : DONE;
-    free(vectors);
+    if (!result && carnn_model_create(&t->model, &a->model, t->train, &error))
+        result = failed(&error);
+    close_sources(vectors, a->vectors.count);
     return result;
 }
 
+/* The log comes last: where something else is wrong, that of the run before is left as it is. */
 static int prepare_training(train_job *t) {
     arguments *a = t->a;
     int result = load_data(&t->train, a->task, &a->train, a->candidates, 0, 0);
     if (!result && a->valid) result = load_one(&t->valid, a->task, a->valid, a->clean);
     if (!result && a->test) result = load_one(&t->test, a->task, a->test, a->clean);
     if (!result) result = create_model(t);
+    if (!result) result = open_result(&t->watch.log, a->log, a->resume ? "a" : "w");
     a->training.checkpoint = t->checkpoint;
     a->training.resume = a->resume;
     a->training.progress = on_progress;
@@ -728,7 +803,6 @@ static int run_training(train_job *t) {
     carnn_status status;
     long long best;
     int result;
-    can_stop = 1;
     status = carnn_train(t->model, t->train, t->valid, &t->a->training, &error);
     if (t->watch.shown) fputc('\n', stderr);
     best = (long long)carnn_model_best_epoch(t->model);
@@ -741,7 +815,7 @@ static int run_training(train_job *t) {
     else if (result == DONE)
         fprintf(stderr, "carnn: %s; the same command with --resume goes on\n",
                 status ? "interrupted" : "the time is over");
-    return result ? result : status ? INTERRUPTED : DONE;
+    return result ? result : interrupted ? INTERRUPTED : DONE;
 }
 
 static void print_training(const train_job *t, double seconds) {
@@ -786,7 +860,9 @@ static int train(arguments *a) {
     t.a = a;
     result = check_training(&t);
     if (!result) result = prepare_training(&t);
+    can_stop = 1;
     if (!result) result = run_training(&t);
+    can_stop = 0; /* scoring does not ask for interrupts */
     if (!result && t.test) {
         const carnn_model *model = t.model;
         carnn_error error;
@@ -794,13 +870,13 @@ static int train(arguments *a) {
             result = failed(&error);
     }
     if (!result) (a->json ? json_training : print_training)(&t, t.watch.seconds);
-    if (t.watch.log) fclose(t.watch.log);
+    result = close_result(t.watch.log, a->log, result);
     carnn_model_free(t.model);
     carnn_dataset_free(t.train);
     carnn_dataset_free(t.valid);
     carnn_dataset_free(t.test);
     free(t.checkpoint);
-    return interrupted ? INTERRUPTED : result;
+    return result;
 }
 
 /* ==== test =================================================================================== */
@@ -918,18 +994,6 @@ static void print_test(const test_job *t) {
     }
 }
 
-static int open_result(FILE **file, const char *name) {
-    if (!name || (*file = fopen(name, "w")) != NULL) return DONE;
-    fprintf(stderr, "carnn: %s: cannot be written: %s\n", name, strerror(errno));
-    return FAILED;
-}
-
-static int close_result(FILE *file, const char *name, int result) {
-    if (!file || !fclose(file) || result) return result;
-    fprintf(stderr, "carnn: %s: cannot be written: %s\n", name, strerror(errno));
-    return FAILED;
-}
-
 /* Loads the models and scores them. */
 static int test_models(test_job *t) {
     arguments *a = t->a;
@@ -948,8 +1012,8 @@ static int test_models(test_job *t) {
     if (!result && (a->qrels || a->run) && strcmp(task, "answer"))
         result = usage("test: --qrels and --run are for answer models");
     if (!result) result = load_data(&t->data, task, &a->data, NULL, a->clean, 0);
-    if (!result) result = open_result(&t->qrels, a->qrels);
-    if (!result) result = open_result(&t->run, a->run);
+    if (!result) result = open_result(&t->qrels, a->qrels, "w");
+    if (!result) result = open_result(&t->run, a->run, "w");
     memset(&desc, 0, sizeof desc);
     desc.threads = a->training.threads;
     if (a->files.count > 1) desc.part = on_part;
@@ -1031,14 +1095,25 @@ typedef struct talk { /* a session on a stream of dialogs */
     arguments *a;
     carnn_model *model;
     carnn_session *session;
-    FILE *in;
-    line line;
+    FILE *in, *questions; /* questions: of a folder of pairs, else NULL */
+    line line, asked;     /* the line at hand of each */
+    int result;           /* not DONE: a failure ends the talk */
+    int done;             /* nothing more is to be read */
     size_t examples;
     size_t *best; /* (top) */
     double *probability;
     const char *question; /* of the pair at hand */
     size_t question_length;
 } talk;
+
+/* Moves on to the next line of the data; 0 where the talk ends. */
+static int more_lines(talk *t) {
+    int state = t->done || t->result ? LINE_END : next_line(t->in, &t->line);
+    if (state == LINE_NO_MEMORY) t->result = no_memory();
+    if (state == LINE_END && !t->result && ferror(t->in))
+        t->result = not_read(t->in == stdin ? STANDARD_INPUT : t->a->data.item[0]);
+    return state == LINE_READ;
+}
 
 /* Moves `*text` behind the number of a line and its blank; -1 if there is no number. */
 static int64_t line_number(const char **text, const char *end) {
@@ -1051,12 +1126,19 @@ static int64_t line_number(const char **text, const char *end) {
     return number <= UINT32_MAX ? number : (int64_t)UINT32_MAX + 1;
 }
 
-/* What was said in the columns from `text` on: the second one, if it is not blank, or the first,
-   which ends at `*end`. */
+/* Where the column at `text` ends: at the next tab, or with the line. */
+static const char *column_end(const char *text, const char *end) {
+    const char *tab = (const char *)memchr(text, '\t', (size_t)(end - text));
+    return tab ? tab : end;
+}
+
+/* What was said in the columns from `text` on: the second one, if it is not blank, or the first;
+   it ends at `*end`. */
 static const char *said(const char *text, const char **end) {
-    const char *tab = (const char *)memchr(text, '\t', (size_t)(*end - text));
-    if (tab && !is_blank(tab, (size_t)(*end - tab))) return tab + 1;
-    if (tab) *end = tab;
+    const char *first_end = column_end(text, *end), *second = first_end + (first_end < *end);
+    *end = column_end(second, *end);
+    if (!is_blank(second, (size_t)(*end - second))) return second;
+    *end = first_end;
     return text;
 }
 
@@ -1066,10 +1148,9 @@ typedef void (*on_turn)(talk *t, const char *user, size_t length);
 
 /* `N user<TAB>response` is a turn, a line without a tab a fact; an empty line, or a number that is
    1 or less than the one before, begins a dialog. Of three columns the last is what was said. */
-static int follow_dialogs(talk *t, on_turn turn) {
+static void follow_dialogs(talk *t, on_turn turn) {
     int64_t before = 0, number;
-    int state;
-    while ((state = next_line(t->in, &t->line)) == LINE_READ) {
+    while (more_lines(t)) {
         const char *text = t->line.length ? t->line.text : "", *end = text + t->line.length, *tab;
         int blank = is_blank(text, t->line.length) && !memchr(text, '\t', t->line.length);
         number = blank ? 0 : line_number(&text, end);
@@ -1088,7 +1169,6 @@ static int follow_dialogs(talk *t, on_turn turn) {
         text = said(tab + 1, &end);
         carnn_session_hear(t->session, CARNN_SYSTEM, text, (size_t)(end - text));
     }
-    return state == LINE_NO_MEMORY ? no_memory() : DONE;
 }
 
 /* The columns of pairs: those that a first line names, or those of the formats without one; without
@@ -1099,17 +1179,20 @@ typedef struct columns {
 
 /* Column `number` of a line; empty where there is none. */
 static const char *column(const line *l, size_t number, size_t *length) {
-    const char *at = l->length ? l->text : "", *end = at + l->length, *tab;
-    for (;; number--, at = tab + 1) {
-        tab = (const char *)memchr(at, '\t', (size_t)(end - at));
-        if (!number || !tab) break;
+    const char *at = l->length ? l->text : "", *end = at + l->length, *stop = column_end(at, end);
+    for (; number && stop < end; number--) {
+        at = stop + 1;
+        stop = column_end(at, end);
     }
-    *length = number ? 0 : (size_t)((tab ? tab : end) - at);
+    *length = number ? 0 : (size_t)(stop - at);
     return at;
 }
 
+/* Blanks around the word do not count. */
 static int is_word(const char *text, size_t length, const char *word) {
     size_t i;
+    while (length && is_blank(text + length - 1, 1)) length--;
+    for (; length && is_blank(text, 1); length--) text++;
     for (i = 0; i < length && word[i]; i++)
         if ((text[i] | 32) != word[i]) return 0;
     return i == length && !word[i];
@@ -1132,10 +1215,10 @@ static int find_columns(const line *l, columns *c) {
 }
 
 /* Pair by pair. */
-static int follow_pairs(talk *t, on_turn pair) {
+static void follow_pairs(talk *t, on_turn pair) {
     columns c = {0, 1};
-    int state, first = 1;
-    while ((state = next_line(t->in, &t->line)) == LINE_READ) {
+    int first = 1;
+    while (more_lines(t)) {
         const char *sentence;
         size_t length;
         if (is_blank(t->line.text, t->line.length)) continue;
@@ -1149,7 +1232,56 @@ static int follow_pairs(talk *t, on_turn pair) {
         sentence = column(&t->line, c.sentence, &length);
         pair(t, sentence, length);
     }
-    return state == LINE_NO_MEMORY ? no_memory() : DONE;
+}
+
+/* A file of a folder; NULL where there is none. */
+static FILE *open_within(const char *folder, const char *name) {
+    size_t room = strlen(folder) + strlen(name) + 2;
+    char *path = (char *)malloc(room);
+    FILE *file;
+    if (!path) return NULL;
+    snprintf(path, room, "%s/%s", folder, name);
+    file = fopen(path, "rb");
+    free(path);
+    return file;
+}
+
+/* Is the data a folder? Then its questions are read from a.toks and its sentences from b.toks. */
+static int open_folder(talk *t) {
+    const char *folder = t->in == stdin ? NULL : t->a->data.item[0];
+    t->questions = folder ? open_within(folder, "a.toks") : NULL;
+    if (!t->questions) return 0;
+    fclose(t->in);
+    t->in = open_within(folder, "b.toks");
+    if (t->in) return 1;
+    fprintf(stderr, "carnn: %s/b.toks: %s\n", folder, strerror(errno));
+    t->result = FAILED;
+    return 1;
+}
+
+/* Moves on to the next question and its sentence; 0 where the talk ends. */
+static int more_pairs(talk *t) {
+    int sentence = more_lines(t), state;
+    if (t->done || t->result) return 0;
+    state = next_line(t->questions, &t->asked);
+    if (state == LINE_NO_MEMORY) t->result = no_memory();
+    else if (sentence != (state == LINE_READ)) {
+        fprintf(stderr, "carnn: %s/%s:%zu: expected a line as in the file beside it, found the "
+                "end\n", t->a->data.item[0], sentence ? "a.toks" : "b.toks",
+                (sentence ? t->asked.number : t->line.number) + 1);
+        t->result = BAD_DATA;
+    }
+    return sentence && !t->result;
+}
+
+/* Pair by pair, likewise. */
+static void follow_folder(talk *t, on_turn pair) {
+    while (more_pairs(t)) {
+        t->examples++;
+        t->question = t->asked.length ? t->asked.text : "";
+        t->question_length = t->asked.length;
+        pair(t, t->line.length ? t->line.text : "", t->line.length);
+    }
 }
 
 /* Opens a model of one of the `tasks`, and the data. */
@@ -1171,23 +1303,17 @@ static int open_talk(talk *t, arguments *a, const char *tasks) {
     if (!t->best || !t->probability) return no_memory();
     if (a->data.count > 1) return usage("one --data is all that can be read here");
     if (a->data.count && strcmp(a->data.item[0], "-")) t->in = fopen(a->data.item[0], "rb");
-    if (!t->in) {
-        fprintf(stderr, "carnn: %s: %s\n", a->data.item[0], strerror(errno));
-        return FAILED;
-    }
+    if (!t->in) return not_read(a->data.item[0]);
     return carnn_session_open(&t->session, t->model, NULL, &error) ? failed(&error) : DONE;
 }
 
 static int close_talk(talk *t, int result) {
-    if (!result && t->in && ferror(t->in)) {
-        fprintf(stderr, "carnn: cannot read %s\n",
-                t->in == stdin ? "standard input" : t->a->data.item[0]);
-        result = FAILED;
-    }
     if (t->in && t->in != stdin) fclose(t->in);
+    if (t->questions) fclose(t->questions);
     carnn_session_free(t->session);
     carnn_model_free(t->model);
     free(t->line.text);
+    free(t->asked.text);
     free(t->best);
     free(t->probability);
     return result;
@@ -1231,9 +1357,8 @@ static void predict_turn(talk *t, const char *user, size_t length) {
 }
 
 /* Sentence by sentence; an empty line, or one that begins with "=", ends a document. */
-static int follow_sentences(talk *t, on_turn sentence) {
-    int state;
-    while ((state = next_line(t->in, &t->line)) == LINE_READ) {
+static void follow_sentences(talk *t, on_turn sentence) {
+    while (more_lines(t)) {
         const char *text = t->line.length ? t->line.text : "";
         if (is_blank(text, t->line.length) || *text == '=') {
             carnn_session_reset(t->session);
@@ -1242,7 +1367,6 @@ static int follow_sentences(talk *t, on_turn sentence) {
         t->examples++;
         sentence(t, text, t->line.length);
     }
-    return state == LINE_NO_MEMORY ? no_memory() : DONE;
 }
 
 static void predict_sentence(talk *t, const char *text, size_t length) {
@@ -1265,8 +1389,11 @@ static int follow_examples(talk *t, arguments *a, on_turn turn, on_turn sentence
     memset(t, 0, sizeof *t);
     result = open_talk(t, a, "dialog lm answer");
     if (result) return result;
-    if (is_answer(t)) return follow_pairs(t, pair);
-    return is_lm(t) ? follow_sentences(t, sentence) : follow_dialogs(t, turn);
+    if (is_lm(t)) follow_sentences(t, sentence);
+    else if (!is_answer(t)) follow_dialogs(t, turn);
+    else if (open_folder(t)) follow_folder(t, pair);
+    else follow_pairs(t, pair);
+    return t->result;
 }
 
 /* A file is read as a whole and predicted in batches. */
@@ -1301,6 +1428,24 @@ static int predict(arguments *a) {
     return close_talk(&t, result);
 }
 
+/* Is the example at hand to be explained? After the one that --example names nothing is. */
+static int is_asked_for(talk *t) {
+    size_t only = (size_t)t->a->example;
+    t->done = only == t->examples;
+    return !only || t->done;
+}
+
+/* What the last answer is explained by, `*count` parts, to be freed; NULL: out of memory, which
+   ends the talk. */
+static carnn_contribution *explanation(talk *t, size_t *count, double *rest) {
+    carnn_contribution *part;
+    *count = carnn_session_explain(t->session, 0, NULL, rest);
+    part = (carnn_contribution *)calloc(*count + 1, sizeof *part);
+    if (part) carnn_session_explain(t->session, *count, part, rest);
+    else t->result = no_memory();
+    return part;
+}
+
 /* How many of the parts are larger than part i. */
 static size_t larger_parts(const carnn_contribution *part, size_t count, size_t i) {
     size_t j, larger = 0;
@@ -1312,13 +1457,9 @@ static size_t larger_parts(const carnn_contribution *part, size_t count, size_t 
 static void show_contributions(talk *t, size_t most) {
     static const char *const who[] = {"user", "bot", "fact"};
     double rest, sum;
-    size_t i, count = carnn_session_explain(t->session, 0, NULL, &rest);
-    carnn_contribution *part = (carnn_contribution *)calloc(count + 1, sizeof *part);
-    if (!part) {
-        no_memory();
-        return;
-    }
-    carnn_session_explain(t->session, count, part, &rest);
+    size_t i, count;
+    carnn_contribution *part = explanation(t, &count, &rest);
+    if (!part) return;
     printf("%10s  %9s\n", "score", "attention");
     for (i = 0, sum = rest; i < count; i++) {
         sum += part[i].score;
@@ -1332,7 +1473,7 @@ static void show_contributions(talk *t, size_t most) {
 }
 
 static void explain_turn(talk *t, const char *user, size_t length) {
-    if (t->a->example && (size_t)t->a->example != t->examples) return;
+    if (!is_asked_for(t)) return;
     carnn_session_rank(t->session, user, length, 1, t->best, t->probability);
     printf("example %zu: %.*s\nanswer: %s (probability %.4f)\n", t->examples, (int)length, user,
            carnn_model_candidate(t->model, t->best[0]), t->probability[0]);
@@ -1347,14 +1488,9 @@ static void explain_sentence(talk *t, const char *text, size_t length) {
     size_t i, count;
     double rest, sum;
     carnn_session_score(t->session, text, length, NULL);
-    if (t->a->example && (size_t)t->a->example != t->examples) return;
-    count = carnn_session_explain(t->session, 0, NULL, &rest);
-    part = (carnn_contribution *)calloc(count + 1, sizeof *part);
-    if (!part) {
-        no_memory();
-        return;
-    }
-    carnn_session_explain(t->session, count, part, &rest);
+    if (!is_asked_for(t)) return;
+    part = explanation(t, &count, &rest);
+    if (!part) return;
     printf("example %zu: %.*s\nnext word: %s\n%10s  %9s\n", t->examples, (int)length, text,
            carnn_session_next_word(t->session), "score", "context");
     for (i = 0, sum = rest; i < count; i++) {
@@ -1390,15 +1526,10 @@ static void explain_pair(talk *t, const char *sentence, size_t length) {
     carnn_contribution *part;
     size_t i, count, questions = 0;
     double rest, score;
-    if (t->a->example && (size_t)t->a->example != t->examples) return;
+    if (!is_asked_for(t)) return;
     score = match(t, sentence, length);
-    count = carnn_session_explain(t->session, 0, NULL, &rest);
-    part = (carnn_contribution *)calloc(count + 1, sizeof *part);
-    if (!part) {
-        no_memory();
-        return;
-    }
-    carnn_session_explain(t->session, count, part, &rest);
+    part = explanation(t, &count, &rest);
+    if (!part) return;
     printf("example %zu: %.*s\nsentence: %.*s\nscore %.9g\n%10s  %9s\n", t->examples,
            (int)t->question_length, t->question, (int)length, sentence, score, "share", "weight");
     for (i = 0; i < count; i++) {
@@ -1432,7 +1563,7 @@ static int explain(arguments *a) {
 
 static int chat(arguments *a) {
     talk t;
-    int result, state = LINE_END, prompt = is_terminal(stdin) && is_terminal(stdout);
+    int result, prompt = is_terminal(stdin) && is_terminal(stdout);
     memset(&t, 0, sizeof t);
     result = open_talk(&t, a, "dialog");
     if (!result && prompt)
@@ -1440,7 +1571,7 @@ static int chat(arguments *a) {
     while (!result) {
         if (prompt) fputs("> ", stdout);
         fflush(stdout);
-        if ((state = next_line(t.in, &t.line)) != LINE_READ) break;
+        if (!more_lines(&t)) break;
         if (a->explain && !prompt) printf("> %.*s\n", (int)t.line.length, t.line.text);
         if (t.line.length) {
             puts(carnn_session_reply(t.session, t.line.text, t.line.length));
@@ -1448,8 +1579,7 @@ static int chat(arguments *a) {
         } else carnn_session_reset(t.session);
     }
     if (!result && prompt) putchar('\n');
-    if (state == LINE_NO_MEMORY) result = no_memory();
-    return close_talk(&t, result);
+    return close_talk(&t, result ? result : t.result);
 }
 
 /* ==== rank =================================================================================== */
@@ -1469,8 +1599,7 @@ static int by_score(const void *a_, const void *b_) {
 /* Scores the sentences of the input, a line each. */
 static int score_sentences(talk *t, ranked **sentences, size_t *count) {
     size_t room = 0;
-    int state;
-    while ((state = next_line(t->in, &t->line)) == LINE_READ) {
+    while (more_lines(t)) {
         ranked *r;
         if (*count == room) {
             room = room ? 2 * room : 64;
@@ -1486,7 +1615,7 @@ static int score_sentences(talk *t, ranked **sentences, size_t *count) {
         r->number = (*count)++;
         r->score = match(t, r->sentence, t->line.length);
     }
-    return state == LINE_NO_MEMORY ? no_memory() : DONE;
+    return t->result;
 }
 
 static int rank(arguments *a) {
@@ -1510,20 +1639,34 @@ static int rank(arguments *a) {
 
 /* ==== generate =============================================================================== */
 
-#define SENTENCE_BYTES 8192
+/* Bytes of any sentence that begins with the prompt, which has no more words than bytes. */
+static size_t sentence_room(const carnn_model *m, const char *prompt, int64_t words) {
+    size_t i, longest = 1, most = strlen(prompt) + (size_t)words;
+    for (i = 0; i < carnn_model_word_count(m); i++) {
+        size_t length = strlen(carnn_model_word(m, i)) + 1; /* with the blank before it */
+        if (length > longest) longest = length;
+    }
+    return most < SIZE_MAX / 2 / longest ? most * longest + 1 : SIZE_MAX / 2;
+}
 
 static int generate(arguments *a) {
     talk t;
-    char *text = (char *)malloc(SENTENCE_BYTES);
+    char *text = NULL;
     const char *prompt = a->prompt ? a->prompt : "";
     int64_t i, sentences = a->sentences ? a->sentences : 10;
+    size_t room = 0;
     int result;
     memset(&t, 0, sizeof t);
     a->sampling.seed = a->model.seed ? a->model.seed : 1;
-    result = text ? open_talk(&t, a, "lm") : no_memory();
+    if (!a->sampling.words) a->sampling.words = 100;
+    result = open_talk(&t, a, "lm");
+    if (!result) {
+        room = sentence_room(t.model, prompt, a->sampling.words);
+        text = (char *)malloc(room);
+        if (!text) result = no_memory();
+    }
     for (i = 0; !result && i < sentences; i++, prompt = "") {
-        carnn_session_generate(t.session, &a->sampling, prompt, strlen(prompt), text,
-                               SENTENCE_BYTES);
+        carnn_session_generate(t.session, &a->sampling, prompt, strlen(prompt), text, room);
         puts(text);
         fflush(stdout);
     }
@@ -1693,12 +1836,15 @@ static int add_epoch(history *h, const logged *e) {
     return DONE;
 }
 
+#define LAST_EPOCH 1e15 /* up to there an axis can step from epoch to epoch */
+
 static int read_history(history *h, FILE *in, line *l) {
     int state = LINE_READ, result = DONE;
     while (!result && (state = next_line(in, l)) == LINE_READ) {
         logged e = {NAN, {NAN, NAN, NAN}};
         const char *end = read_object(l->length ? l->text : "", "", h, &e);
-        if (end && !*skip_blanks(end) && e.epoch >= 1.0 && !isnan(e.value[TRAIN_LOSS])) {
+        if (end && !*skip_blanks(end) && e.epoch >= 1.0 && e.epoch <= LAST_EPOCH &&
+            !isnan(e.value[TRAIN_LOSS])) {
             result = add_epoch(h, &e);
             continue;
         }
@@ -1707,7 +1853,7 @@ static int read_history(history *h, FILE *in, line *l) {
         return BAD_DATA;
     }
     if (state == LINE_NO_MEMORY) return no_memory();
-    if (result || h->count) return result;
+    if (result || h->count || ferror(in)) return result;
     fprintf(stderr, "carnn: %s:1: expected an epoch, found an empty file\n", h->file);
     return BAD_DATA;
 }
@@ -1719,10 +1865,7 @@ static int open_history(history *h, const char *file) {
     h->file = file;
     h->best = NAN;
     result = in ? read_history(h, in, &l) : FAILED;
-    if (!in || ferror(in)) {
-        fprintf(stderr, "carnn: %s: %s\n", file, strerror(errno));
-        result = FAILED;
-    }
+    if (!in || ferror(in)) result = not_read(file);
     if (in) fclose(in);
     free(l.text);
     return result;
@@ -1962,7 +2105,7 @@ static int plot(arguments *a) {
     if (!v.run || !v.panel) result = no_memory();
     for (i = 0; !result && i < v.runs; i++) result = open_history(&v.run[i], a->files.item[i]);
     if (!result) add_panels(&v);
-    if (!result) result = open_result(&to, a->out);
+    if (!result) result = open_result(&to, a->out, "w");
     if (!result && to) svg_picture(to, &v);
     if (!result && !to) text_picture(&v);
     result = close_result(to, a->out, result);
@@ -1993,16 +2136,36 @@ static int gradcheck(arguments *a) {
     return wrong ? FAILED : DONE;
 }
 
+typedef struct bench_job { /* what `carnn bench` holds */
+    const arguments *a;
+    json j; /* to: NULL before the first row */
+} bench_job;
+
+static void json_bench(bench_job *b) {
+    int64_t threads = b->a->training.threads;
+    b->j.to = stdout;
+    json_open(&b->j, NULL, '{');
+    json_text(&b->j, "version", CARNN_VERSION);
+    json_text(&b->j, "simd", simd_used(b->a->simd));
+    json_whole(&b->j, "threads", threads ? (uint64_t)threads : processors());
+    json_open(&b->j, "rows", '[');
+}
+
+static void json_measure(json *j, const carnn_measure *m) {
+    json_open(j, NULL, '{');
+    json_text(j, "group", m->group);
+    json_text(j, "name", m->name);
+    json_text(j, "unit", m->unit);
+    json_number(j, "value", m->value);
+    if (m->share > 0.0) json_number(j, "share", m->share);
+    json_close(j, '}');
+}
+
 static int bench_row(const carnn_measure *m, void *user) {
-    json *j = (json *)user;
-    if (j->to) {
-        json_open(j, NULL, '{');
-        json_text(j, "group", m->group);
-        json_text(j, "name", m->name);
-        json_text(j, "unit", m->unit);
-        json_number(j, "value", m->value);
-        if (m->share > 0.0) json_number(j, "share", m->share);
-        json_close(j, '}');
+    bench_job *b = (bench_job *)user;
+    if (b->a->json) {
+        if (!b->j.to) json_bench(b);
+        json_measure(&b->j, m);
         return 0;
     }
     printf("%-7s %-36s %10.4g %-12s", m->group, m->name, m->value, m->unit);
@@ -2014,24 +2177,18 @@ static int bench_row(const carnn_measure *m, void *user) {
 
 static int bench(arguments *a) {
     carnn_error error;
-    json j = {NULL, 0};
-    if (a->json) {
-        j.to = stdout;
-        json_open(&j, NULL, '{');
-        json_text(&j, "version", CARNN_VERSION);
-        json_text(&j, "simd", a->simd ? a->simd : carnn_simd_name(0));
-        json_whole(&j, "threads", (uint64_t)a->training.threads);
-        json_open(&j, "rows", '[');
-    }
+    bench_job b = {NULL, {NULL, 0}};
+    int result = DONE;
+    b.a = a;
     if (carnn_bench(a->files.count ? a->files.item[0] : NULL, a->simd, a->training.threads,
-                    bench_row, &j, &error))
-        return failed(&error);
-    if (a->json) {
-        json_close(&j, ']');
-        json_close(&j, '}');
+                    bench_row, &b, &error))
+        result = failed(&error);
+    if (b.j.to) {
+        json_close(&b.j, ']');
+        json_close(&b.j, '}');
         printf("\n");
     }
-    return DONE;
+    return result;
 }
 
 /* ==== Commands =============================================================================== */
@@ -2216,7 +2373,7 @@ static int run(int count, char **argument) {
     if (count < 2) return help(stderr), USAGE;
     if (asks && count == 2) return help(stdout);
     if (!strcmp(word, "--version") || !strcmp(word, "version")) {
-        printf("carnn %s (%s)\n", CARNN_VERSION, carnn_simd_name(0));
+        printf("carnn %s (%s)\n", CARNN_VERSION, simd_used(NULL));
         return DONE;
     }
     if (asks) word = argument[2];

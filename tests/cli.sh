@@ -21,6 +21,27 @@ check() {
     fi
 }
 
+# start FILE WORD ARGUMENT...: in the background, until WORD is in FILE or the program has ended
+start() {
+    file=$1
+    word=$2
+    shift 2
+    : >err
+    "$carnn" "$@" >out 2>err &
+    process=$!
+    while ! grep -q -e "$word" "$file" 2>grep && kill -0 $process 2>grep; do
+        sleep 0.05 2>sleep || sleep 1
+    done
+}
+
+# interrupt EXIT: what was started
+interrupt() {
+    kill -INT $process
+    wait $process
+    code=$?
+    check "interrupted: exit $code, expected $1" [ $code -eq "$1" ]
+}
+
 # run EXIT ARGUMENT...: standard output to `out`, the rest to `err`
 run() {
     expected=$1
@@ -58,6 +79,19 @@ says out '--lr N .*\[0\.[0-9]*, answer 0\.[0-9]*\]'
 says out 'icarnn'
 run 0 --version
 says out '^carnn [0-9]'
+CARNN_SIMD=portable
+export CARNN_SIMD
+run 0 --version
+says out '(portable)$'
+run 0 bench exp --json
+says out '"simd": "portable", "threads": [1-9]'
+CARNN_SIMD=nothing
+run 0 --version
+run 2 bench exp --json
+empty out
+unset CARNN_SIMD
+run 2 bench nosuch --json
+empty out
 run 2
 empty out
 says err '^usage: carnn COMMAND'
@@ -115,6 +149,13 @@ done
 check 'training examples' [ "$(value out examples)" -gt 0 ]
 lines log.jsonl 2
 says log.jsonl '"epoch": 2, "loss": '
+cp log.jsonl kept.jsonl
+run 1 train $small --train no-such-file --out f.gguf --log kept.jsonl
+check 'the log was emptied for nothing' cmp -s log.jsonl kept.jsonl
+if [ -c /dev/full ]; then
+    run 1 $train --epochs 1 --out c.gguf --quiet --log /dev/full
+    says err '/dev/full: cannot be written'
+fi
 check 'same seed, other bytes' cmp -s a.gguf b.gguf
 run 0 train $small --train=$data/dialog-train.txt --threads=2 -epochs 2 --out b.gguf --quiet
 check 'two threads, other bytes' cmp -s a.gguf b.gguf
@@ -162,24 +203,29 @@ check 'a failed training left a file' [ ! -e f.gguf ]
 # ---- interrupted, and resumed to the same bytes
 
 run 0 $train --epochs 20 --patience 0 --out whole.gguf --quiet
-"$carnn" $train --epochs 20 --patience 0 --out parts.gguf >out 2>err &
-process=$!
-while ! grep -q '^epoch 2/' err && kill -0 $process 2>/dev/null; do
-    sleep 0.05 2>sleep || sleep 1
-done
-kill -INT $process
-wait $process
-code=$?
-check "interrupted: exit $code" [ $code -eq 130 ]
+start err '^epoch 2/' $train --epochs 20 --patience 0 --out parts.gguf --log parts.jsonl
+interrupt 130
 check 'no checkpoint after an interrupt' [ -s parts.gguf.resume ]
 check 'no model after an interrupt' [ -s parts.gguf ]
 empty out
 run 2 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume --hidden 17
 run 4 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume --lr 0.002
 says err 'parts.gguf.resume: checkpoint of a training with lr = '
-run 0 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume
+run 0 $train --epochs 20 --patience 0 --out parts.gguf --quiet --resume --log parts.jsonl
 check 'resumed, other bytes' cmp -s whole.gguf parts.gguf
 check 'the checkpoint was left' [ ! -e parts.gguf.resume ]
+check 'the log does not go on' [ "$(grep -c -e '"epoch": 1,' -e '"epoch": 20,' parts.jsonl)" -eq 2 ]
+
+mkdir gone
+start err '^epoch 2/' $train --epochs 100000 --patience 0 --out gone/m.gguf
+rm -r gone
+interrupt 1
+awk '{ line[NR] = $0 } END { for (i = 0; i < 1000; i++) for (j = 1; j <= NR; j++) print line[j] }' \
+    "$data/lm-test.txt" >long.txt
+start scored.gguf GGUF train --task lm --hidden 8 --embedding 8 --epochs 1 --threads 1 --quiet \
+    --train "$data/lm-test.txt" --test long.txt --out scored.gguf
+interrupt 130
+empty out
 }
 
 # ---- scores
@@ -199,6 +245,9 @@ says out '^{"models": \[{.*}, {.*}, {.*}\], "vote": {.*}}$'
 run 0 test a.gguf b.gguf --data "$data/dialog-test.txt"
 says out '^vote '
 lines out 3
+(echo 'no number'; cat "$data/dialog-test.txt") >after
+(read -r line; "$carnn" test a.gguf --data - --json) <after >out 2>err
+check 'standard input is opened again' [ "$(value out accuracy)" = "$accuracy" ]
 run 2 test a.gguf
 run 1 test a.gguf --data no-such-file
 run 1 test no-such-file --data "$data/dialog-test.txt"
@@ -226,10 +275,11 @@ sed 's/$/\r/' "$data/dialog-test.txt" | "$carnn" predict a.gguf >out
 check 'other answers with CR LF' cmp -s answers out
 printf %s "$(cat "$data/dialog-test.txt")" | "$carnn" predict a.gguf >out
 check 'other answers without a last newline' cmp -s answers out
-printf '1 \t\n2 zzz qqq\tx\nno number\ty\n3\tz\n99999999999999999999 a\tb\n\t\n' |
-    tee odd.txt | "$carnn" predict a.gguf >odd
-lines odd 6
-run 0 predict a.gguf --data odd.txt --threads 2
+printf '1 \t\n2 zzz qqq\tx\nno number\ty\n3\tz\n99999999999999999999 a\tb\n\t\n' >odd.txt
+printf '1 hi\ta\tsome cheap food\twest town\n2 hi\ta\t \twest\n3 hi\ta\n' >>odd.txt
+"$carnn" predict a.gguf --top 2 <odd.txt >odd
+lines odd 9
+run 0 predict a.gguf --data odd.txt --threads 2 --top 2
 check 'odd lines: other answers from a file' cmp -s odd out
 run 0 predict a.gguf --data /dev/null
 empty out
@@ -266,6 +316,12 @@ says out '^answer: .* (probability '
 check 'the scores do not add up' awk '/^ *[-+]/ { if ($NF == "sum") exit !(total - $1 < 0.01 &&
     $1 - total < 0.01); total += $1 }' out
 run 3 explain a.gguf --data "$data/dialog-test.txt" --example 1000000
+run 1 explain a.gguf --data /
+lines err 1
+says err '^carnn: /: '
+awk 'BEGIN { for (i = 0; i < 100000; i++) print "1 hello\tx" }' |
+    ("$carnn" explain a.gguf --example 2 >out; cat >rest)
+check 'explain reads on after the example' [ -s rest ]
 run 0 info a.gguf
 says out '^cell  *icarnn'
 run 0 info a.gguf --json
@@ -326,6 +382,11 @@ printf 'q\t\t0\n\t\t\nonly\n zz\377\tqq\t1\n' | tee odd.tsv | "$carnn" predict q
 lines odd 3
 run 0 predict q.gguf --data odd.tsv
 check 'odd pairs: other scores from a file' cmp -s odd out
+printf 'Label\t Sentence\tQuestion \n1\tit rained .\twhere is it ?\n' >odd.tsv
+"$carnn" predict q.gguf <odd.tsv >odd
+lines odd 1
+run 0 predict q.gguf --data odd.tsv
+check 'blanks in a header: other scores from a file' cmp -s odd out
 printf 'it rained .\nedith elster lives in goldbury .\n' >sentences
 run 0 rank q.gguf --question 'where does edith elster live ?' --data sentences
 lines out 2
@@ -339,6 +400,15 @@ run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2
 says out '^alignment of the words of the sentence'
 check 'the shares do not add up' awk '/^ *[-+][0-9.]+ / { total += $1 }
     END { exit !(total > 1.99 && total < 2.01) }' out
+mkdir folder
+tail -n +2 "$data/answer-test.tsv" | cut -f 2 >folder/a.toks
+tail -n +2 "$data/answer-test.tsv" | cut -f 3 >folder/b.toks
+cp out explained
+run 0 explain q.gguf --data folder --example 2
+check 'another explanation from a folder' cmp -s explained out
+echo >>folder/b.toks
+run 3 explain q.gguf --data folder
+says err 'folder/a.toks:[0-9]*: expected a line as in the file beside it'
 check 'colours that nobody asked for' [ "$(grep -c "$(printf '\033')" out)" -eq 0 ]
 run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2 --color
 says out "$(printf '\033')\[48;5;"
@@ -429,6 +499,9 @@ for same in '--top-k 1' '--top-p 0.0001' '--temperature 0.0001'; do
 done
 run 0 $generate --prompt 'where is zzz'
 check 'the prompt is not at the front' [ "$(grep -c '^where is <unk>' out)" -eq 1 ]
+prompt=$(awk 'BEGIN { for (i = 0; i < 3000; i++) printf "where is it " }')
+run 0 $generate --prompt "$prompt" --sentences 1
+check 'a long sentence is cut' [ "$(wc -w <out)" -ge 9000 ]
 run 2 $generate --temperature hot
 says err 'temperature: expected a number'
 run 2 generate a.gguf
@@ -462,7 +535,8 @@ check 'a panel for each metric' [ "$(grep -c 'font-weight="bold">' f.svg)" -eq 3
 check 'the picture is not closed' [ "$(tail -n 1 f.svg)" = '</svg>' ]
 for bad in '' '{}' '{"epoch": 1}' '{"epoch": 0, "loss": 1}' '{"epoch": 1, "loss": 1' 'epoch 1' \
     '{"epoch": 1, "loss": 1} x' '{"epoch": 1, "loss": inf}' '{"epoch": 1 "loss": 1}' '{"epoch"' \
-    '{"epoch": 1, "loss": "}' '{"epoch": 1, "loss": 1, "a": {"b": {}}}'; do
+    '{"epoch": 1, "loss": "}' '{"epoch": 1, "loss": 1, "a": {"b": {}}}' \
+    '{"epoch": 1e17, "loss": 1}'; do
     printf '{"epoch": 1, "loss": 4}\n%s\n' "$bad" >bad.jsonl
     run 3 plot bad.jsonl --out g.svg
     says err '^carnn: bad.jsonl:2: expected an object with "epoch" and "loss"'
@@ -471,6 +545,8 @@ check 'bad data, but a picture' [ ! -e g.svg ]
 run 3 plot log.jsonl nothing
 says err 'nothing:1: expected an epoch, found an empty file'
 run 1 plot no-such-file
+run 1 plot /
+lines err 1
 run 1 plot log.jsonl --out no-such-folder/f.svg
 run 2 plot
 
