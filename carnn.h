@@ -10211,7 +10211,8 @@ static const carnn_option carnn__option_table[] = {
                         "what a moving average of the weights keeps of itself in a step"),
     CARNN__TRAIN_OPTION(patience, INTEGER, 0, 1e9, 1, "epochs without a better validation score"),
     CARNN__TRAIN_OPTION(threads, INTEGER, 0, 1024, 0, "threads; 0: one for each processor"),
-    CARNN__TRAIN_OPTION(max_time, NUMBER, 0, 1e9, 0, "seconds after which this run stops; 0: no limit"),
+    CARNN__TRAIN_OPTION(max_time, NUMBER, 0, 1e9, 0,
+                        "seconds after which this run stops; 0: no limit"),
 };
 
 CARNN_API const carnn_option *carnn_options(size_t *count) {
