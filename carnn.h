@@ -8967,7 +8967,7 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     if (!model->weighting) model->weighting = "attention";
     if (!model->overlap) model->overlap = 4; /* writer is like writes, wrote is not */
     if (!model->loss) model->loss = "rank";
-    if (!train->epochs) train->epochs = 3;
+    if (!train->epochs) train->epochs = 5;
     if (!train->batch) train->batch = 64;
     if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.001;
     if (train->lr_end == 0.0) train->lr_end = 0.05;
@@ -8975,7 +8975,6 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     if (train->clip == 0.0) train->clip = 5.0;
     if (train->average == 0.0) train->average = 0.995;
     if (train->weight_decay == 0.0) train->weight_decay = 0.3;
-    if (!train->patience) train->patience = 1;
 }
 
 static int carnn__answer_is_siamese(const carnn_model *model) {
