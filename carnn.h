@@ -42,7 +42,7 @@
        @@SEQ     packed batches, both directions, pooling
        @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
-       @@TEXT    tokenisers, lists of names, vocabularies, files
+       @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
        @@DATA    data sets and their readers
        @@MODEL   a model, what a task must provide
        @@HEAD    one part per task: dialog, lm, answer
@@ -5064,7 +5064,7 @@ static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x
 
 #endif
 /* =============================================================================================
-   @@TEXT   words of a text, lists of names, vocabularies, reading files
+   @@TEXT   words of a text, lists of names, vocabularies, reading files, word vectors
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -5093,11 +5093,19 @@ typedef struct carnn__words {
     carnn__tokenizer kind;
     const char *rest, *end; /* of the text: what has not been looked at */
     const char *stop;       /* the end of the run of word bytes that `rest` is in */
+    int marks;              /* what is left of the run are marks */
     carnn__span word;       /* the word that carnn__next_word found */
 } carnn__words;
 
 static inline int carnn__blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
+}
+
+static inline int carnn__digit(char c) { return c >= '0' && c <= '9'; }
+
+/* Of ASCII. */
+static inline int carnn__letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 /* Without the blanks at both ends. */
@@ -5119,10 +5127,8 @@ static inline int carnn__folds(carnn__tokenizer kind) { return kind != CARNN__SP
 
 /* Does this byte belong to a word? */
 static inline int carnn__word_byte(carnn__tokenizer kind, char c) {
-    unsigned char byte = carnn__folded(c, 1);
     if (kind != CARNN__WORDS) return !carnn__blank(c);
-    return (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '_' ||
-           byte >= 0x80;
+    return carnn__letter(c) || carnn__digit(c) || c == '_' || (unsigned char)c >= 0x80;
 }
 
 /* Is this byte a word by itself? */
@@ -5150,10 +5156,12 @@ static inline int carnn__mark(char c) { return c && strchr(".,;:?!\"()[]", c) !=
 
 /* The first word of a piece between blanks: a run of one mark ("..."), or all but the marks at the
    end. A single period there belongs to an abbreviation ("mr.", "u.s."), unless the piece is the
-   last one and has no other. */
-static size_t carnn__token_length(carnn__span piece, int last) {
+   last one and has no other. A piece is searched from its end only once: *marks says that it was,
+   so that what is left of it are marks. */
+static size_t carnn__token_length(carnn__span piece, int last, int *marks) {
     size_t end = piece.length, run = 1;
-    if (*piece.at == '.' || !carnn__mark(*piece.at)) { /* ".5" begins with a period */
+    if (!*marks && (*piece.at == '.' || !carnn__mark(*piece.at))) { /* ".5" begins with a period */
+        *marks = 1;
         while (end && carnn__mark(piece.at[end - 1])) {
             size_t dots = 0;
             while (dots < end && piece.at[end - 1 - dots] == '.') dots++;
@@ -5185,13 +5193,14 @@ static int carnn__next_word(carnn__words *w) {
                    !carnn__lone_byte(w->kind, *w->rest))
                 w->rest++;
             w->stop = w->rest;
+            w->marks = 0;
             while (w->stop < w->end && carnn__word_byte(w->kind, *w->stop)) w->stop++;
             if (w->stop == w->rest && w->stop < w->end) w->stop++; /* a lone byte */
         }
         w->word.at = w->rest;
         w->word.length = (size_t)(w->stop - w->rest);
         if (w->kind == CARNN__TOKENS && w->word.length)
-            w->word.length = carnn__token_length(w->word, w->stop == w->end);
+            w->word.length = carnn__token_length(w->word, w->stop == w->end, &w->marks);
         w->rest += w->word.length;
     } while (w->kind == CARNN__WORDS && carnn__article(w->word));
     return w->word.length > 0;
@@ -5200,7 +5209,8 @@ static int carnn__next_word(carnn__words *w) {
 /* --- names -----------------------------------------------------------------------------------
    A list of distinct byte strings, numbered in the order in which they came, and found by hash:
    open addressing, at most half of the slots in use. Read-only once it is made, so any number of
-   threads may look up. */
+   threads may look up. Each list hashes with a key of its own that nobody knows beforehand, so that
+   no file can be made whose strings all want the same slot; numbers do not depend on it. */
 
 typedef struct carnn__names {
     size_t count;
@@ -5208,6 +5218,7 @@ typedef struct carnn__names {
     size_t *at;     /* (count + 1) */
     uint32_t *slot; /* (slots) the number of a string, or CARNN__NOWHERE */
     size_t slots;   /* a power of two */
+    uint64_t key;   /* of the hash */
 } carnn__names;
 
 #define CARNN__NOWHERE UINT32_MAX
@@ -5225,17 +5236,28 @@ static inline size_t carnn__names_length(const carnn__names *n, size_t i) {
     return n->at[i + 1] - n->at[i] - 1;
 }
 
-/* FNV-1a, whose weak upper bits are then mixed. */
-static uint64_t carnn__hash(const char *s, size_t length, int fold) {
-    uint64_t hash = 0xCBF29CE484222325u;
+/* A key for slots that begin at `slot`: of the moment and the place. */
+static uint64_t carnn__names_key(const uint32_t *slot) {
+    double now = carnn__clock();
+    uint64_t bits;
+    memcpy(&bits, &now, sizeof bits);
+    return carnn__stream(bits, (uint64_t)(uintptr_t)slot);
+}
+
+/* Eight bytes at a time. */
+static uint64_t carnn__names_hash(const carnn__names *n, const char *s, size_t length, int fold) {
+    uint64_t hash = n->key ^ length, eight = 0;
     size_t i;
-    for (i = 0; i < length; i++) hash = (hash ^ carnn__folded(s[i], fold)) * 0x100000001B3u;
-    return carnn__mix(hash);
+    for (i = 0; i < length; i++) {
+        eight = eight << 8 | carnn__folded(s[i], fold);
+        if (i % 8 == 7) hash = carnn__mix(hash ^ eight);
+    }
+    return length % 8 ? carnn__mix(hash ^ eight) : hash;
 }
 
 /* The slot that has `s`, or the free one where it belongs. */
 static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t length, int fold) {
-    size_t slot = (size_t)carnn__hash(s, length, fold) & (n->slots - 1);
+    size_t slot = (size_t)carnn__names_hash(n, s, length, fold) & (n->slots - 1);
     for (; n->slot[slot] != CARNN__NOWHERE; slot = (slot + 1) & (n->slots - 1)) {
         size_t i = n->slot[slot];
         if (carnn__names_length(n, i) == length &&
@@ -5287,6 +5309,7 @@ static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a
         return carnn__out_of_memory(error);
     }
     memset(n->slot, 0xFF, n->slots * sizeof *n->slot);
+    n->key = carnn__names_key(n->slot);
     n->at[0] = 0;
     for (i = 0; i < count; i++) {
         if (length[i]) memcpy(n->bytes + n->at[i], s[i], length[i]);
@@ -5452,6 +5475,7 @@ static void carnn__names_widen(carnn__names *n) {
     size_t i, slots = n->slots ? 2 * n->slots : 16;
     stbds_arrsetlen(n->slot, slots);
     n->slots = slots;
+    n->key = carnn__names_key(n->slot);
     memset(n->slot, 0xFF, slots * sizeof *n->slot);
     for (i = 0; i < n->count; i++) carnn__names_enter(n, i);
 }
@@ -5654,7 +5678,8 @@ static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_cou
    The bytes of a source from its beginning to its end, which a reader takes from the front: the
    caller's bytes, or a buffer that is filled from a file, so that pipes and devices will do. A
    file that begins like one of gzip is unpacked by the program of that name, which reads the file
-   itself: no shell, and no file name on a command line. */
+   itself: no shell, and no file name on a command line. A pipe cannot be read twice, so what comes
+   packed from one is refused. */
 
 #if !defined(CARNN_NO_STDIO) && (defined(__unix__) || defined(__APPLE__)) &&                       \
     !defined(__EMSCRIPTEN__)
@@ -5688,20 +5713,24 @@ typedef struct carnn__feed {
 #endif
 } carnn__feed;
 
+#ifndef CARNN__FIRST_READ
 #define CARNN__FIRST_READ 65536
+#endif
 
 static inline int carnn__gzipped(const carnn__feed *f) {
     return f->left >= 2 && memcmp(f->at, "\x1F\x8B", 2) == 0;
 }
 
 #ifdef CARNN__GZIP
-/* Starts gzip with the file as its input, a pipe to us as its output, and no voice. */
+/* Starts gzip with the file as its input, a pipe to us as its output, and no voice. The file is not
+   opened as 0 at once, since its name may be that of our standard input. */
 static int carnn__gzip_start(carnn__feed *f, const int ends[2]) {
     char *const arguments[] = {(char *)"gzip", (char *)"-dc", NULL};
     posix_spawn_file_actions_t actions;
     int problem = posix_spawn_file_actions_init(&actions);
     if (problem) return problem;
-    problem = posix_spawn_file_actions_addopen(&actions, 0, f->name, O_RDONLY, 0);
+    problem = posix_spawn_file_actions_addopen(&actions, ends[0], f->name, O_RDONLY, 0);
+    if (!problem) problem = posix_spawn_file_actions_adddup2(&actions, ends[0], 0);
     if (!problem) problem = posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
     if (!problem) problem = posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
     if (!problem) problem = posix_spawnp(&f->gzip, "gzip", &actions, NULL, arguments, environ);
@@ -5826,8 +5855,8 @@ static carnn_status carnn__feed_file(carnn__feed *f, const carnn_allocator *a,
     if (!f->file) status = carnn__io_error(error, f->name, strerror(errno));
 #endif
     if (!status) status = carnn__feed_want(f, 2, a, error);
-#ifdef CARNN__GZIP
-    if (!status && carnn__gzipped(f)) {
+#ifdef CARNN__GZIP /* carnn__feed_open refuses what cannot be read twice */
+    if (!status && carnn__gzipped(f) && !fseek(f->file, 0, SEEK_END)) {
         f->left = 0;
         f->ended = 0;
         status = carnn__gzip_open(f, error);
@@ -5943,15 +5972,22 @@ static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
     return 1;
 }
 
+/* How many digits `s` begins with. */
+static size_t carnn__digits(carnn__span s) {
+    size_t i = 0;
+    while (i < s.length && carnn__digit(s.at[i])) i++;
+    return i;
+}
+
 /* Reads all of `s` as a whole number, at most UINT32_MAX + 1: what is larger is that, too. */
 static int carnn__whole(carnn__span s, uint64_t *number) {
-    size_t i;
+    size_t i, digits = carnn__digits(s);
     *number = 0;
-    for (i = 0; i < s.length && s.at[i] >= '0' && s.at[i] <= '9'; i++) {
+    for (i = 0; i < digits; i++) {
         *number = *number * 10 + (uint64_t)(s.at[i] - '0');
         if (*number > UINT32_MAX) *number = (uint64_t)UINT32_MAX + 1;
     }
-    return s.length && i == s.length;
+    return digits && digits == s.length;
 }
 
 /* Reads all of `s` as a decimal number, in every locale alike; 0 if it is none that a float can
@@ -5961,11 +5997,12 @@ static int carnn__number(carnn__span s, double *number) {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    const int most = 100000000; /* of an exponent, so that an int holds ten times as much */
     const char *at = s.at, *end = s.length ? s.at + s.length : s.at;
     uint64_t digits = 0;
     int exponent = 0, written = 0, seen = 0, point = 0, negative = at < end && *at == '-';
     if (at < end && (*at == '-' || *at == '+')) at++;
-    for (; at < end && ((*at >= '0' && *at <= '9') || (*at == '.' && !point)); at++) {
+    for (; at < end && (carnn__digit(*at) || (*at == '.' && !point)); at++) {
         if (*at == '.') {
             point = 1;
             continue;
@@ -5973,8 +6010,8 @@ static int carnn__number(carnn__span s, double *number) {
         seen = 1;
         if (digits < 1000000000000000000u) {
             digits = digits * 10 + (uint64_t)(*at - '0');
-            exponent -= point;
-        } else if (!point && exponent < 1000) {
+            if (point && exponent > -most) exponent--;
+        } else if (!point && exponent < most) {
             exponent++;
         }
     }
@@ -5982,8 +6019,8 @@ static int carnn__number(carnn__span s, double *number) {
         int minus = ++at < end && *at == '-';
         if (at < end && (*at == '-' || *at == '+')) at++;
         if (at == end) return 0;
-        for (; at < end && *at >= '0' && *at <= '9'; at++)
-            if (written < 1000) written = written * 10 + (*at - '0');
+        for (; at < end && carnn__digit(*at); at++)
+            if (written < most) written = written * 10 + (*at - '0');
         exponent += minus ? -written : written;
     }
     if (!seen || at < end) return 0;
@@ -6234,19 +6271,23 @@ static carnn_status carnn__vector_binary(carnn__vector_file *f) {
 }
 
 /* Behind the counts: is the first vector binary? Text has its numbers there; where their number is
-   wrong, it is at least printable. */
+   wrong, what would be floats is at least printable. */
 static carnn_status carnn__vector_sniff(carnn__vector_file *f, int *binary) {
     size_t i, window = 65536 + 32 * f->dimension;
     carnn_status status = carnn__feed_want(&f->feed, window, f->allocator, f->error);
-    carnn__span rest, line, numbers;
+    carnn__span rest, line, word, floats;
     rest.at = f->feed.at;
     rest.length = carnn__min(f->feed.left, window);
+    floats = rest;
     carnn__cut(&rest, '\n', &line);
-    numbers = line = carnn__trim(line);
-    *binary = carnn__last_numbers(&numbers, f->dimension) < f->dimension;
-    for (i = 0; *binary && i < line.length && !carnn__gap(line.at[i]); i++) {}
-    while (i < line.length && line.at[i] >= ' ' && line.at[i] <= '~') i++;
-    if (i == line.length) *binary = 0;
+    line = carnn__trim(line);
+    if (carnn__last_numbers(&line, f->dimension) == f->dimension) return status;
+    carnn__cut(&floats, ' ', &word);
+    floats.length = carnn__min(floats.length, 4 * f->dimension);
+    for (i = 0; i < floats.length; i++) {
+        char c = floats.at[i];
+        if (!carnn__blank(c) && (c < ' ' || c > '~')) *binary = 1;
+    }
     return status;
 }
 
@@ -6266,18 +6307,16 @@ static int carnn__vector_counts(carnn__span line, size_t *count, size_t *dimensi
 static carnn_status carnn__vectors_begin(carnn__vector_file *f, int *binary) {
     carnn__span line;
     size_t taken;
+    int counts;
     carnn_status status = carnn__vector_line(f, &taken);
     if (status) return status;
     line = f->lines.line;
     *binary = 0;
-    if (carnn__vector_counts(line, &f->count, &f->dimension)) {
-        carnn__feed_skip(&f->feed, taken);
-        status = carnn__vector_sniff(f, binary);
-    } else {
+    counts = carnn__vector_counts(line, &f->count, &f->dimension);
+    if (!counts) {
         f->dimension = carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
         if (f->dimension && !line.length) f->dimension--; /* the word looks like a number */
     }
-    if (status) return status;
     if (!f->dimension || f->dimension > CARNN__DIMENSION_MAX)
         return carnn__expected(f->error, &f->lines, "a word and up to 65536 numbers",
                                f->lines.line);
@@ -6285,8 +6324,12 @@ static carnn_status carnn__vectors_begin(carnn__vector_file *f, int *binary) {
         return carnn__fail(f->error, CARNN_ERR_DATA, 1,
                            "%s:1: expected vectors of %zu numbers as before, found %zu numbers",
                            carnn__name_end(f->feed.name), f->v->dimension, f->dimension);
-    if (!f->count) f->lines.number = 0; /* the line is read again, as a vector */
-    return CARNN_OK;
+    if (!counts) {
+        f->lines.number = 0; /* the line is read again, as a vector */
+        return CARNN_OK;
+    }
+    carnn__feed_skip(&f->feed, taken);
+    return carnn__vector_sniff(f, binary); /* this may move what `lines` points to */
 }
 
 /* Memory for the vectors of all words, when the first file has said how long they are. */
@@ -6487,7 +6530,7 @@ typedef struct carnn__reading {
     char *scratch;           /* a path, or a sentence as words */
 } carnn__reading;
 
-/* The task of a reader, and what reads one source of it and checks the whole. */
+/* The task of a reader, and what reads all sources of r->desc. */
 typedef struct carnn__reader {
     const char *task;
     carnn_status (*read)(carnn__reading *r);
@@ -6542,6 +6585,14 @@ static carnn_status carnn__reading_open(carnn__reading *r, const carnn_source *s
     return status;
 }
 
+/* Does the line at hand say something? In an example that is to be predicted a tab by itself
+   does. */
+static int carnn__reading_says(const carnn__reading *r) {
+    carnn__span line = r->lines.line;
+    if (r->desc->lenient && line.length && memchr(line.at, '\t', line.length)) return 1;
+    return carnn__trim(line).length > 0;
+}
+
 /* Notes that the examples from number `example` on come from the source `name`. */
 static void carnn__reading_origin(carnn__reading *r, const char *name, size_t example) {
     size_t bytes = strlen(name) + 1;
@@ -6565,7 +6616,7 @@ static const char *carnn__dataset_origin(const carnn_dataset *data, size_t examp
        1 hello<TAB>what can I do for you ?     a turn: user, then system
        2 the_fork R_cuisine british            a fact
                                                an empty line ends the dialog, and so does a number
-       1 hi<TAB>hello there                    that is 1 or less than the one before
+       1 hi<TAB>hello there                    less than the one before, or a second 1
 
    A third column is what the system said, where the right answer in column 2 is not its words but
    the name of a class of replies: the history then has column 3. */
@@ -6574,11 +6625,9 @@ static const char *carnn__dataset_origin(const carnn_dataset *data, size_t examp
    the number in *number; 0 leaves `s` alone. */
 static int carnn__numbered(carnn__span *s, uint64_t *number) {
     carnn__span digits = *s;
-    size_t i = 0;
-    while (i < s->length && s->at[i] >= '0' && s->at[i] <= '9') i++;
-    digits.length = i;
+    size_t i = digits.length = carnn__digits(*s);
     if (!carnn__whole(digits, number)) return 0;
-    if (i < s->length && s->at[i] != ' ' && s->at[i] != '\t') return 0;
+    if (i < s->length && !carnn__gap(s->at[i])) return 0;
     if (i < s->length && s->at[i] == ' ') i++; /* a tab already ends the user's empty words */
     s->at += i;
     s->length -= i;
@@ -6601,11 +6650,10 @@ static uint32_t carnn__babi_candidate(carnn__reading *r, uint32_t text, carnn__s
 /* A line of a list of candidates without its number and the one blank after it; a number alone is
    a candidate. */
 static carnn__span carnn__babi_unnumbered(carnn__span line) {
-    size_t i = 0;
-    while (i < line.length && line.at[i] >= '0' && line.at[i] <= '9') i++;
-    if (i == 0 || i == line.length || !carnn__blank(line.at[i])) return line;
-    line.at += i + 1;
-    line.length -= i + 1;
+    size_t digits = carnn__digits(line);
+    if (!digits || digits == line.length || !carnn__blank(line.at[digits])) return line;
+    line.at += digits + 1;
+    line.length -= digits + 1;
     return line;
 }
 
@@ -6683,13 +6731,6 @@ static carnn_status carnn__babi_line(carnn__reading *r, int64_t *last) {
     return CARNN_OK;
 }
 
-/* Does a line say something? In an example that is to be predicted a tab by itself does. */
-static int carnn__babi_says(const carnn__reading *r) {
-    carnn__span line = r->lines.line;
-    if (r->desc->lenient && line.length && memchr(line.at, '\t', line.length)) return 1;
-    return carnn__trim(line).length > 0;
-}
-
 static carnn_status carnn__babi_source(carnn__reading *r, const carnn_source *source) {
     carnn_status status = carnn__reading_open(r, source);
     size_t dialogs = stbds_arrlenu(r->draft.dialog_start);
@@ -6697,7 +6738,7 @@ static carnn_status carnn__babi_source(carnn__reading *r, const carnn_source *so
     if (status) return status;
     carnn__reading_origin(r, r->input.name, stbds_arrlenu(r->draft.turns));
     while (!status && carnn__next_line(&r->lines)) {
-        if (carnn__babi_says(r)) status = carnn__babi_line(r, &last);
+        if (carnn__reading_says(r)) status = carnn__babi_line(r, &last);
         else last = -1;
     }
     if (!status && stbds_arrlenu(r->draft.dialog_start) == dialogs)
@@ -6754,17 +6795,12 @@ static carnn_status carnn__dataset_check_candidates(const carnn_dataset *data,
 
    Labels that say that there is none ("-1", "none") are none. */
 
-static inline int carnn__letter(char c) {
-    unsigned char byte = carnn__folded(c, 1);
-    return byte >= 'a' && byte <= 'z';
-}
-
 /* The length of the word at the front of an utterance of Switchboard, 0 if there is none: what
    [A-Za-z0-9]+(?:'[A-Za-z]+)?|[.,?!] matches. */
 static size_t carnn__spoken_word(carnn__span s) {
     size_t i = 0;
     if (*s.at && strchr(".,?!", *s.at)) return 1;
-    while (i < s.length && (carnn__letter(s.at[i]) || (s.at[i] >= '0' && s.at[i] <= '9'))) i++;
+    while (i < s.length && (carnn__letter(s.at[i]) || carnn__digit(s.at[i]))) i++;
     if (i == 0 || i + 1 >= s.length || s.at[i] != '\'' || !carnn__letter(s.at[i + 1])) return i;
     for (i++; i < s.length && carnn__letter(s.at[i]); i++) {}
     return i;
@@ -6955,7 +6991,7 @@ static carnn_status carnn__pair_add(carnn__reading *r, const carnn__pair_text *t
                               (label != 0 && label != 1)))
         return carnn__unexpected(r, "the label 0 or 1", text->label);
     if (!last->at || last->length != number.length ||
-        memcmp(last->at, number.at, number.length) != 0)
+        !carnn__equal(last->at, number.at, number.length, 0))
         stbds_arrput(r->draft.group_start, stbds_arrlenu(r->draft.pairs));
     *last = number;
     pair.group = (uint32_t)(stbds_arrlenu(r->draft.group_start) - 1);
@@ -6997,7 +7033,7 @@ static carnn_status carnn__pairs_table(carnn__reading *r) {
     carnn_status status = CARNN_OK;
     while (!status && carnn__next_line(&r->lines)) {
         int named = 0;
-        if (!carnn__trim(r->lines.line).length) continue;
+        if (!carnn__reading_says(r)) continue;
         if (!columns.count) status = carnn__pair_header(r, &columns, &named);
         if (status || named) continue;
         status = carnn__pair_fields(r, &columns, &pair);
@@ -7009,6 +7045,19 @@ static carnn_status carnn__pairs_table(carnn__reading *r) {
 /* The files of a folder: their places in carnn__reading.columns. */
 enum { CARNN__QUESTIONS, CARNN__ANSWERS, CARNN__LABELS, CARNN__NUMBERS };
 
+/* Is there nothing by this name? What is there and cannot be read is not absent: there is a reason
+   to be told. */
+static int carnn__absent(const char *name) {
+#ifdef CARNN_NO_STDIO
+    (void)name;
+    return 1;
+#else
+    FILE *file = fopen(name, "rb");
+    if (file) fclose(file);
+    return !file && (errno == ENOENT || errno == ENOTDIR);
+#endif
+}
+
 /* Opens the files of a folder; *found is 0 where the source is none. */
 static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, int *found) {
     static const char *const files[] = {"a.toks", "b.toks", "sim.txt", "id.txt"};
@@ -7019,15 +7068,18 @@ static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, in
         int needed = i == CARNN__ANSWERS || i == CARNN__LABELS;
         char *path = r->scratch + i * length;
         carnn_source source = {NULL, NULL, 0};
+        carnn_error error; /* not the caller's before it is known to be one */
         carnn_status status;
         snprintf(path, length, "%s/%s", folder, files[i]);
         source.name = path;
         carnn__input_close(&r->columns[i], &r->allocator);
-        status = carnn__input_open(&r->columns[i], &source, &r->allocator,
-                                   needed ? r->error : NULL);
-        if (status == CARNN_ERR_MEMORY) return carnn__out_of_memory(r->error);
-        if (status && needed) return status;
-        if (status && i == CARNN__QUESTIONS) return CARNN_OK;
+        status = carnn__input_open(&r->columns[i], &source, &r->allocator, &error);
+        if (!status) continue;
+        if (needed || !carnn__absent(path)) {
+            if (r->error) *r->error = error;
+            return status;
+        }
+        if (i == CARNN__QUESTIONS) return CARNN_OK;
     }
     *found = 1;
     return CARNN_OK;
@@ -7083,7 +7135,8 @@ static carnn_status carnn__pairs_source(carnn__reading *r, const carnn_source *s
     if (!status && r->desc->clean) carnn__pairs_clean(&r->draft, group);
     if (!status && stbds_arrlenu(r->draft.pairs) == before)
         return carnn__fail(r->error, CARNN_ERR_DATA, 0,
-                           "%s: every question lacks a right or a wrong answer", r->lines.name);
+                           "%s: every question lacks a right or a wrong answer",
+                           carnn__name_end(r->lines.name));
     return status;
 }
 
@@ -9067,6 +9120,14 @@ static carnn_status carnn__answer_declare(carnn_model *model, carnn_error *error
                                            0.1f);
     p->idf = carnn__declare(store, "", "word.idf", 1, V, 0, CARNN__INIT_ZERO, 0.0f);
     return CARNN_OK;
+}
+
+/* FNV-1a, whose weak upper bits are then mixed: the same for a word in every process. */
+static uint64_t carnn__hash(const char *s, size_t length, int fold) {
+    uint64_t hash = 0xCBF29CE484222325u;
+    size_t i;
+    for (i = 0; i < length; i++) hash = (hash ^ carnn__folded(s[i], fold)) * 0x100000001B3u;
+    return carnn__mix(hash);
 }
 
 /* The number of a word; one that the model does not know has the number of its hash. */

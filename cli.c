@@ -1115,6 +1115,11 @@ static int more_lines(talk *t) {
     return state == LINE_READ;
 }
 
+/* A tab by itself says something: it is an example of empty texts. */
+static int says_nothing(const line *l) {
+    return !l->length || (is_blank(l->text, l->length) && !memchr(l->text, '\t', l->length));
+}
+
 /* Moves `*text` behind the number of a line and its blank; -1 if there is no number. */
 static int64_t line_number(const char **text, const char *end) {
     const char *s = *text;
@@ -1152,7 +1157,7 @@ static void follow_dialogs(talk *t, on_turn turn) {
     int64_t before = 0, number;
     while (more_lines(t)) {
         const char *text = t->line.length ? t->line.text : "", *end = text + t->line.length, *tab;
-        int blank = is_blank(text, t->line.length) && !memchr(text, '\t', t->line.length);
+        int blank = says_nothing(&t->line);
         number = blank ? 0 : line_number(&text, end);
         if (blank || (number >= 0 && number < before) || (number == 1 && before == 1))
             carnn_session_reset(t->session);
@@ -1221,7 +1226,7 @@ static void follow_pairs(talk *t, on_turn pair) {
     while (more_lines(t)) {
         const char *sentence;
         size_t length;
-        if (is_blank(t->line.text, t->line.length)) continue;
+        if (says_nothing(&t->line)) continue;
         if (first && find_columns(&t->line, &c)) {
             first = 0;
             continue;

@@ -379,9 +379,15 @@ tail -n +2 "$data/answer-test.tsv" | awk -F '\t' '{ print $1 "\t" $4 "\t" $2 "\t
     "$carnn" predict q.gguf --data - >out
 check 'other scores of four columns' cmp -s scores out
 printf 'q\t\t0\n\t\t\nonly\n zz\377\tqq\t1\n' | tee odd.tsv | "$carnn" predict q.gguf >odd
-lines odd 3
+lines odd 4
 run 0 predict q.gguf --data odd.tsv
 check 'odd pairs: other scores from a file' cmp -s odd out
+mkfifo pipe # a model file is no pipe; what comes packed from one is refused, not waited for
+run 1 info pipe
+says err 'pipe: not a regular file'
+gzip -c odd.tsv >odd.gz
+{ cat odd.gz >pipe & } 2>/dev/null
+run 1 predict q.gguf --data pipe
 printf 'Label\t Sentence\tQuestion \n1\tit rained .\twhere is it ?\n' >odd.tsv
 "$carnn" predict q.gguf <odd.tsv >odd
 lines odd 1

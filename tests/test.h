@@ -28,6 +28,7 @@
 
 #define CARNN_IMPLEMENTATION
 #define CARNN__COUNT_LIMIT 1000000 /* so that the limit can be reached */
+#define CARNN__FIRST_READ 8        /* so that buffers have to move what is in them */
 #include "../carnn.h"
 
 #include <math.h>

@@ -453,6 +453,43 @@ static void test_pairs_errors(void) {
     test_bad("answer", bad, sizeof bad / sizeof *bad);
 }
 
+/* What is only to be predicted is an example as soon as it has a tab. */
+static void test_pairs_lenient(void) {
+    static const struct {
+        const char *text, *pairs;
+    } sample[] = {
+        {"a\tb\n\t\n \n\nc\td\n", "||a/b/0|||//0|||c/d/0|"},
+        {"\t\t\n\t\t\n", "||//0|//0|"},
+        {"Answer\tQuestion\nx\t\ny\n", "||/x/0|/y/0|"}, /* y has no second column at all */
+    };
+    char out[200];
+    for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
+        carnn_dataset *d = test_data("answer", sample[i].text, strlen(sample[i].text), 0, 1);
+        CHECK_TEXT(spell_pairs(d, out), sample[i].pairs);
+        CHECK_INT(broken(d), 0);
+        carnn_dataset_free(d);
+    }
+}
+
+/* However long the name of a file is, an error has its reason. */
+static void test_pairs_long_name(void) {
+    char name[1000];
+    carnn_source source;
+    carnn_dataset_desc desc;
+    carnn_dataset *d;
+    carnn_error error;
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = 0;
+    source = source_of_text(name, "q\ta\t0\n");
+    memset(&desc, 0, sizeof desc);
+    desc.task = "answer";
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.clean = 1;
+    CHECK_INT(carnn_dataset_load(&d, &desc, &error), CARNN_ERR_DATA);
+    CHECK(strstr(error.message, "xxx: every question lacks a right or a wrong answer") != NULL);
+}
+
 /* The test writes the four files into the folder that it runs in. */
 static void test_pairs_folder(void) {
     static const char *const files[] = {"a.toks", "b.toks", "sim.txt", "id.txt"};
@@ -478,6 +515,14 @@ static void test_pairs_folder(void) {
     CHECK_INT(read_data(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_DATA);
     CHECK_TEXT(error.message,
                "./b.toks:2: expected a line as in the files beside it, found the end");
+    test_write("id.txt", "\x1F\x8B", 2); /* there, but not to be read */
+    CHECK_INT(read_data(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_IO);
+    CHECK(strncmp(error.message, "./id.txt: ", 10) == 0);
+    remove("id.txt");
+    test_write("a.toks", "\x1F\x8B", 2);
+    CHECK_INT(read_data(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_IO);
+    CHECK(strncmp(error.message, "./a.toks: ", 10) == 0);
+    test_write("a.toks", texts[0], strlen(texts[0]));
     remove("sim.txt");
     CHECK_INT(read_data(&d, "answer", &source, 1, NULL, NULL, &error), CARNN_ERR_IO);
     CHECK_TEXT(error.message, "./sim.txt: No such file or directory");
@@ -829,6 +874,8 @@ int main(void) {
     test_sentences_of_two_sources();
     test_pairs();
     test_pairs_errors();
+    test_pairs_lenient();
+    test_pairs_long_name();
     test_pairs_folder();
     test_large();
     test_failing_dialog();

@@ -41,6 +41,7 @@ static void test_tokenizers(void) {
         {CARNN__TOKENS, "\"Wait... (yes), e.g. U.N.\" He said so.",
          "\"|wait|...|(|yes|)|,|e.g.|u.n.|\"|he|said|so|.|"},
         {CARNN__TOKENS, "?!!. ..a.b.. the U.S.", "?|!!|.|..a.b|..|the|u.s.|"},
+        {CARNN__TOKENS, "a..,..,b ..,..,. ,.,", "a..,..,b|..,..,.|,|.|,|"},
         {CARNN__TOKENS, "", ""},
     };
     char out[256];
@@ -95,11 +96,12 @@ static void test_tokenizer_on_noise(void) {
 
 /* Anything that is not linear in the length would show here as a hang. */
 static void test_long_texts(void) {
-    static const char *const pieces[] = {"a", "!?", ".?", "..a", "a.", "A an ", "\xC3\xA4.\0"};
+    static const char *const pieces[] = {"a", "!?", ".?", "..a", "a.", "..,", "A an ",
+                                         "\xC3\xA4.\0"};
     enum { LENGTH = 3000000 };
     char *text = (char *)malloc(LENGTH);
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
-        size_t piece = i < 6 ? strlen(pieces[i]) : 4;
+        size_t piece = i < 7 ? strlen(pieces[i]) : 4;
         for (size_t k = 0; k < LENGTH; k++) text[k] = pieces[i][k % piece];
         for (int kind = CARNN__WORDS; kind <= CARNN__TOKENS; kind++) {
             carnn__words w = carnn__words_of((carnn__tokenizer)kind, text, LENGTH);
@@ -200,6 +202,36 @@ static void test_names_grow(void) {
     CHECK_INT(n.count, job.count);
     carnn__names_free(&n, &a);
     CHECK_INT(memory.blocks, 0);
+}
+
+/* All 256 strings of eight pieces, one of each pair, have the same FNV-1a. In 512 slots they must
+   not lie in one run for all that: even runs half as long do not come about by chance. */
+static void test_names_of_one_hash(void) {
+    static const char *const pieces[8][2] = {
+        {"_dh<X#)n`CXd'P37", "Zd*Do#p-nE0`Zs))"}, {"O1Ifz3IYnS7U,ty_", "D7Ib/3B``M/ykMc]"},
+        {")@3av'#F_F#NYyrn", ",@3{5g*I!D+JRHLh"}, {":(9_@2E^dE(tWPAj", "'(Y5_2N_nC0hTqGt"},
+        {")X+M86-]eDQ9zZIA", "&X+{u6$^+J9%7}WC"}, {"!)5*521}`z.!Od7p", "^+]^h2V<&TVeBc1r"},
+        {"OU4p!'uE*q3LI:'u", "J[*Hd',FXW[HtI)w"}, {"]$%W7[,g)<<{8Y/V", "Z$9aJ+#&+b$_}z9P"}};
+    static char text[256][8 * 16 + 1];
+    const char *s[256];
+    size_t length[256], run = 0, longest = 0;
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn__names n;
+    for (size_t i = 0; i < 256; i++) {
+        for (size_t k = 0; k < 8; k++) memcpy(text[i] + 16 * k, pieces[k][i >> k & 1], 16);
+        s[i] = text[i];
+        length[i] = 8 * 16;
+        CHECK(carnn__hash(s[i], length[i], 0) == carnn__hash(s[0], length[0], 0));
+    }
+    CHECK_INT(carnn__names_build(&n, &a, s, length, 256, NULL), CARNN_OK);
+    CHECK_INT(n.slots, 512);
+    for (size_t i = 0; i < n.slots; i++) {
+        run = n.slot[i] == CARNN__NOWHERE ? 0 : run + 1;
+        longest = carnn__max(longest, run);
+    }
+    CHECK(longest < 128);
+    for (size_t i = 0; i < 256; i++) CHECK_INT(carnn__names_find(&n, s[i], length[i]), i);
+    carnn__names_free(&n, &a);
 }
 
 /* --- vocabulary ------------------------------------------------------------------------------*/
@@ -431,6 +463,29 @@ static void test_packed_name(void) {
     remove(odd);
 }
 
+/* A pipe cannot be read twice; our standard input can by its name, where it is a file. */
+static void test_packed_input(void) {
+    static const char *fifo = "test_text.fifo";
+    carnn_allocator a = carnn__allocator(NULL);
+    carnn_source pipe_source = test_source(fifo, NULL, 0);
+    carnn_source standard = test_source("/dev/stdin", NULL, 0);
+    carnn_error error;
+    carnn__input in;
+    if (!gzip_at_hand()) return;
+    test_write(temporary, packed, sizeof packed);
+    if (system("mkfifo test_text.fifo && (cat test_text.tmp >test_text.fifo &)") == 0) {
+        CHECK_INT(carnn__input_open(&in, &pipe_source, &a, &error), CARNN_ERR_IO);
+        CHECK_TEXT(error.message, "test_text.fifo: is packed; unpack it first with gzip -d");
+        remove(fifo);
+    }
+    if (freopen(temporary, "rb", stdin)) {
+        CHECK_INT(carnn__input_open(&in, &standard, &a, &error), CARNN_OK);
+        CHECK_INT(in.size, 11000);
+        carnn__input_close(&in, &a);
+    }
+    remove(temporary);
+}
+
 /* --- numbers ---------------------------------------------------------------------------------*/
 
 static void test_numbers(void) {
@@ -469,6 +524,19 @@ static void test_numbers(void) {
     CHECK_INT(wrong, 0);
 }
 
+/* Zeros behind and before the digit that counts, and an exponent that makes up for them. */
+static void test_long_numbers(void) {
+    enum { ZEROS = 1500 };
+    char text[ZEROS + 10];
+    for (int small = 0; small < 2; small++) {
+        carnn__span s = {text, 0};
+        double number = 77;
+        s.length = (size_t)sprintf(text, small ? "0.%0*de%d" : "1%0*de-%d", ZEROS, small, ZEROS);
+        CHECK_INT(carnn__number(s, &number), 1);
+        CHECK_NEAR(number, 1, 1e-12);
+    }
+}
+
 /* --- word vectors ----------------------------------------------------------------------------*/
 
 static carnn__names some_words(void) {
@@ -488,6 +556,16 @@ static carnn_status read_vectors(carnn__vectors *v, const void *bytes, size_t si
     carnn_source source = test_source("v.txt", bytes, size);
     carnn_status status = carnn__vectors_read(v, &source, &words, &a, error);
     carnn__names_free(&words, &a);
+    return status;
+}
+
+/* The same from a file of this name, which is read in pieces. */
+static carnn_status read_vectors_file(carnn__vectors *v, const void *bytes, size_t size,
+                                      carnn_error *error) {
+    carnn_status status;
+    test_write("v.txt", bytes, size);
+    status = read_vectors(v, NULL, 0, error);
+    remove("v.txt");
     return status;
 }
 
@@ -537,6 +615,10 @@ static void test_vectors_errors(void) {
         {"cat dog\n", "v.txt:1: expected a word and up to 65536 numbers, found \"cat dog\""},
         {"3 0\n", "v.txt:1: expected a word and up to 65536 numbers, found \"3 0\""},
         {"3 65537\n", "v.txt:1: expected a word and up to 65536 numbers, found \"3 65537\""},
+        {"3 0\ncat 1 2\n", "v.txt:1: expected a word and up to 65536 numbers, found \"3 0\""},
+        {"1 70000\ncat 1 2\n",
+         "v.txt:1: expected a word and up to 65536 numbers, found \"1 70000\""},
+        {"0 2\ncat 1 2\ndog 1\n", "v.txt:3: expected a word and 2 numbers, found \"dog 1\""},
         {"3 2\n", "v.txt:1: expected word vectors, found none"},
         {"the 1 2\ncat 1\n", "v.txt:2: expected a word and 2 numbers, found \"cat 1\""},
         {"the 1 2\nx 1\n", "v.txt:2: expected a word and 2 numbers, found \"x 1\""},
@@ -552,12 +634,34 @@ static void test_vectors_errors(void) {
     for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
         carnn__vectors v;
         carnn_error error;
-        memset(&v, 0, sizeof v);
-        CHECK_INT(read_vectors(&v, sample[i].text, strlen(sample[i].text), &error),
-                  CARNN_ERR_DATA);
-        CHECK_TEXT(error.message, sample[i].message);
-        carnn__vectors_free(&v, &a);
+        for (int file = 0; file < 2; file++) {
+            memset(&v, 0, sizeof v);
+            CHECK_INT((file ? read_vectors_file : read_vectors)(
+                          &v, sample[i].text, strlen(sample[i].text), &error), CARNN_ERR_DATA);
+            CHECK_TEXT(error.message, sample[i].message);
+            carnn__vectors_free(&v, &a);
+        }
     }
+}
+
+/* Of a file that cannot be one of vectors no more is read than says so. */
+static void test_vectors_limit(void) {
+    carnn_source source = test_source(temporary, NULL, 0);
+    test_memory memory = {0, 0, 0};
+    carnn_allocator a = test_allocator(&memory), standard = carnn__allocator(NULL);
+    char *bytes = (char *)calloc(200000, 1);
+    carnn__names words = some_words();
+    carnn__vectors v;
+    carnn_error error;
+    memset(&v, 0, sizeof v);
+    strcpy(bytes, "1 4294967295\n");
+    test_write(temporary, bytes, 200000);
+    CHECK_INT(carnn__vectors_read(&v, &source, &words, &a, &error), CARNN_ERR_DATA);
+    CHECK_INT(memory.calls, 2); /* 8 bytes, 16 */
+    carnn__vectors_free(&v, &a);
+    carnn__names_free(&words, &standard);
+    remove(temporary);
+    free(bytes);
 }
 
 /* word2vec's binary form of cat (1, 2, .1), dog (-1, 0, .5) and zebra (0, 0, 0). */
@@ -596,6 +700,22 @@ static void test_vectors_binary(void) {
         carnn__vectors_free(&v, &a);
         CHECK_INT(read_vectors(&v, bytes, whole - 15, &error), CARNN_ERR_DATA);
         CHECK_TEXT(error.message, message);
+        carnn__vectors_free(&v, &a);
+    }
+}
+
+/* Bytes of floats look like anything, and like the end of a line. */
+static void test_vectors_binary_newline(void) {
+    carnn_allocator a = carnn__allocator(NULL);
+    for (size_t at = 0; at < 12; at++) {
+        char bytes[200];
+        size_t size = binary_vectors(bytes, "3 3", 1);
+        carnn__vectors v;
+        memset(&v, 0, sizeof v);
+        bytes[4 + 4 + at] = '\n';
+        CHECK_INT(read_vectors(&v, bytes, size, NULL), CARNN_OK);
+        CHECK_INT(v.found, 2);
+        CHECK(v.value && memcmp(v.value + 3, bytes + 4 + 4, 12) == 0 && v.value[2 * 3] == -1);
         carnn__vectors_free(&v, &a);
     }
 }
@@ -663,7 +783,7 @@ static void test_vectors_large(void) {
     free(text);
 }
 
-/* Whatever the bytes, a read ends well or with a message. */
+/* Whatever the bytes, a read ends well or with a message, and from a file with the same. */
 static void test_vectors_on_noise(void) {
     static const char *const seeds[] = {"the 9 9\ncat 1 2\ndog .5 -2.5e-1\nnew york 3 4\n",
                                         "2 3\ncat 1 2 3\ndog 4 5 6\n"};
@@ -673,8 +793,8 @@ static void test_vectors_on_noise(void) {
         char bytes[200], *exact;
         size_t size = round % 3 < 2 ? strlen(strcpy(bytes, seeds[round % 3]))
                                     : binary_vectors(bytes, "3 3", 1);
-        carnn__vectors v;
-        carnn_error error = {CARNN_OK, 0, ""};
+        carnn__vectors v, w;
+        carnn_error error = {CARNN_OK, 0, ""}, again = error;
         carnn_status status;
         for (uint64_t c = 0; c < 1 + round % 4; c++) {
             uint64_t r = carnn__random(round, c);
@@ -684,11 +804,15 @@ static void test_vectors_on_noise(void) {
         exact = (char *)malloc(size + !size);
         memcpy(exact, bytes, size);
         memset(&v, 0, sizeof v);
+        memset(&w, 0, sizeof w);
         status = read_vectors(&v, exact, size, &error);
+        wrong += read_vectors_file(&w, exact, size, &again) != status || v.found != w.found ||
+                 strcmp(error.message, again.message) != 0;
         good += !status;
         wrong += status ? status != CARNN_ERR_DATA || strncmp(error.message, "v.txt:", 6) != 0
                         : v.found > 6;
         carnn__vectors_free(&v, &a);
+        carnn__vectors_free(&w, &a);
         free(exact);
     }
     CHECK_INT(wrong, 0);
@@ -788,6 +912,7 @@ int main(void) {
     test_names();
     test_names_not_distinct();
     test_names_grow();
+    test_names_of_one_hash();
     test_vocabulary();
     test_vocabulary_limit();
     test_input();
@@ -796,10 +921,14 @@ int main(void) {
     test_pieces();
     test_packed_files();
     test_packed_name();
+    test_packed_input();
     test_numbers();
+    test_long_numbers();
     test_vectors_text();
     test_vectors_errors();
+    test_vectors_limit();
     test_vectors_binary();
+    test_vectors_binary_newline();
     test_vectors_binary_infinite();
     test_vectors_of_two_files();
     test_vectors_large();
