@@ -1429,7 +1429,7 @@ enum {
 /* The table of cells: one entry each, see @@CELL.
    id, name, title, then the number of gates: projected from the input, of these with a bias,
    projected from the context, projected from the hidden state (and whether with a bias); numbers
-   of h floats on the tape; the gate whose bias does not start at 0 and where it starts; properties. */
+   of h floats on the tape; the gate whose bias does not start at 0, and where it starts; flags. */
 #define CARNN__CELLS(X)                                                                            \
     X(rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0)                               \
     X(lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, CARNN__HAS_CELL_STATE)                      \
@@ -2373,8 +2373,8 @@ static CARNN__INLINE float CARNN__K(exp_sum)(const float *x, float top, float *y
 }
 
 /* The natural logarithm of a positive normal number: x = m 2^e with m in [sqrt 1/2, sqrt 2) and
-   log m = 2 artanh((m - 1) / (m + 1)), eleven terms of its series. Ours, because the last bit of log
-   in C libraries differs. */
+   log m = 2 artanh((m - 1) / (m + 1)), eleven terms of its series. Ours, because the last bit
+   of log in C libraries differs. */
 static double CARNN__K(log)(double x) {
     int exponent, term;
     double m = frexp(x, &exponent), t, square, sum = 0;
@@ -2826,8 +2826,7 @@ static size_t carnn__engine_scratch(size_t threads) {
 
 /* An engine of one thread in memory of the caller, for prediction, where products have few rows; it
    is not to be closed. */
-static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k,
-                                 void *scratch) {
+static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, void *scratch) {
     memset(e, 0, sizeof *e);
     e->k = k;
     e->block_size = CARNN__BLOCK_SIZE;
@@ -2841,9 +2840,8 @@ static void carnn__engine_close(carnn__engine *e) {
     memset(e, 0, sizeof *e);
 }
 
-static carnn_status carnn__engine_open(carnn__engine *e, const char *simd,
-                                       size_t threads, carnn_allocator a,
-                                       carnn_error *error) {
+static carnn_status carnn__engine_open(carnn__engine *e, const char *simd, size_t threads,
+                                       carnn_allocator a, carnn_error *error) {
     memset(e, 0, sizeof *e);
     e->allocator = a;
     e->k = carnn__simd_select(simd);
@@ -2889,8 +2887,8 @@ static void carnn__split_piece(void *job, size_t piece, size_t worker) {
 
 /* Runs fn(job, from, to) on pieces of [0, count) whose widths are multiples of `grain`; `work` is
    the number of elementary operations in all. */
-static void carnn__split(carnn__engine *e, carnn__range_fn fn, const void *job,
-                         size_t count, size_t grain, size_t work) {
+static void carnn__split(carnn__engine *e, carnn__range_fn fn, const void *job, size_t count,
+                         size_t grain, size_t work) {
     size_t pieces = 2 * carnn__pool_active(e->pool);
     carnn__split_job s;
     if (!count) return;
@@ -2940,9 +2938,8 @@ static void carnn__pack_panel(const carnn__product *x, size_t p, size_t depth, s
 
 /* Packs columns [j0, j1) of B (k, n), or of (n, k) where `form` is CARNN__NT; j0 is a multiple of
    the width of a panel, `b` begins there. */
-static void carnn__pack_columns(carnn__engine *e, int form, size_t n, size_t k,
-                                size_t j0, size_t j1, const float *b, size_t ldb,
-                                float *packed) {
+static void carnn__pack_columns(carnn__engine *e, int form, size_t n, size_t k, size_t j0,
+                                size_t j1, const float *b, size_t ldb, float *packed) {
     carnn__product x;
     size_t most = carnn__depth(e->k, k), p, j;
     memset(&x, 0, sizeof x);
@@ -2973,8 +2970,8 @@ static void carnn__pack_range(const void *job, size_t from, size_t to) {
 }
 
 /* Packs all of B. Threads share the panels. */
-static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k,
-                        const float *b, size_t ldb, float *packed) {
+static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k, const float *b, size_t ldb,
+                        float *packed) {
     carnn__packing x = {e, form, n, k, ldb, b, packed};
     carnn__split(e, carnn__pack_range, &x, n, e->k->tile_columns, n * k);
 }
@@ -3126,9 +3123,9 @@ static void carnn__product_run(carnn__product *x) {
 
 /* C = start + A B in the form given; `bias` (n) is the start value of every row, NULL for zero,
    and only without CARNN__ADD. */
-static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t k,
-                          const float *a, size_t lda, const float *b, size_t ldb,
-                          const float *bias, float *c, size_t ldc) {
+static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t k, const float *a,
+                          size_t lda, const float *b, size_t ldb, const float *bias, float *c,
+                          size_t ldc) {
     carnn__product x;
     memset(&x, 0, sizeof x);
     x.e = e;
@@ -3147,10 +3144,9 @@ static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t
 }
 
 /* The same with a B that carnn__pack has packed; flags is 0 or CARNN__ADD. */
-static void carnn__matmul_packed(carnn__engine *e, int flags, size_t m, size_t n,
-                                 size_t k, const float *a, size_t lda,
-                                 const float *packed, const float *bias, float *c,
-                                 size_t ldc) {
+static void carnn__matmul_packed(carnn__engine *e, int flags, size_t m, size_t n, size_t k,
+                                 const float *a, size_t lda, const float *packed, const float *bias,
+                                 float *c, size_t ldc) {
     carnn__product x;
     memset(&x, 0, sizeof x);
     x.e = e;
@@ -3180,8 +3176,8 @@ static void carnn__sums_range(const void *job, size_t from, size_t to) {
 }
 
 /* out[j] += sum over i of x[i][j], i ascending. Threads share the columns. */
-static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns,
-                               const float *x, size_t ldx, float *out) {
+static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, const float *x,
+                               size_t ldx, float *out) {
     carnn__sums s = {e->k, rows, ldx, x, out};
     carnn__split(e, carnn__sums_range, &s, columns, 4 * CARNN__LANES, rows * columns);
 }
@@ -3525,7 +3521,7 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
     u.eps = (float)kind->eps;
     u.lr = (float)lr;
     u.correct = 1.0f;
-    if (o->number == CARNN__OPTIMIZER_adam) { /* the corrections of both moments, outside the loop */
+    if (o->number == CARNN__OPTIMIZER_adam) { /* the corrections of both moments, once */
         u.lr = (float)(lr / (1.0 - o->power_a));
         u.correct = (float)(1.0 / sqrt(1.0 - o->power_b));
     }
@@ -8227,7 +8223,7 @@ typedef struct carnn__lm {
     float *d[2];                                 /* (N, widest) gradients on their way down */
     float *dbefore, *dbefore_words;              /* (M, h), (M, e) */
     float *z, *loss;                             /* (block, V), (N) */
-    float *output, *output_back;                 /* packed: output transposed (h, V), output (V, h) */
+    float *output, *output_back;                 /* packed: output^T (h, V), output (V, h) */
     float *label_z, *label_loss;                 /* (B, K), (B) */
     double *nll;                                 /* (B) of the pieces in order, for predictions */
     carnn_prediction told;                       /* the sentence that is told of next */
@@ -8756,7 +8752,8 @@ static void carnn__lm_output(carnn__work *work, float scale) {
         carnn__losses(work, rows, V, d->z, d->target + from, scale, work->smoothing,
                       d->loss + from);
         if (!work->g) continue;
-        carnn__matmul_packed(e, 0, rows, h, V, d->z, V, d->output_back, NULL, d->d[0] + from * h, h);
+        carnn__matmul_packed(e, 0, rows, h, V, d->z, V, d->output_back, NULL, d->d[0] + from * h,
+                             h);
         carnn__matmul(e, CARNN__TN | CARNN__ADD, V, h, rows, d->z, V, states, h, NULL,
                       carnn__gradient(work, model->lm.output), h);
         carnn__column_sums(e, rows, V, d->z, V, carnn__gradient(work, model->lm.bias));

@@ -466,7 +466,8 @@ static int keep_loss(const carnn_progress *p, void *user) {
 /* To score a validation set in between changes nothing of what is learnt, and the score that is
    told of the model is its score. */
 static void test_answer_validation(const char *options) {
-    static const char others[] = "is it the tree\tthe cat is in it .\t1\nis it the tree\ta bird\t0\n"
+    static const char others[] = "is it the tree\tthe cat is in it .\t1\n"
+                                 "is it the tree\ta bird\t0\n"
                                  "why\tnobody saw the dog\t0\nwhy\tthe bird sang there\t1\n";
     carnn_dataset *data = answer_data(pairs), *valid = answer_data(others);
     losses all[2];
