@@ -116,6 +116,10 @@
 #define CARNN_VERSION_PATCH 0
 #define CARNN_VERSION "0.1.0"
 
+#if defined(CARNN_NO_TEXT) && !defined(CARNN_NO_TRAIN)
+#define CARNN_NO_TRAIN /* there is nothing to train on */
+#endif
+
 #if !defined(CARNN_API)
 #if defined(CARNN_STATIC) && (defined(__GNUC__) || defined(__clang__))
 #define CARNN_API static __attribute__((unused))
@@ -338,9 +342,11 @@ CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* questi
 
 typedef struct carnn_model carnn_model;
 
+#ifndef CARNN_NO_TEXT
 /* A new model with random weights; its vocabulary (and candidates) come from `train`. */
 CARNN_API carnn_status carnn_model_create(carnn_model **model, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error);
+#endif
 CARNN_API void carnn_model_free(carnn_model *model);
 
 #define CARNN_SCORES_MAX 8
@@ -374,11 +380,13 @@ struct carnn_progress {
     int64_t best_epoch;
 };
 
+#ifndef CARNN_NO_TRAIN
 /* Trains in place. Afterwards the model holds the weights with the best validation score (the
    last ones where valid is NULL), also after CARNN_ERR_STOPPED and CARNN_ERR_DIVERGED. */
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error);
+#endif
 
 /* Scores `count` models on a data set: scores[i] for each; where count > 1, scores[count] is
    their vote (plurality, ties by summed probability). */
@@ -596,6 +604,8 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
                                                  float *dA, float *dZ, float *dy0,
                                                  int64_t threads, carnn_error *error);
 
+#ifndef CARNN_NO_TRAIN
+
 /* ---------------------------------------------------------------------------------------------
    Self-checks and measurements: one call of `row` per line; its result other than 0 stops.
    --------------------------------------------------------------------------------------------- */
@@ -629,6 +639,8 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
                                    int (*row)(const carnn_measure *measure, void *user),
                                    void *user, carnn_error *error);
 
+#endif /* CARNN_NO_TRAIN */
+
 #ifdef __cplusplus
 }
 #endif
@@ -646,10 +658,6 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "carnn.h needs IEEE arithmetic: build it without -ffast-math"
-#endif
-
-#if defined(CARNN_NO_TEXT) && !defined(CARNN_NO_TRAIN)
-#define CARNN_NO_TRAIN /* there is nothing to train on */
 #endif
 
 /* What is left out leaves helpers without a caller. */

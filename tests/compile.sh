@@ -51,7 +51,13 @@ for option in $options; do
     check "$option" ${CC:-cc} -std=c99 $strict -O1 -D$option -I. -fsyntax-only "$work/alone.c"
 done
 check "all options" ${CC:-cc} -std=c99 $strict -O1 $all -I. -fsyntax-only "$work/alone.c"
-check "fast-math is refused" sh -c "! ${CC:-cc} -std=c99 -ffast-math -I. -fsyntax-only '$work/make.c'"
+check "no optimisation" ${CC:-cc} -std=c99 $strict -O0 -I. -fsyntax-only "$work/make.c"
+for option in -ffast-math -ffinite-math-only; do
+    check "$option is refused" sh -c "! ${CC:-cc} -std=c99 $option -I. -fsyntax-only '$work/make.c'"
+done
+{ cat "$work/make.c"; echo 'static int nobody_calls(void) { return 0; }'; } > "$work/host.c"
+check "warnings of the host stay" sh -c "! ${CC:-cc} -std=c99 $strict -DCARNN_NO_THREADS -I. \
+    -c '$work/host.c' -o '$work/host.o'"
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
