@@ -484,6 +484,7 @@ static size_t all_parts(carnn__engine *e, float *out) {
     used += 50 * LARGE;
     memcpy(out + used, out, 64 * LARGE * sizeof(float));
     entropies.columns = LARGE;
+    entropies.learns = 1;
     entropies.z = out + used;
     entropies.target = target;
     entropies.scale = 0.1f;
