@@ -530,10 +530,10 @@ typedef struct carnn_contribution {
 } carnn_contribution;
 
 /* Explains the last carnn_session_reply, or carnn_session_rank until something else is heard, for
-   its best candidate: one entry per utterance
-   that the model read, oldest first, at most `count` into out[]; what no utterance accounts for
-   (biases) goes to *rest. For the additive cells this is an identity, Eq. 4 and 7: the scores and
-   the rest add up to the logit. Returns how many utterances there are. */
+   its best candidate: one entry per utterance that the model read, oldest first, at most `count`
+   into out[]; what no utterance accounts for (biases) goes to *rest. For the additive cells this is
+   an identity, Eq. 4 and 7: the scores and the rest add up to the logit. Returns how many
+   utterances there are. */
 CARNN_API size_t carnn_session_explain(carnn_session *session, size_t count,
                                        carnn_contribution *out, double *rest);
 
@@ -10462,7 +10462,6 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown cell \"%.60s\"",
                            model->desc.cell);
     model->desc.task = model->head->name;
-    model->desc.cell = carnn__cells[cell].name;
     carnn__own_names(&model->desc);
     if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
     return model->head->declare(model, error);
@@ -12499,6 +12498,7 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
         if (!status && carnn__clock() - t->saved > CARNN__SECONDS_BETWEEN_SAVES)
             status = carnn__training_save(t, error);
     }
+    /* inside an epoch the time was over: that has been saved */
     if ((status == CARNN_OK && !t->batch) || status == CARNN_ERR_STOPPED) {
         saved = carnn__training_save(t, status ? NULL : error);
         if (!status) status = saved;

@@ -1151,8 +1151,8 @@ static const char *said(const char *text, const char **end) {
    of a pair. */
 typedef void (*on_turn)(talk *t, const char *user, size_t length);
 
-/* `N user<TAB>response` is a turn, a line without a tab a fact; an empty line, or a number that is
-   1 or less than the one before, begins a dialog. Of three columns the last is what was said. */
+/* `N user<TAB>response` is a turn, a line without a tab a fact; an empty line, a number less than
+   the one before, or a second 1, begins a dialog. Of three columns the last is what was said. */
 static void follow_dialogs(talk *t, on_turn turn) {
     int64_t before = 0, number;
     while (more_lines(t)) {

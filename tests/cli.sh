@@ -388,6 +388,7 @@ says err 'pipe: not a regular file'
 gzip -c odd.tsv >odd.gz
 { cat odd.gz >pipe & } 2>/dev/null
 run 1 predict q.gguf --data pipe
+says err 'pipe: is packed; unpack it first with gzip -d'
 printf 'Label\t Sentence\tQuestion \n1\tit rained .\twhere is it ?\n' >odd.tsv
 "$carnn" predict q.gguf <odd.tsv >odd
 lines odd 1
