@@ -1319,6 +1319,7 @@ typedef struct carnn__packed {
    Gates lie side by side in a row: gate g of row r is at (r * gates + g) * h. */
 typedef struct carnn__scan {
     const carnn__packed *seq;
+    size_t first, end;     /* the ranks of the sequences that are run: [first, end) */
     size_t h;
     const uint32_t *index; /* (N) which input each row has; NULL: row r has input r */
     const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
@@ -1339,6 +1340,12 @@ typedef struct carnn__scan {
     float *dpc;            /* (B, context gates h) */
     float *dph;            /* (N, recurrent gates h) */
 } carnn__scan;
+
+/* Where the ranks end that are run at step t: their sequences may all be shorter. */
+static inline size_t carnn__scan_end(const carnn__scan *s, size_t t) {
+    size_t live = s->seq->start[t + 1] - s->seq->start[t];
+    return carnn__max(carnn__min(s->end, live), s->first);
+}
 
 /* Steps [t0, t1) forwards (backwards: from t1 - 1 down to t0), columns [from, to). */
 typedef void (*carnn__scan_fn)(const carnn__scan *s, size_t t0, size_t t1, size_t from, size_t to);
@@ -4145,7 +4152,7 @@ static CARNN__INLINE CARNN__K(row)
                                        size_t to) {                                                \
         size_t t, b, j;                                                                            \
         for (t = t0; t < t1; t++)                                                                  \
-            for (b = 0; b < s->seq->start[t + 1] - s->seq->start[t]; b++) {                        \
+            for (b = s->first; b < carnn__scan_end(s, t); b++) {                                   \
                 const CARNN__K(row) r = CARNN__K(scan_row)(s, t, b, gates, context_gates,          \
                                                            recurrent_gates, tape, flags);          \
                 for (j = from; j + 16 <= to; j += 16) CARNN__K(id##_forward_lanes)(&r, j, 16);     \
@@ -4156,7 +4163,7 @@ static CARNN__INLINE CARNN__K(row)
                                         size_t to) {                                               \
         size_t t, b, j;                                                                            \
         for (t = t1; t-- > t0;)                                                                    \
-            for (b = 0; b < s->seq->start[t + 1] - s->seq->start[t]; b++) {                        \
+            for (b = s->first; b < carnn__scan_end(s, t); b++) {                                   \
                 const CARNN__K(row) r = CARNN__K(scan_gradient_row)(                               \
                     s, t, b, gates, context_gates, recurrent_gates, tape, flags);                  \
                 for (j = from; j + 16 <= to; j += 16) CARNN__K(id##_backward_lanes)(&r, j, 16);    \
@@ -4400,12 +4407,86 @@ static void carnn__scan_steps(carnn__engine *e, const carnn__scan *s, carnn__sca
 static void carnn__cell_recur(carnn__cell_run *r, carnn__engine *e, size_t t, size_t p) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     const carnn__scan *s = &r->scan;
-    size_t h = s->h, live = s->seq->start[t + 1] - s->seq->start[t];
-    size_t first = carnn__product_first_gate(k, p), width = k->recurrent_gates * h;
+    size_t h = s->h, live = carnn__scan_end(s, t) - s->first;
+    size_t gate = carnn__product_first_gate(k, p), width = k->recurrent_gates * h;
     const float *state = p ? s->reset : t ? s->out + s->seq->start[t - 1] * h : s->h0;
     const float *bias = k->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
-    carnn__matmul_packed(e, 0, live, carnn__product_gates(k, p) * h, h, state, h, r->wh[p], bias,
-                         s->ph + first * h, width);
+    carnn__matmul_packed(e, 0, live, carnn__product_gates(k, p) * h, h, state + s->first * h, h,
+                         r->wh[p], bias, s->ph + s->first * width + gate * h, width);
+}
+
+static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
+    carnn__scan_fn fn = e->k->cell_forward[r->cell->kind];
+    size_t products = carnn__products(&carnn__cells[r->cell->kind]), t, p;
+    for (t = 0; t < r->scan.seq->steps; t++)
+        for (p = 0; p < products; p++) {
+            carnn__cell_recur(r, e, t, p);
+            r->scan.stage = (int)p;
+            carnn__scan_steps(e, &r->scan, fn, t, t + 1);
+        }
+}
+
+/* --- bands: sequences side by side in threads -------------------------------------------------
+   Within a step threads would have to wait for each other after every product. Where the recurrent
+   weights are small enough for the cache of each, a thread takes some of the sequences, a band of
+   ranks, through all steps instead; but not where sequences share inputs, to whose gradients both
+   would add. */
+
+typedef void (*carnn__steps_fn)(carnn__cell_run *r, carnn__engine *e);
+
+typedef struct carnn__bands {
+    const carnn__cell_run *run;
+    carnn__engine *e;
+    carnn__steps_fn steps;
+    size_t count;
+} carnn__bands;
+
+/* Recurrent weights up to here, 1 MiB, are read by each thread at every step. */
+#define CARNN__BAND_WEIGHTS ((size_t)1 << 18)
+/* Sequences that a band has at least, on average. */
+#define CARNN__BAND_SEQUENCES 8
+/* What reading the weights at one step costs, in rows of a product. */
+#define CARNN__BAND_STEP 4
+
+/* The ranks of band `number` of `count`, at most one for each sequence: a band ends where those
+   behind it would have less work each. */
+static void carnn__band(const carnn__packed *seq, size_t count, size_t number, carnn__scan *s) {
+    size_t left = seq->rows, length = seq->steps, more, cost;
+    s->end = 0;
+    for (more = count; more-- > count - number - 1;) { /* bands to come */
+        s->first = s->end;
+        cost = CARNN__BAND_STEP * length;
+        do {
+            cost += length;
+            left -= length;
+            s->end++;
+            while (length && seq->start[length] - seq->start[length - 1] <= s->end) length--;
+        } while (seq->sequences - s->end > more &&
+                 (!more || cost * more < left + CARNN__BAND_STEP * length));
+    }
+}
+
+static void carnn__band_run(void *job_, size_t piece, size_t worker) {
+    const carnn__bands *job = (const carnn__bands *)job_;
+    carnn__engine e = carnn__engine_of(job->e, worker);
+    carnn__cell_run run = *job->run;
+    carnn__band(run.scan.seq, job->count, piece, &run.scan);
+    job->steps(&run, &e);
+}
+
+/* Takes all sequences through all steps, in bands where that pays. */
+static void carnn__bands_run(carnn__cell_run *r, carnn__engine *e, carnn__steps_fn steps) {
+    const carnn__packed *seq = r->scan.seq;
+    size_t weights = carnn__cells[r->cell->kind].recurrent_gates * r->scan.h * r->scan.h;
+    size_t threads = carnn__pool_active(e->pool);
+    carnn__bands job = {r, e, steps, 1};
+    if (weights <= CARNN__BAND_WEIGHTS && !r->scan.index &&
+        (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
+        job.count = carnn__min(threads, seq->sequences / CARNN__BAND_SEQUENCES);
+    if (job.count > 1)
+        carnn__parallel(e->pool, job.count, carnn__band_run, &job);
+    else
+        steps(r, e);
 }
 
 /* Runs the packed batch `seq` over the projected inputs: row i has input index[i] (NULL: i).
@@ -4414,32 +4495,38 @@ static void carnn__cell_forward(carnn__cell_run *r, carnn__engine *e, const carn
                                 const uint32_t *index, const float *h0, const float *c0) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__scan *s = &r->scan;
-    carnn__scan_fn fn = e->k->cell_forward[r->cell->kind];
-    size_t t, p;
     s->seq = seq;
+    s->first = 0;
+    s->end = seq->sequences;
     s->index = index;
     s->h0 = h0 ? h0 : r->zeros;
     s->c0 = c0 ? c0 : r->zeros;
-    if (!k->recurrent_gates) {
-        carnn__scan_steps(e, s, fn, 0, seq->steps);
-        return;
-    }
-    for (t = 0; t < seq->steps; t++)
-        for (p = 0; p < carnn__products(k); p++) {
-            carnn__cell_recur(r, e, t, p);
-            s->stage = (int)p;
-            carnn__scan_steps(e, s, fn, t, t + 1);
-        }
+    if (k->recurrent_gates)
+        carnn__bands_run(r, e, carnn__cell_steps);
+    else
+        carnn__scan_steps(e, s, e->k->cell_forward[r->cell->kind], 0, seq->steps);
 }
 
 /* dh' += dph Wh at step t for product p; a GRU's second product leaves its dk in `reset`. */
 static void carnn__cell_recur_back(carnn__cell_run *r, carnn__engine *e, size_t t, size_t p) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     const carnn__scan *s = &r->scan;
-    size_t h = s->h, width = k->recurrent_gates * h, live = s->seq->start[t + 1] - s->seq->start[t];
-    const float *dph = s->dph + s->seq->start[t] * width + carnn__product_first_gate(k, p) * h;
+    size_t h = s->h, width = k->recurrent_gates * h, live = carnn__scan_end(s, t) - s->first;
+    const float *dph = s->dph + (s->seq->start[t] + s->first) * width +
+                       carnn__product_first_gate(k, p) * h;
     carnn__matmul_packed(e, p ? 0 : CARNN__ADD, live, h, carnn__product_gates(k, p) * h, dph, width,
-                         r->wh_back[p], NULL, p ? s->reset : s->dh, h);
+                         r->wh_back[p], NULL, (p ? s->reset : s->dh) + s->first * h, h);
+}
+
+static void carnn__cell_steps_back(carnn__cell_run *r, carnn__engine *e) {
+    carnn__scan_fn fn = e->k->cell_backward[r->cell->kind];
+    size_t t, p;
+    for (t = r->scan.seq->steps; t-- > 0;)
+        for (p = carnn__products(&carnn__cells[r->cell->kind]); p-- > 0;) {
+            r->scan.stage = (int)p;
+            carnn__scan_steps(e, &r->scan, fn, t, t + 1);
+            carnn__cell_recur_back(r, e, t, p);
+        }
 }
 
 /* Gradient of the recurrent weights: dWh += dph^T H' over all rows, H' the states one step before
@@ -4478,23 +4565,17 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
                                  float *dx) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__scan *s = &r->scan;
-    carnn__scan_fn fn = e->k->cell_backward[r->cell->kind];
-    size_t bytes = s->seq->sequences * s->h * sizeof(float), t, p;
+    size_t bytes = s->seq->sequences * s->h * sizeof(float);
     s->dout = dout;
     s->dx = dx;
     memset(s->dh, 0, bytes);
     if (s->dc) memset(s->dc, 0, bytes);
     if (s->dpc) memset(s->dpc, 0, k->context_gates * bytes);
     if (!k->recurrent_gates) {
-        carnn__scan_steps(e, s, fn, 0, s->seq->steps);
+        carnn__scan_steps(e, s, e->k->cell_backward[r->cell->kind], 0, s->seq->steps);
         return;
     }
-    for (t = s->seq->steps; t-- > 0;)
-        for (p = carnn__products(k); p-- > 0;) {
-            s->stage = (int)p;
-            carnn__scan_steps(e, s, fn, t, t + 1);
-            carnn__cell_recur_back(r, e, t, p);
-        }
+    carnn__bands_run(r, e, carnn__cell_steps_back);
     carnn__cell_recurrent_gradient(r, e);
 }
 

@@ -543,29 +543,61 @@ static uint64_t subject_digest(const subject *s) {
     return digest_floats(sum, s->run.scan.dh, s->sequences * s->h);
 }
 
-/* Large enough for steps and products to be shared among threads, with tails. */
-static void test_same_cell_bits(void) {
-    uint32_t length[70];
-    size_t kind, path, threads, i;
+static void same_cell_bits(size_t kind, size_t h, const uint32_t *length, size_t sequences,
+                           size_t shared) {
+    uint64_t first = 0;
+    subject s;
+    size_t path, threads;
     const char *name;
-    for (i = 0; i < 70; i++) length[i] = i < 6 ? 3 : 1;
+    subject_open(&s, kind, 67, h, 67, length, sequences, shared);
+    for (path = 0; (name = carnn_simd_name(path)) != NULL; path++)
+        for (threads = 1; threads <= (path ? 1 : 3); threads++) {
+            carnn__engine e;
+            CHECK_INT(carnn__engine_open(&e, name, threads, *allocator(), NULL), CARNN_OK);
+            subject_run(&s, &e);
+            if (!first) first = subject_digest(&s);
+            if (test_fails(subject_digest(&s) == first, "same bits", __FILE__, __LINE__))
+                printf(": not so for %s, path %s, %zu threads\n", carnn__cells[kind].name, name,
+                       threads);
+            carnn__engine_close(&e);
+        }
+    subject_close(&s);
+}
+
+/* Large enough for threads, which share the columns of a step where sequences share their inputs,
+   else bands of sequences; with tails. */
+static void test_same_cell_bits(void) {
+    uint32_t few[70], many[70];
+    size_t kind, i;
+    for (i = 0; i < 70; i++) few[i] = i < 6 ? 3 : 1, many[i] = 1 + (uint32_t)(i * i % 7);
     for (kind = 0; kind < CARNN__CELL_COUNT; kind++) {
-        uint64_t first = 0;
-        subject s;
-        size_t h = TEST_SANITIZED && kind ? 33 : 241;
-        subject_open(&s, kind, 67, h, 67, length, 70, 0);
-        for (path = 0; (name = carnn_simd_name(path)) != NULL; path++)
-            for (threads = 1; threads <= (path ? 1 : 3); threads++) {
-                carnn__engine e;
-                CHECK_INT(carnn__engine_open(&e, name, threads, *allocator(), NULL), CARNN_OK);
-                subject_run(&s, &e);
-                if (!first) first = subject_digest(&s);
-                if (test_fails(subject_digest(&s) == first, "same bits", __FILE__, __LINE__))
-                    printf(": not so for %s, path %s, %zu threads\n", carnn__cells[kind].name,
-                           name, threads);
-                carnn__engine_close(&e);
-            }
-        subject_close(&s);
+        same_cell_bits(kind, TEST_SANITIZED && kind ? 33 : 241, few, 70, 40);
+        if (!TEST_SANITIZED || carnn__cells[kind].flags & CARNN__TWO_STAGES)
+            same_cell_bits(kind, 97, many, 70, 0);
+    }
+}
+
+/* Every sequence is in one band, and none but a single long sequence has more than twice its share
+   of the work. */
+static void test_bands(void) {
+    static const uint32_t length[] = {40, 30, 9, 9, 8, 8, 7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1};
+    size_t start[42], count, number, i;
+    uint32_t rank[20];
+    carnn__packed seq;
+    carnn__pack_sequences(&seq, length, 20, rank, start);
+    for (count = 1; count <= 20; count++) {
+        carnn__scan s = {0};
+        size_t end = 0;
+        for (number = 0; number < count; number++) {
+            size_t rows = 0;
+            carnn__band(&seq, count, number, &s);
+            CHECK_INT(s.first, end);
+            end = s.end;
+            for (i = s.first; i < s.end; i++) rows += length[i];
+            CHECK(s.end == s.first + 1 ||
+                  (rows && rows + 4 * length[s.first] <= 2 * (160 + 4 * 40) / count));
+        }
+        CHECK_INT(end, 20);
     }
 }
 
@@ -718,6 +750,7 @@ int main(void) {
     test_open_gates(&e);
     test_without_context(&e);
     test_long_sequences(&e);
+    test_bands();
     test_same_cell_bits();
     test_gradcheck(&e);
     carnn__engine_close(&e);
