@@ -4696,8 +4696,8 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
         __VA_ARGS__                                                                                \
     }
 
-/* What a text does with columns [j, j + 16 vectors), n of them in the last vector; `vectors` and
-   mostly n are constants. Four vectors share the work for a word, of which the division is most. */
+/* Columns [j, j + 16 vectors) of a text, n of them in the last vector; `vectors` and mostly n are
+   constants. Four vectors share the work for a word, of which the division is most. */
 #define CARNN__ENCODE_VECTORS 4
 
 static CARNN__INLINE void CARNN__K(encode_text)(const carnn__encoder *e, size_t i, size_t j,
@@ -4722,43 +4722,47 @@ static CARNN__INLINE void CARNN__K(encode_text)(const carnn__encoder *e, size_t 
     }
 }
 
-static CARNN__INLINE void CARNN__K(encode_back_text)(const carnn__encoder *e, size_t i, size_t j,
-                                                     size_t vectors, size_t n) {
-    size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
-    size_t w, v;
-    carnn__v d[CARNN__ENCODE_VECTORS], ramp[CARNN__ENCODE_VECTORS];
-    CARNN__UNROLL for (v = 0; v < vectors; v++) {
-        d[v] = CARNN__V(loadn)(e->dout + i * e->D + j + 16 * v, n);
-        ramp[v] = CARNN__V(loadn)(e->ramp + j + 16 * v, n);
+/* Texts [from, to). Bound by reading the words from the cache: two multiply-adds for each number. */
+static void CARNN__K(encode)(const void *job, size_t from, size_t to) {
+    const carnn__encoder *e = (const carnn__encoder *)job;
+    const size_t together = 16 * CARNN__ENCODE_VECTORS;
+    size_t i, j;
+    for (i = from; i < to; i++) {
+        for (j = 0; j + together <= e->D; j += together)
+            CARNN__K(encode_text)(e, i, j, CARNN__ENCODE_VECTORS, 16);
+        CARNN__COLUMNS(j, e->D, CARNN__K(encode_text)(e, i, j, 1, n);)
     }
-    for (w = 0; w < J; w++) {
-        float *dword = e->dtable + e->ids[first + w] * e->D + j;
-        float place = (float)(w + 1) / (float)J;
-        carnn__v a_j = CARNN__V(set1)(1.0f - place), b_j = CARNN__V(set1)(2.0f * place - 1.0f);
-        CARNN__UNROLL for (v = 0; v < vectors; v++) {
-            carnn__v l = CARNN__V(fma)(b_j, ramp[v], a_j), sum = CARNN__V(loadn)(dword + 16 * v, n);
-            CARNN__V(storen)(dword + 16 * v, n, CARNN__V(fma)(l, d[v], sum));
+}
+#undef CARNN__ENCODE_VECTORS
+
+/* All texts, but of their words those alone whose number leaves a remainder in [from, to): threads
+   share the words, so that no row wanders from one core's cache to the other's. Each row gets its
+   sums in the order of the texts, and rows of no word are not touched. Bound by reading and writing
+   them: one multiply-add for each number. */
+#define CARNN__ENCODE_SHARES 8
+
+static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
+    const carnn__encoder *e = (const carnn__encoder *)job;
+    size_t i, w, j, D = e->D;
+    for (i = 0; i < e->texts; i++) {
+        size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
+        const float *dout = e->dout + i * D;
+        for (w = 0; w < J; w++) {
+            uint32_t word = e->ids[first + w];
+            float *dword = e->dtable + word * D;
+            float place = (float)(w + 1) / (float)J;
+            carnn__v a_j, b_j;
+            if (word % CARNN__ENCODE_SHARES < from || word % CARNN__ENCODE_SHARES >= to) continue;
+            a_j = CARNN__V(set1)(1.0f - place);
+            b_j = CARNN__V(set1)(2.0f * place - 1.0f);
+            CARNN__COLUMNS(0, D, {
+                carnn__v l = CARNN__V(fma)(b_j, CARNN__V(loadn)(e->ramp + j, n), a_j);
+                carnn__v d = CARNN__V(loadn)(dout + j, n), sum = CARNN__V(loadn)(dword + j, n);
+                CARNN__V(storen)(dword + j, n, CARNN__V(fma)(l, d, sum));
+            })
         }
     }
 }
-
-/* All texts, columns [from, to). Backward adds to the words' rows in the order of the texts, and
-   touches no others. Bound by reading them from the cache: two multiply-adds for each number. */
-#define CARNN__ENCODE(name)                                                                        \
-    static void CARNN__K(name)(const void *job, size_t from, size_t to) {                          \
-        const carnn__encoder *e = (const carnn__encoder *)job;                                     \
-        const size_t together = 16 * CARNN__ENCODE_VECTORS;                                        \
-        size_t i, j;                                                                               \
-        for (i = 0; i < e->texts; i++) {                                                           \
-            for (j = from; j + together <= to; j += together)                                      \
-                CARNN__K(name##_text)(e, i, j, CARNN__ENCODE_VECTORS, 16);                         \
-            CARNN__COLUMNS(j, to, CARNN__K(name##_text)(e, i, j, 1, n);)                           \
-        }                                                                                          \
-    }
-CARNN__ENCODE(encode)
-CARNN__ENCODE(encode_back)
-#undef CARNN__ENCODE
-#undef CARNN__ENCODE_VECTORS
 
 /* --- rows by index ---------------------------------------------------------------------------
    to[index[i]] += from[i], in the order of i, columns [first, last). Bound by memory: two rows are
@@ -5031,13 +5035,13 @@ static void CARNN__K(compose_back)(const carnn__compose *c) {
 
 /* --- the parts at work ----------------------------------------------------------------------- */
 
-/* enc (texts, D) of texts; see carnn__encoder. Columns are shared among the threads. */
+/* enc (texts, D) of texts, and the way back; see carnn__encoder. */
 static void carnn__encode_texts(carnn__engine *e, const carnn__encoder *x) {
-    carnn__split(e, e->k->encode, x, x->D, 16, x->texts * x->D * 8);
+    carnn__split(e, e->k->encode, x, x->texts, 1, x->texts * x->D * 8);
 }
 
 static void carnn__encode_texts_back(carnn__engine *e, const carnn__encoder *x) {
-    carnn__split(e, e->k->encode_back, x, x->D, 16, x->texts * x->D * 8);
+    carnn__split(e, e->k->encode_back, x, CARNN__ENCODE_SHARES, 1, x->texts * x->D * 8);
 }
 
 /* The ramp k/D of the position encoder. */
