@@ -4735,31 +4735,34 @@ static void CARNN__K(encode)(const void *job, size_t from, size_t to) {
 }
 #undef CARNN__ENCODE_VECTORS
 
-/* All texts, but of their words those alone whose number leaves a remainder in [from, to): threads
-   share the words, so that no row wanders from one core's cache to the other's. Each row gets its
-   sums in the order of the texts, and rows of no word are not touched. Bound by reading and writing
-   them: one multiply-add for each number. */
+/* dw_j += l_j denc for the word at so much of the text: j/J. */
+static CARNN__INLINE void CARNN__K(encode_back_word)(const carnn__encoder *e, size_t word,
+                                                     float place, const float *dout) {
+    float *dword = e->dtable + word * e->D;
+    carnn__v a_j = CARNN__V(set1)(1.0f - place), b_j = CARNN__V(set1)(2.0f * place - 1.0f);
+    size_t j;
+    CARNN__COLUMNS(0, e->D, {
+        carnn__v l = CARNN__V(fma)(b_j, CARNN__V(loadn)(e->ramp + j, n), a_j);
+        carnn__v d = CARNN__V(loadn)(dout + j, n), sum = CARNN__V(loadn)(dword + j, n);
+        CARNN__V(storen)(dword + j, n, CARNN__V(fma)(l, d, sum));
+    })
+}
+
+/* The words are dealt to so many shares by the remainders of their numbers. */
 #define CARNN__ENCODE_SHARES 8
 
+/* All texts, but of their words those of shares [from, to) alone: so no row wanders from one core's
+   cache to the other's. Each row gets its sums in the order of the texts, and rows of no word are
+   not touched. Bound by reading and writing them: one multiply-add for each number. */
 static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
     const carnn__encoder *e = (const carnn__encoder *)job;
-    size_t i, w, j, D = e->D;
+    size_t i, w;
     for (i = 0; i < e->texts; i++) {
         size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
-        const float *dout = e->dout + i * D;
         for (w = 0; w < J; w++) {
-            uint32_t word = e->ids[first + w];
-            float *dword = e->dtable + word * D;
-            float place = (float)(w + 1) / (float)J;
-            carnn__v a_j, b_j;
-            if (word % CARNN__ENCODE_SHARES < from || word % CARNN__ENCODE_SHARES >= to) continue;
-            a_j = CARNN__V(set1)(1.0f - place);
-            b_j = CARNN__V(set1)(2.0f * place - 1.0f);
-            CARNN__COLUMNS(0, D, {
-                carnn__v l = CARNN__V(fma)(b_j, CARNN__V(loadn)(e->ramp + j, n), a_j);
-                carnn__v d = CARNN__V(loadn)(dout + j, n), sum = CARNN__V(loadn)(dword + j, n);
-                CARNN__V(storen)(dword + j, n, CARNN__V(fma)(l, d, sum));
-            })
+            size_t word = e->ids[first + w], share = word % CARNN__ENCODE_SHARES;
+            if (share >= from && share < to)
+                CARNN__K(encode_back_word)(e, word, (float)(w + 1) / (float)J, e->dout + i * e->D);
         }
     }
 }
