@@ -197,42 +197,28 @@ typedef struct carnn_source { /* a file by name, or bytes in memory */
 
 typedef struct carnn_dataset carnn_dataset;
 
-/* What a model is. All of it is kept in the model file. */
+#define CARNN_OPTIONS_MAX 24 /* options that a task may have for itself */
+
+/* What a model is. All of it but the vectors is kept in the model file. */
 typedef struct carnn_model_desc {
-    const char *task; /* "dialog", "lm", "answer" */
-    const char *cell; /* "icarnn"; carnn_cell_name() lists all */
-    int64_t hidden;   /* size of the hidden state */
+    const char *task;  /* "dialog", "lm", "answer", "classify"; carnn_task_name() lists all */
+    const char *cell;  /* "icarnn"; carnn_cell_name() lists all */
+    int64_t hidden;    /* size of the hidden state */
     int64_t embedding; /* size of the word embeddings */
-    int64_t layers;   /* recurrent layers, one on top of the other */
+    int64_t layers;    /* recurrent layers, one on top of the other */
     int64_t min_count; /* words rarer than this in the training data become <unk> */
-    int64_t vocab;    /* lm: the most frequent so many words are kept; CARNN_NONE: all */
-    const char *context; /* lm: "previous", the sentence before, or "none" */
-    int64_t lower;    /* lm: not 0: upper case (of ASCII) is folded to lower case */
-    int64_t tied;     /* lm: not 0: the word embedding is the output's weights too */
-    double label_weight; /* lm: share of the labels in the loss; CARNN_NONE: they are not learnt */
-    const char *label_row; /* lm: the label that the context tells is that of the "previous"
-                              sentence (dialog acts) or the sentence's "own" (relations) */
-    int64_t history;  /* dialog: the last so many history utterances are kept, at most 1,024;
-                         CARNN_NONE: as many */
-    int64_t kb_rows;  /* dialog: of each block of knowledge-base lines, the first so many are kept;
-                         CARNN_NONE: all */
-    const char *model; /* answer: "iwan" or "siamese" */
-    const char *decomposition; /* answer, iwan: "orthogonal" or "direct" */
-    const char *weighting; /* answer, iwan: weights of words by "attention" or "skip" */
-    int64_t overlap;  /* answer: the model is told which words both sentences have, where words are
-                         the same if their first so many letters are; CARNN_NONE: it is not */
-    const char *loss; /* answer: over every "pair", or over the "rank" of a question's answers */
+    double option[CARNN_OPTIONS_MAX]; /* the options of the task alone, in the order of
+                          carnn_option_at(task, ...); carnn_set() sets them by name */
     const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) to start from, the
-                         first that has a word wins; where `embedding` is 0 it is their size; read
-                         when the model is created, not kept in the description */
+                          first that has a word wins; where `embedding` is 0 it is their size; read
+                          when the model is created, not kept in the description */
     size_t vector_count;
-    int64_t tune_vectors; /* answer: not 0: word vectors that were read are trained, too */
-    const carnn_dataset *const *known; /* answer, with vectors: data sets whose words the model
-                         learns to know beside those of the training data: the validation set;
-                         entries may be NULL */
+    const carnn_dataset *const *known; /* with vectors: data sets whose words the model is to know
+                          beside those of the training data: the validation set; entries may be
+                          NULL */
     size_t known_count;
-    uint64_t seed;    /* of the initial weights and of everything random in training; to 2^53 */
-    const char *simd; /* "avx512", "avx2", "neon", "portable"; NULL: $CARNN_SIMD or the best here */
+    uint64_t seed;     /* of the initial weights and of everything random in training; to 2^53 */
+    const char *simd;  /* "avx512", "avx2", "neon", "portable"; NULL: $CARNN_SIMD or the best here */
     const carnn_allocator *allocator;
 } carnn_model_desc;
 
@@ -267,27 +253,34 @@ typedef struct carnn_train_desc {
     void *user;
 } carnn_train_desc;
 
-/* Both descriptions as a table, for command lines, bindings and forms: one entry per number or
-   name that a user may choose, with the same names that the model file uses. */
+/* Both descriptions as tables, for command lines, bindings and forms: one entry per number or name
+   that a user may choose, with the same names that the model file uses. */
 typedef enum carnn_option_kind {
     CARNN_OPTION_INTEGER,
     CARNN_OPTION_NUMBER,
     CARNN_OPTION_NAME
 } carnn_option_kind;
 
+typedef enum carnn_option_place {
+    CARNN_OPTION_OF_MODEL,    /* a field of carnn_model_desc */
+    CARNN_OPTION_OF_TRAINING, /* a field of carnn_train_desc */
+    CARNN_OPTION_OF_TASK      /* carnn_model_desc.option[number]; of a name 1 + which choice */
+} carnn_option_place;
+
 typedef struct carnn_option {
     const char *name;  /* "lr_decay"; a command line may spell it --lr-decay */
-    const char *task;  /* the only task that has it; NULL: all have it */
     const char *help;
     carnn_option_kind kind;
-    int of_training;   /* 0: in carnn_model_desc, 1: in carnn_train_desc */
-    size_t offset;     /* of the field */
+    carnn_option_place place;
+    size_t offset;     /* of the field in bytes; of a task's option its number */
     double low, high;  /* inclusive range of numbers */
     int none;          /* zero is a choice: stored as CARNN_NONE */
+    const char *const *choices; /* of a task's names: what it may be, NULL behind the last */
 } carnn_option;
 
-/* The options, *count of them, in the order in which help should show them. */
-CARNN_API const carnn_option *carnn_options(size_t *count);
+/* Option `number` of those that all tasks have (task NULL), or of those that only this task has;
+   NULL past the last. */
+CARNN_API const carnn_option *carnn_option_at(const char *task, size_t number);
 
 /* What an option of the kind NAME may be: NULL past the last. */
 CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t number);
@@ -298,6 +291,15 @@ CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t num
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error);
+
+/* The value of an option as carnn_option_set() would read it, "" where a name is not chosen. */
+CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_model_desc *model,
+                                       const carnn_train_desc *train, char *text, size_t size);
+
+/* Sets the option that is called `name` (- and _ are the same) of model->task, of the model or of
+   the training. train may be NULL. CARNN_ERR_ARGUMENT: the task has no such option. */
+CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *train, const char *name,
+                                 const char *value, carnn_error *error);
 
 /* Fills every zero field with the default of the task (and, for the model, of the cell). */
 CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
@@ -320,9 +322,10 @@ typedef struct carnn_dataset_desc {
     const char *task;
     const carnn_source *sources; /* read one after the other */
     size_t source_count;
-    const carnn_source *candidates; /* dialog: one candidate per line; NULL: the distinct
-                                       responses of the data */
-    int clean; /* answer: not 0: questions without a right or without a wrong answer are left out */
+    const carnn_source *candidates; /* one candidate per line, for tasks that choose among texts
+                                       (dialog); NULL: the distinct responses of the data */
+    int clean;   /* not 0: groups without a right or without a wrong item are left out, in tasks
+                    that rank (answer) */
     int lenient; /* not 0: examples that are only to be predicted: responses, labels, words and line
                     numbers may be missing, and so may examples */
     const carnn_allocator *allocator;
@@ -334,7 +337,8 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
                                           carnn_error *error);
 CARNN_API void carnn_dataset_free(carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset);
-CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* questions, by `clean` */
+CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* groups, by `clean` */
+CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset); /* dialogs, questions, ... */
 
 /* ---------------------------------------------------------------------------------------------
    Models, training and scores.
@@ -362,6 +366,8 @@ typedef struct carnn_scores {
     struct {
         const char *name; /* "accuracy" */
         double value;     /* rates are fractions between 0 and 1 */
+        int lower_is_better;
+        int secondary;    /* reported where it is asked for: the same by another count */
     } metric[CARNN_SCORES_MAX];
 } carnn_scores;
 
@@ -388,28 +394,50 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
                                    carnn_error *error);
 #endif
 
+#ifndef CARNN_NO_TRAIN
+/* Cross-validation over whole groups (dialogs, documents, questions; elsewhere each example is
+   one). The weights of the best epoch are chosen on a tenth of each fold's training groups. */
+typedef struct carnn_folds_desc {
+    int64_t count;          /* folds, from 2 on; not needed where `by` is there */
+    const carnn_source *by; /* a line with the name of its fold for every group, in the order of the
+                               data; NULL: groups are dealt by chance, drawn by the model's seed */
+    /* after each fold (number from 0, of `count`); may be NULL */
+    void (*fold)(size_t number, size_t count, const carnn_scores *scores, void *user);
+    void *user;
+} carnn_folds_desc;
+
+/* A model of its own is trained for every fold and scored on it: *mean and *deviation (that of a
+   sample) of the scores over the folds. */
+CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
+                                            const carnn_train_desc *train,
+                                            const carnn_dataset *data,
+                                            const carnn_folds_desc *folds, carnn_scores *mean,
+                                            carnn_scores *deviation, carnn_error *error);
+#endif
+
 /* Scores `count` models on a data set: scores[i] for each; where count > 1, scores[count] is
    their vote (plurality, ties by summed probability). */
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
                                   const carnn_dataset *data, int64_t threads,
                                   carnn_scores *scores, carnn_error *error);
 
-/* A pair of a question and a sentence as a model has scored it; numbers are from 0. */
-typedef struct carnn_pair_score {
-    size_t model;    /* `count`: their vote */
-    size_t question; /* its number in the data set */
-    size_t sentence; /* its number among those of the question */
-    int label;
+/* An item of a group (a sentence of a question) as a model has scored it; numbers are from 0. */
+typedef struct carnn_ranked {
+    size_t model;  /* `count`: their vote */
+    size_t group;  /* its number in the data set */
+    size_t member; /* its number among those of the group */
+    int label;     /* 1: it is right */
     double score;
-} carnn_pair_score;
+} carnn_ranked;
 
 /* carnn_test that tells more. What metric[0] is the mean of, sum of values / sum of weights, are
-   parts: dialogs (turns answered rightly, turns), questions (average precision, 1), or pieces of
-   sentences (-log P, words). All models have the same parts in the same order. */
+   parts: dialogs (turns answered rightly, turns), questions (average precision, 1), pieces of
+   sentences (-log P, words), or examples (rightly classified, 1). All models have the same parts in
+   the same order. */
 typedef struct carnn_test_desc {
     int64_t threads;
     void (*part)(size_t model, double value, double weight, void *user); /* may be NULL */
-    void (*pair)(const carnn_pair_score *pair, void *user); /* answer; in order; may be NULL */
+    void (*ranked)(const carnn_ranked *item, void *user); /* tasks that rank; in order; may be NULL */
     void *user;
 } carnn_test_desc;
 
@@ -417,19 +445,35 @@ CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t
                                         const carnn_dataset *data, const carnn_test_desc *desc,
                                         carnn_scores *scores, carnn_error *error);
 
-/* What a model makes of an example. */
+/* Which fields of a prediction are meant. */
+typedef enum carnn_prediction_kind {
+    CARNN_PREDICTS_CHOICES,    /* the most probable choices (replies, classes, tags) */
+    CARNN_PREDICTS_SCORE,      /* a score: higher is better */
+    CARNN_PREDICTS_LIKELIHOOD  /* -log P of a text, in `score`, and its tokens */
+} carnn_prediction_kind;
+
+/* What a model makes of an example, or of one of its parts: tasks that label every word of a text
+   predict part by part. Belongs to the session, or is valid during the callback only. */
 typedef struct carnn_prediction {
+    carnn_prediction_kind kind;
     size_t example;            /* its number in the data set, from 0 */
-    size_t count;              /* dialog: of the most probable candidates */
-    const size_t *candidate;   /* (count) the most probable one first */
+    size_t part, parts;        /* the part's number and how many the example has: 0 and 1 mostly */
+    size_t count;              /* of the most probable choices */
+    const size_t *choice;      /* (count) numbers for carnn_model_choice, the most probable first */
     const double *probability; /* (count) */
-    double score;              /* answer: of the sentence; lm: sum of -log P of the words */
-    size_t tokens;             /* lm: how many words that are, the sentence's end among them */
+    double score;
+    size_t tokens;             /* of a likelihood: words, the sentence's end among them */
 } carnn_prediction;
+
+/* Writes a prediction as the task prints it, of choices the first `top` with their probabilities
+   (0: the first one alone), at most `size` bytes with the NUL; returns the length it has or would
+   have, like snprintf. */
+CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_prediction *prediction,
+                                       size_t top, char *text, size_t size);
 
 typedef struct carnn_predict_desc {
     int64_t threads;
-    size_t top; /* dialog: how many candidates are asked for [1] */
+    size_t top; /* how many choices are asked for [1] */
     void (*example)(const carnn_prediction *prediction, void *user); /* in order */
     void *user;
 } carnn_predict_desc;
@@ -453,8 +497,8 @@ CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model)
 CARNN_API size_t carnn_model_parameters(const carnn_model *model);
 CARNN_API size_t carnn_model_word_count(const carnn_model *model);
 CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number);
-CARNN_API size_t carnn_model_candidate_count(const carnn_model *model);
-CARNN_API const char *carnn_model_candidate(const carnn_model *model, size_t number);
+CARNN_API size_t carnn_model_choice_count(const carnn_model *model); /* replies, classes, labels */
+CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number);
 CARNN_API const carnn_scores *carnn_model_scores(const carnn_model *model); /* of its best epoch */
 
 /* One named array of weights, by number (name NULL past the last): `rows` by `columns` floats. */
@@ -505,46 +549,84 @@ CARNN_API void carnn_session_free(carnn_session *session);
 /* Forgets the dialog. */
 CARNN_API void carnn_session_reset(carnn_session *session);
 
+/* Each call below that the model's task does not have returns CARNN_ERR_ARGUMENT, and the message
+   says which ones it has. */
+
+/* A text of an example. */
+typedef struct carnn_text {
+    const char *at; /* any bytes */
+    size_t length;
+} carnn_text;
+
+/* Predicts an example from its texts: of dialog the user's words, after what the session has heard,
+   which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
+   of answer a question and a sentence; of classify a text. At most `top` choices are told. The
+   prediction belongs to the session and lasts until its next call. */
+CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
+                                             size_t count, size_t top, carnn_prediction *prediction,
+                                             carnn_error *error);
+
+#ifndef CARNN_NO_TEXT
+/* A line of a data file of the task, of examples that are only to be predicted: what it says is
+   heard, and where it is an example *found is 1 and *prediction is what carnn_session_predict would
+   say, else *found is 0. Lines come one after the other, as in a file; `number` is the line's, for
+   errors. */
+CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
+                                          size_t number, size_t top, int *found,
+                                          carnn_prediction *prediction, carnn_error *error);
+
+/* Predicts example `number` of a data set of the task, with all that comes before it. */
+CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn_dataset *data,
+                                             size_t number, size_t top,
+                                             carnn_prediction *prediction, carnn_error *error);
+#endif
+
 typedef enum carnn_speaker { CARNN_USER, CARNN_SYSTEM, CARNN_FACT } carnn_speaker;
 
-/* Adds something said (or a knowledge-base fact) to the history. Any bytes; another speaker than
-   those three is not heard. */
-CARNN_API void carnn_session_hear(carnn_session *session, carnn_speaker speaker, const char *text,
-                                  size_t length);
+/* dialog: adds something said (or a knowledge-base fact) to the history. */
+CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker speaker,
+                                          const char *text, size_t length, carnn_error *error);
 
-/* Ranks the candidates as answers to `user` after the history so far: the `count` best, most
-   probable first, into candidate[] and probability[] (either may be NULL). Returns how many were
-   written. The history is left as it was. */
-CARNN_API size_t carnn_session_rank(carnn_session *session, const char *user, size_t length,
-                                    size_t count, size_t *candidate, double *probability);
+/* dialog: answers `user` and adds both to the history. *reply belongs to the model. */
+CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
+                                           const char **reply, carnn_error *error);
 
-/* Answers `user` and adds both to the history. The reply belongs to the model. */
-CARNN_API const char *carnn_session_reply(carnn_session *session, const char *user, size_t length);
+/* What a part of an example contributed to the last prediction. */
+enum {                     /* which numbers of a contribution are meant */
+    CARNN_HAS_SCORE = 1,
+    CARNN_HAS_ATTENTION = 2,
+    CARNN_HAS_SHARE = 4
+};
 
-/* What one history utterance contributed to an answer (see @@DEPLOY). */
 typedef struct carnn_contribution {
-    carnn_speaker speaker;
-    const char *text; /* as heard, ends with a NUL, may be shortened; belongs to the session */
-    double attention; /* alpha of Tran et al. 2018, Eq. 8 */
-    double score;     /* what the utterance adds to the logit of the answer */
+    const char *role; /* "user", "bot", "fact"; "before", "word"; "question", "sentence" */
+    const char *text; /* as read, ends with a NUL, may be shortened; belongs to the session */
+    unsigned has;
+    double score;     /* what it adds to the logit of what is explained */
+    double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word in
+                         IWAN, 1 in all for each of the two texts */
+    double share;     /* lm: of a word of the sentence before in the context; answer: of a word in
+                         the last states of its text's encoder */
 } carnn_contribution;
 
-/* Explains the last carnn_session_reply, or carnn_session_rank until something else is heard, for
-   its best candidate: one entry per utterance that the model read, oldest first, at most `count`
-   into out[]; what no utterance accounts for (biases) goes to *rest. For the additive cells this is
-   an identity, Eq. 4 and 7: the scores and the rest add up to the logit. Returns how many
-   utterances there are. */
-CARNN_API size_t carnn_session_explain(carnn_session *session, size_t count,
-                                       carnn_contribution *out, double *rest);
+typedef struct carnn_explanation {
+    size_t count;       /* contributions that there are */
+    const char *of;     /* what is explained: a reply, the most probable next word, a class; or NULL */
+    double rest;        /* what no contribution accounts for (biases) */
+    int exact;          /* 1: scores (shares) and the rest add up exactly, as they do for the
+                           additive cells, Eq. 4 and 7; 0: for this cell they are what each step
+                           has by itself, or all is left to the rest */
+} carnn_explanation;
 
-/* Language models: sentence after sentence, each with the one before as context; after
-   carnn_session_reset the next one begins a document. A sentence is a line of a data file: words
-   with blanks between them and maybe a tab and a label, or speaker|text|act. */
-
-/* Reads a sentence: the sum of -log P of its words and its end goes to *nll. Returns how many that
-   are. */
-CARNN_API size_t carnn_session_score(carnn_session *session, const char *text, size_t length,
-                                     double *nll);
+/* Explains the last prediction or reply, until something else is heard: contributions in reading
+   order, at most `count` into out[]. dialog: one for each utterance that was read, to the logit of
+   the best reply. lm: the words of the sentence before with their shares in the context, then those
+   of the sentence with what they add to the logit of the most probable next word. answer: the words
+   of the question and of the sentence; where shares are meant, they and the rest are 1 in all for
+   each of the two (*rest has the sum of both). */
+CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t count,
+                                             carnn_contribution *out,
+                                             carnn_explanation *explanation, carnn_error *error);
 
 /* How words are drawn. Zero means the default. */
 typedef struct carnn_sampling {
@@ -555,34 +637,16 @@ typedef struct carnn_sampling {
     int64_t words;      /* at most so many are drawn for a sentence [100] */
 } carnn_sampling;
 
-/* Writes a sentence that begins with the words of `prompt` (may be empty) into text[0 .. size),
-   with a NUL; from the first word that does not fit on they are left out. Returns its length. */
-CARNN_API size_t carnn_session_generate(carnn_session *session, const carnn_sampling *how,
-                                        const char *prompt, size_t length, char *text, size_t size);
+/* lm: writes a sentence that begins with the words of `prompt` (may be empty) into text[0 .. size),
+   with a NUL; from the first word that does not fit on they are left out. */
+CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carnn_sampling *how,
+                                              const char *prompt, size_t length, char *text,
+                                              size_t size, carnn_error *error);
 
-/* carnn_session_explain of a language model is about the last piece of at most 256 words that was
-   scored, and the most probable word after it, which carnn_session_next_word gives. First come the
-   words of the sentence before (speaker CARNN_FACT; attention: their share in the context), then
-   those of the piece itself (CARNN_USER; score: what they add to the logit of that word). Cells
-   that are not additive leave everything to *rest. */
-CARNN_API const char *carnn_session_next_word(const carnn_session *session);
-
-/* Answer models: the score of a sentence as an answer to a question, of any bytes; the higher the
-   better. What carnn_test computes for a pair of a data file, bit by bit. */
-CARNN_API double carnn_session_match(carnn_session *session, const char *question,
-                                     size_t question_length, const char *sentence,
-                                     size_t sentence_length);
-
-/* carnn_session_explain of an answer model is about the last match: the words of the question
-   (speaker CARNN_USER), then those of the sentence (CARNN_SYSTEM). attention: their weights in
-   IWAN, which are 1 in all for each of the two; score: their shares in the last states of the
-   sentence's encoder. Of additive cells the shares and the rest, which is that of biases, are 1 in
-   all for each of the two (*rest has the sum of both); other cells leave everything to the rest. */
-
-/* What each word of the question (of_sentence 0), or of the sentence (1), of the last match is
+/* What each word of the first text (of_second 0), or of the second (1), of the last prediction is
    aligned with: (*rows, *columns), a row for each of its words, which is 1 in all, a column for each
    of the other's. NULL where the model has no alignment. Belongs to the session. */
-CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_sentence,
+CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
 /* ---------------------------------------------------------------------------------------------
