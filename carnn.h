@@ -310,6 +310,7 @@ CARNN_API const char *carnn_cell_name(size_t number);
 CARNN_API const char *carnn_cell_title(size_t number);
 CARNN_API const char *carnn_task_name(size_t number);
 CARNN_API const char *carnn_task_title(size_t number);
+CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for help texts */
 CARNN_API const char *carnn_optimizer_name(size_t number);
 CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
 
@@ -339,6 +340,15 @@ CARNN_API void carnn_dataset_free(carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* groups, by `clean` */
 CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset); /* dialogs, questions, ... */
+
+/* What an example is: its texts, as read and without blanks at their ends (of dialog all that was
+   said before, the user's words last; of lm the sentence, after the one before where there is one),
+   and what is right, by name; NULL past the last text, and where nothing is known to be right.
+   Strings end with a NUL and belong to the data set. */
+CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example);
+CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
+                                         size_t number);
+CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t example);
 
 /* ---------------------------------------------------------------------------------------------
    Models, training and scores.
