@@ -3297,6 +3297,8 @@ typedef struct carnn__param {
     size_t block;  /* rows that are one matrix to the initialiser: the gates of a stacked matrix */
     carnn__init init;
     float scale;
+    size_t open_from, open_count; /* weights that start at open_value: the bias of a forget gate */
+    float open_value;
 } carnn__param;
 
 #define CARNN__PARAMS_MAX 96
@@ -3324,6 +3326,7 @@ static size_t carnn__declare(carnn__store *store, const char *prefix, const char
     p->block = block;
     p->init = init;
     p->scale = scale;
+    p->open_count = 0;
     store->size += floats < room ? carnn__round_up(floats, CARNN__ALIGN / sizeof(float)) : room;
     if (!store->fixed) store->trained = store->size;
     return store->count++;
@@ -3332,6 +3335,13 @@ static size_t carnn__declare(carnn__store *store, const char *prefix, const char
 /* The weights of parameter `number` in an array that is laid out like the store. */
 static inline float *carnn__piece(const carnn__store *store, float *array, size_t number) {
     return array + store->item[number].offset;
+}
+
+/* The first weights of the matrix of that name, which there is. */
+static float *carnn__named(const carnn__store *store, const char *name) {
+    size_t i = 0;
+    while (strcmp(store->item[i].name, name) != 0) i++;
+    return carnn__piece(store, store->value, i);
 }
 
 static carnn_status carnn__store_alloc(carnn__store *store, const carnn_allocator *allocator,
@@ -3362,6 +3372,7 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
             case CARNN__INIT_FILL: w[i] = p->scale; break;
             default: w[i] = 0.0f;
             }
+        for (i = p->open_from; i < p->open_from + p->open_count; i++) w[i] = p->open_value;
     }
 }
 
@@ -4300,6 +4311,7 @@ typedef struct carnn__cell {
 static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const char *prefix,
                                 size_t kind, size_t e, size_t h, size_t d) {
     const carnn__cell_kind *k = &carnn__cells[kind];
+    carnn__param *open;
     cell->kind = kind;
     cell->e = e;
     cell->h = h;
@@ -4308,6 +4320,10 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
                                  CARNN__INIT_GLOROT, 0.0f);
     cell->bias = carnn__declare(store, prefix, "bias", 1, k->bias_gates * h, 1, CARNN__INIT_ZERO,
                                 0.0f);
+    open = &store->item[carnn__min(cell->bias, CARNN__PARAMS_MAX - 1)];
+    open->open_from = k->open_gate * h;
+    open->open_count = h;
+    open->open_value = k->open_bias;
     if (k->context_gates)
         cell->context = carnn__declare(store, prefix, "context.weight", k->context_gates * h, d, h,
                                        CARNN__INIT_GLOROT, 0.0f);
@@ -4317,14 +4333,6 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
     if (k->recurrent_bias)
         cell->recurrent_bias = carnn__declare(store, prefix, "recurrent.bias", 1,
                                               k->recurrent_gates * h, 1, CARNN__INIT_ZERO, 0.0f);
-}
-
-/* After carnn__store_init: the one bias that does not start at 0. */
-static void carnn__cell_init_bias(const carnn__cell *cell, carnn__store *store) {
-    const carnn__cell_kind *k = &carnn__cells[cell->kind];
-    float *b = carnn__piece(store, store->value, cell->bias) + k->open_gate * cell->h;
-    size_t i;
-    for (i = 0; i < cell->h; i++) b[i] = k->open_bias;
 }
 
 /* --- a cell at work --------------------------------------------------------------------------
@@ -5248,6 +5256,7 @@ typedef enum carnn__tokenizer {
     CARNN__LOWER,  /* the same, folded */
     CARNN__TOKENS  /* what stands between blanks, folded, with punctuation at its ends as words of
                       their own: leaves tokenised text alone, does what is needed to other text */
+    , CARNN__SPOKEN
 } carnn__tokenizer;
 
 typedef struct carnn__span { /* a piece of a text */
@@ -5352,7 +5361,27 @@ static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, siz
 }
 
 /* Moves on to the next word; 0 when there is none. */
+static size_t carnn__spoken_word(carnn__span s) {
+    size_t i = 0;
+    if (*s.at && strchr(".,?!", *s.at)) return 1;
+    while (i < s.length && (carnn__letter(s.at[i]) || carnn__digit(s.at[i]))) i++;
+    if (i == 0 || i + 1 >= s.length || s.at[i] != '\'' || !carnn__letter(s.at[i + 1])) return i;
+    for (i++; i < s.length && carnn__letter(s.at[i]); i++) {}
+    return i;
+}
+
 static int carnn__next_word(carnn__words *w) {
+    if (w->kind == CARNN__SPOKEN) {
+        w->word.length = 0;
+        while (!w->word.length) {
+            if (w->rest >= w->end) return 0;
+            w->word.at = w->rest;
+            w->word.length = (size_t)(w->end - w->rest);
+            w->word.length = carnn__spoken_word(w->word);
+            w->rest += carnn__max(w->word.length, 1);
+        }
+        return 1;
+    }
     do {
         if (w->rest >= w->stop) {
             while (w->rest < w->end && !carnn__word_byte(w->kind, *w->rest) &&
@@ -5493,7 +5522,7 @@ static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a
 
 /* The words of a text as numbers: returns how many there are and writes the first `max` of them;
    a word that is not in the list is number 0, <unk>. */
-static size_t carnn__encode(const carnn__names *words, carnn__tokenizer kind, const char *text,
+static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, const char *text,
                             size_t length, uint32_t *ids, size_t max) {
     carnn__words w = carnn__words_of(kind, text, length);
     size_t count;
@@ -6545,47 +6574,40 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
 
 #endif
 /* =============================================================================================
-   @@DATA   data sets and their readers, one per task
+   @@DATA   data sets: texts, items and groups; the formats of their files
+
+   A data set is one thing for every task. An ITEM is an example: some texts, each in a ROLE
+   (question, sentence, user, ...), what is right (a text, or a number), and the GROUP it belongs to
+   (a dialog, a document, a question). Every distinct text is kept once, without the blanks at its
+   ends, and goes by its number. The texts of an item are a range of one list of members, and ranges
+   may overlap: turn k of a dialog has all lines from the dialog's first on, which costs nothing.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* --- data sets -------------------------------------------------------------------------------
-   Every distinct text of a data set is kept once, without the blanks at its ends, and goes by its
-   number: what is said again and again (facts, stock replies) is encoded once. */
+/* --- items ----------------------------------------------------------------------------------- */
 
-/* Something said, or a fact, of a dialog. */
-typedef struct carnn__line {
-    uint32_t text;
-    uint32_t speaker; /* carnn_speaker */
-} carnn__line;
+/* What a text is in its item; a task lists its roles, the name of the last one is NULL. */
+typedef struct carnn__role {
+    const char *name;
+    carnn__tokenizer tokenizer;
+    int labels; /* its words name choices of the model (tags): targets, not inputs */
+} carnn__role;
 
-/* An example of the task "dialog": what is the answer to line `line`, after the lines of the
-   dialog before it? */
-typedef struct carnn__turn {
-    uint32_t dialog;
-    uint32_t line;      /* the user's utterance; the one after it is the system's */
-    uint32_t response;  /* text of the right answer */
-    uint32_t candidate; /* its number among the candidates, or CARNN__NOWHERE */
-    size_t source_line;
-} carnn__turn;
+typedef struct carnn__member {
+    uint32_t text, role;
+} carnn__member;
 
-/* A sentence of a language model's text, an example each: how probable are its words after the
-   sentence before it in its document? */
-typedef struct carnn__sentence {
-    uint32_t document;
-    uint32_t text;  /* words with blanks between them */
-    uint32_t label; /* its number among the labels, or CARNN__NOWHERE */
-} carnn__sentence;
+typedef struct carnn__item {
+    size_t first;    /* its texts are members[first] .. members[first + count - 1] */
+    uint32_t count;
+    uint32_t group;  /* items of a group are consecutive */
+    uint32_t target; /* text of what is right: a reply, a class; CARNN__NOWHERE: not known */
+    uint32_t line;   /* of the file it comes from */
+    float value;     /* what is right, as a number: 1 for a right answer, 0 for a wrong one */
+} carnn__item;
 
-/* An example of answer selection: does `answer` answer `question`? */
-typedef struct carnn__pair {
-    uint32_t group; /* the pairs of one question, which are ranked, are consecutive */
-    uint32_t question, answer;
-    uint32_t label; /* 1: it does */
-} carnn__pair;
-
-/* One source of a data set, so that examples can be named after the data is read. */
+/* One source of a data set, so that errors can name it after the data is read. */
 typedef struct carnn__origin {
     size_t name;    /* where its name begins in `origin_names` */
     size_t example; /* the first one that comes from it */
@@ -6594,60 +6616,51 @@ typedef struct carnn__origin {
 struct carnn_dataset {
     carnn_allocator allocator;
     const char *task;
-    size_t examples;
-    size_t text_count; /* text i: bytes + text_at[i], text_at[i + 1] - text_at[i] - 1 long, NUL */
+    size_t text_count;   /* text i: bytes + text_at[i], text_at[i + 1] - text_at[i] - 1 long, NUL */
     char *bytes;
     size_t *text_at;
+    size_t member_count, item_count, group_count, choice_count;
+    carnn__member *members;
+    carnn__item *items;
+    uint32_t *choices;   /* texts to choose from, in the order in which they first occur */
+    size_t *shown_at;    /* (choice_count + 1) where a choice is in `shown`, which has */
+    char *shown;         /* them byte for byte, with blanks at their ends, and a NUL behind each */
+    size_t columns;      /* members are rows of so many numbers instead of words; 0: of words */
+    float *numbers;      /* (rows, columns) */
+    size_t row_count;    /* texts of numbers: number i has the rows row_at[i] .. row_at[i + 1] - 1 */
+    size_t *row_at;
     size_t origin_count;
     carnn__origin *origins;
     char *origin_names;
-    /* dialog */
-    size_t line_count, dialog_count, turn_count, candidate_count;
-    carnn__line *lines;
-    size_t *dialog_start; /* (dialog_count + 1) its first line */
-    carnn__turn *turns;
-    uint32_t *candidates; /* their texts, in the order of the file */
-    size_t *shown_at;     /* (candidate_count + 1) where a candidate is in `shown`, which has */
-    char *shown;          /* them byte for byte, with blanks at their ends, and a NUL behind each */
-    /* lm */
-    size_t sentence_count, document_count, label_count;
-    carnn__sentence *sentences;
-    size_t *document_start; /* (document_count + 1) its first sentence */
-    uint32_t *labels;       /* their texts, in the order in which they first occur */
-    int spoken;             /* the sentences are turns of speakers, the labels dialog acts */
-    /* answer */
-    size_t pair_count, group_count;
-    carnn__pair *pairs;
-    size_t *group_start; /* (group_count + 1) its first pair */
+    int spoken;          /* lines are turns of speakers, their labels dialog acts */
     size_t groups_left_out;
 };
-
-/* Words of a question or an answer at most: pairs are compared word by word. */
-#define CARNN__SENTENCE_WORDS 512
 
 /* All lists of a data set: what is copied when a reader is done, and freed. */
 #define CARNN__DATASET_LISTS(X)                                                                    \
     X(char, bytes)                                                                                 \
     X(size_t, text_at)                                                                             \
-    X(carnn__origin, origins)                                                                      \
-    X(char, origin_names)                                                                          \
-    X(carnn__line, lines)                                                                          \
-    X(size_t, dialog_start)                                                                        \
-    X(carnn__turn, turns)                                                                          \
-    X(uint32_t, candidates)                                                                        \
+    X(carnn__member, members)                                                                      \
+    X(carnn__item, items)                                                                          \
+    X(uint32_t, choices)                                                                           \
     X(size_t, shown_at)                                                                            \
     X(char, shown)                                                                                 \
-    X(carnn__sentence, sentences)                                                                  \
-    X(size_t, document_start)                                                                      \
-    X(uint32_t, labels)                                                                            \
-    X(carnn__pair, pairs)                                                                          \
-    X(size_t, group_start)
+    X(float, numbers)                                                                              \
+    X(size_t, row_at)                                                                              \
+    X(carnn__origin, origins)                                                                      \
+    X(char, origin_names)
 
 static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
     carnn__span text;
     text.at = data->bytes + data->text_at[i];
     text.length = data->text_at[i + 1] - data->text_at[i] - 1;
     return text;
+}
+
+/* The first member of an item, which has `count`. */
+static inline const carnn__member *carnn__members(const carnn_dataset *data,
+                                                  const carnn__item *item) {
+    return data->members + item->first;
 }
 
 CARNN_API void carnn_dataset_free(carnn_dataset *dataset) {
@@ -6661,14 +6674,45 @@ CARNN_API void carnn_dataset_free(carnn_dataset *dataset) {
 }
 
 CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset) {
-    return dataset ? dataset->examples : 0;
+    return dataset ? dataset->item_count : 0;
+}
+
+CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset) {
+    return dataset ? dataset->group_count : 0;
 }
 
 CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset) {
     return dataset ? dataset->groups_left_out : 0;
 }
 
+CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example) {
+    return example < dataset->item_count ? dataset->items[example].count : 0;
+}
+
+CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t example,
+                                         size_t number) {
+    if (number >= carnn_dataset_text_count(dataset, example) || dataset->columns) return NULL;
+    return carnn__text(dataset, carnn__members(dataset, &dataset->items[example])[number].text).at;
+}
+
+CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t example) {
+    if (example >= dataset->item_count || dataset->items[example].target == CARNN__NOWHERE)
+        return NULL;
+    return carnn__text(dataset, dataset->items[example].target).at;
+}
+
+/* FNV-1a, whose weak upper bits are then mixed: the same for a word in every process. */
+static uint64_t carnn__hash(const char *s, size_t length, int fold) {
+    uint64_t hash = 0xCBF29CE484222325u;
+    size_t i;
+    for (i = 0; i < length; i++) hash = (hash ^ carnn__folded(s[i], fold)) * 0x100000001B3u;
+    return carnn__mix(hash);
+}
+
+typedef struct carnn__reader carnn__reader;
+
 #ifdef CARNN_NO_TEXT
+#define CARNN__TEXT_ONLY(x) NULL
 
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error) {
@@ -6678,6 +6722,60 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
 }
 
 #else
+#define CARNN__TEXT_ONLY(x) x
+
+/* --- from a line to a record -----------------------------------------------------------------
+   A format is a function from a line to a record: what the line says, as pieces of it. Data sets
+   are built of records, and a session that is given a file's lines one by one reads the same. */
+
+#define CARNN__RECORD_TEXTS 4
+
+typedef struct carnn__record {
+    int begins;      /* a group begins with it */
+    int example;     /* it is an example; else its texts are only heard before later ones */
+    size_t before;   /* so many earlier texts of its group belong to the example, too, at most */
+    size_t count;    /* of its texts */
+    size_t own;      /* the first so many belong to the example; later ones follow it (a reply) */
+    carnn__span text[CARNN__RECORD_TEXTS];
+    uint32_t role[CARNN__RECORD_TEXTS];
+    int has_target;
+    carnn__span target;
+    float value;
+    int spoken;      /* its texts are tokenised as those of Switchboard are */
+    const char *file[CARNN__RECORD_TEXTS]; /* where its texts have files of their own, else NULL */
+} carnn__record;
+
+/* A reader's place in a file, and what a format has to remember from line to line. */
+typedef struct carnn__parser {
+    carnn_error *error;
+    carnn__lines lines;  /* its line is what is parsed */
+    int lenient;         /* see carnn_dataset_desc */
+    int begun;           /* a group is open */
+    int64_t last;        /* number of the line before */
+    uint64_t key;        /* hash of what the group before is told by */
+    size_t column[5];    /* of tables: how many columns, and which is which */
+    int style;           /* of formats with variants: which one, from the first lines; 0: not known */
+} carnn__parser;
+
+typedef carnn_status (*carnn__format_fn)(carnn__parser *p, carnn__record *r);
+
+static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
+                                      carnn__span found) {
+    return carnn__expected(p->error, &p->lines, what, found);
+}
+
+/* Does the line at hand say something? In an example that is to be predicted a tab by itself
+   does. */
+static int carnn__says_something(const carnn__parser *p) {
+    carnn__span line = p->lines.line;
+    if (p->lenient && line.length && memchr(line.at, '\t', line.length)) return 1;
+    return carnn__trim(line).length > 0;
+}
+
+static void carnn__record_text(carnn__record *r, uint32_t role, carnn__span text) {
+    r->text[r->count] = text;
+    r->role[r->count++] = role;
+}
 
 /* --- reading ---------------------------------------------------------------------------------
    A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. Its lists are
@@ -6685,36 +6783,38 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
 
 typedef struct carnn__reading {
     const carnn_dataset_desc *desc;
+    const carnn__reader *reader;
     carnn_allocator allocator;
-    carnn_error *error;
-    carnn__input input;  /* the source that is being read */
-    carnn__lines lines;  /* and where in it */
+    carnn__parser parser;
+    carnn__input input;   /* the source that is being read */
     carnn_dataset draft;
-    carnn__names texts;  /* becomes bytes, text_at, text_count of the draft */
-    uint32_t *listed;    /* (texts.count) the number of a text among the candidates, or labels */
+    carnn__names texts;   /* becomes bytes, text_at, text_count of the draft */
+    uint32_t *listed;     /* (texts.count) number of a text among the choices */
+    size_t group_first;   /* first member of the group at hand */
     carnn__input columns[4]; /* files that stand side by side */
     char *scratch;           /* a path, or a sentence as words */
 } carnn__reading;
 
-/* The task of a reader, and what reads all sources of r->desc. */
-typedef struct carnn__reader {
-    const char *task;
-    carnn_status (*read)(carnn__reading *r);
-} carnn__reader;
+/* How the data of a task is read. */
+struct carnn__reader {
+    carnn__format_fn line;
+    const char *example; /* what a file has to have, for errors: "a dialog" */
+    int candidates;      /* a target is one of a list, which may have a file of its own */
+    int cleans;          /* groups without a right or a wrong item can be left out */
+    /* a source that is a folder; *found is 0 where it is none; NULL: folders are not read */
+    carnn_status (*folder)(carnn__reading *r, const char *name, int *found);
+    const char *help;    /* the formats, for help texts */
+};
 
-static carnn_status carnn__unexpected(carnn__reading *r, const char *what, carnn__span found) {
-    return carnn__expected(r->error, &r->lines, what, found);
-}
-
-/* Is there room for one line more? Its texts, lines and examples are numbered with 32 bits. */
+/* Is there room for one line more? Texts, members and items are numbered with 32 bits. */
 static carnn_status carnn__reading_room(carnn__reading *r) {
-    const size_t most = CARNN__COUNT_LIMIT - 4;
-    size_t examples = stbds_arrlenu(r->draft.sentences) + stbds_arrlenu(r->draft.pairs);
-    if (r->texts.count < most && stbds_arrlenu(r->draft.lines) < most && examples < most)
+    const size_t most = CARNN__COUNT_LIMIT - 8;
+    if (r->texts.count < most && stbds_arrlenu(r->draft.members) < most &&
+        stbds_arrlenu(r->draft.items) < most)
         return CARNN_OK;
-    return carnn__fail(r->error, CARNN_ERR_DATA, r->lines.number,
+    return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
                        "%s:%zu: expected no more than %zu lines in one data set",
-                       carnn__name_end(r->lines.name), r->lines.number, most);
+                       carnn__name_end(r->parser.lines.name), r->parser.lines.number, most);
 }
 
 /* The number of a text, trimmed. */
@@ -6726,45 +6826,116 @@ static uint32_t carnn__reading_text(carnn__reading *r, carnn__span s) {
     return text;
 }
 
-/* The number of a text in a list of distinct ones, candidates or labels; a new one is added. */
-static uint32_t carnn__reading_list(carnn__reading *r, uint32_t **list, uint32_t text) {
-    if (r->listed[text] == CARNN__NOWHERE) {
-        r->listed[text] = (uint32_t)stbds_arrlenu(*list);
-        stbds_arrput(*list, text);
+/* Makes a text a choice if it is none; `shown` is how it was written. */
+static void carnn__reading_choice(carnn__reading *r, uint32_t text, carnn__span shown) {
+    char *copy;
+    if (r->listed[text] != CARNN__NOWHERE) return;
+    r->listed[text] = (uint32_t)stbds_arrlenu(r->draft.choices);
+    stbds_arrput(r->draft.choices, text);
+    stbds_arrput(r->draft.shown_at, stbds_arrlenu(r->draft.shown));
+    copy = stbds_arraddnptr(r->draft.shown, shown.length + 1);
+    memcpy(copy, shown.at, shown.length);
+    copy[shown.length] = 0;
+}
+
+/* An utterance of Switchboard as words in lower case with blanks between them, in scratch. */
+static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
+    carnn__words w = carnn__words_of(CARNN__SPOKEN, text.at, text.length);
+    carnn__span words;
+    size_t i;
+    stbds_arrsetlen(r->scratch, 0);
+    while (carnn__next_word(&w)) {
+        for (i = 0; i < w.word.length; i++)
+            stbds_arrput(r->scratch, (char)carnn__folded(w.word.at[i], 1));
+        stbds_arrput(r->scratch, ' ');
     }
-    return r->listed[text];
+    words.at = r->scratch;
+    words.length = stbds_arrlenu(r->scratch);
+    return words;
+}
+
+static void carnn__reading_member(carnn__reading *r, uint32_t text, uint32_t role) {
+    carnn__member m = {0, 0};
+    m.text = text;
+    m.role = role;
+    stbds_arrput(r->draft.members, m);
+}
+
+/* Adds rows of numbers as a text of the record that is added next. All rows of a data set have the
+   same number of columns. */
+static uint32_t carnn__reading_rows(carnn__reading *r, const float *x, size_t rows) {
+    size_t count = rows * r->draft.columns;
+    if (!r->draft.row_at) stbds_arrput(r->draft.row_at, 0);
+    if (count > 0) memcpy(stbds_arraddnptr(r->draft.numbers, count), x, count * sizeof(float));
+    stbds_arrput(r->draft.row_at, stbds_arrlenu(r->draft.numbers) / r->draft.columns);
+    return (uint32_t)stbds_arrlenu(r->draft.row_at) - 2;
+}
+
+/* Adds what a line says. */
+static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
+    carnn_status status = carnn__reading_room(r);
+    carnn_dataset *d = &r->draft;
+    carnn__item x = {0, 0, 0, CARNN__NOWHERE, 0, 0.0f};
+    size_t i, earlier, at = stbds_arrlenu(d->members);
+    if (status) return status;
+    if (record->begins || !d->group_count) {
+        r->group_first = at;
+        d->group_count++;
+    }
+    if (record->has_target) {
+        x.target = carnn__reading_text(r, record->target);
+        if (!r->desc->candidates) carnn__reading_choice(r, x.target, record->target);
+    }
+    for (i = 0; i < record->count; i++) {
+        carnn__span text = record->spoken ? carnn__spoken_words(r, record->text[i])
+                                          : record->text[i];
+        carnn__reading_member(r, carnn__reading_text(r, text), record->role[i]);
+    }
+    d->spoken |= record->spoken;
+    if (!record->example) return CARNN_OK;
+    earlier = carnn__min(record->before, at - r->group_first);
+    x.first = at - earlier;
+    x.count = (uint32_t)(earlier + record->own);
+    x.group = (uint32_t)(d->group_count - 1);
+    x.line = (uint32_t)carnn__min(r->parser.lines.number, UINT32_MAX);
+    x.value = record->value;
+    stbds_arrput(d->items, x);
+    return CARNN_OK;
+}
+
+/* Parses the line at hand and adds what it says. */
+static carnn_status carnn__reading_line(carnn__reading *r) {
+    carnn__record record;
+    carnn_status status;
+    memset(&record, 0, sizeof record);
+    status = r->reader->line(&r->parser, &record);
+    if (status || !record.count) return status;
+    return carnn__reading_record(r, &record);
 }
 
 /* A source without what it has to have: "f.txt:1: expected a dialog, found an empty file". */
 static carnn_status carnn__reading_empty(carnn__reading *r, const char *what) {
     if (r->desc->lenient) return CARNN_OK;
-    return carnn__fail(r->error, CARNN_ERR_DATA, 1, "%s:1: expected %s, found an empty file",
-                       carnn__name_end(r->lines.name), what);
+    return carnn__fail(r->parser.error, CARNN_ERR_DATA, 1,
+                       "%s:1: expected %s, found an empty file",
+                       carnn__name_end(r->parser.lines.name), what);
 }
 
 /* Opens a source for reading line by line. */
 static carnn_status carnn__reading_open(carnn__reading *r, const carnn_source *source) {
     carnn_status status;
     carnn__input_close(&r->input, &r->allocator);
-    status = carnn__input_open(&r->input, source, &r->allocator, r->error);
-    if (!status) r->lines = carnn__lines_of(&r->input);
+    status = carnn__input_open(&r->input, source, &r->allocator, r->parser.error);
+    if (!status) r->parser.lines = carnn__lines_of(&r->input);
     return status;
 }
 
-/* Does the line at hand say something? In an example that is to be predicted a tab by itself
-   does. */
-static int carnn__reading_says(const carnn__reading *r) {
-    carnn__span line = r->lines.line;
-    if (r->desc->lenient && line.length && memchr(line.at, '\t', line.length)) return 1;
-    return carnn__trim(line).length > 0;
-}
-
-/* Notes that the examples from number `example` on come from the source `name`. */
-static void carnn__reading_origin(carnn__reading *r, const char *name, size_t example) {
+/* Notes that the examples from here on come from the source `name`. */
+static void carnn__reading_origin(carnn__reading *r, const char *name) {
     size_t bytes = strlen(name) + 1;
     carnn__origin origin;
     origin.name = stbds_arrlenu(r->draft.origin_names);
-    origin.example = example;
+    origin.example = stbds_arrlenu(r->draft.items);
     memcpy(stbds_arraddnptr(r->draft.origin_names, bytes), name, bytes);
     stbds_arrput(r->draft.origins, origin);
 }
@@ -6774,6 +6945,180 @@ static const char *carnn__dataset_origin(const carnn_dataset *data, size_t examp
     size_t i = data->origin_count - 1;
     while (i && data->origins[i].example > example) i--;
     return data->origin_names + data->origins[i].name;
+}
+
+/* Leaves out the groups from item `from` on, the first of which is number `group`, that have no
+   right or no wrong item. */
+static void carnn__reading_clean(carnn_dataset *draft, size_t from, size_t group) {
+    size_t n = stbds_arrlenu(draft->items), kept = from, end, i;
+    draft->groups_left_out += draft->group_count - group;
+    draft->group_count = group;
+    for (; from < n; from = end) {
+        size_t right = 0;
+        for (end = from; end < n && draft->items[end].group == draft->items[from].group; end++)
+            right += draft->items[end].value > 0.0f;
+        if (!right || right == end - from) continue;
+        for (i = from; i < end; i++) {
+            draft->items[kept] = draft->items[i];
+            draft->items[kept++].group = (uint32_t)draft->group_count;
+        }
+        draft->group_count++;
+        draft->groups_left_out--;
+    }
+    if (n) stbds_arrsetlen(draft->items, kept);
+}
+
+static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source *source) {
+    carnn_status status = CARNN_OK;
+    carnn_dataset *d = &r->draft;
+    size_t items = stbds_arrlenu(d->items), members = stbds_arrlenu(d->members);
+    size_t groups = d->group_count;
+    int folder = 0;
+    carnn_error *error = r->parser.error;
+    memset(&r->parser, 0, sizeof r->parser);
+    r->parser.error = error;
+    r->parser.lenient = r->desc->lenient;
+    if (!source->bytes && source->name && r->reader->folder)
+        status = r->reader->folder(r, source->name, &folder);
+    if (!status && !folder) status = carnn__reading_open(r, source);
+    if (!status && !folder) carnn__reading_origin(r, r->input.name);
+    while (!status && !folder && carnn__next_line(&r->parser.lines)) status = carnn__reading_line(r);
+    if (status) return status;
+    if (stbds_arrlenu(d->members) == members) return carnn__reading_empty(r, r->reader->example);
+    if (r->desc->clean) carnn__reading_clean(d, items, groups);
+    if (r->desc->clean && stbds_arrlenu(d->items) == items)
+        return carnn__fail(error, CARNN_ERR_DATA, 0,
+                           "%s: every question lacks a right or a wrong answer",
+                           carnn__name_end(r->parser.lines.name));
+    return CARNN_OK;
+}
+
+/* A line of a list of candidates without its number and the one blank after it; a number alone is
+   a candidate. */
+static carnn__span carnn__unnumbered(carnn__span line) {
+    size_t digits = carnn__digits(line);
+    if (!digits || digits == line.length || !carnn__blank(line.at[digits])) return line;
+    line.at += digits + 1;
+    line.length -= digits + 1;
+    return line;
+}
+
+/* One candidate a line, after an optional number and one blank. Of two that differ in the blanks
+   at their ends only, the first one counts. */
+static carnn_status carnn__reading_candidates(carnn__reading *r, const carnn_source *source) {
+    carnn_status status = carnn__reading_open(r, source);
+    while (!status && carnn__next_line(&r->parser.lines)) {
+        carnn__span line = carnn__unnumbered(r->parser.lines.line);
+        if (!carnn__trim(r->parser.lines.line).length) continue;
+        if (!carnn__trim(line).length)
+            return carnn__unexpected(&r->parser, "a candidate after the number", carnn__trim(line));
+        status = carnn__reading_room(r);
+        if (!status) carnn__reading_choice(r, carnn__reading_text(r, line), line);
+    }
+    if (!status && !stbds_arrlenu(r->draft.choices))
+        return carnn__reading_empty(r, "candidates, one a line");
+    return status;
+}
+
+static carnn_status carnn__reading_all(void *job) {
+    carnn__reading *r = (carnn__reading *)job;
+    carnn_dataset *draft = &r->draft;
+    carnn_status status = CARNN_OK;
+    size_t i;
+    if (r->desc->candidates) status = carnn__reading_candidates(r, r->desc->candidates);
+    for (i = 0; !status && i < r->desc->source_count; i++)
+        status = carnn__reading_source(r, &r->desc->sources[i]);
+    if (status) return status;
+    draft->member_count = stbds_arrlenu(draft->members);
+    draft->item_count = stbds_arrlenu(draft->items);
+    draft->choice_count = stbds_arrlenu(draft->choices);
+    draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
+    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
+    if (draft->item_count || r->desc->lenient) return CARNN_OK;
+    return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
+                       "%s:%zu: expected %s, found none to the end",
+                       carnn__name_end(r->parser.lines.name), r->parser.lines.number,
+                       r->reader->example);
+}
+
+static carnn_status carnn__reading_drop(void *job) {
+    carnn__reading *r = (carnn__reading *)job;
+    size_t i;
+    carnn__names_drop(&r->texts);
+    stbds_arrfree(r->listed);
+    stbds_arrfree(r->scratch);
+#define CARNN__DROP_LIST(type, list) stbds_arrfree(r->draft.list);
+    CARNN__DATASET_LISTS(CARNN__DROP_LIST)
+#undef CARNN__DROP_LIST
+    carnn__input_close(&r->input, &r->allocator);
+    for (i = 0; i < CARNN__COUNT(r->columns); i++)
+        carnn__input_close(&r->columns[i], &r->allocator);
+    return CARNN_OK;
+}
+
+/* Copies a draft into a data set with lists of their final size. */
+static carnn_status carnn__dataset_copy(carnn_dataset **dataset, const carnn_dataset *draft,
+                                        carnn_error *error) {
+    const carnn_allocator *a = &draft->allocator;
+    carnn_dataset *data = (carnn_dataset *)carnn__alloc(a, 1, sizeof *data);
+    size_t count;
+    int complete = 1;
+    if (!data) return carnn__out_of_memory(error);
+    *data = *draft;
+#define CARNN__COPY_LIST(type, list)                                                               \
+    count = stbds_arrlenu(draft->list);                                                            \
+    data->list = (type *)carnn__copy(a, draft->list, count, sizeof(type));                         \
+    if (!data->list) complete = 0;
+    CARNN__DATASET_LISTS(CARNN__COPY_LIST)
+#undef CARNN__COPY_LIST
+    if (complete) {
+        *dataset = data;
+        return CARNN_OK;
+    }
+    carnn_dataset_free(data);
+    return carnn__out_of_memory(error);
+}
+
+static carnn_status carnn__reading_finish(carnn_dataset **dataset, carnn__reading *r) {
+    r->draft.allocator = r->allocator;
+    r->draft.text_count = r->texts.count;
+    r->draft.origin_count = stbds_arrlenu(r->draft.origins);
+    r->draft.bytes = r->texts.bytes; /* the draft owns them now */
+    r->draft.text_at = r->texts.at;
+    r->texts.bytes = NULL;
+    r->texts.at = NULL;
+    return carnn__dataset_copy(dataset, &r->draft, r->parser.error);
+}
+
+/* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
+static const carnn__reader *carnn__reader_of(const char **task);
+
+CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
+                                          carnn_error *error) {
+    carnn__reading reading;
+    carnn_status status;
+    *dataset = NULL;
+    if (!desc || !desc->task || !desc->sources || !desc->source_count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a data set needs a task and a source");
+    memset(&reading, 0, sizeof reading);
+    reading.desc = desc;
+    reading.draft.task = desc->task;
+    reading.reader = carnn__reader_of(&reading.draft.task);
+    if (!reading.reader)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a task, found \"%.40s\"",
+                           desc->task);
+    if (desc->candidates && !reading.reader->candidates)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no list of candidates",
+                           reading.draft.task);
+    if (desc->clean && !reading.reader->cleans)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no groups to clean",
+                           reading.draft.task);
+    reading.allocator = carnn__allocator(desc->allocator);
+    reading.parser.error = error;
+    status = carnn__build(&reading.allocator, carnn__reading_all, &reading, error);
+    if (!status) status = carnn__reading_finish(dataset, &reading);
+    carnn__build(&reading.allocator, carnn__reading_drop, &reading, NULL);
+    return status;
 }
 
 /* --- dialog ----------------------------------------------------------------------------------
@@ -6800,154 +7145,61 @@ static int carnn__numbered(carnn__span *s, uint64_t *number) {
     return 1;
 }
 
-/* Makes `text` a candidate if it is none; `shown` is how it was written. */
-static uint32_t carnn__babi_candidate(carnn__reading *r, uint32_t text, carnn__span shown) {
-    uint32_t number = carnn__reading_list(r, &r->draft.candidates, text);
-    if (number == stbds_arrlenu(r->draft.shown_at)) {
-        char *copy;
-        stbds_arrput(r->draft.shown_at, stbds_arrlenu(r->draft.shown));
-        copy = stbds_arraddnptr(r->draft.shown, shown.length + 1);
-        memcpy(copy, shown.at, shown.length);
-        copy[shown.length] = 0;
-    }
-    return number;
-}
-
-/* A line of a list of candidates without its number and the one blank after it; a number alone is
-   a candidate. */
-static carnn__span carnn__babi_unnumbered(carnn__span line) {
-    size_t digits = carnn__digits(line);
-    if (!digits || digits == line.length || !carnn__blank(line.at[digits])) return line;
-    line.at += digits + 1;
-    line.length -= digits + 1;
-    return line;
-}
-
-/* One candidate a line, after an optional number and one blank. Of two that differ in the blanks
-   at their ends only, the first one counts. */
-static carnn_status carnn__babi_candidates(carnn__reading *r, const carnn_source *source) {
-    carnn_status status = carnn__reading_open(r, source);
-    while (!status && carnn__next_line(&r->lines)) {
-        carnn__span line = carnn__babi_unnumbered(r->lines.line);
-        if (!carnn__trim(r->lines.line).length) continue;
-        if (!carnn__trim(line).length)
-            return carnn__unexpected(r, "a candidate after the number", carnn__trim(line));
-        status = carnn__reading_room(r);
-        if (!status) carnn__babi_candidate(r, carnn__reading_text(r, line), line);
-    }
-    if (!status && !stbds_arrlenu(r->draft.candidates))
-        return carnn__reading_empty(r, "candidates, one a line");
-    return status;
-}
-
-static void carnn__babi_say(carnn__reading *r, carnn__span text, carnn_speaker speaker) {
-    carnn__line line;
-    line.text = carnn__reading_text(r, text);
-    line.speaker = (uint32_t)speaker;
-    stbds_arrput(r->draft.lines, line);
+/* Is the line at hand, which is `line` behind its number, one of the format? */
+static carnn_status carnn__dialog_line_check(const carnn__parser *p, int numbered, uint64_t number,
+                                             carnn__span line) {
+    if (!numbered) return carnn__unexpected(p, "a line number", line);
+    if (number > UINT32_MAX)
+        return carnn__unexpected(p, "a line number below 4294967296", p->lines.line);
+    if (!carnn__trim(line).length && !memchr(p->lines.line.at, '\t', p->lines.line.length))
+        return carnn__unexpected(p, "words after the line number", carnn__trim(line));
+    return CARNN_OK;
 }
 
 /* A turn: its columns without the line number. */
-static carnn_status carnn__babi_turn(carnn__reading *r, carnn__span user, carnn__span rest) {
+static carnn_status carnn__dialog_turn(carnn__parser *p, carnn__span user, carnn__span rest,
+                                       carnn__record *r) {
     carnn__span response, spoken = {NULL, 0};
-    carnn__turn turn;
-    if (carnn__cut(&rest, '\t', &response) && carnn__cut(&rest, '\t', &spoken) &&
-        !r->desc->lenient)
-        return carnn__unexpected(r, "at most three columns", r->lines.line);
-    if (!carnn__trim(response).length && !r->desc->lenient)
-        return carnn__unexpected(r, "a response after the tab", carnn__trim(response));
-    turn.dialog = (uint32_t)(stbds_arrlenu(r->draft.dialog_start) - 1);
-    turn.line = (uint32_t)stbds_arrlenu(r->draft.lines);
-    turn.response = carnn__reading_text(r, response);
-    turn.candidate = r->desc->candidates ? r->listed[turn.response]
-                                         : carnn__babi_candidate(r, turn.response, response);
-    turn.source_line = r->lines.number;
-    carnn__babi_say(r, user, CARNN_USER);
-    carnn__babi_say(r, carnn__trim(spoken).length ? spoken : response, CARNN_SYSTEM);
-    stbds_arrput(r->draft.turns, turn);
+    if (carnn__cut(&rest, '\t', &response) && carnn__cut(&rest, '\t', &spoken) && !p->lenient)
+        return carnn__unexpected(p, "at most three columns", p->lines.line);
+    if (!carnn__trim(response).length && !p->lenient)
+        return carnn__unexpected(p, "a response after the tab", carnn__trim(response));
+    r->example = 1;
+    r->own = 1;
+    r->has_target = 1;
+    r->target = response;
+    carnn__record_text(r, CARNN_USER, user);
+    carnn__record_text(r, CARNN_SYSTEM, carnn__trim(spoken).length ? spoken : response);
     return CARNN_OK;
 }
 
-/* Is the line at hand, which is `line` behind its number, one of the format? */
-static carnn_status carnn__babi_check(carnn__reading *r, int numbered, uint64_t number,
-                                      carnn__span line) {
-    if (!numbered) return carnn__unexpected(r, "a line number", line);
-    if (number > UINT32_MAX)
-        return carnn__unexpected(r, "a line number below 4294967296", r->lines.line);
-    if (!carnn__trim(line).length && !memchr(r->lines.line.at, '\t', r->lines.line.length))
-        return carnn__unexpected(r, "words after the line number", carnn__trim(line));
-    return CARNN_OK;
-}
-
-/* A line of a dialog, *last being the number of the line before, -1 before the first one. One
-   without a number goes on with the dialog. */
-static carnn_status carnn__babi_line(carnn__reading *r, int64_t *last) {
-    carnn__span line = r->lines.line, user;
-    carnn_status status = carnn__reading_room(r);
-    uint64_t number;
-    int numbered = carnn__numbered(&line, &number);
-    if (!status && !r->desc->lenient) status = carnn__babi_check(r, numbered, number, line);
-    if (status) return status;
-    if (*last < 0 || (numbered && ((int64_t)number < *last || (number == 1 && *last == 1))))
-        stbds_arrput(r->draft.dialog_start, stbds_arrlenu(r->draft.lines));
-    if (numbered) *last = (int64_t)number;
-    else *last = *last < 0 ? 0 : *last;
-    if (carnn__cut(&line, '\t', &user)) return carnn__babi_turn(r, user, line);
-    carnn__babi_say(r, user, CARNN_FACT);
-    return CARNN_OK;
-}
-
-static carnn_status carnn__babi_source(carnn__reading *r, const carnn_source *source) {
-    carnn_status status = carnn__reading_open(r, source);
-    size_t dialogs = stbds_arrlenu(r->draft.dialog_start);
-    int64_t last = -1;
-    if (status) return status;
-    carnn__reading_origin(r, r->input.name, stbds_arrlenu(r->draft.turns));
-    while (!status && carnn__next_line(&r->lines)) {
-        if (carnn__reading_says(r)) status = carnn__babi_line(r, &last);
-        else last = -1;
-    }
-    if (!status && stbds_arrlenu(r->draft.dialog_start) == dialogs)
-        return carnn__reading_empty(r, "a dialog");
-    return status;
-}
-
-static carnn_status carnn__babi_read(carnn__reading *r) {
-    carnn_dataset *draft = &r->draft;
+/* A line without a number goes on with the dialog. */
+static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
+    carnn__span line = p->lines.line, user;
     carnn_status status = CARNN_OK;
-    size_t i;
-    if (r->desc->candidates) status = carnn__babi_candidates(r, r->desc->candidates);
-    for (i = 0; !status && i < r->desc->source_count; i++)
-        status = carnn__babi_source(r, &r->desc->sources[i]);
-    if (status) return status;
-    draft->line_count = stbds_arrlenu(draft->lines);
-    draft->dialog_count = stbds_arrlenu(draft->dialog_start);
-    draft->turn_count = draft->examples = stbds_arrlenu(draft->turns);
-    draft->candidate_count = stbds_arrlenu(draft->candidates);
-    stbds_arrput(draft->dialog_start, draft->line_count);
-    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
-    if (draft->turn_count || r->desc->lenient) return CARNN_OK;
-    return carnn__fail(r->error, CARNN_ERR_DATA, r->lines.number,
-                       "%s:%zu: expected a turn (number, user, tab, response), found facts only",
-                       carnn__name_end(r->input.name), r->lines.number);
-}
-
-/* Is every response among the candidates? CARNN_ERR_DATA names the first one that is not. */
-static carnn_status carnn__dataset_check_candidates(const carnn_dataset *data,
-                                                    carnn_error *error) {
-    size_t i;
-    for (i = 0; i < data->turn_count; i++) {
-        const carnn__turn *turn = &data->turns[i];
-        char shown[4 * CARNN__SHOWN + 8];
-        if (turn->candidate != CARNN__NOWHERE) continue;
-        return carnn__fail(error, CARNN_ERR_DATA, turn->source_line,
-                           "%s:%zu: expected one of the %zu candidates as response, found %s",
-                           carnn__name_end(carnn__dataset_origin(data, i)), turn->source_line,
-                           data->candidate_count,
-                           carnn__show(shown, carnn__text(data, turn->response)));
+    uint64_t number;
+    int numbered;
+    if (!carnn__says_something(p)) {
+        p->begun = 0;
+        return CARNN_OK;
     }
+    numbered = carnn__numbered(&line, &number);
+    if (!p->lenient) status = carnn__dialog_line_check(p, numbered, number, line);
+    if (status) return status;
+    r->begins = !p->begun || (numbered && ((int64_t)number < p->last ||
+                                           (number == 1 && p->last == 1)));
+    if (r->begins) p->last = 0;
+    if (numbered) p->last = (int64_t)number;
+    p->begun = 1;
+    r->before = SIZE_MAX;
+    if (carnn__cut(&line, '\t', &user)) return carnn__dialog_turn(p, user, line, r);
+    carnn__record_text(r, CARNN_FACT, user);
     return CARNN_OK;
 }
+
+static const carnn__reader carnn__dialog_reader = {
+    carnn__dialog_line, "a turn (number, user, tab, response)", 1, 0, NULL,
+    "lines \"N user<TAB>response\" and facts \"N fact\"; an empty line ends a dialog"};
 
 /* --- sentences -------------------------------------------------------------------------------
    Text for language models, a sentence a line; an empty line, or one that begins with "=", ends a
@@ -6961,34 +7213,6 @@ static carnn_status carnn__dataset_check_candidates(const carnn_dataset *data,
 
    Labels that say that there is none ("-1", "none") are none. */
 
-/* The length of the word at the front of an utterance of Switchboard, 0 if there is none: what
-   [A-Za-z0-9]+(?:'[A-Za-z]+)?|[.,?!] matches. */
-static size_t carnn__spoken_word(carnn__span s) {
-    size_t i = 0;
-    if (*s.at && strchr(".,?!", *s.at)) return 1;
-    while (i < s.length && (carnn__letter(s.at[i]) || carnn__digit(s.at[i]))) i++;
-    if (i == 0 || i + 1 >= s.length || s.at[i] != '\'' || !carnn__letter(s.at[i + 1])) return i;
-    for (i++; i < s.length && carnn__letter(s.at[i]); i++) {}
-    return i;
-}
-
-/* An utterance of Switchboard as words in lower case with blanks between them, in scratch. */
-static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
-    carnn__span words;
-    stbds_arrsetlen(r->scratch, 0);
-    while (text.length) {
-        size_t i, length = carnn__spoken_word(text);
-        for (i = 0; i < length; i++)
-            stbds_arrput(r->scratch, (char)carnn__folded(text.at[i], 1));
-        if (length) stbds_arrput(r->scratch, ' ');
-        text.at += carnn__max(length, 1);
-        text.length -= carnn__max(length, 1);
-    }
-    words.at = r->scratch;
-    words.length = stbds_arrlenu(r->scratch);
-    return words;
-}
-
 /* Does the line read speaker|text|act? Then *text and *act are set. */
 static int carnn__spoken(carnn__span line, carnn__span *text, carnn__span *act) {
     carnn__span speaker, said, rest;
@@ -7000,61 +7224,30 @@ static int carnn__spoken(carnn__span line, carnn__span *text, carnn__span *act) 
     return 1;
 }
 
-static uint32_t carnn__sentence_label(carnn__reading *r, carnn__span label) {
+static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
+    carnn__span rest = p->lines.line, text, label = {NULL, 0};
+    if (!carnn__trim(rest).length || *rest.at == '=') {
+        p->begun = 0;
+        return CARNN_OK;
+    }
+    r->spoken = carnn__spoken(rest, &text, &label);
+    if (!r->spoken && carnn__cut(&rest, '\t', &text)) carnn__cut(&rest, '\t', &label);
     label = carnn__trim(label);
-    if (!label.length || (label.length == 2 && memcmp(label.at, "-1", 2) == 0) ||
-        (label.length == 4 && memcmp(label.at, "none", 4) == 0))
-        return CARNN__NOWHERE;
-    return carnn__reading_list(r, &r->draft.labels, carnn__reading_text(r, label));
+    r->has_target = label.length && !(label.length == 2 && memcmp(label.at, "-1", 2) == 0) &&
+                    !(label.length == 4 && memcmp(label.at, "none", 4) == 0);
+    r->target = label;
+    r->begins = !p->begun;
+    r->example = 1;
+    r->before = 1; /* the context */
+    r->own = 1;
+    p->begun = 1;
+    carnn__record_text(r, 0, text);
+    return CARNN_OK;
 }
 
-/* Adds the line at hand, in a new document if `fresh`. */
-static void carnn__sentence_add(carnn__reading *r, int fresh) {
-    carnn__span rest = r->lines.line, text, label = {NULL, 0};
-    carnn__sentence sentence;
-    if (carnn__spoken(rest, &text, &label)) {
-        text = carnn__spoken_words(r, text);
-        r->draft.spoken = 1;
-    } else if (carnn__cut(&rest, '\t', &text)) {
-        carnn__cut(&rest, '\t', &label);
-    }
-    if (fresh) stbds_arrput(r->draft.document_start, stbds_arrlenu(r->draft.sentences));
-    sentence.document = (uint32_t)(stbds_arrlenu(r->draft.document_start) - 1);
-    sentence.text = carnn__reading_text(r, text);
-    sentence.label = carnn__sentence_label(r, label);
-    stbds_arrput(r->draft.sentences, sentence);
-}
-
-static carnn_status carnn__sentences_source(carnn__reading *r, const carnn_source *source) {
-    carnn_status status = carnn__reading_open(r, source);
-    size_t before = stbds_arrlenu(r->draft.sentences);
-    int fresh = 1;
-    if (status) return status;
-    carnn__reading_origin(r, r->input.name, before);
-    while (!status && carnn__next_line(&r->lines)) {
-        carnn__span line = r->lines.line;
-        int ends = !carnn__trim(line).length || *line.at == '=';
-        status = carnn__reading_room(r);
-        if (!status && !ends) carnn__sentence_add(r, fresh);
-        fresh = ends;
-    }
-    if (!status && stbds_arrlenu(r->draft.sentences) == before)
-        return carnn__reading_empty(r, "a sentence");
-    return status;
-}
-
-static carnn_status carnn__sentences_read(carnn__reading *r) {
-    carnn_dataset *draft = &r->draft;
-    carnn_status status = CARNN_OK;
-    size_t i;
-    for (i = 0; !status && i < r->desc->source_count; i++)
-        status = carnn__sentences_source(r, &r->desc->sources[i]);
-    draft->sentence_count = draft->examples = stbds_arrlenu(draft->sentences);
-    draft->document_count = stbds_arrlenu(draft->document_start);
-    draft->label_count = stbds_arrlenu(draft->labels);
-    stbds_arrput(draft->document_start, draft->sentence_count);
-    return status;
-}
+static const carnn__reader carnn__sentence_reader = {
+    carnn__sentence_line, "a sentence", 0, 0, NULL,
+    "a sentence a line, \"words<TAB>label\" or \"speaker|text|act\"; an empty line ends a document"};
 
 /* --- pairs -----------------------------------------------------------------------------------
    Questions and candidate answers, a pair a line. Columns lie between tabs: named by a first line
@@ -7066,16 +7259,16 @@ static carnn_status carnn__sentences_read(carnn__reading *r) {
    numbers. Consecutive lines with the same number, or without numbers the same question, are the
    answers to one question. */
 
-typedef struct carnn__pair_columns {
-    size_t count; /* of all columns */
-    size_t number, question, answer, label; /* which ones; SIZE_MAX: there is none */
-} carnn__pair_columns;
+/* Words of a question or an answer at most: pairs are compared word by word. */
+#define CARNN__SENTENCE_WORDS 512
 
-/* A pair as it is written; `number` is the question where there are no numbers. */
-typedef struct carnn__pair_text {
-    carnn__span number, question, answer, label;
-    const char *question_file, *answer_file; /* where they have files of their own, else NULL */
-} carnn__pair_text;
+enum { /* carnn__parser.column: how many there are, then which ones; SIZE_MAX: there is none */
+    CARNN__PAIR_COLUMNS,
+    CARNN__PAIR_NUMBER,
+    CARNN__PAIR_QUESTION,
+    CARNN__PAIR_ANSWER,
+    CARNN__PAIR_LABEL
+};
 
 static int carnn__column_is(carnn__span field, const char *name) {
     size_t length = strlen(name);
@@ -7084,128 +7277,96 @@ static int carnn__column_is(carnn__span field, const char *name) {
 }
 
 /* The columns of a file from its first line; *named if that only names them. */
-static carnn_status carnn__pair_header(carnn__reading *r, carnn__pair_columns *c, int *named) {
-    static const carnn__pair_columns none = {0, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX};
-    static const carnn__pair_columns three = {3, SIZE_MAX, 0, 1, 2}, four = {4, 0, 2, 3, 1};
-    carnn__span rest = r->lines.line, field;
+static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
+    static const size_t three[5] = {3, SIZE_MAX, 0, 1, 2}, four[5] = {4, 0, 2, 3, 1};
+    carnn__span rest = p->lines.line, field;
+    size_t *c = p->column, i;
     int more = 1;
-    for (*c = none; more; c->count++) {
+    for (i = 1; i < CARNN__COUNT(three); i++) c[i] = SIZE_MAX;
+    for (i = 0; more; i++) {
         more = carnn__cut(&rest, '\t', &field);
-        if (carnn__column_is(field, "questionid")) c->number = c->count;
-        if (carnn__column_is(field, "question")) c->question = c->count;
+        if (carnn__column_is(field, "questionid")) c[CARNN__PAIR_NUMBER] = i;
+        if (carnn__column_is(field, "question")) c[CARNN__PAIR_QUESTION] = i;
         if (carnn__column_is(field, "sentence") || carnn__column_is(field, "answer"))
-            c->answer = c->count;
-        if (carnn__column_is(field, "label")) c->label = c->count;
+            c[CARNN__PAIR_ANSWER] = i;
+        if (carnn__column_is(field, "label")) c[CARNN__PAIR_LABEL] = i;
     }
-    *named = c->question != SIZE_MAX;
-    if (*named && r->desc->lenient && c->answer == SIZE_MAX) c->answer = c->question + 1;
-    if (*named && (c->answer == SIZE_MAX || (c->label == SIZE_MAX && !r->desc->lenient)))
-        return carnn__unexpected(r, "columns Question, Sentence or Answer, and Label",
-                                 r->lines.line);
+    c[CARNN__PAIR_COLUMNS] = i;
+    *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
+    if (*named && p->lenient && c[CARNN__PAIR_ANSWER] == SIZE_MAX)
+        c[CARNN__PAIR_ANSWER] = c[CARNN__PAIR_QUESTION] + 1;
+    if (*named && (c[CARNN__PAIR_ANSWER] == SIZE_MAX ||
+                   (c[CARNN__PAIR_LABEL] == SIZE_MAX && !p->lenient)))
+        return carnn__unexpected(p, "columns Question, Sentence or Answer, and Label",
+                                 p->lines.line);
     if (*named) return CARNN_OK;
-    if (c->count != 3 && c->count != 4 && !r->desc->lenient)
-        return carnn__unexpected(r, "three columns (question, answer, label) or four (number, "
-                                    "label, question, answer)", r->lines.line);
-    *c = c->count == 4 ? four : three;
+    if (i != 3 && i != 4 && !p->lenient)
+        return carnn__unexpected(p, "three columns (question, answer, label) or four (number, "
+                                    "label, question, answer)", p->lines.line);
+    memcpy(c, i == 4 ? four : three, sizeof three);
     return CARNN_OK;
 }
 
-/* The columns of the line at hand. */
-static carnn_status carnn__pair_fields(carnn__reading *r, const carnn__pair_columns *c,
-                                       carnn__pair_text *pair) {
-    carnn__span rest = r->lines.line, field;
-    char what[64];
-    size_t i = 0;
-    int more = 1;
-    memset(pair, 0, sizeof *pair);
-    for (; more; i++) {
-        more = carnn__cut(&rest, '\t', &field);
-        if (i == c->number) pair->number = field;
-        if (i == c->question) pair->question = field;
-        if (i == c->answer) pair->answer = field;
-        if (i == c->label) pair->label = field;
-    }
-    if (c->number == SIZE_MAX) pair->number = pair->question;
-    if (i == c->count || r->desc->lenient) return CARNN_OK;
-    snprintf(what, sizeof what, "%zu columns with tabs between them", c->count);
-    return carnn__unexpected(r, what, r->lines.line);
-}
-
 /* A question or an answer has words, and not too many. */
-static carnn_status carnn__pair_sentence(carnn__reading *r, const char *what, const char *file,
-                                         carnn__span text, uint32_t *number) {
+static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, const char *file,
+                                         carnn__span text) {
     carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
     char expected[64];
     size_t words = 0;
+    if (p->lenient) return CARNN_OK;
     while (words <= CARNN__SENTENCE_WORDS && carnn__next_word(&w)) words++;
-    *number = carnn__reading_text(r, text);
-    if (r->desc->lenient || (words && words <= CARNN__SENTENCE_WORDS)) return CARNN_OK;
+    if (words && words <= CARNN__SENTENCE_WORDS) return CARNN_OK;
     snprintf(expected, sizeof expected, "%s of 1 to %d words", what, CARNN__SENTENCE_WORDS);
-    if (file) r->lines.name = file;
-    return carnn__unexpected(r, expected, carnn__trim(text));
+    if (file) p->lines.name = file;
+    return carnn__unexpected(p, expected, carnn__trim(text));
 }
 
-/* Adds a pair; *last is the number of the one before in the same source, or NULL. */
-static carnn_status carnn__pair_add(carnn__reading *r, const carnn__pair_text *text,
-                                    carnn__span *last) {
-    carnn_status status = carnn__reading_room(r);
-    carnn__span number = carnn__trim(text->number);
-    carnn__pair pair;
-    double label = 0.0;
-    if (status) return status;
-    if (!r->desc->lenient && (!carnn__number(carnn__trim(text->label), &label) ||
-                              (label != 0 && label != 1)))
-        return carnn__unexpected(r, "the label 0 or 1", text->label);
-    if (!last->at || last->length != number.length ||
-        !carnn__equal(last->at, number.at, number.length, 0))
-        stbds_arrput(r->draft.group_start, stbds_arrlenu(r->draft.pairs));
-    *last = number;
-    pair.group = (uint32_t)(stbds_arrlenu(r->draft.group_start) - 1);
-    pair.label = label > 0;
-    status = carnn__pair_sentence(r, "a question", text->question_file, text->question,
-                                  &pair.question);
-    if (!status)
-        status = carnn__pair_sentence(r, "an answer", text->answer_file, text->answer,
-                                      &pair.answer);
-    if (!status) stbds_arrput(r->draft.pairs, pair);
+/* A pair from its fields; `number` tells the question. */
+static carnn_status carnn__pair_record(carnn__parser *p, carnn__span number, carnn__span label,
+                                       carnn__record *r) {
+    carnn_status status;
+    uint64_t key;
+    double value = 0.0;
+    number = carnn__trim(number);
+    key = carnn__hash(number.at, number.length, 0);
+    if (!p->lenient && (!carnn__number(carnn__trim(label), &value) || (value != 0 && value != 1)))
+        return carnn__unexpected(p, "the label 0 or 1", label);
+    r->begins = !p->begun || key != p->key;
+    p->begun = 1;
+    p->key = key;
+    r->example = 1;
+    r->own = 2;
+    r->value = (float)value;
+    status = carnn__pair_sentence(p, "a question", r->file[0], r->text[0]);
+    if (!status) status = carnn__pair_sentence(p, "an answer", r->file[1], r->text[1]);
     return status;
 }
 
-/* Leaves out the groups from number `group` on that have no right or no wrong answer. */
-static void carnn__pairs_clean(carnn_dataset *draft, size_t group) {
-    size_t groups = stbds_arrlenu(draft->group_start), kept = group, i;
-    size_t at = group < groups ? draft->group_start[group] : 0;
-    stbds_arrput(draft->group_start, stbds_arrlenu(draft->pairs));
-    for (; group < groups; group++) {
-        size_t from = draft->group_start[group], to = draft->group_start[group + 1], right = 0;
-        for (i = from; i < to; i++) right += draft->pairs[i].label;
-        if (!right || right == to - from) continue;
-        draft->group_start[kept] = at;
-        for (i = from; i < to; i++) {
-            draft->pairs[at] = draft->pairs[i];
-            draft->pairs[at++].group = (uint32_t)kept;
-        }
-        kept++;
-    }
-    draft->groups_left_out += groups - kept;
-    stbds_arrsetlen(draft->group_start, kept);
-    if (groups) stbds_arrsetlen(draft->pairs, at);
-}
-
-static carnn_status carnn__pairs_table(carnn__reading *r) {
-    carnn__pair_columns columns = {0, 0, 0, 0, 0};
-    carnn__span last = {NULL, 0};
-    carnn__pair_text pair;
+static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
+    carnn__span rest = p->lines.line, field, found[5];
+    char what[64];
+    size_t i = 0, j;
+    int more = 1, named = 0;
     carnn_status status = CARNN_OK;
-    while (!status && carnn__next_line(&r->lines)) {
-        int named = 0;
-        if (!carnn__reading_says(r)) continue;
-        if (!columns.count) status = carnn__pair_header(r, &columns, &named);
-        if (status || named) continue;
-        status = carnn__pair_fields(r, &columns, &pair);
-        if (!status) status = carnn__pair_add(r, &pair, &last);
+    if (!carnn__says_something(p)) return CARNN_OK;
+    if (!p->column[CARNN__PAIR_COLUMNS]) status = carnn__pair_header(p, &named);
+    if (status || named) return status;
+    memset(found, 0, sizeof found);
+    for (; more; i++) {
+        more = carnn__cut(&rest, '\t', &field);
+        for (j = 1; j < CARNN__COUNT(found); j++)
+            if (p->column[j] == i) found[j] = field;
     }
-    return status;
+    if (i != p->column[CARNN__PAIR_COLUMNS] && !p->lenient) {
+        snprintf(what, sizeof what, "%zu columns with tabs between them",
+                 p->column[CARNN__PAIR_COLUMNS]);
+        return carnn__unexpected(p, what, p->lines.line);
+    }
+    carnn__record_text(r, 0, found[CARNN__PAIR_QUESTION]);
+    carnn__record_text(r, 1, found[CARNN__PAIR_ANSWER]);
+    return carnn__pair_record(p, p->column[CARNN__PAIR_NUMBER] == SIZE_MAX
+                                     ? found[CARNN__PAIR_QUESTION] : found[CARNN__PAIR_NUMBER],
+                              found[CARNN__PAIR_LABEL], r);
 }
 
 /* The files of a folder: their places in carnn__reading.columns. */
@@ -7242,7 +7403,7 @@ static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, in
         status = carnn__input_open(&r->columns[i], &source, &r->allocator, &error);
         if (!status) continue;
         if (needed || !carnn__absent(path)) {
-            if (r->error) *r->error = error;
+            if (r->parser.error) *r->parser.error = error;
             return status;
         }
         if (i == CARNN__QUESTIONS) return CARNN_OK;
@@ -7259,193 +7420,86 @@ static carnn_status carnn__folder_next(carnn__reading *r, carnn__lines lines[4],
     *done = !there;
     if (!there || there == count) return CARNN_OK;
     for (i = 0; found[i]; i++) {}
-    return carnn__fail(r->error, CARNN_ERR_DATA, lines[i].number + 1,
+    return carnn__fail(r->parser.error, CARNN_ERR_DATA, lines[i].number + 1,
                        "%s:%zu: expected a line as in the files beside it, found the end",
                        carnn__name_end(lines[i].name), lines[i].number + 1);
 }
 
-static carnn_status carnn__pairs_folder(carnn__reading *r) {
+static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, int *found) {
+    carnn_status status = carnn__folder_open(r, folder, found);
     carnn__lines lines[4];
-    carnn__span last = {NULL, 0};
-    carnn_status status = CARNN_OK;
     size_t i;
-    int done = 0;
+    int done = !*found;
+    if (!status && *found) carnn__reading_origin(r, folder);
     for (i = 0; i < 4; i++) lines[i] = carnn__lines_of(&r->columns[i]);
     while (!status && !done) {
-        carnn__pair_text pair;
+        carnn__record record;
+        memset(&record, 0, sizeof record);
         status = carnn__folder_next(r, lines, &done);
-        r->lines = lines[CARNN__LABELS];
+        r->parser.lines = lines[CARNN__LABELS];
         if (status || done) break;
-        pair.question = lines[CARNN__QUESTIONS].line;
-        pair.question_file = lines[CARNN__QUESTIONS].name;
-        pair.answer = lines[CARNN__ANSWERS].line;
-        pair.answer_file = lines[CARNN__ANSWERS].name;
-        pair.label = lines[CARNN__LABELS].line;
-        pair.number = lines[CARNN__NUMBERS].name ? lines[CARNN__NUMBERS].line : pair.question;
-        status = carnn__pair_add(r, &pair, &last);
-    }
-    return status;
-}
-
-static carnn_status carnn__pairs_source(carnn__reading *r, const carnn_source *source) {
-    carnn_status status = CARNN_OK;
-    size_t before = stbds_arrlenu(r->draft.pairs), group = stbds_arrlenu(r->draft.group_start);
-    int folder = 0;
-    if (!source->bytes && source->name) status = carnn__folder_open(r, source->name, &folder);
-    if (!status && !folder) status = carnn__reading_open(r, source);
-    if (status) return status;
-    carnn__reading_origin(r, folder ? source->name : r->input.name, before);
-    status = folder ? carnn__pairs_folder(r) : carnn__pairs_table(r);
-    if (!status && stbds_arrlenu(r->draft.pairs) == before)
-        return carnn__reading_empty(r, "a question with an answer and a label");
-    if (!status && r->desc->clean) carnn__pairs_clean(&r->draft, group);
-    if (!status && stbds_arrlenu(r->draft.pairs) == before)
-        return carnn__fail(r->error, CARNN_ERR_DATA, 0,
-                           "%s: every question lacks a right or a wrong answer",
-                           carnn__name_end(r->lines.name));
-    return status;
-}
-
-static carnn_status carnn__pairs_read(carnn__reading *r) {
-    carnn_dataset *draft = &r->draft;
-    carnn_status status = CARNN_OK;
-    size_t i;
-    for (i = 0; !status && i < r->desc->source_count; i++)
-        status = carnn__pairs_source(r, &r->desc->sources[i]);
-    draft->pair_count = draft->examples = stbds_arrlenu(draft->pairs);
-    draft->group_count = stbds_arrlenu(draft->group_start);
-    stbds_arrput(draft->group_start, draft->pair_count);
-    return status;
-}
-
-/* --- loading ---------------------------------------------------------------------------------*/
-
-/* The table of readers: a task more is an entry more. */
-static const carnn__reader carnn__readers[] = {
-    {"dialog", carnn__babi_read}, {"lm", carnn__sentences_read}, {"answer", carnn__pairs_read}};
-
-static carnn_status carnn__reading_work(void *job) {
-    carnn__reading *r = (carnn__reading *)job;
-    size_t i;
-    for (i = 0; i < CARNN__COUNT(carnn__readers); i++) {
-        if (strcmp(carnn__readers[i].task, r->desc->task) == 0) {
-            r->draft.task = carnn__readers[i].task;
-            return carnn__readers[i].read(r);
+        for (i = 0; i < 2; i++) {
+            carnn__record_text(&record, (uint32_t)i, lines[i].line);
+            record.file[i] = lines[i].name;
         }
+        i = lines[CARNN__NUMBERS].name ? CARNN__NUMBERS : CARNN__QUESTIONS;
+        status = carnn__pair_record(&r->parser, lines[i].line, lines[CARNN__LABELS].line, &record);
+        if (!status) status = carnn__reading_record(r, &record);
     }
-    return carnn__fail(r->error, CARNN_ERR_ARGUMENT, 0, "expected a task, found \"%.40s\"",
-                       r->desc->task);
+    return status;
 }
 
-static carnn_status carnn__reading_drop(void *job) {
-    carnn__reading *r = (carnn__reading *)job;
-    size_t i;
-    carnn__names_drop(&r->texts);
-    stbds_arrfree(r->listed);
-    stbds_arrfree(r->scratch);
-#define CARNN__DROP_LIST(type, list) stbds_arrfree(r->draft.list);
-    CARNN__DATASET_LISTS(CARNN__DROP_LIST)
-#undef CARNN__DROP_LIST
-    carnn__input_close(&r->input, &r->allocator);
-    for (i = 0; i < CARNN__COUNT(r->columns); i++)
-        carnn__input_close(&r->columns[i], &r->allocator);
+static const carnn__reader carnn__pair_reader = {
+    carnn__pair_line, "a question with an answer and a label", 0, 1, carnn__pair_folder,
+    "\"question<TAB>answer<TAB>label\", columns named by a first line, or a folder with a.toks, "
+    "b.toks, sim.txt"};
+
+/* --- classes ---------------------------------------------------------------------------------
+   A text and its class, a line each: label<TAB>text. */
+
+static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
+    carnn__span rest = p->lines.line, label;
+    if (!carnn__says_something(p)) return CARNN_OK;
+    if (!carnn__cut(&rest, '\t', &label)) {
+        if (!p->lenient) return carnn__unexpected(p, "a label, a tab and a text", p->lines.line);
+        rest = p->lines.line;
+        label.length = 0;
+    }
+    r->begins = r->example = 1;
+    r->own = 1;
+    r->target = carnn__trim(label);
+    r->has_target = r->target.length > 0;
+    carnn__record_text(r, 0, rest);
     return CARNN_OK;
 }
 
-/* Copies a draft into a data set with lists of their final size. */
-static carnn_status carnn__reading_finish(carnn_dataset **dataset, carnn__reading *r) {
-    const carnn_allocator *a = &r->allocator;
-    carnn_dataset *data = (carnn_dataset *)carnn__alloc(a, 1, sizeof *data);
-    size_t count;
-    int complete = 1;
-    if (!data) return carnn__out_of_memory(r->error);
-    r->draft.allocator = *a;
-    r->draft.text_count = r->texts.count;
-    r->draft.origin_count = stbds_arrlenu(r->draft.origins);
-    r->draft.bytes = r->texts.bytes; /* the draft owns them now */
-    r->draft.text_at = r->texts.at;
-    r->texts.bytes = NULL;
-    r->texts.at = NULL;
-    *data = r->draft;
-#define CARNN__COPY_LIST(type, list)                                                               \
-    count = stbds_arrlenu(r->draft.list);                                                          \
-    data->list = (type *)carnn__copy(a, r->draft.list, count, sizeof(type));                       \
-    if (!data->list) complete = 0;
-    CARNN__DATASET_LISTS(CARNN__COPY_LIST)
-#undef CARNN__COPY_LIST
-    if (complete) {
-        *dataset = data;
-        return CARNN_OK;
-    }
-    carnn_dataset_free(data);
-    return carnn__out_of_memory(r->error);
-}
-
-CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
-                                          carnn_error *error) {
-    carnn__reading reading;
-    carnn_status status;
-    *dataset = NULL;
-    if (!desc || !desc->task || !desc->sources || !desc->source_count)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a data set needs a task and a source");
-    memset(&reading, 0, sizeof reading);
-    reading.desc = desc;
-    reading.allocator = carnn__allocator(desc->allocator);
-    reading.error = error;
-    status = carnn__build(&reading.allocator, carnn__reading_work, &reading, error);
-    if (!status) status = carnn__reading_finish(dataset, &reading);
-    carnn__build(&reading.allocator, carnn__reading_drop, &reading, NULL);
-    return status;
-}
+static const carnn__reader carnn__class_reader = {
+    carnn__class_line, "a label and a text", 0, 0, NULL, "\"label<TAB>text\""};
 
 #endif /* CARNN_NO_TEXT */
 
 #endif
 /* =============================================================================================
-   @@MODEL   a model, what a task must provide
+   @@MODEL   a model, the entry of a task, and a model at work
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-typedef struct carnn__head carnn__head;
-
 #define CARNN__LAYERS_MAX 8
 
-/* What a language model has beside the word embedding and its layers: parameter numbers. */
-typedef struct carnn__lm_params {
-    carnn__cell encoder; /* of the sentence before */
-    size_t start;        /* the context where there is no sentence before */
-    int projects;        /* are words projected to the size of the hidden state? */
-    size_t project;
-    size_t output, bias;
-    size_t label, label_bias;
-} carnn__lm_params;
-
-/* What an answer model has beside the word embedding and a cell for each direction: parameter
-   numbers. */
-typedef struct carnn__answer_params {
-    size_t idf;                   /* of the words */
-    size_t project, project_bias; /* from words to inputs of the cells */
-    size_t attend, attend_other, attend_vector; /* the weights of words */
-    size_t hidden, hidden_bias;
-    size_t output, output_bias;
-} carnn__answer_params;
+typedef struct carnn__task carnn__task;
+typedef struct carnn__session_kind carnn__session_kind;
 
 struct carnn_model {
     carnn_allocator allocator;
     carnn_model_desc desc;    /* complete: defaults filled in; names point into our tables */
     carnn_train_desc trained; /* as used; file names and callbacks zeroed */
-    const carnn__head *head;  /* its task */
+    const carnn__task *task;
     carnn__store params;
     void *block;              /* aligned memory that holds params.value: the array itself, or the
                                  whole file that was read; NULL: the caller's, read-only */
     carnn__names words;       /* vocabulary: word i has row i of the embedding; 0 is <unk> */
-    carnn__names candidates;  /* dialog: the candidates, byte for byte */
-    carnn__names labels;      /* lm: the labels that are learnt */
-    carnn__cell cells[CARNN__LAYERS_MAX];
-    carnn__lm_params lm;
-    carnn__answer_params answer;
-    size_t word_table;        /* parameter number of the word embedding */
+    carnn__names choices;     /* replies byte for byte, classes, labels */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;
 };
@@ -7462,7 +7516,7 @@ static size_t carnn__tally_size(const carnn__tally *tally) {
     return tally->tokens ? tally->tokens : tally->examples;
 }
 
-/* A model at work on a data set: training, scoring. A head keeps what it needs in `state`. */
+/* A model at work on a data set: training, scoring, a session. */
 typedef struct carnn__work {
     const carnn_model *model;
     const carnn_dataset *data;
@@ -7472,23 +7526,13 @@ typedef struct carnn__work {
     float *g;       /* their gradients, added to; NULL: scoring only */
     double dropout, smoothing;
     int64_t batch;  /* examples in a batch */
-    int voting;     /* keep what head->vote needs */
-    const carnn_test_desc *asked; /* whom to tell of parts and pairs, or NULL */
-    size_t number;  /* the model's, for them */
+    int voting;     /* keep what the vote needs */
+    const carnn_test_desc *asked; /* whom to tell of parts and ranks, or NULL */
+    size_t number;  /* the model's, for them; that of a vote is the number of models */
+    int as_vote;    /* the logits are those of a vote */
     const carnn_predict_desc *wanted; /* whom to tell of predictions, or NULL */
-    void *state;
+    void *state;    /* of the head: begins with a carnn__net */
 } carnn__work;
-
-/* The words that a task reserves are the first ones behind <unk>, which a file may deny. */
-static carnn_status carnn__reserved_check(const carnn_model *model, const char *const *reserved,
-                                          size_t count, carnn_error *error) {
-    size_t i;
-    for (i = 0; i < count; i++)
-        if (carnn__names_find(&model->words, reserved[i], strlen(reserved[i])) != i + 1)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "word %zu of the vocabulary is not %s",
-                               i + 1, reserved[i]);
-    return CARNN_OK;
-}
 
 /* The weights of a matrix, and their gradient where work->g is there. */
 static const float *carnn__weight(const carnn__work *work, size_t number) {
@@ -7513,41 +7557,112 @@ static void carnn__losses(const carnn__work *work, size_t rows, size_t columns, 
     carnn__split(work->engine, work->engine->k->cross_entropy, &x, rows, 1, rows * columns);
 }
 
-/* Tells a test of a part. */
+/* Tells a test of a part of the first metric. */
 static void carnn__tell_part(const carnn__work *work, double value, double weight) {
     if (work->asked && work->asked->part)
         work->asked->part(work->number, value, weight, work->asked->user);
 }
 
-/* A task. Adding one is adding an entry to carnn__heads. */
-struct carnn__head {
+/* Tells a test of item i, number `member` of its group. */
+static void carnn__tell_ranked(const carnn__work *work, size_t i, size_t member, double score) {
+    const carnn__item *x = &work->data->items[i];
+    carnn_ranked told = {work->number, x->group, member, x->value > 0.0f, score};
+    work->asked->ranked(&told, work->asked->user);
+}
+
+/* --- the list of a head's parts ---------------------------------------------------------------
+   A head lists its weights and matrices in one function, which runs twice: on a new or loaded model
+   to declare the weights (store is the model's, arena is NULL), and for a model at work to take
+   memory (arena is there; the store is scratch, whose numbers are the same again). */
+
+typedef struct carnn__plan {
+    carnn__store *store;
+    carnn__arena *arena;
+    const carnn__work *work; /* NULL where weights are declared */
+    const carnn_model *model;
+} carnn__plan;
+
+/* Sizes of counts in which batches are bounded: rows, and another count that the task chooses. */
+#define CARNN__SIZES 2
+
+typedef struct carnn__limits {
+    size_t piece;              /* items of a group that are in one batch at most; SIZE_MAX: all */
+    size_t size[CARNN__SIZES]; /* bounds of a batch, which a single item may exceed; 0: none */
+    size_t rows_per_example;   /* or size[..] as a multiple of the batch's examples; 0: not so */
+} carnn__limits;
+
+/* A metric of a task. */
+typedef struct carnn__metric {
+    const char *name;
+    int lower_is_better, secondary;
+} carnn__metric;
+
+/* What a head's logits are. */
+typedef enum carnn__output_kind {
+    CARNN__OUTPUT_SOFTMAX, /* one of the choices is right */
+    CARNN__OUTPUT_SCORE    /* one number: a score */
+} carnn__output_kind;
+
+typedef struct carnn__logits carnn__logits; /* @@NET */
+
+/* A benchmark of the task: models with `hidden` units. */
+typedef struct carnn__task_bench {
+    size_t hidden[2];            /* the sizes that are measured; 0: none */
+    const char *cell, *optimizer; /* NULL: the default */
+    int64_t batch;
+    const char *unit;            /* "examples/s" */
+    /* the text of a data set as of `seed`, at most `size` bytes with the NUL; returns its length */
+    size_t (*text)(char *at, size_t size);
+} carnn__task_bench;
+
+/* The entry of a task. (*) may be NULL. Adding a task is adding one entry to carnn__tasks. */
+struct carnn__task {
     const char *name, *title;
-    const char *metric[CARNN_SCORES_MAX + 1]; /* metric[0] chooses the best epoch */
-    int lower_is_better;
+    /* data */
+    const carnn__reader *reader;
+    const carnn__role *roles;
+    /* model */
+    const carnn_option *options; /* (*) its own; the name of the last one is NULL */
     void (*defaults)(carnn_model_desc *model, carnn_train_desc *train);
-    /* words and candidates of a new model */
+    const char *choices_key;     /* (*) what its choices are called in a file */
+    const char *const *reserved; /* (*) words that are the first ones behind <unk> */
+    size_t reserved_count;
+    /* words and choices of a new model */
     carnn_status (*build)(carnn_model *model, const carnn_dataset *data, carnn_error *error);
-    /* the parameters, from desc, words and candidates alone */
-    carnn_status (*declare)(carnn_model *model, carnn_error *error);
-    /* after the general initialisation */
-    void (*init)(carnn_model *model, const carnn_dataset *data);
-    /* readies the data for the model: long-lived memory, the same for every epoch */
-    carnn_status (*open)(carnn__work *work, carnn_error *error);
-    void (*close)(carnn__work *work);
-    /* takes the memory of a batch; may be called again when another work has used the arena */
-    void (*carve)(carnn__work *work, carnn__arena *arena);
-    /* makes the batches of an epoch, shuffled by `key` (0: in the order of the data) */
-    size_t (*plan)(carnn__work *work, uint64_t key);
-    /* one batch: adds to the tally and, where there is work->g, to the gradients; `key` draws the
-       dropout masks (0: none) */
+    carnn_status (*check)(const carnn_model *model, carnn_error *error); /* (*) */
+    size_t state;                /* bytes of the head's state, which begins with a carnn__net */
+    void (*parts)(carnn__plan *p, void *state);
+    void (*init)(carnn_model *model, const carnn_dataset *data); /* (*) more than random numbers */
+    /* the tokens of a text in a role: their number; writes at most `max`, which may be 0 */
+    size_t (*tokens)(const carnn_model *model, carnn__span text, uint32_t role, uint32_t *ids,
+                     size_t max);
+    /* batches */
+    carnn__limits limits;
+    void (*measure)(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]); /* (*) rows */
+    carnn_status (*pieces)(carnn__work *work, carnn_error *error); /* (*) instead of items' groups */
+    /* a step: forward to logits, loss with the gradient at the logits, backward */
+    void (*forward)(carnn__work *work, uint64_t key);
+    carnn__logits (*output)(const carnn__work *work);
+    double (*loss)(carnn__work *work, carnn__tally *tally); /* (*) and metrics; the sum */
+    void (*backward)(carnn__work *work, uint64_t key);
+    /* (*) a head with a step of its own has these instead of the four above */
     void (*batch)(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally);
-    /* the vote of several models on the batch that each has just worked on */
     void (*vote)(carnn__work *const *works, size_t count, size_t number, carnn__tally *tally);
-    void (*score)(const carnn__tally *tally, carnn_scores *scores);
+    /* scores and predictions */
+    carnn__metric metric[CARNN_SCORES_MAX + 1];
+    void (*score)(const carnn__tally *tally, carnn_scores *scores); /* (*) sum[i] / examples */
+    size_t (*print)(const carnn_model *model, const carnn_prediction *p, size_t top, char *text,
+                    size_t size); /* (*) choices by name, or the score */
+    const carnn__session_kind *session; /* (*) @@SESSION */
+    size_t (*session_words)(const carnn_model *model); /* (*) of a text that a session reads */
+    /* checks */
+    const char *sample;          /* a small data set */
+    const char *const *variants; /* options of the gradient check; NULL behind the last */
+    const carnn__task_bench *bench; /* (*) */
 };
 
 /* The entry `number` of the table of tasks, NULL past the last. */
-static const carnn__head *carnn__head_at(size_t number);
+static const carnn__task *carnn__task_at(size_t number);
 
 /* Where the choice of a learning rate is left to the task: it knows only Adam's. */
 static int carnn__is_adam(const carnn_train_desc *train) {
@@ -7555,160 +7670,223 @@ static int carnn__is_adam(const carnn_train_desc *train) {
            !strcmp(train->optimizer, carnn__optimizers[CARNN__OPTIMIZER_adam].name);
 }
 
+/* --- options of a task ------------------------------------------------------------------------
+   Entries of a task's table. A number's field is option[number]; a name's is 1 + its place among
+   the choices, so that 0 is "not chosen yet" for both. */
+
+#define CARNN__OPTION_WHOLE(name, number, low, high, none, help)                                   \
+    {name, help, CARNN_OPTION_INTEGER, CARNN_OPTION_OF_TASK, number, low, high, none, NULL}
+#define CARNN__OPTION_REAL(name, number, low, high, none, help)                                    \
+    {name, help, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, number, low, high, none, NULL}
+#define CARNN__OPTION_CHOICE(name, number, choices, help)                                          \
+    {name, help, CARNN_OPTION_NAME, CARNN_OPTION_OF_TASK, number, 0, 0, 0, choices}
+#define CARNN__OPTION_END                                                                          \
+    {NULL, NULL, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, 0, 0, 0, 0, NULL}
+
+/* A default where nothing is chosen. */
+static void carnn__option_default(carnn_model_desc *model, size_t number, double value) {
+    if (model->option[number] == 0.0) model->option[number] = value;
+}
+
+/* Which choice a name's option is, from 0; SIZE_MAX: none. */
+static inline size_t carnn__chosen(const carnn_model *model, size_t number) {
+    return (size_t)model->desc.option[number] - 1;
+}
+
+static inline double carnn__option(const carnn_model *model, size_t number) {
+    return model->desc.option[number];
+}
+
 #endif
 /* =============================================================================================
-   @@HEAD dialog   choose the reply, given the dialog so far
+   @@BATCH   a data set as a model reads it: token lists, targets, batches
 
-   Tran et al. 2018, section 4.1. Every utterance of the history, and every candidate, is encoded by
-   the position encoder; a cell whose context c is the latest user utterance reads the history;
-   attention and a residual connection sum it up (Eq. 8); the candidates are scored by a product:
+   A CORPUS is a data set made ready for a model: the tokens of every distinct (text, role), the
+   model's number of every target, and the PIECES that batches are made of. A piece is some
+   consecutive items of one group, all of them where they fit; a batch is whole groups as far as
+   they fit, in an order that is shuffled anew for every epoch. TEXTS are the texts of a batch in
+   reading order, one after the other: text s has the rows at[s] .. at[s + 1] - 1, item i the texts
+   of_item[i] .. of_item[i + 1] - 1. Each distinct word is one INPUT of the batch, looked up and
+   projected once. Only the recurrent layer packs rows by time (@@SEQ), and where a text's encoding
+   depends on nothing but the text, equal texts share a sequence.
 
-     e_m = enc(utterance m)     c = e_M      h_1 .. h_M = cell(e_1 .. e_M, c)
-     o = sum_m al_m (h_m + e_m)              P(y_l) = softmax_l(o . enc(y_l))         (Eq. 9, 10)
-
-   Every history begins with one constant <start> utterance; the
-   cell reads the latest utterance as the last of the history, which Eq. 8 leaves out: README says
-   what that is worth. Each utterance ends with a word that names the speaker.
-
-   What is shared: a batch holds whole dialogs. Each distinct utterance in it is encoded and
-   projected once, for all responses of all its dialogs; candidates are encoded once. What is done
-   for each response is the scan, the attention and one row of the product with the candidates, in
-   chunks of a bounded number of rows.
+   Rows of numbers instead of words are the same with the row as its own token.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* Bounds of a batch: distinct utterances (a single dialog may exceed it), and rows (a single
-   history may exceed it) and responses of a chunk. */
-#define CARNN__DIALOG_INPUTS 768
-#define CARNN__DIALOG_ROWS 2048
-#define CARNN__DIALOG_CHUNK 64
+/* --- memory that is freed together ------------------------------------------------------------ */
 
-/* Words of an utterance that are read, with the speaker's, and utterances of a history. */
-#define CARNN__UTTERANCE_WORDS 1024
-#define CARNN__HISTORY_LINES 1024
+/* A block of the list; NULL where there is no memory. */
+static void *carnn__own(void **list, const carnn_allocator *a, size_t count, size_t size) {
+    void **block = (void **)carnn__alloc(a, carnn__times(count, size) + CARNN__ALIGN, 1);
+    if (!block) return NULL;
+    *block = *list;
+    *list = block;
+    return (char *)block + CARNN__ALIGN;
+}
 
-static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
-enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
+static void carnn__disown(void **list, const carnn_allocator *a) {
+    void *next;
+    for (; *list; *list = next) {
+        next = *(void **)*list;
+        carnn__free(a, *list);
+    }
+}
 
-/* Texts as lists of words: text i has ids[at[i]] .. ids[at[i + 1] - 1]. */
-typedef struct carnn__bags {
+/* --- corpus ----------------------------------------------------------------------------------- */
+
+/* Token lists: list i has ids[at[i]] .. ids[at[i + 1] - 1]. */
+typedef struct carnn__lists {
     size_t count;
     uint32_t *ids;
     size_t *at;
-} carnn__bags;
+} carnn__lists;
 
-typedef struct carnn__dialog {
-    carnn__bags utterances; /* distinct pairs of speaker and text; number 0 is <start> */
-    carnn__bags candidates;
-    uint32_t *seq;          /* the dialogs as utterance numbers: <start>, then the lines kept */
-    size_t *seq_start;      /* (dialogs + 1) */
-    size_t *turn_start;     /* (dialogs + 1) the turns of each dialog */
-    uint32_t *end;          /* (turns) place of the user's utterance in seq */
-    uint32_t *target;       /* (turns) the candidate that is right, or CARNN__NOWHERE */
-    size_t history;         /* utterances before the latest that are read */
-    uint32_t *order;        /* (dialogs) in this epoch */
-    size_t *batch_start;    /* into order, one more than there are batches */
-    uint32_t *local;        /* (utterances) number in the batch at hand, or CARNN__NOWHERE */
-    uint32_t *which;        /* (U) the utterances of the batch at hand */
-    size_t inputs;          /* U */
-    float *ramp;            /* (D) */
-    size_t max_lines, max_inputs, max_rows, max_turns, max_steps;
-    /* of the batch at hand */
-    uint32_t *turns;        /* (R) the batch's turns */
-    size_t turn_count;
-    unsigned char *right;   /* (R) was the turn answered rightly */
-    float *probability;     /* (R, L) of the candidates, for a vote and for predictions */
-    size_t top;             /* candidates of a prediction */
-    size_t *best;           /* (top) */
-    double *best_probability; /* (top) */
-    float *e, *de;          /* (U, D) */
-    float *y, *dy;          /* (L, D) candidates */
-    float *packed;          /* the same, packed; in scoring, where one encoding serves all batches */
-    int encoded;            /* it is done */
-    /* of a chunk of B turns and N rows */
-    carnn__packed seq_packed;
-    size_t *start;          /* (T + 2) */
-    uint32_t *length, *rank, *index, *context, *labels; /* (B), (B), (N), (B), (B) */
-    float *c, *dc;          /* (B, D) */
-    float *o, *go;          /* (B, D) */
-    float *weight, *gweight; /* (B, T) alpha */
-    float *gh;              /* (N, D) */
-    float *z;               /* (B, L) logits, then probabilities or gradients */
-    float *loss;            /* (B) */
-    carnn__cell_run cell;
-} carnn__dialog;
-
-/* Chosen on a part of the training dialogs and on dev of bAbI task 6: README has the figures. */
-static void carnn__dialog_defaults(carnn_model_desc *model, carnn_train_desc *train) {
-    if (!model->cell) model->cell = "icarnn";
-    if (!model->hidden) model->hidden = 256;
-    if (!model->embedding) model->embedding = model->hidden;
-    if (!model->layers) model->layers = 1;
-    if (!model->min_count) model->min_count = 1;
-    if (!model->history) model->history = CARNN_NONE;
-    if (!model->kb_rows) model->kb_rows = CARNN_NONE;
-    if (!train->epochs) train->epochs = 20;
-    if (!train->batch) train->batch = 48;
-    if (train->lr == 0.0 && carnn__is_adam(train)) /* larger models want smaller steps */
-        train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
-    if (train->lr_end == 0.0) train->lr_end = 0.05;
-    if (train->dropout == 0.0) train->dropout = 0.3;
-    if (train->clip == 0.0) train->clip = 5.0;
+static inline size_t carnn__list_length(const carnn__lists *l, size_t i) {
+    return l->at[i + 1] - l->at[i];
 }
 
-/* --- a new model ----------------------------------------------------------------------------- */
+typedef struct carnn__batch_piece {
+    size_t first; /* its first item */
+    uint32_t count;
+    size_t size[CARNN__SIZES];
+} carnn__batch_piece;
 
-static carnn_status carnn__dialog_declare(carnn_model *model, carnn_error *error) {
-    size_t D = (size_t)model->desc.hidden, kind = carnn__cell_number(model->desc.cell);
-    carnn_status status = carnn__reserved_check(model, carnn__dialog_reserved,
-                                                CARNN__COUNT(carnn__dialog_reserved), error);
-    if (status) return status;
-    if (!model->candidates.count)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model needs candidates");
-    if (model->desc.embedding != model->desc.hidden)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "embedding is %lld and hidden is %lld: "
-                           "for a dialog model they are the same size (Eq. 8 adds h and e)",
-                           (long long)model->desc.embedding, (long long)model->desc.hidden);
-    if (model->desc.layers != 1)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model has one recurrent layer");
-    model->word_table = carnn__declare(&model->params, "", "word.weight", model->words.count, D, 0,
-                                       CARNN__INIT_NORMAL, 0.1f);
-    carnn__cell_declare(&model->cells[0], &model->params, "cell", kind, D, D, D);
+typedef struct carnn__corpus {
+    void *blocks;          /* carnn__own */
+    carnn__lists tokens;   /* of every distinct (text, role); ids NULL: rows of numbers */
+    uint32_t *list;        /* (members) token list of each */
+    uint32_t *target;      /* (items) choice of the model, or CARNN__NOWHERE */
+    carnn__batch_piece *pieces;
+    size_t piece_count, groups;
+    size_t *group_piece;   /* (groups + 1) first piece of each */
+    uint32_t *order;       /* (groups) in this epoch */
+    uint32_t *queue;       /* (pieces) in this epoch */
+    size_t *batch_start;   /* into queue, one more than there are batches */
+    size_t most_items, most_texts, most_steps, most_size[CARNN__SIZES]; /* of a batch */
+} carnn__corpus;
+
+/* --- the texts of a batch ----------------------------------------------------------------------
+   B items, S texts, R rows, U inputs; P sequences, N packed rows. */
+
+typedef struct carnn__texts carnn__texts;
+
+/* May say of a word that it occurs in a certain way in this item, which makes it a second input of
+   its own: 0 or 1. */
+typedef unsigned (*carnn__flag_fn)(const carnn__texts *t, size_t member, uint32_t word);
+
+struct carnn__texts {
+    const carnn__work *work;
+    unsigned roles;             /* those that are read, a bit each */
+    int shares;                 /* equal texts share a sequence */
+    carnn__flag_fn flag;        /* or NULL */
+    size_t most_items, most_texts, most_rows, most_steps, most_inputs;
+    uint32_t *local;            /* (2 V) the input that word v without, with flag is */
+    uint32_t *seen;             /* (token lists) the sequence that a list has */
+    /* the batch at hand */
+    size_t count, texts, inputs; /* B, S, U */
+    uint32_t *item;             /* (B) in the data set */
+    uint32_t *piece;            /* (B) the piece that each is of */
+    size_t *of_item;            /* (B + 1) */
+    uint32_t *list, *role;      /* (S) */
+    size_t *at;                 /* (S + 1) */
+    uint32_t *input;            /* (U) 2 word + flag; of numbers the row */
+    uint32_t *ids;              /* (R) input of each row */
+    carnn__packed packed;
+    size_t *start;              /* (T + 2) */
+    uint32_t *sequence, *first; /* (S) of a text; (P) the first text of a sequence */
+    uint32_t *length, *rank, *place; /* (P) rank: sequences by length, place: the reverse */
+    uint32_t *reversed;         /* (N) see carnn__reverse_index */
+    uint32_t *index[2];         /* (N) input of each packed row, by direction */
+    uint32_t *row[2];           /* (R) packed row of each row, by direction */
+};
+
+/* --- the state of a head ------------------------------------------------------------------------ */
+
+/* What the state of every head begins with. */
+typedef struct carnn__net {
+    carnn__corpus corpus;
+    carnn__texts texts;    /* of the batch at hand; a head that reads them otherwise has its own */
+    int holds;             /* gradient check: the masks of relu and max stay what they were */
+    size_t top;            /* choices of a prediction, most probable first */
+    size_t *best;          /* (top) */
+    double *probability;   /* (top) */
+} carnn__net;
+
+static inline carnn__net *carnn__net_of(const carnn__work *work) {
+    return (carnn__net *)work->state;
+}
+
+static inline carnn__corpus *carnn__corpus_of(const carnn__work *work) {
+    return &carnn__net_of(work)->corpus;
+}
+
+static size_t carnn__role_count(const carnn__task *task) {
+    size_t n = 0;
+    while (task->roles[n].name) n++;
+    return n;
+}
+
+/* Number of a label among the model's choices; used for roles of labels. */
+static size_t carnn__label_tokens(const carnn_model *model, carnn__tokenizer how, carnn__span text,
+                                  uint32_t *ids, size_t max) {
+    carnn__words w = carnn__words_of(how, text.at, text.length);
+    size_t n;
+    for (n = 0; carnn__next_word(&w); n++)
+        if (n < max) ids[n] = carnn__names_find(&model->choices, w.word.at, w.word.length);
+    return n;
+}
+
+/* The tokens of a text in a role. */
+static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                            uint32_t *ids, size_t max) {
+    const carnn__role *r = &model->task->roles[role];
+    if (r->labels) return carnn__label_tokens(model, r->tokenizer, text, ids, max);
+    if (model->task->tokens) return model->task->tokens(model, text, role, ids, max);
+    return carnn__tokenize(&model->words, r->tokenizer, text.at, text.length, ids, max);
+}
+
+/* Numbers the distinct pairs of text and role by their first appearance, and tokenises them. */
+static carnn_status carnn__corpus_tokens(carnn__corpus *c, const carnn__work *work,
+                                         carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    const carnn_allocator *a = &work->allocator;
+    size_t roles = carnn__role_count(work->model->task), pairs = data->text_count * roles;
+    size_t i, j, at = 0, n;
+    uint32_t *number = (uint32_t *)carnn__own(&c->blocks, a, pairs, sizeof(uint32_t));
+    c->list = (uint32_t *)carnn__own(&c->blocks, a, data->member_count, sizeof(uint32_t));
+    if (!number || !c->list) return carnn__out_of_memory(error);
+    if (data->columns) { /* row r is token r */
+        for (i = 0; i < data->member_count; i++) {
+            c->list[i] = data->members[i].text;
+            c->tokens.count = carnn__max(c->tokens.count, c->list[i] + 1);
+        }
+        c->tokens.at = data->row_at;
+        return CARNN_OK;
+    }
+    memset(number, 0xFF, pairs * sizeof(uint32_t));
+    for (i = 0; i < data->member_count; i++) {
+        uint32_t *known = &number[(size_t)data->members[i].text * roles + data->members[i].role];
+        if (*known == CARNN__NOWHERE) *known = (uint32_t)c->tokens.count++;
+        c->list[i] = *known;
+    }
+    c->tokens.at = (size_t *)carnn__own(&c->blocks, a, c->tokens.count + 1, sizeof(size_t));
+    if (!c->tokens.at) return carnn__out_of_memory(error);
+    for (j = 0; j < 2; j++) { /* count, then write */
+        for (at = i = n = 0; i < data->member_count; i++) {
+            const carnn__member *m = &data->members[i];
+            if (c->list[i] != n) continue; /* has been met before */
+            c->tokens.at[n++] = at;
+            at += carnn__tokens(work->model, carnn__text(data, m->text), m->role,
+                                j ? c->tokens.ids + at : NULL, j ? SIZE_MAX : 0);
+        }
+        c->tokens.at[n] = at;
+        if (!j) c->tokens.ids = (uint32_t *)carnn__own(&c->blocks, a, at, sizeof(uint32_t));
+        if (!c->tokens.ids) return carnn__out_of_memory(error);
+    }
     return CARNN_OK;
 }
-
-static void carnn__dialog_init(carnn_model *model, const carnn_dataset *data) {
-    (void)data;
-    carnn__cell_init_bias(&model->cells[0], &model->params);
-}
-
-#ifndef CARNN_NO_TEXT
-
-/* The vocabulary is made of all texts of the training data, the candidates among them. */
-static carnn_status carnn__dialog_words_build(carnn_model *model, const carnn_dataset *data,
-                                              carnn_error *error) {
-    carnn__vocabulary v;
-    size_t *times = (size_t *)carnn__alloc_zero(&model->allocator, data->text_count, sizeof *times);
-    carnn_status status = CARNN_OK;
-    size_t i;
-    if (!times) return carnn__out_of_memory(error);
-    for (i = 0; i < data->line_count; i++) times[data->lines[i].text]++;
-    status = carnn__vocabulary_open(&v, &model->allocator, carnn__dialog_reserved,
-                                    CARNN__COUNT(carnn__dialog_reserved), error);
-    for (i = 0; !status && i < data->text_count; i++) {
-        carnn__span text = carnn__text(data, i);
-        status = carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length,
-                                       carnn__max(times[i], 1), error);
-    }
-    carnn__free(&model->allocator, times);
-    if (!status)
-        return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
-    carnn__vocabulary_free(&v);
-    return status;
-}
-
-#endif
 
 /* A list of names from texts that stand one after the other, each with a NUL behind it; with the
    blanks at their ends or without. */
@@ -7727,442 +7905,911 @@ static carnn_status carnn__names_from(carnn__names *names, const char *bytes, co
         length[i] = text.length;
     }
     if (!status) status = carnn__names_build(names, a, s, length, count, error);
-    carnn__free(a, s);
+    carnn__free(a, (void *)s);
     carnn__free(a, length);
     return status;
 }
 
-#ifndef CARNN_NO_TEXT
-
-static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
-                                        carnn_error *error) {
-    carnn_status status = carnn__dataset_check_candidates(data, error);
-    if (!status) status = carnn__dialog_words_build(model, data, error);
-    if (!status)
-        status = carnn__names_from(&model->candidates, data->shown, data->shown_at,
-                                   data->candidate_count, 0, &model->allocator, error);
-    return status;
-}
-
-#else
-#define carnn__dialog_build NULL
-#endif
-
-/* --- data made ready for a model ------------------------------------------------------------- */
-
-static void carnn__dialog_close(carnn__work *work) {
-    carnn__dialog *d = (carnn__dialog *)work->state;
-    const carnn_allocator *a = &work->allocator;
-    if (!d) return;
-    carnn__free(a, d->utterances.ids);
-    carnn__free(a, d->utterances.at);
-    carnn__free(a, d->candidates.ids);
-    carnn__free(a, d->candidates.at);
-    carnn__free(a, d->seq);
-    carnn__free(a, d->seq_start);
-    carnn__free(a, d->turn_start);
-    carnn__free(a, d->end);
-    carnn__free(a, d->target);
-    carnn__free(a, d->order);
-    carnn__free(a, d->batch_start);
-    carnn__free(a, d->local);
-    carnn__free(a, d->which);
-    carnn__free(a, d->ramp);
-    carnn__free(a, d);
-    work->state = NULL;
-}
-
-/* The kept lines of each dialog as utterance numbers, numbering the distinct pairs of speaker and
-   text by their first appearance; of each block of facts the first kb_rows are kept. */
-static void carnn__dialog_lines(carnn__dialog *d, const carnn_model *model,
-                                const carnn_dataset *data, uint32_t *number) {
-    size_t most = model->desc.kb_rows < 0 ? SIZE_MAX : (size_t)model->desc.kb_rows;
-    size_t dialog, line, turn = 0, at = 0, facts;
-    for (line = 0; line < data->text_count * 3; line++) number[line] = CARNN__NOWHERE;
-    d->utterances.count = 1;
-    for (dialog = 0; dialog < data->dialog_count; dialog++) {
-        d->seq_start[dialog] = at;
-        d->turn_start[dialog] = turn;
-        d->seq[at++] = 0;
-        facts = 0;
-        for (line = data->dialog_start[dialog]; line < data->dialog_start[dialog + 1]; line++) {
-            const carnn__line *l = &data->lines[line];
-            uint32_t *n = &number[(size_t)l->text * 3 + l->speaker];
-            facts = l->speaker == CARNN_FACT ? facts + 1 : 0;
-            if (facts > most) continue;
-            if (*n == CARNN__NOWHERE) *n = (uint32_t)d->utterances.count++;
-            if (turn < data->turn_count && data->turns[turn].line == line)
-                d->end[turn++] = (uint32_t)at;
-            d->seq[at++] = *n;
-        }
-    }
-    d->seq_start[dialog] = at;
-    d->turn_start[dialog] = turn;
-}
-
-/* The words of utterance (speaker, text): the first ones of the text, then the speaker's; returns
-   their number. Only counts where `max` is 0. */
-static size_t carnn__dialog_encode(const carnn_model *model, uint32_t speaker, const char *text,
-                                   size_t length, uint32_t *ids, size_t max) {
-    size_t n = carnn__encode(&model->words, CARNN__WORDS, text, length, ids, max);
-    n = carnn__min(n, CARNN__UTTERANCE_WORDS - 1);
-    if (n < max) ids[n] = CARNN__DIALOG_SPEAKER + speaker;
-    return n + 1;
-}
-
-/* The words of all utterances. */
-static carnn_status carnn__dialog_utterances(carnn__dialog *d, const carnn__work *work,
-                                             const uint32_t *number, carnn_error *error) {
-    const carnn_dataset *data = work->data;
-    const carnn_allocator *a = &work->allocator;
-    size_t i, total = 1, pairs = data->text_count * 3;
-    d->utterances.at = (size_t *)carnn__alloc(a, d->utterances.count + 1, sizeof(size_t));
-    if (!d->utterances.at) return carnn__out_of_memory(error);
-    d->utterances.at[0] = 0;
-    for (i = 0; i < pairs; i++) /* lengths first: numbers do not rise along i */
-        if (number[i] != CARNN__NOWHERE) {
-            carnn__span text = carnn__text(data, i / 3);
-            size_t n = carnn__dialog_encode(work->model, (uint32_t)(i % 3), text.at, text.length,
-                                            NULL, 0);
-            d->utterances.at[number[i] + 1] = n;
-            total += n;
-        }
-    d->utterances.at[1] = 1;
-    for (i = 1; i <= d->utterances.count; i++) d->utterances.at[i] += d->utterances.at[i - 1];
-    d->utterances.ids = (uint32_t *)carnn__alloc(a, total, sizeof(uint32_t));
-    if (!d->utterances.ids) return carnn__out_of_memory(error);
-    d->utterances.ids[0] = CARNN__DIALOG_START;
-    for (i = 0; i < pairs; i++)
-        if (number[i] != CARNN__NOWHERE) {
-            carnn__span text = carnn__text(data, i / 3);
-            size_t at = d->utterances.at[number[i]];
-            carnn__dialog_encode(work->model, (uint32_t)(i % 3), text.at, text.length,
-                                 d->utterances.ids + at, d->utterances.at[number[i] + 1] - at);
-        }
-    return CARNN_OK;
-}
-
-/* The words of the candidates, as many of each as a session reads. */
-static carnn_status carnn__bags_of_names(carnn__bags *bags, const carnn_model *model,
-                                         const carnn__names *names, const carnn_allocator *a,
-                                         carnn_error *error) {
-    size_t i, total = 0;
-    bags->count = names->count;
-    bags->at = (size_t *)carnn__alloc(a, names->count + 1, sizeof(size_t));
-    if (!bags->at) return carnn__out_of_memory(error);
-    for (i = 0; i < names->count; i++) {
-        bags->at[i] = total;
-        total += carnn__min(CARNN__UTTERANCE_WORDS,
-                            carnn__encode(&model->words, CARNN__WORDS, carnn__names_get(names, i),
-                                          carnn__names_length(names, i), NULL, 0));
-    }
-    bags->at[i] = total;
-    bags->ids = (uint32_t *)carnn__alloc(a, total, sizeof(uint32_t));
-    if (!bags->ids) return carnn__out_of_memory(error);
-    for (i = 0; i < names->count; i++)
-        carnn__encode(&model->words, CARNN__WORDS, carnn__names_get(names, i),
-                      carnn__names_length(names, i), bags->ids + bags->at[i],
-                      bags->at[i + 1] - bags->at[i]);
-    return CARNN_OK;
-}
-
-/* Which candidate of the model each turn's response is, compared without blanks at the ends. */
-static carnn_status carnn__dialog_targets(carnn__dialog *d, const carnn__work *work,
+/* Which choice of the model each item's target is, compared without blanks at the ends. */
+static carnn_status carnn__corpus_targets(carnn__corpus *c, const carnn__work *work,
                                           carnn_error *error) {
     const carnn_dataset *data = work->data;
+    const carnn__names *choices = &work->model->choices;
     carnn__names trimmed;
+    carnn_status status;
     size_t i;
-    const carnn__names *candidates = &work->model->candidates;
-    carnn_status status = carnn__names_from(&trimmed, candidates->bytes, candidates->at,
-                                            candidates->count, 1, &work->allocator, error);
+    c->target = (uint32_t *)carnn__own(&c->blocks, &work->allocator, data->item_count,
+                                       sizeof(uint32_t));
+    if (!c->target) return carnn__out_of_memory(error);
+    memset(c->target, 0xFF, data->item_count * sizeof(uint32_t));
+    if (!choices->count) return CARNN_OK;
+    status = carnn__names_from(&trimmed, choices->bytes, choices->at, choices->count, 1,
+                               &work->allocator, error);
     if (status) return status;
-    for (i = 0; i < data->turn_count; i++) {
-        carnn__span text = carnn__text(data, data->turns[i].response);
-        d->target[i] = carnn__names_find(&trimmed, text.at, text.length);
+    for (i = 0; i < data->item_count; i++) {
+        carnn__span text;
+        if (data->items[i].target == CARNN__NOWHERE) continue;
+        text = carnn__text(data, data->items[i].target);
+        c->target[i] = carnn__names_find(&trimmed, text.at, text.length);
     }
     carnn__names_free(&trimmed, &work->allocator);
     return CARNN_OK;
 }
 
-/* Utterances before the latest that are read. */
-static size_t carnn__dialog_kept(const carnn_model *model) {
-    int64_t history = model->desc.history;
-    return history < 0 ? CARNN__HISTORY_LINES : carnn__min((size_t)history, CARNN__HISTORY_LINES);
-}
+/* --- pieces ------------------------------------------------------------------------------------ */
 
-/* Utterances of a dialog with <start>, before any are left out: what batches are made by, so that
-   models that keep different lines still have the same batches to vote on. */
-static size_t carnn__dialog_line_count(const carnn_dataset *data, size_t dialog) {
-    return data->dialog_start[dialog + 1] - data->dialog_start[dialog] + 1;
-}
-
-/* The largest batch and chunk that any order of the dialogs can make. */
-static void carnn__dialog_limits(carnn__dialog *d, const carnn__work *work) {
-    size_t i, dialogs = work->data->dialog_count, longest = 0, turns = 0, steps;
-    for (i = 0; i < dialogs; i++) {
-        longest = carnn__max(longest, carnn__dialog_line_count(work->data, i));
-        turns = carnn__max(turns, d->turn_start[i + 1] - d->turn_start[i]);
+/* The size of an item: what its task measures, or the rows of its texts. */
+static void carnn__item_size(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__item *x = &work->data->items[item];
+    const carnn__role *roles = work->model->task->roles;
+    size_t i;
+    size[0] = size[1] = 0;
+    if (work->model->task->measure) {
+        work->model->task->measure(work, item, size);
+        return;
     }
-    steps = carnn__min(longest, d->history + 1);
-    d->max_lines = carnn__max(longest, CARNN__DIALOG_INPUTS);
-    d->max_inputs = carnn__min(d->max_lines, d->utterances.count);
-    d->max_turns = (size_t)work->batch + turns;
-    d->max_steps = steps;
-    d->max_rows = carnn__max(steps, CARNN__DIALOG_ROWS);
+    for (i = x->first; i < x->first + x->count; i++)
+        if (!roles[work->data->members[i].role].labels)
+            size[0] += carnn__list_length(&c->tokens, c->list[i]);
 }
 
-static carnn_status carnn__dialog_open(carnn__work *work, carnn_error *error) {
-    const carnn_model *model = work->model;
+/* The bound k of a batch; SIZE_MAX where there is none. */
+static size_t carnn__limit(const carnn__work *work, size_t k) {
+    const carnn__limits *l = &work->model->task->limits;
+    if (l->rows_per_example) return carnn__times(l->rows_per_example, (size_t)work->batch);
+    return l->size[k] ? l->size[k] : SIZE_MAX;
+}
+
+static int carnn__over(const size_t now[CARNN__SIZES], const size_t more[CARNN__SIZES],
+                       const size_t most[CARNN__SIZES]) {
+    size_t k;
+    for (k = 0; k < CARNN__SIZES; k++)
+        if (now[k] + more[k] > most[k]) return 1;
+    return 0;
+}
+
+static void carnn__grow(size_t now[CARNN__SIZES], const size_t more[CARNN__SIZES]) {
+    size_t k;
+    for (k = 0; k < CARNN__SIZES; k++) now[k] += more[k];
+}
+
+/* Cuts the groups into pieces. The items of a piece have the same first text. Without memory for
+   the pieces it only counts them. */
+static void carnn__corpus_cut(carnn__corpus *c, const carnn__work *work) {
     const carnn_dataset *data = work->data;
-    const carnn_allocator *a = &work->allocator;
-    carnn__dialog *d = (carnn__dialog *)carnn__alloc_zero(a, 1, sizeof *d);
-    uint32_t *number = (uint32_t *)carnn__alloc(a, data->text_count * 3, sizeof(uint32_t));
-    carnn_status status = CARNN_OK;
-    work->state = d;
-    if (d) {
-        size_t dialogs = data->dialog_count, turns = data->turn_count;
-        d->history = carnn__dialog_kept(model);
-        d->seq = (uint32_t *)carnn__alloc(a, data->line_count + dialogs, sizeof(uint32_t));
-        d->seq_start = (size_t *)carnn__alloc(a, dialogs + 1, sizeof(size_t));
-        d->turn_start = (size_t *)carnn__alloc(a, dialogs + 1, sizeof(size_t));
-        d->end = (uint32_t *)carnn__alloc(a, turns, sizeof(uint32_t));
-        d->target = (uint32_t *)carnn__alloc(a, turns, sizeof(uint32_t));
-        d->order = (uint32_t *)carnn__alloc(a, dialogs, sizeof(uint32_t));
-        d->batch_start = (size_t *)carnn__alloc(a, dialogs + 1, sizeof(size_t));
-        d->ramp = (float *)carnn__alloc(a, (size_t)model->desc.hidden, sizeof(float));
+    size_t most = work->model->task->limits.piece, limit[CARNN__SIZES], k, i;
+    carnn__batch_piece now = {0, 0, {0, 0}};
+    for (k = 0; k < CARNN__SIZES; k++) limit[k] = most == SIZE_MAX ? SIZE_MAX : carnn__limit(work, k);
+    c->piece_count = c->groups = 0;
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *x = &data->items[i];
+        size_t size[CARNN__SIZES];
+        int begins = !i || x->group != x[-1].group;
+        carnn__item_size(work, i, size);
+        if (begins && c->pieces) c->group_piece[c->groups] = c->piece_count;
+        c->groups += (size_t)begins;
+        if (begins || now.count == most || carnn__over(now.size, size, limit) ||
+            carnn__members(data, x)->text != carnn__members(data, x - 1)->text) {
+            memset(&now, 0, sizeof now);
+            now.first = i;
+            c->piece_count++;
+        }
+        now.count++;
+        carnn__grow(now.size, size);
+        if (c->pieces) c->pieces[c->piece_count - 1] = now;
     }
-    if (!d || !number || !d->seq || !d->seq_start || !d->turn_start || !d->end || !d->target ||
-        !d->order || !d->batch_start || !d->ramp)
-        status = carnn__out_of_memory(error);
-    if (!status) {
-        carnn__dialog_lines(d, model, data, number);
-        carnn__dialog_limits(d, work);
-        carnn__encoder_ramp(d->ramp, (size_t)model->desc.hidden);
-        d->which = (uint32_t *)carnn__alloc(a, d->max_inputs, sizeof(uint32_t));
-        d->local = (uint32_t *)carnn__alloc(a, d->utterances.count, sizeof(uint32_t));
-        if (d->local) memset(d->local, 0xFF, d->utterances.count * sizeof(uint32_t));
-        status = d->local && d->which ? carnn__dialog_utterances(d, work, number, error)
-                                      : carnn__out_of_memory(error);
+    if (c->pieces) c->group_piece[c->groups] = c->piece_count;
+}
+
+/* Memory for so many pieces and groups, and for their order. */
+static carnn_status carnn__corpus_room(carnn__corpus *c, const carnn_allocator *a, size_t pieces,
+                                       size_t groups, carnn_error *error) {
+    c->pieces = (carnn__batch_piece *)carnn__own(&c->blocks, a, pieces, sizeof *c->pieces);
+    c->group_piece = (size_t *)carnn__own(&c->blocks, a, groups + 1, sizeof(size_t));
+    c->order = (uint32_t *)carnn__own(&c->blocks, a, groups, sizeof(uint32_t));
+    c->queue = (uint32_t *)carnn__own(&c->blocks, a, pieces, sizeof(uint32_t));
+    c->batch_start = (size_t *)carnn__own(&c->blocks, a, pieces + 1, sizeof(size_t));
+    if (c->pieces && c->group_piece && c->order && c->queue && c->batch_start) return CARNN_OK;
+    return carnn__out_of_memory(error);
+}
+
+/* The largest batch that any order of the pieces can make. */
+static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
+    const carnn_dataset *data = work->data;
+    size_t total[CARNN__SIZES] = {0}, largest[CARNN__SIZES] = {0}, items = 0, count = 0, i, j, k;
+    for (i = 0; i < c->piece_count; i++) {
+        carnn__grow(total, c->pieces[i].size);
+        count += c->pieces[i].count;
+        items = carnn__max(items, c->pieces[i].count);
+        for (k = 0; k < CARNN__SIZES; k++)
+            largest[k] = carnn__max(largest[k], c->pieces[i].size[k]);
     }
-    if (!status) status = carnn__bags_of_names(&d->candidates, model, &model->candidates, a, error);
-    if (!status) status = carnn__dialog_targets(d, work, error);
-    carnn__free(a, number);
-    if (status) carnn__dialog_close(work);
+    c->most_items = carnn__min(count, (size_t)work->batch + items);
+    for (k = 0; k < CARNN__SIZES; k++)
+        c->most_size[k] = carnn__min(total[k], carnn__max(carnn__limit(work, k), largest[k]));
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *x = &data->items[i];
+        c->most_texts = carnn__max(c->most_texts, x->count);
+        for (j = x->first; j < x->first + x->count; j++)
+            c->most_steps = carnn__max(c->most_steps, carnn__list_length(&c->tokens, c->list[j]));
+    }
+    c->most_texts *= c->most_items;
+}
+
+static void carnn__corpus_close(carnn__corpus *c, const carnn_allocator *a) {
+    carnn__disown(&c->blocks, a);
+}
+
+/* Readies work->data for work->model. */
+static carnn_status carnn__corpus_open(carnn__work *work, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
+    carnn_status status = carnn__corpus_tokens(c, work, error);
+    if (!status) status = carnn__corpus_targets(c, work, error);
+    if (status) return status;
+    if (work->model->task->pieces) {
+        status = work->model->task->pieces(work, error);
+    } else {
+        carnn__corpus_cut(c, work);
+        status = carnn__corpus_room(c, &work->allocator, c->piece_count, c->groups, error);
+        if (!status) carnn__corpus_cut(c, work);
+    }
+    if (!status) carnn__corpus_most(c, work);
     return status;
 }
 
-static void carnn__dialog_carve(carnn__work *work, carnn__arena *arena) {
-    carnn__dialog *d = (carnn__dialog *)work->state;
-    const carnn_model *model = work->model;
-    size_t D = (size_t)model->desc.hidden, L = model->candidates.count, U = d->max_inputs;
-    size_t N = d->max_rows, T = d->max_steps, B = CARNN__DIALOG_CHUNK;
-    d->turns = (uint32_t *)carnn__take(arena, d->max_turns, sizeof(uint32_t));
-    d->right = (unsigned char *)carnn__take(arena, d->max_turns, 1);
-    d->probability = work->voting || work->wanted ? carnn__floats(arena, d->max_turns, L) : NULL;
-    if (work->wanted) {
-        d->top = carnn__min(carnn__max(work->wanted->top, 1), L);
-        d->best = (size_t *)carnn__take(arena, d->top, sizeof(size_t));
-        d->best_probability = (double *)carnn__take(arena, d->top, sizeof(double));
-    }
-    d->start = (size_t *)carnn__take(arena, T + 2, sizeof(size_t));
-    d->length = (uint32_t *)carnn__take(arena, B, sizeof(uint32_t));
-    d->rank = (uint32_t *)carnn__take(arena, B, sizeof(uint32_t));
-    d->context = (uint32_t *)carnn__take(arena, B, sizeof(uint32_t));
-    d->labels = (uint32_t *)carnn__take(arena, B, sizeof(uint32_t));
-    d->index = (uint32_t *)carnn__take(arena, N, sizeof(uint32_t));
-    d->e = carnn__floats(arena, U, D);
-    d->y = carnn__floats(arena, L, D);
-    d->packed = work->g ? NULL : carnn__floats(arena, 1, carnn__packed_size(L, D));
-    d->c = carnn__floats(arena, B, D);
-    d->o = carnn__floats(arena, B, D);
-    d->weight = carnn__floats(arena, B, T);
-    d->z = carnn__floats(arena, B, L);
-    d->loss = carnn__floats(arena, 1, B);
-    carnn__cell_plan(&d->cell, &model->cells[0], &model->params, work->w, work->g, arena, U, N, B);
-    if (!work->g) return;
-    d->de = carnn__floats(arena, U, D);
-    d->dy = carnn__floats(arena, L, D);
-    d->dc = carnn__floats(arena, B, D);
-    d->go = carnn__floats(arena, B, D);
-    d->gh = carnn__floats(arena, N, D);
-    d->gweight = carnn__floats(arena, B, T);
-}
-
-/* Whole dialogs, until there are enough turns or the next dialog's utterances may not fit. */
-static size_t carnn__dialog_plan(carnn__work *work, uint64_t key) {
-    carnn__dialog *d = (carnn__dialog *)work->state;
-    size_t i, dialogs = work->data->dialog_count, batches = 0, turns = 0, inputs = 0;
-    d->encoded = 0;
-    for (i = 0; i < dialogs; i++) d->order[i] = (uint32_t)i;
-    if (key) carnn__shuffle(key, d->order, dialogs);
-    for (i = 0; i < dialogs; i++) {
-        size_t dialog = d->order[i], lines = carnn__dialog_line_count(work->data, dialog);
-        if (!i || turns >= (size_t)work->batch || inputs + lines > d->max_lines) {
-            d->batch_start[batches++] = i;
-            turns = inputs = 0;
+/* Makes the batches of an epoch, shuffled by `key` (0: in the order of the data): whole groups,
+   until there are enough items or the next piece may not fit. Returns their number. */
+static size_t carnn__corpus_batches(carnn__corpus *c, size_t batch, uint64_t key) {
+    size_t i, j, pieces = 0, batches = 0, items = 0, now[CARNN__SIZES] = {0};
+    for (i = 0; i < c->groups; i++) c->order[i] = (uint32_t)i;
+    if (key) carnn__shuffle(key, c->order, c->groups);
+    for (i = 0; i < c->groups; i++)
+        for (j = c->group_piece[c->order[i]]; j < c->group_piece[c->order[i] + 1]; j++)
+            c->queue[pieces++] = (uint32_t)j;
+    for (i = 0; i < pieces; i++) {
+        const carnn__batch_piece *p = &c->pieces[c->queue[i]];
+        if (!i || items >= batch || carnn__over(now, p->size, c->most_size)) {
+            c->batch_start[batches++] = i;
+            items = now[0] = now[1] = 0;
         }
-        turns += d->turn_start[dialog + 1] - d->turn_start[dialog];
-        inputs += lines;
+        items += p->count;
+        carnn__grow(now, p->size);
     }
-    d->batch_start[batches] = dialogs;
+    c->batch_start[batches] = pieces;
     return batches;
 }
 
-/* --- one batch ------------------------------------------------------------------------------- */
+/* --- collecting a batch ------------------------------------------------------------------------- */
 
-/* Lists the turns of a batch and the distinct utterances that they read. */
-static void carnn__dialog_collect(carnn__dialog *d, size_t number) {
-    size_t i, j;
-    for (i = 0; i < d->inputs; i++) d->local[d->which[i]] = CARNN__NOWHERE;
-    d->inputs = d->turn_count = 0;
-    for (i = d->batch_start[number]; i < d->batch_start[number + 1]; i++) {
-        size_t dialog = d->order[i], turn = d->turn_start[dialog], last = d->turn_start[dialog + 1];
-        if (turn == last) continue;
-        for (; turn < last; turn++) d->turns[d->turn_count++] = (uint32_t)turn;
-        for (j = d->seq_start[dialog]; j <= d->end[last - 1]; j++)
-            if (d->local[d->seq[j]] == CARNN__NOWHERE) {
-                d->local[d->seq[j]] = (uint32_t)d->inputs;
-                d->which[d->inputs++] = d->seq[j];
+static size_t carnn__texts_rows(const carnn__texts *t) { return t->at[t->texts]; }
+
+static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, size_t lists,
+                                size_t count) {
+    size_t i;
+    for (i = 0; i < lists; i++) *list[i] = (uint32_t *)carnn__take(arena, count, sizeof(uint32_t));
+}
+
+/* Takes the memory of the texts in these roles (bits). Call it first in a head's list of parts. */
+static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, int shares,
+                              carnn__flag_fn flag) {
+    const carnn__corpus *c;
+    size_t B, S, R, V, lists;
+    uint32_t **of_item[] = {&t->item, &t->piece};
+    uint32_t **of_text[] = {&t->list, &t->role, &t->sequence, &t->first, &t->length, &t->rank,
+                            &t->place};
+    uint32_t **of_row[] = {&t->ids, &t->reversed, &t->index[0], &t->index[1], &t->row[0],
+                           &t->row[1]};
+    t->roles = roles;
+    t->shares = shares;
+    t->flag = flag;
+    if (!p->arena) return;
+    c = carnn__corpus_of(p->work);
+    V = p->model->words.count;
+    t->work = p->work;
+    B = t->most_items = c->most_items;
+    S = t->most_texts = c->most_texts;
+    R = t->most_rows = c->most_size[0];
+    t->most_steps = c->most_steps;
+    t->most_inputs = c->tokens.ids ? carnn__min(R, 2 * V) : R;
+    lists = c->tokens.count;
+    carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
+    carnn__take_indices(p->arena, of_text, CARNN__COUNT(of_text), S);
+    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
+    t->of_item = (size_t *)carnn__take(p->arena, B + 1, sizeof(size_t));
+    t->at = (size_t *)carnn__take(p->arena, S + 1, sizeof(size_t));
+    t->start = (size_t *)carnn__take(p->arena, t->most_steps + 2, sizeof(size_t));
+    t->input = (uint32_t *)carnn__take(p->arena, t->most_inputs, sizeof(uint32_t));
+    t->local = (uint32_t *)carnn__take(p->arena, 2 * V, sizeof(uint32_t));
+    t->seen = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
+    if (t->local) memset(t->local, 0xFF, 2 * V * sizeof(uint32_t));
+    if (t->seen) memset(t->seen, 0xFF, lists * sizeof(uint32_t));
+}
+
+/* The input that token `i` of the corpus is, new or not; rows of numbers are not compared. */
+static uint32_t carnn__texts_input(carnn__texts *t, size_t member, size_t i) {
+    const carnn__corpus *c = carnn__corpus_of(t->work);
+    uint32_t input = (uint32_t)i, *known;
+    if (!c->tokens.ids) {
+        t->input[t->inputs] = input;
+        return (uint32_t)t->inputs++;
+    }
+    input = 2 * c->tokens.ids[i];
+    if (t->flag) input += t->flag(t, member, c->tokens.ids[i]);
+    known = &t->local[input];
+    if (*known == CARNN__NOWHERE) {
+        *known = (uint32_t)t->inputs;
+        t->input[t->inputs++] = input;
+    }
+    return *known;
+}
+
+/* Adds a text of an item to the batch: its words become inputs. */
+static void carnn__texts_add(carnn__texts *t, size_t member) {
+    const carnn__corpus *c = carnn__corpus_of(t->work);
+    uint32_t role = t->work->data->members[member].role, list = c->list[member];
+    size_t i, s = t->texts, at = t->at[s];
+    if (!(t->roles >> role & 1)) return;
+    for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++)
+        t->ids[at++] = carnn__texts_input(t, member, i);
+    t->list[s] = list;
+    t->role[s] = role;
+    t->at[++t->texts] = at;
+}
+
+/* A sequence for each text, or for each distinct one; where the rows of both directions are. */
+static void carnn__texts_pack(carnn__texts *t) {
+    size_t P = 0, b, i, s;
+    for (i = 0; i < t->texts; i++) {
+        uint32_t *seen = &t->seen[t->list[i]];
+        if (!t->shares || *seen == CARNN__NOWHERE) {
+            t->first[P] = (uint32_t)i;
+            t->length[P] = (uint32_t)(t->at[i + 1] - t->at[i]);
+            *seen = (uint32_t)P++;
+        }
+        t->sequence[i] = *seen;
+    }
+    for (i = 0; i < t->texts; i++) t->seen[t->list[i]] = CARNN__NOWHERE;
+    carnn__pack_sequences(&t->packed, t->length, P, t->rank, t->start);
+    carnn__reverse_index(&t->packed, t->reversed);
+    for (b = 0; b < P; b++) {
+        t->place[t->rank[b]] = (uint32_t)b;
+        for (s = 0; s < t->length[t->rank[b]]; s++)
+            t->index[0][t->start[s] + b] = t->ids[t->at[t->first[t->rank[b]]] + s];
+    }
+    for (i = 0; i < t->packed.rows; i++) t->index[1][i] = t->index[0][t->reversed[i]];
+    for (i = 0; i < t->texts; i++)
+        for (s = 0; s < t->at[i + 1] - t->at[i]; s++) {
+            size_t row = t->start[s] + t->place[t->sequence[i]];
+            t->row[0][t->at[i] + s] = (uint32_t)row;
+            t->row[1][t->at[i] + s] = t->reversed[row];
+        }
+}
+
+/* Lists the items, texts, inputs and sequences of a batch. */
+static void carnn__texts_collect(carnn__texts *t, size_t number) {
+    const carnn__corpus *c = carnn__corpus_of(t->work);
+    size_t i, j, m;
+    t->count = t->texts = t->inputs = t->at[0] = t->of_item[0] = 0;
+    for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
+        const carnn__batch_piece *p = &c->pieces[c->queue[i]];
+        for (j = p->first; j < p->first + p->count; j++) {
+            const carnn__item *x = &t->work->data->items[j];
+            for (m = x->first; m < x->first + x->count; m++) carnn__texts_add(t, m);
+            t->piece[t->count] = c->queue[i];
+            t->item[t->count++] = (uint32_t)j;
+            t->of_item[t->count] = t->texts;
+        }
+    }
+    /* now: the next time another model may have used the arena, where the list of inputs is */
+    for (i = 0; c->tokens.ids && i < t->inputs; i++) t->local[t->input[i]] = CARNN__NOWHERE;
+    carnn__texts_pack(t);
+}
+
+#endif
+/* =============================================================================================
+   @@NET   the parts that heads are made of
+
+   Each part is a struct with three functions: _plan declares its weights or takes its memory (see
+   carnn__plan), _forward computes its output from its inputs, _backward adds the gradients of its
+   inputs and weights. A head's forward pass is a list of calls; its backward pass, written by hand
+   beside it, is the same list from the end. Outside the recurrent layer rows lie in reading order,
+   text by text.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* --- matrices ---------------------------------------------------------------------------------
+   A matrix (rows, columns) and the gradient of the loss with respect to it. The part whose output
+   it is clears the gradient in its forward pass; the parts that read the output add to it. */
+
+typedef struct carnn__mat {
+    float *x, *d; /* d: NULL where nothing is learnt */
+    size_t columns;
+} carnn__mat;
+
+static carnn__mat carnn__plan_mat(carnn__plan *p, size_t rows, size_t columns) {
+    carnn__mat m = {NULL, NULL, 0};
+    m.columns = columns;
+    if (p->arena) m.x = carnn__floats(p->arena, rows, columns);
+    if (p->arena && p->work->g) m.d = carnn__floats(p->arena, rows, columns);
+    return m;
+}
+
+/* Logits, whose loss works in their gradient also where nothing is learnt. */
+static void carnn__plan_logits(carnn__plan *p, carnn__mat *m, size_t rows) {
+    if (p->arena && !p->work->g) m->d = carnn__floats(p->arena, rows, m->columns);
+}
+
+static void carnn__mat_clear(const carnn__mat *m, size_t rows) {
+    if (m->d) memset(m->d, 0, rows * m->columns * sizeof(float));
+}
+
+/* Does a gradient check hold the masks of relu and max? */
+static int carnn__holds(const carnn__work *work) { return carnn__net_of(work)->holds; }
+
+/* --- embedding --------------------------------------------------------------------------------
+   y_i = [E w_i; more] for the inputs of a batch; E (V, e) is the word table, and the head fills the
+   columns behind it. Rows of numbers are their own vectors. Backward: dE w_i += dy_i. */
+
+typedef struct carnn__embed {
+    size_t table, e; /* parameter; columns of it */
+    int fixed;       /* the table is not trained */
+    carnn__mat y;    /* (U, e + more) */
+} carnn__embed;
+
+/* Declares the table: the last of the weights that are trained where it is fixed. */
+static void carnn__embed_table(carnn__plan *p, carnn__embed *m, int fixed) {
+    m->fixed = fixed;
+    m->e = (size_t)p->model->desc.embedding;
+    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, m->e, 0,
+                              CARNN__INIT_NORMAL, 0.1f);
+}
+
+static void carnn__embed_plan(carnn__plan *p, carnn__embed *m, const carnn__texts *t, size_t more) {
+    m->e = (size_t)p->model->desc.embedding;
+    m->y = carnn__plan_mat(p, t->most_inputs, m->e + more);
+}
+
+static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
+    const float *table = work->data->columns ? work->data->numbers : carnn__weight(work, m->table);
+    size_t i, halve = work->data->columns ? 1 : 2;
+    for (i = 0; i < t->inputs; i++)
+        memcpy(m->y.x + i * m->y.columns, table + (t->input[i] / halve) * m->e,
+               m->e * sizeof(float));
+    carnn__mat_clear(&m->y, t->inputs);
+}
+
+static void carnn__embed_backward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
+    size_t i;
+    if (m->fixed || work->data->columns) return;
+    for (i = 0; i < t->inputs; i++)
+        work->engine->k->add(m->y.d + i * m->y.columns,
+                             carnn__gradient(work, m->table) + (size_t)(t->input[i] / 2) * m->e,
+                             m->e);
+}
+
+/* --- linear layer ------------------------------------------------------------------------------
+     y = f(x W^T + b)     f: identity, tanh or relu     W (out, in)  b (out)
+   Backward: da = f'(a) dy;  dW += da^T x;  db += sum of da over rows;  dx += da W. */
+
+typedef enum carnn__activation { CARNN__IDENTITY, CARNN__TANH, CARNN__RELU } carnn__activation;
+
+typedef struct carnn__linear {
+    size_t weight, bias;
+    int biased;
+    carnn__activation f;
+    unsigned char *on; /* (rows, out) where relu passes its input on */
+    carnn__mat y;      /* (rows, out) */
+} carnn__linear;
+
+static void carnn__linear_plan(carnn__plan *p, carnn__linear *m, const char *name,
+                               const char *weight, size_t rows, size_t in, size_t out, int biased,
+                               carnn__activation f) {
+    m->biased = biased;
+    m->f = f;
+    m->weight = carnn__declare(p->store, name, weight, out, in, 0, CARNN__INIT_GLOROT, 0.0f);
+    if (biased)
+        m->bias = carnn__declare(p->store, name, "bias", 1, out, 1, CARNN__INIT_ZERO, 0.0f);
+    m->y = carnn__plan_mat(p, rows, out);
+    if (p->arena && f == CARNN__RELU)
+        m->on = (unsigned char *)carnn__take(p->arena, rows * out, 1);
+}
+
+static void carnn__linear_forward(const carnn__work *work, carnn__linear *m, const carnn__mat *x,
+                                  size_t rows) {
+    size_t in = x->columns, out = m->y.columns, i;
+    carnn__matmul(work->engine, CARNN__NT, rows, out, in, x->x, in, carnn__weight(work, m->weight),
+                  in, m->biased ? carnn__weight(work, m->bias) : NULL, m->y.x, out);
+    if (m->f == CARNN__TANH) work->engine->k->tanh_n(m->y.x, m->y.x, rows * out);
+    for (i = 0; m->f == CARNN__RELU && i < rows * out; i++) {
+        if (!carnn__holds(work)) m->on[i] = m->y.x[i] > 0.0f;
+        if (!m->on[i]) m->y.x[i] = 0.0f;
+    }
+    carnn__mat_clear(&m->y, rows);
+}
+
+static void carnn__linear_backward(const carnn__work *work, carnn__linear *m, const carnn__mat *x,
+                                   size_t rows) {
+    size_t in = x->columns, out = m->y.columns, i;
+    const float *y = m->y.x;
+    float *dy = m->y.d;
+    for (i = 0; m->f == CARNN__TANH && i < rows * out; i++) dy[i] *= 1.0f - y[i] * y[i];
+    for (i = 0; m->f == CARNN__RELU && i < rows * out; i++) dy[i] = m->on[i] ? dy[i] : 0.0f;
+    carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, out, in, rows, dy, out, x->x, in, NULL,
+                  carnn__gradient(work, m->weight), in);
+    if (m->biased)
+        carnn__column_sums(work->engine, rows, out, dy, out, carnn__gradient(work, m->bias));
+    if (x->d)
+        carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, rows, in, out, dy, out,
+                      carnn__weight(work, m->weight), in, NULL, x->d, in);
+}
+
+/* --- context: the position encoding of the other text -------------------------------------------
+   For the sequence of a text of a pair (texts 2 i and 2 i + 1) the position encoding (@@PART) of
+   the words of the other one, divided by their number: sums of 30 words shut the gates of a cell,
+   and would tell it little more than how long the other text is. */
+
+typedef struct carnn__position {
+    float *ramp;     /* (D) */
+    uint32_t *other; /* (P) */
+    carnn__mat y;    /* (P, D) */
+} carnn__position;
+
+static void carnn__position_plan(carnn__plan *p, carnn__position *m, size_t D,
+                                 const carnn__texts *t) {
+    m->y = carnn__plan_mat(p, t->most_texts, D);
+    if (!p->arena) return;
+    m->ramp = carnn__floats(p->arena, 1, D);
+    m->other = (uint32_t *)carnn__take(p->arena, t->most_texts, sizeof(uint32_t));
+    if (m->ramp) carnn__encoder_ramp(m->ramp, D);
+}
+
+static carnn__encoder carnn__position_job(const carnn__position *m, const carnn__texts *t,
+                                          const carnn__mat *x) {
+    carnn__encoder e = {t->packed.sequences, m->y.columns, m->other, t->ids, t->at, m->ramp,
+                        x->x, m->y.x, x->d, m->y.d};
+    return e;
+}
+
+/* From sums to means, or the gradient likewise. */
+static void carnn__position_scale(const carnn__position *m, const carnn__kernels *k,
+                                  const carnn__texts *t, float *y) {
+    size_t b;
+    for (b = 0; b < t->packed.sequences; b++) {
+        size_t n = t->at[m->other[b] + 1] - t->at[m->other[b]];
+        if (n) k->scale(y + b * m->y.columns, 1.0f / (float)n, m->y.columns);
+    }
+}
+
+/* x (U, D): the inputs of the batch. */
+static void carnn__position_forward(const carnn__work *work, carnn__position *m,
+                                    const carnn__texts *t, const carnn__mat *x) {
+    carnn__encoder e;
+    size_t b;
+    for (b = 0; b < t->packed.sequences; b++) m->other[b] = t->first[t->rank[b]] ^ 1;
+    e = carnn__position_job(m, t, x);
+    carnn__encode_texts(work->engine, &e);
+    carnn__position_scale(m, work->engine->k, t, m->y.x);
+    carnn__mat_clear(&m->y, t->packed.sequences);
+}
+
+static void carnn__position_backward(const carnn__work *work, carnn__position *m,
+                                     const carnn__texts *t, const carnn__mat *x) {
+    carnn__encoder e = carnn__position_job(m, t, x);
+    carnn__position_scale(m, work->engine->k, t, m->y.d);
+    carnn__encode_texts_back(work->engine, &e);
+}
+
+/* --- recurrent layers ---------------------------------------------------------------------------
+   Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
+   The first layer reads inputs by index, so that a word that occurs often is projected once; the
+   others read the rows of the layer below. Their outputs are packed; see carnn__unpack. */
+
+typedef struct carnn__rnn_layer {
+    carnn__cell cell[2];
+    carnn__cell_run run[2];
+    float *dout[2]; /* (N, h) */
+    carnn__mat y;   /* (N, directions h) */
+} carnn__rnn_layer;
+
+typedef struct carnn__rnn {
+    size_t layers, directions;
+    size_t drop;     /* stream of dropout on the output of the first layer; the others follow */
+    int drops_top;   /* dropout on the output of the last layer, too */
+    carnn__rnn_layer layer[CARNN__LAYERS_MAX];
+} carnn__rnn;
+
+/* What a recurrent layer is, and the largest batch that it reads. */
+typedef struct carnn__rnn_shape {
+    size_t cell, layers, directions, in, h, d; /* cell: its number; d: of the context */
+    size_t U, N, P;                            /* at most: inputs, packed rows, sequences */
+} carnn__rnn_shape;
+
+/* A packed batch as a recurrent layer reads it. */
+typedef struct carnn__rnn_input {
+    const carnn__packed *packed;
+    const uint32_t *index[2]; /* input of each row by direction; index[0] NULL: row i has input i */
+    const uint32_t *reversed; /* see carnn__reverse_index; NULL: read in one direction alone */
+    const carnn__mat *x;      /* (U, in) */
+    size_t inputs;            /* U */
+    const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
+} carnn__rnn_input;
+
+/* `name` and maybe ".2", ".forward": what the weights of a layer are called. */
+static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, carnn__rnn_shape s) {
+    static const char *const direction[] = {".forward", ".backward"};
+    char prefix[48], number[8] = "";
+    size_t i, l;
+    m->layers = s.layers;
+    m->directions = s.directions;
+    for (l = 0; l < s.layers; l++) {
+        carnn__rnn_layer *layer = &m->layer[l];
+        if (l) snprintf(number, sizeof number, ".%u", (unsigned)l + 1);
+        for (i = 0; i < s.directions; i++) {
+            snprintf(prefix, sizeof prefix, "%s%s%s", name, number,
+                     s.directions > 1 ? direction[i] : "");
+            carnn__cell_declare(&layer->cell[i], p->store, prefix, s.cell, s.in, s.h, s.d);
+            if (!p->arena) continue;
+            carnn__cell_plan(&layer->run[i], &layer->cell[i], &p->model->params, p->work->w,
+                             p->work->g, p->arena, s.U, s.N, s.P);
+            if (p->work->g) layer->dout[i] = carnn__floats(p->arena, s.N, s.h);
+        }
+        layer->y = carnn__plan_mat(p, s.N, s.directions * s.h);
+        s.in = s.directions * s.h;
+        s.U = s.N;
+    }
+}
+
+/* Does the cell read a context? */
+static int carnn__rnn_reads_context(const carnn__rnn *m) { return m->layer[0].cell[0].d > 0; }
+
+static const carnn__mat *carnn__rnn_output(const carnn__rnn *m) {
+    return &m->layer[m->layers - 1].y;
+}
+
+/* Packs the recurrent weights for products: whenever they have changed. */
+static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
+    size_t l, i;
+    for (l = 0; l < m->layers; l++)
+        for (i = 0; i < m->directions; i++) carnn__cell_ready(&m->layer[l].run[i], work->engine);
+}
+
+/* What layer l reads: `x`, or the rows of the layer below. */
+static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const carnn__rnn_input *x) {
+    carnn__rnn_input in = *x;
+    if (!l) return in;
+    in.x = &m->layer[l - 1].y;
+    in.inputs = x->packed->rows;
+    in.index[0] = NULL;
+    in.index[1] = x->reversed;
+    return in;
+}
+
+static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
+                               uint64_t key) {
+    size_t N = x->packed->rows, l, i, r;
+    carnn__rnn_ready(work, m);
+    for (l = 0; l < m->layers; l++) {
+        carnn__rnn_layer *layer = &m->layer[l];
+        carnn__rnn_input in = carnn__rnn_below(m, l, x);
+        size_t h = layer->cell[0].h;
+        for (i = 0; i < m->directions; i++) {
+            carnn__cell_run *run = &layer->run[i];
+            carnn__cell_project(run, work->engine, in.x->x, 0, in.inputs);
+            if (in.c) carnn__cell_context(run, work->engine, in.c->x, in.packed->sequences);
+            carnn__cell_forward(run, work->engine, in.packed, in.index[i], NULL, NULL);
+            for (r = 0; r < N; r++)
+                memcpy(layer->y.x + (r * m->directions + i) * h,
+                       run->scan.out + (i ? x->reversed[r] : r) * h, h * sizeof(float));
+        }
+        carnn__mat_clear(&layer->y, N);
+        if (l + 1 < m->layers || m->drops_top)
+            carnn__drop(work, layer->y.x, N * layer->y.columns, key, m->drop + l);
+    }
+}
+
+static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
+                                uint64_t key) {
+    size_t N = x->packed->rows, l, i, r;
+    for (l = m->layers; l-- > 0;) {
+        carnn__rnn_layer *layer = &m->layer[l];
+        carnn__rnn_input in = carnn__rnn_below(m, l, x);
+        size_t h = layer->cell[0].h;
+        if (l + 1 < m->layers || m->drops_top)
+            carnn__drop(work, layer->y.d, N * layer->y.columns, key, m->drop + l);
+        for (i = 0; i < m->directions; i++) {
+            carnn__cell_run *run = &layer->run[i];
+            for (r = 0; r < N; r++)
+                memcpy(layer->dout[i] + (i ? x->reversed[r] : r) * h,
+                       layer->y.d + (r * m->directions + i) * h, h * sizeof(float));
+            carnn__cell_backward(run, work->engine, layer->dout[i], in.x->d);
+            if (in.c) carnn__cell_context_back(run, work->engine, in.c->d);
+            carnn__cell_project_back(run, work->engine, in.x->d);
+        }
+    }
+}
+
+/* --- from packed rows to reading order ----------------------------------------------------------
+   y (R, D): row r of the texts is a packed row of x; texts that share a sequence have the same ones.
+   Backward adds them up. */
+
+static void carnn__unpack_forward(const carnn__texts *t, const carnn__mat *x, const carnn__mat *y) {
+    size_t D = y->columns, R = carnn__texts_rows(t), r;
+    for (r = 0; r < R; r++)
+        memcpy(y->x + r * D, x->x + (size_t)t->row[0][r] * D, D * sizeof(float));
+    carnn__mat_clear(y, R);
+}
+
+static void carnn__unpack_backward(const carnn__work *work, const carnn__texts *t,
+                                   const carnn__mat *x, const carnn__mat *y) {
+    size_t D = y->columns, R = carnn__texts_rows(t), r;
+    for (r = 0; r < R; r++)
+        work->engine->k->add(y->d + r * D, x->d + (size_t)t->row[0][r] * D, D);
+}
+
+/* --- an encoder of texts: recurrent layers, text by text ----------------------------------------- */
+
+typedef struct carnn__text_rnn {
+    carnn__rnn rnn;
+    carnn__mat y; /* (R, directions h) */
+} carnn__text_rnn;
+
+/* The shape needs no U, N, P. */
+static void carnn__text_rnn_plan(carnn__plan *p, carnn__text_rnn *m, const char *name,
+                                 carnn__rnn_shape s, const carnn__texts *t) {
+    s.U = t->most_inputs;
+    s.N = t->most_rows;
+    s.P = t->most_texts;
+    carnn__rnn_plan(p, &m->rnn, name, s);
+    m->y = carnn__plan_mat(p, s.N, s.directions * s.h);
+}
+
+static carnn__rnn_input carnn__text_rnn_input(const carnn__texts *t, const carnn__mat *x,
+                                              const carnn__mat *c) {
+    carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c};
+    return in;
+}
+
+/* x (U, in): the inputs of the batch; c (P, d) contexts, or NULL. */
+static void carnn__text_rnn_forward(const carnn__work *work, carnn__text_rnn *m,
+                                    const carnn__texts *t, const carnn__mat *x, const carnn__mat *c,
+                                    uint64_t key) {
+    carnn__rnn_input in = carnn__text_rnn_input(t, x, c);
+    carnn__rnn_forward(work, &m->rnn, &in, key);
+    carnn__unpack_forward(t, carnn__rnn_output(&m->rnn), &m->y);
+}
+
+static void carnn__text_rnn_backward(const carnn__work *work, carnn__text_rnn *m,
+                                     const carnn__texts *t, const carnn__mat *x,
+                                     const carnn__mat *c, uint64_t key) {
+    carnn__rnn_input in = carnn__text_rnn_input(t, x, c);
+    carnn__unpack_backward(work, t, carnn__rnn_output(&m->rnn), &m->y);
+    carnn__rnn_backward(work, &m->rnn, &in, key);
+}
+
+/* --- pooling ------------------------------------------------------------------------------------
+   Over the words of each text: the largest or the smallest value of every column (the first of equal
+   ones), the mean, or the last states: of [fw; bw] the last of fw and the first of bw. A text
+   without words gives zeros. Several of them stand side by side: y (S, kinds D). */
+
+typedef enum carnn__pooling {
+    CARNN__POOL_MAX,
+    CARNN__POOL_MEAN,
+    CARNN__POOL_MIN,
+    CARNN__POOL_LAST,
+    CARNN__POOL_COUNT
+} carnn__pooling;
+
+typedef struct carnn__pool_part {
+    size_t kinds, directions;
+    carnn__pooling kind[CARNN__POOL_COUNT];
+    uint32_t *where; /* (S, kinds D) the row that a value of max, min or last is from */
+    carnn__mat y;    /* (S, kinds D) */
+} carnn__pool_part;
+
+/* The kinds and their number have to be set. D: columns of what is pooled. */
+static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size_t directions,
+                             const carnn__texts *t) {
+    size_t S = t->most_texts, width = m->kinds * D;
+    m->directions = directions;
+    m->y = carnn__plan_mat(p, S, width);
+    if (p->arena) m->where = (uint32_t *)carnn__take(p->arena, S * width, sizeof(uint32_t));
+}
+
+/* Rows [from, to) of x to D columns of y. */
+static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
+                             carnn__pooling kind, const carnn__mat *x, size_t from, size_t to,
+                             float *y, uint32_t *where) {
+    size_t D = x->columns, r, j, backward = m->directions > 1 ? D / 2 : D;
+    if (from == to) return;
+    if (kind == CARNN__POOL_MEAN) {
+        for (r = from; r < to; r++) work->engine->k->add(x->x + r * D, y, D);
+        work->engine->k->scale(y, 1.0f / (float)(to - from), D);
+        return;
+    }
+    if (!carnn__holds(work)) {
+        for (j = 0; j < D; j++) where[j] = (uint32_t)from;
+        for (j = 0; kind == CARNN__POOL_LAST && j < backward; j++) where[j] = (uint32_t)to - 1;
+        for (r = from + 1; kind != CARNN__POOL_LAST && r < to; r++)
+            for (j = 0; j < D; j++) {
+                float value = x->x[r * D + j], best = x->x[where[j] * D + j];
+                if (kind == CARNN__POOL_MAX ? value > best : value < best) where[j] = (uint32_t)r;
             }
     }
+    for (j = 0; j < D; j++) y[j] = x->x[where[j] * D + j];
 }
 
-static carnn__encoder carnn__dialog_encoder(const carnn__work *work, const carnn__bags *bags,
-                                            const uint32_t *which, size_t texts, size_t table,
-                                            float *out, const float *dout) {
-    const carnn__dialog *d = (const carnn__dialog *)work->state;
-    carnn__encoder x;
-    x.texts = texts;
-    x.D = (size_t)work->model->desc.hidden;
-    x.which = which;
-    x.ids = bags->ids;
-    x.at = bags->at;
-    x.ramp = d->ramp;
-    x.table = carnn__weight(work, table);
-    x.out = out;
-    x.dtable = work->g ? carnn__gradient(work, table) : NULL;
-    x.dout = dout;
-    return x;
+static void carnn__pool_forward(const carnn__work *work, carnn__pool_part *m,
+                                const carnn__texts *t, const carnn__mat *x) {
+    size_t D = x->columns, s, k;
+    memset(m->y.x, 0, t->texts * m->y.columns * sizeof(float));
+    for (s = 0; s < t->texts; s++)
+        for (k = 0; k < m->kinds; k++)
+            carnn__pool_text(work, m, m->kind[k], x, t->at[s], t->at[s + 1],
+                             m->y.x + (s * m->kinds + k) * D, m->where + (s * m->kinds + k) * D);
+    carnn__mat_clear(&m->y, t->texts);
 }
 
-/* Streams of a step's random numbers. */
-enum { CARNN__DROP_UTTERANCES = 1, CARNN__DROP_SUMMARY };
-
-/* Encodes and projects the utterances of the batch, encodes the candidates: where nothing is learnt
-   once for all batches. */
-static void carnn__dialog_inputs(carnn__work *work, uint64_t key) {
-    carnn__dialog *d = (carnn__dialog *)work->state;
-    size_t D = (size_t)work->model->desc.hidden, L = d->candidates.count;
-    carnn__encoder x = carnn__dialog_encoder(work, &d->utterances, d->which, d->inputs,
-                                             work->model->word_table, d->e, NULL);
-    carnn__encoder y = carnn__dialog_encoder(work, &d->candidates, NULL, L,
-                                             work->model->word_table, d->y, NULL);
-    carnn__encode_texts(work->engine, &x);
-    if (work->g || !d->encoded) carnn__encode_texts(work->engine, &y);
-    if (d->packed && !d->encoded) carnn__pack(work->engine, CARNN__NT, L, D, d->y, D, d->packed);
-    d->encoded = 1;
-    carnn__drop(work, d->e, d->inputs * D, key, CARNN__DROP_UTTERANCES);
-    carnn__cell_ready(&d->cell, work->engine);
-    carnn__cell_project(&d->cell, work->engine, d->e, 0, d->inputs);
-    if (!work->g) return;
-    memset(d->de, 0, d->inputs * D * sizeof(float));
+static void carnn__pool_backward(const carnn__work *work, carnn__pool_part *m,
+                                 const carnn__texts *t, const carnn__mat *x) {
+    size_t D = x->columns, s, k, r, j;
+    for (s = 0; s < t->texts; s++)
+        for (k = 0; k < m->kinds && t->at[s + 1] > t->at[s]; k++) {
+            float *dy = m->y.d + (s * m->kinds + k) * D;
+            const uint32_t *where = m->where + (s * m->kinds + k) * D;
+            if (m->kind[k] == CARNN__POOL_MEAN) {
+                work->engine->k->scale(dy, 1.0f / (float)(t->at[s + 1] - t->at[s]), D);
+                for (r = t->at[s]; r < t->at[s + 1]; r++)
+                    work->engine->k->add(dy, x->d + r * D, D);
+            } else {
+                for (j = 0; j < D; j++) x->d[where[j] * D + j] += dy[j];
+            }
+        }
 }
 
-/* The other way: from de and dy to the gradients of the weights. */
-static void carnn__dialog_inputs_back(carnn__work *work, uint64_t key) {
-    carnn__dialog *d = (carnn__dialog *)work->state;
-    size_t D = (size_t)work->model->desc.hidden, L = d->candidates.count;
-    carnn__encoder x = carnn__dialog_encoder(work, &d->utterances, d->which, d->inputs,
-                                             work->model->word_table, NULL, d->de);
-    carnn__encoder y = carnn__dialog_encoder(work, &d->candidates, NULL, L,
-                                             work->model->word_table, NULL, d->dy);
-    carnn__cell_project_back(&d->cell, work->engine, d->de);
-    carnn__drop(work, d->de, d->inputs * D, key, CARNN__DROP_UTTERANCES);
-    carnn__encode_texts_back(work->engine, &x);
-    carnn__encode_texts_back(work->engine, &y);
+/* --- additive attention over the words of each text ---------------------------------------------
+   k (R, D) the words, q (S, D) a query for each text, that of the other text of the pair where
+   `crosswise`:
+
+     g_r = tanh(W1 k_r + W2 q)      w = softmax over the text of v . g_r
+     W1, W2 (h, D)   v (h)
+
+   Backward, from dw: ds = w * (dw - w . dw)   dv += sum ds_r g_r   dg = ds v (1 - g^2)
+     dW1 += dg^T k   dk += dg W1   db = sum of dg over the text   dW2 += db^T q   dq += db W2 */
+
+typedef struct carnn__additive {
+    size_t keys, query, vector;
+    int crosswise;
+    carnn__mat b, g, w; /* (S, h) W2 q; (R, h); (R, 1) */
+} carnn__additive;
+
+static void carnn__additive_plan(carnn__plan *p, carnn__additive *m, const char *name, size_t D,
+                                 size_t h, int crosswise, const carnn__texts *t) {
+    m->crosswise = crosswise;
+    m->keys = carnn__declare(p->store, name, "weight", h, D, 0, CARNN__INIT_GLOROT, 0.0f);
+    m->query = carnn__declare(p->store, name, "other", h, D, 0, CARNN__INIT_GLOROT, 0.0f);
+    m->vector = carnn__declare(p->store, name, "vector", 1, h, 0, CARNN__INIT_GLOROT, 0.0f);
+    m->b = carnn__plan_mat(p, t->most_texts, h);
+    m->g = carnn__plan_mat(p, t->most_rows, h);
+    m->w = carnn__plan_mat(p, t->most_rows, 1);
 }
 
-/* The history of a turn: places [*first, *first + length) of seq; the last is its utterance. */
-static size_t carnn__dialog_history(const carnn__work *work, size_t turn, size_t *first) {
-    const carnn__dialog *d = (const carnn__dialog *)work->state;
-    size_t before = d->end[turn] - d->seq_start[work->data->turns[turn].dialog];
-    size_t kept = carnn__min(before, d->history);
-    *first = d->end[turn] - kept;
-    return kept + 1;
-}
-
-/* Packs as many turns from `from` on as fit into a chunk; returns how many. */
-static size_t carnn__dialog_pack(carnn__work *work, size_t from) {
-    carnn__dialog *d = (carnn__dialog *)work->state;
-    size_t B = 0, rows = 0, b, t, first;
-    for (; from + B < d->turn_count && B < CARNN__DIALOG_CHUNK; B++) {
-        size_t turn = d->turns[from + B];
-        size_t M = carnn__dialog_history(work, turn, &first);
-        if (rows + M > d->max_rows) break;
-        d->length[B] = (uint32_t)M;
-        rows += M;
-    }
-    carnn__pack_sequences(&d->seq_packed, d->length, B, d->rank, d->start);
-    for (b = 0; b < B; b++) {
-        size_t turn = d->turns[from + d->rank[b]];
-        size_t M = carnn__dialog_history(work, turn, &first);
-        for (t = 0; t < M; t++) d->index[d->start[t] + b] = d->local[d->seq[first + t]];
-        d->context[b] = d->local[d->seq[d->end[turn]]];
-        d->labels[b] = d->target[turn];
-    }
-    return B;
-}
-
-static carnn__attention carnn__dialog_attention(const carnn__work *work) {
-    const carnn__dialog *d = (const carnn__dialog *)work->state;
-    carnn__attention a;
-    a.seq = &d->seq_packed;
-    a.D = (size_t)work->model->desc.hidden;
-    a.index = d->index;
-    a.h = d->cell.scan.out;
-    a.e = d->e;
-    a.c = d->c;
-    a.weight = d->weight;
-    a.gweight = d->gweight;
-    a.o = d->o;
-    a.go = d->go;
-    a.gh = d->gh;
-    a.gc = d->dc;
-    return a;
-}
-
-/* Scores the candidates for the B turns of the chunk that begins at `from`: logits in z (B, L). */
-static void carnn__dialog_forward(carnn__work *work, size_t from, size_t B, uint64_t key) {
-    carnn__dialog *d = (carnn__dialog *)work->state;
+static void carnn__additive_forward(const carnn__work *work, carnn__additive *m,
+                                    const carnn__texts *t, const carnn__mat *k,
+                                    const carnn__mat *q) {
     carnn__engine *e = work->engine;
-    size_t D = (size_t)work->model->desc.hidden, L = d->candidates.count;
-    carnn__attention a = carnn__dialog_attention(work);
-    carnn__gather_rows(d->c, d->e, d->context, B, D);
-    carnn__cell_context(&d->cell, e, d->c, B);
-    carnn__cell_forward(&d->cell, e, &d->seq_packed, d->index, NULL, NULL);
-    carnn__split(e, e->k->attend, &a, B, 1, d->seq_packed.rows * D);
-    carnn__drop(work, d->o, B * D, key, CARNN__DROP_SUMMARY + from);
-    if (d->packed) carnn__matmul_packed(e, 0, B, L, D, d->o, D, d->packed, NULL, d->z, L);
-    else carnn__matmul(e, CARNN__NT, B, L, D, d->o, D, d->y, D, NULL, d->z, L);
+    size_t h = m->g.columns, D = k->columns, R = carnn__texts_rows(t), s, r;
+    carnn__matmul(e, CARNN__NT, t->texts, h, D, q->x, D, carnn__weight(work, m->query), D, NULL,
+                  m->b.x, h);
+    for (s = 0; s < t->texts; s++)
+        for (r = t->at[s]; r < t->at[s + 1]; r++)
+            memcpy(m->g.x + r * h, m->b.x + (s ^ (size_t)m->crosswise) * h, h * sizeof(float));
+    carnn__matmul(e, CARNN__NT | CARNN__ADD, R, h, D, k->x, D, carnn__weight(work, m->keys), D,
+                  NULL, m->g.x, h);
+    e->k->tanh_n(m->g.x, m->g.x, R * h);
+    carnn__matmul(e, CARNN__NT, R, 1, h, m->g.x, h, carnn__weight(work, m->vector), h, NULL,
+                  m->w.x, 1);
+    for (s = 0; s < t->texts; s++)
+        if (t->at[s + 1] > t->at[s]) e->k->softmax(m->w.x + t->at[s], t->at[s + 1] - t->at[s]);
+    carnn__mat_clear(&m->w, R);
 }
 
-/* From dz in z back to de and dy, which the first chunk begins. */
-static void carnn__dialog_backward(carnn__work *work, size_t from, size_t B, uint64_t key) {
-    carnn__dialog *d = (carnn__dialog *)work->state;
+static void carnn__additive_backward(const carnn__work *work, carnn__additive *m,
+                                     const carnn__texts *t, const carnn__mat *k,
+                                     const carnn__mat *q) {
     carnn__engine *e = work->engine;
-    size_t D = (size_t)work->model->desc.hidden, L = d->candidates.count, N = d->seq_packed.rows;
-    carnn__attention a = carnn__dialog_attention(work);
-    carnn__matmul(e, CARNN__NN, B, D, L, d->z, L, d->y, D, NULL, d->go, D);
-    carnn__matmul(e, from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, d->z, L, d->o, D, NULL,
-                  d->dy, D);
-    carnn__drop(work, d->go, B * D, key, CARNN__DROP_SUMMARY + from);
-    memset(d->dc, 0, B * D * sizeof(float));
-    carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
-    carnn__scatter_rows(e, d->de, d->gh, d->index, N, D);
-    carnn__cell_backward(&d->cell, e, d->gh, d->de);
-    carnn__cell_context_back(&d->cell, e, d->dc);
-    carnn__scatter_rows(e, d->de, d->dc, d->context, B, D);
+    size_t h = m->g.columns, D = k->columns, R = carnn__texts_rows(t), s, r, j;
+    const float *v = carnn__weight(work, m->vector);
+    for (s = 0; s < t->texts; s++)
+        carnn__softmax_back(e->k, m->w.x + t->at[s], m->w.d + t->at[s], t->at[s + 1] - t->at[s]);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, 1, h, R, m->w.d, 1, m->g.x, h, NULL,
+                  carnn__gradient(work, m->vector), h);
+    for (r = 0; r < R; r++)
+        for (j = 0; j < h; j++)
+            m->g.d[r * h + j] = m->w.d[r] * v[j] * (1.0f - m->g.x[r * h + j] * m->g.x[r * h + j]);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, h, D, R, m->g.d, h, k->x, D, NULL,
+                  carnn__gradient(work, m->keys), D);
+    carnn__matmul(e, CARNN__NN | CARNN__ADD, R, D, h, m->g.d, h, carnn__weight(work, m->keys), D,
+                  NULL, k->d, D);
+    carnn__mat_clear(&m->b, t->texts);
+    for (s = 0; s < t->texts; s++)
+        for (r = t->at[s]; r < t->at[s + 1]; r++)
+            e->k->add(m->g.d + r * h, m->b.d + (s ^ (size_t)m->crosswise) * h, h);
+    carnn__matmul(e, CARNN__TN | CARNN__ADD, h, D, t->texts, m->b.d, h, q->x, D, NULL,
+                  carnn__gradient(work, m->query), D);
+    carnn__matmul(e, CARNN__NN | CARNN__ADD, t->texts, D, h, m->b.d, h,
+                  carnn__weight(work, m->query), D, NULL, q->d, D);
 }
+
+/* --- the output of a head: logits, for the loss, votes and predictions alike ---------------------- */
+
+struct carnn__logits {
+    carnn__output_kind kind;
+    const carnn__mat *z;    /* (count, choices); a score has one column */
+    size_t count;           /* decisions: one for each item, or for each word, ... */
+    const size_t *of_item;  /* (B + 1) the first decision of each item; NULL: item i has decision i */
+    const uint32_t *item;   /* (B) in the data set */
+    size_t items;           /* B */
+    const uint32_t *target; /* (count) the right choice, or CARNN__NOWHERE: none is known */
+};
+
+/* Softmax cross entropy of the decisions that have a target:
+
+     L = lse(z) - sum_j y_j z_j      y_j = smoothing / choices + (1 - smoothing) [j is the target]
+
+   z->d becomes the gradient of the mean. Returns the sum; how many there are goes to *counted. */
+static double carnn__softmax_loss(const carnn__work *work, const carnn__logits *o,
+                                  size_t *counted) {
+    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
+    size_t i, j, n = o->z->columns;
+    for (*counted = i = 0; i < o->count; i++) {
+        const float *z = o->z->x + i * n;
+        float *p = o->z->d + i * n;
+        double lse;
+        if (o->target[i] >= n) {
+            memset(p, 0, n * sizeof(float));
+            continue;
+        }
+        memcpy(p, z, n * sizeof(float));
+        lse = (double)work->engine->k->softmax(p, n);
+        for (j = 0; j < n; j++) {
+            double y = smoothing / (double)n + (j == o->target[i] ? 1.0 - smoothing : 0.0);
+            sum += y * (lse - (double)z[j]);
+            p[j] = (float)((double)p[j] - y);
+        }
+        ++*counted;
+    }
+    if (work->g && *counted)
+        work->engine->k->scale(o->z->d, 1.0f / (float)*counted, o->count * n);
+    return sum;
+}
+
+/* Where a head has no loss of its own: softmax cross entropy; sum[0] counts what is right. */
+static double carnn__net_loss(carnn__work *work, const carnn__logits *o, carnn__tally *tally) {
+    size_t counted, b, i;
+    double sum = carnn__softmax_loss(work, o, &counted);
+    for (b = 0; b < o->items; b++) {
+        size_t first = o->of_item ? o->of_item[b] : b, end = o->of_item ? o->of_item[b + 1] : b + 1;
+        double right = 0.0;
+        for (i = first; i < end; i++)
+            right += work->engine->k->argmax(o->z->x + i * o->z->columns, o->z->columns) ==
+                     o->target[i];
+        tally->sum[0] += right;
+        if (end > first) carnn__tell_part(work, right, (double)(end - first));
+    }
+    tally->examples += o->of_item ? o->of_item[o->items] : o->items;
+    return sum;
+}
+
+static double carnn__net_tally(carnn__work *work, carnn__tally *tally) {
+    carnn__logits o;
+    if (work->model->task->loss) return work->model->task->loss(work, tally);
+    o = work->model->task->output(work);
+    return carnn__net_loss(work, &o, tally);
+}
+
+/* --- predictions -------------------------------------------------------------------------------- */
 
 /* The largest of x below x[last] (n: of all), the first of equal ones; n where there is none. */
 static size_t carnn__next_best(const carnn__kernels *k, const float *x, size_t n, size_t last) {
@@ -8182,878 +8829,682 @@ static size_t carnn__ranking(const carnn__kernels *k, const float *p, size_t n, 
     for (i = 0; i < carnn__min(count, n); i++) {
         last = carnn__next_best(k, p, n, last);
         if (last == n) break; /* what is left is not a number */
-        if (best) best[i] = last;
-        if (probability) probability[i] = (double)p[last];
+        best[i] = last;
+        probability[i] = (double)p[last];
     }
     return i;
 }
 
-typedef struct carnn__dialog_chunk {
-    carnn__work *work;
-    size_t from; /* the place of its first turn in the batch */
-} carnn__dialog_chunk;
-
-/* What the logits of turns [b0, b1) of a chunk say, before the loss turns them into gradients. */
-static void carnn__dialog_answers(const void *job, size_t b0, size_t b1) {
-    const carnn__dialog_chunk *chunk = (const carnn__dialog_chunk *)job;
-    carnn__dialog *d = (carnn__dialog *)chunk->work->state;
-    const carnn__kernels *k = chunk->work->engine->k;
-    size_t b, L = d->candidates.count;
-    for (b = b0; b < b1; b++) {
-        size_t turn = chunk->from + d->rank[b];
-        d->right[turn] = k->argmax(d->z + b * L, L) == d->labels[b];
-        if (d->probability) {
-            memcpy(d->probability + turn * L, d->z + b * L, L * sizeof(float));
-            k->softmax(d->probability + turn * L, L);
-        }
-    }
+/* Memory for the most probable choices that are asked for. */
+static void carnn__net_plan_top(carnn__plan *p, carnn__net *net) {
+    size_t wanted = p->arena && p->work->wanted ? carnn__max(p->work->wanted->top, 1) : 0;
+    if (!wanted) return;
+    net->top = carnn__min(wanted, p->model->choices.count);
+    net->best = (size_t *)carnn__take(p->arena, net->top, sizeof(size_t));
+    net->probability = (double *)carnn__take(p->arena, net->top, sizeof(double));
 }
 
-/* Adds a batch to the tally: turns answered rightly, dialogs with all turns right, dialogs. */
-static void carnn__dialog_count(const carnn__work *work, size_t number, const unsigned char *right,
-                                carnn__tally *tally) {
-    const carnn__dialog *d = (const carnn__dialog *)work->state;
-    size_t i, at = 0;
-    for (i = d->batch_start[number]; i < d->batch_start[number + 1]; i++) {
-        size_t turns = d->turn_start[d->order[i] + 1] - d->turn_start[d->order[i]], good = 0, j;
-        for (j = 0; j < turns; j++) good += right[at + j];
-        at += turns;
-        tally->examples += turns;
-        tally->sum[0] += (double)good;
-        tally->sum[1] += turns && good == turns;
-        tally->sum[2] += turns > 0;
-        if (turns) carnn__tell_part(work, (double)good, (double)turns);
-    }
-}
-
-/* Tells of the predictions of a batch. */
-static void carnn__dialog_tell(const carnn__work *work) {
-    const carnn__dialog *d = (const carnn__dialog *)work->state;
-    size_t i, L = d->candidates.count;
+/* Decision i of item b as a prediction. Logits become probabilities in place: call it last. */
+static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
+                                              size_t i) {
+    carnn__net *net = carnn__net_of(work);
+    size_t n = o->z->columns, first = o->of_item ? o->of_item[b] : b;
+    float *z = o->z->x + i * n;
     carnn_prediction p;
     memset(&p, 0, sizeof p);
-    p.candidate = d->best;
-    p.probability = d->best_probability;
-    for (i = 0; i < d->turn_count; i++) {
-        p.example = d->turns[i];
-        p.count = carnn__ranking(work->engine->k, d->probability + i * L, L, d->top, d->best,
-                                 d->best_probability);
-        work->wanted->example(&p, work->wanted->user);
+    p.example = o->item[b];
+    p.part = i - first;
+    p.parts = o->of_item ? o->of_item[b + 1] - first : 1;
+    if (o->kind == CARNN__OUTPUT_SCORE) {
+        p.kind = CARNN_PREDICTS_SCORE;
+        p.score = (double)*z;
+        return p;
     }
+    p.kind = CARNN_PREDICTS_CHOICES;
+    if (i == first && !p.parts) return p; /* an item without decisions */
+    work->engine->k->softmax(z, n);
+    p.count = carnn__ranking(work->engine->k, z, n, net->top, net->best, net->probability);
+    p.choice = net->best;
+    p.probability = net->probability;
+    return p;
 }
 
-static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
-                                carnn__tally *tally) {
-    carnn__dialog *d = (carnn__dialog *)work->state;
-    carnn__engine *e = work->engine;
-    size_t from, B, b, L = d->candidates.count;
-    carnn__dialog_collect(d, number);
-    if (!d->turn_count) return;
-    carnn__dialog_inputs(work, key);
-    for (from = 0; from < d->turn_count; from += B) {
-        carnn__dialog_chunk chunk = {work, from};
-        B = carnn__dialog_pack(work, from);
-        carnn__dialog_forward(work, from, B, key);
-        carnn__split(e, carnn__dialog_answers, &chunk, B, 1, B * L);
-        carnn__losses(work, B, L, d->z, d->labels, 1.0f / (float)d->turn_count, work->smoothing,
-                      d->loss);
-        for (b = 0; b < B; b++) tally->loss += (double)d->loss[b];
-        if (work->g) carnn__dialog_backward(work, from, B, key);
-    }
-    if (work->g) carnn__dialog_inputs_back(work, key);
-    carnn__dialog_count(work, number, d->right, tally);
-    if (work->wanted) carnn__dialog_tell(work);
-}
-
-/* --- scores ---------------------------------------------------------------------------------- */
-
-/* One vote for each model's best candidate; among those with most votes the largest sum of
-   probabilities wins. Loss: of the mean probability of the right candidate. */
-static size_t carnn__dialog_elect(carnn__work *const *works, size_t count, size_t turn,
-                                  double *right, uint32_t target) {
-    const carnn__dialog *first = (const carnn__dialog *)works[0]->state;
-    const carnn__kernels *k = works[0]->engine->k;
-    size_t L = first->candidates.count, m, n, best = 0, most = 0;
-    double best_sum = 0.0;
-    *right = 0.0;
-    for (m = 0; m < count; m++) {
-        const float *p = ((const carnn__dialog *)works[m]->state)->probability + turn * L;
-        size_t mine = k->argmax(p, L), votes = 0;
-        double sum = 0.0;
-        for (n = 0; n < count; n++) {
-            const float *q = ((const carnn__dialog *)works[n]->state)->probability + turn * L;
-            votes += k->argmax(q, L) == mine;
-            sum += (double)q[mine];
+static void carnn__net_tell(carnn__work *work) {
+    carnn__logits o = work->model->task->output(work);
+    size_t b, i;
+    for (b = 0; b < o.items; b++) {
+        size_t first = o.of_item ? o.of_item[b] : b, end = o.of_item ? o.of_item[b + 1] : b + 1;
+        for (i = first; i < carnn__max(end, first + 1); i++) {
+            carnn_prediction p = carnn__net_prediction(work, &o, b, i);
+            work->wanted->example(&p, work->wanted->user);
         }
-        if (votes > most || (votes == most && sum > best_sum)) {
-            best = mine;
-            most = votes;
-            best_sum = sum;
-        }
-        if (target != CARNN__NOWHERE) *right += (double)p[target] / (double)count;
     }
-    return best;
 }
 
-static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
-                               carnn__tally *tally) {
-    carnn__dialog *d = (carnn__dialog *)works[0]->state;
+/* --- words and choices of a new model ---------------------------------------------------------------- */
+
+#ifndef CARNN_NO_TEXT
+
+/* Adds the words of all texts that are inputs. */
+static carnn_status carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
+                                         const carnn_dataset *data, size_t times,
+                                         carnn_error *error) {
+    carnn_status status = CARNN_OK;
     size_t i;
-    for (i = 0; i < d->turn_count; i++) {
-        uint32_t target = d->target[d->turns[i]];
-        double right;
-        d->right[i] = carnn__dialog_elect(works, count, i, &right, target) == target;
-        if (target != CARNN__NOWHERE) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
+    for (i = 0; !status && i < data->member_count; i++) {
+        const carnn__role *role = &model->task->roles[data->members[i].role];
+        carnn__span text = carnn__text(data, data->members[i].text);
+        if (!role->labels)
+            status = carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times, error);
     }
-    carnn__dialog_count(works[0], number, d->right, tally);
+    return status;
 }
 
-static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores) {
-    double examples = (double)carnn__max(tally->examples, 1);
-    scores->metric[0].value = tally->sum[0] / examples;
-    scores->metric[1].value = tally->sum[2] > 0.0 ? tally->sum[1] / tally->sum[2] : 0.0;
+/* The vocabulary of all inputs of the training data; the choices of its targets. */
+static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
+                                     carnn_error *error) {
+    carnn__vocabulary v;
+    size_t least = (size_t)model->desc.min_count, i;
+    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, NULL, 0, error);
+    if (!status) status = carnn__net_add_words(&v, model, data, 1, error);
+    for (i = 0; !status && model->desc.vector_count && i < model->desc.known_count; i++)
+        if (model->desc.known[i])
+            status = carnn__net_add_words(&v, model, model->desc.known[i], least, error);
+    if (status) carnn__vocabulary_free(&v);
+    else status = carnn__vocabulary_close(&v, least, &model->words, error);
+    if (status) return status;
+    return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count, 0,
+                             &model->allocator, error);
+}
+
+#endif
+
+/* --- a head at work: what training, scoring and sessions call ----------------------------------------- */
+
+/* Declares the weights of a new or loaded model. */
+static carnn_status carnn__net_declare(carnn_model *model, carnn_error *error) {
+    void *state = carnn__alloc_zero(&model->allocator, 1, model->task->state);
+    carnn__plan p = {NULL, NULL, NULL, NULL};
+    if (!state) return carnn__out_of_memory(error);
+    p.store = &model->params;
+    p.model = model;
+    model->task->parts(&p, state);
+    carnn__free(&model->allocator, state);
+    return CARNN_OK;
+}
+
+static void carnn__net_close(carnn__work *work) {
+    if (!work->state) return;
+    carnn__corpus_close(carnn__corpus_of(work), &work->allocator);
+    carnn__free(&work->allocator, work->state);
+    work->state = NULL;
+}
+
+/* Readies the data for the model: long-lived memory, the same for every epoch. */
+static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
+    carnn_status status;
+    work->state = carnn__alloc_zero(&work->allocator, 1, work->model->task->state);
+    if (!work->state) return carnn__out_of_memory(error);
+    status = carnn__corpus_open(work, error);
+    if (status) carnn__net_close(work);
+    return status;
+}
+
+/* Takes the memory of a batch; may be called again when another work has used the arena. */
+static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
+    carnn__store same; /* the weights get the numbers that they have in the model */
+    carnn__plan p = {NULL, NULL, NULL, NULL};
+    same.count = same.size = same.trained = 0;
+    same.fixed = 0;
+    same.value = NULL;
+    p.store = &same;
+    p.arena = arena;
+    p.work = work;
+    p.model = work->model;
+    work->model->task->parts(&p, work->state);
+    carnn__net_plan_top(&p, carnn__net_of(work));
+}
+
+/* Makes the batches of an epoch, shuffled by `key` (0: in the order of the data). */
+static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
+    return carnn__corpus_batches(carnn__corpus_of(work), (size_t)work->batch, key);
+}
+
+/* One batch: adds to the tally and, where there is work->g, to the gradients; `key` draws the
+   dropout masks (0: none). */
+static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
+    const carnn__task *task = work->model->task;
+    if (task->batch) {
+        task->batch(work, number, key, tally);
+        return;
+    }
+    if (carnn__net_of(work)->texts.roles) carnn__texts_collect(&carnn__net_of(work)->texts, number);
+    task->forward(work, key);
+    tally->loss += carnn__net_tally(work, tally);
+    if (work->g) task->backward(work, key);
+    if (work->wanted) carnn__net_tell(work); /* last: it overwrites the logits */
+}
+
+/* The vote of several models on the batch that each has just worked on: the mean of their
+   probabilities, as logits, or of their scores. */
+static void carnn__net_vote(carnn__work *const *works, size_t count, size_t number,
+                            carnn__tally *tally) {
+    const carnn__task *task = works[0]->model->task;
+    carnn__logits first;
+    size_t i, j, m, n;
+    if (task->vote) {
+        task->vote(works, count, number, tally);
+        return;
+    }
+    first = task->output(works[0]);
+    n = first.z->columns;
+    for (i = 0; i < first.count; i++) {
+        float *z = first.z->x + i * n;
+        for (m = 0; m < count; m++) {
+            carnn__logits o = task->output(works[m]);
+            if (o.kind == CARNN__OUTPUT_SOFTMAX) works[m]->engine->k->softmax(o.z->x + i * n, n);
+            if (m) works[0]->engine->k->add(o.z->x + i * n, z, n);
+        }
+        for (j = 0; j < n; j++)
+            z[j] = first.kind == CARNN__OUTPUT_SCORE ? z[j] / (float)count
+                                                     : logf(fmaxf(z[j] / (float)count, FLT_MIN));
+    }
+    tally->loss += carnn__net_tally(works[0], tally);
+}
+
+static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
+                             carnn_scores *scores) {
+    size_t i;
+    if (task->score) {
+        task->score(tally, scores);
+        return;
+    }
+    for (i = 0; i < scores->count; i++)
+        scores->metric[i].value = tally->sum[i] / (double)carnn__max(tally->examples, 1);
 }
 
 #endif
 /* =============================================================================================
-   @@HEAD lm   predict the words of a sentence, given the sentence before it
+   @@SESSION   prediction one example at a time, and explanation
 
-   Tran et al. 2018, section 4.2. Sentence t has the words w_1 .. w_n; its context c is the last
-   state of a CARNN without context over the sentence before it, which shares the word embedding:
-
-     c = last state of ncarnn-free(w'_1 .. w'_m, </s>)                                (Eq. 11)
-     h_0 .. h_n = cell(<s>, w_1 .. w_n; c)       P(w_{i+1}) = softmax(W h_i + b)
-     loss = (1 - l) L_w + l L_l      L_l = -log softmax(W_c c + b_c)[label]       (Eq. 12, 13)
-     W (words, h)   b (words)   W_c (labels, h)   b_c (labels)   h_i, c (h)
-
-   L_w is the mean over the words of the batch, </s> among them: what perplexity weighs. L_l is the
-   mean over the sentences with a label: the act of the sentence before, or the relation of this
-   one to it. The gradient goes through c into its encoder and no farther. At the start of a
-   document, and always with `--context none`, c is a learned vector. Cells without a context read
-   [e_i; c] as input where a context is asked for. Published perplexities (nCARNN, iCARNN, sCARNN):
-   Switchboard 30.2, 32.5, 31.5, with labels 29.7, 32.2, 31.5, of another tokenisation.
-
-   Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is neither.
-   Other counts differ more than models do, so three of them are reported beside it:
-   perplexity_n2 divides by n + 2, perplexity_macro is the exponential of the mean over sentences,
-   perplexity_words leaves </s> out.
-
-   A sentence of more than CARNN__LM_STEPS words is read in pieces, each the context of the next.
-   Rows of a batch are packed; the softmax works on blocks of rows, so that words times vocabulary
-   is never held whole: it makes the logits, their loss and gradient, and both products of the way
-   back of one block before the next.
+   A session is a batch of one item: the head's own parts in a block whose size is known before, a
+   data set of one item whose texts come from the caller, and what the task keeps from one example
+   to the next. A task whose sessions do more has hooks of its own.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-#define CARNN__LM_STEPS 256
-/* Rows of a batch for each of its sentences, on average; a batch that has more is cut short. */
-#define CARNN__LM_ROWS 32
-/* Floats of a block of logits: large enough for the products, small enough for the cache. */
-#define CARNN__LM_LOGITS ((size_t)1 << 22)
+#define CARNN__SESSION_WORDS 512 /* of a text that are read, unless the task says otherwise */
+#define CARNN__WORD_TEXT 32      /* bytes of a word that are kept for explanations */
 
-static const char *const carnn__lm_reserved[] = {"<s>", "</s>"};
-enum { CARNN__LM_BEGIN = 1, CARNN__LM_END = 2 }; /* their numbers: <unk> is 0 */
-
-/* A piece of a sentence: inputs from tokens[first] on, and as targets the tokens one later. */
-typedef struct carnn__lm_piece {
-    size_t first;
-    uint32_t steps, sentence_steps;
-    uint32_t label;    /* what the context of the piece is to tell, or CARNN__NOWHERE */
-    int starts, ends;  /* it is the first of a document, the last of its sentence */
-} carnn__lm_piece;
-
-/* What the sums of a tally are. */
-enum {
-    CARNN__LM_NLL,
-    CARNN__LM_END_NLL,
-    CARNN__LM_MACRO,
-    CARNN__LM_LABELS_RIGHT,
-    CARNN__LM_LABELS
+struct carnn_session {
+    const carnn_model *model;
+    void *own;               /* the block, where it is the session's */
+    carnn__engine engine;
+    carnn__work work;        /* its state is the head's */
+    carnn_dataset data;      /* one item */
+    carnn__item item;
+    char (*word)[CARNN__WORD_TEXT]; /* (words) of the texts at hand, for explanations */
+    double *share;           /* (D) */
+    int predicted;           /* there is something to explain */
+    int spoken;              /* texts are tokenised as those of Switchboard are */
+    size_t *best;            /* (choices) of the last prediction, the most probable first */
+    double *probability;
+    void *head;              /* what the task's own sessions have */
+#ifndef CARNN_NO_TEXT
+    carnn__parser parser;    /* of carnn_session_line */
+#endif
 };
 
-typedef struct carnn__lm {
-    uint32_t *tokens;       /* <s> w_1 .. w_n </s>, sentence after sentence */
-    carnn__lm_piece *pieces;
-    size_t count;           /* of pieces */
-    uint32_t *order;        /* (pieces) in this epoch */
-    size_t *batch_start;    /* into order, one more than there are batches */
-    size_t max_rows, max_steps, max_pieces, block; /* block: rows of logits */
-    /* of the batch at hand: B pieces, N rows; P pieces before them, M rows */
-    carnn__packed seq, before;
-    size_t *start, *before_start;                /* (steps + 2) */
-    uint32_t *length, *rank, *piece, *source;    /* (B) source: rank among the P, or NOWHERE */
-    uint32_t *before_length, *before_rank, *owner; /* (P) owner: place of the piece it precedes */
-    uint32_t *place;                             /* (B) */
-    uint32_t *ids, *target, *before_ids;         /* (N), (N), (M) */
-    uint32_t *label;                             /* (B) */
-    float *words, *before_words;                 /* (N, e), (M, e) */
-    float *c, *dc;                               /* (B, h) */
-    float *x[CARNN__LAYERS_MAX + 1];             /* (N, input) of each layer, then the output */
-    float *d[2];                                 /* (N, widest) gradients on their way down */
-    float *dbefore, *dbefore_words;              /* (M, h), (M, e) */
-    float *z, *loss;                             /* (block, V), (N) */
-    float *output, *output_back;                 /* packed: output^T (h, V), output (V, h) */
-    float *label_z, *label_loss;                 /* (B, K), (B) */
-    double *nll;                                 /* (B) of the pieces in order, for predictions */
-    carnn_prediction told;                       /* the sentence that is told of next */
-    carnn__cell_run cell[CARNN__LAYERS_MAX], encoder;
-} carnn__lm;
+/* What sessions of a task do. (*) may be NULL: the task does not have the call. */
+struct carnn__session_kind {
+    const char *calls;       /* for messages: "predict, explain" */
+    size_t texts;            /* of an example, for carnn_session_predict */
+    void (*carve)(carnn_session *s, carnn__arena *arena);
+    void (*ready)(carnn_session *s); /* (*) once there is memory */
+    void (*reset)(carnn_session *s); /* (*) */
+    void (*predict)(carnn_session *s, const carnn_text *texts, size_t top, carnn_prediction *p);
+    /* (*) reads a text that comes before the example, in this role */
+    void (*hear)(carnn_session *s, uint32_t role, const char *text, size_t length);
+    const char *(*reply)(carnn_session *s, const char *user, size_t length); /* (*) */
+    void (*generate)(carnn_session *s, const carnn_sampling *how, const char *prompt, size_t length,
+                     char *text, size_t size); /* (*) */
+    void (*explain)(carnn_session *s, size_t count, carnn_contribution *out,
+                    carnn_explanation *e); /* (*) */
+    const float *(*alignment)(const carnn_session *s, int of_second, size_t *rows,
+                              size_t *columns); /* (*) */
+};
 
-/* --- a new model ----------------------------------------------------------------------------- */
-
-static int carnn__cell_sees_context(const char *cell) {
-    size_t kind = carnn__cell_number(cell);
-    return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
+static const carnn__session_kind *carnn__session_of(const carnn_session *s) {
+    return s->model->task->session;
 }
 
-static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train) {
-    if (!model->cell) model->cell = "ncarnn";
-    if (!model->hidden) model->hidden = 256;
-    if (!model->embedding) model->embedding = model->hidden;
-    if (!model->layers) model->layers = 1;
-    if (!model->min_count) model->min_count = 2; /* else <unk> would never be learnt */
-    if (!model->vocab) model->vocab = 10000;
-    if (!model->context)
-        model->context = carnn__cell_sees_context(model->cell) ? "previous" : "none";
-    if (!train->epochs) train->epochs = 4;
-    if (!train->batch) train->batch = 64;
-    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.004;
-    if (train->lr_end == 0.0) train->lr_end = 0.02;
-    if (train->dropout == 0.0) train->dropout = 0.3;
-    if (train->clip == 0.0) train->clip = 5.0;
-    if (!train->patience) train->patience = 3;
+/* A text's words as they are kept for explanations; returns how many there are. */
+static size_t carnn__keep_words(carnn__tokenizer how, const char *text, size_t length,
+                                char (*word)[CARNN__WORD_TEXT], size_t most) {
+    carnn__words w = carnn__words_of(how, text, length);
+    size_t n, j;
+    for (n = 0; n < most && carnn__next_word(&w); n++) {
+        size_t bytes = carnn__min(w.word.length, CARNN__WORD_TEXT - 1);
+        for (j = 0; j < bytes; j++) word[n][j] = w.word.at[j] ? w.word.at[j] : ' ';
+        word[n][bytes] = 0;
+    }
+    return n;
 }
 
-/* Is the context made of the sentence before? */
-static int carnn__lm_encodes(const carnn_model *model) {
-    return !strcmp(model->desc.context, "previous");
+/* --- sessions of a head: a batch of one item ------------------------------------------------------ */
+
+static size_t carnn__session_words(const carnn_model *model) {
+    return model->task->session_words ? model->task->session_words(model)
+                                      : (size_t)CARNN__SESSION_WORDS;
 }
 
-static int carnn__lm_has_context(const carnn_model *model) {
-    return carnn__lm_encodes(model) || carnn__cell_sees_context(model->desc.cell);
+/* The corpus of one item whose texts have as many words as they can have. */
+static void carnn__session_corpus(carnn_session *s, carnn__corpus *c, carnn__arena *arena) {
+    size_t T = carnn__session_of(s)->texts, W = carnn__session_words(s->model), i;
+    carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
+    c->tokens.count = T;
+    c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
+    c->tokens.at = (size_t *)carnn__take(arena, T + 1, sizeof(size_t));
+    c->list = (uint32_t *)carnn__take(arena, T, sizeof(uint32_t));
+    c->target = (uint32_t *)carnn__take(arena, 1, sizeof(uint32_t));
+    c->pieces = (carnn__batch_piece *)carnn__take(arena, 1, sizeof *c->pieces);
+    c->queue = (uint32_t *)carnn__take(arena, 1, sizeof(uint32_t));
+    c->batch_start = (size_t *)carnn__take(arena, 2, sizeof(size_t));
+    c->most_items = 1;
+    c->most_texts = T;
+    c->most_steps = W;
+    c->most_size[0] = T * W;
+    c->most_size[1] = 2 * W * W;
+    if (!members) return; /* counting */
+    s->item.count = (uint32_t)T;
+    s->data.members = members;
+    s->data.items = &s->item;
+    s->data.item_count = 1;
+    for (i = 0; i < T; i++) {
+        members[i].text = c->list[i] = (uint32_t)i;
+        members[i].role = (uint32_t)i;
+    }
+    *c->target = CARNN__NOWHERE;
+    *c->queue = 0;
+    c->pieces->first = 0;
+    c->pieces->count = 1;
+    c->batch_start[0] = 0;
+    c->batch_start[1] = 1;
 }
 
-static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
-    return model->desc.lower ? CARNN__LOWER : CARNN__SPACES;
+static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
+    size_t T = carnn__session_of(s)->texts, W = carnn__session_words(s->model);
+    void *state = carnn__take(arena, 1, s->model->task->state);
+    if (state) {
+        memset(state, 0, s->model->task->state);
+        s->work.state = state;
+    }
+    s->work.data = &s->data;
+    carnn__session_corpus(s, carnn__corpus_of(&s->work), arena);
+    s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, T * W, CARNN__WORD_TEXT);
+    s->share = (double *)carnn__take(arena, (size_t)s->model->desc.hidden, sizeof(double));
+    carnn__net_carve(&s->work, arena);
 }
 
-static carnn_status carnn__lm_check(const carnn_model_desc *d, carnn_error *error) {
-    if (!d->context)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context: \"previous\" or \"none\"");
-    if (d->tied && d->embedding != d->hidden)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "--embedding is %lld and --hidden is %lld: a tied output needs the same "
-                           "size", (long long)d->embedding, (long long)d->hidden);
+static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts, size_t top,
+                                       carnn_prediction *p) {
+    carnn__net *net = carnn__net_of(&s->work);
+    carnn__corpus *c = &net->corpus;
+    size_t W = carnn__session_words(s->model), i, at = 0;
+    carnn__logits o;
+    for (i = 0; i < carnn__session_of(s)->texts; i++) {
+        carnn__span text;
+        text.at = texts[i].at;
+        text.length = texts[i].length;
+        c->tokens.at[i] = at;
+        at += carnn__min(W, carnn__tokens(s->model, text, (uint32_t)i, c->tokens.ids + at, W));
+        carnn__keep_words(s->model->task->roles[i].tokenizer, text.at, text.length,
+                          s->word + c->tokens.at[i], at - c->tokens.at[i]);
+    }
+    c->tokens.at[i] = at;
+    if (net->texts.roles) carnn__texts_collect(&net->texts, 0);
+    s->model->task->forward(&s->work, 0);
+    o = s->model->task->output(&s->work);
+    net->top = carnn__min(carnn__max(top, 1), s->model->choices.count);
+    net->best = s->best;
+    net->probability = s->probability;
+    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+}
+
+/* --- explanation: the words' shares in the last states of an encoder ---------------------------------
+   The states of the additive cells are weighted sums of their candidates (Tran et al. 2018, Eq. 4
+   and 7): with h_t = A_t h_{t-1} + w_t k_t, the last state is
+
+     h_T = sum_t w_t R_t k_t       R_t = A_{t+1} R_{t+1}, R_T = 1
+
+   so the last states v = [fw_n; bw_1] of a text are sums over its words, and a word's part v_i has
+   the share v_i . v / v . v in them. What is the biases' belongs to no word. */
+
+static double carnn__logistic(double x) {
+    return 1.0 / (1.0 + exp(-x));
+}
+
+/* w_t, A_t and the bias of k_t in column j of row t (input `slot`) of the sequence of rank b; 0: the
+   cell is not additive. */
+static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t t, size_t slot, size_t j,
+                                double *w, double *A, double *k, double *bias) {
+    const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
+    size_t h = r->cell->h;
+    const float *px = r->scan.px + slot * kind->gates * h + j;
+    const float *pc = r->scan.pc + b * kind->context_gates * h;
+    const float *tape = kind->tape ? r->scan.tape + t * kind->tape * h + j : NULL;
+    double u;
+    *k = kind->flags & CARNN__INPUT_IS_CANDIDATE ? (double)r->x[slot * h + j] : (double)px[2 * h];
+    *bias = kind->bias_gates > 2 ? (double)carnn__cell_weight(r, r->cell->bias)[2 * h + j] : 0.0;
+    switch (r->cell->kind) {
+    case CARNN__CELL_icarnn:
+    case CARNN__CELL_scarnn:
+        u = carnn__logistic((double)px[0] + (double)pc[j]);
+        *w = u * carnn__logistic((double)px[h] + (double)pc[h + j]);
+        *A = 1.0 - u;
+        return 1;
+    case CARNN__CELL_carnn_low:
+        *w = carnn__logistic((double)px[0] + (double)pc[j]);
+        *A = 1.0 - *w;
+        return 1;
+    case CARNN__CELL_ncarnn:
+    case CARNN__CELL_ncarnn_free:
+        *w = (double)tape[0] * (double)tape[h];
+        *A = 1.0 - (double)tape[0];
+        return 1;
+    case CARNN__CELL_ran:
+        *w = (double)tape[0];
+        *A = (double)tape[h];
+        return 1;
+    default: return 0;
+    }
+}
+
+static int carnn__cell_is_additive(size_t kind) {
+    return kind == CARNN__CELL_icarnn || kind == CARNN__CELL_scarnn || kind == CARNN__CELL_carnn_low || kind == CARNN__CELL_ncarnn || kind == CARNN__CELL_ncarnn_free || kind == CARNN__CELL_ran;
+}
+
+/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t, which has the input `slot` and belongs to the
+   sequence of rank b; `share` (h) is R_t and becomes R_{t-1}. 0 where the cell is not additive. */
+static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, size_t slot,
+                                const float *y, double *share) {
+    size_t j;
+    double score = 0.0;
+    for (j = 0; j < r->cell->h; j++) {
+        double w, A, k, bias;
+        if (!carnn__cell_additive_step(r, b, t, slot, j, &w, &A, &k, &bias)) return 0.0;
+        score += (double)y[j] * w * share[j] * (k - bias);
+        share[j] *= A;
+    }
+    return score;
+}
+
+/* Adds the shares of the words of text s in one direction to those in out, of which there are
+   `count`; takes them off *rest. */
+static void carnn__direction_shares(carnn_session *s, const carnn__rnn *m, size_t text,
+                                    size_t direction, double squares, size_t count,
+                                    carnn_contribution *out, double *rest) {
+    const carnn__texts *t = &carnn__net_of(&s->work)->texts;
+    const carnn__cell_run *r = &m->layer[0].run[direction];
+    size_t h = r->cell->h, n = t->at[text + 1] - t->at[text], step, j;
+    size_t b = t->place[t->sequence[text]];
+    const float *v = r->scan.out + (t->start[n - 1] + b) * h;
+    for (j = 0; j < h; j++) s->share[j] = 1.0 / squares;
+    for (step = n; step-- > 0;) {
+        size_t row = t->start[step] + b;
+        size_t word = t->at[text] + (direction ? n - 1 - step : step);
+        double share = carnn__step_score(r, b, row, t->index[direction][row], v, s->share);
+        *rest -= share;
+        if (word < count) out[word].share += share;
+    }
+}
+
+/* The words of all texts with their shares; weight (R) are their weights, or NULL. */
+static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const float *weight,
+                                 size_t count, carnn_contribution *out, carnn_explanation *e) {
+    const carnn__texts *t = &carnn__net_of(&s->work)->texts;
+    size_t text, i, j, r, h = m->layer[0].cell[0].h;
+    e->count = carnn__texts_rows(t);
+    e->exact = m->layers == 1 && carnn__cell_is_additive(m->layer[0].cell[0].kind);
+    for (text = 0; text < t->texts; text++) {
+        double squares = 0.0;
+        size_t n = t->at[text + 1] - t->at[text];
+        for (r = t->at[text]; r < t->at[text + 1] && r < count; r++) {
+            out[r].role = s->model->task->roles[t->role[text]].name;
+            out[r].text = s->word[r];
+            out[r].has = CARNN_HAS_SHARE | (weight ? CARNN_HAS_ATTENTION : 0);
+            out[r].attention = weight ? (double)weight[r] : 0.0;
+            out[r].score = out[r].share = 0.0;
+        }
+        for (i = 0; n && i < m->directions; i++) {
+            const float *v = m->layer[0].run[i].scan.out +
+                             (t->start[n - 1] + t->place[t->sequence[text]]) * h;
+            for (j = 0; j < h; j++) squares += (double)v[j] * (double)v[j];
+        }
+        if (!(squares > 0.0)) continue;
+        e->rest += 1.0;
+        for (i = 0; i < m->directions; i++)
+            carnn__direction_shares(s, m, text, i, squares, count, out, &e->rest);
+    }
+}
+
+/* --- what a program calls ---------------------------------------------------------------------------- */
+
+/* Lays out a session; on a counting arena this is how its size is known. */
+static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carnn__arena *arena) {
+    const carnn_model *model = s->model;
+    size_t L = model->choices.count;
+    carnn__take(arena, 1, sizeof *s);
+    carnn__engine_borrow(&s->engine, k, carnn__take(arena, 1, carnn__engine_scratch(1)));
+    s->work.model = model;
+    s->work.engine = &s->engine;
+    s->work.w = model->params.value;
+    s->work.batch = 1;
+    s->best = (size_t *)carnn__take(arena, L, sizeof(size_t));
+    s->probability = (double *)carnn__take(arena, L, sizeof(double));
+    carnn__session_of(s)->carve(s, arena);
+}
+
+CARNN_API size_t carnn_session_size(const carnn_model *model) {
+    const carnn__kernels *k = carnn__simd_select(model->desc.simd);
+    carnn__arena arena = {NULL, 0, 0, 0};
+    carnn_session *s;
+    if (!k || !model->task->session) return 0;
+    s = (carnn_session *)carnn__alloc_zero(&model->allocator, 1, sizeof *s + model->task->state);
+    if (!s) return 0;
+    s->model = model;
+    s->work.state = s + 1; /* scratch, while memory is counted */
+    carnn__session_carve(s, k, &arena);
+    carnn__free(&model->allocator, s);
+    return arena.peak;
+}
+
+CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model *model,
+                                          void *memory, carnn_error *error) {
+    const carnn__kernels *k = carnn__simd_select(model->desc.simd);
+    carnn__arena arena = {NULL, 0, 0, 0};
+    carnn_session *s;
+    void *own = NULL;
+    *out = NULL;
+    if (!k) return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "this machine cannot run the SIMD "
+                               "path that was asked for");
+    if (!model->task->session)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no sessions",
+                           model->desc.task);
+    arena.size = SIZE_MAX; /* the caller's memory is large enough */
+    if (!memory) {
+        arena.size = carnn_session_size(model);
+        if (arena.size) memory = own = carnn__alloc_aligned(&model->allocator, arena.size, 1);
+    }
+    if (!memory) return carnn__out_of_memory(error);
+    arena.base = (char *)memory;
+    s = (carnn_session *)memory;
+    memset(s, 0, sizeof *s);
+    s->model = model;
+    s->own = own;
+    carnn__session_carve(s, k, &arena);
+    if (carnn__session_of(s)->ready) carnn__session_of(s)->ready(s);
+    carnn_session_reset(s);
+    *out = s;
     return CARNN_OK;
 }
 
-static carnn_status carnn__lm_declare(carnn_model *model, carnn_error *error) {
-    carnn__store *store = &model->params;
-    carnn__lm_params *p = &model->lm;
-    size_t e = (size_t)model->desc.embedding, h = (size_t)model->desc.hidden, i, in = e;
-    size_t kind = carnn__cell_number(model->desc.cell), V = model->words.count;
-    int sees = carnn__cell_sees_context(model->desc.cell);
-    char prefix[24] = "cell";
-    carnn_status status = carnn__lm_check(&model->desc, error);
-    if (!status)
-        status = carnn__reserved_check(model, carnn__lm_reserved,
-                                       CARNN__COUNT(carnn__lm_reserved), error);
-    if (status) return status;
-    if (model->labels.count && (!carnn__lm_encodes(model) || !model->desc.label_row))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "labels need the context \"previous\" and a label_row, \"previous\" or "
-                           "\"own\"");
-    model->word_table = carnn__declare(store, "", "word.weight", V, e, 0, CARNN__INIT_NORMAL, 0.1f);
-    if (carnn__lm_has_context(model))
-        p->start = carnn__declare(store, "", "context.start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
-    if (carnn__lm_encodes(model))
-        carnn__cell_declare(&p->encoder, store, "context", CARNN__CELL_ncarnn_free, e, h, 0);
-    p->projects = (carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) && e != h;
-    if (p->projects) {
-        p->project = carnn__declare(store, "", "word.project", h, e, h, CARNN__INIT_GLOROT, 0.0f);
-        in = h;
-    }
-    if (carnn__lm_encodes(model) && !sees) in = e + h;
-    for (i = 0; i < (size_t)model->desc.layers; i++, in = h) {
-        if (i) snprintf(prefix, sizeof prefix, "cell.%u", (unsigned)i + 1);
-        carnn__cell_declare(&model->cells[i], store, prefix, kind, in, h, h);
-    }
-    p->output = model->desc.tied ? model->word_table
-                                 : carnn__declare(store, "", "output.weight", V, h, 0,
-                                                  CARNN__INIT_GLOROT, 0.0f);
-    p->bias = carnn__declare(store, "", "output.bias", 1, V, 1, CARNN__INIT_ZERO, 0.0f);
-    if (!model->labels.count) return CARNN_OK;
-    p->label = carnn__declare(store, "", "label.weight", model->labels.count, h, 0,
-                              CARNN__INIT_GLOROT, 0.0f);
-    p->label_bias = carnn__declare(store, "", "label.bias", 1, model->labels.count, 1,
-                                   CARNN__INIT_ZERO, 0.0f);
+CARNN_API void carnn_session_free(carnn_session *session) {
+    carnn_allocator a;
+    if (!session || !session->own) return;
+    a = session->model->allocator;
+    carnn__free_aligned(&a, session->own);
+}
+
+CARNN_API void carnn_session_reset(carnn_session *session) {
+    session->predicted = 0;
+#ifndef CARNN_NO_TEXT
+    memset(&session->parser, 0, sizeof session->parser);
+#endif
+    if (carnn__session_of(session)->reset) carnn__session_of(session)->reset(session);
+}
+
+static carnn_status carnn__no_such_call(const carnn_session *s, const char *call,
+                                        carnn_error *error) {
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model of the task %s does not %s; it does "
+                       "%s", s->model->desc.task, call, carnn__session_of(s)->calls);
+}
+
+CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
+                                             size_t count, size_t top, carnn_prediction *prediction,
+                                             carnn_error *error) {
+    const carnn__session_kind *kind = carnn__session_of(session);
+    if (count != kind->texts)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an example of the task %s has %zu texts, "
+                           "not %zu", session->model->desc.task, kind->texts, count);
+    memset(prediction, 0, sizeof *prediction);
+    prediction->parts = 1;
+    kind->predict(session, texts, top, prediction);
+    session->predicted = 1;
     return CARNN_OK;
 }
 
-static void carnn__lm_init(carnn_model *model, const carnn_dataset *data) {
-    size_t i;
-    (void)data;
-    for (i = 0; i < (size_t)model->desc.layers; i++)
-        carnn__cell_init_bias(&model->cells[i], &model->params);
+CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker speaker,
+                                          const char *text, size_t length, carnn_error *error) {
+    if (!carnn__session_of(session)->reply) return carnn__no_such_call(session, "hear", error);
+    if ((int)speaker < CARNN_USER || speaker > CARNN_FACT)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no speaker %d", (int)speaker);
+    carnn__session_of(session)->hear(session, (uint32_t)speaker, text, length);
+    return CARNN_OK;
+}
+
+CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
+                                           const char **reply, carnn_error *error) {
+    *reply = "";
+    if (!carnn__session_of(session)->reply) return carnn__no_such_call(session, "reply", error);
+    *reply = carnn__session_of(session)->reply(session, user, length);
+    session->predicted = 1;
+    return CARNN_OK;
+}
+
+CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carnn_sampling *how,
+                                              const char *prompt, size_t length, char *text,
+                                              size_t size, carnn_error *error) {
+    if (size) *text = 0;
+    if (!carnn__session_of(session)->generate)
+        return carnn__no_such_call(session, "generate", error);
+    session->predicted = 0;
+    carnn__session_of(session)->generate(session, how, prompt, length, text, size);
+    return CARNN_OK;
+}
+
+CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t count,
+                                             carnn_contribution *out,
+                                             carnn_explanation *explanation, carnn_error *error) {
+    memset(explanation, 0, sizeof *explanation);
+    if (!carnn__session_of(session)->explain)
+        return carnn__no_such_call(session, "explain", error);
+    if (session->predicted) carnn__session_of(session)->explain(session, count, out, explanation);
+    return CARNN_OK;
+}
+
+CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
+                                               size_t *rows, size_t *columns) {
+    *rows = *columns = 0;
+    if (!session->predicted || !carnn__session_of(session)->alignment) return NULL;
+    return carnn__session_of(session)->alignment(session, of_second, rows, columns);
 }
 
 #ifndef CARNN_NO_TEXT
 
-static carnn_status carnn__lm_words_build(carnn_model *model, const carnn_dataset *data,
-                                          carnn_error *error) {
-    carnn__vocabulary v;
-    size_t i;
-    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
-                                                 CARNN__COUNT(carnn__lm_reserved), error);
-    for (i = 0; !status && i < data->sentence_count; i++) {
-        carnn__span text = carnn__text(data, data->sentences[i].text);
-        status = carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1,
-                                       error);
-    }
-    v.most = model->desc.vocab > 0 ? (size_t)model->desc.vocab : 0;
-    if (!status)
-        return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
-    carnn__vocabulary_free(&v);
-    return status;
-}
-
-/* The labels of the data, where they are to be learnt: they are told from the encoded sentence. */
-static carnn_status carnn__lm_labels_build(carnn_model *model, const carnn_dataset *data,
-                                           carnn_error *error) {
-    const char **s;
-    size_t *length, i;
+CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
+                                          size_t number, size_t top, int *found,
+                                          carnn_prediction *prediction, carnn_error *error) {
+    const carnn__session_kind *kind = carnn__session_of(session);
+    carnn__parser *p = &session->parser;
+    carnn_text texts[CARNN__RECORD_TEXTS];
+    carnn__record r;
     carnn_status status;
-    carnn_model_desc *d = &model->desc;
-    if (d->label_weight == 0.0) d->label_weight = data->label_count ? 0.1 : CARNN_NONE;
-    if (!carnn__lm_encodes(model)) d->label_weight = CARNN_NONE;
-    if (!d->label_row) d->label_row = data->spoken ? "previous" : "own";
-    if (d->label_weight < 0.0 || !data->label_count) return CARNN_OK;
-    s = (const char **)carnn__alloc(&model->allocator, data->label_count, sizeof *s);
-    length = (size_t *)carnn__alloc(&model->allocator, data->label_count, sizeof *length);
-    status = s && length ? CARNN_OK : carnn__out_of_memory(error);
-    for (i = 0; !status && i < data->label_count; i++) {
-        carnn__span text = carnn__text(data, data->labels[i]);
-        s[i] = text.at;
-        length[i] = text.length;
+    size_t i;
+    memset(&r, 0, sizeof r);
+    *found = 0;
+    p->error = error;
+    p->lenient = 1;
+    p->lines.name = "standard input";
+    p->lines.number = number;
+    p->lines.line.at = line;
+    p->lines.line.length = length;
+    status = session->model->task->reader->line(p, &r);
+    if (status || !r.count) return status;
+    if (r.begins && kind->reset) kind->reset(session);
+    session->spoken = r.spoken;
+    for (i = 0; i < r.count; i++) {
+        texts[i].at = r.text[i].at;
+        texts[i].length = r.text[i].length;
     }
-    if (!status)
-        status = carnn__names_build(&model->labels, &model->allocator, s, length,
-                                    data->label_count, error);
-    carnn__free(&model->allocator, (void *)s);
-    carnn__free(&model->allocator, length);
+    *found = r.example;
+    if (r.example)
+        status = carnn_session_predict(session, texts, r.own, top, prediction, error);
+    for (i = 0; !status && kind->reply && i < r.count; i++) /* what is said goes on */
+        kind->hear(session, r.role[i], texts[i].at, texts[i].length);
+    session->spoken = 0;
     return status;
 }
 
-static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
-                                    carnn_error *error) {
-    carnn_status status = carnn__lm_check(&model->desc, error);
-    if (!status) status = carnn__lm_words_build(model, data, error);
-    if (!status) status = carnn__lm_labels_build(model, data, error);
+CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn_dataset *data,
+                                             size_t number, size_t top,
+                                             carnn_prediction *prediction, carnn_error *error) {
+    const carnn__session_kind *kind = carnn__session_of(session);
+    carnn_text texts[CARNN__RECORD_TEXTS];
+    const carnn__item *x;
+    const carnn__member *m;
+    size_t i, before;
+    carnn_status status;
+    if (strcmp(session->model->desc.task, data->task))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
+                           "model of the task %s", data->task, session->model->desc.task);
+    if (number >= data->item_count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has only %zu examples",
+                           data->item_count);
+    x = &data->items[number];
+    m = carnn__members(data, x);
+    before = x->count > kind->texts ? x->count - kind->texts : 0;
+    carnn_session_reset(session);
+    for (i = 0; i < before; i++) {
+        carnn__span text = carnn__text(data, m[i].text);
+        if (kind->hear) kind->hear(session, m[i].role, text.at, text.length);
+    }
+    for (i = before; i < x->count; i++) {
+        carnn__span text = carnn__text(data, m[i].text);
+        texts[i - before].at = text.at;
+        texts[i - before].length = text.length;
+    }
+    status = carnn_session_predict(session, texts, x->count - before, top, prediction, error);
+    prediction->example = number;
     return status;
 }
 
-#else
-#define carnn__lm_build NULL
-#endif
+#endif /* CARNN_NO_TEXT */
 
-/* --- data made ready for a model ------------------------------------------------------------- */
-
-static void carnn__lm_close(carnn__work *work) {
-    carnn__lm *d = (carnn__lm *)work->state;
-    const carnn_allocator *a = &work->allocator;
-    if (!d) return;
-    carnn__free(a, d->tokens);
-    carnn__free(a, d->pieces);
-    carnn__free(a, d->order);
-    carnn__free(a, d->batch_start);
-    carnn__free(a, d);
-    work->state = NULL;
-}
-
-/* The words of sentence i, without <s> and </s>: counts, and writes at most `max`. */
-static size_t carnn__lm_encode(const carnn__work *work, size_t i, uint32_t *ids, size_t max) {
-    carnn__span text = carnn__text(work->data, work->data->sentences[i].text);
-    return carnn__encode(&work->model->words, carnn__lm_tokenizer(work->model), text.at,
-                         text.length, ids, max);
-}
-
-/* The label that the context of sentence i is to tell, which is not the first of its document: its
-   number; CARNN__NOWHERE if there is none; the number of labels if the model does not know it. */
-static uint32_t carnn__lm_label(const carnn__work *work, size_t i) {
-    const carnn_model *model = work->model;
-    const carnn__sentence *s = &work->data->sentences[i];
-    carnn__span text;
-    uint32_t label;
-    if (!model->labels.count) return CARNN__NOWHERE;
-    if (!strcmp(model->desc.label_row, "previous")) s--;
-    if (s->label == CARNN__NOWHERE) return CARNN__NOWHERE;
-    text = carnn__text(work->data, work->data->labels[s->label]);
-    label = carnn__names_find(&model->labels, text.at, text.length);
-    return label == CARNN__NOWHERE ? (uint32_t)model->labels.count : label;
-}
-
-/* Writes tokens and pieces of all sentences; both have room. */
-static void carnn__lm_read(carnn__lm *d, const carnn__work *work, size_t room) {
-    size_t i, at = 0, from;
-    d->count = 0;
-    for (i = 0; i < work->data->sentence_count; i++) {
-        const carnn__sentence *s = &work->data->sentences[i];
-        size_t n = carnn__lm_encode(work, i, d->tokens + at + 1, room - at - 1);
-        int starts = !i || s[-1].document != s->document;
-        d->tokens[at] = CARNN__LM_BEGIN;
-        d->tokens[at + n + 1] = CARNN__LM_END;
-        for (from = 0; from <= n; from += CARNN__LM_STEPS) {
-            carnn__lm_piece *p = &d->pieces[d->count++];
-            p->first = at + from;
-            p->steps = (uint32_t)carnn__min(CARNN__LM_STEPS, n + 1 - from);
-            p->sentence_steps = (uint32_t)(n + 1);
-            p->starts = starts && !from;
-            p->ends = from + p->steps == n + 1;
-            p->label = from || starts ? CARNN__NOWHERE : carnn__lm_label(work, i);
-        }
-        at += n + 2;
-    }
-}
-
-/* The largest batch that any order of the pieces can make. */
-static void carnn__lm_limits(carnn__lm *d, const carnn__work *work) {
-    size_t i, rows = 0, batch = (size_t)work->batch;
-    d->max_steps = 1;
-    for (i = 0; i < d->count; i++) {
-        d->max_steps = carnn__max(d->max_steps, d->pieces[i].steps);
-        rows += d->pieces[i].steps;
-    }
-    d->max_pieces = carnn__min(batch, d->count);
-    d->max_rows = carnn__min(rows, carnn__max(d->max_steps, CARNN__LM_ROWS * batch));
-    d->block = carnn__min(d->max_rows, carnn__max(16, CARNN__LM_LOGITS / work->model->words.count));
-}
-
-static carnn_status carnn__lm_open(carnn__work *work, carnn_error *error) {
-    const carnn_allocator *a = &work->allocator;
-    carnn__lm *d = (carnn__lm *)carnn__alloc_zero(a, 1, sizeof *d);
-    size_t i, tokens = 0, pieces = 0;
-    work->state = d;
-    if (!d) return carnn__out_of_memory(error);
-    for (i = 0; i < work->data->sentence_count; i++) {
-        size_t n = carnn__lm_encode(work, i, NULL, 0);
-        tokens += n + 2;
-        pieces += n / CARNN__LM_STEPS + 1;
-    }
-    d->tokens = (uint32_t *)carnn__alloc(a, tokens, sizeof *d->tokens);
-    d->pieces = (carnn__lm_piece *)carnn__alloc(a, pieces, sizeof *d->pieces);
-    d->order = (uint32_t *)carnn__alloc(a, pieces, sizeof *d->order);
-    d->batch_start = (size_t *)carnn__alloc(a, pieces + 1, sizeof *d->batch_start);
-    if (!d->tokens || !d->pieces || !d->order || !d->batch_start) {
-        carnn__lm_close(work);
-        return carnn__out_of_memory(error);
-    }
-    carnn__lm_read(d, work, tokens);
-    carnn__lm_limits(d, work);
-    return CARNN_OK;
-}
-
-static void carnn__lm_carve_lists(carnn__lm *d, carnn__arena *arena) {
-    size_t B = d->max_pieces, N = d->max_rows, i;
-    uint32_t **of_piece[] = {&d->length, &d->rank, &d->piece, &d->source, &d->before_length,
-                             &d->before_rank, &d->owner, &d->place, &d->label};
-    d->start = (size_t *)carnn__take(arena, d->max_steps + 2, sizeof(size_t));
-    d->before_start = (size_t *)carnn__take(arena, d->max_steps + 2, sizeof(size_t));
-    for (i = 0; i < CARNN__COUNT(of_piece); i++)
-        *of_piece[i] = (uint32_t *)carnn__take(arena, B, sizeof(uint32_t));
-    d->ids = (uint32_t *)carnn__take(arena, N, sizeof(uint32_t));
-    d->target = (uint32_t *)carnn__take(arena, N, sizeof(uint32_t));
-    d->before_ids = (uint32_t *)carnn__take(arena, N, sizeof(uint32_t));
-}
-
-static void carnn__lm_carve(carnn__work *work, carnn__arena *arena) {
-    carnn__lm *d = (carnn__lm *)work->state;
-    const carnn_model *model = work->model;
-    size_t B = d->max_pieces, N = d->max_rows, V = model->words.count, K = model->labels.count;
-    size_t e = (size_t)model->desc.embedding, h = (size_t)model->desc.hidden, i;
-    size_t layers = (size_t)model->desc.layers;
-    carnn__lm_carve_lists(d, arena);
-    d->words = carnn__floats(arena, N, e);
-    d->c = carnn__floats(arena, B, h);
-    d->z = carnn__floats(arena, d->block, V);
-    d->output = carnn__floats(arena, 1, carnn__packed_size(V, h));
-    if (work->g) d->output_back = carnn__floats(arena, 1, carnn__packed_size(h, V));
-    d->loss = carnn__floats(arena, 1, N);
-    d->nll = work->wanted ? (double *)carnn__take(arena, B, sizeof(double)) : NULL;
-    for (i = 0; i <= layers; i++)
-        d->x[i] = carnn__floats(arena, N, i < layers ? model->cells[i].e : h);
-    for (i = 0; i < layers; i++)
-        carnn__cell_plan(&d->cell[i], &model->cells[i], &model->params, work->w, work->g, arena, N,
-                         N, B);
-    if (carnn__lm_encodes(model)) {
-        d->before_words = carnn__floats(arena, N, e);
-        d->label_z = carnn__floats(arena, B, K);
-        d->label_loss = carnn__floats(arena, 1, B);
-        carnn__cell_plan(&d->encoder, &model->lm.encoder, &model->params, work->w, work->g, arena,
-                         N, N, B);
-    }
-    if (!work->g) return;
-    d->dc = carnn__floats(arena, B, h);
-    for (i = 0; i < 2; i++) d->d[i] = carnn__floats(arena, N, e + h);
-    if (!carnn__lm_encodes(model)) return;
-    d->dbefore = carnn__floats(arena, N, h);
-    d->dbefore_words = carnn__floats(arena, N, e);
-}
-
-/* Batches of so many pieces, or fewer where they or those before them have too many words. They
-   are not sorted by length: the softmax is most of the work and does not care, and steps of all
-   lengths make better gradients. */
-static size_t carnn__lm_plan(carnn__work *work, uint64_t key) {
-    carnn__lm *d = (carnn__lm *)work->state;
-    size_t i, batches = 0, rows = 0, before = 0;
-    memset(&d->told, 0, sizeof d->told);
-    for (i = 0; i < d->count; i++) d->order[i] = (uint32_t)i;
-    if (key) carnn__shuffle(key, d->order, d->count);
-    for (i = 0; i < d->count; i++) {
-        const carnn__lm_piece *p = &d->pieces[d->order[i]];
-        size_t n = p->steps, m = p->starts ? 0 : p[-1].steps;
-        if (!i || i - d->batch_start[batches - 1] == d->max_pieces || rows + n > d->max_rows ||
-            before + m > d->max_rows) {
-            d->batch_start[batches++] = i;
-            rows = before = 0;
-        }
-        rows += n;
-        before += m;
-    }
-    d->batch_start[batches] = d->count;
-    return batches;
-}
-
-/* --- one batch ------------------------------------------------------------------------------- */
-
-/* Packs the pieces that come before those of the batch. */
-static void carnn__lm_pack_before(carnn__lm *d, const uint32_t *order) {
-    size_t r, t, P = d->before.sequences;
-    carnn__pack_sequences(&d->before, d->before_length, P, d->before_rank, d->before_start);
-    for (r = 0; r < P; r++) {
-        size_t i = d->owner[d->before_rank[r]];
-        const carnn__lm_piece *p = &d->pieces[order[i] - 1];
-        d->place[i] = (uint32_t)r;
-        for (t = 0; t < p->steps; t++)
-            d->before_ids[d->before_start[t] + r] = d->tokens[p->first + 1 + t];
-    }
-}
-
-/* Packs a batch. */
-static void carnn__lm_collect(carnn__work *work, size_t number) {
-    carnn__lm *d = (carnn__lm *)work->state;
-    const uint32_t *order = d->order + d->batch_start[number];
-    size_t B = d->batch_start[number + 1] - d->batch_start[number], P = 0, i, b, t;
-    for (i = 0; i < B; i++) {
-        const carnn__lm_piece *p = &d->pieces[order[i]];
-        d->length[i] = p->steps;
-        d->place[i] = CARNN__NOWHERE;
-        if (p->starts || !carnn__lm_encodes(work->model)) continue;
-        d->owner[P] = (uint32_t)i;
-        d->before_length[P++] = p[-1].steps;
-    }
-    d->before.sequences = P;
-    carnn__lm_pack_before(d, order);
-    carnn__pack_sequences(&d->seq, d->length, B, d->rank, d->start);
-    for (b = 0; b < B; b++) {
-        const carnn__lm_piece *p = &d->pieces[order[d->rank[b]]];
-        d->piece[b] = order[d->rank[b]];
-        d->source[b] = d->place[d->rank[b]];
-        d->label[b] = p->label;
-        for (t = 0; t < p->steps; t++) {
-            d->ids[d->start[t] + b] = d->tokens[p->first + t];
-            d->target[d->start[t] + b] = d->tokens[p->first + t + 1];
-        }
-    }
-}
-
-/* Streams of a step's random numbers. */
-enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
-
-/* The row of the last state of the r-th sequence before. */
-static size_t carnn__lm_last_row(const carnn__lm *d, size_t r) {
-    return d->before_start[d->before_length[d->before_rank[r]] - 1] + r;
-}
-
-/* The contexts c (B, h): encoded sentences, or the learned vector. */
-static void carnn__lm_contexts(carnn__work *work, uint64_t key) {
-    carnn__lm *d = (carnn__lm *)work->state;
-    carnn__engine *e = work->engine;
-    size_t M = d->before.rows, h = (size_t)work->model->desc.hidden, b;
-    size_t in = (size_t)work->model->desc.embedding;
-    if (!carnn__lm_has_context(work->model)) return;
-    if (carnn__lm_encodes(work->model)) {
-        carnn__gather_rows(d->before_words, carnn__weight(work, work->model->word_table),
-                           d->before_ids, M, in);
-        carnn__drop(work, d->before_words, M * in, key, CARNN__LM_DROP_BEFORE);
-        carnn__cell_ready(&d->encoder, e);
-        carnn__cell_project(&d->encoder, e, d->before_words, 0, M);
-        carnn__cell_forward(&d->encoder, e, &d->before, NULL, NULL, NULL);
-    }
-    for (b = 0; b < d->seq.sequences; b++) {
-        const float *from = carnn__weight(work, work->model->lm.start);
-        if (d->source[b] != CARNN__NOWHERE)
-            from = d->encoder.scan.out + carnn__lm_last_row(d, d->source[b]) * h;
-        memcpy(d->c + b * h, from, h * sizeof(float));
-    }
-}
-
-static void carnn__lm_contexts_back(carnn__work *work, uint64_t key) {
-    carnn__lm *d = (carnn__lm *)work->state;
-    carnn__engine *e = work->engine;
-    size_t M = d->before.rows, h = (size_t)work->model->desc.hidden, b;
-    size_t in = (size_t)work->model->desc.embedding;
-    if (!carnn__lm_has_context(work->model)) return;
-    if (carnn__lm_encodes(work->model)) memset(d->dbefore, 0, M * h * sizeof(float));
-    for (b = 0; b < d->seq.sequences; b++) {
-        float *to = carnn__gradient(work, work->model->lm.start);
-        if (d->source[b] != CARNN__NOWHERE)
-            to = d->dbefore + carnn__lm_last_row(d, d->source[b]) * h;
-        e->k->add(d->dc + b * h, to, h);
-    }
-    if (!carnn__lm_encodes(work->model)) return;
-    memset(d->dbefore_words, 0, M * in * sizeof(float));
-    carnn__cell_backward(&d->encoder, e, d->dbefore, d->dbefore_words);
-    carnn__cell_project_back(&d->encoder, e, d->dbefore_words);
-    carnn__drop(work, d->dbefore_words, M * in, key, CARNN__LM_DROP_BEFORE);
-    carnn__scatter_rows(e, carnn__gradient(work, work->model->word_table), d->dbefore_words,
-                        d->before_ids, M, in);
-}
-
-/* The input of the first layer from the words: themselves, their projection, or [word; context]. */
-static void carnn__lm_input(carnn__work *work) {
-    carnn__lm *d = (carnn__lm *)work->state;
-    const carnn_model *model = work->model;
-    size_t in = (size_t)model->desc.embedding, h = (size_t)model->desc.hidden, t, b;
-    size_t N = d->seq.rows, width = model->cells[0].e;
-    if (model->lm.projects) {
-        carnn__matmul(work->engine, CARNN__NT, N, h, in, d->words, in,
-                      carnn__weight(work, model->lm.project), in, NULL, d->x[0], h);
-        return;
-    }
-    for (t = 0; t < d->seq.steps; t++)
-        for (b = 0; b < d->start[t + 1] - d->start[t]; b++) {
-            size_t row = d->start[t] + b;
-            memcpy(d->x[0] + row * width, d->words + row * in, in * sizeof(float));
-            if (width > in) memcpy(d->x[0] + row * width + in, d->c + b * h, h * sizeof(float));
-        }
-}
-
-/* From dx (N, input) to `dwords` (N, e) and, where the context is part of the input, dc. */
-static void carnn__lm_input_back(carnn__work *work, const float *dx, float *dwords) {
-    carnn__lm *d = (carnn__lm *)work->state;
-    const carnn_model *model = work->model;
-    size_t in = (size_t)model->desc.embedding, h = (size_t)model->desc.hidden, t, b;
-    size_t N = d->seq.rows, width = model->cells[0].e;
-    if (model->lm.projects) {
-        carnn__matmul(work->engine, CARNN__NN, N, in, h, dx, h,
-                      carnn__weight(work, model->lm.project), in, NULL, dwords, in);
-        carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, h, in, N, dx, h, d->words, in, NULL,
-                      carnn__gradient(work, model->lm.project), in);
-        return;
-    }
-    for (t = 0; t < d->seq.steps; t++)
-        for (b = 0; b < d->start[t + 1] - d->start[t]; b++) {
-            size_t row = d->start[t] + b;
-            memcpy(dwords + row * in, dx + row * width, in * sizeof(float));
-            if (width > in) work->engine->k->add(dx + row * width + in, d->dc + b * h, h);
-        }
-}
-
-/* From words to the states of the last layer, in x[layers]. */
-static void carnn__lm_forward(carnn__work *work, uint64_t key) {
-    carnn__lm *d = (carnn__lm *)work->state;
-    const carnn_model *model = work->model;
-    carnn__engine *e = work->engine;
-    size_t N = d->seq.rows, h = (size_t)model->desc.hidden, i;
-    size_t in = (size_t)model->desc.embedding;
-    carnn__gather_rows(d->words, carnn__weight(work, model->word_table), d->ids, N, in);
-    carnn__drop(work, d->words, N * in, key, CARNN__LM_DROP_WORDS);
-    carnn__lm_input(work);
-    for (i = 0; i < (size_t)model->desc.layers; i++) {
-        carnn__cell_run *cell = &d->cell[i];
-        carnn__cell_ready(cell, e);
-        carnn__cell_project(cell, e, d->x[i], 0, N);
-        carnn__cell_context(cell, e, d->c, d->seq.sequences);
-        carnn__cell_forward(cell, e, &d->seq, NULL, NULL, NULL);
-        memcpy(d->x[i + 1], cell->scan.out, N * h * sizeof(float));
-        carnn__drop(work, d->x[i + 1], N * h, key, CARNN__LM_DROP_STATES + i);
-    }
-}
-
-/* From the gradient at x[layers], in d[0], to those of all weights below, and dc. */
-static void carnn__lm_backward(carnn__work *work, uint64_t key) {
-    carnn__lm *d = (carnn__lm *)work->state;
-    const carnn_model *model = work->model;
-    carnn__engine *e = work->engine;
-    size_t N = d->seq.rows, h = (size_t)model->desc.hidden, i;
-    size_t in = (size_t)model->desc.embedding;
-    float *above = d->d[0], *below = d->d[1], *swap;
-    for (i = (size_t)model->desc.layers; i-- > 0;) {
-        carnn__cell_run *cell = &d->cell[i];
-        carnn__drop(work, above, N * h, key, CARNN__LM_DROP_STATES + i);
-        memset(below, 0, N * cell->cell->e * sizeof(float));
-        carnn__cell_backward(cell, e, above, below);
-        carnn__cell_context_back(cell, e, d->dc);
-        carnn__cell_project_back(cell, e, below);
-        swap = above, above = below, below = swap;
-    }
-    carnn__lm_input_back(work, above, below);
-    carnn__drop(work, below, N * in, key, CARNN__LM_DROP_WORDS);
-    carnn__scatter_rows(e, carnn__gradient(work, model->word_table), below, d->ids, N, in);
-}
-
-/* The softmax over the vocabulary, block by block: the losses of all rows and, in training, their
-   gradients, times `scale`, at the states (d[0]) and at the output's weights. */
-static void carnn__lm_output(carnn__work *work, float scale) {
-    carnn__lm *d = (carnn__lm *)work->state;
-    const carnn_model *model = work->model;
-    carnn__engine *e = work->engine;
-    size_t N = d->seq.rows, h = (size_t)model->desc.hidden, V = model->words.count, from, rows;
-    const float *w = carnn__weight(work, model->lm.output);
-    const float *h_top = d->x[model->desc.layers];
-    carnn__pack(e, CARNN__NT, V, h, w, h, d->output);
-    if (work->g) carnn__pack(e, CARNN__NN, h, V, w, h, d->output_back);
-    for (from = 0; from < N; from += rows) {
-        const float *states = h_top + from * h;
-        rows = carnn__min(d->block, N - from);
-        carnn__matmul_packed(e, 0, rows, V, h, states, h, d->output,
-                             carnn__weight(work, model->lm.bias), d->z, V);
-        carnn__losses(work, rows, V, d->z, d->target + from, scale, work->smoothing,
-                      d->loss + from);
-        if (!work->g) continue;
-        carnn__matmul_packed(e, 0, rows, h, V, d->z, V, d->output_back, NULL, d->d[0] + from * h,
-                             h);
-        carnn__matmul(e, CARNN__TN | CARNN__ADD, V, h, rows, d->z, V, states, h, NULL,
-                      carnn__gradient(work, model->lm.output), h);
-        carnn__column_sums(e, rows, V, d->z, V, carnn__gradient(work, model->lm.bias));
-    }
-}
-
-/* The labels of the contexts: adds to the tally, returns the mean loss; in training adds the
-   gradient, times `weight`, at the contexts. One that the model does not know is told wrongly. */
-static double carnn__lm_labels(carnn__work *work, double weight, carnn__tally *tally) {
-    carnn__lm *d = (carnn__lm *)work->state;
-    const carnn_model *model = work->model;
-    carnn__engine *e = work->engine;
-    size_t B = d->seq.sequences, K = model->labels.count, h = (size_t)model->desc.hidden, b;
-    size_t known = 0;
-    const float *w;
-    double loss = 0.0;
-    if (!K) return 0.0;
-    w = carnn__weight(work, model->lm.label);
-    carnn__matmul(e, CARNN__NT, B, K, h, d->c, h, w, h,
-                  carnn__weight(work, model->lm.label_bias), d->label_z, K);
-    for (b = 0; b < B; b++) {
-        if (d->label[b] == CARNN__NOWHERE) continue;
-        tally->sum[CARNN__LM_LABELS] += 1.0;
-        tally->sum[CARNN__LM_LABELS_RIGHT] += e->k->argmax(d->label_z + b * K, K) == d->label[b];
-        if (d->label[b] == K) d->label[b] = CARNN__NOWHERE;
-        else known++;
-    }
-    if (!known) return 0.0;
-    carnn__losses(work, B, K, d->label_z, d->label, (float)(weight / (double)known), 0.0,
-                  d->label_loss);
-    for (b = 0; b < B; b++) loss += (double)d->label_loss[b];
-    if (work->g) {
-        carnn__matmul(e, CARNN__NN | CARNN__ADD, B, h, K, d->label_z, K, w, h, NULL, d->dc, h);
-        carnn__matmul(e, CARNN__TN | CARNN__ADD, K, h, B, d->label_z, K, d->c, h, NULL,
-                      carnn__gradient(work, model->lm.label), h);
-        carnn__column_sums(e, B, K, d->label_z, K, carnn__gradient(work, model->lm.label_bias));
-    }
-    return loss / (double)known;
-}
-
-/* Adds the losses of a batch to the tally. The macro-average is one of sentences, not of pieces. */
-static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
-    const carnn__lm *d = (const carnn__lm *)work->state;
-    size_t b, t;
-    for (b = 0; b < d->seq.sequences; b++) {
-        const carnn__lm_piece *p = &d->pieces[d->piece[b]];
-        double sum = 0.0;
-        for (t = 0; t < p->steps; t++) sum += (double)d->loss[d->start[t] + b];
-        tally->sum[CARNN__LM_NLL] += sum;
-        if (work->wanted) d->nll[d->rank[b]] = sum;
-        carnn__tell_part(work, sum, (double)p->steps);
-        tally->sum[CARNN__LM_MACRO] += sum / (double)p->sentence_steps;
-        tally->tokens += p->steps;
-        if (!p->ends) continue;
-        tally->sum[CARNN__LM_END_NLL] += (double)d->loss[d->start[p->steps - 1] + b];
-        tally->examples++;
-    }
-}
-
-/* Tells of the sentences that end in a batch. */
-static void carnn__lm_tell(const carnn__work *work, size_t number) {
-    carnn__lm *d = (carnn__lm *)work->state;
-    size_t i, from = d->batch_start[number];
-    for (i = 0; i < d->seq.sequences; i++) {
-        const carnn__lm_piece *p = &d->pieces[d->order[from + i]];
-        d->told.score += d->nll[i];
-        d->told.tokens += p->steps;
-        if (!p->ends) continue;
-        work->wanted->example(&d->told, work->wanted->user);
-        d->told.example++;
-        d->told.score = 0.0;
-        d->told.tokens = 0;
-    }
-}
-
-/* tally->loss is what is trained, in nats a word; without gradients that is the words' loss. */
-static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
-    carnn__lm *d = (carnn__lm *)work->state;
-    double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels, rows;
-    carnn__lm_collect(work, number);
-    rows = (double)d->seq.rows;
-    if (work->g) {
-        if (work->model->labels.count) share = fmax(work->model->desc.label_weight, 0.0);
-        memset(d->dc, 0, d->seq.sequences * (size_t)work->model->desc.hidden * sizeof(float));
-    }
-    carnn__lm_contexts(work, key);
-    labels = carnn__lm_labels(work, share, tally);
-    carnn__lm_forward(work, key);
-    carnn__lm_output(work, (float)((1.0 - share) / rows));
-    carnn__lm_count(work, tally);
-    if (work->wanted) carnn__lm_tell(work, number);
-    tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) + share * labels * rows;
-    if (!work->g) return;
-    carnn__lm_backward(work, key);
-    carnn__lm_contexts_back(work, key);
-}
-
-/* --- scores ---------------------------------------------------------------------------------- */
-
-/* The mean of the models' probabilities of every word. Labels are not voted on. */
-static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
-                           carnn__tally *tally) {
-    carnn__lm *d = (carnn__lm *)works[0]->state;
-    size_t row, m;
-    double before = tally->sum[CARNN__LM_NLL];
-    (void)number;
-    for (row = 0; row < d->seq.rows; row++) {
-        double p = 0.0;
-        for (m = 0; m < count; m++)
-            p += exp(-(double)((const carnn__lm *)works[m]->state)->loss[row]);
-        d->loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
-    }
-    carnn__lm_count(works[0], tally);
-    tally->loss += tally->sum[CARNN__LM_NLL] - before;
-}
-
-static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
-    const double *sum = tally->sum;
-    double tokens = (double)carnn__max(tally->tokens, 1);
-    double sentences = (double)carnn__max(tally->examples, 1);
-    double words = fmax(tokens - sentences, 1.0);
-    scores->metric[0].value = exp(sum[CARNN__LM_NLL] / tokens);
-    scores->metric[1].value = exp(sum[CARNN__LM_NLL] / (tokens + sentences));
-    scores->metric[2].value = exp(sum[CARNN__LM_MACRO] / sentences);
-    scores->metric[3].value = exp((sum[CARNN__LM_NLL] - sum[CARNN__LM_END_NLL]) / words);
-    if (sum[CARNN__LM_LABELS] > 0.0)
-        scores->metric[4].value = sum[CARNN__LM_LABELS_RIGHT] / sum[CARNN__LM_LABELS];
-    else
-        scores->count = 4; /* no labels, no accuracy */
-}
+static const carnn__session_kind carnn__net_session = {
+    "predict", 1, carnn__net_session_carve, NULL, NULL, carnn__net_session_predict, NULL, NULL,
+    NULL, NULL, NULL};
 
 #endif
 /* =============================================================================================
@@ -9085,12 +9536,6 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
    Loss: of pairs, cross entropy of sigmoid(score), in which right and wrong sentences weigh the same
    in all; of ranks, cross entropy of the softmax over a question's sentences, whose target is
    shared by the right ones. A question without a right or a wrong one has no rank to learn.
-
-   A batch holds whole questions, or pieces of one that has very many sentences. Each distinct word
-   in it is looked up and projected once. All sentences are packed together, without padding; a
-   question is a sequence for each of its sentences, or one for all where the cell reads no context
-   and is told of no overlap. Behind the cells rows lie sentence by sentence, and pairs are
-   independent: threads share them.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -9103,78 +9548,35 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
 /* Inputs beside a word's vector, and those of a pair beside its sentences. */
 #define CARNN__OVERLAPS 2
 
-/* Words that the model does not know share these by their hash, so that a name that nobody has seen
-   can still be found in both sentences. */
-static const char *const carnn__answer_reserved[] = {
-    "<unk.1>", "<unk.2>", "<unk.3>", "<unk.4>", "<unk.5>", "<unk.6>", "<unk.7>", "<unk.8>",
-    "<unk.9>", "<unk.10>", "<unk.11>", "<unk.12>", "<unk.13>", "<unk.14>", "<unk.15>"};
-#define CARNN__UNKNOWN (CARNN__COUNT(carnn__answer_reserved) + 1)
+/* --- options ----------------------------------------------------------------------------------- */
 
-/* Consecutive pairs with the same question. */
-typedef struct carnn__answer_piece {
-    size_t pair;
-    uint32_t count;
-} carnn__answer_piece;
+enum { /* in carnn_model_desc.option */
+    CARNN__ANSWER_MODEL,
+    CARNN__ANSWER_DECOMPOSITION,
+    CARNN__ANSWER_WEIGHTING,
+    CARNN__ANSWER_OVERLAP,
+    CARNN__ANSWER_LOSS,
+    CARNN__ANSWER_TUNE
+};
 
-/* What the sums of a tally are. */
-enum { CARNN__ANSWER_AP, CARNN__ANSWER_RR, CARNN__ANSWER_QUESTIONS };
+static const char *const carnn__answer_models[] = {"iwan", "siamese", NULL};
+static const char *const carnn__answer_decompositions[] = {"orthogonal", "direct", NULL};
+static const char *const carnn__answer_weightings[] = {"attention", "skip", NULL};
+static const char *const carnn__answer_losses[] = {"pair", "rank", NULL};
 
-typedef struct carnn__answer {
-    carnn__bags texts;         /* the words of each text of the data set */
-    carnn__answer_piece *pieces;
-    size_t *group_piece;       /* (groups + 1) the first piece of each question */
-    uint32_t *order;           /* (groups) in this epoch */
-    uint32_t *queue;           /* (pieces) in this epoch */
-    size_t *batch_start;       /* into queue, one more than there are batches */
-    float *score, *voted;      /* (all pairs) of this model, of a vote that it leads */
-    uint32_t *ranked;          /* (largest group) */
-    uint32_t *stem;            /* (V) equal for words that count as one in overlaps */
-    uint32_t *local;           /* (2 V) the input that word v without, with overlap is */
-    float *ramp;               /* (in) */
-    float class_weight[2];     /* of wrong and right pairs */
-    int shares;                /* one sequence serves all pairs of a question */
-    size_t max_pairs, max_rows, max_cells, max_steps, max_inputs;
-    /* of the batch at hand: P pairs; 2 P sentences, question and answer of each pair; R words of
-       these; B sequences, N rows; U inputs */
-    size_t pairs, sentences, inputs, piece_count;
-    const uint32_t *piece;     /* the batch's pieces */
-    uint32_t *pair;            /* (P) in the data set */
-    uint32_t *input;           /* (U) 2 word + overlap */
-    size_t *at;                /* (2 P + 1) the first row of each sentence */
-    size_t *cell_at;           /* (P) its two alignment matrices */
-    uint32_t *ids;             /* (R) input of each word */
-    uint32_t *sequence, *first; /* (2 P) of a sentence; (B) the first sentence of a sequence */
-    uint32_t *length, *rank, *place, *other; /* (B) rank: sequences by length, place: the reverse */
-    size_t *start;             /* (T + 2) */
-    carnn__packed packed;
-    uint32_t *index[2];        /* (N) input of each row, by direction */
-    uint32_t *reversed;        /* (N) */
-    uint32_t *row[2];          /* (R) row of each word, by direction */
-    float *overlap;            /* (P, CARNN__OVERLAPS) */
-    float *words, *dwords;     /* (U, e + overlaps) */
-    float *x, *dx;             /* (U, in) */
-    float *c, *dc;             /* (B, in) */
-    carnn__cell_run cell[2];
-    float *dout[2];            /* (N, h) */
-    /* iwan */
-    float *s, *ds;             /* (R, D) states, D = 2 h */
-    float *k, *dk;             /* (R, D) what the weights are made of, where that is not s */
-    float *a, *da;             /* (R, D) alignments */
-    float *E, *dE;             /* (cells) */
-    float *share, *weight, *dweight; /* (R) */
-    float *mean, *dmean;       /* (2 P, D) of the other sentence */
-    float *bias, *dbias;       /* (2 P, h) */
-    float *g, *dg;             /* (R, h) */
-    float *attend;             /* W1, packed */
-    float *f, *df;             /* (P, 2 F) */
-    /* siamese */
-    float *v, *dv;             /* (2 P, D) last states */
-    /* both */
-    float *top, *dtop;         /* (P, H + overlaps) */
-    float *z, *dz;             /* (P) scores */
-} carnn__answer;
-
-/* --- a new model ----------------------------------------------------------------------------- */
+static const carnn_option carnn__answer_options[] = {
+    CARNN__OPTION_CHOICE("model", CARNN__ANSWER_MODEL, carnn__answer_models, "iwan or siamese"),
+    CARNN__OPTION_CHOICE("decomposition", CARNN__ANSWER_DECOMPOSITION, carnn__answer_decompositions,
+                         "orthogonal or direct"),
+    CARNN__OPTION_CHOICE("weighting", CARNN__ANSWER_WEIGHTING, carnn__answer_weightings,
+                         "what weighs the words, attention or skip"),
+    CARNN__OPTION_WHOLE("overlap", CARNN__ANSWER_OVERLAP, 0, 1e9, 1,
+                        "letters by which words of both are the same; 0: not told of them"),
+    CARNN__OPTION_CHOICE("loss", CARNN__ANSWER_LOSS, carnn__answer_losses,
+                         "of a pair or of the rank among others"),
+    CARNN__OPTION_WHOLE("tune_vectors", CARNN__ANSWER_TUNE, 0, 1, 0,
+                        "1: word vectors that were read are trained, too"),
+    CARNN__OPTION_END};
 
 static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *train) {
     if (!model->cell) model->cell = "icarnn";
@@ -9182,11 +9584,11 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     if (!model->embedding) model->embedding = 50;
     if (!model->layers) model->layers = 1;
     if (!model->min_count) model->min_count = 1;
-    if (!model->model) model->model = "iwan";
-    if (!model->decomposition) model->decomposition = "orthogonal";
-    if (!model->weighting) model->weighting = "attention";
-    if (!model->overlap) model->overlap = 4; /* writer is like writes, wrote is not */
-    if (!model->loss) model->loss = "rank";
+    carnn__option_default(model, CARNN__ANSWER_MODEL, 1);
+    carnn__option_default(model, CARNN__ANSWER_DECOMPOSITION, 1);
+    carnn__option_default(model, CARNN__ANSWER_WEIGHTING, 1);
+    carnn__option_default(model, CARNN__ANSWER_OVERLAP, 4); /* writer is like writes, wrote is not */
+    carnn__option_default(model, CARNN__ANSWER_LOSS, 2);
     if (!train->epochs) train->epochs = 5;
     if (!train->batch) train->batch = 64;
     if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.001;
@@ -9198,138 +9600,53 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
 }
 
 static int carnn__answer_is_siamese(const carnn_model *model) {
-    return !strcmp(model->desc.model, "siamese");
+    return carnn__chosen(model, CARNN__ANSWER_MODEL) == 1;
 }
 
 static int carnn__answer_is_direct(const carnn_model *model) {
-    return !strcmp(model->desc.decomposition, "direct");
-}
-
-static int carnn__answer_skips(const carnn_model *model) {
-    return !strcmp(model->desc.weighting, "skip");
+    return carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
 }
 
 static int carnn__answer_ranks(const carnn_model *model) {
-    return !strcmp(model->desc.loss, "rank");
+    return carnn__chosen(model, CARNN__ANSWER_LOSS) == 1;
 }
 
 /* Inputs of a word, and of a pair, beside what they are. */
 static size_t carnn__answer_overlaps(const carnn_model *model) {
-    return model->desc.overlap > 0 ? CARNN__OVERLAPS : 0;
-}
-
-/* Does one sequence serve all pairs of a question? */
-static int carnn__answer_shares(const carnn_model *model) {
-    return !model->cells[0].d && !carnn__answer_overlaps(model);
-}
-
-/* Columns of the sum over a sentence, and of the layer below the score. */
-static size_t carnn__answer_sum_width(const carnn_model *model) {
-    return (carnn__answer_is_direct(model) ? 2 : 4) * (size_t)model->desc.hidden;
-}
-
-static size_t carnn__answer_top_width(const carnn_model *model) {
-    return (carnn__answer_is_siamese(model) ? 1 : (size_t)model->desc.hidden) +
-           carnn__answer_overlaps(model);
+    return carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? CARNN__OVERLAPS : 0;
 }
 
 static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
-    const carnn_model_desc *d = &model->desc;
-    if (!d->model || !d->decomposition || !d->weighting || !d->loss)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an answer model needs model, "
-                           "decomposition, weighting and loss");
-    if (d->layers != 1)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an answer model has one recurrent layer");
-    return carnn__reserved_check(model, carnn__answer_reserved,
-                                 CARNN__COUNT(carnn__answer_reserved), error);
+    if (model->desc.layers == 1) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an answer model has one recurrent layer");
 }
 
-/* What weighs the words, (h, 2h) twice and (h), and the layer over both sums, (h, 2 F). */
-static void carnn__answer_declare_iwan(carnn_model *model) {
-    carnn__store *store = &model->params;
-    carnn__answer_params *p = &model->answer;
-    size_t h = (size_t)model->desc.hidden, D = 2 * h;
-    p->attend = carnn__declare(store, "", "attend.weight", h, D, 0, CARNN__INIT_GLOROT, 0.0f);
-    p->attend_other = carnn__declare(store, "", "attend.other", h, D, 0, CARNN__INIT_GLOROT, 0.0f);
-    p->attend_vector = carnn__declare(store, "", "attend.vector", 1, h, 0, CARNN__INIT_GLOROT,
-                                      0.0f);
-    p->hidden = carnn__declare(store, "", "hidden.weight", h, 2 * carnn__answer_sum_width(model), 0,
-                               CARNN__INIT_GLOROT, 0.0f);
-    p->hidden_bias = carnn__declare(store, "", "hidden.bias", 1, h, 1, CARNN__INIT_ZERO, 0.0f);
-}
+/* --- words --------------------------------------------------------------------------------------- */
 
-static carnn_status carnn__answer_declare(carnn_model *model, carnn_error *error) {
-    carnn__store *store = &model->params;
-    carnn__answer_params *p = &model->answer;
-    size_t e = (size_t)model->desc.embedding, h = (size_t)model->desc.hidden;
-    size_t kind = carnn__cell_number(model->desc.cell), V = model->words.count;
-    size_t in = h, width;
-    carnn_status status = carnn__answer_check(model, error);
-    if (status) return status;
-    width = carnn__answer_top_width(model);
-    if (model->desc.tune_vectors)
-        model->word_table = carnn__declare(store, "", "word.weight", V, e, 0, CARNN__INIT_NORMAL,
-                                           0.1f);
-    p->project = carnn__declare(store, "", "word.project", in, e + carnn__answer_overlaps(model), 0,
-                                CARNN__INIT_GLOROT, 0.0f);
-    p->project_bias = carnn__declare(store, "", "word.bias", 1, in, 1, CARNN__INIT_ZERO, 0.0f);
-    carnn__cell_declare(&model->cells[0], store, "cell.forward", kind, in, h, in);
-    carnn__cell_declare(&model->cells[1], store, "cell.backward", kind, in, h, in);
-    if (!carnn__answer_is_siamese(model)) carnn__answer_declare_iwan(model);
-    p->output = carnn__declare(store, "", "output.weight", 1, width, 0,
-                               carnn__answer_is_siamese(model) ? CARNN__INIT_FILL
-                                                               : CARNN__INIT_GLOROT, 5.0f);
-    if (!carnn__answer_ranks(model)) /* a rank does not depend on it */
-        p->output_bias = carnn__declare(store, "", "output.bias", 1, 1, 1, CARNN__INIT_ZERO, 0.0f);
-    store->fixed = 1;
-    if (!model->desc.tune_vectors)
-        model->word_table = carnn__declare(store, "", "word.weight", V, e, 0, CARNN__INIT_NORMAL,
-                                           0.1f);
-    p->idf = carnn__declare(store, "", "word.idf", 1, V, 0, CARNN__INIT_ZERO, 0.0f);
-    return CARNN_OK;
-}
+static const carnn__role carnn__answer_roles[] = {
+    {"question", CARNN__TOKENS, 0}, {"sentence", CARNN__TOKENS, 0}, {NULL, CARNN__TOKENS, 0}};
 
-/* FNV-1a, whose weak upper bits are then mixed: the same for a word in every process. */
-static uint64_t carnn__hash(const char *s, size_t length, int fold) {
-    uint64_t hash = 0xCBF29CE484222325u;
-    size_t i;
-    for (i = 0; i < length; i++) hash = (hash ^ carnn__folded(s[i], fold)) * 0x100000001B3u;
-    return carnn__mix(hash);
-}
+/* Words that the model does not know share these by their hash, so that a name that nobody has seen
+   can still be found in both sentences. */
+static const char *const carnn__answer_reserved[] = {
+    "<unk.1>", "<unk.2>", "<unk.3>", "<unk.4>", "<unk.5>", "<unk.6>", "<unk.7>", "<unk.8>",
+    "<unk.9>", "<unk.10>", "<unk.11>", "<unk.12>", "<unk.13>", "<unk.14>", "<unk.15>"};
+#define CARNN__UNKNOWN (CARNN__COUNT(carnn__answer_reserved) + 1)
 
-/* The number of a word; one that the model does not know has the number of its hash. */
 static uint32_t carnn__answer_word(const carnn_model *model, carnn__span word) {
     uint32_t id = carnn__names_find_folded(&model->words, word.at, word.length, 1);
     if (id != CARNN__NOWHERE) return id;
     return (uint32_t)(carnn__hash(word.at, word.length, 1) % CARNN__UNKNOWN);
 }
 
-/* The words of a sentence, at most CARNN__SENTENCE_WORDS: their number; writes them where `ids` is
-   not NULL. */
-static size_t carnn__answer_words(const carnn_model *model, carnn__span text, uint32_t *ids) {
+static size_t carnn__answer_tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                                   uint32_t *ids, size_t max) {
     carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
     size_t n;
+    (void)role;
     for (n = 0; n < CARNN__SENTENCE_WORDS && carnn__next_word(&w); n++)
-        if (ids) ids[n] = carnn__answer_word(model, w.word);
+        if (n < max) ids[n] = carnn__answer_word(model, w.word);
     return n;
-}
-
-/* idf of a word that occurs k times among K words of training data: log(K / k) / log K. */
-static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
-    carnn__store *store = &model->params;
-    float *idf = carnn__piece(store, store->value, model->answer.idf);
-    size_t i, V = model->words.count;
-    double all = 0.0;
-    for (i = 0; i < data->text_count; i++) {
-        carnn__span text = carnn__text(data, i);
-        carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
-        for (; carnn__next_word(&w); all += 1.0) idf[carnn__answer_word(model, w.word)] += 1.0f;
-    }
-    for (i = 0; i < V; i++)
-        idf[i] = i < CARNN__UNKNOWN || idf[i] < 1.0f || all < 2.0
-                     ? 1.0f : (float)(1.0 - log((double)idf[i]) / log(all));
-    carnn__cell_init_bias(&model->cells[0], store);
-    carnn__cell_init_bias(&model->cells[1], store);
 }
 
 #ifndef CARNN_NO_TEXT
@@ -9351,7 +9668,7 @@ static carnn_status carnn__answer_build(carnn_model *model, const carnn_dataset 
     size_t least = (size_t)model->desc.min_count, i;
     carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__answer_reserved,
                                                  CARNN__COUNT(carnn__answer_reserved), error);
-    if (!model->desc.vector_count) model->desc.tune_vectors = 1;
+    if (!model->desc.vector_count) model->desc.option[CARNN__ANSWER_TUNE] = 1;
     if (!status) status = carnn__answer_add_words(&v, data, 1, error);
     for (i = 0; !status && model->desc.vector_count && i < model->desc.known_count; i++)
         if (model->desc.known[i])
@@ -9365,906 +9682,446 @@ static carnn_status carnn__answer_build(carnn_model *model, const carnn_dataset 
 #define carnn__answer_build NULL
 #endif
 
-/* --- data made ready for a model ------------------------------------------------------------- */
+/* --- parts --------------------------------------------------------------------------------------- */
 
-static void carnn__answer_close(carnn__work *work) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    const carnn_allocator *a = &work->allocator;
-    if (!d) return;
-    carnn__free(a, d->texts.ids);
-    carnn__free(a, d->texts.at);
-    carnn__free(a, d->pieces);
-    carnn__free(a, d->group_piece);
-    carnn__free(a, d->order);
-    carnn__free(a, d->queue);
-    carnn__free(a, d->batch_start);
-    carnn__free(a, d->score);
-    carnn__free(a, d->voted);
-    carnn__free(a, d->ranked);
-    carnn__free(a, d->stem);
-    carnn__free(a, d->local);
-    carnn__free(a, d->ramp);
-    carnn__free(a, d);
-    work->state = NULL;
-}
-
-/* The words of all texts. */
-static carnn_status carnn__answer_texts(carnn__answer *d, const carnn__work *work,
-                                        carnn_error *error) {
-    const carnn_allocator *a = &work->allocator;
-    const carnn_dataset *data = work->data;
-    size_t i, total = 0;
-    d->texts.count = data->text_count;
-    d->texts.at = (size_t *)carnn__alloc(a, data->text_count + 1, sizeof(size_t));
-    if (!d->texts.at) return carnn__out_of_memory(error);
-    for (i = 0; i < data->text_count; i++) {
-        d->texts.at[i] = total;
-        total += carnn__answer_words(work->model, carnn__text(data, i), NULL);
-    }
-    d->texts.at[i] = total;
-    d->texts.ids = (uint32_t *)carnn__alloc(a, total, sizeof(uint32_t));
-    if (!d->texts.ids) return carnn__out_of_memory(error);
-    for (i = 0; i < data->text_count; i++)
-        carnn__answer_words(work->model, carnn__text(data, i), d->texts.ids + d->texts.at[i]);
-    return CARNN_OK;
-}
-
-static size_t carnn__answer_length(const carnn__answer *d, size_t text) {
-    return d->texts.at[text + 1] - d->texts.at[text];
-}
-
-/* Words of a pair, and floats of its alignment matrices. */
-static size_t carnn__pair_rows(const carnn__answer *d, const carnn__pair *p) {
-    return carnn__answer_length(d, p->question) + carnn__answer_length(d, p->answer);
-}
-
-static size_t carnn__pair_cells(const carnn__answer *d, const carnn__pair *p) {
-    return 2 * carnn__answer_length(d, p->question) * carnn__answer_length(d, p->answer);
-}
-
-/* Cuts the groups into pieces; returns their number. Without memory for them it only counts. */
-static size_t carnn__answer_cut(carnn__answer *d, const carnn_dataset *data) {
-    size_t group, i, count = 0, rows = 0, cells = 0, first = 0;
-    for (group = 0; group < data->group_count; group++) {
-        if (d->pieces) d->group_piece[group] = count;
-        for (i = data->group_start[group]; i < data->group_start[group + 1]; i++) {
-            const carnn__pair *p = &data->pairs[i];
-            size_t r = carnn__pair_rows(d, p), c = carnn__pair_cells(d, p);
-            if (i == data->group_start[group] || p->question != p[-1].question ||
-                i - first == CARNN__ANSWER_PIECE || rows + r > CARNN__ANSWER_ROWS ||
-                cells + c > CARNN__ANSWER_CELLS) {
-                first = i;
-                rows = cells = 0;
-                if (d->pieces) d->pieces[count].pair = i;
-                count++;
-            }
-            if (d->pieces) d->pieces[count - 1].count = (uint32_t)(i - first + 1);
-            rows += r;
-            cells += c;
-        }
-    }
-    if (d->pieces) d->group_piece[group] = count;
-    return count;
-}
-
-/* The largest batch that any order of the questions can make. */
-static void carnn__answer_limits(carnn__answer *d, const carnn__work *work) {
-    const carnn_dataset *data = work->data;
-    size_t i, rows = 0, cells = 0, longest_cells = 0;
-    d->max_steps = 1;
-    for (i = 0; i < data->pair_count; i++) {
-        const carnn__pair *p = &data->pairs[i];
-        size_t c = carnn__pair_cells(d, p);
-        d->max_steps = carnn__max(d->max_steps, carnn__answer_length(d, p->question));
-        d->max_steps = carnn__max(d->max_steps, carnn__answer_length(d, p->answer));
-        longest_cells = carnn__max(longest_cells, c);
-        rows += carnn__pair_rows(d, p);
-        cells += c;
-    }
-    d->max_pairs = carnn__min(data->pair_count, (size_t)work->batch + CARNN__ANSWER_PIECE);
-    d->max_rows = carnn__min(rows, CARNN__ANSWER_ROWS);
-    d->max_cells = carnn__min(cells, carnn__max(CARNN__ANSWER_CELLS, longest_cells));
-    d->max_inputs = carnn__min(d->max_rows, 2 * work->model->words.count);
-}
-
-/* Right and wrong pairs weigh the same in all, where there are both. */
-static void carnn__answer_balance(carnn__answer *d, const carnn_dataset *data) {
-    double right = 0.0, all = (double)data->pair_count;
-    size_t i;
-    for (i = 0; i < data->pair_count; i++) right += data->pairs[i].label;
-    d->class_weight[0] = d->class_weight[1] = 1.0f;
-    if (right < 1.0 || right >= all) return;
-    d->class_weight[0] = (float)(0.5 * all / (all - right));
-    d->class_weight[1] = (float)(0.5 * all / right);
-}
+typedef struct carnn__answer {
+    carnn__net net;
+    carnn__embed words;     /* (U, e + overlaps) */
+    size_t idf;             /* parameter */
+    uint32_t *stem;         /* (V) equal for words that count as one in overlaps */
+    float class_weight[2];  /* of wrong and right pairs; 0: not counted yet */
+    carnn__linear project, hidden, output;
+    carnn__position context;
+    carnn__text_rnn encoder; /* y: states s (R, D), D = 2 h */
+    int skips;
+    carnn__mat skip;        /* (R, D) what each word adds to the states */
+    carnn__pool_part pool;  /* (S, D) mean, or the last states */
+    carnn__additive attend;
+    carnn__mat a, E, f;     /* (R, D) alignments, their matrices, (S, F) sums */
+    float *share;           /* (R) */
+    size_t *cell_at;        /* (B) where a pair's two matrices are in E */
+    carnn__mat top;         /* (B, h + overlaps) */
+    float *score[2];        /* (items) of this model, of a vote that it leads */
+    uint32_t *ranked;       /* (items of the largest group) */
+} carnn__answer;
 
 /* Words are the same if their first letters are. Those that stand for words that the model does
    not know are the same only if they are one. */
 static uint32_t carnn__answer_stem(const carnn_model *model, size_t word) {
     const char *name = carnn__names_get(&model->words, word);
     size_t length = carnn__names_length(&model->words, word), i;
-    int64_t letters = 0;
+    double letters = 0.0;
     for (i = 0; i < length && word >= CARNN__UNKNOWN; i++) {
         letters += ((unsigned char)name[i] & 0xC0) != 0x80; /* UTF-8: bytes that begin a letter */
-        if (letters > model->desc.overlap) break;
+        if (letters > carnn__option(model, CARNN__ANSWER_OVERLAP)) break;
     }
     return (uint32_t)carnn__hash(name, word < CARNN__UNKNOWN ? length : i, 1);
 }
 
-/* What depends on the model alone. */
-static void carnn__answer_ready(carnn__answer *d, const carnn_model *model) {
-    size_t i, V = model->words.count;
-    for (i = 0; i < V; i++) d->stem[i] = carnn__answer_stem(model, i);
-    memset(d->local, 0xFF, 2 * V * sizeof(uint32_t));
-    carnn__encoder_ramp(d->ramp, model->cells[0].e);
-}
-
-/* The lists that are not carved; all but those of texts. */
-static carnn_status carnn__answer_lists(carnn__answer *d, const carnn__work *work,
-                                        carnn_error *error) {
-    const carnn_allocator *a = &work->allocator;
-    const carnn_dataset *data = work->data;
-    size_t pieces = carnn__answer_cut(d, data), largest = 0, i, V = work->model->words.count;
-    for (i = 0; i < data->group_count; i++)
-        largest = carnn__max(largest, data->group_start[i + 1] - data->group_start[i]);
-    d->pieces = (carnn__answer_piece *)carnn__alloc(a, pieces, sizeof *d->pieces);
-    d->group_piece = (size_t *)carnn__alloc(a, data->group_count + 1, sizeof(size_t));
-    d->order = (uint32_t *)carnn__alloc(a, data->group_count, sizeof(uint32_t));
-    d->queue = (uint32_t *)carnn__alloc(a, pieces, sizeof(uint32_t));
-    d->batch_start = (size_t *)carnn__alloc(a, pieces + 1, sizeof(size_t));
-    d->score = (float *)carnn__alloc(a, data->pair_count, sizeof(float));
-    d->voted = (float *)carnn__alloc(a, data->pair_count, sizeof(float));
-    d->ranked = (uint32_t *)carnn__alloc(a, largest, sizeof(uint32_t));
-    d->stem = (uint32_t *)carnn__alloc(a, V, sizeof(uint32_t));
-    d->local = (uint32_t *)carnn__alloc(a, 2 * V, sizeof(uint32_t));
-    d->ramp = (float *)carnn__alloc(a, work->model->cells[0].e, sizeof(float));
-    if (!d->pieces || !d->group_piece || !d->order || !d->queue || !d->batch_start || !d->score ||
-        !d->voted || !d->ranked || !d->stem || !d->local || !d->ramp)
-        return carnn__out_of_memory(error);
-    carnn__answer_cut(d, data);
-    carnn__answer_ready(d, work->model);
-    return CARNN_OK;
-}
-
-static carnn_status carnn__answer_open(carnn__work *work, carnn_error *error) {
-    carnn__answer *d = (carnn__answer *)carnn__alloc_zero(&work->allocator, 1, sizeof *d);
-    carnn_status status;
-    work->state = d;
-    if (!d) return carnn__out_of_memory(error);
-    status = carnn__answer_texts(d, work, error);
-    if (!status) status = carnn__answer_lists(d, work, error);
-    if (status) {
-        carnn__answer_close(work);
-        return status;
-    }
-    d->shares = carnn__answer_shares(work->model);
-    carnn__answer_balance(d, work->data);
-    carnn__answer_limits(d, work);
-    return CARNN_OK;
-}
-
-static void carnn__answer_carve_lists(carnn__answer *d, carnn__arena *arena) {
-    size_t P = d->max_pairs, S = 2 * P, R = d->max_rows, i;
-    uint32_t **of_sentence[] = {&d->sequence, &d->first, &d->length, &d->rank, &d->place,
-                                &d->other};
-    uint32_t **of_row[] = {&d->ids, &d->index[0], &d->index[1], &d->reversed, &d->row[0],
-                           &d->row[1]};
-    d->pair = (uint32_t *)carnn__take(arena, P, sizeof(uint32_t));
-    d->cell_at = (size_t *)carnn__take(arena, P, sizeof(size_t));
-    d->input = (uint32_t *)carnn__take(arena, d->max_inputs, sizeof(uint32_t));
-    d->at = (size_t *)carnn__take(arena, S + 1, sizeof(size_t));
-    d->start = (size_t *)carnn__take(arena, d->max_steps + 2, sizeof(size_t));
-    for (i = 0; i < CARNN__COUNT(of_sentence); i++)
-        *of_sentence[i] = (uint32_t *)carnn__take(arena, S, sizeof(uint32_t));
-    for (i = 0; i < CARNN__COUNT(of_row); i++)
-        *of_row[i] = (uint32_t *)carnn__take(arena, R, sizeof(uint32_t));
-}
-
-static void carnn__answer_carve_iwan(carnn__answer *d, const carnn__work *work,
-                                     carnn__arena *arena) {
-    const carnn_model *model = work->model;
-    size_t P = d->max_pairs, R = d->max_rows, h = (size_t)model->desc.hidden, D = 2 * h;
-    size_t F = 2 * carnn__answer_sum_width(model);
-    int skips = carnn__answer_skips(model);
-    d->s = carnn__floats(arena, R, D);
-    d->k = skips ? carnn__floats(arena, R, D) : d->s;
-    d->a = carnn__floats(arena, R, D);
-    d->E = carnn__floats(arena, 1, d->max_cells);
-    d->share = carnn__floats(arena, 1, R);
-    d->weight = carnn__floats(arena, 1, R);
-    d->mean = carnn__floats(arena, 2 * P, D);
-    d->bias = carnn__floats(arena, 2 * P, h);
-    d->g = carnn__floats(arena, R, h);
-    d->attend = carnn__floats(arena, 1, carnn__packed_size(h, D));
-    d->f = carnn__floats(arena, P, F);
-    if (!work->g) return;
-    d->ds = carnn__floats(arena, R, D);
-    d->dk = carnn__floats(arena, skips ? R : 0, D);
-    d->da = carnn__floats(arena, R, D);
-    d->dE = carnn__floats(arena, 1, d->max_cells);
-    d->dweight = carnn__floats(arena, 1, R);
-    d->dmean = carnn__floats(arena, 2 * P, D);
-    d->dbias = carnn__floats(arena, 2 * P, h);
-    d->dg = carnn__floats(arena, R, h);
-    d->df = carnn__floats(arena, P, F);
-}
-
-static void carnn__answer_carve_siamese(carnn__answer *d, const carnn__work *work,
-                                        carnn__arena *arena) {
-    size_t S = 2 * d->max_pairs, D = 2 * (size_t)work->model->desc.hidden;
-    d->v = carnn__floats(arena, S, D);
-    if (work->g) d->dv = carnn__floats(arena, S, D);
-}
-
-static void carnn__answer_carve(carnn__work *work, carnn__arena *arena) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    const carnn_model *model = work->model;
-    size_t P = d->max_pairs, R = d->max_rows, U = d->max_inputs, in = model->cells[0].e, i;
-    size_t e = (size_t)model->desc.embedding + carnn__answer_overlaps(model);
-    size_t h = (size_t)model->desc.hidden, width = carnn__answer_top_width(model);
-    carnn__answer_carve_lists(d, arena);
-    d->overlap = carnn__floats(arena, P, CARNN__OVERLAPS);
-    d->words = carnn__floats(arena, U, e);
-    d->x = carnn__floats(arena, U, in);
-    d->c = carnn__floats(arena, 2 * P, in);
-    for (i = 0; i < 2; i++)
-        carnn__cell_plan(&d->cell[i], &model->cells[i], &model->params, work->w, work->g, arena, U,
-                         R, 2 * P);
-    d->top = carnn__floats(arena, P, width);
-    d->z = carnn__floats(arena, 1, P);
-    if (work->g) {
-        d->dwords = carnn__floats(arena, U, e);
-        d->dx = carnn__floats(arena, U, in);
-        d->dc = carnn__floats(arena, 2 * P, in);
-        for (i = 0; i < 2; i++) d->dout[i] = carnn__floats(arena, R, h);
-        d->dtop = carnn__floats(arena, P, width);
-        d->dz = carnn__floats(arena, 1, P);
-    }
-    if (carnn__answer_is_siamese(model)) carnn__answer_carve_siamese(d, work, arena);
-    else carnn__answer_carve_iwan(d, work, arena);
-}
-
-/* Whole questions, until there are enough pairs or the next piece may not fit. */
-static size_t carnn__answer_plan(carnn__work *work, uint64_t key) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    size_t i, j, groups = work->data->group_count, count = 0, batches = 0;
-    size_t pairs = 0, rows = 0, cells = 0;
-    for (i = 0; i < groups; i++) d->order[i] = (uint32_t)i;
-    if (key) carnn__shuffle(key, d->order, groups);
-    for (i = 0; i < groups; i++)
-        for (j = d->group_piece[d->order[i]]; j < d->group_piece[d->order[i] + 1]; j++)
-            d->queue[count++] = (uint32_t)j;
-    for (i = 0; i < count; i++) {
-        const carnn__answer_piece *piece = &d->pieces[d->queue[i]];
-        size_t r = 0, c = 0;
-        for (j = piece->pair; j < piece->pair + piece->count; j++) {
-            r += carnn__pair_rows(d, &work->data->pairs[j]);
-            c += carnn__pair_cells(d, &work->data->pairs[j]);
-        }
-        if (!i || pairs >= (size_t)work->batch || rows + r > d->max_rows ||
-            cells + c > d->max_cells) {
-            d->batch_start[batches++] = i;
-            pairs = rows = cells = 0;
-        }
-        pairs += piece->count;
-        rows += r;
-        cells += c;
-    }
-    d->batch_start[batches] = count;
-    return batches;
-}
-
-/* --- the words of a batch -------------------------------------------------------------------- */
-
-static const float *carnn__answer_idf(const carnn__work *work) {
-    return carnn__weight(work, work->model->answer.idf);
-}
-
-/* Is the word, or one that counts as the same, in the text? */
-static unsigned carnn__answer_has(const carnn__answer *d, size_t text, uint32_t word) {
-    size_t i, end = d->texts.at[text + 1];
-    for (i = d->texts.at[text]; i < end && d->stem[d->texts.ids[i]] != d->stem[word];) i++;
+/* Is the word, or one that counts as the same, in the other text of the pair? */
+static unsigned carnn__answer_flag(const carnn__texts *t, size_t member, uint32_t word) {
+    const carnn__answer *m = (const carnn__answer *)t->work->state;
+    const carnn__lists *tokens = &m->net.corpus.tokens;
+    size_t other = t->work->data->members[member].role ? member - 1 : member + 1;
+    size_t list = m->net.corpus.list[other], i, end = tokens->at[list + 1];
+    for (i = tokens->at[list]; i < end && m->stem[tokens->ids[i]] != m->stem[word];) i++;
     return i < end;
 }
 
-/* Adds a sentence, of which `beside` is the other one: its words become inputs of the batch. */
-static void carnn__answer_sentence(carnn__work *work, size_t text, size_t beside) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    size_t i, at = d->at[d->sentences];
-    int told = carnn__answer_overlaps(work->model) > 0;
-    for (i = d->texts.at[text]; i < d->texts.at[text + 1]; i++) {
-        uint32_t word = d->texts.ids[i];
-        uint32_t input = 2 * word + (told ? carnn__answer_has(d, beside, word) : 0);
-        if (d->local[input] == CARNN__NOWHERE) {
-            d->local[input] = (uint32_t)d->inputs;
-            d->input[d->inputs++] = input;
-        }
-        d->ids[at++] = d->local[input];
+/* Rows, and floats of the alignment matrices. */
+static void carnn__answer_measure(const carnn__work *work, size_t item,
+                                  size_t size[CARNN__SIZES]) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    size_t first = work->data->items[item].first;
+    size_t m = carnn__list_length(&c->tokens, c->list[first]);
+    size_t n = carnn__list_length(&c->tokens, c->list[first + 1]);
+    size[0] = m + n;
+    size[1] = 2 * m * n;
+}
+
+/* What is there beside the parts that learn: stems, and the scores of all items. */
+static void carnn__answer_lists(carnn__plan *p, carnn__answer *m) {
+    const carnn_dataset *data = p->work->data;
+    size_t i, V = p->model->words.count, largest = 0, size = 0;
+    m->stem = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
+    for (i = 0; m->stem && i < V; i++) m->stem[i] = carnn__answer_stem(p->model, i);
+    for (i = 0; i < data->item_count; i++) {
+        size = i && data->items[i].group == data->items[i - 1].group ? size + 1 : 1;
+        largest = carnn__max(largest, size);
     }
-    d->at[++d->sentences] = at;
+    for (i = 0; i < 2; i++) m->score[i] = carnn__floats(p->arena, 1, data->item_count);
+    m->ranked = (uint32_t *)carnn__take(p->arena, largest, sizeof(uint32_t));
+}
+
+/* Comparison by alignment: what IWAN has between the states and the top layer. */
+static void carnn__answer_plan_iwan(carnn__plan *p, carnn__answer *m, size_t h, size_t F) {
+    const carnn__texts *t = &m->net.texts;
+    size_t B = t->most_items, R = t->most_rows, D = 2 * h;
+    if (m->skips) m->skip = carnn__plan_mat(p, R, D);
+    carnn__additive_plan(p, &m->attend, "attend", D, h, 1, t);
+    m->a = carnn__plan_mat(p, R, D);
+    m->E = carnn__plan_mat(p, p->arena ? m->net.corpus.most_size[1] : 0, 1);
+    m->f = carnn__plan_mat(p, B, 2 * F);
+    carnn__linear_plan(p, &m->hidden, "hidden", "weight", B, 2 * F, h, 1, CARNN__TANH);
+    if (!p->arena) return;
+    m->share = carnn__floats(p->arena, 1, R);
+    m->cell_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
+}
+
+static void carnn__answer_parts(carnn__plan *p, void *state) {
+    carnn__answer *m = (carnn__answer *)state;
+    const carnn_model *model = p->model;
+    carnn__texts *t = &m->net.texts;
+    size_t h = (size_t)model->desc.hidden, more = carnn__answer_overlaps(model);
+    size_t e = (size_t)model->desc.embedding, kind = carnn__cell_number(model->desc.cell);
+    int siamese = carnn__answer_is_siamese(model), reads = carnn__cells[kind].context_gates > 0;
+    int fixed = carnn__option(model, CARNN__ANSWER_TUNE) <= 0.0;
+    carnn__rnn_shape shape = {kind, 1, 2, h, h, h, 0, 0, 0};
+    carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
+    if (p->arena) carnn__answer_lists(p, m);
+    if (!fixed) carnn__embed_table(p, &m->words, 0);
+    carnn__embed_plan(p, &m->words, t, more);
+    carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
+                       CARNN__IDENTITY);
+    carnn__text_rnn_plan(p, &m->encoder, "cell", shape, t);
+    if (reads) carnn__position_plan(p, &m->context, h, t);
+    m->skips = carnn__chosen(model, CARNN__ANSWER_WEIGHTING) == 1;
+    m->pool.kinds = 1;
+    m->pool.kind[0] = siamese ? CARNN__POOL_LAST : CARNN__POOL_MEAN;
+    carnn__pool_plan(p, &m->pool, 2 * h, 2, t);
+    if (!siamese)
+        carnn__answer_plan_iwan(p, m, h, (carnn__answer_is_direct(model) ? 2 : 4) * h);
+    m->top = carnn__plan_mat(p, t->most_items, (siamese ? 1 : h) + more);
+    carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
+                       !carnn__answer_ranks(model), CARNN__IDENTITY);
+    carnn__plan_logits(p, &m->output.y, t->most_items);
+    p->store->fixed = 1;
+    if (fixed) carnn__embed_table(p, &m->words, 1);
+    m->idf = carnn__declare(p->store, "", "word.idf", 1, model->words.count, 0, CARNN__INIT_ZERO,
+                            0.0f);
+}
+
+/* idf of a word that occurs k times among K words of training data: log(K / k) / log K. */
+static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
+    carnn__store *store = &model->params;
+    float *idf = carnn__named(store, "word.idf"), *top = carnn__named(store, "output.weight");
+    size_t i, V = model->words.count;
+    double all = 0.0;
+    for (i = 0; i < data->text_count; i++) {
+        carnn__span text = carnn__text(data, i);
+        carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
+        for (; carnn__next_word(&w); all += 1.0) idf[carnn__answer_word(model, w.word)] += 1.0f;
+    }
+    for (i = 0; i < V; i++)
+        idf[i] = i < CARNN__UNKNOWN || idf[i] < 1.0f || all < 2.0
+                     ? 1.0f : (float)(1.0 - log((double)idf[i]) / log(all));
+    for (i = 0; carnn__answer_is_siamese(model) && i < 1 + carnn__answer_overlaps(model); i++)
+        top[i] = 5.0f; /* a cosine is small for a sigmoid */
+}
+
+/* --- inputs: words, is it in the other text?, and that times its idf ------------------------------ */
+
+enum { CARNN__ANSWER_DROP_WORDS = 1, CARNN__ANSWER_DROP_SUMS }; /* streams of random numbers */
+
+static void carnn__answer_inputs(carnn__work *work, carnn__answer *m, uint64_t key) {
+    const carnn__texts *t = &m->net.texts;
+    size_t width = m->words.y.columns, e = m->words.e, i;
+    carnn__embed_forward(work, &m->words, t);
+    for (i = 0; t->flag && i < t->inputs; i++) {
+        float *to = m->words.y.x + i * width + e, both = (float)(t->input[i] & 1);
+        to[0] = both;
+        to[1] = both * carnn__weight(work, m->idf)[t->input[i] / 2];
+    }
+    carnn__drop(work, m->words.y.x, t->inputs * width, key, CARNN__ANSWER_DROP_WORDS);
+}
+
+static void carnn__answer_inputs_back(carnn__work *work, carnn__answer *m, uint64_t key) {
+    const carnn__texts *t = &m->net.texts;
+    carnn__drop(work, m->words.y.d, t->inputs * m->words.y.columns, key, CARNN__ANSWER_DROP_WORDS);
+    carnn__embed_backward(work, &m->words, t);
 }
 
 /* The share of the question's words that the answer has, by number and by idf. */
-static void carnn__answer_overlap(carnn__work *work, size_t pair) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    const float *idf = carnn__answer_idf(work);
-    float *overlap = d->overlap + pair * CARNN__OVERLAPS, sum = 0.0f, found = 0.0f, both = 0.0f;
-    size_t i, from = d->at[2 * pair], to = d->at[2 * pair + 1];
-    for (i = from; i < to; i++) {
-        uint32_t input = d->input[d->ids[i]];
+static void carnn__answer_overlap(const carnn__work *work, const carnn__answer *m, size_t pair,
+                                  float *to) {
+    const carnn__texts *t = &m->net.texts;
+    const float *idf = carnn__weight(work, m->idf);
+    float sum = 0.0f, found = 0.0f, both = 0.0f;
+    size_t i, from = t->at[2 * pair], end = t->at[2 * pair + 1];
+    for (i = from; i < end; i++) {
+        uint32_t input = t->input[t->ids[i]];
         sum += idf[input / 2];
         if (!(input & 1)) continue;
         found += idf[input / 2];
         both += 1.0f;
     }
-    overlap[0] = to > from ? both / (float)(to - from) : 0.0f;
-    overlap[1] = sum > 0.0f ? found / sum : 0.0f;
+    to[0] = end > from ? both / (float)(end - from) : 0.0f;
+    to[1] = sum > 0.0f ? found / sum : 0.0f;
 }
 
-/* A sequence for each sentence, or one for the question of all pairs of a piece. */
-static void carnn__answer_sequences(carnn__answer *d) {
-    size_t piece, i, pair = 0, B = 0, b, t;
-    for (piece = 0; piece < d->piece_count; piece++)
-        for (i = 0; i < d->pieces[d->piece[piece]].count; i++, pair++) {
-            size_t s = 2 * pair;
-            if (i && d->shares) d->sequence[s] = d->sequence[s - 2];
-            else d->first[B] = (uint32_t)s, d->sequence[s] = (uint32_t)B++;
-            d->first[B] = (uint32_t)s + 1, d->sequence[s + 1] = (uint32_t)B++;
-        }
-    for (b = 0; b < B; b++)
-        d->length[b] = (uint32_t)(d->at[d->first[b] + 1] - d->at[d->first[b]]);
-    carnn__pack_sequences(&d->packed, d->length, B, d->rank, d->start);
-    carnn__reverse_index(&d->packed, d->reversed);
-    for (b = 0; b < B; b++) {
-        size_t s = d->first[d->rank[b]];
-        d->place[d->rank[b]] = (uint32_t)b;
-        d->other[b] = (uint32_t)(s ^ 1);
-        for (t = 0; t < d->length[d->rank[b]]; t++)
-            d->index[0][d->start[t] + b] = d->ids[d->at[s] + t];
-    }
-    for (i = 0; i < d->packed.rows; i++) d->index[1][i] = d->index[0][d->reversed[i]];
-    for (i = 0; i < d->sentences; i++) {
-        b = d->place[d->sequence[i]];
-        for (t = 0; t < d->at[i + 1] - d->at[i]; t++) {
-            d->row[0][d->at[i] + t] = (uint32_t)(d->start[t] + b);
-            d->row[1][d->at[i] + t] = d->reversed[d->start[t] + b];
-        }
-    }
+/* --- what each word adds to the states of its text, [fw_i - fw_{i-1}; bw_i - bw_{i+1}] ----------- */
+
+static void carnn__answer_skip(carnn__answer *m, int back) {
+    const carnn__texts *t = &m->net.texts;
+    size_t D = m->skip.columns, h = D / 2, s, r, j;
+    float *to = back ? m->encoder.y.d : m->skip.x;
+    const float *from = back ? m->skip.d : m->encoder.y.x;
+    for (s = 0; s < t->texts; s++)
+        for (r = t->at[s]; r < t->at[s + 1]; r++)
+            for (j = 0; j < D; j++) {
+                size_t near = j < h ? r - 1 : r + 1, i = r * D + j;
+                int there = j < h ? r > t->at[s] : near < t->at[s + 1];
+                if (!back) to[i] = from[i] - (there ? from[near * D + j] : 0.0f);
+                else to[i] += from[i];
+                if (back && there) to[near * D + j] -= from[i];
+            }
+    if (!back) carnn__mat_clear(&m->skip, carnn__texts_rows(t));
 }
 
-/* Lists the pairs, words and sequences of a batch. */
-static void carnn__answer_collect(carnn__work *work, size_t number) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    size_t i, j, cells = 0;
-    d->pairs = d->sentences = d->inputs = d->at[0] = 0;
-    d->piece = d->queue + d->batch_start[number];
-    d->piece_count = d->batch_start[number + 1] - d->batch_start[number];
-    for (i = 0; i < d->piece_count; i++) {
-        const carnn__answer_piece *piece = &d->pieces[d->piece[i]];
-        for (j = piece->pair; j < piece->pair + piece->count; j++) {
-            const carnn__pair *p = &work->data->pairs[j];
-            carnn__answer_sentence(work, p->question, p->answer);
-            carnn__answer_sentence(work, p->answer, p->question);
-            d->cell_at[d->pairs] = cells;
-            cells += carnn__pair_cells(d, p);
-            if (carnn__answer_overlaps(work->model)) carnn__answer_overlap(work, d->pairs);
-            d->pair[d->pairs++] = (uint32_t)j;
-        }
-    }
-    /* now: the next time another work may have used the arena, where the list of inputs is */
-    for (i = 0; i < d->inputs; i++) d->local[d->input[i]] = CARNN__NOWHERE;
-    carnn__answer_sequences(d);
-}
+/* --- comparison: alignment and decomposition, pair by pair in threads ---------------------------- */
 
-/* Streams of a step's random numbers. */
-enum { CARNN__ANSWER_DROP_WORDS = 1, CARNN__ANSWER_DROP_SUMS };
-
-/* x (U, in): the words of the batch, projected. */
-static void carnn__answer_inputs(carnn__work *work, uint64_t key) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    const carnn_model *model = work->model;
-    size_t e = (size_t)model->desc.embedding, more = carnn__answer_overlaps(model), i;
-    size_t width = e + more, in = model->cells[0].e, U = d->inputs;
-    const float *table = carnn__weight(work, model->word_table), *idf = carnn__answer_idf(work);
-    for (i = 0; i < U; i++) {
-        size_t word = d->input[i] / 2;
-        float *to = d->words + i * width, both = d->input[i] & 1 ? 1.0f : 0.0f;
-        memcpy(to, table + word * e, e * sizeof(float));
-        if (!more) continue;
-        to[e] = both;
-        to[e + 1] = both * idf[word];
-    }
-    carnn__drop(work, d->words, U * width, key, CARNN__ANSWER_DROP_WORDS);
-    carnn__matmul(work->engine, CARNN__NT, U, in, width, d->words, width,
-                  carnn__weight(work, model->answer.project), width,
-                  carnn__weight(work, model->answer.project_bias), d->x, in);
-}
-
-static void carnn__answer_inputs_back(carnn__work *work, uint64_t key) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    const carnn_model *model = work->model;
-    carnn__engine *e = work->engine;
-    size_t columns = (size_t)model->desc.embedding, i, U = d->inputs;
-    size_t width = columns + carnn__answer_overlaps(model), in = model->cells[0].e;
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, in, width, U, d->dx, in, d->words, width, NULL,
-                  carnn__gradient(work, model->answer.project), width);
-    carnn__column_sums(e, U, in, d->dx, in, carnn__gradient(work, model->answer.project_bias));
-    if (!model->desc.tune_vectors) return;
-    carnn__matmul(e, CARNN__NN, U, width, in, d->dx, in,
-                  carnn__weight(work, model->answer.project), width, NULL, d->dwords, width);
-    carnn__drop(work, d->dwords, U * width, key, CARNN__ANSWER_DROP_WORDS);
-    for (i = 0; i < U; i++)
-        e->k->add(d->dwords + i * width, carnn__gradient(work, model->word_table) +
-                  (size_t)(d->input[i] / 2) * columns, columns);
-}
-
-/* --- the encoder ----------------------------------------------------------------------------- */
-
-static carnn__encoder carnn__answer_encoder(const carnn__answer *d, size_t in) {
-    carnn__encoder x;
-    x.texts = d->packed.sequences;
-    x.D = in;
-    x.which = d->other;
-    x.ids = d->ids;
-    x.at = d->at;
-    x.ramp = d->ramp;
-    x.table = d->x;
-    x.out = d->c;
-    x.dtable = d->dx;
-    x.dout = d->dc;
-    return x;
-}
-
-/* From c to the mean of the words, or the way back: sums of 30 words shut the gates of a cell, and
-   would tell it little more than how long the other sentence is. */
-static void carnn__answer_average(carnn__answer *d, const carnn__kernels *k, float *c, size_t in) {
-    size_t b;
-    for (b = 0; b < d->packed.sequences; b++) {
-        size_t words = d->at[d->other[b] + 1] - d->at[d->other[b]];
-        if (words) k->scale(c + b * in, 1.0f / (float)words, in);
-    }
-}
-
-/* States of both directions, in the order in which they are made, from x. */
-static void carnn__answer_encode(carnn__work *work) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    carnn__engine *e = work->engine;
-    size_t i;
-    if (d->cell[0].cell->d) {
-        carnn__encoder x = carnn__answer_encoder(d, d->cell[0].cell->e);
-        carnn__encode_texts(e, &x);
-        carnn__answer_average(d, e->k, d->c, x.D);
-    }
-    for (i = 0; i < 2; i++) {
-        carnn__cell_ready(&d->cell[i], e);
-        carnn__cell_project(&d->cell[i], e, d->x, 0, d->inputs);
-        carnn__cell_context(&d->cell[i], e, d->c, d->packed.sequences);
-        carnn__cell_forward(&d->cell[i], e, &d->packed, d->index[i], NULL, NULL);
-    }
-}
-
-/* From dout to dx and the gradients of the cells. */
-static void carnn__answer_encode_back(carnn__work *work) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    carnn__engine *e = work->engine;
-    size_t in = d->cell[0].cell->e, i;
-    memset(d->dx, 0, d->inputs * in * sizeof(float));
-    memset(d->dc, 0, d->packed.sequences * in * sizeof(float));
-    for (i = 0; i < 2; i++) {
-        carnn__cell_backward(&d->cell[i], e, d->dout[i], d->dx);
-        carnn__cell_context_back(&d->cell[i], e, d->dc);
-        carnn__cell_project_back(&d->cell[i], e, d->dx);
-    }
-    if (d->cell[0].cell->d) {
-        carnn__encoder x = carnn__answer_encoder(d, in);
-        carnn__answer_average(d, e->k, d->dc, in);
-        carnn__encode_texts_back(e, &x);
-    }
-}
-
-/* --- iwan ------------------------------------------------------------------------------------ */
-
-/* s (R, D): the states of both directions, sentence by sentence. */
-static void carnn__answer_states(carnn__answer *d, size_t h) {
-    size_t r, i;
-    for (r = 0; r < d->at[d->sentences]; r++)
-        for (i = 0; i < 2; i++)
-            memcpy(d->s + (2 * r + i) * h, d->cell[i].scan.out + d->row[i][r] * h,
-                   h * sizeof(float));
-}
-
-static void carnn__answer_states_back(carnn__answer *d, const carnn__kernels *k, size_t h) {
-    size_t r, i;
-    for (i = 0; i < 2; i++) memset(d->dout[i], 0, d->packed.rows * h * sizeof(float));
-    for (r = 0; r < d->at[d->sentences]; r++)
-        for (i = 0; i < 2; i++) k->add(d->ds + (2 * r + i) * h, d->dout[i] + d->row[i][r] * h, h);
-}
-
-/* What each word adds to the states of its sentence: k from s, and ds += from dk. */
-static void carnn__answer_steps(carnn__answer *d, size_t h) {
-    size_t i, r, j, D = 2 * h;
-    for (i = 0; i < d->sentences; i++)
-        for (r = d->at[i]; r < d->at[i + 1]; r++) {
-            float *k = d->k + r * D;
-            memcpy(k, d->s + r * D, D * sizeof(float));
-            for (j = 0; j < h && r > d->at[i]; j++) k[j] -= d->s[(r - 1) * D + j];
-            for (j = h; j < D && r + 1 < d->at[i + 1]; j++) k[j] -= d->s[(r + 1) * D + j];
-        }
-}
-
-static void carnn__answer_steps_back(carnn__answer *d, size_t h) {
-    size_t i, r, j, D = 2 * h;
-    for (i = 0; i < d->sentences; i++)
-        for (r = d->at[i]; r < d->at[i + 1]; r++) {
-            const float *dk = d->dk + r * D;
-            for (j = 0; j < D; j++) d->ds[r * D + j] += dk[j];
-            for (j = 0; j < h && r > d->at[i]; j++) d->ds[(r - 1) * D + j] -= dk[j];
-            for (j = h; j < D && r + 1 < d->at[i + 1]; j++) d->ds[(r + 1) * D + j] -= dk[j];
-        }
-}
-
-/* The mean state of the sentence beside each one. */
-static void carnn__answer_means(carnn__answer *d, const carnn__kernels *k, size_t D) {
-    size_t i, r;
-    memset(d->mean, 0, d->sentences * D * sizeof(float));
-    for (i = 0; i < d->sentences; i++) {
-        size_t n = d->at[(i ^ 1) + 1] - d->at[i ^ 1];
-        for (r = d->at[i ^ 1]; r < d->at[(i ^ 1) + 1]; r++)
-            k->add(d->s + r * D, d->mean + i * D, D);
-        if (n) k->scale(d->mean + i * D, 1.0f / (float)n, D);
-    }
-}
-
-static void carnn__answer_means_back(carnn__answer *d, const carnn__kernels *k, size_t D) {
-    size_t i, r;
-    for (i = 0; i < d->sentences; i++) {
-        size_t n = d->at[(i ^ 1) + 1] - d->at[i ^ 1];
-        if (n) k->scale(d->dmean + i * D, 1.0f / (float)n, D);
-        for (r = d->at[i ^ 1]; r < d->at[(i ^ 1) + 1]; r++)
-            k->add(d->dmean + i * D, d->ds + r * D, D);
-    }
-}
-
-static carnn__compose carnn__answer_composer(const carnn__work *work, size_t sentence) {
-    const carnn__answer *d = (const carnn__answer *)work->state;
-    size_t D = 2 * (size_t)work->model->desc.hidden, at = d->at[sentence];
-    size_t F = carnn__answer_sum_width(work->model);
-    carnn__compose c;
-    c.rows = d->at[sentence + 1] - at;
-    c.D = D;
-    c.orthogonal = !carnn__answer_is_direct(work->model);
-    c.x = d->s + at * D;
-    c.a = d->a + at * D;
-    c.weight = d->weight + at;
-    c.share = d->share + at;
-    c.f = d->f + sentence * F;
-    c.df = d->df + sentence * F;
-    c.dx = d->ds + at * D;
-    c.da = d->da + at * D;
-    c.dweight = d->dweight + at;
+static carnn__compose carnn__answer_compose(const carnn__work *work, size_t s) {
+    const carnn__answer *m = (const carnn__answer *)work->state;
+    const carnn__mat *x = &m->encoder.y;
+    size_t D = x->columns, at = m->net.texts.at[s], F = m->f.columns / 2;
+    carnn__compose c = {m->net.texts.at[s + 1] - at, D, !carnn__answer_is_direct(work->model),
+                        x->x + at * D, m->a.x + at * D, m->attend.w.x + at, m->share + at,
+                        m->f.x + s * F, NULL, NULL, NULL, NULL};
+    if (!work->g) return c;
+    c.df = m->f.d + s * F;
+    c.dx = x->d + at * D;
+    c.da = m->a.d + at * D;
+    c.dweight = m->attend.w.d + at;
     return c;
 }
 
-/* One pair: alignment, weights and sum of both sentences. */
 static void carnn__answer_compare(void *job, size_t pair, size_t worker) {
     const carnn__work *work = (const carnn__work *)job;
-    carnn__answer *d = (carnn__answer *)work->state;
+    carnn__answer *m = (carnn__answer *)work->state;
     carnn__engine e = carnn__engine_of(work->engine, worker);
-    size_t h = (size_t)work->model->desc.hidden, D = 2 * h, i;
-    const float *v = carnn__weight(work, work->model->answer.attend_vector);
-    float *E = d->E + d->cell_at[pair];
-    for (i = 2 * pair; i < 2 * pair + 2; i++) {
-        size_t at = d->at[i], m = d->at[i + 1] - at, to = d->at[i ^ 1];
-        size_t n = d->at[(i ^ 1) + 1] - to;
-        carnn__compose c = carnn__answer_composer(work, i);
-        carnn__align(&e, m, n, D, d->s + at * D, d->s + to * D, E, d->a + at * D);
-        E += m * n;
-        carnn__matmul_packed(&e, 0, m, h, D, d->k + at * D, D, d->attend, d->bias + i * h,
-                             d->g + at * h, h);
-        e.k->tanh_n(d->g + at * h, d->g + at * h, m * h);
-        carnn__matmul(&e, CARNN__NT, 1, m, h, v, h, d->g + at * h, h, NULL, d->weight + at, m);
-        if (m) e.k->softmax(d->weight + at, m);
+    const carnn__mat *x = &m->encoder.y;
+    size_t D = x->columns, s, cell = m->cell_at[pair];
+    const size_t *at = m->net.texts.at;
+    for (s = 2 * pair; s < 2 * pair + 2; s++) {
+        size_t n = at[s + 1] - at[s], other = s ^ 1, others = at[other + 1] - at[other];
+        carnn__compose c = carnn__answer_compose(work, s);
+        carnn__align(&e, n, others, D, x->x + at[s] * D, x->x + at[other] * D, m->E.x + cell,
+                     m->a.x + at[s] * D);
         e.k->compose(&c);
+        cell += n * others;
     }
 }
 
-/* The way back of a pair: from df to ds, dg, and dweight before the softmax. */
 static void carnn__answer_compare_back(void *job, size_t pair, size_t worker) {
     const carnn__work *work = (const carnn__work *)job;
-    carnn__answer *d = (carnn__answer *)work->state;
+    carnn__answer *m = (carnn__answer *)work->state;
     carnn__engine e = carnn__engine_of(work->engine, worker);
-    size_t h = (size_t)work->model->desc.hidden, D = 2 * h, cell = d->cell_at[pair], i, r, j;
-    const float *v = carnn__weight(work, work->model->answer.attend_vector);
-    for (i = 2 * pair; i < 2 * pair + 2; i++) {
-        size_t at = d->at[i], m = d->at[i + 1] - at;
-        carnn__compose c = carnn__answer_composer(work, i);
-        e.k->compose_back(&c);
-        carnn__softmax_back(e.k, d->weight + at, d->dweight + at, m);
-        for (r = at; r < at + m; r++)
-            for (j = 0; j < h; j++) {
-                float g = d->g[r * h + j];
-                d->dg[r * h + j] = d->dweight[r] * v[j] * (1.0f - g * g);
-            }
+    const carnn__mat *x = &m->encoder.y;
+    size_t D = x->columns, s, cell = m->cell_at[pair];
+    const size_t *at = m->net.texts.at;
+    for (s = 2 * pair; s < 2 * pair + 2; s++) {
+        carnn__compose c = carnn__answer_compose(work, s);
+        e.k->compose_back(&c); /* sets dx: it comes first */
     }
-    for (i = 2 * pair; i < 2 * pair + 2; i++) {
-        size_t at = d->at[i], m = d->at[i + 1] - at, to = d->at[i ^ 1];
-        size_t n = d->at[(i ^ 1) + 1] - to;
-        carnn__align_back(&e, m, n, D, d->s + at * D, d->s + to * D, d->E + cell, d->da + at * D,
-                          d->dE + cell, d->ds + at * D, d->ds + to * D);
-        cell += m * n;
+    for (s = 2 * pair; s < 2 * pair + 2; s++) {
+        size_t n = at[s + 1] - at[s], other = s ^ 1, others = at[other + 1] - at[other];
+        carnn__align_back(&e, n, others, D, x->x + at[s] * D, x->x + at[other] * D, m->E.x + cell,
+                          m->a.d + at[s] * D, m->E.d + cell, x->d + at[s] * D,
+                          x->d + at[other] * D);
+        cell += n * others;
     }
 }
 
-/* From states to the hidden layer in top. */
-static void carnn__answer_iwan(carnn__work *work, uint64_t key) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    const carnn_model *model = work->model;
-    carnn__engine *e = work->engine;
-    size_t h = (size_t)model->desc.hidden, D = 2 * h, F = 2 * carnn__answer_sum_width(model);
-    size_t width = carnn__answer_top_width(model), p;
-    carnn__answer_states(d, h);
-    if (carnn__answer_skips(model)) carnn__answer_steps(d, h);
-    carnn__answer_means(d, e->k, D);
-    carnn__matmul(e, CARNN__NT, d->sentences, h, D, d->mean, D,
-                  carnn__weight(work, model->answer.attend_other), D, NULL, d->bias, h);
-    carnn__pack(e, CARNN__NT, h, D, carnn__weight(work, model->answer.attend), D, d->attend);
-    carnn__parallel(e->pool, d->pairs, carnn__answer_compare, work);
-    carnn__drop(work, d->f, d->pairs * F, key, CARNN__ANSWER_DROP_SUMS);
-    carnn__matmul(e, CARNN__NT, d->pairs, h, F, d->f, F,
-                  carnn__weight(work, model->answer.hidden), F,
-                  carnn__weight(work, model->answer.hidden_bias), d->top, width);
-    for (p = 0; p < d->pairs; p++)
-        e->k->tanh_n(d->top + p * width, d->top + p * width, h);
-}
+/* --- forward and backward -------------------------------------------------------------------------- */
 
-/* The weights of words: from dg to ds and the gradients of W1, W2 and v. */
-static void carnn__answer_weights_back(carnn__work *work) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    const carnn__answer_params *p = &work->model->answer;
-    carnn__engine *e = work->engine;
-    size_t h = (size_t)work->model->desc.hidden, D = 2 * h, R = d->at[d->sentences], i, r;
-    int skips = carnn__answer_skips(work->model);
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, 1, h, R, d->dweight, 1, d->g, h, NULL,
-                  carnn__gradient(work, p->attend_vector), h);
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, h, D, R, d->dg, h, d->k, D, NULL,
-                  carnn__gradient(work, p->attend), D);
-    carnn__matmul(e, skips ? CARNN__NN : CARNN__NN | CARNN__ADD, R, D, h, d->dg, h,
-                  carnn__weight(work, p->attend), D, NULL, skips ? d->dk : d->ds, D);
-    if (skips) carnn__answer_steps_back(d, h);
-    memset(d->dbias, 0, d->sentences * h * sizeof(float));
-    for (i = 0; i < d->sentences; i++)
-        for (r = d->at[i]; r < d->at[i + 1]; r++) e->k->add(d->dg + r * h, d->dbias + i * h, h);
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, h, D, d->sentences, d->dbias, h, d->mean, D, NULL,
-                  carnn__gradient(work, p->attend_other), D);
-    carnn__matmul(e, CARNN__NN, d->sentences, D, h, d->dbias, h,
-                  carnn__weight(work, p->attend_other), D, NULL, d->dmean, D);
-    carnn__answer_means_back(d, e->k, D);
-}
-
-/* From dtop to dout. */
-static void carnn__answer_iwan_back(carnn__work *work, uint64_t key) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    const carnn__answer_params *a = &work->model->answer;
-    carnn__engine *e = work->engine;
-    size_t h = (size_t)work->model->desc.hidden, F = 2 * carnn__answer_sum_width(work->model);
-    size_t width = carnn__answer_top_width(work->model), p, j;
-    for (p = 0; p < d->pairs; p++)
-        for (j = 0; j < h; j++) {
-            float y = d->top[p * width + j];
-            d->dtop[p * width + j] *= 1.0f - y * y;
-        }
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, h, F, d->pairs, d->dtop, width, d->f, F, NULL,
-                  carnn__gradient(work, a->hidden), F);
-    carnn__column_sums(e, d->pairs, h, d->dtop, width, carnn__gradient(work, a->hidden_bias));
-    carnn__matmul(e, CARNN__NN, d->pairs, F, h, d->dtop, width, carnn__weight(work, a->hidden),
-                  F, NULL, d->df, F);
-    carnn__drop(work, d->df, d->pairs * F, key, CARNN__ANSWER_DROP_SUMS);
-    carnn__parallel(e->pool, d->pairs, carnn__answer_compare_back, work);
-    carnn__answer_weights_back(work);
-    carnn__answer_states_back(d, e->k, h);
-}
-
-/* --- siamese --------------------------------------------------------------------------------- */
-
-/* The row of the last state of a sentence, the same in both directions; CARNN__NOWHERE where it has
-   no words. */
-static uint32_t carnn__answer_last_row(const carnn__answer *d, size_t sentence) {
-    size_t from = d->at[sentence], to = d->at[sentence + 1];
-    return to > from ? d->row[0][to - 1] : CARNN__NOWHERE;
-}
-
-/* v (2 P, D), the last states of both directions, and the cosines of the pairs, in top. */
-static void carnn__answer_siamese(carnn__work *work) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    size_t h = (size_t)work->model->desc.hidden, width = carnn__answer_top_width(work->model), i, s;
-    memset(d->v, 0, d->sentences * 2 * h * sizeof(float));
-    for (s = 0; s < d->sentences; s++) {
-        uint32_t row = carnn__answer_last_row(d, s);
-        for (i = 0; i < 2 && row != CARNN__NOWHERE; i++)
-            memcpy(d->v + (2 * s + i) * h, d->cell[i].scan.out + row * h, h * sizeof(float));
+/* From states to the sums f of both texts of each pair, and the hidden layer. */
+static void carnn__answer_iwan(carnn__work *work, carnn__answer *m, uint64_t key) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *s = &m->encoder.y;
+    size_t b, cell = 0;
+    if (m->skips) carnn__answer_skip(m, 0);
+    carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
+    for (b = 0; b < t->count; b++) {
+        m->cell_at[b] = cell;
+        cell += 2 * (t->at[2 * b + 1] - t->at[2 * b]) * (t->at[2 * b + 2] - t->at[2 * b + 1]);
     }
-    for (s = 0; s < d->pairs; s++)
-        d->top[s * width] = carnn__cosine(work->engine->k, 2 * h, d->v + 4 * s * h,
-                                          d->v + (4 * s + 2) * h);
+    carnn__parallel(work->engine->pool, t->count, carnn__answer_compare, work);
+    carnn__mat_clear(&m->f, t->count);
+    carnn__drop(work, m->f.x, t->count * m->f.columns, key, CARNN__ANSWER_DROP_SUMS);
+    carnn__linear_forward(work, &m->hidden, &m->f, t->count);
 }
 
-static void carnn__answer_siamese_back(carnn__work *work) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    const carnn__kernels *k = work->engine->k;
-    size_t h = (size_t)work->model->desc.hidden, width = carnn__answer_top_width(work->model), i, s;
-    memset(d->dv, 0, d->sentences * 2 * h * sizeof(float));
-    for (s = 0; s < d->pairs; s++)
-        carnn__cosine_back(k, 2 * h, d->v + 4 * s * h, d->v + (4 * s + 2) * h, d->dtop[s * width],
-                           d->dv + 4 * s * h, d->dv + (4 * s + 2) * h);
-    for (i = 0; i < 2; i++) memset(d->dout[i], 0, d->packed.rows * h * sizeof(float));
-    for (s = 0; s < d->sentences; s++) {
-        uint32_t row = carnn__answer_last_row(d, s);
-        for (i = 0; i < 2 && row != CARNN__NOWHERE; i++)
-            k->add(d->dv + (2 * s + i) * h, d->dout[i] + row * h, h);
-    }
+static void carnn__answer_iwan_back(carnn__work *work, carnn__answer *m, uint64_t key) {
+    const carnn__texts *t = &m->net.texts;
+    carnn__linear_backward(work, &m->hidden, &m->f, t->count);
+    carnn__drop(work, m->f.d, t->count * m->f.columns, key, CARNN__ANSWER_DROP_SUMS);
+    carnn__parallel(work->engine->pool, t->count, carnn__answer_compare_back, work);
+    carnn__additive_backward(work, &m->attend, t, m->skips ? &m->skip : &m->encoder.y, &m->pool.y);
+    if (m->skips) carnn__answer_skip(m, 1);
 }
 
-/* --- scores and losses ----------------------------------------------------------------------- */
-
-/* The scores z of the batch. */
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    const carnn_model *model = work->model;
-    size_t width = carnn__answer_top_width(model), more = carnn__answer_overlaps(model), p;
-    carnn__answer_inputs(work, key);
-    carnn__answer_encode(work);
-    if (carnn__answer_is_siamese(model)) carnn__answer_siamese(work);
-    else carnn__answer_iwan(work, key);
-    for (p = 0; p < d->pairs; p++)
-        memcpy(d->top + (p + 1) * width - more, d->overlap + p * CARNN__OVERLAPS,
-               more * sizeof(float));
-    carnn__matmul(work->engine, CARNN__NT, d->pairs, 1, width, d->top, width,
-                  carnn__weight(work, model->answer.output), width,
-                  carnn__answer_ranks(model) ? NULL
-                                             : carnn__weight(work, model->answer.output_bias),
-                  d->z, 1);
+    carnn__answer *m = (carnn__answer *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder.rnn) ? &m->context.y : NULL;
+    int siamese = carnn__answer_is_siamese(work->model);
+    size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0), D;
+    carnn__answer_inputs(work, m, key);
+    carnn__linear_forward(work, &m->project, &m->words.y, t->inputs);
+    if (c) carnn__position_forward(work, &m->context, t, &m->project.y);
+    carnn__text_rnn_forward(work, &m->encoder, t, &m->project.y, c, key);
+    carnn__pool_forward(work, &m->pool, t, &m->encoder.y);
+    if (!siamese) carnn__answer_iwan(work, m, key);
+    D = m->pool.y.columns;
+    for (p = 0; p < t->count; p++) {
+        float *top = m->top.x + p * width, *v = m->pool.y.x + 2 * p * D;
+        if (siamese) *top = carnn__cosine(work->engine->k, D, v, v + D);
+        else memcpy(top, m->hidden.y.x + p * own, own * sizeof(float));
+        if (t->flag) carnn__answer_overlap(work, m, p, top + own);
+    }
+    carnn__mat_clear(&m->top, t->count);
+    carnn__linear_forward(work, &m->output, &m->top, t->count);
 }
 
-/* From dz to all gradients. */
 static void carnn__answer_backward(carnn__work *work, uint64_t key) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    const carnn_model *model = work->model;
-    carnn__engine *e = work->engine;
-    size_t width = carnn__answer_top_width(model);
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, 1, width, d->pairs, d->dz, 1, d->top, width, NULL,
-                  carnn__gradient(work, model->answer.output), width);
-    if (!carnn__answer_ranks(model))
-        carnn__column_sums(e, d->pairs, 1, d->dz, 1,
-                           carnn__gradient(work, model->answer.output_bias));
-    carnn__matmul(e, CARNN__NN, d->pairs, width, 1, d->dz, 1,
-                  carnn__weight(work, model->answer.output), width, NULL, d->dtop, width);
-    if (carnn__answer_is_siamese(model)) carnn__answer_siamese_back(work);
-    else carnn__answer_iwan_back(work, key);
-    carnn__answer_encode_back(work);
-    carnn__answer_inputs_back(work, key);
+    carnn__answer *m = (carnn__answer *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder.rnn) ? &m->context.y : NULL;
+    int siamese = carnn__answer_is_siamese(work->model);
+    size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
+    size_t D = m->pool.y.columns;
+    carnn__linear_backward(work, &m->output, &m->top, t->count);
+    for (p = 0; p < t->count; p++) {
+        size_t v = 2 * p * D;
+        if (siamese)
+            carnn__cosine_back(work->engine->k, D, m->pool.y.x + v, m->pool.y.x + v + D,
+                               m->top.d[p * width], m->pool.y.d + v, m->pool.y.d + v + D);
+        else memcpy(m->hidden.y.d + p * own, m->top.d + p * width, own * sizeof(float));
+    }
+    if (!siamese) carnn__answer_iwan_back(work, m, key);
+    carnn__pool_backward(work, &m->pool, t, &m->encoder.y);
+    carnn__text_rnn_backward(work, &m->encoder, t, &m->project.y, c, key);
+    if (c) carnn__position_backward(work, &m->context, t, &m->project.y);
+    carnn__linear_backward(work, &m->project, &m->words.y, t->inputs);
+    carnn__answer_inputs_back(work, m, key);
 }
 
-/* Cross entropy of sigmoid(z), summed over the batch; dz is the gradient of its mean. */
-static double carnn__answer_pair_loss(carnn__work *work) {
-    carnn__answer *d = (carnn__answer *)work->state;
+/* --- losses: the gradient of the mean goes to the logits' d ------------------------------------------ */
+
+static float carnn__answer_label(const carnn__work *work, size_t b) {
+    return work->data->items[carnn__net_of(work)->texts.item[b]].value;
+}
+
+/* Right and wrong pairs weigh the same in all, where there are both. */
+static void carnn__answer_balance(const carnn__work *work, carnn__answer *m) {
+    double right = 0.0, all = (double)work->data->item_count;
+    size_t i;
+    for (i = 0; i < work->data->item_count; i++) right += work->data->items[i].value > 0.0f;
+    m->class_weight[0] = m->class_weight[1] = 1.0f;
+    if (right < 1.0 || right >= all) return;
+    m->class_weight[0] = (float)(0.5 * all / (all - right));
+    m->class_weight[1] = (float)(0.5 * all / right);
+}
+
+/* Cross entropy of sigmoid(z), summed over the batch. */
+static double carnn__answer_pair_loss(const carnn__work *work, carnn__answer *m) {
+    const carnn__mat *z = &m->output.y;
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
-    size_t p;
-    for (p = 0; p < d->pairs; p++) {
-        uint32_t label = work->data->pairs[d->pair[p]].label;
-        double z = (double)d->z[p], y = label * (1.0 - smoothing) + 0.5 * smoothing;
-        double weight = (double)d->class_weight[label];
-        sum += weight * (fmax(z, 0.0) - z * y + log1p(exp(-fabs(z))));
-        if (work->g) {
-            work->engine->k->sigmoid_n(d->z + p, d->dz + p, 1);
-            d->dz[p] = (float)(weight * ((double)d->dz[p] - y) / (double)d->pairs);
-        }
+    size_t p, B = m->net.texts.count;
+    if (m->class_weight[0] <= 0.0f) carnn__answer_balance(work, m);
+    for (p = 0; p < B; p++) {
+        int right = carnn__answer_label(work, p) > 0.0f;
+        double x = (double)z->x[p], y = right * (1.0 - smoothing) + 0.5 * smoothing;
+        double weight = (double)m->class_weight[right];
+        sum += weight * (fmax(x, 0.0) - x * y + log1p(exp(-fabs(x))));
+        work->engine->k->sigmoid_n(z->x + p, z->d + p, 1);
+        z->d[p] = (float)(weight * ((double)z->d[p] - y) / (double)B);
     }
     return sum;
 }
 
-/* The right ones of the `count` pairs from `from` on. */
-static size_t carnn__answer_right(const carnn__work *work, size_t from, size_t count) {
-    const carnn__answer *d = (const carnn__answer *)work->state;
-    size_t p, right = 0;
-    for (p = from; p < from + count; p++) right += work->data->pairs[d->pair[p]].label;
-    return right;
-}
-
-/* Cross entropy of the softmax over the sentences of each question: the mean over questions, times
-   the pairs of the batch; dz is the gradient of the mean. */
-static double carnn__answer_rank_loss(carnn__work *work) {
-    carnn__answer *d = (carnn__answer *)work->state;
+/* Cross entropy of the softmax over the sentences of each piece: the mean over pieces with right and
+   wrong ones, times the pairs of the batch. */
+static double carnn__answer_rank_loss(const carnn__work *work, carnn__answer *m) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *z = &m->output.y;
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
-    size_t piece, p, from = 0, questions = 0;
-    float *q = work->g ? d->dz : d->top; /* top has served */
-    if (work->g) memset(d->dz, 0, d->pairs * sizeof(float));
-    for (piece = 0; piece < d->piece_count; piece++) {
-        size_t n = d->pieces[d->piece[piece]].count, right = carnn__answer_right(work, from, n);
-        if (right && right < n) {
-            double lse;
-            memcpy(q + from, d->z + from, n * sizeof(float));
-            lse = (double)work->engine->k->softmax(q + from, n);
-            for (p = from; p < from + n; p++) {
-                double y = work->data->pairs[d->pair[p]].label / (double)right;
-                y = y * (1.0 - smoothing) + smoothing / (double)n;
-                sum += y * (lse - (double)d->z[p]);
-                q[p] = (float)((double)q[p] - y);
-            }
-            questions++;
+    size_t p, from, end, questions = 0;
+    memset(z->d, 0, t->count * sizeof(float));
+    for (from = 0; from < t->count; from = end) {
+        double right = 0.0, n, lse;
+        for (end = from; end < t->count && t->piece[end] == t->piece[from]; end++)
+            right += (double)carnn__answer_label(work, end);
+        n = (double)(end - from);
+        if (right <= 0.0 || right >= n) continue;
+        memcpy(z->d + from, z->x + from, (end - from) * sizeof(float));
+        lse = (double)work->engine->k->softmax(z->d + from, end - from);
+        for (p = from; p < end; p++) {
+            double y = (double)carnn__answer_label(work, p) / right;
+            y = y * (1.0 - smoothing) + smoothing / n;
+            sum += y * (lse - (double)z->x[p]);
+            z->d[p] = (float)((double)z->d[p] - y);
         }
-        from += n;
+        questions++;
     }
     if (!questions) return 0.0;
-    if (work->g) work->engine->k->scale(d->dz, 1.0f / (float)questions, d->pairs);
-    return sum / (double)questions * (double)d->pairs;
+    work->engine->k->scale(z->d, 1.0f / (float)questions, t->count);
+    return sum / (double)questions * (double)t->count;
 }
 
 /* --- metrics ---------------------------------------------------------------------------------
-   As trec_eval has them: sentences by falling score; AP is the mean over the right ones of (right
-   ones at or above it) / its rank, RR one over the rank of the first right one. Of equal scores the
+   Sentences by falling score; average precision AP is the mean over the right ones of (right ones
+   at or above it) / its rank, RR is one over the rank of the first right one. Of equal scores the
    wrong ones go first. A question without a right one does not count. */
 
-/* Does pair a stand before pair b? */
-static int carnn__answer_before(const carnn__answer *d, const carnn_dataset *data, size_t a,
-                                size_t b) {
-    if (d->score[a] > d->score[b] || d->score[a] < d->score[b]) return d->score[a] > d->score[b];
-    if (data->pairs[a].label != data->pairs[b].label)
-        return data->pairs[a].label < data->pairs[b].label;
+enum { CARNN__ANSWER_AP, CARNN__ANSWER_RR, CARNN__ANSWER_QUESTIONS }; /* sums of a tally */
+
+/* Does item a stand before item b? */
+static int carnn__answer_before(const float *score, const carnn__item *items, size_t a, size_t b) {
+    if (score[a] > score[b] || score[a] < score[b]) return score[a] > score[b];
+    if (items[a].value < items[b].value || items[a].value > items[b].value)
+        return items[a].value < items[b].value;
     return a < b;
 }
 
 /* Lets item `i` of a heap of n sink, in which the last one in the ranking is on top. */
-static void carnn__answer_sink(const carnn__answer *d, const carnn_dataset *data, uint32_t *heap,
+static void carnn__answer_sink(const float *score, const carnn__item *items, uint32_t *heap,
                                size_t i, size_t n) {
     uint32_t item = heap[i];
     size_t child;
     for (; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && carnn__answer_before(d, data, heap[child], heap[child + 1])) child++;
-        if (!carnn__answer_before(d, data, item, heap[child])) break;
+        if (child + 1 < n && carnn__answer_before(score, items, heap[child], heap[child + 1]))
+            child++;
+        if (!carnn__answer_before(score, items, item, heap[child])) break;
         heap[i] = heap[child];
     }
     heap[i] = item;
 }
 
-/* Pairs [from, to) in the order of their ranks: heap sort. */
-static void carnn__answer_sort(carnn__answer *d, const carnn_dataset *data, size_t from,
-                               size_t to) {
-    uint32_t *heap = d->ranked, last;
+/* Items [from, to) in the order of their ranks: heap sort. */
+static void carnn__answer_sort(const float *score, const carnn__item *items, uint32_t *heap,
+                               size_t from, size_t to) {
     size_t i, n = to - from;
     for (i = 0; i < n; i++) heap[i] = (uint32_t)(from + i);
-    for (i = n / 2; i-- > 0;) carnn__answer_sink(d, data, heap, i, n);
+    for (i = n / 2; i-- > 0;) carnn__answer_sink(score, items, heap, i, n);
     while (n > 1) {
-        last = heap[--n];
+        uint32_t last = heap[--n];
         heap[n] = heap[0];
         heap[0] = last;
-        carnn__answer_sink(d, data, heap, 0, n);
+        carnn__answer_sink(score, items, heap, 0, n);
     }
 }
 
-/* Tells of the pair `i`, which is the `sentence`-th of its question. */
-static void carnn__answer_tell(const carnn__work *work, size_t i, size_t sentence) {
-    double score = (double)((const carnn__answer *)work->state)->score[i];
-    if (work->asked && work->asked->pair) {
-        const carnn__pair *p = &work->data->pairs[i];
-        carnn_pair_score told = {work->number, p->group, sentence, (int)p->label, score};
-        work->asked->pair(&told, work->asked->user);
-    }
-    if (work->wanted) {
-        carnn_prediction told = {i, 0, NULL, NULL, score, 0};
-        work->wanted->example(&told, work->wanted->user);
-    }
-}
-
-/* Adds the ranking of pairs [from, to) to the tally. */
-static void carnn__answer_count(carnn__work *work, size_t from, size_t to, carnn__tally *tally) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    const carnn_dataset *data = work->data;
+/* Adds the ranking of items [from, to) to the tally. */
+static void carnn__answer_rank(carnn__work *work, const float *score, size_t from, size_t to,
+                               carnn__tally *tally) {
+    const carnn__item *items = work->data->items;
+    uint32_t *ranked = ((carnn__answer *)work->state)->ranked;
     double precision = 0.0, reciprocal = 0.0, right = 0.0;
     size_t i;
-    for (i = from; i < to; i++) carnn__answer_tell(work, i, i - from);
-    carnn__answer_sort(d, data, from, to);
+    carnn__answer_sort(score, items, ranked, from, to);
     for (i = 0; i < to - from; i++) {
-        if (!data->pairs[d->ranked[i]].label) continue;
+        if (items[ranked[i]].value <= 0.0f) continue;
         right += 1.0;
         precision += right / (double)(i + 1);
         if (right < 1.5) reciprocal = 1.0 / (double)(i + 1);
@@ -10276,55 +10133,31 @@ static void carnn__answer_count(carnn__work *work, size_t from, size_t to, carnn
     carnn__tell_part(work, precision / right, 1.0);
 }
 
-/* The questions of a batch: in scoring when their last piece is there, in training, where a batch
-   may be the first after a stop, piece by piece. */
-static void carnn__answer_tally(carnn__work *work, carnn__tally *tally) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    const carnn_dataset *data = work->data;
-    size_t i;
-    for (i = 0; i < d->piece_count; i++) {
-        const carnn__answer_piece *piece = &d->pieces[d->piece[i]];
-        size_t group = data->pairs[piece->pair].group, end = piece->pair + piece->count;
-        if (work->g) carnn__answer_count(work, piece->pair, end, tally);
-        else if (end == data->group_start[group + 1])
-            carnn__answer_count(work, data->group_start[group], end, tally);
+/* Questions are ranked when their last piece is there; in training, where a batch may be the first
+   after a stop, piece by piece. */
+static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__answer *m = (carnn__answer *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__item *items = work->data->items;
+    float *score = m->score[work->as_vote];
+    size_t b, first, end;
+    for (b = 0; b < t->count; b++) {
+        size_t i = t->item[b];
+        score[i] = m->output.y.x[b];
+        if (work->asked && work->asked->ranked) {
+            for (first = i; first && items[first - 1].group == items[i].group;) first--;
+            carnn__tell_ranked(work, i, i - first, (double)score[i]);
+        }
+        if (b + 1 < t->count && t->piece[b + 1] == t->piece[b]) continue; /* inside a piece */
+        end = i + 1;
+        first = carnn__corpus_of(work)->pieces[t->piece[b]].first;
+        while (!work->g && first && items[first - 1].group == items[i].group) first--;
+        if (work->g || end == work->data->item_count || items[end].group != items[i].group)
+            carnn__answer_rank(work, score, first, end, tally);
     }
-    tally->examples += d->pairs;
-}
-
-static double carnn__answer_loss(carnn__work *work) {
-    return carnn__answer_ranks(work->model) ? carnn__answer_rank_loss(work)
-                                            : carnn__answer_pair_loss(work);
-}
-
-static void carnn__answer_batch(carnn__work *work, size_t number, uint64_t key,
-                                carnn__tally *tally) {
-    carnn__answer *d = (carnn__answer *)work->state;
-    size_t p;
-    carnn__answer_collect(work, number);
-    carnn__answer_forward(work, key);
-    for (p = 0; p < d->pairs; p++) d->score[d->pair[p]] = d->z[p];
-    tally->loss += carnn__answer_loss(work);
-    if (work->g) carnn__answer_backward(work, key);
-    carnn__answer_tally(work, tally);
-}
-
-/* The mean of the models' scores. */
-static void carnn__answer_vote(carnn__work *const *works, size_t count, size_t number,
-                               carnn__tally *tally) {
-    carnn__answer *d = (carnn__answer *)works[0]->state;
-    float *own = d->score;
-    size_t p, m;
-    (void)number;
-    d->score = d->voted;
-    for (p = 0; p < d->pairs; p++) {
-        double sum = 0.0;
-        for (m = 0; m < count; m++) sum += (double)((carnn__answer *)works[m]->state)->z[p];
-        d->z[p] = d->score[d->pair[p]] = (float)(sum / (double)count);
-    }
-    tally->loss += carnn__answer_loss(works[0]);
-    carnn__answer_tally(works[0], tally);
-    d->score = own;
+    tally->examples += t->count;
+    return carnn__answer_ranks(work->model) ? carnn__answer_rank_loss(work, m)
+                                            : carnn__answer_pair_loss(work, m);
 }
 
 static void carnn__answer_score(const carnn__tally *tally, carnn_scores *scores) {
@@ -10333,6 +10166,205 @@ static void carnn__answer_score(const carnn__tally *tally, carnn_scores *scores)
     scores->metric[1].value = tally->sum[CARNN__ANSWER_RR] / questions;
 }
 
+static carnn__logits carnn__answer_output(const carnn__work *work) {
+    const carnn__answer *m = (const carnn__answer *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__logits o = {CARNN__OUTPUT_SCORE, &m->output.y, t->count, NULL, t->item, t->count, NULL};
+    return o;
+}
+
+/* --- sessions -------------------------------------------------------------------------------------- */
+
+static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                                  carnn_explanation *e) {
+    const carnn__answer *m = (const carnn__answer *)s->work.state;
+    carnn__explain_words(s, &m->encoder.rnn,
+                         carnn__answer_is_siamese(s->model) ? NULL : m->attend.w.x, count, out, e);
+}
+
+static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
+                                            size_t *columns) {
+    const carnn__answer *m = (const carnn__answer *)s->work.state;
+    const size_t *at = m->net.texts.at;
+    size_t first = at[1], second = at[2] - at[1];
+    if (carnn__answer_is_siamese(s->model)) return NULL;
+    *rows = of_second ? second : first;
+    *columns = of_second ? first : second;
+    return m->E.x + (of_second ? first * second : 0);
+}
+
+static const carnn__session_kind carnn__answer_session = {
+    "predict and explain", 2, carnn__net_session_carve, NULL, NULL, carnn__net_session_predict,
+    NULL, NULL, NULL, carnn__answer_explain, carnn__answer_alignment};
+
+static const char *const carnn__answer_variants[] = {
+    "hidden=19 embedding=101",
+    "hidden=19 embedding=101 cell=ncarnn decomposition=direct loss=pair",
+    "hidden=19 embedding=101 cell=scarnn weighting=skip",
+    "hidden=19 embedding=101 cell=lstm overlap=0",
+    "hidden=19 embedding=101 cell=icarnn model=siamese",
+    "hidden=19 embedding=101 cell=gru model=siamese overlap=0 loss=pair", NULL};
+
+static const carnn__task carnn__answer_task = {
+    "answer", "rank sentences by how well they answer a question",
+    CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles,
+    carnn__answer_options, carnn__answer_defaults, NULL, carnn__answer_reserved,
+    CARNN__COUNT(carnn__answer_reserved), carnn__answer_build, carnn__answer_check,
+    sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__answer_tokens,
+    {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
+    NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss, carnn__answer_backward,
+    NULL, NULL, {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__answer_score, NULL,
+    &carnn__answer_session, NULL,
+    "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n",
+    carnn__answer_variants, NULL};
+
+#endif
+/* =============================================================================================
+   @@HEAD classify   which class is a text of?
+
+     x_1 .. x_n = layers of [fw; bw](E w_1 .. E w_n)          E (V, e)   x_i (D)
+     v = [max_i x_i; mean_i x_i; min_i x_i; last states]      those that --pooling names
+     y = relu(W1 v + b1)    P(class) = softmax(W2 y + b2)     W1 (h, pools D)   W2 (classes, h)
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__CLASSIFY_ROWS 8192 /* words of a batch, which one text may exceed */
+
+enum { CARNN__CLASSIFY_DIRECTIONS, CARNN__CLASSIFY_POOLING, CARNN__CLASSIFY_WORDS };
+
+static const char *const carnn__poolings[] = {"max", "mean", "min", "last", "max,mean,min", NULL};
+
+static const carnn_option carnn__classify_options[] = {
+    CARNN__OPTION_WHOLE("directions", CARNN__CLASSIFY_DIRECTIONS, 1, 2, 0,
+                        "2: the text is read backwards, too"),
+    CARNN__OPTION_CHOICE("pooling", CARNN__CLASSIFY_POOLING, carnn__poolings,
+                         "what sums up the words"),
+    CARNN__OPTION_WHOLE("max_words", CARNN__CLASSIFY_WORDS, 1, 65536, 0,
+                        "words of a text that are read, the first so many"),
+    CARNN__OPTION_END};
+
+static void carnn__classify_defaults(carnn_model_desc *model, carnn_train_desc *train) {
+    if (!model->cell) model->cell = "lstm";
+    if (!model->hidden) model->hidden = 100;
+    if (!model->embedding) model->embedding = 50;
+    if (!model->layers) model->layers = 1;
+    if (!model->min_count) model->min_count = 1;
+    carnn__option_default(model, CARNN__CLASSIFY_DIRECTIONS, 2);
+    carnn__option_default(model, CARNN__CLASSIFY_POOLING, 1);
+    carnn__option_default(model, CARNN__CLASSIFY_WORDS, 400);
+    if (!train->epochs) train->epochs = 10;
+    if (!train->batch) train->batch = 32;
+    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.001;
+    if (train->lr_end == 0.0) train->lr_end = 0.05;
+    if (train->dropout == 0.0) train->dropout = 0.5;
+    if (train->clip == 0.0) train->clip = 5.0;
+}
+
+static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
+                                                    {NULL, CARNN__WORDS, 0}};
+
+static size_t carnn__classify_tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                                     uint32_t *ids, size_t max) {
+    size_t most = (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
+    (void)role;
+    return carnn__min(most, carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
+                                            carnn__min(max, most)));
+}
+
+/* --- parts --------------------------------------------------------------------------------------- */
+
+typedef struct carnn__classify {
+    carnn__net net;
+    carnn__embed words;
+    carnn__text_rnn encoder;
+    carnn__pool_part pool;
+    carnn__linear hidden, output;
+    uint32_t *target; /* (B) */
+} carnn__classify;
+
+enum { CARNN__CLASSIFY_DROP_WORDS = 1, CARNN__CLASSIFY_DROP_SUM, CARNN__CLASSIFY_DROP_LAYERS };
+
+static void carnn__classify_parts(carnn__plan *p, void *state) {
+    static const carnn__pooling three[] = {CARNN__POOL_MAX, CARNN__POOL_MEAN, CARNN__POOL_MIN};
+    carnn__classify *m = (carnn__classify *)state;
+    carnn__texts *t = &m->net.texts;
+    const carnn_model_desc *d = &p->model->desc;
+    size_t h = (size_t)d->hidden, pooling = carnn__chosen(p->model, CARNN__CLASSIFY_POOLING);
+    carnn__rnn_shape s = {carnn__cell_number(d->cell), (size_t)d->layers,
+                          (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS], (size_t)d->embedding, h,
+                          0, 0, 0, 0};
+    size_t D = s.directions * h;
+    carnn__texts_plan(p, t, 1, 1, NULL);
+    carnn__embed_table(p, &m->words, 0);
+    carnn__embed_plan(p, &m->words, t, 0);
+    m->encoder.rnn.drop = CARNN__CLASSIFY_DROP_LAYERS;
+    carnn__text_rnn_plan(p, &m->encoder, "cell", s, t);
+    m->pool.kinds = pooling < 4 ? 1 : 3;
+    memcpy(m->pool.kind, three, sizeof three);
+    if (pooling < 4) m->pool.kind[0] = (carnn__pooling)pooling;
+    carnn__pool_plan(p, &m->pool, D, s.directions, t);
+    carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items, m->pool.kinds * D, h, 1,
+                       CARNN__RELU);
+    carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, h,
+                       p->model->choices.count, 1, CARNN__IDENTITY);
+    carnn__plan_logits(p, &m->output.y, t->most_items);
+    if (p->arena) m->target = (uint32_t *)carnn__take(p->arena, t->most_items, sizeof(uint32_t));
+}
+
+static void carnn__classify_forward(carnn__work *work, uint64_t key) {
+    carnn__classify *m = (carnn__classify *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__mat *x = &m->words.y, *v = &m->pool.y;
+    size_t i;
+    for (i = 0; i < t->count; i++) m->target[i] = m->net.corpus.target[t->item[i]];
+    carnn__embed_forward(work, &m->words, t);
+    carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
+    carnn__text_rnn_forward(work, &m->encoder, t, x, NULL, key);
+    carnn__pool_forward(work, &m->pool, t, &m->encoder.y);
+    carnn__drop(work, v->x, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
+    carnn__linear_forward(work, &m->hidden, v, t->count);
+    carnn__linear_forward(work, &m->output, &m->hidden.y, t->count);
+}
+
+static void carnn__classify_backward(carnn__work *work, uint64_t key) {
+    carnn__classify *m = (carnn__classify *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__mat *x = &m->words.y, *v = &m->pool.y;
+    carnn__linear_backward(work, &m->output, &m->hidden.y, t->count);
+    carnn__linear_backward(work, &m->hidden, v, t->count);
+    carnn__drop(work, v->d, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
+    carnn__pool_backward(work, &m->pool, t, &m->encoder.y);
+    carnn__text_rnn_backward(work, &m->encoder, t, x, NULL, key);
+    carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
+    carnn__embed_backward(work, &m->words, t);
+}
+
+static carnn__logits carnn__classify_output(const carnn__work *work) {
+    const carnn__classify *m = (const carnn__classify *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->output.y, t->count, NULL, t->item, t->count,
+                       m->target};
+    return o;
+}
+
+static const char *const carnn__classify_variants[] = {
+    "hidden=19 embedding=17", "hidden=19 embedding=17 cell=gru layers=2 pooling=max,mean,min",
+    "hidden=19 embedding=17 cell=ncarnn-free directions=1 layers=3 pooling=last",
+    "hidden=19 embedding=19 cell=ran pooling=mean", NULL};
+
+static const carnn__task carnn__classify_task = {
+    "classify", "tell which class a text is of",
+    CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
+    carnn__classify_options, carnn__classify_defaults, "carnn.labels", NULL, 0,
+    CARNN__TEXT_ONLY(carnn__net_build), NULL, sizeof(carnn__classify), carnn__classify_parts, NULL,
+    carnn__classify_tokens,
+    {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
+    carnn__classify_forward, carnn__classify_output, NULL, carnn__classify_backward, NULL, NULL,
+    {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, NULL,
+    "x\ta b a b\ny\tb a c c d\nx\tc a\ny\td b a\ny\ta c b b c\nx\tb a\nz\td d c\n",
+    carnn__classify_variants, NULL};
+
 #endif
 /* =============================================================================================
    @@TASKS   the table of tasks, options and their defaults, making a model
@@ -10340,43 +10372,49 @@ static void carnn__answer_score(const carnn__tally *tally, carnn_scores *scores)
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-static const carnn__head carnn__heads[] = {
-    {"dialog", "choose the reply to the latest utterance, given the dialog so far",
-     {"accuracy", "dialog_accuracy", NULL}, 0,
-     carnn__dialog_defaults, carnn__dialog_build, carnn__dialog_declare, carnn__dialog_init,
-     carnn__dialog_open, carnn__dialog_close, carnn__dialog_carve, carnn__dialog_plan,
-     carnn__dialog_batch, carnn__dialog_vote, carnn__dialog_score},
-    {"lm", "predict the words of a sentence, given the sentence before it",
-     {"perplexity", "perplexity_n2", "perplexity_macro", "perplexity_words", "label_accuracy",
-      NULL}, 1,
-     carnn__lm_defaults, carnn__lm_build, carnn__lm_declare, carnn__lm_init,
-     carnn__lm_open, carnn__lm_close, carnn__lm_carve, carnn__lm_plan,
-     carnn__lm_batch, carnn__lm_vote, carnn__lm_score},
-    {"answer", "rank sentences by how well they answer a question",
-     {"map", "mrr", NULL}, 0,
-     carnn__answer_defaults, carnn__answer_build, carnn__answer_declare, carnn__answer_init,
-     carnn__answer_open, carnn__answer_close, carnn__answer_carve, carnn__answer_plan,
-     carnn__answer_batch, carnn__answer_vote, carnn__answer_score},
+static const carnn__task *const carnn__tasks[] = {
+    &carnn__answer_task, &carnn__classify_task,
+#ifdef CARNN_EXTRA_HEADS
+    CARNN_EXTRA_HEADS
+#endif
 };
 
-static const carnn__head *carnn__head_at(size_t number) {
-    return number < CARNN__COUNT(carnn__heads) ? &carnn__heads[number] : NULL;
+static const carnn__task *carnn__task_at(size_t number) {
+    return number < CARNN__COUNT(carnn__tasks) ? carnn__tasks[number] : NULL;
 }
 
-static const carnn__head *carnn__head_named(const char *name) {
+static const carnn__task *carnn__task_named(const char *name) {
     size_t i;
-    for (i = 0; carnn__head_at(i); i++)
-        if (!strcmp(carnn__head_at(i)->name, name)) return carnn__head_at(i);
+    for (i = 0; carnn__task_at(i); i++)
+        if (!strcmp(carnn__task_at(i)->name, name)) return carnn__task_at(i);
     return NULL;
 }
 
 CARNN_API const char *carnn_task_name(size_t number) {
-    return carnn__head_at(number) ? carnn__head_at(number)->name : NULL;
+    return carnn__task_at(number) ? carnn__task_at(number)->name : NULL;
 }
 
 CARNN_API const char *carnn_task_title(size_t number) {
-    return carnn__head_at(number) ? carnn__head_at(number)->title : NULL;
+    return carnn__task_at(number) ? carnn__task_at(number)->title : NULL;
 }
+
+CARNN_API const char *carnn_task_data(size_t number) {
+#ifdef CARNN_NO_TEXT
+    (void)number;
+    return NULL;
+#else
+    return carnn__task_at(number) ? carnn__task_at(number)->reader->help : NULL;
+#endif
+}
+
+#ifndef CARNN_NO_TEXT
+static const carnn__reader *carnn__reader_of(const char **task) {
+    const carnn__task *found = carnn__task_named(*task);
+    if (!found) return NULL;
+    *task = found->name;
+    return found->reader;
+}
+#endif
 
 static size_t carnn__optimizer_number(const char *name) {
     size_t i = 0;
@@ -10386,42 +10424,20 @@ static size_t carnn__optimizer_number(const char *name) {
 
 /* --- options --------------------------------------------------------------------------------- */
 
-#define CARNN__OPTION(of_training, desc, task, field, kind, low, high, none, help)                 \
-    {#field, task, help, CARNN_OPTION_##kind, of_training, offsetof(desc, field), low, high, none}
 #define CARNN__MODEL_OPTION(field, kind, low, high, none, help)                                    \
-    CARNN__OPTION(0, carnn_model_desc, NULL, field, kind, low, high, none, help)
-#define CARNN__TASK_OPTION(task, field, kind, low, high, none, help)                               \
-    CARNN__OPTION(0, carnn_model_desc, #task, field, kind, low, high, none, help)
+    {#field, help, CARNN_OPTION_##kind, CARNN_OPTION_OF_MODEL, offsetof(carnn_model_desc, field),  \
+     low, high, none, NULL}
 #define CARNN__TRAIN_OPTION(field, kind, low, high, none, help)                                    \
-    CARNN__OPTION(1, carnn_train_desc, NULL, field, kind, low, high, none, help)
+    {#field, help, CARNN_OPTION_##kind, CARNN_OPTION_OF_TRAINING,                                  \
+     offsetof(carnn_train_desc, field), low, high, none, NULL}
 
-static const carnn_option carnn__option_table[] = {
+/* Those that all tasks have. */
+static const carnn_option carnn__options[] = {
     CARNN__MODEL_OPTION(cell, NAME, 0, 0, 0, "recurrent cell"),
     CARNN__MODEL_OPTION(hidden, INTEGER, 1, 65536, 0, "size of the hidden state"),
     CARNN__MODEL_OPTION(embedding, INTEGER, 1, 65536, 0, "size of the word embeddings"),
     CARNN__MODEL_OPTION(layers, INTEGER, 1, CARNN__LAYERS_MAX, 0, "recurrent layers"),
     CARNN__MODEL_OPTION(min_count, INTEGER, 1, 1e9, 0, "rarer words become <unk>"),
-    CARNN__TASK_OPTION(lm, vocab, INTEGER, 0, 1e9, 1, "words that are kept, the most frequent"),
-    CARNN__TASK_OPTION(lm, context, NAME, 0, 0, 0, "what the context is, previous or none"),
-    CARNN__TASK_OPTION(lm, lower, INTEGER, 0, 1, 0, "1: upper case is folded to lower case"),
-    CARNN__TASK_OPTION(lm, tied, INTEGER, 0, 1, 0, "1: embedding and output share their weights"),
-    CARNN__TASK_OPTION(lm, label_weight, NUMBER, 0, 1, 1,
-                       "share of the labels in the loss, 0.1 where there are some"),
-    CARNN__TASK_OPTION(lm, label_row, NAME, 0, 0, 0,
-                       "whose label the context tells, previous or own"),
-    CARNN__TASK_OPTION(dialog, history, INTEGER, 0, 1e9, 1,
-                       "history utterances that are read, the latest so many"),
-    CARNN__TASK_OPTION(dialog, kb_rows, INTEGER, 0, 1e9, 1,
-                       "knowledge-base lines kept of each block, the first so many"),
-    CARNN__TASK_OPTION(answer, model, NAME, 0, 0, 0, "iwan or siamese"),
-    CARNN__TASK_OPTION(answer, decomposition, NAME, 0, 0, 0, "orthogonal or direct"),
-    CARNN__TASK_OPTION(answer, weighting, NAME, 0, 0, 0,
-                       "what weighs the words, attention or skip"),
-    CARNN__TASK_OPTION(answer, overlap, INTEGER, 0, 1e9, 1,
-                       "letters by which words of both are the same; 0: not told of them"),
-    CARNN__TASK_OPTION(answer, loss, NAME, 0, 0, 0, "of a pair or of the rank among others"),
-    CARNN__TASK_OPTION(answer, tune_vectors, INTEGER, 0, 1, 0,
-                       "1: word vectors that were read are trained, too"),
     CARNN__MODEL_OPTION(seed, INTEGER, 0, 9007199254740992.0, 0,
                         "of the initial weights and all that is random"),
     CARNN__TRAIN_OPTION(epochs, INTEGER, 1, 1e9, 0, "passes over the training data"),
@@ -10442,113 +10458,147 @@ static const carnn_option carnn__option_table[] = {
                         "seconds after which this run stops; 0: no limit"),
 };
 
-CARNN_API const carnn_option *carnn_options(size_t *count) {
-    *count = CARNN__COUNT(carnn__option_table);
-    return carnn__option_table;
-}
-
-#define CARNN__TWO_NAMES(option, first, second)                                                    \
-    static const char *carnn__##option##_name(size_t number) {                                     \
-        return number == 0 ? first : number == 1 ? second : NULL;                                  \
-    }
-CARNN__TWO_NAMES(context, "previous", "none")
-CARNN__TWO_NAMES(label_row, "previous", "own")
-CARNN__TWO_NAMES(model, "iwan", "siamese")
-CARNN__TWO_NAMES(decomposition, "orthogonal", "direct")
-CARNN__TWO_NAMES(weighting, "attention", "skip")
-CARNN__TWO_NAMES(loss, "pair", "rank")
-#undef CARNN__TWO_NAMES
-
-/* Where the value of an option stands in the description that has it. */
-static void *carnn__option_field(const carnn_option *o, const carnn_model_desc *model,
-                                 const carnn_train_desc *train) {
-    return (char *)(uintptr_t)(o->of_training ? (const void *)train : (const void *)model) +
-           o->offset;
-}
-
-/* What options that are names may be. */
-static const struct {
-    const char *option;
-    const char *(*name)(size_t number);
-} carnn__name_lists[] = {
-    {"cell", carnn_cell_name},
-    {"optimizer", carnn_optimizer_name},
-    {"context", carnn__context_name},
-    {"label_row", carnn__label_row_name},
-    {"model", carnn__model_name},
-    {"decomposition", carnn__decomposition_name},
-    {"weighting", carnn__weighting_name},
-    {"loss", carnn__loss_name},
-};
-
-static const char *carnn__choice(const char *option, size_t number) {
+CARNN_API const carnn_option *carnn_option_at(const char *task, size_t number) {
+    const carnn__task *t = task ? carnn__task_named(task) : NULL;
     size_t i;
-    for (i = 0; i < CARNN__COUNT(carnn__name_lists); i++)
-        if (!strcmp(option, carnn__name_lists[i].option)) return carnn__name_lists[i].name(number);
+    if (!task) return number < CARNN__COUNT(carnn__options) ? &carnn__options[number] : NULL;
+    for (i = 0; t && t->options && t->options[i].name; i++)
+        if (i == number) return &t->options[i];
     return NULL;
+}
+
+/* Option `number` of a model of the task: those of all tasks, then its own. */
+static const carnn_option *carnn__option_of(const char *task, size_t number) {
+    size_t shared = CARNN__COUNT(carnn__options);
+    return number < shared ? &carnn__options[number] : carnn_option_at(task, number - shared);
 }
 
 CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t number) {
-    return carnn__choice(option->name, number);
+    size_t i;
+    if (option->place == CARNN_OPTION_OF_MODEL) return carnn_cell_name(number);
+    if (option->place == CARNN_OPTION_OF_TRAINING) return carnn_optimizer_name(number);
+    for (i = 0; option->choices[i] && i < number;) i++;
+    return option->choices[i];
 }
 
-/* A name of one of the tables, or NULL. */
-static const char *carnn__known_name(const char *option, const char *value) {
+/* Which choice of an option has this name; SIZE_MAX: none. */
+static size_t carnn__choice_named(const carnn_option *option, const char *name) {
     size_t i;
+    for (i = 0; carnn_option_choice(option, i); i++)
+        if (!strcmp(carnn_option_choice(option, i), name)) return i;
+    return SIZE_MAX;
+}
+
+/* The value of an option: of a name NULL where there is none. */
+typedef struct carnn__value {
+    double number;
     const char *name;
-    for (i = 0; (name = carnn__choice(option, i)) != NULL; i++)
-        if (!strcmp(name, value)) return name;
-    return NULL;
+} carnn__value;
+
+static carnn__value carnn__option_value(const carnn_option *o, const carnn_model_desc *model,
+                                        const carnn_train_desc *train) {
+    carnn__value v = {0.0, NULL};
+    const char *base = o->place == CARNN_OPTION_OF_TRAINING ? (const char *)train
+                                                            : (const char *)model;
+    int64_t whole;
+    if (o->place == CARNN_OPTION_OF_TASK) {
+        v.number = model->option[o->offset];
+        if (o->kind == CARNN_OPTION_NAME && v.number > 0.0)
+            v.name = carnn_option_choice(o, (size_t)v.number - 1);
+    } else if (o->kind == CARNN_OPTION_NAME) {
+        memcpy(&v.name, base + o->offset, sizeof v.name);
+    } else if (o->kind == CARNN_OPTION_NUMBER) {
+        memcpy(&v.number, base + o->offset, sizeof v.number);
+    } else {
+        memcpy(&whole, base + o->offset, sizeof whole); /* int64_t and uint64_t alike */
+        v.number = (double)whole;
+    }
+    return v;
+}
+
+/* A name is one of the option's own choices. */
+static void carnn__option_put(const carnn_option *o, carnn_model_desc *model,
+                              carnn_train_desc *train, carnn__value v) {
+    char *base = o->place == CARNN_OPTION_OF_TRAINING ? (char *)train : (char *)model;
+    int64_t whole = (int64_t)v.number;
+    if (o->place == CARNN_OPTION_OF_TASK)
+        model->option[o->offset] = o->kind != CARNN_OPTION_NAME ? v.number
+                                   : v.name ? (double)(carnn__choice_named(o, v.name) + 1) : 0.0;
+    else if (o->kind == CARNN_OPTION_NAME) memcpy(base + o->offset, &v.name, sizeof v.name);
+    else if (o->kind == CARNN_OPTION_NUMBER) memcpy(base + o->offset, &v.number, sizeof v.number);
+    else memcpy(base + o->offset, &whole, sizeof whole);
 }
 
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error) {
-    void *field = carnn__option_field(option, model, train);
-    char *end;
-    double number;
+    carnn__value v = {0.0, NULL};
+    carnn__span text;
     if (option->kind == CARNN_OPTION_NAME) {
-        const char *name = carnn__known_name(option->name, value);
-        if (!name)
+        size_t choice = carnn__choice_named(option, value);
+        if (choice == SIZE_MAX)
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown %s \"%.60s\"", option->name,
                                value);
-        memcpy(field, &name, sizeof name);
-        return CARNN_OK;
-    }
-    number = strtod(value, &end);
-    if (end == value || *end || !(number >= option->low && number <= option->high) ||
-        (option->kind == CARNN_OPTION_INTEGER && number != floor(number)))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "%s: expected %s from %.10g to %.10g, found \"%.60s\"", option->name,
-                           option->kind == CARNN_OPTION_INTEGER ? "a whole number" : "a number",
-                           option->low, option->high, value);
-    if (number == 0.0 && option->none) number = CARNN_NONE;
-    if (option->kind == CARNN_OPTION_INTEGER) {
-        int64_t whole = (int64_t)number;
-        memcpy(field, &whole, sizeof whole); /* int64_t and uint64_t alike */
+        v.name = carnn_option_choice(option, choice);
     } else {
-        memcpy(field, &number, sizeof number);
+        text.at = value;
+        text.length = strlen(value);
+        if (!carnn__number(text, &v.number) ||
+            !(v.number >= option->low && v.number <= option->high) ||
+            (option->kind == CARNN_OPTION_INTEGER && v.number != floor(v.number)))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                               "%s: expected %s from %.10g to %.10g, found \"%.60s\"", option->name,
+                               option->kind == CARNN_OPTION_INTEGER ? "a whole number" : "a number",
+                               option->low, option->high, value);
+        if (v.number == 0.0 && option->none) v.number = CARNN_NONE;
     }
+    carnn__option_put(option, model, train, v);
     return CARNN_OK;
+}
+
+CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_model_desc *model,
+                                       const carnn_train_desc *train, char *text, size_t size) {
+    carnn__value v = carnn__option_value(option, model, train);
+    if (option->none && v.number == CARNN_NONE) v.number = 0.0;
+    if (option->kind == CARNN_OPTION_NAME) snprintf(text, size, "%s", v.name ? v.name : "");
+    else snprintf(text, size, "%.17g", v.number);
+    if (option->kind == CARNN_OPTION_NUMBER) { /* the shortest text that reads as the same number */
+        int digits = 1;
+        do snprintf(text, size, "%.*g", digits, v.number);
+        while (digits++ < 17 && strtod(text, NULL) != v.number);
+    }
+    return text;
+}
+
+static int carnn__same_option(const char *a, const char *b) {
+    for (; *a && *b; a++, b++)
+        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_'))) return 0;
+    return !*a && !*b;
+}
+
+CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *train, const char *name,
+                                 const char *value, carnn_error *error) {
+    const char *task = model->task ? model->task : carnn_task_name(0);
+    const carnn_option *o;
+    size_t i;
+    for (i = 0; (o = carnn__option_of(task, i)) != NULL; i++)
+        if (carnn__same_option(o->name, name) &&
+            (train || o->place != CARNN_OPTION_OF_TRAINING))
+            return carnn_option_set(o, model, train, value, error);
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %.40s has no option \"%.40s\"", task,
+                       name);
 }
 
 /* Is every number of a complete description in the range of its option? */
 static carnn_status carnn__check_options(const carnn_model_desc *model,
                                          const carnn_train_desc *train, carnn_error *error) {
+    const carnn_option *o;
     size_t i;
-    for (i = 0; i < CARNN__COUNT(carnn__option_table); i++) {
-        const carnn_option *o = &carnn__option_table[i];
-        const void *field;
+    for (i = 0; (o = carnn__option_of(model->task, i)) != NULL; i++) {
         double number;
-        int64_t whole;
-        if ((o->of_training && !train) || o->kind == CARNN_OPTION_NAME) continue;
-        field = carnn__option_field(o, model, train);
-        if (o->kind == CARNN_OPTION_INTEGER) {
-            memcpy(&whole, field, sizeof whole);
-            number = (double)whole;
-        } else {
-            memcpy(&number, field, sizeof number);
-        }
+        if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_NAME)
+            continue;
+        number = carnn__option_value(o, model, train).number;
         if (o->none && number == CARNN_NONE) continue;
         if (!(number >= o->low && number <= o->high))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s is %.10g, not from %.10g to %.10g",
@@ -10559,14 +10609,14 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
 
 CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
                                       carnn_error *error) {
-    const carnn__head *head = carnn__head_named(model->task ? model->task : "dialog");
+    const carnn__task *task = carnn__task_named(model->task ? model->task : carnn_task_name(0));
     size_t optimizer;
-    if (!head)
+    if (!task)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown task \"%.60s\"", model->task);
-    model->task = head->name;
+    model->task = task->name;
     if (!model->seed) model->seed = 1;
     if (!train->optimizer) train->optimizer = carnn__optimizers[CARNN__OPTIMIZER_adam].name;
-    head->defaults(model, train);
+    task->defaults(model, train);
     optimizer = carnn__optimizer_number(train->optimizer);
     if (optimizer == CARNN__OPTIMIZER_COUNT)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown optimizer \"%.60s\"",
@@ -10592,41 +10642,31 @@ CARNN_API void carnn_model_free(carnn_model *model) {
     a = model->allocator;
     carnn__free_aligned(&a, model->block);
     carnn__names_free(&model->words, &a);
-    carnn__names_free(&model->candidates, &a);
-    carnn__names_free(&model->labels, &a);
+    carnn__names_free(&model->choices, &a);
     carnn__free(&a, model);
 }
 
-/* Names of the caller become ours, or NULL, which a task that needs one refuses. */
-static void carnn__own_names(carnn_model_desc *model) {
-    size_t i;
-    for (i = 0; i < CARNN__COUNT(carnn__option_table); i++) {
-        const carnn_option *o = &carnn__option_table[i];
-        const char *name;
-        void *field;
-        if (o->of_training || o->kind != CARNN_OPTION_NAME) continue;
-        field = carnn__option_field(o, model, NULL);
-        memcpy(&name, field, sizeof name);
-        if (name) name = carnn__known_name(o->name, name);
-        memcpy(field, &name, sizeof name);
-    }
-}
-
-/* What a new model and a loaded one have in common once desc (complete), words and candidates are
+/* What a new model and a loaded one have in common once desc (complete), words and choices are
    there: checks desc, points its names into our tables, declares the parameters. */
 static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error) {
-    size_t cell = carnn__cell_number(model->desc.cell);
-    model->head = carnn__head_named(model->desc.task);
-    if (!model->head)
+    const carnn__task *task = model->task = carnn__task_named(model->desc.task);
+    size_t cell = carnn__cell_number(model->desc.cell), i;
+    carnn_status status;
+    if (!task)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown task \"%.60s\"",
                            model->desc.task);
     if (cell == CARNN__CELL_COUNT)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown cell \"%.60s\"",
                            model->desc.cell);
-    model->desc.task = model->head->name;
-    carnn__own_names(&model->desc);
+    model->desc.task = task->name;
+    model->desc.cell = carnn__cells[cell].name;
     if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
-    return model->head->declare(model, error);
+    for (i = 0; i < task->reserved_count; i++)
+        if (carnn__names_find(&model->words, task->reserved[i], strlen(task->reserved[i])) != i + 1)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "word %zu of the vocabulary is not %s",
+                               i + 1, task->reserved[i]);
+    status = task->check ? task->check(model, error) : CARNN_OK;
+    return status ? status : carnn__net_declare(model, error);
 }
 
 /* A name of the caller becomes one of ours; NULL stays: the best path when there is work. */
@@ -10668,15 +10708,14 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
 /* Word vectors as the initial rows of the word embedding. The random ones of the other words become
    as long as they are. */
 static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
-    const carnn__param *table = &model->params.item[model->word_table];
-    float *rows = carnn__piece(&model->params, model->params.value, model->word_table);
+    const float deviation = 0.1f; /* of the random rows */
+    float *rows = carnn__named(&model->params, "word.weight"), scale;
     double squares = 0.0;
-    size_t i, j, D = v->dimension, n = table->rows * D;
-    float scale;
-    for (i = 0; i < n; i++) squares += (double)v->value[i] * (double)v->value[i];
+    size_t i, j, D = v->dimension, V = model->words.count;
     if (!v->found) return;
-    scale = (float)(sqrt(squares / (double)(v->found * D)) / (double)table->scale);
-    for (i = 0; i < table->rows; i++)
+    for (i = 0; i < V * D; i++) squares += (double)v->value[i] * (double)v->value[i];
+    scale = (float)(sqrt(squares / (double)(v->found * D)) / (double)deviation);
+    for (i = 0; i < V; i++)
         for (j = 0; j < D; j++)
             rows[i * D + j] = v->has[i] ? v->value[i * D + j] : scale * rows[i * D + j];
 }
@@ -10698,15 +10737,15 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     status = carnn__simd_choice(&model->desc.simd, error);
     if (!status) status = carnn_defaults(&model->desc, &unused, error);
     if (!status) status = carnn__same_task(model, train, error);
-    model->head = carnn__head_named(model->desc.task);
-    if (!status) status = model->head->build(model, train, error);
+    if (!status) model->task = carnn__task_named(model->desc.task);
+    if (!status) status = model->task->build(model, train, error);
     if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);
     if (!status) status = carnn__model_declare(model, error);
     if (!status) status = carnn__store_alloc(&model->params, &a, error);
     model->block = model->params.value;
     if (!status) {
         carnn__store_init(&model->params, model->desc.seed);
-        model->head->init(model, train);
+        if (model->task->init) model->task->init(model, train);
         carnn__model_vectors(model, &vectors);
     }
     carnn__vectors_free(&vectors, &a);
@@ -10765,12 +10804,32 @@ CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number) 
     return number < model->words.count ? carnn__names_get(&model->words, number) : NULL;
 }
 
-CARNN_API size_t carnn_model_candidate_count(const carnn_model *model) {
-    return model->candidates.count;
+CARNN_API size_t carnn_model_choice_count(const carnn_model *model) {
+    return model->choices.count;
 }
 
-CARNN_API const char *carnn_model_candidate(const carnn_model *model, size_t number) {
-    return number < model->candidates.count ? carnn__names_get(&model->candidates, number) : NULL;
+CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number) {
+    return number < model->choices.count ? carnn__names_get(&model->choices, number) : NULL;
+}
+
+/* Choices by name, or the score. */
+CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_prediction *p,
+                                       size_t top, char *text, size_t size) {
+    size_t at = 0, i;
+    if (size) *text = 0;
+    if (model->task->print) return model->task->print(model, p, top, text, size);
+    if (p->kind == CARNN_PREDICTS_SCORE)
+        return (size_t)snprintf(text, size, "%.9g", p->score);
+    if (p->kind == CARNN_PREDICTS_LIKELIHOOD)
+        return (size_t)snprintf(text, size, "%.9g\t%zu", p->score, p->tokens);
+    for (i = 0; i < (top ? carnn__min(top, p->count) : carnn__min(1, p->count)); i++) {
+        char *to = at < size ? text + at : NULL;
+        size_t room = at < size ? size - at : 0;
+        const char *name = carnn_model_choice(model, p->choice[i]);
+        at += (size_t)(top ? snprintf(to, room, "%s%.6g\t%s", i ? "\t" : "", p->probability[i], name)
+                           : snprintf(to, room, "%s", name));
+    }
+    return at;
 }
 
 #endif
@@ -11615,30 +11674,20 @@ static void carnn__option_key(const carnn_option *o, char key[64]) {
     snprintf(key, 64, "carnn.%s", o->name);
 }
 
-static const char *carnn__option_name(const void *field) {
-    const char *name;
-    memcpy(&name, field, sizeof name);
-    return name ? name : "";
-}
-
-static uint32_t carnn__option_type(const carnn_option *o) {
-    return o->kind == CARNN_OPTION_NAME      ? CARNN__GGUF_STRING
-           : o->kind == CARNN_OPTION_INTEGER ? CARNN__GGUF_I64
-                                             : CARNN__GGUF_F64;
-}
-
 static void carnn__put_options(carnn__gguf_writer *w, const carnn_model_desc *model,
                                const carnn_train_desc *train) {
-    size_t i, count;
-    const carnn_option *o = carnn_options(&count);
+    const carnn_option *o;
+    size_t i;
     char key[64];
     carnn__put_text(w, "carnn.task", model->task);
-    for (i = 0; i < count; i++, o++) {
-        const void *field = carnn__option_field(o, model, train);
+    for (i = 0; (o = carnn__option_of(model->task, i)) != NULL; i++) {
+        carnn__value v = carnn__option_value(o, model, train);
+        int64_t whole = (int64_t)v.number;
         if (!carnn__option_kept(o)) continue;
         carnn__option_key(o, key);
-        if (o->kind == CARNN_OPTION_NAME) carnn__put_text(w, key, carnn__option_name(field));
-        else carnn__put_bits(w, key, carnn__option_type(o), field);
+        if (o->kind == CARNN_OPTION_NAME) carnn__put_text(w, key, v.name ? v.name : "");
+        else if (o->kind == CARNN_OPTION_INTEGER) carnn__put_bits(w, key, CARNN__GGUF_I64, &whole);
+        else carnn__put_bits(w, key, CARNN__GGUF_F64, &v.number);
     }
 }
 
@@ -11653,30 +11702,33 @@ static void carnn__gguf_name(carnn__gguf *g, const char *key, char name[64]) {
 /* Names become those of our tables, which stay. A model that was never trained has no optimiser:
    an empty name. An option that came after the file has its default. */
 static void carnn__gguf_options(carnn__gguf *g, carnn_model_desc *model, carnn_train_desc *train) {
-    size_t i, count;
-    const carnn_option *o = carnn_options(&count);
-    const carnn__head *head;
+    const carnn__task *task;
+    const carnn_option *o;
+    size_t i;
     char key[64], name[64];
     carnn__gguf_name(g, "carnn.task", name);
-    head = carnn__head_named(name);
-    if (!head) carnn__gguf_fail(g, "unknown task \"%s\"", name);
+    task = carnn__task_named(name);
+    if (!task) carnn__gguf_fail(g, "unknown task \"%s\"", name);
     if (g->status) return;
-    model->task = head->name;
+    model->task = task->name;
     carnn_defaults(model, train, NULL);
-    for (i = 0; i < count; i++, o++) {
-        void *field = carnn__option_field(o, model, train);
+    for (i = 0; (o = carnn__option_of(model->task, i)) != NULL; i++) {
+        carnn__value v = {0.0, NULL};
+        int64_t whole = 0;
         carnn__option_key(o, key);
         if (!carnn__option_kept(o) || !carnn__gguf_look(g, key, strlen(key))) continue;
         if (o->kind == CARNN_OPTION_NAME) {
-            const char *known;
             carnn__gguf_name(g, key, name);
-            known = carnn__known_name(o->name, name);
-            if (!known && (*name || !strcmp(o->name, "cell")))
+            v.name = carnn_option_choice(o, carnn__choice_named(o, name));
+            if (!v.name && (*name || !strcmp(o->name, "cell")))
                 carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
-            memcpy(field, &known, sizeof known);
+        } else if (o->kind == CARNN_OPTION_INTEGER) {
+            carnn__gguf_bits(g, key, CARNN__GGUF_I64, &whole);
+            v.number = (double)whole;
         } else {
-            carnn__gguf_bits(g, key, carnn__option_type(o), field);
+            carnn__gguf_bits(g, key, CARNN__GGUF_F64, &v.number);
         }
+        carnn__option_put(o, model, train, v);
     }
     if (!train->optimizer) memset(train, 0, sizeof *train);
 }
@@ -11710,11 +11762,13 @@ static void carnn__gguf_scores(carnn__gguf *g, carnn_model *model) {
     s->examples = (size_t)examples;
     s->tokens = (size_t)tokens;
     s->count = 0;
-    for (i = 0; i < CARNN_SCORES_MAX && model->head->metric[i]; i++) {
-        const char *name = model->head->metric[i];
+    for (i = 0; i < CARNN_SCORES_MAX && model->task->metric[i].name; i++) {
+        const char *name = model->task->metric[i].name;
         snprintf(key, sizeof key, "carnn.score.%s", name);
         if (!carnn__gguf_look(g, key, strlen(key))) continue;
         s->metric[s->count].name = name;
+        s->metric[s->count].lower_is_better = model->task->metric[i].lower_is_better;
+        s->metric[s->count].secondary = model->task->metric[i].secondary;
         carnn__gguf_bits(g, key, CARNN__GGUF_F64, &s->metric[s->count++].value);
     }
 }
@@ -11732,8 +11786,7 @@ static void carnn__put_model(carnn__gguf_writer *w, const void *from) {
     carnn__put_options(w, &model->desc, &model->trained);
     carnn__put_scores(w, model);
     carnn__put_names(w, "carnn.words", &model->words);
-    carnn__put_names(w, "carnn.candidates", &model->candidates);
-    carnn__put_names(w, "carnn.labels", &model->labels);
+    if (model->task->choices_key) carnn__put_names(w, model->task->choices_key, &model->choices);
     for (i = 0; i < store->count; i++) {
         const carnn__param *p = &store->item[i];
         carnn__put_tensor(w, p->name, p->rows, p->columns, p->offset);
@@ -11847,8 +11900,10 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
     carnn__gguf_open(&g, "carnn", source->name, source->bytes, source->size, error);
     carnn__gguf_options(&g, &model->desc, &model->trained);
     carnn__gguf_names(&g, "carnn.words", &model->words, &model->allocator);
-    carnn__gguf_names(&g, "carnn.candidates", &model->candidates, &model->allocator);
-    carnn__gguf_names(&g, "carnn.labels", &model->labels, &model->allocator);
+    if (g.status != CARNN_OK) return g.status;
+    model->task = carnn__task_named(model->desc.task);
+    if (model->task->choices_key)
+        carnn__gguf_names(&g, model->task->choices_key, &model->choices, &model->allocator);
     if (g.status != CARNN_OK) return g.status;
     if (carnn__model_declare(model, &why) != CARNN_OK ||
         (model->trained.optimizer &&
@@ -11932,7 +11987,7 @@ static uint64_t carnn__names_sum(const carnn_model *model) {
     size_t i, j;
     unsigned char length[8];
     names[0] = &model->words;
-    names[1] = &model->candidates;
+    names[1] = &model->choices;
     carnn__sum_start(&sum);
     for (i = 0; i < 2; i++)
         for (j = 0; j < names[i]->count; j++) {
@@ -11980,27 +12035,12 @@ static int carnn__option_may_differ(const carnn_option *o) {
     return strcmp(o->name, "epochs") == 0 || strcmp(o->name, "patience") == 0;
 }
 
-static void carnn__option_print(const carnn_option *o, const void *field, char *text,
-                                size_t size) {
-    int64_t whole;
-    double number;
-    if (o->kind == CARNN_OPTION_NAME) {
-        snprintf(text, size, "%s", carnn__option_name(field));
-    } else if (o->kind == CARNN_OPTION_INTEGER) {
-        memcpy(&whole, field, sizeof whole);
-        snprintf(text, size, "%lld", (long long)whole);
-    } else {
-        memcpy(&number, field, sizeof number);
-        snprintf(text, size, "%.17g", number);
-    }
-}
-
 static void carnn__checkpoint_options(carnn__gguf *g, const carnn__checkpoint *c) {
     carnn_model_desc model;
     carnn_train_desc train;
     uint64_t names = 0;
-    size_t i, count;
-    const carnn_option *o = carnn_options(&count);
+    const carnn_option *o;
+    size_t i;
     memset(&model, 0, sizeof model);
     memset(&train, 0, sizeof train);
     carnn__gguf_options(g, &model, &train);
@@ -12008,17 +12048,17 @@ static void carnn__checkpoint_options(carnn__gguf *g, const carnn__checkpoint *c
     if (g->status != CARNN_OK) return;
     if (strcmp(model.task, c->model->desc.task) != 0)
         carnn__gguf_fail(g, "checkpoint of the task %s, not %s", model.task, c->model->desc.task);
-    for (i = 0; i < count; i++, o++) {
+    for (i = 0; g->status == CARNN_OK && (o = carnn__option_of(model.task, i)) != NULL; i++) {
         char then[64], now[64];
         if (!carnn__option_kept(o) || carnn__option_may_differ(o)) continue;
-        carnn__option_print(o, carnn__option_field(o, &model, &train), then, sizeof then);
-        carnn__option_print(o, carnn__option_field(o, &c->model->desc, c->train), now, sizeof now);
+        carnn_option_get(o, &model, &train, then, sizeof then);
+        carnn_option_get(o, &c->model->desc, c->train, now, sizeof now);
         if (strcmp(then, now) != 0)
             carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then,
                              now);
     }
     if (names != carnn__names_sum(c->model))
-        carnn__gguf_fail(g, "checkpoint of a training with other words or candidates");
+        carnn__gguf_fail(g, "checkpoint of a training with other words or choices");
 }
 
 /* Values that have to be the same are compared when `set` is 0, the others are set when it is 1:
@@ -12087,31 +12127,31 @@ static carnn_status carnn__checkpoint_load(const carnn__checkpoint *c, const cha
 
 /* --- scoring --------------------------------------------------------------------------------- */
 
-static void carnn__score(const carnn__head *head, const carnn__tally *tally, double seconds,
+static void carnn__score(const carnn__task *task, const carnn__tally *tally, double seconds,
                          carnn_scores *scores) {
     memset(scores, 0, sizeof *scores);
-    while (head->metric[scores->count]) {
-        scores->metric[scores->count].name = head->metric[scores->count];
-        scores->count++;
+    for (; task->metric[scores->count].name; scores->count++) {
+        scores->metric[scores->count].name = task->metric[scores->count].name;
+        scores->metric[scores->count].lower_is_better = task->metric[scores->count].lower_is_better;
+        scores->metric[scores->count].secondary = task->metric[scores->count].secondary;
     }
     scores->examples = tally->examples;
     scores->tokens = tally->tokens;
     scores->loss = tally->loss / (double)carnn__max(carnn__tally_size(tally), 1);
     scores->seconds = seconds;
-    head->score(tally, scores);
+    carnn__net_score(task, tally, scores);
 }
 
 static void carnn__evaluate(carnn__work *work, carnn__arena *arena, carnn_scores *scores) {
-    const carnn__head *head = work->model->head;
     carnn__tally tally;
     double started = carnn__clock();
     size_t batches, i;
     memset(&tally, 0, sizeof tally);
     arena->used = 0;
-    head->carve(work, arena);
-    batches = head->plan(work, 0);
-    for (i = 0; i < batches; i++) head->batch(work, i, 0, &tally);
-    carnn__score(head, &tally, carnn__clock() - started, scores);
+    carnn__net_carve(work, arena);
+    batches = carnn__net_batches(work, 0);
+    for (i = 0; i < batches; i++) carnn__net_batch(work, i, 0, &tally);
+    carnn__score(work->model->task, &tally, carnn__clock() - started, scores);
 }
 
 /* Streams of random numbers beside those of the parameters, which are numbered from 0. */
@@ -12136,7 +12176,7 @@ static carnn__work carnn__scoring_work(const carnn_model *model, const carnn_dat
 
 /* What a model chooses among: candidates, or words. */
 static const carnn__names *carnn__choices(const carnn_model *model) {
-    return model->candidates.count ? &model->candidates : &model->words;
+    return model->choices.count ? &model->choices : &model->words;
 }
 
 /* Models can vote only if they choose among the same answers. */
@@ -12145,7 +12185,7 @@ static carnn_status carnn__same_candidates(const carnn_model *const *models, siz
     size_t m, i;
     for (m = 1; m < count; m++) {
         const carnn__names *a = carnn__choices(models[0]), *b = carnn__choices(models[m]);
-        int same = models[0]->head == models[m]->head && a->count == b->count;
+        int same = models[0]->task == models[m]->task && a->count == b->count;
         for (i = 0; same && i < a->count; i++)
             same = !strcmp(carnn__names_get(a, i), carnn__names_get(b, i));
         if (!same)
@@ -12167,7 +12207,7 @@ typedef struct carnn__testing {
 
 static void carnn__testing_close(carnn__testing *t) {
     const carnn_allocator *a = &t->allocator;
-    while (t->opened-- > 0) t->work[t->opened].model->head->close(&t->work[t->opened]);
+    while (t->opened-- > 0) carnn__net_close(&t->work[t->opened]);
     carnn__free_aligned(a, t->arena.base);
     carnn__free(a, t->tally);
     carnn__free(a, t->pointer);
@@ -12192,26 +12232,27 @@ static carnn_status carnn__testing_open(carnn__testing *t, const carnn_model *co
         work->asked = like->asked;
         work->wanted = like->wanted;
         work->number = t->opened;
-        if ((status = work->model->head->open(work, error)) != CARNN_OK) return status;
-        work->model->head->carve(work, &t->arena);
+        if ((status = carnn__net_open(work, error)) != CARNN_OK) return status;
+        carnn__net_carve(work, &t->arena);
     }
     t->arena.size = t->arena.peak;
     t->arena.base = (char *)carnn__alloc_aligned(a, t->arena.size, 1);
     t->arena.used = 0;
     if (!t->arena.base) return carnn__out_of_memory(error);
-    for (m = 0; m < t->count; m++) models[m]->head->carve(&t->work[m], &t->arena);
+    for (m = 0; m < t->count; m++) carnn__net_carve(&t->work[m], &t->arena);
     return CARNN_OK;
 }
 
 static void carnn__testing_run(carnn__testing *t) {
-    const carnn__head *head = t->work[0].model->head;
     size_t m, i, batches = 0;
-    for (m = 0; m < t->count; m++) batches = head->plan(&t->work[m], 0);
+    for (m = 0; m < t->count; m++) batches = carnn__net_batches(&t->work[m], 0);
     for (i = 0; i < batches; i++) {
-        for (m = 0; m < t->count; m++) head->batch(&t->work[m], i, 0, &t->tally[m]);
+        for (m = 0; m < t->count; m++) carnn__net_batch(&t->work[m], i, 0, &t->tally[m]);
         if (t->count < 2) continue;
         t->work[0].number = t->count; /* speaks for all */
-        head->vote(t->pointer, t->count, i, &t->tally[t->count]);
+        t->work[0].as_vote = 1;
+        carnn__net_vote(t->pointer, t->count, i, &t->tally[t->count]);
+        t->work[0].as_vote = 0;
         t->work[0].number = 0;
     }
 }
@@ -12238,7 +12279,7 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
         started = carnn__clock();
         carnn__testing_run(&t);
         for (m = 0; scores && m < count + (count > 1); m++)
-            carnn__score(models[0]->head, &t.tally[m], carnn__clock() - started, &scores[m]);
+            carnn__score(models[0]->task, &t.tally[m], carnn__clock() - started, &scores[m]);
     }
     carnn__testing_close(&t);
     return status;
@@ -12249,7 +12290,7 @@ CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t
                                         carnn_scores *scores, carnn_error *error) {
     carnn__work like;
     if (!count) return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no model to test");
-    if (!data->examples)
+    if (!data->item_count)
         return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to test on");
     memset(&like, 0, sizeof like);
     like.data = data;
@@ -12272,7 +12313,7 @@ CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_datas
     memset(&like, 0, sizeof like);
     like.data = data;
     like.wanted = desc;
-    if (!data->examples) return carnn__same_task(model, data, error);
+    if (!data->item_count) return carnn__same_task(model, data, error);
     return carnn__test(&model, 1, &like, desc->threads, NULL, error);
 }
 
@@ -12341,9 +12382,8 @@ typedef struct carnn__training {
 
 static void carnn__training_close(carnn__training *t) {
     const carnn_allocator *a = &t->model->allocator;
-    const carnn__head *head = t->model->head;
-    if (t->train.state) head->close(&t->train);
-    if (t->valid.state) head->close(&t->valid);
+    carnn__net_close(&t->train);
+    carnn__net_close(&t->valid);
     carnn__optimizer_close(&t->optimizer, a);
     carnn__free_aligned(a, t->gradient);
     carnn__free_aligned(a, t->best);
@@ -12375,15 +12415,15 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
     t->train.smoothing = t->desc.smoothing > 0.0 ? t->desc.smoothing : 0.0;
     status = carnn__optimizer_open(&t->optimizer, carnn__optimizer_number(t->desc.optimizer), size,
                                    a, error);
-    if (!status) status = model->head->open(&t->train, error);
+    if (!status) status = carnn__net_open(&t->train, error);
     if (!status && t->valid_data) {
         t->valid = carnn__scoring_work(model, t->valid_data, &t->engine);
-        status = model->head->open(&t->valid, error);
+        status = carnn__net_open(&t->valid, error);
     }
     if (status) return status;
-    model->head->carve(&t->train, &t->arena);
+    carnn__net_carve(&t->train, &t->arena);
     t->arena.used = 0;
-    if (t->valid_data) model->head->carve(&t->valid, &t->arena);
+    if (t->valid_data) carnn__net_carve(&t->valid, &t->arena);
     t->arena.size = t->arena.peak;
     t->arena.base = (char *)carnn__alloc_aligned(a, t->arena.size, 1);
     return t->arena.base ? CARNN_OK : carnn__out_of_memory(error);
@@ -12392,16 +12432,20 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
 static const char *const carnn__sum_names[CARNN_SCORES_MAX] = {"sum.0", "sum.1", "sum.2", "sum.3",
                                                                "sum.4", "sum.5", "sum.6", "sum.7"};
 
-/* Tells data sets apart: a checkpoint goes on only with the data that it began with. */
+/* Tells data sets apart: a checkpoint goes on only with the data that it began with. Items have no
+   padding between their fields, so their bytes are what they say. */
 static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__sum sum;
     if (!data) return 0;
     carnn__sum_start(&sum);
     carnn__sum_add(&sum, data->bytes, data->text_at[data->text_count]);
-    carnn__sum_add(&sum, data->lines, data->line_count * sizeof *data->lines);
-    carnn__sum_add(&sum, data->dialog_start, data->dialog_count * sizeof *data->dialog_start);
-    carnn__sum_add(&sum, data->sentences, data->sentence_count * sizeof *data->sentences);
-    carnn__sum_add(&sum, data->pairs, data->pair_count * sizeof *data->pairs);
+    carnn__sum_add(&sum, data->text_at, data->text_count * sizeof *data->text_at);
+    carnn__sum_add(&sum, data->members, data->member_count * sizeof *data->members);
+    carnn__sum_add(&sum, data->items, data->item_count * sizeof *data->items);
+    carnn__sum_add(&sum, data->choices, data->choice_count * sizeof *data->choices);
+    if (data->columns)
+        carnn__sum_add(&sum, data->numbers, data->row_at[data->row_count] * data->columns *
+                                                sizeof *data->numbers);
     return carnn__sum_end(&sum);
 }
 
@@ -12552,7 +12596,7 @@ static void carnn__training_average(carnn__training *t) {
 static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
     const carnn_train_desc *d = &t->desc;
     double lr = carnn__learning_rate(t, (double)t->batch / (double)batches);
-    t->model->head->batch(&t->train, (size_t)t->batch,
+    carnn__net_batch(&t->train, (size_t)t->batch,
                           carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->step),
                           &t->tally);
     t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, t->model->params.value, t->gradient,
@@ -12581,10 +12625,10 @@ static void carnn__training_swap(carnn__training *t, int back) {
 static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
                                              carnn_error *error) {
     carnn_model *model = t->model;
-    int sign = model->head->lower_is_better ? -1 : 1;
+    int sign = model->task->metric[0].lower_is_better ? -1 : 1;
     double value;
     if (!t->valid_data) {
-        carnn__score(model->head, &t->tally, 0.0, &model->scores);
+        carnn__score(model->task, &t->tally, 0.0, &model->scores);
     } else {
         carnn__evaluate(&t->valid, &t->arena, &t->valid_scores);
         if (!(t->valid_scores.loss <= DBL_MAX))
@@ -12601,15 +12645,14 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
 
 /* One epoch, or the rest of one. Sets *stop where the run is to end after it. */
 static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_error *error) {
-    const carnn__head *head = t->model->head;
     uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->epoch + 1);
     const char *broken;
     size_t batches;
     int stopped;
     carnn_status status;
     t->arena.used = 0;
-    head->carve(&t->train, &t->arena);
-    batches = head->plan(&t->train, key ? key : 1);
+    carnn__net_carve(&t->train, &t->arena);
+    batches = carnn__net_batches(&t->train, key ? key : 1);
     t->rate_started = carnn__clock();
     t->rate_done = carnn__tally_size(&t->tally);
     while (t->batch < batches) {
@@ -12687,7 +12730,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     if ((status = carnn_defaults(&complete, &t.desc, error)) != CARNN_OK) return status;
     if ((status = carnn__same_task(model, train, error)) != CARNN_OK) return status;
     if (valid && (status = carnn__same_task(model, valid, error)) != CARNN_OK) return status;
-    if (!train->examples)
+    if (!train->item_count)
         return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to train on");
     if (t.desc.resume && !t.desc.checkpoint)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "resume: no checkpoint file is named");
@@ -12706,981 +12749,6 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
 }
 
 #endif /* CARNN_NO_TRAIN */
-
-#endif
-/* =============================================================================================
-   @@DEPLOY   sessions: answering and explaining
-
-   A session keeps the encoded and projected utterances of one dialog, so that an answer costs the
-   encoding of what is new, one scan over the history, and one product with the candidates.
-   ============================================================================================= */
-
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-/* Bytes of an utterance that are kept for explanations. */
-#define CARNN__SESSION_TEXT 160
-
-typedef struct carnn__lm_session carnn__lm_session; /* @@DEPLOY lm */
-typedef struct carnn__answer_session carnn__answer_session; /* @@DEPLOY answer */
-
-struct carnn_session {
-    const carnn_model *model;
-    carnn__lm_session *lm; /* language models have all of theirs there; else NULL */
-    carnn__answer_session *answer; /* so have answer models */
-    void *own;           /* the block, where it is the session's */
-    carnn__engine engine;
-    carnn__cell_run cell;
-    size_t capacity;     /* slots for utterances */
-    size_t history;      /* utterances before the latest that are read */
-    size_t count;        /* utterances heard; slot 0 is the oldest */
-    size_t projected;    /* those whose input products are made; the others wait for an answer */
-    size_t facts;        /* facts in a row up to the latest utterance */
-    size_t first, read;  /* the last answer was to slots [first, first + read) */
-    size_t best;         /* and was this candidate */
-    uint32_t *speaker;   /* (slots) */
-    char *text;          /* (slots, CARNN__SESSION_TEXT) */
-    uint32_t *slot;      /* (slots) 0, 1, 2, ...: rows by index */
-    size_t *start;       /* (slots + 2) 0, 1, 2, ...: one sequence */
-    carnn__packed packed;
-    uint32_t *ids;       /* (CARNN__UTTERANCE_WORDS) */
-    float *ramp;         /* (D) */
-    float *e;            /* (slots, D) */
-    float *y;            /* (L, D) candidates, packed: they are read for every answer */
-    float *some;         /* (tile columns, D) a few of them as they are */
-    float *weight, *o;   /* (slots), (D) */
-    float *z;            /* (L) probabilities */
-    double *share;       /* (D) */
-};
-
-static int carnn__is_lm(const carnn_model *model);
-static void carnn__lm_session_carve(carnn_session *s, carnn__arena *arena);
-static void carnn__lm_session_ready(carnn_session *s);
-static void carnn__lm_session_reset(carnn_session *s);
-static size_t carnn__lm_session_explain(carnn_session *s, size_t count, carnn_contribution *out,
-                                        double *rest);
-static int carnn__is_answer(const carnn_model *model);
-static void carnn__answer_session_carve(carnn_session *s, carnn__arena *arena);
-static void carnn__answer_session_ready(carnn_session *s);
-static size_t carnn__answer_session_explain(carnn_session *s, size_t count,
-                                            carnn_contribution *out, double *rest);
-
-/* Lays out a session; on a counting arena this is how its size is known. */
-static void carnn__session_carve(carnn_session *s, const carnn_model *model,
-                                 const carnn__kernels *k, carnn__arena *arena) {
-    size_t D = (size_t)model->desc.hidden, L = model->candidates.count, slots = s->capacity;
-    carnn__take(arena, 1, sizeof *s);
-    carnn__engine_borrow(&s->engine, k, carnn__take(arena, 1, carnn__engine_scratch(1)));
-    if (carnn__is_lm(model)) {
-        carnn__lm_session_carve(s, arena);
-        return;
-    }
-    if (carnn__is_answer(model)) {
-        carnn__answer_session_carve(s, arena);
-        return;
-    }
-    s->speaker = (uint32_t *)carnn__take(arena, slots, sizeof(uint32_t));
-    s->text = (char *)carnn__take(arena, slots, CARNN__SESSION_TEXT);
-    s->slot = (uint32_t *)carnn__take(arena, slots, sizeof(uint32_t));
-    s->start = (size_t *)carnn__take(arena, slots + 2, sizeof(size_t));
-    s->ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
-    s->share = (double *)carnn__take(arena, D, sizeof(double));
-    s->ramp = carnn__floats(arena, 1, D);
-    s->e = carnn__floats(arena, slots, D);
-    s->y = carnn__floats(arena, 1, carnn__packed_size(L, D));
-    s->some = carnn__floats(arena, k->tile_columns, D);
-    s->weight = carnn__floats(arena, 1, slots);
-    s->o = carnn__floats(arena, 1, D);
-    s->z = carnn__floats(arena, 1, L);
-    carnn__cell_plan(&s->cell, &model->cells[0], &model->params, model->params.value, NULL, arena,
-                     slots, slots, 1);
-}
-
-/* Room for the history, the latest utterance and the answer. */
-static void carnn__session_limits(carnn_session *s) {
-    s->history = carnn__dialog_kept(s->model);
-    s->capacity = s->history + 2;
-}
-
-CARNN_API size_t carnn_session_size(const carnn_model *model) {
-    const carnn__kernels *k = carnn__simd_select(model->desc.simd);
-    carnn__arena arena = {NULL, 0, 0, 0};
-    carnn_session s;
-    if (!k) return 0;
-    memset(&s, 0, sizeof s);
-    s.model = model;
-    carnn__session_limits(&s);
-    carnn__session_carve(&s, model, k, &arena);
-    return arena.peak;
-}
-
-static const float *carnn__session_weight(const carnn_session *s, size_t number) {
-    return s->model->params.value + s->model->params.item[number].offset;
-}
-
-static carnn__encoder carnn__session_encoder(const carnn_session *s, const size_t *at,
-                                             const uint32_t *ids, size_t texts, float *out) {
-    carnn__encoder x;
-    memset(&x, 0, sizeof x);
-    x.texts = texts;
-    x.D = (size_t)s->model->desc.hidden;
-    x.ids = ids;
-    x.at = at;
-    x.ramp = s->ramp;
-    x.table = carnn__session_weight(s, s->model->word_table);
-    x.out = out;
-    return x;
-}
-
-/* Encodes candidate i. */
-static void carnn__session_candidate(carnn_session *s, size_t i, float *out) {
-    const carnn__names *names = &s->model->candidates;
-    size_t at[2] = {0, 0};
-    carnn__encoder x;
-    at[1] = carnn__encode(&s->model->words, CARNN__WORDS, carnn__names_get(names, i),
-                          carnn__names_length(names, i), s->ids, CARNN__UTTERANCE_WORDS);
-    at[1] = carnn__min(at[1], CARNN__UTTERANCE_WORDS);
-    x = carnn__session_encoder(s, at, s->ids, 1, out);
-    carnn__encode_texts(&s->engine, &x);
-}
-
-/* Encodes the candidates one by one, since they need no list of their words then, and packs them
-   panel by panel. */
-static void carnn__session_candidates(carnn_session *s) {
-    size_t D = (size_t)s->model->desc.hidden, L = s->model->candidates.count, i, j, end;
-    for (j = 0; j < L; j = end) {
-        end = carnn__min(j + s->engine.k->tile_columns, L);
-        for (i = j; i < end; i++) carnn__session_candidate(s, i, s->some + (i - j) * D);
-        carnn__pack_columns(&s->engine, CARNN__NT, L, D, j, end, s->some, D, s->y);
-    }
-}
-
-CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model *model,
-                                          void *memory, carnn_error *error) {
-    const carnn__kernels *k = carnn__simd_select(model->desc.simd);
-    size_t size = carnn_session_size(model), i;
-    carnn__arena arena = {NULL, 0, 0, 0};
-    carnn_session *s;
-    void *own = NULL;
-    *out = NULL;
-    if (!k) return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "this machine cannot run the SIMD "
-                               "path that was asked for");
-    if (!memory) memory = own = carnn__alloc_aligned(&model->allocator, size, 1);
-    if (!memory) return carnn__out_of_memory(error);
-    arena.base = (char *)memory;
-    arena.size = size;
-    s = (carnn_session *)memory;
-    memset(s, 0, sizeof *s);
-    s->model = model;
-    s->own = own;
-    carnn__session_limits(s);
-    carnn__session_carve(s, model, k, &arena);
-    *out = s;
-    if (s->lm) {
-        carnn__lm_session_ready(s);
-        return CARNN_OK;
-    }
-    if (s->answer) {
-        carnn__answer_session_ready(s);
-        return CARNN_OK;
-    }
-    carnn__encoder_ramp(s->ramp, (size_t)model->desc.hidden);
-    for (i = 0; i < s->capacity; i++) s->slot[i] = (uint32_t)i;
-    for (i = 0; i < s->capacity + 2; i++) s->start[i] = i;
-    carnn__cell_ready(&s->cell, &s->engine);
-    carnn__session_candidates(s);
-    carnn_session_reset(s);
-    return CARNN_OK;
-}
-
-CARNN_API void carnn_session_free(carnn_session *session) {
-    carnn_allocator a;
-    if (!session || !session->own) return;
-    a = session->model->allocator;
-    carnn__free_aligned(&a, session->own);
-}
-
-/* Encodes the words s->ids[0 .. n) into the slot after the last. */
-static void carnn__session_place(carnn_session *s, size_t n, uint32_t speaker, const char *text,
-                                 size_t length) {
-    size_t D = (size_t)s->model->desc.hidden, at[2] = {0, n}, i;
-    carnn__encoder x = carnn__session_encoder(s, at, s->ids, 1, s->e + s->count * D);
-    char *kept = s->text + s->count * CARNN__SESSION_TEXT;
-    carnn__encode_texts(&s->engine, &x);
-    length = carnn__min(length, CARNN__SESSION_TEXT - 1);
-    for (i = 0; i < length; i++) kept[i] = text[i] ? text[i] : ' ';
-    kept[length] = 0;
-    s->speaker[s->count] = speaker;
-}
-
-CARNN_API void carnn_session_reset(carnn_session *session) {
-    const char *start = carnn__dialog_reserved[0];
-    if (session->lm) {
-        carnn__lm_session_reset(session);
-        return;
-    }
-    if (session->answer) return;
-    session->count = session->projected = session->facts = session->read = 0;
-    session->ids[0] = CARNN__DIALOG_START;
-    carnn__session_place(session, 1, CARNN_SYSTEM, start, strlen(start));
-    session->count = 1;
-}
-
-/* Forgets the oldest utterances until there are `room` free slots. */
-static void carnn__session_room(carnn_session *s, size_t room) {
-    size_t D = (size_t)s->model->desc.hidden, width = carnn__cells[s->cell.cell->kind].gates * D;
-    size_t gone = s->count + room > s->capacity ? s->count + room - s->capacity : 0;
-    size_t left = s->count - gone;
-    if (!gone) return;
-    memmove(s->e, s->e + gone * D, left * D * sizeof(float));
-    memmove((float *)s->cell.scan.px, s->cell.scan.px + gone * width, left * width * sizeof(float));
-    memmove(s->speaker, s->speaker + gone, left * sizeof *s->speaker);
-    memmove(s->text, s->text + gone * CARNN__SESSION_TEXT, left * CARNN__SESSION_TEXT);
-    s->count = left;
-    s->projected -= carnn__min(s->projected, gone);
-    s->read = 0; /* nothing to explain any more */
-}
-
-static void carnn__session_utter(carnn_session *s, carnn_speaker speaker, const char *text,
-                                 size_t length) {
-    size_t n = carnn__dialog_encode(s->model, (uint32_t)speaker, text, length, s->ids,
-                                    CARNN__UTTERANCE_WORDS);
-    carnn__session_place(s, n, (uint32_t)speaker, text, length);
-}
-
-CARNN_API void carnn_session_hear(carnn_session *session, carnn_speaker speaker, const char *text,
-                                  size_t length) {
-    int64_t most = session->model->desc.kb_rows;
-    if (session->lm || session->answer) return;
-    if ((int)speaker < CARNN_USER || speaker > CARNN_FACT) return;
-    session->facts = speaker == CARNN_FACT ? session->facts + 1 : 0;
-    if (most >= 0 && session->facts > (size_t)most) return;
-    carnn__session_room(session, 1);
-    if (session->first + session->read > session->count)
-        session->read = 0; /* the utterance that was ranked for makes room: nothing to explain */
-    carnn__session_utter(session, speaker, text, length);
-    session->count++;
-}
-
-/* Answers the utterance in the slot after the last: probabilities in z. What has been heard since
-   the last answer is projected with it: the weights, most of the time, are read once. */
-static void carnn__session_answer(carnn_session *s) {
-    size_t D = (size_t)s->model->desc.hidden, L = s->model->candidates.count;
-    carnn__attention a;
-    s->read = carnn__min(s->count, s->history) + 1;
-    s->first = s->count + 1 - s->read;
-    s->packed.sequences = 1;
-    s->packed.steps = s->packed.rows = s->read;
-    s->packed.start = s->start;
-    memset(&a, 0, sizeof a);
-    a.seq = &s->packed;
-    a.D = D;
-    a.index = s->slot + s->first;
-    a.h = s->cell.scan.out;
-    a.e = s->e;
-    a.c = s->e + s->count * D;
-    a.weight = s->weight;
-    a.o = s->o;
-    carnn__cell_project(&s->cell, &s->engine, s->e, s->projected, s->count + 1);
-    s->projected = s->count; /* the slot after the last may be filled anew */
-    carnn__cell_context(&s->cell, &s->engine, a.c, 1);
-    carnn__cell_forward(&s->cell, &s->engine, &s->packed, a.index, NULL, NULL);
-    s->engine.k->attend(&a, 0, 1);
-    carnn__matmul_packed(&s->engine, 0, 1, L, D, s->o, D, s->y, NULL, s->z, L);
-    s->engine.k->softmax(s->z, L);
-    s->best = s->engine.k->argmax(s->z, L);
-}
-
-CARNN_API size_t carnn_session_rank(carnn_session *session, const char *user, size_t length,
-                                    size_t count, size_t *candidate, double *probability) {
-    if (session->lm || session->answer) return 0;
-    carnn__session_room(session, 2);
-    carnn__session_utter(session, CARNN_USER, user, length);
-    carnn__session_answer(session);
-    return carnn__ranking(session->engine.k, session->z, session->model->candidates.count, count,
-                          candidate, probability);
-}
-
-CARNN_API const char *carnn_session_reply(carnn_session *session, const char *user, size_t length) {
-    const carnn__names *candidates = &session->model->candidates;
-    const char *reply;
-    if (session->lm || session->answer) return "";
-    carnn_session_rank(session, user, length, 0, NULL, NULL);
-    session->projected = ++session->count; /* the user's utterance stays */
-    session->facts = 0;
-    reply = carnn__names_get(candidates, session->best);
-    carnn_session_hear(session, CARNN_SYSTEM, reply,
-                       carnn__names_length(candidates, session->best));
-    return reply;
-}
-
-/* --- explain ---------------------------------------------------------------------------------
-   The states of the additive cells are weighted sums of their candidates (Tran et al. 2018, Eq. 4
-   and 7), so o is one too. With h_t = A_t h_{t-1} + w_t k_t, and al_t from Eq. 8:
-
-     o = sum_t al_t (h_t + e_t) = sum_t [w_t R_t k_t + al_t e_t]     R_t = al_t + A_{t+1} R_{t+1}
-
-   The logit o . y of the answer is thus a sum over utterances, exactly; the part of k_t that is its
-   bias belongs to none of them. For other cells the sum is over steps: al_t (h_t + e_t) . y. */
-
-static double carnn__logistic(double x) {
-    return 1.0 / (1.0 + exp(-x));
-}
-
-/* w_t, A_t and the bias of k_t in column j of row t (input `slot`) of the sequence of rank b; 0: the
-   cell is not additive. */
-static int carnn__additive_step(const carnn__cell_run *r, size_t b, size_t t, size_t slot, size_t j,
-                                double *w, double *A, double *k, double *bias) {
-    const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h;
-    const float *px = r->scan.px + slot * kind->gates * h + j;
-    const float *pc = r->scan.pc + b * kind->context_gates * h;
-    const float *tape = kind->tape ? r->scan.tape + t * kind->tape * h + j : NULL;
-    double u;
-    *k = kind->flags & CARNN__INPUT_IS_CANDIDATE ? (double)r->x[slot * h + j] : (double)px[2 * h];
-    *bias = kind->bias_gates > 2 ? (double)carnn__cell_weight(r, r->cell->bias)[2 * h + j] : 0.0;
-    switch (r->cell->kind) {
-    case CARNN__CELL_icarnn:
-    case CARNN__CELL_scarnn:
-        u = carnn__logistic((double)px[0] + (double)pc[j]);
-        *w = u * carnn__logistic((double)px[h] + (double)pc[h + j]);
-        *A = 1.0 - u;
-        return 1;
-    case CARNN__CELL_carnn_low:
-        *w = carnn__logistic((double)px[0] + (double)pc[j]);
-        *A = 1.0 - *w;
-        return 1;
-    case CARNN__CELL_ncarnn:
-    case CARNN__CELL_ncarnn_free:
-        *w = (double)tape[0] * (double)tape[h];
-        *A = 1.0 - (double)tape[0];
-        return 1;
-    case CARNN__CELL_ran:
-        *w = (double)tape[0];
-        *A = (double)tape[h];
-        return 1;
-    default: return 0;
-    }
-}
-
-/* What row t adds to the logit of the candidate in `some`; s->share (D) is A_{t+1} R_{t+1} and
-   becomes A_t R_t. What is the biases' goes to *rest. */
-static double carnn__row_score(const carnn_session *s, size_t t, double *rest) {
-    size_t j, D = (size_t)s->model->desc.hidden, slot = s->first + t;
-    const float *y = s->some, *e = s->e + slot * D, *h = s->cell.scan.out + t * D;
-    double alpha = (double)s->weight[t], score = 0.0;
-    for (j = 0; j < D; j++) {
-        double w, A, k, bias, R = alpha + s->share[j];
-        if (carnn__additive_step(&s->cell, 0, t, slot, j, &w, &A, &k, &bias)) {
-            score += (double)y[j] * (w * R * (k - bias) + alpha * (double)e[j]);
-            *rest += (double)y[j] * w * R * bias;
-            s->share[j] = A * R;
-        } else {
-            score += (double)y[j] * alpha * ((double)h[j] + (double)e[j]);
-        }
-    }
-    return score;
-}
-
-CARNN_API size_t carnn_session_explain(carnn_session *session, size_t count,
-                                       carnn_contribution *out, double *rest) {
-    const carnn_session *s = session;
-    size_t t, j;
-    double others = 0.0;
-    if (s->lm) return carnn__lm_session_explain(session, count, out, rest);
-    if (s->answer) return carnn__answer_session_explain(session, count, out, rest);
-    carnn__session_candidate(session, s->best, s->some);
-    for (j = 0; j < (size_t)s->model->desc.hidden; j++) s->share[j] = 0.0;
-    for (t = s->read; t-- > 0;) {
-        double score = carnn__row_score(s, t, &others);
-        if (t >= count) continue;
-        out[t].speaker = (carnn_speaker)s->speaker[s->first + t];
-        out[t].text = s->text + (s->first + t) * CARNN__SESSION_TEXT;
-        out[t].attention = (double)s->weight[t];
-        out[t].score = score;
-    }
-    if (rest) *rest = others;
-    return s->read;
-}
-
-#endif
-/* =============================================================================================
-   @@DEPLOY lm   sessions of language models: scoring, generating, explaining
-
-   A session reads sentence after sentence. It keeps the piece (@@HEAD lm) that it has read last,
-   which is encoded as context when the next one begins, so that both can still be explained.
-   ============================================================================================= */
-
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-/* Rows of logits at a time: enough to read the output's weights seldom. */
-#define CARNN__LM_BLOCK 16
-
-struct carnn__lm_session {
-    carnn__cell_run cell[CARNN__LAYERS_MAX], encoder;
-    carnn__packed packed;
-    size_t *start;          /* (steps + 2) 0, 1, 2, ...: one sequence */
-    uint32_t *ids, *before; /* (steps + 1) the piece at hand and its last target; the one before */
-    size_t steps, before_steps; /* 0: there is none */
-    uint32_t best;          /* the word that was explained */
-    uint64_t drawn;         /* words that were drawn by chance */
-    float *words;           /* (steps, e) */
-    float *x[2];            /* (steps, widest input) */
-    float *c;               /* (h) */
-    float *h, *memory;      /* (layers, h) states after the last step */
-    float *z;               /* (CARNN__LM_BLOCK, V) */
-    float *top;             /* (rows, h) states of the last layer in the last run */
-    double *share;          /* (h) */
-};
-
-static int carnn__is_lm(const carnn_model *model) { return !strcmp(model->desc.task, "lm"); }
-
-static void carnn__lm_session_carve(carnn_session *s, carnn__arena *arena) {
-    const carnn_model *model = s->model;
-    carnn__lm_session *l = (carnn__lm_session *)carnn__take(arena, 1, sizeof *l), counting;
-    size_t e = (size_t)model->desc.embedding, h = (size_t)model->desc.hidden, i;
-    size_t layers = (size_t)model->desc.layers, T = CARNN__LM_STEPS;
-    s->lm = l;
-    if (!l) l = &counting;
-    memset(l, 0, sizeof *l);
-    l->start = (size_t *)carnn__take(arena, T + 2, sizeof(size_t));
-    l->ids = (uint32_t *)carnn__take(arena, T + 1, sizeof(uint32_t));
-    l->before = (uint32_t *)carnn__take(arena, T + 1, sizeof(uint32_t));
-    l->share = (double *)carnn__take(arena, h, sizeof(double));
-    l->words = carnn__floats(arena, T, e);
-    for (i = 0; i < 2; i++) l->x[i] = carnn__floats(arena, T, e + h);
-    l->c = carnn__floats(arena, 1, h);
-    l->h = carnn__floats(arena, layers, h);
-    l->memory = carnn__floats(arena, layers, h);
-    l->z = carnn__floats(arena, CARNN__LM_BLOCK, model->words.count);
-    for (i = 0; i < layers; i++)
-        carnn__cell_plan(&l->cell[i], &model->cells[i], &model->params,
-                         model->params.value, NULL, arena, T, T, 1);
-    if (carnn__lm_encodes(model))
-        carnn__cell_plan(&l->encoder, &model->lm.encoder, &model->params,
-                         model->params.value, NULL, arena, T, T, 1);
-}
-
-static void carnn__lm_session_ready(carnn_session *s) {
-    carnn__lm_session *l = s->lm;
-    size_t i;
-    for (i = 0; i < CARNN__LM_STEPS + 2; i++) l->start[i] = i;
-    for (i = 0; i < (size_t)s->model->desc.layers; i++) carnn__cell_ready(&l->cell[i], &s->engine);
-    if (carnn__lm_encodes(s->model)) carnn__cell_ready(&l->encoder, &s->engine);
-}
-
-/* The next sentence begins a document. */
-static void carnn__lm_session_reset(carnn_session *s) { s->lm->steps = 0; }
-
-/* --- reading --------------------------------------------------------------------------------- */
-
-static void carnn__lm_steps(carnn__lm_session *l, size_t n) {
-    l->packed.sequences = 1;
-    l->packed.steps = l->packed.rows = n;
-    l->packed.start = l->start;
-}
-
-/* Begins a piece whose first input is `first`; what was read before becomes its context. */
-static void carnn__lm_begin(carnn_session *s, uint32_t first) {
-    carnn__lm_session *l = s->lm;
-    size_t h = (size_t)s->model->desc.hidden, e = (size_t)s->model->desc.embedding, i;
-    size_t layers = (size_t)s->model->desc.layers, n = l->steps;
-    const float *c = NULL;
-    for (i = 0; i < n; i++) l->before[i] = l->ids[i + 1];
-    l->before_steps = carnn__lm_has_context(s->model) ? n : 0;
-    l->steps = 0;
-    l->ids[0] = first;
-    memset(l->h, 0, layers * h * sizeof(float));
-    memset(l->memory, 0, layers * h * sizeof(float));
-    if (!carnn__lm_has_context(s->model)) return;
-    c = carnn__session_weight(s, s->model->lm.start);
-    if (n && carnn__lm_encodes(s->model)) {
-        carnn__gather_rows(l->words, carnn__session_weight(s, s->model->word_table), l->before, n,
-                           e);
-        carnn__lm_steps(l, n);
-        carnn__cell_project(&l->encoder, &s->engine, l->words, 0, n);
-        carnn__cell_forward(&l->encoder, &s->engine, &l->packed, NULL, NULL, NULL);
-        c = l->encoder.scan.out + (n - 1) * h;
-    }
-    memcpy(l->c, c, h * sizeof(float));
-}
-
-/* The inputs ids[from .. from + n) as rows of x[0]. */
-static void carnn__lm_session_input(carnn_session *s, size_t from, size_t n) {
-    carnn__lm_session *l = s->lm;
-    const carnn_model *model = s->model;
-    size_t h = (size_t)model->desc.hidden, e = (size_t)model->desc.embedding, row;
-    size_t width = model->cells[0].e;
-    carnn__gather_rows(l->words, carnn__session_weight(s, model->word_table), l->ids + from, n, e);
-    if (model->lm.projects) {
-        carnn__matmul(&s->engine, CARNN__NT, n, h, e, l->words, e,
-                      carnn__session_weight(s, model->lm.project), e, NULL, l->x[0], h);
-        return;
-    }
-    for (row = 0; row < n; row++) {
-        memcpy(l->x[0] + row * width, l->words + row * e, e * sizeof(float));
-        if (width > e) memcpy(l->x[0] + row * width + e, l->c, h * sizeof(float));
-    }
-}
-
-/* Reads the inputs ids[from .. from + n) and goes on from the states before them. */
-static void carnn__lm_run(carnn_session *s, size_t from, size_t n) {
-    carnn__lm_session *l = s->lm;
-    size_t h = (size_t)s->model->desc.hidden, i;
-    carnn__lm_session_input(s, from, n);
-    carnn__lm_steps(l, n);
-    for (i = 0; i < (size_t)s->model->desc.layers; i++) {
-        carnn__cell_run *r = &l->cell[i];
-        const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-        float *states = l->h + i * h, *memory = l->memory + i * h;
-        carnn__cell_project(r, &s->engine, l->x[i % 2], 0, n);
-        carnn__cell_context(r, &s->engine, l->c, 1);
-        carnn__cell_forward(r, &s->engine, &l->packed, NULL, states, memory);
-        l->top = l->x[(i + 1) % 2];
-        memcpy(l->top, r->scan.out, n * h * sizeof(float));
-        memcpy(states, r->scan.out + (n - 1) * h, h * sizeof(float));
-        if (k->flags & CARNN__HAS_CELL_STATE) /* c stands last on the tape of its row */
-            memcpy(memory, r->scan.tape + (n * k->tape - 1) * h, h * sizeof(float));
-    }
-}
-
-/* The logits after `rows` states of the last run, from row `from` on. */
-static void carnn__lm_logits(carnn_session *s, size_t from, size_t rows) {
-    size_t h = (size_t)s->model->desc.hidden, V = s->model->words.count;
-    carnn__matmul(&s->engine, CARNN__NT, rows, V, h, s->lm->top + from * h, h,
-                  carnn__session_weight(s, s->model->lm.output), h,
-                  carnn__session_weight(s, s->model->lm.bias), s->lm->z, V);
-}
-
-/* Scores the piece at hand, which is complete: the sum of -log P of its targets. */
-static double carnn__lm_score_piece(carnn_session *s) {
-    carnn__lm_session *l = s->lm;
-    size_t from, rows, i, V = s->model->words.count;
-    double nll = 0.0;
-    carnn__lm_run(s, 0, l->steps);
-    for (from = 0; from < l->steps; from += rows) {
-        float loss[CARNN__LM_BLOCK];
-        carnn__cross_entropy x = {V, l->z, l->ids + from + 1, 0, 0.0f, 0.0f, loss};
-        rows = carnn__min(CARNN__LM_BLOCK, l->steps - from);
-        carnn__lm_logits(s, from, rows);
-        s->engine.k->cross_entropy(&x, 0, rows);
-        for (i = 0; i < rows; i++) nll += (double)loss[i];
-    }
-    return nll;
-}
-
-/* The words of a line of a data file: between blanks and before a tab, or, where it reads
-   speaker|text|act, as Switchboard's are told apart. */
-typedef struct carnn__lm_line {
-    int spoken;
-    carnn__words plain;
-    carnn__span rest;
-} carnn__lm_line;
-
-static carnn__lm_line carnn__lm_line_of(const carnn_model *model, const char *text,
-                                        size_t length) {
-    carnn__lm_line line;
-    const char *tab = length ? (const char *)memchr(text, '\t', length) : NULL;
-    memset(&line, 0, sizeof line);
-    if (tab) length = (size_t)(tab - text);
-    line.plain = carnn__words_of(carnn__lm_tokenizer(model), text, length);
-#ifndef CARNN_NO_TEXT
-    if (!tab && length) {
-        carnn__span all = {text, length}, act;
-        line.spoken = carnn__spoken(all, &line.rest, &act);
-    }
-#endif
-    return line;
-}
-
-/* Moves on to the next word and its number; 0 when there is none. */
-static int carnn__lm_next(carnn__lm_line *line, const carnn__names *words, uint32_t *id) {
-    carnn__span word;
-    memset(&word, 0, sizeof word);
-    if (!line->spoken) {
-        if (!carnn__next_word(&line->plain)) return 0;
-        word = line->plain.word;
-    }
-#ifndef CARNN_NO_TEXT
-    while (line->spoken && !word.length) {
-        if (!line->rest.length) return 0;
-        word.at = line->rest.at;
-        word.length = carnn__spoken_word(line->rest);
-        line->rest.at += carnn__max(word.length, 1);
-        line->rest.length -= carnn__max(word.length, 1);
-    }
-#endif
-    *id = carnn__names_find_folded(words, word.at, word.length,
-                                   line->spoken || carnn__folds(line->plain.kind));
-    if (*id == CARNN__NOWHERE) *id = 0;
-    return 1;
-}
-
-CARNN_API size_t carnn_session_score(carnn_session *session, const char *text, size_t length,
-                                     double *nll) {
-    carnn__lm_session *l = session->lm;
-    carnn__lm_line line = carnn__lm_line_of(session->model, text, length);
-    size_t tokens = 0;
-    double sum = 0.0;
-    int more = 1;
-    if (nll) *nll = 0.0;
-    if (!l) return 0;
-    carnn__lm_begin(session, CARNN__LM_BEGIN);
-    while (more) {
-        uint32_t id = CARNN__LM_END;
-        more = carnn__lm_next(&line, &session->model->words, &id);
-        if (l->steps == CARNN__LM_STEPS) { /* the next piece of a long sentence */
-            sum += carnn__lm_score_piece(session);
-            carnn__lm_begin(session, l->ids[l->steps]);
-        }
-        l->ids[++l->steps] = id;
-        tokens++;
-    }
-    sum += carnn__lm_score_piece(session);
-    if (nll) *nll = sum;
-    return tokens;
-}
-
-/* --- generating ------------------------------------------------------------------------------ */
-
-/* Lets x[at] sink in a heap of n numbers, where none is above the one at half its place. */
-static void carnn__lm_sink(float *x, size_t n, size_t at) {
-    float value = x[at];
-    size_t child;
-    for (; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && x[child + 1] > x[child]) child++;
-        if (x[child] <= value) break;
-        x[at] = x[child];
-    }
-    x[at] = value;
-}
-
-/* Sets all but the most probable words to 0, of equal ones the later: at most `most` are kept (0:
-   all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
-static void carnn__lm_truncate(float *p, float *heap, size_t V, size_t most, double mass) {
-    size_t kept, equal = 0, i; /* equal: how many of those kept have the least probability */
-    float least = FLT_MAX;
-    double sum = 0.0;
-    memcpy(heap, p, V * sizeof *p);
-    for (i = V / 2; i-- > 0;) carnn__lm_sink(heap, V, i);
-    for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
-        equal = heap[0] < least ? 1 : equal + 1;
-        least = heap[0];
-        sum += (double)least;
-        heap[0] = heap[V - 1 - kept];
-        carnn__lm_sink(heap, V - 1 - kept, 0);
-    }
-    for (i = 0; i < V; i++)
-        if (p[i] < least || (p[i] <= least && !equal)) p[i] = 0.0f;
-        else if (p[i] <= least) equal--;
-}
-
-/* Draws a word from the logits in z. <s> and <unk> are never drawn. */
-static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
-    float *p = s->lm->z;
-    size_t V = s->model->words.count, i, last;
-    double heat = how->temperature > 0.0 ? how->temperature : how->temperature < 0.0 ? 0.0 : 1.0;
-    double sum = 0.0, at, best;
-    p[0] = p[CARNN__LM_BEGIN] = -FLT_MAX;
-    last = s->engine.k->argmax(p, V);
-    if (heat <= 0.0) return (uint32_t)last;
-    best = (double)p[last];
-    for (i = CARNN__LM_END; i < V; i++) p[i] = (float)(((double)p[i] - best) / heat);
-    s->engine.k->softmax(p, V);
-    if ((how->top_k > 0 && (size_t)how->top_k < V) || (how->top_p > 0.0 && how->top_p < 1.0))
-        carnn__lm_truncate(p, p + V, V, how->top_k > 0 ? (size_t)how->top_k : 0, how->top_p);
-    for (i = 0; i < V; i++) sum += (double)p[i];
-    at = sum * (double)carnn__uniform(carnn__stream(how->seed, s->lm->drawn++), 0);
-    for (i = 0; i < V; i++) {
-        if (p[i] <= 0.0f) continue;
-        last = i;
-        at -= (double)p[i];
-        if (at < 0.0) break;
-    }
-    return (uint32_t)last;
-}
-
-/* Adds a word to the text of `size` bytes that has `*at` already; 0 where it does not fit. */
-static int carnn__lm_write(const char *word, char *text, size_t size, size_t *at) {
-    size_t length = strlen(word);
-    if (*at + length + 2 > size) return 0;
-    if (*at) text[(*at)++] = ' ';
-    memcpy(text + *at, word, length + 1);
-    *at += length;
-    return 1;
-}
-
-CARNN_API size_t carnn_session_generate(carnn_session *session, const carnn_sampling *how,
-                                        const char *prompt, size_t length, char *text,
-                                        size_t size) {
-    carnn__lm_session *l = session->lm;
-    carnn__lm_line line = carnn__lm_line_of(session->model, prompt, length);
-    size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100, words = 0;
-    uint32_t id = CARNN__LM_BEGIN;
-    if (size) text[0] = 0;
-    if (!l) return 0;
-    carnn__lm_begin(session, id);
-    while (id != CARNN__LM_END) {
-        if (l->steps == CARNN__LM_STEPS) carnn__lm_begin(session, id);
-        carnn__lm_run(session, l->steps, 1);
-        if (!carnn__lm_next(&line, &session->model->words, &id)) {
-            carnn__lm_logits(session, 0, 1);
-            id = words++ < most ? carnn__lm_draw(session, how) : (uint32_t)CARNN__LM_END;
-        }
-        l->ids[++l->steps] = id;
-        if (id != CARNN__LM_END &&
-            !carnn__lm_write(carnn__names_get(&session->model->words, id), text, size, &at))
-            size = 0; /* nor does what follows */
-    }
-    return at;
-}
-
-/* --- explaining ------------------------------------------------------------------------------
-   What the last sentence's state has in favour of the most probable next word y is a sum over the
-   words read (Tran et al. 2018, Eq. 4 and 7): with h_t = A_t h_{t-1} + w_t k_t,
-
-     W_y h_T + b_y = sum_t W_y (w_t R_t k_t) + b_y       R_t = A_{t+1} R_{t+1}, R_T = 1
-
-   In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
-   has the share v_t c / c c. Biases belong to no word. */
-
-/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t, which has the input `slot` and belongs to the
-   sequence of rank b; `share` (h) is R_t and becomes R_{t-1}. */
-static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, size_t slot,
-                                const float *y, double *share) {
-    size_t j;
-    double score = 0.0;
-    for (j = 0; j < r->cell->h; j++) {
-        double w, A, k, bias;
-        if (!carnn__additive_step(r, b, t, slot, j, &w, &A, &k, &bias)) return 0.0;
-        score += (double)y[j] * w * share[j] * (k - bias);
-        share[j] *= A;
-    }
-    return score;
-}
-
-static void carnn__lm_share_start(double *share, size_t h, double value) {
-    size_t j;
-    for (j = 0; j < h; j++) share[j] = value;
-}
-
-/* The words before: their shares in the context. */
-static void carnn__lm_explain_before(carnn_session *s, size_t count, carnn_contribution *out) {
-    carnn__lm_session *l = s->lm;
-    size_t h = (size_t)s->model->desc.hidden, t, j;
-    double squares = 0.0;
-    for (j = 0; j < h; j++) squares += (double)l->c[j] * (double)l->c[j];
-    carnn__lm_share_start(l->share, h, squares > 0.0 ? 1.0 / squares : 0.0);
-    for (t = l->before_steps; t-- > 0;) {
-        double share = 0.0;
-        if (carnn__lm_encodes(s->model))
-            share = carnn__step_score(&l->encoder, 0, t, t, l->c, l->share);
-        if (t >= count) continue;
-        out[t].speaker = CARNN_FACT;
-        out[t].text = carnn__names_get(&s->model->words, l->before[t]);
-        out[t].attention = share;
-        out[t].score = 0.0;
-    }
-}
-
-static size_t carnn__lm_session_explain(carnn_session *s, size_t count, carnn_contribution *out,
-                                        double *rest) {
-    carnn__lm_session *l = s->lm;
-    const carnn__cell_run *r = &l->cell[s->model->desc.layers - 1];
-    size_t h = (size_t)s->model->desc.hidden, first = l->before_steps, t;
-    const float *y;
-    double others;
-    if (rest) *rest = 0.0;
-    if (!l->steps || l->packed.rows != l->steps) return 0; /* nothing was scored */
-    carnn__lm_explain_before(s, count, out);
-    carnn__lm_logits(s, l->steps - 1, 1);
-    l->z[CARNN__LM_BEGIN] = -FLT_MAX;
-    l->best = (uint32_t)s->engine.k->argmax(l->z, s->model->words.count);
-    y = carnn__session_weight(s, s->model->lm.output) + (size_t)l->best * h;
-    others = (double)l->z[l->best];
-    carnn__lm_share_start(l->share, h, 1.0);
-    for (t = l->steps; t-- > 0;) {
-        double score = carnn__step_score(r, 0, t, t, y, l->share);
-        others -= score;
-        if (first + t >= count) continue;
-        out[first + t].speaker = CARNN_USER;
-        out[first + t].text = carnn__names_get(&s->model->words, l->ids[t]);
-        out[first + t].attention = 0.0;
-        out[first + t].score = score;
-    }
-    if (rest) *rest = others;
-    return first + l->steps;
-}
-
-CARNN_API const char *carnn_session_next_word(const carnn_session *session) {
-    return session->lm ? carnn__names_get(&session->model->words, session->lm->best) : "";
-}
-
-#endif
-/* =============================================================================================
-   @@DEPLOY answer   sessions of answer models: matching and explaining
-
-   A session works on a batch of one pair with the functions of @@HEAD answer, whose data set and
-   lists lie in the session's block.
-   ============================================================================================= */
-
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-#define CARNN__WORD_TEXT 32 /* bytes of a word that are kept for explanations */
-
-struct carnn__answer_session {
-    carnn__work work;
-    carnn__answer head;
-    carnn_dataset data;      /* two texts and a pair of them */
-    carnn__pair pair;
-    carnn__answer_piece piece;
-    size_t group_start[2], at[3], batch_start[2];
-    uint32_t queue[1];
-    char (*text)[CARNN__WORD_TEXT]; /* (2 CARNN__SENTENCE_WORDS) */
-    double *share;           /* (h) */
-    size_t matches;
-};
-
-static int carnn__is_answer(const carnn_model *model) {
-    return !strcmp(model->desc.task, "answer");
-}
-
-static void carnn__answer_session_carve(carnn_session *s, carnn__arena *arena) {
-    const carnn_model *model = s->model;
-    carnn__answer_session *a = (carnn__answer_session *)carnn__take(arena, 1, sizeof *a), counting;
-    size_t V = model->words.count, W = CARNN__SENTENCE_WORDS;
-    carnn__answer *d;
-    s->answer = a;
-    if (!a) a = &counting;
-    memset(a, 0, sizeof *a);
-    d = &a->head;
-    a->work.model = model;
-    a->work.data = &a->data;
-    a->work.engine = &s->engine;
-    a->work.w = model->params.value;
-    a->work.state = d;
-    d->max_pairs = 1;
-    d->max_steps = W;
-    d->max_rows = 2 * W;
-    d->max_cells = 2 * W * W;
-    d->max_inputs = carnn__min(2 * W, 2 * V);
-    d->texts.ids = (uint32_t *)carnn__take(arena, 2 * W, sizeof(uint32_t));
-    d->score = carnn__floats(arena, 1, 1);
-    d->stem = (uint32_t *)carnn__take(arena, V, sizeof(uint32_t));
-    d->local = (uint32_t *)carnn__take(arena, 2 * V, sizeof(uint32_t));
-    d->ramp = carnn__floats(arena, 1, model->cells[0].e);
-    a->text = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, 2 * W, CARNN__WORD_TEXT);
-    a->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
-    carnn__answer_carve(&a->work, arena);
-}
-
-static void carnn__answer_session_ready(carnn_session *s) {
-    carnn__answer_session *a = s->answer;
-    carnn__answer *d = &a->head;
-    carnn__answer_ready(d, s->model);
-    d->texts.at = a->at;
-    d->pieces = &a->piece;
-    d->queue = a->queue;
-    d->batch_start = a->batch_start;
-    d->shares = carnn__answer_shares(s->model);
-    a->batch_start[1] = a->piece.count = 1;
-    a->data.pairs = &a->pair;
-    a->data.group_start = a->group_start;
-    a->pair.answer = 1;
-}
-
-/* Reads text `number` of the pair, and keeps its words for explanations. */
-static void carnn__answer_hear(carnn_session *s, size_t number, const char *text, size_t length) {
-    carnn__answer_session *a = s->answer;
-    carnn__span span = {text, length};
-    carnn__words w = carnn__words_of(CARNN__TOKENS, text, length);
-    size_t from = a->at[number], n, i;
-    n = carnn__answer_words(s->model, span, a->head.texts.ids + from);
-    a->at[number + 1] = from + n;
-    for (i = 0; i < n && carnn__next_word(&w); i++) {
-        char *kept = a->text[from + i];
-        size_t bytes = carnn__min(w.word.length, CARNN__WORD_TEXT - 1), j;
-        for (j = 0; j < bytes; j++) kept[j] = w.word.at[j] ? w.word.at[j] : ' ';
-        kept[bytes] = 0;
-    }
-}
-
-CARNN_API double carnn_session_match(carnn_session *session, const char *question,
-                                     size_t question_length, const char *sentence,
-                                     size_t sentence_length) {
-    carnn__answer_session *a = session->answer;
-    if (!a) return 0.0;
-    carnn__answer_hear(session, 0, question, question_length);
-    carnn__answer_hear(session, 1, sentence, sentence_length);
-    carnn__answer_collect(&a->work, 0);
-    carnn__answer_forward(&a->work, 0);
-    a->matches++;
-    return (double)*a->head.z;
-}
-
-CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_sentence,
-                                               size_t *rows, size_t *columns) {
-    const carnn__answer_session *a = session->answer;
-    size_t m, n;
-    *rows = *columns = 0;
-    if (!a || !a->matches || carnn__answer_is_siamese(session->model)) return NULL;
-    m = a->at[1];
-    n = a->at[2] - m;
-    *rows = of_sentence ? n : m;
-    *columns = of_sentence ? m : n;
-    return a->head.E + (of_sentence ? m * n : 0);
-}
-
-/* --- explaining ------------------------------------------------------------------------------
-   The last states v = [fw_n; bw_1] of a sentence are sums over its words (Tran et al. 2018, Eq. 4
-   and 7), and a word's part v_i has the share v_i . v / v . v in them. */
-
-/* Adds the shares in one direction to those of the words in out, of which there are `count`. */
-static void carnn__answer_shares_of(carnn_session *s, size_t sentence, size_t direction,
-                                    double squares, size_t count, carnn_contribution *out,
-                                    double *rest) {
-    carnn__answer_session *a = s->answer;
-    const carnn__answer *d = &a->head;
-    const carnn__cell_run *r = &d->cell[direction];
-    size_t h = r->cell->h, n = a->at[sentence + 1] - a->at[sentence], t, j;
-    size_t b = d->place[d->sequence[sentence]];
-    const float *v = r->scan.out + (d->start[n - 1] + b) * h;
-    for (j = 0; j < h; j++) a->share[j] = 1.0 / squares;
-    for (t = n; t-- > 0;) {
-        size_t row = d->start[t] + b, word = a->at[sentence] + (direction ? n - 1 - t : t);
-        double share = carnn__step_score(r, b, row, d->index[direction][row], v, a->share);
-        *rest -= share;
-        if (word < count) out[word].score += share;
-    }
-}
-
-static size_t carnn__answer_session_explain(carnn_session *s, size_t count,
-                                            carnn_contribution *out, double *rest) {
-    carnn__answer_session *a = s->answer;
-    const carnn__answer *d = &a->head;
-    size_t sentence, i, j, h = (size_t)s->model->desc.hidden, words = a->at[2];
-    int siamese = carnn__answer_is_siamese(s->model);
-    double others = 0.0;
-    for (i = 0; a->matches && i < words && i < count; i++) {
-        out[i].speaker = i < a->at[1] ? CARNN_USER : CARNN_SYSTEM;
-        out[i].text = a->text[i];
-        out[i].attention = siamese ? 0.0 : (double)d->weight[i];
-        out[i].score = 0.0;
-    }
-    for (sentence = 0; a->matches && sentence < 2; sentence++) {
-        double squares = 0.0;
-        uint32_t row = carnn__answer_last_row(d, sentence);
-        if (row == CARNN__NOWHERE) continue;
-        for (i = 0; i < 2; i++)
-            for (j = 0; j < h; j++)
-                squares += pow((double)d->cell[i].scan.out[row * h + j], 2.0);
-        if (!(squares > 0.0)) continue;
-        others += 1.0;
-        for (i = 0; i < 2; i++)
-            carnn__answer_shares_of(s, sentence, i, squares, count, out, &others);
-    }
-    if (rest) *rest = others;
-    return words;
-}
 
 #endif
 /* =============================================================================================
@@ -14099,100 +13167,61 @@ static void carnn__check_part_carve(carnn__subject *s) {
 }
 
 /* --- tasks -----------------------------------------------------------------------------------
-   Small models of the task, from text to loss, with dropout and label smoothing. */
+   Small models of the task, from its sample to the loss, with dropout and label smoothing; the entry
+   lists their options. The masks of relu and max stay those of the run whose gradients are checked:
+   a step must not cross a kink. */
 
-#define CARNN__CHECK_SENTENCES                                                                     \
-    "a b a b\tx\nb a c\ty\nc a\n\tx\nd b a\ty\n=\na c b b c\ty\nb a\tx\n"
-
-#define CARNN__CHECK_PAIRS                                                                         \
-    "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n"
-
-static const struct {
-    const char *task, *text;
-    const char *options; /* of the model: names and values, with blanks between them */
-} carnn__check_tasks[] = {
-    {"lm", CARNN__CHECK_SENTENCES, ""},
-    {"lm", CARNN__CHECK_SENTENCES, "cell icarnn layers 2 tied 1"},
-    {"lm", CARNN__CHECK_SENTENCES, "cell scarnn embedding 13 layers 1"},
-    {"lm", CARNN__CHECK_SENTENCES, "cell lstm context previous embedding 13 layers 1"},
-    {"lm", CARNN__CHECK_SENTENCES, "cell gru context none embedding 13 layers 2"},
-    {"lm", CARNN__CHECK_SENTENCES, "cell carnn-high context none layers 1 tied 1"},
-    {"answer", CARNN__CHECK_PAIRS, "embedding 101"},
-    {"answer", CARNN__CHECK_PAIRS, "embedding 101 cell ncarnn decomposition direct loss pair"},
-    {"answer", CARNN__CHECK_PAIRS, "embedding 101 cell scarnn weighting skip"},
-    {"answer", CARNN__CHECK_PAIRS, "embedding 101 cell lstm overlap 0"},
-    {"answer", CARNN__CHECK_PAIRS, "embedding 101 cell icarnn model siamese"},
-    {"answer", CARNN__CHECK_PAIRS, "embedding 101 cell gru model siamese overlap 0 loss pair"},
-    {"dialog", "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
-               "3 thai_house R_phone 12\n4 thai_house R_area north\n"
-               "5 in the north\tapi_call thai north\n6 thank you\tyou are welcome\n\n"
-               "1 hi\thello , what can i do\n2 thank you\tyou are welcome\n",
-     ""},
-};
-
-#define CARNN__CHECK_TASK_VARIANTS 6
-
-/* The entry of variant `variant` of a task; one past the last where it has none. */
-static size_t carnn__check_task(const char *task, size_t variant) {
-    size_t i;
-    for (i = 0; i < CARNN__COUNT(carnn__check_tasks); i++)
-        if (!strcmp(carnn__check_tasks[i].task, task) && !variant--) return i;
-    return CARNN__COUNT(carnn__check_tasks);
-}
+#define CARNN__CHECK_TASK_VARIANTS 8
 
 static double carnn__check_task_loss(carnn__subject *s) {
-    const carnn__head *head = s->model->head;
-    size_t batches = head->plan(&s->work, 0), i;
+    size_t batches = carnn__net_batches(&s->work, 0), i;
     double sum = 0.0;
     memset(s->work.g, 0, s->model->params.trained * sizeof(float));
     for (i = 0; i < batches; i++) {
         carnn__tally tally;
         memset(&tally, 0, sizeof tally);
-        head->batch(&s->work, i, s->key, &tally);
+        carnn__net_batch(&s->work, i, s->key, &tally);
         sum += tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
     }
+    if (batches == 1) carnn__net_of(&s->work)->holds = 1;
     return sum;
 }
 
-/* Sets the options that a text names. */
+/* Sets the options that a text lists: "cell=gru layers=2". */
 static carnn_status carnn__check_options_of(const char *text, carnn_model_desc *model,
                                             carnn_error *error) {
     carnn__words w = carnn__words_of(CARNN__SPACES, text, strlen(text));
     carnn_status status = CARNN_OK;
-    char name[32], value[32];
-    size_t i;
+    char name[64], *value;
     while (!status && carnn__next_word(&w)) {
         snprintf(name, sizeof name, "%.*s", (int)w.word.length, w.word.at);
-        carnn__next_word(&w);
-        snprintf(value, sizeof value, "%.*s", (int)w.word.length, w.word.at);
-        for (i = 0; strcmp(carnn__option_table[i].name, name); i++) {}
-        status = carnn_option_set(&carnn__option_table[i], model, NULL, value, error);
+        value = strchr(name, '=');
+        if (!value)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "\"%s\" sets no option", name);
+        *value = 0;
+        status = carnn_set(model, NULL, name, value + 1, error);
     }
     return status;
 }
 
 static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error) {
-    const char *task = carnn_task_name(s->number);
+    const carnn__task *task = carnn__task_at(s->number);
     carnn_dataset_desc data;
     carnn_model_desc model;
     carnn_source source;
     carnn_status status;
-    size_t i = carnn__check_task(task, s->variant);
-    if (i == CARNN__COUNT(carnn__check_tasks)) {
-        if (s->variant) return CARNN_OK; /* no such variant: nothing to check */
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "carnn__check_tasks has no text for the "
-                           "task %s", task);
-    }
+    size_t i;
+    for (i = 0; i < s->variant && task->variants[i];) i++;
+    if (!task->variants[i]) return CARNN_OK; /* no such variant: nothing to check */
     memset(&data, 0, sizeof data);
     memset(&model, 0, sizeof model);
-    source.name = "check";
-    source.bytes = carnn__check_tasks[i].text;
-    source.size = strlen(carnn__check_tasks[i].text);
-    data.task = model.task = task;
+    source.name = "sample";
+    source.bytes = task->sample;
+    source.size = strlen(task->sample);
+    data.task = model.task = task->name;
     data.sources = &source;
     data.source_count = 1;
-    model.hidden = CARNN__CHECK_H;
-    status = carnn__check_options_of(carnn__check_tasks[i].options, &model, error);
+    status = carnn__check_options_of(task->variants[i], &model, error);
     if (!status) status = carnn_dataset_load(&s->data, &data, error);
     if (!status) status = carnn_model_create(&s->model, &model, s->data, error);
     if (status) return status;
@@ -14200,7 +13229,7 @@ static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error
     s->work = carnn__scoring_work(s->model, s->data, s->engine);
     s->work.dropout = 0.25;
     s->work.smoothing = 0.1;
-    return s->model->head->open(&s->work, error);
+    return carnn__net_open(&s->work, error);
 }
 
 static void carnn__check_task_carve(carnn__subject *s) {
@@ -14211,7 +13240,7 @@ static void carnn__check_task_carve(carnn__subject *s) {
     s->work.g = carnn__floats(&s->arena, 1, store->trained);
     carnn__check_store(s, store, store->value, s->work.g);
     if (!s->work.g) s->work.g = &dummy; /* counting memory: carve asks only whether it is there */
-    s->model->head->carve(&s->work, &s->arena);
+    carnn__net_carve(&s->work, &s->arena);
 }
 
 /* --- the check ------------------------------------------------------------------------------- */
@@ -14321,7 +13350,7 @@ static carnn_status carnn__check_carve(carnn__subject *s, void (*carve)(carnn__s
 }
 
 static void carnn__check_close(carnn__subject *s) {
-    if (s->work.state) s->model->head->close(&s->work);
+    carnn__net_close(&s->work);
     carnn_model_free(s->model);
     carnn_dataset_free(s->data);
     carnn__free_aligned(&s->engine->allocator, s->arena.base);
@@ -14884,8 +13913,9 @@ static void carnn__bench_dialog(carnn__bench *b) {
     size_t i;
     carnn_session_reset(b->session);
     for (i = 0; i < CARNN__BENCH_TURNS; i++) {
-        carnn__span user = carnn__text(b->data, b->data->lines[2 * i].text);
-        carnn_session_reply(b->session, user.at, user.length);
+        const char *reply, *user = carnn_dataset_text(b->data, i,
+                                                      carnn_dataset_text_count(b->data, i) - 1);
+        carnn_session_reply(b->session, user, strlen(user), &reply, NULL);
     }
 }
 
