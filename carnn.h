@@ -8243,13 +8243,14 @@ static void carnn__position_backward(const carnn__work *work, carnn__position *m
 /* --- recurrent layers ---------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. Their outputs are packed; see carnn__unpack. */
+   others read the rows of the layer below. The last one's output is packed, too, or in reading order,
+   where texts that share a sequence have the same rows; backward adds those up. */
 
 typedef struct carnn__rnn_layer {
     carnn__cell cell[2];
     carnn__cell_run run[2];
     float *dout[2]; /* (N, h) */
-    carnn__mat y;   /* (N, directions h) */
+    carnn__mat y;   /* (N or R, directions h) */
 } carnn__rnn_layer;
 
 typedef struct carnn__rnn {
@@ -8273,6 +8274,9 @@ typedef struct carnn__rnn_input {
     const carnn__mat *x;      /* (U, in) */
     size_t inputs;            /* U */
     const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
+    const uint32_t *row[2];   /* (R) packed row of each row of the output, by direction; NULL: the
+                                 output is packed */
+    size_t rows;              /* R */
 } carnn__rnn_input;
 
 /* `name` and maybe ".2", ".forward": what the weights of a layer are called. */
@@ -8314,20 +8318,27 @@ static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
         for (i = 0; i < m->directions; i++) carnn__cell_ready(&m->layer[l].run[i], work->engine);
 }
 
-/* What layer l reads: `x`, or the rows of the layer below. */
+/* What layer l reads: `x`, or the rows of the layer below; only the last one's output may be in
+   reading order. */
 static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const carnn__rnn_input *x) {
     carnn__rnn_input in = *x;
-    if (!l) return in;
-    in.x = &m->layer[l - 1].y;
-    in.inputs = x->packed->rows;
-    in.index[0] = NULL;
-    in.index[1] = x->reversed;
+    if (l) {
+        in.x = &m->layer[l - 1].y;
+        in.inputs = x->packed->rows;
+        in.index[0] = NULL;
+        in.index[1] = x->reversed;
+    }
+    if (l + 1 < m->layers || !x->row[0]) {
+        in.row[0] = NULL;
+        in.row[1] = x->reversed;
+        in.rows = x->packed->rows;
+    }
     return in;
 }
 
 static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
                                uint64_t key) {
-    size_t N = x->packed->rows, l, i, r;
+    size_t l, i, r;
     carnn__rnn_ready(work, m);
     for (l = 0; l < m->layers; l++) {
         carnn__rnn_layer *layer = &m->layer[l];
@@ -8338,93 +8349,69 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, const car
             carnn__cell_project(run, work->engine, in.x->x, 0, in.inputs);
             if (in.c) carnn__cell_context(run, work->engine, in.c->x, in.packed->sequences);
             carnn__cell_forward(run, work->engine, in.packed, in.index[i], NULL, NULL);
-            for (r = 0; r < N; r++)
+            for (r = 0; r < in.rows; r++)
                 memcpy(layer->y.x + (r * m->directions + i) * h,
-                       run->scan.out + (i ? x->reversed[r] : r) * h, h * sizeof(float));
+                       run->scan.out + (in.row[i] ? in.row[i][r] : r) * h, h * sizeof(float));
         }
-        carnn__mat_clear(&layer->y, N);
+        carnn__mat_clear(&layer->y, in.rows);
         if (l + 1 < m->layers || m->drops_top)
-            carnn__drop(work, layer->y.x, N * layer->y.columns, key, m->drop + l);
+            carnn__drop(work, layer->y.x, in.rows * layer->y.columns, key, m->drop + l);
     }
 }
 
 static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
                                 uint64_t key) {
-    size_t N = x->packed->rows, l, i, r;
+    size_t l, i, r;
     for (l = m->layers; l-- > 0;) {
         carnn__rnn_layer *layer = &m->layer[l];
         carnn__rnn_input in = carnn__rnn_below(m, l, x);
         size_t h = layer->cell[0].h;
         if (l + 1 < m->layers || m->drops_top)
-            carnn__drop(work, layer->y.d, N * layer->y.columns, key, m->drop + l);
+            carnn__drop(work, layer->y.d, in.rows * layer->y.columns, key, m->drop + l);
         for (i = 0; i < m->directions; i++) {
             carnn__cell_run *run = &layer->run[i];
-            for (r = 0; r < N; r++)
-                memcpy(layer->dout[i] + (i ? x->reversed[r] : r) * h,
-                       layer->y.d + (r * m->directions + i) * h, h * sizeof(float));
-            carnn__cell_backward(run, work->engine, layer->dout[i], in.x->d);
+            float *dout = layer->dout[i];
+            memset(dout, 0, in.packed->rows * h * sizeof(float));
+            for (r = 0; r < in.rows; r++)
+                work->engine->k->add(layer->y.d + (r * m->directions + i) * h,
+                                     dout + (in.row[i] ? in.row[i][r] : r) * h, h);
+            carnn__cell_backward(run, work->engine, dout, in.x->d);
             if (in.c) carnn__cell_context_back(run, work->engine, in.c->d);
             carnn__cell_project_back(run, work->engine, in.x->d);
         }
     }
 }
 
-/* --- from packed rows to reading order ----------------------------------------------------------
-   y (R, D): row r of the texts is a packed row of x; texts that share a sequence have the same ones.
-   Backward adds them up. */
-
-static void carnn__unpack_forward(const carnn__texts *t, const carnn__mat *x, const carnn__mat *y) {
-    size_t D = y->columns, R = carnn__texts_rows(t), r;
-    for (r = 0; r < R; r++)
-        memcpy(y->x + r * D, x->x + (size_t)t->row[0][r] * D, D * sizeof(float));
-    carnn__mat_clear(y, R);
-}
-
-static void carnn__unpack_backward(const carnn__work *work, const carnn__texts *t,
-                                   const carnn__mat *x, const carnn__mat *y) {
-    size_t D = y->columns, R = carnn__texts_rows(t), r;
-    for (r = 0; r < R; r++)
-        work->engine->k->add(y->d + r * D, x->d + (size_t)t->row[0][r] * D, D);
-}
-
-/* --- an encoder of texts: recurrent layers, text by text ----------------------------------------- */
-
-typedef struct carnn__text_rnn {
-    carnn__rnn rnn;
-    carnn__mat y; /* (R, directions h) */
-} carnn__text_rnn;
+/* --- an encoder of texts: recurrent layers whose output y (R, D) is in reading order ------------------ */
 
 /* The shape needs no U, N, P. */
-static void carnn__text_rnn_plan(carnn__plan *p, carnn__text_rnn *m, const char *name,
+static void carnn__text_rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name,
                                  carnn__rnn_shape s, const carnn__texts *t) {
     s.U = t->most_inputs;
     s.N = t->most_rows;
     s.P = t->most_texts;
-    carnn__rnn_plan(p, &m->rnn, name, s);
-    m->y = carnn__plan_mat(p, s.N, s.directions * s.h);
+    carnn__rnn_plan(p, m, name, s);
 }
 
 static carnn__rnn_input carnn__text_rnn_input(const carnn__texts *t, const carnn__mat *x,
                                               const carnn__mat *c) {
-    carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c};
+    carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
+                           {t->row[0], t->row[1]}, t->at[t->texts]};
     return in;
 }
 
 /* x (U, in): the inputs of the batch; c (P, d) contexts, or NULL. */
-static void carnn__text_rnn_forward(const carnn__work *work, carnn__text_rnn *m,
-                                    const carnn__texts *t, const carnn__mat *x, const carnn__mat *c,
-                                    uint64_t key) {
+static void carnn__text_rnn_forward(const carnn__work *work, carnn__rnn *m, const carnn__texts *t,
+                                    const carnn__mat *x, const carnn__mat *c, uint64_t key) {
     carnn__rnn_input in = carnn__text_rnn_input(t, x, c);
-    carnn__rnn_forward(work, &m->rnn, &in, key);
-    carnn__unpack_forward(t, carnn__rnn_output(&m->rnn), &m->y);
+    carnn__rnn_forward(work, m, &in, key);
 }
 
-static void carnn__text_rnn_backward(const carnn__work *work, carnn__text_rnn *m,
+static void carnn__text_rnn_backward(const carnn__work *work, carnn__rnn *m,
                                      const carnn__texts *t, const carnn__mat *x,
                                      const carnn__mat *c, uint64_t key) {
     carnn__rnn_input in = carnn__text_rnn_input(t, x, c);
-    carnn__unpack_backward(work, t, carnn__rnn_output(&m->rnn), &m->y);
-    carnn__rnn_backward(work, &m->rnn, &in, key);
+    carnn__rnn_backward(work, m, &in, key);
 }
 
 /* --- pooling ------------------------------------------------------------------------------------
@@ -9899,7 +9886,7 @@ typedef struct carnn__answer {
     carnn__overlap overlap;
     carnn__linear project, hidden, output;
     carnn__position context;
-    carnn__text_rnn encoder; /* y: states s (R, D), D = 2 h */
+    carnn__rnn encoder;      /* its output: states s (R, D), D = 2 h */
     int skips;
     carnn__mat skip;         /* (R, D) what each word adds to the states */
     carnn__pool_part pool;   /* (S, D) mean, or the last states */
@@ -9944,7 +9931,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__embed_plan(p, &m->words, t, more);
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
                        CARNN__IDENTITY);
-    m->encoder.rnn.drop = CARNN__ANSWER_DROP_LAYERS;
+    m->encoder.drop = CARNN__ANSWER_DROP_LAYERS;
     carnn__text_rnn_plan(p, &m->encoder, "cell", shape, t);
     if (reads) carnn__position_plan(p, &m->context, h, t);
     m->pool.kinds = 1;
@@ -9981,8 +9968,8 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder.rnn) ? &m->context.y : NULL;
-    const carnn__mat *s = &m->encoder.y, *f = &m->compare.f;
+    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder) ? &m->context.y : NULL;
+    const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
     int siamese = carnn__answer_is_siamese(work->model);
@@ -10013,8 +10000,8 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
 static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder.rnn) ? &m->context.y : NULL;
-    const carnn__mat *s = &m->encoder.y, *f = &m->compare.f;
+    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder) ? &m->context.y : NULL;
+    const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
     int siamese = carnn__answer_is_siamese(work->model);
@@ -10064,7 +10051,7 @@ static carnn__logits carnn__answer_output(const carnn__work *work) {
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
-    carnn__explain_words(s, &m->encoder.rnn,
+    carnn__explain_words(s, &m->encoder,
                          carnn__answer_is_siamese(s->model) ? NULL : m->attend.w.x, count, out, e);
 }
 
@@ -10163,7 +10150,7 @@ static size_t carnn__classify_tokens(const carnn_model *model, carnn__span text,
 typedef struct carnn__classify {
     carnn__net net;
     carnn__embed words;
-    carnn__text_rnn encoder;
+    carnn__rnn encoder;
     carnn__pool_part pool;
     carnn__linear hidden, output;
     uint32_t *target; /* (B) */
@@ -10184,7 +10171,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__texts_plan(p, t, 1, 1, NULL);
     carnn__embed_table(p, &m->words, 0);
     carnn__embed_plan(p, &m->words, t, 0);
-    m->encoder.rnn.drop = CARNN__CLASSIFY_DROP_LAYERS;
+    m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
     carnn__text_rnn_plan(p, &m->encoder, "cell", s, t);
     m->pool.kinds = pooling < 4 ? 1 : 3;
     memcpy(m->pool.kind, three, sizeof three);
@@ -10207,7 +10194,7 @@ static void carnn__classify_forward(carnn__work *work, uint64_t key) {
     carnn__embed_forward(work, &m->words, t);
     carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
     carnn__text_rnn_forward(work, &m->encoder, t, x, NULL, key);
-    carnn__pool_forward(work, &m->pool, t, &m->encoder.y);
+    carnn__pool_forward(work, &m->pool, t, carnn__rnn_output(&m->encoder));
     carnn__drop(work, v->x, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
     carnn__linear_forward(work, &m->hidden, v, t->count);
     carnn__linear_forward(work, &m->output, &m->hidden.y, t->count);
@@ -10220,7 +10207,7 @@ static void carnn__classify_backward(carnn__work *work, uint64_t key) {
     carnn__linear_backward(work, &m->output, &m->hidden.y, t->count);
     carnn__linear_backward(work, &m->hidden, v, t->count);
     carnn__drop(work, v->d, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
-    carnn__pool_backward(work, &m->pool, t, &m->encoder.y);
+    carnn__pool_backward(work, &m->pool, t, carnn__rnn_output(&m->encoder));
     carnn__text_rnn_backward(work, &m->encoder, t, x, NULL, key);
     carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
     carnn__embed_backward(work, &m->words, t);
