@@ -9793,7 +9793,8 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m) {
     m->y = carnn__plan_mat(p, work->g ? L : work->engine->k->tile_columns, D);
     if (!work->g) m->packed_y = carnn__floats(p->arena, 1, carnn__packed_size(L, D));
     m->all.x = NULL;
-    if (work->voting || work->wanted) m->all = carnn__plan_mat(p, R, L);
+    m->all.columns = L;
+    if (work->voting || work->wanted) m->all.x = carnn__floats(p->arena, R, L);
     m->c = carnn__plan_mat(p, B, D);
     m->o = carnn__plan_mat(p, B, D);
     m->weight = carnn__plan_mat(p, B, T);
