@@ -7517,6 +7517,8 @@ static int carnn__class_split(const carnn__parser *p, carnn__class_style style, 
     static const char mark[] = "__label__";
     size_t colon = 0;
     *text = line;
+    label->length = 0;
+    if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
     if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
     *label = carnn__first_word(text);
     if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
@@ -7557,29 +7559,25 @@ static carnn__class_style carnn__class_style_of(const carnn__parser *p) {
 }
 
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
-    carnn__span label = {NULL, 0}, text = p->lines.line, other, rest;
+    carnn__span label, text, other, rest;
     carnn__class_style style;
-    if (!p->style) p->style = carnn__class_style_of(p);
+    int found;
+    if (!p->style) p->style = (int)carnn__class_style_of(p);
     style = (carnn__class_style)p->style;
     if (style) p->format = carnn__class_formats[style];
     if (!carnn__says_something(p) && (!p->lenient || (style && style != CARNN__CLASS_NONE)))
         return CARNN_OK;
-    if (!style || style == CARNN__CLASS_NONE ||
-        !carnn__class_split(p, style, p->lines.line, &label, &text)) {
-        text = p->lines.line;
-        label.length = 0;
-    }
-    label = carnn__trim(label);
-    if (!p->lenient && !label.length)
+    found = carnn__class_split(p, style, p->lines.line, &label, &text);
+    if (!p->lenient && (!found || !carnn__trim(label).length))
         return carnn__unexpected(p, carnn__class_formats[style], p->lines.line);
     if (!p->lenient && style == CARNN__CLASS_FASTTEXT &&
         carnn__class_split(p, style, text, &other, &rest))
         return carnn__unexpected(p, "one label", p->lines.line);
+    if (found) r->target = carnn__trim(label);
+    r->has_target = r->target.length > 0;
     r->begins = r->example = 1;
     r->own = 1;
-    r->target = label;
-    r->has_target = label.length > 0;
-    carnn__record_text(r, 0, text);
+    carnn__record_text(r, 0, found ? text : p->lines.line);
     return CARNN_OK;
 }
 
@@ -10381,12 +10379,22 @@ static void carnn__classify_defaults(carnn_model_desc *model, carnn_train_desc *
     if (train->clip == 0.0) train->clip = 5.0;
 }
 
+static carnn_status carnn__classify_check(const carnn_model *model, carnn_error *error) {
+    if (model->choices.count) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                       "a classify model needs training data with classes");
+}
+
+static size_t carnn__classify_words(const carnn_model *model) {
+    return (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
+}
+
 static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
                                                     {NULL, CARNN__WORDS, 0}};
 
 static size_t carnn__classify_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                      uint32_t *ids, size_t max) {
-    size_t most = (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
+    size_t most = carnn__classify_words(model);
     (void)role;
     return carnn__min(most, carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
                                             carnn__min(max, most)));
@@ -10477,11 +10485,11 @@ static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
     carnn__classify_options, carnn__classify_defaults, "carnn.labels", NULL, 0,
-    CARNN__TEXT_ONLY(carnn__net_build), NULL, sizeof(carnn__classify), carnn__classify_parts, NULL,
+    CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL,
     carnn__classify_tokens,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
     carnn__classify_forward, carnn__classify_output, NULL, carnn__classify_backward, NULL, NULL,
-    {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, NULL,
+    {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, carnn__classify_words,
     "x\ta b a b\ny\tb a c c d\nx\tc a\ny\td b a\ny\ta c b b c\nx\tb a\nz\td d c\n",
     carnn__classify_variants, NULL};
 
