@@ -7141,7 +7141,7 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
         more = carnn__cut(&rest, '\t', &field);
         if (carnn__is("questionid", carnn__trim(field), 1)) c[CARNN__PAIR_NUMBER] = i;
         if (carnn__is("question", carnn__trim(field), 1)) c[CARNN__PAIR_QUESTION] = i;
-        if (carnn__is("sentence", carnn__trim(field), 1) || carnn__column_is(field, "answer"))
+        if (carnn__is("sentence", carnn__trim(field), 1) || carnn__is("answer", carnn__trim(field), 1))
             c[CARNN__PAIR_ANSWER] = i;
         if (carnn__is("label", carnn__trim(field), 1)) c[CARNN__PAIR_LABEL] = i;
     }
