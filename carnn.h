@@ -330,6 +330,8 @@ typedef struct carnn_dataset_desc {
     int lenient; /* not 0: examples that are only to be predicted: responses, labels, words and line
                     numbers may be missing, and so may examples */
     const carnn_allocator *allocator;
+    const carnn_model_desc *model; /* the model that the data is for, where options of its task say
+                    how files are read (classify: fine); NULL: the defaults */
 } carnn_dataset_desc;
 
 /* Reads the sources. On an error *dataset is NULL and the error names source, line and what was
@@ -340,6 +342,10 @@ CARNN_API void carnn_dataset_free(carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* groups, by `clean` */
 CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset); /* dialogs, questions, ... */
+
+/* What the first source was read as, "COARSE:fine text": in tasks whose files have several formats
+   that their lines tell apart (classify); elsewhere, and where the lines do not tell, NULL. */
+CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset);
 
 /* What an example is: its texts, as read and without blanks at their ends (of dialog all that was
    said before, the user's words last; of lm the sentence, after the one before where there is one),
@@ -6477,6 +6483,7 @@ struct carnn_dataset {
     size_t origin_count;
     carnn__origin *origins;
     char *origin_names;
+    const char *format;  /* see carnn_dataset_format */
     int spoken;          /* lines are turns of speakers, their labels dialog acts */
     size_t groups_left_out;
 };
@@ -6528,6 +6535,10 @@ CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset) {
 
 CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset) {
     return dataset ? dataset->groups_left_out : 0;
+}
+
+CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset) {
+    return dataset ? dataset->format : NULL;
 }
 
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example) {
@@ -6600,6 +6611,8 @@ typedef struct carnn__parser {
     uint64_t key;        /* hash of what the group before is told by */
     size_t column[5];    /* of tables: how many columns, and which is which */
     int style;           /* of formats with variants: which one, from the first lines; 0: not known */
+    const char *format;  /* its name, for those who ask */
+    const double *option; /* the task's, of the model that will read the data; NULL: defaults */
 } carnn__parser;
 
 typedef carnn_status (*carnn__format_fn)(carnn__parser *p, carnn__record *r);
@@ -6823,12 +6836,14 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     memset(&r->parser, 0, sizeof r->parser);
     r->parser.error = error;
     r->parser.lenient = r->desc->lenient;
+    r->parser.option = r->desc->model ? r->desc->model->option : NULL;
     if (!source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
     if (!status && !folder) status = carnn__reading_open(r, source);
     if (!status && !folder) carnn__reading_origin(r, r->input.name);
     while (!status && !folder && carnn__next_line(&r->parser.lines)) status = carnn__reading_line(r);
     if (status) return status;
+    if (!d->format) d->format = r->parser.format;
     if (stbds_arrlenu(d->members) == members) return carnn__reading_empty(r, r->reader->example);
     if (r->desc->clean) carnn__reading_clean(d, items, groups);
     if (r->desc->clean && stbds_arrlenu(d->items) == items)
@@ -7294,26 +7309,121 @@ static const carnn__reader carnn__pair_reader = {
     "b.toks, sim.txt"};
 
 /* --- classes ---------------------------------------------------------------------------------
-   A text and its class, a line each: label<TAB>text. */
+   A text and its class, a line each, in one of these styles:
+
+       class<TAB>text
+       __label__class text     fastText; a text with several labels is refused
+       COARSE:fine text        TREC; the class is COARSE, with the task's option `fine` all of it
+       4 text                  SST: one digit, one blank
+
+   The first line that is not blank tells the style. Where classes may be missing it may be a text
+   ("3 men in a boat"): the style of TREC or SST is then believed only where the next lines have it,
+   too. In a file of texts alone a blank line is an empty text. */
+
+typedef enum carnn__class_style {
+    CARNN__CLASS_UNKNOWN,
+    CARNN__CLASS_FASTTEXT,
+    CARNN__CLASS_TABBED,
+    CARNN__CLASS_COARSE,
+    CARNN__CLASS_DIGIT,
+    CARNN__CLASS_NONE /* texts without classes */
+} carnn__class_style;
+
+/* By style: what a line has to be, for errors and for those who ask what a file was read as. */
+static const char *const carnn__class_formats[] = {
+    "class<TAB>text, __label__class text, COARSE:fine text or a digit, a blank and a text",
+    "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
+    "a text"};
+
+#define CARNN__CLASS_FINE 0 /* place of the option `fine` among the task's */
+#define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
+
+/* Takes the first word and the blank behind it off `s`. */
+static carnn__span carnn__first_word(carnn__span *s) {
+    carnn__span word = *s;
+    size_t n = 0;
+    while (n < s->length && !carnn__gap(s->at[n])) n++;
+    word.length = n;
+    n += n < s->length;
+    s->at += n;
+    s->length -= n;
+    return word;
+}
+
+/* Divides a line of this style into class and text; 0: it is not of this style. */
+static int carnn__class_split(const carnn__parser *p, carnn__class_style style, carnn__span line,
+                              carnn__span *label, carnn__span *text) {
+    static const char mark[] = "__label__";
+    size_t colon = 0;
+    *text = line;
+    label->length = 0;
+    if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
+    if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
+    *label = carnn__first_word(text);
+    if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
+    if (style == CARNN__CLASS_FASTTEXT) {
+        size_t length = sizeof mark - 1;
+        if (label->length < length || memcmp(label->at, mark, length)) return 0;
+        label->at += length;
+        label->length -= length;
+        return 1;
+    }
+    while (colon < label->length && label->at[colon] >= 'A' && label->at[colon] <= 'Z') colon++;
+    if (!colon || colon + 1 >= label->length || label->at[colon] != ':') return 0;
+    if (!p->option || p->option[CARNN__CLASS_FINE] <= 0.0) label->length = colon;
+    return 1;
+}
+
+/* Is the line at hand, and where classes may be missing the next ones, too, of this style? */
+static int carnn__class_is(const carnn__parser *p, carnn__class_style style) {
+    carnn__lines lines = p->lines;
+    size_t looked_at = 0, most = p->lenient && style > CARNN__CLASS_TABBED
+                                     ? CARNN__CLASS_LOOKED_AT : 1;
+    carnn__span label, text;
+    do {
+        if (!carnn__trim(lines.line).length) continue;
+        if (!carnn__class_split(p, style, lines.line, &label, &text)) return 0;
+        looked_at++;
+    } while (looked_at < most && carnn__next_line(&lines));
+    return looked_at > 0;
+}
+
+/* The style that the first lines show. */
+static carnn__class_style carnn__class_style_of(const carnn__parser *p) {
+    int style = 1;
+    while (style < CARNN__CLASS_NONE && !carnn__class_is(p, (carnn__class_style)style)) style++;
+    if (style < CARNN__CLASS_NONE) return (carnn__class_style)style;
+    return p->lenient && carnn__trim(p->lines.line).length ? CARNN__CLASS_NONE
+                                                           : CARNN__CLASS_UNKNOWN;
+}
 
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
-    carnn__span rest = p->lines.line, label;
-    if (!carnn__says_something(p)) return CARNN_OK;
-    if (!carnn__cut(&rest, '\t', &label)) {
-        if (!p->lenient) return carnn__unexpected(p, "a label, a tab and a text", p->lines.line);
-        rest = p->lines.line;
-        label.length = 0;
-    }
+    carnn__span label, text, other, rest;
+    carnn__class_style style;
+    int found;
+    if (!p->style) p->style = (int)carnn__class_style_of(p);
+    style = (carnn__class_style)p->style;
+    if (style) p->format = carnn__class_formats[style];
+    if (!carnn__says_something(p) && (!p->lenient || (style && style != CARNN__CLASS_NONE)))
+        return CARNN_OK;
+    found = carnn__class_split(p, style, p->lines.line, &label, &text);
+    if (!p->lenient && (!found || !carnn__trim(label).length))
+        return carnn__unexpected(p, carnn__class_formats[style], p->lines.line);
+    if (!p->lenient && style == CARNN__CLASS_FASTTEXT &&
+        carnn__class_split(p, style, text, &other, &rest))
+        return carnn__unexpected(p, "one label", p->lines.line);
+    if (found) r->target = carnn__trim(label);
+    r->has_target = r->target.length > 0;
     r->begins = r->example = 1;
     r->own = 1;
-    r->target = carnn__trim(label);
-    r->has_target = r->target.length > 0;
-    carnn__record_text(r, 0, rest);
+    carnn__record_text(r, 0, found ? text : p->lines.line);
     return CARNN_OK;
 }
 
 static const carnn__reader carnn__class_reader = {
-    carnn__class_line, "a label and a text", 0, 0, NULL, "\"label<TAB>text\""};
+    carnn__class_line, "a class and a text", 0, 0, NULL,
+    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or \"4 text\" "
+    "(SST), as the first line has it"};
 
 #endif /* CARNN_NO_TEXT */
 
@@ -9686,6 +9796,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     *found = 0;
     p->error = error;
     p->lenient = 1;
+    p->option = session->model->desc.option;
     p->lines.name = "standard input";
     p->lines.number = number;
     p->lines.line.at = line;
@@ -11918,11 +12029,18 @@ static const carnn__task carnn__answer_task = {
 
 #define CARNN__CLASSIFY_ROWS 8192 /* words of a batch, which one text may exceed */
 
-enum { CARNN__CLASSIFY_DIRECTIONS, CARNN__CLASSIFY_POOLING, CARNN__CLASSIFY_WORDS };
+enum {
+    CARNN__CLASSIFY_FINE, /* read by the data's reader, too: CARNN__CLASS_FINE */
+    CARNN__CLASSIFY_DIRECTIONS,
+    CARNN__CLASSIFY_POOLING,
+    CARNN__CLASSIFY_WORDS
+};
 
 static const char *const carnn__poolings[] = {"max", "mean", "min", "last", "max,mean,min", NULL};
 
 static const carnn_option carnn__classify_options[] = {
+    CARNN__OPTION_WHOLE("fine", CARNN__CLASSIFY_FINE, 0, 1, 0,
+                        "1: of COARSE:fine all is the class, not what is before the colon"),
     CARNN__OPTION_WHOLE("directions", CARNN__CLASSIFY_DIRECTIONS, 1, 2, 0,
                         "2: the text is read backwards, too"),
     CARNN__OPTION_CHOICE("pooling", CARNN__CLASSIFY_POOLING, carnn__poolings,
@@ -11948,12 +12066,22 @@ static void carnn__classify_defaults(carnn_model_desc *model, carnn_train_desc *
     if (train->clip == 0.0) train->clip = 5.0;
 }
 
+static carnn_status carnn__classify_check(const carnn_model *model, carnn_error *error) {
+    if (model->choices.count) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                       "a classify model needs training data with classes");
+}
+
+static size_t carnn__classify_words(const carnn_model *model) {
+    return (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
+}
+
 static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
                                                     {NULL, CARNN__WORDS, 0}};
 
 static size_t carnn__classify_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                      uint32_t *ids, size_t max) {
-    size_t most = (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
+    size_t most = carnn__classify_words(model);
     (void)role;
     return carnn__min(most, carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
                                             carnn__min(max, most)));
@@ -12044,11 +12172,11 @@ static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
     carnn__classify_options, carnn__classify_defaults, "carnn.labels", NULL, 0,
-    CARNN__TEXT_ONLY(carnn__net_build), NULL, sizeof(carnn__classify), carnn__classify_parts, NULL,
+    CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL,
     carnn__classify_tokens,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
     carnn__classify_forward, carnn__classify_output, NULL, carnn__classify_backward, NULL, NULL,
-    {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, NULL,
+    {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, carnn__classify_words,
     "x\ta b a b\ny\tb a c c d\nx\tc a\ny\td b a\ny\ta c b b c\nx\tb a\nz\td d c\n",
     carnn__classify_variants, NULL};
 
@@ -15463,7 +15591,7 @@ static void carnn__bench_dialogs(carnn__bench *b) {
     size_t turns = CARNN__BENCH_DIALOGS * CARNN__BENCH_TURNS, i;
     char *text = (char *)carnn__take(&b->arena, turns + 1, CARNN__BENCH_LINE), *at = text;
     carnn_source dialogs = {"dialogs", text, 0}, candidates = {"candidates", NULL, 0};
-    carnn_dataset_desc desc = {"dialog", &dialogs, 1, &candidates, 0, 0, &b->counting};
+    carnn_dataset_desc desc = {"dialog", &dialogs, 1, &candidates, 0, 0, &b->counting, NULL};
     for (i = 0; i < turns; i++) {
         size_t number = i % CARNN__BENCH_TURNS + 1;
         at += snprintf(at, 8, "%s%u ", i && number == 1 ? "\n" : "", (unsigned)number);
@@ -15489,7 +15617,7 @@ static void carnn__bench_sentences(carnn__bench *b) {
     char *text = (char *)carnn__take(&b->arena, CARNN__BENCH_SENTENCES * CARNN__BENCH_WORDS, 8);
     char *at = text;
     carnn_source sentences = {"sentences", text, 0};
-    carnn_dataset_desc desc = {"lm", &sentences, 1, NULL, 0, 0, &b->counting};
+    carnn_dataset_desc desc = {"lm", &sentences, 1, NULL, 0, 0, &b->counting, NULL};
     unsigned i;
     for (i = 0; i < CARNN__BENCH_SENTENCES * CARNN__BENCH_WORDS; i++)
         at += snprintf(at, 8, "w%u%c", i * 7919 % 9998,
@@ -15502,7 +15630,7 @@ static void carnn__bench_pairs(carnn__bench *b) {
     size_t count = CARNN__BENCH_QUESTIONS * CARNN__BENCH_ANSWERS, i, j;
     char *text = (char *)carnn__take(&b->arena, count, 4 * CARNN__BENCH_LINE), *at = text;
     carnn_source pairs = {"pairs", text, 0};
-    carnn_dataset_desc desc = {"answer", &pairs, 1, NULL, 0, 0, &b->counting};
+    carnn_dataset_desc desc = {"answer", &pairs, 1, NULL, 0, 0, &b->counting, NULL};
     for (i = 0; i < count; i++) {
         at = carnn__bench_text(at, 1, i / CARNN__BENCH_ANSWERS);
         for (j = 0; j < 3; j++) {
