@@ -39,7 +39,7 @@
        @@MATH    exp, sigmoid, tanh, softmax
        @@MAT     matrix products
        @@PARAM   the parameter store, optimisers
-       @@SEQ     packed batches, both directions, pooling
+       @@SEQ     packed batches
        @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
@@ -691,6 +691,7 @@ typedef struct carnn_check { /* one line of the gradient check */
     double error;            /* largest relative error among them */
     double limit;
     int passed;
+    char worst[192];         /* where that is: array, entry, both numbers, variant */
 } carnn_check;
 
 /* Compares derivatives with central differences: all entries of the tables, or those whose group
@@ -3631,7 +3632,7 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
 
 #endif
 /* =============================================================================================
-   @@SEQ   packed batches: sequences of unequal length without padding; both directions; pooling
+   @@SEQ   packed batches: sequences of unequal length without padding
 
      lengths 3, 1, 2      step 0: a0 c0 b0      rows 0 1 2      (ranks: a, c, b)
      (a, b, c)            step 1: a1 c1         rows 3 4
@@ -3679,75 +3680,6 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
         for (t = 0; t < length; t++)
             reversed[p->start[t] + b] = (uint32_t)carnn__reversed_row(p, length, t, b);
     }
-}
-
-/* --- both directions -------------------------------------------------------------------------
-   out_t = [fw_t; bw_t] (N, 2h) from the states of a cell that reads forwards and of one that reads
-   backwards, both in the order in which they were made; backward takes the gradient apart. */
-
-static void carnn__join_directions(const float *fw, const float *bw, const uint32_t *reversed,
-                                   size_t rows, size_t h, float *out) {
-    size_t row;
-    for (row = 0; row < rows; row++) {
-        memcpy(out + row * 2 * h, fw + row * h, h * sizeof(float));
-        memcpy(out + row * 2 * h + h, bw + reversed[row] * h, h * sizeof(float));
-    }
-}
-
-static void carnn__part_directions(const float *dout, const uint32_t *reversed, size_t rows,
-                                   size_t h, float *dfw, float *dbw) {
-    size_t row;
-    for (row = 0; row < rows; row++) {
-        memcpy(dfw + row * h, dout + row * 2 * h, h * sizeof(float));
-        memcpy(dbw + reversed[row] * h, dout + row * 2 * h + h, h * sizeof(float));
-    }
-}
-
-/* --- pooling ---------------------------------------------------------------------------------
-   Over the steps of each sequence: the largest value of every column (the first of equal ones), to
-   which backward returns the gradient, or the mean. A sequence without steps gives zeros. */
-
-static void carnn__pool_max(const carnn__packed *p, size_t h, const float *x, float *out,
-                            uint32_t *where) {
-    size_t t, b, j;
-    memset(out, 0, p->sequences * h * sizeof(float));
-    for (t = 0; t < p->steps; t++)
-        for (b = 0; b < p->start[t + 1] - p->start[t]; b++) {
-            size_t row = p->start[t] + b;
-            for (j = 0; j < h; j++)
-                if (!t || x[row * h + j] > out[b * h + j]) {
-                    out[b * h + j] = x[row * h + j];
-                    where[b * h + j] = (uint32_t)row;
-                }
-        }
-}
-
-/* dx (N, h) is added to. */
-static void carnn__pool_max_back(const carnn__packed *p, size_t h, const float *dout,
-                                 const uint32_t *where, float *dx) {
-    size_t b, j, live = p->steps ? p->start[1] : 0;
-    for (b = 0; b < live; b++)
-        for (j = 0; j < h; j++) dx[where[b * h + j] * h + j] += dout[b * h + j];
-}
-
-/* The sequence of rank b has count[b] steps. */
-static void carnn__pool_mean(const carnn__packed *p, size_t h, const float *x,
-                             const uint32_t *count, float *out) {
-    size_t t, b, j;
-    memset(out, 0, p->sequences * h * sizeof(float));
-    for (t = 0; t < p->steps; t++)
-        for (b = 0; b < p->start[t + 1] - p->start[t]; b++)
-            for (j = 0; j < h; j++)
-                out[b * h + j] += x[(p->start[t] + b) * h + j] / (float)count[b];
-}
-
-static void carnn__pool_mean_back(const carnn__packed *p, size_t h, const float *dout,
-                                  const uint32_t *count, float *dx) {
-    size_t t, b, j;
-    for (t = 0; t < p->steps; t++)
-        for (b = 0; b < p->start[t + 1] - p->start[t]; b++)
-            for (j = 0; j < h; j++)
-                dx[(p->start[t] + b) * h + j] += dout[b * h + j] / (float)count[b];
 }
 
 #endif
@@ -10362,7 +10294,7 @@ static const carnn__task carnn__classify_task = {
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
     carnn__classify_forward, carnn__classify_output, NULL, carnn__classify_backward, NULL, NULL,
     {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, NULL,
-    "x\ta b a b\ny\tb a c c d\nx\tc a\ny\td b a\ny\ta c b b c\nx\tb a\nz\td d c\n",
+    "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
     carnn__classify_variants, NULL};
 
 #endif
@@ -12754,22 +12686,22 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
 /* =============================================================================================
    @@CHECK   derivatives against central differences
 
-   Every entry of the tables of cells, parts and tasks is a "subject": some arrays of floats (its
-   inputs and weights), a loss, and what our backward functions say are the derivatives. The check
-   moves one number at a time,
+   A "subject" is an entry of the table of cells, parts or tasks, in one of its variants: some arrays
+   of floats (inputs and weights), a loss L, and the derivatives that our backward functions compute.
+   The check moves one number at a time,
 
      dL/dx = (8 (L(x+s) - L(x-s)) - (L(x+2s) - L(x-2s))) / 12 s + O(s^4)
 
-   and then all numbers of an array at once, each up or down by chance, which no single wrong
-   derivative survives. The forward pass is in floats, so L, summed in doubles, is known to about
-   3e-8: that leaves an error of 3e-8 / s beside the s^4 of the formula, which is large where the
-   loss bends much or has a kink. So three steps are tried and the best counts: a right derivative
-   agrees with one of them, a wrong one with none. Errors are relative to the root mean square of
-   the derivatives of the array, and a thousandth more, since a slope is known to a few 1e-7. Over
-   many seeds right ones stay below 2e-4 (of answer models below 1.2e-3). An array that is 2 % too
-   large exceeds the limit; single wrong derivatives are off by about 1, by 1/10 where they are as
-   small as 1e-4. An array whose derivatives are all zero has not been checked at all and counts as
-   wrong.
+   and then all numbers of an array at once, each up or down by chance, so that an array with a few
+   wrong derivatives fails also where no sample meets them. The forward pass is in floats, so L,
+   summed in doubles, has an error of about 3e-8, and the slope one of 3e-8 / s besides the s^4 of
+   the formula. That one is large where the loss has a strong curvature. Therefore three steps are
+   tried and the best counts: a right derivative agrees with one of them, a wrong one with none.
+
+   The error of a derivative is relative to the root mean square of its array, plus 1/1000, since a
+   slope is known to a few 1e-7. Right derivatives stay below 2e-4 over many seeds (of answer models
+   below 1.2e-3). An array that is 2 % too large exceeds the limit; single wrong derivatives have
+   errors of about 1. Derivatives that are all zero are right where the differences are zero.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TRAIN)
@@ -12788,13 +12720,14 @@ enum {
     CARNN__CHECK_B = 4,    /* sequences, of lengths 3, 5, 0, 1 */
     CARNN__CHECK_STEPS = 5,
     CARNN__CHECK_ROWS = 9,
-    CARNN__CHECK_INPUTS = 4 /* where rows share them */
+    CARNN__CHECK_INPUTS = 4, /* where rows share them */
+    CARNN__CHECK_BATCH = 4   /* examples of a task */
 };
 
 typedef struct carnn__checked { /* one array */
-    float *value;
-    float *gradient;
-    size_t count;
+    const char *name;
+    float *value, *gradient; /* (count / columns, columns) */
+    size_t count, columns;
 } carnn__checked;
 
 typedef struct carnn__subject carnn__subject;
@@ -12802,12 +12735,15 @@ typedef struct carnn__subject carnn__subject;
 struct carnn__subject {
     carnn__engine *engine;
     carnn__arena arena;
-    uint64_t key;      /* of its numbers */
-    uint64_t drawn;    /* arrays so far */
+    uint64_t key;        /* of its numbers */
+    uint64_t drawn;      /* arrays so far */
     size_t number, variant; /* in the table; of the entry */
-    double (*loss)(carnn__subject *s); /* sets the gradients, too */
+    const char *how;     /* the variant, in words */
+    double (*loss)(carnn__subject *s); /* sets the gradients, too; NULL: there is no such variant */
     carnn__checked array[CARNN__PARAMS_MAX + 8];
     size_t arrays;
+    size_t batch, batches; /* of tasks: the batch whose loss it is, and how many there are */
+    int holds;           /* the masks of relu and max stay as they are */
     /* sequences */
     carnn__packed seq;
     size_t start[CARNN__CHECK_STEPS + 2];
@@ -12835,17 +12771,20 @@ static void carnn__check_draw(carnn__subject *s, float *x, size_t count) {
 
 /* An array of the subject, with memory for its gradient. */
 static carnn__checked carnn__check_array(carnn__subject *s, size_t rows, size_t columns) {
-    carnn__checked a;
+    carnn__checked a = {NULL, NULL, NULL, 0, 0};
     a.value = carnn__floats(&s->arena, rows, columns);
     a.gradient = carnn__floats(&s->arena, rows, columns);
     a.count = rows * columns;
+    a.columns = columns;
     carnn__check_draw(s, a.value, a.count);
     return a;
 }
 
 /* One whose derivatives are checked. */
-static carnn__checked carnn__check_input(carnn__subject *s, size_t rows, size_t columns) {
+static carnn__checked carnn__check_input(carnn__subject *s, const char *name, size_t rows,
+                                         size_t columns) {
     carnn__checked a = carnn__check_array(s, rows, columns);
+    a.name = name;
     if (a.count) s->array[s->arrays++] = a;
     return a;
 }
@@ -12855,7 +12794,9 @@ static void carnn__check_store(carnn__subject *s, const carnn__store *store, flo
     size_t i, j;
     for (i = 0; i < store->count && store->item[i].offset < store->trained; i++) {
         carnn__checked *a = &s->array[s->arrays++];
-        a->count = store->item[i].rows * store->item[i].columns;
+        a->name = store->item[i].name;
+        a->columns = store->item[i].columns;
+        a->count = store->item[i].rows * a->columns;
         a->value = w ? carnn__piece(store, w, i) : NULL;
         a->gradient = g ? carnn__piece(store, g, i) : NULL;
         carnn__check_draw(s, a->value, a->count);
@@ -12876,22 +12817,26 @@ static double carnn__check_sum(const carnn__checked *weight, const float *out) {
     return sum;
 }
 
-/* --- sequences -------------------------------------------------------------------------------
-   Variant 0: every row has its own input; 1: rows share inputs; 2: the rows are read backwards. */
+/* --- sequences ------------------------------------------------------------------------------- */
 
-static void carnn__check_sequences(carnn__subject *s) {
+enum { CARNN__CHECK_OWN, CARNN__CHECK_SHARED, CARNN__CHECK_BACKWARD, CARNN__CHECK_READINGS };
+
+static const char *const carnn__check_readings[] = {"each row has an input of its own",
+                                                    "rows share inputs", "rows are read backwards"};
+
+static void carnn__check_sequences(carnn__subject *s, size_t reading) {
     static const uint32_t length[CARNN__CHECK_B] = {3, 5, 0, 1};
     size_t t, b;
     carnn__pack_sequences(&s->seq, length, CARNN__CHECK_B, s->rank, s->start);
     for (t = 0; t < s->seq.steps; t++)
-        for (b = 0; b < s->start[t + 1] - s->start[t]; b++) {
-            size_t row = s->start[t] + b;
-            s->index[row] = (uint32_t)(
-                s->variant == 1 ? (3 * t + b) % CARNN__CHECK_INPUTS
-                                : carnn__reversed_row(&s->seq, length[s->rank[b]], t, b));
-        }
-    s->shared = s->variant ? s->index : NULL;
-    s->inputs = s->variant == 1 ? (size_t)CARNN__CHECK_INPUTS : (size_t)CARNN__CHECK_ROWS;
+        for (b = 0; b < s->start[t + 1] - s->start[t]; b++)
+            s->index[s->start[t] + b] = (uint32_t)(
+                reading == CARNN__CHECK_SHARED
+                    ? (3 * t + b) % CARNN__CHECK_INPUTS
+                    : carnn__reversed_row(&s->seq, length[s->rank[b]], t, b));
+    s->shared = reading == CARNN__CHECK_OWN ? NULL : s->index;
+    s->inputs = reading == CARNN__CHECK_SHARED ? (size_t)CARNN__CHECK_INPUTS
+                                               : (size_t)CARNN__CHECK_ROWS;
 }
 
 /* --- cells ----------------------------------------------------------------------------------- */
@@ -12920,7 +12865,9 @@ static carnn_status carnn__check_cell_open(carnn__subject *s, carnn_error *error
     const carnn__cell_kind *k = &carnn__cells[s->number];
     size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? CARNN__CHECK_H : CARNN__CHECK_E;
     (void)error;
-    carnn__check_sequences(s);
+    if (s->variant == CARNN__CHECK_READINGS) return CARNN_OK;
+    s->how = carnn__check_readings[s->variant];
+    carnn__check_sequences(s, s->variant);
     carnn__cell_declare(&s->cell, &s->store, "", s->number, e, CARNN__CHECK_H, CARNN__CHECK_D);
     s->loss = carnn__check_cell_loss;
     return CARNN_OK;
@@ -12931,35 +12878,32 @@ static void carnn__check_cell_carve(carnn__subject *s) {
     float *g = carnn__floats(&s->arena, 1, s->store.size), dummy = 0.0f;
     if (w) memset(w, 0, s->store.size * sizeof(float));
     carnn__check_store(s, &s->store, w, g);
-    s->x = carnn__check_input(s, s->inputs, s->cell.e);
-    if (s->cell.d) s->c = carnn__check_input(s, CARNN__CHECK_B, s->cell.d);
-    s->h0 = carnn__check_input(s, CARNN__CHECK_B, CARNN__CHECK_H);
+    s->x = carnn__check_input(s, "x", s->inputs, s->cell.e);
+    if (s->cell.d) s->c = carnn__check_input(s, "context", CARNN__CHECK_B, s->cell.d);
+    s->h0 = carnn__check_input(s, "h0", CARNN__CHECK_B, CARNN__CHECK_H);
     if (carnn__cells[s->number].flags & CARNN__HAS_CELL_STATE)
-        s->c0 = carnn__check_input(s, CARNN__CHECK_B, CARNN__CHECK_H);
+        s->c0 = carnn__check_input(s, "c0", CARNN__CHECK_B, CARNN__CHECK_H);
     s->out = carnn__check_array(s, CARNN__CHECK_ROWS, CARNN__CHECK_H);
     carnn__cell_plan(&s->run, &s->cell, &s->store, w, g ? g : &dummy, &s->arena, s->inputs,
                      CARNN__CHECK_ROWS, CARNN__CHECK_B);
 }
 
-/* --- parts ----------------------------------------------------------------------------------- */
+/* --- parts -----------------------------------------------------------------------------------
+   Functions of @@MAT and @@PART by themselves. The parts of @@NET are checked as parts of models: the
+   variants of the tasks have every one of them, in each of its kinds. */
 
 /* Texts of 3, 0, 1 and 5 words out of 6; one of them is read twice. */
 static double carnn__check_encoder_loss(carnn__subject *s) {
     static const uint32_t ids[] = {0, 1, 2, 3, 4, 4, 5, 1, 0}, which[] = {0, 1, 2, 3, 0};
     static const size_t at[] = {0, 3, 3, 4, 9};
-    carnn__encoder e;
-    e.texts = CARNN__COUNT(which);
-    e.D = CARNN__CHECK_H;
-    e.which = which;
-    e.ids = ids;
-    e.at = at;
+    carnn__encoder e = {CARNN__COUNT(which), CARNN__CHECK_H, which, ids, at, NULL, NULL, NULL, NULL,
+                        NULL};
     e.ramp = s->scratch_back;
     e.table = s->x.value;
     e.out = s->scratch;
     e.dtable = s->x.gradient;
     e.dout = s->out.value;
     carnn__encoder_ramp(s->scratch_back, CARNN__CHECK_H);
-    carnn__check_clear(&s->x);
     carnn__encode_texts(s->engine, &e);
     carnn__encode_texts_back(s->engine, &e);
     return carnn__check_sum(&s->out, s->scratch);
@@ -12967,44 +12911,30 @@ static double carnn__check_encoder_loss(carnn__subject *s) {
 
 static double carnn__check_rows_loss(carnn__subject *s) {
     static const uint32_t index[] = {2, 0, 2, 1, 2};
-    carnn__check_clear(&s->x);
     carnn__gather_rows(s->scratch, s->x.value, index, CARNN__COUNT(index), CARNN__CHECK_H);
     carnn__scatter_rows(s->engine, s->x.gradient, s->out.value, index, CARNN__COUNT(index),
                         CARNN__CHECK_H);
     return carnn__check_sum(&s->out, s->scratch);
 }
 
-/* y = x W' + b, and back with the other two forms of a product. */
+/* y = x W^T + b forward, and the other two forms of a product backward. */
 static double carnn__check_product_loss(carnn__subject *s) {
     enum { m = CARNN__CHECK_ROWS, n = CARNN__CHECK_H, k = CARNN__CHECK_E };
-    carnn__check_clear(&s->c0);
-    carnn__matmul(s->engine, CARNN__NT, m, n, k, s->x.value, k, s->c.value, k, s->c0.value,
+    carnn__matmul(s->engine, CARNN__NT, m, n, k, s->x.value, k, s->h.value, k, s->c.value,
                   s->scratch, n);
-    carnn__matmul(s->engine, CARNN__NN, m, k, n, s->out.value, n, s->c.value, k, NULL,
+    carnn__matmul(s->engine, CARNN__NN, m, k, n, s->out.value, n, s->h.value, k, NULL,
                   s->x.gradient, k);
     carnn__matmul(s->engine, CARNN__TN, n, k, m, s->out.value, n, s->x.value, k, NULL,
-                  s->c.gradient, k);
-    carnn__column_sums(s->engine, m, n, s->out.value, n, s->c0.gradient);
+                  s->h.gradient, k);
+    carnn__column_sums(s->engine, m, n, s->out.value, n, s->c.gradient);
     return carnn__check_sum(&s->out, s->scratch);
 }
 
 static double carnn__check_attention_loss(carnn__subject *s) {
-    size_t weights = CARNN__CHECK_B * CARNN__CHECK_STEPS;
-    carnn__attention a;
-    a.seq = &s->seq;
-    a.D = CARNN__CHECK_H;
-    a.index = s->shared;
-    a.h = s->h.value;
-    a.e = s->x.value;
-    a.c = s->c.value;
-    a.weight = s->scratch_back;
-    a.gweight = s->scratch_back + weights;
-    a.o = s->scratch;
-    a.go = s->out.value;
-    a.gh = s->h.gradient;
-    a.gc = s->c.gradient;
-    carnn__check_clear(&s->x);
-    carnn__check_clear(&s->c);
+    carnn__attention a = {&s->seq, CARNN__CHECK_H, s->shared, s->h.value, s->x.value, s->c.value,
+                          s->scratch_back, NULL, s->scratch, s->out.value, s->h.gradient,
+                          s->c.gradient};
+    a.gweight = s->scratch_back + CARNN__CHECK_B * CARNN__CHECK_STEPS;
     s->engine->k->attend(&a, 0, CARNN__CHECK_B);
     s->engine->k->attend_back(&a, 0, CARNN__CHECK_B);
     carnn__scatter_rows(s->engine, s->x.gradient, s->h.gradient, s->shared, CARNN__CHECK_ROWS,
@@ -13037,30 +12967,8 @@ static double carnn__check_dropout_loss(carnn__subject *s) {
     return carnn__check_sum(&s->out, s->scratch);
 }
 
-/* The rows are moved apart, each time in another order: a step must not change which is largest. */
-static double carnn__check_pool_max_loss(carnn__subject *s) {
-    uint32_t where[CARNN__CHECK_B * CARNN__CHECK_H];
-    size_t i;
-    carnn__check_clear(&s->x);
-    for (i = 0; i < s->x.count; i++)
-        s->scratch_back[i] = s->x.value[i] + 4.0f * (float)((i / CARNN__CHECK_H * 4 + i) % 9);
-    carnn__pool_max(&s->seq, CARNN__CHECK_H, s->scratch_back, s->scratch, where);
-    carnn__pool_max_back(&s->seq, CARNN__CHECK_H, s->out.value, where, s->x.gradient);
-    return carnn__check_sum(&s->out, s->scratch);
-}
-
-static double carnn__check_pool_mean_loss(carnn__subject *s) {
-    static const uint32_t count[CARNN__CHECK_B] = {5, 3, 1, 0};
-    carnn__check_clear(&s->x);
-    carnn__pool_mean(&s->seq, CARNN__CHECK_H, s->x.value, count, s->scratch);
-    carnn__pool_mean_back(&s->seq, CARNN__CHECK_H, s->out.value, count, s->x.gradient);
-    return carnn__check_sum(&s->out, s->scratch);
-}
-
 static double carnn__check_align_loss(carnn__subject *s) {
     float E[20], dE[20];
-    carnn__check_clear(&s->x);
-    carnn__check_clear(&s->h);
     carnn__align(s->engine, 5, 4, CARNN__CHECK_H, s->x.value, s->h.value, E, s->scratch);
     carnn__align_back(s->engine, 5, 4, CARNN__CHECK_H, s->x.value, s->h.value, E, s->out.value, dE,
                       s->x.gradient, s->h.gradient);
@@ -13068,20 +12976,9 @@ static double carnn__check_align_loss(carnn__subject *s) {
 }
 
 static double carnn__check_compose(carnn__subject *s, int orthogonal) {
-    float share[CARNN__CHECK_ROWS];
-    carnn__compose c;
-    c.rows = s->x.count / CARNN__CHECK_H;
-    c.D = CARNN__CHECK_H;
-    c.orthogonal = orthogonal;
-    c.x = s->x.value;
-    c.a = s->h.value;
-    c.weight = s->c.value;
-    c.share = share;
-    c.f = s->scratch;
-    c.df = s->out.value;
-    c.dx = s->x.gradient;
-    c.da = s->h.gradient;
-    c.dweight = s->c.gradient;
+    carnn__compose c = {5, CARNN__CHECK_H, orthogonal, s->x.value, s->h.value, s->c.value,
+                        s->scratch_back, s->scratch, s->out.value, s->x.gradient, s->h.gradient,
+                        s->c.gradient};
     s->engine->k->compose(&c);
     s->engine->k->compose_back(&c);
     return carnn__check_sum(&s->out, s->scratch);
@@ -13091,67 +12988,52 @@ static double carnn__check_orthogonal_loss(carnn__subject *s) { return carnn__ch
 static double carnn__check_direct_loss(carnn__subject *s) { return carnn__check_compose(s, 0); }
 
 static double carnn__check_cosine_loss(carnn__subject *s) {
-    carnn__check_clear(&s->x);
-    carnn__check_clear(&s->h);
     *s->scratch = carnn__cosine(s->engine->k, CARNN__CHECK_H, s->x.value, s->h.value);
     carnn__cosine_back(s->engine->k, CARNN__CHECK_H, s->x.value, s->h.value, *s->out.value,
                        s->x.gradient, s->h.gradient);
     return carnn__check_sum(&s->out, s->scratch);
 }
 
-static double carnn__check_directions_loss(carnn__subject *s) {
-    uint32_t reversed[CARNN__CHECK_ROWS];
-    carnn__reverse_index(&s->seq, reversed);
-    carnn__join_directions(s->x.value, s->h.value, reversed, CARNN__CHECK_ROWS, CARNN__CHECK_H,
-                           s->scratch);
-    carnn__part_directions(s->out.value, reversed, CARNN__CHECK_ROWS, CARNN__CHECK_H,
-                           s->x.gradient, s->h.gradient);
-    return carnn__check_sum(&s->out, s->scratch);
-}
-
 /* Rows and columns of the arrays that a part works on; without rows there is no array. */
 static const struct {
     const char *name;
-    double (*loss)(carnn__subject *s);
-    size_t x[2], h[2], c[2], c0[2], out[2];
+    double (*loss)(carnn__subject *s); /* the gradients are zeros before */
+    size_t x[2], h[2], c[2], out[2];
 } carnn__check_parts[] = {
 #define CARNN__H CARNN__CHECK_H
-#define CARNN__E CARNN__CHECK_E
-    {"position encoder", carnn__check_encoder_loss, {6, CARNN__H}, {0}, {0}, {0}, {5, CARNN__H}},
-    {"rows by index", carnn__check_rows_loss, {3, CARNN__H}, {0}, {0}, {0}, {5, CARNN__H}},
-    {"product", carnn__check_product_loss, {CARNN__CHECK_ROWS, CARNN__E}, {0},
-     {CARNN__H, CARNN__E}, {1, CARNN__H}, {CARNN__CHECK_ROWS, CARNN__H}},
+    {"position encoder", carnn__check_encoder_loss, {6, CARNN__H}, {0}, {0}, {5, CARNN__H}},
+    {"rows by index", carnn__check_rows_loss, {3, CARNN__H}, {0}, {0}, {5, CARNN__H}},
+    {"product", carnn__check_product_loss, {CARNN__CHECK_ROWS, CARNN__CHECK_E},
+     {CARNN__H, CARNN__CHECK_E}, {1, CARNN__H}, {CARNN__CHECK_ROWS, CARNN__H}},
     {"attention", carnn__check_attention_loss, {CARNN__CHECK_INPUTS, CARNN__H},
-     {CARNN__CHECK_ROWS, CARNN__H}, {CARNN__CHECK_B, CARNN__H}, {0}, {CARNN__CHECK_B, CARNN__H}},
-    {"max pooling", carnn__check_pool_max_loss, {CARNN__CHECK_ROWS, CARNN__H}, {0}, {0}, {0},
-     {CARNN__CHECK_B, CARNN__H}},
-    {"mean pooling", carnn__check_pool_mean_loss, {CARNN__CHECK_ROWS, CARNN__H}, {0}, {0}, {0},
-     {CARNN__CHECK_B, CARNN__H}},
-    {"both directions", carnn__check_directions_loss, {CARNN__CHECK_ROWS, CARNN__H},
-     {CARNN__CHECK_ROWS, CARNN__H}, {0}, {0}, {CARNN__CHECK_ROWS, 2 * CARNN__H}},
-    {"alignment", carnn__check_align_loss, {5, CARNN__H}, {4, CARNN__H}, {0}, {0},
-     {5, CARNN__H}},
+     {CARNN__CHECK_ROWS, CARNN__H}, {CARNN__CHECK_B, CARNN__H}, {CARNN__CHECK_B, CARNN__H}},
+    {"alignment", carnn__check_align_loss, {5, CARNN__H}, {4, CARNN__H}, {0}, {5, CARNN__H}},
     {"orthogonal decomposition", carnn__check_orthogonal_loss, {5, CARNN__H}, {5, CARNN__H},
-     {5, 1}, {0}, {1, 2 * CARNN__H}},
-    {"direct decomposition", carnn__check_direct_loss, {5, CARNN__H}, {5, CARNN__H}, {5, 1}, {0},
+     {5, 1}, {1, 2 * CARNN__H}},
+    {"direct decomposition", carnn__check_direct_loss, {5, CARNN__H}, {5, CARNN__H}, {5, 1},
      {1, CARNN__H}},
-    {"cosine", carnn__check_cosine_loss, {1, CARNN__H}, {1, CARNN__H}, {0}, {0}, {1, 1}},
-    {"cross entropy", carnn__check_hard_loss, {4, CARNN__H}, {0}, {0}, {0}, {0}},
-    {"smoothed cross entropy", carnn__check_soft_loss, {4, CARNN__H}, {0}, {0}, {0}, {0}},
-    {"dropout", carnn__check_dropout_loss, {3, CARNN__H}, {0}, {0}, {0}, {3, CARNN__H}},
+    {"cosine", carnn__check_cosine_loss, {1, CARNN__H}, {1, CARNN__H}, {0}, {1, 1}},
+    {"cross entropy", carnn__check_hard_loss, {4, CARNN__H}, {0}, {0}, {0}},
+    {"smoothed cross entropy", carnn__check_soft_loss, {4, CARNN__H}, {0}, {0}, {0}},
+    {"dropout", carnn__check_dropout_loss, {3, CARNN__H}, {0}, {0}, {3, CARNN__H}},
 #undef CARNN__H
-#undef CARNN__E
 };
 
 static const char *carnn__check_part_name(size_t number) {
     return number < CARNN__COUNT(carnn__check_parts) ? carnn__check_parts[number].name : NULL;
 }
 
+static double carnn__check_part_loss(carnn__subject *s) {
+    size_t i;
+    for (i = 0; i < s->arrays; i++) carnn__check_clear(&s->array[i]);
+    return carnn__check_parts[s->number].loss(s);
+}
+
 static carnn_status carnn__check_part_open(carnn__subject *s, carnn_error *error) {
     (void)error;
-    s->variant = 1;
-    carnn__check_sequences(s);
-    s->loss = carnn__check_parts[s->number].loss;
+    if (s->variant) return CARNN_OK;
+    carnn__check_sequences(s, CARNN__CHECK_SHARED);
+    s->loss = carnn__check_part_loss;
     return CARNN_OK;
 }
 
@@ -13159,32 +13041,24 @@ static void carnn__check_part_carve(carnn__subject *s) {
     size_t n = s->number;
     s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, 2 * CARNN__CHECK_H);
     s->scratch_back = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
-    s->x = carnn__check_input(s, carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
-    s->h = carnn__check_input(s, carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
-    s->c = carnn__check_input(s, carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
-    s->c0 = carnn__check_input(s, carnn__check_parts[n].c0[0], carnn__check_parts[n].c0[1]);
+    s->x = carnn__check_input(s, "x", carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
+    s->h = carnn__check_input(s, "h", carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
+    s->c = carnn__check_input(s, "c", carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
     s->out = carnn__check_array(s, carnn__check_parts[n].out[0], carnn__check_parts[n].out[1]);
 }
 
 /* --- tasks -----------------------------------------------------------------------------------
-   Small models of the task, from its sample to the loss, with dropout and label smoothing; the entry
-   lists their options. The masks of relu and max stay those of the run whose gradients are checked:
-   a step must not cross a kink. */
-
-#define CARNN__CHECK_TASK_VARIANTS 8
+   Small models of the task, with the options of a variant, on the sample of its entry, with dropout
+   and label smoothing. Each batch is a loss of its own: the masks of relu and max are those of its
+   first run, so that a step does not cross a kink, and a part has room for those of one batch. */
 
 static double carnn__check_task_loss(carnn__subject *s) {
-    size_t batches = carnn__net_batches(&s->work, 0), i;
-    double sum = 0.0;
+    carnn__tally tally;
+    memset(&tally, 0, sizeof tally);
     memset(s->work.g, 0, s->model->params.trained * sizeof(float));
-    for (i = 0; i < batches; i++) {
-        carnn__tally tally;
-        memset(&tally, 0, sizeof tally);
-        carnn__net_batch(&s->work, i, s->key, &tally);
-        sum += tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
-    }
-    if (batches == 1) carnn__net_of(&s->work)->holds = 1;
-    return sum;
+    carnn__net_of(&s->work)->holds = s->holds;
+    carnn__net_batch(&s->work, s->batch, s->key, &tally);
+    return tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
 }
 
 /* Sets the options that a text lists: "cell=gru layers=2". */
@@ -13206,37 +13080,32 @@ static carnn_status carnn__check_options_of(const char *text, carnn_model_desc *
 
 static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error) {
     const carnn__task *task = carnn__task_at(s->number);
-    carnn_dataset_desc data;
+    carnn_source source = {"sample", task->sample, strlen(task->sample)};
+    carnn_dataset_desc data = {task->name, NULL, 1, NULL, 0, 0, NULL};
     carnn_model_desc model;
-    carnn_source source;
     carnn_status status;
-    size_t i;
-    for (i = 0; i < s->variant && task->variants[i];) i++;
-    if (!task->variants[i]) return CARNN_OK; /* no such variant: nothing to check */
-    memset(&data, 0, sizeof data);
-    memset(&model, 0, sizeof model);
-    source.name = "sample";
-    source.bytes = task->sample;
-    source.size = strlen(task->sample);
-    data.task = model.task = task->name;
+    s->how = task->variants[s->variant];
+    if (!s->how) return CARNN_OK;
     data.sources = &source;
-    data.source_count = 1;
-    status = carnn__check_options_of(task->variants[i], &model, error);
+    memset(&model, 0, sizeof model);
+    model.task = task->name;
+    status = carnn__check_options_of(s->how, &model, error);
     if (!status) status = carnn_dataset_load(&s->data, &data, error);
     if (!status) status = carnn_model_create(&s->model, &model, s->data, error);
     if (status) return status;
     s->loss = carnn__check_task_loss;
     s->work = carnn__scoring_work(s->model, s->data, s->engine);
+    s->work.batch = CARNN__CHECK_BATCH;
     s->work.dropout = 0.25;
     s->work.smoothing = 0.1;
-    return carnn__net_open(&s->work, error);
+    status = carnn__net_open(&s->work, error);
+    if (!status) s->batches = carnn__net_batches(&s->work, 0);
+    return status;
 }
 
 static void carnn__check_task_carve(carnn__subject *s) {
     float dummy = 0.0f;
-    carnn__store *store;
-    if (!s->model) return;
-    store = &s->model->params;
+    const carnn__store *store = &s->model->params;
     s->work.g = carnn__floats(&s->arena, 1, store->trained);
     carnn__check_store(s, store, store->value, s->work.g);
     if (!s->work.g) s->work.g = &dummy; /* counting memory: carve asks only whether it is there */
@@ -13248,18 +13117,13 @@ static void carnn__check_task_carve(carnn__subject *s) {
 static const struct {
     const char *group;
     const char *(*name)(size_t number);
-    size_t variants;
     carnn_status (*open)(carnn__subject *s, carnn_error *error);
     void (*carve)(carnn__subject *s);
 } carnn__check_groups[] = {
-    {"cell", carnn_cell_name, 3, carnn__check_cell_open, carnn__check_cell_carve},
-    {"part", carnn__check_part_name, 1, carnn__check_part_open, carnn__check_part_carve},
-    {"head", carnn_task_name, CARNN__CHECK_TASK_VARIANTS, carnn__check_task_open,
-     carnn__check_task_carve},
+    {"cell", carnn_cell_name, carnn__check_cell_open, carnn__check_cell_carve},
+    {"part", carnn__check_part_name, carnn__check_part_open, carnn__check_part_carve},
+    {"head", carnn_task_name, carnn__check_task_open, carnn__check_task_carve},
 };
-
-/* The larger error; not a number is the largest of all. */
-static double carnn__check_worse(double a, double b) { return a != a || b <= a ? a : b; }
 
 /* Up or down, by chance. */
 static double carnn__check_sign(uint64_t key, size_t i) {
@@ -13281,36 +13145,43 @@ static double carnn__check_slope(carnn__subject *s, const carnn__checked *a, con
     return slope;
 }
 
-/* How far the derivative along these numbers is off the nearest of the slopes. */
-static double carnn__check_off(carnn__subject *s, const carnn__checked *a, const float *value,
-                               const float *gradient, size_t first, size_t count) {
+/* Compares the derivative along these numbers of an array with the nearest of three slopes, relative
+   to `size`, and notes the largest error of all; not a number is the largest. */
+static void carnn__check_along(carnn__subject *s, const carnn__checked *a, const float *value,
+                               const float *gradient, size_t first, size_t count, double size,
+                               carnn_check *check) {
     static const double step[3] = {1.0 / 64.0, 1.0 / 16.0, 1.0 / 4.0};
-    double along = 0.0, off = 0.0, root = sqrt((double)count);
+    double along = 0.0, nearest = 0.0, root = sqrt((double)count), error;
+    char entry[64];
     size_t i;
     for (i = first; i < first + count; i++)
         along += carnn__check_sign(s->key, i) * (double)gradient[i];
     for (i = 0; i < 3; i++) {
         double slope = carnn__check_slope(s, a, value, first, count, step[i] / root);
-        if (!i || !(fabs(slope - along) >= off)) off = fabs(slope - along);
+        if (!i || !(fabs(slope - along) >= fabs(nearest - along))) nearest = slope;
     }
-    return off / root;
+    error = fabs(nearest - along) / (root * (size + CARNN__CHECK_FLOOR));
+    if (check->error != check->error || error <= check->error) return;
+    check->error = error;
+    snprintf(entry, sizeof entry, "(%zu, %zu)", first / a->columns, first % a->columns);
+    snprintf(check->worst, sizeof check->worst, "%s %s: derivative %.4g, difference %.4g%s%s",
+             a->name, count > 1 ? "all at once" : entry, along, nearest, s->how ? "; " : "",
+             s->how ? s->how : "");
 }
 
-/* The largest relative error of an array; `value` and `gradient` are copies of it. */
-static double carnn__check_one(carnn__subject *s, const carnn__checked *a, const float *value,
-                               const float *gradient, size_t *numbers) {
-    double squares = 0.0, worst, size;
+/* Checks an array; `value` and `gradient` are copies of it. */
+static void carnn__check_one(carnn__subject *s, const carnn__checked *a, const float *value,
+                             const float *gradient, carnn_check *check) {
     size_t i, n = a->count, samples = carnn__min(n, CARNN__CHECK_SAMPLES);
-    for (i = 0; i < n; i++) squares += (double)gradient[i] * (double)gradient[i];
-    size = sqrt(squares / (double)n);
-    if (!(size > 0.0)) return 1.0; /* all zero, or not a number */
-    worst = carnn__check_off(s, a, value, gradient, 0, n);
+    double size = 0.0;
+    for (i = 0; i < n; i++) size += (double)gradient[i] * (double)gradient[i];
+    size = sqrt(size / (double)n);
+    carnn__check_along(s, a, value, gradient, 0, n, size, check);
     for (i = 0; i < samples; i++) {
         size_t place = samples < n ? (size_t)(carnn__random(s->key, i) % n) : i;
-        worst = carnn__check_worse(worst, carnn__check_off(s, a, value, gradient, place, 1));
+        carnn__check_along(s, a, value, gradient, place, 1, size, check);
     }
-    *numbers += samples;
-    return worst / (size + CARNN__CHECK_FLOOR);
+    check->numbers += samples;
 }
 
 /* Adds the subject's derivatives to the line of its entry. */
@@ -13319,18 +13190,20 @@ static carnn_status carnn__check_subject(carnn__subject *s, carnn_check *check,
     const carnn_allocator *allocator = &s->engine->allocator;
     size_t i, most = 1;
     float *copy;
-    if (!s->loss) return CARNN_OK; /* nothing was opened */
-    s->loss(s);
     for (i = 0; i < s->arrays; i++) most = carnn__max(most, s->array[i].count);
     copy = (float *)carnn__alloc(allocator, 2 * most, sizeof(float));
     if (!copy) return carnn__out_of_memory(error);
-    for (i = 0; i < s->arrays; i++) {
-        const carnn__checked *a = &s->array[i];
+    for (s->batch = 0; s->batch < carnn__max(s->batches, 1); s->batch++) {
+        s->holds = 0;
         s->loss(s);
-        memcpy(copy, a->value, a->count * sizeof(float));
-        memcpy(copy + most, a->gradient, a->count * sizeof(float));
-        check->error = carnn__check_worse(
-            check->error, carnn__check_one(s, a, copy, copy + most, &check->numbers));
+        s->holds = 1;
+        for (i = 0; i < s->arrays; i++) {
+            const carnn__checked *a = &s->array[i];
+            s->loss(s);
+            memcpy(copy, a->value, a->count * sizeof(float));
+            memcpy(copy + most, a->gradient, a->count * sizeof(float));
+            carnn__check_one(s, a, copy, copy + most, check);
+        }
     }
     carnn__free(allocator, copy);
     return CARNN_OK;
@@ -13362,18 +13235,20 @@ static carnn_status carnn__check_entry(carnn__engine *engine, size_t group, size
     carnn__subject *s = (carnn__subject *)carnn__alloc(&engine->allocator, 1, sizeof *s);
     carnn_status status = s ? CARNN_OK : carnn__out_of_memory(error);
     size_t variant;
+    int more = 1;
     check->group = carnn__check_groups[group].group;
     check->name = carnn__check_groups[group].name(number);
     check->limit = CARNN__CHECK_LIMIT;
-    for (variant = 0; !status && variant < carnn__check_groups[group].variants; variant++) {
+    for (variant = 0; !status && more; variant++) {
         memset(s, 0, sizeof *s);
         s->engine = engine;
         s->key = carnn__stream(seed, variant + 1);
         s->number = number;
         s->variant = variant;
         status = carnn__check_groups[group].open(s, error);
-        if (!status) status = carnn__check_carve(s, carnn__check_groups[group].carve, error);
-        if (!status) status = carnn__check_subject(s, check, error);
+        more = s->loss != NULL;
+        if (!status && more) status = carnn__check_carve(s, carnn__check_groups[group].carve, error);
+        if (!status && more) status = carnn__check_subject(s, check, error);
         carnn__check_close(s);
     }
     check->passed = check->numbers > 0 && check->error <= check->limit;
