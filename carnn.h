@@ -7537,15 +7537,53 @@ typedef enum carnn__output_kind {
 
 typedef struct carnn__logits carnn__logits; /* @@NET */
 
-/* A benchmark of the task: models with `hidden` units. */
+/* --- what a task is measured with --------------------------------------------------------------
+   Data of the size that the task usually has, made of random words. */
+
+#ifdef CARNN_NO_TRAIN
+#define CARNN__TRAIN_ONLY(x) NULL
+#else
+#define CARNN__TRAIN_ONLY(x) x
+#endif
+
+#define CARNN__BENCH_TEXT ((size_t)1 << 19) /* bytes that a text may have */
+
+typedef struct carnn__bench_text {
+    char *at;
+    size_t length, size;
+} carnn__bench_text;
+
 typedef struct carnn__task_bench {
-    size_t hidden[2];            /* the sizes that are measured; 0: none */
+    size_t hidden[2];             /* models with so many units are measured, of the second size also
+                                     beside a busy thread; 0: none */
     const char *cell, *optimizer; /* NULL: the default */
     int64_t batch;
-    const char *unit;            /* "examples/s" */
-    /* the text of a data set as of `seed`, at most `size` bytes with the NUL; returns its length */
-    size_t (*text)(char *at, size_t size);
+    const char *unit;             /* of training and predicting: "examples/s" */
+    const char *predicting;       /* what rows of predictions are called: "predicting" */
+    /* writes a data set, or the list of candidates that it comes with, if there is one */
+    void (*text)(carnn__bench_text *t, int candidates);
 } carnn__task_bench;
+
+/* Adds to a text what printf would print. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static void carnn__bench_print(carnn__bench_text *t, const char *format, ...) {
+    va_list arguments;
+    int length;
+    va_start(arguments, format);
+    length = vsnprintf(t->at + t->length, t->size - t->length, format, arguments);
+    va_end(arguments);
+    t->length = carnn__min(t->length + (size_t)length, t->size - 1);
+}
+
+/* Text `number` of a stream: some words out of 1,199. */
+static void carnn__bench_words(carnn__bench_text *t, uint64_t stream, uint64_t number,
+                               uint64_t words) {
+    uint64_t key = carnn__stream(stream, number), i;
+    for (i = 0; i < words; i++)
+        carnn__bench_print(t, "%sw%u", i ? " " : "", (unsigned)(carnn__random(key, i) % 1199));
+}
 
 /* The entry of a task. (*) may be NULL. Adding a task is adding one entry to carnn__tasks. */
 struct carnn__task {
@@ -10137,6 +10175,22 @@ static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101 cell=icarnn model=siamese",
     "hidden=19 embedding=101 cell=gru model=siamese overlap=0 loss=pair", NULL};
 
+/* 20 questions of 8 words with 20 sentences of 24 words each, one of which is right. */
+static void carnn__answer_bench_text(carnn__bench_text *t, int candidates) {
+    unsigned i, j;
+    for (i = 0; !candidates && i < 400; i++) {
+        carnn__bench_words(t, 1, i / 20, 8);
+        for (j = 0; j < 3; j++) {
+            carnn__bench_print(t, j ? " " : "\t");
+            carnn__bench_words(t, 2, 3 * i + j, 8);
+        }
+        carnn__bench_print(t, "\t%d\n", i % 20 == 0);
+    }
+}
+
+static const carnn__task_bench carnn__answer_bench = {
+    {150, 0}, "scarnn", NULL, 64, "pairs/s", "scoring", carnn__answer_bench_text};
+
 static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
     CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles,
@@ -10148,7 +10202,7 @@ static const carnn__task carnn__answer_task = {
     NULL, NULL, {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__answer_score, NULL,
     &carnn__answer_session, NULL,
     "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n",
-    carnn__answer_variants, NULL};
+    carnn__answer_variants, CARNN__TRAIN_ONLY(&carnn__answer_bench)};
 
 #endif
 /* =============================================================================================
@@ -10285,6 +10339,19 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=17 cell=ncarnn-free directions=1 layers=3 pooling=last",
     "hidden=19 embedding=19 cell=ran pooling=mean", NULL};
 
+/* Texts of 20 words and six classes. */
+static void carnn__classify_bench_text(carnn__bench_text *t, int candidates) {
+    unsigned i;
+    for (i = 0; !candidates && i < 600; i++) {
+        carnn__bench_print(t, "c%u\t", i % 6);
+        carnn__bench_words(t, 1, i, 20);
+        carnn__bench_print(t, "\n");
+    }
+}
+
+static const carnn__task_bench carnn__classify_bench = {
+    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", carnn__classify_bench_text};
+
 static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
@@ -10295,7 +10362,7 @@ static const carnn__task carnn__classify_task = {
     carnn__classify_forward, carnn__classify_output, NULL, carnn__classify_backward, NULL, NULL,
     {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, NULL,
     "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
-    carnn__classify_variants, NULL};
+    carnn__classify_variants, CARNN__TRAIN_ONLY(&carnn__classify_bench)};
 
 #endif
 /* =============================================================================================
@@ -13355,12 +13422,14 @@ typedef struct carnn__bench {
     carnn_session *session;
     double sample[CARNN__BENCH_SAMPLES];
     size_t samples;
+    size_t predicted;            /* examples, or words */
     volatile long measured; /* 0: the thread beside goes on */
     double beside;
 } carnn__bench;
 
 typedef struct carnn__bench_row {
-    const char *group, *name, *unit;
+    const char *group, *unit;
+    char name[80];
     double (*run)(carnn__bench *b); /* returns the value */
     int bound;
     double cost; /* what a unit of the value takes of that bound; 0: `run` sets `rate` */
@@ -13614,113 +13683,41 @@ static double carnn__bench_recurrence(carnn__bench *b) {
            carnn__bench_seconds(b, b->n[2] ? carnn__bench_loop : carnn__bench_scan);
 }
 
-/* --- tasks -----------------------------------------------------------------------------------
-   Dialogs like those of bAbI task 6: 2,407 candidates, utterances of 8 words out of 1,200, dialogs
-   of 14 turns, so that a response has 14 utterances before it on average.
+/* --- tasks: the rows of a task are made from the benchmark in its entry ------------------------ */
 
-   Sentences of 34 words out of some 10,000, each of which occurs, read by an LSTM in batches of 20
-   and learnt by SGD: the usual small word language model with an exact softmax.
+#define CARNN__BENCH_EXAMPLES 16 /* of a session, at most */
 
-   Questions of 8 words out of 1,200 with 20 sentences of 24 words each, one of which is right. */
-
-#define CARNN__BENCH_DIALOGS 36
-#define CARNN__BENCH_TURNS 14
-#define CARNN__BENCH_CANDIDATES 2407
-#define CARNN__BENCH_LINE 112 /* bytes: a number of two digits, two texts, three separators */
-#define CARNN__BENCH_SENTENCES 300
-#define CARNN__BENCH_WORDS 34
-#define CARNN__BENCH_QUESTIONS 20
-#define CARNN__BENCH_ANSWERS 20
-
-/* Text `number` of a stream: eight words. Returns its end. */
-static char *carnn__bench_text(char *at, uint64_t stream, uint64_t number) {
-    uint64_t key = carnn__stream(stream, number), i;
-    for (i = 0; i < 8; i++)
-        at += snprintf(at, 8, "%sw%u", i ? " " : "", (unsigned)(carnn__random(key, i) % 1199));
-    return at;
-}
-
-static void carnn__bench_dialogs(carnn__bench *b) {
-    size_t turns = CARNN__BENCH_DIALOGS * CARNN__BENCH_TURNS, i;
-    char *text = (char *)carnn__take(&b->arena, turns + 1, CARNN__BENCH_LINE), *at = text;
-    carnn_source dialogs = {"dialogs", text, 0}, candidates = {"candidates", NULL, 0};
-    carnn_dataset_desc desc = {"dialog", &dialogs, 1, &candidates, 0, 0, &b->counting};
-    for (i = 0; i < turns; i++) {
-        size_t number = i % CARNN__BENCH_TURNS + 1;
-        at += snprintf(at, 8, "%s%u ", i && number == 1 ? "\n" : "", (unsigned)number);
-        at = carnn__bench_text(at, 1, i);
-        *at++ = '\t';
-        at = carnn__bench_text(at, 2, i); /* a candidate */
-        *at++ = '\n';
+/* A data set of the task, from the texts of its entry. */
+static void carnn__bench_load(carnn__bench *b, const carnn__task *task) {
+    carnn_source source[2] = {{"data", NULL, 0}, {"candidates", NULL, 0}};
+    carnn_dataset_desc desc = {task->name, source, 1, NULL, 0, 0, &b->counting};
+    size_t i;
+    for (i = 0; i < 2; i++) {
+        carnn__bench_text text = {NULL, 0, CARNN__BENCH_TEXT};
+        text.at = (char *)carnn__take(&b->arena, text.size, 1);
+        task->bench->text(&text, i == 1);
+        source[i].bytes = text.at;
+        source[i].size = text.length;
     }
-    dialogs.size = (size_t)(at - text);
-    text = at = (char *)carnn__take(&b->arena, CARNN__BENCH_CANDIDATES, CARNN__BENCH_LINE);
-    for (i = 0; i < CARNN__BENCH_CANDIDATES; i++) {
-        *at++ = '1';
-        *at++ = ' ';
-        at = carnn__bench_text(at, 2, i);
-        *at++ = '\n';
-    }
-    candidates.bytes = text;
-    candidates.size = (size_t)(at - text);
+    if (source[1].size) desc.candidates = &source[1];
     b->status = carnn_dataset_load(&b->data, &desc, b->error);
 }
 
-static void carnn__bench_sentences(carnn__bench *b) {
-    char *text = (char *)carnn__take(&b->arena, CARNN__BENCH_SENTENCES * CARNN__BENCH_WORDS, 8);
-    char *at = text;
-    carnn_source sentences = {"sentences", text, 0};
-    carnn_dataset_desc desc = {"lm", &sentences, 1, NULL, 0, 0, &b->counting};
-    unsigned i;
-    for (i = 0; i < CARNN__BENCH_SENTENCES * CARNN__BENCH_WORDS; i++)
-        at += snprintf(at, 8, "w%u%c", i * 7919 % 9998,
-                       (i + 1) % CARNN__BENCH_WORDS ? ' ' : '\n');
-    sentences.size = (size_t)(at - text);
-    b->status = carnn_dataset_load(&b->data, &desc, b->error);
-}
-
-static void carnn__bench_pairs(carnn__bench *b) {
-    size_t count = CARNN__BENCH_QUESTIONS * CARNN__BENCH_ANSWERS, i, j;
-    char *text = (char *)carnn__take(&b->arena, count, 4 * CARNN__BENCH_LINE), *at = text;
-    carnn_source pairs = {"pairs", text, 0};
-    carnn_dataset_desc desc = {"answer", &pairs, 1, NULL, 0, 0, &b->counting};
-    for (i = 0; i < count; i++) {
-        at = carnn__bench_text(at, 1, i / CARNN__BENCH_ANSWERS);
-        for (j = 0; j < 3; j++) {
-            *at++ = j ? ' ' : '\t';
-            at = carnn__bench_text(at, 2, 3 * i + j);
-        }
-        at += snprintf(at, 4, "\t%d\n", i % CARNN__BENCH_ANSWERS == 0);
-    }
-    pairs.size = (size_t)(at - text);
-    b->status = carnn_dataset_load(&b->data, &desc, b->error);
-}
-
-enum { CARNN__BENCH_dialog, CARNN__BENCH_lm, CARNN__BENCH_answer };
-
-static const struct {
-    const char *name, *cell, *optimizer; /* NULL: the task's default */
-    int64_t batch;
-    void (*dataset)(carnn__bench *b);
-} carnn__bench_tasks[] = {
-    {"dialog", NULL, NULL, 32, carnn__bench_dialogs},
-    {"lm", "lstm", "sgd", 20, carnn__bench_sentences},
-    {"answer", "scarnn", NULL, 64, carnn__bench_pairs},
-};
-
-/* A model of b->n[0] units for the task b->n[1]. */
-static void carnn__bench_task_open(carnn__bench *b) {
+/* A model of b->n[0] units for the task b->n[1], and its data. */
+static const carnn__task_bench *carnn__bench_task_open(carnn__bench *b) {
+    const carnn__task *task = carnn__task_at(b->n[1]);
     carnn_model_desc desc;
     memset(&desc, 0, sizeof desc);
     b->live = b->most = 0;
-    desc.task = carnn__bench_tasks[b->n[1]].name;
-    desc.cell = carnn__bench_tasks[b->n[1]].cell;
+    desc.task = task->name;
+    desc.cell = task->bench->cell;
     desc.min_count = 1;
     desc.hidden = (int64_t)b->n[0];
     desc.simd = b->simd;
     desc.allocator = &b->counting;
-    carnn__bench_tasks[b->n[1]].dataset(b);
+    carnn__bench_load(b, task);
     if (!b->status) b->status = carnn_model_create(&b->model, &desc, b->data, b->error);
+    return task->bench;
 }
 
 static void carnn__bench_task_close(carnn__bench *b) {
@@ -13742,16 +13739,16 @@ static int carnn__bench_epoch(const carnn_progress *p, void *user) {
 
 /* n: hidden, task, 1 for the memory instead of the speed. */
 static double carnn__bench_training(carnn__bench *b) {
+    const carnn__task_bench *bench = carnn__bench_task_open(b);
     carnn_train_desc desc;
     memset(&desc, 0, sizeof desc);
-    desc.batch = carnn__bench_tasks[b->n[1]].batch;
-    desc.optimizer = carnn__bench_tasks[b->n[1]].optimizer;
+    desc.batch = bench->batch;
+    desc.optimizer = bench->optimizer;
     desc.dropout = CARNN_NONE;
     desc.threads = b->threads;
     desc.progress = carnn__bench_epoch;
     desc.user = b;
     b->samples = 0;
-    carnn__bench_task_open(b);
     if (!b->status) b->status = carnn_train(b->model, b->data, NULL, &desc, b->error);
     if (b->status == CARNN_ERR_STOPPED) b->status = CARNN_OK;
     carnn__bench_task_close(b);
@@ -13783,72 +13780,122 @@ static double carnn__bench_beside(carnn__bench *b) {
     return b->beside;
 }
 
-/* A dialog, each answer after all that was said before. */
-static void carnn__bench_dialog(carnn__bench *b) {
-    size_t i;
-    carnn_session_reset(b->session);
-    for (i = 0; i < CARNN__BENCH_TURNS; i++) {
-        const char *reply, *user = carnn_dataset_text(b->data, i,
-                                                      carnn_dataset_text_count(b->data, i) - 1);
-        carnn_session_reply(b->session, user, strlen(user), &reply, NULL);
-    }
-}
-
-/* n: hidden. */
-static double carnn__bench_answer(carnn__bench *b) {
-    double seconds = 0.0;
-    carnn__bench_task_open(b);
-    if (!b->status) b->status = carnn_session_open(&b->session, b->model, NULL, b->error);
-    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_dialog);
-    carnn__bench_task_close(b);
-    return 1e3 * seconds / CARNN__BENCH_TURNS;
-}
-
+/* Counts what training counts: the words of texts whose likelihood is told, else examples. */
 static void carnn__bench_prediction(const carnn_prediction *prediction, void *user) {
-    *(volatile size_t *)user = prediction->example;
+    carnn__bench *b = (carnn__bench *)user;
+    if (prediction->kind == CARNN_PREDICTS_LIKELIHOOD) b->predicted += prediction->tokens;
+    else b->predicted += !prediction->part;
 }
 
 static void carnn__bench_predict(carnn__bench *b) {
-    size_t last;
-    carnn_predict_desc desc = {b->threads, 1, carnn__bench_prediction, &last};
+    carnn_predict_desc desc = {b->threads, 1, carnn__bench_prediction, b};
+    b->predicted = 0;
     if (!b->status) b->status = carnn_predict(b->model, b->data, &desc, b->error);
 }
 
 /* n: hidden, task. All examples, with what has to be made ready for them. */
 static double carnn__bench_predicting(carnn__bench *b) {
     double seconds = 1.0;
-    size_t examples;
     carnn__bench_task_open(b);
-    examples = carnn_dataset_examples(b->data);
     if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_predict);
     carnn__bench_task_close(b);
-    return (double)examples / seconds;
+    return (double)b->predicted / seconds;
+}
+
+/* The examples of the first group in a session: where it replies, each reply comes after all that
+   was said before, else each is predicted by itself. */
+static void carnn__bench_session(carnn__bench *b) {
+    const carnn_dataset *data = b->data;
+    size_t most = carnn__min(data->item_count, CARNN__BENCH_EXAMPLES), i;
+    carnn_prediction prediction;
+    carnn_session_reset(b->session);
+    for (i = 0; i < most && data->items[i].group == data->items[0].group; i++) {
+        const char *reply, *user = carnn_dataset_text(data, i, carnn_dataset_text_count(data, i) - 1);
+        if (b->n[2]) carnn_session_reply(b->session, user, strlen(user), &reply, NULL);
+        else carnn_session_example(b->session, data, i, 1, &prediction, NULL);
+    }
+    b->predicted = i;
+}
+
+/* n: hidden, task, 1 for replies. */
+static double carnn__bench_answer(carnn__bench *b) {
+    double seconds = 0.0;
+    carnn__bench_task_open(b);
+    if (!b->status) b->status = carnn_session_open(&b->session, b->model, NULL, b->error);
+    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_session);
+    carnn__bench_task_close(b);
+    return 1e3 * seconds / (double)carnn__max(b->predicted, 1);
+}
+
+/* The rows of a task, for each size of its models. */
+static const struct {
+    const char *what, *unit;        /* NULL: what its entry says */
+    double (*run)(carnn__bench *b);
+    size_t n;                       /* see `run` */
+} carnn__bench_kinds[] = {
+    {"training", NULL, carnn__bench_training, 0},
+    {"training beside a busy thread", NULL, carnn__bench_beside, 0},
+    {NULL, NULL, carnn__bench_predicting, 0},
+    {"one answer", "ms", carnn__bench_answer, 1},
+    {"one prediction in a session", "ms", carnn__bench_answer, 0},
+    {"memory of training", "MiB", carnn__bench_training, 1},
+};
+
+/* Does the task have this kind of row for its models number `size`? */
+static int carnn__bench_has(const carnn__task *task, size_t size, size_t kind) {
+    if (!task->bench || !task->bench->hidden[size]) return 0;
+    if (carnn__bench_kinds[kind].run == carnn__bench_beside) return size == 1;
+    if (carnn__bench_kinds[kind].run != carnn__bench_answer) return 1;
+    return task->session && (task->session->reply != NULL) == (int)carnn__bench_kinds[kind].n;
+}
+
+/* Row `number` of those of the tasks; 0: there is none. */
+static int carnn__bench_task_row(size_t number, carnn__bench_row *row) {
+    const carnn__task *task;
+    size_t t, size, kind;
+    for (t = 0; (task = carnn__task_at(t)) != NULL; t++)
+        for (size = 0; size < 2; size++)
+            for (kind = 0; kind < CARNN__COUNT(carnn__bench_kinds); kind++) {
+                const carnn__task_bench *b = task->bench;
+                const char *what = carnn__bench_kinds[kind].what;
+                const char *unit = carnn__bench_kinds[kind].unit;
+                if (!carnn__bench_has(task, size, kind) || number--) continue;
+                memset(row, 0, sizeof *row);
+                snprintf(row->name, sizeof row->name, "%s %zu, %s", task->name, b->hidden[size],
+                         what ? what : b->predicting);
+                row->group = "task";
+                row->unit = unit ? unit : b->unit;
+                row->run = carnn__bench_kinds[kind].run;
+                row->bound = CARNN__UNBOUND;
+                row->n[0] = b->hidden[size];
+                row->n[1] = t;
+                row->n[2] = carnn__bench_kinds[kind].n;
+                return 1;
+            }
+    return 0;
 }
 
 /* --- the table ------------------------------------------------------------------------------- */
 
 #define CARNN__BENCH_PRODUCT(what, m, n, k, form)                                                  \
-    {"kernel", "matmul " #m " x " #n " x " #k what, "GFLOP/s", carnn__bench_matmul,                \
+    {"kernel", "GFLOP/s", "matmul " #m " x " #n " x " #k what, carnn__bench_matmul,                \
      CARNN__BOUND_FMA, 1.0, {m, n, k, form, 0}},
 #define CARNN__BENCH_PRODUCTS(m, n, k)                                                             \
     CARNN__BENCH_PRODUCT(" A B", m, n, k, CARNN__NN)                                               \
     CARNN__BENCH_PRODUCT(" A B'", m, n, k, CARNN__NT)                                              \
     CARNN__BENCH_PRODUCT(" A' B", m, n, k, CARNN__TN)
 #define CARNN__BENCH_MATH(name, operations, function)                                              \
-    {"kernel", name, "G/s", carnn__bench_math, CARNN__BOUND_FMA, 0.0,                              \
+    {"kernel", "G/s", name, carnn__bench_math, CARNN__BOUND_FMA, 0.0,                              \
      {function, 4096, operations, 0, 0}},
 #define CARNN__BENCH_CELL(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)             \
-    {"cell", name " A", "ms", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
+    {"cell", "ms", name " A", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
      {CARNN__CELL_##id, 32, 50, 256, 1024}},                                                       \
-    {"cell", name " B", "ms", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
+    {"cell", "ms", name " B", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
      {CARNN__CELL_##id, 32, 40, 300, 200}},                                                        \
-    {"cell", name " C", "ms", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
+    {"cell", "ms", name " C", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
      {CARNN__CELL_##id, 1, 200, 128, 128}},
 #define CARNN__BENCH_ROW(group, name, unit, run, bound, cost, n0, n1, n2, n3)                      \
-    {group, name, unit, run, bound, cost, {n0, n1, n2, n3, 0}},
-#define CARNN__BENCH_TASK(task, hidden, what, unit, run, memory)                                   \
-    {"task", #task " " #hidden ", " what, unit, carnn__bench_##run, CARNN__UNBOUND, 0.0,           \
-     {hidden, CARNN__BENCH_##task, memory, 0, 0}},
+    {group, unit, name, run, bound, cost, {n0, n1, n2, n3, 0}},
 
 /* The peaks come first, in the order of their numbers. A product with one row reads each weight
    once: 4 bytes for 2 operations. The functions take so many vector operations for 16 numbers, each
@@ -13883,21 +13930,15 @@ static const carnn__bench_row carnn__bench_rows[] = {
                      CARNN__UNBOUND, 0.0, 1000000, 16, 0, 0)
     CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps, plain loop", "M steps/s",
                      carnn__bench_recurrence, CARNN__UNBOUND, 0.0, 1000000, 16, 1, 0)
-    CARNN__BENCH_TASK(dialog, 1024, "training", "examples/s", training, 0)
-    CARNN__BENCH_TASK(dialog, 128, "training", "examples/s", training, 0)
-    CARNN__BENCH_TASK(dialog, 128, "training beside a busy thread", "examples/s", beside, 0)
-    CARNN__BENCH_TASK(dialog, 1024, "predicting", "examples/s", predicting, 0)
-    CARNN__BENCH_TASK(dialog, 128, "predicting", "examples/s", predicting, 0)
-    CARNN__BENCH_TASK(dialog, 1024, "one answer", "ms", answer, 0)
-    CARNN__BENCH_TASK(dialog, 128, "one answer", "ms", answer, 0)
-    CARNN__BENCH_TASK(dialog, 1024, "memory of training", "MiB", training, 1)
-    CARNN__BENCH_TASK(dialog, 128, "memory of training", "MiB", training, 1)
-    CARNN__BENCH_TASK(lm, 200, "training", "words/s", training, 0)
-    CARNN__BENCH_TASK(lm, 200, "memory of training", "MiB", training, 1)
-    CARNN__BENCH_TASK(answer, 150, "training", "pairs/s", training, 0)
-    CARNN__BENCH_TASK(answer, 150, "scoring", "pairs/s", predicting, 0)
-    CARNN__BENCH_TASK(answer, 150, "memory of training", "MiB", training, 1)
 };
+
+/* Row `number` of the benchmark; 0: there is none. */
+static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
+    size_t count = CARNN__COUNT(carnn__bench_rows);
+    if (number >= count) return carnn__bench_task_row(number - count, row);
+    *row = carnn__bench_rows[number];
+    return 1;
+}
 
 static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {
     double value;
@@ -13926,10 +13967,11 @@ static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_ro
 /* Does `only` ask for the row? The name of a row asks for that one alone, a part of it for all that
    have it. */
 static int carnn__bench_asked(const char *only, const carnn__bench_row *row) {
+    carnn__bench_row other;
     size_t i;
     if (!only || !strcmp(only, row->name)) return 1;
-    for (i = 0; i < CARNN__COUNT(carnn__bench_rows); i++)
-        if (!strcmp(only, carnn__bench_rows[i].name)) return 0;
+    for (i = 0; carnn__bench_row_at(i, &other); i++)
+        if (!strcmp(only, other.name)) return 0;
     return !strcmp(only, row->group) || strstr(row->name, only) != NULL;
 }
 
@@ -13938,6 +13980,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
                                    void *user, carnn_error *error) {
     carnn_allocator a = carnn__allocator(NULL);
     carnn__bench *b = (carnn__bench *)carnn__alloc_zero(&a, 1, sizeof *b);
+    carnn__bench_row r;
     size_t i, found = 0;
     carnn_status status;
     if (!b) return carnn__out_of_memory(error);
@@ -13953,15 +13996,14 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
     status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn__thread_count(threads), a,
                                                 error)
                            : carnn__out_of_memory(error);
-    for (i = 0; !status && i < CARNN__COUNT(carnn__bench_rows); i++) {
-        const carnn__bench_row *r = &carnn__bench_rows[i];
+    for (i = 0; !status && carnn__bench_row_at(i, &r); i++) {
         carnn_measure m;
-        if (!carnn__bench_asked(only, r)) continue;
+        if (!carnn__bench_asked(only, &r)) continue;
         found++;
-        m = carnn__bench_measure(b, r);
+        m = carnn__bench_measure(b, &r);
         status = b->status;
         if (!status && row(&m, user))
-            status = carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after %s", r->name);
+            status = carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after %s", r.name);
     }
     carnn__engine_close(&b->engine);
     carnn__free_aligned(&a, b->arena.base);
