@@ -9467,11 +9467,11 @@ static void carnn__session_corpus(carnn_session *s, carnn__corpus *c, carnn__are
     c->most_steps = W;
     c->most_size[0] = T * W;
     c->most_size[1] = 2 * W * W;
-    if (!members) return; /* counting */
     s->item.count = (uint32_t)T;
     s->data.members = members;
     s->data.items = &s->item;
-    s->data.item_count = 1;
+    s->data.item_count = 1; /* heads take memory for it, also while memory is counted */
+    if (!members) return;   /* counting */
     for (i = 0; i < T; i++) {
         members[i].text = c->list[i] = (uint32_t)i;
         members[i].role = (uint32_t)i;
@@ -13701,6 +13701,45 @@ static double carnn__bench_recurrence(carnn__bench *b) {
 
 #define CARNN__BENCH_EXAMPLES 16 /* of a session, at most */
 
+/* Dialogs like those of bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14 turns,
+   so that a response has 14 utterances before it on average. */
+static void carnn__dialog_bench_text(carnn__bench_text *t, int candidates) {
+    unsigned i;
+    for (i = 0; !candidates && i < 36 * 14; i++) {
+        carnn__bench_print(t, "%s%u ", i && i % 14 == 0 ? "\n" : "", i % 14 + 1);
+        carnn__bench_words(t, 1, i, 8);
+        carnn__bench_print(t, "\t");
+        carnn__bench_words(t, 2, i, 8); /* a candidate */
+        carnn__bench_print(t, "\n");
+    }
+    for (i = 0; candidates && i < 2407; i++) {
+        carnn__bench_print(t, "1 ");
+        carnn__bench_words(t, 2, i, 8);
+        carnn__bench_print(t, "\n");
+    }
+}
+
+static const carnn__task_bench carnn__dialog_bench = {
+    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", carnn__dialog_bench_text};
+
+/* 300 sentences of 34 words out of some 10,000, each of which occurs, read by an LSTM in batches of
+   20 and learnt by SGD: the usual small word language model with an exact softmax. */
+static void carnn__lm_bench_text(carnn__bench_text *t, int candidates) {
+    unsigned i;
+    for (i = 0; !candidates && i < 300 * 34; i++)
+        carnn__bench_print(t, "w%u%c", i * 7919 % 9998, (i + 1) % 34 ? ' ' : '\n');
+}
+
+static const carnn__task_bench carnn__lm_bench = {
+    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", carnn__lm_bench_text};
+
+/* The benchmark of a task. */
+static const carnn__task_bench *carnn__bench_of(const carnn__task *task) {
+    if (!task->bench && !strcmp(task->name, "dialog")) return &carnn__dialog_bench;
+    if (!task->bench && !strcmp(task->name, "lm")) return &carnn__lm_bench;
+    return task->bench;
+}
+
 /* A data set of the task, from the texts of its entry. */
 static void carnn__bench_load(carnn__bench *b, const carnn__task *task) {
     carnn_source source[2] = {{"data", NULL, 0}, {"candidates", NULL, 0}};
@@ -13709,7 +13748,7 @@ static void carnn__bench_load(carnn__bench *b, const carnn__task *task) {
     for (i = 0; i < 2; i++) {
         carnn__bench_text text = {NULL, 0, CARNN__BENCH_TEXT};
         text.at = (char *)carnn__take(&b->arena, text.size, 1);
-        task->bench->text(&text, i == 1);
+        carnn__bench_of(task)->text(&text, i == 1);
         source[i].bytes = text.at;
         source[i].size = text.length;
     }
@@ -13724,14 +13763,14 @@ static const carnn__task_bench *carnn__bench_task_open(carnn__bench *b) {
     memset(&desc, 0, sizeof desc);
     b->live = b->most = 0;
     desc.task = task->name;
-    desc.cell = task->bench->cell;
+    desc.cell = carnn__bench_of(task)->cell;
     desc.min_count = 1;
     desc.hidden = (int64_t)b->n[0];
     desc.simd = b->simd;
     desc.allocator = &b->counting;
     carnn__bench_load(b, task);
     if (!b->status) b->status = carnn_model_create(&b->model, &desc, b->data, b->error);
-    return task->bench;
+    return carnn__bench_of(task);
 }
 
 static void carnn__bench_task_close(carnn__bench *b) {
@@ -13857,7 +13896,7 @@ static const struct {
 
 /* Does the task have this kind of row for its models number `size`? */
 static int carnn__bench_has(const carnn__task *task, size_t size, size_t kind) {
-    if (!task->bench || !task->bench->hidden[size]) return 0;
+    if (!carnn__bench_of(task) || !carnn__bench_of(task)->hidden[size]) return 0;
     if (carnn__bench_kinds[kind].run == carnn__bench_beside) return size == 1;
     if (carnn__bench_kinds[kind].run != carnn__bench_answer) return 1;
     return task->session && (task->session->reply != NULL) == (int)carnn__bench_kinds[kind].n;
@@ -13870,7 +13909,7 @@ static int carnn__bench_task_row(size_t number, carnn__bench_row *row) {
     for (t = 0; (task = carnn__task_at(t)) != NULL; t++)
         for (size = 0; size < 2; size++)
             for (kind = 0; kind < CARNN__COUNT(carnn__bench_kinds); kind++) {
-                const carnn__task_bench *b = task->bench;
+                const carnn__task_bench *b = carnn__bench_of(task);
                 const char *what = carnn__bench_kinds[kind].what;
                 const char *unit = carnn__bench_kinds[kind].unit;
                 if (!carnn__bench_has(task, size, kind) || number--) continue;
