@@ -416,8 +416,10 @@ typedef struct carnn_folds_desc {
     void *user;
 } carnn_folds_desc;
 
-/* A model of its own is trained for every fold and scored on it: *mean and *deviation (that of a
-   sample) of the scores over the folds. */
+/* A model of its own, with the same seed, is trained for every fold and scored on it: *mean and
+   *deviation (that of a sample) of loss and metrics over the folds; examples, tokens and seconds of
+   *mean are sums. A target that a fold's training does not have counts as not known. A list of
+   candidates is that of the whole data. There are no checkpoints. */
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_train_desc *train,
                                             const carnn_dataset *data,
@@ -6952,6 +6954,15 @@ static carnn_status carnn__reading_candidates(carnn__reading *r, const carnn_sou
     return status;
 }
 
+/* How many there are of everything, once all is read. */
+static void carnn__reading_count(carnn_dataset *draft) {
+    draft->member_count = stbds_arrlenu(draft->members);
+    draft->item_count = stbds_arrlenu(draft->items);
+    draft->choice_count = stbds_arrlenu(draft->choices);
+    draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
+    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
+}
+
 static carnn_status carnn__reading_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     carnn_dataset *draft = &r->draft;
@@ -6961,11 +6972,7 @@ static carnn_status carnn__reading_all(void *job) {
     for (i = 0; !status && i < r->desc->source_count; i++)
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
-    draft->member_count = stbds_arrlenu(draft->members);
-    draft->item_count = stbds_arrlenu(draft->items);
-    draft->choice_count = stbds_arrlenu(draft->choices);
-    draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
-    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
+    carnn__reading_count(draft);
     if (draft->item_count || r->desc->lenient) return CARNN_OK;
     return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
                        "%s:%zu: expected %s, found none to the end",
@@ -7407,6 +7414,97 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
 
 static const carnn__reader carnn__class_reader = {
     carnn__class_line, "a label and a text", 0, 0, NULL, "\"label<TAB>text\""};
+
+/* --- a part of a data set ----------------------------------------------------------------------
+   Some of the groups, as if the others had not been in the files: with their own texts alone, from
+   which a model takes its vocabulary, and their own targets as choices. A list of candidates is not
+   of the groups but of the task, and stays whole. */
+
+typedef struct carnn__subset {
+    carnn__reading reading; /* first: carnn__reading_drop has it */
+    const carnn_dataset *data;
+    const uint32_t *of_group; /* (groups) */
+    uint32_t wanted;          /* groups with this number are kept */
+} carnn__subset;
+
+/* Item x, whose group begins with member `first` of the data and `at` of the subset. */
+static void carnn__subset_item(carnn__subset *s, carnn__item x, size_t first, size_t at) {
+    carnn__reading *r = &s->reading;
+    x.first = x.first - first + at;
+    x.group = (uint32_t)(r->draft.group_count - 1);
+    if (x.target != CARNN__NOWHERE) {
+        carnn__span target = carnn__text(s->data, x.target);
+        x.target = carnn__reading_text(r, target);
+        if (!r->reader->candidates) carnn__reading_choice(r, x.target, target);
+    }
+    stbds_arrput(r->draft.items, x);
+}
+
+/* A group: items [i, end), and the members up to those of the next group. */
+static void carnn__subset_group(carnn__subset *s, size_t i, size_t end) {
+    const carnn_dataset *data = s->data;
+    carnn__reading *r = &s->reading;
+    size_t first = data->items[i].first, at = stbds_arrlenu(r->draft.members), m;
+    size_t last = end < data->item_count ? data->items[end].first : data->member_count;
+    r->draft.group_count++;
+    for (m = first; m < last; m++) {
+        uint32_t text = data->members[m].text;
+        for (; i < end && data->items[i].first + data->items[i].count == m + 1; i++)
+            carnn__subset_item(s, data->items[i], first, at);
+        if (!data->columns) text = carnn__reading_text(r, carnn__text(data, text));
+        carnn__reading_member(r, text, data->members[m].role);
+    }
+}
+
+static carnn_status carnn__subset_all(void *job) {
+    carnn__subset *s = (carnn__subset *)job;
+    const carnn_dataset *data = s->data;
+    carnn__reading *r = &s->reading;
+    size_t i, end, origin = 0, numbers = data->columns ? data->row_at[data->row_count] : 0;
+    for (i = 0; r->reader->candidates && i < data->choice_count; i++) {
+        carnn__span shown;
+        shown.at = data->shown + data->shown_at[i];
+        shown.length = data->shown_at[i + 1] - data->shown_at[i] - 1;
+        carnn__reading_choice(r, carnn__reading_text(r, shown), shown);
+    }
+    if (numbers) { /* of all groups: nothing is learnt from those that no member names */
+        numbers *= data->columns;
+        memcpy(stbds_arraddnptr(r->draft.numbers, numbers), data->numbers, numbers * sizeof(float));
+        for (i = 0; i <= data->row_count; i++) stbds_arrput(r->draft.row_at, data->row_at[i]);
+    }
+    for (i = 0; i < data->item_count; i = end) {
+        uint32_t group = data->items[i].group;
+        for (end = i; end < data->item_count && data->items[end].group == group;) end++;
+        for (; origin < data->origin_count && data->origins[origin].example <= i; origin++)
+            carnn__reading_origin(r, data->origin_names + data->origins[origin].name);
+        if (s->of_group[group] == s->wanted) carnn__subset_group(s, i, end);
+    }
+    carnn__reading_count(&r->draft);
+    return CARNN_OK;
+}
+
+/* The groups g with of_group[g] == wanted. */
+static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_dataset *data,
+                                          const uint32_t *of_group, uint32_t wanted,
+                                          carnn_error *error) {
+    carnn__subset s;
+    carnn_status status;
+    *subset = NULL;
+    memset(&s, 0, sizeof s);
+    s.data = data;
+    s.of_group = of_group;
+    s.wanted = wanted;
+    s.reading.allocator = data->allocator;
+    s.reading.parser.error = error;
+    s.reading.draft.task = data->task;
+    s.reading.draft.columns = data->columns;
+    s.reading.draft.spoken = data->spoken;
+    s.reading.reader = carnn__reader_of(&s.reading.draft.task);
+    status = carnn__build(&data->allocator, carnn__subset_all, &s, error);
+    if (!status) status = carnn__reading_finish(subset, &s.reading);
+    carnn__build(&data->allocator, carnn__reading_drop, &s, NULL);
+    return status;
+}
 
 #endif /* CARNN_NO_TEXT */
 
@@ -12445,20 +12543,36 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
 static const char *const carnn__sum_names[CARNN_SCORES_MAX] = {"sum.0", "sum.1", "sum.2", "sum.3",
                                                                "sum.4", "sum.5", "sum.6", "sum.7"};
 
-/* Tells data sets apart: a checkpoint goes on only with the data that it began with. Items have no
-   padding between their fields, so their bytes are what they say. */
+/* Tells data sets apart: a checkpoint goes on only with the data that it began with. Items are added
+   field by field, since there is padding behind them. */
 static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__sum sum;
+    size_t i;
     if (!data) return 0;
     carnn__sum_start(&sum);
     carnn__sum_add(&sum, data->bytes, data->text_at[data->text_count]);
     carnn__sum_add(&sum, data->text_at, data->text_count * sizeof *data->text_at);
     carnn__sum_add(&sum, data->members, data->member_count * sizeof *data->members);
-    carnn__sum_add(&sum, data->items, data->item_count * sizeof *data->items);
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *x = &data->items[i];
+        uint64_t field[5];
+        field[0] = x->first;
+        field[1] = x->count;
+        field[2] = x->group;
+        field[3] = x->target;
+        field[4] = x->line;
+        carnn__sum_add(&sum, field, sizeof field);
+        carnn__sum_add(&sum, &x->value, sizeof x->value);
+    }
     carnn__sum_add(&sum, data->choices, data->choice_count * sizeof *data->choices);
-    if (data->columns)
+    carnn__sum_add(&sum, data->shown, data->shown_at[data->choice_count]);
+    carnn__sum_add(&sum, &data->spoken, sizeof data->spoken);
+    if (data->columns) {
+        carnn__sum_add(&sum, &data->columns, sizeof data->columns);
+        carnn__sum_add(&sum, data->row_at, (data->row_count + 1) * sizeof *data->row_at);
         carnn__sum_add(&sum, data->numbers, data->row_at[data->row_count] * data->columns *
                                                 sizeof *data->numbers);
+    }
     return carnn__sum_end(&sum);
 }
 
@@ -12758,6 +12872,188 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     model->trained.user = NULL;
     model->trained.resume = 0;
     carnn__training_close(&t);
+    return status;
+}
+
+/* --- cross-validation -----------------------------------------------------------------------------
+   Whole groups are in one fold, so that a model is not scored on a part of what it has learnt from.
+   For each fold a model of its own is made from the other folds' groups: a tenth of them chooses the
+   epoch, the others are learnt from. The fold is scored, and is used for nothing else. */
+
+#define CARNN__FOLD_STREAM 0x464F4C44ACE5u
+#define CARNN__FOLD_CHOOSES 10 /* one in so many groups of a fold's training chooses the epoch */
+
+enum { CARNN__FOLD_TRAINS, CARNN__FOLD_VALIDATES, CARNN__FOLD_TESTS, CARNN__FOLD_PARTS };
+
+typedef struct carnn__validation {
+    carnn_model_desc model;   /* complete */
+    const carnn_train_desc *train;
+    const carnn_dataset *data;
+    const carnn_folds_desc *desc;
+    carnn_allocator allocator;
+    carnn_error *error;
+    size_t count, groups;
+    uint32_t *fold;           /* (groups) */
+    uint32_t *part;           /* (groups) of the fold at hand: what each is for */
+    uint32_t *order;          /* (groups) */
+    carnn_scores *scores;     /* (count) */
+    carnn__input by;          /* lines with names of folds */
+    carnn__names names;       /* of folds */
+} carnn__validation;
+
+/* Reads the fold of each group. */
+static carnn_status carnn__validation_read(void *job) {
+    carnn__validation *f = (carnn__validation *)job;
+    carnn__lines lines;
+    carnn_status status = carnn__input_open(&f->by, f->desc->by, &f->allocator, f->error);
+    if (status) return status;
+    for (lines = carnn__lines_of(&f->by); carnn__next_line(&lines);) {
+        carnn__span name = carnn__trim(lines.line);
+        if (!name.length) return carnn__expected(f->error, &lines, "the name of a fold", name);
+        if (lines.number > f->groups) continue;
+        f->fold[lines.number - 1] = carnn__names_add(&f->names, name.at, name.length, 0);
+    }
+    f->count = f->names.count;
+    if (lines.number != f->groups)
+        return carnn__fail(f->error, CARNN_ERR_DATA, lines.number, "%s: expected %zu lines with the "
+                           "name of a fold, one for each group of the data, found %zu",
+                           carnn__name_end(lines.name), f->groups, lines.number);
+    if (f->count > 1) return CARNN_OK;
+    return carnn__fail(f->error, CARNN_ERR_DATA, 1, "%s:1: expected the names of two folds or more, "
+                       "found one", carnn__name_end(lines.name));
+}
+
+static carnn_status carnn__validation_drop(void *job) {
+    carnn__validation *f = (carnn__validation *)job;
+    carnn__names_drop(&f->names);
+    return CARNN_OK;
+}
+
+/* Folds of the same size, by chance. */
+static carnn_status carnn__validation_draw(carnn__validation *f, carnn_error *error) {
+    size_t i;
+    if (f->desc->count < 2 || (uint64_t)f->desc->count > f->groups)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many as "
+                           "there are groups, found %lld", f->groups, (long long)f->desc->count);
+    f->count = (size_t)f->desc->count;
+    for (i = 0; i < f->groups; i++) f->order[i] = (uint32_t)i;
+    carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, 0), f->order, f->groups);
+    for (i = 0; i < f->groups; i++) f->fold[f->order[i]] = (uint32_t)(i % f->count);
+    return CARNN_OK;
+}
+
+/* What each group is for in fold `number`. */
+static carnn_status carnn__validation_part(carnn__validation *f, size_t number, carnn_error *error) {
+    size_t i, n = 0;
+    for (i = 0; i < f->groups; i++) {
+        f->part[i] = f->fold[i] == number ? CARNN__FOLD_TESTS : CARNN__FOLD_TRAINS;
+        if (f->fold[i] != number) f->order[n++] = (uint32_t)i;
+    }
+    if (n < 2)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for training: "
+                           "expected one to learn from and one that chooses the epoch", number + 1,
+                           n);
+    carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, number + 1), f->order, n);
+    for (i = 0; i < carnn__max(n / CARNN__FOLD_CHOOSES, 1); i++)
+        f->part[f->order[i]] = CARNN__FOLD_VALIDATES;
+    return CARNN_OK;
+}
+
+/* Trains and scores the model of a fold. */
+static carnn_status carnn__validation_run(carnn__validation *f, size_t number, carnn_error *error) {
+    carnn_dataset *data[CARNN__FOLD_PARTS] = {NULL, NULL, NULL};
+    carnn_model *model = NULL;
+    const carnn_model *const *models = (const carnn_model *const *)&model;
+    carnn_status status = carnn__validation_part(f, number, error);
+    uint32_t i;
+    for (i = 0; !status && i < CARNN__FOLD_PARTS; i++)
+        status = carnn__dataset_subset(&data[i], f->data, f->part, i, error);
+    if (!status) status = carnn_model_create(&model, &f->model, data[CARNN__FOLD_TRAINS], error);
+    if (!status)
+        status = carnn_train(model, data[CARNN__FOLD_TRAINS], data[CARNN__FOLD_VALIDATES], f->train,
+                             error);
+    if (!status)
+        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads,
+                            &f->scores[number], error);
+    if (!status && f->desc->fold)
+        f->desc->fold(number, f->count, &f->scores[number], f->desc->user);
+    carnn_model_free(model);
+    for (i = 0; i < CARNN__FOLD_PARTS; i++) carnn_dataset_free(data[i]);
+    return status;
+}
+
+/* The loss, or metric k - 1. */
+static double *carnn__validation_number(carnn_scores *scores, size_t k) {
+    return k ? &scores->metric[k - 1].value : &scores->loss;
+}
+
+/* Mean and standard deviation over the folds. */
+static void carnn__validation_score(const carnn__validation *f, carnn_scores *mean, carnn_scores *deviation) {
+    size_t i, k;
+    *mean = *deviation = f->scores[0]; /* names of metrics */
+    deviation->examples = deviation->tokens = 0;
+    deviation->seconds = 0.0;
+    for (i = 1; i < f->count; i++) {
+        mean->examples += f->scores[i].examples;
+        mean->tokens += f->scores[i].tokens;
+        mean->seconds += f->scores[i].seconds;
+    }
+    for (k = 0; k <= mean->count; k++) {
+        double sum = 0.0, squares = 0.0, off;
+        for (i = 0; i < f->count; i++) sum += *carnn__validation_number(&f->scores[i], k);
+        *carnn__validation_number(mean, k) = sum /= (double)f->count;
+        for (i = 0; i < f->count; i++) {
+            off = *carnn__validation_number(&f->scores[i], k) - sum;
+            squares += off * off;
+        }
+        *carnn__validation_number(deviation, k) = sqrt(squares / (double)(f->count - 1));
+    }
+}
+
+/* Runs all folds, once they are known. */
+static carnn_status carnn__validation_all(carnn__validation *f, carnn_scores *mean, carnn_scores *deviation,
+                                     carnn_error *error) {
+    carnn_status status = CARNN_OK;
+    size_t i;
+    f->scores = (carnn_scores *)carnn__alloc_zero(&f->allocator, f->count, sizeof *f->scores);
+    if (!f->scores) return carnn__out_of_memory(error);
+    for (i = 0; !status && i < f->count; i++) status = carnn__validation_run(f, i, error);
+    if (!status) carnn__validation_score(f, mean, deviation);
+    return status;
+}
+
+CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
+                                            const carnn_train_desc *train,
+                                            const carnn_dataset *data,
+                                            const carnn_folds_desc *folds, carnn_scores *mean,
+                                            carnn_scores *deviation, carnn_error *error) {
+    carnn_model_desc complete = *model; /* for the seed alone: an embedding may have its vectors' size */
+    carnn_train_desc unused = *train;
+    carnn__validation f;
+    carnn_status status;
+    memset(&f, 0, sizeof f);
+    if (train->checkpoint || train->resume)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "cross-validation has no checkpoints");
+    if ((status = carnn_defaults(&complete, &unused, error)) != CARNN_OK) return status;
+    f.model = *model;
+    f.model.seed = complete.seed;
+    f.train = train;
+    f.data = data;
+    f.desc = folds;
+    f.error = error;
+    f.allocator = carnn__allocator(model->allocator);
+    f.groups = data->group_count;
+    f.fold = (uint32_t *)carnn__alloc(&f.allocator, f.groups, 3 * sizeof(uint32_t));
+    if (!f.fold) return carnn__out_of_memory(error);
+    f.part = f.fold + f.groups;
+    f.order = f.part + f.groups;
+    status = folds->by ? carnn__build(&f.allocator, carnn__validation_read, &f, error)
+                       : carnn__validation_draw(&f, error);
+    carnn__build(&f.allocator, carnn__validation_drop, &f, NULL);
+    carnn__input_close(&f.by, &f.allocator);
+    if (!status) status = carnn__validation_all(&f, mean, deviation, error);
+    carnn__free(&f.allocator, f.scores);
+    carnn__free(&f.allocator, f.fold);
     return status;
 }
 
