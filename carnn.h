@@ -8044,7 +8044,8 @@ static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
     }
     c->most_items = carnn__min(count, (size_t)work->batch + items);
     for (k = 0; k < CARNN__SIZES; k++)
-        c->most_size[k] = carnn__min(total[k], carnn__max(carnn__limit(work, k), largest[k]));
+        c->most_size[k] = carnn__min(carnn__min(total[k], carnn__max(carnn__limit(work, k), largest[k])),
+                                     carnn__times((size_t)work->batch, largest[k]));
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
         c->most_texts = carnn__max(c->most_texts, x->count);
@@ -9227,7 +9228,7 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
     size_t n = o->z->columns, first = o->of_item ? o->of_item[b] : b;
-    float *p = o->z->d + i * n; /* nothing is learnt: it is free */
+    float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is free: nothing is learnt */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
     told.kind = o->kind == CARNN__OUTPUT_SCORE ? CARNN_PREDICTS_SCORE : CARNN_PREDICTS_CHOICES;
@@ -9236,10 +9237,10 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     told.parts = o->of_item ? o->of_item[b + 1] - first : 1;
     if (!told.parts) return told; /* an item without decisions */
     if (o->kind == CARNN__OUTPUT_SCORE) {
-        told.score = (double)o->z->x[i];
+        told.score = (double)*z;
         return told;
     }
-    memcpy(p, o->z->x + i * n, n * sizeof(float));
+    if (p != z) memcpy(p, z, n * sizeof(float));
     work->engine->k->softmax(p, n);
     told.count = carnn__ranking(work->engine->k, p, n, net->top, net->best, net->probability);
     told.choice = net->best;
@@ -15298,7 +15299,7 @@ static carnn_status carnn__check_options_of(const char *text, carnn_model_desc *
 static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error) {
     const carnn__task *task = carnn__task_at(s->number);
     carnn_source source = {"sample", task->sample, strlen(task->sample)};
-    carnn_dataset_desc data = {task->name, NULL, 1, NULL, 0, 0, NULL};
+    carnn_dataset_desc data = {task->name, NULL, 1, NULL, 0, 0, NULL, NULL};
     carnn_model_desc model;
     carnn_status status;
     s->how = task->variants[s->variant];
@@ -15840,7 +15841,7 @@ static double carnn__bench_recurrence(carnn__bench *b) {
 /* A data set of the task, from the texts of its entry. */
 static void carnn__bench_load(carnn__bench *b, const carnn__task *task) {
     carnn_source source[2] = {{"data", NULL, 0}, {"candidates", NULL, 0}};
-    carnn_dataset_desc desc = {task->name, source, 1, NULL, 0, 0, &b->counting};
+    carnn_dataset_desc desc = {task->name, source, 1, NULL, 0, 0, &b->counting, NULL};
     size_t i;
     for (i = 0; i < 2; i++) {
         carnn__bench_text text = {NULL, 0, CARNN__BENCH_TEXT};
