@@ -8240,6 +8240,38 @@ static void carnn__position_backward(const carnn__work *work, carnn__position *m
     carnn__encode_texts_back(work->engine, &e);
 }
 
+/* --- position encoder of token lists -------------------------------------------------------------
+   Rows of y (lists, D): enc of a list's words (@@PART), of which E (V, D) has the vectors. */
+
+typedef struct carnn__list_encoder {
+    size_t table; /* parameter */
+    float *ramp;  /* (D) */
+} carnn__list_encoder;
+
+static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, size_t D) {
+    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, D, 0,
+                              CARNN__INIT_NORMAL, 0.1f);
+    m->ramp = p->arena ? carnn__floats(p->arena, 1, D) : NULL;
+    if (m->ramp) carnn__encoder_ramp(m->ramp, D);
+}
+
+/* So many lists, those in `which` (NULL: from number `first` on), to the rows of y from `row` on;
+   backward from their gradients to that of E. */
+static void carnn__encode_lists(const carnn__work *work, const carnn__list_encoder *m,
+                                const carnn__lists *lists, size_t first, const uint32_t *which,
+                                size_t count, const carnn__mat *y, size_t row, int backward) {
+    size_t at = row * y->columns;
+    carnn__encoder job = {count, y->columns, which, lists->ids, lists->at + first, m->ramp,
+                          carnn__weight(work, m->table), y->x + at, NULL, NULL};
+    if (!backward) {
+        carnn__encode_texts(work->engine, &job);
+        return;
+    }
+    job.dtable = carnn__gradient(work, m->table);
+    job.dout = y->d + at;
+    carnn__encode_texts_back(work->engine, &job);
+}
+
 /* --- recurrent layers ---------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
@@ -9248,6 +9280,35 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
     tally->loss += carnn__net_tally(works[0], tally);
 }
 
+/* A vote by plurality on decision i: each model has a vote for its best choice; of those with most
+   votes the one with the largest sum of probabilities wins. Logits become probabilities; *right is
+   the mean one of `target`, if it is a choice. */
+static size_t carnn__elect(carnn__work *const *works, size_t count, size_t i, size_t target,
+                           double *right) {
+    const carnn__task *task = works[0]->model->task;
+    const carnn__kernels *k = works[0]->engine->k;
+    size_t m, n, best = 0, most = 0, columns = task->output(works[0]).z->columns;
+    double best_sum = 0.0;
+    *right = 0.0;
+    for (m = 0; m < count; m++) k->softmax(task->output(works[m]).z->x + i * columns, columns);
+    for (m = 0; m < count; m++) {
+        const float *p = task->output(works[m]).z->x + i * columns;
+        size_t mine = k->argmax(p, columns), votes = 0;
+        double sum = 0.0;
+        if (target < columns) *right += (double)p[target] / (double)count;
+        for (n = 0; n < count; n++) {
+            p = task->output(works[n]).z->x + i * columns;
+            votes += k->argmax(p, columns) == mine;
+            sum += (double)p[mine];
+        }
+        if (votes < most || (votes == most && !(sum > best_sum))) continue;
+        best = mine;
+        most = votes;
+        best_sum = sum;
+    }
+    return best;
+}
+
 static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
                              carnn_scores *scores) {
     size_t i;
@@ -9935,7 +9996,7 @@ typedef struct carnn__said { /* an utterance that a session keeps for explanatio
 
 typedef struct carnn__dialog {
     carnn__net net;
-    size_t table;            /* parameter: word vectors (V, D) */
+    carnn__list_encoder words;
     carnn__cell cell;
     carnn__cell_run run;
     carnn__lists own;        /* words of the candidates, then those of <start> */
@@ -9949,7 +10010,7 @@ typedef struct carnn__dialog {
     size_t inputs, turns;    /* U, R */
     unsigned char *right;    /* (R) was the turn answered rightly? */
     carnn__mat e, y, all;    /* utterances (U, D); candidates (L, D); logits (R, L), if asked for */
-    float *packed_y, *ramp;  /* where nothing is learnt: y, which is then a panel; (D) */
+    float *packed_y;         /* where nothing is learnt: y, which is then a panel of it */
     /* of the chunk at hand, which begins with turn `from` of the batch */
     size_t from, *start;     /* start (T + 2) */
     carnn__packed packed;
@@ -10047,15 +10108,12 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
 static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog *m = (carnn__dialog *)state;
     size_t D = (size_t)p->model->desc.hidden;
-    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, D, 0,
-                              CARNN__INIT_NORMAL, 0.1f);
+    carnn__list_encoder_plan(p, &m->words, D);
     carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D, D,
                         D);
     if (!p->arena) return;
     m->inputs = m->turns = 0;
     m->ready = 0;
-    m->ramp = carnn__floats(p->arena, 1, D);
-    if (m->ramp) carnn__encoder_ramp(m->ramp, D);
     carnn__dialog_plan_lists(p, m);
     carnn__dialog_plan_lines(p, m);
     carnn__dialog_plan_batch(p, m, D, p->model->choices.count);
@@ -10081,27 +10139,11 @@ static void carnn__dialog_collect(carnn__dialog *m, size_t number) {
     }
 }
 
-/* Rows of y from `row` on: the encodings of so many token lists, those in `which` (NULL: from number
-   `first` on); backward from their gradients to the word vectors. */
-static void carnn__dialog_encode(const carnn__work *work, const carnn__lists *lists, size_t first,
-                                 const uint32_t *which, size_t texts, const carnn__mat *y,
-                                 size_t row, int backward) {
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    size_t at = row * y->columns;
-    carnn__encoder job = {texts, y->columns, which, lists->ids, lists->at + first, m->ramp,
-                          carnn__weight(work, m->table), y->x + at, NULL, NULL};
-    if (backward) {
-        job.dtable = carnn__gradient(work, m->table);
-        job.dout = y->d + at;
-        carnn__encode_texts_back(work->engine, &job);
-    } else carnn__encode_texts(work->engine, &job);
-}
-
 static void carnn__dialog_utterances(const carnn__work *work, int backward) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
-    carnn__dialog_encode(work, &m->own, m->own.count - 1, NULL, 1, &m->e, 0, backward);
-    carnn__dialog_encode(work, &m->net.corpus.tokens, 0, m->which + 1, m->inputs - 1, &m->e, 1,
-                         backward);
+    carnn__encode_lists(work, &m->words, &m->own, m->own.count - 1, NULL, 1, &m->e, 0, backward);
+    carnn__encode_lists(work, &m->words, &m->net.corpus.tokens, 0, m->which + 1, m->inputs - 1,
+                        &m->e, 1, backward);
 }
 
 /* Packs the recurrent weights and encodes the candidates; where nothing is learnt only once, and the
@@ -10114,7 +10156,7 @@ static void carnn__dialog_ready(const carnn__work *work) {
     carnn__cell_ready(&m->run, e);
     for (i = 0; i < L; i = end) {
         end = carnn__min(i + width, L);
-        carnn__dialog_encode(work, &m->own, i, NULL, end - i, &m->y, 0, 0);
+        carnn__encode_lists(work, &m->words, &m->own, i, NULL, end - i, &m->y, 0, 0);
         if (!work->g) carnn__pack_columns(e, CARNN__NT, L, D, i, end, m->y.x, D, m->packed_y);
     }
     m->ready = !work->g;
@@ -10245,37 +10287,19 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__cell_project_back(&m->run, work->engine, e->d);
     carnn__drop(work, e->d, m->inputs * e->columns, key, CARNN__DROP_UTTERANCES);
     carnn__dialog_utterances(work, 1);
-    carnn__dialog_encode(work, &m->own, 0, NULL, L, &m->y, 0, 1);
+    carnn__encode_lists(work, &m->words, &m->own, 0, NULL, L, &m->y, 0, 1);
 }
 
-/* Each model votes for its best candidate; of those with most votes the one with the largest sum of
-   probabilities wins. The loss is that of the mean probability of the right candidate. */
+/* By plurality. The loss is that of the mean probability of the right candidate. */
 static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
                                carnn__tally *tally) {
-    carnn__dialog *first = (carnn__dialog *)works[0]->state;
-    const carnn__kernels *k = works[0]->engine->k;
-    size_t i, m, n, L = first->all.columns;
-    for (i = 0; i < first->turns; i++) {
-        size_t target = first->net.corpus.target[first->turn[i]], best = 0, most = 0;
-        double best_sum = 0.0, right = 0.0;
-        for (m = 0; m < count; m++) k->softmax(carnn__dialog_output(works[m]).z->x + i * L, L);
-        for (m = 0; m < count; m++) {
-            const float *p = carnn__dialog_output(works[m]).z->x + i * L, *q;
-            size_t mine = k->argmax(p, L), votes = 0;
-            double sum = 0.0;
-            for (n = 0; n < count; n++) {
-                q = carnn__dialog_output(works[n]).z->x + i * L;
-                votes += k->argmax(q, L) == mine;
-                sum += (double)q[mine];
-            }
-            if (target < L) right += (double)p[target] / (double)count;
-            if (votes < most || (votes == most && !(sum > best_sum))) continue;
-            best = mine;
-            most = votes;
-            best_sum = sum;
-        }
-        first->right[i] = best == target;
-        if (target < L) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
+    carnn__dialog *m = (carnn__dialog *)works[0]->state;
+    size_t i;
+    for (i = 0; i < m->turns; i++) {
+        uint32_t target = m->net.corpus.target[m->turn[i]];
+        double right;
+        m->right[i] = carnn__elect(works, count, i, target, &right) == target;
+        if (target != CARNN__NOWHERE) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
     }
     carnn__dialog_count(works[0], number, tally);
 }
@@ -10340,7 +10364,7 @@ static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *tex
     }
     words->at[0] = 0;
     words->at[1] = carnn__dialog_tokens(s->model, span, role, words->ids, CARNN__UTTERANCE_WORDS);
-    carnn__dialog_encode(&s->work, words, 0, NULL, 1, &m->e, m->heard, 0);
+    carnn__encode_lists(&s->work, &m->words, words, 0, NULL, 1, &m->e, m->heard, 0);
     said = &m->said[m->heard];
     said->role = role;
     length = carnn__min(length, sizeof said->text - 1);
@@ -10389,16 +10413,14 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
 }
 
 static const char *carnn__dialog_reply(carnn_session *s, const char *user, size_t length) {
-    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    const carnn__names *choices = &s->model->choices;
     carnn_text text = {user, length};
     carnn_prediction p;
-    const char *reply;
     carnn__dialog_predict(s, &text, 1, &p);
-    m->projected = ++m->heard; /* the user's words stay */
-    reply = carnn__names_get(&s->model->choices, s->best[0]);
-    carnn__dialog_hear(s, CARNN_SYSTEM, reply,
-                       carnn__names_length(&s->model->choices, s->best[0]));
-    return reply;
+    carnn__dialog_hear(s, CARNN_USER, user, length);
+    carnn__dialog_hear(s, CARNN_SYSTEM, carnn__names_get(choices, s->best[0]),
+                       carnn__names_length(choices, s->best[0]));
+    return carnn__names_get(choices, s->best[0]);
 }
 
 /* --- explanation ------------------------------------------------------------------------------------------
@@ -10434,7 +10456,7 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
     size_t t, j;
-    carnn__dialog_encode(&s->work, &m->own, s->best[0], NULL, 1, &m->y, 0, 0);
+    carnn__encode_lists(&s->work, &m->words, &m->own, s->best[0], NULL, 1, &m->y, 0, 0);
     for (j = 0; j < m->e.columns; j++) s->share[j] = 0.0;
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, s->best[0]);
