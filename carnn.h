@@ -9919,9 +9919,13 @@ static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, u
     const size_t most = CARNN__UTTERANCE_WORDS - 1;
     size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
                                carnn__min(max, most));
-    n = role == CARNN__DIALOG_STARTS ? 0 : carnn__min(n, most);
-    if (n < max)
-        ids[n] = role == CARNN__DIALOG_STARTS ? CARNN__DIALOG_START : CARNN__DIALOG_SPEAKER + role;
+    uint32_t last = CARNN__DIALOG_SPEAKER + role;
+    n = carnn__min(n, most);
+    if (role == CARNN__DIALOG_STARTS) {
+        n = 0;
+        last = CARNN__DIALOG_START;
+    }
+    if (n < max) ids[n] = last;
     return n + 1;
 }
 
