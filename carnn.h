@@ -8419,6 +8419,38 @@ static void carnn__position_backward(const carnn__work *work, carnn__position *m
     carnn__encode_texts_back(work->engine, &e);
 }
 
+/* --- position encoder of token lists -------------------------------------------------------------
+   Rows of y (lists, D): enc of a list's words (@@PART), of which E (V, D) has the vectors. */
+
+typedef struct carnn__list_encoder {
+    size_t table; /* parameter */
+    float *ramp;  /* (D) */
+} carnn__list_encoder;
+
+static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, size_t D) {
+    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, D, 0,
+                              CARNN__INIT_NORMAL, 0.1f);
+    m->ramp = p->arena ? carnn__floats(p->arena, 1, D) : NULL;
+    if (m->ramp) carnn__encoder_ramp(m->ramp, D);
+}
+
+/* So many lists, those in `which` (NULL: from number `first` on), to the rows of y from `row` on;
+   backward from their gradients to that of E. */
+static void carnn__encode_lists(const carnn__work *work, const carnn__list_encoder *m,
+                                const carnn__lists *lists, size_t first, const uint32_t *which,
+                                size_t count, const carnn__mat *y, size_t row, int backward) {
+    size_t at = row * y->columns;
+    carnn__encoder job = {count, y->columns, which, lists->ids, lists->at + first, m->ramp,
+                          carnn__weight(work, m->table), y->x + at, NULL, NULL};
+    if (!backward) {
+        carnn__encode_texts(work->engine, &job);
+        return;
+    }
+    job.dtable = carnn__gradient(work, m->table);
+    job.dout = y->d + at;
+    carnn__encode_texts_back(work->engine, &job);
+}
+
 /* --- recurrent layers ---------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
@@ -9414,6 +9446,35 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
     tally->loss += carnn__net_tally(works[0], tally);
 }
 
+/* A vote by plurality on decision i: each model has a vote for its best choice; of those with most
+   votes the one with the largest sum of probabilities wins. Logits become probabilities; *right is
+   the mean one of `target`, if it is a choice. */
+static size_t carnn__elect(carnn__work *const *works, size_t count, size_t i, size_t target,
+                           double *right) {
+    const carnn__task *task = works[0]->model->task;
+    const carnn__kernels *k = works[0]->engine->k;
+    size_t m, n, best = 0, most = 0, columns = task->output(works[0]).z->columns;
+    double best_sum = 0.0;
+    *right = 0.0;
+    for (m = 0; m < count; m++) k->softmax(task->output(works[m]).z->x + i * columns, columns);
+    for (m = 0; m < count; m++) {
+        const float *p = task->output(works[m]).z->x + i * columns;
+        size_t mine = k->argmax(p, columns), votes = 0;
+        double sum = 0.0;
+        if (target < columns) *right += (double)p[target] / (double)count;
+        for (n = 0; n < count; n++) {
+            p = task->output(works[n]).z->x + i * columns;
+            votes += k->argmax(p, columns) == mine;
+            sum += (double)p[mine];
+        }
+        if (votes < most || (votes == most && !(sum > best_sum))) continue;
+        best = mine;
+        most = votes;
+        best_sum = sum;
+    }
+    return best;
+}
+
 static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
                              carnn_scores *scores) {
     size_t i;
@@ -9950,7 +10011,8 @@ static const carnn__session_kind carnn__net_session = {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* Bounds: utterances of a batch, which one dialog may exceed; rows and turns of a chunk. */
+/* Bounds: utterances of a batch, which one dialog may exceed; rows and turns of a chunk, which has
+   room for the longest history. */
 #define CARNN__DIALOG_INPUTS 768
 #define CARNN__DIALOG_ROWS 2048
 #define CARNN__DIALOG_CHUNK 64
@@ -10000,61 +10062,49 @@ static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *e
     return CARNN_OK;
 }
 
-/* Utterances before the latest that are read. */
-static size_t carnn__dialog_kept(const carnn_model *model) {
-    double history = carnn__option(model, CARNN__DIALOG_HISTORY);
-    return history < 0.0 ? CARNN__HISTORY_LINES
-                         : carnn__min((size_t)history, CARNN__HISTORY_LINES);
-}
-
-/* Is a line skipped that is fact number `facts` of its block, from 1 (0: no fact)? */
-static int carnn__dialog_skips(const carnn_model *model, size_t facts) {
-    double most = carnn__option(model, CARNN__DIALOG_KB_ROWS);
-    return most >= 0.0 && (double)facts > most;
+/* An option's number, at most `most`, which is also what none stands for. */
+static size_t carnn__dialog_most(const carnn_model *model, size_t option, size_t most) {
+    double number = carnn__option(model, option);
+    return number < 0.0 ? most : carnn__min((size_t)number, most);
 }
 
 /* --- utterances --------------------------------------------------------------------------------- */
 
-/* Roles are the speakers of carnn_speaker, by the names that explanations have for them. */
+/* Roles are the speakers of carnn_speaker, by the names that explanations have for them, and one for
+   <start>, which no text of a data set has. */
 static const carnn__role carnn__dialog_roles[] = {
     {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
-    {NULL, CARNN__WORDS, 0}};
+    {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
+enum { CARNN__DIALOG_STARTS = CARNN_FACT + 1 };
 
 static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
 enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
 
-/* The first words of the text, then the speaker's. */
+/* The first words of the text, then the speaker's; of <start> one word. */
 static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                    uint32_t *ids, size_t max) {
     const size_t most = CARNN__UTTERANCE_WORDS - 1;
     size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
                                carnn__min(max, most));
+    uint32_t last = CARNN__DIALOG_SPEAKER + role;
     n = carnn__min(n, most);
-    if (n < max) ids[n] = CARNN__DIALOG_SPEAKER + role;
+    if (role == CARNN__DIALOG_STARTS) {
+        n = 0;
+        last = CARNN__DIALOG_START;
+    }
+    if (n < max) ids[n] = last;
     return n + 1;
 }
 
-/* Candidate i names no speaker. */
-static size_t carnn__dialog_candidate(const carnn_model *model, size_t i, uint32_t *ids,
-                                      size_t max) {
-    const size_t most = CARNN__UTTERANCE_WORDS;
-    return carnn__min(most, carnn__tokenize(&model->words, CARNN__WORDS,
-                                            carnn__names_get(&model->choices, i),
-                                            carnn__names_length(&model->choices, i), ids,
-                                            carnn__min(max, most)));
-}
-
-/* Lines of the dialog from the end of the item before to that of the next one. A dialog has all of
+/* Lines of the dialog from the end of the item before to the end of the next one. A dialog has all of
    its lines in sum, and <start>, whatever of them a model reads: so models that keep different lines
    have the same batches to vote on. */
 static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
-    const carnn_dataset *data = work->data;
-    const carnn__item *x = &data->items[item];
-    int begins = !item || x->group != x[-1].group;
-    size_t from = begins ? x->first : x->first + x->count, to = data->member_count;
-    if (item + 1 < data->item_count)
-        to = x[1].group == x->group ? x[1].first + x[1].count : x[1].first;
-    size[0] = to - from + (size_t)begins;
+    const carnn__item *x = &work->data->items[item], *next = x + 1;
+    size_t begins = !item || x->group != x[-1].group;
+    size_t end = item + 1 == work->data->item_count ? work->data->member_count
+                 : next->group == x->group ? next->first + next->count : next->first;
+    size[0] = end - x->first - (begins ? 0 : x->count) + begins;
 }
 
 #ifndef CARNN_NO_TEXT
@@ -10067,44 +10117,40 @@ static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, siz
     size_t i, wrong;
     for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 1;
     for (wrong = 0; wrong < data->item_count && times[data->items[wrong].target];) wrong++;
-    for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 0;
+    memset(times, 0, data->text_count * sizeof *times);
     if (wrong == data->item_count) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_DATA, data->items[wrong].line,
-                       "%s:%zu: expected one of the %zu candidates as response, found %s",
+                       "%s:%u: expected one of the %zu candidates as response, found %s",
                        carnn__name_end(carnn__dataset_origin(data, wrong)),
-                       (size_t)data->items[wrong].line, data->choice_count,
+                       (unsigned)data->items[wrong].line, data->choice_count,
                        carnn__show(shown, carnn__text(data, data->items[wrong].target)));
 }
 
 /* The vocabulary is made of all texts of the training data, the candidates among them. */
-static carnn_status carnn__dialog_words(carnn_model *model, const carnn_dataset *data,
-                                        size_t *times, carnn_error *error) {
+static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    const carnn_allocator *a = &model->allocator;
+    size_t *times = (size_t *)carnn__alloc_zero(a, data->text_count, sizeof *times), i;
     carnn__vocabulary v;
-    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__dialog_reserved,
-                                                 CARNN__COUNT(carnn__dialog_reserved), error);
-    size_t i;
-    for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
+    carnn_status status = times ? carnn__dialog_check_responses(data, times, error)
+                                : carnn__out_of_memory(error);
+    if (!status)
+        status = carnn__names_from(&model->choices, data->shown, data->shown_at,
+                                   data->choice_count, 0, a, error);
+    for (i = 0; !status && i < data->member_count; i++) times[data->members[i].text]++;
+    carnn__vocabulary_init(&v, a);
+    if (!status)
+        status = carnn__vocabulary_open(&v, a, carnn__dialog_reserved,
+                                        CARNN__COUNT(carnn__dialog_reserved), error);
     for (i = 0; !status && i < data->text_count; i++) {
         carnn__span text = carnn__text(data, i);
         status = carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length,
                                        carnn__max(times[i], 1), error);
     }
+    carnn__free(a, times);
     if (!status)
         return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
     carnn__vocabulary_free(&v);
-    return status;
-}
-
-static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
-                                        carnn_error *error) {
-    size_t *times = (size_t *)carnn__alloc_zero(&model->allocator, data->text_count, sizeof *times);
-    carnn_status status = times ? CARNN_OK : carnn__out_of_memory(error);
-    if (!status) status = carnn__dialog_check_responses(data, times, error);
-    if (!status) status = carnn__dialog_words(model, data, times, error);
-    if (!status)
-        status = carnn__names_from(&model->choices, data->shown, data->shown_at,
-                                   data->choice_count, 0, &model->allocator, error);
-    carnn__free(&model->allocator, times);
     return status;
 }
 
@@ -10114,131 +10160,134 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
    D: hidden size; L candidates; a batch has R turns and U utterances, a chunk B turns, N rows and T
    steps at most. */
 
+typedef struct carnn__said { /* an utterance that a session keeps for explanations */
+    uint32_t role;
+    char text[160];          /* its first bytes */
+} carnn__said;
+
 typedef struct carnn__dialog {
     carnn__net net;
-    size_t table;             /* parameter: word vectors (V, D) */
+    carnn__list_encoder words;
     carnn__cell cell;
     carnn__cell_run run;
-    float *ramp;              /* (D) */
-    carnn__lists candidates;  /* their words */
+    carnn__lists own;        /* words of the candidates, then those of <start> */
+    int ready;               /* where nothing is learnt: has been done what is done once */
     /* of the data */
-    uint32_t *seq;            /* the dialogs as token lists: <start>, then the lines that are kept */
-    uint32_t *start, *end;    /* (items) places in seq: of <start>, of the user's utterance */
+    uint32_t *seq;           /* the dialogs as token lists: <start>, then the lines that are kept */
+    uint32_t *first, *end;   /* (items) the history and the user's utterance: seq[first .. end] */
     /* of the batch at hand */
-    uint32_t *local;          /* (token lists + 1) number of an utterance, or CARNN__NOWHERE */
-    uint32_t *which;          /* (U) token list of an utterance */
-    size_t inputs;            /* U */
-    uint32_t *turn;           /* (R) items */
-    size_t turns;             /* R */
-    unsigned char *right;     /* (R) was the turn answered rightly? */
-    carnn__mat e;             /* (U, D) */
-    carnn__mat y;             /* (L, D) candidates; where nothing is learnt, a panel of them */
-    float *packed_y;          /* (L, D), packed, where nothing is learnt; */
-    int encoded;              /* once for all batches: it is done */
-    carnn__mat all;           /* (R, L) logits, for votes and predictions */
-    /* of the chunk at hand */
-    size_t from;              /* place of its first turn in the batch */
-    size_t most_rows;
+    uint32_t *local, *which; /* number of a token list in the batch, or CARNN__NOWHERE; the reverse (U) */
+    uint32_t *turn;          /* (R) items */
+    size_t inputs, turns;    /* U, R */
+    unsigned char *right;    /* (R) was the turn answered rightly? */
+    carnn__mat e, y, all;    /* utterances (U, D); candidates (L, D); logits (R, L), if asked for */
+    float *packed_y;         /* where nothing is learnt: y, which is then a panel of it */
+    /* of the chunk at hand, which begins with turn `from` of the batch */
+    size_t from, *start;     /* start (T + 2) */
     carnn__packed packed;
-    size_t *step;             /* (T + 2) */
-    uint32_t *length, *rank, *index, *context, *label; /* (B), (B), (N), (B), (B) */
-    carnn__mat c, o, weight;  /* (B, D), (B, D), alpha (B, T) */
-    float *dh;                /* (N, D) */
-    float *z;                 /* (B, L) logits, then their gradient */
-    float *loss;              /* (B) */
+    uint32_t *length, *rank, *context, *label, *index; /* (B), the last one (N) */
+    carnn__mat c, o, weight; /* (B, D), (B, D), alpha (B, T) */
+    float *dh, *z, *loss;    /* (N, D), (B, L) logits, then their gradient, (B) */
+    /* of a session */
+    size_t slots, heard;     /* rows of e; utterances heard: slot 0 is the oldest, <start> at first */
+    size_t projected, facts; /* so many are projected already; facts in a row up to the latest one */
+    carnn__said *said;       /* (slots) */
 } carnn__dialog;
 
-/* The token list of <start>, which is no text of the data. */
-static size_t carnn__dialog_start(const carnn__dialog *m) { return m->net.corpus.tokens.count; }
-
-static void carnn__dialog_plan_candidates(carnn__plan *p, carnn__dialog *m) {
-    size_t L = p->model->choices.count, total = 0, i;
-    for (i = 0; i < L; i++) total += carnn__dialog_candidate(p->model, i, NULL, 0);
-    m->candidates.count = L;
-    m->candidates.at = (size_t *)carnn__take(p->arena, L + 1, sizeof(size_t));
-    m->candidates.ids = (uint32_t *)carnn__take(p->arena, total, sizeof(uint32_t));
-    if (!m->candidates.at || !m->candidates.ids) return;
-    for (m->candidates.at[0] = i = 0; i < L; i++) {
-        size_t at = m->candidates.at[i];
-        m->candidates.at[i + 1] = at + carnn__dialog_candidate(p->model, i, m->candidates.ids + at,
-                                                               total - at);
+/* The words of the candidates, without the speaker's that would end an utterance, and of <start>. */
+static void carnn__dialog_plan_lists(carnn__plan *p, carnn__dialog *m) {
+    const carnn__names *names = &p->model->choices;
+    size_t n = 0, i, pass;
+    m->own.count = names->count + 1;
+    m->own.at = (size_t *)carnn__take(p->arena, m->own.count + 1, sizeof(size_t));
+    for (pass = 0; pass < 2; pass++) { /* count, then write */
+        for (n = i = 0; i < names->count; i++) {
+            carnn__span text;
+            text.at = carnn__names_get(names, i);
+            text.length = carnn__names_length(names, i);
+            if (pass) m->own.at[i] = n;
+            n += carnn__dialog_tokens(p->model, text, 0, pass ? m->own.ids + n : NULL,
+                                      pass ? SIZE_MAX : 0) - 1;
+        }
+        if (!pass) m->own.ids = (uint32_t *)carnn__take(p->arena, n + 1, sizeof(uint32_t));
+        if (!m->own.ids) return;
     }
+    m->own.ids[n] = CARNN__DIALOG_START;
+    m->own.at[names->count] = n;
+    m->own.at[names->count + 1] = n + 1;
 }
 
-/* The dialogs without what is skipped, up to the last utterance that has an answer. */
+/* The dialogs without facts that are skipped, up to the last utterance that has an answer: so the
+   next dialog begins behind the `end` of the last item. */
 static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
-    uint32_t **of_item[] = {&m->start, &m->end};
     const carnn_dataset *data = p->work->data;
-    size_t at = 0, line = 0, facts = 0, i, items = data->item_count;
+    const carnn__corpus *c = &m->net.corpus;
+    size_t history = carnn__dialog_most(p->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
+    size_t rows = carnn__dialog_most(p->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX), items, i;
+    size_t at = 0, start = 0, line = 0, facts = 0;
+    uint32_t **of_item[] = {&m->first, &m->end};
+    items = data->item_count;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
     m->seq = (uint32_t *)carnn__take(p->arena, data->member_count + items, sizeof(uint32_t));
     for (i = 0; m->seq && i < items; i++) {
         const carnn__item *x = &data->items[i];
-        if (i && x->group == x[-1].group) {
-            m->start[i] = m->start[i - 1];
-        } else {
-            m->start[i] = (uint32_t)at;
-            m->seq[at++] = (uint32_t)carnn__dialog_start(m);
+        if (!i || x->group != x[-1].group) {
+            start = at;
+            m->seq[at++] = (uint32_t)c->tokens.count; /* <start> is no text of the data */
             line = x->first;
             facts = 0;
         }
         for (; line < x->first + x->count; line++) {
             facts = data->members[line].role == CARNN_FACT ? facts + 1 : 0;
-            if (!carnn__dialog_skips(p->model, facts)) m->seq[at++] = m->net.corpus.list[line];
+            if (facts <= rows) m->seq[at++] = c->list[line];
         }
         m->end[i] = (uint32_t)at - 1;
+        m->first[i] = (uint32_t)(at - 1 - carnn__min(at - 1 - start, history));
     }
 }
 
-static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m) {
-    const carnn__corpus *corpus = &m->net.corpus;
+static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D, size_t L) {
+    const carnn__corpus *c = &m->net.corpus;
     const carnn__work *work = p->work;
-    size_t D = (size_t)p->model->desc.hidden, L = p->model->choices.count;
-    size_t R = corpus->most_items, B = carnn__min(R, CARNN__DIALOG_CHUNK), lists, T, N;
-    size_t U = carnn__min(corpus->most_size[0], corpus->tokens.count + 1);
-    uint32_t **of_turn[] = {&m->length, &m->rank, &m->context, &m->label};
-    T = carnn__min(corpus->most_texts / carnn__max(R, 1), carnn__dialog_kept(p->model)) + 1;
-    m->most_rows = carnn__max(T, CARNN__DIALOG_ROWS);
-    N = carnn__min(B * T, m->most_rows);
-    lists = corpus->tokens.count + 1;
+    size_t R = c->most_items, B = carnn__min(R, CARNN__DIALOG_CHUNK), lists = c->tokens.count + 1;
+    size_t T = carnn__min(c->most_texts / carnn__max(R, 1), CARNN__HISTORY_LINES) + 1;
+    size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS), U = carnn__min(c->most_size[0], lists);
+    uint32_t **indices[] = {&m->which, &m->turn, &m->length, &m->rank, &m->context, &m->label,
+                            &m->index};
+    carnn__take_indices(p->arena, indices, CARNN__COUNT(indices),
+                        carnn__max(carnn__max(U, R), carnn__max(B, N)));
     m->local = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
     if (m->local) memset(m->local, 0xFF, lists * sizeof(uint32_t));
-    m->which = (uint32_t *)carnn__take(p->arena, U, sizeof(uint32_t));
-    m->turn = (uint32_t *)carnn__take(p->arena, R, sizeof(uint32_t));
     m->right = (unsigned char *)carnn__take(p->arena, R, 1);
-    m->step = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
-    carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), B);
-    m->index = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
     m->e = carnn__plan_mat(p, U, D);
     m->y = carnn__plan_mat(p, work->g ? L : work->engine->k->tile_columns, D);
-    if (!work->g) m->packed_y = carnn__floats(p->arena, 1, carnn__packed_size(L, D));
-    m->all.x = NULL;
-    m->all.columns = L;
-    if (work->voting || work->wanted) m->all.x = carnn__floats(p->arena, R, L);
+    m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
+    if (work->voting || work->wanted) {
+        m->all = carnn__plan_mat(p, R, L);
+        carnn__plan_logits(p, &m->all, R);
+    }
     m->c = carnn__plan_mat(p, B, D);
     m->o = carnn__plan_mat(p, B, D);
     m->weight = carnn__plan_mat(p, B, T);
     m->z = carnn__floats(p->arena, B, L);
     m->loss = carnn__floats(p->arena, 1, B);
-    if (work->g) m->dh = carnn__floats(p->arena, N, D);
+    m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
     carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B);
 }
 
 static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog *m = (carnn__dialog *)state;
     size_t D = (size_t)p->model->desc.hidden;
-    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, D, 0,
-                              CARNN__INIT_NORMAL, 0.1f);
+    carnn__list_encoder_plan(p, &m->words, D);
     carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D, D,
                         D);
     if (!p->arena) return;
-    m->ramp = carnn__floats(p->arena, 1, D);
-    if (m->ramp) carnn__encoder_ramp(m->ramp, D);
-    carnn__dialog_plan_candidates(p, m);
-    carnn__dialog_plan_lines(p, m);
-    carnn__dialog_plan_batch(p, m);
     m->inputs = m->turns = 0;
-    m->encoded = 0;
+    m->ready = 0;
+    carnn__dialog_plan_lists(p, m);
+    carnn__dialog_plan_lines(p, m);
+    carnn__dialog_plan_batch(p, m, D, p->model->choices.count);
 }
 
 /* --- the utterances and candidates of a batch ------------------------------------------------------ */
@@ -10253,100 +10302,53 @@ static void carnn__dialog_collect(carnn__dialog *m, size_t number) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
         size_t first = dialog->first, last = first + dialog->count - 1;
         for (j = first; j <= last; j++) m->turn[m->turns++] = (uint32_t)j;
-        for (j = m->start[first]; j <= m->end[last]; j++)
-            if (m->local[m->seq[j]] == CARNN__NOWHERE) {
-                m->local[m->seq[j]] = (uint32_t)m->inputs;
-                m->which[m->inputs++] = m->seq[j];
-            }
+        for (j = first ? m->end[first - 1] + 1 : 0; j <= m->end[last]; j++) {
+            if (m->local[m->seq[j]] != CARNN__NOWHERE) continue;
+            m->local[m->seq[j]] = (uint32_t)m->inputs;
+            m->which[m->inputs++] = m->seq[j];
+        }
     }
 }
 
-/* enc (texts, D) of token lists, of those in `which` (NULL: of the first so many) to x; backward,
-   where x is NULL, from d to the word vectors. */
-static void carnn__dialog_encode(const carnn__work *work, const uint32_t *ids, const size_t *at,
-                                 const uint32_t *which, size_t texts, float *x, const float *d) {
+static void carnn__dialog_utterances(const carnn__work *work, int backward) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
-    carnn__encoder job = {texts, (size_t)work->model->desc.hidden, which, ids, at, m->ramp,
-                          carnn__weight(work, m->table), x,
-                          d ? carnn__gradient(work, m->table) : NULL, d};
-    if (x) carnn__encode_texts(work->engine, &job);
-    else carnn__encode_texts_back(work->engine, &job);
+    carnn__encode_lists(work, &m->words, &m->own, m->own.count - 1, NULL, 1, &m->e, 0, backward);
+    carnn__encode_lists(work, &m->words, &m->net.corpus.tokens, 0, m->which + 1, m->inputs - 1,
+                        &m->e, 1, backward);
 }
 
-/* All utterances of the batch. */
-static void carnn__dialog_encode_batch(const carnn__work *work, float *x, const float *d) {
-    static const uint32_t start = CARNN__DIALOG_START;
-    static const size_t start_at[] = {0, 1};
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    const carnn__lists *tokens = &m->net.corpus.tokens;
-    size_t D = m->e.columns;
-    carnn__dialog_encode(work, &start, start_at, NULL, 1, x, d);
-    carnn__dialog_encode(work, tokens->ids, tokens->at, m->which + 1, m->inputs - 1,
-                         x ? x + D : NULL, d ? d + D : NULL);
-}
-
-/* The candidates. Where nothing is learnt they are packed panel by panel, and kept. */
-static void carnn__dialog_encode_candidates(const carnn__work *work, carnn__dialog *m) {
-    const carnn__lists *list = &m->candidates;
-    size_t width = work->g ? list->count : work->engine->k->tile_columns, j, end, D = m->y.columns;
-    for (j = 0; j < list->count && !m->encoded; j = end) {
-        end = carnn__min(j + width, list->count);
-        carnn__dialog_encode(work, list->ids, list->at + j, NULL, end - j, m->y.x, NULL);
-        if (!work->g)
-            carnn__pack_columns(work->engine, CARNN__NT, list->count, D, j, end, m->y.x, D,
-                                m->packed_y);
+/* Packs the recurrent weights and encodes the candidates; where nothing is learnt only once, and the
+   candidates are packed, too, panel by panel. */
+static void carnn__dialog_ready(const carnn__work *work) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__engine *e = work->engine;
+    size_t L = m->own.count - 1, D = m->y.columns, width = work->g ? L : e->k->tile_columns, i, end;
+    if (m->ready) return;
+    carnn__cell_ready(&m->run, e);
+    for (i = 0; i < L; i = end) {
+        end = carnn__min(i + width, L);
+        carnn__encode_lists(work, &m->words, &m->own, i, NULL, end - i, &m->y, 0, 0);
+        if (!work->g) carnn__pack_columns(e, CARNN__NT, L, D, i, end, m->y.x, D, m->packed_y);
     }
-    m->encoded = !work->g;
-}
-
-/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
-enum { CARNN__DROP_UTTERANCES = 1, CARNN__DROP_SUMMARY };
-
-/* Encodes the candidates, encodes and projects the utterances. */
-static void carnn__dialog_inputs(carnn__work *work, uint64_t key) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    carnn__dialog_encode_batch(work, m->e.x, NULL);
-    carnn__dialog_encode_candidates(work, m);
-    carnn__drop(work, m->e.x, m->inputs * m->e.columns, key, CARNN__DROP_UTTERANCES);
-    carnn__cell_ready(&m->run, work->engine);
-    carnn__cell_project(&m->run, work->engine, m->e.x, 0, m->inputs);
-    carnn__mat_clear(&m->e, m->inputs);
-}
-
-/* Backward: from the gradients of e and y to those of the weights. */
-static void carnn__dialog_inputs_backward(carnn__work *work, uint64_t key) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    carnn__cell_project_back(&m->run, work->engine, m->e.d);
-    carnn__drop(work, m->e.d, m->inputs * m->e.columns, key, CARNN__DROP_UTTERANCES);
-    carnn__dialog_encode_batch(work, NULL, m->e.d);
-    carnn__dialog_encode(work, m->candidates.ids, m->candidates.at, NULL, m->candidates.count, NULL,
-                         m->y.d);
+    m->ready = !work->g;
 }
 
 /* --- a chunk of turns ------------------------------------------------------------------------------- */
 
-/* The history of an item: places [*first, *first + length) of seq; the last is its utterance. */
-static size_t carnn__dialog_history(const carnn__work *work, size_t item, size_t *first) {
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    size_t kept = carnn__min(m->end[item] - m->start[item], carnn__dialog_kept(work->model));
-    *first = m->end[item] - kept;
-    return kept + 1;
-}
-
 /* Packs the histories of as many turns from m->from on as fit into a chunk; returns how many. */
-static size_t carnn__dialog_pack(carnn__work *work, carnn__dialog *m) {
-    size_t B = 0, rows = 0, b, t, first;
+static size_t carnn__dialog_pack(carnn__dialog *m) {
+    size_t B = 0, rows = 0, b, t;
     for (; m->from + B < m->turns && B < CARNN__DIALOG_CHUNK; B++) {
-        size_t M = carnn__dialog_history(work, m->turn[m->from + B], &first);
-        if (rows + M > m->most_rows) break;
-        m->length[B] = (uint32_t)M;
-        rows += M;
+        size_t item = m->turn[m->from + B];
+        m->length[B] = m->end[item] - m->first[item] + 1;
+        rows += m->length[B];
+        if (rows > CARNN__DIALOG_ROWS) break;
     }
-    carnn__pack_sequences(&m->packed, m->length, B, m->rank, m->step);
+    carnn__pack_sequences(&m->packed, m->length, B, m->rank, m->start);
     for (b = 0; b < B; b++) {
         size_t item = m->turn[m->from + m->rank[b]];
-        size_t M = carnn__dialog_history(work, item, &first);
-        for (t = 0; t < M; t++) m->index[m->step[t] + b] = m->local[m->seq[first + t]];
+        for (t = 0; t < m->length[m->rank[b]]; t++)
+            m->index[m->start[t] + b] = m->local[m->seq[m->first[item] + t]];
         m->context[b] = m->local[m->seq[m->end[item]]];
         m->label[b] = m->net.corpus.target[item];
     }
@@ -10359,12 +10361,15 @@ static carnn__attention carnn__dialog_attention(const carnn__dialog *m) {
     return a;
 }
 
-/* From the packed histories to the logits of the candidates: z (B, L). */
+/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
+enum { CARNN__DROP_UTTERANCES = 1, CARNN__DROP_SUMMARY };
+
+/* From the packed histories to the logits of the candidates: z = o y^T. */
 static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     carnn__attention a = carnn__dialog_attention(m);
-    size_t B = m->packed.sequences, D = m->e.columns, L = m->candidates.count;
+    size_t B = m->packed.sequences, D = m->e.columns, L = m->own.count - 1;
     carnn__gather_rows(m->c.x, m->e.x, m->context, B, D);
     carnn__cell_context(&m->run, e, m->c.x, B);
     carnn__cell_forward(&m->run, e, &m->packed, m->index, NULL, NULL);
@@ -10374,13 +10379,13 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     else carnn__matmul_packed(e, 0, B, L, D, m->o.x, D, m->packed_y, NULL, m->z, L);
 }
 
-/* From the gradient in z back to those of e and y. The first chunk of a batch sets dy, the others
-   add to it:  do = dz y,  dy = dz^T o. */
+/* From the gradient in z back to those of e and y: do = dz y, dy = dz^T o, where the first chunk of a
+   batch sets dy and the others add to it. */
 static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     carnn__attention a = carnn__dialog_attention(m);
-    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, L = m->candidates.count;
+    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, L = m->own.count - 1;
     carnn__matmul(e, CARNN__NN, B, D, L, m->z, L, m->y.x, D, NULL, m->o.d, D);
     carnn__matmul(e, m->from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, m->z, L, m->o.x, D,
                   NULL, m->y.d, D);
@@ -10393,45 +10398,28 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
 
-/* Notes the answers of turns [b0, b1) of the chunk, before the loss makes gradients of the logits. */
-static void carnn__dialog_answers(const void *job, size_t b0, size_t b1) {
-    const carnn__work *work = (const carnn__work *)job;
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    const carnn__kernels *k = work->engine->k;
-    size_t b, L = m->candidates.count;
-    for (b = b0; b < b1; b++) {
-        size_t turn = m->from + m->rank[b];
-        m->right[turn] = k->argmax(m->z + b * L, L) == m->label[b];
-        if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
-    }
-}
+/* --- a batch, votes and scores ------------------------------------------------------------------------- */
 
-/* --- a batch ------------------------------------------------------------------------------------------ */
-
-enum { /* sums of a tally */
-    CARNN__DIALOG_RIGHT,   /* turns that were answered rightly */
-    CARNN__DIALOG_WHOLE,   /* dialogs all of whose turns were */
-    CARNN__DIALOG_DIALOGS,
-    CARNN__DIALOG_KNOWN    /* turns whose response is a candidate: only they have a loss */
+enum { /* sums of a tally; the last one: turns whose response is a candidate, which alone have a loss */
+    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_DIALOGS, CARNN__DIALOG_KNOWN
 };
 
 /* Adds the answers of a batch to the tally. */
 static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__tally *tally) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     const carnn__corpus *c = &m->net.corpus;
-    size_t i, j, at = 0;
+    size_t i, at = 0, end = 0;
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
-        const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
-        size_t right = 0;
-        for (j = 0; j < dialog->count; j++, at++) {
+        size_t turns = c->pieces[c->queue[i]].count, right = 0;
+        for (end += turns; at < end; at++) {
             right += m->right[at];
             tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->turn[at]] != CARNN__NOWHERE;
         }
-        tally->examples += dialog->count;
+        tally->examples += turns;
         tally->sum[CARNN__DIALOG_RIGHT] += (double)right;
-        tally->sum[CARNN__DIALOG_WHOLE] += right == dialog->count;
+        tally->sum[CARNN__DIALOG_ALL_RIGHT] += right == turns;
         tally->sum[CARNN__DIALOG_DIALOGS] += 1.0;
-        carnn__tell_part(work, (double)right, (double)dialog->count);
+        carnn__tell_part(work, (double)right, (double)turns);
     }
 }
 
@@ -10444,67 +10432,44 @@ static carnn__logits carnn__dialog_output(const carnn__work *work) {
 static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
                                 carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)work->state;
-    size_t B, b, L = m->candidates.count;
+    const carnn__mat *e = &m->e;
+    size_t B, b, L = m->own.count - 1;
     carnn__dialog_collect(m, number);
-    carnn__dialog_inputs(work, key);
+    carnn__dialog_ready(work);
+    carnn__dialog_utterances(work, 0);
+    carnn__drop(work, e->x, m->inputs * e->columns, key, CARNN__DROP_UTTERANCES);
+    carnn__cell_project(&m->run, work->engine, e->x, 0, m->inputs);
+    carnn__mat_clear(e, m->inputs);
     for (m->from = 0; m->from < m->turns; m->from += B) {
-        B = carnn__dialog_pack(work, m);
+        B = carnn__dialog_pack(m);
         carnn__dialog_forward(work, key);
-        carnn__split(work->engine, carnn__dialog_answers, work, B, 1, B * L);
+        for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
+            size_t turn = m->from + m->rank[b];
+            m->right[turn] = work->engine->k->argmax(m->z + b * L, L) == m->label[b];
+            if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
+        }
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->turns, work->smoothing, m->loss);
         for (b = 0; b < B; b++) tally->loss += (double)m->loss[b];
         if (work->g) carnn__dialog_backward(work, key);
     }
-    if (work->g) carnn__dialog_inputs_backward(work, key);
     carnn__dialog_count(work, number, tally);
     if (work->wanted) carnn__net_tell(work);
+    if (!work->g) return;
+    carnn__cell_project_back(&m->run, work->engine, e->d);
+    carnn__drop(work, e->d, m->inputs * e->columns, key, CARNN__DROP_UTTERANCES);
+    carnn__dialog_utterances(work, 1);
+    carnn__encode_lists(work, &m->words, &m->own, 0, NULL, L, &m->y, 0, 1);
 }
 
-/* --- votes and scores ---------------------------------------------------------------------------------- */
-
-/* The models' probabilities of the candidates for a turn of the batch. */
-static const float *carnn__dialog_probability(const carnn__work *work, size_t turn) {
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    return m->all.x + turn * m->all.columns;
-}
-
-/* Each model votes for its best candidate; of those with most votes the one with the largest sum of
-   probabilities wins. */
-static size_t carnn__dialog_elect(carnn__work *const *works, size_t count, size_t turn) {
-    const carnn__kernels *k = works[0]->engine->k;
-    size_t L = works[0]->model->choices.count, m, n, best = 0, most = 0;
-    double best_sum = 0.0;
-    for (m = 0; m < count; m++) {
-        size_t mine = k->argmax(carnn__dialog_probability(works[m], turn), L), votes = 0;
-        double sum = 0.0;
-        for (n = 0; n < count; n++) {
-            const float *p = carnn__dialog_probability(works[n], turn);
-            votes += k->argmax(p, L) == mine;
-            sum += (double)p[mine];
-        }
-        if (votes > most || (votes == most && sum > best_sum)) {
-            best = mine;
-            most = votes;
-            best_sum = sum;
-        }
-    }
-    return best;
-}
-
-/* The loss is that of the mean probability of the right candidate. */
+/* By plurality. The loss is that of the mean probability of the right candidate. */
 static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
                                carnn__tally *tally) {
-    carnn__dialog *first = (carnn__dialog *)works[0]->state;
-    size_t i, m, L = works[0]->model->choices.count;
-    for (i = 0; i < first->turns; i++) {
-        uint32_t target = first->net.corpus.target[first->turn[i]];
-        double right = 0.0;
-        for (m = 0; m < count; m++) {
-            const carnn__dialog *d = (const carnn__dialog *)works[m]->state;
-            works[0]->engine->k->softmax(d->all.x + i * L, L);
-            if (target != CARNN__NOWHERE) right += (double)d->all.x[i * L + target] / (double)count;
-        }
-        first->right[i] = carnn__dialog_elect(works, count, i) == target;
+    carnn__dialog *m = (carnn__dialog *)works[0]->state;
+    size_t i;
+    for (i = 0; i < m->turns; i++) {
+        uint32_t target = m->net.corpus.target[m->turn[i]];
+        double right;
+        m->right[i] = carnn__elect(works, count, i, target, &right) == target;
         if (target != CARNN__NOWHERE) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
     }
     carnn__dialog_count(works[0], number, tally);
@@ -10514,7 +10479,7 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
     const double *sum = tally->sum;
     scores->loss = tally->loss / fmax(sum[CARNN__DIALOG_KNOWN], 1.0);
     scores->metric[0].value = sum[CARNN__DIALOG_RIGHT] / (double)carnn__max(tally->examples, 1);
-    scores->metric[1].value = sum[CARNN__DIALOG_WHOLE] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
+    scores->metric[1].value = sum[CARNN__DIALOG_ALL_RIGHT] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
 }
 
 /* --- sessions --------------------------------------------------------------------------------------------
@@ -10522,144 +10487,108 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
    projections have a slot for each. An answer costs the encoding of what is new, one scan over the
    history, and one product with the candidates. */
 
-#define CARNN__SESSION_TEXT 160 /* bytes of an utterance that are kept for explanations */
-
-typedef struct carnn__dialog_session {
-    size_t slots;      /* room for a history, the latest utterance and the answer */
-    size_t count;      /* utterances heard; slot 0 is the oldest, <start> at first */
-    size_t projected;  /* those whose projections are made; the others wait for an answer */
-    size_t facts;      /* facts in a row up to the latest utterance */
-    size_t first;      /* the last answer was to slots [first, first + packed.rows) */
-    uint32_t *speaker; /* (slots) */
-    char (*text)[CARNN__SESSION_TEXT]; /* (slots) */
-    uint32_t *ids;     /* (CARNN__UTTERANCE_WORDS) */
-} carnn__dialog_session;
-
-static void carnn__dialog_session_carve(carnn_session *s, carnn__arena *arena) {
-    carnn__dialog_session counting, *d = (carnn__dialog_session *)carnn__take(arena, 1, sizeof *d);
-    void *state = carnn__take(arena, 1, sizeof(carnn__dialog));
+static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
+    carnn__dialog *m = (carnn__dialog *)carnn__take(arena, 1, sizeof *m);
     carnn__corpus *c;
-    size_t slots = carnn__dialog_kept(s->model) + 2;
-    s->head = d;
-    if (!d) d = &counting;
-    memset(d, 0, sizeof *d);
-    d->slots = slots;
-    d->speaker = (uint32_t *)carnn__take(arena, slots, sizeof(uint32_t));
-    d->text = (char (*)[CARNN__SESSION_TEXT])carnn__take(arena, slots, CARNN__SESSION_TEXT);
-    d->ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
-    s->share = (double *)carnn__take(arena, (size_t)s->model->desc.hidden, sizeof(double));
-    if (state) {
-        memset(state, 0, sizeof(carnn__dialog));
-        s->work.state = state;
+    if (m) {
+        memset(m, 0, sizeof *m);
+        s->work.state = m;
     }
-    s->work.data = &s->data; /* without items */
-    c = carnn__corpus_of(&s->work);
+    m = (carnn__dialog *)s->work.state;
+    c = &m->net.corpus;
+    m->slots = 2 + carnn__dialog_most(s->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
+    m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
+    s->share = (double *)carnn__take(arena, (size_t)s->model->desc.hidden, sizeof(double));
     c->most_items = 1;
-    c->most_texts = c->most_size[0] = c->tokens.count = slots;
+    c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
+    c->tokens.ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
+    c->tokens.at = (size_t *)carnn__take(arena, 2, sizeof(size_t));
+    s->work.data = &s->data; /* without items */
+    s->work.voting = 1;      /* keep logits */
     carnn__net_carve(&s->work, arena);
 }
 
 static void carnn__dialog_session_ready(carnn_session *s) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__cell_ready(&m->run, &s->engine);
-    carnn__dialog_encode_candidates(&s->work, m);
+    m->turns = 1;
+    m->turn[0] = 0;
+    carnn__dialog_ready(&s->work);
 }
 
-/* Encodes the words ids[0 .. n) into the slot after the last. */
-static void carnn__dialog_place(carnn_session *s, size_t n, uint32_t speaker, const char *text,
-                                size_t length) {
+/* Encodes an utterance into the slot after the last, when there are `room` free slots: the oldest
+   utterances are forgotten. */
+static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *text, size_t length,
+                                size_t room) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    char *kept = d->text[d->count];
-    size_t at[2] = {0, 0}, i;
-    at[1] = n;
-    carnn__dialog_encode(&s->work, d->ids, at, NULL, 1, m->e.x + d->count * m->e.columns, NULL);
-    length = carnn__min(length, CARNN__SESSION_TEXT - 1);
-    for (i = 0; i < length; i++) kept[i] = text[i] ? text[i] : ' ';
-    kept[length] = 0;
-    d->speaker[d->count] = speaker;
-}
-
-static void carnn__dialog_utter(carnn_session *s, uint32_t speaker, const char *text,
-                                size_t length) {
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    carnn__lists *words = &m->net.corpus.tokens;
+    size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
+    size_t gone = m->heard + room > m->slots ? m->heard + room - m->slots : 0, i;
+    float *px = (float *)m->run.scan.px;
+    carnn__said *said;
     carnn__span span = {text, length};
-    carnn__dialog_place(s, carnn__dialog_tokens(s->model, span, speaker, d->ids,
-                                                CARNN__UTTERANCE_WORDS), speaker, text, length);
+    m->heard -= gone;
+    m->projected -= carnn__min(m->projected, gone);
+    if (gone) {
+        memmove(m->e.x, m->e.x + gone * D, m->heard * D * sizeof(float));
+        memmove(px, px + gone * width, m->heard * width * sizeof(float));
+        memmove(m->said, m->said + gone, m->heard * sizeof *m->said);
+    }
+    words->at[0] = 0;
+    words->at[1] = carnn__dialog_tokens(s->model, span, role, words->ids, CARNN__UTTERANCE_WORDS);
+    carnn__encode_lists(&s->work, &m->words, words, 0, NULL, 1, &m->e, m->heard, 0);
+    said = &m->said[m->heard];
+    said->role = role;
+    length = carnn__min(length, sizeof said->text - 1);
+    for (i = 0; i < length; i++) said->text[i] = text[i] ? text[i] : ' ';
+    said->text[length] = 0;
 }
 
 static void carnn__dialog_reset(carnn_session *s) {
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    const char *start = carnn__dialog_reserved[0];
-    d->count = d->projected = d->facts = 0;
-    d->ids[0] = CARNN__DIALOG_START;
-    carnn__dialog_place(s, 1, CARNN_SYSTEM, start, strlen(start));
-    d->count = 1;
-}
-
-/* Forgets the oldest utterances until there are `room` free slots. */
-static void carnn__dialog_room(carnn_session *s, size_t room) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
-    size_t gone = d->count + room > d->slots ? d->count + room - d->slots : 0;
-    size_t left = d->count - gone;
-    float *px = (float *)m->run.scan.px;
-    if (!gone) return;
-    memmove(m->e.x, m->e.x + gone * D, left * D * sizeof(float));
-    memmove(px, px + gone * width, left * width * sizeof(float));
-    memmove(d->speaker, d->speaker + gone, left * sizeof *d->speaker);
-    memmove(d->text, d->text + gone, left * sizeof *d->text);
-    d->count = left;
-    d->projected -= carnn__min(d->projected, gone);
+    m->heard = m->projected = m->facts = 0;
+    carnn__dialog_utter(s, CARNN__DIALOG_STARTS, "$start", 6, 1);
+    m->heard = 1;
 }
 
 static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *text,
                                size_t length) {
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    d->facts = speaker == CARNN_FACT ? d->facts + 1 : 0;
-    if (carnn__dialog_skips(s->model, d->facts)) return;
-    carnn__dialog_room(s, 1);
-    carnn__dialog_utter(s, speaker, text, length);
-    d->count++;
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    m->facts = speaker == CARNN_FACT ? m->facts + 1 : 0;
+    if (m->facts > carnn__dialog_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
+    carnn__dialog_utter(s, speaker, text, length, 1);
+    m->heard++;
     s->predicted = 0;
 }
 
-/* Scores the candidates for the user's words, which go to the slot after the last: what is heard next
-   takes their place. Utterances heard since the last answer are projected with them, so that the
-   weights are read once for all. */
+/* The user's words are in the slot after the last: what is heard next takes their place. Utterances
+   heard since the last answer are projected with them, so that the weights are read once for all. */
 static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                   carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->all, 1, NULL, m->turn, 1, NULL};
-    size_t t;
-    carnn__dialog_room(s, 2);
-    carnn__dialog_utter(s, CARNN_USER, texts->at, texts->length);
-    m->length[0] = (uint32_t)carnn__min(d->count + 1, d->slots - 1);
-    d->first = d->count + 1 - m->length[0];
-    carnn__pack_sequences(&m->packed, m->length, 1, m->rank, m->step);
-    for (t = 0; t < m->packed.rows; t++) m->index[t] = (uint32_t)(d->first + t);
-    m->context[0] = (uint32_t)d->count;
-    carnn__cell_project(&m->run, &s->engine, m->e.x, d->projected, d->count + 1);
-    d->projected = d->count;
+    carnn__logits o = carnn__dialog_output(&s->work);
+    size_t M, L = s->model->choices.count, t;
+    carnn__dialog_utter(s, CARNN_USER, texts->at, texts->length, 2);
+    M = carnn__min(m->heard + 1, m->slots - 1);
+    m->length[0] = (uint32_t)M;
+    carnn__pack_sequences(&m->packed, m->length, 1, m->rank, m->start);
+    for (t = 0; t < M; t++) m->index[t] = (uint32_t)(m->heard + 1 - M + t);
+    m->context[0] = (uint32_t)m->heard;
+    carnn__cell_project(&m->run, &s->engine, m->e.x, m->projected, m->heard + 1);
+    m->projected = m->heard;
     carnn__dialog_forward(&s->work, 0);
-    m->all.x = m->z;
-    m->turn[0] = 0;
-    m->net.top = carnn__min(carnn__max(top, 1), s->model->choices.count);
+    memcpy(m->all.x, m->z, L * sizeof(float));
+    m->net.top = carnn__min(carnn__max(top, 1), L);
     m->net.best = s->best;
     m->net.probability = s->probability;
-    s->best[0] = 0; /* of logits that are not numbers none is the best */
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
 }
 
 static const char *carnn__dialog_reply(carnn_session *s, const char *user, size_t length) {
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
     const carnn__names *choices = &s->model->choices;
     carnn_text text = {user, length};
     carnn_prediction p;
     carnn__dialog_predict(s, &text, 1, &p);
-    d->projected = ++d->count; /* the user's words stay */
+    carnn__dialog_hear(s, CARNN_USER, user, length);
     carnn__dialog_hear(s, CARNN_SYSTEM, carnn__names_get(choices, s->best[0]),
                        carnn__names_length(choices, s->best[0]));
     return carnn__names_get(choices, s->best[0]);
@@ -10697,19 +10626,18 @@ static double carnn__dialog_row_score(const carnn_session *s, size_t t, double *
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
-    const carnn__dialog_session *d = (const carnn__dialog_session *)s->head;
     size_t t, j;
-    carnn__dialog_encode(&s->work, m->candidates.ids, m->candidates.at + s->best[0], NULL, 1,
-                         m->y.x, NULL);
+    carnn__encode_lists(&s->work, &m->words, &m->own, s->best[0], NULL, 1, &m->y, 0, 0);
     for (j = 0; j < m->e.columns; j++) s->share[j] = 0.0;
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, s->best[0]);
     e->exact = carnn__cell_is_additive(m->cell.kind);
     for (t = e->count; t-- > 0;) {
+        const carnn__said *said = &m->said[m->index[t]];
         double score = carnn__dialog_row_score(s, t, &e->rest);
         if (t >= count) continue;
-        out[t].role = carnn__dialog_roles[d->speaker[d->first + t]].name;
-        out[t].text = d->text[d->first + t];
+        out[t].role = carnn__dialog_roles[said->role].name;
+        out[t].text = said->text;
         out[t].has = CARNN_HAS_SCORE | CARNN_HAS_ATTENTION;
         out[t].score = score;
         out[t].attention = (double)m->weight.x[t];
@@ -10717,8 +10645,8 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     }
 }
 
-static const carnn__session_kind carnn__dialog_sessions = {
-    "predict, hear, reply and explain", 1, carnn__dialog_session_carve, carnn__dialog_session_ready,
+static const carnn__session_kind carnn__dialog_session = {
+    "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_session_ready,
     carnn__dialog_reset, carnn__dialog_predict, NULL, carnn__dialog_hear, carnn__dialog_reply, NULL,
     carnn__dialog_explain, NULL};
 
@@ -10757,7 +10685,7 @@ static const carnn__task carnn__dialog_task = {
     {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure, NULL,
     NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch, carnn__dialog_vote,
     {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {NULL, 0, 0}}, carnn__dialog_score, NULL,
-    &carnn__dialog_sessions, NULL,
+    &carnn__dialog_session, NULL,
     "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
     "3 thai_house R_phone 12\n4 thai_house R_area north\n"
     "5 in the north\tapi_call thai north\n6 thank you\tyou are welcome\n\n"
