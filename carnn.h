@@ -11133,7 +11133,7 @@ static uint32_t carnn__lm_label(const carnn__work *work, const carnn__batch_piec
         return CARNN__NOWHERE; /* the first of a document; not the first of its sentence */
     if (carnn__chosen(work->model, CARNN__LM_LABEL_ROW) == CARNN__LM_PREVIOUS) i--;
     if (work->data->items[i].target == CARNN__NOWHERE) return CARNN__NOWHERE;
-    return carnn__min(m->net.corpus.target[i], (uint32_t)work->model->choices.count);
+    return (uint32_t)carnn__min(m->net.corpus.target[i], work->model->choices.count);
 }
 
 /* Returns the mean loss, whose gradient goes to the logits' d, times `share`. */
