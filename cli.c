@@ -1,9 +1,12 @@
 /* The command line of carnn.h: `carnn help` says what it does.
 
-   Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failure
-   at run time, 2 usage, 3 bad data, 4 bad model file, 5 diverged, 130 interrupted. */
+   It knows no task by name: options, data formats, predictions and explanations of a task come from
+   the library. Results go to standard output, everything else to standard error. Exit codes: 0 done,
+   1 failure at run time, 2 usage, 3 bad data, 4 bad model file, 5 diverged, 130 interrupted. */
 
-#ifndef _WIN32
+#ifdef _WIN32
+#define __USE_MINGW_ANSI_STDIO 1 /* %zu */
+#else
 #define _POSIX_C_SOURCE 200809L
 #define _DARWIN_C_SOURCE
 #endif
@@ -11,6 +14,7 @@
 #define CARNN_IMPLEMENTATION
 #include "carnn.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -29,19 +33,78 @@
 enum { DONE = 0, FAILED = 1, USAGE = 2, BAD_DATA = 3, BAD_MODEL = 4, DIVERGED = 5,
        INTERRUPTED = 130 };
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ==== Errors and memory ====================================================================== */
+
+/* Prints "carnn: ..." and returns `code`. */
+static int fail(int code, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    fputs("carnn: ", stderr);
+    vfprintf(stderr, format, values);
+    fputc('\n', stderr);
+    va_end(values);
+    return code;
+}
+
+/* A file that cannot be opened or read, by errno. */
+static int not_read(const char *name) { return fail(FAILED, "%s: %s", name, strerror(errno)); }
+
+static int not_written(const char *name, const char *why) {
+    return fail(FAILED, "%s: cannot be written: %s", name, why);
+}
+
+/* Prints an error of the library and returns its exit code. */
+static int failed(const carnn_error *error) {
+    int code = FAILED;
+    if (error->code == CARNN_ERR_ARGUMENT) code = USAGE;
+    if (error->code == CARNN_ERR_DATA) code = BAD_DATA;
+    if (error->code == CARNN_ERR_MODEL) code = BAD_MODEL;
+    if (error->code == CARNN_ERR_DIVERGED) code = DIVERGED;
+    if (error->code == CARNN_ERR_STOPPED) code = INTERRUPTED;
+    return fail(code, "%s", error->message);
+}
+
+/* Ends the program where a call of the library has failed. */
+static void check(carnn_status status, const carnn_error *error) {
+    if (status) exit(failed(error));
+}
+
+static void *resize(void *block, size_t count, size_t size) {
+    void *larger = count < SIZE_MAX / size ? realloc(block, count * size) : NULL;
+    if (!larger) exit(fail(FAILED, "out of memory"));
+    return larger;
+}
+
+/* An array with room for one more than `count`. */
+static void *zeroed(size_t count, size_t size) {
+    return memset(resize(NULL, count + 1, size), 0, (count + 1) * size);
+}
+
+/* Likewise, of one that grows. */
+static void *grow(void *array, size_t count, size_t *room, size_t size) {
+    if (count < *room) return array;
+    *room = 2 * *room + 64;
+    return resize(array, *room, size);
+}
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
 /* ==== Arguments ============================================================================== */
 
 typedef struct list {
-    const char **item; /* room for as many as there are arguments */
+    const char **item;
     size_t count;
 } list;
 
 typedef struct arguments {
-    const char *task, *valid, *test, *out, *candidates, *log, *simd;
-    list train, data, vectors, files; /* files: what is no option */
+    const char *task, *valid, *test, *out, *candidates, *log, *simd, *folds_by;
     const char *prompt, *question, *qrels, *run;
-    int64_t top, example, sentences;
-    int json, quiet, resume, explain, help, counts, clean, color;
+    list train, data, vectors, files; /* files: what is no option */
+    list own;                         /* options of single tasks: name, value, name, value, ... */
+    int64_t top, example, sentences, folds;
+    int json, quiet, resume, explain, help, counts, clean, color, report;
     carnn_sampling sampling;
     carnn_model_desc model;
     carnn_train_desc training;
@@ -60,321 +123,241 @@ enum { /* which commands an option belongs to */
     BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, ALL = 2047
 };
 
-typedef enum kind { SWITCH, WORD, WORDS, NUMBER, REAL } kind;
-
 typedef struct flag {
-    const char *name, *value, *help;
-    kind kind;
+    const char *name;
+    const char *value; /* how help calls it; it tells the kind: read_flag() */
+    const char *help;
     unsigned commands;
     size_t offset; /* in arguments */
 } flag;
 
-/* The options that are not the library's own (those are in carnn_options()). */
+/* The options that are not the library's own (those are in carnn_option_at()). */
+#define AT(field) offsetof(arguments, field)
+#define READS_DATA (TEST | PREDICT | EXPLAIN | RANK)
 static const flag flags[] = {
-    {"task", "NAME", "what to learn", WORD, TRAIN, offsetof(arguments, task)},
-    {"train", "FILE", "training data; several files: repeat the option", WORDS, TRAIN,
-     offsetof(arguments, train)},
-    {"valid", "FILE", "validation data: chooses the epoch whose weights are kept", WORD, TRAIN,
-     offsetof(arguments, valid)},
-    {"test", "FILE", "data to score the finished model on", WORD, TRAIN,
-     offsetof(arguments, test)},
-    {"candidates", "FILE", "dialog: replies to choose from [those of the training data]", WORD,
-     TRAIN, offsetof(arguments, candidates)},
-    {"vectors", "FILE", "word vectors to start from: GloVe, word2vec, .vec, gzip", WORDS, TRAIN,
-     offsetof(arguments, vectors)},
-    {"out", "FILE", "the model file to write", WORD, TRAIN, offsetof(arguments, out)},
-    {"out", "FILE", "write an SVG picture there instead of text", WORD, PLOT,
-     offsetof(arguments, out)},
-    {"data", "FILE", "data to work on; - is standard input", WORDS,
-     TEST | PREDICT | EXPLAIN | RANK, offsetof(arguments, data)},
-    {"clean", NULL, "answer: without questions that have no right or no wrong answer", SWITCH,
-     TRAIN | TEST, offsetof(arguments, clean)},
-    {"qrels", "FILE", "answer: write the labels as trec_eval reads them", WORD, TEST,
-     offsetof(arguments, qrels)},
-    {"run", "FILE", "answer: write the scores as trec_eval reads them", WORD, TEST,
-     offsetof(arguments, run)},
-    {"question", "TEXT", "what the sentences are to answer", WORD, RANK,
-     offsetof(arguments, question)},
-    {"top", "K", "print the K best answers with their probabilities or scores", NUMBER,
-     PREDICT | RANK, offsetof(arguments, top)},
-    {"color", NULL, "answer: alignments as a heat map", SWITCH, EXPLAIN,
-     offsetof(arguments, color)},
-    {"example", "N", "explain only the N-th example [all]", NUMBER, EXPLAIN,
-     offsetof(arguments, example)},
-    {"counts", NULL, "lm: perplexity by three other counts, too", SWITCH, TEST,
-     offsetof(arguments, counts)},
-    {"sentences", "N", "sentences to generate [10]", NUMBER, GENERATE,
-     offsetof(arguments, sentences)},
-    {"words", "N", "words of a sentence at most [100]", NUMBER, GENERATE,
-     offsetof(arguments, sampling.words)},
-    {"prompt", "TEXT", "words that the first sentence begins with", WORD, GENERATE,
-     offsetof(arguments, prompt)},
-    {"temperature", "X", "below 1: more probable words; 0: always the most probable [1]", REAL,
-     GENERATE, offsetof(arguments, sampling.temperature)},
-    {"top-k", "K", "only among the K most probable words [all]", NUMBER, GENERATE,
-     offsetof(arguments, sampling.top_k)},
-    {"top-p", "P", "only among the most probable words that have probability P together [all]",
-     REAL, GENERATE, offsetof(arguments, sampling.top_p)},
-    {"explain", NULL, "show what each utterance added to the score of an answer", SWITCH, CHAT,
-     offsetof(arguments, explain)},
-    {"resume", NULL, "go on from the checkpoint FILE.resume beside --out FILE", SWITCH, TRAIN,
-     offsetof(arguments, resume)},
-    {"log", "FILE", "write one JSON line per epoch", WORD, TRAIN, offsetof(arguments, log)},
-    {"json", NULL, "print the result as one JSON object", SWITCH, TRAIN | TEST | INFO | BENCH,
-     offsetof(arguments, json)},
-    {"quiet", NULL, "no progress", SWITCH, TRAIN, offsetof(arguments, quiet)},
-    {"simd", "NAME", "instruction set [$CARNN_SIMD or the best here]", WORD, TRAIN | BENCH,
-     offsetof(arguments, simd)},
-    {"help", NULL, "this text", SWITCH, ALL, offsetof(arguments, help)},
+    {"task", "NAME", "what to learn", TRAIN, AT(task)},
+    {"train", "FILE...", "training data; several files: repeat the option", TRAIN, AT(train)},
+    {"valid", "FILE", "validation data: it chooses the epoch to keep", TRAIN, AT(valid)},
+    {"test", "FILE", "data to score the finished model on", TRAIN, AT(test)},
+    {"candidates", "FILE", "texts to choose from [those of the training data]", TRAIN, AT(candidates)},
+    {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
+    {"out", "FILE", "the model file to write", TRAIN, AT(out)},
+    {"out", "FILE", "write an SVG picture there instead of text", PLOT, AT(out)},
+    {"folds", "K", "cross-validation over K parts of --train instead", TRAIN, AT(folds)},
+    {"folds-by", "FILE", "the same; a line for each group has its fold's name", TRAIN, AT(folds_by)},
+    {"data", "FILE...", "data to work on; - is standard input", READS_DATA, AT(data)},
+    {"clean", NULL, "leave out groups without a right or a wrong item", TRAIN | TEST, AT(clean)},
+    {"report", NULL, "scores of every class, and what is confused", TEST, AT(report)},
+    {"qrels", "FILE", "write labels of a ranking as trec_eval reads them", TEST, AT(qrels)},
+    {"run", "FILE", "write scores of a ranking as trec_eval reads them", TEST, AT(run)},
+    {"question", "TEXT", "what the sentences are to answer", RANK, AT(question)},
+    {"top", "K", "print the best K with probabilities or scores", PREDICT | RANK, AT(top)},
+    {"color", NULL, "colours also where the output is no terminal", EXPLAIN, AT(color)},
+    {"example", "N", "explain only the N-th example [all]", EXPLAIN, AT(example)},
+    {"counts", NULL, "the metrics by other counts, too", TEST, AT(counts)},
+    {"sentences", "N", "sentences to generate [10]", GENERATE, AT(sentences)},
+    {"words", "N", "words of a sentence at most [100]", GENERATE, AT(sampling.words)},
+    {"prompt", "TEXT", "words that the first sentence begins with", GENERATE, AT(prompt)},
+    {"temperature", "X", "below 1: more probable words; 0: always the most probable [1]", GENERATE,
+     AT(sampling.temperature)},
+    {"top-k", "K", "among the K most probable words [all]", GENERATE, AT(sampling.top_k)},
+    {"top-p", "X", "among the most probable words that have probability X together [all]", GENERATE,
+     AT(sampling.top_p)},
+    {"explain", NULL, "show what each utterance added to the score", CHAT, AT(explain)},
+    {"resume", NULL, "go on from the checkpoint beside --out FILE", TRAIN, AT(resume)},
+    {"log", "FILE", "write one JSON line per epoch", TRAIN, AT(log)},
+    {"json", NULL, "print one JSON object", TRAIN | TEST | INFO | BENCH, AT(json)},
+    {"quiet", NULL, "no progress", TRAIN, AT(quiet)},
+    {"simd", "NAME", "instruction set [$CARNN_SIMD or the best here]", TRAIN | BENCH, AT(simd)},
+    {"help", NULL, "this text", ALL, AT(help)},
 };
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static unsigned option_commands(const carnn_option *o) {
     if (!strcmp(o->name, "threads")) return TRAIN | TEST | PREDICT | BENCH;
     return strcmp(o->name, "seed") ? TRAIN : TRAIN | GRADCHECK | GENERATE;
 }
 
+/* Option `number` of a task; those that all tasks have come first. */
+static const carnn_option *option_of(const char *task, size_t number) {
+    size_t shared = 0;
+    while (carnn_option_at(NULL, shared)) shared++;
+    return number < shared ? carnn_option_at(NULL, number) : carnn_option_at(task, number - shared);
+}
+
 #define OPTION_TEXT 64
 #define NO_LIMIT "no limit"
 
-static int option_serves(const carnn_option *o, const char *task) {
-    return !o->task || !strcmp(o->task, task);
-}
-
-/* The value of an option, as it could be typed. */
+/* The value of an option, as it is shown. */
 static const char *option_text(const carnn_option *o, const carnn_model_desc *model,
                                const carnn_train_desc *training, char text[OPTION_TEXT]) {
-    const char *base = o->of_training ? (const char *)training : (const char *)model;
-    const void *value = base + o->offset;
-    double number;
-    if (o->kind == CARNN_OPTION_NAME) {
-        const char *name = *(const char *const *)value;
-        snprintf(text, OPTION_TEXT, "%s", name ? name : "");
-        return text;
-    }
-    number = o->kind == CARNN_OPTION_NUMBER ? *(const double *)value
-                                            : (double)*(const int64_t *)value;
-    if (number == CARNN_NONE) number = 0.0;
-    snprintf(text, OPTION_TEXT, "%.10g", number);
-    if (number == 0.0 && o->none && o->kind == CARNN_OPTION_INTEGER) strcpy(text, NO_LIMIT);
+    const char *value = carnn_option_get(o, model, training, text, OPTION_TEXT);
+    int none = o->none && o->kind == CARNN_OPTION_INTEGER && !strcmp(value, "0");
+    if (value != text || none) snprintf(text, OPTION_TEXT, "%s", none ? NO_LIMIT : value);
     return text;
-}
-
-/* Prints "carnn: ..." and returns the exit code for wrong usage. */
-static int usage(const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    fputs("carnn: ", stderr);
-    vfprintf(stderr, format, values);
-    fputc('\n', stderr);
-    va_end(values);
-    return USAGE;
-}
-
-static int no_memory(void) {
-    fputs("carnn: out of memory\n", stderr);
-    return FAILED;
-}
-
-/* A file that could not be opened or read, by errno. */
-static int not_read(const char *name) {
-    fprintf(stderr, "carnn: %s: %s\n", name, strerror(errno));
-    return FAILED;
-}
-
-static int not_written(const char *name, const char *reason) {
-    fprintf(stderr, "carnn: %s: cannot be written: %s\n", name, reason);
-    return FAILED;
-}
-
-/* Prints an error of the library and returns its exit code. */
-static int failed(const carnn_error *error) {
-    fprintf(stderr, "carnn: %s\n", error->message);
-    switch (error->code) {
-    case CARNN_ERR_ARGUMENT: return USAGE;
-    case CARNN_ERR_DATA: return BAD_DATA;
-    case CARNN_ERR_MODEL: return BAD_MODEL;
-    case CARNN_ERR_DIVERGED: return DIVERGED;
-    case CARNN_ERR_STOPPED: return INTERRUPTED;
-    default: return FAILED;
-    }
 }
 
 /* ==== "Did you mean" ========================================================================= */
 
-/* Options may be spelt with - or _. */
-static char plain(char c) { return c == '_' ? '-' : c; }
-
-static int same_name(const char *a, const char *b) {
-    while (*a && plain(*a) == plain(*b)) a++, b++;
-    return plain(*a) == plain(*b);
-}
-
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 #define LONGEST_NAME 40
 
-/* Letters to insert, delete, replace or swap with their neighbour until `a` is `b`. */
-static size_t edits(const char *a, const char *b) {
-    size_t rows[3][LONGEST_NAME + 1], i, j, n = strlen(a), m = strlen(b);
-    size_t *above2 = rows[0], *above = rows[1], *row = rows[2], *spare;
-    if (n > LONGEST_NAME || m > LONGEST_NAME) return LONGEST_NAME;
-    for (j = 0; j <= m; j++) above[j] = j;
-    for (i = 1; i <= n; i++) {
-        row[0] = i;
-        for (j = 1; j <= m; j++) {
-            row[j] = above[j - 1] + (plain(a[i - 1]) != plain(b[j - 1]));
-            row[j] = least(row[j], least(above[j], row[j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                row[j] = least(row[j], above2[j - 2] + 1);
-        }
-        spare = above2, above2 = above, above = row, row = spare;
-    }
-    return above[m];
+/* A name of the library as an option is typed: with - for _. */
+static const char *dashed(const char *name) {
+    static char text[LONGEST_NAME + 1];
+    char *at = text;
+    snprintf(text, sizeof text, "%s", name);
+    while ((at = strchr(at, '_')) != NULL) *at = '-';
+    return text;
 }
 
-typedef struct guess {
-    const char *word, *best;
-    size_t distance; /* names that are farther away than this are no guess */
+/* Letters, whatever their case, to insert, delete or replace until `word` is `name`. */
+static size_t edits(const char *word, const char *name) {
+    size_t row[LONGEST_NAME + 1], j, length = strlen(name), above, diagonal;
+    for (j = 0; j <= length; j++) row[j] = j;
+    for (; *word; word++)
+        for (diagonal = row[0]++, j = 1; j <= length; j++, diagonal = above) {
+            above = row[j];
+            row[j] = least(diagonal + (tolower((unsigned char)*word) != name[j - 1]),
+                           least(above, row[j - 1]) + 1);
+        }
+    return row[length];
+}
+
+typedef struct guess { /* of what a word was meant to be */
+    const char *word;
+    char best[LONGEST_NAME + 1]; /* "" while no name is near */
+    size_t distance;             /* names that are farther away are no guess */
+    char names[512];             /* all that there are */
 } guess;
 
 static guess guess_for(const char *word) {
-    guess g = {word, NULL, 0};
+    guess g = {NULL, "", 0, ""};
+    g.word = word;
     g.distance = strlen(word) / 3 + 2;
     return g;
 }
 
-static void consider(guess *g, const char *name) {
-    size_t length = strlen(g->word), distance = edits(g->word, name);
-    if (length >= 2 && !strncmp(name, g->word, length)) distance = 1; /* the start of a name */
-    if (distance >= g->distance) return;
-    g->distance = distance;
-    g->best = name;
+/* Is `name` the word itself? Else it may be the best guess. */
+static int is_word(guess *g, const char *name) {
+    char word[LONGEST_NAME + 1];
+    size_t length = strlen(g->word), used = strlen(g->names), distance;
+    snprintf(word, sizeof word, "%s", dashed(g->word));
+    name = dashed(name);
+    distance = edits(word, name);
+    if (length >= 2 && !strncmp(name, word, length)) distance = 1; /* the start of a name */
+    if (distance < g->distance) strcpy(g->best, name);
+    g->distance = least(distance, g->distance);
+    snprintf(g->names + used, sizeof g->names - used, "%s%s", used ? ", " : "", name);
+    return !strcmp(word, name);
 }
 
-static guess guess_name(const char *word, const char *(*lister)(size_t number)) {
-    guess g = guess_for(word);
-    size_t i;
-    for (i = 0; lister(i); i++) consider(&g, lister(i));
-    return g;
-}
-
-static int unknown(const char *what, guess g, const char *dashes) {
-    if (g.best && *dashes) { /* an option, as it is to be typed */
-        char name[LONGEST_NAME + 1];
-        size_t i = 0;
-        for (; g.best[i]; i++) name[i] = plain(g.best[i]);
-        name[i] = '\0';
-        return usage("unknown %s --%s; did you mean --%s?", what, g.word, name);
-    }
-    if (g.best) return usage("unknown %s \"%s\"; did you mean \"%s\"?", what, g.word, g.best);
-    return usage("unknown %s %s%s%s", what, *dashes ? dashes : "\"", g.word,
-                 *dashes ? "" : "\"");
+static int unknown(const char *what, const guess *g) {
+    return *g->best ? fail(USAGE, "unknown %s \"%s\"; did you mean \"%s\"? (%s)", what, g->word,
+                           g->best, g->names)
+                    : fail(USAGE, "unknown %s \"%s\": expected one of %s", what, g->word, g->names);
 }
 
 /* ==== Reading the arguments ================================================================== */
 
-static int set_number(const char *name, const char *text, int64_t *number) {
+static void read_flag(const flag *f, arguments *a, const char *value) {
+    void *field = (char *)a + f->offset;
+    const char *kind = f->value ? f->value : "";
     char *end;
-    errno = 0;
-    *number = (int64_t)strtoll(text, &end, 10);
-    if (end == text || *end || errno || *number < 1)
-        return usage("--%s: expected a whole number from 1 on, found \"%s\"", name, text);
-    return DONE;
+    double number = strtod(value, &end);
+    int is_number = end > value && !*end;
+    if (!*kind) *(int *)field = 1;
+    else if (!strcmp(kind, "FILE...")) ((list *)field)->item[((list *)field)->count++] = value;
+    else if (!strcmp(kind, "X")) {
+        if (!is_number || !(number >= 0.0 && number <= 1e6))
+            exit(fail(USAGE, "--%s: expected a number from 0 on, found \"%s\"", f->name, value));
+        *(double *)field = number == 0.0 ? CARNN_NONE : number; /* 0 is a choice */
+    } else if (!kind[1]) {
+        if (!is_number || !(number >= 1.0 && number <= 1e15) || number != floor(number))
+            exit(fail(USAGE, "--%s: expected a whole number from 1 on, found \"%s\"", f->name, value));
+        *(int64_t *)field = (int64_t)number;
+    } else *(const char **)field = value;
 }
 
-/* A number from 0 on; 0 is a choice. */
-static int set_real(const char *name, const char *text, double *number) {
-    char *end;
-    *number = strtod(text, &end);
-    if (end == text || *end || !(*number >= 0.0 && *number <= 1e6))
-        return usage("--%s: expected a number from 0 on, found \"%s\"", name, text);
-    if (*number == 0.0) *number = CARNN_NONE;
-    return DONE;
-}
-
-static int set_flag(const flag *f, arguments *a, const char *value) {
-    char *field = (char *)a + f->offset;
-    list *words = (list *)(void *)field;
-    switch (f->kind) {
-    case SWITCH: *(int *)(void *)field = 1; return DONE;
-    case WORD: *(const char **)(void *)field = value; return DONE;
-    case WORDS: words->item[words->count++] = value; return DONE;
-    case REAL: return set_real(f->name, value, (double *)(void *)field);
-    default: return set_number(f->name, value, (int64_t *)(void *)field);
-    }
-}
-
-static int set_option(const carnn_option *o, arguments *a, const char *value) {
+static void set_option(const carnn_option *o, arguments *a, const char *value) {
     carnn_error error;
-    guess g;
+    guess g = guess_for(value);
     size_t i;
-    if (!carnn_option_set(o, &a->model, &a->training, value, &error)) return DONE;
-    if (o->kind != CARNN_OPTION_NAME) return failed(&error);
-    g = guess_for(value);
-    for (i = 0; carnn_option_choice(o, i); i++) consider(&g, carnn_option_choice(o, i));
-    return unknown(o->name, g, "");
+    if (!carnn_option_set(o, &a->model, &a->training, value, &error)) return;
+    for (i = 0; carnn_option_choice(o, i); i++) is_word(&g, carnn_option_choice(o, i));
+    exit(o->kind == CARNN_OPTION_NAME ? unknown(o->name, &g) : failed(&error));
+}
+
+/* The option of this task alone that the word of `g` names, or NULL. */
+static const carnn_option *own_option(const char *task, guess *g) {
+    const carnn_option *o, *found = NULL;
+    size_t i;
+    for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++)
+        if (is_word(g, o->name)) found = o;
+    return found;
+}
+
+/* Sets the options of the task, which is known now. */
+static void set_own_options(arguments *a) {
+    size_t i, t;
+    for (i = 0; i < a->own.count; i += 2) {
+        guess g = guess_for(a->own.item[i]), tasks = guess_for("");
+        const carnn_option *o = own_option(a->task, &g);
+        for (t = 0; carnn_task_name(t); t++)
+            if (own_option(carnn_task_name(t), &g)) is_word(&tasks, carnn_task_name(t));
+        if (!o)
+            exit(fail(USAGE, "--%s is an option of the task %s, not of %s", dashed(g.word),
+                      tasks.names, a->task));
+        set_option(o, a, a->own.item[i + 1]);
+    }
 }
 
 /* One option with its dashes; moves `*at` on where the value is the next argument. */
-static int read_option(arguments *a, unsigned bit, int count, char **argument, int *at) {
-    const char *name = argument[*at] + 1, *value, *equals;
+static void read_option(arguments *a, unsigned bit, int count, char **argument, int *at) {
+    const char *typed = argument[*at], *name = typed + 1 + (typed[1] == '-'), *task, *value;
+    const char *equals = strchr(name, '=');
+    size_t i, length = equals ? (size_t)(equals - name) : strlen(name);
     char word[LONGEST_NAME + 1];
     const flag *f = NULL;
-    size_t i, options, length;
-    const carnn_option *o = carnn_options(&options), *found = NULL;
+    const carnn_option *o, *shared = NULL, *own = NULL;
     guess g;
-    name += *name == '-';
-    equals = strchr(name, '=');
-    length = equals ? (size_t)(equals - name) : strlen(name);
-    if (length > LONGEST_NAME) return usage("unknown option %s", argument[*at]);
-    memcpy(word, name, length);
-    word[length] = '\0';
-    if (!strcmp(word, "h")) strcpy(word, "help");
-    g = guess_for(word);
-    for (i = 0; i < COUNT(flags); i++) {
-        if (!(flags[i].commands & bit)) continue;
-        if (same_name(word, flags[i].name)) f = &flags[i];
-        consider(&g, flags[i].name);
+    snprintf(word, sizeof word, "%.*s", (int)least(length, LONGEST_NAME), name);
+    g = guess_for(strcmp(word, "h") ? word : "help");
+    for (i = 0; i < COUNT(flags); i++)
+        if ((flags[i].commands & bit) && is_word(&g, flags[i].name)) f = &flags[i];
+    for (i = 0; (o = carnn_option_at(NULL, i)) != NULL; i++)
+        if ((option_commands(o) & bit) && is_word(&g, o->name)) shared = o;
+    for (i = 0; bit == TRAIN && (task = carnn_task_name(i)) != NULL; i++)
+        if ((o = own_option(task, &g)) != NULL) own = o;
+    if (!f && !shared && !own)
+        exit(fail(USAGE, "unknown option %.*s%s%s%s", (int)length + (int)(name - typed), typed,
+                  *g.best ? "; did you mean --" : "", g.best, *g.best ? "?" : ""));
+    if (f && !f->value && equals) exit(fail(USAGE, "--%s takes no value", f->name));
+    value = equals ? equals + 1 : f && !f->value ? "" : *at + 1 < count ? argument[++*at] : "--";
+    if (!equals && !strncmp(value, "--", 2)) exit(fail(USAGE, "--%s needs a value", word));
+    if (f) read_flag(f, a, value);
+    else if (shared) set_option(shared, a, value);
+    else {
+        a->own.item[a->own.count++] = own->name;
+        a->own.item[a->own.count++] = value;
     }
-    for (i = 0; i < options; i++) {
-        if (!(option_commands(o + i) & bit)) continue;
-        if (same_name(word, o[i].name)) found = o + i;
-        consider(&g, o[i].name);
-    }
-    if (!f && !found) return unknown("option", g, "--");
-    if (f && f->kind == SWITCH)
-        return equals ? usage("--%s takes no value", f->name) : set_flag(f, a, NULL);
-    value = equals ? equals + 1 : *at + 1 < count ? argument[++*at] : NULL;
-    if (!value || (!equals && !strncmp(value, "--", 2))) return usage("--%s needs a value", word);
-    return f ? set_flag(f, a, value) : set_option(found, a, value);
 }
 
-static int read_arguments(arguments *a, const command *c, int count, char **argument) {
-    int at, only_files = 0, result = DONE;
-    for (at = 2; at < count && !result; at++) {
+static void read_arguments(arguments *a, const command *c, int count, char **argument) {
+    int at, only_files = 0;
+    for (at = 2; at < count; at++) {
         const char *word = argument[at];
         if (!only_files && !strcmp(word, "--")) only_files = 1;
-        else if (!only_files && word[0] == '-' && word[1])
-            result = read_option(a, c->bit, count, argument, &at);
+        else if (!only_files && word[0] == '-' && word[1]) read_option(a, c->bit, count, argument, &at);
         else a->files.item[a->files.count++] = word;
     }
-    if (result || a->help) return result;
+    if (a->help) return;
     if (a->files.count < c->least)
-        return usage("%s: what to work on is missing: carnn %s %s", c->name, c->name, c->files);
+        exit(fail(USAGE, "%s: what to work on is missing: carnn %s %s", c->name, c->name, c->files));
     if (a->files.count > c->most)
-        return usage("%s: \"%s\" is one file too many; options begin with --", c->name,
-                     a->files.item[c->most]);
-    return DONE;
+        exit(fail(USAGE, "%s: \"%s\" is one file too many; options begin with --", c->name,
+                  a->files.item[c->most]));
 }
 
 /* ==== JSON =================================================================================== */
-
-typedef struct json {
-    FILE *to;
-    int items; /* in what is open: commas stand between them */
-} json;
 
 /* Bytes of a well-formed UTF-8 sequence at `s`, 0 if there is none. */
 static size_t utf8(const unsigned char *s) {
@@ -387,136 +370,106 @@ static size_t utf8(const unsigned char *s) {
     return length;
 }
 
-static void json_string(FILE *to, const char *text) {
+/* Text with `special` and control characters and bad bytes written by `escape`, which takes a
+   character's number. */
+static void put_escaped(FILE *to, const char *text, const char *special, const char *escape) {
     const unsigned char *s = (const unsigned char *)text;
-    fputc('"', to);
-    while (*s) {
-        size_t length = utf8(s);
-        if (!length) fputs("\\ufffd", to);
-        else if (*s == '"' || *s == '\\') fprintf(to, "\\%c", *s);
-        else if (*s < 0x20) fprintf(to, "\\u%04x", (unsigned)*s);
-        else fwrite(s, 1, length, to);
-        s += length ? length : 1;
+    size_t length;
+    for (; *s; s += length ? length : 1) {
+        length = utf8(s);
+        if (length && *s >= 0x20 && !strchr(special, *s)) fwrite(s, 1, length, to);
+        else fprintf(to, escape, length ? (unsigned)*s : 0xFFFDu);
     }
-    fputc('"', to);
 }
 
-static void json_key(json *j, const char *key) {
-    if (j->items++) fputs(", ", j->to);
-    if (!key) return;
-    json_string(j->to, key);
-    fputs(": ", j->to);
+/* Writes the format with ' as a quotation mark, %s a JSON string, %z a size_t, %g a double; null for
+   NULL and what is not finite, all digits of whole numbers. */
+static void json(FILE *to, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    for (; *format; format++) {
+        if (*format != '%') fputc(*format == '\'' ? '"' : *format, to);
+        else if (*++format == 'z') fprintf(to, "%zu", va_arg(values, size_t));
+        else if (*format == 'g') {
+            double number = va_arg(values, double);
+            int whole = fabs(number) < 1e16 && number == floor(number);
+            if (isfinite(number)) fprintf(to, whole ? "%.0f" : "%.9g", number);
+            else fputs("null", to);
+        } else {
+            const char *text = va_arg(values, const char *);
+            fputs(text ? "\"" : "null", to);
+            if (text) put_escaped(to, text, "\"\\", "\\u%04x");
+            if (text) fputc('"', to);
+        }
+    }
+    va_end(values);
 }
 
-static void json_open(json *j, const char *key, char bracket) {
-    json_key(j, key);
-    fputc(bracket, j->to);
-    j->items = 0;
-}
-
-static void json_close(json *j, char bracket) {
-    fputc(bracket, j->to);
-    j->items = 1;
-}
-
-static void json_text(json *j, const char *key, const char *text) {
-    json_key(j, key);
-    if (text) json_string(j->to, text);
-    else fputs("null", j->to);
-}
-
-static void json_whole(json *j, const char *key, uint64_t number) {
-    json_key(j, key);
-    fprintf(j->to, "%llu", (unsigned long long)number);
-}
-
-static void json_number(json *j, const char *key, double number) {
-    json_key(j, key);
-    if (isfinite(number)) fprintf(j->to, "%.9g", number);
-    else fputs("null", j->to);
-}
-
-/* The loss and the metrics of the task, by name. */
-static void json_metrics(json *j, const carnn_scores *s) {
+/* The loss and the metrics of the task, by name with a suffix. */
+static void json_metrics(FILE *to, const carnn_scores *s, const char *suffix) {
+    char name[LONGEST_NAME + 1];
     size_t i;
-    if (s->tokens) json_whole(j, "tokens", s->tokens);
-    json_number(j, "loss", s->loss);
-    for (i = 0; i < s->count; i++) json_number(j, s->metric[i].name, s->metric[i].value);
-}
-
-static void json_model(json *j, const carnn_model *model) {
-    const carnn_model_desc *d = carnn_model_describe(model);
-    json_text(j, "task", d->task);
-    json_text(j, "cell", d->cell);
-    json_whole(j, "parameters", carnn_model_parameters(model));
-    json_whole(j, "seed", d->seed);
+    if (s->tokens && !*suffix) json(to, "'tokens': %z, ", s->tokens);
+    snprintf(name, sizeof name, "loss%s", suffix);
+    json(to, "%s: %g", name, s->loss);
+    for (i = 0; i < s->count; i++) {
+        snprintf(name, sizeof name, "%s%s", s->metric[i].name, suffix);
+        json(to, ", %s: %g", name, s->metric[i].value);
+    }
 }
 
 /* The numbers and names of a description; null where there is no limit. */
-static void json_options(json *j, const carnn_model_desc *model, const carnn_train_desc *training,
-                         int of_training) {
-    size_t i, count;
-    const carnn_option *o = carnn_options(&count);
+static void json_options(const carnn_model_desc *model, const carnn_train_desc *training) {
     char text[OPTION_TEXT];
-    for (i = 0; i < count; i++, o++) {
-        if (o->of_training != of_training || !option_serves(o, model->task) ||
-            !strcmp(o->name, "seed") || !strcmp(o->name, "cell"))
-            continue;
+    const char *comma = "";
+    const carnn_option *o;
+    size_t i;
+    for (i = 0; (o = option_of(model->task, i)) != NULL; i++) {
+        if ((o->place == CARNN_OPTION_OF_TRAINING) != (training != NULL)) continue;
         option_text(o, model, training, text);
-        if (o->kind == CARNN_OPTION_NAME) {
-            json_text(j, o->name, text);
-        } else {
-            json_key(j, o->name);
-            fputs(strcmp(text, NO_LIMIT) ? text : "null", j->to);
-        }
+        printf("%s", comma);
+        if (o->kind == CARNN_OPTION_NAME) json(stdout, "%s: %s", o->name, text);
+        else json(stdout, "%s: %g", o->name, strcmp(text, NO_LIMIT) ? strtod(text, NULL) : NAN);
+        comma = ", ";
     }
 }
 
 /* ==== Terminal and machine =================================================================== */
 
-static int is_terminal(FILE *stream) {
+/* terminal_width(): columns that a line may have without wrapping; peak_memory(): the most that the
+   program has had, in MiB, 0 where the system does not say. */
 #ifdef _WIN32
-    return _isatty(_fileno(stream));
-#else
-    return isatty(fileno(stream));
-#endif
+static int is_terminal(FILE *stream) { return _isatty(_fileno(stream)); }
+static size_t terminal_width(void) { return 79; }
+static double peak_memory(void) { return 0.0; }
+static size_t processors(void) {
+    SYSTEM_INFO machine;
+    GetSystemInfo(&machine);
+    return machine.dwNumberOfProcessors;
 }
-
-/* Columns that a line on the terminal may have without wrapping. */
+#else
+static int is_terminal(FILE *stream) { return isatty(fileno(stream)); }
 static size_t terminal_width(void) {
-#if !defined(_WIN32) && defined(TIOCGWINSZ)
     struct winsize size;
-    if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 20) return size.ws_col - 1u;
-#endif
-    return 79;
+    int known = !ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 20;
+    return known ? size.ws_col - 1u : 79;
 }
-
-/* The most memory that the program has had, in MiB; 0 where the system does not say. */
 static double peak_memory(void) {
-#if defined(_WIN32)
-    return 0.0;
-#else
     struct rusage used;
     if (getrusage(RUSAGE_SELF, &used)) return 0.0;
-#if defined(__APPLE__)
-    return (double)used.ru_maxrss / (1024.0 * 1024.0);
-#else
+#ifdef __APPLE__
+    used.ru_maxrss /= 1024;
+#endif
     return (double)used.ru_maxrss / 1024.0;
-#endif
-#endif
 }
-
-/* How many processors the system has online; 1 where it does not say. */
-static uint64_t processors(void) {
-#if defined(_WIN32)
-    SYSTEM_INFO system;
-    GetSystemInfo(&system);
-    return system.dwNumberOfProcessors;
-#else
+static size_t processors(void) {
     long count = sysconf(_SC_NPROCESSORS_ONLN);
-    return count > 0 ? (uint64_t)count : 1;
-#endif
+    return count > 0 ? (size_t)count : 1;
 }
+#endif
+
+/* Neither colours nor carriage returns, as no-color.org has it. */
+static int is_plain(void) { return getenv("NO_COLOR") && *getenv("NO_COLOR"); }
 
 /* The instruction set that is used where `asked` is that of --simd: it comes before $CARNN_SIMD,
    and both before the best one. */
@@ -549,173 +502,171 @@ static void on_interrupt(int number) {
 
 /* Results may be on their way to a full disk. */
 static int finish(int result) {
-    if (fflush(stdout) || ferror(stdout)) {
-        fprintf(stderr, "carnn: cannot write to standard output\n");
-        return result ? result : FAILED;
-    }
-    return result;
-}
-
-/* ==== Models and data ======================================================================== */
-
-static int load_model(carnn_model **model, const char *name) {
-    carnn_source source = {NULL, NULL, 0};
-    carnn_error error;
-    source.name = name;
-    return carnn_model_load(model, &source, NULL, &error) ? failed(&error) : DONE;
-}
-
-#define STANDARD_INPUT "/dev/stdin" /* what errors call it */
-
-/* Standard input as a whole. Where it is a socket it cannot be opened by a name. */
-static int read_input(carnn_source *source) {
-    char *bytes = NULL;
-    size_t room = 0;
-    source->name = STANDARD_INPUT;
-    for (;;) {
-        if (source->size == room) {
-            char *larger = (char *)realloc(bytes, room = room ? 2 * room : 65536);
-            if (!larger) return no_memory();
-            source->bytes = bytes = larger;
-        }
-        source->size += fread(bytes + source->size, 1, room - source->size, stdin);
-        if (ferror(stdin)) return not_read(STANDARD_INPUT);
-        if (feof(stdin)) return DONE;
-    }
-}
-
-/* Files as the library takes them, with room for one more; close_sources() also after a failure. */
-static int open_sources(carnn_source **sources, const list *names) {
-    carnn_source *source = (carnn_source *)calloc(names->count + 1, sizeof *source);
-    int result = source ? DONE : no_memory();
-    size_t i;
-    for (i = 0; !result && i < names->count; i++) {
-        source[i].name = names->item[i];
-        if (!strcmp(names->item[i], "-")) result = read_input(&source[i]);
-    }
-    *sources = source;
-    return result;
-}
-
-static void close_sources(carnn_source *source, size_t count) {
-    size_t i;
-    for (i = 0; source && i < count; i++) free((void *)(uintptr_t)source[i].bytes);
-    free(source);
-}
-
-/* One file or several as one data set. */
-static int load_data(carnn_dataset **data, const char *task, const list *names,
-                     const char *candidates, int clean, int lenient) {
-    carnn_source *source;
-    carnn_dataset_desc desc;
-    carnn_error error;
-    int result = open_sources(&source, names);
-    memset(&desc, 0, sizeof desc);
-    desc.task = task;
-    desc.sources = source;
-    desc.source_count = names->count;
-    desc.clean = clean;
-    desc.lenient = lenient;
-    if (!result && candidates) {
-        source[names->count].name = candidates;
-        desc.candidates = source + names->count;
-    }
-    if (!result && carnn_dataset_load(data, &desc, &error)) result = failed(&error);
-    if (!result && carnn_dataset_left_out(*data))
-        fprintf(stderr, "%s: %zu questions without a right or a wrong answer are left out\n",
-                names->item[0], carnn_dataset_left_out(*data));
-    close_sources(source, names->count);
-    return result;
-}
-
-static int load_one(carnn_dataset **data, const char *task, const char *name, int clean) {
-    list names;
-    names.item = &name;
-    names.count = 1;
-    return load_data(data, task, &names, NULL, clean, 0);
-}
-
-static int open_result(FILE **file, const char *name, const char *mode) {
-    if (!name || (*file = fopen(name, mode)) != NULL) return DONE;
-    return not_written(name, strerror(errno));
-}
-
-/* The reason why a write before failed is no longer known here. */
-static int close_result(FILE *file, const char *name, int result) {
-    int lost = file && ferror(file);
-    if (!file || (!fclose(file) && !lost)) return result;
-    not_written(name, lost ? "a part is lost, the disk may be full" : strerror(errno));
+    if (!fflush(stdout) && !ferror(stdout)) return result;
+    fail(FAILED, "cannot write to standard output");
     return result ? result : FAILED;
 }
 
-static int print_counts; /* --counts */
+/* ==== Models, data, files ==================================================================== */
 
-/* "accuracy 0.8123  loss 0.5012"; perplexities by other counts only where they are asked for. */
-static void print_metrics(FILE *to, const carnn_scores *s) {
+static carnn_model *load_model(const char *name) {
+    carnn_source source = {NULL, NULL, 0};
+    carnn_model *model;
+    carnn_error error;
+    source.name = name;
+    check(carnn_model_load(&model, &source, NULL, &error), &error);
+    return model;
+}
+
+static const char *task_of(const carnn_model *model) { return carnn_model_describe(model)->task; }
+
+#define STANDARD_INPUT "/dev/stdin" /* what errors call it */
+
+/* Files as the library takes them. Standard input is read here: where it is a socket it cannot be
+   opened by a name. */
+static carnn_source *open_sources(const char *const *names, size_t count) {
+    carnn_source *sources = (carnn_source *)zeroed(count, sizeof *sources), *s;
+    for (s = sources; s < sources + count; s++, names++) {
+        char *bytes = NULL;
+        size_t room = 0;
+        s->name = *names;
+        if (strcmp(s->name, "-")) continue;
+        s->name = STANDARD_INPUT;
+        while (!feof(stdin)) {
+            s->bytes = bytes = (char *)grow(bytes, s->size, &room, 1);
+            s->size += fread(bytes + s->size, 1, room - s->size, stdin);
+            if (ferror(stdin)) exit(not_read(STANDARD_INPUT));
+        }
+    }
+    return sources;
+}
+
+static void close_sources(carnn_source *sources, size_t count) {
+    size_t i;
+    for (i = 0; sources && i < count; i++) free((void *)(uintptr_t)sources[i].bytes);
+    free(sources);
+}
+
+/* One file or several as one data set. */
+static carnn_dataset *load_data(const char *task, const char *const *names, size_t count,
+                                const char *candidates, int clean, int lenient) {
+    carnn_source *sources = open_sources(names, count), choices = {NULL, NULL, 0};
+    carnn_dataset_desc desc;
+    carnn_dataset *data;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    choices.name = candidates;
+    desc.task = task;
+    desc.sources = sources;
+    desc.source_count = count;
+    desc.candidates = candidates ? &choices : NULL;
+    desc.clean = clean;
+    desc.lenient = lenient;
+    check(carnn_dataset_load(&data, &desc, &error), &error);
+    if (carnn_dataset_left_out(data))
+        fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n", *names,
+                carnn_dataset_left_out(data));
+    close_sources(sources, count);
+    return data;
+}
+
+static FILE *open_result(const char *name, const char *mode) {
+    FILE *file = name ? fopen(name, mode) : NULL;
+    if (name && !file) exit(not_written(name, strerror(errno)));
+    return file;
+}
+
+/* The reason why a write before failed is no longer known here. */
+static void close_result(FILE *file, const char *name) {
+    int lost = file && ferror(file);
+    if (file && (fclose(file) || lost))
+        exit(not_written(name, lost ? "a part is lost, the disk may be full" : strerror(errno)));
+}
+
+typedef struct line {
+    char *text; /* ends with a NUL, without the line's end */
+    size_t length, room;
+    size_t number; /* from 1 */
+} line;
+
+/* Reads the next line, however long and whatever bytes are in it; 0 at the end of the file, whose
+   name is for errors. */
+static int next_line(FILE *in, const char *name, line *l) {
+    int c = getc(in);
+    if (c == EOF && ferror(in)) exit(not_read(name));
+    if (c == EOF) return 0;
+    for (l->length = 0;; c = getc(in)) {
+        l->text = (char *)grow(l->text, l->length, &l->room, 1);
+        if (c == EOF || c == '\n') break;
+        l->text[l->length++] = (char)c;
+    }
+    if (l->length && l->text[l->length - 1] == '\r') l->length--;
+    if (!l->number++ && l->length >= 3 && !memcmp(l->text, "\xEF\xBB\xBF", 3)) /* UTF-8 */
+        memmove(l->text, l->text + 3, l->length -= 3);
+    l->text[l->length] = '\0';
+    return 1;
+}
+
+static void json_model(const carnn_model *m) {
+    const carnn_model_desc *d = carnn_model_describe(m);
+    json(stdout, "'task': %s, 'cell': %s, 'parameters': %z, 'seed': %g", d->task, d->cell,
+         carnn_model_parameters(m), (double)d->seed);
+}
+
+/* "accuracy 0.8123  loss 0.5012"; with `counts` the secondary ones, too. */
+static void print_metrics(const carnn_scores *s, int counts) {
     size_t i;
     for (i = 0; i < s->count; i++)
-        if (print_counts || strncmp(s->metric[i].name, "perplexity_", 11))
-            fprintf(to, "%s %.4f  ", s->metric[i].name, s->metric[i].value);
-    fprintf(to, "loss %.4f", s->loss);
+        if (counts || !s->metric[i].secondary)
+            printf("%s %.4f  ", s->metric[i].name, s->metric[i].value);
+    printf("loss %.4f", s->loss);
 }
 
 /* ==== train ================================================================================== */
 
 typedef struct watch { /* of a training */
-    int live;          /* the line on the terminal is overwritten */
-    int quiet;
+    int live, quiet;   /* live: the line on the terminal is overwritten */
     size_t shown;      /* its length */
     FILE *log;
     double seconds;    /* so far */
     int64_t epochs;    /* that have ended */
+    size_t fold;       /* of a cross-validation, from 1 */
 } watch;
 
-static void log_epoch(FILE *to, const carnn_progress *p) {
-    json j = {NULL, 0};
-    j.to = to;
-    json_open(&j, NULL, '{');
-    json_whole(&j, "epoch", (uint64_t)p->epoch);
-    json_number(&j, "loss", p->loss);
-    if (p->scores) {
-        json_open(&j, "valid", '{');
-        json_metrics(&j, p->scores);
-        json_close(&j, '}');
-    }
-    if (p->best) json_whole(&j, "best_epoch", (uint64_t)p->best_epoch);
-    json_number(&j, "lr", p->lr);
-    json_number(&j, "gradient_norm", p->gradient_norm);
-    json_number(&j, "rate", p->rate);
-    json_number(&j, "seconds", p->seconds);
-    json_number(&j, "memory_mib", peak_memory());
-    json_close(&j, '}');
-    fputc('\n', to);
-    fflush(to);
+static void log_epoch(const watch *w, const carnn_progress *p) {
+    fputc('{', w->log);
+    if (w->fold) json(w->log, "'fold': %z, ", w->fold);
+    json(w->log, "'epoch': %g, 'loss': %g", (double)p->epoch, p->loss);
+    if (p->scores) json(w->log, ", 'valid': {"), json_metrics(w->log, p->scores, "");
+    if (p->scores) fputc('}', w->log);
+    if (p->best) json(w->log, ", 'best_epoch': %g", (double)p->best_epoch);
+    json(w->log, ", 'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, 'memory_mib': %g}\n",
+         p->lr, p->gradient_norm, p->rate, p->seconds, peak_memory());
+    fflush(w->log);
 }
 
 static int on_progress(const carnn_progress *p, void *user) {
     watch *w = (watch *)user;
-    char line[512], left[32];
-    size_t at;
-#define ADD(...) at += (size_t)snprintf(line + at, sizeof line - at, __VA_ARGS__)
+    char text[512], left[32];
+    size_t at = 0;
+#define ADD(...) at += (size_t)snprintf(text + at, sizeof text - at, __VA_ARGS__)
     w->seconds = p->seconds;
     w->epochs = p->epoch - !p->epoch_ended;
-    if (w->log && p->epoch_ended) log_epoch(w->log, p);
+    if (w->log && p->epoch_ended) log_epoch(w, p);
     if (w->quiet || (!w->live && !p->epoch_ended)) return interrupted;
-    at = 0;
+    if (w->fold) ADD("fold %zu  ", w->fold);
     ADD("epoch %lld/%lld %3.0f%%  loss %.4f", (long long)p->epoch, (long long)p->epochs,
         100.0 * p->done, p->loss);
     if (p->scores) ADD("  %.32s %.4f", p->scores->metric[0].name, p->scores->metric[0].value);
     if (p->best) ADD("  best %.4f (%lld)", p->best->metric[0].value, (long long)p->best_epoch);
-    ADD("  %.0f/s  %s left", p->rate, duration(p->seconds_left, left));
+    ADD("  %s left  %.0f/s", duration(p->seconds_left, left), p->rate);
     ADD("  lr %.3g  |g| %.3g  %.0f MiB", p->lr, p->gradient_norm, peak_memory());
 #undef ADD
-    if (!w->live) {
-        fprintf(stderr, "%s\n", line);
-        return interrupted;
-    }
-    at = p->epoch_ended ? at : least(at, terminal_width());
-    fprintf(stderr, "\r%.*s%*s", (int)at, line, (int)(w->shown > at ? w->shown - at : 0), "");
-    if (p->epoch_ended) fputc('\n', stderr);
+    /* a line that wraps cannot be overwritten: of a narrow one the last fields are left out */
+    for (; w->live && at > terminal_width(); at--)
+        while (at > 1 && text[at - 1] != ' ') at--;
+    fprintf(stderr, "%s%.*s%*s%s", w->live ? "\r" : "", (int)at, text,
+            (int)(w->shown - least(w->shown, at)), "", p->epoch_ended ? "\n" : "");
     fflush(stderr);
     w->shown = p->epoch_ended ? 0 : at;
     return interrupted;
@@ -723,69 +674,42 @@ static int on_progress(const carnn_progress *p, void *user) {
 
 typedef struct train_job { /* what `carnn train` holds */
     arguments *a;
-    carnn_dataset *train, *valid, *test;
+    carnn_dataset *train, *known[2]; /* known: for validation and test, or NULL */
     carnn_model *model;
     char *checkpoint;
     carnn_scores tested;
+    double seconds; /* of the folds so far */
     watch watch;
 } train_job;
 
-/* What can be found wrong before hours of work is. */
-static int check_training(train_job *t) {
+/* Finds what is wrong before hours of work are lost. */
+static void check_training(train_job *t, int folds) {
     arguments *a = t->a;
-    carnn_model_desc model = a->model;
-    carnn_train_desc desc = a->training;
+    carnn_model_desc model;
+    carnn_train_desc training;
     carnn_error error;
+    const char *other = a->out ? "out" : a->resume ? "resume" : a->valid ? "valid"
+                        : a->test ? "test" : NULL;
+    guess g = guess_for(a->task ? a->task : "");
     size_t i;
-    if (!a->task) return usage("train: --task is missing, the name of what to learn");
-    for (i = 0; carnn_task_name(i) && strcmp(carnn_task_name(i), a->task);) i++;
-    if (!carnn_task_name(i)) return unknown("task", guess_name(a->task, carnn_task_name), "");
-    if (!a->train.count) return usage("train: --train FILE is missing, the training data");
-    if (!a->out) return usage("train: --out FILE is missing, the model file to write");
-    model.task = a->task;
-    if (carnn_defaults(&model, &desc, &error)) return failed(&error);
-    if (carnn_file_check(a->out, &error)) return failed(&error);
-    t->checkpoint = (char *)malloc(strlen(a->out) + sizeof ".resume");
-    if (!t->checkpoint) return no_memory();
-    sprintf(t->checkpoint, "%s.resume", a->out);
-    return DONE;
-}
-
-static int create_model(train_job *t) {
-    arguments *a = t->a;
-    carnn_source *vectors;
-    const carnn_dataset *known[2];
-    carnn_error error;
-    int result = open_sources(&vectors, &a->vectors);
-    known[0] = t->valid;
-    known[1] = t->test;
+    int is_task = 0;
+    if (!a->task) exit(fail(USAGE, "train: --task is missing, the name of what to learn"));
+    for (i = 0; carnn_task_name(i); i++) is_task |= is_word(&g, carnn_task_name(i));
+    if (!is_task) exit(unknown("task", &g));
     a->model.task = a->task;
-    a->model.simd = a->simd;
-    a->model.vectors = a->vectors.count ? vectors : NULL;
-    a->model.vector_count = a->vectors.count;
-    a->model.known = known;
-    a->model.known_count = 2;
-    if (!result && carnn_model_create(&t->model, &a->model, t->train, &error))
-        result = failed(&error);
-    close_sources(vectors, a->vectors.count);
-    return result;
-}
-
-/* The log comes last: where something else is wrong, that of the run before is left as it is. */
-static int prepare_training(train_job *t) {
-    arguments *a = t->a;
-    int result = load_data(&t->train, a->task, &a->train, a->candidates, 0, 0);
-    if (!result && a->valid) result = load_one(&t->valid, a->task, a->valid, a->clean);
-    if (!result && a->test) result = load_one(&t->test, a->task, a->test, a->clean);
-    if (!result) result = create_model(t);
-    if (!result) result = open_result(&t->watch.log, a->log, a->resume ? "a" : "w");
-    a->training.checkpoint = t->checkpoint;
-    a->training.resume = a->resume;
-    a->training.progress = on_progress;
-    a->training.user = &t->watch;
-    t->watch.quiet = a->quiet;
-    t->watch.live = is_terminal(stderr) && !getenv("NO_COLOR");
-    return result;
+    set_own_options(a);
+    if (!a->train.count) exit(fail(USAGE, "train: --train FILE is missing, the training data"));
+    if (folds && other)
+        exit(fail(USAGE, "train: --%s does not go with --folds, which writes no model and scores on "
+                  "parts of --train", other));
+    if (!folds && !a->out) exit(fail(USAGE, "train: --out FILE is missing, the model file to write"));
+    model = a->model;
+    training = a->training;
+    check(carnn_defaults(&model, &training, &error), &error);
+    if (folds) return;
+    check(carnn_file_check(a->out, &error), &error);
+    t->checkpoint = (char *)resize(NULL, strlen(a->out) + sizeof ".resume", 1);
+    sprintf(t->checkpoint, "%s.resume", a->out);
 }
 
 /* Not ended by an interrupt or by --max-time: there is nothing to resume. */
@@ -793,137 +717,191 @@ static int is_complete(const train_job *t) {
     const carnn_train_desc *used = carnn_model_training(t->model);
     int64_t waited = t->watch.epochs - carnn_model_best_epoch(t->model);
     return t->watch.epochs >= used->epochs ||
-           (t->valid && used->patience > 0 && waited >= used->patience);
+           (t->known[0] && used->patience > 0 && waited >= used->patience);
 }
 
 /* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
    training was interrupted or met NaN. */
 static int run_training(train_job *t) {
-    carnn_error error;
-    carnn_status status;
-    long long best;
+    carnn_error error, saving;
+    carnn_status status = carnn_train(t->model, t->train, t->known[0], &t->a->training, &error);
+    long long best = (long long)carnn_model_best_epoch(t->model);
     int result;
-    status = carnn_train(t->model, t->train, t->valid, &t->a->training, &error);
     if (t->watch.shown) fputc('\n', stderr);
-    best = (long long)carnn_model_best_epoch(t->model);
     result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed(&error);
     if (result && (result != DIVERGED || !best)) return result;
-    if (best && carnn_model_save(t->model, t->a->out, &error)) return failed(&error);
-    if (best && status)
-        fprintf(stderr, "carnn: %s has the weights of epoch %lld\n", t->a->out, best);
+    if (best) check(carnn_model_save(t->model, t->a->out, &saving), &saving);
+    if (best && status) fail(DONE, "%s has the weights of epoch %lld", t->a->out, best);
     if (result == DONE && is_complete(t)) remove(t->checkpoint);
     else if (result == DONE)
-        fprintf(stderr, "carnn: %s; the same command with --resume goes on\n",
-                status ? "interrupted" : "the time is over");
+        fail(DONE, "%s; the same command with --resume goes on",
+             status ? "interrupted" : "the time is over");
     return result ? result : interrupted ? INTERRUPTED : DONE;
 }
 
-static void print_training(const train_job *t, double seconds) {
-    const carnn_model *m = t->model;
+static void print_training(const train_job *t) {
     char time[32];
-    printf("model  %s: %zu parameters, epoch %lld, %s\n", t->a->out, carnn_model_parameters(m),
-           (long long)carnn_model_best_epoch(m), duration(seconds, time));
-    printf("%s  ", t->valid ? "valid" : "train");
-    print_metrics(stdout, carnn_model_scores(m));
-    if (t->test) {
-        printf("\ntest   ");
-        print_metrics(stdout, &t->tested);
-    }
+    printf("model  %s: %zu parameters, epoch %lld, %s\n%s  ", t->a->out,
+           carnn_model_parameters(t->model), (long long)carnn_model_best_epoch(t->model),
+           duration(t->watch.seconds, time), t->known[0] ? "valid" : "train");
+    print_metrics(carnn_model_scores(t->model), 0);
+    if (t->known[1]) printf("\ntest   "), print_metrics(&t->tested, 0);
     printf("\n");
 }
 
-static void json_training(const train_job *t, double seconds) {
-    json j = {NULL, 0};
-    j.to = stdout;
-    json_open(&j, NULL, '{');
-    json_model(&j, t->model);
-    json_whole(&j, "examples", carnn_dataset_examples(t->train));
-    json_number(&j, "seconds", seconds);
-    json_whole(&j, "best_epoch", (uint64_t)carnn_model_best_epoch(t->model));
-    json_metrics(&j, carnn_model_scores(t->model));
-    if (t->test) {
-        json_open(&j, "test", '{');
-        json_whole(&j, "examples", t->tested.examples);
-        json_metrics(&j, &t->tested);
-        json_close(&j, '}');
+/* Of a training, or of a cross-validation, which has a deviation and no model file. */
+static void json_training(const train_job *t, const carnn_scores *s, const carnn_scores *deviation) {
+    json(stdout, "{");
+    json_model(t->model);
+    json(stdout, ", 'examples': %z, 'seconds': %g, 'memory_mib': %g, ",
+         carnn_dataset_examples(t->train), t->seconds + t->watch.seconds, peak_memory());
+    json_metrics(stdout, s, "");
+    if (deviation) json(stdout, ", 'folds': %z, ", t->watch.fold - 1);
+    if (deviation) json_metrics(stdout, deviation, "_sd");
+    else json(stdout, ", 'best_epoch': %g, 'file': %s", (double)carnn_model_best_epoch(t->model),
+              t->a->out);
+    if (t->known[1]) {
+        json(stdout, ", 'test': {'examples': %z, ", t->tested.examples);
+        json_metrics(stdout, &t->tested, "");
+        json(stdout, "}");
     }
-    json_number(&j, "memory_mib", peak_memory());
-    json_text(&j, "file", t->a->out);
-    json_close(&j, '}');
-    printf("\n");
+    json(stdout, "}\n");
 }
 
+static void on_fold(size_t number, size_t count, const carnn_scores *s, void *user) {
+    train_job *t = (train_job *)user;
+    if (t->watch.shown) fputc('\n', stderr);
+    t->watch.shown = 0;
+    t->watch.fold = number + 2;
+    t->seconds += t->watch.seconds;
+    t->watch.seconds = 0.0;
+    if (t->a->json) return;
+    printf("fold %zu of %zu  ", number + 1, count);
+    print_metrics(s, 0);
+    printf("  (%zu examples)\n", s->examples);
+    fflush(stdout);
+}
+
+/* The model is not trained: it tells what those of the folds have in common. */
+static int cross_validate(train_job *t) {
+    arguments *a = t->a;
+    carnn_source *by = open_sources(&a->folds_by, a->folds_by != NULL);
+    carnn_folds_desc folds = {0, NULL, on_fold, NULL};
+    carnn_scores mean, deviation;
+    carnn_error error;
+    folds.count = a->folds;
+    folds.by = a->folds_by ? by : NULL;
+    folds.user = t;
+    t->watch.fold = 1;
+    check(carnn_cross_validate(&a->model, &a->training, t->train, &folds, &mean, &deviation, &error),
+          &error);
+    close_sources(by, a->folds_by != NULL);
+    if (a->json) {
+        json_training(t, &mean, &deviation);
+        return DONE;
+    }
+    printf("mean  ");
+    print_metrics(&mean, 0);
+    printf("\nsd    ");
+    print_metrics(&deviation, 0);
+    printf("\n");
+    return DONE;
+}
+
+/* The log is opened last: where something else is wrong, that of the run before is left as it is. */
 static int train(arguments *a) {
     train_job t;
-    int result;
+    carnn_source *vectors;
+    const carnn_model *model;
+    carnn_error error;
+    int result, folds = a->folds || a->folds_by;
     memset(&t, 0, sizeof t);
     t.a = a;
-    result = check_training(&t);
-    if (!result) result = prepare_training(&t);
+    check_training(&t, folds);
+    t.train = load_data(a->task, a->train.item, a->train.count, a->candidates, 0, 0);
+    if (a->valid) t.known[0] = load_data(a->task, &a->valid, 1, NULL, a->clean, 0);
+    if (a->test) t.known[1] = load_data(a->task, &a->test, 1, NULL, a->clean, 0);
+    vectors = open_sources(a->vectors.item, a->vectors.count);
+    a->model.simd = a->simd;
+    a->model.vectors = a->vectors.count ? vectors : NULL;
+    a->model.vector_count = a->vectors.count;
+    a->model.known = (const carnn_dataset *const *)t.known;
+    a->model.known_count = COUNT(t.known);
+    check(carnn_model_create(&t.model, &a->model, t.train, &error), &error);
+    t.watch.log = open_result(a->log, a->resume ? "a" : "w");
+    t.watch.quiet = a->quiet;
+    t.watch.live = is_terminal(stderr) && !is_plain();
+    a->training.checkpoint = t.checkpoint;
+    a->training.resume = a->resume;
+    a->training.progress = on_progress;
+    a->training.user = &t.watch;
     can_stop = 1;
-    if (!result) result = run_training(&t);
+    result = folds ? cross_validate(&t) : run_training(&t);
     can_stop = 0; /* scoring does not ask for interrupts */
-    if (!result && t.test) {
-        const carnn_model *model = t.model;
-        carnn_error error;
-        if (carnn_test(&model, 1, t.test, a->training.threads, &t.tested, &error))
-            result = failed(&error);
-    }
-    if (!result) (a->json ? json_training : print_training)(&t, t.watch.seconds);
-    result = close_result(t.watch.log, a->log, result);
+    model = t.model;
+    if (!result && a->test)
+        check(carnn_test(&model, 1, t.known[1], a->training.threads, &t.tested, &error), &error);
+    if (!result && !folds && a->json) json_training(&t, carnn_model_scores(t.model), NULL);
+    if (!result && !folds && !a->json) print_training(&t);
+    close_result(t.watch.log, a->log);
+    close_sources(vectors, a->vectors.count);
     carnn_model_free(t.model);
     carnn_dataset_free(t.train);
-    carnn_dataset_free(t.valid);
-    carnn_dataset_free(t.test);
+    carnn_dataset_free(t.known[0]);
+    carnn_dataset_free(t.known[1]);
     free(t.checkpoint);
     return result;
 }
 
 /* ==== test =================================================================================== */
 
+typedef struct report { /* what a model chose */
+    const carnn_model *model;
+    const carnn_dataset *data;
+    size_t classes; /* choices of the model, and one more for targets that are none of them */
+    size_t *times;  /* (classes, classes) how often which class, by row, was taken for which */
+    size_t seen;
+} report;
+
 typedef struct parts { /* what the score of a model is the mean of */
     double *value, *weight;
-    size_t count, room;
+    size_t count, room, weight_room;
 } parts;
+
+#define MODELS 64 /* that are tested together at most */
 
 typedef struct test_job { /* what `carnn test` holds */
     arguments *a;
-    carnn_model **model;
+    carnn_model *model[MODELS];
     carnn_dataset *data;
-    carnn_scores *scores; /* of the models, then of their vote */
-    parts *parts;         /* likewise */
+    carnn_scores scores[MODELS + 1]; /* of the models, then of their vote */
+    parts parts[MODELS + 1];         /* likewise */
+    report report[MODELS];
     FILE *qrels, *run;
-    size_t voices;        /* of the models, and of the vote of several */
-    int no_memory;
+    size_t voices;                   /* of the models, and of the vote of several */
+    int ranked;
 } test_job;
 
 static void on_part(size_t model, double value, double weight, void *user) {
-    test_job *t = (test_job *)user;
-    parts *p = &t->parts[model];
-    if (p->count == p->room) {
-        size_t room = p->room ? 2 * p->room : 256;
-        double *larger = (double *)realloc(p->value, room * sizeof *larger);
-        if (larger) p->value = larger;
-        t->no_memory |= !larger;
-        larger = (double *)realloc(p->weight, room * sizeof *larger);
-        if (larger) p->weight = larger;
-        t->no_memory |= !larger;
-        if (t->no_memory) return;
-        p->room = room;
-    }
+    parts *p = ((test_job *)user)->parts + model;
+    p->value = (double *)grow(p->value, p->count, &p->room, sizeof value);
+    p->weight = (double *)grow(p->weight, p->count, &p->weight_room, sizeof weight);
     p->value[p->count] = value;
     p->weight[p->count++] = weight;
 }
 
-/* Questions are numbered as they come, and so are the sentences of each; of several models the vote
-   is written. */
-static void on_pair(const carnn_pair_score *p, void *user) {
+/* Of several models the vote is written. The files are opened here: a task that does not rank
+   leaves them as they are. */
+static void on_ranked(const carnn_ranked *r, void *user) {
     test_job *t = (test_job *)user;
-    size_t question = p->question + 1, sentence = p->sentence + 1;
-    if (p->model + 1 != t->voices) return;
-    if (t->qrels) fprintf(t->qrels, "%zu 0 %zu-%zu %d\n", question, question, sentence, p->label);
-    if (t->run)
-        fprintf(t->run, "%zu Q0 %zu-%zu 0 %.9g carnn\n", question, question, sentence, p->score);
+    size_t group = r->group + 1, member = r->member + 1;
+    if (!t->ranked++) {
+        t->qrels = open_result(t->a->qrels, "w");
+        t->run = open_result(t->a->run, "w");
+    }
+    if (r->model + 1 != t->voices) return;
+    if (t->qrels) fprintf(t->qrels, "%zu 0 %zu-%zu %d\n", group, group, member, r->label);
+    if (t->run) fprintf(t->run, "%zu Q0 %zu-%zu 0 %.9g carnn\n", group, group, member, r->score);
 }
 
 /* The probability that model i and the first differ as much by chance. */
@@ -932,49 +910,156 @@ static double significance(const test_job *t, size_t i) {
     return carnn_significance(first->count, first->value, other->value, first->weight, 1);
 }
 
-/* The scores of a model, or of the vote of several: then what the models share, and their
+static const char *class_name(const report *r, size_t number) {
+    return number + 1 < r->classes ? carnn_model_choice(r->model, number) : "(unknown)";
+}
+
+/* Of an example in parts the target has a word for each. */
+static void on_choice(const carnn_prediction *p, void *user) {
+    report *r = (report *)user;
+    const char *target = carnn_dataset_target(r->data, p->example), *name;
+    size_t i, length = target ? strlen(target) : 0, right = 0;
+    if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count) return;
+    for (i = 0; i < p->part; i++) target += strcspn(target, " ") + 1;
+    if (p->parts > 1) length = strcspn(target, " ");
+    for (; right + 1 < r->classes; right++) {
+        name = carnn_model_choice(r->model, right);
+        if (!strncmp(name, target, length) && !name[length]) break;
+    }
+    r->times[right * r->classes + p->choice[0]]++;
+    r->seen++;
+}
+
+static void make_report(report *r, const carnn_model *model, const test_job *t) {
+    carnn_predict_desc desc = {0, 1, on_choice, NULL};
+    carnn_error error;
+    r->model = model;
+    r->data = t->data;
+    r->classes = carnn_model_choice_count(model) + 1;
+    r->times = (size_t *)zeroed(r->classes * r->classes, sizeof *r->times);
+    desc.threads = t->a->training.threads;
+    desc.user = r;
+    check(carnn_predict(model, t->data, &desc, &error), &error);
+    if (!r->seen)
+        exit(fail(USAGE, "test: --report needs a task that chooses, and data that tells what is right; "
+                  "the task is %s", task_of(model)));
+}
+
+typedef struct class_score {
+    size_t right, chosen; /* examples of the class, and taken for it */
+    double precision, recall, f1;
+} class_score;
+
+/* 0 where nothing is of the class or taken for it. */
+static size_t score_class(const report *r, size_t number, class_score *s) {
+    size_t i, both = r->times[number * r->classes + number];
+    memset(s, 0, sizeof *s);
+    for (i = 0; i < r->classes; i++) {
+        s->right += r->times[number * r->classes + i];
+        s->chosen += r->times[i * r->classes + number];
+    }
+    if (s->chosen) s->precision = (double)both / (double)s->chosen;
+    if (s->right) s->recall = (double)both / (double)s->right;
+    if (s->right + s->chosen) s->f1 = 2.0 * (double)both / (double)(s->right + s->chosen);
+    return s->right + s->chosen;
+}
+
+static void json_report(const report *r) {
+    const char *comma = "", *within;
+    size_t i, k;
+    class_score s;
+    json(stdout, ", 'classes': [");
+    for (i = 0; i < r->classes; i++) {
+        if (!score_class(r, i, &s)) continue;
+        printf("%s", comma);
+        json(stdout, "{'class': %s, 'count': %z, 'precision': %g, 'recall': %g, 'f1': %g, "
+             "'predicted': {", class_name(r, i), s.right, s.precision, s.recall, s.f1);
+        for (k = 0, within = ""; k < r->classes; k++) {
+            if (!r->times[i * r->classes + k]) continue;
+            printf("%s", within);
+            json(stdout, "%s: %z", class_name(r, k), r->times[i * r->classes + k]);
+            within = ", ";
+        }
+        json(stdout, "}}");
+        comma = ", ";
+    }
+    json(stdout, "]");
+}
+
+#define MATRIX 20 /* classes of a confusion matrix at most, and lines of confused pairs */
+
+static void print_matrix(const report *r, const size_t *shown, size_t count) {
+    size_t i, j;
+    printf("\n%-20s", "right \\ predicted");
+    for (j = 0; j < count; j++) printf(" %8.8s", class_name(r, shown[j]));
+    for (i = 0; i < count; i++) {
+        printf("\n%-20.20s", class_name(r, shown[i]));
+        for (j = 0; j < count; j++) printf(" %8zu", r->times[shown[i] * r->classes + shown[j]]);
+    }
+    printf("\n");
+}
+
+/* The most frequent first; prints each that it has found and forgets it. */
+static void print_confused(const report *r) {
+    size_t i, k, best, cells = r->classes * r->classes;
+    printf("\ntimes  right -> predicted\n");
+    for (k = 0; k < MATRIX; k++) {
+        for (i = best = 0; i < cells; i++)
+            if (i % (r->classes + 1) && (!(best % (r->classes + 1)) || r->times[i] > r->times[best]))
+                best = i;
+        if (!r->times[best]) return;
+        printf("%5zu  %s -> %s\n", r->times[best], class_name(r, best / r->classes),
+               class_name(r, best % r->classes));
+        r->times[best] = 0;
+    }
+}
+
+static void print_report(const report *r) {
+    size_t i, count = 0, shown[MATRIX];
+    class_score s;
+    printf("\nprecision  recall      f1   count  class\n");
+    for (i = 0; i < r->classes; i++) {
+        if (!score_class(r, i, &s)) continue;
+        if (count++ < MATRIX) shown[count - 1] = i;
+        printf("%9.4f  %6.4f  %6.4f  %6zu  %s\n", s.precision, s.recall, s.f1, s.right,
+               class_name(r, i));
+    }
+    if (count <= MATRIX) print_matrix(r, shown, count);
+    else print_confused(r);
+}
+
+/* The scores of model `number`, or of the vote of all: then what the models share, and their
    parameters together. */
-static void json_score(json *j, const char *key, const test_job *t, size_t from, size_t count,
-                       const char *file) {
+static void json_score(const test_job *t, size_t number) {
+    size_t count = t->a->files.count, from = number < count ? number : 0, parameters = 0, i;
     const carnn_model_desc *first = carnn_model_describe(t->model[from]);
-    size_t i, parameters = 0, number = key ? count : from;
+    const carnn_scores *s = &t->scores[number];
     int one_cell = 1, one_seed = 1;
-    for (i = from; i < from + count; i++) {
+    for (i = from; i < (number < count ? number + 1 : count); i++) {
         parameters += carnn_model_parameters(t->model[i]);
         one_cell &= !strcmp(carnn_model_describe(t->model[i])->cell, first->cell);
         one_seed &= carnn_model_describe(t->model[i])->seed == first->seed;
     }
-    json_open(j, key, '{');
-    json_text(j, "task", first->task);
-    json_text(j, "cell", one_cell ? first->cell : "mixed");
-    json_whole(j, "parameters", parameters);
-    if (one_seed) json_whole(j, "seed", first->seed);
-    else json_text(j, "seed", NULL);
-    json_whole(j, "examples", t->scores[number].examples);
-    json_number(j, "seconds", t->scores[number].seconds);
-    json_metrics(j, &t->scores[number]);
+    json(stdout, "{'task': %s, 'cell': %s, 'parameters': %z, 'seed': %g, 'examples': %z, "
+         "'seconds': %g, ", first->task, one_cell ? first->cell : "mixed", parameters,
+         one_seed ? (double)first->seed : NAN, s->examples, s->seconds);
+    json_metrics(stdout, s, "");
     if (carnn_dataset_left_out(t->data))
-        json_whole(j, "left_out", carnn_dataset_left_out(t->data));
-    if (number) json_number(j, "p_value", significance(t, number));
-    if (file) json_text(j, "file", file);
-    json_close(j, '}');
+        json(stdout, ", 'left_out': %z", carnn_dataset_left_out(t->data));
+    if (number) json(stdout, ", 'p_value': %g", significance(t, number));
+    if (number < count) json(stdout, ", 'file': %s", t->a->files.item[number]);
+    if (number < count && t->a->report) json_report(&t->report[number]);
+    json(stdout, "}");
 }
 
 static void json_test(const test_job *t) {
-    const list *files = &t->a->files;
-    size_t i, count = files->count;
-    json j = {NULL, 0};
-    j.to = stdout;
-    if (count > 1) {
-        json_open(&j, NULL, '{');
-        json_open(&j, "models", '[');
+    size_t i, count = t->a->files.count;
+    if (count > 1) json(stdout, "{'models': [");
+    for (i = 0; i < count; i++) {
+        if (i) json(stdout, ", ");
+        json_score(t, i);
     }
-    for (i = 0; i < count; i++) json_score(&j, NULL, t, i, 1, files->item[i]);
-    if (count > 1) {
-        json_close(&j, ']');
-        json_score(&j, "vote", t, 0, count, NULL);
-        json_close(&j, '}');
-    }
+    if (count > 1) json(stdout, "], 'vote': "), json_score(t, count), json(stdout, "}");
     printf("\n");
 }
 
@@ -985,470 +1070,187 @@ static void print_test(const test_job *t) {
     size_t i, width = 4;
     for (i = 0; i < files->count; i++)
         if (strlen(files->item[i]) > width) width = strlen(files->item[i]);
-    for (i = 0; i < t->voices; i++) {
+    for (i = 0; i < t->voices; i++, s++) {
         printf("%-*s  ", (int)width, i < files->count ? files->item[i] : "vote");
-        print_metrics(stdout, s + i);
-        printf("  (%zu examples, %.2f s", s[i].examples, s[i].seconds);
+        print_metrics(s, t->a->counts);
+        printf("  (%zu examples, %.2f s", s->examples, s->seconds);
         if (i) printf(", p %.4f against the first", significance(t, i));
         printf(")\n");
     }
-}
-
-/* Loads the models and scores them. */
-static int test_models(test_job *t) {
-    arguments *a = t->a;
-    carnn_test_desc desc;
-    carnn_error error;
-    const char *task = NULL;
-    size_t i;
-    int result = DONE;
-    for (i = 0; i < a->files.count && !result; i++) {
-        result = load_model(&t->model[i], a->files.item[i]);
-        if (result) continue;
-        if (task && strcmp(task, carnn_model_describe(t->model[i])->task))
-            result = usage("test: %s is a model of another task", a->files.item[i]);
-        task = carnn_model_describe(t->model[i])->task;
+    for (i = 0; i < files->count && t->a->report; i++) {
+        if (files->count > 1) printf("\n%s\n", files->item[i]);
+        print_report(&t->report[i]);
     }
-    if (!result && (a->qrels || a->run) && strcmp(task, "answer"))
-        result = usage("test: --qrels and --run are for answer models");
-    if (!result) result = load_data(&t->data, task, &a->data, NULL, a->clean, 0);
-    if (!result) result = open_result(&t->qrels, a->qrels, "w");
-    if (!result) result = open_result(&t->run, a->run, "w");
-    memset(&desc, 0, sizeof desc);
-    desc.threads = a->training.threads;
-    if (a->files.count > 1) desc.part = on_part;
-    if (t->qrels || t->run) desc.pair = on_pair;
-    desc.user = t;
-    if (!result && carnn_test_parts((const carnn_model *const *)t->model, a->files.count, t->data,
-                                    &desc, t->scores, &error))
-        result = failed(&error);
-    result = close_result(t->qrels, a->qrels, result);
-    result = close_result(t->run, a->run, result);
-    return t->no_memory ? no_memory() : result;
 }
 
 static int test(arguments *a) {
     test_job t;
+    carnn_test_desc desc;
+    carnn_error error;
     size_t i, count = a->files.count;
-    int result = FAILED;
     memset(&t, 0, sizeof t);
+    memset(&desc, 0, sizeof desc);
+    if (!a->data.count) exit(fail(USAGE, "test: --data FILE is missing, what to score on"));
     t.a = a;
     t.voices = count + (count > 1);
-    t.model = (carnn_model **)calloc(count, sizeof *t.model);
-    t.scores = (carnn_scores *)calloc(t.voices, sizeof *t.scores);
-    t.parts = (parts *)calloc(t.voices, sizeof *t.parts);
-    print_counts = a->counts;
-    if (!t.model || !t.scores || !t.parts) no_memory();
-    else if (!a->data.count) result = usage("test: --data FILE is missing, what to score on");
-    else result = test_models(&t);
-    if (!result) (a->json ? json_test : print_test)(&t);
-    for (i = 0; t.model && i < count; i++) carnn_model_free(t.model[i]);
-    for (i = 0; t.parts && i < t.voices; i++) {
-        free(t.parts[i].value);
-        free(t.parts[i].weight);
+    for (i = 0; i < count; i++) {
+        t.model[i] = load_model(a->files.item[i]);
+        if (strcmp(task_of(t.model[i]), task_of(t.model[0])))
+            exit(fail(USAGE, "test: %s is a model of another task", a->files.item[i]));
     }
+    t.data = load_data(task_of(t.model[0]), a->data.item, a->data.count, NULL, a->clean, 0);
+    desc.threads = a->training.threads;
+    if (count > 1) desc.part = on_part;
+    if (a->qrels || a->run) desc.ranked = on_ranked;
+    desc.user = &t;
+    check(carnn_test_parts((const carnn_model *const *)t.model, count, t.data, &desc, t.scores,
+                           &error), &error);
+    if (desc.ranked && !t.ranked)
+        exit(fail(USAGE, "test: --qrels and --run are for tasks that rank; %s does not",
+                  task_of(t.model[0])));
+    close_result(t.qrels, a->qrels);
+    close_result(t.run, a->run);
+    for (i = 0; i < count && a->report; i++) make_report(&t.report[i], t.model[i], &t);
+    (a->json ? json_test : print_test)(&t);
+    for (i = 0; i < count; i++) carnn_model_free(t.model[i]), free(t.report[i].times);
+    for (i = 0; i < t.voices; i++) free(t.parts[i].value), free(t.parts[i].weight);
     carnn_dataset_free(t.data);
-    free(t.model);
-    free(t.scores);
-    free(t.parts);
-    return result;
+    return DONE;
 }
 
-/* ==== Examples, line by line ================================================================= */
+/* ==== predict, explain, chat, rank, generate ================================================= */
 
-typedef struct line {
-    char *text; /* ends with a NUL, without the line's end */
-    size_t length, room;
-    size_t number; /* from 1 */
-} line;
-
-enum { LINE_READ, LINE_END, LINE_NO_MEMORY };
-
-/* The next line, however long and whatever bytes are in it. */
-static int next_line(FILE *in, line *l) {
-    int c = getc(in), any = c != EOF;
-    for (l->length = 0; c != EOF && c != '\n'; c = getc(in)) {
-        if (l->length + 2 > l->room) {
-            size_t room = l->room ? 2 * l->room : 256;
-            char *text = (char *)realloc(l->text, room);
-            if (!text) return LINE_NO_MEMORY;
-            l->text = text;
-            l->room = room;
-        }
-        l->text[l->length++] = (char)c;
-    }
-    if (!any) return LINE_END;
-    if (l->length && l->text[l->length - 1] == '\r') l->length--;
-    if (!l->number++ && l->length >= 3 && !memcmp(l->text, "\xEF\xBB\xBF", 3)) /* UTF-8 */
-        memmove(l->text, l->text + 3, l->length -= 3);
-    if (l->room) l->text[l->length] = '\0';
-    return LINE_READ;
-}
-
-static int is_blank(const char *text, size_t length) {
-    size_t i = 0;
-    while (i < length && strchr(" \t\v\f\r", text[i]) && text[i]) i++;
-    return i == length;
-}
-
-typedef struct talk { /* a session on a stream of dialogs */
+typedef struct talk { /* a session on a stream of examples */
     arguments *a;
     carnn_model *model;
     carnn_session *session;
-    FILE *in, *questions; /* questions: of a folder of pairs, else NULL */
-    line line, asked;     /* the line at hand of each */
-    int result;           /* not DONE: a failure ends the talk */
-    int done;             /* nothing more is to be read */
-    size_t examples;
-    size_t *best; /* (top) */
-    double *probability;
-    const char *question; /* of the pair at hand */
-    size_t question_length;
+    line line;
+    char *text; /* of a prediction */
+    size_t room, examples;
+    int color;
 } talk;
 
-/* Moves on to the next line of the data; 0 where the talk ends. */
-static int more_lines(talk *t) {
-    int state = t->done || t->result ? LINE_END : next_line(t->in, &t->line);
-    if (state == LINE_NO_MEMORY) t->result = no_memory();
-    if (state == LINE_END && !t->result && ferror(t->in))
-        t->result = not_read(t->in == stdin ? STANDARD_INPUT : t->a->data.item[0]);
-    return state == LINE_READ;
-}
-
-/* A tab by itself says something: it is an example of empty texts. */
-static int says_nothing(const line *l) {
-    return !l->length || (is_blank(l->text, l->length) && !memchr(l->text, '\t', l->length));
-}
-
-/* Moves `*text` behind the number of a line and its blank; -1 if there is no number. */
-static int64_t line_number(const char **text, const char *end) {
-    const char *s = *text;
-    int64_t number = 0;
-    for (; s < end && *s >= '0' && *s <= '9'; s++)
-        if (number <= UINT32_MAX) number = number * 10 + (*s - '0');
-    if (s == *text || (s < end && *s != ' ' && *s != '\t')) return -1;
-    *text = s + (s < end && *s == ' ');
-    return number <= UINT32_MAX ? number : (int64_t)UINT32_MAX + 1;
-}
-
-/* Where the column at `text` ends: at the next tab, or with the line. */
-static const char *column_end(const char *text, const char *end) {
-    const char *tab = (const char *)memchr(text, '\t', (size_t)(end - text));
-    return tab ? tab : end;
-}
-
-/* What was said in the columns from `text` on: the second one, if it is not blank, or the first;
-   it ends at `*end`. */
-static const char *said(const char *text, const char **end) {
-    const char *first_end = column_end(text, *end), *second = first_end + (first_end < *end);
-    *end = column_end(second, *end);
-    if (!is_blank(second, (size_t)(*end - second))) return second;
-    *end = first_end;
-    return text;
-}
-
-/* Works on a turn before the session hears what was really answered; on a sentence; on the sentence
-   of a pair. */
-typedef void (*on_turn)(talk *t, const char *user, size_t length);
-
-/* `N user<TAB>response` is a turn, a line without a tab a fact; an empty line, a number less than
-   the one before, or a second 1, begins a dialog. Of three columns the last is what was said. */
-static void follow_dialogs(talk *t, on_turn turn) {
-    int64_t before = 0, number;
-    while (more_lines(t)) {
-        const char *text = t->line.length ? t->line.text : "", *end = text + t->line.length, *tab;
-        int blank = says_nothing(&t->line);
-        number = blank ? 0 : line_number(&text, end);
-        if (blank || (number >= 0 && number < before) || (number == 1 && before == 1))
-            carnn_session_reset(t->session);
-        if (number >= 0) before = number;
-        if (blank) continue;
-        tab = (const char *)memchr(text, '\t', (size_t)(end - text));
-        if (!tab) {
-            carnn_session_hear(t->session, CARNN_FACT, text, (size_t)(end - text));
-            continue;
-        }
-        t->examples++;
-        turn(t, text, (size_t)(tab - text));
-        carnn_session_hear(t->session, CARNN_USER, text, (size_t)(tab - text));
-        text = said(tab + 1, &end);
-        carnn_session_hear(t->session, CARNN_SYSTEM, text, (size_t)(end - text));
-    }
-}
-
-/* The columns of pairs: those that a first line names, or those of the formats without one; without
-   labels question and sentence are enough. */
-typedef struct columns {
-    size_t question, sentence;
-} columns;
-
-/* Column `number` of a line; empty where there is none. */
-static const char *column(const line *l, size_t number, size_t *length) {
-    const char *at = l->length ? l->text : "", *end = at + l->length, *stop = column_end(at, end);
-    for (; number && stop < end; number--) {
-        at = stop + 1;
-        stop = column_end(at, end);
-    }
-    *length = number ? 0 : (size_t)(stop - at);
-    return at;
-}
-
-/* Blanks around the word do not count. */
-static int is_word(const char *text, size_t length, const char *word) {
-    size_t i;
-    while (length && is_blank(text + length - 1, 1)) length--;
-    for (; length && is_blank(text, 1); length--) text++;
-    for (i = 0; i < length && word[i]; i++)
-        if ((text[i] | 32) != word[i]) return 0;
-    return i == length && !word[i];
-}
-
-/* Finds the columns in the first line; returns whether that only names them. */
-static int find_columns(const line *l, columns *c) {
-    size_t i, count = 1, length;
-    int named = 0;
-    for (i = 0; i < l->length; i++) count += l->text[i] == '\t';
-    c->question = count == 4 ? 2 : 0;
-    c->sentence = count;
-    for (i = 0; i < count; i++) {
-        const char *name = column(l, i, &length);
-        if (is_word(name, length, "question")) c->question = i, named = 1;
-        if (is_word(name, length, "sentence") || is_word(name, length, "answer")) c->sentence = i;
-    }
-    if (!named || c->sentence == count) c->sentence = c->question + 1;
-    return named;
-}
-
-/* Pair by pair. */
-static void follow_pairs(talk *t, on_turn pair) {
-    columns c = {0, 1};
-    int first = 1;
-    while (more_lines(t)) {
-        const char *sentence;
-        size_t length;
-        if (says_nothing(&t->line)) continue;
-        if (first && find_columns(&t->line, &c)) {
-            first = 0;
-            continue;
-        }
-        first = 0;
-        t->examples++;
-        t->question = column(&t->line, c.question, &t->question_length);
-        sentence = column(&t->line, c.sentence, &length);
-        pair(t, sentence, length);
-    }
-}
-
-/* A file of a folder; NULL where there is none. */
-static FILE *open_within(const char *folder, const char *name) {
-    size_t room = strlen(folder) + strlen(name) + 2;
-    char *path = (char *)malloc(room);
-    FILE *file;
-    if (!path) return NULL;
-    snprintf(path, room, "%s/%s", folder, name);
-    file = fopen(path, "rb");
-    free(path);
-    return file;
-}
-
-/* Is the data a folder? Then its questions are read from a.toks and its sentences from b.toks. */
-static int open_folder(talk *t) {
-    const char *folder = t->in == stdin ? NULL : t->a->data.item[0];
-    t->questions = folder ? open_within(folder, "a.toks") : NULL;
-    if (!t->questions) return 0;
-    fclose(t->in);
-    t->in = open_within(folder, "b.toks");
-    if (t->in) return 1;
-    fprintf(stderr, "carnn: %s/b.toks: %s\n", folder, strerror(errno));
-    t->result = FAILED;
-    return 1;
-}
-
-/* Moves on to the next question and its sentence; 0 where the talk ends. */
-static int more_pairs(talk *t) {
-    int sentence = more_lines(t), state;
-    if (t->done || t->result) return 0;
-    state = next_line(t->questions, &t->asked);
-    if (state == LINE_NO_MEMORY) t->result = no_memory();
-    else if (sentence != (state == LINE_READ)) {
-        fprintf(stderr, "carnn: %s/%s:%zu: expected a line as in the file beside it, found the "
-                "end\n", t->a->data.item[0], sentence ? "a.toks" : "b.toks",
-                (sentence ? t->asked.number : t->line.number) + 1);
-        t->result = BAD_DATA;
-    }
-    return sentence && !t->result;
-}
-
-/* Pair by pair, likewise. */
-static void follow_folder(talk *t, on_turn pair) {
-    while (more_pairs(t)) {
-        t->examples++;
-        t->question = t->asked.length ? t->asked.text : "";
-        t->question_length = t->asked.length;
-        pair(t, t->line.length ? t->line.text : "", t->line.length);
-    }
-}
-
-/* Opens a model of one of the `tasks`, and the data. */
-static int open_talk(talk *t, arguments *a, const char *tasks) {
+static talk open_talk(arguments *a) {
+    talk t;
     carnn_error error;
-    const char *task;
-    size_t top = a->top > 0 ? (size_t)a->top : 1;
-    int result = load_model(&t->model, a->files.item[0]);
-    t->a = a;
-    t->in = stdin;
-    if (result) return result;
-    task = carnn_model_describe(t->model)->task;
-    if (!strstr(tasks, task)) return usage("%s: a model of the task %s cannot do that",
-                                           a->files.item[0], task);
-    if (top > carnn_model_candidate_count(t->model)) top = carnn_model_candidate_count(t->model);
-    a->top = a->top ? (int64_t)top : 0;
-    t->best = (size_t *)calloc(top + 1, sizeof *t->best);
-    t->probability = (double *)calloc(top + 1, sizeof *t->probability);
-    if (!t->best || !t->probability) return no_memory();
-    if (a->data.count > 1) return usage("one --data is all that can be read here");
-    if (a->data.count && strcmp(a->data.item[0], "-")) t->in = fopen(a->data.item[0], "rb");
-    if (!t->in) return not_read(a->data.item[0]);
-    return carnn_session_open(&t->session, t->model, NULL, &error) ? failed(&error) : DONE;
+    memset(&t, 0, sizeof t);
+    t.a = a;
+    t.color = !is_plain() && (a->color || is_terminal(stdout));
+    t.model = load_model(a->files.item[0]);
+    check(carnn_session_open(&t.session, t.model, NULL, &error), &error);
+    return t;
 }
 
-static int close_talk(talk *t, int result) {
-    if (t->in && t->in != stdin) fclose(t->in);
-    if (t->questions) fclose(t->questions);
+static int close_talk(talk *t) {
     carnn_session_free(t->session);
     carnn_model_free(t->model);
     free(t->line.text);
-    free(t->asked.text);
-    free(t->best);
-    free(t->probability);
-    return result;
+    free(t->text);
+    return DONE;
 }
 
-/* ==== predict, explain, chat ================================================================= */
-
-static int is_lm(const talk *t) {
-    return !strcmp(carnn_model_describe(t->model)->task, "lm");
-}
-
-static int is_answer(const talk *t) {
-    return !strcmp(carnn_model_describe(t->model)->task, "answer");
-}
-
-/* The line of one example. */
-static void print_prediction(const carnn_prediction *p, void *user) {
-    const talk *t = (const talk *)user;
-    size_t i;
-    if (is_answer(t)) printf("%.9g", p->score);
-    if (is_lm(t)) printf("%.9g\t%zu", p->score, p->tokens);
-    for (i = 0; i < p->count; i++) {
-        if (i) putchar('\t');
-        if (t->a->top) printf("%.6g\t", p->probability[i]);
-        fputs(carnn_model_candidate(t->model, p->candidate[i]), stdout);
+/* Writes the line of one example; its parts come one after the other. */
+static void on_prediction(const carnn_prediction *p, void *user) {
+    talk *t = (talk *)user;
+    size_t top = (size_t)t->a->top;
+    size_t length = carnn_prediction_text(t->model, p, top, t->text, t->room);
+    if (length >= t->room) {
+        t->text = (char *)resize(t->text, t->room = length + 1, 1);
+        carnn_prediction_text(t->model, p, top, t->text, t->room);
     }
-    putchar('\n');
+    if (p->parts) fputs(t->text, stdout);
+    putchar(p->part + 1 < p->parts ? ' ' : '\n');
+    t->examples += !p->part;
 }
 
-/* The same where an answer is waited for. */
-static void print_at_once(talk *t, double score, size_t tokens, size_t count) {
-    carnn_prediction p = {0, count, t->best, t->probability, score, tokens};
-    print_prediction(&p, t);
-    fflush(stdout);
-}
-
-static void predict_turn(talk *t, const char *user, size_t length) {
-    size_t top = t->a->top ? (size_t)t->a->top : 1;
-    print_at_once(t, 0.0, 0, carnn_session_rank(t->session, user, length, top, t->best,
-                                                t->probability));
-}
-
-/* Sentence by sentence; an empty line, or one that begins with "=", ends a document. */
-static void follow_sentences(talk *t, on_turn sentence) {
-    while (more_lines(t)) {
-        const char *text = t->line.length ? t->line.text : "";
-        if (is_blank(text, t->line.length) || *text == '=') {
-            carnn_session_reset(t->session);
-            continue;
-        }
-        t->examples++;
-        sentence(t, text, t->line.length);
-    }
-}
-
-static void predict_sentence(talk *t, const char *text, size_t length) {
-    double nll;
-    size_t tokens = carnn_session_score(t->session, text, length, &nll);
-    print_at_once(t, nll, tokens, 0);
-}
-
-static double match(talk *t, const char *sentence, size_t length) {
-    return carnn_session_match(t->session, t->question, t->question_length, sentence, length);
-}
-
-static void predict_pair(talk *t, const char *sentence, size_t length) {
-    print_at_once(t, match(t, sentence, length), 0, 0);
-}
-
-/* Opens model and data and does what belongs to the task with each example. */
-static int follow_examples(talk *t, arguments *a, on_turn turn, on_turn sentence, on_turn pair) {
-    int result;
-    memset(t, 0, sizeof *t);
-    result = open_talk(t, a, "dialog lm answer");
-    if (result) return result;
-    if (is_lm(t)) follow_sentences(t, sentence);
-    else if (!is_answer(t)) follow_dialogs(t, turn);
-    else if (open_folder(t)) follow_folder(t, pair);
-    else follow_pairs(t, pair);
-    return t->result;
-}
-
-/* A file is read as a whole and predicted in batches. */
-static int predict_file(talk *t, arguments *a) {
-    carnn_dataset *data = NULL;
-    carnn_predict_desc desc;
+/* On standard input somebody may wait for the answer to a line. */
+static void predict_lines(talk *t) {
+    line *l = &t->line;
+    carnn_prediction p;
     carnn_error error;
-    int result;
-    memset(t, 0, sizeof *t);
-    memset(&desc, 0, sizeof desc);
-    t->a = a;
-    result = load_model(&t->model, a->files.item[0]);
-    if (!result)
-        result = load_data(&data, carnn_model_describe(t->model)->task, &a->data, NULL, 0, 1);
+    int found;
+    while (next_line(stdin, STANDARD_INPUT, l)) {
+        check(carnn_session_line(t->session, l->text, l->length, l->number, (size_t)t->a->top, &found,
+                                 &p, &error), &error);
+        if (found) on_prediction(&p, t);
+        while (found && ++p.part < p.parts) {
+            p.choice += p.count;
+            p.probability += p.count;
+            on_prediction(&p, t);
+        }
+        fflush(stdout);
+    }
+}
+
+/* Files are read as a whole and predicted in batches. */
+static int predict(arguments *a) {
+    talk t = open_talk(a);
+    carnn_predict_desc desc = {0, 0, on_prediction, NULL};
+    carnn_error error;
     desc.threads = a->training.threads;
     desc.top = (size_t)a->top;
-    desc.example = print_prediction;
-    desc.user = t;
-    if (!result && carnn_predict(t->model, data, &desc, &error)) result = failed(&error);
-    t->examples = carnn_dataset_examples(data);
-    carnn_dataset_free(data);
-    return result;
+    desc.user = &t;
+    if (!a->data.count || (a->data.count == 1 && !strcmp(a->data.item[0], "-"))) predict_lines(&t);
+    else {
+        carnn_dataset *data = load_data(task_of(t.model), a->data.item, a->data.count, NULL, 0, 1);
+        check(carnn_predict(t.model, data, &desc, &error), &error);
+        carnn_dataset_free(data);
+    }
+    if (!t.examples)
+        fail(DONE, "nothing to answer: no line is an example of the task %s", task_of(t.model));
+    return close_talk(&t);
 }
 
-static int predict(arguments *a) {
-    talk t;
-    int file = a->data.count && strcmp(a->data.item[0], "-");
-    int result = file ? predict_file(&t, a)
-                      : follow_examples(&t, a, predict_turn, predict_sentence, predict_pair);
-    if (!result && !t.examples && !is_lm(&t) && !is_answer(&t))
-        fputs("carnn: nothing to answer: no line is `N user<TAB>response`\n", stderr);
-    return close_talk(&t, result);
-}
-
-/* Is the example at hand to be explained? After the one that --example names nothing is. */
-static int is_asked_for(talk *t) {
-    size_t only = (size_t)t->a->example;
-    t->done = only == t->examples;
-    return !only || t->done;
-}
-
-/* What the last answer is explained by, `*count` parts, to be freed; NULL: out of memory, which
-   ends the talk. */
-static carnn_contribution *explanation(talk *t, size_t *count, double *rest) {
+/* What the last answer is explained by, to be freed. */
+static carnn_contribution *explanation(talk *t, carnn_explanation *e) {
     carnn_contribution *part;
-    *count = carnn_session_explain(t->session, 0, NULL, rest);
-    part = (carnn_contribution *)calloc(*count + 1, sizeof *part);
-    if (part) carnn_session_explain(t->session, *count, part, rest);
-    else t->result = no_memory();
+    carnn_error error;
+    check(carnn_session_explain(t->session, 0, NULL, e, &error), &error);
+    part = (carnn_contribution *)zeroed(e->count, sizeof *part);
+    check(carnn_session_explain(t->session, e->count, part, e, &error), &error);
     return part;
+}
+
+static const struct { /* of the table of an explanation, from the left */
+    unsigned has;
+    const char *title;
+    size_t offset;
+} columns[] = {
+    {CARNN_HAS_SCORE, "score", offsetof(carnn_contribution, score)},
+    {CARNN_HAS_SHARE, "share", offsetof(carnn_contribution, share)},
+    {CARNN_HAS_ATTENTION, "attention", offsetof(carnn_contribution, attention)},
+};
+
+/* The numbers of a row of the table, of which the first is signed; NULL: the titles. There are two
+   columns at least, so that a table has the same ones with and without a context. */
+static void print_numbers(unsigned has, const carnn_contribution *part) {
+    size_t i, n = 0;
+    for (i = 0; i < COUNT(columns); i++) {
+        const void *number = part ? (const char *)part + columns[i].offset : NULL;
+        if (!(has & columns[i].has)) continue;
+        if (!part || !(part->has & columns[i].has))
+            printf(n ? "  %9s" : "%10s", part ? "" : columns[i].title);
+        else printf(n ? "  %9.4f" : "%+10.4f", *(const double *)number);
+        n++;
+    }
+    if (n < 2) printf("  %9s", "");
+    printf(part ? "  " : "\n");
+}
+
+/* A number in the first column. */
+static void print_total(unsigned has, double number, const char *name) {
+    carnn_contribution total = {NULL, NULL, 0, 0.0, 0.0, 0.0};
+    total.has = has & CARNN_HAS_SCORE ? CARNN_HAS_SCORE : CARNN_HAS_SHARE;
+    total.score = total.share = number;
+    print_numbers(has, &total);
+    puts(name);
+}
+
+/* From dark blue to yellow the larger a share of the largest is. */
+static void begin_color(double share) {
+    static const int colors[] = {17, 18, 24, 30, 36, 42, 78, 114, 150, 186, 222, 228};
+    size_t last = COUNT(colors) - 1, level = (size_t)((double)last * share + 0.5);
+    printf("\033[48;5;%d;38;5;%dm", colors[least(level, last)], level > last / 2 ? 16 : 231);
 }
 
 /* How many of the parts are larger than part i. */
@@ -1458,191 +1260,176 @@ static size_t larger_parts(const carnn_contribution *part, size_t count, size_t 
     return larger;
 }
 
-/* What each utterance added to the score of the last answer: the `most` that added or took most. */
-static void show_contributions(talk *t, size_t most) {
-    static const char *const who[] = {"user", "bot", "fact"};
-    double rest, sum;
-    size_t i, count;
-    carnn_contribution *part = explanation(t, &count, &rest);
-    if (!part) return;
-    printf("%10s  %9s\n", "score", "attention");
-    for (i = 0, sum = rest; i < count; i++) {
-        sum += part[i].score;
-        if (larger_parts(part, count, i) < most)
-            printf("%+10.4f  %9.4f  %-4s  %s\n", part[i].score, part[i].attention,
-                   who[part[i].speaker], part[i].text);
-        else rest += part[i].score;
+/* A row for every part of an explanation, or the `most` that add or take most. */
+static void print_parts(const talk *t, const carnn_contribution *part, const carnn_explanation *e,
+                        size_t most) {
+    double rest = e->rest, sum = rest, largest = 0.0;
+    size_t i, width = 0;
+    unsigned has = 0;
+    for (i = 0; i < e->count; i++) {
+        has |= part[i].has;
+        if (strlen(part[i].role) > width) width = strlen(part[i].role);
+        if (part[i].has & CARNN_HAS_ATTENTION) largest = fmax(largest, part[i].attention);
     }
-    printf("%+10.4f  %9s  rest\n%+10.4f  %9s  sum\n\n", rest, "", sum, "");
-    free(part);
-}
-
-static void explain_turn(talk *t, const char *user, size_t length) {
-    if (!is_asked_for(t)) return;
-    carnn_session_rank(t->session, user, length, 1, t->best, t->probability);
-    printf("example %zu: %.*s\nanswer: %s (probability %.4f)\n", t->examples, (int)length, user,
-           carnn_model_candidate(t->model, t->best[0]), t->probability[0]);
-    show_contributions(t, (size_t)-1);
-    fflush(stdout);
-}
-
-/* The words of the sentence before with their shares in the context, then those of this one with
-   what they add to the logit of the most probable next word. */
-static void explain_sentence(talk *t, const char *text, size_t length) {
-    carnn_contribution *part;
-    size_t i, count;
-    double rest, sum;
-    carnn_session_score(t->session, text, length, NULL);
-    if (!is_asked_for(t)) return;
-    part = explanation(t, &count, &rest);
-    if (!part) return;
-    printf("example %zu: %.*s\nnext word: %s\n%10s  %9s\n", t->examples, (int)length, text,
-           carnn_session_next_word(t->session), "score", "context");
-    for (i = 0, sum = rest; i < count; i++) {
-        if (part[i].speaker == CARNN_FACT)
-            printf("%10s  %9.4f  %s\n", "", part[i].attention, part[i].text);
-        else
-            printf("%+10.4f  %9s  %s\n", part[i].score, "", part[i].text);
-        sum += part[i].score;
-    }
-    printf("%+10.4f  %9s  rest\n%+10.4f  %9s  sum\n\n", rest, "", sum, "");
-    fflush(stdout);
-    free(part);
-}
-
-/* An alignment, row by row: numbers, or with `color` fields that are the lighter the larger. */
-static void show_alignment(talk *t, int of_sentence, const carnn_contribution *word, size_t first) {
-    size_t rows, others, i, j;
-    const float *E = carnn_session_alignment(t->session, of_sentence, &rows, &others);
-    if (!E) return;
-    printf("alignment of the words of the %s\n", of_sentence ? "sentence" : "question");
-    for (i = 0; i < rows; i++) {
-        for (j = 0; j < others; j++) {
-            double share = (double)E[i * others + j];
-            if (t->a->color) printf("\033[48;5;%dm  ", 232 + (int)(23.0 * share + 0.5));
-            else printf("%.2f ", share);
+    if (!has) has = CARNN_HAS_SCORE;
+    print_numbers(has, NULL);
+    for (i = 0; i < e->count; i++) {
+        if (part[i].has & CARNN_HAS_SCORE) sum += part[i].score;
+        if (most < e->count && larger_parts(part, e->count, i) >= most) {
+            rest += part[i].score;
+            continue;
         }
-        printf("%s%s\n", t->a->color ? "\033[0m " : " ", word[first + i].text);
+        print_numbers(has, &part[i]);
+        printf("%-*s  ", (int)width, part[i].role);
+        if (t->color && largest > 0.0) begin_color(part[i].attention / largest);
+        printf("%s%s\n", part[i].text, t->color && largest > 0.0 ? "\033[0m" : "");
+    }
+    print_total(has, rest, "rest");
+    if (has & CARNN_HAS_SCORE) print_total(has, sum, "sum");
+    if (!e->exact)
+        printf("not exact for the cell %s: a number is what its step has by itself, the rest what no "
+               "step accounts for\n", carnn_model_describe(t->model)->cell);
+}
+
+/* An alignment, row by row: numbers, or fields that are the lighter the larger. */
+static void print_alignment(const talk *t, int of_second, const carnn_contribution *word) {
+    size_t rows, others, i;
+    const float *E = carnn_session_alignment(t->session, of_second, &rows, &others);
+    float largest = 1e-9f;
+    if (!E || !rows || !others) return;
+    if (of_second) word += others;
+    for (i = 0; i < rows * others; i++) largest = E[i] > largest ? E[i] : largest;
+    printf("alignment of the words of the %s\n", word->role);
+    for (i = 0; i < rows * others; i++) {
+        if (t->color) begin_color((double)(E[i] / largest)), fputs("  ", stdout);
+        else printf("%.2f ", (double)E[i]);
+        if ((i + 1) % others == 0)
+            printf("%s%s\n", t->color ? "\033[0m " : " ", word[i / others].text);
     }
 }
 
-/* Weights and shares of the words of both sentences, then the alignments. */
-static void explain_pair(talk *t, const char *sentence, size_t length) {
+/* Of examples that are scored all texts are told, of others the last: what was before it is in the
+   table. */
+static void explain_example(talk *t, const carnn_dataset *data, size_t number) {
+    carnn_prediction p;
+    carnn_explanation e;
     carnn_contribution *part;
-    size_t i, count, questions = 0;
-    double rest, score;
-    if (!is_asked_for(t)) return;
-    score = match(t, sentence, length);
-    part = explanation(t, &count, &rest);
-    if (!part) return;
-    printf("example %zu: %.*s\nsentence: %.*s\nscore %.9g\n%10s  %9s\n", t->examples,
-           (int)t->question_length, t->question, (int)length, sentence, score, "share", "weight");
-    for (i = 0; i < count; i++) {
-        questions += part[i].speaker == CARNN_USER;
-        printf("%+10.4f  %9.4f  %-8s  ", part[i].score, part[i].attention,
-               part[i].speaker == CARNN_USER ? "question" : "sentence");
-        if (t->a->color)
-            printf("\033[48;5;%dm%s\033[0m\n", 232 + (int)(23.0 * part[i].attention + 0.5),
-                   part[i].text);
-        else puts(part[i].text);
-    }
-    printf("%+10.4f  %9s  rest\n", rest, "");
-    show_alignment(t, 0, part, 0);
-    show_alignment(t, 1, part, questions);
+    carnn_error error;
+    size_t i, texts = carnn_dataset_text_count(data, number);
+    check(carnn_session_example(t->session, data, number, 1, &p, &error), &error);
+    part = explanation(t, &e);
+    printf("example %zu:", number + 1);
+    for (i = p.kind == CARNN_PREDICTS_SCORE || !texts ? 0 : texts - 1; i < texts; i++)
+        printf(" %s\n", carnn_dataset_text(data, number, i));
+    if (p.kind == CARNN_PREDICTS_SCORE) printf("score %.9g\n", p.score);
+    else if (p.kind == CARNN_PREDICTS_LIKELIHOOD) printf("next word: %s\n", e.of);
+    else printf("answer: %s (probability %.4f)\n", carnn_model_choice(t->model, p.choice[0]),
+                p.probability[0]);
+    print_parts(t, part, &e, e.count);
+    print_alignment(t, 0, part);
+    print_alignment(t, 1, part);
     putchar('\n');
-    fflush(stdout);
     free(part);
 }
 
 static int explain(arguments *a) {
-    talk t;
-    int result = follow_examples(&t, a, explain_turn, explain_sentence, explain_pair);
-    if (!result && (!t.examples || (size_t)a->example > t.examples)) {
-        fprintf(stderr, "carnn: the data has only %zu examples\n", t.examples);
-        result = BAD_DATA;
-    }
-    return close_talk(&t, result);
+    static const char *const input = "-";
+    talk t = open_talk(a);
+    carnn_dataset *data = load_data(task_of(t.model), a->data.count ? a->data.item : &input,
+                                    a->data.count ? a->data.count : 1, NULL, 0, 1);
+    size_t i, count = carnn_dataset_examples(data), only = (size_t)a->example;
+    if (!count || only > count) exit(fail(BAD_DATA, "the data has only %zu examples", count));
+    for (i = only ? only - 1 : 0; i < (only ? only : count); i++) explain_example(&t, data, i);
+    carnn_dataset_free(data);
+    return close_talk(&t);
 }
 
 #define CHAT_PARTS 3 /* utterances that an explanation in a chat shows */
 
-static int chat(arguments *a) {
-    talk t;
-    int result, prompt = is_terminal(stdin) && is_terminal(stdout);
-    memset(&t, 0, sizeof t);
-    result = open_talk(&t, a, "dialog");
-    if (!result && prompt)
-        fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
-    while (!result) {
-        if (prompt) fputs("> ", stdout);
-        fflush(stdout);
-        if (!more_lines(&t)) break;
-        if (a->explain && !prompt) printf("> %.*s\n", (int)t.line.length, t.line.text);
-        if (t.line.length) {
-            puts(carnn_session_reply(t.session, t.line.text, t.line.length));
-            if (a->explain) show_contributions(&t, CHAT_PARTS);
-        } else carnn_session_reset(t.session);
-    }
-    if (!result && prompt) putchar('\n');
-    return close_talk(&t, result ? result : t.result);
+static void answer_line(talk *t) {
+    carnn_error error;
+    carnn_explanation e;
+    carnn_contribution *part;
+    const char *reply;
+    check(carnn_session_reply(t->session, t->line.text, t->line.length, &reply, &error), &error);
+    puts(reply);
+    if (!t->a->explain) return;
+    part = explanation(t, &e);
+    print_parts(t, part, &e, CHAT_PARTS);
+    putchar('\n');
+    free(part);
 }
 
-/* ==== rank =================================================================================== */
+static int chat(arguments *a) {
+    talk t = open_talk(a);
+    int prompt = is_terminal(stdin) && is_terminal(stdout);
+    if (prompt) fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
+    for (;;) {
+        if (prompt) fputs("> ", stdout);
+        fflush(stdout);
+        if (!next_line(stdin, STANDARD_INPUT, &t.line)) break;
+        if (a->explain && !prompt) printf("> %s\n", t.line.text);
+        if (t.line.length) answer_line(&t);
+        else carnn_session_reset(t.session);
+    }
+    if (prompt) putchar('\n');
+    return close_talk(&t);
+}
 
-typedef struct ranked {
+typedef struct sentence {
     double score;
     size_t number;
-    char *sentence;
-} ranked;
+    char *text;
+} sentence;
 
 static int by_score(const void *a_, const void *b_) {
-    const ranked *a = (const ranked *)a_, *b = (const ranked *)b_;
+    const sentence *a = (const sentence *)a_, *b = (const sentence *)b_;
     if (a->score > b->score || a->score < b->score) return a->score > b->score ? -1 : 1;
     return a->number < b->number ? -1 : 1;
 }
 
-/* Scores the sentences of the input, a line each. */
-static int score_sentences(talk *t, ranked **sentences, size_t *count) {
-    size_t room = 0;
-    while (more_lines(t)) {
-        ranked *r;
-        if (*count == room) {
-            room = room ? 2 * room : 64;
-            r = (ranked *)realloc(*sentences, room * sizeof *r);
-            if (!r) return no_memory();
-            *sentences = r;
-        }
-        r = *sentences + *count;
-        r->sentence = (char *)malloc(t->line.length + 1);
-        if (!r->sentence) return no_memory();
-        if (t->line.length) memcpy(r->sentence, t->line.text, t->line.length);
-        r->sentence[t->line.length] = '\0';
-        r->number = (*count)++;
-        r->score = match(t, r->sentence, t->line.length);
-    }
-    return t->result;
+static double match(talk *t, const char *question, const line *l) {
+    carnn_text pair[2];
+    carnn_prediction p;
+    carnn_error error;
+    pair[0].at = question;
+    pair[0].length = strlen(question);
+    pair[1].at = l->text;
+    pair[1].length = l->length;
+    check(carnn_session_predict(t->session, pair, 2, 1, &p, &error), &error);
+    if (p.kind != CARNN_PREDICTS_SCORE)
+        exit(fail(USAGE, "rank: a model of the task %s gives no scores", task_of(t->model)));
+    return p.score;
 }
 
 static int rank(arguments *a) {
     talk t;
-    ranked *sentences = NULL;
-    size_t i, count = 0, top = a->top ? (size_t)a->top : (size_t)-1;
-    int result;
-    memset(&t, 0, sizeof t);
-    if (!a->question) return usage("rank: --question TEXT is missing");
-    result = open_talk(&t, a, "answer");
-    t.question = a->question;
-    t.question_length = strlen(a->question);
-    if (!result) result = score_sentences(&t, &sentences, &count);
-    if (!result && count) qsort(sentences, count, sizeof *sentences, by_score);
-    for (i = 0; !result && i < count && i < top; i++)
-        printf("%.9g\t%s\n", sentences[i].score, sentences[i].sentence);
-    for (i = 0; i < count; i++) free(sentences[i].sentence);
+    sentence *sentences = NULL;
+    size_t i, count = 0, room = 0;
+    const char *name = a->data.count ? a->data.item[0] : "-";
+    FILE *in = strcmp(name, "-") ? NULL : stdin;
+    if (!a->question) exit(fail(USAGE, "rank: --question TEXT is missing"));
+    if (a->data.count > 1) exit(fail(USAGE, "rank: one --data is all that can be read here"));
+    t = open_talk(a);
+    if (!in) in = fopen(name, "rb");
+    if (!in) exit(not_read(name));
+    for (; next_line(in, name, &t.line); count++) {
+        sentences = (sentence *)grow(sentences, count, &room, sizeof *sentences);
+        sentences[count].score = match(&t, a->question, &t.line);
+        sentences[count].number = count;
+        sentences[count].text = t.line.text; /* the next line gets room of its own */
+        t.line.text = NULL;
+        t.line.room = 0;
+    }
+    if (count) qsort(sentences, count, sizeof *sentences, by_score);
+    for (i = 0; i < count; i++) {
+        if (!a->top || i < (size_t)a->top) printf("%.9g\t%s\n", sentences[i].score, sentences[i].text);
+        free(sentences[i].text);
+    }
     free(sentences);
-    return close_talk(&t, result);
+    if (in != stdin) fclose(in);
+    return close_talk(&t);
 }
-
-/* ==== generate =============================================================================== */
 
 /* Bytes of any sentence that begins with the prompt, which has no more words than bytes. */
 static size_t sentence_room(const carnn_model *m, const char *prompt, int64_t words) {
@@ -1655,99 +1442,76 @@ static size_t sentence_room(const carnn_model *m, const char *prompt, int64_t wo
 }
 
 static int generate(arguments *a) {
-    talk t;
-    char *text = NULL;
+    talk t = open_talk(a);
+    carnn_error error;
     const char *prompt = a->prompt ? a->prompt : "";
     int64_t i, sentences = a->sentences ? a->sentences : 10;
-    size_t room = 0;
-    int result;
-    memset(&t, 0, sizeof t);
     a->sampling.seed = a->model.seed ? a->model.seed : 1;
     if (!a->sampling.words) a->sampling.words = 100;
-    result = open_talk(&t, a, "lm");
-    if (!result) {
-        room = sentence_room(t.model, prompt, a->sampling.words);
-        text = (char *)malloc(room);
-        if (!text) result = no_memory();
-    }
-    for (i = 0; !result && i < sentences; i++, prompt = "") {
-        carnn_session_generate(t.session, &a->sampling, prompt, strlen(prompt), text, room);
-        puts(text);
+    t.room = sentence_room(t.model, prompt, a->sampling.words);
+    t.text = (char *)resize(NULL, t.room, 1);
+    for (i = 0; i < sentences; i++, prompt = "") {
+        check(carnn_session_generate(t.session, &a->sampling, prompt, strlen(prompt), t.text, t.room,
+                                     &error), &error);
+        puts(t.text);
         fflush(stdout);
     }
-    free(text);
-    return close_talk(&t, result);
+    return close_talk(&t);
 }
 
 /* ==== info =================================================================================== */
 
 static void json_info(const carnn_model *m, const char *file) {
-    const carnn_model_desc *d = carnn_model_describe(m);
-    json j = {NULL, 0};
+    carnn_tensor t;
     size_t i;
-    j.to = stdout;
-    json_open(&j, NULL, '{');
-    json_text(&j, "file", file);
-    json_whole(&j, "bytes", carnn_model_size(m));
-    json_model(&j, m);
-    json_whole(&j, "words", carnn_model_word_count(m));
-    json_whole(&j, "candidates", carnn_model_candidate_count(m));
-    json_options(&j, d, NULL, 0);
-    json_open(&j, "training", '{');
-    json_options(&j, d, carnn_model_training(m), 1);
-    json_close(&j, '}');
-    json_whole(&j, "best_epoch", (uint64_t)carnn_model_best_epoch(m));
-    json_open(&j, "scores", '{');
-    json_whole(&j, "examples", carnn_model_scores(m)->examples);
-    json_metrics(&j, carnn_model_scores(m));
-    json_close(&j, '}');
-    json_open(&j, "tensors", '[');
-    for (i = 0; carnn_model_tensor(m, i).name; i++) {
-        carnn_tensor t = carnn_model_tensor(m, i);
-        json_open(&j, NULL, '{');
-        json_text(&j, "name", t.name);
-        json_whole(&j, "rows", t.rows);
-        json_whole(&j, "columns", t.columns);
-        json_close(&j, '}');
+    json(stdout, "{'file': %s, 'bytes': %z, ", file, carnn_model_size(m));
+    json(stdout, "'task': %s, 'parameters': %z, 'words': %z, 'choices': %z, ", task_of(m),
+         carnn_model_parameters(m), carnn_model_word_count(m), carnn_model_choice_count(m));
+    json_options(carnn_model_describe(m), NULL);
+    json(stdout, ", 'training': {");
+    json_options(carnn_model_describe(m), carnn_model_training(m));
+    json(stdout, "}, 'best_epoch': %g, 'scores': {'examples': %z, ",
+         (double)carnn_model_best_epoch(m), carnn_model_scores(m)->examples);
+    json_metrics(stdout, carnn_model_scores(m), "");
+    json(stdout, "}, 'tensors': [");
+    for (i = 0; (t = carnn_model_tensor(m, i)).name != NULL; i++) {
+        if (i) json(stdout, ", ");
+        json(stdout, "{'name': %s, 'rows': %z, 'columns': %z}", t.name, t.rows, t.columns);
     }
-    json_close(&j, ']');
-    json_close(&j, '}');
-    printf("\n");
+    json(stdout, "]}\n");
 }
 
 static void print_info(const carnn_model *m, const char *file) {
     const carnn_model_desc *d = carnn_model_describe(m);
     const carnn_train_desc *trained = carnn_model_training(m);
     const carnn_scores *s = carnn_model_scores(m);
-    size_t i, count;
-    const carnn_option *o = carnn_options(&count);
-    char text[OPTION_TEXT];
+    const carnn_option *o;
+    carnn_tensor t;
+    size_t i;
     printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(m));
     printf("%-14s%s\n", "task", d->task);
-    for (i = 0; i < count; i++, o++)
-        if (option_serves(o, d->task) &&
-            (!o->of_training ||
-             (trained->optimizer && strcmp(option_text(o, d, trained, text), "0"))))
-            printf("%-14s%s\n", o->name, option_text(o, d, trained, text));
+    for (i = 0; (o = option_of(d->task, i)) != NULL; i++) {
+        char text[OPTION_TEXT];
+        const char *value = option_text(o, d, trained, text);
+        if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(value, "0")))
+            printf("%-14s%s\n", o->name, value);
+    }
     printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(m), "words",
-           carnn_model_word_count(m), "candidates", carnn_model_candidate_count(m));
+           carnn_model_word_count(m), "choices", carnn_model_choice_count(m));
     if (s->count) {
         printf("%-14sepoch %lld: ", "scores", (long long)carnn_model_best_epoch(m));
-        print_metrics(stdout, s);
+        print_metrics(s, 1);
         printf(" on %zu examples\n", s->examples);
     }
-    for (i = 0; carnn_model_tensor(m, i).name; i++) {
-        carnn_tensor t = carnn_model_tensor(m, i);
+    for (i = 0; (t = carnn_model_tensor(m, i)).name != NULL; i++)
         printf("%-14s%s (%zu, %zu)\n", i ? "" : "tensors", t.name, t.rows, t.columns);
-    }
 }
 
 static int info(arguments *a) {
-    carnn_model *model = NULL;
-    int result = load_model(&model, a->files.item[0]);
-    if (!result) (a->json ? json_info : print_info)(model, a->files.item[0]);
+    carnn_model *model = load_model(a->files.item[0]);
+    (a->json ? json_info : print_info)(model, a->files.item[0]);
     carnn_model_free(model);
-    return result;
+    return DONE;
 }
 
 /* ==== plot =================================================================================== */
@@ -1766,125 +1530,82 @@ typedef struct history { /* a run, as `train --log` wrote it */
     size_t count, room;
 } history;
 
-static const char *skip_blanks(const char *s) {
-    while (*s == ' ' || *s == '\t') s++;
-    return s;
-}
-
-/* A JSON string as it is written, shortened to `size` bytes with the NUL; NULL: there is none. */
-static const char *read_string(const char *s, char *text, size_t size) {
-    size_t length = 0;
-    if (*s++ != '"') return NULL;
-    for (; *s && *s != '"'; s++) {
-        if (*s == '\\' && s[1]) s++;
-        if (length + 1 < size) text[length++] = *s;
-    }
-    text[length] = '\0';
-    return *s ? s + 1 : NULL;
-}
-
-/* A JSON number or null; what cannot be drawn is NAN. */
-static const char *read_number(const char *s, double *number) {
-    char *end;
-    *number = NAN;
-    if (!strncmp(s, "null", 4)) return s + 4;
-    if ((*s < '0' || *s > '9') && *s != '-') return NULL;
-    *number = strtod(s, &end);
-    if (!(fabs(*number) < 1e30)) *number = NAN;
-    return end > s ? end : NULL;
-}
-
 /* Of several metrics of the validation set the first is the one that chooses the best epoch. */
-static void keep_number(history *h, logged *e, const char *within, const char *key,
-                        double number) {
+static void keep_number(history *h, logged *e, const char *within, const char *key, double number) {
     int valid = !strcmp(within, "valid");
-    if (*within && !valid) return;
-    if (!strcmp(key, "loss")) e->value[valid ? VALID_LOSS : TRAIN_LOSS] = number;
-    else if (!valid && !strcmp(key, "epoch")) e->epoch = number;
-    else if (!valid && !strcmp(key, "best_epoch")) h->best = number;
-    else if (valid && strcmp(key, "tokens")) {
+    if (fabs(number) > 1e30) number = NAN; /* cannot be drawn */
+    if (!*within && !strcmp(key, "epoch")) e->epoch = number;
+    else if (!*within && !strcmp(key, "best_epoch")) h->best = number;
+    else if ((valid || !*within) && !strcmp(key, "loss"))
+        e->value[valid ? VALID_LOSS : TRAIN_LOSS] = number;
+    else if (valid && strcmp(key, "tokens") && strcmp(key, "examples")) {
         if (!*h->metric) snprintf(h->metric, sizeof h->metric, "%s", key);
         if (!strcmp(h->metric, key)) e->value[SCORE] = number;
     }
 }
 
-/* A JSON object of numbers, strings and, at the top (`within` is ""), objects of them; NULL: there
-   is none. */
-static const char *read_object(const char *s, const char *within, history *h, logged *e) {
-    char key[sizeof h->metric], text[1];
-    double number;
-    if (*s != '{') return NULL;
-    if (*skip_blanks(s + 1) == '}') return skip_blanks(s + 1) + 1;
-    do {
-        s = read_string(skip_blanks(s + 1), key, sizeof key);
-        if (!s || *(s = skip_blanks(s)) != ':') return NULL;
-        s = skip_blanks(s + 1);
-        if (*s == '{' && !*within) s = read_object(s, key, h, e);
-        else if (*s == '"') s = read_string(s, text, sizeof text);
-        else if ((s = read_number(s, &number)) != NULL) keep_number(h, e, within, key, number);
-        if (s) s = skip_blanks(s);
-    } while (s && *s == ',');
-    return s && *s == '}' ? s + 1 : NULL;
-}
+#define BLANKS " \t"
 
-/* A run that was resumed may write an epoch again: then the later line counts. */
-static int add_epoch(history *h, const logged *e) {
-    while (h->count && h->epoch[h->count - 1].epoch >= e->epoch) h->count--;
-    if (h->count == h->room) {
-        size_t room = h->room ? 2 * h->room : 64;
-        logged *larger = (logged *)realloc(h->epoch, room * sizeof *larger);
-        if (!larger) return no_memory();
-        h->epoch = larger;
-        h->room = room;
-    }
-    h->epoch[h->count++] = *e;
-    return DONE;
+/* A JSON object of numbers, strings and, at the top (`within` is ""), objects of them; returns where
+   it ends, or NULL. */
+static const char *read_object(const char *s, const char *within, history *h, logged *e) {
+    if (*s != '{') return NULL;
+    if (s[1 + strspn(s + 1, BLANKS)] == '}') return s + 2 + strspn(s + 1, BLANKS);
+    do {
+        char key[sizeof h->metric], *end;
+        int length = 0;
+        sscanf(s + 1, " \"%31[^\"]\" : %n", key, &length);
+        if (!length) return NULL;
+        s += 1 + length;
+        if (*s == '{' && !*within) s = read_object(s, key, h, e);
+        else if (*s == '"') {
+            for (s++; *s && *s != '"'; s++) s += *s == '\\' && s[1];
+            if (!*s++) return NULL;
+        } else if (!strncmp(s, "null", 4)) s += 4;
+        else {
+            double number = strtod(s, &end);
+            if (end == s || !isfinite(number)) return NULL;
+            keep_number(h, e, within, key, number);
+            s = end;
+        }
+        if (!s) return NULL;
+        s += strspn(s, BLANKS);
+    } while (*s == ',');
+    return *s == '}' ? s + 1 : NULL;
 }
 
 #define LAST_EPOCH 1e15 /* up to there an axis can step from epoch to epoch */
 
-static int read_history(history *h, FILE *in, line *l) {
-    int state = LINE_READ, result = DONE;
-    while (!result && (state = next_line(in, l)) == LINE_READ) {
-        logged e = {NAN, {NAN, NAN, NAN}};
-        const char *end = read_object(l->length ? l->text : "", "", h, &e);
-        if (end && !*skip_blanks(end) && e.epoch >= 1.0 && e.epoch <= LAST_EPOCH &&
-            !isnan(e.value[TRAIN_LOSS])) {
-            result = add_epoch(h, &e);
-            continue;
-        }
-        fprintf(stderr, "carnn: %s:%zu: expected an object with \"epoch\" and \"loss\", as train "
-                "--log writes it\n", h->file, l->number);
-        return BAD_DATA;
-    }
-    if (state == LINE_NO_MEMORY) return no_memory();
-    if (result || h->count || ferror(in)) return result;
-    fprintf(stderr, "carnn: %s:1: expected an epoch, found an empty file\n", h->file);
-    return BAD_DATA;
-}
-
-static int open_history(history *h, const char *file) {
+/* A run that was resumed may write an epoch again: then the later line counts. */
+static void read_history(history *h, const char *file) {
     FILE *in = fopen(file, "rb");
     line l = {NULL, 0, 0, 0};
-    int result;
+    if (!in) exit(not_read(file));
     h->file = file;
     h->best = NAN;
-    result = in ? read_history(h, in, &l) : FAILED;
-    if (!in || ferror(in)) result = not_read(file);
-    if (in) fclose(in);
+    while (next_line(in, file, &l)) {
+        logged e = {NAN, {NAN, NAN, NAN}};
+        const char *end = read_object(l.text, "", h, &e);
+        if (!end || end[strspn(end, BLANKS)] || !(e.epoch >= 1.0 && e.epoch <= LAST_EPOCH) ||
+            isnan(e.value[TRAIN_LOSS]))
+            exit(fail(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train "
+                      "--log writes it", file, l.number));
+        while (h->count && h->epoch[h->count - 1].epoch >= e.epoch) h->count--;
+        h->epoch = (logged *)grow(h->epoch, h->count, &h->room, sizeof e);
+        h->epoch[h->count++] = e;
+    }
+    if (!h->count) exit(fail(BAD_DATA, "%s:1: expected an epoch, found an empty file", file));
+    fclose(in);
     free(l.text);
-    return result;
 }
 
 /* "perplexity 3.4448 at epoch 20": the best score, or the last loss. */
 static void summary(const history *h, char text[96]) {
-    size_t i;
-    snprintf(text, 96, "loss %.4f at epoch %.0f", h->epoch[h->count - 1].value[TRAIN_LOSS],
-             h->epoch[h->count - 1].epoch);
-    for (i = 0; i < h->count; i++)
-        if (h->epoch[i].epoch == h->best && !isnan(h->epoch[i].value[SCORE]))
-            snprintf(text, 96, "%s %.4f at epoch %.0f", h->metric, h->epoch[i].value[SCORE],
-                     h->best);
+    const logged *e = &h->epoch[h->count - 1];
+    snprintf(text, 96, "loss %.4f at epoch %.0f", e->value[TRAIN_LOSS], e->epoch);
+    for (e = h->epoch; e < h->epoch + h->count; e++)
+        if (e->epoch == h->best && !isnan(e->value[SCORE]))
+            snprintf(text, 96, "%s %.4f at epoch %.0f", h->metric, e->value[SCORE], h->best);
 }
 
 typedef struct panel { /* a diagram: the losses, or the scores of one name */
@@ -1895,14 +1616,17 @@ typedef struct panel { /* a diagram: the losses, or the scores of one name */
 
 typedef struct picture {
     history *run;
-    size_t runs;
+    size_t runs, panels;
     panel *panel; /* (runs + 1) */
-    size_t panels;
 } picture;
 
-static int shows(const panel *p, const history *h, int curve) {
-    return !strcmp(p->name, curve == SCORE ? h->metric : "loss");
+static int shows(const panel *p, const history *h, int curve, size_t i) {
+    return !strcmp(p->name, curve == SCORE ? h->metric : "loss") && !isnan(h->epoch[i].value[curve]);
 }
+
+/* Where a point is, as parts of the panel from the left and from the top. */
+static double across(const panel *p, double epoch) { return (epoch - p->left) / (p->right - p->left); }
+static double down(const panel *p, double value) { return (p->top - value) / (p->top - p->bottom); }
 
 /* 1, 2 or 5 times a power of 10, of which about five make the range. */
 static double mark_step(double range) {
@@ -1910,19 +1634,21 @@ static double mark_step(double range) {
     return power * (times <= 1.0 ? 1.0 : times <= 2.0 ? 2.0 : times <= 5.0 ? 5.0 : 10.0);
 }
 
-/* Adds a panel around all that it shows, if there is something. */
+/* Adds a panel around all that it shows, if there is something and it is not there yet. */
 static void add_panel(picture *v, const char *name) {
     panel *p = &v->panel[v->panels];
     size_t r, i;
     int curve;
+    for (i = 0; i < v->panels; i++)
+        if (!strcmp(v->panel[i].name, name)) return;
     p->name = name;
     p->left = p->bottom = INFINITY;
     p->right = p->top = -INFINITY;
     for (r = 0; r < v->runs; r++)
         for (curve = 0; curve < CURVES; curve++)
-            for (i = 0; i < v->run[r].count && shows(p, &v->run[r], curve); i++) {
+            for (i = 0; i < v->run[r].count; i++) {
                 const logged *e = &v->run[r].epoch[i];
-                if (isnan(e->value[curve])) continue;
+                if (!shows(p, &v->run[r], curve, i)) continue;
                 p->left = fmin(p->left, e->epoch);
                 p->right = fmax(p->right, e->epoch);
                 p->bottom = fmin(p->bottom, e->value[curve]);
@@ -1937,52 +1663,41 @@ static void add_panel(picture *v, const char *name) {
     v->panels++;
 }
 
-static void add_panels(picture *v) {
-    size_t r, i;
-    add_panel(v, "loss");
-    for (r = 0; r < v->runs; r++) {
-        for (i = 0; i < v->panels && strcmp(v->panel[i].name, v->run[r].metric);) i++;
-        if (i == v->panels && *v->run[r].metric) add_panel(v, v->run[r].metric);
-    }
-}
-
-/* The curve at an epoch, between those that were logged on a line; NAN outside. */
-static double value_at(const history *h, int curve, double epoch) {
-    const logged *before = NULL, *e = h->epoch, *end = e + h->count;
-    for (; e < end; e++) {
-        double share;
-        if (isnan(e->value[curve])) continue;
-        if (e->epoch <= epoch) before = e;
-        if (e->epoch < epoch) continue;
-        if (!before || before == e) return before ? e->value[curve] : NAN;
-        share = (epoch - before->epoch) / (e->epoch - before->epoch);
-        return before->value[curve] + share * (e->value[curve] - before->value[curve]);
-    }
-    return NAN;
-}
-
 enum { ROWS = 16, COLUMNS = 64 };
 
 static size_t row_of(const panel *p, double value) {
-    return (size_t)((ROWS - 1) * (p->top - value) / (p->top - p->bottom) + 0.5);
+    return (size_t)((ROWS - 1) * down(p, value) + 0.5);
+}
+
+/* Puts a letter on all columns from one point of a curve to the next; several make a star. */
+static void draw_line(char field[ROWS][COLUMNS], const panel *p, char letter, const logged *from,
+                      const logged *to, int curve) {
+    double last = COLUMNS - 1, length = fmax(to->epoch - from->epoch, 1e-9), i;
+    for (i = ceil(last * across(p, from->epoch)); i <= last * across(p, to->epoch); i++) {
+        double share = (p->left + (p->right - p->left) * i / last - from->epoch) / length;
+        double value = from->value[curve] + share * (to->value[curve] - from->value[curve]);
+        char *at = &field[row_of(p, value)][(size_t)i];
+        *at = *at == ' ' || *at == letter ? letter : '*';
+    }
 }
 
 /* One run is the letter a, the next b; capitals are scores and losses of the validation set. */
 static void text_panel(const picture *v, const panel *p) {
-    char field[ROWS][COLUMNS + 1];
+    char field[ROWS][COLUMNS];
     size_t r, i;
     double mark;
     int curve;
     memset(field, ' ', sizeof field);
     for (r = 0; r < v->runs; r++)
-        for (curve = 0; curve < CURVES; curve++)
-            for (i = 0; i < COLUMNS && shows(p, &v->run[r], curve); i++) {
-                double epoch = p->left + (p->right - p->left) * (double)i / (COLUMNS - 1);
-                double value = value_at(&v->run[r], curve, epoch);
-                char letter = (char)((curve == TRAIN_LOSS ? 'a' : 'A') + r % 26);
-                char *at = isnan(value) ? NULL : &field[row_of(p, value)][i];
-                if (at) *at = *at == ' ' || *at == letter ? letter : '*';
+        for (curve = 0; curve < CURVES; curve++) {
+            const logged *e = v->run[r].epoch, *from = NULL;
+            for (i = 0; i < v->run[r].count; i++, e++) {
+                if (!shows(p, &v->run[r], curve, i)) continue;
+                draw_line(field, p, (char)((curve == TRAIN_LOSS ? 'a' : 'A') + r % 26),
+                          from ? from : e, e, curve);
+                from = e;
             }
+        }
     printf("%s\n", p->name);
     for (i = 0; i < ROWS; i++) {
         char label[16] = "";
@@ -2009,122 +1724,106 @@ static void text_picture(const picture *v) {
 /* Points of an SVG picture: the panels stand side by side, the names of the runs below. */
 enum { MARGIN = 64, HEAD = 40, WIDE = 380, HIGH = 260, FOOT = 64, LEGEND = 22 };
 
-static const char *svg_color(size_t run) {
-    static const char *const color[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                        "#e69f00", "#56b4e9", "#000000", "#999999"};
-    return color[run % COUNT(color)];
-}
+static const char *const svg_colors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                         "#e69f00", "#56b4e9", "#000000", "#999999"};
 
-static void svg_escaped(FILE *to, const char *text) {
-    const unsigned char *s = (const unsigned char *)text;
-    for (; *s; s++) {
-        size_t length = utf8(s);
-        if (!length || *s < 0x20) fputs("&#xfffd;", to);
-        else if (strchr("<>&", *s)) fprintf(to, "&#%d;", *s);
-        else fwrite(s, 1, length, to);
-        if (length) s += length - 1;
-    }
-}
-
-static double svg_x(const panel *p, double epoch) {
-    return WIDE * (epoch - p->left) / (p->right - p->left);
-}
-
-static double svg_y(const panel *p, double value) {
-    return HIGH * (p->top - value) / (p->top - p->bottom);
+static void svg_text(FILE *to, double x, double y, const char *style, const char *text) {
+    fprintf(to, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, style);
+    put_escaped(to, text, "<>&", "&#%d;");
+    fprintf(to, "</text>\n");
 }
 
 static void svg_axes(FILE *to, const panel *p) {
+    char number[32];
     double mark;
-    fprintf(to, "<text x=\"0\" y=\"-12\" font-weight=\"bold\">");
-    svg_escaped(to, p->name);
-    fprintf(to, "</text>\n");
-    for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
-        fprintf(to, "<path d=\"M0 %.1fh%d\" stroke=\"#ddd\"/>"
-                "<text x=\"-8\" y=\"%.1f\" text-anchor=\"end\">%.6g</text>\n", svg_y(p, mark), WIDE,
-                svg_y(p, mark) + 4.0, mark);
-    for (mark = p->across * ceil(p->left / p->across); mark <= p->right; mark += p->across)
-        fprintf(to, "<path d=\"M%.1f %dv5\" stroke=\"#333\"/>"
-                "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n", svg_x(p, mark),
-                HIGH, svg_x(p, mark), HIGH + 20, mark);
-    fprintf(to, "<path d=\"M0 0v%dh%d\" stroke=\"#333\" fill=\"none\"/>"
-            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">epoch</text>\n", HIGH, WIDE, WIDE,
-            HIGH + 36);
+    svg_text(to, 0, -12, "font-weight=\"bold\"", p->name);
+    for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up) {
+        double y = HIGH * down(p, mark);
+        fprintf(to, "<path d=\"M0 %.1fh%d\" stroke=\"#ddd\"/>", y, WIDE);
+        snprintf(number, sizeof number, "%.6g", mark);
+        svg_text(to, -8, y + 4, "text-anchor=\"end\"", number);
+    }
+    for (mark = p->across * ceil(p->left / p->across); mark <= p->right; mark += p->across) {
+        double x = WIDE * across(p, mark);
+        fprintf(to, "<path d=\"M%.1f %dv5\" stroke=\"#333\"/>", x, HIGH);
+        snprintf(number, sizeof number, "%.6g", mark);
+        svg_text(to, x, HIGH + 20, "text-anchor=\"middle\"", number);
+    }
+    fprintf(to, "<path d=\"M0 0v%dh%d\" stroke=\"#333\" fill=\"none\"/>", HIGH, WIDE);
+    svg_text(to, WIDE, HIGH + 36, "text-anchor=\"end\"", "epoch");
 }
 
+/* A dot for each point, as a curve may be one; the best score has a larger one. */
 static void svg_curve(FILE *to, const panel *p, const history *h, int curve, const char *color) {
-    size_t i;
-    fprintf(to, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", color,
-            curve == TRAIN_LOSS ? " stroke-dasharray=\"5 3\"" : "");
-    for (i = 0; i < h->count; i++)
-        if (!isnan(h->epoch[i].value[curve]))
-            fprintf(to, "%.1f,%.1f ", svg_x(p, h->epoch[i].epoch),
-                    svg_y(p, h->epoch[i].value[curve]));
-    fprintf(to, "\"/>\n");
-    for (i = 0; i < h->count; i++) /* a curve may be one point */
-        if (!isnan(h->epoch[i].value[curve]))
-            fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>\n",
-                    svg_x(p, h->epoch[i].epoch), svg_y(p, h->epoch[i].value[curve]),
-                    curve == SCORE && h->epoch[i].epoch == h->best ? 5 : 2, color);
+    size_t i, dots;
+    for (dots = 0; dots < 2; dots++) {
+        if (!dots) fprintf(to, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"",
+                           color, curve == TRAIN_LOSS ? " stroke-dasharray=\"5 3\"" : "");
+        for (i = 0; i < h->count; i++) {
+            double x = WIDE * across(p, h->epoch[i].epoch), y = HIGH * down(p, h->epoch[i].value[curve]);
+            int best = curve == SCORE && h->epoch[i].epoch == h->best;
+            if (!shows(p, h, curve, i)) continue;
+            if (!dots) fprintf(to, "%.1f,%.1f ", x, y);
+            else fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>\n", x, y,
+                         best ? 5 : 2, color);
+        }
+        if (!dots) fprintf(to, "\"/>\n");
+    }
 }
 
 static void svg_picture(FILE *to, const picture *v) {
-    size_t i, r, width = v->panels * (MARGIN + WIDE) + MARGIN / 2;
-    size_t below = HEAD + HIGH + FOOT, height = below + (v->runs + 1) * LEGEND;
+    size_t i, r, width = v->panels * (MARGIN + WIDE) + MARGIN / 2, below = HEAD + HIGH + FOOT;
     char text[96];
     int curve;
     fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%zu\" height=\"%zu\" "
             "font-family=\"sans-serif\" font-size=\"12\">\n"
-            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", width, height);
+            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", width,
+            below + (v->runs + 1) * LEGEND);
     for (i = 0; i < v->panels; i++) {
-        const panel *p = &v->panel[i];
         fprintf(to, "<g transform=\"translate(%zu,%d)\">\n", i * (MARGIN + WIDE) + MARGIN, HEAD);
-        svg_axes(to, p);
+        svg_axes(to, &v->panel[i]);
         for (r = 0; r < v->runs; r++)
             for (curve = 0; curve < CURVES; curve++)
-                if (shows(p, &v->run[r], curve))
-                    svg_curve(to, p, &v->run[r], curve, svg_color(r));
+                svg_curve(to, &v->panel[i], &v->run[r], curve, svg_colors[r % COUNT(svg_colors)]);
         fprintf(to, "</g>\n");
     }
-    for (r = 0; r < v->runs; r++) {
+    for (r = 0; r < v->runs; r++, below += LEGEND) {
+        fprintf(to, "<path d=\"M%d %zuh24\" stroke=\"%s\" stroke-width=\"3\"/>", MARGIN, below,
+                svg_colors[r % COUNT(svg_colors)]);
         summary(&v->run[r], text);
-        fprintf(to, "<path d=\"M%d %zuh24\" stroke=\"%s\" stroke-width=\"3\"/>"
-                "<text x=\"%d\" y=\"%zu\">", MARGIN, below + r * LEGEND, svg_color(r), MARGIN + 32,
-                below + r * LEGEND + 4);
-        svg_escaped(to, v->run[r].file);
+        fprintf(to, "<text x=\"%d\" y=\"%zu\">", MARGIN + 32, below + 4);
+        put_escaped(to, v->run[r].file, "<>&", "&#%d;");
         fprintf(to, ": %s</text>\n", text);
     }
-    fprintf(to, "<text x=\"%d\" y=\"%zu\" fill=\"#666\">dashed: training, solid: validation, dot: "
-            "best</text>\n</svg>\n", MARGIN, below + v->runs * LEGEND + 4);
+    svg_text(to, MARGIN, (double)below + 4, "fill=\"#666\"",
+             "dashed: training, solid: validation, dot: best");
+    fprintf(to, "</svg>\n");
 }
 
 static int plot(arguments *a) {
-    picture v;
-    FILE *to = NULL;
+    picture v = {NULL, 0, 0, NULL};
+    FILE *to;
     size_t i;
-    int result = DONE;
-    memset(&v, 0, sizeof v);
     v.runs = a->files.count;
-    v.run = (history *)calloc(v.runs, sizeof *v.run);
-    v.panel = (panel *)calloc(v.runs + 1, sizeof *v.panel);
-    if (!v.run || !v.panel) result = no_memory();
-    for (i = 0; !result && i < v.runs; i++) result = open_history(&v.run[i], a->files.item[i]);
-    if (!result) add_panels(&v);
-    if (!result) result = open_result(&to, a->out, "w");
-    if (!result && to) svg_picture(to, &v);
-    if (!result && !to) text_picture(&v);
-    result = close_result(to, a->out, result);
-    for (i = 0; v.run && i < v.runs; i++) free(v.run[i].epoch);
+    v.run = (history *)zeroed(v.runs, sizeof *v.run);
+    v.panel = (panel *)zeroed(v.runs, sizeof *v.panel);
+    for (i = 0; i < v.runs; i++) read_history(&v.run[i], a->files.item[i]);
+    add_panel(&v, "loss");
+    for (i = 0; i < v.runs; i++)
+        if (*v.run[i].metric) add_panel(&v, v.run[i].metric);
+    if ((to = open_result(a->out, "w")) != NULL) svg_picture(to, &v);
+    else text_picture(&v);
+    close_result(to, a->out);
+    for (i = 0; i < v.runs; i++) free(v.run[i].epoch);
     free(v.run);
     free(v.panel);
-    return result;
+    return DONE;
 }
 
 /* ==== gradcheck, bench ======================================================================= */
 
 static int check_row(const carnn_check *c, void *user) {
-    int *wrong = (int *)user;
-    *wrong += !c->passed;
+    *(int *)user += !c->passed;
     printf("%-6s  %-24s %6zu derivatives  error %.2e  limit %.0e  %s\n", c->group, c->name,
            c->numbers, c->error, c->limit, c->passed ? "ok" : "WRONG");
     fflush(stdout);
@@ -2134,43 +1833,29 @@ static int check_row(const carnn_check *c, void *user) {
 static int gradcheck(arguments *a) {
     carnn_error error;
     int wrong = 0;
-    if (carnn_gradcheck(a->files.count ? a->files.item[0] : NULL, a->model.seed, check_row, &wrong,
-                        &error))
-        return failed(&error);
+    check(carnn_gradcheck(a->files.count ? a->files.item[0] : NULL, a->model.seed, check_row, &wrong,
+                          &error), &error);
     printf(wrong ? "%d wrong\n" : "all right\n", wrong);
     return wrong ? FAILED : DONE;
 }
 
 typedef struct bench_job { /* what `carnn bench` holds */
     const arguments *a;
-    json j; /* to: NULL before the first row */
+    size_t rows;
 } bench_job;
-
-static void json_bench(bench_job *b) {
-    int64_t threads = b->a->training.threads;
-    b->j.to = stdout;
-    json_open(&b->j, NULL, '{');
-    json_text(&b->j, "version", CARNN_VERSION);
-    json_text(&b->j, "simd", simd_used(b->a->simd));
-    json_whole(&b->j, "threads", threads ? (uint64_t)threads : processors());
-    json_open(&b->j, "rows", '[');
-}
-
-static void json_measure(json *j, const carnn_measure *m) {
-    json_open(j, NULL, '{');
-    json_text(j, "group", m->group);
-    json_text(j, "name", m->name);
-    json_text(j, "unit", m->unit);
-    json_number(j, "value", m->value);
-    if (m->share > 0.0) json_number(j, "share", m->share);
-    json_close(j, '}');
-}
 
 static int bench_row(const carnn_measure *m, void *user) {
     bench_job *b = (bench_job *)user;
+    int64_t threads = b->a->training.threads;
     if (b->a->json) {
-        if (!b->j.to) json_bench(b);
-        json_measure(&b->j, m);
+        if (!b->rows++)
+            json(stdout, "{'version': %s, 'simd': %s, 'threads': %z, 'rows': [", CARNN_VERSION,
+                 simd_used(b->a->simd), threads ? (size_t)threads : processors());
+        else json(stdout, ", ");
+        json(stdout, "{'group': %s, 'name': %s, 'unit': %s, 'value': %g", m->group, m->name, m->unit,
+             m->value);
+        if (m->share > 0.0) json(stdout, ", 'share': %g", m->share);
+        json(stdout, "}");
         return 0;
     }
     printf("%-7s %-36s %10.4g %-12s", m->group, m->name, m->value, m->unit);
@@ -2182,18 +1867,14 @@ static int bench_row(const carnn_measure *m, void *user) {
 
 static int bench(arguments *a) {
     carnn_error error;
-    bench_job b = {NULL, {NULL, 0}};
-    int result = DONE;
+    carnn_status status;
+    bench_job b = {NULL, 0};
     b.a = a;
-    if (carnn_bench(a->files.count ? a->files.item[0] : NULL, a->simd, a->training.threads,
-                    bench_row, &b, &error))
-        result = failed(&error);
-    if (b.j.to) {
-        json_close(&b.j, ']');
-        json_close(&b.j, '}');
-        printf("\n");
-    }
-    return result;
+    status = carnn_bench(a->files.count ? a->files.item[0] : NULL, a->simd, a->training.threads,
+                         bench_row, &b, &error);
+    if (b.rows) json(stdout, "]}\n");
+    check(status, &error);
+    return DONE;
 }
 
 /* ==== Commands =============================================================================== */
@@ -2203,75 +1884,84 @@ static int bench(arguments *a) {
 static const command commands[] = {
     {"train", "--task NAME --train FILE --out MODEL [options]",
      "trains a model; keeps the weights with the best validation score",
-     "examples:\n"
      "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
      "  carnn train --task dialog --train train.txt --out bot.gguf --cell lstm --lr 0.002 --json\n"
+     "  carnn train --task classify --train train.txt --folds 10\n"
      "\nCtrl-C ends a training and saves it; the same command with --resume goes on.\n",
      TRAIN, train, 0, 0},
-    {"test", "MODEL... --data FILE [options]",
-     "scores models; of several: each one, then their vote",
-     "examples:\n"
+    {"test", "MODEL... --data FILE [options]", "scores models; of several: each one, then their vote",
      "  carnn test bot.gguf --data test.txt\n"
      "  carnn test seed1.gguf seed2.gguf seed3.gguf --data test.txt --json\n",
      TEST, test, 1, ANY_NUMBER},
-    {"predict", "MODEL [--data FILE] [options]",
-     "writes one line per example: the answer that the model chooses",
-     "examples:\n"
-     "  carnn predict bot.gguf --data test.txt\n"
-     "  carnn predict bot.gguf --top 3 < test.txt\n",
+    {"predict", "MODEL [--data FILE] [options]", "writes one line per example: what the model says",
+     "  carnn predict bot.gguf --data test.txt\n  carnn predict bot.gguf --top 3 < test.txt\n",
      PREDICT, predict, 1, 1},
     {"chat", "MODEL", "talks; an empty line begins a new dialog",
-     "examples:\n"
      "  carnn chat bot.gguf\n"
-     "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n",
-     CHAT, chat, 1, 1},
+     "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n", CHAT, chat, 1, 1},
     {"explain", "MODEL [--data FILE] [--example N]",
-     "shows how much each earlier utterance contributed to an answer",
-     "examples:\n"
-     "  carnn explain bot.gguf --data test.txt --example 4\n",
-     EXPLAIN, explain, 1, 1},
+     "shows how much each earlier utterance or word contributed to an answer",
+     "  carnn explain bot.gguf --data test.txt --example 4\n", EXPLAIN, explain, 1, 1},
     {"rank", "MODEL --question TEXT [--data FILE]",
      "ranks sentences, a line each, by how well they answer a question",
-     "examples:\n"
-     "  carnn rank qa.gguf --question 'who wrote faust ?' --data sentences.txt --top 3\n",
-     RANK, rank, 1, 1},
+     "  carnn rank qa.gguf --question 'who wrote faust ?' --data sentences.txt --top 3\n", RANK, rank,
+     1, 1},
     {"generate", "MODEL [options]", "samples text from a language model, a sentence a line",
-     "examples:\n"
      "  carnn generate lm.gguf --sentences 5 --temperature 0.8\n"
-     "  carnn generate lm.gguf --prompt 'i think' --top-p 0.9 --seed 7\n",
-     GENERATE, generate, 1, 1},
-    {"info", "MODEL [--json]", "says what is in a model file",
-     "examples:\n"
-     "  carnn info bot.gguf\n",
-     INFO, info, 1, 1},
+     "  carnn generate lm.gguf --prompt 'i think' --top-p 0.9 --seed 7\n", GENERATE, generate, 1, 1},
+    {"info", "MODEL [--json]", "says what is in a model file", "  carnn info bot.gguf\n", INFO, info,
+     1, 1},
     {"plot", "RUN.jsonl... [--out FILE.svg]",
      "draws the losses and scores of trainings, as their --log has them",
-     "examples:\n"
      "  carnn train --task lm --train train.txt --valid dev.txt --out lm.gguf --log run.jsonl\n"
-     "  carnn plot run.jsonl\n"
-     "  carnn plot icarnn.jsonl lstm.jsonl --out runs.svg\n",
-     PLOT, plot, 1, ANY_NUMBER},
+     "  carnn plot run.jsonl\n  carnn plot icarnn.jsonl lstm.jsonl --out runs.svg\n", PLOT, plot, 1,
+     ANY_NUMBER},
     {"gradcheck", "[NAME]", "compares all derivatives, or those of NAME, with differences",
-     "examples:\n"
-     "  carnn gradcheck\n"
-     "  carnn gradcheck icarnn\n",
-     GRADCHECK, gradcheck, 0, 1},
+     "  carnn gradcheck\n  carnn gradcheck icarnn\n", GRADCHECK, gradcheck, 0, 1},
     {"bench", "[NAME] [options]", "measures kernels, cells and whole tasks on this machine",
-     "examples:\n"
-     "  carnn bench\n"
-     "  carnn bench cell --threads 1\n",
-     BENCH, bench, 0, 1},
-    {NULL, NULL, NULL, NULL, 0, NULL, 0, 0},
+     "  carnn bench\n  carnn bench cell --threads 1\n", BENCH, bench, 0, 1},
 };
 
 /* ==== Help =================================================================================== */
 
-static void print_name(const char *name, const char *value) {
-    char text[64];
+static void print_option(const char *name, const char *value, const char *text) {
+    char word[64];
+    snprintf(word, sizeof word, "--%s %s", dashed(name), value ? value : "");
+    printf("  %-22s%s", word, text);
+}
+
+/* [default, task its own default]: those that differ from the first are named. */
+static void print_default(const carnn_option *o, const char *only) {
+    char first[OPTION_TEXT] = "", text[OPTION_TEXT];
+    const char *task, *value;
     size_t i;
-    snprintf(text, sizeof text, "--%s %s", name, value ? value : "");
-    for (i = 0; i < strlen(name); i++) text[i + 2] = plain(text[i + 2]);
-    printf("  %-22s", text);
+    for (i = 0; (task = carnn_task_name(i)) != NULL; i++) {
+        carnn_model_desc model;
+        carnn_train_desc training;
+        memset(&model, 0, sizeof model);
+        memset(&training, 0, sizeof training);
+        model.task = task;
+        if ((only && strcmp(only, task)) || carnn_defaults(&model, &training, NULL)) continue;
+        value = option_text(o, &model, &training, text);
+        if (!*value || !strcmp(value, first)) continue;
+        printf(*first ? ", %s %s" : " [%s%s", *first ? task : "", value);
+        if (!*first) snprintf(first, sizeof first, "%s", value);
+    }
+    puts(*first ? "]" : "");
+}
+
+/* The options of a place, with a title; those that all tasks have, or those of one. */
+static void print_options(const char *title, const char *task, unsigned bit,
+                          carnn_option_place place) {
+    const carnn_option *o;
+    size_t i;
+    for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
+        if (o->place != place || !(option_commands(o) & bit)) continue;
+        if (title) printf("\n%s:\n", title);
+        title = NULL;
+        print_option(o->name, o->kind == CARNN_OPTION_NAME ? "NAME" : "N", o->help);
+        print_default(o, task);
+    }
 }
 
 static void print_names(const char *title, const char *(*lister)(size_t number)) {
@@ -2281,122 +1971,80 @@ static void print_names(const char *title, const char *(*lister)(size_t number))
     printf("\n");
 }
 
-#define TASKS 16
-
-/* [default, task its own default]: those that differ from the first are named. */
-static void print_default(const carnn_option *o, const carnn_model_desc *model,
-                          const carnn_train_desc *training) {
-    char first[OPTION_TEXT] = "", text[OPTION_TEXT];
-    const char *task;
-    size_t i;
-    for (i = 0; i < TASKS && (task = carnn_task_name(i)) != NULL; i++) {
-        if (!option_serves(o, task)) continue;
-        option_text(o, &model[i], &training[i], text);
-        if (!*text || !strcmp(text, first)) continue;
-        printf(*first ? ", %s %s" : " [%s%s", *first ? task : "", text);
-        if (!*first) memcpy(first, text, sizeof text);
-    }
-    puts(*first ? "]" : "");
-}
-
-static void print_options(unsigned bit, int of_training) {
-    carnn_model_desc model[TASKS];
-    carnn_train_desc training[TASKS];
-    size_t i, count;
-    const carnn_option *o = carnn_options(&count);
-    int title = 0;
-    memset(model, 0, sizeof model);
-    memset(training, 0, sizeof training);
-    for (i = 0; i < TASKS && carnn_task_name(i); i++) {
-        model[i].task = carnn_task_name(i);
-        carnn_defaults(&model[i], &training[i], NULL);
-    }
-    for (i = 0; i < count; i++) {
-        if (o[i].of_training != of_training || !(option_commands(o + i) & bit)) continue;
-        if (!title++) printf("\n%s:\n", of_training ? "training" : "model");
-        print_name(o[i].name, o[i].kind == CARNN_OPTION_NAME ? "NAME" : "N");
-        if (o[i].task) printf("%s: ", o[i].task);
-        fputs(o[i].help, stdout);
-        print_default(o + i, model, training);
-    }
-}
-
 static int help_command(const command *c) {
-    unsigned bit = c->bit;
     size_t i;
     printf("usage: carnn %s %s\n\n%s.\n\noptions:\n", c->name, c->files, c->help);
     for (i = 0; i < COUNT(flags); i++)
-        if (flags[i].commands & bit) {
-            print_name(flags[i].name, flags[i].value);
-            printf("%s\n", flags[i].help);
+        if (flags[i].commands & c->bit) {
+            print_option(flags[i].name, flags[i].value, flags[i].help);
+            printf("\n");
         }
-    print_options(bit, 0);
-    print_options(bit, 1);
-    if (bit & TRAIN) {
-        print_names("tasks", carnn_task_name);
+    print_options("model", NULL, c->bit, CARNN_OPTION_OF_MODEL);
+    print_options("training", NULL, c->bit, CARNN_OPTION_OF_TRAINING);
+    for (i = 0; (c->bit & TRAIN) && carnn_task_name(i); i++) {
+        printf("\ntask %s: %s\n  data: %s\n", carnn_task_name(i), carnn_task_title(i),
+               carnn_task_data(i));
+        print_options(NULL, carnn_task_name(i), c->bit, CARNN_OPTION_OF_TASK);
+    }
+    if (c->bit & TRAIN) {
         print_names("cells", carnn_cell_name);
         print_names("optimizers", carnn_optimizer_name);
     }
-    printf("\n%s", c->more);
+    printf("\nexamples:\n%s", c->more);
     return DONE;
 }
 
 static int help(FILE *to) {
-    const command *c;
+    size_t i;
     fprintf(to, "carnn %s: context-dependent additive recurrent networks\n\n"
             "usage: carnn COMMAND [options] [files]\n\ncommands:\n", CARNN_VERSION);
-    for (c = commands; c->name; c++) fprintf(to, "  %-11s%s\n", c->name, c->help);
-    fprintf(to, "  %-11s%s\n", "help", "this text, or with the name of a command, all about it");
-    fprintf(to, "\nexamples:\n"
-            "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
-            "  carnn test bot.gguf --data test.txt\n"
-            "  carnn chat bot.gguf\n");
+    for (i = 0; i < COUNT(commands); i++)
+        fprintf(to, "  %-11s%s\n", commands[i].name, commands[i].help);
+    fprintf(to, "  %-11s%s\n\nexamples:\n%s%s%s", "help",
+            "this text, or with the name of a command, all about it",
+            "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n",
+            "  carnn test bot.gguf --data test.txt\n", "  carnn chat bot.gguf\n");
     return DONE;
 }
 
 /* ==== Start ================================================================================ */
 
-static int unknown_command(const char *word) {
-    const command *c;
-    guess g = guess_for(word);
-    for (c = commands; c->name; c++) consider(&g, c->name);
-    return unknown("command", g, "");
-}
-
-static const command *find_command(const char *word) {
-    const command *c = commands;
-    while (c->name && strcmp(c->name, word)) c++;
-    return c->name ? c : NULL;
-}
-
 static int run(int count, char **argument) {
-    const command *c;
+    const command *c = NULL;
     arguments a;
-    int result;
     const char *word = count > 1 ? argument[1] : "";
-    int asks = !strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h");
+    int asks = !strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h"), result;
+    size_t i, room = (size_t)count;
+    guess g;
     if (count < 2) return help(stderr), USAGE;
     if (asks && count == 2) return help(stdout);
     if (!strcmp(word, "--version") || !strcmp(word, "version")) {
         printf("carnn %s (%s)\n", CARNN_VERSION, simd_used(NULL));
         return DONE;
     }
-    if (asks) word = argument[2];
-    if ((c = find_command(word)) == NULL) return unknown_command(word);
+    g = guess_for(asks ? argument[2] : word);
+    for (i = 0; i < COUNT(commands); i++)
+        if (is_word(&g, commands[i].name)) c = &commands[i];
+    if (!c) return unknown("command", &g);
     if (asks) return help_command(c);
     memset(&a, 0, sizeof a);
-    a.files.item = (const char **)calloc(4 * (size_t)count, sizeof *a.files.item);
-    if (!a.files.item) return no_memory();
-    a.train.item = a.files.item + count;
-    a.data.item = a.train.item + count;
-    a.vectors.item = a.data.item + count;
-    result = read_arguments(&a, c, count, argument);
-    if (!result) result = a.help ? help_command(c) : c->run(&a);
+    a.files.item = (const char **)zeroed(6 * room, sizeof *a.files.item);
+    a.train.item = a.files.item + room;
+    a.data.item = a.train.item + room;
+    a.vectors.item = a.data.item + room;
+    a.own.item = a.vectors.item + room; /* 2 for an argument */
+    read_arguments(&a, c, count, argument);
+    result = a.help ? help_command(c) : c->run(&a);
     free((void *)a.files.item);
     return result;
 }
 
+/* What nohup ignores stays ignored. */
 int main(int count, char **argument) {
     signal(SIGINT, on_interrupt);
+    signal(SIGTERM, on_interrupt);
+#ifdef SIGHUP
+    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN);
+#endif
     return finish(run(count, argument));
 }
