@@ -1,7 +1,7 @@
 /* The command line of carnn.h: `carnn help` says what it does.
 
-   It knows no task by name: options, data formats, predictions and explanations of a task come from
-   the library. Results go to standard output, everything else to standard error. Exit codes: 0 done,
+   It knows no task by name: options, data formats, predictions and explanations come from the
+   library. Results go to standard output, everything else to standard error. Exit codes: 0 done,
    1 failure at run time, 2 usage, 3 bad data, 4 bad model file, 5 diverged, 130 interrupted. */
 
 #ifdef _WIN32
@@ -37,22 +37,15 @@ enum { DONE = 0, FAILED = 1, USAGE = 2, BAD_DATA = 3, BAD_MODEL = 4, DIVERGED = 
 
 /* ==== Errors and memory ====================================================================== */
 
-/* Prints "carnn: ..." and returns `code`. */
-static int fail(int code, const char *format, ...) {
+/* Prints "carnn: ..." and ends the program with `code`, unless that is DONE. */
+static void say(int code, const char *format, ...) {
     va_list values;
     va_start(values, format);
     fputs("carnn: ", stderr);
     vfprintf(stderr, format, values);
     fputc('\n', stderr);
     va_end(values);
-    return code;
-}
-
-/* A file that cannot be opened or read, by errno. */
-static int not_read(const char *name) { return fail(FAILED, "%s: %s", name, strerror(errno)); }
-
-static int not_written(const char *name, const char *why) {
-    return fail(FAILED, "%s: cannot be written: %s", name, why);
+    if (code) exit(code);
 }
 
 /* Prints an error of the library and returns its exit code. */
@@ -63,7 +56,8 @@ static int failed(const carnn_error *error) {
     if (error->code == CARNN_ERR_MODEL) code = BAD_MODEL;
     if (error->code == CARNN_ERR_DIVERGED) code = DIVERGED;
     if (error->code == CARNN_ERR_STOPPED) code = INTERRUPTED;
-    return fail(code, "%s", error->message);
+    say(DONE, "%s", error->message);
+    return code;
 }
 
 /* Ends the program where a call of the library has failed. */
@@ -73,16 +67,16 @@ static void check(carnn_status status, const carnn_error *error) {
 
 static void *resize(void *block, size_t count, size_t size) {
     void *larger = count < SIZE_MAX / size ? realloc(block, count * size) : NULL;
-    if (!larger) exit(fail(FAILED, "out of memory"));
+    if (!larger) say(FAILED, "out of memory");
     return larger;
 }
 
-/* An array with room for one more than `count`. */
+/* An array of zeros with room for one more than `count`. */
 static void *zeroed(size_t count, size_t size) {
     return memset(resize(NULL, count + 1, size), 0, (count + 1) * size);
 }
 
-/* Likewise, of one that grows. */
+/* Makes room for one more than `count` in an array. */
 static void *grow(void *array, size_t count, size_t *room, size_t size) {
     if (count < *room) return array;
     *room = 2 * *room + 64;
@@ -111,9 +105,8 @@ typedef struct arguments {
 } arguments;
 
 typedef struct command {
-    const char *name, *files, *help;
-    const char *more; /* for its own help */
-    unsigned bit;     /* in flag.commands */
+    const char *name, *files, *help, *examples;
+    unsigned bit; /* in flag.commands */
     int (*run)(arguments *a);
     size_t least, most; /* files */
 } command;
@@ -124,9 +117,7 @@ enum { /* which commands an option belongs to */
 };
 
 typedef struct flag {
-    const char *name;
-    const char *value; /* how help calls it; it tells the kind: read_flag() */
-    const char *help;
+    const char *name, *value, *help; /* the word for its value tells the kind: read_flag() */
     unsigned commands;
     size_t offset; /* in arguments */
 } flag;
@@ -139,12 +130,12 @@ static const flag flags[] = {
     {"train", "FILE...", "training data; several files: repeat the option", TRAIN, AT(train)},
     {"valid", "FILE", "validation data: it chooses the epoch to keep", TRAIN, AT(valid)},
     {"test", "FILE", "data to score the finished model on", TRAIN, AT(test)},
-    {"candidates", "FILE", "texts to choose from [those of the training data]", TRAIN, AT(candidates)},
+    {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
     {"out", "FILE", "the model file to write", TRAIN, AT(out)},
     {"out", "FILE", "write an SVG picture there instead of text", PLOT, AT(out)},
     {"folds", "K", "cross-validation over K parts of --train instead", TRAIN, AT(folds)},
-    {"folds-by", "FILE", "the same; a line for each group has its fold's name", TRAIN, AT(folds_by)},
+    {"folds-by", "FILE", "the same; a line of FILE names a group's fold", TRAIN, AT(folds_by)},
     {"data", "FILE...", "data to work on; - is standard input", READS_DATA, AT(data)},
     {"clean", NULL, "leave out groups without a right or a wrong item", TRAIN | TEST, AT(clean)},
     {"report", NULL, "scores of every class, and what is confused", TEST, AT(report)},
@@ -158,11 +149,9 @@ static const flag flags[] = {
     {"sentences", "N", "sentences to generate [10]", GENERATE, AT(sentences)},
     {"words", "N", "words of a sentence at most [100]", GENERATE, AT(sampling.words)},
     {"prompt", "TEXT", "words that the first sentence begins with", GENERATE, AT(prompt)},
-    {"temperature", "X", "below 1: more probable words; 0: always the most probable [1]", GENERATE,
-     AT(sampling.temperature)},
+    {"temperature", "X", "0: the most probable word [1]", GENERATE, AT(sampling.temperature)},
     {"top-k", "K", "among the K most probable words [all]", GENERATE, AT(sampling.top_k)},
-    {"top-p", "X", "among the most probable words that have probability X together [all]", GENERATE,
-     AT(sampling.top_p)},
+    {"top-p", "X", "among the words that have probability X together", GENERATE, AT(sampling.top_p)},
     {"explain", NULL, "show what each utterance added to the score", CHAT, AT(explain)},
     {"resume", NULL, "go on from the checkpoint beside --out FILE", TRAIN, AT(resume)},
     {"log", "FILE", "write one JSON line per epoch", TRAIN, AT(log)},
@@ -250,10 +239,9 @@ static int is_word(guess *g, const char *name) {
     return !strcmp(word, name);
 }
 
-static int unknown(const char *what, const guess *g) {
-    return *g->best ? fail(USAGE, "unknown %s \"%s\"; did you mean \"%s\"? (%s)", what, g->word,
-                           g->best, g->names)
-                    : fail(USAGE, "unknown %s \"%s\": expected one of %s", what, g->word, g->names);
+static void unknown(const char *what, const guess *g) {
+    say(USAGE, "unknown %s \"%s\"%s%s%s (%s)", what, g->word, *g->best ? "; did you mean \"" : "",
+        g->best, *g->best ? "\"?" : "", g->names);
 }
 
 /* ==== Reading the arguments ================================================================== */
@@ -263,17 +251,17 @@ static void read_flag(const flag *f, arguments *a, const char *value) {
     const char *kind = f->value ? f->value : "";
     char *end;
     double number = strtod(value, &end);
-    int is_number = end > value && !*end;
+    int is_number = end > value && !*end, count = !strcmp(kind, "K") || !strcmp(kind, "N");
     if (!*kind) *(int *)field = 1;
     else if (!strcmp(kind, "FILE...")) ((list *)field)->item[((list *)field)->count++] = value;
-    else if (!strcmp(kind, "X")) {
-        if (!is_number || !(number >= 0.0 && number <= 1e6))
-            exit(fail(USAGE, "--%s: expected a number from 0 on, found \"%s\"", f->name, value));
-        *(double *)field = number == 0.0 ? CARNN_NONE : number; /* 0 is a choice */
-    } else if (!kind[1]) {
+    else if (count) {
         if (!is_number || !(number >= 1.0 && number <= 1e15) || number != floor(number))
-            exit(fail(USAGE, "--%s: expected a whole number from 1 on, found \"%s\"", f->name, value));
+            say(USAGE, "--%s: expected a whole number from 1 on, found \"%s\"", f->name, value);
         *(int64_t *)field = (int64_t)number;
+    } else if (!strcmp(kind, "X")) {
+        if (!is_number || !(number >= 0.0 && number <= 1e6))
+            say(USAGE, "--%s: expected a number from 0 on, found \"%s\"", f->name, value);
+        *(double *)field = number == 0.0 ? CARNN_NONE : number; /* 0 is a choice */
     } else *(const char **)field = value;
 }
 
@@ -283,15 +271,17 @@ static void set_option(const carnn_option *o, arguments *a, const char *value) {
     size_t i;
     if (!carnn_option_set(o, &a->model, &a->training, value, &error)) return;
     for (i = 0; carnn_option_choice(o, i); i++) is_word(&g, carnn_option_choice(o, i));
-    exit(o->kind == CARNN_OPTION_NAME ? unknown(o->name, &g) : failed(&error));
+    if (o->kind == CARNN_OPTION_NAME) unknown(o->name, &g);
+    exit(failed(&error));
 }
 
-/* The option of this task alone that the word of `g` names, or NULL. */
-static const carnn_option *own_option(const char *task, guess *g) {
+/* The option that the word of `g` names, of those that only this task has, or with task NULL that
+   all have; NULL: there is none. */
+static const carnn_option *option_named(const char *task, unsigned bit, guess *g) {
     const carnn_option *o, *found = NULL;
     size_t i;
     for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++)
-        if (is_word(g, o->name)) found = o;
+        if ((option_commands(o) & bit) && is_word(g, o->name)) found = o;
     return found;
 }
 
@@ -300,39 +290,36 @@ static void set_own_options(arguments *a) {
     size_t i, t;
     for (i = 0; i < a->own.count; i += 2) {
         guess g = guess_for(a->own.item[i]), tasks = guess_for("");
-        const carnn_option *o = own_option(a->task, &g);
+        const carnn_option *o = option_named(a->task, TRAIN, &g);
         for (t = 0; carnn_task_name(t); t++)
-            if (own_option(carnn_task_name(t), &g)) is_word(&tasks, carnn_task_name(t));
-        if (!o)
-            exit(fail(USAGE, "--%s is an option of the task %s, not of %s", dashed(g.word),
-                      tasks.names, a->task));
-        set_option(o, a, a->own.item[i + 1]);
+            if (option_named(carnn_task_name(t), TRAIN, &g)) is_word(&tasks, carnn_task_name(t));
+        if (o) set_option(o, a, a->own.item[i + 1]);
+        else say(USAGE, "--%s is an option of the task %s, not of %s", dashed(g.word), tasks.names,
+                 a->task);
     }
 }
 
 /* One option with its dashes; moves `*at` on where the value is the next argument. */
 static void read_option(arguments *a, unsigned bit, int count, char **argument, int *at) {
     const char *typed = argument[*at], *name = typed + 1 + (typed[1] == '-'), *task, *value;
-    const char *equals = strchr(name, '=');
-    size_t i, length = equals ? (size_t)(equals - name) : strlen(name);
+    size_t i, length = strcspn(name, "=");
     char word[LONGEST_NAME + 1];
     const flag *f = NULL;
-    const carnn_option *o, *shared = NULL, *own = NULL;
+    const carnn_option *shared, *own = NULL;
     guess g;
     snprintf(word, sizeof word, "%.*s", (int)least(length, LONGEST_NAME), name);
     g = guess_for(strcmp(word, "h") ? word : "help");
     for (i = 0; i < COUNT(flags); i++)
         if ((flags[i].commands & bit) && is_word(&g, flags[i].name)) f = &flags[i];
-    for (i = 0; (o = carnn_option_at(NULL, i)) != NULL; i++)
-        if ((option_commands(o) & bit) && is_word(&g, o->name)) shared = o;
-    for (i = 0; bit == TRAIN && (task = carnn_task_name(i)) != NULL; i++)
-        if ((o = own_option(task, &g)) != NULL) own = o;
+    shared = option_named(NULL, bit, &g);
+    for (i = 0; !own && (task = carnn_task_name(i)) != NULL; i++) own = option_named(task, bit, &g);
     if (!f && !shared && !own)
-        exit(fail(USAGE, "unknown option %.*s%s%s%s", (int)length + (int)(name - typed), typed,
-                  *g.best ? "; did you mean --" : "", g.best, *g.best ? "?" : ""));
-    if (f && !f->value && equals) exit(fail(USAGE, "--%s takes no value", f->name));
-    value = equals ? equals + 1 : f && !f->value ? "" : *at + 1 < count ? argument[++*at] : "--";
-    if (!equals && !strncmp(value, "--", 2)) exit(fail(USAGE, "--%s needs a value", word));
+        say(USAGE, "unknown option %.*s%s%s%s", (int)(name - typed) + (int)length, typed,
+            *g.best ? "; did you mean --" : "", g.best, *g.best ? "?" : "");
+    if (f && !f->value && name[length]) say(USAGE, "--%s takes no value", f->name);
+    if (name[length]) value = name + length + 1;
+    else value = f && !f->value ? "" : *at + 1 < count ? argument[++*at] : "--";
+    if (!name[length] && !strncmp(value, "--", 2)) say(USAGE, "--%s needs a value", word);
     if (f) read_flag(f, a, value);
     else if (shared) set_option(shared, a, value);
     else {
@@ -346,15 +333,14 @@ static void read_arguments(arguments *a, const command *c, int count, char **arg
     for (at = 2; at < count; at++) {
         const char *word = argument[at];
         if (!only_files && !strcmp(word, "--")) only_files = 1;
-        else if (!only_files && word[0] == '-' && word[1]) read_option(a, c->bit, count, argument, &at);
-        else a->files.item[a->files.count++] = word;
+        else if (only_files || *word != '-' || !word[1]) a->files.item[a->files.count++] = word;
+        else read_option(a, c->bit, count, argument, &at);
     }
-    if (a->help) return;
-    if (a->files.count < c->least)
-        exit(fail(USAGE, "%s: what to work on is missing: carnn %s %s", c->name, c->name, c->files));
-    if (a->files.count > c->most)
-        exit(fail(USAGE, "%s: \"%s\" is one file too many; options begin with --", c->name,
-                  a->files.item[c->most]));
+    if (!a->help && a->files.count < c->least)
+        say(USAGE, "%s: what to work on is missing: carnn %s %s", c->name, c->name, c->files);
+    if (!a->help && a->files.count > c->most)
+        say(USAGE, "%s: \"%s\" is one file too many; options begin with --", c->name,
+            a->files.item[c->most]);
 }
 
 /* ==== JSON =================================================================================== */
@@ -382,8 +368,8 @@ static void put_escaped(FILE *to, const char *text, const char *special, const c
     }
 }
 
-/* Writes the format with ' as a quotation mark, %s a JSON string, %z a size_t, %g a double; null for
-   NULL and what is not finite, all digits of whole numbers. */
+/* Writes the format with ' as a quotation mark, %s as a JSON string (of NULL null), %z as a size_t,
+   %g as a double: all digits of a whole number, null for what is not finite. */
 static void json(FILE *to, const char *format, ...) {
     va_list values;
     va_start(values, format);
@@ -502,9 +488,8 @@ static void on_interrupt(int number) {
 
 /* Results may be on their way to a full disk. */
 static int finish(int result) {
-    if (!fflush(stdout) && !ferror(stdout)) return result;
-    fail(FAILED, "cannot write to standard output");
-    return result ? result : FAILED;
+    if (fflush(stdout) || ferror(stdout)) say(result ? result : FAILED, "cannot write to standard output");
+    return result;
 }
 
 /* ==== Models, data, files ==================================================================== */
@@ -522,57 +507,66 @@ static const char *task_of(const carnn_model *model) { return carnn_model_descri
 
 #define STANDARD_INPUT "/dev/stdin" /* what errors call it */
 
-/* Files as the library takes them. Standard input is read here: where it is a socket it cannot be
-   opened by a name. */
-static carnn_source *open_sources(const char *const *names, size_t count) {
-    carnn_source *sources = (carnn_source *)zeroed(count, sizeof *sources), *s;
-    for (s = sources; s < sources + count; s++, names++) {
-        char *bytes = NULL;
-        size_t room = 0;
-        s->name = *names;
-        if (strcmp(s->name, "-")) continue;
-        s->name = STANDARD_INPUT;
-        while (!feof(stdin)) {
-            s->bytes = bytes = (char *)grow(bytes, s->size, &room, 1);
-            s->size += fread(bytes + s->size, 1, room - s->size, stdin);
-            if (ferror(stdin)) exit(not_read(STANDARD_INPUT));
-        }
+/* A file to read from; - is standard input. */
+static FILE *open_input(const char *name) {
+    FILE *in = strcmp(name, "-") ? fopen(name, "rb") : stdin;
+    if (!in) say(FAILED, "%s: %s", name, strerror(errno));
+    return in;
+}
+
+/* Files as the library takes them. Standard input is read here, once: where it is a socket it cannot
+   be opened by a name. */
+static carnn_source *open_sources(const list *names) {
+    static char *input;
+    static size_t size, room;
+    carnn_source *sources = (carnn_source *)zeroed(names->count, sizeof *sources);
+    size_t i;
+    for (i = 0; i < names->count; i++) {
+        sources[i].name = names->item[i];
+        if (strcmp(names->item[i], "-")) continue;
+        for (; !feof(stdin) && !ferror(stdin); size += fread(input + size, 1, room - size, stdin))
+            input = (char *)grow(input, size, &room, 1);
+        if (ferror(stdin)) say(FAILED, "%s: %s", STANDARD_INPUT, strerror(errno));
+        sources[i].name = STANDARD_INPUT;
+        sources[i].bytes = input;
+        sources[i].size = size;
     }
     return sources;
 }
 
-static void close_sources(carnn_source *sources, size_t count) {
-    size_t i;
-    for (i = 0; sources && i < count; i++) free((void *)(uintptr_t)sources[i].bytes);
-    free(sources);
-}
-
-/* One file or several as one data set. */
-static carnn_dataset *load_data(const char *task, const char *const *names, size_t count,
-                                const char *candidates, int clean, int lenient) {
-    carnn_source *sources = open_sources(names, count), choices = {NULL, NULL, 0};
+/* One file or several as one data set; NULL where there is none. */
+static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
+                                int clean, int lenient) {
+    carnn_source *sources = open_sources(names), choices = {NULL, NULL, 0};
     carnn_dataset_desc desc;
-    carnn_dataset *data;
+    carnn_dataset *data = NULL;
     carnn_error error;
     memset(&desc, 0, sizeof desc);
     choices.name = candidates;
     desc.task = task;
     desc.sources = sources;
-    desc.source_count = count;
+    desc.source_count = names->count;
     desc.candidates = candidates ? &choices : NULL;
     desc.clean = clean;
     desc.lenient = lenient;
-    check(carnn_dataset_load(&data, &desc, &error), &error);
-    if (carnn_dataset_left_out(data))
-        fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n", *names,
-                carnn_dataset_left_out(data));
-    close_sources(sources, count);
+    if (names->count) check(carnn_dataset_load(&data, &desc, &error), &error);
+    free(sources);
+    if (data && carnn_dataset_left_out(data))
+        fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
+                *names->item, carnn_dataset_left_out(data));
     return data;
+}
+
+static list one_name(const char **name) {
+    list names = {NULL, 0};
+    names.item = name;
+    names.count = *name != NULL;
+    return names;
 }
 
 static FILE *open_result(const char *name, const char *mode) {
     FILE *file = name ? fopen(name, mode) : NULL;
-    if (name && !file) exit(not_written(name, strerror(errno)));
+    if (name && !file) say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
     return file;
 }
 
@@ -580,7 +574,8 @@ static FILE *open_result(const char *name, const char *mode) {
 static void close_result(FILE *file, const char *name) {
     int lost = file && ferror(file);
     if (file && (fclose(file) || lost))
-        exit(not_written(name, lost ? "a part is lost, the disk may be full" : strerror(errno)));
+        say(FAILED, "%s: cannot be written: %s", name,
+            lost ? "a part is lost, the disk may be full" : strerror(errno));
 }
 
 typedef struct line {
@@ -589,11 +584,10 @@ typedef struct line {
     size_t number; /* from 1 */
 } line;
 
-/* Reads the next line, however long and whatever bytes are in it; 0 at the end of the file, whose
-   name is for errors. */
+/* Reads the next line, however long and whatever bytes are in it; 0 at the end of the file. */
 static int next_line(FILE *in, const char *name, line *l) {
     int c = getc(in);
-    if (c == EOF && ferror(in)) exit(not_read(name));
+    if (c == EOF && ferror(in)) say(FAILED, "%s: %s", name, strerror(errno));
     if (c == EOF) return 0;
     for (l->length = 0;; c = getc(in)) {
         l->text = (char *)grow(l->text, l->length, &l->room, 1);
@@ -607,12 +601,6 @@ static int next_line(FILE *in, const char *name, line *l) {
     return 1;
 }
 
-static void json_model(const carnn_model *m) {
-    const carnn_model_desc *d = carnn_model_describe(m);
-    json(stdout, "'task': %s, 'cell': %s, 'parameters': %z, 'seed': %g", d->task, d->cell,
-         carnn_model_parameters(m), (double)d->seed);
-}
-
 /* "accuracy 0.8123  loss 0.5012"; with `counts` the secondary ones, too. */
 static void print_metrics(const carnn_scores *s, int counts) {
     size_t i;
@@ -624,37 +612,44 @@ static void print_metrics(const carnn_scores *s, int counts) {
 
 /* ==== train ================================================================================== */
 
-typedef struct watch { /* of a training */
-    int live, quiet;   /* live: the line on the terminal is overwritten */
-    size_t shown;      /* its length */
+typedef struct train_job { /* what `carnn train` holds */
+    arguments *a;
+    carnn_dataset *train, *known[2]; /* known: for validation and test, or NULL */
+    carnn_model *model;
+    carnn_scores tested;
     FILE *log;
-    double seconds;    /* so far */
-    int64_t epochs;    /* that have ended */
-    size_t fold;       /* of a cross-validation, from 1 */
-} watch;
+    double seconds, before; /* of this run, of the folds before */
+    int64_t epochs;         /* that have ended */
+    size_t fold;            /* of a cross-validation, from 1 */
+    size_t shown;           /* length of the line of progress that is to be overwritten */
+} train_job;
 
-static void log_epoch(const watch *w, const carnn_progress *p) {
-    fputc('{', w->log);
-    if (w->fold) json(w->log, "'fold': %z, ", w->fold);
-    json(w->log, "'epoch': %g, 'loss': %g", (double)p->epoch, p->loss);
-    if (p->scores) json(w->log, ", 'valid': {"), json_metrics(w->log, p->scores, "");
-    if (p->scores) fputc('}', w->log);
-    if (p->best) json(w->log, ", 'best_epoch': %g", (double)p->best_epoch);
-    json(w->log, ", 'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, 'memory_mib': %g}\n",
+static void log_epoch(const train_job *t, const carnn_progress *p) {
+    fputc('{', t->log);
+    if (t->fold) json(t->log, "'fold': %z, ", t->fold);
+    json(t->log, "'epoch': %g, 'loss': %g", (double)p->epoch, p->loss);
+    if (p->scores) {
+        json(t->log, ", 'valid': {");
+        json_metrics(t->log, p->scores, "");
+        fputc('}', t->log);
+    }
+    if (p->best) json(t->log, ", 'best_epoch': %g", (double)p->best_epoch);
+    json(t->log, ", 'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, 'memory_mib': %g}\n",
          p->lr, p->gradient_norm, p->rate, p->seconds, peak_memory());
-    fflush(w->log);
+    fflush(t->log);
 }
 
 static int on_progress(const carnn_progress *p, void *user) {
-    watch *w = (watch *)user;
+    train_job *t = (train_job *)user;
+    int live = is_terminal(stderr) && !is_plain(); /* the line is overwritten */
     char text[512], left[32];
     size_t at = 0;
 #define ADD(...) at += (size_t)snprintf(text + at, sizeof text - at, __VA_ARGS__)
-    w->seconds = p->seconds;
-    w->epochs = p->epoch - !p->epoch_ended;
-    if (w->log && p->epoch_ended) log_epoch(w, p);
-    if (w->quiet || (!w->live && !p->epoch_ended)) return interrupted;
-    if (w->fold) ADD("fold %zu  ", w->fold);
+    t->seconds = p->seconds;
+    t->epochs = p->epoch - !p->epoch_ended;
+    if (t->log && p->epoch_ended) log_epoch(t, p);
+    if (t->a->quiet || (!live && !p->epoch_ended)) return interrupted;
+    if (t->fold) ADD("fold %zu  ", t->fold);
     ADD("epoch %lld/%lld %3.0f%%  loss %.4f", (long long)p->epoch, (long long)p->epochs,
         100.0 * p->done, p->loss);
     if (p->scores) ADD("  %.32s %.4f", p->scores->metric[0].name, p->scores->metric[0].value);
@@ -662,62 +657,45 @@ static int on_progress(const carnn_progress *p, void *user) {
     ADD("  %s left  %.0f/s", duration(p->seconds_left, left), p->rate);
     ADD("  lr %.3g  |g| %.3g  %.0f MiB", p->lr, p->gradient_norm, peak_memory());
 #undef ADD
-    /* a line that wraps cannot be overwritten: of a narrow one the last fields are left out */
-    for (; w->live && at > terminal_width(); at--)
-        while (at > 1 && text[at - 1] != ' ') at--;
-    fprintf(stderr, "%s%.*s%*s%s", w->live ? "\r" : "", (int)at, text,
-            (int)(w->shown - least(w->shown, at)), "", p->epoch_ended ? "\n" : "");
+    /* a line that wraps cannot be overwritten: a narrow one does without the last fields */
+    while (live && at > terminal_width())
+        for (at--; at && text[at] != ' ';) at--;
+    fprintf(stderr, "%s%.*s%*s%s", live ? "\r" : "", (int)at, text,
+            (int)(t->shown - least(t->shown, at)), "", p->epoch_ended ? "\n" : "");
     fflush(stderr);
-    w->shown = p->epoch_ended ? 0 : at;
+    t->shown = p->epoch_ended ? 0 : at;
     return interrupted;
 }
 
-typedef struct train_job { /* what `carnn train` holds */
-    arguments *a;
-    carnn_dataset *train, *known[2]; /* known: for validation and test, or NULL */
-    carnn_model *model;
-    char *checkpoint;
-    carnn_scores tested;
-    double seconds; /* of the folds so far */
-    watch watch;
-} train_job;
-
 /* Finds what is wrong before hours of work are lost. */
-static void check_training(train_job *t, int folds) {
-    arguments *a = t->a;
+static void check_training(arguments *a, int folds) {
     carnn_model_desc model;
     carnn_train_desc training;
     carnn_error error;
-    const char *other = a->out ? "out" : a->resume ? "resume" : a->valid ? "valid"
-                        : a->test ? "test" : NULL;
     guess g = guess_for(a->task ? a->task : "");
     size_t i;
     int is_task = 0;
-    if (!a->task) exit(fail(USAGE, "train: --task is missing, the name of what to learn"));
+    if (!a->task) say(USAGE, "train: --task is missing, the name of what to learn");
     for (i = 0; carnn_task_name(i); i++) is_task |= is_word(&g, carnn_task_name(i));
-    if (!is_task) exit(unknown("task", &g));
+    if (!is_task) unknown("task", &g);
     a->model.task = a->task;
     set_own_options(a);
-    if (!a->train.count) exit(fail(USAGE, "train: --train FILE is missing, the training data"));
-    if (folds && other)
-        exit(fail(USAGE, "train: --%s does not go with --folds, which writes no model and scores on "
-                  "parts of --train", other));
-    if (!folds && !a->out) exit(fail(USAGE, "train: --out FILE is missing, the model file to write"));
+    if (!a->train.count) say(USAGE, "train: --train FILE is missing, the training data");
+    if (folds && (a->out || a->resume || a->valid || a->test))
+        say(USAGE, "train: --out, --resume, --valid and --test do not go with --folds: it writes no "
+            "model, and scores on parts of --train");
+    if (!folds && !a->out) say(USAGE, "train: --out FILE is missing, the model file to write");
     model = a->model;
     training = a->training;
     check(carnn_defaults(&model, &training, &error), &error);
-    if (folds) return;
-    check(carnn_file_check(a->out, &error), &error);
-    t->checkpoint = (char *)resize(NULL, strlen(a->out) + sizeof ".resume", 1);
-    sprintf(t->checkpoint, "%s.resume", a->out);
+    if (a->out) check(carnn_file_check(a->out, &error), &error);
 }
 
 /* Not ended by an interrupt or by --max-time: there is nothing to resume. */
 static int is_complete(const train_job *t) {
     const carnn_train_desc *used = carnn_model_training(t->model);
-    int64_t waited = t->watch.epochs - carnn_model_best_epoch(t->model);
-    return t->watch.epochs >= used->epochs ||
-           (t->known[0] && used->patience > 0 && waited >= used->patience);
+    int64_t waited = t->epochs - carnn_model_best_epoch(t->model);
+    return t->epochs >= used->epochs || (t->known[0] && used->patience > 0 && waited >= used->patience);
 }
 
 /* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
@@ -727,39 +705,40 @@ static int run_training(train_job *t) {
     carnn_status status = carnn_train(t->model, t->train, t->known[0], &t->a->training, &error);
     long long best = (long long)carnn_model_best_epoch(t->model);
     int result;
-    if (t->watch.shown) fputc('\n', stderr);
+    if (t->shown) fputc('\n', stderr);
     result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed(&error);
     if (result && (result != DIVERGED || !best)) return result;
     if (best) check(carnn_model_save(t->model, t->a->out, &saving), &saving);
-    if (best && status) fail(DONE, "%s has the weights of epoch %lld", t->a->out, best);
-    if (result == DONE && is_complete(t)) remove(t->checkpoint);
-    else if (result == DONE)
-        fail(DONE, "%s; the same command with --resume goes on",
+    if (best && status) say(DONE, "%s has the weights of epoch %lld", t->a->out, best);
+    if (result) return result;
+    if (is_complete(t)) remove(t->a->training.checkpoint);
+    else say(DONE, "%s; the same command with --resume goes on",
              status ? "interrupted" : "the time is over");
-    return result ? result : interrupted ? INTERRUPTED : DONE;
+    return interrupted ? INTERRUPTED : DONE;
 }
 
 static void print_training(const train_job *t) {
     char time[32];
     printf("model  %s: %zu parameters, epoch %lld, %s\n%s  ", t->a->out,
            carnn_model_parameters(t->model), (long long)carnn_model_best_epoch(t->model),
-           duration(t->watch.seconds, time), t->known[0] ? "valid" : "train");
+           duration(t->seconds, time), t->known[0] ? "valid" : "train");
     print_metrics(carnn_model_scores(t->model), 0);
     if (t->known[1]) printf("\ntest   "), print_metrics(&t->tested, 0);
     printf("\n");
 }
 
-/* Of a training, or of a cross-validation, which has a deviation and no model file. */
-static void json_training(const train_job *t, const carnn_scores *s, const carnn_scores *deviation) {
-    json(stdout, "{");
-    json_model(t->model);
-    json(stdout, ", 'examples': %z, 'seconds': %g, 'memory_mib': %g, ",
-         carnn_dataset_examples(t->train), t->seconds + t->watch.seconds, peak_memory());
+/* Of a training, or with its standard deviation of a cross-validation, which has no model file. */
+static void json_training(const train_job *t, const carnn_scores *s, const carnn_scores *sd) {
+    const carnn_model_desc *d = carnn_model_describe(t->model);
+    json(stdout, "{'task': %s, 'cell': %s, 'parameters': %z, 'seed': %g, 'examples': %z, "
+         "'seconds': %g, 'memory_mib': %g, ", d->task, d->cell, carnn_model_parameters(t->model),
+         (double)d->seed, carnn_dataset_examples(t->train), t->before + t->seconds, peak_memory());
     json_metrics(stdout, s, "");
-    if (deviation) json(stdout, ", 'folds': %z, ", t->watch.fold - 1);
-    if (deviation) json_metrics(stdout, deviation, "_sd");
-    else json(stdout, ", 'best_epoch': %g, 'file': %s", (double)carnn_model_best_epoch(t->model),
-              t->a->out);
+    if (sd) {
+        json(stdout, ", 'folds': %z, ", t->fold - 1);
+        json_metrics(stdout, sd, "_sd");
+    } else json(stdout, ", 'best_epoch': %g, 'file': %s", (double)carnn_model_best_epoch(t->model),
+                t->a->out);
     if (t->known[1]) {
         json(stdout, ", 'test': {'examples': %z, ", t->tested.examples);
         json_metrics(stdout, &t->tested, "");
@@ -770,11 +749,11 @@ static void json_training(const train_job *t, const carnn_scores *s, const carnn
 
 static void on_fold(size_t number, size_t count, const carnn_scores *s, void *user) {
     train_job *t = (train_job *)user;
-    if (t->watch.shown) fputc('\n', stderr);
-    t->watch.shown = 0;
-    t->watch.fold = number + 2;
-    t->seconds += t->watch.seconds;
-    t->watch.seconds = 0.0;
+    if (t->shown) fputc('\n', stderr);
+    t->shown = 0;
+    t->fold = number + 2;
+    t->before += t->seconds;
+    t->seconds = 0.0;
     if (t->a->json) return;
     printf("fold %zu of %zu  ", number + 1, count);
     print_metrics(s, 0);
@@ -783,73 +762,74 @@ static void on_fold(size_t number, size_t count, const carnn_scores *s, void *us
 }
 
 /* The model is not trained: it tells what those of the folds have in common. */
-static int cross_validate(train_job *t) {
+static void cross_validate(train_job *t) {
     arguments *a = t->a;
-    carnn_source *by = open_sources(&a->folds_by, a->folds_by != NULL);
+    list names = one_name(&a->folds_by);
+    carnn_source *by = open_sources(&names);
     carnn_folds_desc folds = {0, NULL, on_fold, NULL};
-    carnn_scores mean, deviation;
+    carnn_scores mean, sd;
     carnn_error error;
     folds.count = a->folds;
-    folds.by = a->folds_by ? by : NULL;
+    folds.by = names.count ? by : NULL;
     folds.user = t;
-    t->watch.fold = 1;
-    check(carnn_cross_validate(&a->model, &a->training, t->train, &folds, &mean, &deviation, &error),
-          &error);
-    close_sources(by, a->folds_by != NULL);
+    t->fold = 1;
+    check(carnn_cross_validate(&a->model, &a->training, t->train, &folds, &mean, &sd, &error), &error);
+    free(by);
     if (a->json) {
-        json_training(t, &mean, &deviation);
-        return DONE;
+        json_training(t, &mean, &sd);
+        return;
     }
     printf("mean  ");
     print_metrics(&mean, 0);
     printf("\nsd    ");
-    print_metrics(&deviation, 0);
+    print_metrics(&sd, 0);
     printf("\n");
-    return DONE;
 }
 
-/* The log is opened last: where something else is wrong, that of the run before is left as it is. */
+/* The log is opened last: an error found before leaves that of the last run as it is. */
 static int train(arguments *a) {
     train_job t;
+    list valid = one_name(&a->valid), scored = one_name(&a->test);
     carnn_source *vectors;
     const carnn_model *model;
     carnn_error error;
-    int result, folds = a->folds || a->folds_by;
+    char *checkpoint = (char *)resize(NULL, (a->out ? strlen(a->out) : 0) + sizeof ".resume", 1);
+    int result = DONE, folds = a->folds || a->folds_by;
     memset(&t, 0, sizeof t);
     t.a = a;
-    check_training(&t, folds);
-    t.train = load_data(a->task, a->train.item, a->train.count, a->candidates, 0, 0);
-    if (a->valid) t.known[0] = load_data(a->task, &a->valid, 1, NULL, a->clean, 0);
-    if (a->test) t.known[1] = load_data(a->task, &a->test, 1, NULL, a->clean, 0);
-    vectors = open_sources(a->vectors.item, a->vectors.count);
+    check_training(a, folds);
+    t.train = load_data(a->task, &a->train, a->candidates, 0, 0);
+    t.known[0] = load_data(a->task, &valid, NULL, a->clean, 0);
+    t.known[1] = load_data(a->task, &scored, NULL, a->clean, 0);
+    vectors = open_sources(&a->vectors);
     a->model.simd = a->simd;
     a->model.vectors = a->vectors.count ? vectors : NULL;
     a->model.vector_count = a->vectors.count;
     a->model.known = (const carnn_dataset *const *)t.known;
     a->model.known_count = COUNT(t.known);
     check(carnn_model_create(&t.model, &a->model, t.train, &error), &error);
-    t.watch.log = open_result(a->log, a->resume ? "a" : "w");
-    t.watch.quiet = a->quiet;
-    t.watch.live = is_terminal(stderr) && !is_plain();
-    a->training.checkpoint = t.checkpoint;
+    t.log = open_result(a->log, a->resume ? "a" : "w");
+    if (a->out) sprintf(checkpoint, "%s.resume", a->out);
+    a->training.checkpoint = a->out ? checkpoint : NULL;
     a->training.resume = a->resume;
     a->training.progress = on_progress;
-    a->training.user = &t.watch;
+    a->training.user = &t;
     can_stop = 1;
-    result = folds ? cross_validate(&t) : run_training(&t);
+    if (folds) cross_validate(&t);
+    else result = run_training(&t);
     can_stop = 0; /* scoring does not ask for interrupts */
     model = t.model;
-    if (!result && a->test)
+    if (!result && t.known[1])
         check(carnn_test(&model, 1, t.known[1], a->training.threads, &t.tested, &error), &error);
     if (!result && !folds && a->json) json_training(&t, carnn_model_scores(t.model), NULL);
     if (!result && !folds && !a->json) print_training(&t);
-    close_result(t.watch.log, a->log);
-    close_sources(vectors, a->vectors.count);
+    close_result(t.log, a->log);
     carnn_model_free(t.model);
     carnn_dataset_free(t.train);
     carnn_dataset_free(t.known[0]);
     carnn_dataset_free(t.known[1]);
-    free(t.checkpoint);
+    free(vectors);
+    free(checkpoint);
     return result;
 }
 
@@ -878,7 +858,7 @@ typedef struct test_job { /* what `carnn test` holds */
     parts parts[MODELS + 1];         /* likewise */
     report report[MODELS];
     FILE *qrels, *run;
-    size_t voices;                   /* of the models, and of the vote of several */
+    size_t count, voices;            /* models, and with the vote of several */
     int ranked;
 } test_job;
 
@@ -930,21 +910,6 @@ static void on_choice(const carnn_prediction *p, void *user) {
     r->seen++;
 }
 
-static void make_report(report *r, const carnn_model *model, const test_job *t) {
-    carnn_predict_desc desc = {0, 1, on_choice, NULL};
-    carnn_error error;
-    r->model = model;
-    r->data = t->data;
-    r->classes = carnn_model_choice_count(model) + 1;
-    r->times = (size_t *)zeroed(r->classes * r->classes, sizeof *r->times);
-    desc.threads = t->a->training.threads;
-    desc.user = r;
-    check(carnn_predict(model, t->data, &desc, &error), &error);
-    if (!r->seen)
-        exit(fail(USAGE, "test: --report needs a task that chooses, and data that tells what is right; "
-                  "the task is %s", task_of(model)));
-}
-
 typedef struct class_score {
     size_t right, chosen; /* examples of the class, and taken for it */
     double precision, recall, f1;
@@ -988,8 +953,34 @@ static void json_report(const report *r) {
 
 #define MATRIX 20 /* classes of a confusion matrix at most, and lines of confused pairs */
 
-static void print_matrix(const report *r, const size_t *shown, size_t count) {
-    size_t i, j;
+/* The most frequent first: each that is found is printed and forgotten. */
+static void print_confused(const report *r) {
+    size_t i, k, best;
+    printf("\ntimes  right -> predicted\n");
+    for (k = 0; k < MATRIX; k++) {
+        for (i = best = 1; i < r->classes * r->classes; i++)
+            if (i % (r->classes + 1) && r->times[i] > r->times[best]) best = i;
+        if (!r->times[best]) return;
+        printf("%5zu  %s -> %s\n", r->times[best], class_name(r, best / r->classes),
+               class_name(r, best % r->classes));
+        r->times[best] = 0;
+    }
+}
+
+static void print_report(const report *r) {
+    size_t i, j, count = 0, shown[MATRIX];
+    class_score s;
+    printf("\nprecision  recall      f1   count  class\n");
+    for (i = 0; i < r->classes; i++) {
+        if (!score_class(r, i, &s)) continue;
+        if (count++ < MATRIX) shown[count - 1] = i;
+        printf("%9.4f  %6.4f  %6.4f  %6zu  %s\n", s.precision, s.recall, s.f1, s.right,
+               class_name(r, i));
+    }
+    if (count > MATRIX) {
+        print_confused(r);
+        return;
+    }
     printf("\n%-20s", "right \\ predicted");
     for (j = 0; j < count; j++) printf(" %8.8s", class_name(r, shown[j]));
     for (i = 0; i < count; i++) {
@@ -999,46 +990,35 @@ static void print_matrix(const report *r, const size_t *shown, size_t count) {
     printf("\n");
 }
 
-/* The most frequent first; prints each that it has found and forgets it. */
-static void print_confused(const report *r) {
-    size_t i, k, best, cells = r->classes * r->classes;
-    printf("\ntimes  right -> predicted\n");
-    for (k = 0; k < MATRIX; k++) {
-        for (i = best = 0; i < cells; i++)
-            if (i % (r->classes + 1) && (!(best % (r->classes + 1)) || r->times[i] > r->times[best]))
-                best = i;
-        if (!r->times[best]) return;
-        printf("%5zu  %s -> %s\n", r->times[best], class_name(r, best / r->classes),
-               class_name(r, best % r->classes));
-        r->times[best] = 0;
-    }
-}
-
-static void print_report(const report *r) {
-    size_t i, count = 0, shown[MATRIX];
-    class_score s;
-    printf("\nprecision  recall      f1   count  class\n");
-    for (i = 0; i < r->classes; i++) {
-        if (!score_class(r, i, &s)) continue;
-        if (count++ < MATRIX) shown[count - 1] = i;
-        printf("%9.4f  %6.4f  %6.4f  %6zu  %s\n", s.precision, s.recall, s.f1, s.right,
-               class_name(r, i));
-    }
-    if (count <= MATRIX) print_matrix(r, shown, count);
-    else print_confused(r);
+/* Counts what a model chooses where it is known what is right. */
+static void make_report(report *r, const carnn_model *model, const test_job *t) {
+    carnn_predict_desc desc = {0, 1, on_choice, NULL};
+    carnn_error error;
+    r->model = model;
+    r->data = t->data;
+    r->classes = carnn_model_choice_count(model) + 1;
+    r->times = (size_t *)zeroed(r->classes * r->classes, sizeof *r->times);
+    desc.threads = t->a->training.threads;
+    desc.user = r;
+    check(carnn_predict(model, t->data, &desc, &error), &error);
+    if (!r->seen)
+        say(USAGE, "test: --report needs a task that chooses, and data that tells what is right; the "
+            "task is %s", task_of(model));
 }
 
 /* The scores of model `number`, or of the vote of all: then what the models share, and their
    parameters together. */
 static void json_score(const test_job *t, size_t number) {
-    size_t count = t->a->files.count, from = number < count ? number : 0, parameters = 0, i;
+    size_t from = number < t->count ? number : 0, to = number < t->count ? number + 1 : t->count;
     const carnn_model_desc *first = carnn_model_describe(t->model[from]);
     const carnn_scores *s = &t->scores[number];
+    size_t parameters = 0;
     int one_cell = 1, one_seed = 1;
-    for (i = from; i < (number < count ? number + 1 : count); i++) {
-        parameters += carnn_model_parameters(t->model[i]);
-        one_cell &= !strcmp(carnn_model_describe(t->model[i])->cell, first->cell);
-        one_seed &= carnn_model_describe(t->model[i])->seed == first->seed;
+    for (; from < to; from++) {
+        const carnn_model_desc *d = carnn_model_describe(t->model[from]);
+        parameters += carnn_model_parameters(t->model[from]);
+        one_cell &= !strcmp(d->cell, first->cell);
+        one_seed &= d->seed == first->seed;
     }
     json(stdout, "{'task': %s, 'cell': %s, 'parameters': %z, 'seed': %g, 'examples': %z, "
          "'seconds': %g, ", first->task, one_cell ? first->cell : "mixed", parameters,
@@ -1047,38 +1027,37 @@ static void json_score(const test_job *t, size_t number) {
     if (carnn_dataset_left_out(t->data))
         json(stdout, ", 'left_out': %z", carnn_dataset_left_out(t->data));
     if (number) json(stdout, ", 'p_value': %g", significance(t, number));
-    if (number < count) json(stdout, ", 'file': %s", t->a->files.item[number]);
-    if (number < count && t->a->report) json_report(&t->report[number]);
+    if (number < t->count) json(stdout, ", 'file': %s", t->a->files.item[number]);
+    if (number < t->count && t->a->report) json_report(&t->report[number]);
     json(stdout, "}");
 }
 
 static void json_test(const test_job *t) {
-    size_t i, count = t->a->files.count;
-    if (count > 1) json(stdout, "{'models': [");
-    for (i = 0; i < count; i++) {
-        if (i) json(stdout, ", ");
+    size_t i;
+    if (t->count > 1) json(stdout, "{'models': [");
+    for (i = 0; i < t->voices; i++) {
+        json(stdout, !i ? "" : i < t->count ? ", " : "], 'vote': ");
         json_score(t, i);
     }
-    if (count > 1) json(stdout, "], 'vote': "), json_score(t, count), json(stdout, "}");
-    printf("\n");
+    json(stdout, t->count > 1 ? "}\n" : "\n");
 }
 
 /* A line for each model; p is by paired bootstrap. */
 static void print_test(const test_job *t) {
-    const list *files = &t->a->files;
+    const char *const *file = t->a->files.item;
     const carnn_scores *s = t->scores;
     size_t i, width = 4;
-    for (i = 0; i < files->count; i++)
-        if (strlen(files->item[i]) > width) width = strlen(files->item[i]);
+    for (i = 0; i < t->count; i++)
+        if (strlen(file[i]) > width) width = strlen(file[i]);
     for (i = 0; i < t->voices; i++, s++) {
-        printf("%-*s  ", (int)width, i < files->count ? files->item[i] : "vote");
+        printf("%-*s  ", (int)width, i < t->count ? file[i] : "vote");
         print_metrics(s, t->a->counts);
         printf("  (%zu examples, %.2f s", s->examples, s->seconds);
         if (i) printf(", p %.4f against the first", significance(t, i));
         printf(")\n");
     }
-    for (i = 0; i < files->count && t->a->report; i++) {
-        if (files->count > 1) printf("\n%s\n", files->item[i]);
+    for (i = 0; i < t->count && t->a->report; i++) {
+        if (t->count > 1) printf("\n%s\n", file[i]);
         print_report(&t->report[i]);
     }
 }
@@ -1087,32 +1066,33 @@ static int test(arguments *a) {
     test_job t;
     carnn_test_desc desc;
     carnn_error error;
-    size_t i, count = a->files.count;
+    size_t i;
     memset(&t, 0, sizeof t);
     memset(&desc, 0, sizeof desc);
-    if (!a->data.count) exit(fail(USAGE, "test: --data FILE is missing, what to score on"));
+    if (!a->data.count) say(USAGE, "test: --data FILE is missing, what to score on");
     t.a = a;
-    t.voices = count + (count > 1);
-    for (i = 0; i < count; i++) {
+    t.count = a->files.count;
+    t.voices = t.count + (t.count > 1);
+    for (i = 0; i < t.count; i++) {
         t.model[i] = load_model(a->files.item[i]);
         if (strcmp(task_of(t.model[i]), task_of(t.model[0])))
-            exit(fail(USAGE, "test: %s is a model of another task", a->files.item[i]));
+            say(USAGE, "test: %s is a model of another task", a->files.item[i]);
     }
-    t.data = load_data(task_of(t.model[0]), a->data.item, a->data.count, NULL, a->clean, 0);
+    t.data = load_data(task_of(t.model[0]), &a->data, NULL, a->clean, 0);
     desc.threads = a->training.threads;
-    if (count > 1) desc.part = on_part;
+    if (t.count > 1) desc.part = on_part;
     if (a->qrels || a->run) desc.ranked = on_ranked;
     desc.user = &t;
-    check(carnn_test_parts((const carnn_model *const *)t.model, count, t.data, &desc, t.scores,
+    check(carnn_test_parts((const carnn_model *const *)t.model, t.count, t.data, &desc, t.scores,
                            &error), &error);
     if (desc.ranked && !t.ranked)
-        exit(fail(USAGE, "test: --qrels and --run are for tasks that rank; %s does not",
-                  task_of(t.model[0])));
+        say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not",
+            task_of(t.model[0]));
     close_result(t.qrels, a->qrels);
     close_result(t.run, a->run);
-    for (i = 0; i < count && a->report; i++) make_report(&t.report[i], t.model[i], &t);
+    for (i = 0; i < t.count && a->report; i++) make_report(&t.report[i], t.model[i], &t);
     (a->json ? json_test : print_test)(&t);
-    for (i = 0; i < count; i++) carnn_model_free(t.model[i]), free(t.report[i].times);
+    for (i = 0; i < t.count; i++) carnn_model_free(t.model[i]), free(t.report[i].times);
     for (i = 0; i < t.voices; i++) free(t.parts[i].value), free(t.parts[i].weight);
     carnn_dataset_free(t.data);
     return DONE;
@@ -1149,6 +1129,13 @@ static int close_talk(talk *t) {
     return DONE;
 }
 
+/* The data as examples that are only to be predicted. */
+static carnn_dataset *load_examples(const talk *t) {
+    const char *input = "-";
+    list names = one_name(&input);
+    return load_data(task_of(t->model), t->a->data.count ? &t->a->data : &names, NULL, 0, 1);
+}
+
 /* Writes the line of one example; its parts come one after the other. */
 static void on_prediction(const carnn_prediction *p, void *user) {
     talk *t = (talk *)user;
@@ -1166,12 +1153,13 @@ static void on_prediction(const carnn_prediction *p, void *user) {
 /* On standard input somebody may wait for the answer to a line. */
 static void predict_lines(talk *t) {
     line *l = &t->line;
+    size_t top = (size_t)t->a->top;
     carnn_prediction p;
     carnn_error error;
     int found;
     while (next_line(stdin, STANDARD_INPUT, l)) {
-        check(carnn_session_line(t->session, l->text, l->length, l->number, (size_t)t->a->top, &found,
-                                 &p, &error), &error);
+        check(carnn_session_line(t->session, l->text, l->length, l->number, top, &found, &p, &error),
+              &error);
         if (found) on_prediction(&p, t);
         while (found && ++p.part < p.parts) {
             p.choice += p.count;
@@ -1192,23 +1180,12 @@ static int predict(arguments *a) {
     desc.user = &t;
     if (!a->data.count || (a->data.count == 1 && !strcmp(a->data.item[0], "-"))) predict_lines(&t);
     else {
-        carnn_dataset *data = load_data(task_of(t.model), a->data.item, a->data.count, NULL, 0, 1);
+        carnn_dataset *data = load_examples(&t);
         check(carnn_predict(t.model, data, &desc, &error), &error);
         carnn_dataset_free(data);
     }
-    if (!t.examples)
-        fail(DONE, "nothing to answer: no line is an example of the task %s", task_of(t.model));
+    if (!t.examples) say(DONE, "nothing to answer: no line is an example of %s", task_of(t.model));
     return close_talk(&t);
-}
-
-/* What the last answer is explained by, to be freed. */
-static carnn_contribution *explanation(talk *t, carnn_explanation *e) {
-    carnn_contribution *part;
-    carnn_error error;
-    check(carnn_session_explain(t->session, 0, NULL, e, &error), &error);
-    part = (carnn_contribution *)zeroed(e->count, sizeof *part);
-    check(carnn_session_explain(t->session, e->count, part, e, &error), &error);
-    return part;
 }
 
 static const struct { /* of the table of an explanation, from the left */
@@ -1221,20 +1198,18 @@ static const struct { /* of the table of an explanation, from the left */
     {CARNN_HAS_ATTENTION, "attention", offsetof(carnn_contribution, attention)},
 };
 
-/* The numbers of a row of the table, of which the first is signed; NULL: the titles. There are two
-   columns at least, so that a table has the same ones with and without a context. */
+/* The numbers of a row, of which the first is signed; NULL: the titles. There are two columns at
+   least, so that a table has the same ones with and without a context. */
 static void print_numbers(unsigned has, const carnn_contribution *part) {
     size_t i, n = 0;
     for (i = 0; i < COUNT(columns); i++) {
         const void *number = part ? (const char *)part + columns[i].offset : NULL;
         if (!(has & columns[i].has)) continue;
-        if (!part || !(part->has & columns[i].has))
-            printf(n ? "  %9s" : "%10s", part ? "" : columns[i].title);
-        else printf(n ? "  %9.4f" : "%+10.4f", *(const double *)number);
-        n++;
+        if (!part) printf(n++ ? "  %9s" : "%10s", columns[i].title);
+        else if (!(part->has & columns[i].has)) printf(n++ ? "  %9s" : "%10s", "");
+        else printf(n++ ? "  %9.4f" : "%+10.4f", *(const double *)number);
     }
-    if (n < 2) printf("  %9s", "");
-    printf(part ? "  " : "\n");
+    printf(n < 2 ? "  %9s%s" : "%s%s", "", part ? "  " : "\n");
 }
 
 /* A number in the first column. */
@@ -1249,8 +1224,8 @@ static void print_total(unsigned has, double number, const char *name) {
 /* From dark blue to yellow the larger a share of the largest is. */
 static void begin_color(double share) {
     static const int colors[] = {17, 18, 24, 30, 36, 42, 78, 114, 150, 186, 222, 228};
-    size_t last = COUNT(colors) - 1, level = (size_t)((double)last * share + 0.5);
-    printf("\033[48;5;%d;38;5;%dm", colors[least(level, last)], level > last / 2 ? 16 : 231);
+    size_t last = COUNT(colors) - 1, level = least((size_t)((double)last * share + 0.5), last);
+    printf("\033[48;5;%d;38;5;%dm", colors[level], level > last / 2 ? 16 : 231);
 }
 
 /* How many of the parts are larger than part i. */
@@ -1260,35 +1235,44 @@ static size_t larger_parts(const carnn_contribution *part, size_t count, size_t 
     return larger;
 }
 
-/* A row for every part of an explanation, or the `most` that add or take most. */
-static void print_parts(const talk *t, const carnn_contribution *part, const carnn_explanation *e,
-                        size_t most) {
-    double rest = e->rest, sum = rest, largest = 0.0;
+/* What each part contributed to the last answer, or the `most` that added or took most; `of`: what
+   to call that which is explained, or NULL. Returns the parts, to be freed. */
+static carnn_contribution *print_parts(talk *t, const char *of, size_t most) {
+    carnn_explanation e;
+    carnn_contribution *part;
+    carnn_error error;
+    double rest, sum, largest = 1e-9;
     size_t i, width = 0;
     unsigned has = 0;
-    for (i = 0; i < e->count; i++) {
+    check(carnn_session_explain(t->session, 0, NULL, &e, &error), &error);
+    part = (carnn_contribution *)zeroed(e.count, sizeof *part);
+    check(carnn_session_explain(t->session, e.count, part, &e, &error), &error);
+    for (i = 0; i < e.count; i++) {
         has |= part[i].has;
-        if (strlen(part[i].role) > width) width = strlen(part[i].role);
-        if (part[i].has & CARNN_HAS_ATTENTION) largest = fmax(largest, part[i].attention);
+        width = strlen(part[i].role) > width ? strlen(part[i].role) : width;
+        largest = fmax(largest, part[i].attention);
     }
     if (!has) has = CARNN_HAS_SCORE;
+    if (of) printf("%s: %s\n", of, e.of);
     print_numbers(has, NULL);
-    for (i = 0; i < e->count; i++) {
-        if (part[i].has & CARNN_HAS_SCORE) sum += part[i].score;
-        if (most < e->count && larger_parts(part, e->count, i) >= most) {
+    for (i = 0, rest = sum = e.rest; i < e.count; i++) {
+        int color = t->color && (part[i].has & CARNN_HAS_ATTENTION);
+        sum += part[i].score;
+        if (most < e.count && larger_parts(part, e.count, i) >= most) {
             rest += part[i].score;
             continue;
         }
         print_numbers(has, &part[i]);
         printf("%-*s  ", (int)width, part[i].role);
-        if (t->color && largest > 0.0) begin_color(part[i].attention / largest);
-        printf("%s%s\n", part[i].text, t->color && largest > 0.0 ? "\033[0m" : "");
+        if (color) begin_color(part[i].attention / largest);
+        printf("%s%s\n", part[i].text, color ? "\033[0m" : "");
     }
     print_total(has, rest, "rest");
     if (has & CARNN_HAS_SCORE) print_total(has, sum, "sum");
-    if (!e->exact)
+    if (!e.exact)
         printf("not exact for the cell %s: a number is what its step has by itself, the rest what no "
                "step accounts for\n", carnn_model_describe(t->model)->cell);
+    return part;
 }
 
 /* An alignment, row by row: numbers, or fields that are the lighter the larger. */
@@ -1301,7 +1285,7 @@ static void print_alignment(const talk *t, int of_second, const carnn_contributi
     for (i = 0; i < rows * others; i++) largest = E[i] > largest ? E[i] : largest;
     printf("alignment of the words of the %s\n", word->role);
     for (i = 0; i < rows * others; i++) {
-        if (t->color) begin_color((double)(E[i] / largest)), fputs("  ", stdout);
+        if (t->color) begin_color((double)(E[i] / largest)), printf("  ");
         else printf("%.2f ", (double)E[i]);
         if ((i + 1) % others == 0)
             printf("%s%s\n", t->color ? "\033[0m " : " ", word[i / others].text);
@@ -1312,20 +1296,18 @@ static void print_alignment(const talk *t, int of_second, const carnn_contributi
    table. */
 static void explain_example(talk *t, const carnn_dataset *data, size_t number) {
     carnn_prediction p;
-    carnn_explanation e;
     carnn_contribution *part;
     carnn_error error;
-    size_t i, texts = carnn_dataset_text_count(data, number);
+    size_t texts = carnn_dataset_text_count(data, number), i;
     check(carnn_session_example(t->session, data, number, 1, &p, &error), &error);
-    part = explanation(t, &e);
     printf("example %zu:", number + 1);
     for (i = p.kind == CARNN_PREDICTS_SCORE || !texts ? 0 : texts - 1; i < texts; i++)
         printf(" %s\n", carnn_dataset_text(data, number, i));
     if (p.kind == CARNN_PREDICTS_SCORE) printf("score %.9g\n", p.score);
-    else if (p.kind == CARNN_PREDICTS_LIKELIHOOD) printf("next word: %s\n", e.of);
-    else printf("answer: %s (probability %.4f)\n", carnn_model_choice(t->model, p.choice[0]),
-                p.probability[0]);
-    print_parts(t, part, &e, e.count);
+    if (p.kind == CARNN_PREDICTS_CHOICES)
+        printf("answer: %s (probability %.4f)\n", carnn_model_choice(t->model, p.choice[0]),
+               p.probability[0]);
+    part = print_parts(t, p.kind == CARNN_PREDICTS_LIKELIHOOD ? "next word" : NULL, (size_t)-1);
     print_alignment(t, 0, part);
     print_alignment(t, 1, part);
     putchar('\n');
@@ -1333,44 +1315,36 @@ static void explain_example(talk *t, const carnn_dataset *data, size_t number) {
 }
 
 static int explain(arguments *a) {
-    static const char *const input = "-";
     talk t = open_talk(a);
-    carnn_dataset *data = load_data(task_of(t.model), a->data.count ? a->data.item : &input,
-                                    a->data.count ? a->data.count : 1, NULL, 0, 1);
-    size_t i, count = carnn_dataset_examples(data), only = (size_t)a->example;
-    if (!count || only > count) exit(fail(BAD_DATA, "the data has only %zu examples", count));
-    for (i = only ? only - 1 : 0; i < (only ? only : count); i++) explain_example(&t, data, i);
+    carnn_dataset *data = load_examples(&t);
+    size_t count = carnn_dataset_examples(data), i = a->example ? (size_t)a->example - 1 : 0;
+    if (i >= count) say(BAD_DATA, "the data has only %zu examples", count);
+    for (count = a->example ? i + 1 : count; i < count; i++) explain_example(&t, data, i);
     carnn_dataset_free(data);
     return close_talk(&t);
 }
 
 #define CHAT_PARTS 3 /* utterances that an explanation in a chat shows */
 
-static void answer_line(talk *t) {
-    carnn_error error;
-    carnn_explanation e;
-    carnn_contribution *part;
-    const char *reply;
-    check(carnn_session_reply(t->session, t->line.text, t->line.length, &reply, &error), &error);
-    puts(reply);
-    if (!t->a->explain) return;
-    part = explanation(t, &e);
-    print_parts(t, part, &e, CHAT_PARTS);
-    putchar('\n');
-    free(part);
-}
-
 static int chat(arguments *a) {
     talk t = open_talk(a);
+    line *l = &t.line;
     int prompt = is_terminal(stdin) && is_terminal(stdout);
     if (prompt) fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
     for (;;) {
+        const char *reply;
+        carnn_error error;
         if (prompt) fputs("> ", stdout);
         fflush(stdout);
-        if (!next_line(stdin, STANDARD_INPUT, &t.line)) break;
-        if (a->explain && !prompt) printf("> %s\n", t.line.text);
-        if (t.line.length) answer_line(&t);
-        else carnn_session_reset(t.session);
+        if (!next_line(stdin, STANDARD_INPUT, l)) break;
+        if (a->explain && !prompt) printf("> %s\n", l->text);
+        if (!l->length) carnn_session_reset(t.session);
+        if (!l->length) continue;
+        check(carnn_session_reply(t.session, l->text, l->length, &reply, &error), &error);
+        puts(reply);
+        if (!a->explain) continue;
+        free(print_parts(&t, NULL, CHAT_PARTS));
+        putchar('\n');
     }
     if (prompt) putchar('\n');
     return close_talk(&t);
@@ -1388,67 +1362,57 @@ static int by_score(const void *a_, const void *b_) {
     return a->number < b->number ? -1 : 1;
 }
 
-static double match(talk *t, const char *question, const line *l) {
+static int rank(arguments *a) {
+    talk t;
+    sentence *sentences = NULL, *s;
+    size_t i, count = 0, room = 0;
+    const char *name = a->data.count ? a->data.item[0] : "-";
     carnn_text pair[2];
     carnn_prediction p;
     carnn_error error;
-    pair[0].at = question;
-    pair[0].length = strlen(question);
-    pair[1].at = l->text;
-    pair[1].length = l->length;
-    check(carnn_session_predict(t->session, pair, 2, 1, &p, &error), &error);
-    if (p.kind != CARNN_PREDICTS_SCORE)
-        exit(fail(USAGE, "rank: a model of the task %s gives no scores", task_of(t->model)));
-    return p.score;
-}
-
-static int rank(arguments *a) {
-    talk t;
-    sentence *sentences = NULL;
-    size_t i, count = 0, room = 0;
-    const char *name = a->data.count ? a->data.item[0] : "-";
-    FILE *in = strcmp(name, "-") ? NULL : stdin;
-    if (!a->question) exit(fail(USAGE, "rank: --question TEXT is missing"));
-    if (a->data.count > 1) exit(fail(USAGE, "rank: one --data is all that can be read here"));
+    FILE *in;
+    if (!a->question) say(USAGE, "rank: --question TEXT is missing");
+    if (a->data.count > 1) say(USAGE, "rank: one --data is all that can be read here");
     t = open_talk(a);
-    if (!in) in = fopen(name, "rb");
-    if (!in) exit(not_read(name));
+    in = open_input(name);
+    pair[0].at = a->question;
+    pair[0].length = strlen(a->question);
     for (; next_line(in, name, &t.line); count++) {
+        pair[1].at = t.line.text;
+        pair[1].length = t.line.length;
+        check(carnn_session_predict(t.session, pair, 2, 1, &p, &error), &error);
+        if (p.kind != CARNN_PREDICTS_SCORE)
+            say(USAGE, "rank: a model of the task %s gives no scores", task_of(t.model));
         sentences = (sentence *)grow(sentences, count, &room, sizeof *sentences);
-        sentences[count].score = match(&t, a->question, &t.line);
-        sentences[count].number = count;
-        sentences[count].text = t.line.text; /* the next line gets room of its own */
+        s = &sentences[count];
+        s->score = p.score;
+        s->number = count;
+        s->text = t.line.text; /* the next line takes room of its own */
         t.line.text = NULL;
         t.line.room = 0;
     }
     if (count) qsort(sentences, count, sizeof *sentences, by_score);
-    for (i = 0; i < count; i++) {
-        if (!a->top || i < (size_t)a->top) printf("%.9g\t%s\n", sentences[i].score, sentences[i].text);
-        free(sentences[i].text);
+    for (i = 0, s = sentences; i < count; i++, s++) {
+        if (!a->top || i < (size_t)a->top) printf("%.9g\t%s\n", s->score, s->text);
+        free(s->text);
     }
     free(sentences);
     if (in != stdin) fclose(in);
     return close_talk(&t);
 }
 
-/* Bytes of any sentence that begins with the prompt, which has no more words than bytes. */
-static size_t sentence_room(const carnn_model *m, const char *prompt, int64_t words) {
-    size_t i, longest = 1, most = strlen(prompt) + (size_t)words;
-    for (i = 0; i < carnn_model_word_count(m); i++) {
-        size_t length = strlen(carnn_model_word(m, i)) + 1; /* with the blank before it */
-        if (length > longest) longest = length;
-    }
-    return most < SIZE_MAX / 2 / longest ? most * longest + 1 : SIZE_MAX / 2;
-}
-
 static int generate(arguments *a) {
     talk t = open_talk(a);
-    carnn_error error;
     const char *prompt = a->prompt ? a->prompt : "";
-    int64_t i, sentences = a->sentences ? a->sentences : 10;
+    size_t i, longest = 1, words, sentences = a->sentences ? (size_t)a->sentences : 10;
+    carnn_error error;
     a->sampling.seed = a->model.seed ? a->model.seed : 1;
     if (!a->sampling.words) a->sampling.words = 100;
-    t.room = sentence_room(t.model, prompt, a->sampling.words);
+    words = strlen(prompt) + (size_t)a->sampling.words; /* a prompt has no more words than bytes */
+    for (i = 0; i < carnn_model_word_count(t.model); i++) /* each with the blank before it */
+        longest = longest > strlen(carnn_model_word(t.model, i)) + 1
+                      ? longest : strlen(carnn_model_word(t.model, i)) + 1;
+    t.room = words < SIZE_MAX / 2 / longest ? words * longest + 1 : SIZE_MAX / 2;
     t.text = (char *)resize(NULL, t.room, 1);
     for (i = 0; i < sentences; i++, prompt = "") {
         check(carnn_session_generate(t.session, &a->sampling, prompt, strlen(prompt), t.text, t.room,
@@ -1462,22 +1426,22 @@ static int generate(arguments *a) {
 /* ==== info =================================================================================== */
 
 static void json_info(const carnn_model *m, const char *file) {
+    const carnn_scores *s = carnn_model_scores(m);
     carnn_tensor t;
     size_t i;
-    json(stdout, "{'file': %s, 'bytes': %z, ", file, carnn_model_size(m));
-    json(stdout, "'task': %s, 'parameters': %z, 'words': %z, 'choices': %z, ", task_of(m),
-         carnn_model_parameters(m), carnn_model_word_count(m), carnn_model_choice_count(m));
+    json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'parameters': %z, 'words': %z, "
+         "'choices': %z, ", file, carnn_model_size(m), task_of(m), carnn_model_parameters(m),
+         carnn_model_word_count(m), carnn_model_choice_count(m));
     json_options(carnn_model_describe(m), NULL);
     json(stdout, ", 'training': {");
     json_options(carnn_model_describe(m), carnn_model_training(m));
     json(stdout, "}, 'best_epoch': %g, 'scores': {'examples': %z, ",
-         (double)carnn_model_best_epoch(m), carnn_model_scores(m)->examples);
-    json_metrics(stdout, carnn_model_scores(m), "");
+         (double)carnn_model_best_epoch(m), s->examples);
+    json_metrics(stdout, s, "");
     json(stdout, "}, 'tensors': [");
-    for (i = 0; (t = carnn_model_tensor(m, i)).name != NULL; i++) {
-        if (i) json(stdout, ", ");
-        json(stdout, "{'name': %s, 'rows': %z, 'columns': %z}", t.name, t.rows, t.columns);
-    }
+    for (i = 0; (t = carnn_model_tensor(m, i)).name != NULL; i++)
+        json(stdout, i ? ", {'name': %s, 'rows': %z, 'columns': %z}"
+                       : "{'name': %s, 'rows': %z, 'columns': %z}", t.name, t.rows, t.columns);
     json(stdout, "]}\n");
 }
 
@@ -1487,20 +1451,20 @@ static void print_info(const carnn_model *m, const char *file) {
     const carnn_scores *s = carnn_model_scores(m);
     const carnn_option *o;
     carnn_tensor t;
+    char text[OPTION_TEXT];
     size_t i;
     printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(m));
     printf("%-14s%s\n", "task", d->task);
     for (i = 0; (o = option_of(d->task, i)) != NULL; i++) {
-        char text[OPTION_TEXT];
-        const char *value = option_text(o, d, trained, text);
-        if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(value, "0")))
-            printf("%-14s%s\n", o->name, value);
+        int of_model = o->place != CARNN_OPTION_OF_TRAINING;
+        option_text(o, d, trained, text);
+        if (of_model || (trained->optimizer && strcmp(text, "0"))) printf("%-14s%s\n", o->name, text);
     }
     printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(m), "words",
            carnn_model_word_count(m), "choices", carnn_model_choice_count(m));
     if (s->count) {
         printf("%-14sepoch %lld: ", "scores", (long long)carnn_model_best_epoch(m));
-        print_metrics(s, 1);
+        print_metrics(s, 0);
         printf(" on %zu examples\n", s->examples);
     }
     for (i = 0; (t = carnn_model_tensor(m, i)).name != NULL; i++)
@@ -1516,41 +1480,32 @@ static int info(arguments *a) {
 
 /* ==== plot =================================================================================== */
 
-enum { TRAIN_LOSS, VALID_LOSS, SCORE, CURVES };
-
-typedef struct logged { /* an epoch */
-    double epoch, value[CURVES]; /* NAN: there is none */
-} logged;
+enum { EPOCH, TRAIN_LOSS, VALID_LOSS, SCORE, LOGGED }; /* numbers of an epoch; NAN: there is none */
 
 typedef struct history { /* a run, as `train --log` wrote it */
     const char *file;
     char metric[32]; /* the name of the scores, "" while there are none */
     double best;     /* the epoch with the best one */
-    logged *epoch;
+    double (*epoch)[LOGGED];
     size_t count, room;
 } history;
 
 /* Of several metrics of the validation set the first is the one that chooses the best epoch. */
-static void keep_number(history *h, logged *e, const char *within, const char *key, double number) {
-    int valid = !strcmp(within, "valid");
+static void keep_number(history *h, double *e, int valid, const char *key, double number) {
     if (fabs(number) > 1e30) number = NAN; /* cannot be drawn */
-    if (!*within && !strcmp(key, "epoch")) e->epoch = number;
-    else if (!*within && !strcmp(key, "best_epoch")) h->best = number;
-    else if ((valid || !*within) && !strcmp(key, "loss"))
-        e->value[valid ? VALID_LOSS : TRAIN_LOSS] = number;
-    else if (valid && strcmp(key, "tokens") && strcmp(key, "examples")) {
+    if (!strcmp(key, "loss")) e[valid ? VALID_LOSS : TRAIN_LOSS] = number;
+    else if (!valid && !strcmp(key, "epoch")) e[EPOCH] = number;
+    else if (!valid && !strcmp(key, "best_epoch")) h->best = number;
+    else if (valid && strcmp(key, "tokens")) {
         if (!*h->metric) snprintf(h->metric, sizeof h->metric, "%s", key);
-        if (!strcmp(h->metric, key)) e->value[SCORE] = number;
+        if (!strcmp(h->metric, key)) e[SCORE] = number;
     }
 }
 
-#define BLANKS " \t"
-
-/* A JSON object of numbers, strings and, at the top (`within` is ""), objects of them; returns where
-   it ends, or NULL. */
-static const char *read_object(const char *s, const char *within, history *h, logged *e) {
+/* A JSON object of numbers, strings and, at the top (`within` is ""), objects of them; returns its
+   end, or NULL. */
+static const char *read_object(const char *s, const char *within, history *h, double *e) {
     if (*s != '{') return NULL;
-    if (s[1 + strspn(s + 1, BLANKS)] == '}') return s + 2 + strspn(s + 1, BLANKS);
     do {
         char key[sizeof h->metric], *end;
         int length = 0;
@@ -1560,16 +1515,16 @@ static const char *read_object(const char *s, const char *within, history *h, lo
         if (*s == '{' && !*within) s = read_object(s, key, h, e);
         else if (*s == '"') {
             for (s++; *s && *s != '"'; s++) s += *s == '\\' && s[1];
-            if (!*s++) return NULL;
+            s = *s ? s + 1 : NULL;
         } else if (!strncmp(s, "null", 4)) s += 4;
         else {
             double number = strtod(s, &end);
             if (end == s || !isfinite(number)) return NULL;
-            keep_number(h, e, within, key, number);
+            if (!*within || !strcmp(within, "valid")) keep_number(h, e, *within != '\0', key, number);
             s = end;
         }
         if (!s) return NULL;
-        s += strspn(s, BLANKS);
+        s += strspn(s, " \t");
     } while (*s == ',');
     return *s == '}' ? s + 1 : NULL;
 }
@@ -1578,34 +1533,36 @@ static const char *read_object(const char *s, const char *within, history *h, lo
 
 /* A run that was resumed may write an epoch again: then the later line counts. */
 static void read_history(history *h, const char *file) {
-    FILE *in = fopen(file, "rb");
+    FILE *in = open_input(file);
     line l = {NULL, 0, 0, 0};
-    if (!in) exit(not_read(file));
     h->file = file;
     h->best = NAN;
     while (next_line(in, file, &l)) {
-        logged e = {NAN, {NAN, NAN, NAN}};
-        const char *end = read_object(l.text, "", h, &e);
-        if (!end || end[strspn(end, BLANKS)] || !(e.epoch >= 1.0 && e.epoch <= LAST_EPOCH) ||
-            isnan(e.value[TRAIN_LOSS]))
-            exit(fail(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train "
-                      "--log writes it", file, l.number));
-        while (h->count && h->epoch[h->count - 1].epoch >= e.epoch) h->count--;
-        h->epoch = (logged *)grow(h->epoch, h->count, &h->room, sizeof e);
-        h->epoch[h->count++] = e;
+        double e[LOGGED] = {NAN, NAN, NAN, NAN};
+        const char *end = read_object(l.text, "", h, e);
+        if (!end || end[strspn(end, " \t")] || !(e[EPOCH] >= 1.0 && e[EPOCH] <= LAST_EPOCH) ||
+            isnan(e[TRAIN_LOSS]))
+            say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
+                "writes it", file, l.number);
+        while (h->count && h->epoch[h->count - 1][EPOCH] >= e[EPOCH]) h->count--;
+        h->epoch = (double(*)[LOGGED])grow(h->epoch, h->count, &h->room, sizeof e);
+        memcpy(h->epoch[h->count++], e, sizeof e);
     }
-    if (!h->count) exit(fail(BAD_DATA, "%s:1: expected an epoch, found an empty file", file));
-    fclose(in);
+    if (!h->count) say(BAD_DATA, "%s:1: expected an epoch, found an empty file", file);
+    if (in != stdin) fclose(in);
     free(l.text);
 }
 
 /* "perplexity 3.4448 at epoch 20": the best score, or the last loss. */
-static void summary(const history *h, char text[96]) {
-    const logged *e = &h->epoch[h->count - 1];
-    snprintf(text, 96, "loss %.4f at epoch %.0f", e->value[TRAIN_LOSS], e->epoch);
-    for (e = h->epoch; e < h->epoch + h->count; e++)
-        if (e->epoch == h->best && !isnan(e->value[SCORE]))
-            snprintf(text, 96, "%s %.4f at epoch %.0f", h->metric, e->value[SCORE], h->best);
+static const char *summary(const history *h) {
+    static char text[96];
+    size_t i = 0;
+    while (i + 1 < h->count && h->epoch[i][EPOCH] != h->best) i++;
+    if (h->epoch[i][EPOCH] == h->best && !isnan(h->epoch[i][SCORE]))
+        snprintf(text, 96, "%s %.4f at epoch %.0f", h->metric, h->epoch[i][SCORE], h->best);
+    else snprintf(text, 96, "loss %.4f at epoch %.0f", h->epoch[h->count - 1][TRAIN_LOSS],
+                  h->epoch[h->count - 1][EPOCH]);
+    return text;
 }
 
 typedef struct panel { /* a diagram: the losses, or the scores of one name */
@@ -1614,19 +1571,14 @@ typedef struct panel { /* a diagram: the losses, or the scores of one name */
     double across, up;               /* from one mark on the axis to the next */
 } panel;
 
-typedef struct picture {
-    history *run;
-    size_t runs, panels;
-    panel *panel; /* (runs + 1) */
-} picture;
-
-static int shows(const panel *p, const history *h, int curve, size_t i) {
-    return !strcmp(p->name, curve == SCORE ? h->metric : "loss") && !isnan(h->epoch[i].value[curve]);
+/* Does the panel show this number of the epochs of a run? */
+static int shows(const panel *p, const history *h, int curve) {
+    return !strcmp(p->name, curve == SCORE ? h->metric : "loss");
 }
 
-/* Where a point is, as parts of the panel from the left and from the top. */
-static double across(const panel *p, double epoch) { return (epoch - p->left) / (p->right - p->left); }
-static double down(const panel *p, double value) { return (p->top - value) / (p->top - p->bottom); }
+/* Where a point is, as a part of the panel from the left, or from the top. */
+static double x_of(const panel *p, double epoch) { return (epoch - p->left) / (p->right - p->left); }
+static double y_of(const panel *p, double value) { return (p->top - value) / (p->top - p->bottom); }
 
 /* 1, 2 or 5 times a power of 10, of which about five make the range. */
 static double mark_step(double range) {
@@ -1634,70 +1586,69 @@ static double mark_step(double range) {
     return power * (times <= 1.0 ? 1.0 : times <= 2.0 ? 2.0 : times <= 5.0 ? 5.0 : 10.0);
 }
 
-/* Adds a panel around all that it shows, if there is something and it is not there yet. */
-static void add_panel(picture *v, const char *name) {
-    panel *p = &v->panel[v->panels];
-    size_t r, i;
+/* A panel around all that it shows; 0: that is nothing. */
+static int make_panel(panel *p, const char *name, const history *h, size_t runs) {
+    const history *end = h + runs;
+    size_t i;
     int curve;
-    for (i = 0; i < v->panels; i++)
-        if (!strcmp(v->panel[i].name, name)) return;
     p->name = name;
     p->left = p->bottom = INFINITY;
     p->right = p->top = -INFINITY;
-    for (r = 0; r < v->runs; r++)
-        for (curve = 0; curve < CURVES; curve++)
-            for (i = 0; i < v->run[r].count; i++) {
-                const logged *e = &v->run[r].epoch[i];
-                if (!shows(p, &v->run[r], curve, i)) continue;
-                p->left = fmin(p->left, e->epoch);
-                p->right = fmax(p->right, e->epoch);
-                p->bottom = fmin(p->bottom, e->value[curve]);
-                p->top = fmax(p->top, e->value[curve]);
+    for (; h < end; h++)
+        for (curve = TRAIN_LOSS; curve <= SCORE; curve++)
+            for (i = 0; i < h->count && shows(p, h, curve); i++) {
+                if (isnan(h->epoch[i][curve])) continue;
+                p->left = fmin(p->left, h->epoch[i][EPOCH]);
+                p->right = fmax(p->right, h->epoch[i][EPOCH]);
+                p->bottom = fmin(p->bottom, h->epoch[i][curve]);
+                p->top = fmax(p->top, h->epoch[i][curve]);
             }
-    if (p->left > p->right) return;
+    if (p->left > p->right) return 0;
     p->right = fmax(p->right, p->left + 1.0);
     p->across = fmax(mark_step(p->right - p->left), 1.0);
     p->up = mark_step(fmax(p->top - p->bottom, 1e-6 * fmax(fabs(p->top), 1.0)));
     p->bottom = p->up * floor(p->bottom / p->up);
     p->top = fmax(p->up * ceil(p->top / p->up), p->bottom + p->up);
-    v->panels++;
+    return 1;
 }
 
 enum { ROWS = 16, COLUMNS = 64 };
 
 static size_t row_of(const panel *p, double value) {
-    return (size_t)((ROWS - 1) * down(p, value) + 0.5);
+    return (size_t)((ROWS - 1) * y_of(p, value) + 0.5);
 }
 
-/* Puts a letter on all columns from one point of a curve to the next; several make a star. */
-static void draw_line(char field[ROWS][COLUMNS], const panel *p, char letter, const logged *from,
-                      const logged *to, int curve) {
-    double last = COLUMNS - 1, length = fmax(to->epoch - from->epoch, 1e-9), i;
-    for (i = ceil(last * across(p, from->epoch)); i <= last * across(p, to->epoch); i++) {
-        double share = (p->left + (p->right - p->left) * i / last - from->epoch) / length;
-        double value = from->value[curve] + share * (to->value[curve] - from->value[curve]);
-        char *at = &field[row_of(p, value)][(size_t)i];
-        *at = *at == ' ' || *at == letter ? letter : '*';
+/* A letter on the straight line through the points of a curve; several make a star. */
+static void draw_curve(char field[ROWS][COLUMNS], const panel *p, const history *h, int curve,
+                       char letter) {
+    double *from = NULL, last = COLUMNS - 1, column;
+    size_t i;
+    for (i = 0; i < h->count; i++) {
+        double *to = h->epoch[i];
+        if (isnan(to[curve])) continue;
+        if (!from) from = to;
+        for (column = ceil(last * x_of(p, from[EPOCH])); column <= last * x_of(p, to[EPOCH]); column++) {
+            double epoch = p->left + (p->right - p->left) * column / last;
+            double share = to == from ? 0.0 : (epoch - from[EPOCH]) / (to[EPOCH] - from[EPOCH]);
+            double value = from[curve] + share * (to[curve] - from[curve]);
+            char *at = &field[row_of(p, value)][(size_t)column];
+            *at = *at == ' ' || *at == letter ? letter : '*';
+        }
+        from = to;
     }
 }
 
 /* One run is the letter a, the next b; capitals are scores and losses of the validation set. */
-static void text_panel(const picture *v, const panel *p) {
+static void text_panel(const panel *p, const history *h, size_t runs) {
     char field[ROWS][COLUMNS];
     size_t r, i;
     double mark;
     int curve;
     memset(field, ' ', sizeof field);
-    for (r = 0; r < v->runs; r++)
-        for (curve = 0; curve < CURVES; curve++) {
-            const logged *e = v->run[r].epoch, *from = NULL;
-            for (i = 0; i < v->run[r].count; i++, e++) {
-                if (!shows(p, &v->run[r], curve, i)) continue;
-                draw_line(field, p, (char)((curve == TRAIN_LOSS ? 'a' : 'A') + r % 26),
-                          from ? from : e, e, curve);
-                from = e;
-            }
-        }
+    for (r = 0; r < runs; r++)
+        for (curve = TRAIN_LOSS; curve <= SCORE; curve++)
+            if (shows(p, h + r, curve))
+                draw_curve(field, p, h + r, curve, (char)((curve == TRAIN_LOSS ? 'a' : 'A') + r % 26));
     printf("%s\n", p->name);
     for (i = 0; i < ROWS; i++) {
         char label[16] = "";
@@ -1710,113 +1661,92 @@ static void text_panel(const picture *v, const panel *p) {
     printf("\n%13.0f%*.0f epoch\n\n", p->left, COLUMNS - 1, p->right);
 }
 
-static void text_picture(const picture *v) {
-    char text[96];
-    size_t i;
-    for (i = 0; i < v->panels; i++) text_panel(v, &v->panel[i]);
-    for (i = 0; i < v->runs; i++) {
-        summary(&v->run[i], text);
-        printf("  %c  %s: %s\n", (char)('a' + i % 26), v->run[i].file, text);
-    }
-    printf("  small letters: training, capitals: validation, *: several\n");
-}
-
 /* Points of an SVG picture: the panels stand side by side, the names of the runs below. */
 enum { MARGIN = 64, HEAD = 40, WIDE = 380, HIGH = 260, FOOT = 64, LEGEND = 22 };
 
 static const char *const svg_colors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                          "#e69f00", "#56b4e9", "#000000", "#999999"};
 
-static void svg_text(FILE *to, double x, double y, const char *style, const char *text) {
-    fprintf(to, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, style);
-    put_escaped(to, text, "<>&", "&#%d;");
-    fprintf(to, "</text>\n");
+/* A line of an axis and its number, `right` and `below` of where the line starts. */
+static void svg_mark(FILE *to, double x, double y, const char *path, double right, double below,
+                     const char *anchor, double number) {
+    fprintf(to, "<path d=\"M%.1f %.1f%s\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%.1f\" "
+            "text-anchor=\"%s\">%.6g</text>\n", x, y, path, x + right, y + below, anchor, number);
 }
 
 static void svg_axes(FILE *to, const panel *p) {
-    char number[32];
     double mark;
-    svg_text(to, 0, -12, "font-weight=\"bold\"", p->name);
-    for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up) {
-        double y = HIGH * down(p, mark);
-        fprintf(to, "<path d=\"M0 %.1fh%d\" stroke=\"#ddd\"/>", y, WIDE);
-        snprintf(number, sizeof number, "%.6g", mark);
-        svg_text(to, -8, y + 4, "text-anchor=\"end\"", number);
-    }
-    for (mark = p->across * ceil(p->left / p->across); mark <= p->right; mark += p->across) {
-        double x = WIDE * across(p, mark);
-        fprintf(to, "<path d=\"M%.1f %dv5\" stroke=\"#333\"/>", x, HIGH);
-        snprintf(number, sizeof number, "%.6g", mark);
-        svg_text(to, x, HIGH + 20, "text-anchor=\"middle\"", number);
-    }
-    fprintf(to, "<path d=\"M0 0v%dh%d\" stroke=\"#333\" fill=\"none\"/>", HIGH, WIDE);
-    svg_text(to, WIDE, HIGH + 36, "text-anchor=\"end\"", "epoch");
+    fprintf(to, "<text y=\"-12\" font-weight=\"bold\">");
+    put_escaped(to, p->name, "<>&", "&#%d;");
+    fprintf(to, "</text>\n<path d=\"M0 0v%dh%d\" stroke=\"#333\" fill=\"none\"/>\n"
+            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">epoch</text>\n", HIGH, WIDE, WIDE, HIGH + 36);
+    for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
+        svg_mark(to, 0.0, HIGH * y_of(p, mark), "h380", -8.0, 4.0, "end", mark);
+    for (mark = p->across * ceil(p->left / p->across); mark <= p->right; mark += p->across)
+        svg_mark(to, WIDE * x_of(p, mark), HIGH, "v5", 0.0, 20.0, "middle", mark);
 }
 
 /* A dot for each point, as a curve may be one; the best score has a larger one. */
 static void svg_curve(FILE *to, const panel *p, const history *h, int curve, const char *color) {
-    size_t i, dots;
-    for (dots = 0; dots < 2; dots++) {
-        if (!dots) fprintf(to, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"",
-                           color, curve == TRAIN_LOSS ? " stroke-dasharray=\"5 3\"" : "");
-        for (i = 0; i < h->count; i++) {
-            double x = WIDE * across(p, h->epoch[i].epoch), y = HIGH * down(p, h->epoch[i].value[curve]);
-            int best = curve == SCORE && h->epoch[i].epoch == h->best;
-            if (!shows(p, h, curve, i)) continue;
-            if (!dots) fprintf(to, "%.1f,%.1f ", x, y);
-            else fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>\n", x, y,
-                         best ? 5 : 2, color);
-        }
-        if (!dots) fprintf(to, "\"/>\n");
-    }
+    size_t i;
+    fprintf(to, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", color,
+            curve == TRAIN_LOSS ? " stroke-dasharray=\"5 3\"" : "");
+    for (i = 0; i < h->count; i++)
+        if (!isnan(h->epoch[i][curve]))
+            fprintf(to, "%.1f,%.1f ", WIDE * x_of(p, h->epoch[i][EPOCH]),
+                    HIGH * y_of(p, h->epoch[i][curve]));
+    fprintf(to, "\"/>\n");
+    for (i = 0; i < h->count; i++)
+        if (!isnan(h->epoch[i][curve]))
+            fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>\n",
+                    WIDE * x_of(p, h->epoch[i][EPOCH]), HIGH * y_of(p, h->epoch[i][curve]),
+                    curve == SCORE && h->epoch[i][EPOCH] == h->best ? 5 : 2, color);
 }
 
-static void svg_picture(FILE *to, const picture *v) {
-    size_t i, r, width = v->panels * (MARGIN + WIDE) + MARGIN / 2, below = HEAD + HIGH + FOOT;
-    char text[96];
+static void svg_picture(FILE *to, const panel *p, size_t panels, const history *h, size_t runs) {
+    size_t i, r, below = HEAD + HIGH + FOOT;
     int curve;
     fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%zu\" height=\"%zu\" "
             "font-family=\"sans-serif\" font-size=\"12\">\n"
-            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", width,
-            below + (v->runs + 1) * LEGEND);
-    for (i = 0; i < v->panels; i++) {
+            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+            panels * (MARGIN + WIDE) + MARGIN / 2, below + (runs + 1) * LEGEND);
+    for (i = 0; i < panels; i++, p++) {
         fprintf(to, "<g transform=\"translate(%zu,%d)\">\n", i * (MARGIN + WIDE) + MARGIN, HEAD);
-        svg_axes(to, &v->panel[i]);
-        for (r = 0; r < v->runs; r++)
-            for (curve = 0; curve < CURVES; curve++)
-                svg_curve(to, &v->panel[i], &v->run[r], curve, svg_colors[r % COUNT(svg_colors)]);
+        svg_axes(to, p);
+        for (r = 0; r < runs; r++)
+            for (curve = TRAIN_LOSS; curve <= SCORE; curve++)
+                if (shows(p, h + r, curve))
+                    svg_curve(to, p, h + r, curve, svg_colors[r % COUNT(svg_colors)]);
         fprintf(to, "</g>\n");
     }
-    for (r = 0; r < v->runs; r++, below += LEGEND) {
-        fprintf(to, "<path d=\"M%d %zuh24\" stroke=\"%s\" stroke-width=\"3\"/>", MARGIN, below,
-                svg_colors[r % COUNT(svg_colors)]);
-        summary(&v->run[r], text);
-        fprintf(to, "<text x=\"%d\" y=\"%zu\">", MARGIN + 32, below + 4);
-        put_escaped(to, v->run[r].file, "<>&", "&#%d;");
-        fprintf(to, ": %s</text>\n", text);
+    for (r = 0; r < runs; r++, h++, below += LEGEND) {
+        fprintf(to, "<path d=\"M%d %zuh24\" stroke=\"%s\" stroke-width=\"3\"/><text x=\"%d\" "
+                "y=\"%zu\">", MARGIN, below, svg_colors[r % COUNT(svg_colors)], MARGIN + 32, below + 4);
+        put_escaped(to, h->file, "<>&", "&#%d;");
+        fprintf(to, ": %s</text>\n", summary(h));
     }
-    svg_text(to, MARGIN, (double)below + 4, "fill=\"#666\"",
-             "dashed: training, solid: validation, dot: best");
-    fprintf(to, "</svg>\n");
+    fprintf(to, "<text x=\"%d\" y=\"%zu\" fill=\"#666\">dashed: training, solid: validation, dot: "
+            "best</text>\n</svg>\n", MARGIN, below + 4);
 }
 
 static int plot(arguments *a) {
-    picture v = {NULL, 0, 0, NULL};
+    history h[MODELS];
+    panel p[MODELS + 1];
     FILE *to;
-    size_t i;
-    v.runs = a->files.count;
-    v.run = (history *)zeroed(v.runs, sizeof *v.run);
-    v.panel = (panel *)zeroed(v.runs, sizeof *v.panel);
-    for (i = 0; i < v.runs; i++) read_history(&v.run[i], a->files.item[i]);
-    add_panel(&v, "loss");
-    for (i = 0; i < v.runs; i++)
-        if (*v.run[i].metric) add_panel(&v, v.run[i].metric);
-    if ((to = open_result(a->out, "w")) != NULL) svg_picture(to, &v);
-    else text_picture(&v);
+    size_t i, k, runs = a->files.count, panels;
+    memset(h, 0, sizeof h);
+    for (i = 0; i < runs; i++) read_history(&h[i], a->files.item[i]);
+    for (i = 0, panels = (size_t)make_panel(p, "loss", h, runs); i < runs; i++) {
+        for (k = 0; k < panels && strcmp(p[k].name, h[i].metric);) k++;
+        if (k == panels) panels += (size_t)make_panel(p + panels, h[i].metric, h, runs);
+    }
+    if ((to = open_result(a->out, "w")) != NULL) svg_picture(to, p, panels, h, runs);
+    for (i = 0; i < panels && !to; i++) text_panel(&p[i], h, runs);
+    for (i = 0; i < runs && !to; i++)
+        printf("  %c  %s: %s\n", (char)('a' + i % 26), h[i].file, summary(&h[i]));
+    if (!to) printf("  small letters: training, capitals: validation, *: several\n");
     close_result(to, a->out);
-    for (i = 0; i < v.runs; i++) free(v.run[i].epoch);
-    free(v.run);
-    free(v.panel);
+    for (i = 0; i < runs; i++) free(h[i].epoch);
     return DONE;
 }
 
@@ -1879,8 +1809,6 @@ static int bench(arguments *a) {
 
 /* ==== Commands =============================================================================== */
 
-#define ANY_NUMBER ((size_t)-1)
-
 static const command commands[] = {
     {"train", "--task NAME --train FILE --out MODEL [options]",
      "trains a model; keeps the weights with the best validation score",
@@ -1892,7 +1820,7 @@ static const command commands[] = {
     {"test", "MODEL... --data FILE [options]", "scores models; of several: each one, then their vote",
      "  carnn test bot.gguf --data test.txt\n"
      "  carnn test seed1.gguf seed2.gguf seed3.gguf --data test.txt --json\n",
-     TEST, test, 1, ANY_NUMBER},
+     TEST, test, 1, MODELS},
     {"predict", "MODEL [--data FILE] [options]", "writes one line per example: what the model says",
      "  carnn predict bot.gguf --data test.txt\n  carnn predict bot.gguf --top 3 < test.txt\n",
      PREDICT, predict, 1, 1},
@@ -1915,7 +1843,7 @@ static const command commands[] = {
      "draws the losses and scores of trainings, as their --log has them",
      "  carnn train --task lm --train train.txt --valid dev.txt --out lm.gguf --log run.jsonl\n"
      "  carnn plot run.jsonl\n  carnn plot icarnn.jsonl lstm.jsonl --out runs.svg\n", PLOT, plot, 1,
-     ANY_NUMBER},
+     MODELS},
     {"gradcheck", "[NAME]", "compares all derivatives, or those of NAME, with differences",
      "  carnn gradcheck\n  carnn gradcheck icarnn\n", GRADCHECK, gradcheck, 0, 1},
     {"bench", "[NAME] [options]", "measures kernels, cells and whole tasks on this machine",
@@ -1990,7 +1918,7 @@ static int help_command(const command *c) {
         print_names("cells", carnn_cell_name);
         print_names("optimizers", carnn_optimizer_name);
     }
-    printf("\nexamples:\n%s", c->more);
+    printf("\nexamples:\n%s", c->examples);
     return DONE;
 }
 
@@ -2025,7 +1953,7 @@ static int run(int count, char **argument) {
     g = guess_for(asks ? argument[2] : word);
     for (i = 0; i < COUNT(commands); i++)
         if (is_word(&g, commands[i].name)) c = &commands[i];
-    if (!c) return unknown("command", &g);
+    if (!c) unknown("command", &g);
     if (asks) return help_command(c);
     memset(&a, 0, sizeof a);
     a.files.item = (const char **)zeroed(6 * room, sizeof *a.files.item);
