@@ -8742,6 +8742,222 @@ static void carnn__additive_backward(const carnn__work *work, carnn__additive *m
                   carnn__weight(work, m->query), D, NULL, q->d, D);
 }
 
+/* --- what each word adds to the states of its text ------------------------------------------------
+   y (R, D) from x = [fw; bw]: [fw_i - fw_{i-1}; bw_i - bw_{i+1}], the states outside of the text
+   being 0. */
+
+/* Row r of text s has a row before it (columns of fw) or behind it (bw). */
+static size_t carnn__neighbour(const carnn__texts *t, size_t s, size_t r, int backward) {
+    if (backward) return r + 1 < t->at[s + 1] ? r + 1 : SIZE_MAX;
+    return r > t->at[s] ? r - 1 : SIZE_MAX;
+}
+
+static void carnn__differences_forward(const carnn__texts *t, const carnn__mat *x,
+                                       const carnn__mat *y) {
+    size_t D = x->columns, s, r, j;
+    for (s = 0; s < t->texts; s++)
+        for (r = t->at[s]; r < t->at[s + 1]; r++)
+            for (j = 0; j < D; j++) {
+                size_t near = carnn__neighbour(t, s, r, j >= D / 2);
+                y->x[r * D + j] = x->x[r * D + j] - (near < SIZE_MAX ? x->x[near * D + j] : 0.0f);
+            }
+    carnn__mat_clear(y, carnn__texts_rows(t));
+}
+
+static void carnn__differences_backward(const carnn__texts *t, const carnn__mat *x,
+                                        const carnn__mat *y) {
+    size_t D = x->columns, s, r, j;
+    for (s = 0; s < t->texts; s++)
+        for (r = t->at[s]; r < t->at[s + 1]; r++)
+            for (j = 0; j < D; j++) {
+                size_t near = carnn__neighbour(t, s, r, j >= D / 2);
+                x->d[r * D + j] += y->d[r * D + j];
+                if (near < SIZE_MAX) x->d[near * D + j] -= y->d[r * D + j];
+            }
+}
+
+/* --- comparison of the two texts of a pair ---------------------------------------------------------
+   Each word x_i of one text beside what it is aligned with in the other one, a_i = sum_j
+   softmax_j(x_i . y_j) y_j, taken apart and summed up with weights w_i: f = sum_i w_i [p_i; o_i],
+   or with w_i o_i alone (@@PART, decomposition). Pairs are independent: threads share them. */
+
+typedef struct carnn__compare {
+    int orthogonal;
+    carnn__mat a, E, f; /* (R, D); the matrices of both texts of each pair; (B, 2 F) */
+    float *share;       /* (R) */
+    size_t *cell_at;    /* (B) where a pair's matrices are in E */
+    const carnn__work *work; /* of the run at hand, and its texts, states, weights */
+    const carnn__texts *t;
+    const carnn__mat *x, *w;
+} carnn__compare;
+
+static void carnn__compare_plan(carnn__plan *p, carnn__compare *m, size_t D, int orthogonal,
+                                const carnn__texts *t) {
+    m->orthogonal = orthogonal;
+    m->a = carnn__plan_mat(p, t->most_rows, D);
+    m->E = carnn__plan_mat(p, p->arena ? carnn__corpus_of(p->work)->most_size[1] : 0, 1);
+    m->f = carnn__plan_mat(p, t->most_items, (orthogonal ? 4 : 2) * D);
+    if (!p->arena) return;
+    m->share = carnn__floats(p->arena, 1, t->most_rows);
+    m->cell_at = (size_t *)carnn__take(p->arena, t->most_items, sizeof(size_t));
+}
+
+/* The decomposition of text s. */
+static carnn__compose carnn__compare_text(const carnn__compare *m, size_t s) {
+    size_t D = m->x->columns, at = m->t->at[s], F = m->f.columns / 2;
+    carnn__compose c = {m->t->at[s + 1] - at, D, m->orthogonal, m->x->x + at * D, m->a.x + at * D,
+                        m->w->x + at, m->share + at, m->f.x + s * F, NULL, NULL, NULL, NULL};
+    if (!m->work->g) return c;
+    c.df = m->f.d + s * F;
+    c.dx = m->x->d + at * D;
+    c.da = m->a.d + at * D;
+    c.dweight = m->w->d + at;
+    return c;
+}
+
+static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
+    const carnn__compare *m = (const carnn__compare *)job;
+    carnn__engine e = carnn__engine_of(m->work->engine, worker);
+    const size_t *at = m->t->at;
+    size_t D = m->x->columns, s, cell = m->cell_at[pair];
+    for (s = 2 * pair; s < 2 * pair + 2; s++) {
+        size_t n = at[s + 1] - at[s], other = s ^ 1, others = at[other + 1] - at[other];
+        carnn__compose c = carnn__compare_text(m, s);
+        carnn__align(&e, n, others, D, m->x->x + at[s] * D, m->x->x + at[other] * D,
+                     m->E.x + cell, m->a.x + at[s] * D);
+        e.k->compose(&c);
+        cell += n * others;
+    }
+}
+
+static void carnn__compare_pair_back(void *job, size_t pair, size_t worker) {
+    const carnn__compare *m = (const carnn__compare *)job;
+    carnn__engine e = carnn__engine_of(m->work->engine, worker);
+    const size_t *at = m->t->at;
+    size_t D = m->x->columns, s, cell = m->cell_at[pair];
+    for (s = 2 * pair; s < 2 * pair + 2; s++) {
+        carnn__compose c = carnn__compare_text(m, s);
+        e.k->compose_back(&c); /* sets dx: it comes first */
+    }
+    for (s = 2 * pair; s < 2 * pair + 2; s++) {
+        size_t n = at[s + 1] - at[s], other = s ^ 1, others = at[other + 1] - at[other];
+        carnn__align_back(&e, n, others, D, m->x->x + at[s] * D, m->x->x + at[other] * D,
+                          m->E.x + cell, m->a.d + at[s] * D, m->E.d + cell, m->x->d + at[s] * D,
+                          m->x->d + at[other] * D);
+        cell += n * others;
+    }
+}
+
+/* x (R, D) states, w (R, 1) weights; the output is m->f. */
+static void carnn__compare_forward(const carnn__work *work, carnn__compare *m,
+                                   const carnn__texts *t, const carnn__mat *x,
+                                   const carnn__mat *w) {
+    size_t b, cell = 0;
+    m->work = work;
+    m->t = t;
+    m->x = x;
+    m->w = w;
+    for (b = 0; b < t->count; b++) {
+        m->cell_at[b] = cell;
+        cell += 2 * (t->at[2 * b + 1] - t->at[2 * b]) * (t->at[2 * b + 2] - t->at[2 * b + 1]);
+    }
+    carnn__parallel(work->engine->pool, t->count, carnn__compare_pair, m);
+    carnn__mat_clear(&m->f, t->count);
+}
+
+/* Sets (does not add to) the gradients of x and w: call it before what adds to them. */
+static void carnn__compare_backward(const carnn__work *work, carnn__compare *m) {
+    carnn__parallel(work->engine->pool, m->t->count, carnn__compare_pair_back, m);
+}
+
+/* --- words that both texts of a pair have -------------------------------------------------------------
+   Two more inputs for every word: is it in the other text?, and that times its idf; and two for
+   every pair: the share of the first text's words that are in the second, by number and by idf.
+   Words with the same first letters count as one: lives, lived, living. */
+
+#define CARNN__OVERLAPS 2
+
+typedef struct carnn__overlap {
+    size_t idf;     /* parameter (V), not trained */
+    uint32_t *stem; /* (V) equal for words that count as one */
+} carnn__overlap;
+
+/* Those that stand for words that the model does not know (numbers below `unknown`) are the same
+   only if they are one. */
+static uint32_t carnn__overlap_stem(const carnn_model *model, size_t word, size_t unknown,
+                                    double most) {
+    const char *name = carnn__names_get(&model->words, word);
+    size_t length = carnn__names_length(&model->words, word), i;
+    double letters = 0.0;
+    for (i = 0; i < length && word >= unknown; i++) {
+        letters += ((unsigned char)name[i] & 0xC0) != 0x80; /* UTF-8: bytes that begin a letter */
+        if (letters > most) break;
+    }
+    return (uint32_t)carnn__hash(name, word < unknown ? length : i, 1);
+}
+
+/* Declares the idf, which is not trained: after all that is. letters: by which words are the same. */
+static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknown, double letters) {
+    size_t V = p->model->words.count, i;
+    m->idf = carnn__declare(p->store, "", "word.idf", 1, V, 0, CARNN__INIT_ZERO, 0.0f);
+    if (p->arena) m->stem = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
+    for (i = 0; m->stem && i < V; i++) m->stem[i] = carnn__overlap_stem(p->model, i, unknown, letters);
+}
+
+/* idf of a word that occurs k times among K words of training data: log(K / k) / log K. */
+static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, size_t unknown,
+                                uint32_t (*number)(const carnn_model *model, carnn__span word)) {
+    float *idf = carnn__named(&model->params, "word.idf");
+    size_t i, V = model->words.count;
+    double all = 0.0;
+    for (i = 0; i < data->text_count; i++) {
+        carnn__span text = carnn__text(data, i);
+        carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
+        for (; carnn__next_word(&w); all += 1.0) idf[number(model, w.word)] += 1.0f;
+    }
+    for (i = 0; i < V; i++)
+        idf[i] = i < unknown || idf[i] < 1.0f || all < 2.0
+                     ? 1.0f : (float)(1.0 - log((double)idf[i]) / log(all));
+}
+
+/* Is the word, or one that counts as the same, in the other text of the pair? */
+static unsigned carnn__overlap_flag(const carnn__texts *t, const carnn__overlap *m, size_t member,
+                                    uint32_t word) {
+    const carnn__corpus *c = carnn__corpus_of(t->work);
+    size_t other = t->work->data->members[member].role ? member - 1 : member + 1;
+    size_t list = c->list[other], i, end = c->tokens.at[list + 1];
+    for (i = c->tokens.at[list]; i < end && m->stem[c->tokens.ids[i]] != m->stem[word];) i++;
+    return i < end;
+}
+
+/* The last columns of the inputs x. */
+static void carnn__overlap_inputs(const carnn__work *work, const carnn__overlap *m,
+                                  const carnn__texts *t, const carnn__mat *x) {
+    size_t i;
+    for (i = 0; i < t->inputs; i++) {
+        float *to = x->x + (i + 1) * x->columns - CARNN__OVERLAPS, both = (float)(t->input[i] & 1);
+        to[0] = both;
+        to[1] = both * carnn__weight(work, m->idf)[t->input[i] / 2];
+    }
+}
+
+/* Those of a pair. */
+static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m,
+                                const carnn__texts *t, size_t pair, float *to) {
+    const float *idf = carnn__weight(work, m->idf);
+    float sum = 0.0f, found = 0.0f, both = 0.0f;
+    size_t i, from = t->at[2 * pair], end = t->at[2 * pair + 1];
+    for (i = from; i < end; i++) {
+        uint32_t input = t->input[t->ids[i]];
+        sum += idf[input / 2];
+        if (!(input & 1)) continue;
+        found += idf[input / 2];
+        both += 1.0f;
+    }
+    to[0] = end > from ? both / (float)(end - from) : 0.0f;
+    to[1] = sum > 0.0f ? found / sum : 0.0f;
+}
+
 /* --- the output of a head: logits, for the loss, votes and predictions alike ---------------------- */
 
 struct carnn__logits {
@@ -8785,6 +9001,62 @@ static double carnn__softmax_loss(const carnn__work *work, const carnn__logits *
     return sum;
 }
 
+/* --- losses of scores z (B, 1) ------------------------------------------------------------------------
+   What is right has the value 1. The gradient of the mean goes to z->d; they return the sum. */
+
+static double carnn__right(const carnn__work *work, const carnn__texts *t, size_t b) {
+    return work->data->items[t->item[b]].value > 0.0f ? 1.0 : 0.0;
+}
+
+/* Cross entropy of sigmoid(z), in which right and wrong items weigh the same in all, where there are
+   both; weight (2) is filled at the first call. */
+static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z,
+                               float weight[2]) {
+    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0, all, right = 0.0;
+    size_t i;
+    if (weight[0] <= 0.0f) {
+        all = (double)work->data->item_count;
+        for (i = 0; i < work->data->item_count; i++) right += work->data->items[i].value > 0.0f;
+        weight[0] = right >= 1.0 && right < all ? (float)(0.5 * all / (all - right)) : 1.0f;
+        weight[1] = right >= 1.0 && right < all ? (float)(0.5 * all / right) : 1.0f;
+    }
+    for (i = 0; i < t->count; i++) {
+        double label = carnn__right(work, t, i), x = (double)z->x[i];
+        double y = label * (1.0 - smoothing) + 0.5 * smoothing, w = (double)weight[label > 0.5];
+        sum += w * (fmax(x, 0.0) - x * y + log1p(exp(-fabs(x))));
+        work->engine->k->sigmoid_n(z->x + i, z->d + i, 1);
+        z->d[i] = (float)(w * ((double)z->d[i] - y) / (double)t->count);
+    }
+    return sum;
+}
+
+/* Cross entropy of the softmax over each piece, whose target is shared by the right items: the mean
+   over pieces with right and wrong ones, times the items of the batch. */
+static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
+                               const carnn__mat *z) {
+    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
+    size_t p, from, end, pieces = 0;
+    memset(z->d, 0, t->count * sizeof(float));
+    for (from = 0; from < t->count; from = end) {
+        double right = 0.0, n, lse;
+        for (end = from; end < t->count && t->piece[end] == t->piece[from]; end++)
+            right += carnn__right(work, t, end);
+        n = (double)(end - from);
+        if (right <= 0.0 || right >= n) continue;
+        memcpy(z->d + from, z->x + from, (end - from) * sizeof(float));
+        lse = (double)work->engine->k->softmax(z->d + from, end - from);
+        for (p = from; p < end; p++) {
+            double y = carnn__right(work, t, p) / right * (1.0 - smoothing) + smoothing / n;
+            sum += y * (lse - (double)z->x[p]);
+            z->d[p] = (float)((double)z->d[p] - y);
+        }
+        pieces++;
+    }
+    if (!pieces) return 0.0;
+    work->engine->k->scale(z->d, 1.0f / (float)pieces, t->count);
+    return sum / (double)pieces * (double)t->count;
+}
+
 /* Where a head has no loss of its own: softmax cross entropy; sum[0] counts what is right. */
 static double carnn__net_loss(carnn__work *work, const carnn__logits *o, carnn__tally *tally) {
     size_t counted, b, i;
@@ -8807,6 +9079,108 @@ static double carnn__net_tally(carnn__work *work, carnn__tally *tally) {
     if (work->model->task->loss) return work->model->task->loss(work, tally);
     o = work->model->task->output(work);
     return carnn__net_loss(work, &o, tally);
+}
+
+/* --- ranks: mean average precision and mean reciprocal rank ---------------------------------------------
+   Items of a group by falling score; average precision AP is the mean over the right ones of (right
+   ones at or above it) / its rank, RR is one over the rank of the first right one. Of equal scores
+   the wrong ones go first. A group without a right one does not count. */
+
+enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS }; /* sums of a tally */
+
+typedef struct carnn__ranks {
+    float *score[2];  /* (items) of this model, of a vote that it leads */
+    uint32_t *ranked; /* (items of the largest group) */
+} carnn__ranks;
+
+static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
+    const carnn__item *items = p->arena ? p->work->data->items : NULL;
+    size_t i, largest = 0, size = 0, n = p->arena ? p->work->data->item_count : 0;
+    if (!p->arena) return;
+    for (i = 0; i < n; i++) {
+        size = i && items[i].group == items[i - 1].group ? size + 1 : 1;
+        largest = carnn__max(largest, size);
+    }
+    for (i = 0; i < 2; i++) m->score[i] = carnn__floats(p->arena, 1, n);
+    m->ranked = (uint32_t *)carnn__take(p->arena, largest, sizeof(uint32_t));
+}
+
+/* Does item a stand before item b? */
+static int carnn__ranks_before(const float *score, const carnn__item *items, size_t a, size_t b) {
+    if (score[a] > score[b] || score[a] < score[b]) return score[a] > score[b];
+    if (items[a].value < items[b].value || items[a].value > items[b].value)
+        return items[a].value < items[b].value;
+    return a < b;
+}
+
+/* Lets item `i` of a heap of n sink, in which the last one in the ranking is on top. */
+static void carnn__ranks_sink(const float *score, const carnn__item *items, uint32_t *heap,
+                              size_t i, size_t n) {
+    uint32_t item = heap[i];
+    size_t child;
+    for (; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && carnn__ranks_before(score, items, heap[child], heap[child + 1]))
+            child++;
+        if (!carnn__ranks_before(score, items, item, heap[child])) break;
+        heap[i] = heap[child];
+    }
+    heap[i] = item;
+}
+
+/* Adds the ranking of items [from, to) to the tally: heap sort, then a pass over the right ones. */
+static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, const float *score, size_t from,
+                               size_t to, carnn__tally *tally) {
+    const carnn__item *items = work->data->items;
+    uint32_t *heap = m->ranked;
+    double precision = 0.0, reciprocal = 0.0, right = 0.0;
+    size_t i, n = to - from;
+    for (i = 0; i < n; i++) heap[i] = (uint32_t)(from + i);
+    for (i = n / 2; i-- > 0;) carnn__ranks_sink(score, items, heap, i, n);
+    while (n > 1) {
+        uint32_t last = heap[--n];
+        heap[n] = heap[0];
+        heap[0] = last;
+        carnn__ranks_sink(score, items, heap, 0, n);
+    }
+    for (i = 0; i < to - from; i++) {
+        if (items[heap[i]].value <= 0.0f) continue;
+        right += 1.0;
+        precision += right / (double)(i + 1);
+        if (right < 1.5) reciprocal = 1.0 / (double)(i + 1);
+    }
+    if (right < 0.5) return;
+    tally->sum[CARNN__RANKS_AP] += precision / right;
+    tally->sum[CARNN__RANKS_RR] += reciprocal;
+    tally->sum[CARNN__RANKS_GROUPS] += 1.0;
+    carnn__tell_part(work, precision / right, 1.0);
+}
+
+/* The scores z (B) of a batch. A group is ranked when its last piece is there; in training, where a
+   batch may be the first after a stop, each piece by itself. */
+static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__texts *t,
+                               const float *z, carnn__tally *tally) {
+    const carnn__item *items = work->data->items;
+    float *score = m->score[work->as_vote];
+    size_t b, group = 0, first;
+    for (b = 0; b < t->count; b++) {
+        size_t i = t->item[b], end = i + 1;
+        score[i] = z[b];
+        for (first = i; first && items[first - 1].group == items[i].group;) first--;
+        group = first;
+        if (work->asked && work->asked->ranked)
+            carnn__tell_ranked(work, i, i - group, (double)score[i]);
+        if (b + 1 < t->count && t->piece[b + 1] == t->piece[b]) continue; /* inside a piece */
+        if (work->g) first = carnn__corpus_of(work)->pieces[t->piece[b]].first;
+        if (work->g || end == work->data->item_count || items[end].group != items[i].group)
+            carnn__ranks_group(work, m, score, first, end, tally);
+    }
+    tally->examples += t->count;
+}
+
+static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) {
+    double groups = fmax(tally->sum[CARNN__RANKS_GROUPS], 1.0);
+    scores->metric[0].value = tally->sum[CARNN__RANKS_AP] / groups;
+    scores->metric[1].value = tally->sum[CARNN__RANKS_RR] / groups;
 }
 
 /* --- predictions -------------------------------------------------------------------------------- */
@@ -8885,27 +9259,34 @@ static void carnn__net_tell(carnn__work *work) {
 
 #ifndef CARNN_NO_TEXT
 
-/* Adds the words of all texts that are inputs. */
+/* Adds the words of all texts that are inputs; each distinct text counts once. */
 static carnn_status carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
                                          const carnn_dataset *data, size_t times,
                                          carnn_error *error) {
-    carnn_status status = CARNN_OK;
+    const carnn_allocator *a = &model->allocator;
+    unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
+    carnn_status status = seen ? CARNN_OK : carnn__out_of_memory(error);
     size_t i;
     for (i = 0; !status && i < data->member_count; i++) {
-        const carnn__role *role = &model->task->roles[data->members[i].role];
-        carnn__span text = carnn__text(data, data->members[i].text);
-        if (!role->labels)
-            status = carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times, error);
+        const carnn__member *m = &data->members[i];
+        const carnn__role *role = &model->task->roles[m->role];
+        carnn__span text = carnn__text(data, m->text);
+        if (role->labels || seen[m->text]) continue;
+        seen[m->text] = 1;
+        status = carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times, error);
     }
+    carnn__free(a, seen);
     return status;
 }
 
 /* The vocabulary of all inputs of the training data; the choices of its targets. */
 static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
+    const carnn__task *task = model->task;
     carnn__vocabulary v;
     size_t least = (size_t)model->desc.min_count, i;
-    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, NULL, 0, error);
+    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, task->reserved,
+                                                 task->reserved_count, error);
     if (!status) status = carnn__net_add_words(&v, model, data, 1, error);
     for (i = 0; !status && model->desc.vector_count && i < model->desc.known_count; i++)
         if (model->desc.known[i])
@@ -9545,9 +9926,6 @@ static const carnn__session_kind carnn__net_session = {
 #define CARNN__ANSWER_PIECE 64
 #define CARNN__ANSWER_ROWS 3072
 #define CARNN__ANSWER_CELLS ((size_t)1 << 18)
-/* Inputs beside a word's vector, and those of a pair beside its sentences. */
-#define CARNN__OVERLAPS 2
-
 /* --- options ----------------------------------------------------------------------------------- */
 
 enum { /* in carnn_model_desc.option */
@@ -9589,6 +9967,7 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     carnn__option_default(model, CARNN__ANSWER_WEIGHTING, 1);
     carnn__option_default(model, CARNN__ANSWER_OVERLAP, 4); /* writer is like writes, wrote is not */
     carnn__option_default(model, CARNN__ANSWER_LOSS, 2);
+    if (!model->vector_count) model->option[CARNN__ANSWER_TUNE] = 1;
     if (!train->epochs) train->epochs = 5;
     if (!train->batch) train->batch = 64;
     if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.001;
@@ -9603,10 +9982,6 @@ static int carnn__answer_is_siamese(const carnn_model *model) {
     return carnn__chosen(model, CARNN__ANSWER_MODEL) == 1;
 }
 
-static int carnn__answer_is_direct(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
-}
-
 static int carnn__answer_ranks(const carnn_model *model) {
     return carnn__chosen(model, CARNN__ANSWER_LOSS) == 1;
 }
@@ -9614,11 +9989,6 @@ static int carnn__answer_ranks(const carnn_model *model) {
 /* Inputs of a word, and of a pair, beside what they are. */
 static size_t carnn__answer_overlaps(const carnn_model *model) {
     return carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? CARNN__OVERLAPS : 0;
-}
-
-static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
-    if (model->desc.layers == 1) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an answer model has one recurrent layer");
 }
 
 /* --- words --------------------------------------------------------------------------------------- */
@@ -9649,83 +10019,27 @@ static size_t carnn__answer_tokens(const carnn_model *model, carnn__span text, u
     return n;
 }
 
-#ifndef CARNN_NO_TEXT
-
-static carnn_status carnn__answer_add_words(carnn__vocabulary *v, const carnn_dataset *data,
-                                            size_t times, carnn_error *error) {
-    carnn_status status = CARNN_OK;
-    size_t i;
-    for (i = 0; !status && i < data->text_count; i++) {
-        carnn__span text = carnn__text(data, i);
-        status = carnn__vocabulary_add(v, CARNN__TOKENS, text.at, text.length, times, error);
-    }
-    return status;
-}
-
-static carnn_status carnn__answer_build(carnn_model *model, const carnn_dataset *data,
-                                        carnn_error *error) {
-    carnn__vocabulary v;
-    size_t least = (size_t)model->desc.min_count, i;
-    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__answer_reserved,
-                                                 CARNN__COUNT(carnn__answer_reserved), error);
-    if (!model->desc.vector_count) model->desc.option[CARNN__ANSWER_TUNE] = 1;
-    if (!status) status = carnn__answer_add_words(&v, data, 1, error);
-    for (i = 0; !status && model->desc.vector_count && i < model->desc.known_count; i++)
-        if (model->desc.known[i])
-            status = carnn__answer_add_words(&v, model->desc.known[i], least, error);
-    if (!status) return carnn__vocabulary_close(&v, least, &model->words, error);
-    carnn__vocabulary_free(&v);
-    return status;
-}
-
-#else
-#define carnn__answer_build NULL
-#endif
-
 /* --- parts --------------------------------------------------------------------------------------- */
 
 typedef struct carnn__answer {
     carnn__net net;
-    carnn__embed words;     /* (U, e + overlaps) */
-    size_t idf;             /* parameter */
-    uint32_t *stem;         /* (V) equal for words that count as one in overlaps */
-    float class_weight[2];  /* of wrong and right pairs; 0: not counted yet */
+    carnn__embed words;      /* (U, e + overlaps) */
+    carnn__overlap overlap;
     carnn__linear project, hidden, output;
     carnn__position context;
     carnn__text_rnn encoder; /* y: states s (R, D), D = 2 h */
     int skips;
-    carnn__mat skip;        /* (R, D) what each word adds to the states */
-    carnn__pool_part pool;  /* (S, D) mean, or the last states */
+    carnn__mat skip;         /* (R, D) what each word adds to the states */
+    carnn__pool_part pool;   /* (S, D) mean, or the last states */
     carnn__additive attend;
-    carnn__mat a, E, f;     /* (R, D) alignments, their matrices, (S, F) sums */
-    float *share;           /* (R) */
-    size_t *cell_at;        /* (B) where a pair's two matrices are in E */
-    carnn__mat top;         /* (B, h + overlaps) */
-    float *score[2];        /* (items) of this model, of a vote that it leads */
-    uint32_t *ranked;       /* (items of the largest group) */
+    carnn__compare compare;
+    carnn__mat top;          /* (B, h + overlaps) */
+    float class_weight[2];   /* of wrong and right pairs; 0: not counted yet */
+    carnn__ranks ranks;
 } carnn__answer;
 
-/* Words are the same if their first letters are. Those that stand for words that the model does
-   not know are the same only if they are one. */
-static uint32_t carnn__answer_stem(const carnn_model *model, size_t word) {
-    const char *name = carnn__names_get(&model->words, word);
-    size_t length = carnn__names_length(&model->words, word), i;
-    double letters = 0.0;
-    for (i = 0; i < length && word >= CARNN__UNKNOWN; i++) {
-        letters += ((unsigned char)name[i] & 0xC0) != 0x80; /* UTF-8: bytes that begin a letter */
-        if (letters > carnn__option(model, CARNN__ANSWER_OVERLAP)) break;
-    }
-    return (uint32_t)carnn__hash(name, word < CARNN__UNKNOWN ? length : i, 1);
-}
-
-/* Is the word, or one that counts as the same, in the other text of the pair? */
 static unsigned carnn__answer_flag(const carnn__texts *t, size_t member, uint32_t word) {
-    const carnn__answer *m = (const carnn__answer *)t->work->state;
-    const carnn__lists *tokens = &m->net.corpus.tokens;
-    size_t other = t->work->data->members[member].role ? member - 1 : member + 1;
-    size_t list = m->net.corpus.list[other], i, end = tokens->at[list + 1];
-    for (i = tokens->at[list]; i < end && m->stem[tokens->ids[i]] != m->stem[word];) i++;
-    return i < end;
+    return carnn__overlap_flag(t, &((const carnn__answer *)t->work->state)->overlap, member, word);
 }
 
 /* Rows, and floats of the alignment matrices. */
@@ -9739,34 +10053,8 @@ static void carnn__answer_measure(const carnn__work *work, size_t item,
     size[1] = 2 * m * n;
 }
 
-/* What is there beside the parts that learn: stems, and the scores of all items. */
-static void carnn__answer_lists(carnn__plan *p, carnn__answer *m) {
-    const carnn_dataset *data = p->work->data;
-    size_t i, V = p->model->words.count, largest = 0, size = 0;
-    m->stem = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
-    for (i = 0; m->stem && i < V; i++) m->stem[i] = carnn__answer_stem(p->model, i);
-    for (i = 0; i < data->item_count; i++) {
-        size = i && data->items[i].group == data->items[i - 1].group ? size + 1 : 1;
-        largest = carnn__max(largest, size);
-    }
-    for (i = 0; i < 2; i++) m->score[i] = carnn__floats(p->arena, 1, data->item_count);
-    m->ranked = (uint32_t *)carnn__take(p->arena, largest, sizeof(uint32_t));
-}
-
-/* Comparison by alignment: what IWAN has between the states and the top layer. */
-static void carnn__answer_plan_iwan(carnn__plan *p, carnn__answer *m, size_t h, size_t F) {
-    const carnn__texts *t = &m->net.texts;
-    size_t B = t->most_items, R = t->most_rows, D = 2 * h;
-    if (m->skips) m->skip = carnn__plan_mat(p, R, D);
-    carnn__additive_plan(p, &m->attend, "attend", D, h, 1, t);
-    m->a = carnn__plan_mat(p, R, D);
-    m->E = carnn__plan_mat(p, p->arena ? m->net.corpus.most_size[1] : 0, 1);
-    m->f = carnn__plan_mat(p, B, 2 * F);
-    carnn__linear_plan(p, &m->hidden, "hidden", "weight", B, 2 * F, h, 1, CARNN__TANH);
-    if (!p->arena) return;
-    m->share = carnn__floats(p->arena, 1, R);
-    m->cell_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
-}
+/* Streams of a step's random numbers. */
+enum { CARNN__ANSWER_DROP_WORDS = 1, CARNN__ANSWER_DROP_SUMS, CARNN__ANSWER_DROP_LAYERS };
 
 static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__answer *m = (carnn__answer *)state;
@@ -9775,209 +10063,76 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     size_t h = (size_t)model->desc.hidden, more = carnn__answer_overlaps(model);
     size_t e = (size_t)model->desc.embedding, kind = carnn__cell_number(model->desc.cell);
     int siamese = carnn__answer_is_siamese(model), reads = carnn__cells[kind].context_gates > 0;
+    int direct = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
     int fixed = carnn__option(model, CARNN__ANSWER_TUNE) <= 0.0;
-    carnn__rnn_shape shape = {kind, 1, 2, h, h, h, 0, 0, 0};
+    carnn__rnn_shape shape = {kind, (size_t)model->desc.layers, 2, h, h, h, 0, 0, 0};
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
-    if (p->arena) carnn__answer_lists(p, m);
+    carnn__ranks_plan(p, &m->ranks);
     if (!fixed) carnn__embed_table(p, &m->words, 0);
     carnn__embed_plan(p, &m->words, t, more);
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
                        CARNN__IDENTITY);
+    m->encoder.rnn.drop = CARNN__ANSWER_DROP_LAYERS;
     carnn__text_rnn_plan(p, &m->encoder, "cell", shape, t);
     if (reads) carnn__position_plan(p, &m->context, h, t);
-    m->skips = carnn__chosen(model, CARNN__ANSWER_WEIGHTING) == 1;
     m->pool.kinds = 1;
     m->pool.kind[0] = siamese ? CARNN__POOL_LAST : CARNN__POOL_MEAN;
     carnn__pool_plan(p, &m->pool, 2 * h, 2, t);
-    if (!siamese)
-        carnn__answer_plan_iwan(p, m, h, (carnn__answer_is_direct(model) ? 2 : 4) * h);
+    if (!siamese) {
+        m->skips = carnn__chosen(model, CARNN__ANSWER_WEIGHTING) == 1;
+        if (m->skips) m->skip = carnn__plan_mat(p, t->most_rows, 2 * h);
+        carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, 1, t);
+        carnn__compare_plan(p, &m->compare, 2 * h, !direct, t);
+        carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items,
+                           m->compare.f.columns, h, 1, CARNN__TANH);
+    }
     m->top = carnn__plan_mat(p, t->most_items, (siamese ? 1 : h) + more);
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
                        !carnn__answer_ranks(model), CARNN__IDENTITY);
     carnn__plan_logits(p, &m->output.y, t->most_items);
     p->store->fixed = 1;
     if (fixed) carnn__embed_table(p, &m->words, 1);
-    m->idf = carnn__declare(p->store, "", "word.idf", 1, model->words.count, 0, CARNN__INIT_ZERO,
-                            0.0f);
+    carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
+                        carnn__option(model, CARNN__ANSWER_OVERLAP));
 }
 
-/* idf of a word that occurs k times among K words of training data: log(K / k) / log K. */
 static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
-    carnn__store *store = &model->params;
-    float *idf = carnn__named(store, "word.idf"), *top = carnn__named(store, "output.weight");
-    size_t i, V = model->words.count;
-    double all = 0.0;
-    for (i = 0; i < data->text_count; i++) {
-        carnn__span text = carnn__text(data, i);
-        carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
-        for (; carnn__next_word(&w); all += 1.0) idf[carnn__answer_word(model, w.word)] += 1.0f;
-    }
-    for (i = 0; i < V; i++)
-        idf[i] = i < CARNN__UNKNOWN || idf[i] < 1.0f || all < 2.0
-                     ? 1.0f : (float)(1.0 - log((double)idf[i]) / log(all));
+    float *top = carnn__named(&model->params, "output.weight");
+    size_t i;
+    carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__answer_word);
     for (i = 0; carnn__answer_is_siamese(model) && i < 1 + carnn__answer_overlaps(model); i++)
         top[i] = 5.0f; /* a cosine is small for a sigmoid */
 }
 
-/* --- inputs: words, is it in the other text?, and that times its idf ------------------------------ */
-
-enum { CARNN__ANSWER_DROP_WORDS = 1, CARNN__ANSWER_DROP_SUMS }; /* streams of random numbers */
-
-static void carnn__answer_inputs(carnn__work *work, carnn__answer *m, uint64_t key) {
-    const carnn__texts *t = &m->net.texts;
-    size_t width = m->words.y.columns, e = m->words.e, i;
-    carnn__embed_forward(work, &m->words, t);
-    for (i = 0; t->flag && i < t->inputs; i++) {
-        float *to = m->words.y.x + i * width + e, both = (float)(t->input[i] & 1);
-        to[0] = both;
-        to[1] = both * carnn__weight(work, m->idf)[t->input[i] / 2];
-    }
-    carnn__drop(work, m->words.y.x, t->inputs * width, key, CARNN__ANSWER_DROP_WORDS);
-}
-
-static void carnn__answer_inputs_back(carnn__work *work, carnn__answer *m, uint64_t key) {
-    const carnn__texts *t = &m->net.texts;
-    carnn__drop(work, m->words.y.d, t->inputs * m->words.y.columns, key, CARNN__ANSWER_DROP_WORDS);
-    carnn__embed_backward(work, &m->words, t);
-}
-
-/* The share of the question's words that the answer has, by number and by idf. */
-static void carnn__answer_overlap(const carnn__work *work, const carnn__answer *m, size_t pair,
-                                  float *to) {
-    const carnn__texts *t = &m->net.texts;
-    const float *idf = carnn__weight(work, m->idf);
-    float sum = 0.0f, found = 0.0f, both = 0.0f;
-    size_t i, from = t->at[2 * pair], end = t->at[2 * pair + 1];
-    for (i = from; i < end; i++) {
-        uint32_t input = t->input[t->ids[i]];
-        sum += idf[input / 2];
-        if (!(input & 1)) continue;
-        found += idf[input / 2];
-        both += 1.0f;
-    }
-    to[0] = end > from ? both / (float)(end - from) : 0.0f;
-    to[1] = sum > 0.0f ? found / sum : 0.0f;
-}
-
-/* --- what each word adds to the states of its text, [fw_i - fw_{i-1}; bw_i - bw_{i+1}] ----------- */
-
-static void carnn__answer_skip(carnn__answer *m, int back) {
-    const carnn__texts *t = &m->net.texts;
-    size_t D = m->skip.columns, h = D / 2, s, r, j;
-    float *to = back ? m->encoder.y.d : m->skip.x;
-    const float *from = back ? m->skip.d : m->encoder.y.x;
-    for (s = 0; s < t->texts; s++)
-        for (r = t->at[s]; r < t->at[s + 1]; r++)
-            for (j = 0; j < D; j++) {
-                size_t near = j < h ? r - 1 : r + 1, i = r * D + j;
-                int there = j < h ? r > t->at[s] : near < t->at[s + 1];
-                if (!back) to[i] = from[i] - (there ? from[near * D + j] : 0.0f);
-                else to[i] += from[i];
-                if (back && there) to[near * D + j] -= from[i];
-            }
-    if (!back) carnn__mat_clear(&m->skip, carnn__texts_rows(t));
-}
-
-/* --- comparison: alignment and decomposition, pair by pair in threads ---------------------------- */
-
-static carnn__compose carnn__answer_compose(const carnn__work *work, size_t s) {
-    const carnn__answer *m = (const carnn__answer *)work->state;
-    const carnn__mat *x = &m->encoder.y;
-    size_t D = x->columns, at = m->net.texts.at[s], F = m->f.columns / 2;
-    carnn__compose c = {m->net.texts.at[s + 1] - at, D, !carnn__answer_is_direct(work->model),
-                        x->x + at * D, m->a.x + at * D, m->attend.w.x + at, m->share + at,
-                        m->f.x + s * F, NULL, NULL, NULL, NULL};
-    if (!work->g) return c;
-    c.df = m->f.d + s * F;
-    c.dx = x->d + at * D;
-    c.da = m->a.d + at * D;
-    c.dweight = m->attend.w.d + at;
-    return c;
-}
-
-static void carnn__answer_compare(void *job, size_t pair, size_t worker) {
-    const carnn__work *work = (const carnn__work *)job;
-    carnn__answer *m = (carnn__answer *)work->state;
-    carnn__engine e = carnn__engine_of(work->engine, worker);
-    const carnn__mat *x = &m->encoder.y;
-    size_t D = x->columns, s, cell = m->cell_at[pair];
-    const size_t *at = m->net.texts.at;
-    for (s = 2 * pair; s < 2 * pair + 2; s++) {
-        size_t n = at[s + 1] - at[s], other = s ^ 1, others = at[other + 1] - at[other];
-        carnn__compose c = carnn__answer_compose(work, s);
-        carnn__align(&e, n, others, D, x->x + at[s] * D, x->x + at[other] * D, m->E.x + cell,
-                     m->a.x + at[s] * D);
-        e.k->compose(&c);
-        cell += n * others;
-    }
-}
-
-static void carnn__answer_compare_back(void *job, size_t pair, size_t worker) {
-    const carnn__work *work = (const carnn__work *)job;
-    carnn__answer *m = (carnn__answer *)work->state;
-    carnn__engine e = carnn__engine_of(work->engine, worker);
-    const carnn__mat *x = &m->encoder.y;
-    size_t D = x->columns, s, cell = m->cell_at[pair];
-    const size_t *at = m->net.texts.at;
-    for (s = 2 * pair; s < 2 * pair + 2; s++) {
-        carnn__compose c = carnn__answer_compose(work, s);
-        e.k->compose_back(&c); /* sets dx: it comes first */
-    }
-    for (s = 2 * pair; s < 2 * pair + 2; s++) {
-        size_t n = at[s + 1] - at[s], other = s ^ 1, others = at[other + 1] - at[other];
-        carnn__align_back(&e, n, others, D, x->x + at[s] * D, x->x + at[other] * D, m->E.x + cell,
-                          m->a.d + at[s] * D, m->E.d + cell, x->d + at[s] * D,
-                          x->d + at[other] * D);
-        cell += n * others;
-    }
-}
-
 /* --- forward and backward -------------------------------------------------------------------------- */
-
-/* From states to the sums f of both texts of each pair, and the hidden layer. */
-static void carnn__answer_iwan(carnn__work *work, carnn__answer *m, uint64_t key) {
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *s = &m->encoder.y;
-    size_t b, cell = 0;
-    if (m->skips) carnn__answer_skip(m, 0);
-    carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
-    for (b = 0; b < t->count; b++) {
-        m->cell_at[b] = cell;
-        cell += 2 * (t->at[2 * b + 1] - t->at[2 * b]) * (t->at[2 * b + 2] - t->at[2 * b + 1]);
-    }
-    carnn__parallel(work->engine->pool, t->count, carnn__answer_compare, work);
-    carnn__mat_clear(&m->f, t->count);
-    carnn__drop(work, m->f.x, t->count * m->f.columns, key, CARNN__ANSWER_DROP_SUMS);
-    carnn__linear_forward(work, &m->hidden, &m->f, t->count);
-}
-
-static void carnn__answer_iwan_back(carnn__work *work, carnn__answer *m, uint64_t key) {
-    const carnn__texts *t = &m->net.texts;
-    carnn__linear_backward(work, &m->hidden, &m->f, t->count);
-    carnn__drop(work, m->f.d, t->count * m->f.columns, key, CARNN__ANSWER_DROP_SUMS);
-    carnn__parallel(work->engine->pool, t->count, carnn__answer_compare_back, work);
-    carnn__additive_backward(work, &m->attend, t, m->skips ? &m->skip : &m->encoder.y, &m->pool.y);
-    if (m->skips) carnn__answer_skip(m, 1);
-}
 
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
     const carnn__mat *c = carnn__rnn_reads_context(&m->encoder.rnn) ? &m->context.y : NULL;
+    const carnn__mat *s = &m->encoder.y, *f = &m->compare.f;
+    size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
+    size_t D = m->pool.y.columns;
     int siamese = carnn__answer_is_siamese(work->model);
-    size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0), D;
-    carnn__answer_inputs(work, m, key);
+    carnn__embed_forward(work, &m->words, t);
+    if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, &m->words.y);
+    carnn__drop(work, m->words.y.x, t->inputs * m->words.y.columns, key, CARNN__ANSWER_DROP_WORDS);
     carnn__linear_forward(work, &m->project, &m->words.y, t->inputs);
     if (c) carnn__position_forward(work, &m->context, t, &m->project.y);
     carnn__text_rnn_forward(work, &m->encoder, t, &m->project.y, c, key);
-    carnn__pool_forward(work, &m->pool, t, &m->encoder.y);
-    if (!siamese) carnn__answer_iwan(work, m, key);
-    D = m->pool.y.columns;
+    carnn__pool_forward(work, &m->pool, t, s);
+    if (!siamese) {
+        if (m->skips) carnn__differences_forward(t, s, &m->skip);
+        carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
+        carnn__compare_forward(work, &m->compare, t, s, &m->attend.w);
+        carnn__drop(work, f->x, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
+        carnn__linear_forward(work, &m->hidden, f, t->count);
+    }
     for (p = 0; p < t->count; p++) {
         float *top = m->top.x + p * width, *v = m->pool.y.x + 2 * p * D;
         if (siamese) *top = carnn__cosine(work->engine->k, D, v, v + D);
         else memcpy(top, m->hidden.y.x + p * own, own * sizeof(float));
-        if (t->flag) carnn__answer_overlap(work, m, p, top + own);
+        if (t->flag) carnn__overlap_pair(work, &m->overlap, t, p, top + own);
     }
     carnn__mat_clear(&m->top, t->count);
     carnn__linear_forward(work, &m->output, &m->top, t->count);
@@ -9987,9 +10142,10 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
     const carnn__mat *c = carnn__rnn_reads_context(&m->encoder.rnn) ? &m->context.y : NULL;
-    int siamese = carnn__answer_is_siamese(work->model);
+    const carnn__mat *s = &m->encoder.y, *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
+    int siamese = carnn__answer_is_siamese(work->model);
     carnn__linear_backward(work, &m->output, &m->top, t->count);
     for (p = 0; p < t->count; p++) {
         size_t v = 2 * p * D;
@@ -9998,172 +10154,30 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
                                m->top.d[p * width], m->pool.y.d + v, m->pool.y.d + v + D);
         else memcpy(m->hidden.y.d + p * own, m->top.d + p * width, own * sizeof(float));
     }
-    if (!siamese) carnn__answer_iwan_back(work, m, key);
-    carnn__pool_backward(work, &m->pool, t, &m->encoder.y);
+    if (!siamese) {
+        carnn__linear_backward(work, &m->hidden, f, t->count);
+        carnn__drop(work, f->d, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
+        carnn__compare_backward(work, &m->compare);
+        carnn__additive_backward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
+        if (m->skips) carnn__differences_backward(t, s, &m->skip);
+    }
+    carnn__pool_backward(work, &m->pool, t, s);
     carnn__text_rnn_backward(work, &m->encoder, t, &m->project.y, c, key);
     if (c) carnn__position_backward(work, &m->context, t, &m->project.y);
     carnn__linear_backward(work, &m->project, &m->words.y, t->inputs);
-    carnn__answer_inputs_back(work, m, key);
+    carnn__drop(work, m->words.y.d, t->inputs * m->words.y.columns, key, CARNN__ANSWER_DROP_WORDS);
+    carnn__embed_backward(work, &m->words, t);
 }
 
-/* --- losses: the gradient of the mean goes to the logits' d ------------------------------------------ */
+/* --- loss, scores ---------------------------------------------------------------------------------- */
 
-static float carnn__answer_label(const carnn__work *work, size_t b) {
-    return work->data->items[carnn__net_of(work)->texts.item[b]].value;
-}
-
-/* Right and wrong pairs weigh the same in all, where there are both. */
-static void carnn__answer_balance(const carnn__work *work, carnn__answer *m) {
-    double right = 0.0, all = (double)work->data->item_count;
-    size_t i;
-    for (i = 0; i < work->data->item_count; i++) right += work->data->items[i].value > 0.0f;
-    m->class_weight[0] = m->class_weight[1] = 1.0f;
-    if (right < 1.0 || right >= all) return;
-    m->class_weight[0] = (float)(0.5 * all / (all - right));
-    m->class_weight[1] = (float)(0.5 * all / right);
-}
-
-/* Cross entropy of sigmoid(z), summed over the batch. */
-static double carnn__answer_pair_loss(const carnn__work *work, carnn__answer *m) {
-    const carnn__mat *z = &m->output.y;
-    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
-    size_t p, B = m->net.texts.count;
-    if (m->class_weight[0] <= 0.0f) carnn__answer_balance(work, m);
-    for (p = 0; p < B; p++) {
-        int right = carnn__answer_label(work, p) > 0.0f;
-        double x = (double)z->x[p], y = right * (1.0 - smoothing) + 0.5 * smoothing;
-        double weight = (double)m->class_weight[right];
-        sum += weight * (fmax(x, 0.0) - x * y + log1p(exp(-fabs(x))));
-        work->engine->k->sigmoid_n(z->x + p, z->d + p, 1);
-        z->d[p] = (float)(weight * ((double)z->d[p] - y) / (double)B);
-    }
-    return sum;
-}
-
-/* Cross entropy of the softmax over the sentences of each piece: the mean over pieces with right and
-   wrong ones, times the pairs of the batch. */
-static double carnn__answer_rank_loss(const carnn__work *work, carnn__answer *m) {
-    const carnn__texts *t = &m->net.texts;
-    const carnn__mat *z = &m->output.y;
-    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
-    size_t p, from, end, questions = 0;
-    memset(z->d, 0, t->count * sizeof(float));
-    for (from = 0; from < t->count; from = end) {
-        double right = 0.0, n, lse;
-        for (end = from; end < t->count && t->piece[end] == t->piece[from]; end++)
-            right += (double)carnn__answer_label(work, end);
-        n = (double)(end - from);
-        if (right <= 0.0 || right >= n) continue;
-        memcpy(z->d + from, z->x + from, (end - from) * sizeof(float));
-        lse = (double)work->engine->k->softmax(z->d + from, end - from);
-        for (p = from; p < end; p++) {
-            double y = (double)carnn__answer_label(work, p) / right;
-            y = y * (1.0 - smoothing) + smoothing / n;
-            sum += y * (lse - (double)z->x[p]);
-            z->d[p] = (float)((double)z->d[p] - y);
-        }
-        questions++;
-    }
-    if (!questions) return 0.0;
-    work->engine->k->scale(z->d, 1.0f / (float)questions, t->count);
-    return sum / (double)questions * (double)t->count;
-}
-
-/* --- metrics ---------------------------------------------------------------------------------
-   Sentences by falling score; average precision AP is the mean over the right ones of (right ones
-   at or above it) / its rank, RR is one over the rank of the first right one. Of equal scores the
-   wrong ones go first. A question without a right one does not count. */
-
-enum { CARNN__ANSWER_AP, CARNN__ANSWER_RR, CARNN__ANSWER_QUESTIONS }; /* sums of a tally */
-
-/* Does item a stand before item b? */
-static int carnn__answer_before(const float *score, const carnn__item *items, size_t a, size_t b) {
-    if (score[a] > score[b] || score[a] < score[b]) return score[a] > score[b];
-    if (items[a].value < items[b].value || items[a].value > items[b].value)
-        return items[a].value < items[b].value;
-    return a < b;
-}
-
-/* Lets item `i` of a heap of n sink, in which the last one in the ranking is on top. */
-static void carnn__answer_sink(const float *score, const carnn__item *items, uint32_t *heap,
-                               size_t i, size_t n) {
-    uint32_t item = heap[i];
-    size_t child;
-    for (; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && carnn__answer_before(score, items, heap[child], heap[child + 1]))
-            child++;
-        if (!carnn__answer_before(score, items, item, heap[child])) break;
-        heap[i] = heap[child];
-    }
-    heap[i] = item;
-}
-
-/* Items [from, to) in the order of their ranks: heap sort. */
-static void carnn__answer_sort(const float *score, const carnn__item *items, uint32_t *heap,
-                               size_t from, size_t to) {
-    size_t i, n = to - from;
-    for (i = 0; i < n; i++) heap[i] = (uint32_t)(from + i);
-    for (i = n / 2; i-- > 0;) carnn__answer_sink(score, items, heap, i, n);
-    while (n > 1) {
-        uint32_t last = heap[--n];
-        heap[n] = heap[0];
-        heap[0] = last;
-        carnn__answer_sink(score, items, heap, 0, n);
-    }
-}
-
-/* Adds the ranking of items [from, to) to the tally. */
-static void carnn__answer_rank(carnn__work *work, const float *score, size_t from, size_t to,
-                               carnn__tally *tally) {
-    const carnn__item *items = work->data->items;
-    uint32_t *ranked = ((carnn__answer *)work->state)->ranked;
-    double precision = 0.0, reciprocal = 0.0, right = 0.0;
-    size_t i;
-    carnn__answer_sort(score, items, ranked, from, to);
-    for (i = 0; i < to - from; i++) {
-        if (items[ranked[i]].value <= 0.0f) continue;
-        right += 1.0;
-        precision += right / (double)(i + 1);
-        if (right < 1.5) reciprocal = 1.0 / (double)(i + 1);
-    }
-    if (right < 0.5) return;
-    tally->sum[CARNN__ANSWER_AP] += precision / right;
-    tally->sum[CARNN__ANSWER_RR] += reciprocal;
-    tally->sum[CARNN__ANSWER_QUESTIONS] += 1.0;
-    carnn__tell_part(work, precision / right, 1.0);
-}
-
-/* Questions are ranked when their last piece is there; in training, where a batch may be the first
-   after a stop, piece by piece. */
 static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const carnn__item *items = work->data->items;
-    float *score = m->score[work->as_vote];
-    size_t b, first, end;
-    for (b = 0; b < t->count; b++) {
-        size_t i = t->item[b];
-        score[i] = m->output.y.x[b];
-        if (work->asked && work->asked->ranked) {
-            for (first = i; first && items[first - 1].group == items[i].group;) first--;
-            carnn__tell_ranked(work, i, i - first, (double)score[i]);
-        }
-        if (b + 1 < t->count && t->piece[b + 1] == t->piece[b]) continue; /* inside a piece */
-        end = i + 1;
-        first = carnn__corpus_of(work)->pieces[t->piece[b]].first;
-        while (!work->g && first && items[first - 1].group == items[i].group) first--;
-        if (work->g || end == work->data->item_count || items[end].group != items[i].group)
-            carnn__answer_rank(work, score, first, end, tally);
-    }
-    tally->examples += t->count;
-    return carnn__answer_ranks(work->model) ? carnn__answer_rank_loss(work, m)
-                                            : carnn__answer_pair_loss(work, m);
-}
-
-static void carnn__answer_score(const carnn__tally *tally, carnn_scores *scores) {
-    double questions = fmax(tally->sum[CARNN__ANSWER_QUESTIONS], 1.0);
-    scores->metric[0].value = tally->sum[CARNN__ANSWER_AP] / questions;
-    scores->metric[1].value = tally->sum[CARNN__ANSWER_RR] / questions;
+    carnn__ranks_count(work, &m->ranks, t, m->output.y.x, tally);
+    return carnn__answer_ranks(work->model) ? carnn__rank_loss(work, t, &m->output.y)
+                                            : carnn__pair_loss(work, t, &m->output.y,
+                                                               m->class_weight);
 }
 
 static carnn__logits carnn__answer_output(const carnn__work *work) {
@@ -10190,7 +10204,7 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
     if (carnn__answer_is_siamese(s->model)) return NULL;
     *rows = of_second ? second : first;
     *columns = of_second ? first : second;
-    return m->E.x + (of_second ? first * second : 0);
+    return m->compare.E.x + (of_second ? first * second : 0);
 }
 
 static const carnn__session_kind carnn__answer_session = {
@@ -10209,11 +10223,11 @@ static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
     CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles,
     carnn__answer_options, carnn__answer_defaults, NULL, carnn__answer_reserved,
-    CARNN__COUNT(carnn__answer_reserved), carnn__answer_build, carnn__answer_check,
+    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), NULL,
     sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__answer_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
     NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss, carnn__answer_backward,
-    NULL, NULL, {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__answer_score, NULL,
+    NULL, NULL, {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__ranks_score, NULL,
     &carnn__answer_session, NULL,
     "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n",
     carnn__answer_variants, NULL};
