@@ -48,32 +48,25 @@ static void say(int code, const char *format, ...) {
     if (code) exit(code);
 }
 
-/* Prints an error of the library and returns its exit code. */
-static int failed(const carnn_error *error) {
-    int code = FAILED;
-    if (error->code == CARNN_ERR_ARGUMENT) code = USAGE;
-    if (error->code == CARNN_ERR_DATA) code = BAD_DATA;
-    if (error->code == CARNN_ERR_MODEL) code = BAD_MODEL;
-    if (error->code == CARNN_ERR_DIVERGED) code = DIVERGED;
-    if (error->code == CARNN_ERR_STOPPED) code = INTERRUPTED;
-    say(DONE, "%s", error->message);
-    return code;
+static carnn_error error; /* the last one of the library */
+
+/* Prints it and returns its exit code. */
+static int failed(void) {
+    static const int codes[] = {DONE, FAILED, USAGE, FAILED, BAD_DATA, BAD_MODEL, DIVERGED, INTERRUPTED};
+    say(DONE, "%s", error.message);
+    return codes[-(int)error.code];
 }
 
 /* Ends the program where a call of the library has failed. */
-static void check(carnn_status status, const carnn_error *error) {
-    if (status) exit(failed(error));
+static void check(carnn_status status) {
+    if (status) exit(failed());
 }
 
+/* Memory, without which the program ends. */
 static void *resize(void *block, size_t count, size_t size) {
     void *larger = count < SIZE_MAX / size ? realloc(block, count * size) : NULL;
     if (!larger) say(FAILED, "out of memory");
     return larger;
-}
-
-/* An array of zeros with room for one more than `count`. */
-static void *zeroed(size_t count, size_t size) {
-    return memset(resize(NULL, count + 1, size), 0, (count + 1) * size);
 }
 
 /* Makes room for one more than `count` in an array. */
@@ -92,7 +85,7 @@ typedef struct list {
     size_t count;
 } list;
 
-typedef struct arguments {
+static struct arguments { /* what the command line says */
     const char *task, *valid, *test, *out, *candidates, *log, *simd, *folds_by;
     const char *prompt, *question, *qrels, *run;
     list train, data, vectors, files; /* files: what is no option */
@@ -102,12 +95,12 @@ typedef struct arguments {
     carnn_sampling sampling;
     carnn_model_desc model;
     carnn_train_desc training;
-} arguments;
+} arg;
 
 typedef struct command {
     const char *name, *files, *help, *examples;
     unsigned bit; /* in flag.commands */
-    int (*run)(arguments *a);
+    int (*run)(void);
     size_t least, most; /* files */
 } command;
 
@@ -119,11 +112,11 @@ enum { /* which commands an option belongs to */
 typedef struct flag {
     const char *name, *value, *help; /* the word for its value tells the kind: read_flag() */
     unsigned commands;
-    size_t offset; /* in arguments */
+    size_t offset; /* in struct arguments */
 } flag;
 
 /* The options that are not the library's own (those are in carnn_option_at()). */
-#define AT(field) offsetof(arguments, field)
+#define AT(field) offsetof(struct arguments, field)
 #define READS_DATA (TEST | PREDICT | EXPLAIN | RANK)
 static const flag flags[] = {
     {"task", "NAME", "what to learn", TRAIN, AT(task)},
@@ -246,8 +239,8 @@ static void unknown(const char *what, const guess *g) {
 
 /* ==== Reading the arguments ================================================================== */
 
-static void read_flag(const flag *f, arguments *a, const char *value) {
-    void *field = (char *)a + f->offset;
+static void read_flag(const flag *f, const char *value) {
+    void *field = (char *)&arg + f->offset;
     const char *kind = f->value ? f->value : "";
     char *end;
     double number = strtod(value, &end);
@@ -265,14 +258,13 @@ static void read_flag(const flag *f, arguments *a, const char *value) {
     } else *(const char **)field = value;
 }
 
-static void set_option(const carnn_option *o, arguments *a, const char *value) {
-    carnn_error error;
+static void set_option(const carnn_option *o, const char *value) {
     guess g = guess_for(value);
     size_t i;
-    if (!carnn_option_set(o, &a->model, &a->training, value, &error)) return;
+    if (!carnn_option_set(o, &arg.model, &arg.training, value, &error)) return;
     for (i = 0; carnn_option_choice(o, i); i++) is_word(&g, carnn_option_choice(o, i));
     if (o->kind == CARNN_OPTION_NAME) unknown(o->name, &g);
-    exit(failed(&error));
+    exit(failed());
 }
 
 /* The option that the word of `g` names, of those that only this task has, or with task NULL that
@@ -286,21 +278,21 @@ static const carnn_option *option_named(const char *task, unsigned bit, guess *g
 }
 
 /* Sets the options of the task, which is known now. */
-static void set_own_options(arguments *a) {
+static void set_own_options(void) {
     size_t i, t;
-    for (i = 0; i < a->own.count; i += 2) {
-        guess g = guess_for(a->own.item[i]), tasks = guess_for("");
-        const carnn_option *o = option_named(a->task, TRAIN, &g);
+    for (i = 0; i < arg.own.count; i += 2) {
+        guess g = guess_for(arg.own.item[i]), tasks = guess_for("");
+        const carnn_option *o = option_named(arg.task, TRAIN, &g);
         for (t = 0; carnn_task_name(t); t++)
             if (option_named(carnn_task_name(t), TRAIN, &g)) is_word(&tasks, carnn_task_name(t));
-        if (o) set_option(o, a, a->own.item[i + 1]);
+        if (o) set_option(o, arg.own.item[i + 1]);
         else say(USAGE, "--%s is an option of the task %s, not of %s", dashed(g.word), tasks.names,
-                 a->task);
+                 arg.task);
     }
 }
 
 /* One option with its dashes; moves `*at` on where the value is the next argument. */
-static void read_option(arguments *a, unsigned bit, int count, char **argument, int *at) {
+static void read_option(unsigned bit, int count, char **argument, int *at) {
     const char *typed = argument[*at], *name = typed + 1 + (typed[1] == '-'), *task, *value;
     size_t i, length = strcspn(name, "=");
     char word[LONGEST_NAME + 1];
@@ -320,27 +312,27 @@ static void read_option(arguments *a, unsigned bit, int count, char **argument, 
     if (name[length]) value = name + length + 1;
     else value = f && !f->value ? "" : *at + 1 < count ? argument[++*at] : "--";
     if (!name[length] && !strncmp(value, "--", 2)) say(USAGE, "--%s needs a value", word);
-    if (f) read_flag(f, a, value);
-    else if (shared) set_option(shared, a, value);
+    if (f) read_flag(f, value);
+    else if (shared) set_option(shared, value);
     else {
-        a->own.item[a->own.count++] = own->name;
-        a->own.item[a->own.count++] = value;
+        arg.own.item[arg.own.count++] = own->name;
+        arg.own.item[arg.own.count++] = value;
     }
 }
 
-static void read_arguments(arguments *a, const command *c, int count, char **argument) {
+static void read_arguments(const command *c, int count, char **argument) {
     int at, only_files = 0;
     for (at = 2; at < count; at++) {
         const char *word = argument[at];
         if (!only_files && !strcmp(word, "--")) only_files = 1;
-        else if (only_files || *word != '-' || !word[1]) a->files.item[a->files.count++] = word;
-        else read_option(a, c->bit, count, argument, &at);
+        else if (only_files || *word != '-' || !word[1]) arg.files.item[arg.files.count++] = word;
+        else read_option(c->bit, count, argument, &at);
     }
-    if (!a->help && a->files.count < c->least)
+    if (!arg.help && arg.files.count < c->least)
         say(USAGE, "%s: what to work on is missing: carnn %s %s", c->name, c->name, c->files);
-    if (!a->help && a->files.count > c->most)
+    if (!arg.help && arg.files.count > c->most)
         say(USAGE, "%s: \"%s\" is one file too many; options begin with --", c->name,
-            a->files.item[c->most]);
+            arg.files.item[c->most]);
 }
 
 /* ==== JSON =================================================================================== */
@@ -396,27 +388,23 @@ static void json_metrics(FILE *to, const carnn_scores *s, const char *suffix) {
     char name[LONGEST_NAME + 1];
     size_t i;
     if (s->tokens && !*suffix) json(to, "'tokens': %z, ", s->tokens);
-    snprintf(name, sizeof name, "loss%s", suffix);
-    json(to, "%s: %g", name, s->loss);
-    for (i = 0; i < s->count; i++) {
-        snprintf(name, sizeof name, "%s%s", s->metric[i].name, suffix);
-        json(to, ", %s: %g", name, s->metric[i].value);
+    for (i = 0; i <= s->count; i++) {
+        snprintf(name, sizeof name, "%s%s", i ? s->metric[i - 1].name : "loss", suffix);
+        json(to, i ? ", %s: %g" : "%s: %g", name, i ? s->metric[i - 1].value : s->loss);
     }
 }
 
 /* The numbers and names of a description; null where there is no limit. */
 static void json_options(const carnn_model_desc *model, const carnn_train_desc *training) {
     char text[OPTION_TEXT];
-    const char *comma = "";
     const carnn_option *o;
-    size_t i;
+    size_t i, shown = 0;
     for (i = 0; (o = option_of(model->task, i)) != NULL; i++) {
         if ((o->place == CARNN_OPTION_OF_TRAINING) != (training != NULL)) continue;
         option_text(o, model, training, text);
-        printf("%s", comma);
-        if (o->kind == CARNN_OPTION_NAME) json(stdout, "%s: %s", o->name, text);
-        else json(stdout, "%s: %g", o->name, strcmp(text, NO_LIMIT) ? strtod(text, NULL) : NAN);
-        comma = ", ";
+        json(stdout, shown++ ? ", %s: " : "%s: ", o->name);
+        if (o->kind == CARNN_OPTION_NAME) json(stdout, "%s", text);
+        else json(stdout, "%g", strcmp(text, NO_LIMIT) ? strtod(text, NULL) : NAN);
     }
 }
 
@@ -497,9 +485,8 @@ static int finish(int result) {
 static carnn_model *load_model(const char *name) {
     carnn_source source = {NULL, NULL, 0};
     carnn_model *model;
-    carnn_error error;
     source.name = name;
-    check(carnn_model_load(&model, &source, NULL, &error), &error);
+    check(carnn_model_load(&model, &source, NULL, &error));
     return model;
 }
 
@@ -519,9 +506,10 @@ static FILE *open_input(const char *name) {
 static carnn_source *open_sources(const list *names) {
     static char *input;
     static size_t size, room;
-    carnn_source *sources = (carnn_source *)zeroed(names->count, sizeof *sources);
+    carnn_source *sources = (carnn_source *)resize(NULL, names->count + 1, sizeof *sources);
     size_t i;
     for (i = 0; i < names->count; i++) {
+        memset(&sources[i], 0, sizeof *sources);
         sources[i].name = names->item[i];
         if (strcmp(names->item[i], "-")) continue;
         for (; !feof(stdin) && !ferror(stdin); size += fread(input + size, 1, room - size, stdin))
@@ -540,7 +528,6 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
     carnn_source *sources = open_sources(names), choices = {NULL, NULL, 0};
     carnn_dataset_desc desc;
     carnn_dataset *data = NULL;
-    carnn_error error;
     memset(&desc, 0, sizeof desc);
     choices.name = candidates;
     desc.task = task;
@@ -549,7 +536,7 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
     desc.candidates = candidates ? &choices : NULL;
     desc.clean = clean;
     desc.lenient = lenient;
-    if (names->count) check(carnn_dataset_load(&data, &desc, &error), &error);
+    if (names->count) check(carnn_dataset_load(&data, &desc, &error));
     free(sources);
     if (data && carnn_dataset_left_out(data))
         fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
@@ -613,7 +600,6 @@ static void print_metrics(const carnn_scores *s, int counts) {
 /* ==== train ================================================================================== */
 
 typedef struct train_job { /* what `carnn train` holds */
-    arguments *a;
     carnn_dataset *train, *known[2]; /* known: for validation and test, or NULL */
     carnn_model *model;
     carnn_scores tested;
@@ -648,7 +634,7 @@ static int on_progress(const carnn_progress *p, void *user) {
     t->seconds = p->seconds;
     t->epochs = p->epoch - !p->epoch_ended;
     if (t->log && p->epoch_ended) log_epoch(t, p);
-    if (t->a->quiet || (!live && !p->epoch_ended)) return interrupted;
+    if (arg.quiet || (!live && !p->epoch_ended)) return interrupted;
     if (t->fold) ADD("fold %zu  ", t->fold);
     ADD("epoch %lld/%lld %3.0f%%  loss %.4f", (long long)p->epoch, (long long)p->epochs,
         100.0 * p->done, p->loss);
@@ -668,27 +654,26 @@ static int on_progress(const carnn_progress *p, void *user) {
 }
 
 /* Finds what is wrong before hours of work are lost. */
-static void check_training(arguments *a, int folds) {
+static void check_training(int folds) {
     carnn_model_desc model;
     carnn_train_desc training;
-    carnn_error error;
-    guess g = guess_for(a->task ? a->task : "");
+    guess g = guess_for(arg.task ? arg.task : "");
     size_t i;
     int is_task = 0;
-    if (!a->task) say(USAGE, "train: --task is missing, the name of what to learn");
+    if (!arg.task) say(USAGE, "train: --task is missing, the name of what to learn");
     for (i = 0; carnn_task_name(i); i++) is_task |= is_word(&g, carnn_task_name(i));
     if (!is_task) unknown("task", &g);
-    a->model.task = a->task;
-    set_own_options(a);
-    if (!a->train.count) say(USAGE, "train: --train FILE is missing, the training data");
-    if (folds && (a->out || a->resume || a->valid || a->test))
+    arg.model.task = arg.task;
+    set_own_options();
+    if (!arg.train.count) say(USAGE, "train: --train FILE is missing, the training data");
+    if (folds && (arg.out || arg.resume || arg.valid || arg.test))
         say(USAGE, "train: --out, --resume, --valid and --test do not go with --folds: it writes no "
             "model, and scores on parts of --train");
-    if (!folds && !a->out) say(USAGE, "train: --out FILE is missing, the model file to write");
-    model = a->model;
-    training = a->training;
-    check(carnn_defaults(&model, &training, &error), &error);
-    if (a->out) check(carnn_file_check(a->out, &error), &error);
+    if (!folds && !arg.out) say(USAGE, "train: --out FILE is missing, the model file to write");
+    model = arg.model;
+    training = arg.training;
+    check(carnn_defaults(&model, &training, &error));
+    if (arg.out) check(carnn_file_check(arg.out, &error));
 }
 
 /* Not ended by an interrupt or by --max-time: there is nothing to resume. */
@@ -701,17 +686,16 @@ static int is_complete(const train_job *t) {
 /* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
    training was interrupted or met NaN. */
 static int run_training(train_job *t) {
-    carnn_error error, saving;
-    carnn_status status = carnn_train(t->model, t->train, t->known[0], &t->a->training, &error);
+    carnn_status status = carnn_train(t->model, t->train, t->known[0], &arg.training, &error);
     long long best = (long long)carnn_model_best_epoch(t->model);
     int result;
     if (t->shown) fputc('\n', stderr);
-    result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed(&error);
+    result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed();
     if (result && (result != DIVERGED || !best)) return result;
-    if (best) check(carnn_model_save(t->model, t->a->out, &saving), &saving);
-    if (best && status) say(DONE, "%s has the weights of epoch %lld", t->a->out, best);
+    if (best) check(carnn_model_save(t->model, arg.out, &error));
+    if (best && status) say(DONE, "%s has the weights of epoch %lld", arg.out, best);
     if (result) return result;
-    if (is_complete(t)) remove(t->a->training.checkpoint);
+    if (is_complete(t)) remove(arg.training.checkpoint);
     else say(DONE, "%s; the same command with --resume goes on",
              status ? "interrupted" : "the time is over");
     return interrupted ? INTERRUPTED : DONE;
@@ -719,7 +703,7 @@ static int run_training(train_job *t) {
 
 static void print_training(const train_job *t) {
     char time[32];
-    printf("model  %s: %zu parameters, epoch %lld, %s\n%s  ", t->a->out,
+    printf("model  %s: %zu parameters, epoch %lld, %s\n%s  ", arg.out,
            carnn_model_parameters(t->model), (long long)carnn_model_best_epoch(t->model),
            duration(t->seconds, time), t->known[0] ? "valid" : "train");
     print_metrics(carnn_model_scores(t->model), 0);
@@ -738,7 +722,7 @@ static void json_training(const train_job *t, const carnn_scores *s, const carnn
         json(stdout, ", 'folds': %z, ", t->fold - 1);
         json_metrics(stdout, sd, "_sd");
     } else json(stdout, ", 'best_epoch': %g, 'file': %s", (double)carnn_model_best_epoch(t->model),
-                t->a->out);
+                arg.out);
     if (t->known[1]) {
         json(stdout, ", 'test': {'examples': %z, ", t->tested.examples);
         json_metrics(stdout, &t->tested, "");
@@ -754,7 +738,7 @@ static void on_fold(size_t number, size_t count, const carnn_scores *s, void *us
     t->fold = number + 2;
     t->before += t->seconds;
     t->seconds = 0.0;
-    if (t->a->json) return;
+    if (arg.json) return;
     printf("fold %zu of %zu  ", number + 1, count);
     print_metrics(s, 0);
     printf("  (%zu examples)\n", s->examples);
@@ -763,19 +747,17 @@ static void on_fold(size_t number, size_t count, const carnn_scores *s, void *us
 
 /* The model is not trained: it tells what those of the folds have in common. */
 static void cross_validate(train_job *t) {
-    arguments *a = t->a;
-    list names = one_name(&a->folds_by);
+    list names = one_name(&arg.folds_by);
     carnn_source *by = open_sources(&names);
     carnn_folds_desc folds = {0, NULL, on_fold, NULL};
     carnn_scores mean, sd;
-    carnn_error error;
-    folds.count = a->folds;
+    folds.count = arg.folds;
     folds.by = names.count ? by : NULL;
     folds.user = t;
     t->fold = 1;
-    check(carnn_cross_validate(&a->model, &a->training, t->train, &folds, &mean, &sd, &error), &error);
+    check(carnn_cross_validate(&arg.model, &arg.training, t->train, &folds, &mean, &sd, &error));
     free(by);
-    if (a->json) {
+    if (arg.json) {
         json_training(t, &mean, &sd);
         return;
     }
@@ -787,43 +769,41 @@ static void cross_validate(train_job *t) {
 }
 
 /* The log is opened last: an error found before leaves that of the last run as it is. */
-static int train(arguments *a) {
+static int train(void) {
     train_job t;
-    list valid = one_name(&a->valid), scored = one_name(&a->test);
+    list valid = one_name(&arg.valid), scored = one_name(&arg.test);
     carnn_source *vectors;
     const carnn_model *model;
-    carnn_error error;
-    char *checkpoint = (char *)resize(NULL, (a->out ? strlen(a->out) : 0) + sizeof ".resume", 1);
-    int result = DONE, folds = a->folds || a->folds_by;
+    char *checkpoint = (char *)resize(NULL, (arg.out ? strlen(arg.out) : 0) + sizeof ".resume", 1);
+    int result = DONE, folds = arg.folds || arg.folds_by;
     memset(&t, 0, sizeof t);
-    t.a = a;
-    check_training(a, folds);
-    t.train = load_data(a->task, &a->train, a->candidates, 0, 0);
-    t.known[0] = load_data(a->task, &valid, NULL, a->clean, 0);
-    t.known[1] = load_data(a->task, &scored, NULL, a->clean, 0);
-    vectors = open_sources(&a->vectors);
-    a->model.simd = a->simd;
-    a->model.vectors = a->vectors.count ? vectors : NULL;
-    a->model.vector_count = a->vectors.count;
-    a->model.known = (const carnn_dataset *const *)t.known;
-    a->model.known_count = COUNT(t.known);
-    check(carnn_model_create(&t.model, &a->model, t.train, &error), &error);
-    t.log = open_result(a->log, a->resume ? "a" : "w");
-    if (a->out) sprintf(checkpoint, "%s.resume", a->out);
-    a->training.checkpoint = a->out ? checkpoint : NULL;
-    a->training.resume = a->resume;
-    a->training.progress = on_progress;
-    a->training.user = &t;
+    check_training(folds);
+    t.train = load_data(arg.task, &arg.train, arg.candidates, 0, 0);
+    t.known[0] = load_data(arg.task, &valid, NULL, arg.clean, 0);
+    t.known[1] = load_data(arg.task, &scored, NULL, arg.clean, 0);
+    vectors = open_sources(&arg.vectors);
+    arg.model.simd = arg.simd;
+    arg.model.vectors = arg.vectors.count ? vectors : NULL;
+    arg.model.vector_count = arg.vectors.count;
+    arg.model.known = (const carnn_dataset *const *)t.known;
+    arg.model.known_count = COUNT(t.known);
+    check(carnn_model_create(&t.model, &arg.model, t.train, &error));
+    t.log = open_result(arg.log, arg.resume ? "a" : "w");
+    if (arg.out) sprintf(checkpoint, "%s.resume", arg.out);
+    arg.training.checkpoint = arg.out ? checkpoint : NULL;
+    arg.training.resume = arg.resume;
+    arg.training.progress = on_progress;
+    arg.training.user = &t;
     can_stop = 1;
     if (folds) cross_validate(&t);
     else result = run_training(&t);
     can_stop = 0; /* scoring does not ask for interrupts */
     model = t.model;
     if (!result && t.known[1])
-        check(carnn_test(&model, 1, t.known[1], a->training.threads, &t.tested, &error), &error);
-    if (!result && !folds && a->json) json_training(&t, carnn_model_scores(t.model), NULL);
-    if (!result && !folds && !a->json) print_training(&t);
-    close_result(t.log, a->log);
+        check(carnn_test(&model, 1, t.known[1], arg.training.threads, &t.tested, &error));
+    if (!result && !folds && arg.json) json_training(&t, carnn_model_scores(t.model), NULL);
+    if (!result && !folds && !arg.json) print_training(&t);
+    close_result(t.log, arg.log);
     carnn_model_free(t.model);
     carnn_dataset_free(t.train);
     carnn_dataset_free(t.known[0]);
@@ -843,19 +823,23 @@ typedef struct report { /* what a model chose */
     size_t seen;
 } report;
 
-typedef struct parts { /* what the score of a model is the mean of */
-    double *value, *weight;
-    size_t count, room, weight_room;
+typedef struct parts { /* numbers, one for each of what a score is the mean of */
+    double *value;
+    size_t count, room;
 } parts;
+
+static void add_part(parts *p, double value) {
+    p->value = (double *)grow(p->value, p->count, &p->room, sizeof value);
+    p->value[p->count++] = value;
+}
 
 #define MODELS 64 /* that are tested together at most */
 
 typedef struct test_job { /* what `carnn test` holds */
-    arguments *a;
     carnn_model *model[MODELS];
     carnn_dataset *data;
     carnn_scores scores[MODELS + 1]; /* of the models, then of their vote */
-    parts parts[MODELS + 1];         /* likewise */
+    parts parts[MODELS + 1], weight; /* likewise; the weights are the same for all */
     report report[MODELS];
     FILE *qrels, *run;
     size_t count, voices;            /* models, and with the vote of several */
@@ -863,11 +847,9 @@ typedef struct test_job { /* what `carnn test` holds */
 } test_job;
 
 static void on_part(size_t model, double value, double weight, void *user) {
-    parts *p = ((test_job *)user)->parts + model;
-    p->value = (double *)grow(p->value, p->count, &p->room, sizeof value);
-    p->weight = (double *)grow(p->weight, p->count, &p->weight_room, sizeof weight);
-    p->value[p->count] = value;
-    p->weight[p->count++] = weight;
+    test_job *t = (test_job *)user;
+    add_part(&t->parts[model], value);
+    if (!model) add_part(&t->weight, weight);
 }
 
 /* Of several models the vote is written. The files are opened here: a task that does not rank
@@ -876,8 +858,8 @@ static void on_ranked(const carnn_ranked *r, void *user) {
     test_job *t = (test_job *)user;
     size_t group = r->group + 1, member = r->member + 1;
     if (!t->ranked++) {
-        t->qrels = open_result(t->a->qrels, "w");
-        t->run = open_result(t->a->run, "w");
+        t->qrels = open_result(arg.qrels, "w");
+        t->run = open_result(arg.run, "w");
     }
     if (r->model + 1 != t->voices) return;
     if (t->qrels) fprintf(t->qrels, "%zu 0 %zu-%zu %d\n", group, group, member, r->label);
@@ -886,8 +868,7 @@ static void on_ranked(const carnn_ranked *r, void *user) {
 
 /* The probability that model i and the first differ as much by chance. */
 static double significance(const test_job *t, size_t i) {
-    const parts *first = &t->parts[0], *other = &t->parts[i];
-    return carnn_significance(first->count, first->value, other->value, first->weight, 1);
+    return carnn_significance(t->weight.count, t->parts[0].value, t->parts[i].value, t->weight.value, 1);
 }
 
 static const char *class_name(const report *r, size_t number) {
@@ -930,23 +911,18 @@ static size_t score_class(const report *r, size_t number, class_score *s) {
 }
 
 static void json_report(const report *r) {
-    const char *comma = "", *within;
-    size_t i, k;
+    size_t i, k, shown = 0, within;
     class_score s;
-    json(stdout, ", 'classes': [");
     for (i = 0; i < r->classes; i++) {
         if (!score_class(r, i, &s)) continue;
-        printf("%s", comma);
+        json(stdout, shown++ ? ", " : ", 'classes': [");
         json(stdout, "{'class': %s, 'count': %z, 'precision': %g, 'recall': %g, 'f1': %g, "
              "'predicted': {", class_name(r, i), s.right, s.precision, s.recall, s.f1);
-        for (k = 0, within = ""; k < r->classes; k++) {
-            if (!r->times[i * r->classes + k]) continue;
-            printf("%s", within);
-            json(stdout, "%s: %z", class_name(r, k), r->times[i * r->classes + k]);
-            within = ", ";
-        }
+        for (k = within = 0; k < r->classes; k++)
+            if (r->times[i * r->classes + k])
+                json(stdout, within++ ? ", %s: %z" : "%s: %z", class_name(r, k),
+                     r->times[i * r->classes + k]);
         json(stdout, "}}");
-        comma = ", ";
     }
     json(stdout, "]");
 }
@@ -993,14 +969,14 @@ static void print_report(const report *r) {
 /* Counts what a model chooses where it is known what is right. */
 static void make_report(report *r, const carnn_model *model, const test_job *t) {
     carnn_predict_desc desc = {0, 1, on_choice, NULL};
-    carnn_error error;
     r->model = model;
     r->data = t->data;
     r->classes = carnn_model_choice_count(model) + 1;
-    r->times = (size_t *)zeroed(r->classes * r->classes, sizeof *r->times);
-    desc.threads = t->a->training.threads;
+    r->times = (size_t *)resize(NULL, r->classes * r->classes, sizeof *r->times);
+    memset(r->times, 0, r->classes * r->classes * sizeof *r->times);
+    desc.threads = arg.training.threads;
     desc.user = r;
-    check(carnn_predict(model, t->data, &desc, &error), &error);
+    check(carnn_predict(model, t->data, &desc, &error));
     if (!r->seen)
         say(USAGE, "test: --report needs a task that chooses, and data that tells what is right; the "
             "task is %s", task_of(model));
@@ -1027,8 +1003,8 @@ static void json_score(const test_job *t, size_t number) {
     if (carnn_dataset_left_out(t->data))
         json(stdout, ", 'left_out': %z", carnn_dataset_left_out(t->data));
     if (number) json(stdout, ", 'p_value': %g", significance(t, number));
-    if (number < t->count) json(stdout, ", 'file': %s", t->a->files.item[number]);
-    if (number < t->count && t->a->report) json_report(&t->report[number]);
+    if (number < t->count) json(stdout, ", 'file': %s", arg.files.item[number]);
+    if (number < t->count && arg.report) json_report(&t->report[number]);
     json(stdout, "}");
 }
 
@@ -1044,56 +1020,55 @@ static void json_test(const test_job *t) {
 
 /* A line for each model; p is by paired bootstrap. */
 static void print_test(const test_job *t) {
-    const char *const *file = t->a->files.item;
+    const char *const *file = arg.files.item;
     const carnn_scores *s = t->scores;
     size_t i, width = 4;
     for (i = 0; i < t->count; i++)
         if (strlen(file[i]) > width) width = strlen(file[i]);
     for (i = 0; i < t->voices; i++, s++) {
         printf("%-*s  ", (int)width, i < t->count ? file[i] : "vote");
-        print_metrics(s, t->a->counts);
+        print_metrics(s, arg.counts);
         printf("  (%zu examples, %.2f s", s->examples, s->seconds);
         if (i) printf(", p %.4f against the first", significance(t, i));
         printf(")\n");
     }
-    for (i = 0; i < t->count && t->a->report; i++) {
+    for (i = 0; i < t->count && arg.report; i++) {
         if (t->count > 1) printf("\n%s\n", file[i]);
         print_report(&t->report[i]);
     }
 }
 
-static int test(arguments *a) {
+static int test(void) {
     test_job t;
     carnn_test_desc desc;
-    carnn_error error;
     size_t i;
     memset(&t, 0, sizeof t);
     memset(&desc, 0, sizeof desc);
-    if (!a->data.count) say(USAGE, "test: --data FILE is missing, what to score on");
-    t.a = a;
-    t.count = a->files.count;
+    if (!arg.data.count) say(USAGE, "test: --data FILE is missing, what to score on");
+    t.count = arg.files.count;
     t.voices = t.count + (t.count > 1);
     for (i = 0; i < t.count; i++) {
-        t.model[i] = load_model(a->files.item[i]);
+        t.model[i] = load_model(arg.files.item[i]);
         if (strcmp(task_of(t.model[i]), task_of(t.model[0])))
-            say(USAGE, "test: %s is a model of another task", a->files.item[i]);
+            say(USAGE, "test: %s is a model of another task", arg.files.item[i]);
     }
-    t.data = load_data(task_of(t.model[0]), &a->data, NULL, a->clean, 0);
-    desc.threads = a->training.threads;
+    t.data = load_data(task_of(t.model[0]), &arg.data, NULL, arg.clean, 0);
+    desc.threads = arg.training.threads;
     if (t.count > 1) desc.part = on_part;
-    if (a->qrels || a->run) desc.ranked = on_ranked;
+    if (arg.qrels || arg.run) desc.ranked = on_ranked;
     desc.user = &t;
     check(carnn_test_parts((const carnn_model *const *)t.model, t.count, t.data, &desc, t.scores,
-                           &error), &error);
+                           &error));
     if (desc.ranked && !t.ranked)
         say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not",
             task_of(t.model[0]));
-    close_result(t.qrels, a->qrels);
-    close_result(t.run, a->run);
-    for (i = 0; i < t.count && a->report; i++) make_report(&t.report[i], t.model[i], &t);
-    (a->json ? json_test : print_test)(&t);
+    close_result(t.qrels, arg.qrels);
+    close_result(t.run, arg.run);
+    for (i = 0; i < t.count && arg.report; i++) make_report(&t.report[i], t.model[i], &t);
+    (arg.json ? json_test : print_test)(&t);
     for (i = 0; i < t.count; i++) carnn_model_free(t.model[i]), free(t.report[i].times);
-    for (i = 0; i < t.voices; i++) free(t.parts[i].value), free(t.parts[i].weight);
+    for (i = 0; i < t.voices; i++) free(t.parts[i].value);
+    free(t.weight.value);
     carnn_dataset_free(t.data);
     return DONE;
 }
@@ -1101,7 +1076,6 @@ static int test(arguments *a) {
 /* ==== predict, explain, chat, rank, generate ================================================= */
 
 typedef struct talk { /* a session on a stream of examples */
-    arguments *a;
     carnn_model *model;
     carnn_session *session;
     line line;
@@ -1110,14 +1084,12 @@ typedef struct talk { /* a session on a stream of examples */
     int color;
 } talk;
 
-static talk open_talk(arguments *a) {
+static talk open_talk(void) {
     talk t;
-    carnn_error error;
     memset(&t, 0, sizeof t);
-    t.a = a;
-    t.color = !is_plain() && (a->color || is_terminal(stdout));
-    t.model = load_model(a->files.item[0]);
-    check(carnn_session_open(&t.session, t.model, NULL, &error), &error);
+    t.color = !is_plain() && (arg.color || is_terminal(stdout));
+    t.model = load_model(arg.files.item[0]);
+    check(carnn_session_open(&t.session, t.model, NULL, &error));
     return t;
 }
 
@@ -1133,13 +1105,13 @@ static int close_talk(talk *t) {
 static carnn_dataset *load_examples(const talk *t) {
     const char *input = "-";
     list names = one_name(&input);
-    return load_data(task_of(t->model), t->a->data.count ? &t->a->data : &names, NULL, 0, 1);
+    return load_data(task_of(t->model), arg.data.count ? &arg.data : &names, NULL, 0, 1);
 }
 
 /* Writes the line of one example; its parts come one after the other. */
 static void on_prediction(const carnn_prediction *p, void *user) {
     talk *t = (talk *)user;
-    size_t top = (size_t)t->a->top;
+    size_t top = (size_t)arg.top;
     size_t length = carnn_prediction_text(t->model, p, top, t->text, t->room);
     if (length >= t->room) {
         t->text = (char *)resize(t->text, t->room = length + 1, 1);
@@ -1153,13 +1125,11 @@ static void on_prediction(const carnn_prediction *p, void *user) {
 /* On standard input somebody may wait for the answer to a line. */
 static void predict_lines(talk *t) {
     line *l = &t->line;
-    size_t top = (size_t)t->a->top;
+    size_t top = (size_t)arg.top;
     carnn_prediction p;
-    carnn_error error;
     int found;
     while (next_line(stdin, STANDARD_INPUT, l)) {
-        check(carnn_session_line(t->session, l->text, l->length, l->number, top, &found, &p, &error),
-              &error);
+        check(carnn_session_line(t->session, l->text, l->length, l->number, top, &found, &p, &error));
         if (found) on_prediction(&p, t);
         while (found && ++p.part < p.parts) {
             p.choice += p.count;
@@ -1171,17 +1141,16 @@ static void predict_lines(talk *t) {
 }
 
 /* Files are read as a whole and predicted in batches. */
-static int predict(arguments *a) {
-    talk t = open_talk(a);
+static int predict(void) {
+    talk t = open_talk();
     carnn_predict_desc desc = {0, 0, on_prediction, NULL};
-    carnn_error error;
-    desc.threads = a->training.threads;
-    desc.top = (size_t)a->top;
+    desc.threads = arg.training.threads;
+    desc.top = (size_t)arg.top;
     desc.user = &t;
-    if (!a->data.count || (a->data.count == 1 && !strcmp(a->data.item[0], "-"))) predict_lines(&t);
+    if (!arg.data.count || (arg.data.count == 1 && !strcmp(arg.data.item[0], "-"))) predict_lines(&t);
     else {
         carnn_dataset *data = load_examples(&t);
-        check(carnn_predict(t.model, data, &desc, &error), &error);
+        check(carnn_predict(t.model, data, &desc, &error));
         carnn_dataset_free(data);
     }
     if (!t.examples) say(DONE, "nothing to answer: no line is an example of %s", task_of(t.model));
@@ -1240,13 +1209,12 @@ static size_t larger_parts(const carnn_contribution *part, size_t count, size_t 
 static carnn_contribution *print_parts(talk *t, const char *of, size_t most) {
     carnn_explanation e;
     carnn_contribution *part;
-    carnn_error error;
     double rest, sum, largest = 1e-9;
     size_t i, width = 0;
     unsigned has = 0;
-    check(carnn_session_explain(t->session, 0, NULL, &e, &error), &error);
-    part = (carnn_contribution *)zeroed(e.count, sizeof *part);
-    check(carnn_session_explain(t->session, e.count, part, &e, &error), &error);
+    check(carnn_session_explain(t->session, 0, NULL, &e, &error));
+    part = (carnn_contribution *)resize(NULL, e.count + 1, sizeof *part);
+    check(carnn_session_explain(t->session, e.count, part, &e, &error));
     for (i = 0; i < e.count; i++) {
         has |= part[i].has;
         width = strlen(part[i].role) > width ? strlen(part[i].role) : width;
@@ -1297,9 +1265,8 @@ static void print_alignment(const talk *t, int of_second, const carnn_contributi
 static void explain_example(talk *t, const carnn_dataset *data, size_t number) {
     carnn_prediction p;
     carnn_contribution *part;
-    carnn_error error;
     size_t texts = carnn_dataset_text_count(data, number), i;
-    check(carnn_session_example(t->session, data, number, 1, &p, &error), &error);
+    check(carnn_session_example(t->session, data, number, 1, &p, &error));
     printf("example %zu:", number + 1);
     for (i = p.kind == CARNN_PREDICTS_SCORE || !texts ? 0 : texts - 1; i < texts; i++)
         printf(" %s\n", carnn_dataset_text(data, number, i));
@@ -1314,35 +1281,34 @@ static void explain_example(talk *t, const carnn_dataset *data, size_t number) {
     free(part);
 }
 
-static int explain(arguments *a) {
-    talk t = open_talk(a);
+static int explain(void) {
+    talk t = open_talk();
     carnn_dataset *data = load_examples(&t);
-    size_t count = carnn_dataset_examples(data), i = a->example ? (size_t)a->example - 1 : 0;
+    size_t count = carnn_dataset_examples(data), i = arg.example ? (size_t)arg.example - 1 : 0;
     if (i >= count) say(BAD_DATA, "the data has only %zu examples", count);
-    for (count = a->example ? i + 1 : count; i < count; i++) explain_example(&t, data, i);
+    for (count = arg.example ? i + 1 : count; i < count; i++) explain_example(&t, data, i);
     carnn_dataset_free(data);
     return close_talk(&t);
 }
 
 #define CHAT_PARTS 3 /* utterances that an explanation in a chat shows */
 
-static int chat(arguments *a) {
-    talk t = open_talk(a);
+static int chat(void) {
+    talk t = open_talk();
     line *l = &t.line;
     int prompt = is_terminal(stdin) && is_terminal(stdout);
     if (prompt) fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
     for (;;) {
         const char *reply;
-        carnn_error error;
         if (prompt) fputs("> ", stdout);
         fflush(stdout);
         if (!next_line(stdin, STANDARD_INPUT, l)) break;
-        if (a->explain && !prompt) printf("> %s\n", l->text);
+        if (arg.explain && !prompt) printf("> %s\n", l->text);
         if (!l->length) carnn_session_reset(t.session);
         if (!l->length) continue;
-        check(carnn_session_reply(t.session, l->text, l->length, &reply, &error), &error);
+        check(carnn_session_reply(t.session, l->text, l->length, &reply, &error));
         puts(reply);
-        if (!a->explain) continue;
+        if (!arg.explain) continue;
         free(print_parts(&t, NULL, CHAT_PARTS));
         putchar('\n');
     }
@@ -1362,25 +1328,24 @@ static int by_score(const void *a_, const void *b_) {
     return a->number < b->number ? -1 : 1;
 }
 
-static int rank(arguments *a) {
+static int rank(void) {
     talk t;
     sentence *sentences = NULL, *s;
     size_t i, count = 0, room = 0;
-    const char *name = a->data.count ? a->data.item[0] : "-";
+    const char *name = arg.data.count ? arg.data.item[0] : "-";
     carnn_text pair[2];
     carnn_prediction p;
-    carnn_error error;
     FILE *in;
-    if (!a->question) say(USAGE, "rank: --question TEXT is missing");
-    if (a->data.count > 1) say(USAGE, "rank: one --data is all that can be read here");
-    t = open_talk(a);
+    if (!arg.question) say(USAGE, "rank: --question TEXT is missing");
+    if (arg.data.count > 1) say(USAGE, "rank: one --data is all that can be read here");
+    t = open_talk();
     in = open_input(name);
-    pair[0].at = a->question;
-    pair[0].length = strlen(a->question);
+    pair[0].at = arg.question;
+    pair[0].length = strlen(arg.question);
     for (; next_line(in, name, &t.line); count++) {
         pair[1].at = t.line.text;
         pair[1].length = t.line.length;
-        check(carnn_session_predict(t.session, pair, 2, 1, &p, &error), &error);
+        check(carnn_session_predict(t.session, pair, 2, 1, &p, &error));
         if (p.kind != CARNN_PREDICTS_SCORE)
             say(USAGE, "rank: a model of the task %s gives no scores", task_of(t.model));
         sentences = (sentence *)grow(sentences, count, &room, sizeof *sentences);
@@ -1393,7 +1358,7 @@ static int rank(arguments *a) {
     }
     if (count) qsort(sentences, count, sizeof *sentences, by_score);
     for (i = 0, s = sentences; i < count; i++, s++) {
-        if (!a->top || i < (size_t)a->top) printf("%.9g\t%s\n", s->score, s->text);
+        if (!arg.top || i < (size_t)arg.top) printf("%.9g\t%s\n", s->score, s->text);
         free(s->text);
     }
     free(sentences);
@@ -1401,22 +1366,21 @@ static int rank(arguments *a) {
     return close_talk(&t);
 }
 
-static int generate(arguments *a) {
-    talk t = open_talk(a);
-    const char *prompt = a->prompt ? a->prompt : "";
-    size_t i, longest = 1, words, sentences = a->sentences ? (size_t)a->sentences : 10;
-    carnn_error error;
-    a->sampling.seed = a->model.seed ? a->model.seed : 1;
-    if (!a->sampling.words) a->sampling.words = 100;
-    words = strlen(prompt) + (size_t)a->sampling.words; /* a prompt has no more words than bytes */
+static int generate(void) {
+    talk t = open_talk();
+    const char *prompt = arg.prompt ? arg.prompt : "";
+    size_t i, longest = 1, words, sentences = arg.sentences ? (size_t)arg.sentences : 10;
+    arg.sampling.seed = arg.model.seed ? arg.model.seed : 1;
+    if (!arg.sampling.words) arg.sampling.words = 100;
+    words = strlen(prompt) + (size_t)arg.sampling.words; /* a prompt has no more words than bytes */
     for (i = 0; i < carnn_model_word_count(t.model); i++) /* each with the blank before it */
         longest = longest > strlen(carnn_model_word(t.model, i)) + 1
                       ? longest : strlen(carnn_model_word(t.model, i)) + 1;
     t.room = words < SIZE_MAX / 2 / longest ? words * longest + 1 : SIZE_MAX / 2;
     t.text = (char *)resize(NULL, t.room, 1);
     for (i = 0; i < sentences; i++, prompt = "") {
-        check(carnn_session_generate(t.session, &a->sampling, prompt, strlen(prompt), t.text, t.room,
-                                     &error), &error);
+        check(carnn_session_generate(t.session, &arg.sampling, prompt, strlen(prompt), t.text, t.room,
+                                     &error));
         puts(t.text);
         fflush(stdout);
     }
@@ -1471,9 +1435,9 @@ static void print_info(const carnn_model *m, const char *file) {
         printf("%-14s%s (%zu, %zu)\n", i ? "" : "tensors", t.name, t.rows, t.columns);
 }
 
-static int info(arguments *a) {
-    carnn_model *model = load_model(a->files.item[0]);
-    (a->json ? json_info : print_info)(model, a->files.item[0]);
+static int info(void) {
+    carnn_model *model = load_model(arg.files.item[0]);
+    (arg.json ? json_info : print_info)(model, arg.files.item[0]);
     carnn_model_free(model);
     return DONE;
 }
@@ -1729,23 +1693,23 @@ static void svg_picture(FILE *to, const panel *p, size_t panels, const history *
             "best</text>\n</svg>\n", MARGIN, below + 4);
 }
 
-static int plot(arguments *a) {
+static int plot(void) {
     history h[MODELS];
     panel p[MODELS + 1];
     FILE *to;
-    size_t i, k, runs = a->files.count, panels;
+    size_t i, k, runs = arg.files.count, panels;
     memset(h, 0, sizeof h);
-    for (i = 0; i < runs; i++) read_history(&h[i], a->files.item[i]);
+    for (i = 0; i < runs; i++) read_history(&h[i], arg.files.item[i]);
     for (i = 0, panels = (size_t)make_panel(p, "loss", h, runs); i < runs; i++) {
         for (k = 0; k < panels && strcmp(p[k].name, h[i].metric);) k++;
         if (k == panels) panels += (size_t)make_panel(p + panels, h[i].metric, h, runs);
     }
-    if ((to = open_result(a->out, "w")) != NULL) svg_picture(to, p, panels, h, runs);
+    if ((to = open_result(arg.out, "w")) != NULL) svg_picture(to, p, panels, h, runs);
     for (i = 0; i < panels && !to; i++) text_panel(&p[i], h, runs);
     for (i = 0; i < runs && !to; i++)
         printf("  %c  %s: %s\n", (char)('a' + i % 26), h[i].file, summary(&h[i]));
     if (!to) printf("  small letters: training, capitals: validation, *: several\n");
-    close_result(to, a->out);
+    close_result(to, arg.out);
     for (i = 0; i < runs; i++) free(h[i].epoch);
     return DONE;
 }
@@ -1760,50 +1724,39 @@ static int check_row(const carnn_check *c, void *user) {
     return 0;
 }
 
-static int gradcheck(arguments *a) {
-    carnn_error error;
+static int gradcheck(void) {
     int wrong = 0;
-    check(carnn_gradcheck(a->files.count ? a->files.item[0] : NULL, a->model.seed, check_row, &wrong,
-                          &error), &error);
+    check(carnn_gradcheck(arg.files.count ? arg.files.item[0] : NULL, arg.model.seed, check_row, &wrong,
+                          &error));
     printf(wrong ? "%d wrong\n" : "all right\n", wrong);
     return wrong ? FAILED : DONE;
 }
 
-typedef struct bench_job { /* what `carnn bench` holds */
-    const arguments *a;
-    size_t rows;
-} bench_job;
-
 static int bench_row(const carnn_measure *m, void *user) {
-    bench_job *b = (bench_job *)user;
-    int64_t threads = b->a->training.threads;
-    if (b->a->json) {
-        if (!b->rows++)
+    size_t *rows = (size_t *)user, threads = (size_t)arg.training.threads;
+    if (arg.json) {
+        if (!(*rows)++)
             json(stdout, "{'version': %s, 'simd': %s, 'threads': %z, 'rows': [", CARNN_VERSION,
-                 simd_used(b->a->simd), threads ? (size_t)threads : processors());
+                 simd_used(arg.simd), threads ? threads : processors());
         else json(stdout, ", ");
         json(stdout, "{'group': %s, 'name': %s, 'unit': %s, 'value': %g", m->group, m->name, m->unit,
              m->value);
-        if (m->share > 0.0) json(stdout, ", 'share': %g", m->share);
-        json(stdout, "}");
+        json(stdout, m->share > 0.0 ? ", 'share': %g}" : "}", m->share);
         return 0;
     }
     printf("%-7s %-36s %10.4g %-12s", m->group, m->name, m->value, m->unit);
     if (m->share > 0.0) printf("%4.0f%%", 100.0 * m->share);
-    printf("\n");
+    putchar('\n');
     fflush(stdout);
     return 0;
 }
 
-static int bench(arguments *a) {
-    carnn_error error;
-    carnn_status status;
-    bench_job b = {NULL, 0};
-    b.a = a;
-    status = carnn_bench(a->files.count ? a->files.item[0] : NULL, a->simd, a->training.threads,
-                         bench_row, &b, &error);
-    if (b.rows) json(stdout, "]}\n");
-    check(status, &error);
+static int bench(void) {
+    size_t rows = 0;
+    carnn_status status = carnn_bench(arg.files.count ? arg.files.item[0] : NULL, arg.simd,
+                                      arg.training.threads, bench_row, &rows, &error);
+    if (rows) json(stdout, "]}\n");
+    check(status);
     return DONE;
 }
 
@@ -1922,30 +1875,29 @@ static int help_command(const command *c) {
     return DONE;
 }
 
-static int help(FILE *to) {
+/* Help that nobody has asked for is an error. */
+static int help(int asked) {
+    FILE *to = asked ? stdout : stderr;
     size_t i;
     fprintf(to, "carnn %s: context-dependent additive recurrent networks\n\n"
             "usage: carnn COMMAND [options] [files]\n\ncommands:\n", CARNN_VERSION);
     for (i = 0; i < COUNT(commands); i++)
         fprintf(to, "  %-11s%s\n", commands[i].name, commands[i].help);
-    fprintf(to, "  %-11s%s\n\nexamples:\n%s%s%s", "help",
-            "this text, or with the name of a command, all about it",
-            "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n",
-            "  carnn test bot.gguf --data test.txt\n", "  carnn chat bot.gguf\n");
-    return DONE;
+    fprintf(to, "  help       this text, or with the name of a command, all about it\n\nexamples:\n"
+            "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
+            "  carnn test bot.gguf --data test.txt\n  carnn chat bot.gguf\n");
+    return asked ? DONE : USAGE;
 }
 
 /* ==== Start ================================================================================ */
 
 static int run(int count, char **argument) {
     const command *c = NULL;
-    arguments a;
     const char *word = count > 1 ? argument[1] : "";
     int asks = !strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h"), result;
     size_t i, room = (size_t)count;
     guess g;
-    if (count < 2) return help(stderr), USAGE;
-    if (asks && count == 2) return help(stdout);
+    if (count < 2 || (asks && count == 2)) return help(asks);
     if (!strcmp(word, "--version") || !strcmp(word, "version")) {
         printf("carnn %s (%s)\n", CARNN_VERSION, simd_used(NULL));
         return DONE;
@@ -1954,25 +1906,22 @@ static int run(int count, char **argument) {
     for (i = 0; i < COUNT(commands); i++)
         if (is_word(&g, commands[i].name)) c = &commands[i];
     if (!c) unknown("command", &g);
-    if (asks) return help_command(c);
-    memset(&a, 0, sizeof a);
-    a.files.item = (const char **)zeroed(6 * room, sizeof *a.files.item);
-    a.train.item = a.files.item + room;
-    a.data.item = a.train.item + room;
-    a.vectors.item = a.data.item + room;
-    a.own.item = a.vectors.item + room; /* 2 for an argument */
-    read_arguments(&a, c, count, argument);
-    result = a.help ? help_command(c) : c->run(&a);
-    free((void *)a.files.item);
+    arg.files.item = (const char **)resize(NULL, 6 * room, sizeof *arg.files.item);
+    arg.train.item = arg.files.item + room;
+    arg.data.item = arg.train.item + room;
+    arg.vectors.item = arg.data.item + room;
+    arg.own.item = arg.vectors.item + room; /* 2 for an argument */
+    if (!asks) read_arguments(c, count, argument);
+    result = asks || arg.help ? help_command(c) : c->run();
+    free((void *)arg.files.item);
     return result;
 }
 
-/* What nohup ignores stays ignored. */
 int main(int count, char **argument) {
     signal(SIGINT, on_interrupt);
     signal(SIGTERM, on_interrupt);
 #ifdef SIGHUP
-    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN);
+    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* as nohup asks for */
 #endif
     return finish(run(count, argument));
 }
