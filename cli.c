@@ -82,14 +82,18 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 typedef struct list {
     const char **item;
-    size_t count;
+    size_t count, room;
 } list;
 
+static void add_item(list *l, const char *item) {
+    l->item = (const char **)grow(l->item, l->count, &l->room, sizeof *l->item);
+    l->item[l->count++] = item;
+}
+
 static struct arguments { /* what the command line says */
-    const char *task, *valid, *test, *out, *candidates, *log, *simd, *folds_by;
-    const char *prompt, *question, *qrels, *run;
-    list train, data, vectors, files; /* files: what is no option */
-    list own;                         /* options of single tasks: name, value, name, value, ... */
+    const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
+    list train, valid, test, data, vectors, files; /* files: what is no option */
+    list own; /* options of single tasks: name, value, name, value, ... */
     int64_t top, example, sentences, folds;
     int json, quiet, resume, explain, help, counts, clean, color, report;
     carnn_sampling sampling;
@@ -121,8 +125,8 @@ typedef struct flag {
 static const flag flags[] = {
     {"task", "NAME", "what to learn", TRAIN, AT(task)},
     {"train", "FILE...", "training data; several files: repeat the option", TRAIN, AT(train)},
-    {"valid", "FILE", "validation data: it chooses the epoch to keep", TRAIN, AT(valid)},
-    {"test", "FILE", "data to score the finished model on", TRAIN, AT(test)},
+    {"valid", "FILE...", "validation data: it chooses the epoch to keep", TRAIN, AT(valid)},
+    {"test", "FILE...", "data to score the finished model on", TRAIN, AT(test)},
     {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
     {"out", "FILE", "the model file to write", TRAIN, AT(out)},
@@ -246,7 +250,7 @@ static void read_flag(const flag *f, const char *value) {
     double number = strtod(value, &end);
     int is_number = end > value && !*end, count = !strcmp(kind, "K") || !strcmp(kind, "N");
     if (!*kind) *(int *)field = 1;
-    else if (!strcmp(kind, "FILE...")) ((list *)field)->item[((list *)field)->count++] = value;
+    else if (!strcmp(kind, "FILE...")) add_item((list *)field, value);
     else if (count) {
         if (!is_number || !(number >= 1.0 && number <= 1e15) || number != floor(number))
             say(USAGE, "--%s: expected a whole number from 1 on, found \"%s\"", f->name, value);
@@ -262,9 +266,9 @@ static void set_option(const carnn_option *o, const char *value) {
     guess g = guess_for(value);
     size_t i;
     if (!carnn_option_set(o, &arg.model, &arg.training, value, &error)) return;
+    if (o->kind != CARNN_OPTION_NAME) exit(failed());
     for (i = 0; carnn_option_choice(o, i); i++) is_word(&g, carnn_option_choice(o, i));
-    if (o->kind == CARNN_OPTION_NAME) unknown(o->name, &g);
-    exit(failed());
+    unknown(o->name, &g);
 }
 
 /* The option that the word of `g` names, of those that only this task has, or with task NULL that
@@ -314,10 +318,7 @@ static void read_option(unsigned bit, int count, char **argument, int *at) {
     if (!name[length] && !strncmp(value, "--", 2)) say(USAGE, "--%s needs a value", word);
     if (f) read_flag(f, value);
     else if (shared) set_option(shared, value);
-    else {
-        arg.own.item[arg.own.count++] = own->name;
-        arg.own.item[arg.own.count++] = value;
-    }
+    else add_item(&arg.own, own->name), add_item(&arg.own, value);
 }
 
 static void read_arguments(const command *c, int count, char **argument) {
@@ -325,7 +326,7 @@ static void read_arguments(const command *c, int count, char **argument) {
     for (at = 2; at < count; at++) {
         const char *word = argument[at];
         if (!only_files && !strcmp(word, "--")) only_files = 1;
-        else if (only_files || *word != '-' || !word[1]) arg.files.item[arg.files.count++] = word;
+        else if (only_files || *word != '-' || !word[1]) add_item(&arg.files, word);
         else read_option(c->bit, count, argument, &at);
     }
     if (!arg.help && arg.files.count < c->least)
@@ -482,15 +483,19 @@ static int finish(int result) {
 
 /* ==== Models, data, files ==================================================================== */
 
-static carnn_model *load_model(const char *name) {
+/* What is worked on. It lives as long as the program, which leaves it to the system to free it. */
+#define MODELS 64 /* that are tested together at most */
+static carnn_model *models[MODELS], *model; /* model: the first one */
+static carnn_dataset *data;
+
+static void load_model(size_t number) {
     carnn_source source = {NULL, NULL, 0};
-    carnn_model *model;
-    source.name = name;
-    check(carnn_model_load(&model, &source, NULL, &error));
-    return model;
+    source.name = arg.files.item[number];
+    check(carnn_model_load(&models[number], &source, NULL, &error));
+    model = models[0];
 }
 
-static const char *task_of(const carnn_model *model) { return carnn_model_describe(model)->task; }
+static const char *task_of(const carnn_model *m) { return carnn_model_describe(m)->task; }
 
 #define STANDARD_INPUT "/dev/stdin" /* what errors call it */
 
@@ -527,7 +532,7 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
                                 int clean, int lenient) {
     carnn_source *sources = open_sources(names), choices = {NULL, NULL, 0};
     carnn_dataset_desc desc;
-    carnn_dataset *data = NULL;
+    carnn_dataset *loaded = NULL;
     memset(&desc, 0, sizeof desc);
     choices.name = candidates;
     desc.task = task;
@@ -536,19 +541,12 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
     desc.candidates = candidates ? &choices : NULL;
     desc.clean = clean;
     desc.lenient = lenient;
-    if (names->count) check(carnn_dataset_load(&data, &desc, &error));
-    free(sources);
-    if (data && carnn_dataset_left_out(data))
+    if (names->count) check(carnn_dataset_load(&loaded, &desc, &error));
+    if (loaded && carnn_dataset_left_out(loaded))
         fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
-                *names->item, carnn_dataset_left_out(data));
-    return data;
-}
-
-static list one_name(const char **name) {
-    list names = {NULL, 0};
-    names.item = name;
-    names.count = *name != NULL;
-    return names;
+                *names->item, carnn_dataset_left_out(loaded));
+    free(sources);
+    return loaded;
 }
 
 static FILE *open_result(const char *name, const char *mode) {
@@ -599,43 +597,42 @@ static void print_metrics(const carnn_scores *s, int counts) {
 
 /* ==== train ================================================================================== */
 
-typedef struct train_job { /* what `carnn train` holds */
-    carnn_dataset *train, *known[2]; /* known: for validation and test, or NULL */
-    carnn_model *model;
+static struct { /* the training */
+    const carnn_dataset *valid, *test; /* NULL: none */
     carnn_scores tested;
     FILE *log;
     double seconds, before; /* of this run, of the folds before */
     int64_t epochs;         /* that have ended */
     size_t fold;            /* of a cross-validation, from 1 */
     size_t shown;           /* length of the line of progress that is to be overwritten */
-} train_job;
+} job;
 
-static void log_epoch(const train_job *t, const carnn_progress *p) {
-    fputc('{', t->log);
-    if (t->fold) json(t->log, "'fold': %z, ", t->fold);
-    json(t->log, "'epoch': %g, 'loss': %g", (double)p->epoch, p->loss);
+static void log_epoch(const carnn_progress *p) {
+    fputc('{', job.log);
+    if (job.fold) json(job.log, "'fold': %z, ", job.fold);
+    json(job.log, "'epoch': %g, 'loss': %g", (double)p->epoch, p->loss);
     if (p->scores) {
-        json(t->log, ", 'valid': {");
-        json_metrics(t->log, p->scores, "");
-        fputc('}', t->log);
+        json(job.log, ", 'valid': {");
+        json_metrics(job.log, p->scores, "");
+        fputc('}', job.log);
     }
-    if (p->best) json(t->log, ", 'best_epoch': %g", (double)p->best_epoch);
-    json(t->log, ", 'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, 'memory_mib': %g}\n",
+    if (p->best) json(job.log, ", 'best_epoch': %g", (double)p->best_epoch);
+    json(job.log, ", 'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, 'memory_mib': %g}\n",
          p->lr, p->gradient_norm, p->rate, p->seconds, peak_memory());
-    fflush(t->log);
+    fflush(job.log);
 }
 
 static int on_progress(const carnn_progress *p, void *user) {
-    train_job *t = (train_job *)user;
+    (void)user;
     int live = is_terminal(stderr) && !is_plain(); /* the line is overwritten */
     char text[512], left[32];
     size_t at = 0;
 #define ADD(...) at += (size_t)snprintf(text + at, sizeof text - at, __VA_ARGS__)
-    t->seconds = p->seconds;
-    t->epochs = p->epoch - !p->epoch_ended;
-    if (t->log && p->epoch_ended) log_epoch(t, p);
+    job.seconds = p->seconds;
+    job.epochs = p->epoch - !p->epoch_ended;
+    if (job.log && p->epoch_ended) log_epoch(p);
     if (arg.quiet || (!live && !p->epoch_ended)) return interrupted;
-    if (t->fold) ADD("fold %zu  ", t->fold);
+    if (job.fold) ADD("fold %zu  ", job.fold);
     ADD("epoch %lld/%lld %3.0f%%  loss %.4f", (long long)p->epoch, (long long)p->epochs,
         100.0 * p->done, p->loss);
     if (p->scores) ADD("  %.32s %.4f", p->scores->metric[0].name, p->scores->metric[0].value);
@@ -647,16 +644,14 @@ static int on_progress(const carnn_progress *p, void *user) {
     while (live && at > terminal_width())
         for (at--; at && text[at] != ' ';) at--;
     fprintf(stderr, "%s%.*s%*s%s", live ? "\r" : "", (int)at, text,
-            (int)(t->shown - least(t->shown, at)), "", p->epoch_ended ? "\n" : "");
+            (int)(job.shown - least(job.shown, at)), "", p->epoch_ended ? "\n" : "");
     fflush(stderr);
-    t->shown = p->epoch_ended ? 0 : at;
+    job.shown = p->epoch_ended ? 0 : at;
     return interrupted;
 }
 
 /* Finds what is wrong before hours of work are lost. */
 static void check_training(int folds) {
-    carnn_model_desc model;
-    carnn_train_desc training;
     guess g = guess_for(arg.task ? arg.task : "");
     size_t i;
     int is_task = 0;
@@ -666,150 +661,129 @@ static void check_training(int folds) {
     arg.model.task = arg.task;
     set_own_options();
     if (!arg.train.count) say(USAGE, "train: --train FILE is missing, the training data");
-    if (folds && (arg.out || arg.resume || arg.valid || arg.test))
+    if (folds && (arg.out || arg.resume || arg.valid.count || arg.test.count))
         say(USAGE, "train: --out, --resume, --valid and --test do not go with --folds: it writes no "
             "model, and scores on parts of --train");
     if (!folds && !arg.out) say(USAGE, "train: --out FILE is missing, the model file to write");
-    model = arg.model;
-    training = arg.training;
-    check(carnn_defaults(&model, &training, &error));
     if (arg.out) check(carnn_file_check(arg.out, &error));
 }
 
 /* Not ended by an interrupt or by --max-time: there is nothing to resume. */
-static int is_complete(const train_job *t) {
-    const carnn_train_desc *used = carnn_model_training(t->model);
-    int64_t waited = t->epochs - carnn_model_best_epoch(t->model);
-    return t->epochs >= used->epochs || (t->known[0] && used->patience > 0 && waited >= used->patience);
+static int is_complete(void) {
+    const carnn_train_desc *used = carnn_model_training(model);
+    int64_t waited = job.epochs - carnn_model_best_epoch(model);
+    return job.epochs >= used->epochs || (job.valid && used->patience > 0 && waited >= used->patience);
 }
 
 /* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
    training was interrupted or met NaN. */
-static int run_training(train_job *t) {
-    carnn_status status = carnn_train(t->model, t->train, t->known[0], &arg.training, &error);
-    long long best = (long long)carnn_model_best_epoch(t->model);
+static int run_training(void) {
+    carnn_status status = carnn_train(model, data, job.valid, &arg.training, &error);
+    long long best = (long long)carnn_model_best_epoch(model);
     int result;
-    if (t->shown) fputc('\n', stderr);
+    if (job.shown) fputc('\n', stderr);
     result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed();
     if (result && (result != DIVERGED || !best)) return result;
-    if (best) check(carnn_model_save(t->model, arg.out, &error));
+    if (best) check(carnn_model_save(model, arg.out, &error));
     if (best && status) say(DONE, "%s has the weights of epoch %lld", arg.out, best);
     if (result) return result;
-    if (is_complete(t)) remove(arg.training.checkpoint);
+    if (is_complete()) remove(arg.training.checkpoint);
     else say(DONE, "%s; the same command with --resume goes on",
              status ? "interrupted" : "the time is over");
     return interrupted ? INTERRUPTED : DONE;
 }
 
-static void print_training(const train_job *t) {
+static void print_training(void) {
     char time[32];
     printf("model  %s: %zu parameters, epoch %lld, %s\n%s  ", arg.out,
-           carnn_model_parameters(t->model), (long long)carnn_model_best_epoch(t->model),
-           duration(t->seconds, time), t->known[0] ? "valid" : "train");
-    print_metrics(carnn_model_scores(t->model), 0);
-    if (t->known[1]) printf("\ntest   "), print_metrics(&t->tested, 0);
+           carnn_model_parameters(model), (long long)carnn_model_best_epoch(model),
+           duration(job.seconds, time), job.valid ? "valid" : "train");
+    print_metrics(carnn_model_scores(model), 0);
+    if (job.test) printf("\ntest   "), print_metrics(&job.tested, 0);
     printf("\n");
 }
 
 /* Of a training, or with its standard deviation of a cross-validation, which has no model file. */
-static void json_training(const train_job *t, const carnn_scores *s, const carnn_scores *sd) {
-    const carnn_model_desc *d = carnn_model_describe(t->model);
+static void json_training(const carnn_scores *s, const carnn_scores *sd) {
+    const carnn_model_desc *d = carnn_model_describe(model);
     json(stdout, "{'task': %s, 'cell': %s, 'parameters': %z, 'seed': %g, 'examples': %z, "
-         "'seconds': %g, 'memory_mib': %g, ", d->task, d->cell, carnn_model_parameters(t->model),
-         (double)d->seed, carnn_dataset_examples(t->train), t->before + t->seconds, peak_memory());
+         "'seconds': %g, 'memory_mib': %g, ", d->task, d->cell, carnn_model_parameters(model),
+         (double)d->seed, carnn_dataset_examples(data), job.before + job.seconds, peak_memory());
     json_metrics(stdout, s, "");
     if (sd) {
-        json(stdout, ", 'folds': %z, ", t->fold - 1);
+        json(stdout, ", 'folds': %z, ", job.fold - 1);
         json_metrics(stdout, sd, "_sd");
-    } else json(stdout, ", 'best_epoch': %g, 'file': %s", (double)carnn_model_best_epoch(t->model),
+    } else json(stdout, ", 'best_epoch': %g, 'file': %s", (double)carnn_model_best_epoch(model),
                 arg.out);
-    if (t->known[1]) {
-        json(stdout, ", 'test': {'examples': %z, ", t->tested.examples);
-        json_metrics(stdout, &t->tested, "");
+    if (job.test) {
+        json(stdout, ", 'test': {'examples': %z, ", job.tested.examples);
+        json_metrics(stdout, &job.tested, "");
         json(stdout, "}");
     }
     json(stdout, "}\n");
 }
 
 static void on_fold(size_t number, size_t count, const carnn_scores *s, void *user) {
-    train_job *t = (train_job *)user;
-    if (t->shown) fputc('\n', stderr);
-    t->shown = 0;
-    t->fold = number + 2;
-    t->before += t->seconds;
-    t->seconds = 0.0;
+    (void)user;
+    if (job.shown) fputc('\n', stderr);
+    job.shown = 0;
+    job.fold = number + 2;
+    job.before += job.seconds;
+    job.seconds = 0.0;
     if (arg.json) return;
-    printf("fold %zu of %zu  ", number + 1, count);
-    print_metrics(s, 0);
+    printf("fold %zu of %zu  ", number + 1, count), print_metrics(s, 0);
     printf("  (%zu examples)\n", s->examples);
     fflush(stdout);
 }
 
 /* The model is not trained: it tells what those of the folds have in common. */
-static void cross_validate(train_job *t) {
-    list names = one_name(&arg.folds_by);
-    carnn_source *by = open_sources(&names);
+static void cross_validate(void) {
+    list names = {&arg.folds_by, 1, 0};
     carnn_folds_desc folds = {0, NULL, on_fold, NULL};
     carnn_scores mean, sd;
     folds.count = arg.folds;
-    folds.by = names.count ? by : NULL;
-    folds.user = t;
-    t->fold = 1;
-    check(carnn_cross_validate(&arg.model, &arg.training, t->train, &folds, &mean, &sd, &error));
-    free(by);
-    if (arg.json) {
-        json_training(t, &mean, &sd);
-        return;
+    if (arg.folds_by) folds.by = open_sources(&names);
+    job.fold = 1;
+    check(carnn_cross_validate(&arg.model, &arg.training, data, &folds, &mean, &sd, &error));
+    if (arg.json) json_training(&mean, &sd);
+    else {
+        printf("mean  "), print_metrics(&mean, 0);
+        printf("\nsd    "), print_metrics(&sd, 0);
+        printf("\n");
     }
-    printf("mean  ");
-    print_metrics(&mean, 0);
-    printf("\nsd    ");
-    print_metrics(&sd, 0);
-    printf("\n");
 }
 
 /* The log is opened last: an error found before leaves that of the last run as it is. */
 static int train(void) {
-    train_job t;
-    list valid = one_name(&arg.valid), scored = one_name(&arg.test);
-    carnn_source *vectors;
-    const carnn_model *model;
+    const carnn_dataset *known[2];
     char *checkpoint = (char *)resize(NULL, (arg.out ? strlen(arg.out) : 0) + sizeof ".resume", 1);
     int result = DONE, folds = arg.folds || arg.folds_by;
-    memset(&t, 0, sizeof t);
     check_training(folds);
-    t.train = load_data(arg.task, &arg.train, arg.candidates, 0, 0);
-    t.known[0] = load_data(arg.task, &valid, NULL, arg.clean, 0);
-    t.known[1] = load_data(arg.task, &scored, NULL, arg.clean, 0);
-    vectors = open_sources(&arg.vectors);
+    data = load_data(arg.task, &arg.train, arg.candidates, 0, 0);
+    known[0] = job.valid = load_data(arg.task, &arg.valid, NULL, arg.clean, 0);
+    known[1] = job.test = load_data(arg.task, &arg.test, NULL, arg.clean, 0);
     arg.model.simd = arg.simd;
-    arg.model.vectors = arg.vectors.count ? vectors : NULL;
+    arg.model.vectors = arg.vectors.count ? open_sources(&arg.vectors) : NULL;
     arg.model.vector_count = arg.vectors.count;
-    arg.model.known = (const carnn_dataset *const *)t.known;
-    arg.model.known_count = COUNT(t.known);
-    check(carnn_model_create(&t.model, &arg.model, t.train, &error));
-    t.log = open_result(arg.log, arg.resume ? "a" : "w");
+    arg.model.known = known;
+    arg.model.known_count = COUNT(known);
+    check(carnn_model_create(&model, &arg.model, data, &error));
+    job.log = open_result(arg.log, arg.resume ? "a" : "w");
     if (arg.out) sprintf(checkpoint, "%s.resume", arg.out);
     arg.training.checkpoint = arg.out ? checkpoint : NULL;
     arg.training.resume = arg.resume;
     arg.training.progress = on_progress;
-    arg.training.user = &t;
     can_stop = 1;
-    if (folds) cross_validate(&t);
-    else result = run_training(&t);
+    if (folds) cross_validate();
+    else result = run_training();
     can_stop = 0; /* scoring does not ask for interrupts */
-    model = t.model;
-    if (!result && t.known[1])
-        check(carnn_test(&model, 1, t.known[1], arg.training.threads, &t.tested, &error));
-    if (!result && !folds && arg.json) json_training(&t, carnn_model_scores(t.model), NULL);
-    if (!result && !folds && !arg.json) print_training(&t);
-    close_result(t.log, arg.log);
-    carnn_model_free(t.model);
-    carnn_dataset_free(t.train);
-    carnn_dataset_free(t.known[0]);
-    carnn_dataset_free(t.known[1]);
-    free(vectors);
-    free(checkpoint);
+    models[0] = model;
+    if (!result && job.test)
+        check(carnn_test((const carnn_model *const *)models, 1, job.test, arg.training.threads,
+                         &job.tested, &error));
+    if (!result && !folds && arg.json) json_training(carnn_model_scores(model), NULL);
+    if (!result && !folds && !arg.json) print_training();
+    close_result(job.log, arg.log);
     return result;
 }
 
@@ -817,7 +791,6 @@ static int train(void) {
 
 typedef struct report { /* what a model chose */
     const carnn_model *model;
-    const carnn_dataset *data;
     size_t classes; /* choices of the model, and one more for targets that are none of them */
     size_t *times;  /* (classes, classes) how often which class, by row, was taken for which */
     size_t seen;
@@ -833,42 +806,38 @@ static void add_part(parts *p, double value) {
     p->value[p->count++] = value;
 }
 
-#define MODELS 64 /* that are tested together at most */
-
-typedef struct test_job { /* what `carnn test` holds */
-    carnn_model *model[MODELS];
-    carnn_dataset *data;
+static struct { /* what is scored */
     carnn_scores scores[MODELS + 1]; /* of the models, then of their vote */
     parts parts[MODELS + 1], weight; /* likewise; the weights are the same for all */
     report report[MODELS];
     FILE *qrels, *run;
     size_t count, voices;            /* models, and with the vote of several */
     int ranked;
-} test_job;
+} tested;
 
-static void on_part(size_t model, double value, double weight, void *user) {
-    test_job *t = (test_job *)user;
-    add_part(&t->parts[model], value);
-    if (!model) add_part(&t->weight, weight);
+static void on_part(size_t number, double value, double weight, void *user) {
+    (void)user;
+    add_part(&tested.parts[number], value);
+    if (!number) add_part(&tested.weight, weight);
 }
 
 /* Of several models the vote is written. The files are opened here: a task that does not rank
    leaves them as they are. */
 static void on_ranked(const carnn_ranked *r, void *user) {
-    test_job *t = (test_job *)user;
+    (void)user;
     size_t group = r->group + 1, member = r->member + 1;
-    if (!t->ranked++) {
-        t->qrels = open_result(arg.qrels, "w");
-        t->run = open_result(arg.run, "w");
+    if (!tested.ranked++) {
+        tested.qrels = open_result(arg.qrels, "w");
+        tested.run = open_result(arg.run, "w");
     }
-    if (r->model + 1 != t->voices) return;
-    if (t->qrels) fprintf(t->qrels, "%zu 0 %zu-%zu %d\n", group, group, member, r->label);
-    if (t->run) fprintf(t->run, "%zu Q0 %zu-%zu 0 %.9g carnn\n", group, group, member, r->score);
+    if (r->model + 1 != tested.voices) return;
+    if (tested.qrels) fprintf(tested.qrels, "%zu 0 %zu-%zu %d\n", group, group, member, r->label);
+    if (tested.run) fprintf(tested.run, "%zu Q0 %zu-%zu 0 %.9g carnn\n", group, group, member, r->score);
 }
 
 /* The probability that model i and the first differ as much by chance. */
-static double significance(const test_job *t, size_t i) {
-    return carnn_significance(t->weight.count, t->parts[0].value, t->parts[i].value, t->weight.value, 1);
+static double significance(size_t i) {
+    return carnn_significance(tested.weight.count, tested.parts[0].value, tested.parts[i].value, tested.weight.value, 1);
 }
 
 static const char *class_name(const report *r, size_t number) {
@@ -878,7 +847,7 @@ static const char *class_name(const report *r, size_t number) {
 /* Of an example in parts the target has a word for each. */
 static void on_choice(const carnn_prediction *p, void *user) {
     report *r = (report *)user;
-    const char *target = carnn_dataset_target(r->data, p->example), *name;
+    const char *target = carnn_dataset_target(data, p->example), *name;
     size_t i, length = target ? strlen(target) : 0, right = 0;
     if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count) return;
     for (i = 0; i < p->part; i++) target += strcspn(target, " ") + 1;
@@ -967,174 +936,147 @@ static void print_report(const report *r) {
 }
 
 /* Counts what a model chooses where it is known what is right. */
-static void make_report(report *r, const carnn_model *model, const test_job *t) {
+static void make_report(report *r, const carnn_model *m) {
     carnn_predict_desc desc = {0, 1, on_choice, NULL};
-    r->model = model;
-    r->data = t->data;
-    r->classes = carnn_model_choice_count(model) + 1;
+    r->model = m;
+    r->classes = carnn_model_choice_count(m) + 1;
     r->times = (size_t *)resize(NULL, r->classes * r->classes, sizeof *r->times);
     memset(r->times, 0, r->classes * r->classes * sizeof *r->times);
     desc.threads = arg.training.threads;
     desc.user = r;
-    check(carnn_predict(model, t->data, &desc, &error));
+    check(carnn_predict(m, data, &desc, &error));
     if (!r->seen)
         say(USAGE, "test: --report needs a task that chooses, and data that tells what is right; the "
-            "task is %s", task_of(model));
+            "task is %s", task_of(m));
 }
 
 /* The scores of model `number`, or of the vote of all: then what the models share, and their
    parameters together. */
-static void json_score(const test_job *t, size_t number) {
-    size_t from = number < t->count ? number : 0, to = number < t->count ? number + 1 : t->count;
-    const carnn_model_desc *first = carnn_model_describe(t->model[from]);
-    const carnn_scores *s = &t->scores[number];
-    size_t parameters = 0;
-    int one_cell = 1, one_seed = 1;
-    for (; from < to; from++) {
-        const carnn_model_desc *d = carnn_model_describe(t->model[from]);
-        parameters += carnn_model_parameters(t->model[from]);
-        one_cell &= !strcmp(d->cell, first->cell);
-        one_seed &= d->seed == first->seed;
+static void json_score(size_t number) {
+    int vote = number == tested.count;
+    size_t i, parameters = 0;
+    const carnn_scores *s = &tested.scores[number];
+    const carnn_model_desc *d = carnn_model_describe(models[vote ? 0 : number]);
+    const char *cell = d->cell;
+    double seed = (double)d->seed;
+    for (i = vote ? 0 : number; i < number + !vote; i++) {
+        d = carnn_model_describe(models[i]);
+        parameters += carnn_model_parameters(models[i]);
+        if (strcmp(d->cell, cell)) cell = "mixed";
+        if ((double)d->seed != seed) seed = NAN;
     }
     json(stdout, "{'task': %s, 'cell': %s, 'parameters': %z, 'seed': %g, 'examples': %z, "
-         "'seconds': %g, ", first->task, one_cell ? first->cell : "mixed", parameters,
-         one_seed ? (double)first->seed : NAN, s->examples, s->seconds);
+         "'seconds': %g, ", d->task, cell, parameters, seed, s->examples, s->seconds);
     json_metrics(stdout, s, "");
-    if (carnn_dataset_left_out(t->data))
-        json(stdout, ", 'left_out': %z", carnn_dataset_left_out(t->data));
-    if (number) json(stdout, ", 'p_value': %g", significance(t, number));
-    if (number < t->count) json(stdout, ", 'file': %s", arg.files.item[number]);
-    if (number < t->count && arg.report) json_report(&t->report[number]);
+    i = carnn_dataset_left_out(data);
+    if (i) json(stdout, ", 'left_out': %z", i);
+    if (number) json(stdout, ", 'p_value': %g", significance(number));
+    if (!vote) json(stdout, ", 'file': %s", arg.files.item[number]);
+    if (!vote && arg.report) json_report(&tested.report[number]);
     json(stdout, "}");
 }
 
-static void json_test(const test_job *t) {
+static void json_test(void) {
     size_t i;
-    if (t->count > 1) json(stdout, "{'models': [");
-    for (i = 0; i < t->voices; i++) {
-        json(stdout, !i ? "" : i < t->count ? ", " : "], 'vote': ");
-        json_score(t, i);
+    if (tested.count > 1) json(stdout, "{'models': [");
+    for (i = 0; i < tested.voices; i++) {
+        json(stdout, !i ? "" : i < tested.count ? ", " : "], 'vote': ");
+        json_score(i);
     }
-    json(stdout, t->count > 1 ? "}\n" : "\n");
+    json(stdout, tested.count > 1 ? "}\n" : "\n");
 }
 
 /* A line for each model; p is by paired bootstrap. */
-static void print_test(const test_job *t) {
+static void print_test(void) {
     const char *const *file = arg.files.item;
-    const carnn_scores *s = t->scores;
+    const carnn_scores *s = tested.scores;
     size_t i, width = 4;
-    for (i = 0; i < t->count; i++)
+    for (i = 0; i < tested.count; i++)
         if (strlen(file[i]) > width) width = strlen(file[i]);
-    for (i = 0; i < t->voices; i++, s++) {
-        printf("%-*s  ", (int)width, i < t->count ? file[i] : "vote");
+    for (i = 0; i < tested.voices; i++, s++) {
+        printf("%-*s  ", (int)width, i < tested.count ? file[i] : "vote");
         print_metrics(s, arg.counts);
         printf("  (%zu examples, %.2f s", s->examples, s->seconds);
-        if (i) printf(", p %.4f against the first", significance(t, i));
+        if (i) printf(", p %.4f against the first", significance(i));
         printf(")\n");
     }
-    for (i = 0; i < t->count && arg.report; i++) {
-        if (t->count > 1) printf("\n%s\n", file[i]);
-        print_report(&t->report[i]);
+    for (i = 0; i < tested.count && arg.report; i++) {
+        if (tested.count > 1) printf("\n%s\n", file[i]);
+        print_report(&tested.report[i]);
     }
 }
 
 static int test(void) {
-    test_job t;
-    carnn_test_desc desc;
+    carnn_test_desc desc = {0, NULL, NULL, NULL};
     size_t i;
-    memset(&t, 0, sizeof t);
-    memset(&desc, 0, sizeof desc);
     if (!arg.data.count) say(USAGE, "test: --data FILE is missing, what to score on");
-    t.count = arg.files.count;
-    t.voices = t.count + (t.count > 1);
-    for (i = 0; i < t.count; i++) {
-        t.model[i] = load_model(arg.files.item[i]);
-        if (strcmp(task_of(t.model[i]), task_of(t.model[0])))
+    tested.count = arg.files.count;
+    tested.voices = tested.count + (tested.count > 1);
+    for (i = 0; i < tested.count; i++) {
+        load_model(i);
+        if (strcmp(task_of(models[i]), task_of(model)))
             say(USAGE, "test: %s is a model of another task", arg.files.item[i]);
     }
-    t.data = load_data(task_of(t.model[0]), &arg.data, NULL, arg.clean, 0);
+    data = load_data(task_of(model), &arg.data, NULL, arg.clean, 0);
     desc.threads = arg.training.threads;
-    if (t.count > 1) desc.part = on_part;
+    if (tested.count > 1) desc.part = on_part;
     if (arg.qrels || arg.run) desc.ranked = on_ranked;
-    desc.user = &t;
-    check(carnn_test_parts((const carnn_model *const *)t.model, t.count, t.data, &desc, t.scores,
-                           &error));
-    if (desc.ranked && !t.ranked)
-        say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not",
-            task_of(t.model[0]));
-    close_result(t.qrels, arg.qrels);
-    close_result(t.run, arg.run);
-    for (i = 0; i < t.count && arg.report; i++) make_report(&t.report[i], t.model[i], &t);
-    (arg.json ? json_test : print_test)(&t);
-    for (i = 0; i < t.count; i++) carnn_model_free(t.model[i]), free(t.report[i].times);
-    for (i = 0; i < t.voices; i++) free(t.parts[i].value);
-    free(t.weight.value);
-    carnn_dataset_free(t.data);
+    check(carnn_test_parts((const carnn_model *const *)models, tested.count, data, &desc,
+                           tested.scores, &error));
+    if (desc.ranked && !tested.ranked)
+        say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not", task_of(model));
+    close_result(tested.qrels, arg.qrels);
+    close_result(tested.run, arg.run);
+    for (i = 0; i < tested.count && arg.report; i++) make_report(&tested.report[i], models[i]);
+    (arg.json ? json_test : print_test)();
     return DONE;
 }
 
 /* ==== predict, explain, chat, rank, generate ================================================= */
 
-typedef struct talk { /* a session on a stream of examples */
-    carnn_model *model;
-    carnn_session *session;
-    line line;
-    char *text; /* of a prediction */
-    size_t room, examples;
-    int color;
-} talk;
+static carnn_session *session;
+static line input;
+static size_t predicted; /* examples so far */
 
-static talk open_talk(void) {
-    talk t;
-    memset(&t, 0, sizeof t);
-    t.color = !is_plain() && (arg.color || is_terminal(stdout));
-    t.model = load_model(arg.files.item[0]);
-    check(carnn_session_open(&t.session, t.model, NULL, &error));
-    return t;
+static void open_session(void) {
+    load_model(0);
+    check(carnn_session_open(&session, model, NULL, &error));
 }
 
-static int close_talk(talk *t) {
-    carnn_session_free(t->session);
-    carnn_model_free(t->model);
-    free(t->line.text);
-    free(t->text);
-    return DONE;
-}
-
-/* The data as examples that are only to be predicted. */
-static carnn_dataset *load_examples(const talk *t) {
-    const char *input = "-";
-    list names = one_name(&input);
-    return load_data(task_of(t->model), arg.data.count ? &arg.data : &names, NULL, 0, 1);
+/* Examples that are only to be predicted. */
+static void load_examples(void) {
+    static const char *name = "-";
+    list names = {&name, 1, 0};
+    data = load_data(task_of(model), arg.data.count ? &arg.data : &names, NULL, 0, 1);
 }
 
 /* Writes the line of one example; its parts come one after the other. */
 static void on_prediction(const carnn_prediction *p, void *user) {
-    talk *t = (talk *)user;
-    size_t top = (size_t)arg.top;
-    size_t length = carnn_prediction_text(t->model, p, top, t->text, t->room);
-    if (length >= t->room) {
-        t->text = (char *)resize(t->text, t->room = length + 1, 1);
-        carnn_prediction_text(t->model, p, top, t->text, t->room);
+    static char *text;
+    static size_t room;
+    size_t length = carnn_prediction_text(model, p, (size_t)arg.top, text, room);
+    (void)user;
+    if (length >= room) {
+        text = (char *)resize(text, room = length + 1, 1);
+        carnn_prediction_text(model, p, (size_t)arg.top, text, room);
     }
-    if (p->parts) fputs(t->text, stdout);
+    if (p->parts) fputs(text, stdout);
     putchar(p->part + 1 < p->parts ? ' ' : '\n');
-    t->examples += !p->part;
+    predicted += !p->part;
 }
 
 /* On standard input somebody may wait for the answer to a line. */
-static void predict_lines(talk *t) {
-    line *l = &t->line;
-    size_t top = (size_t)arg.top;
+static void predict_lines(void) {
     carnn_prediction p;
     int found;
-    while (next_line(stdin, STANDARD_INPUT, l)) {
-        check(carnn_session_line(t->session, l->text, l->length, l->number, top, &found, &p, &error));
-        if (found) on_prediction(&p, t);
+    while (next_line(stdin, STANDARD_INPUT, &input)) {
+        check(carnn_session_line(session, input.text, input.length, input.number, (size_t)arg.top,
+                                 &found, &p, &error));
+        if (found) on_prediction(&p, NULL);
         while (found && ++p.part < p.parts) {
             p.choice += p.count;
             p.probability += p.count;
-            on_prediction(&p, t);
+            on_prediction(&p, NULL);
         }
         fflush(stdout);
     }
@@ -1142,19 +1084,17 @@ static void predict_lines(talk *t) {
 
 /* Files are read as a whole and predicted in batches. */
 static int predict(void) {
-    talk t = open_talk();
     carnn_predict_desc desc = {0, 0, on_prediction, NULL};
+    open_session();
     desc.threads = arg.training.threads;
     desc.top = (size_t)arg.top;
-    desc.user = &t;
-    if (!arg.data.count || (arg.data.count == 1 && !strcmp(arg.data.item[0], "-"))) predict_lines(&t);
+    if (!arg.data.count || (arg.data.count == 1 && !strcmp(*arg.data.item, "-"))) predict_lines();
     else {
-        carnn_dataset *data = load_examples(&t);
-        check(carnn_predict(t.model, data, &desc, &error));
-        carnn_dataset_free(data);
+        load_examples();
+        check(carnn_predict(model, data, &desc, &error));
     }
-    if (!t.examples) say(DONE, "nothing to answer: no line is an example of %s", task_of(t.model));
-    return close_talk(&t);
+    if (!predicted) say(DONE, "nothing to answer: no line is an example of %s", task_of(model));
+    return DONE;
 }
 
 static const struct { /* of the table of an explanation, from the left */
@@ -1190,6 +1130,8 @@ static void print_total(unsigned has, double number, const char *name) {
     puts(name);
 }
 
+static int is_colored(void) { return !is_plain() && (arg.color || is_terminal(stdout)); }
+
 /* From dark blue to yellow the larger a share of the largest is. */
 static void begin_color(double share) {
     static const int colors[] = {17, 18, 24, 30, 36, 42, 78, 114, 150, 186, 222, 228};
@@ -1206,15 +1148,15 @@ static size_t larger_parts(const carnn_contribution *part, size_t count, size_t 
 
 /* What each part contributed to the last answer, or the `most` that added or took most; `of`: what
    to call that which is explained, or NULL. Returns the parts, to be freed. */
-static carnn_contribution *print_parts(talk *t, const char *of, size_t most) {
+static carnn_contribution *print_parts(const char *of, size_t most) {
     carnn_explanation e;
     carnn_contribution *part;
     double rest, sum, largest = 1e-9;
     size_t i, width = 0;
     unsigned has = 0;
-    check(carnn_session_explain(t->session, 0, NULL, &e, &error));
+    check(carnn_session_explain(session, 0, NULL, &e, &error));
     part = (carnn_contribution *)resize(NULL, e.count + 1, sizeof *part);
-    check(carnn_session_explain(t->session, e.count, part, &e, &error));
+    check(carnn_session_explain(session, e.count, part, &e, &error));
     for (i = 0; i < e.count; i++) {
         has |= part[i].has;
         width = strlen(part[i].role) > width ? strlen(part[i].role) : width;
@@ -1224,7 +1166,7 @@ static carnn_contribution *print_parts(talk *t, const char *of, size_t most) {
     if (of) printf("%s: %s\n", of, e.of);
     print_numbers(has, NULL);
     for (i = 0, rest = sum = e.rest; i < e.count; i++) {
-        int color = t->color && (part[i].has & CARNN_HAS_ATTENTION);
+        int color = is_colored() && (part[i].has & CARNN_HAS_ATTENTION);
         sum += part[i].score;
         if (most < e.count && larger_parts(part, e.count, i) >= most) {
             rest += part[i].score;
@@ -1239,81 +1181,79 @@ static carnn_contribution *print_parts(talk *t, const char *of, size_t most) {
     if (has & CARNN_HAS_SCORE) print_total(has, sum, "sum");
     if (!e.exact)
         printf("not exact for the cell %s: a number is what its step has by itself, the rest what no "
-               "step accounts for\n", carnn_model_describe(t->model)->cell);
+               "step accounts for\n", carnn_model_describe(model)->cell);
     return part;
 }
 
 /* An alignment, row by row: numbers, or fields that are the lighter the larger. */
-static void print_alignment(const talk *t, int of_second, const carnn_contribution *word) {
+static void print_alignment(int of_second, const carnn_contribution *word) {
     size_t rows, others, i;
-    const float *E = carnn_session_alignment(t->session, of_second, &rows, &others);
+    const float *E = carnn_session_alignment(session, of_second, &rows, &others);
     float largest = 1e-9f;
     if (!E || !rows || !others) return;
     if (of_second) word += others;
     for (i = 0; i < rows * others; i++) largest = E[i] > largest ? E[i] : largest;
     printf("alignment of the words of the %s\n", word->role);
     for (i = 0; i < rows * others; i++) {
-        if (t->color) begin_color((double)(E[i] / largest)), printf("  ");
+        if (is_colored()) begin_color((double)(E[i] / largest)), printf("  ");
         else printf("%.2f ", (double)E[i]);
         if ((i + 1) % others == 0)
-            printf("%s%s\n", t->color ? "\033[0m " : " ", word[i / others].text);
+            printf("%s%s\n", is_colored() ? "\033[0m " : " ", word[i / others].text);
     }
 }
 
 /* Of examples that are scored all texts are told, of others the last: what was before it is in the
    table. */
-static void explain_example(talk *t, const carnn_dataset *data, size_t number) {
+static void explain_example(size_t number) {
     carnn_prediction p;
     carnn_contribution *part;
     size_t texts = carnn_dataset_text_count(data, number), i;
-    check(carnn_session_example(t->session, data, number, 1, &p, &error));
+    check(carnn_session_example(session, data, number, 1, &p, &error));
     printf("example %zu:", number + 1);
     for (i = p.kind == CARNN_PREDICTS_SCORE || !texts ? 0 : texts - 1; i < texts; i++)
         printf(" %s\n", carnn_dataset_text(data, number, i));
     if (p.kind == CARNN_PREDICTS_SCORE) printf("score %.9g\n", p.score);
     if (p.kind == CARNN_PREDICTS_CHOICES)
-        printf("answer: %s (probability %.4f)\n", carnn_model_choice(t->model, p.choice[0]),
+        printf("answer: %s (probability %.4f)\n", carnn_model_choice(model, p.choice[0]),
                p.probability[0]);
-    part = print_parts(t, p.kind == CARNN_PREDICTS_LIKELIHOOD ? "next word" : NULL, (size_t)-1);
-    print_alignment(t, 0, part);
-    print_alignment(t, 1, part);
+    part = print_parts(p.kind == CARNN_PREDICTS_LIKELIHOOD ? "next word" : NULL, (size_t)-1);
+    print_alignment(0, part);
+    print_alignment(1, part);
     putchar('\n');
     free(part);
 }
 
 static int explain(void) {
-    talk t = open_talk();
-    carnn_dataset *data = load_examples(&t);
-    size_t count = carnn_dataset_examples(data), i = arg.example ? (size_t)arg.example - 1 : 0;
+    size_t count, i = arg.example ? (size_t)arg.example - 1 : 0;
+    open_session();
+    load_examples();
+    count = carnn_dataset_examples(data);
     if (i >= count) say(BAD_DATA, "the data has only %zu examples", count);
-    for (count = arg.example ? i + 1 : count; i < count; i++) explain_example(&t, data, i);
-    carnn_dataset_free(data);
-    return close_talk(&t);
+    for (count = arg.example ? i + 1 : count; i < count; i++) explain_example(i);
+    return DONE;
 }
 
 #define CHAT_PARTS 3 /* utterances that an explanation in a chat shows */
 
 static int chat(void) {
-    talk t = open_talk();
-    line *l = &t.line;
     int prompt = is_terminal(stdin) && is_terminal(stdout);
+    const char *reply;
+    open_session();
     if (prompt) fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
-    for (;;) {
-        const char *reply;
-        if (prompt) fputs("> ", stdout);
-        fflush(stdout);
-        if (!next_line(stdin, STANDARD_INPUT, l)) break;
-        if (arg.explain && !prompt) printf("> %s\n", l->text);
-        if (!l->length) carnn_session_reset(t.session);
-        if (!l->length) continue;
-        check(carnn_session_reply(t.session, l->text, l->length, &reply, &error));
+    for (;; fflush(stdout)) {
+        if (prompt) fputs("> ", stdout), fflush(stdout);
+        if (!next_line(stdin, STANDARD_INPUT, &input)) break;
+        if (arg.explain && !prompt) printf("> %s\n", input.text);
+        if (!input.length) carnn_session_reset(session);
+        if (!input.length) continue;
+        check(carnn_session_reply(session, input.text, input.length, &reply, &error));
         puts(reply);
         if (!arg.explain) continue;
-        free(print_parts(&t, NULL, CHAT_PARTS));
+        free(print_parts(NULL, CHAT_PARTS));
         putchar('\n');
     }
     if (prompt) putchar('\n');
-    return close_talk(&t);
+    return DONE;
 }
 
 typedef struct sentence {
@@ -1329,116 +1269,110 @@ static int by_score(const void *a_, const void *b_) {
 }
 
 static int rank(void) {
-    talk t;
     sentence *sentences = NULL, *s;
     size_t i, count = 0, room = 0;
-    const char *name = arg.data.count ? arg.data.item[0] : "-";
+    const char *name = arg.data.count ? *arg.data.item : "-";
     carnn_text pair[2];
     carnn_prediction p;
     FILE *in;
     if (!arg.question) say(USAGE, "rank: --question TEXT is missing");
     if (arg.data.count > 1) say(USAGE, "rank: one --data is all that can be read here");
-    t = open_talk();
+    open_session();
     in = open_input(name);
     pair[0].at = arg.question;
     pair[0].length = strlen(arg.question);
-    for (; next_line(in, name, &t.line); count++) {
-        pair[1].at = t.line.text;
-        pair[1].length = t.line.length;
-        check(carnn_session_predict(t.session, pair, 2, 1, &p, &error));
+    for (; next_line(in, name, &input); count++) {
+        pair[1].at = input.text;
+        pair[1].length = input.length;
+        check(carnn_session_predict(session, pair, 2, 1, &p, &error));
         if (p.kind != CARNN_PREDICTS_SCORE)
-            say(USAGE, "rank: a model of the task %s gives no scores", task_of(t.model));
+            say(USAGE, "rank: a model of the task %s gives no scores", task_of(model));
         sentences = (sentence *)grow(sentences, count, &room, sizeof *sentences);
         s = &sentences[count];
         s->score = p.score;
         s->number = count;
-        s->text = t.line.text; /* the next line takes room of its own */
-        t.line.text = NULL;
-        t.line.room = 0;
+        s->text = input.text; /* the next line takes room of its own */
+        input.text = NULL;
+        input.room = 0;
     }
     if (count) qsort(sentences, count, sizeof *sentences, by_score);
-    for (i = 0, s = sentences; i < count; i++, s++) {
-        if (!arg.top || i < (size_t)arg.top) printf("%.9g\t%s\n", s->score, s->text);
-        free(s->text);
-    }
-    free(sentences);
-    if (in != stdin) fclose(in);
-    return close_talk(&t);
+    for (i = 0, s = sentences; i < (arg.top ? least(count, (size_t)arg.top) : count); i++, s++)
+        printf("%.9g\t%s\n", s->score, s->text);
+    return DONE;
 }
 
 static int generate(void) {
-    talk t = open_talk();
     const char *prompt = arg.prompt ? arg.prompt : "";
-    size_t i, longest = 1, words, sentences = arg.sentences ? (size_t)arg.sentences : 10;
+    size_t i, room, words, longest = 0, sentences = arg.sentences ? (size_t)arg.sentences : 10;
+    char *text;
+    open_session();
     arg.sampling.seed = arg.model.seed ? arg.model.seed : 1;
     if (!arg.sampling.words) arg.sampling.words = 100;
     words = strlen(prompt) + (size_t)arg.sampling.words; /* a prompt has no more words than bytes */
-    for (i = 0; i < carnn_model_word_count(t.model); i++) /* each with the blank before it */
-        longest = longest > strlen(carnn_model_word(t.model, i)) + 1
-                      ? longest : strlen(carnn_model_word(t.model, i)) + 1;
-    t.room = words < SIZE_MAX / 2 / longest ? words * longest + 1 : SIZE_MAX / 2;
-    t.text = (char *)resize(NULL, t.room, 1);
+    for (i = 0; i < carnn_model_word_count(model); i++)
+        if (strlen(carnn_model_word(model, i)) > longest) longest = strlen(carnn_model_word(model, i));
+    room = words < SIZE_MAX / 2 / (longest + 1) ? words * (longest + 1) + 1 : SIZE_MAX / 2;
+    text = (char *)resize(NULL, room, 1);
     for (i = 0; i < sentences; i++, prompt = "") {
-        check(carnn_session_generate(t.session, &arg.sampling, prompt, strlen(prompt), t.text, t.room,
+        check(carnn_session_generate(session, &arg.sampling, prompt, strlen(prompt), text, room,
                                      &error));
-        puts(t.text);
+        puts(text);
         fflush(stdout);
     }
-    return close_talk(&t);
+    return DONE;
 }
 
 /* ==== info =================================================================================== */
 
-static void json_info(const carnn_model *m, const char *file) {
-    const carnn_scores *s = carnn_model_scores(m);
+static void json_info(const char *file) {
+    const carnn_scores *s = carnn_model_scores(model);
     carnn_tensor t;
     size_t i;
     json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'parameters': %z, 'words': %z, "
-         "'choices': %z, ", file, carnn_model_size(m), task_of(m), carnn_model_parameters(m),
-         carnn_model_word_count(m), carnn_model_choice_count(m));
-    json_options(carnn_model_describe(m), NULL);
+         "'choices': %z, ", file, carnn_model_size(model), task_of(model), carnn_model_parameters(model),
+         carnn_model_word_count(model), carnn_model_choice_count(model));
+    json_options(carnn_model_describe(model), NULL);
     json(stdout, ", 'training': {");
-    json_options(carnn_model_describe(m), carnn_model_training(m));
+    json_options(carnn_model_describe(model), carnn_model_training(model));
     json(stdout, "}, 'best_epoch': %g, 'scores': {'examples': %z, ",
-         (double)carnn_model_best_epoch(m), s->examples);
+         (double)carnn_model_best_epoch(model), s->examples);
     json_metrics(stdout, s, "");
     json(stdout, "}, 'tensors': [");
-    for (i = 0; (t = carnn_model_tensor(m, i)).name != NULL; i++)
+    for (i = 0; (t = carnn_model_tensor(model, i)).name != NULL; i++)
         json(stdout, i ? ", {'name': %s, 'rows': %z, 'columns': %z}"
                        : "{'name': %s, 'rows': %z, 'columns': %z}", t.name, t.rows, t.columns);
     json(stdout, "]}\n");
 }
 
-static void print_info(const carnn_model *m, const char *file) {
-    const carnn_model_desc *d = carnn_model_describe(m);
-    const carnn_train_desc *trained = carnn_model_training(m);
-    const carnn_scores *s = carnn_model_scores(m);
+static void print_info(const char *file) {
+    const carnn_model_desc *d = carnn_model_describe(model);
+    const carnn_train_desc *trained = carnn_model_training(model);
+    const carnn_scores *s = carnn_model_scores(model);
     const carnn_option *o;
     carnn_tensor t;
     char text[OPTION_TEXT];
     size_t i;
-    printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(m));
+    printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(model));
     printf("%-14s%s\n", "task", d->task);
     for (i = 0; (o = option_of(d->task, i)) != NULL; i++) {
         int of_model = o->place != CARNN_OPTION_OF_TRAINING;
         option_text(o, d, trained, text);
         if (of_model || (trained->optimizer && strcmp(text, "0"))) printf("%-14s%s\n", o->name, text);
     }
-    printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(m), "words",
-           carnn_model_word_count(m), "choices", carnn_model_choice_count(m));
+    printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(model), "words",
+           carnn_model_word_count(model), "choices", carnn_model_choice_count(model));
     if (s->count) {
-        printf("%-14sepoch %lld: ", "scores", (long long)carnn_model_best_epoch(m));
+        printf("%-14sepoch %lld: ", "scores", (long long)carnn_model_best_epoch(model));
         print_metrics(s, 0);
         printf(" on %zu examples\n", s->examples);
     }
-    for (i = 0; (t = carnn_model_tensor(m, i)).name != NULL; i++)
+    for (i = 0; (t = carnn_model_tensor(model, i)).name != NULL; i++)
         printf("%-14s%s (%zu, %zu)\n", i ? "" : "tensors", t.name, t.rows, t.columns);
 }
 
 static int info(void) {
-    carnn_model *model = load_model(arg.files.item[0]);
-    (arg.json ? json_info : print_info)(model, arg.files.item[0]);
-    carnn_model_free(model);
+    load_model(0);
+    (arg.json ? json_info : print_info)(arg.files.item[0]);
     return DONE;
 }
 
@@ -1513,19 +1447,18 @@ static void read_history(history *h, const char *file) {
         memcpy(h->epoch[h->count++], e, sizeof e);
     }
     if (!h->count) say(BAD_DATA, "%s:1: expected an epoch, found an empty file", file);
-    if (in != stdin) fclose(in);
+    fclose(in);
     free(l.text);
 }
 
 /* "perplexity 3.4448 at epoch 20": the best score, or the last loss. */
 static const char *summary(const history *h) {
     static char text[96];
-    size_t i = 0;
-    while (i + 1 < h->count && h->epoch[i][EPOCH] != h->best) i++;
-    if (h->epoch[i][EPOCH] == h->best && !isnan(h->epoch[i][SCORE]))
-        snprintf(text, 96, "%s %.4f at epoch %.0f", h->metric, h->epoch[i][SCORE], h->best);
-    else snprintf(text, 96, "loss %.4f at epoch %.0f", h->epoch[h->count - 1][TRAIN_LOSS],
-                  h->epoch[h->count - 1][EPOCH]);
+    const double *e = h->epoch[h->count - 1], *best = e;
+    while (best > h->epoch[0] && best[EPOCH] > h->best) best -= LOGGED;
+    if (best[EPOCH] == h->best && !isnan(best[SCORE]))
+        snprintf(text, 96, "%s %.4f at epoch %.0f", h->metric, best[SCORE], h->best);
+    else snprintf(text, 96, "loss %.4f at epoch %.0f", e[TRAIN_LOSS], e[EPOCH]);
     return text;
 }
 
@@ -1694,11 +1627,10 @@ static void svg_picture(FILE *to, const panel *p, size_t panels, const history *
 }
 
 static int plot(void) {
-    history h[MODELS];
+    static history h[MODELS];
     panel p[MODELS + 1];
     FILE *to;
     size_t i, k, runs = arg.files.count, panels;
-    memset(h, 0, sizeof h);
     for (i = 0; i < runs; i++) read_history(&h[i], arg.files.item[i]);
     for (i = 0, panels = (size_t)make_panel(p, "loss", h, runs); i < runs; i++) {
         for (k = 0; k < panels && strcmp(p[k].name, h[i].metric);) k++;
@@ -1710,7 +1642,6 @@ static int plot(void) {
         printf("  %c  %s: %s\n", (char)('a' + i % 26), h[i].file, summary(&h[i]));
     if (!to) printf("  small letters: training, capitals: validation, *: several\n");
     close_result(to, arg.out);
-    for (i = 0; i < runs; i++) free(h[i].epoch);
     return DONE;
 }
 
@@ -1765,42 +1696,32 @@ static int bench(void) {
 static const command commands[] = {
     {"train", "--task NAME --train FILE --out MODEL [options]",
      "trains a model; keeps the weights with the best validation score",
-     "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
-     "  carnn train --task dialog --train train.txt --out bot.gguf --cell lstm --lr 0.002 --json\n"
-     "  carnn train --task classify --train train.txt --folds 10\n"
+     "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf --cell lstm\n"
+     "  carnn train --task classify --train train.txt --folds 10 --json\n"
      "\nCtrl-C ends a training and saves it; the same command with --resume goes on.\n",
      TRAIN, train, 0, 0},
-    {"test", "MODEL... --data FILE [options]", "scores models; of several: each one, then their vote",
-     "  carnn test bot.gguf --data test.txt\n"
-     "  carnn test seed1.gguf seed2.gguf seed3.gguf --data test.txt --json\n",
-     TEST, test, 1, MODELS},
+    {"test", "MODEL... --data FILE [options]", "scores models; several: each one, then their vote",
+     "  carnn test seed1.gguf seed2.gguf seed3.gguf --data test.txt --json\n", TEST, test, 1, MODELS},
     {"predict", "MODEL [--data FILE] [options]", "writes one line per example: what the model says",
-     "  carnn predict bot.gguf --data test.txt\n  carnn predict bot.gguf --top 3 < test.txt\n",
-     PREDICT, predict, 1, 1},
+     "  carnn predict bot.gguf --top 3 < test.txt\n", PREDICT, predict, 1, 1},
     {"chat", "MODEL", "talks; an empty line begins a new dialog",
-     "  carnn chat bot.gguf\n"
      "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n", CHAT, chat, 1, 1},
     {"explain", "MODEL [--data FILE] [--example N]",
      "shows how much each earlier utterance or word contributed to an answer",
      "  carnn explain bot.gguf --data test.txt --example 4\n", EXPLAIN, explain, 1, 1},
     {"rank", "MODEL --question TEXT [--data FILE]",
      "ranks sentences, a line each, by how well they answer a question",
-     "  carnn rank qa.gguf --question 'who wrote faust ?' --data sentences.txt --top 3\n", RANK, rank,
-     1, 1},
+     "  carnn rank qa.gguf --question 'who wrote faust ?' --data sentences.txt\n", RANK, rank, 1, 1},
     {"generate", "MODEL [options]", "samples text from a language model, a sentence a line",
-     "  carnn generate lm.gguf --sentences 5 --temperature 0.8\n"
      "  carnn generate lm.gguf --prompt 'i think' --top-p 0.9 --seed 7\n", GENERATE, generate, 1, 1},
-    {"info", "MODEL [--json]", "says what is in a model file", "  carnn info bot.gguf\n", INFO, info,
-     1, 1},
-    {"plot", "RUN.jsonl... [--out FILE.svg]",
-     "draws the losses and scores of trainings, as their --log has them",
-     "  carnn train --task lm --train train.txt --valid dev.txt --out lm.gguf --log run.jsonl\n"
-     "  carnn plot run.jsonl\n  carnn plot icarnn.jsonl lstm.jsonl --out runs.svg\n", PLOT, plot, 1,
-     MODELS},
+    {"info", "MODEL [--json]", "says what is in a model file",
+     "  carnn info bot.gguf\n", INFO, info, 1, 1},
+    {"plot", "RUN.jsonl... [--out FILE.svg]", "draws the losses and scores that train --log wrote",
+     "  carnn plot icarnn.jsonl lstm.jsonl --out runs.svg\n", PLOT, plot, 1, MODELS},
     {"gradcheck", "[NAME]", "compares all derivatives, or those of NAME, with differences",
-     "  carnn gradcheck\n  carnn gradcheck icarnn\n", GRADCHECK, gradcheck, 0, 1},
+     "  carnn gradcheck icarnn\n", GRADCHECK, gradcheck, 0, 1},
     {"bench", "[NAME] [options]", "measures kernels, cells and whole tasks on this machine",
-     "  carnn bench\n  carnn bench cell --threads 1\n", BENCH, bench, 0, 1},
+     "  carnn bench cell --threads 1\n", BENCH, bench, 0, 1},
 };
 
 /* ==== Help =================================================================================== */
@@ -1814,62 +1735,52 @@ static void print_option(const char *name, const char *value, const char *text) 
 /* [default, task its own default]: those that differ from the first are named. */
 static void print_default(const carnn_option *o, const char *only) {
     char first[OPTION_TEXT] = "", text[OPTION_TEXT];
-    const char *task, *value;
+    const char *task;
     size_t i;
     for (i = 0; (task = carnn_task_name(i)) != NULL; i++) {
-        carnn_model_desc model;
+        carnn_model_desc m;
         carnn_train_desc training;
-        memset(&model, 0, sizeof model);
+        memset(&m, 0, sizeof m);
         memset(&training, 0, sizeof training);
-        model.task = task;
-        if ((only && strcmp(only, task)) || carnn_defaults(&model, &training, NULL)) continue;
-        value = option_text(o, &model, &training, text);
-        if (!*value || !strcmp(value, first)) continue;
-        printf(*first ? ", %s %s" : " [%s%s", *first ? task : "", value);
-        if (!*first) snprintf(first, sizeof first, "%s", value);
+        m.task = task;
+        if ((only && strcmp(only, task)) || carnn_defaults(&m, &training, NULL)) continue;
+        option_text(o, &m, &training, text);
+        if (!*text || !strcmp(text, first)) continue;
+        printf(*first ? ", %s %s" : " [%s%s", *first ? task : "", text);
+        if (!*first) strcpy(first, text);
     }
     puts(*first ? "]" : "");
 }
 
 /* The options of a place, with a title; those that all tasks have, or those of one. */
-static void print_options(const char *title, const char *task, unsigned bit,
-                          carnn_option_place place) {
+static void print_options(const char *title, const char *task, unsigned bit, carnn_option_place place) {
     const carnn_option *o;
-    size_t i;
+    size_t i, k;
     for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
+        int named = o->kind == CARNN_OPTION_NAME;
         if (o->place != place || !(option_commands(o) & bit)) continue;
         if (title) printf("\n%s:\n", title);
         title = NULL;
-        print_option(o->name, o->kind == CARNN_OPTION_NAME ? "NAME" : "N", o->help);
+        print_option(o->name, named ? "NAME" : "N", o->help);
         print_default(o, task);
+        for (k = 0; named && carnn_option_choice(o, k); k++)
+            printf("%s%s", k ? ", " : "                        ", carnn_option_choice(o, k));
+        if (named) printf("\n");
     }
-}
-
-static void print_names(const char *title, const char *(*lister)(size_t number)) {
-    size_t i;
-    printf("\n%s:", title);
-    for (i = 0; lister(i); i++) printf("%s %s", i ? "," : "", lister(i));
-    printf("\n");
 }
 
 static int help_command(const command *c) {
+    const char *task;
     size_t i;
     printf("usage: carnn %s %s\n\n%s.\n\noptions:\n", c->name, c->files, c->help);
     for (i = 0; i < COUNT(flags); i++)
-        if (flags[i].commands & c->bit) {
-            print_option(flags[i].name, flags[i].value, flags[i].help);
-            printf("\n");
-        }
+        if (flags[i].commands & c->bit)
+            print_option(flags[i].name, flags[i].value, flags[i].help), printf("\n");
     print_options("model", NULL, c->bit, CARNN_OPTION_OF_MODEL);
     print_options("training", NULL, c->bit, CARNN_OPTION_OF_TRAINING);
-    for (i = 0; (c->bit & TRAIN) && carnn_task_name(i); i++) {
-        printf("\ntask %s: %s\n  data: %s\n", carnn_task_name(i), carnn_task_title(i),
-               carnn_task_data(i));
-        print_options(NULL, carnn_task_name(i), c->bit, CARNN_OPTION_OF_TASK);
-    }
-    if (c->bit & TRAIN) {
-        print_names("cells", carnn_cell_name);
-        print_names("optimizers", carnn_optimizer_name);
+    for (i = 0; c->bit == TRAIN && (task = carnn_task_name(i)) != NULL; i++) {
+        printf("\ntask %s: %s\n  data: %s\n", task, carnn_task_title(i), carnn_task_data(i));
+        print_options(NULL, task, c->bit, CARNN_OPTION_OF_TASK);
     }
     printf("\nexamples:\n%s", c->examples);
     return DONE;
@@ -1894,8 +1805,8 @@ static int help(int asked) {
 static int run(int count, char **argument) {
     const command *c = NULL;
     const char *word = count > 1 ? argument[1] : "";
-    int asks = !strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h"), result;
-    size_t i, room = (size_t)count;
+    int asks = !strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h");
+    size_t i;
     guess g;
     if (count < 2 || (asks && count == 2)) return help(asks);
     if (!strcmp(word, "--version") || !strcmp(word, "version")) {
@@ -1906,15 +1817,8 @@ static int run(int count, char **argument) {
     for (i = 0; i < COUNT(commands); i++)
         if (is_word(&g, commands[i].name)) c = &commands[i];
     if (!c) unknown("command", &g);
-    arg.files.item = (const char **)resize(NULL, 6 * room, sizeof *arg.files.item);
-    arg.train.item = arg.files.item + room;
-    arg.data.item = arg.train.item + room;
-    arg.vectors.item = arg.data.item + room;
-    arg.own.item = arg.vectors.item + room; /* 2 for an argument */
     if (!asks) read_arguments(c, count, argument);
-    result = asks || arg.help ? help_command(c) : c->run();
-    free((void *)arg.files.item);
-    return result;
+    return asks || arg.help ? help_command(c) : c->run();
 }
 
 int main(int count, char **argument) {
