@@ -576,6 +576,11 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
 
+/* Another part of the last prediction, of which there are prediction->parts: of tasks that label
+   every word of a text. */
+CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
+                                          carnn_prediction *prediction, carnn_error *error);
+
 #ifndef CARNN_NO_TEXT
 /* A line of a data file of the task, of examples that are only to be predicted: what it says is
    heard, and where it is an example *found is 1 and *prediction is what carnn_session_predict would
@@ -5238,39 +5243,20 @@ static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x
 
 #endif
 /* =============================================================================================
-   @@TEXT   words of a text, lists of names, vocabularies, reading files, word vectors
+   @@TEXT   pieces of text, numbers, tokenisers, lists of names, vocabularies, reading files, word
+            vectors
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* --- tokenisers ------------------------------------------------------------------------------
-   A text is any bytes, NUL too. Words are found one at a time and stay parts of the text; where a
-   tokeniser folds upper to lower case (of ASCII), that is done when a word is hashed or compared,
-   so that neither memory nor a longest word is needed. */
+/* --- pieces of text --------------------------------------------------------------------------
+   A text is any bytes, NUL included, and its pieces are not copied: a span points into it. Letters,
+   and upper and lower case, are those of ASCII. */
 
-typedef enum carnn__tokenizer {
-    CARNN__WORDS, /* runs of [A-Za-z0-9_] and bytes >= 0x80, folded, without the articles, as
-                     MemN2N has them ("<SILENCE>" is the word silence), and each of . ? ! , ; as a
-                     word of its own: it tells candidates apart that differ in nothing else */
-    CARNN__SPACES, /* what stands between blanks, as it is */
-    CARNN__LOWER,  /* the same, folded */
-    CARNN__TOKENS  /* what stands between blanks, folded, with punctuation at its ends as words of
-                      their own: leaves tokenised text alone, does what is needed to other text */
-    , CARNN__SPOKEN
-} carnn__tokenizer;
-
-typedef struct carnn__span { /* a piece of a text */
+typedef struct carnn__span {
     const char *at;
     size_t length;
 } carnn__span;
-
-typedef struct carnn__words {
-    carnn__tokenizer kind;
-    const char *rest, *end; /* of the text: what has not been looked at */
-    const char *stop;       /* the end of the run of word bytes that `rest` is in */
-    int marks;              /* what is left of the run are marks */
-    carnn__span word;       /* the word that carnn__next_word found */
-} carnn__words;
 
 static inline int carnn__blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
@@ -5278,80 +5264,161 @@ static inline int carnn__blank(char c) {
 
 static inline int carnn__digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Of ASCII. */
 static inline int carnn__letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Without the blanks at both ends. */
-static carnn__span carnn__trim(carnn__span s) {
-    while (s.length && carnn__blank(s.at[s.length - 1])) s.length--;
-    while (s.length && carnn__blank(*s.at)) {
-        s.at++;
-        s.length--;
-    }
-    return s;
-}
+/* Is `c` one of the characters of `set`? */
+static inline int carnn__among(char c, const char *set) { return c && strchr(set, c) != NULL; }
 
+/* The byte `c`, in lower case if `fold` is set. */
 static inline unsigned char carnn__folded(char c, int fold) {
     unsigned char byte = (unsigned char)c;
     return (unsigned char)(fold && byte >= 'A' && byte <= 'Z' ? byte + 'a' - 'A' : byte);
 }
 
-static inline int carnn__folds(carnn__tokenizer kind) { return kind != CARNN__SPACES; }
-
-/* Does this byte belong to a word? */
-static inline int carnn__word_byte(carnn__tokenizer kind, char c) {
-    if (kind != CARNN__WORDS) return !carnn__blank(c);
-    return carnn__letter(c) || carnn__digit(c) || c == '_' || (unsigned char)c >= 0x80;
-}
-
-/* Is this byte a word by itself? */
-static inline int carnn__lone_byte(carnn__tokenizer kind, char c) {
-    return kind == CARNN__WORDS && c && strchr(".?!,;", c) != NULL;
-}
-
-/* Is `known` the same as `s`, both of `length` bytes, when `s` is folded? */
+/* Is `known` equal to `s`, folded if `fold` is set? Both have `length` bytes. */
 static int carnn__equal(const char *known, const char *s, size_t length, int fold) {
     size_t i;
-    if (!fold) return length == 0 || memcmp(known, s, length) == 0;
-    for (i = 0; i < length; i++) {
-        if ((unsigned char)known[i] != carnn__folded(s[i], 1)) return 0;
-    }
+    for (i = 0; i < length; i++)
+        if ((unsigned char)known[i] != carnn__folded(s[i], fold)) return 0;
     return 1;
 }
 
-static int carnn__article(carnn__span word) {
-    return (word.length == 1 && carnn__equal("a", word.at, 1, 1)) ||
-           (word.length == 2 && carnn__equal("an", word.at, 2, 1)) ||
-           (word.length == 3 && carnn__equal("the", word.at, 3, 1));
+/* The same for a string and a span. */
+static inline int carnn__is(const char *known, carnn__span s, int fold) {
+    return s.length == strlen(known) && carnn__equal(known, s.at, s.length, fold);
 }
 
-static inline int carnn__mark(char c) { return c && strchr(".,;:?!\"()[]", c) != NULL; }
+/* Removes `count` bytes from the front. */
+static inline void carnn__skip(carnn__span *s, size_t count) {
+    s->at += count;
+    s->length -= count;
+}
 
-/* The first word of a piece between blanks: a run of one mark ("..."), or all but the marks at the
-   end. A single period there belongs to an abbreviation ("mr.", "u.s."), unless the piece is the
-   last one and has no other. A piece is searched from its end only once: *marks says that it was,
-   so that what is left of it are marks. */
-static size_t carnn__token_length(carnn__span piece, int last, int *marks) {
-    size_t end = piece.length, run = 1;
-    if (!*marks && (*piece.at == '.' || !carnn__mark(*piece.at))) { /* ".5" begins with a period */
-        *marks = 1;
-        while (end && carnn__mark(piece.at[end - 1])) {
-            size_t dots = 0;
-            while (dots < end && piece.at[end - 1 - dots] == '.') dots++;
-            if (dots == 1 && (!last || memchr(piece.at, '.', end - 1))) break;
-            end -= dots ? dots : 1;
-        }
-        if (end) return end;
+/* Without the blanks at both ends. */
+static carnn__span carnn__trim(carnn__span s) {
+    while (s.length && carnn__blank(s.at[s.length - 1])) s.length--;
+    while (s.length && carnn__blank(*s.at)) carnn__skip(&s, 1);
+    return s;
+}
+
+/* Moves the part before the first `separator` from `s` to `part`, and drops the separator. Returns
+   0, with all of `s` moved, if there is none. */
+static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
+    const char *stop = s->length ? (const char *)memchr(s->at, separator, s->length) : NULL;
+    *part = *s;
+    if (stop) part->length = (size_t)(stop - s->at);
+    carnn__skip(s, part->length + (stop != NULL));
+    return stop != NULL;
+}
+
+/* --- numbers ---------------------------------------------------------------------------------
+   The library reads every number that is written as text with these functions, never with strtod
+   alone, whose decimal point is the locale's. */
+
+/* The number of digits at the front of `s`. */
+static size_t carnn__digits(carnn__span s) {
+    size_t i = 0;
+    while (i < s.length && carnn__digit(s.at[i])) i++;
+    return i;
+}
+
+/* Reads all of `s` as a whole number without a sign; returns 0 if it is not one. A number above
+   UINT32_MAX is read as UINT32_MAX + 1. */
+static int carnn__whole(carnn__span s, uint64_t *number) {
+    size_t i, digits = carnn__digits(s);
+    *number = 0;
+    for (i = 0; i < digits; i++) {
+        *number = *number * 10 + (uint64_t)(s.at[i] - '0');
+        if (*number > UINT32_MAX) *number = (uint64_t)UINT32_MAX + 1;
     }
-    while (run < piece.length && piece.at[run] == *piece.at) run++;
-    return run;
+    return digits && digits == s.length;
 }
+
+/* Removes a sign from the front; is it a minus? */
+static inline int carnn__minus(carnn__span *s) {
+    int minus = s->length && *s->at == '-';
+    if (minus || (s->length && *s->at == '+')) carnn__skip(s, 1);
+    return minus;
+}
+
+/* Reads all of `s` as a decimal number, such as -12, .5 or 1e-7; returns 0 if it is not one, or is
+   too large for a double. The result is the double nearest to the first 19 digits, without leading
+   zeros, times their power of ten; further digits are dropped (they change it by less than one
+   part in 10^18). */
+static int carnn__number(carnn__span s, double *number) {
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    const int64_t largest = 22;
+    const uint64_t exact = (uint64_t)1 << 53, full = 1000000000000000000u;
+    uint64_t digits = 0, written;
+    int64_t exponent = 0; /* of ten, beside the digits */
+    int negative = carnn__minus(&s), seen = 0, point = 0;
+    for (; s.length; carnn__skip(&s, 1)) {
+        if (carnn__digit(*s.at)) {
+            seen = 1;
+            if (digits < full) digits = digits * 10 + (uint64_t)(*s.at - '0');
+            else exponent++;
+            exponent -= point;
+        } else if (*s.at == '.' && !point) {
+            point = 1;
+        } else {
+            break;
+        }
+    }
+    if (seen && s.length && (*s.at == 'e' || *s.at == 'E')) {
+        int minus;
+        carnn__skip(&s, 1);
+        minus = carnn__minus(&s);
+        if (!carnn__whole(s, &written)) return 0;
+        exponent += minus ? -(int64_t)written : (int64_t)written;
+        s.length = 0;
+    }
+    if (!seen || s.length) return 0;
+    /* Two factors that doubles hold exactly need one rounding. All others are left to strtod, in a
+       form without a decimal point, which is the same in every locale. */
+    if (digits <= exact && exponent >= -largest && exponent <= largest) {
+        *number = exponent < 0 ? (double)digits / powers[-exponent]
+                               : (double)digits * powers[exponent];
+    } else {
+        char text[48];
+        snprintf(text, sizeof text, "%llue%lld", (unsigned long long)digits, (long long)exponent);
+        *number = strtod(text, NULL);
+    }
+    if (negative) *number = -*number;
+    return fabs(*number) <= DBL_MAX;
+}
+
+/* --- tokenisers ------------------------------------------------------------------------------
+   Finds the words of a text one at a time, without memory: a word is a span of the text, and where
+   a tokeniser folds upper to lower case, that is done when a word is hashed or compared. */
+
+typedef enum carnn__tokenizer {
+    CARNN__WORDS,  /* as in MemN2N: runs of [A-Za-z0-9_] and bytes >= 0x80, folded, without articles
+                      ("<SILENCE>" is the word silence); and also each of . ? ! , ; which may be
+                      the only difference between two candidates */
+    CARNN__SPACES, /* pieces between blanks */
+    CARNN__LOWER,  /* pieces between blanks, folded */
+    CARNN__TOKENS, /* pieces between blanks, folded, with punctuation at their ends as words of its
+                      own: leaves tokenised text as it is, and tokenises other text */
+    CARNN__SPOKEN  /* Switchboard: [A-Za-z0-9]+(?:'[A-Za-z]+)?|[.,?!], folded */
+} carnn__tokenizer;
+
+typedef struct carnn__words {
+    carnn__tokenizer kind;
+    const char *rest, *end; /* the part of the text that is still to be searched */
+    const char *stop;       /* CARNN__TOKENS: the end of the piece that `rest` is in */
+    int marks;              /* CARNN__TOKENS: the rest of the piece is punctuation */
+    carnn__span word;       /* the word that carnn__next_word found */
+} carnn__words;
+
+static inline int carnn__folds(carnn__tokenizer kind) { return kind != CARNN__SPACES; }
 
 static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, size_t length) {
     carnn__words words;
-    while (length && carnn__blank(text[length - 1])) length--; /* readers of data drop them, too */
+    while (length && carnn__blank(text[length - 1])) length--; /* as readers of data do */
     if (!length) text = "";
     memset(&words, 0, sizeof words);
     words.kind = kind;
@@ -5360,56 +5427,82 @@ static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, siz
     return words;
 }
 
-/* Moves on to the next word; 0 when there is none. */
-static size_t carnn__spoken_word(carnn__span s) {
-    size_t i = 0;
-    if (*s.at && strchr(".,?!", *s.at)) return 1;
-    while (i < s.length && (carnn__letter(s.at[i]) || carnn__digit(s.at[i]))) i++;
-    if (i == 0 || i + 1 >= s.length || s.at[i] != '\'' || !carnn__letter(s.at[i + 1])) return i;
-    for (i++; i < s.length && carnn__letter(s.at[i]); i++) {}
-    return i;
+static inline int carnn__mark(char c) { return carnn__among(c, ".,;:?!\"()[]"); }
+
+/* The length of the first word of a piece, `rest` to `stop`: all but the marks at the end, or, if
+   only marks are left, a run of one mark ("..."). A single period at the end belongs to an
+   abbreviation ("mr.", "u.s."), unless it is the end of the text and the piece has no other. The
+   search from the end is made once for a piece (`marks`), else it would take quadratic time. */
+static size_t carnn__token_length(carnn__words *w) {
+    const char *at = w->rest;
+    size_t length = (size_t)(w->stop - at), end = length, run = 1;
+    if (!w->marks && (*at == '.' || !carnn__mark(*at))) { /* ".5" begins with a period */
+        w->marks = 1;
+        while (end && carnn__mark(at[end - 1])) {
+            size_t dots = 0;
+            while (dots < end && at[end - 1 - dots] == '.') dots++;
+            if (dots == 1 && (w->stop < w->end || memchr(at, '.', end - 1))) break;
+            end -= carnn__max(dots, 1);
+        }
+        if (end) return end;
+    }
+    while (run < length && at[run] == *at) run++;
+    return run;
 }
 
+/* The length of the word that begins at `rest`, which is before the end; 0 if none does. */
+static size_t carnn__word_length(carnn__words *w) {
+    const char *at = w->rest;
+    switch (w->kind) {
+    case CARNN__WORDS:
+        while (at < w->end && (carnn__letter(*at) || carnn__digit(*at) || *at == '_' ||
+                               (unsigned char)*at >= 0x80))
+            at++;
+        if (at == w->rest) at += carnn__among(*at, ".?!,;");
+        break;
+    case CARNN__SPOKEN:
+        while (at < w->end && (carnn__letter(*at) || carnn__digit(*at))) at++;
+        if (at == w->rest) {
+            at += carnn__among(*at, ".,?!");
+        } else if (w->end - at >= 2 && *at == '\'' && carnn__letter(at[1])) {
+            for (at++; at < w->end && carnn__letter(*at); at++) {}
+        }
+        break;
+    default:
+        if (at < w->stop) return carnn__token_length(w); /* within a piece of CARNN__TOKENS */
+        while (at < w->end && !carnn__blank(*at)) at++;
+        if (w->kind != CARNN__TOKENS || at == w->rest) break;
+        w->stop = at;
+        w->marks = 0;
+        return carnn__token_length(w);
+    }
+    return (size_t)(at - w->rest);
+}
+
+/* Moves on to the next word, `word`; returns 0 if there is none. */
 static int carnn__next_word(carnn__words *w) {
-    if (w->kind == CARNN__SPOKEN) {
+    do {
         w->word.length = 0;
-        while (!w->word.length) {
-            if (w->rest >= w->end) return 0;
+        while (w->rest < w->end && !w->word.length) {
             w->word.at = w->rest;
-            w->word.length = (size_t)(w->end - w->rest);
-            w->word.length = carnn__spoken_word(w->word);
+            w->word.length = carnn__word_length(w);
             w->rest += carnn__max(w->word.length, 1);
         }
-        return 1;
-    }
-    do {
-        if (w->rest >= w->stop) {
-            while (w->rest < w->end && !carnn__word_byte(w->kind, *w->rest) &&
-                   !carnn__lone_byte(w->kind, *w->rest))
-                w->rest++;
-            w->stop = w->rest;
-            w->marks = 0;
-            while (w->stop < w->end && carnn__word_byte(w->kind, *w->stop)) w->stop++;
-            if (w->stop == w->rest && w->stop < w->end) w->stop++; /* a lone byte */
-        }
-        w->word.at = w->rest;
-        w->word.length = (size_t)(w->stop - w->rest);
-        if (w->kind == CARNN__TOKENS && w->word.length)
-            w->word.length = carnn__token_length(w->word, w->stop == w->end, &w->marks);
-        w->rest += w->word.length;
-    } while (w->kind == CARNN__WORDS && carnn__article(w->word));
+    } while (w->kind == CARNN__WORDS && (carnn__is("a", w->word, 1) ||
+                                         carnn__is("an", w->word, 1) ||
+                                         carnn__is("the", w->word, 1)));
     return w->word.length > 0;
 }
 
-/* --- names -----------------------------------------------------------------------------------
-   A list of distinct byte strings, numbered in the order in which they came, and found by hash:
-   open addressing, at most half of the slots in use. Read-only once it is made, so any number of
-   threads may look up. Each list hashes with a key of its own that nobody knows beforehand, so that
-   no file can be made whose strings all want the same slot; numbers do not depend on it. */
+/* --- lists of names --------------------------------------------------------------------------
+   A list of distinct byte strings, numbered in order, which are found by a hash table with open
+   addressing, at most half full. A finished list is read-only, so any number of threads may use it.
+   The hash has a random key, so that no file can be written whose strings collide; numbers do not
+   depend on it. */
 
 typedef struct carnn__names {
     size_t count;
-    char *bytes;    /* string i is at bytes + at[i], with a NUL behind it */
+    char *bytes;    /* string i is at bytes + at[i], and ends with a NUL */
     size_t *at;     /* (count + 1) */
     uint32_t *slot; /* (slots) the number of a string, or CARNN__NOWHERE */
     size_t slots;   /* a power of two */
@@ -5431,30 +5524,17 @@ static inline size_t carnn__names_length(const carnn__names *n, size_t i) {
     return n->at[i + 1] - n->at[i] - 1;
 }
 
-/* A key for slots that begin at `slot`: of the moment and the place. */
-static uint64_t carnn__names_key(const uint32_t *slot) {
-    double now = carnn__clock();
-    uint64_t bits;
-    memcpy(&bits, &now, sizeof bits);
-    return carnn__stream(bits, (uint64_t)(uintptr_t)slot);
-}
-
-/* Eight bytes at a time. */
-static uint64_t carnn__names_hash(const carnn__names *n, const char *s, size_t length, int fold) {
+/* The slot of `s`, or the free slot where it belongs. The hash takes eight bytes at a time. */
+static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t length, int fold) {
     uint64_t hash = n->key ^ length, eight = 0;
-    size_t i;
+    size_t i, slot;
     for (i = 0; i < length; i++) {
         eight = eight << 8 | carnn__folded(s[i], fold);
-        if (i % 8 == 7) hash = carnn__mix(hash ^ eight);
+        if (i % 8 == 7 || i + 1 == length) hash = carnn__mix(hash ^ eight);
     }
-    return length % 8 ? carnn__mix(hash ^ eight) : hash;
-}
-
-/* The slot that has `s`, or the free one where it belongs. */
-static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t length, int fold) {
-    size_t slot = (size_t)carnn__names_hash(n, s, length, fold) & (n->slots - 1);
-    for (; n->slot[slot] != CARNN__NOWHERE; slot = (slot + 1) & (n->slots - 1)) {
-        size_t i = n->slot[slot];
+    for (slot = (size_t)hash & (n->slots - 1); n->slot[slot] != CARNN__NOWHERE;
+         slot = (slot + 1) & (n->slots - 1)) {
+        i = n->slot[slot];
         if (carnn__names_length(n, i) == length &&
             carnn__equal(carnn__names_get(n, i), s, length, fold))
             break;
@@ -5462,6 +5542,7 @@ static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t len
     return slot;
 }
 
+/* The number of `s`, folded if `fold` is set; CARNN__NOWHERE if the list does not have it. */
 static uint32_t carnn__names_find_folded(const carnn__names *n, const char *s, size_t length,
                                          int fold) {
     return n->slots ? n->slot[carnn__names_slot(n, s, length, fold)] : CARNN__NOWHERE;
@@ -5471,6 +5552,26 @@ static uint32_t carnn__names_find(const carnn__names *n, const char *s, size_t l
     return carnn__names_find_folded(n, s, length, 0);
 }
 
+/* Frees all slots and makes a new key, of the time and the address. */
+static void carnn__names_clear(carnn__names *n) {
+    double now = carnn__clock();
+    uint64_t bits;
+    memcpy(&bits, &now, sizeof bits);
+    n->key = carnn__stream(bits, (uint64_t)(uintptr_t)n->slot);
+    memset(n->slot, 0xFF, n->slots * sizeof *n->slot);
+}
+
+/* Appends `s`, folded if `fold` is set, whose slot is free; `bytes` and `at` have room for it. */
+static void carnn__names_append(carnn__names *n, size_t slot, const char *s, size_t length,
+                                int fold) {
+    char *copy = n->bytes + n->at[n->count];
+    size_t i;
+    for (i = 0; i < length; i++) copy[i] = (char)carnn__folded(s[i], fold);
+    copy[length] = 0;
+    n->slot[slot] = (uint32_t)n->count++;
+    n->at[n->count] = n->at[n->count - 1] + length + 1;
+}
+
 static void carnn__names_free(carnn__names *n, const carnn_allocator *a) {
     carnn__free(a, n->bytes);
     carnn__free(a, n->at);
@@ -5478,15 +5579,8 @@ static void carnn__names_free(carnn__names *n, const carnn_allocator *a) {
     memset(n, 0, sizeof *n);
 }
 
-/* Gives string `i`, which was just copied to its place, its slot; 0 if it has one already. */
-static int carnn__names_enter(carnn__names *n, size_t i) {
-    size_t slot = carnn__names_slot(n, carnn__names_get(n, i), carnn__names_length(n, i), 0);
-    if (n->slot[slot] != CARNN__NOWHERE) return 0;
-    n->slot[slot] = (uint32_t)i;
-    return 1;
-}
-
-/* Makes a frozen list at once. CARNN_ERR_MODEL if the strings are not distinct. */
+/* Makes a finished list of `count` strings; CARNN_ERR_MODEL if they are not distinct. After an
+   error nothing has to be freed. */
 static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a,
                                        const char *const *s, const size_t *length, size_t count,
                                        carnn_error *error) {
@@ -5497,48 +5591,43 @@ static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a
     for (i = 0; i < count; i++) bytes += length[i] + 1;
     for (n->slots = 2; n->slots / 2 < count; n->slots *= 2) {}
     n->bytes = (char *)carnn__alloc(a, bytes, 1);
-    n->at = (size_t *)carnn__alloc(a, count + 1, sizeof *n->at);
+    n->at = (size_t *)carnn__alloc_zero(a, count + 1, sizeof *n->at);
     n->slot = (uint32_t *)carnn__alloc(a, n->slots, sizeof *n->slot);
     if (!n->bytes || !n->at || !n->slot) {
         carnn__names_free(n, a);
         return carnn__out_of_memory(error);
     }
-    memset(n->slot, 0xFF, n->slots * sizeof *n->slot);
-    n->key = carnn__names_key(n->slot);
-    n->at[0] = 0;
+    carnn__names_clear(n);
     for (i = 0; i < count; i++) {
-        if (length[i]) memcpy(n->bytes + n->at[i], s[i], length[i]);
-        n->bytes[n->at[i] + length[i]] = 0;
-        n->at[i + 1] = n->at[i] + length[i] + 1;
-        if (!carnn__names_enter(n, i)) {
+        size_t slot = carnn__names_slot(n, s[i], length[i], 0);
+        if (n->slot[slot] != CARNN__NOWHERE) {
             carnn__names_free(n, a);
             return carnn__fail(error, CARNN_ERR_MODEL, 0,
                                "number %zu of a list of names stands there twice", i);
         }
+        carnn__names_append(n, slot, s[i], length[i], 0);
     }
-    n->count = count;
     return CARNN_OK;
 }
 
-/* The words of a text as numbers: returns how many there are and writes the first `max` of them;
-   a word that is not in the list is number 0, <unk>. */
+/* Turns a text into word numbers: returns how many words it has and writes the numbers of the first
+   `max`. A word that is not in the list is number 0, <unk>. */
 static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, const char *text,
-                            size_t length, uint32_t *ids, size_t max) {
+                              size_t length, uint32_t *ids, size_t max) {
     carnn__words w = carnn__words_of(kind, text, length);
     size_t count;
     for (count = 0; carnn__next_word(&w); count++) {
-        if (count < max) {
-            uint32_t id = carnn__names_find_folded(words, w.word.at, w.word.length,
-                                                   carnn__folds(kind));
-            ids[count] = id == CARNN__NOWHERE ? 0 : id;
-        }
+        uint32_t id;
+        if (count >= max) continue;
+        id = carnn__names_find_folded(words, w.word.at, w.word.length, carnn__folds(kind));
+        ids[count] = id == CARNN__NOWHERE ? 0 : id;
     }
     return count;
 }
 
 /* --- names of files in errors ---------------------------------------------------------------- */
 
-/* The end of a name that might be too long for an error message. */
+/* The end of a file name, short enough for an error message. */
 static const char *carnn__name_end(const char *name) {
     size_t length = strlen(name), most = 160;
     return length > most ? name + (length - most) : name;
@@ -5552,23 +5641,31 @@ static carnn_status carnn__io_error(carnn_error *error, const char *name, const 
 
 /* --- stb_ds ----------------------------------------------------------------------------------
    Vocabularies and readers grow their lists with the dynamic arrays of stb_ds, and copy them into
-   blocks of the right size when they are complete. They do without its hash tables, because those
-   write during lookups, share one seed in the whole process when they are made (both are races
-   between threads), and end string keys at a NUL; carnn__names, needed for frozen lists anyway,
-   can grow as well.
+   blocks of the right size when they are complete. Its hash tables are not used: they write during
+   lookups and share one seed in the whole process (both are races between threads), and their
+   string keys end at a NUL.
 
-   stb_ds does not check what realloc returns, so ours does not return without memory: it jumps
-   back into carnn__build, which started the work. The jump leaves an array as it was before it
-   was to grow, so the owner of the arrays frees them as always. Where this thread has no
-   carnn__build under way (the host program uses the same copy of stb_ds), blocks are malloc's.
-   A host that brings its own copy with CARNN_NO_STB_DS_IMPLEMENTATION also brings its realloc. */
+   stb_ds does not check the result of realloc, so ours does not return without memory: it jumps
+   back into carnn__build, which started the work. The jump leaves an array as it was before it was
+   to grow, so its owner frees it as always. Outside of carnn__build (the host program uses the same
+   copy of stb_ds) memory is malloc's. A host that brings its own copy with
+   CARNN_NO_STB_DS_IMPLEMENTATION also brings its own realloc. */
 
 #ifdef __cplusplus
-} /* stb_ds.h has templates in C++, which cannot stand in extern "C" */
+} /* stb_ds.h has templates in C++, which cannot be in extern "C" */
 #endif
 
 #include <errno.h>
 #include <setjmp.h>
+
+#if !defined(CARNN_NO_STDIO) && (defined(__unix__) || defined(__APPLE__)) &&                       \
+    !defined(__EMSCRIPTEN__)
+#define CARNN__GZIP /* files can be unpacked by the program gzip */
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#endif
 
 #if defined(_MSC_VER)
 #define CARNN__THREAD_LOCAL __declspec(thread)
@@ -5638,8 +5735,8 @@ extern "C" {
 
 typedef carnn_status (*carnn__build_fn)(void *job);
 
-/* Runs work(job), which may grow lists of stb_ds, or give them back. CARNN_ERR_MEMORY where memory
-   ran out: then the lists of `job` are as work left them. */
+/* Runs work(job), which may grow and free arrays of stb_ds, with the memory of `allocator`.
+   CARNN_ERR_MEMORY if it runs out: then the arrays are as work left them, and still to be freed. */
 static carnn_status carnn__build(const carnn_allocator *allocator, carnn__build_fn work, void *job,
                                  carnn_error *error) {
     carnn__landing landing, *outer = carnn__landing_here;
@@ -5662,34 +5759,30 @@ static void *carnn__copy(const carnn_allocator *a, const void *items, size_t cou
     return block;
 }
 
-/* --- growing names ---------------------------------------------------------------------------
-   Names that grow, in carnn__build only: their three arrays are stb_ds's. */
+/* --- growing lists of names ------------------------------------------------------------------
+   A list that begins as zeros and grows in carnn__build: its three arrays are stb_ds's. */
 
-/* Doubles the slots of a growing list. */
-static void carnn__names_widen(carnn__names *n) {
-    size_t i, slots = n->slots ? 2 * n->slots : 16;
-    stbds_arrsetlen(n->slot, slots);
-    n->slots = slots;
-    n->key = carnn__names_key(n->slot);
-    memset(n->slot, 0xFF, slots * sizeof *n->slot);
-    for (i = 0; i < n->count; i++) carnn__names_enter(n, i);
-}
-
-/* The number of `s`, which the list takes in (folded) where it is new; CARNN__NOWHERE where the
+/* The number of `s`, which is added (folded if `fold` is set) if it is new; CARNN__NOWHERE if the
    list is full. */
 static uint32_t carnn__names_add(carnn__names *n, const char *s, size_t length, int fold) {
     size_t slot, i;
-    char *copy;
-    if (n->slots / 2 <= n->count) carnn__names_widen(n);
+    if (n->slots / 2 <= n->count) { /* twice as many slots */
+        i = n->slots ? 2 * n->slots : 16;
+        stbds_arrsetlen(n->slot, i);
+        n->slots = i;
+        carnn__names_clear(n);
+        for (i = 0; i < n->count; i++) {
+            slot = carnn__names_slot(n, carnn__names_get(n, i), carnn__names_length(n, i), 0);
+            n->slot[slot] = (uint32_t)i;
+        }
+    }
     slot = carnn__names_slot(n, s, length, fold);
     if (n->slot[slot] != CARNN__NOWHERE || n->count >= CARNN__COUNT_LIMIT) return n->slot[slot];
     if (!n->at) stbds_arrput(n->at, 0);
-    copy = stbds_arraddnptr(n->bytes, length + 1);
-    for (i = 0; i < length; i++) copy[i] = (char)carnn__folded(s[i], fold);
-    copy[length] = 0;
-    stbds_arrput(n->at, n->at[n->count] + length + 1);
-    n->slot[slot] = (uint32_t)n->count;
-    return (uint32_t)n->count++;
+    (void)stbds_arraddnptr(n->bytes, length + 1);
+    stbds_arrput(n->at, 0);
+    carnn__names_append(n, slot, s, length, fold);
+    return n->slot[slot];
 }
 
 static void carnn__names_drop(carnn__names *n) {
@@ -5699,545 +5792,347 @@ static void carnn__names_drop(carnn__names *n) {
     memset(n, 0, sizeof *n);
 }
 
-/* A frozen copy of a list that has grown (and has something in it). */
-static carnn_status carnn__names_freeze(carnn__names *n, const carnn_allocator *a,
-                                        const carnn__names *grown, carnn_error *error) {
-    *n = *grown;
-    n->bytes = (char *)carnn__copy(a, grown->bytes, grown->at[grown->count], 1);
-    n->at = (size_t *)carnn__copy(a, grown->at, grown->count + 1, sizeof *n->at);
-    n->slot = (uint32_t *)carnn__copy(a, grown->slot, grown->slots, sizeof *n->slot);
-    if (n->bytes && n->at && n->slot) return CARNN_OK;
-    carnn__names_free(n, a);
-    return carnn__out_of_memory(error);
-}
-
 /* --- vocabulary ------------------------------------------------------------------------------
-   Open it with the reserved words, add texts, close it: the result is a frozen list with "<unk>"
-   as number 0, then the reserved words, then the words that occurred often enough, in the order
-   in which they first occurred. `most` may be set before it is closed: then only so many words,
-   beside the reserved ones, are left, the most frequent ones (of equals the earliest). A vocabulary
-   that failed, or is not closed, has to be freed. */
+   Counts the words of texts and makes a list of the frequent ones: open it, add texts, close it.
+   The result is a finished list of "<unk>", which is number 0, the reserved words that it was
+   opened with, and the words that occurred often enough, in the order in which they first occurred.
+   If `most` is set before it is closed, only that many words are kept beside the reserved ones: the
+   most frequent, and of equals the first. A list of labels has neither <unk> nor reserved words: it
+   is begun with carnn__vocabulary_init. What is not closed has to be freed, also after an error. */
 
 typedef struct carnn__vocabulary {
     carnn_allocator allocator;
     carnn__names words; /* growing */
     size_t *times;      /* stb_ds array (words.count): how often each has occurred */
-    size_t reserved;    /* the first so many stay however rare they are */
+    size_t reserved;    /* the first words, which are kept however rare they are */
     size_t most;        /* 0: no limit */
-    carnn__names kept;  /* growing: what close leaves */
-    size_t *sorted;     /* stb_ds array, while it closes */
 } carnn__vocabulary;
 
-/* The arguments of a call. */
+static void carnn__vocabulary_init(carnn__vocabulary *v, const carnn_allocator *a) {
+    memset(v, 0, sizeof *v);
+    v->allocator = carnn__allocator(a);
+}
+
+/* The arguments of carnn__vocabulary_add. */
 typedef struct carnn__vocabulary_job {
     carnn__vocabulary *v;
     carnn__tokenizer kind;
-    const char *const *reserved;
     const char *text;
-    size_t length; /* of the text, or of the list `reserved` */
-    size_t times;  /* how often the text occurs; at the end, the least count of a word */
+    size_t length, times;
     carnn_error *error;
 } carnn__vocabulary_job;
 
-static carnn_status carnn__vocabulary_word(carnn__vocabulary *v, const char *s, size_t length,
-                                           int fold, size_t times, carnn_error *error) {
-    uint32_t id = carnn__names_add(&v->words, s, length, fold);
-    if (id == CARNN__NOWHERE)
-        return carnn__fail(error, CARNN_ERR_DATA, 0, "more than %zu different words",
-                           (size_t)CARNN__COUNT_LIMIT);
-    if (id == stbds_arrlenu(v->times)) stbds_arrput(v->times, 0);
-    v->times[id] += times;
-    return CARNN_OK;
-}
-
-static carnn_status carnn__vocabulary_start(void *job) {
-    carnn__vocabulary_job *j = (carnn__vocabulary_job *)job;
-    carnn_status status = carnn__vocabulary_word(j->v, "<unk>", 5, 0, 0, j->error);
-    size_t i;
-    for (i = 0; !status && i < j->length; i++) {
-        status = carnn__vocabulary_word(j->v, j->reserved[i], strlen(j->reserved[i]), 0, 0,
-                                        j->error);
-    }
-    j->v->reserved = j->v->words.count;
-    return status;
-}
-
-static carnn_status carnn__vocabulary_text(void *job) {
+static carnn_status carnn__vocabulary_count(void *job) {
     carnn__vocabulary_job *j = (carnn__vocabulary_job *)job;
     carnn__words w = carnn__words_of(j->kind, j->text, j->length);
-    carnn_status status = CARNN_OK;
-    while (!status && carnn__next_word(&w)) {
-        status = carnn__vocabulary_word(j->v, w.word.at, w.word.length, carnn__folds(j->kind),
-                                        j->times, j->error);
-    }
-    return status;
-}
-
-static int carnn__falling(const void *a, const void *b) {
-    size_t x = *(const size_t *)a, y = *(const size_t *)b;
-    return x < y ? 1 : x > y ? -1 : 0;
-}
-
-/* How often a word has to occur to be among the `most` most frequent ones, but at least
-   `least` times; *last is how many that occur just so often are left. */
-static size_t carnn__vocabulary_bar(carnn__vocabulary *v, size_t least, size_t *last) {
-    size_t count = v->words.count - v->reserved, bar, i;
-    *last = count;
-    if (!v->most || v->most >= count) return least;
-    stbds_arrsetlen(v->sorted, count);
-    memcpy(v->sorted, v->times + v->reserved, count * sizeof *v->sorted);
-    qsort(v->sorted, count, sizeof *v->sorted, carnn__falling);
-    bar = v->sorted[v->most - 1];
-    if (bar < least) return least;
-    for (i = v->most; i && v->sorted[i - 1] == bar; i--) {}
-    *last = v->most - i;
-    return bar;
-}
-
-/* Copies what is frequent enough into the list `kept`. */
-static carnn_status carnn__vocabulary_select(void *job) {
-    carnn__vocabulary_job *j = (carnn__vocabulary_job *)job;
-    carnn__vocabulary *v = j->v;
-    size_t i, last, bar = carnn__vocabulary_bar(v, j->times, &last);
-    for (i = 0; i < v->words.count; i++) {
-        int keep = i < v->reserved || v->times[i] > bar;
-        if (!keep && v->times[i] == bar && last) {
-            keep = 1;
-            last--;
-        }
-        if (keep)
-            carnn__names_add(&v->kept, carnn__names_get(&v->words, i),
-                             carnn__names_length(&v->words, i), 0);
+    while (carnn__next_word(&w)) {
+        uint32_t id = carnn__names_add(&j->v->words, w.word.at, w.word.length,
+                                       carnn__folds(j->kind));
+        if (id == CARNN__NOWHERE)
+            return carnn__fail(j->error, CARNN_ERR_DATA, 0, "more than %zu different words",
+                               (size_t)CARNN__COUNT_LIMIT);
+        if (id == stbds_arrlenu(j->v->times)) stbds_arrput(j->v->times, 0);
+        j->v->times[id] += j->times;
     }
     return CARNN_OK;
-}
-
-static carnn_status carnn__vocabulary_drop(void *job) {
-    carnn__vocabulary *v = (carnn__vocabulary *)job;
-    carnn__names_drop(&v->words);
-    carnn__names_drop(&v->kept);
-    stbds_arrfree(v->times);
-    stbds_arrfree(v->sorted);
-    return CARNN_OK;
-}
-
-static carnn_status carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *a,
-                                           const char *const *reserved, size_t count,
-                                           carnn_error *error) {
-    carnn__vocabulary_job job;
-    memset(v, 0, sizeof *v);
-    memset(&job, 0, sizeof job);
-    v->allocator = carnn__allocator(a);
-    job.v = v;
-    job.reserved = reserved;
-    job.length = count;
-    job.error = error;
-    return carnn__build(&v->allocator, carnn__vocabulary_start, &job, error);
 }
 
 /* Counts the words of a text that occurs `times` times. */
 static carnn_status carnn__vocabulary_add(carnn__vocabulary *v, carnn__tokenizer kind,
                                           const char *text, size_t length, size_t times,
                                           carnn_error *error) {
-    carnn__vocabulary_job job;
-    memset(&job, 0, sizeof job);
-    job.v = v;
-    job.kind = kind;
-    job.text = text;
-    job.length = length;
-    job.times = times;
-    job.error = error;
-    return carnn__build(&v->allocator, carnn__vocabulary_text, &job, error);
+    carnn__vocabulary_job job = {v, kind, text, length, times, error};
+    return carnn__build(&v->allocator, carnn__vocabulary_count, &job, error);
+}
+
+/* The reserved words have no blanks. */
+static carnn_status carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *a,
+                                           const char *const *reserved, size_t count,
+                                           carnn_error *error) {
+    carnn_status status = CARNN_OK;
+    size_t i;
+    carnn__vocabulary_init(v, a);
+    for (i = 0; !status && i <= count; i++) {
+        const char *word = i ? reserved[i - 1] : "<unk>";
+        status = carnn__vocabulary_add(v, CARNN__SPACES, word, strlen(word), 0, error);
+    }
+    v->reserved = v->words.count;
+    return status;
+}
+
+static carnn_status carnn__vocabulary_drop(void *job) {
+    carnn__vocabulary *v = (carnn__vocabulary *)job;
+    carnn__names_drop(&v->words);
+    stbds_arrfree(v->times);
+    return CARNN_OK;
 }
 
 static void carnn__vocabulary_free(carnn__vocabulary *v) {
     carnn__build(&v->allocator, carnn__vocabulary_drop, v, NULL);
 }
 
-/* Freezes the words that occurred at least `min_count` times into *words and frees `v`, also when
-   that fails. */
+/* What a word is ranked by: how often it occurred, then how early. */
+static uint64_t carnn__vocabulary_rank(const carnn__vocabulary *v, size_t i) {
+    return (uint64_t)carnn__min(v->times[i], UINT32_MAX) << 32 | (UINT32_MAX - i);
+}
+
+static int carnn__falling(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* Makes the list of the words that occurred at least `min_count` times and frees `v`, also after an
+   error. */
 static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_count,
                                             carnn__names *words, carnn_error *error) {
-    carnn__vocabulary_job job;
-    carnn_status status;
-    memset(&job, 0, sizeof job);
-    job.v = v;
-    job.times = min_count;
-    status = carnn__build(&v->allocator, carnn__vocabulary_select, &job, error);
-    if (!status) status = carnn__names_freeze(words, &v->allocator, &v->kept, error);
+    const carnn_allocator *a = &v->allocator;
+    size_t count = v->words.count, others = count - v->reserved, kept = 0, i;
+    uint64_t least = 0, *rank = (uint64_t *)carnn__alloc(a, others, sizeof *rank);
+    const char **s = (const char **)carnn__alloc(a, count, sizeof *s);
+    size_t *length = (size_t *)carnn__alloc(a, count, sizeof *length);
+    carnn_status status = rank && s && length ? CARNN_OK : carnn__out_of_memory(error);
+    /* 1. The least rank that is among the `most` highest. */
+    if (!status && v->most && v->most < others) {
+        for (i = 0; i < others; i++) rank[i] = carnn__vocabulary_rank(v, v->reserved + i);
+        qsort(rank, others, sizeof *rank, carnn__falling);
+        least = rank[v->most - 1];
+    }
+    /* 2. Keep the reserved words and those that are frequent enough. */
+    for (i = 0; !status && i < count; i++) {
+        if (i >= v->reserved &&
+            (v->times[i] < min_count || carnn__vocabulary_rank(v, i) < least))
+            continue;
+        s[kept] = carnn__names_get(&v->words, i);
+        length[kept++] = carnn__names_length(&v->words, i);
+    }
+    if (!status) status = carnn__names_build(words, a, s, length, kept, error);
+    carnn__free(a, rank);
+    carnn__free(a, (void *)s);
+    carnn__free(a, length);
     carnn__vocabulary_free(v);
     return status;
 }
 
-/* --- feed ------------------------------------------------------------------------------------
-   The bytes of a source from its beginning to its end, which a reader takes from the front: the
-   caller's bytes, or a buffer that is filled from a file, so that pipes and devices will do. A
-   file that begins like one of gzip is unpacked by the program of that name, which reads the file
-   itself: no shell, and no file name on a command line. A pipe cannot be read twice, so what comes
-   packed from one is refused. */
+/* --- input -----------------------------------------------------------------------------------
+   Reads a source: carnn__input_open reads all of it, carnn__input_begin and _want as much as the
+   reader needs, which removes bytes from the front of the bytes at hand, `rest`. These are the
+   caller's, or in a buffer that is filled from a file, so that pipes and devices can be read.
+   A file that begins like one of gzip is unpacked by the program gzip, which reads the file itself:
+   no shell, and no file name on a command line. A pipe cannot be read twice, so packed data from
+   one is refused. */
 
-#if !defined(CARNN_NO_STDIO) && (defined(__unix__) || defined(__APPLE__)) &&                       \
-    !defined(__EMSCRIPTEN__)
-#define CARNN__GZIP
-#ifdef __cplusplus
-}
-#endif
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/types.h>
-#include <sys/wait.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
+#ifdef CARNN__GZIP
 extern char **environ;
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus) /* -std=c99 hides it */
+FILE *fdopen(int file, const char *mode);
+#endif
 #endif
 
-typedef struct carnn__feed {
+typedef struct carnn__input {
     const char *name; /* for errors */
-    const char *at;   /* the bytes at hand */
-    size_t left;      /* how many */
-    int ended;        /* there are no more after them */
-    char *buffer;     /* NULL: the caller's bytes */
+    carnn__span rest; /* the bytes at hand */
+    int ended;        /* no more bytes follow */
+    char *buffer;     /* NULL: `rest` are the caller's */
     size_t room;
 #ifndef CARNN_NO_STDIO
-    FILE *file;
+    FILE *file; /* or the output of gzip */
 #endif
 #ifdef CARNN__GZIP
-    int pipe;   /* from gzip */
-    pid_t gzip; /* 0: not in use */
+    pid_t gzip; /* 0: not running */
 #endif
-} carnn__feed;
+} carnn__input;
 
 #ifndef CARNN__FIRST_READ
 #define CARNN__FIRST_READ 65536
 #endif
 
-static inline int carnn__gzipped(const carnn__feed *f) {
-    return f->left >= 2 && memcmp(f->at, "\x1F\x8B", 2) == 0;
+static inline int carnn__gzipped(const carnn__input *in) {
+    return in->rest.length >= 2 && memcmp(in->rest.at, "\x1F\x8B", 2) == 0;
 }
 
 #ifdef CARNN__GZIP
-/* Starts gzip with the file as its input, a pipe to us as its output, and no voice. The file is not
-   opened as 0 at once, since its name may be that of our standard input. */
-static int carnn__gzip_start(carnn__feed *f, const int ends[2]) {
+/* Replaces the file by what gzip makes of it: starts gzip with the file as its input, a pipe to us
+   as its output, and no messages. */
+static carnn_status carnn__gzip_open(carnn__input *in, carnn_error *error) {
     char *const arguments[] = {(char *)"gzip", (char *)"-dc", NULL};
-    posix_spawn_file_actions_t actions;
-    int problem = posix_spawn_file_actions_init(&actions);
-    if (problem) return problem;
-    problem = posix_spawn_file_actions_addopen(&actions, ends[0], f->name, O_RDONLY, 0);
-    if (!problem) problem = posix_spawn_file_actions_adddup2(&actions, ends[0], 0);
-    if (!problem) problem = posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    if (!problem) problem = posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    if (!problem) problem = posix_spawnp(&f->gzip, "gzip", &actions, NULL, arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return problem;
-}
-
-/* Reads what gzip makes of the file from now on. */
-static carnn_status carnn__gzip_open(carnn__feed *f, carnn_error *error) {
+    posix_spawn_file_actions_t actions, *to_do = &actions;
     int ends[2], problem;
-    if (pipe(ends)) return carnn__io_error(error, f->name, strerror(errno));
+    if (pipe(ends)) return carnn__io_error(error, in->name, strerror(errno));
     fcntl(ends[0], F_SETFD, FD_CLOEXEC); /* else gzip would wait for itself */
     fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-    problem = carnn__gzip_start(f, ends);
+    problem = posix_spawn_file_actions_init(to_do);
+    if (!problem) {
+        /* The file is opened under another number than 0: its name may be that of our input. */
+        problem = posix_spawn_file_actions_addopen(to_do, ends[0], in->name, O_RDONLY, 0);
+        if (!problem) problem = posix_spawn_file_actions_adddup2(to_do, ends[0], 0);
+        if (!problem) problem = posix_spawn_file_actions_adddup2(to_do, ends[1], 1);
+        if (!problem)
+            problem = posix_spawn_file_actions_addopen(to_do, 2, "/dev/null", O_WRONLY, 0);
+        if (!problem) problem = posix_spawnp(&in->gzip, "gzip", to_do, NULL, arguments, environ);
+        if (problem) in->gzip = 0;
+        posix_spawn_file_actions_destroy(to_do);
+    }
     close(ends[1]);
-    f->pipe = ends[0];
+    fclose(in->file);
+    in->file = fdopen(ends[0], "rb");
+    if (!in->file) {
+        if (!problem) problem = errno;
+        close(ends[0]);
+    }
     if (!problem) return CARNN_OK;
-    close(ends[0]);
-    f->gzip = 0;
     return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be unpacked, the program gzip: %s",
-                       carnn__name_end(f->name), strerror(problem));
+                       carnn__name_end(in->name), strerror(problem));
 }
 
-/* Ends gzip; 0 if it found the file to be damaged. Its code 2 is a warning. */
-static int carnn__gzip_close(carnn__feed *f) {
+/* Waits for gzip, whose output has ended or is closed; returns 0 if the file was damaged. */
+static int carnn__gzip_wait(carnn__input *in) {
     int code = 0;
-    pid_t gzip = f->gzip;
-    if (!gzip) return 1;
-    f->gzip = 0;
-    close(f->pipe);
-    while (waitpid(gzip, &code, 0) < 0) {
-        if (errno != EINTR) return 1; /* the host has taken the code of its own accord */
-    }
-    return WIFEXITED(code) && (WEXITSTATUS(code) == 0 || WEXITSTATUS(code) == 2);
-}
-
-/* Reads from gzip: 0 bytes at the end, an error where it stopped before that. */
-static carnn_status carnn__gzip_read(carnn__feed *f, char *to, size_t room, size_t *got,
-                                     carnn_error *error) {
-    ssize_t bytes;
-    do bytes = read(f->pipe, to, room);
-    while (bytes < 0 && errno == EINTR);
-    *got = bytes > 0 ? (size_t)bytes : 0;
-    if (bytes < 0) return carnn__io_error(error, f->name, strerror(errno));
-    if (bytes == 0 && !carnn__gzip_close(f))
-        return carnn__io_error(error, f->name, "gzip cannot unpack it, it is damaged");
-    return CARNN_OK;
+    pid_t gzip = in->gzip;
+    in->gzip = 0;
+    while (gzip && waitpid(gzip, &code, 0) < 0)
+        if (errno != EINTR) return 1; /* the host has taken the exit code */
+    return WIFEXITED(code) && (WEXITSTATUS(code) == 0 || WEXITSTATUS(code) == 2); /* a warning */
 }
 #endif
-
-static void carnn__feed_close(carnn__feed *f, const carnn_allocator *a) {
-#ifdef CARNN__GZIP
-    carnn__gzip_close(f);
-#endif
-#ifndef CARNN_NO_STDIO
-    if (f->file) fclose(f->file);
-#endif
-    carnn__free(a, f->buffer);
-    memset(f, 0, sizeof *f);
-}
-
-/* Reads on from the file; 0 bytes at its end. */
-static carnn_status carnn__feed_read(carnn__feed *f, char *to, size_t room, size_t *got,
-                                     carnn_error *error) {
-    *got = 0;
-#ifdef CARNN__GZIP
-    if (f->gzip) return carnn__gzip_read(f, to, room, got, error);
-#endif
-#ifdef CARNN_NO_STDIO
-    (void)to, (void)room;
-    return carnn__io_error(error, f->name, "built without files (CARNN_NO_STDIO)");
-#else
-    errno = 0;
-    *got = fread(to, 1, room, f->file);
-    if (ferror(f->file))
-        return carnn__io_error(error, f->name, errno ? strerror(errno) : "cannot be read");
-    return CARNN_OK;
-#endif
-}
-
-/* Makes room behind the bytes at hand: moves them to the front of the buffer where that frees half
-   of it, and else doubles it. So a byte is moved a few times at most. */
-static carnn_status carnn__feed_room(carnn__feed *f, const carnn_allocator *a,
-                                     carnn_error *error) {
-    size_t room = f->room ? 2 * f->room : CARNN__FIRST_READ;
-    char *larger;
-    if (f->buffer && f->at + f->left < f->buffer + f->room) return CARNN_OK;
-    if (f->left) memmove(f->buffer, f->at, f->left);
-    f->at = f->buffer;
-    if (f->left < f->room - f->room / 2) return CARNN_OK;
-    larger = room > f->room ? (char *)a->realloc(f->buffer, room, a->user) : NULL;
-    if (!larger)
-        return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
-                           carnn__name_end(f->name));
-    f->at = f->buffer = larger;
-    f->room = room;
-    return CARNN_OK;
-}
-
-/* Sees to it that `want` bytes are at hand, or all that is left. */
-static carnn_status carnn__feed_want(carnn__feed *f, size_t want, const carnn_allocator *a,
-                                     carnn_error *error) {
-    carnn_status status = CARNN_OK;
-    while (!status && !f->ended && f->left < want) {
-        size_t got = 0;
-        status = carnn__feed_room(f, a, error);
-        if (!status) {
-            char *to = f->buffer + (f->at - f->buffer) + f->left;
-            status = carnn__feed_read(f, to, (size_t)(f->buffer + f->room - to), &got, error);
-        }
-        f->left += got;
-        f->ended = !got;
-    }
-    return status;
-}
-
-static carnn_status carnn__feed_file(carnn__feed *f, const carnn_allocator *a,
-                                     carnn_error *error) {
-    carnn_status status = CARNN_OK;
-#ifndef CARNN_NO_STDIO
-    f->file = fopen(f->name, "rb");
-    if (!f->file) status = carnn__io_error(error, f->name, strerror(errno));
-#endif
-    if (!status) status = carnn__feed_want(f, 2, a, error);
-#ifdef CARNN__GZIP /* carnn__feed_open refuses what cannot be read twice */
-    if (!status && carnn__gzipped(f) && !fseek(f->file, 0, SEEK_END)) {
-        f->left = 0;
-        f->ended = 0;
-        status = carnn__gzip_open(f, error);
-        if (!status) status = carnn__feed_want(f, 2, a, error);
-    }
-#endif
-    return status;
-}
-
-/* Opens a source; on an error nothing is left open. */
-static carnn_status carnn__feed_open(carnn__feed *f, const carnn_source *source,
-                                     const carnn_allocator *a, carnn_error *error) {
-    carnn_status status = CARNN_OK;
-    memset(f, 0, sizeof *f);
-    f->name = source->name ? source->name : "(memory)";
-    if (source->bytes) {
-        f->at = (const char *)source->bytes;
-        f->left = source->size;
-        f->ended = 1;
-    } else if (!source->name) {
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a source has neither a name nor bytes");
-    } else {
-        status = carnn__feed_file(f, a, error);
-    }
-    if (!status && carnn__gzipped(f))
-        status = carnn__io_error(error, f->name, "is packed; unpack it first with gzip -d");
-    if (status) carnn__feed_close(f, a);
-    return status;
-}
-
-/* Takes `count` bytes off the front. */
-static inline void carnn__feed_skip(carnn__feed *f, size_t count) {
-    f->at += count;
-    f->left -= count;
-}
-
-/* --- input: a source as a whole -------------------------------------------------------------- */
-
-typedef struct carnn__input {
-    const char *name; /* for errors */
-    const char *bytes;
-    size_t size;
-    char *own; /* the block that holds a file */
-} carnn__input;
 
 static void carnn__input_close(carnn__input *in, const carnn_allocator *a) {
-    carnn__free(a, in->own);
+#ifndef CARNN_NO_STDIO
+    if (in->file) fclose(in->file);
+#endif
+#ifdef CARNN__GZIP
+    carnn__gzip_wait(in);
+#endif
+    carnn__free(a, in->buffer);
     memset(in, 0, sizeof *in);
+}
+
+/* Reads the next bytes of the file; 0 bytes at its end. */
+static carnn_status carnn__input_read(carnn__input *in, char *to, size_t room, size_t *got,
+                                      carnn_error *error) {
+    *got = 0;
+#ifdef CARNN_NO_STDIO
+    (void)to, (void)room;
+    return carnn__io_error(error, in->name, "built without files (CARNN_NO_STDIO)");
+#else
+    do {
+        clearerr(in->file);
+        errno = 0;
+        *got = fread(to, 1, room, in->file);
+    } while (!*got && ferror(in->file) && errno == EINTR);
+    if (!*got && ferror(in->file))
+        return carnn__io_error(error, in->name, errno ? strerror(errno) : "cannot be read");
+#ifdef CARNN__GZIP
+    if (!*got && !carnn__gzip_wait(in))
+        return carnn__io_error(error, in->name, "gzip cannot unpack it, it is damaged");
+#endif
+    return CARNN_OK;
+#endif
+}
+
+/* Reads until `want` bytes are at hand, or all that are left. */
+static carnn_status carnn__input_want(carnn__input *in, size_t want, const carnn_allocator *a,
+                                      carnn_error *error) {
+    while (!in->ended && in->rest.length < want) {
+        size_t end = in->buffer ? (size_t)(in->rest.at - in->buffer) + in->rest.length : 0, got;
+        carnn_status status;
+        /* 1. If the buffer is full to its end, move the bytes at hand to its front if that frees
+           half of it, and else double it. So a byte is moved a few times at most. */
+        if (end == in->room) {
+            end = in->rest.length;
+            if (end) memmove(in->buffer, in->rest.at, end);
+            if (end >= in->room - in->room / 2) {
+                size_t room = in->room ? 2 * in->room : CARNN__FIRST_READ;
+                char *larger = NULL;
+                if (room > in->room) larger = (char *)a->realloc(in->buffer, room, a->user);
+                if (!larger)
+                    return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
+                                       carnn__name_end(in->name));
+                in->buffer = larger;
+                in->room = room;
+            }
+            in->rest.at = in->buffer;
+        }
+        /* 2. Read. */
+        status = carnn__input_read(in, in->buffer + end, in->room - end, &got, error);
+        if (status) return status;
+        in->rest.length += got;
+        in->ended = !got;
+    }
+    return CARNN_OK;
+}
+
+/* Opens a source; after an error nothing has to be closed. */
+static carnn_status carnn__input_begin(carnn__input *in, const carnn_source *source,
+                                       const carnn_allocator *a, carnn_error *error) {
+    carnn_status status = CARNN_OK;
+    memset(in, 0, sizeof *in);
+    if (!source->name && !source->bytes)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a source has neither a name nor bytes");
+    in->name = source->name ? source->name : "(memory)";
+    in->rest.at = (const char *)source->bytes;
+    in->rest.length = source->bytes ? source->size : 0;
+    in->ended = source->bytes != NULL;
+#ifndef CARNN_NO_STDIO
+    if (!in->ended) in->file = fopen(in->name, "rb");
+    if (!in->ended && !in->file) status = carnn__io_error(error, in->name, strerror(errno));
+#endif
+    if (!status) status = carnn__input_want(in, 2, a, error);
+#ifdef CARNN__GZIP
+    if (!status && in->file && carnn__gzipped(in) && !fseek(in->file, 0, SEEK_END)) {
+        in->rest.length = 0;
+        in->ended = 0;
+        status = carnn__gzip_open(in, error);
+        if (!status) status = carnn__input_want(in, 2, a, error);
+    }
+#endif
+    if (!status && carnn__gzipped(in))
+        status = carnn__io_error(error, in->name, "is packed; unpack it first with gzip -d");
+    if (status) carnn__input_close(in, a);
+    return status;
 }
 
 static carnn_status carnn__input_open(carnn__input *in, const carnn_source *source,
                                       const carnn_allocator *a, carnn_error *error) {
-    carnn__feed feed;
-    carnn_status status = carnn__feed_open(&feed, source, a, error);
-    memset(in, 0, sizeof *in);
-    if (!status) status = carnn__feed_want(&feed, SIZE_MAX, a, error);
-    if (!status) {
-        in->name = feed.name;
-        in->bytes = feed.at;
-        in->size = feed.left;
-        in->own = feed.buffer;
-        feed.buffer = NULL;
-    }
-    carnn__feed_close(&feed, a);
+    carnn_status status = carnn__input_begin(in, source, a, error);
+    if (!status) status = carnn__input_want(in, SIZE_MAX, a, error);
+    if (status) carnn__input_close(in, a);
     return status;
 }
 
-/* --- lines ----------------------------------------------------------------------------------- */
+/* --- lines -----------------------------------------------------------------------------------
+   The lines of an input one at a time, and errors that name them. Lines end with LF or CR LF; the
+   byte order mark of UTF-8 at the beginning is skipped. */
 
 typedef struct carnn__lines {
-    const char *name;       /* of the input */
-    const char *rest, *end; /* what has not been read */
-    carnn__span line;       /* the line that carnn__next_line found, without LF or CR LF */
-    size_t number;          /* of the line, from 1 */
+    const char *name; /* of the input */
+    carnn__span rest; /* the lines that follow */
+    carnn__span line; /* the line that carnn__next_line found, without its end */
+    size_t number;    /* of the line, from 1 */
 } carnn__lines;
 
 static carnn__lines carnn__lines_of(const carnn__input *in) {
     carnn__lines lines;
     memset(&lines, 0, sizeof lines);
     lines.name = in->name;
-    lines.rest = in->bytes;
-    lines.end = in->size ? in->bytes + in->size : in->bytes;
-    if (in->size >= 3 && memcmp(in->bytes, "\xEF\xBB\xBF", 3) == 0) lines.rest += 3; /* UTF-8 */
+    lines.rest = in->rest;
+    if (lines.rest.length >= 3 && memcmp(lines.rest.at, "\xEF\xBB\xBF", 3) == 0)
+        carnn__skip(&lines.rest, 3);
     return lines;
 }
 
-/* Moves on to the next line; 0 when there is none. */
+/* Moves on to the next line; returns 0 if there is none. */
 static int carnn__next_line(carnn__lines *l) {
-    const char *stop;
-    if (l->rest == l->end) return 0;
-    stop = (const char *)memchr(l->rest, '\n', (size_t)(l->end - l->rest));
-    l->line.at = l->rest;
-    l->line.length = (size_t)((stop ? stop : l->end) - l->rest);
+    if (!l->rest.length) return 0;
+    carnn__cut(&l->rest, '\n', &l->line);
     if (l->line.length && l->line.at[l->line.length - 1] == '\r') l->line.length--;
-    l->rest = stop ? stop + 1 : l->end;
     l->number++;
-    return 1;
-}
-
-/* Takes the part before the next `separator` off `s`. Returns 0, with all of `s` as the part, when
-   there is none. */
-static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
-    const char *stop = s->length ? (const char *)memchr(s->at, separator, s->length) : NULL;
-    *part = *s;
-    if (!stop) {
-        s->at += s->length;
-        s->length = 0;
-        return 0;
-    }
-    part->length = (size_t)(stop - s->at);
-    s->length -= part->length + 1;
-    s->at = stop + 1;
-    return 1;
-}
-
-/* How many digits `s` begins with. */
-static size_t carnn__digits(carnn__span s) {
-    size_t i = 0;
-    while (i < s.length && carnn__digit(s.at[i])) i++;
-    return i;
-}
-
-/* Reads all of `s` as a whole number, at most UINT32_MAX + 1: what is larger is that, too. */
-static int carnn__whole(carnn__span s, uint64_t *number) {
-    size_t i, digits = carnn__digits(s);
-    *number = 0;
-    for (i = 0; i < digits; i++) {
-        *number = *number * 10 + (uint64_t)(s.at[i] - '0');
-        if (*number > UINT32_MAX) *number = (uint64_t)UINT32_MAX + 1;
-    }
-    return digits && digits == s.length;
-}
-
-/* Reads all of `s` as a decimal number, in every locale alike; 0 if it is none that a float can
-   hold. Up to 19 digits count; with up to 15 digits and an exponent within +-22 the result is
-   the double nearest to what is written, since both factors are exact. */
-static int carnn__number(carnn__span s, double *number) {
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    const int most = 100000000; /* of an exponent, so that an int holds ten times as much */
-    const char *at = s.at, *end = s.length ? s.at + s.length : s.at;
-    uint64_t digits = 0;
-    int exponent = 0, written = 0, seen = 0, point = 0, negative = at < end && *at == '-';
-    if (at < end && (*at == '-' || *at == '+')) at++;
-    for (; at < end && (carnn__digit(*at) || (*at == '.' && !point)); at++) {
-        if (*at == '.') {
-            point = 1;
-            continue;
-        }
-        seen = 1;
-        if (digits < 1000000000000000000u) {
-            digits = digits * 10 + (uint64_t)(*at - '0');
-            if (point && exponent > -most) exponent--;
-        } else if (!point && exponent < most) {
-            exponent++;
-        }
-    }
-    if (seen && at < end && (*at == 'e' || *at == 'E')) {
-        int minus = ++at < end && *at == '-';
-        if (at < end && (*at == '-' || *at == '+')) at++;
-        if (at == end) return 0;
-        for (; at < end && carnn__digit(*at); at++)
-            if (written < most) written = written * 10 + (*at - '0');
-        exponent += minus ? -written : written;
-    }
-    if (!seen || at < end) return 0;
-    *number = (double)digits;
-    while (exponent > 0 && digits && *number <= FLT_MAX) {
-        int step = exponent < 22 ? exponent : 22;
-        *number *= powers[step];
-        exponent -= step;
-    }
-    while (exponent < 0 && *number > 0) {
-        int step = exponent > -22 ? -exponent : 22;
-        *number /= powers[step];
-        exponent += step;
-    }
-    if (*number > FLT_MAX) return 0;
-    if (negative) *number = -*number;
     return 1;
 }
 
 #define CARNN__SHOWN 40
 
-/* A text in quotes for an error message: shortened, with escapes for what is not ASCII. */
+/* A text in quotes for an error message: shortened, with escapes for bytes that are not printable
+   ASCII. */
 static const char *carnn__show(char shown[4 * CARNN__SHOWN + 8], carnn__span text) {
     size_t i, count = carnn__min(text.length, CARNN__SHOWN);
     char *out = shown;
@@ -6261,23 +6156,19 @@ static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, c
                        carnn__name_end(l->name), l->number, what, carnn__show(shown, found));
 }
 
-#endif /* CARNN_NO_TEXT */
-
-#endif
 /* --- word vectors ----------------------------------------------------------------------------
-   Of a file of word vectors, those of the words of a vocabulary. The file is read once from front
-   to end and only lines of these words are turned into numbers. It may be
+   Reads the vectors of the words of a vocabulary from a file of word vectors, once from front to
+   end; only lines of these words are turned into numbers. A number has to be within
+   +-CARNN__VECTOR_MAX: a larger one is damage, and would also make infinities of the vectors of
+   other words, which get the same length. The file, told by its beginning, may be
 
        GloVe      word SPACE number SPACE number ... LF; the word may have spaces in it
        word2vec   text, also fastText's .vec: the same after a line "words dimension"
-       word2vec   binary: after a line "words dimension", word SPACE and `dimension` floats, little
-                  end first, with or without LF behind them
-
-   and is told by its beginning. */
-
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TEXT)
+       word2vec   binary: after a line "words dimension", word SPACE and `dimension` floats, little-
+                  endian, with or without LF behind them */
 
 #define CARNN__DIMENSION_MAX 65536
+#define CARNN__VECTOR_MAX 1e6
 #define CARNN__VECTOR_LINE_MAX ((size_t)1 << 24) /* bytes; binary garbage may have no LF at all */
 
 typedef struct carnn__vectors {
@@ -6293,7 +6184,7 @@ typedef struct carnn__vector_file {
     const carnn__names *words;
     const carnn_allocator *allocator;
     carnn_error *error;
-    carnn__feed feed;
+    carnn__input input;
     carnn__lines lines; /* name, number and text of the line at hand */
     size_t dimension;
     size_t count; /* vectors that word2vec's first line promises */
@@ -6306,65 +6197,56 @@ static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
     memset(v, 0, sizeof *v);
 }
 
-/* Which row a vector has to be read into; CARNN__NOWHERE if nobody asked for its word, or if the
-   word has a vector. */
-static uint32_t carnn__vector_row(const carnn__vector_file *f, carnn__span word) {
+/* The row that the vector of `word` has to be read into; NULL if the vocabulary does not have the
+   word, or if the word has a vector. */
+static float *carnn__vector_row(carnn__vector_file *f, carnn__span word) {
     uint32_t row = carnn__names_find(f->words, word.at, word.length);
-    return row == CARNN__NOWHERE || f->v->has[row] ? CARNN__NOWHERE : row;
-}
-
-static void carnn__vector_done(carnn__vector_file *f, uint32_t row) {
+    if (row == CARNN__NOWHERE || f->v->has[row]) return NULL;
     f->v->has[row] = 1;
     f->v->found++;
+    return f->v->value + row * f->dimension;
 }
-
-/* --- text ---------------------------------------------------------------------------------- */
 
 static inline int carnn__gap(char c) { return c == ' ' || c == '\t'; }
 
-/* Takes the last word, and the gap before it, off a line; empty where there is none. */
-static carnn__span carnn__last_word(carnn__span *line) {
+/* Removes the last piece, and the gap before it, from a line and returns it; empty if there is
+   none. */
+static carnn__span carnn__last_piece(carnn__span *line) {
     carnn__span last = *line;
     while (line->length && !carnn__gap(line->at[line->length - 1])) line->length--;
-    last.at += line->length;
-    last.length -= line->length;
+    carnn__skip(&last, line->length);
     while (line->length && carnn__gap(line->at[line->length - 1])) line->length--;
     return last;
 }
 
-/* Takes the numbers that a line ends with off it, at most `most`; returns how many. */
+/* Removes the numbers at the end of a line, at most `most`; returns how many. */
 static size_t carnn__last_numbers(carnn__span *line, size_t most) {
     size_t count;
     for (count = 0; count < most; count++) {
         carnn__span rest = *line;
         double number;
-        if (!carnn__number(carnn__last_word(&rest), &number)) break;
+        if (!carnn__number(carnn__last_piece(&rest), &number)) break;
         *line = rest;
     }
     return count;
 }
 
-/* Finds the next line and leaves it on the feed; *taken is what it takes there, 0 at the end. */
+/* Finds the next line, which stays in the input; *taken is its length there, 0 at the end. */
 static carnn_status carnn__vector_line(carnn__vector_file *f, size_t *taken) {
-    carnn__feed *feed = &f->feed;
-    carnn__span *line = &f->lines.line;
-    const char *stop = NULL;
-    carnn_status status = CARNN_OK;
-    size_t looked = 0;
-    for (;;) {
-        if (feed->left > looked)
-            stop = (const char *)memchr(feed->at + looked, '\n', feed->left - looked);
-        looked = feed->left;
-        if (stop || feed->ended || looked > CARNN__VECTOR_LINE_MAX) break;
-        status = carnn__feed_want(feed, looked + 1, f->allocator, f->error);
+    carnn__span *line = &f->lines.line, after;
+    size_t want = 1;
+    int found;
+    do {
+        carnn_status status = carnn__input_want(&f->input, want, f->allocator, f->error);
         if (status) return status;
-    }
+        after = f->input.rest;
+        found = carnn__cut(&after, '\n', line);
+        want = 2 * line->length;
+    } while (!found && !f->input.ended && line->length <= CARNN__VECTOR_LINE_MAX);
     f->lines.number++;
-    line->at = feed->at;
-    line->length = stop ? (size_t)(stop - feed->at) : feed->left;
-    *taken = line->length + (stop != NULL);
+    *taken = f->input.rest.length - after.length;
     while (line->length && carnn__blank(line->at[line->length - 1])) line->length--;
-    if (stop || feed->ended) return CARNN_OK;
+    if (found || f->input.ended) return CARNN_OK;
     return carnn__expected(f->error, &f->lines, "a word vector of at most 16 MB", *line);
 }
 
@@ -6374,105 +6256,80 @@ static carnn_status carnn__vector_odd(carnn__vector_file *f) {
     return carnn__expected(f->error, &f->lines, what, f->lines.line);
 }
 
-/* The word of the line at hand: what is before its last `dimension` words. Mostly there is one gap
-   before each of these, and none in the word. */
-static carnn_status carnn__vector_word(carnn__vector_file *f, carnn__span *word) {
-    carnn__span rest = f->lines.line;
-    double number;
-    size_t i, gaps = 0;
-    for (i = 0; i < rest.length; i++) gaps += (size_t)carnn__gap(rest.at[i]);
-    *word = rest;
-    if (gaps == f->dimension) {
-        for (word->length = 0; !carnn__gap(word->at[word->length]); word->length++) {}
-        return CARNN_OK;
-    }
-    for (i = 0; i < f->dimension; i++) carnn__last_word(&rest);
-    *word = rest;
-    if (!rest.length) return carnn__vector_odd(f); /* too few numbers, or too many: */
-    if (carnn__number(carnn__last_word(&rest), &number) && rest.length) return carnn__vector_odd(f);
-    return CARNN_OK;
-}
-
 /* Reads the line at hand. */
 static carnn_status carnn__vector_text(carnn__vector_file *f) {
-    carnn__span word, rest = f->lines.line;
-    carnn_status status = carnn__vector_word(f, &word);
-    uint32_t row = status ? CARNN__NOWHERE : carnn__vector_row(f, word);
-    size_t i;
-    f->read++;
-    if (row == CARNN__NOWHERE) return status;
-    rest.at += word.length;
-    rest.length -= word.length;
-    for (i = f->dimension; i-- > 0;) {
-        carnn__span last = carnn__last_word(&rest);
-        double number;
-        if (!last.length) return carnn__vector_odd(f);
-        if (!carnn__number(last, &number))
-            return carnn__expected(f->error, &f->lines, "a number", last);
-        f->v->value[row * f->dimension + i] = (float)number;
+    carnn__span rest = f->lines.line, word = rest;
+    size_t i, gaps = 0;
+    double number;
+    float *row;
+    /* 1. The word is what is before the last `dimension` pieces. Nearly always that is the first
+       piece, and there is one gap before each of the others, which is fast to see. */
+    for (i = 0; i < rest.length; i++) gaps += (size_t)carnn__gap(rest.at[i]);
+    if (gaps == f->dimension) {
+        for (word.length = 0; !carnn__gap(word.at[word.length]); word.length++) {}
+    } else {
+        for (i = 0; i < f->dimension; i++) carnn__last_piece(&word);
+        rest = word;
+        if (!rest.length) return carnn__vector_odd(f); /* too few numbers, or too many: */
+        if (carnn__number(carnn__last_piece(&rest), &number) && rest.length)
+            return carnn__vector_odd(f);
     }
-    if (rest.length) return carnn__vector_odd(f);
-    carnn__vector_done(f, row);
+    /* 2. The numbers, from the end. */
+    rest = f->lines.line;
+    carnn__skip(&rest, word.length);
+    row = carnn__vector_row(f, word);
+    for (i = f->dimension; row && i-- > 0;) {
+        carnn__span last = carnn__last_piece(&rest);
+        if (!last.length) return carnn__vector_odd(f);
+        if (!carnn__number(last, &number) || !(fabs(number) <= CARNN__VECTOR_MAX))
+            return carnn__expected(f->error, &f->lines, "a number from -1e6 to 1e6", last);
+        row[i] = (float)number;
+    }
+    f->read++;
     return CARNN_OK;
 }
-
-static carnn_status carnn__vectors_text(carnn__vector_file *f) {
-    carnn_status status = CARNN_OK;
-    while (!status) {
-        size_t taken;
-        status = carnn__vector_line(f, &taken);
-        if (!status && !taken) break;
-        if (!status && f->lines.line.length) status = carnn__vector_text(f);
-        if (!status) carnn__feed_skip(&f->feed, taken);
-    }
-    return status;
-}
-
-/* --- binary -------------------------------------------------------------------------------- */
 
 static carnn_status carnn__vector_cut(carnn__vector_file *f, const char *found) {
     return carnn__fail(f->error, CARNN_ERR_DATA, 0,
                        "%s: expected %zu vectors of %zu floats, found %s in number %zu",
-                       carnn__name_end(f->feed.name), f->count, f->dimension, found, f->read + 1);
+                       carnn__name_end(f->input.name), f->count, f->dimension, found, f->read + 1);
 }
 
-/* Reads the vector at the front of the feed and takes it off. */
+/* Reads the vector at the front of the input, in binary form, and removes it there. */
 static carnn_status carnn__vector_binary(carnn__vector_file *f) {
     const size_t longest = 65536, bytes = 4 * f->dimension;
-    carnn__feed *feed = &f->feed;
-    carnn_status status = carnn__feed_want(feed, longest + bytes, f->allocator, f->error);
-    carnn__span word, rest;
-    uint32_t row;
+    carnn__span *front = &f->input.rest, rest, word;
+    carnn_status status = carnn__input_want(&f->input, longest + bytes, f->allocator, f->error);
+    float *row;
     size_t i;
     if (status) return status;
-    while (feed->left && *feed->at == '\n') carnn__feed_skip(feed, 1); /* of the vector before */
-    rest.at = feed->at;
-    rest.length = carnn__min(feed->left, longest);
+    while (front->length && *front->at == '\n') carnn__skip(front, 1); /* of the vector before */
+    rest.at = front->at;
+    rest.length = carnn__min(front->length, longest);
     if (!carnn__cut(&rest, ' ', &word))
-        return carnn__vector_cut(f, feed->left < longest ? "the end of the file" : "no word");
-    carnn__feed_skip(feed, word.length + 1);
-    if (feed->left < bytes) return carnn__vector_cut(f, "the end of the file");
+        return carnn__vector_cut(f, front->length < longest ? "the end of the file" : "no word");
+    carnn__skip(front, word.length + 1);
+    if (front->length < bytes) return carnn__vector_cut(f, "the end of the file");
     row = carnn__vector_row(f, word);
-    for (i = 0; row != CARNN__NOWHERE && i < f->dimension; i++) {
-        const unsigned char *b = (const unsigned char *)feed->at + 4 * i;
+    for (i = 0; row && i < f->dimension; i++) {
+        const unsigned char *b = (const unsigned char *)front->at + 4 * i;
         uint32_t bits = b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-        if ((bits >> 23 & 255) == 255) return carnn__vector_cut(f, "NaN or infinity");
-        memcpy(f->v->value + row * f->dimension + i, &bits, sizeof bits);
+        memcpy(row + i, &bits, sizeof bits);
+        if (!(fabs((double)row[i]) <= CARNN__VECTOR_MAX))
+            return carnn__vector_cut(f, "a float that is not from -1e6 to 1e6");
     }
-    if (row != CARNN__NOWHERE) carnn__vector_done(f, row);
-    carnn__feed_skip(feed, bytes);
+    carnn__skip(front, bytes);
     f->read++;
     return CARNN_OK;
 }
 
-/* Behind the counts: is the first vector binary? Text has its numbers there; where their number is
-   wrong, what would be floats is at least printable. */
+/* Behind the first line of word2vec: is the first vector binary? Text has its numbers there; where
+   it has too few or too many, the bytes that would be floats are at least printable. */
 static carnn_status carnn__vector_sniff(carnn__vector_file *f, int *binary) {
     size_t i, window = 65536 + 32 * f->dimension;
-    carnn_status status = carnn__feed_want(&f->feed, window, f->allocator, f->error);
-    carnn__span rest, line, word, floats;
-    rest.at = f->feed.at;
-    rest.length = carnn__min(f->feed.left, window);
+    carnn_status status = carnn__input_want(&f->input, window, f->allocator, f->error);
+    carnn__span rest = f->input.rest, floats, line, word;
+    rest.length = carnn__min(rest.length, window);
     floats = rest;
     carnn__cut(&rest, '\n', &line);
     line = carnn__trim(line);
@@ -6486,52 +6343,37 @@ static carnn_status carnn__vector_sniff(carnn__vector_file *f, int *binary) {
     return status;
 }
 
-/* --- both ---------------------------------------------------------------------------------- */
-
-/* Are these the counts that a file of word2vec begins with? */
-static int carnn__vector_counts(carnn__span line, size_t *count, size_t *dimension) {
-    uint64_t vectors, numbers;
-    carnn__span last = carnn__last_word(&line);
-    if (!carnn__whole(last, &numbers) || !carnn__whole(line, &vectors)) return 0;
-    *count = (size_t)vectors;
-    *dimension = (size_t)numbers;
-    return 1;
-}
-
-/* Finds out what the file is from its first line, and takes the counts off the feed. */
+/* Finds the form of the file and the length of its vectors, and takes memory for the vectors of all
+   words if it is the first file. Leaves the first vector at the front of the input. */
 static carnn_status carnn__vectors_begin(carnn__vector_file *f, int *binary) {
-    carnn__span line;
-    size_t taken;
+    carnn__vectors *v = f->v;
+    carnn__span line, rest, last;
+    size_t taken, words = f->words->count;
+    uint64_t vectors = 0, numbers;
     int counts;
     carnn_status status = carnn__vector_line(f, &taken);
     if (status) return status;
-    line = f->lines.line;
-    *binary = 0;
-    counts = carnn__vector_counts(line, &f->count, &f->dimension);
-    if (!counts) {
-        f->dimension = carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
-        if (f->dimension && !line.length) f->dimension--; /* the word looks like a number */
-    }
+    /* 1. Two whole numbers are the first line of word2vec; else the line is a vector, and its word
+       may look like a number. */
+    line = rest = f->lines.line;
+    last = carnn__last_piece(&rest);
+    counts = carnn__whole(last, &numbers) && carnn__whole(rest, &vectors);
+    f->count = counts ? (size_t)vectors : 0;
+    f->dimension = counts ? (size_t)numbers : carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
+    if (!counts && f->dimension && !line.length) f->dimension--;
     if (!f->dimension || f->dimension > CARNN__DIMENSION_MAX)
         return carnn__expected(f->error, &f->lines, "a word and up to 65536 numbers",
                                f->lines.line);
-    if (f->v->dimension && f->v->dimension != f->dimension)
+    if (v->dimension && v->dimension != f->dimension)
         return carnn__fail(f->error, CARNN_ERR_DATA, 1,
                            "%s:1: expected vectors of %zu numbers as before, found %zu numbers",
-                           carnn__name_end(f->feed.name), f->v->dimension, f->dimension);
-    if (!counts) {
-        f->lines.number = 0; /* the line is read again, as a vector */
-        return CARNN_OK;
-    }
-    carnn__feed_skip(&f->feed, taken);
-    return carnn__vector_sniff(f, binary); /* this may move what `lines` points to */
-}
-
-/* Memory for the vectors of all words, when the first file has said how long they are. */
-static carnn_status carnn__vectors_take(carnn__vector_file *f) {
-    carnn__vectors *v = f->v;
-    size_t words = f->words->count;
-    if (v->dimension) return CARNN_OK;
+                           carnn__name_end(f->input.name), v->dimension, f->dimension);
+    /* 2. Only word2vec's may be binary. */
+    if (counts) carnn__skip(&f->input.rest, taken);
+    if (counts) status = carnn__vector_sniff(f, binary);
+    else f->lines.number = 0; /* the line is read again, as a vector */
+    if (status || v->dimension) return status;
+    /* 3. Memory */
     v->value = (float *)carnn__alloc_aligned(f->allocator, words,
                                              carnn__times(f->dimension, sizeof(float)));
     v->has = (char *)carnn__alloc_zero(f->allocator, words, 1);
@@ -6541,36 +6383,39 @@ static carnn_status carnn__vectors_take(carnn__vector_file *f) {
     return CARNN_OK;
 }
 
-static carnn_status carnn__vectors_file(carnn__vector_file *f) {
-    int binary;
-    carnn_status status = carnn__vectors_begin(f, &binary);
-    if (!status) status = carnn__vectors_take(f);
-    if (!status && !binary) status = carnn__vectors_text(f);
-    while (!status && binary && f->read < f->count) status = carnn__vector_binary(f);
-    if (!status && !f->read)
-        return carnn__fail(f->error, CARNN_ERR_DATA, 1, "%s:1: expected word vectors, found none",
-                           carnn__name_end(f->feed.name));
-    return status;
-}
-
-/* Reads vectors of words that have none yet, so that of several files the first one goes first.
+/* Reads vectors of words that have none yet, so of several files the first one takes precedence.
    `v` begins as zeros, and is freed by its owner, also after an error. */
 static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *source,
                                         const carnn__names *words, const carnn_allocator *a,
                                         carnn_error *error) {
     carnn__vector_file f;
     carnn_status status;
+    int binary = 0, more = 1;
     memset(&f, 0, sizeof f);
     f.v = v;
     f.words = words;
     f.allocator = a;
     f.error = error;
-    status = carnn__feed_open(&f.feed, source, a, error);
-    f.lines.name = f.feed.name;
-    if (!status) status = carnn__vectors_file(&f);
-    carnn__feed_close(&f.feed, a);
+    status = carnn__input_begin(&f.input, source, a, error);
+    f.lines.name = f.input.name;
+    if (!status) status = carnn__vectors_begin(&f, &binary);
+    while (!status && binary && f.read < f.count) status = carnn__vector_binary(&f);
+    while (!status && !binary && more) {
+        size_t taken;
+        status = carnn__vector_line(&f, &taken);
+        if (!status && f.lines.line.length) status = carnn__vector_text(&f);
+        if (!status) carnn__skip(&f.input.rest, taken);
+        more = taken > 0;
+    }
+    if (!status && !f.read)
+        status = carnn__fail(error, CARNN_ERR_DATA, 1, "%s:1: expected word vectors, found none",
+                             carnn__name_end(f.input.name));
+    carnn__input_close(&f.input, a);
     return status;
 }
+
+#endif /* CARNN_NO_TEXT */
+
 
 #endif
 /* =============================================================================================
@@ -7270,12 +7115,6 @@ enum { /* carnn__parser.column: how many there are, then which ones; SIZE_MAX: t
     CARNN__PAIR_LABEL
 };
 
-static int carnn__column_is(carnn__span field, const char *name) {
-    size_t length = strlen(name);
-    field = carnn__trim(field);
-    return field.length == length && carnn__equal(name, field.at, length, 1);
-}
-
 /* The columns of a file from its first line; *named if that only names them. */
 static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
     static const size_t three[5] = {3, SIZE_MAX, 0, 1, 2}, four[5] = {4, 0, 2, 3, 1};
@@ -7285,11 +7124,11 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
     for (i = 1; i < CARNN__COUNT(three); i++) c[i] = SIZE_MAX;
     for (i = 0; more; i++) {
         more = carnn__cut(&rest, '\t', &field);
-        if (carnn__column_is(field, "questionid")) c[CARNN__PAIR_NUMBER] = i;
-        if (carnn__column_is(field, "question")) c[CARNN__PAIR_QUESTION] = i;
-        if (carnn__column_is(field, "sentence") || carnn__column_is(field, "answer"))
+        if (carnn__is("questionid", carnn__trim(field), 1)) c[CARNN__PAIR_NUMBER] = i;
+        if (carnn__is("question", carnn__trim(field), 1)) c[CARNN__PAIR_QUESTION] = i;
+        if (carnn__is("sentence", carnn__trim(field), 1) || carnn__column_is(field, "answer"))
             c[CARNN__PAIR_ANSWER] = i;
-        if (carnn__column_is(field, "label")) c[CARNN__PAIR_LABEL] = i;
+        if (carnn__is("label", carnn__trim(field), 1)) c[CARNN__PAIR_LABEL] = i;
     }
     c[CARNN__PAIR_COLUMNS] = i;
     *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
@@ -9218,29 +9057,29 @@ static void carnn__net_plan_top(carnn__plan *p, carnn__net *net) {
     net->probability = (double *)carnn__take(p->arena, net->top, sizeof(double));
 }
 
-/* Decision i of item b as a prediction. Logits become probabilities in place: call it last. */
+/* Decision i of item b as a prediction. */
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
     size_t n = o->z->columns, first = o->of_item ? o->of_item[b] : b;
-    float *z = o->z->x + i * n;
-    carnn_prediction p;
-    memset(&p, 0, sizeof p);
-    p.example = o->item[b];
-    p.part = i - first;
-    p.parts = o->of_item ? o->of_item[b + 1] - first : 1;
+    float *p = o->z->d + i * n; /* nothing is learnt: it is free */
+    carnn_prediction told;
+    memset(&told, 0, sizeof told);
+    told.kind = o->kind == CARNN__OUTPUT_SCORE ? CARNN_PREDICTS_SCORE : CARNN_PREDICTS_CHOICES;
+    told.example = o->item[b];
+    told.part = i - first;
+    told.parts = o->of_item ? o->of_item[b + 1] - first : 1;
+    if (!told.parts) return told; /* an item without decisions */
     if (o->kind == CARNN__OUTPUT_SCORE) {
-        p.kind = CARNN_PREDICTS_SCORE;
-        p.score = (double)*z;
-        return p;
+        told.score = (double)o->z->x[i];
+        return told;
     }
-    p.kind = CARNN_PREDICTS_CHOICES;
-    if (i == first && !p.parts) return p; /* an item without decisions */
-    work->engine->k->softmax(z, n);
-    p.count = carnn__ranking(work->engine->k, z, n, net->top, net->best, net->probability);
-    p.choice = net->best;
-    p.probability = net->probability;
-    return p;
+    memcpy(p, o->z->x + i * n, n * sizeof(float));
+    work->engine->k->softmax(p, n);
+    told.count = carnn__ranking(work->engine->k, p, n, net->top, net->best, net->probability);
+    told.choice = net->best;
+    told.probability = net->probability;
+    return told;
 }
 
 static void carnn__net_tell(carnn__work *work) {
@@ -9259,19 +9098,19 @@ static void carnn__net_tell(carnn__work *work) {
 
 #ifndef CARNN_NO_TEXT
 
-/* Adds the words of all texts that are inputs; each distinct text counts once. */
+/* Adds the words of all texts in roles of this kind; each distinct text counts once. */
 static carnn_status carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
-                                         const carnn_dataset *data, size_t times,
+                                         const carnn_dataset *data, int labels, size_t times,
                                          carnn_error *error) {
     const carnn_allocator *a = &model->allocator;
     unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
     carnn_status status = seen ? CARNN_OK : carnn__out_of_memory(error);
     size_t i;
-    for (i = 0; !status && i < data->member_count; i++) {
+    for (i = 0; !status && !data->columns && i < data->member_count; i++) {
         const carnn__member *m = &data->members[i];
         const carnn__role *role = &model->task->roles[m->role];
         carnn__span text = carnn__text(data, m->text);
-        if (role->labels || seen[m->text]) continue;
+        if (role->labels != labels || seen[m->text]) continue;
         seen[m->text] = 1;
         status = carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times, error);
     }
@@ -9279,23 +9118,39 @@ static carnn_status carnn__net_add_words(carnn__vocabulary *v, const carnn_model
     return status;
 }
 
-/* The vocabulary of all inputs of the training data; the choices of its targets. */
-static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
-                                     carnn_error *error) {
+/* The vocabulary of all inputs of the training data. */
+static carnn_status carnn__net_build_words(carnn_model *model, const carnn_dataset *data,
+                                           carnn_error *error) {
     const carnn__task *task = model->task;
     carnn__vocabulary v;
     size_t least = (size_t)model->desc.min_count, i;
     carnn_status status = carnn__vocabulary_open(&v, &model->allocator, task->reserved,
                                                  task->reserved_count, error);
-    if (!status) status = carnn__net_add_words(&v, model, data, 1, error);
+    if (!status) status = carnn__net_add_words(&v, model, data, 0, 1, error);
     for (i = 0; !status && model->desc.vector_count && i < model->desc.known_count; i++)
         if (model->desc.known[i])
-            status = carnn__net_add_words(&v, model, model->desc.known[i], least, error);
-    if (status) carnn__vocabulary_free(&v);
-    else status = carnn__vocabulary_close(&v, least, &model->words, error);
+            status = carnn__net_add_words(&v, model, model->desc.known[i], 0, least, error);
+    if (!status) return carnn__vocabulary_close(&v, least, &model->words, error);
+    carnn__vocabulary_free(&v);
+    return status;
+}
+
+/* And its choices: the words in roles of labels, or else the targets. */
+static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
+                                     carnn_error *error) {
+    carnn__vocabulary v;
+    carnn_status status = carnn__net_build_words(model, data, error);
+    size_t i, labels = 0;
+    for (i = 0; model->task->roles[i].name; i++) labels += model->task->roles[i].labels != 0;
+    if (!status && !labels)
+        return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count,
+                                 0, &model->allocator, error);
     if (status) return status;
-    return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count, 0,
-                             &model->allocator, error);
+    carnn__vocabulary_init(&v, &model->allocator);
+    status = carnn__net_add_words(&v, model, data, 1, 1, error);
+    if (!status) return carnn__vocabulary_close(&v, 1, &model->choices, error);
+    carnn__vocabulary_free(&v);
+    return status;
 }
 
 #endif
@@ -9363,7 +9218,7 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
     task->forward(work, key);
     tally->loss += carnn__net_tally(work, tally);
     if (work->g) task->backward(work, key);
-    if (work->wanted) carnn__net_tell(work); /* last: it overwrites the logits */
+    if (work->wanted) carnn__net_tell(work); /* after the loss: it uses the same memory */
 }
 
 /* The vote of several models on the batch that each has just worked on: the mean of their
@@ -9428,6 +9283,7 @@ struct carnn_session {
     char (*word)[CARNN__WORD_TEXT]; /* (words) of the texts at hand, for explanations */
     double *share;           /* (D) */
     int predicted;           /* there is something to explain */
+    size_t parts;            /* of the last prediction */
     int spoken;              /* texts are tokenised as those of Switchboard are */
     size_t *best;            /* (choices) of the last prediction, the most probable first */
     double *probability;
@@ -9445,6 +9301,7 @@ struct carnn__session_kind {
     void (*ready)(carnn_session *s); /* (*) once there is memory */
     void (*reset)(carnn_session *s); /* (*) */
     void (*predict)(carnn_session *s, const carnn_text *texts, size_t top, carnn_prediction *p);
+    void (*part)(carnn_session *s, size_t part, carnn_prediction *p); /* (*) of the last example */
     /* (*) reads a text that comes before the example, in this role */
     void (*hear)(carnn_session *s, uint32_t role, const char *text, size_t length);
     const char *(*reply)(carnn_session *s, const char *user, size_t length); /* (*) */
@@ -9551,6 +9408,11 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
     net->best = s->best;
     net->probability = s->probability;
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
+}
+
+static void carnn__net_session_part(carnn_session *s, size_t part, carnn_prediction *p) {
+    carnn__logits o = s->model->task->output(&s->work);
+    *p = carnn__net_prediction(&s->work, &o, 0, part);
 }
 
 /* --- explanation: the words' shares in the last states of an encoder ---------------------------------
@@ -9763,6 +9625,16 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
     prediction->parts = 1;
     kind->predict(session, texts, top, prediction);
     session->predicted = 1;
+    session->parts = prediction->parts;
+    return CARNN_OK;
+}
+
+CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
+                                          carnn_prediction *prediction, carnn_error *error) {
+    if (!carnn__session_of(session)->part || !session->predicted || part >= session->parts)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the last prediction has no part %zu",
+                           part);
+    carnn__session_of(session)->part(session, part, prediction);
     return CARNN_OK;
 }
 
@@ -9884,8 +9756,8 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 #endif /* CARNN_NO_TEXT */
 
 static const carnn__session_kind carnn__net_session = {
-    "predict", 1, carnn__net_session_carve, NULL, NULL, carnn__net_session_predict, NULL, NULL,
-    NULL, NULL, NULL};
+    "predict", 1, carnn__net_session_carve, NULL, NULL, carnn__net_session_predict,
+    carnn__net_session_part, NULL, NULL, NULL, NULL, NULL};
 
 #endif
 /* =============================================================================================
@@ -10209,7 +10081,7 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
 
 static const carnn__session_kind carnn__answer_session = {
     "predict and explain", 2, carnn__net_session_carve, NULL, NULL, carnn__net_session_predict,
-    NULL, NULL, NULL, carnn__answer_explain, carnn__answer_alignment};
+    carnn__net_session_part, NULL, NULL, NULL, carnn__answer_explain, carnn__answer_alignment};
 
 static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101",
@@ -10386,10 +10258,17 @@ static const carnn__task carnn__classify_task = {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
+/* A program's own tasks: CARNN_EXTRA_HEADS(X) is X(task) for each, see examples/tagger.c. */
+#ifdef CARNN_EXTRA_HEADS
+#define CARNN__EXTRA_HEAD(task) extern const carnn__task task;
+#define CARNN__EXTRA_ENTRY(task) &task,
+CARNN_EXTRA_HEADS(CARNN__EXTRA_HEAD)
+#endif
+
 static const carnn__task *const carnn__tasks[] = {
     &carnn__answer_task, &carnn__classify_task,
 #ifdef CARNN_EXTRA_HEADS
-    CARNN_EXTRA_HEADS
+    CARNN_EXTRA_HEADS(CARNN__EXTRA_ENTRY)
 #endif
 };
 
