@@ -844,18 +844,12 @@ static const char *class_name(const report *r, size_t number) {
     return number + 1 < r->classes ? carnn_model_choice(r->model, number) : "(unknown)";
 }
 
-/* Of an example in parts the target has a word for each. */
 static void on_choice(const carnn_prediction *p, void *user) {
     report *r = (report *)user;
-    const char *target = carnn_dataset_target(data, p->example), *name;
-    size_t i, length = target ? strlen(target) : 0, right = 0;
+    const char *target = carnn_dataset_target(data, p->example);
+    size_t right = 0;
     if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count) return;
-    for (i = 0; i < p->part; i++) target += strcspn(target, " ") + 1;
-    if (p->parts > 1) length = strcspn(target, " ");
-    for (; right + 1 < r->classes; right++) {
-        name = carnn_model_choice(r->model, right);
-        if (!strncmp(name, target, length) && !name[length]) break;
-    }
+    while (right + 1 < r->classes && strcmp(carnn_model_choice(r->model, right), target)) right++;
     r->times[right * r->classes + p->choice[0]]++;
     r->seen++;
 }
@@ -1068,14 +1062,14 @@ static void on_prediction(const carnn_prediction *p, void *user) {
 /* On standard input somebody may wait for the answer to a line. */
 static void predict_lines(void) {
     carnn_prediction p;
+    size_t i;
     int found;
     while (next_line(stdin, STANDARD_INPUT, &input)) {
         check(carnn_session_line(session, input.text, input.length, input.number, (size_t)arg.top,
                                  &found, &p, &error));
         if (found) on_prediction(&p, NULL);
-        while (found && ++p.part < p.parts) {
-            p.choice += p.count;
-            p.probability += p.count;
+        for (i = 1; found && i < p.parts; i++) {
+            check(carnn_session_part(session, i, &p, &error));
             on_prediction(&p, NULL);
         }
         fflush(stdout);
