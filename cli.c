@@ -52,7 +52,8 @@ static carnn_error error; /* the last one of the library */
 
 /* Prints it and returns its exit code. */
 static int failed(void) {
-    static const int codes[] = {DONE, FAILED, USAGE, FAILED, BAD_DATA, BAD_MODEL, DIVERGED, INTERRUPTED};
+    static const int codes[] = {DONE,     FAILED,    USAGE,    FAILED,
+                                BAD_DATA, BAD_MODEL, DIVERGED, INTERRUPTED};
     say(DONE, "%s", error.message);
     return codes[-(int)error.code];
 }
@@ -121,7 +122,6 @@ typedef struct flag {
 
 /* The options that are not the library's own (those are in carnn_option_at()). */
 #define AT(field) offsetof(struct arguments, field)
-#define READS_DATA (TEST | PREDICT | EXPLAIN | RANK)
 static const flag flags[] = {
     {"task", "NAME", "what to learn", TRAIN, AT(task)},
     {"train", "FILE...", "training data; several files: repeat the option", TRAIN, AT(train)},
@@ -133,7 +133,7 @@ static const flag flags[] = {
     {"out", "FILE", "write an SVG picture there instead of text", PLOT, AT(out)},
     {"folds", "K", "cross-validation over K parts of --train instead", TRAIN, AT(folds)},
     {"folds-by", "FILE", "the same; a line of FILE names a group's fold", TRAIN, AT(folds_by)},
-    {"data", "FILE...", "data to work on; - is standard input", READS_DATA, AT(data)},
+    {"data", "FILE...", "data; - is standard input", TEST | PREDICT | EXPLAIN | RANK, AT(data)},
     {"clean", NULL, "leave out groups without a right or a wrong item", TRAIN | TEST, AT(clean)},
     {"report", NULL, "scores of every class, and what is confused", TEST, AT(report)},
     {"qrels", "FILE", "write labels of a ranking as trec_eval reads them", TEST, AT(qrels)},
@@ -148,7 +148,7 @@ static const flag flags[] = {
     {"prompt", "TEXT", "words that the first sentence begins with", GENERATE, AT(prompt)},
     {"temperature", "X", "0: the most probable word [1]", GENERATE, AT(sampling.temperature)},
     {"top-k", "K", "among the K most probable words [all]", GENERATE, AT(sampling.top_k)},
-    {"top-p", "X", "among the words that have probability X together", GENERATE, AT(sampling.top_p)},
+    {"top-p", "X", "among words of probability X together [all]", GENERATE, AT(sampling.top_p)},
     {"explain", NULL, "show what each utterance added to the score", CHAT, AT(explain)},
     {"resume", NULL, "go on from the checkpoint beside --out FILE", TRAIN, AT(resume)},
     {"log", "FILE", "write one JSON line per epoch", TRAIN, AT(log)},
@@ -181,8 +181,6 @@ static const char *option_text(const carnn_option *o, const carnn_model_desc *mo
     if (value != text || none) snprintf(text, OPTION_TEXT, "%s", none ? NO_LIMIT : value);
     return text;
 }
-
-/* ==== "Did you mean" ========================================================================= */
 
 #define LONGEST_NAME 40
 
@@ -475,12 +473,6 @@ static void on_interrupt(int number) {
     signal(number, on_interrupt);
 }
 
-/* Results may be on their way to a full disk. */
-static int finish(int result) {
-    if (fflush(stdout) || ferror(stdout)) say(result ? result : FAILED, "cannot write to standard output");
-    return result;
-}
-
 /* ==== Models, data, files ==================================================================== */
 
 /* What is worked on. It lives as long as the program, which leaves it to the system to free it. */
@@ -506,8 +498,7 @@ static FILE *open_input(const char *name) {
     return in;
 }
 
-/* Files as the library takes them. Standard input is read here, once: where it is a socket it cannot
-   be opened by a name. */
+/* Files as the library takes them. Standard input is read here: a socket has no name to open. */
 static carnn_source *open_sources(const list *names) {
     static char *input;
     static size_t size, room;
@@ -662,8 +653,8 @@ static void check_training(int folds) {
     set_own_options();
     if (!arg.train.count) say(USAGE, "train: --train FILE is missing, the training data");
     if (folds && (arg.out || arg.resume || arg.valid.count || arg.test.count))
-        say(USAGE, "train: --out, --resume, --valid and --test do not go with --folds: it writes no "
-            "model, and scores on parts of --train");
+        say(USAGE, "train: --out, --resume, --valid and --test do not go with --folds: it scores on "
+            "parts of --train and writes no model");
     if (!folds && !arg.out) say(USAGE, "train: --out FILE is missing, the model file to write");
     if (arg.out) check(carnn_file_check(arg.out, &error));
 }
@@ -672,7 +663,8 @@ static void check_training(int folds) {
 static int is_complete(void) {
     const carnn_train_desc *used = carnn_model_training(model);
     int64_t waited = job.epochs - carnn_model_best_epoch(model);
-    return job.epochs >= used->epochs || (job.valid && used->patience > 0 && waited >= used->patience);
+    return job.epochs >= used->epochs ||
+           (job.valid && used->patience > 0 && waited >= used->patience);
 }
 
 /* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
@@ -832,12 +824,14 @@ static void on_ranked(const carnn_ranked *r, void *user) {
     }
     if (r->model + 1 != tested.voices) return;
     if (tested.qrels) fprintf(tested.qrels, "%zu 0 %zu-%zu %d\n", group, group, member, r->label);
-    if (tested.run) fprintf(tested.run, "%zu Q0 %zu-%zu 0 %.9g carnn\n", group, group, member, r->score);
+    if (tested.run)
+        fprintf(tested.run, "%zu Q0 %zu-%zu 0 %.9g carnn\n", group, group, member, r->score);
 }
 
 /* The probability that model i and the first differ as much by chance. */
 static double significance(size_t i) {
-    return carnn_significance(tested.weight.count, tested.parts[0].value, tested.parts[i].value, tested.weight.value, 1);
+    const parts *w = &tested.weight, *p = tested.parts;
+    return carnn_significance(w->count, p[0].value, p[i].value, w->value, 1);
 }
 
 static const char *class_name(const report *r, size_t number) {
@@ -852,42 +846,6 @@ static void on_choice(const carnn_prediction *p, void *user) {
     while (right + 1 < r->classes && strcmp(carnn_model_choice(r->model, right), target)) right++;
     r->times[right * r->classes + p->choice[0]]++;
     r->seen++;
-}
-
-typedef struct class_score {
-    size_t right, chosen; /* examples of the class, and taken for it */
-    double precision, recall, f1;
-} class_score;
-
-/* 0 where nothing is of the class or taken for it. */
-static size_t score_class(const report *r, size_t number, class_score *s) {
-    size_t i, both = r->times[number * r->classes + number];
-    memset(s, 0, sizeof *s);
-    for (i = 0; i < r->classes; i++) {
-        s->right += r->times[number * r->classes + i];
-        s->chosen += r->times[i * r->classes + number];
-    }
-    if (s->chosen) s->precision = (double)both / (double)s->chosen;
-    if (s->right) s->recall = (double)both / (double)s->right;
-    if (s->right + s->chosen) s->f1 = 2.0 * (double)both / (double)(s->right + s->chosen);
-    return s->right + s->chosen;
-}
-
-static void json_report(const report *r) {
-    size_t i, k, shown = 0, within;
-    class_score s;
-    for (i = 0; i < r->classes; i++) {
-        if (!score_class(r, i, &s)) continue;
-        json(stdout, shown++ ? ", " : ", 'classes': [");
-        json(stdout, "{'class': %s, 'count': %z, 'precision': %g, 'recall': %g, 'f1': %g, "
-             "'predicted': {", class_name(r, i), s.right, s.precision, s.recall, s.f1);
-        for (k = within = 0; k < r->classes; k++)
-            if (r->times[i * r->classes + k])
-                json(stdout, within++ ? ", %s: %z" : "%s: %z", class_name(r, k),
-                     r->times[i * r->classes + k]);
-        json(stdout, "}}");
-    }
-    json(stdout, "]");
 }
 
 #define MATRIX 20 /* classes of a confusion matrix at most, and lines of confused pairs */
@@ -906,20 +864,8 @@ static void print_confused(const report *r) {
     }
 }
 
-static void print_report(const report *r) {
-    size_t i, j, count = 0, shown[MATRIX];
-    class_score s;
-    printf("\nprecision  recall      f1   count  class\n");
-    for (i = 0; i < r->classes; i++) {
-        if (!score_class(r, i, &s)) continue;
-        if (count++ < MATRIX) shown[count - 1] = i;
-        printf("%9.4f  %6.4f  %6.4f  %6zu  %s\n", s.precision, s.recall, s.f1, s.right,
-               class_name(r, i));
-    }
-    if (count > MATRIX) {
-        print_confused(r);
-        return;
-    }
+static void print_matrix(const report *r, const size_t *shown, size_t count) {
+    size_t i, j;
     printf("\n%-20s", "right \\ predicted");
     for (j = 0; j < count; j++) printf(" %8.8s", class_name(r, shown[j]));
     for (i = 0; i < count; i++) {
@@ -927,6 +873,36 @@ static void print_report(const report *r) {
         for (j = 0; j < count; j++) printf(" %8zu", r->times[shown[i] * r->classes + shown[j]]);
     }
     printf("\n");
+}
+
+/* The classes that are right or predicted somewhere, and what is taken for what. */
+static void print_report(const report *r) {
+    size_t i, k, within, count = 0, n = r->classes, shown[MATRIX];
+    if (!arg.json) printf("\nprecision  recall      f1   count  class\n");
+    for (i = 0; i < n; i++) {
+        size_t both = r->times[i * n + i], right = 0, chosen = 0;
+        double precision, recall, f1;
+        for (k = 0; k < n; k++) right += r->times[i * n + k], chosen += r->times[k * n + i];
+        if (!right && !chosen) continue;
+        precision = (double)both / fmax((double)chosen, 1.0);
+        recall = (double)both / fmax((double)right, 1.0);
+        f1 = 2.0 * (double)both / (double)(right + chosen);
+        if (count++ < MATRIX) shown[count - 1] = i;
+        if (!arg.json) {
+            printf("%9.4f  %6.4f  %6.4f  %6zu  %s\n", precision, recall, f1, right, class_name(r, i));
+            continue;
+        }
+        json(stdout, count > 1 ? ", " : ", 'classes': [");
+        json(stdout, "{'class': %s, 'count': %z, 'precision': %g, 'recall': %g, 'f1': %g, "
+             "'predicted': {", class_name(r, i), right, precision, recall, f1);
+        for (k = within = 0; k < n; k++)
+            if (r->times[i * n + k])
+                json(stdout, within++ ? ", %s: %z" : "%s: %z", class_name(r, k), r->times[i * n + k]);
+        json(stdout, "}}");
+    }
+    if (arg.json) json(stdout, "]");
+    else if (count > MATRIX) print_confused(r);
+    else print_matrix(r, shown, count);
 }
 
 /* Counts what a model chooses where it is known what is right. */
@@ -940,8 +916,8 @@ static void make_report(report *r, const carnn_model *m) {
     desc.user = r;
     check(carnn_predict(m, data, &desc, &error));
     if (!r->seen)
-        say(USAGE, "test: --report needs a task that chooses, and data that tells what is right; the "
-            "task is %s", task_of(m));
+        say(USAGE, "test: --report needs a task that chooses, unlike %s, and data that tells what is "
+            "right", task_of(m));
 }
 
 /* The scores of model `number`, or of the vote of all: then what the models share, and their
@@ -966,7 +942,7 @@ static void json_score(size_t number) {
     if (i) json(stdout, ", 'left_out': %z", i);
     if (number) json(stdout, ", 'p_value': %g", significance(number));
     if (!vote) json(stdout, ", 'file': %s", arg.files.item[number]);
-    if (!vote && arg.report) json_report(&tested.report[number]);
+    if (!vote && arg.report) print_report(&tested.report[number]);
     json(stdout, "}");
 }
 
@@ -1174,8 +1150,8 @@ static carnn_contribution *print_parts(const char *of, size_t most) {
     print_total(has, rest, "rest");
     if (has & CARNN_HAS_SCORE) print_total(has, sum, "sum");
     if (!e.exact)
-        printf("not exact for the cell %s: a number is what its step has by itself, the rest what no "
-               "step accounts for\n", carnn_model_describe(model)->cell);
+        printf("not exact for the cell %s: each number is what its step has by itself, the rest what "
+               "no step accounts for\n", carnn_model_describe(model)->cell);
     return part;
 }
 
@@ -1303,8 +1279,10 @@ static int generate(void) {
     arg.sampling.seed = arg.model.seed ? arg.model.seed : 1;
     if (!arg.sampling.words) arg.sampling.words = 100;
     words = strlen(prompt) + (size_t)arg.sampling.words; /* a prompt has no more words than bytes */
-    for (i = 0; i < carnn_model_word_count(model); i++)
-        if (strlen(carnn_model_word(model, i)) > longest) longest = strlen(carnn_model_word(model, i));
+    for (i = 0; i < carnn_model_word_count(model); i++) {
+        size_t length = strlen(carnn_model_word(model, i));
+        longest = length > longest ? length : longest;
+    }
     room = words < SIZE_MAX / 2 / (longest + 1) ? words * (longest + 1) + 1 : SIZE_MAX / 2;
     text = (char *)resize(NULL, room, 1);
     for (i = 0; i < sentences; i++, prompt = "") {
@@ -1322,8 +1300,8 @@ static void json_info(const char *file) {
     const carnn_scores *s = carnn_model_scores(model);
     carnn_tensor t;
     size_t i;
-    json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'parameters': %z, 'words': %z, "
-         "'choices': %z, ", file, carnn_model_size(model), task_of(model), carnn_model_parameters(model),
+    json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'parameters': %z, 'words': %z, 'choices': %z, ",
+         file, carnn_model_size(model), task_of(model), carnn_model_parameters(model),
          carnn_model_word_count(model), carnn_model_choice_count(model));
     json_options(carnn_model_describe(model), NULL);
     json(stdout, ", 'training': {");
@@ -1349,9 +1327,9 @@ static void print_info(const char *file) {
     printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(model));
     printf("%-14s%s\n", "task", d->task);
     for (i = 0; (o = option_of(d->task, i)) != NULL; i++) {
-        int of_model = o->place != CARNN_OPTION_OF_TRAINING;
         option_text(o, d, trained, text);
-        if (of_model || (trained->optimizer && strcmp(text, "0"))) printf("%-14s%s\n", o->name, text);
+        if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(text, "0")))
+            printf("%-14s%s\n", o->name, text);
     }
     printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(model), "words",
            carnn_model_word_count(model), "choices", carnn_model_choice_count(model));
@@ -1382,43 +1360,43 @@ typedef struct history { /* a run, as `train --log` wrote it */
     size_t count, room;
 } history;
 
-/* Of several metrics of the validation set the first is the one that chooses the best epoch. */
-static void keep_number(history *h, double *e, int valid, const char *key, double number) {
-    if (fabs(number) > 1e30) number = NAN; /* cannot be drawn */
-    if (!strcmp(key, "loss")) e[valid ? VALID_LOSS : TRAIN_LOSS] = number;
-    else if (!valid && !strcmp(key, "epoch")) e[EPOCH] = number;
-    else if (!valid && !strcmp(key, "best_epoch")) h->best = number;
-    else if (valid && strcmp(key, "tokens")) {
-        if (!*h->metric) snprintf(h->metric, sizeof h->metric, "%s", key);
-        if (!strcmp(h->metric, key)) e[SCORE] = number;
-    }
-}
-
-/* A JSON object of numbers, strings and, at the top (`within` is ""), objects of them; returns its
-   end, or NULL. */
-static const char *read_object(const char *s, const char *within, history *h, double *e) {
-    if (*s != '{') return NULL;
-    do {
-        char key[sizeof h->metric], *end;
-        int length = 0;
-        sscanf(s + 1, " \"%31[^\"]\" : %n", key, &length);
-        if (!length) return NULL;
-        s += 1 + length;
-        if (*s == '{' && !*within) s = read_object(s, key, h, e);
-        else if (*s == '"') {
+/* Reads a line: an object of numbers, strings and objects of them; 0: it is none. Of several metrics
+   of the validation set the first is the one that chooses the best epoch. */
+static int read_epoch(history *h, double *e, const char *s) {
+    char key[sizeof h->metric], within[sizeof h->metric] = "", *end;
+    if (*s++ != '{') return 0;
+    for (;;) {
+        double number = NAN, unused, *kept = &unused;
+        int length = 0, valid = !strcmp(within, "valid");
+        sscanf(s, " \"%31[^\"]\" : %n", key, &length);
+        if (!length) return 0;
+        s += length;
+        if (*s == '{' && !*within) {
+            strcpy(within, key);
+            s++;
+            continue;
+        }
+        if (!strcmp(key, "loss") && (valid || !*within)) kept = e + (valid ? VALID_LOSS : TRAIN_LOSS);
+        else if (valid && strcmp(key, "tokens")) {
+            if (!*h->metric) strcpy(h->metric, key);
+            if (!strcmp(h->metric, key)) kept = e + SCORE;
+        } else if (!*within && !strcmp(key, "epoch")) kept = e + EPOCH;
+        else if (!*within && !strcmp(key, "best_epoch")) kept = &h->best;
+        if (*s == '"') {
             for (s++; *s && *s != '"'; s++) s += *s == '\\' && s[1];
-            s = *s ? s + 1 : NULL;
+            if (!*s++) return 0;
         } else if (!strncmp(s, "null", 4)) s += 4;
         else {
-            double number = strtod(s, &end);
-            if (end == s || !isfinite(number)) return NULL;
-            if (!*within || !strcmp(within, "valid")) keep_number(h, e, *within != '\0', key, number);
+            number = strtod(s, &end);
+            if (end == s || !isfinite(number)) return 0;
             s = end;
         }
-        if (!s) return NULL;
+        *kept = fabs(number) < 1e30 ? number : NAN; /* cannot be drawn */
         s += strspn(s, " \t");
-    } while (*s == ',');
-    return *s == '}' ? s + 1 : NULL;
+        if (*within && *s == '}') *within = '\0', s += 1 + strspn(s + 1, " \t");
+        if (*s == '}') return !s[1 + strspn(s + 1, " \t")];
+        if (*s++ != ',') return 0;
+    }
 }
 
 #define LAST_EPOCH 1e15 /* up to there an axis can step from epoch to epoch */
@@ -1431,8 +1409,7 @@ static void read_history(history *h, const char *file) {
     h->best = NAN;
     while (next_line(in, file, &l)) {
         double e[LOGGED] = {NAN, NAN, NAN, NAN};
-        const char *end = read_object(l.text, "", h, e);
-        if (!end || end[strspn(end, " \t")] || !(e[EPOCH] >= 1.0 && e[EPOCH] <= LAST_EPOCH) ||
+        if (!read_epoch(h, e, l.text) || !(e[EPOCH] >= 1.0 && e[EPOCH] <= LAST_EPOCH) ||
             isnan(e[TRAIN_LOSS]))
             say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
                 "writes it", file, l.number);
@@ -1468,8 +1445,8 @@ static int shows(const panel *p, const history *h, int curve) {
 }
 
 /* Where a point is, as a part of the panel from the left, or from the top. */
-static double x_of(const panel *p, double epoch) { return (epoch - p->left) / (p->right - p->left); }
-static double y_of(const panel *p, double value) { return (p->top - value) / (p->top - p->bottom); }
+static double x_of(const panel *p, double x) { return (x - p->left) / (p->right - p->left); }
+static double y_of(const panel *p, double y) { return (p->top - y) / (p->top - p->bottom); }
 
 /* 1, 2 or 5 times a power of 10, of which about five make the range. */
 static double mark_step(double range) {
@@ -1514,11 +1491,12 @@ static void draw_curve(char field[ROWS][COLUMNS], const panel *p, const history 
                        char letter) {
     double *from = NULL, last = COLUMNS - 1, column;
     size_t i;
-    for (i = 0; i < h->count; i++) {
+    for (i = 0; i < h->count && shows(p, h, curve); i++) {
         double *to = h->epoch[i];
         if (isnan(to[curve])) continue;
         if (!from) from = to;
-        for (column = ceil(last * x_of(p, from[EPOCH])); column <= last * x_of(p, to[EPOCH]); column++) {
+        column = ceil(last * x_of(p, from[EPOCH]));
+        for (; column <= last * x_of(p, to[EPOCH]); column++) {
             double epoch = p->left + (p->right - p->left) * column / last;
             double share = to == from ? 0.0 : (epoch - from[EPOCH]) / (to[EPOCH] - from[EPOCH]);
             double value = from[curve] + share * (to[curve] - from[curve]);
@@ -1534,12 +1512,10 @@ static void text_panel(const panel *p, const history *h, size_t runs) {
     char field[ROWS][COLUMNS];
     size_t r, i;
     double mark;
-    int curve;
     memset(field, ' ', sizeof field);
-    for (r = 0; r < runs; r++)
-        for (curve = TRAIN_LOSS; curve <= SCORE; curve++)
-            if (shows(p, h + r, curve))
-                draw_curve(field, p, h + r, curve, (char)((curve == TRAIN_LOSS ? 'a' : 'A') + r % 26));
+    for (r = 0; r < 3 * runs; r++)
+        draw_curve(field, p, h + r / 3, (int)(TRAIN_LOSS + r % 3),
+                   (char)((r % 3 ? 'A' : 'a') + r / 3 % 26));
     printf("%s\n", p->name);
     for (i = 0; i < ROWS; i++) {
         char label[16] = "";
@@ -1570,7 +1546,8 @@ static void svg_axes(FILE *to, const panel *p) {
     fprintf(to, "<text y=\"-12\" font-weight=\"bold\">");
     put_escaped(to, p->name, "<>&", "&#%d;");
     fprintf(to, "</text>\n<path d=\"M0 0v%dh%d\" stroke=\"#333\" fill=\"none\"/>\n"
-            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">epoch</text>\n", HIGH, WIDE, WIDE, HIGH + 36);
+            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">epoch</text>\n", HIGH, WIDE, WIDE,
+            HIGH + 36);
     for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
         svg_mark(to, 0.0, HIGH * y_of(p, mark), "h380", -8.0, 4.0, "end", mark);
     for (mark = p->across * ceil(p->left / p->across); mark <= p->right; mark += p->across)
@@ -1580,6 +1557,7 @@ static void svg_axes(FILE *to, const panel *p) {
 /* A dot for each point, as a curve may be one; the best score has a larger one. */
 static void svg_curve(FILE *to, const panel *p, const history *h, int curve, const char *color) {
     size_t i;
+    if (!shows(p, h, curve)) return;
     fprintf(to, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", color,
             curve == TRAIN_LOSS ? " stroke-dasharray=\"5 3\"" : "");
     for (i = 0; i < h->count; i++)
@@ -1596,7 +1574,6 @@ static void svg_curve(FILE *to, const panel *p, const history *h, int curve, con
 
 static void svg_picture(FILE *to, const panel *p, size_t panels, const history *h, size_t runs) {
     size_t i, r, below = HEAD + HIGH + FOOT;
-    int curve;
     fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%zu\" height=\"%zu\" "
             "font-family=\"sans-serif\" font-size=\"12\">\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
@@ -1604,15 +1581,14 @@ static void svg_picture(FILE *to, const panel *p, size_t panels, const history *
     for (i = 0; i < panels; i++, p++) {
         fprintf(to, "<g transform=\"translate(%zu,%d)\">\n", i * (MARGIN + WIDE) + MARGIN, HEAD);
         svg_axes(to, p);
-        for (r = 0; r < runs; r++)
-            for (curve = TRAIN_LOSS; curve <= SCORE; curve++)
-                if (shows(p, h + r, curve))
-                    svg_curve(to, p, h + r, curve, svg_colors[r % COUNT(svg_colors)]);
+        for (r = 0; r < 3 * runs; r++)
+            svg_curve(to, p, h + r / 3, (int)(TRAIN_LOSS + r % 3), svg_colors[r / 3 % COUNT(svg_colors)]);
         fprintf(to, "</g>\n");
     }
     for (r = 0; r < runs; r++, h++, below += LEGEND) {
-        fprintf(to, "<path d=\"M%d %zuh24\" stroke=\"%s\" stroke-width=\"3\"/><text x=\"%d\" "
-                "y=\"%zu\">", MARGIN, below, svg_colors[r % COUNT(svg_colors)], MARGIN + 32, below + 4);
+        fprintf(to, "<path d=\"M%d %zuh24\" stroke=\"%s\" stroke-width=\"3\"/>"
+                "<text x=\"%d\" y=\"%zu\">", MARGIN, below, svg_colors[r % COUNT(svg_colors)],
+                MARGIN + 32, below + 4);
         put_escaped(to, h->file, "<>&", "&#%d;");
         fprintf(to, ": %s</text>\n", summary(h));
     }
@@ -1641,6 +1617,8 @@ static int plot(void) {
 
 /* ==== gradcheck, bench ======================================================================= */
 
+static const char *only_name(void) { return arg.files.count ? *arg.files.item : NULL; }
+
 static int check_row(const carnn_check *c, void *user) {
     *(int *)user += !c->passed;
     printf("%-6s  %-24s %6zu derivatives  error %.2e  limit %.0e  %s\n", c->group, c->name,
@@ -1651,8 +1629,7 @@ static int check_row(const carnn_check *c, void *user) {
 
 static int gradcheck(void) {
     int wrong = 0;
-    check(carnn_gradcheck(arg.files.count ? arg.files.item[0] : NULL, arg.model.seed, check_row, &wrong,
-                          &error));
+    check(carnn_gradcheck(only_name(), arg.model.seed, check_row, &wrong, &error));
     printf(wrong ? "%d wrong\n" : "all right\n", wrong);
     return wrong ? FAILED : DONE;
 }
@@ -1664,8 +1641,8 @@ static int bench_row(const carnn_measure *m, void *user) {
             json(stdout, "{'version': %s, 'simd': %s, 'threads': %z, 'rows': [", CARNN_VERSION,
                  simd_used(arg.simd), threads ? threads : processors());
         else json(stdout, ", ");
-        json(stdout, "{'group': %s, 'name': %s, 'unit': %s, 'value': %g", m->group, m->name, m->unit,
-             m->value);
+        json(stdout, "{'group': %s, 'name': %s, 'unit': %s, 'value': %g", m->group, m->name,
+             m->unit, m->value);
         json(stdout, m->share > 0.0 ? ", 'share': %g}" : "}", m->share);
         return 0;
     }
@@ -1678,14 +1655,14 @@ static int bench_row(const carnn_measure *m, void *user) {
 
 static int bench(void) {
     size_t rows = 0;
-    carnn_status status = carnn_bench(arg.files.count ? arg.files.item[0] : NULL, arg.simd,
-                                      arg.training.threads, bench_row, &rows, &error);
+    carnn_status status = carnn_bench(only_name(), arg.simd, arg.training.threads, bench_row, &rows,
+                                      &error);
     if (rows) json(stdout, "]}\n");
     check(status);
     return DONE;
 }
 
-/* ==== Commands =============================================================================== */
+/* ==== Commands and help ====================================================================== */
 
 static const command commands[] = {
     {"train", "--task NAME --train FILE --out MODEL [options]",
@@ -1695,7 +1672,7 @@ static const command commands[] = {
      "\nCtrl-C ends a training and saves it; the same command with --resume goes on.\n",
      TRAIN, train, 0, 0},
     {"test", "MODEL... --data FILE [options]", "scores models; several: each one, then their vote",
-     "  carnn test seed1.gguf seed2.gguf seed3.gguf --data test.txt --json\n", TEST, test, 1, MODELS},
+     "  carnn test seed1.gguf seed2.gguf --data test.txt --json\n", TEST, test, 1, MODELS},
     {"predict", "MODEL [--data FILE] [options]", "writes one line per example: what the model says",
      "  carnn predict bot.gguf --top 3 < test.txt\n", PREDICT, predict, 1, 1},
     {"chat", "MODEL", "talks; an empty line begins a new dialog",
@@ -1705,9 +1682,9 @@ static const command commands[] = {
      "  carnn explain bot.gguf --data test.txt --example 4\n", EXPLAIN, explain, 1, 1},
     {"rank", "MODEL --question TEXT [--data FILE]",
      "ranks sentences, a line each, by how well they answer a question",
-     "  carnn rank qa.gguf --question 'who wrote faust ?' --data sentences.txt\n", RANK, rank, 1, 1},
+     "  carnn rank qa.gguf --question 'who wrote faust ?' --data books.txt\n", RANK, rank, 1, 1},
     {"generate", "MODEL [options]", "samples text from a language model, a sentence a line",
-     "  carnn generate lm.gguf --prompt 'i think' --top-p 0.9 --seed 7\n", GENERATE, generate, 1, 1},
+     "  carnn generate lm.gguf --prompt 'i think' --top-p 0.9\n", GENERATE, generate, 1, 1},
     {"info", "MODEL [--json]", "says what is in a model file",
      "  carnn info bot.gguf\n", INFO, info, 1, 1},
     {"plot", "RUN.jsonl... [--out FILE.svg]", "draws the losses and scores that train --log wrote",
@@ -1717,8 +1694,6 @@ static const command commands[] = {
     {"bench", "[NAME] [options]", "measures kernels, cells and whole tasks on this machine",
      "  carnn bench cell --threads 1\n", BENCH, bench, 0, 1},
 };
-
-/* ==== Help =================================================================================== */
 
 static void print_option(const char *name, const char *value, const char *text) {
     char word[64];
@@ -1747,7 +1722,8 @@ static void print_default(const carnn_option *o, const char *only) {
 }
 
 /* The options of a place, with a title; those that all tasks have, or those of one. */
-static void print_options(const char *title, const char *task, unsigned bit, carnn_option_place place) {
+static void print_options(const char *title, const char *task, unsigned bit,
+                          carnn_option_place place) {
     const carnn_option *o;
     size_t i, k;
     for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
@@ -1794,8 +1770,6 @@ static int help(int asked) {
     return asked ? DONE : USAGE;
 }
 
-/* ==== Start ================================================================================ */
-
 static int run(int count, char **argument) {
     const command *c = NULL;
     const char *word = count > 1 ? argument[1] : "";
@@ -1816,10 +1790,14 @@ static int run(int count, char **argument) {
 }
 
 int main(int count, char **argument) {
+    int result;
     signal(SIGINT, on_interrupt);
     signal(SIGTERM, on_interrupt);
 #ifdef SIGHUP
     if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* as nohup asks for */
 #endif
-    return finish(run(count, argument));
+    result = run(count, argument);
+    if (fflush(stdout) || ferror(stdout)) /* the disk may be full */
+        say(result ? result : FAILED, "cannot write to standard output");
+    return result;
 }
