@@ -7126,7 +7126,7 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
         more = carnn__cut(&rest, '\t', &field);
         if (carnn__is("questionid", carnn__trim(field), 1)) c[CARNN__PAIR_NUMBER] = i;
         if (carnn__is("question", carnn__trim(field), 1)) c[CARNN__PAIR_QUESTION] = i;
-        if (carnn__is("sentence", carnn__trim(field), 1) || carnn__column_is(field, "answer"))
+        if (carnn__is("sentence", carnn__trim(field), 1) || carnn__is("answer", carnn__trim(field), 1))
             c[CARNN__PAIR_ANSWER] = i;
         if (carnn__is("label", carnn__trim(field), 1)) c[CARNN__PAIR_LABEL] = i;
     }
@@ -9839,7 +9839,7 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     carnn__option_default(model, CARNN__ANSWER_WEIGHTING, 1);
     carnn__option_default(model, CARNN__ANSWER_OVERLAP, 4); /* writer is like writes, wrote is not */
     carnn__option_default(model, CARNN__ANSWER_LOSS, 2);
-    if (!model->vector_count) model->option[CARNN__ANSWER_TUNE] = 1;
+    if (!model->vector_count) carnn__option_default(model, CARNN__ANSWER_TUNE, 1);
     if (!train->epochs) train->epochs = 5;
     if (!train->batch) train->batch = 64;
     if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.001;
