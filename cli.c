@@ -36,7 +36,6 @@ enum { DONE = 0, FAILED = 1, USAGE = 2, BAD_DATA = 3, BAD_MODEL = 4, DIVERGED = 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ==== Errors and memory ====================================================================== */
-
 /* Prints "carnn: ..." and ends the program with `code`, unless that is DONE. */
 static void say(int code, const char *format, ...) {
     va_list values;
@@ -80,7 +79,6 @@ static void *grow(void *array, size_t count, size_t *room, size_t size) {
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* ==== Arguments ============================================================================== */
-
 typedef struct list {
     const char **item;
     size_t count, room;
@@ -240,24 +238,21 @@ static void unknown(const char *what, const guess *g) {
 }
 
 /* ==== Reading the arguments ================================================================== */
-
 static void read_flag(const flag *f, const char *value) {
     void *field = (char *)&arg + f->offset;
     const char *kind = f->value ? f->value : "";
+    int whole = !strcmp(kind, "K") || !strcmp(kind, "N");
     char *end;
-    double number = strtod(value, &end);
-    int is_number = end > value && !*end, count = !strcmp(kind, "K") || !strcmp(kind, "N");
+    double number = strtod(value, &end), low = whole ? 1.0 : 0.0;
+    if ((whole || !strcmp(kind, "X")) && (end == value || *end || !(number >= low && number <= 1e15) ||
+                                          (whole && number != floor(number))))
+        say(USAGE, "--%s: expected a %snumber from %g on, found \"%s\"", f->name,
+            whole ? "whole " : "", low, value);
     if (!*kind) *(int *)field = 1;
     else if (!strcmp(kind, "FILE...")) add_item((list *)field, value);
-    else if (count) {
-        if (!is_number || !(number >= 1.0 && number <= 1e15) || number != floor(number))
-            say(USAGE, "--%s: expected a whole number from 1 on, found \"%s\"", f->name, value);
-        *(int64_t *)field = (int64_t)number;
-    } else if (!strcmp(kind, "X")) {
-        if (!is_number || !(number >= 0.0 && number <= 1e6))
-            say(USAGE, "--%s: expected a number from 0 on, found \"%s\"", f->name, value);
-        *(double *)field = number == 0.0 ? CARNN_NONE : number; /* 0 is a choice */
-    } else *(const char **)field = value;
+    else if (whole) *(int64_t *)field = (int64_t)number;
+    else if (!strcmp(kind, "X")) *(double *)field = number == 0.0 ? CARNN_NONE : number;
+    else *(const char **)field = value;
 }
 
 static void set_option(const carnn_option *o, const char *value) {
@@ -335,7 +330,6 @@ static void read_arguments(const command *c, int count, char **argument) {
 }
 
 /* ==== JSON =================================================================================== */
-
 /* Bytes of a well-formed UTF-8 sequence at `s`, 0 if there is none. */
 static size_t utf8(const unsigned char *s) {
     size_t i, length = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3
@@ -408,7 +402,6 @@ static void json_options(const carnn_model_desc *model, const carnn_train_desc *
 }
 
 /* ==== Terminal and machine =================================================================== */
-
 /* terminal_width(): columns that a line may have without wrapping; peak_memory(): the most that the
    program has had, in MiB, 0 where the system does not say. */
 #ifdef _WIN32
@@ -474,7 +467,6 @@ static void on_interrupt(int number) {
 }
 
 /* ==== Models, data, files ==================================================================== */
-
 /* What is worked on. It lives as long as the program, which leaves it to the system to free it. */
 #define MODELS 64 /* that are tested together at most */
 static carnn_model *models[MODELS], *model; /* model: the first one */
@@ -587,7 +579,6 @@ static void print_metrics(const carnn_scores *s, int counts) {
 }
 
 /* ==== train ================================================================================== */
-
 static struct { /* the training */
     const carnn_dataset *valid, *test; /* NULL: none */
     carnn_scores tested;
@@ -614,10 +605,10 @@ static void log_epoch(const carnn_progress *p) {
 }
 
 static int on_progress(const carnn_progress *p, void *user) {
-    (void)user;
     int live = is_terminal(stderr) && !is_plain(); /* the line is overwritten */
     char text[512], left[32];
     size_t at = 0;
+    (void)user;
 #define ADD(...) at += (size_t)snprintf(text + at, sizeof text - at, __VA_ARGS__)
     job.seconds = p->seconds;
     job.epochs = p->epoch - !p->epoch_ended;
@@ -780,7 +771,6 @@ static int train(void) {
 }
 
 /* ==== test =================================================================================== */
-
 typedef struct report { /* what a model chose */
     const carnn_model *model;
     size_t classes; /* choices of the model, and one more for targets that are none of them */
@@ -816,8 +806,8 @@ static void on_part(size_t number, double value, double weight, void *user) {
 /* Of several models the vote is written. The files are opened here: a task that does not rank
    leaves them as they are. */
 static void on_ranked(const carnn_ranked *r, void *user) {
-    (void)user;
     size_t group = r->group + 1, member = r->member + 1;
+    (void)user;
     if (!tested.ranked++) {
         tested.qrels = open_result(arg.qrels, "w");
         tested.run = open_result(arg.run, "w");
@@ -1003,7 +993,6 @@ static int test(void) {
 }
 
 /* ==== predict, explain, chat, rank, generate ================================================= */
-
 static carnn_session *session;
 static line input;
 static size_t predicted; /* examples so far */
@@ -1035,14 +1024,21 @@ static void on_prediction(const carnn_prediction *p, void *user) {
     predicted += !p->part;
 }
 
-/* On standard input somebody may wait for the answer to a line. */
-static void predict_lines(void) {
+/* Files are read as a whole and predicted in batches; on standard input somebody may wait for the
+   answer to a line. */
+static int predict(void) {
+    carnn_predict_desc desc = {0, 0, on_prediction, NULL};
     carnn_prediction p;
-    size_t i;
+    size_t i, top = desc.top = (size_t)arg.top;
     int found;
-    while (next_line(stdin, STANDARD_INPUT, &input)) {
-        check(carnn_session_line(session, input.text, input.length, input.number, (size_t)arg.top,
-                                 &found, &p, &error));
+    open_session();
+    desc.threads = arg.training.threads;
+    if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-"))) {
+        load_examples();
+        check(carnn_predict(model, data, &desc, &error));
+    } else while (next_line(stdin, STANDARD_INPUT, &input)) {
+        check(carnn_session_line(session, input.text, input.length, input.number, top, &found, &p,
+                                 &error));
         if (found) on_prediction(&p, NULL);
         for (i = 1; found && i < p.parts; i++) {
             check(carnn_session_part(session, i, &p, &error));
@@ -1050,54 +1046,21 @@ static void predict_lines(void) {
         }
         fflush(stdout);
     }
-}
-
-/* Files are read as a whole and predicted in batches. */
-static int predict(void) {
-    carnn_predict_desc desc = {0, 0, on_prediction, NULL};
-    open_session();
-    desc.threads = arg.training.threads;
-    desc.top = (size_t)arg.top;
-    if (!arg.data.count || (arg.data.count == 1 && !strcmp(*arg.data.item, "-"))) predict_lines();
-    else {
-        load_examples();
-        check(carnn_predict(model, data, &desc, &error));
-    }
     if (!predicted) say(DONE, "nothing to answer: no line is an example of %s", task_of(model));
     return DONE;
 }
 
-static const struct { /* of the table of an explanation, from the left */
-    unsigned has;
-    const char *title;
-    size_t offset;
-} columns[] = {
-    {CARNN_HAS_SCORE, "score", offsetof(carnn_contribution, score)},
-    {CARNN_HAS_SHARE, "share", offsetof(carnn_contribution, share)},
-    {CARNN_HAS_ATTENTION, "attention", offsetof(carnn_contribution, attention)},
-};
-
-/* The numbers of a row, of which the first is signed; NULL: the titles. There are two columns at
-   least, so that a table has the same ones with and without a context. */
-static void print_numbers(unsigned has, const carnn_contribution *part) {
+/* The numbers of a row of an explanation: the columns that are `shown`, of which the row `has` some;
+   the first one is signed. There are two at least, with and without a context. */
+static void print_numbers(unsigned shown, unsigned has, double score, double share, double attention) {
+    static const unsigned bit[] = {CARNN_HAS_SCORE, CARNN_HAS_SHARE, CARNN_HAS_ATTENTION};
+    double number[3];
     size_t i, n = 0;
-    for (i = 0; i < COUNT(columns); i++) {
-        const void *number = part ? (const char *)part + columns[i].offset : NULL;
-        if (!(has & columns[i].has)) continue;
-        if (!part) printf(n++ ? "  %9s" : "%10s", columns[i].title);
-        else if (!(part->has & columns[i].has)) printf(n++ ? "  %9s" : "%10s", "");
-        else printf(n++ ? "  %9.4f" : "%+10.4f", *(const double *)number);
-    }
-    printf(n < 2 ? "  %9s%s" : "%s%s", "", part ? "  " : "\n");
-}
-
-/* A number in the first column. */
-static void print_total(unsigned has, double number, const char *name) {
-    carnn_contribution total = {NULL, NULL, 0, 0.0, 0.0, 0.0};
-    total.has = has & CARNN_HAS_SCORE ? CARNN_HAS_SCORE : CARNN_HAS_SHARE;
-    total.score = total.share = number;
-    print_numbers(has, &total);
-    puts(name);
+    number[0] = score, number[1] = share, number[2] = attention;
+    for (i = 0; i < 3; i++)
+        if (shown & has & bit[i]) printf(n++ ? "  %9.4f" : "%+10.4f", number[i]);
+        else if (shown & bit[i]) printf(n++ ? "  %9s" : "%10s", "");
+    printf(n < 2 ? "  %9s  " : "%s  ", "");
 }
 
 static int is_colored(void) { return !is_plain() && (arg.color || is_terminal(stdout)); }
@@ -1109,10 +1072,9 @@ static void begin_color(double share) {
     printf("\033[48;5;%d;38;5;%dm", colors[level], level > last / 2 ? 16 : 231);
 }
 
-/* How many of the parts are larger than part i. */
-static size_t larger_parts(const carnn_contribution *part, size_t count, size_t i) {
-    size_t j, larger = 0;
-    for (j = 0; j < count; j++) larger += fabs(part[j].score) > fabs(part[i].score);
+static size_t larger_parts(const carnn_contribution *part, size_t count, double score) {
+    size_t i, larger = 0;
+    for (i = 0; i < count; i++) larger += fabs(part[i].score) > fabs(score);
     return larger;
 }
 
@@ -1120,38 +1082,43 @@ static size_t larger_parts(const carnn_contribution *part, size_t count, size_t 
    to call that which is explained, or NULL. Returns the parts, to be freed. */
 static carnn_contribution *print_parts(const char *of, size_t most) {
     carnn_explanation e;
-    carnn_contribution *part;
+    carnn_contribution *part, *c;
     double rest, sum, largest = 1e-9;
-    size_t i, width = 0;
-    unsigned has = 0;
+    size_t i;
+    int width = 0;
+    unsigned has = 0, first;
     check(carnn_session_explain(session, 0, NULL, &e, &error));
     part = (carnn_contribution *)resize(NULL, e.count + 1, sizeof *part);
     check(carnn_session_explain(session, e.count, part, &e, &error));
     for (i = 0; i < e.count; i++) {
         has |= part[i].has;
-        width = strlen(part[i].role) > width ? strlen(part[i].role) : width;
+        width = (int)strlen(part[i].role) > width ? (int)strlen(part[i].role) : width;
         largest = fmax(largest, part[i].attention);
     }
-    if (!has) has = CARNN_HAS_SCORE;
+    first = has & CARNN_HAS_SCORE || !has ? CARNN_HAS_SCORE : CARNN_HAS_SHARE;
+    has |= first;
     if (of) printf("%s: %s\n", of, e.of);
-    print_numbers(has, NULL);
-    for (i = 0, rest = sum = e.rest; i < e.count; i++) {
-        int color = is_colored() && (part[i].has & CARNN_HAS_ATTENTION);
-        sum += part[i].score;
-        if (most < e.count && larger_parts(part, e.count, i) >= most) {
-            rest += part[i].score;
+    printf("%10s", first == CARNN_HAS_SCORE ? "score" : "share");
+    if (first != CARNN_HAS_SHARE && has & CARNN_HAS_SHARE) printf("  %9s", "share");
+    printf(has & CARNN_HAS_ATTENTION ? "  %9s\n" : "\n", "attention");
+    for (c = part, rest = sum = e.rest; c < part + e.count; c++) {
+        int color = is_colored() && (c->has & CARNN_HAS_ATTENTION);
+        sum += c->score;
+        if (most < e.count && larger_parts(part, e.count, c->score) >= most) {
+            rest += c->score;
             continue;
         }
-        print_numbers(has, &part[i]);
-        printf("%-*s  ", (int)width, part[i].role);
-        if (color) begin_color(part[i].attention / largest);
-        printf("%s%s\n", part[i].text, color ? "\033[0m" : "");
+        print_numbers(has, c->has, c->score, c->share, c->attention);
+        printf("%-*s  ", width, c->role);
+        if (color) begin_color(c->attention / largest);
+        printf("%s%s\n", c->text, color ? "\033[0m" : "");
     }
-    print_total(has, rest, "rest");
-    if (has & CARNN_HAS_SCORE) print_total(has, sum, "sum");
+    print_numbers(has, first, rest, rest, 0.0);
+    puts("rest");
+    if (first == CARNN_HAS_SCORE) print_numbers(has, first, sum, 0.0, 0.0), puts("sum");
     if (!e.exact)
-        printf("not exact for the cell %s: each number is what its step has by itself, the rest what "
-               "no step accounts for\n", carnn_model_describe(model)->cell);
+        printf("not exact for the cell %s: each number is what its step has by itself, the rest "
+               "what no step accounts for\n", carnn_model_describe(model)->cell);
     return part;
 }
 
@@ -1295,7 +1262,6 @@ static int generate(void) {
 }
 
 /* ==== info =================================================================================== */
-
 static void json_info(const char *file) {
     const carnn_scores *s = carnn_model_scores(model);
     carnn_tensor t;
@@ -1349,7 +1315,6 @@ static int info(void) {
 }
 
 /* ==== plot =================================================================================== */
-
 enum { EPOCH, TRAIN_LOSS, VALID_LOSS, SCORE, LOGGED }; /* numbers of an epoch; NAN: there is none */
 
 typedef struct history { /* a run, as `train --log` wrote it */
@@ -1616,7 +1581,6 @@ static int plot(void) {
 }
 
 /* ==== gradcheck, bench ======================================================================= */
-
 static const char *only_name(void) { return arg.files.count ? *arg.files.item : NULL; }
 
 static int check_row(const carnn_check *c, void *user) {
@@ -1663,7 +1627,6 @@ static int bench(void) {
 }
 
 /* ==== Commands and help ====================================================================== */
-
 static const command commands[] = {
     {"train", "--task NAME --train FILE --out MODEL [options]",
      "trains a model; keeps the weights with the best validation score",
