@@ -722,7 +722,7 @@ static void on_fold(size_t number, size_t count, const carnn_scores *s, void *us
 /* The model is not trained: it tells what those of the folds have in common. */
 static void cross_validate(void) {
     list names = {&arg.folds_by, 1, 0};
-    carnn_folds_desc folds = {0, NULL, on_fold, NULL};
+    static carnn_folds_desc folds = {0, NULL, on_fold, NULL};
     carnn_scores mean, sd;
     folds.count = arg.folds;
     if (arg.folds_by) folds.by = open_sources(&names);
@@ -1206,7 +1206,7 @@ static int by_score(const void *a_, const void *b_) {
 }
 
 static int rank(void) {
-    sentence *sentences = NULL, *s;
+    static sentence *sentences, *s;
     size_t i, count = 0, room = 0;
     const char *name = arg.data.count ? *arg.data.item : "-";
     carnn_text pair[2];
@@ -1241,7 +1241,7 @@ static int rank(void) {
 static int generate(void) {
     const char *prompt = arg.prompt ? arg.prompt : "";
     size_t i, room, words, longest = 0, sentences = arg.sentences ? (size_t)arg.sentences : 10;
-    char *text;
+    static char *text;
     open_session();
     arg.sampling.seed = arg.model.seed ? arg.model.seed : 1;
     if (!arg.sampling.words) arg.sampling.words = 100;
