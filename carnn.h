@@ -39,7 +39,7 @@
        @@MATH    exp, sigmoid, tanh, softmax
        @@MAT     matrix products
        @@PARAM   the parameter store, optimisers
-       @@SEQ     packed batches, both directions, pooling
+       @@SEQ     packed batches
        @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
@@ -330,6 +330,8 @@ typedef struct carnn_dataset_desc {
     int lenient; /* not 0: examples that are only to be predicted: responses, labels, words and line
                     numbers may be missing, and so may examples */
     const carnn_allocator *allocator;
+    const carnn_model_desc *model; /* the model that the data is for, where options of its task say
+                    how files are read (classify: fine); NULL: the defaults */
 } carnn_dataset_desc;
 
 /* Reads the sources. On an error *dataset is NULL and the error names source, line and what was
@@ -340,6 +342,10 @@ CARNN_API void carnn_dataset_free(carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* groups, by `clean` */
 CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset); /* dialogs, questions, ... */
+
+/* What the first source was read as, "COARSE:fine text": in tasks whose files have several formats
+   that their lines tell apart (classify); elsewhere, and where the lines do not tell, NULL. */
+CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset);
 
 /* What an example is: its texts, as read and without blanks at their ends (of dialog all that was
    said before, the user's words last; of lm the sentence, after the one before where there is one),
@@ -416,8 +422,10 @@ typedef struct carnn_folds_desc {
     void *user;
 } carnn_folds_desc;
 
-/* A model of its own is trained for every fold and scored on it: *mean and *deviation (that of a
-   sample) of the scores over the folds. */
+/* A model of its own, with the same seed, is trained for every fold and scored on it: *mean and
+   *deviation (that of a sample) of loss and metrics over the folds; examples, tokens and seconds of
+   *mean are sums. A target that a fold's training does not have counts as not known. A list of
+   candidates is that of the whole data. There are no checkpoints. */
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_train_desc *train,
                                             const carnn_dataset *data,
@@ -576,6 +584,11 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
 
+/* Another part of the last prediction, of which there are prediction->parts: of tasks that label
+   every word of a text. */
+CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
+                                          carnn_prediction *prediction, carnn_error *error);
+
 #ifndef CARNN_NO_TEXT
 /* A line of a data file of the task, of examples that are only to be predicted: what it says is
    heard, and where it is an example *found is 1 and *prediction is what carnn_session_predict would
@@ -691,6 +704,7 @@ typedef struct carnn_check { /* one line of the gradient check */
     double error;            /* largest relative error among them */
     double limit;
     int passed;
+    char worst[192];         /* where that is: array, entry, both numbers, variant */
 } carnn_check;
 
 /* Compares derivatives with central differences: all entries of the tables, or those whose group
@@ -3631,7 +3645,7 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
 
 #endif
 /* =============================================================================================
-   @@SEQ   packed batches: sequences of unequal length without padding; both directions; pooling
+   @@SEQ   packed batches: sequences of unequal length without padding
 
      lengths 3, 1, 2      step 0: a0 c0 b0      rows 0 1 2      (ranks: a, c, b)
      (a, b, c)            step 1: a1 c1         rows 3 4
@@ -3679,75 +3693,6 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
         for (t = 0; t < length; t++)
             reversed[p->start[t] + b] = (uint32_t)carnn__reversed_row(p, length, t, b);
     }
-}
-
-/* --- both directions -------------------------------------------------------------------------
-   out_t = [fw_t; bw_t] (N, 2h) from the states of a cell that reads forwards and of one that reads
-   backwards, both in the order in which they were made; backward takes the gradient apart. */
-
-static void carnn__join_directions(const float *fw, const float *bw, const uint32_t *reversed,
-                                   size_t rows, size_t h, float *out) {
-    size_t row;
-    for (row = 0; row < rows; row++) {
-        memcpy(out + row * 2 * h, fw + row * h, h * sizeof(float));
-        memcpy(out + row * 2 * h + h, bw + reversed[row] * h, h * sizeof(float));
-    }
-}
-
-static void carnn__part_directions(const float *dout, const uint32_t *reversed, size_t rows,
-                                   size_t h, float *dfw, float *dbw) {
-    size_t row;
-    for (row = 0; row < rows; row++) {
-        memcpy(dfw + row * h, dout + row * 2 * h, h * sizeof(float));
-        memcpy(dbw + reversed[row] * h, dout + row * 2 * h + h, h * sizeof(float));
-    }
-}
-
-/* --- pooling ---------------------------------------------------------------------------------
-   Over the steps of each sequence: the largest value of every column (the first of equal ones), to
-   which backward returns the gradient, or the mean. A sequence without steps gives zeros. */
-
-static void carnn__pool_max(const carnn__packed *p, size_t h, const float *x, float *out,
-                            uint32_t *where) {
-    size_t t, b, j;
-    memset(out, 0, p->sequences * h * sizeof(float));
-    for (t = 0; t < p->steps; t++)
-        for (b = 0; b < p->start[t + 1] - p->start[t]; b++) {
-            size_t row = p->start[t] + b;
-            for (j = 0; j < h; j++)
-                if (!t || x[row * h + j] > out[b * h + j]) {
-                    out[b * h + j] = x[row * h + j];
-                    where[b * h + j] = (uint32_t)row;
-                }
-        }
-}
-
-/* dx (N, h) is added to. */
-static void carnn__pool_max_back(const carnn__packed *p, size_t h, const float *dout,
-                                 const uint32_t *where, float *dx) {
-    size_t b, j, live = p->steps ? p->start[1] : 0;
-    for (b = 0; b < live; b++)
-        for (j = 0; j < h; j++) dx[where[b * h + j] * h + j] += dout[b * h + j];
-}
-
-/* The sequence of rank b has count[b] steps. */
-static void carnn__pool_mean(const carnn__packed *p, size_t h, const float *x,
-                             const uint32_t *count, float *out) {
-    size_t t, b, j;
-    memset(out, 0, p->sequences * h * sizeof(float));
-    for (t = 0; t < p->steps; t++)
-        for (b = 0; b < p->start[t + 1] - p->start[t]; b++)
-            for (j = 0; j < h; j++)
-                out[b * h + j] += x[(p->start[t] + b) * h + j] / (float)count[b];
-}
-
-static void carnn__pool_mean_back(const carnn__packed *p, size_t h, const float *dout,
-                                  const uint32_t *count, float *dx) {
-    size_t t, b, j;
-    for (t = 0; t < p->steps; t++)
-        for (b = 0; b < p->start[t + 1] - p->start[t]; b++)
-            for (j = 0; j < h; j++)
-                dx[(p->start[t] + b) * h + j] += dout[b * h + j] / (float)count[b];
 }
 
 #endif
@@ -5238,39 +5183,20 @@ static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x
 
 #endif
 /* =============================================================================================
-   @@TEXT   words of a text, lists of names, vocabularies, reading files, word vectors
+   @@TEXT   pieces of text, numbers, tokenisers, lists of names, vocabularies, reading files, word
+            vectors
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* --- tokenisers ------------------------------------------------------------------------------
-   A text is any bytes, NUL too. Words are found one at a time and stay parts of the text; where a
-   tokeniser folds upper to lower case (of ASCII), that is done when a word is hashed or compared,
-   so that neither memory nor a longest word is needed. */
+/* --- pieces of text --------------------------------------------------------------------------
+   A text is any bytes, NUL included, and its pieces are not copied: a span points into it. Letters,
+   and upper and lower case, are those of ASCII. */
 
-typedef enum carnn__tokenizer {
-    CARNN__WORDS, /* runs of [A-Za-z0-9_] and bytes >= 0x80, folded, without the articles, as
-                     MemN2N has them ("<SILENCE>" is the word silence), and each of . ? ! , ; as a
-                     word of its own: it tells candidates apart that differ in nothing else */
-    CARNN__SPACES, /* what stands between blanks, as it is */
-    CARNN__LOWER,  /* the same, folded */
-    CARNN__TOKENS  /* what stands between blanks, folded, with punctuation at its ends as words of
-                      their own: leaves tokenised text alone, does what is needed to other text */
-    , CARNN__SPOKEN
-} carnn__tokenizer;
-
-typedef struct carnn__span { /* a piece of a text */
+typedef struct carnn__span {
     const char *at;
     size_t length;
 } carnn__span;
-
-typedef struct carnn__words {
-    carnn__tokenizer kind;
-    const char *rest, *end; /* of the text: what has not been looked at */
-    const char *stop;       /* the end of the run of word bytes that `rest` is in */
-    int marks;              /* what is left of the run are marks */
-    carnn__span word;       /* the word that carnn__next_word found */
-} carnn__words;
 
 static inline int carnn__blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
@@ -5278,80 +5204,161 @@ static inline int carnn__blank(char c) {
 
 static inline int carnn__digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Of ASCII. */
 static inline int carnn__letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Without the blanks at both ends. */
-static carnn__span carnn__trim(carnn__span s) {
-    while (s.length && carnn__blank(s.at[s.length - 1])) s.length--;
-    while (s.length && carnn__blank(*s.at)) {
-        s.at++;
-        s.length--;
-    }
-    return s;
-}
+/* Is `c` one of the characters of `set`? */
+static inline int carnn__among(char c, const char *set) { return c && strchr(set, c) != NULL; }
 
+/* The byte `c`, in lower case if `fold` is set. */
 static inline unsigned char carnn__folded(char c, int fold) {
     unsigned char byte = (unsigned char)c;
     return (unsigned char)(fold && byte >= 'A' && byte <= 'Z' ? byte + 'a' - 'A' : byte);
 }
 
-static inline int carnn__folds(carnn__tokenizer kind) { return kind != CARNN__SPACES; }
-
-/* Does this byte belong to a word? */
-static inline int carnn__word_byte(carnn__tokenizer kind, char c) {
-    if (kind != CARNN__WORDS) return !carnn__blank(c);
-    return carnn__letter(c) || carnn__digit(c) || c == '_' || (unsigned char)c >= 0x80;
-}
-
-/* Is this byte a word by itself? */
-static inline int carnn__lone_byte(carnn__tokenizer kind, char c) {
-    return kind == CARNN__WORDS && c && strchr(".?!,;", c) != NULL;
-}
-
-/* Is `known` the same as `s`, both of `length` bytes, when `s` is folded? */
+/* Is `known` equal to `s`, folded if `fold` is set? Both have `length` bytes. */
 static int carnn__equal(const char *known, const char *s, size_t length, int fold) {
     size_t i;
-    if (!fold) return length == 0 || memcmp(known, s, length) == 0;
-    for (i = 0; i < length; i++) {
-        if ((unsigned char)known[i] != carnn__folded(s[i], 1)) return 0;
-    }
+    for (i = 0; i < length; i++)
+        if ((unsigned char)known[i] != carnn__folded(s[i], fold)) return 0;
     return 1;
 }
 
-static int carnn__article(carnn__span word) {
-    return (word.length == 1 && carnn__equal("a", word.at, 1, 1)) ||
-           (word.length == 2 && carnn__equal("an", word.at, 2, 1)) ||
-           (word.length == 3 && carnn__equal("the", word.at, 3, 1));
+/* The same for a string and a span. */
+static inline int carnn__is(const char *known, carnn__span s, int fold) {
+    return s.length == strlen(known) && carnn__equal(known, s.at, s.length, fold);
 }
 
-static inline int carnn__mark(char c) { return c && strchr(".,;:?!\"()[]", c) != NULL; }
+/* Removes `count` bytes from the front. */
+static inline void carnn__skip(carnn__span *s, size_t count) {
+    s->at += count;
+    s->length -= count;
+}
 
-/* The first word of a piece between blanks: a run of one mark ("..."), or all but the marks at the
-   end. A single period there belongs to an abbreviation ("mr.", "u.s."), unless the piece is the
-   last one and has no other. A piece is searched from its end only once: *marks says that it was,
-   so that what is left of it are marks. */
-static size_t carnn__token_length(carnn__span piece, int last, int *marks) {
-    size_t end = piece.length, run = 1;
-    if (!*marks && (*piece.at == '.' || !carnn__mark(*piece.at))) { /* ".5" begins with a period */
-        *marks = 1;
-        while (end && carnn__mark(piece.at[end - 1])) {
-            size_t dots = 0;
-            while (dots < end && piece.at[end - 1 - dots] == '.') dots++;
-            if (dots == 1 && (!last || memchr(piece.at, '.', end - 1))) break;
-            end -= dots ? dots : 1;
-        }
-        if (end) return end;
+/* Without the blanks at both ends. */
+static carnn__span carnn__trim(carnn__span s) {
+    while (s.length && carnn__blank(s.at[s.length - 1])) s.length--;
+    while (s.length && carnn__blank(*s.at)) carnn__skip(&s, 1);
+    return s;
+}
+
+/* Moves the part before the first `separator` from `s` to `part`, and drops the separator. Returns
+   0, with all of `s` moved, if there is none. */
+static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
+    const char *stop = s->length ? (const char *)memchr(s->at, separator, s->length) : NULL;
+    *part = *s;
+    if (stop) part->length = (size_t)(stop - s->at);
+    carnn__skip(s, part->length + (stop != NULL));
+    return stop != NULL;
+}
+
+/* --- numbers ---------------------------------------------------------------------------------
+   The library reads every number that is written as text with these functions, never with strtod
+   alone, whose decimal point is the locale's. */
+
+/* The number of digits at the front of `s`. */
+static size_t carnn__digits(carnn__span s) {
+    size_t i = 0;
+    while (i < s.length && carnn__digit(s.at[i])) i++;
+    return i;
+}
+
+/* Reads all of `s` as a whole number without a sign; returns 0 if it is not one. A number above
+   UINT32_MAX is read as UINT32_MAX + 1. */
+static int carnn__whole(carnn__span s, uint64_t *number) {
+    size_t i, digits = carnn__digits(s);
+    *number = 0;
+    for (i = 0; i < digits; i++) {
+        *number = *number * 10 + (uint64_t)(s.at[i] - '0');
+        if (*number > UINT32_MAX) *number = (uint64_t)UINT32_MAX + 1;
     }
-    while (run < piece.length && piece.at[run] == *piece.at) run++;
-    return run;
+    return digits && digits == s.length;
 }
+
+/* Removes a sign from the front; is it a minus? */
+static inline int carnn__minus(carnn__span *s) {
+    int minus = s->length && *s->at == '-';
+    if (minus || (s->length && *s->at == '+')) carnn__skip(s, 1);
+    return minus;
+}
+
+/* Reads all of `s` as a decimal number, such as -12, .5 or 1e-7; returns 0 if it is not one, or is
+   too large for a double. The result is the double nearest to the first 19 digits, without leading
+   zeros, times their power of ten; further digits are dropped (they change it by less than one
+   part in 10^18). */
+static int carnn__number(carnn__span s, double *number) {
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    const int64_t largest = 22;
+    const uint64_t exact = (uint64_t)1 << 53, full = 1000000000000000000u;
+    uint64_t digits = 0, written;
+    int64_t exponent = 0; /* of ten, beside the digits */
+    int negative = carnn__minus(&s), seen = 0, point = 0;
+    for (; s.length; carnn__skip(&s, 1)) {
+        if (carnn__digit(*s.at)) {
+            seen = 1;
+            if (digits < full) digits = digits * 10 + (uint64_t)(*s.at - '0');
+            else exponent++;
+            exponent -= point;
+        } else if (*s.at == '.' && !point) {
+            point = 1;
+        } else {
+            break;
+        }
+    }
+    if (seen && s.length && (*s.at == 'e' || *s.at == 'E')) {
+        int minus;
+        carnn__skip(&s, 1);
+        minus = carnn__minus(&s);
+        if (!carnn__whole(s, &written)) return 0;
+        exponent += minus ? -(int64_t)written : (int64_t)written;
+        s.length = 0;
+    }
+    if (!seen || s.length) return 0;
+    /* Two factors that doubles hold exactly need one rounding. All others are left to strtod, in a
+       form without a decimal point, which is the same in every locale. */
+    if (digits <= exact && exponent >= -largest && exponent <= largest) {
+        *number = exponent < 0 ? (double)digits / powers[-exponent]
+                               : (double)digits * powers[exponent];
+    } else {
+        char text[48];
+        snprintf(text, sizeof text, "%llue%lld", (unsigned long long)digits, (long long)exponent);
+        *number = strtod(text, NULL);
+    }
+    if (negative) *number = -*number;
+    return fabs(*number) <= DBL_MAX;
+}
+
+/* --- tokenisers ------------------------------------------------------------------------------
+   Finds the words of a text one at a time, without memory: a word is a span of the text, and where
+   a tokeniser folds upper to lower case, that is done when a word is hashed or compared. */
+
+typedef enum carnn__tokenizer {
+    CARNN__WORDS,  /* as in MemN2N: runs of [A-Za-z0-9_] and bytes >= 0x80, folded, without articles
+                      ("<SILENCE>" is the word silence); and also each of . ? ! , ; which may be
+                      the only difference between two candidates */
+    CARNN__SPACES, /* pieces between blanks */
+    CARNN__LOWER,  /* pieces between blanks, folded */
+    CARNN__TOKENS, /* pieces between blanks, folded, with punctuation at their ends as words of its
+                      own: leaves tokenised text as it is, and tokenises other text */
+    CARNN__SPOKEN  /* Switchboard: [A-Za-z0-9]+(?:'[A-Za-z]+)?|[.,?!], folded */
+} carnn__tokenizer;
+
+typedef struct carnn__words {
+    carnn__tokenizer kind;
+    const char *rest, *end; /* the part of the text that is still to be searched */
+    const char *stop;       /* CARNN__TOKENS: the end of the piece that `rest` is in */
+    int marks;              /* CARNN__TOKENS: the rest of the piece is punctuation */
+    carnn__span word;       /* the word that carnn__next_word found */
+} carnn__words;
+
+static inline int carnn__folds(carnn__tokenizer kind) { return kind != CARNN__SPACES; }
 
 static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, size_t length) {
     carnn__words words;
-    while (length && carnn__blank(text[length - 1])) length--; /* readers of data drop them, too */
+    while (length && carnn__blank(text[length - 1])) length--; /* as readers of data do */
     if (!length) text = "";
     memset(&words, 0, sizeof words);
     words.kind = kind;
@@ -5360,56 +5367,82 @@ static carnn__words carnn__words_of(carnn__tokenizer kind, const char *text, siz
     return words;
 }
 
-/* Moves on to the next word; 0 when there is none. */
-static size_t carnn__spoken_word(carnn__span s) {
-    size_t i = 0;
-    if (*s.at && strchr(".,?!", *s.at)) return 1;
-    while (i < s.length && (carnn__letter(s.at[i]) || carnn__digit(s.at[i]))) i++;
-    if (i == 0 || i + 1 >= s.length || s.at[i] != '\'' || !carnn__letter(s.at[i + 1])) return i;
-    for (i++; i < s.length && carnn__letter(s.at[i]); i++) {}
-    return i;
+static inline int carnn__mark(char c) { return carnn__among(c, ".,;:?!\"()[]"); }
+
+/* The length of the first word of a piece, `rest` to `stop`: all but the marks at the end, or, if
+   only marks are left, a run of one mark ("..."). A single period at the end belongs to an
+   abbreviation ("mr.", "u.s."), unless it is the end of the text and the piece has no other. The
+   search from the end is made once for a piece (`marks`), else it would take quadratic time. */
+static size_t carnn__token_length(carnn__words *w) {
+    const char *at = w->rest;
+    size_t length = (size_t)(w->stop - at), end = length, run = 1;
+    if (!w->marks && (*at == '.' || !carnn__mark(*at))) { /* ".5" begins with a period */
+        w->marks = 1;
+        while (end && carnn__mark(at[end - 1])) {
+            size_t dots = 0;
+            while (dots < end && at[end - 1 - dots] == '.') dots++;
+            if (dots == 1 && (w->stop < w->end || memchr(at, '.', end - 1))) break;
+            end -= carnn__max(dots, 1);
+        }
+        if (end) return end;
+    }
+    while (run < length && at[run] == *at) run++;
+    return run;
 }
 
+/* The length of the word that begins at `rest`, which is before the end; 0 if none does. */
+static size_t carnn__word_length(carnn__words *w) {
+    const char *at = w->rest;
+    switch (w->kind) {
+    case CARNN__WORDS:
+        while (at < w->end && (carnn__letter(*at) || carnn__digit(*at) || *at == '_' ||
+                               (unsigned char)*at >= 0x80))
+            at++;
+        if (at == w->rest) at += carnn__among(*at, ".?!,;");
+        break;
+    case CARNN__SPOKEN:
+        while (at < w->end && (carnn__letter(*at) || carnn__digit(*at))) at++;
+        if (at == w->rest) {
+            at += carnn__among(*at, ".,?!");
+        } else if (w->end - at >= 2 && *at == '\'' && carnn__letter(at[1])) {
+            for (at++; at < w->end && carnn__letter(*at); at++) {}
+        }
+        break;
+    default:
+        if (at < w->stop) return carnn__token_length(w); /* within a piece of CARNN__TOKENS */
+        while (at < w->end && !carnn__blank(*at)) at++;
+        if (w->kind != CARNN__TOKENS || at == w->rest) break;
+        w->stop = at;
+        w->marks = 0;
+        return carnn__token_length(w);
+    }
+    return (size_t)(at - w->rest);
+}
+
+/* Moves on to the next word, `word`; returns 0 if there is none. */
 static int carnn__next_word(carnn__words *w) {
-    if (w->kind == CARNN__SPOKEN) {
+    do {
         w->word.length = 0;
-        while (!w->word.length) {
-            if (w->rest >= w->end) return 0;
+        while (w->rest < w->end && !w->word.length) {
             w->word.at = w->rest;
-            w->word.length = (size_t)(w->end - w->rest);
-            w->word.length = carnn__spoken_word(w->word);
+            w->word.length = carnn__word_length(w);
             w->rest += carnn__max(w->word.length, 1);
         }
-        return 1;
-    }
-    do {
-        if (w->rest >= w->stop) {
-            while (w->rest < w->end && !carnn__word_byte(w->kind, *w->rest) &&
-                   !carnn__lone_byte(w->kind, *w->rest))
-                w->rest++;
-            w->stop = w->rest;
-            w->marks = 0;
-            while (w->stop < w->end && carnn__word_byte(w->kind, *w->stop)) w->stop++;
-            if (w->stop == w->rest && w->stop < w->end) w->stop++; /* a lone byte */
-        }
-        w->word.at = w->rest;
-        w->word.length = (size_t)(w->stop - w->rest);
-        if (w->kind == CARNN__TOKENS && w->word.length)
-            w->word.length = carnn__token_length(w->word, w->stop == w->end, &w->marks);
-        w->rest += w->word.length;
-    } while (w->kind == CARNN__WORDS && carnn__article(w->word));
+    } while (w->kind == CARNN__WORDS && (carnn__is("a", w->word, 1) ||
+                                         carnn__is("an", w->word, 1) ||
+                                         carnn__is("the", w->word, 1)));
     return w->word.length > 0;
 }
 
-/* --- names -----------------------------------------------------------------------------------
-   A list of distinct byte strings, numbered in the order in which they came, and found by hash:
-   open addressing, at most half of the slots in use. Read-only once it is made, so any number of
-   threads may look up. Each list hashes with a key of its own that nobody knows beforehand, so that
-   no file can be made whose strings all want the same slot; numbers do not depend on it. */
+/* --- lists of names --------------------------------------------------------------------------
+   A list of distinct byte strings, numbered in order, which are found by a hash table with open
+   addressing, at most half full. A finished list is read-only, so any number of threads may use it.
+   The hash has a random key, so that no file can be written whose strings collide; numbers do not
+   depend on it. */
 
 typedef struct carnn__names {
     size_t count;
-    char *bytes;    /* string i is at bytes + at[i], with a NUL behind it */
+    char *bytes;    /* string i is at bytes + at[i], and ends with a NUL */
     size_t *at;     /* (count + 1) */
     uint32_t *slot; /* (slots) the number of a string, or CARNN__NOWHERE */
     size_t slots;   /* a power of two */
@@ -5431,30 +5464,17 @@ static inline size_t carnn__names_length(const carnn__names *n, size_t i) {
     return n->at[i + 1] - n->at[i] - 1;
 }
 
-/* A key for slots that begin at `slot`: of the moment and the place. */
-static uint64_t carnn__names_key(const uint32_t *slot) {
-    double now = carnn__clock();
-    uint64_t bits;
-    memcpy(&bits, &now, sizeof bits);
-    return carnn__stream(bits, (uint64_t)(uintptr_t)slot);
-}
-
-/* Eight bytes at a time. */
-static uint64_t carnn__names_hash(const carnn__names *n, const char *s, size_t length, int fold) {
+/* The slot of `s`, or the free slot where it belongs. The hash takes eight bytes at a time. */
+static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t length, int fold) {
     uint64_t hash = n->key ^ length, eight = 0;
-    size_t i;
+    size_t i, slot;
     for (i = 0; i < length; i++) {
         eight = eight << 8 | carnn__folded(s[i], fold);
-        if (i % 8 == 7) hash = carnn__mix(hash ^ eight);
+        if (i % 8 == 7 || i + 1 == length) hash = carnn__mix(hash ^ eight);
     }
-    return length % 8 ? carnn__mix(hash ^ eight) : hash;
-}
-
-/* The slot that has `s`, or the free one where it belongs. */
-static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t length, int fold) {
-    size_t slot = (size_t)carnn__names_hash(n, s, length, fold) & (n->slots - 1);
-    for (; n->slot[slot] != CARNN__NOWHERE; slot = (slot + 1) & (n->slots - 1)) {
-        size_t i = n->slot[slot];
+    for (slot = (size_t)hash & (n->slots - 1); n->slot[slot] != CARNN__NOWHERE;
+         slot = (slot + 1) & (n->slots - 1)) {
+        i = n->slot[slot];
         if (carnn__names_length(n, i) == length &&
             carnn__equal(carnn__names_get(n, i), s, length, fold))
             break;
@@ -5462,6 +5482,7 @@ static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t len
     return slot;
 }
 
+/* The number of `s`, folded if `fold` is set; CARNN__NOWHERE if the list does not have it. */
 static uint32_t carnn__names_find_folded(const carnn__names *n, const char *s, size_t length,
                                          int fold) {
     return n->slots ? n->slot[carnn__names_slot(n, s, length, fold)] : CARNN__NOWHERE;
@@ -5471,6 +5492,26 @@ static uint32_t carnn__names_find(const carnn__names *n, const char *s, size_t l
     return carnn__names_find_folded(n, s, length, 0);
 }
 
+/* Frees all slots and makes a new key, of the time and the address. */
+static void carnn__names_clear(carnn__names *n) {
+    double now = carnn__clock();
+    uint64_t bits;
+    memcpy(&bits, &now, sizeof bits);
+    n->key = carnn__stream(bits, (uint64_t)(uintptr_t)n->slot);
+    memset(n->slot, 0xFF, n->slots * sizeof *n->slot);
+}
+
+/* Appends `s`, folded if `fold` is set, whose slot is free; `bytes` and `at` have room for it. */
+static void carnn__names_append(carnn__names *n, size_t slot, const char *s, size_t length,
+                                int fold) {
+    char *copy = n->bytes + n->at[n->count];
+    size_t i;
+    for (i = 0; i < length; i++) copy[i] = (char)carnn__folded(s[i], fold);
+    copy[length] = 0;
+    n->slot[slot] = (uint32_t)n->count++;
+    n->at[n->count] = n->at[n->count - 1] + length + 1;
+}
+
 static void carnn__names_free(carnn__names *n, const carnn_allocator *a) {
     carnn__free(a, n->bytes);
     carnn__free(a, n->at);
@@ -5478,15 +5519,8 @@ static void carnn__names_free(carnn__names *n, const carnn_allocator *a) {
     memset(n, 0, sizeof *n);
 }
 
-/* Gives string `i`, which was just copied to its place, its slot; 0 if it has one already. */
-static int carnn__names_enter(carnn__names *n, size_t i) {
-    size_t slot = carnn__names_slot(n, carnn__names_get(n, i), carnn__names_length(n, i), 0);
-    if (n->slot[slot] != CARNN__NOWHERE) return 0;
-    n->slot[slot] = (uint32_t)i;
-    return 1;
-}
-
-/* Makes a frozen list at once. CARNN_ERR_MODEL if the strings are not distinct. */
+/* Makes a finished list of `count` strings; CARNN_ERR_MODEL if they are not distinct. After an
+   error nothing has to be freed. */
 static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a,
                                        const char *const *s, const size_t *length, size_t count,
                                        carnn_error *error) {
@@ -5497,48 +5531,43 @@ static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a
     for (i = 0; i < count; i++) bytes += length[i] + 1;
     for (n->slots = 2; n->slots / 2 < count; n->slots *= 2) {}
     n->bytes = (char *)carnn__alloc(a, bytes, 1);
-    n->at = (size_t *)carnn__alloc(a, count + 1, sizeof *n->at);
+    n->at = (size_t *)carnn__alloc_zero(a, count + 1, sizeof *n->at);
     n->slot = (uint32_t *)carnn__alloc(a, n->slots, sizeof *n->slot);
     if (!n->bytes || !n->at || !n->slot) {
         carnn__names_free(n, a);
         return carnn__out_of_memory(error);
     }
-    memset(n->slot, 0xFF, n->slots * sizeof *n->slot);
-    n->key = carnn__names_key(n->slot);
-    n->at[0] = 0;
+    carnn__names_clear(n);
     for (i = 0; i < count; i++) {
-        if (length[i]) memcpy(n->bytes + n->at[i], s[i], length[i]);
-        n->bytes[n->at[i] + length[i]] = 0;
-        n->at[i + 1] = n->at[i] + length[i] + 1;
-        if (!carnn__names_enter(n, i)) {
+        size_t slot = carnn__names_slot(n, s[i], length[i], 0);
+        if (n->slot[slot] != CARNN__NOWHERE) {
             carnn__names_free(n, a);
             return carnn__fail(error, CARNN_ERR_MODEL, 0,
                                "number %zu of a list of names stands there twice", i);
         }
+        carnn__names_append(n, slot, s[i], length[i], 0);
     }
-    n->count = count;
     return CARNN_OK;
 }
 
-/* The words of a text as numbers: returns how many there are and writes the first `max` of them;
-   a word that is not in the list is number 0, <unk>. */
+/* Turns a text into word numbers: returns how many words it has and writes the numbers of the first
+   `max`. A word that is not in the list is number 0, <unk>. */
 static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, const char *text,
-                            size_t length, uint32_t *ids, size_t max) {
+                              size_t length, uint32_t *ids, size_t max) {
     carnn__words w = carnn__words_of(kind, text, length);
     size_t count;
     for (count = 0; carnn__next_word(&w); count++) {
-        if (count < max) {
-            uint32_t id = carnn__names_find_folded(words, w.word.at, w.word.length,
-                                                   carnn__folds(kind));
-            ids[count] = id == CARNN__NOWHERE ? 0 : id;
-        }
+        uint32_t id;
+        if (count >= max) continue;
+        id = carnn__names_find_folded(words, w.word.at, w.word.length, carnn__folds(kind));
+        ids[count] = id == CARNN__NOWHERE ? 0 : id;
     }
     return count;
 }
 
 /* --- names of files in errors ---------------------------------------------------------------- */
 
-/* The end of a name that might be too long for an error message. */
+/* The end of a file name, short enough for an error message. */
 static const char *carnn__name_end(const char *name) {
     size_t length = strlen(name), most = 160;
     return length > most ? name + (length - most) : name;
@@ -5552,23 +5581,31 @@ static carnn_status carnn__io_error(carnn_error *error, const char *name, const 
 
 /* --- stb_ds ----------------------------------------------------------------------------------
    Vocabularies and readers grow their lists with the dynamic arrays of stb_ds, and copy them into
-   blocks of the right size when they are complete. They do without its hash tables, because those
-   write during lookups, share one seed in the whole process when they are made (both are races
-   between threads), and end string keys at a NUL; carnn__names, needed for frozen lists anyway,
-   can grow as well.
+   blocks of the right size when they are complete. Its hash tables are not used: they write during
+   lookups and share one seed in the whole process (both are races between threads), and their
+   string keys end at a NUL.
 
-   stb_ds does not check what realloc returns, so ours does not return without memory: it jumps
-   back into carnn__build, which started the work. The jump leaves an array as it was before it
-   was to grow, so the owner of the arrays frees them as always. Where this thread has no
-   carnn__build under way (the host program uses the same copy of stb_ds), blocks are malloc's.
-   A host that brings its own copy with CARNN_NO_STB_DS_IMPLEMENTATION also brings its realloc. */
+   stb_ds does not check the result of realloc, so ours does not return without memory: it jumps
+   back into carnn__build, which started the work. The jump leaves an array as it was before it was
+   to grow, so its owner frees it as always. Outside of carnn__build (the host program uses the same
+   copy of stb_ds) memory is malloc's. A host that brings its own copy with
+   CARNN_NO_STB_DS_IMPLEMENTATION also brings its own realloc. */
 
 #ifdef __cplusplus
-} /* stb_ds.h has templates in C++, which cannot stand in extern "C" */
+} /* stb_ds.h has templates in C++, which cannot be in extern "C" */
 #endif
 
 #include <errno.h>
 #include <setjmp.h>
+
+#if !defined(CARNN_NO_STDIO) && (defined(__unix__) || defined(__APPLE__)) &&                       \
+    !defined(__EMSCRIPTEN__)
+#define CARNN__GZIP /* files can be unpacked by the program gzip */
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#endif
 
 #if defined(_MSC_VER)
 #define CARNN__THREAD_LOCAL __declspec(thread)
@@ -5638,8 +5675,8 @@ extern "C" {
 
 typedef carnn_status (*carnn__build_fn)(void *job);
 
-/* Runs work(job), which may grow lists of stb_ds, or give them back. CARNN_ERR_MEMORY where memory
-   ran out: then the lists of `job` are as work left them. */
+/* Runs work(job), which may grow and free arrays of stb_ds, with the memory of `allocator`.
+   CARNN_ERR_MEMORY if it runs out: then the arrays are as work left them, and still to be freed. */
 static carnn_status carnn__build(const carnn_allocator *allocator, carnn__build_fn work, void *job,
                                  carnn_error *error) {
     carnn__landing landing, *outer = carnn__landing_here;
@@ -5662,34 +5699,30 @@ static void *carnn__copy(const carnn_allocator *a, const void *items, size_t cou
     return block;
 }
 
-/* --- growing names ---------------------------------------------------------------------------
-   Names that grow, in carnn__build only: their three arrays are stb_ds's. */
+/* --- growing lists of names ------------------------------------------------------------------
+   A list that begins as zeros and grows in carnn__build: its three arrays are stb_ds's. */
 
-/* Doubles the slots of a growing list. */
-static void carnn__names_widen(carnn__names *n) {
-    size_t i, slots = n->slots ? 2 * n->slots : 16;
-    stbds_arrsetlen(n->slot, slots);
-    n->slots = slots;
-    n->key = carnn__names_key(n->slot);
-    memset(n->slot, 0xFF, slots * sizeof *n->slot);
-    for (i = 0; i < n->count; i++) carnn__names_enter(n, i);
-}
-
-/* The number of `s`, which the list takes in (folded) where it is new; CARNN__NOWHERE where the
+/* The number of `s`, which is added (folded if `fold` is set) if it is new; CARNN__NOWHERE if the
    list is full. */
 static uint32_t carnn__names_add(carnn__names *n, const char *s, size_t length, int fold) {
     size_t slot, i;
-    char *copy;
-    if (n->slots / 2 <= n->count) carnn__names_widen(n);
+    if (n->slots / 2 <= n->count) { /* twice as many slots */
+        i = n->slots ? 2 * n->slots : 16;
+        stbds_arrsetlen(n->slot, i);
+        n->slots = i;
+        carnn__names_clear(n);
+        for (i = 0; i < n->count; i++) {
+            slot = carnn__names_slot(n, carnn__names_get(n, i), carnn__names_length(n, i), 0);
+            n->slot[slot] = (uint32_t)i;
+        }
+    }
     slot = carnn__names_slot(n, s, length, fold);
     if (n->slot[slot] != CARNN__NOWHERE || n->count >= CARNN__COUNT_LIMIT) return n->slot[slot];
     if (!n->at) stbds_arrput(n->at, 0);
-    copy = stbds_arraddnptr(n->bytes, length + 1);
-    for (i = 0; i < length; i++) copy[i] = (char)carnn__folded(s[i], fold);
-    copy[length] = 0;
-    stbds_arrput(n->at, n->at[n->count] + length + 1);
-    n->slot[slot] = (uint32_t)n->count;
-    return (uint32_t)n->count++;
+    (void)stbds_arraddnptr(n->bytes, length + 1);
+    stbds_arrput(n->at, 0);
+    carnn__names_append(n, slot, s, length, fold);
+    return n->slot[slot];
 }
 
 static void carnn__names_drop(carnn__names *n) {
@@ -5699,545 +5732,347 @@ static void carnn__names_drop(carnn__names *n) {
     memset(n, 0, sizeof *n);
 }
 
-/* A frozen copy of a list that has grown (and has something in it). */
-static carnn_status carnn__names_freeze(carnn__names *n, const carnn_allocator *a,
-                                        const carnn__names *grown, carnn_error *error) {
-    *n = *grown;
-    n->bytes = (char *)carnn__copy(a, grown->bytes, grown->at[grown->count], 1);
-    n->at = (size_t *)carnn__copy(a, grown->at, grown->count + 1, sizeof *n->at);
-    n->slot = (uint32_t *)carnn__copy(a, grown->slot, grown->slots, sizeof *n->slot);
-    if (n->bytes && n->at && n->slot) return CARNN_OK;
-    carnn__names_free(n, a);
-    return carnn__out_of_memory(error);
-}
-
 /* --- vocabulary ------------------------------------------------------------------------------
-   Open it with the reserved words, add texts, close it: the result is a frozen list with "<unk>"
-   as number 0, then the reserved words, then the words that occurred often enough, in the order
-   in which they first occurred. `most` may be set before it is closed: then only so many words,
-   beside the reserved ones, are left, the most frequent ones (of equals the earliest). A vocabulary
-   that failed, or is not closed, has to be freed. */
+   Counts the words of texts and makes a list of the frequent ones: open it, add texts, close it.
+   The result is a finished list of "<unk>", which is number 0, the reserved words that it was
+   opened with, and the words that occurred often enough, in the order in which they first occurred.
+   If `most` is set before it is closed, only that many words are kept beside the reserved ones: the
+   most frequent, and of equals the first. A list of labels has neither <unk> nor reserved words: it
+   is begun with carnn__vocabulary_init. What is not closed has to be freed, also after an error. */
 
 typedef struct carnn__vocabulary {
     carnn_allocator allocator;
     carnn__names words; /* growing */
     size_t *times;      /* stb_ds array (words.count): how often each has occurred */
-    size_t reserved;    /* the first so many stay however rare they are */
+    size_t reserved;    /* the first words, which are kept however rare they are */
     size_t most;        /* 0: no limit */
-    carnn__names kept;  /* growing: what close leaves */
-    size_t *sorted;     /* stb_ds array, while it closes */
 } carnn__vocabulary;
 
-/* The arguments of a call. */
+static void carnn__vocabulary_init(carnn__vocabulary *v, const carnn_allocator *a) {
+    memset(v, 0, sizeof *v);
+    v->allocator = carnn__allocator(a);
+}
+
+/* The arguments of carnn__vocabulary_add. */
 typedef struct carnn__vocabulary_job {
     carnn__vocabulary *v;
     carnn__tokenizer kind;
-    const char *const *reserved;
     const char *text;
-    size_t length; /* of the text, or of the list `reserved` */
-    size_t times;  /* how often the text occurs; at the end, the least count of a word */
+    size_t length, times;
     carnn_error *error;
 } carnn__vocabulary_job;
 
-static carnn_status carnn__vocabulary_word(carnn__vocabulary *v, const char *s, size_t length,
-                                           int fold, size_t times, carnn_error *error) {
-    uint32_t id = carnn__names_add(&v->words, s, length, fold);
-    if (id == CARNN__NOWHERE)
-        return carnn__fail(error, CARNN_ERR_DATA, 0, "more than %zu different words",
-                           (size_t)CARNN__COUNT_LIMIT);
-    if (id == stbds_arrlenu(v->times)) stbds_arrput(v->times, 0);
-    v->times[id] += times;
-    return CARNN_OK;
-}
-
-static carnn_status carnn__vocabulary_start(void *job) {
-    carnn__vocabulary_job *j = (carnn__vocabulary_job *)job;
-    carnn_status status = carnn__vocabulary_word(j->v, "<unk>", 5, 0, 0, j->error);
-    size_t i;
-    for (i = 0; !status && i < j->length; i++) {
-        status = carnn__vocabulary_word(j->v, j->reserved[i], strlen(j->reserved[i]), 0, 0,
-                                        j->error);
-    }
-    j->v->reserved = j->v->words.count;
-    return status;
-}
-
-static carnn_status carnn__vocabulary_text(void *job) {
+static carnn_status carnn__vocabulary_count(void *job) {
     carnn__vocabulary_job *j = (carnn__vocabulary_job *)job;
     carnn__words w = carnn__words_of(j->kind, j->text, j->length);
-    carnn_status status = CARNN_OK;
-    while (!status && carnn__next_word(&w)) {
-        status = carnn__vocabulary_word(j->v, w.word.at, w.word.length, carnn__folds(j->kind),
-                                        j->times, j->error);
-    }
-    return status;
-}
-
-static int carnn__falling(const void *a, const void *b) {
-    size_t x = *(const size_t *)a, y = *(const size_t *)b;
-    return x < y ? 1 : x > y ? -1 : 0;
-}
-
-/* How often a word has to occur to be among the `most` most frequent ones, but at least
-   `least` times; *last is how many that occur just so often are left. */
-static size_t carnn__vocabulary_bar(carnn__vocabulary *v, size_t least, size_t *last) {
-    size_t count = v->words.count - v->reserved, bar, i;
-    *last = count;
-    if (!v->most || v->most >= count) return least;
-    stbds_arrsetlen(v->sorted, count);
-    memcpy(v->sorted, v->times + v->reserved, count * sizeof *v->sorted);
-    qsort(v->sorted, count, sizeof *v->sorted, carnn__falling);
-    bar = v->sorted[v->most - 1];
-    if (bar < least) return least;
-    for (i = v->most; i && v->sorted[i - 1] == bar; i--) {}
-    *last = v->most - i;
-    return bar;
-}
-
-/* Copies what is frequent enough into the list `kept`. */
-static carnn_status carnn__vocabulary_select(void *job) {
-    carnn__vocabulary_job *j = (carnn__vocabulary_job *)job;
-    carnn__vocabulary *v = j->v;
-    size_t i, last, bar = carnn__vocabulary_bar(v, j->times, &last);
-    for (i = 0; i < v->words.count; i++) {
-        int keep = i < v->reserved || v->times[i] > bar;
-        if (!keep && v->times[i] == bar && last) {
-            keep = 1;
-            last--;
-        }
-        if (keep)
-            carnn__names_add(&v->kept, carnn__names_get(&v->words, i),
-                             carnn__names_length(&v->words, i), 0);
+    while (carnn__next_word(&w)) {
+        uint32_t id = carnn__names_add(&j->v->words, w.word.at, w.word.length,
+                                       carnn__folds(j->kind));
+        if (id == CARNN__NOWHERE)
+            return carnn__fail(j->error, CARNN_ERR_DATA, 0, "more than %zu different words",
+                               (size_t)CARNN__COUNT_LIMIT);
+        if (id == stbds_arrlenu(j->v->times)) stbds_arrput(j->v->times, 0);
+        j->v->times[id] += j->times;
     }
     return CARNN_OK;
-}
-
-static carnn_status carnn__vocabulary_drop(void *job) {
-    carnn__vocabulary *v = (carnn__vocabulary *)job;
-    carnn__names_drop(&v->words);
-    carnn__names_drop(&v->kept);
-    stbds_arrfree(v->times);
-    stbds_arrfree(v->sorted);
-    return CARNN_OK;
-}
-
-static carnn_status carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *a,
-                                           const char *const *reserved, size_t count,
-                                           carnn_error *error) {
-    carnn__vocabulary_job job;
-    memset(v, 0, sizeof *v);
-    memset(&job, 0, sizeof job);
-    v->allocator = carnn__allocator(a);
-    job.v = v;
-    job.reserved = reserved;
-    job.length = count;
-    job.error = error;
-    return carnn__build(&v->allocator, carnn__vocabulary_start, &job, error);
 }
 
 /* Counts the words of a text that occurs `times` times. */
 static carnn_status carnn__vocabulary_add(carnn__vocabulary *v, carnn__tokenizer kind,
                                           const char *text, size_t length, size_t times,
                                           carnn_error *error) {
-    carnn__vocabulary_job job;
-    memset(&job, 0, sizeof job);
-    job.v = v;
-    job.kind = kind;
-    job.text = text;
-    job.length = length;
-    job.times = times;
-    job.error = error;
-    return carnn__build(&v->allocator, carnn__vocabulary_text, &job, error);
+    carnn__vocabulary_job job = {v, kind, text, length, times, error};
+    return carnn__build(&v->allocator, carnn__vocabulary_count, &job, error);
+}
+
+/* The reserved words have no blanks. */
+static carnn_status carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *a,
+                                           const char *const *reserved, size_t count,
+                                           carnn_error *error) {
+    carnn_status status = CARNN_OK;
+    size_t i;
+    carnn__vocabulary_init(v, a);
+    for (i = 0; !status && i <= count; i++) {
+        const char *word = i ? reserved[i - 1] : "<unk>";
+        status = carnn__vocabulary_add(v, CARNN__SPACES, word, strlen(word), 0, error);
+    }
+    v->reserved = v->words.count;
+    return status;
+}
+
+static carnn_status carnn__vocabulary_drop(void *job) {
+    carnn__vocabulary *v = (carnn__vocabulary *)job;
+    carnn__names_drop(&v->words);
+    stbds_arrfree(v->times);
+    return CARNN_OK;
 }
 
 static void carnn__vocabulary_free(carnn__vocabulary *v) {
     carnn__build(&v->allocator, carnn__vocabulary_drop, v, NULL);
 }
 
-/* Freezes the words that occurred at least `min_count` times into *words and frees `v`, also when
-   that fails. */
+/* What a word is ranked by: how often it occurred, then how early. */
+static uint64_t carnn__vocabulary_rank(const carnn__vocabulary *v, size_t i) {
+    return (uint64_t)carnn__min(v->times[i], UINT32_MAX) << 32 | (UINT32_MAX - i);
+}
+
+static int carnn__falling(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* Makes the list of the words that occurred at least `min_count` times and frees `v`, also after an
+   error. */
 static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_count,
                                             carnn__names *words, carnn_error *error) {
-    carnn__vocabulary_job job;
-    carnn_status status;
-    memset(&job, 0, sizeof job);
-    job.v = v;
-    job.times = min_count;
-    status = carnn__build(&v->allocator, carnn__vocabulary_select, &job, error);
-    if (!status) status = carnn__names_freeze(words, &v->allocator, &v->kept, error);
+    const carnn_allocator *a = &v->allocator;
+    size_t count = v->words.count, others = count - v->reserved, kept = 0, i;
+    uint64_t least = 0, *rank = (uint64_t *)carnn__alloc(a, others, sizeof *rank);
+    const char **s = (const char **)carnn__alloc(a, count, sizeof *s);
+    size_t *length = (size_t *)carnn__alloc(a, count, sizeof *length);
+    carnn_status status = rank && s && length ? CARNN_OK : carnn__out_of_memory(error);
+    /* 1. The least rank that is among the `most` highest. */
+    if (!status && v->most && v->most < others) {
+        for (i = 0; i < others; i++) rank[i] = carnn__vocabulary_rank(v, v->reserved + i);
+        qsort(rank, others, sizeof *rank, carnn__falling);
+        least = rank[v->most - 1];
+    }
+    /* 2. Keep the reserved words and those that are frequent enough. */
+    for (i = 0; !status && i < count; i++) {
+        if (i >= v->reserved &&
+            (v->times[i] < min_count || carnn__vocabulary_rank(v, i) < least))
+            continue;
+        s[kept] = carnn__names_get(&v->words, i);
+        length[kept++] = carnn__names_length(&v->words, i);
+    }
+    if (!status) status = carnn__names_build(words, a, s, length, kept, error);
+    carnn__free(a, rank);
+    carnn__free(a, (void *)s);
+    carnn__free(a, length);
     carnn__vocabulary_free(v);
     return status;
 }
 
-/* --- feed ------------------------------------------------------------------------------------
-   The bytes of a source from its beginning to its end, which a reader takes from the front: the
-   caller's bytes, or a buffer that is filled from a file, so that pipes and devices will do. A
-   file that begins like one of gzip is unpacked by the program of that name, which reads the file
-   itself: no shell, and no file name on a command line. A pipe cannot be read twice, so what comes
-   packed from one is refused. */
+/* --- input -----------------------------------------------------------------------------------
+   Reads a source: carnn__input_open reads all of it, carnn__input_begin and _want as much as the
+   reader needs, which removes bytes from the front of the bytes at hand, `rest`. These are the
+   caller's, or in a buffer that is filled from a file, so that pipes and devices can be read.
+   A file that begins like one of gzip is unpacked by the program gzip, which reads the file itself:
+   no shell, and no file name on a command line. A pipe cannot be read twice, so packed data from
+   one is refused. */
 
-#if !defined(CARNN_NO_STDIO) && (defined(__unix__) || defined(__APPLE__)) &&                       \
-    !defined(__EMSCRIPTEN__)
-#define CARNN__GZIP
-#ifdef __cplusplus
-}
-#endif
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/types.h>
-#include <sys/wait.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
+#ifdef CARNN__GZIP
 extern char **environ;
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus) /* -std=c99 hides it */
+FILE *fdopen(int file, const char *mode);
+#endif
 #endif
 
-typedef struct carnn__feed {
+typedef struct carnn__input {
     const char *name; /* for errors */
-    const char *at;   /* the bytes at hand */
-    size_t left;      /* how many */
-    int ended;        /* there are no more after them */
-    char *buffer;     /* NULL: the caller's bytes */
+    carnn__span rest; /* the bytes at hand */
+    int ended;        /* no more bytes follow */
+    char *buffer;     /* NULL: `rest` are the caller's */
     size_t room;
 #ifndef CARNN_NO_STDIO
-    FILE *file;
+    FILE *file; /* or the output of gzip */
 #endif
 #ifdef CARNN__GZIP
-    int pipe;   /* from gzip */
-    pid_t gzip; /* 0: not in use */
+    pid_t gzip; /* 0: not running */
 #endif
-} carnn__feed;
+} carnn__input;
 
 #ifndef CARNN__FIRST_READ
 #define CARNN__FIRST_READ 65536
 #endif
 
-static inline int carnn__gzipped(const carnn__feed *f) {
-    return f->left >= 2 && memcmp(f->at, "\x1F\x8B", 2) == 0;
+static inline int carnn__gzipped(const carnn__input *in) {
+    return in->rest.length >= 2 && memcmp(in->rest.at, "\x1F\x8B", 2) == 0;
 }
 
 #ifdef CARNN__GZIP
-/* Starts gzip with the file as its input, a pipe to us as its output, and no voice. The file is not
-   opened as 0 at once, since its name may be that of our standard input. */
-static int carnn__gzip_start(carnn__feed *f, const int ends[2]) {
+/* Replaces the file by what gzip makes of it: starts gzip with the file as its input, a pipe to us
+   as its output, and no messages. */
+static carnn_status carnn__gzip_open(carnn__input *in, carnn_error *error) {
     char *const arguments[] = {(char *)"gzip", (char *)"-dc", NULL};
-    posix_spawn_file_actions_t actions;
-    int problem = posix_spawn_file_actions_init(&actions);
-    if (problem) return problem;
-    problem = posix_spawn_file_actions_addopen(&actions, ends[0], f->name, O_RDONLY, 0);
-    if (!problem) problem = posix_spawn_file_actions_adddup2(&actions, ends[0], 0);
-    if (!problem) problem = posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    if (!problem) problem = posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    if (!problem) problem = posix_spawnp(&f->gzip, "gzip", &actions, NULL, arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return problem;
-}
-
-/* Reads what gzip makes of the file from now on. */
-static carnn_status carnn__gzip_open(carnn__feed *f, carnn_error *error) {
+    posix_spawn_file_actions_t actions, *to_do = &actions;
     int ends[2], problem;
-    if (pipe(ends)) return carnn__io_error(error, f->name, strerror(errno));
+    if (pipe(ends)) return carnn__io_error(error, in->name, strerror(errno));
     fcntl(ends[0], F_SETFD, FD_CLOEXEC); /* else gzip would wait for itself */
     fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-    problem = carnn__gzip_start(f, ends);
+    problem = posix_spawn_file_actions_init(to_do);
+    if (!problem) {
+        /* The file is opened under another number than 0: its name may be that of our input. */
+        problem = posix_spawn_file_actions_addopen(to_do, ends[0], in->name, O_RDONLY, 0);
+        if (!problem) problem = posix_spawn_file_actions_adddup2(to_do, ends[0], 0);
+        if (!problem) problem = posix_spawn_file_actions_adddup2(to_do, ends[1], 1);
+        if (!problem)
+            problem = posix_spawn_file_actions_addopen(to_do, 2, "/dev/null", O_WRONLY, 0);
+        if (!problem) problem = posix_spawnp(&in->gzip, "gzip", to_do, NULL, arguments, environ);
+        if (problem) in->gzip = 0;
+        posix_spawn_file_actions_destroy(to_do);
+    }
     close(ends[1]);
-    f->pipe = ends[0];
+    fclose(in->file);
+    in->file = fdopen(ends[0], "rb");
+    if (!in->file) {
+        if (!problem) problem = errno;
+        close(ends[0]);
+    }
     if (!problem) return CARNN_OK;
-    close(ends[0]);
-    f->gzip = 0;
     return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be unpacked, the program gzip: %s",
-                       carnn__name_end(f->name), strerror(problem));
+                       carnn__name_end(in->name), strerror(problem));
 }
 
-/* Ends gzip; 0 if it found the file to be damaged. Its code 2 is a warning. */
-static int carnn__gzip_close(carnn__feed *f) {
+/* Waits for gzip, whose output has ended or is closed; returns 0 if the file was damaged. */
+static int carnn__gzip_wait(carnn__input *in) {
     int code = 0;
-    pid_t gzip = f->gzip;
-    if (!gzip) return 1;
-    f->gzip = 0;
-    close(f->pipe);
-    while (waitpid(gzip, &code, 0) < 0) {
-        if (errno != EINTR) return 1; /* the host has taken the code of its own accord */
-    }
-    return WIFEXITED(code) && (WEXITSTATUS(code) == 0 || WEXITSTATUS(code) == 2);
-}
-
-/* Reads from gzip: 0 bytes at the end, an error where it stopped before that. */
-static carnn_status carnn__gzip_read(carnn__feed *f, char *to, size_t room, size_t *got,
-                                     carnn_error *error) {
-    ssize_t bytes;
-    do bytes = read(f->pipe, to, room);
-    while (bytes < 0 && errno == EINTR);
-    *got = bytes > 0 ? (size_t)bytes : 0;
-    if (bytes < 0) return carnn__io_error(error, f->name, strerror(errno));
-    if (bytes == 0 && !carnn__gzip_close(f))
-        return carnn__io_error(error, f->name, "gzip cannot unpack it, it is damaged");
-    return CARNN_OK;
+    pid_t gzip = in->gzip;
+    in->gzip = 0;
+    while (gzip && waitpid(gzip, &code, 0) < 0)
+        if (errno != EINTR) return 1; /* the host has taken the exit code */
+    return WIFEXITED(code) && (WEXITSTATUS(code) == 0 || WEXITSTATUS(code) == 2); /* a warning */
 }
 #endif
-
-static void carnn__feed_close(carnn__feed *f, const carnn_allocator *a) {
-#ifdef CARNN__GZIP
-    carnn__gzip_close(f);
-#endif
-#ifndef CARNN_NO_STDIO
-    if (f->file) fclose(f->file);
-#endif
-    carnn__free(a, f->buffer);
-    memset(f, 0, sizeof *f);
-}
-
-/* Reads on from the file; 0 bytes at its end. */
-static carnn_status carnn__feed_read(carnn__feed *f, char *to, size_t room, size_t *got,
-                                     carnn_error *error) {
-    *got = 0;
-#ifdef CARNN__GZIP
-    if (f->gzip) return carnn__gzip_read(f, to, room, got, error);
-#endif
-#ifdef CARNN_NO_STDIO
-    (void)to, (void)room;
-    return carnn__io_error(error, f->name, "built without files (CARNN_NO_STDIO)");
-#else
-    errno = 0;
-    *got = fread(to, 1, room, f->file);
-    if (ferror(f->file))
-        return carnn__io_error(error, f->name, errno ? strerror(errno) : "cannot be read");
-    return CARNN_OK;
-#endif
-}
-
-/* Makes room behind the bytes at hand: moves them to the front of the buffer where that frees half
-   of it, and else doubles it. So a byte is moved a few times at most. */
-static carnn_status carnn__feed_room(carnn__feed *f, const carnn_allocator *a,
-                                     carnn_error *error) {
-    size_t room = f->room ? 2 * f->room : CARNN__FIRST_READ;
-    char *larger;
-    if (f->buffer && f->at + f->left < f->buffer + f->room) return CARNN_OK;
-    if (f->left) memmove(f->buffer, f->at, f->left);
-    f->at = f->buffer;
-    if (f->left < f->room - f->room / 2) return CARNN_OK;
-    larger = room > f->room ? (char *)a->realloc(f->buffer, room, a->user) : NULL;
-    if (!larger)
-        return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
-                           carnn__name_end(f->name));
-    f->at = f->buffer = larger;
-    f->room = room;
-    return CARNN_OK;
-}
-
-/* Sees to it that `want` bytes are at hand, or all that is left. */
-static carnn_status carnn__feed_want(carnn__feed *f, size_t want, const carnn_allocator *a,
-                                     carnn_error *error) {
-    carnn_status status = CARNN_OK;
-    while (!status && !f->ended && f->left < want) {
-        size_t got = 0;
-        status = carnn__feed_room(f, a, error);
-        if (!status) {
-            char *to = f->buffer + (f->at - f->buffer) + f->left;
-            status = carnn__feed_read(f, to, (size_t)(f->buffer + f->room - to), &got, error);
-        }
-        f->left += got;
-        f->ended = !got;
-    }
-    return status;
-}
-
-static carnn_status carnn__feed_file(carnn__feed *f, const carnn_allocator *a,
-                                     carnn_error *error) {
-    carnn_status status = CARNN_OK;
-#ifndef CARNN_NO_STDIO
-    f->file = fopen(f->name, "rb");
-    if (!f->file) status = carnn__io_error(error, f->name, strerror(errno));
-#endif
-    if (!status) status = carnn__feed_want(f, 2, a, error);
-#ifdef CARNN__GZIP /* carnn__feed_open refuses what cannot be read twice */
-    if (!status && carnn__gzipped(f) && !fseek(f->file, 0, SEEK_END)) {
-        f->left = 0;
-        f->ended = 0;
-        status = carnn__gzip_open(f, error);
-        if (!status) status = carnn__feed_want(f, 2, a, error);
-    }
-#endif
-    return status;
-}
-
-/* Opens a source; on an error nothing is left open. */
-static carnn_status carnn__feed_open(carnn__feed *f, const carnn_source *source,
-                                     const carnn_allocator *a, carnn_error *error) {
-    carnn_status status = CARNN_OK;
-    memset(f, 0, sizeof *f);
-    f->name = source->name ? source->name : "(memory)";
-    if (source->bytes) {
-        f->at = (const char *)source->bytes;
-        f->left = source->size;
-        f->ended = 1;
-    } else if (!source->name) {
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a source has neither a name nor bytes");
-    } else {
-        status = carnn__feed_file(f, a, error);
-    }
-    if (!status && carnn__gzipped(f))
-        status = carnn__io_error(error, f->name, "is packed; unpack it first with gzip -d");
-    if (status) carnn__feed_close(f, a);
-    return status;
-}
-
-/* Takes `count` bytes off the front. */
-static inline void carnn__feed_skip(carnn__feed *f, size_t count) {
-    f->at += count;
-    f->left -= count;
-}
-
-/* --- input: a source as a whole -------------------------------------------------------------- */
-
-typedef struct carnn__input {
-    const char *name; /* for errors */
-    const char *bytes;
-    size_t size;
-    char *own; /* the block that holds a file */
-} carnn__input;
 
 static void carnn__input_close(carnn__input *in, const carnn_allocator *a) {
-    carnn__free(a, in->own);
+#ifndef CARNN_NO_STDIO
+    if (in->file) fclose(in->file);
+#endif
+#ifdef CARNN__GZIP
+    carnn__gzip_wait(in);
+#endif
+    carnn__free(a, in->buffer);
     memset(in, 0, sizeof *in);
+}
+
+/* Reads the next bytes of the file; 0 bytes at its end. */
+static carnn_status carnn__input_read(carnn__input *in, char *to, size_t room, size_t *got,
+                                      carnn_error *error) {
+    *got = 0;
+#ifdef CARNN_NO_STDIO
+    (void)to, (void)room;
+    return carnn__io_error(error, in->name, "built without files (CARNN_NO_STDIO)");
+#else
+    do {
+        clearerr(in->file);
+        errno = 0;
+        *got = fread(to, 1, room, in->file);
+    } while (!*got && ferror(in->file) && errno == EINTR);
+    if (!*got && ferror(in->file))
+        return carnn__io_error(error, in->name, errno ? strerror(errno) : "cannot be read");
+#ifdef CARNN__GZIP
+    if (!*got && !carnn__gzip_wait(in))
+        return carnn__io_error(error, in->name, "gzip cannot unpack it, it is damaged");
+#endif
+    return CARNN_OK;
+#endif
+}
+
+/* Reads until `want` bytes are at hand, or all that are left. */
+static carnn_status carnn__input_want(carnn__input *in, size_t want, const carnn_allocator *a,
+                                      carnn_error *error) {
+    while (!in->ended && in->rest.length < want) {
+        size_t end = in->buffer ? (size_t)(in->rest.at - in->buffer) + in->rest.length : 0, got;
+        carnn_status status;
+        /* 1. If the buffer is full to its end, move the bytes at hand to its front if that frees
+           half of it, and else double it. So a byte is moved a few times at most. */
+        if (end == in->room) {
+            end = in->rest.length;
+            if (end) memmove(in->buffer, in->rest.at, end);
+            if (end >= in->room - in->room / 2) {
+                size_t room = in->room ? 2 * in->room : CARNN__FIRST_READ;
+                char *larger = NULL;
+                if (room > in->room) larger = (char *)a->realloc(in->buffer, room, a->user);
+                if (!larger)
+                    return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
+                                       carnn__name_end(in->name));
+                in->buffer = larger;
+                in->room = room;
+            }
+            in->rest.at = in->buffer;
+        }
+        /* 2. Read. */
+        status = carnn__input_read(in, in->buffer + end, in->room - end, &got, error);
+        if (status) return status;
+        in->rest.length += got;
+        in->ended = !got;
+    }
+    return CARNN_OK;
+}
+
+/* Opens a source; after an error nothing has to be closed. */
+static carnn_status carnn__input_begin(carnn__input *in, const carnn_source *source,
+                                       const carnn_allocator *a, carnn_error *error) {
+    carnn_status status = CARNN_OK;
+    memset(in, 0, sizeof *in);
+    if (!source->name && !source->bytes)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a source has neither a name nor bytes");
+    in->name = source->name ? source->name : "(memory)";
+    in->rest.at = (const char *)source->bytes;
+    in->rest.length = source->bytes ? source->size : 0;
+    in->ended = source->bytes != NULL;
+#ifndef CARNN_NO_STDIO
+    if (!in->ended) in->file = fopen(in->name, "rb");
+    if (!in->ended && !in->file) status = carnn__io_error(error, in->name, strerror(errno));
+#endif
+    if (!status) status = carnn__input_want(in, 2, a, error);
+#ifdef CARNN__GZIP
+    if (!status && in->file && carnn__gzipped(in) && !fseek(in->file, 0, SEEK_END)) {
+        in->rest.length = 0;
+        in->ended = 0;
+        status = carnn__gzip_open(in, error);
+        if (!status) status = carnn__input_want(in, 2, a, error);
+    }
+#endif
+    if (!status && carnn__gzipped(in))
+        status = carnn__io_error(error, in->name, "is packed; unpack it first with gzip -d");
+    if (status) carnn__input_close(in, a);
+    return status;
 }
 
 static carnn_status carnn__input_open(carnn__input *in, const carnn_source *source,
                                       const carnn_allocator *a, carnn_error *error) {
-    carnn__feed feed;
-    carnn_status status = carnn__feed_open(&feed, source, a, error);
-    memset(in, 0, sizeof *in);
-    if (!status) status = carnn__feed_want(&feed, SIZE_MAX, a, error);
-    if (!status) {
-        in->name = feed.name;
-        in->bytes = feed.at;
-        in->size = feed.left;
-        in->own = feed.buffer;
-        feed.buffer = NULL;
-    }
-    carnn__feed_close(&feed, a);
+    carnn_status status = carnn__input_begin(in, source, a, error);
+    if (!status) status = carnn__input_want(in, SIZE_MAX, a, error);
+    if (status) carnn__input_close(in, a);
     return status;
 }
 
-/* --- lines ----------------------------------------------------------------------------------- */
+/* --- lines -----------------------------------------------------------------------------------
+   The lines of an input one at a time, and errors that name them. Lines end with LF or CR LF; the
+   byte order mark of UTF-8 at the beginning is skipped. */
 
 typedef struct carnn__lines {
-    const char *name;       /* of the input */
-    const char *rest, *end; /* what has not been read */
-    carnn__span line;       /* the line that carnn__next_line found, without LF or CR LF */
-    size_t number;          /* of the line, from 1 */
+    const char *name; /* of the input */
+    carnn__span rest; /* the lines that follow */
+    carnn__span line; /* the line that carnn__next_line found, without its end */
+    size_t number;    /* of the line, from 1 */
 } carnn__lines;
 
 static carnn__lines carnn__lines_of(const carnn__input *in) {
     carnn__lines lines;
     memset(&lines, 0, sizeof lines);
     lines.name = in->name;
-    lines.rest = in->bytes;
-    lines.end = in->size ? in->bytes + in->size : in->bytes;
-    if (in->size >= 3 && memcmp(in->bytes, "\xEF\xBB\xBF", 3) == 0) lines.rest += 3; /* UTF-8 */
+    lines.rest = in->rest;
+    if (lines.rest.length >= 3 && memcmp(lines.rest.at, "\xEF\xBB\xBF", 3) == 0)
+        carnn__skip(&lines.rest, 3);
     return lines;
 }
 
-/* Moves on to the next line; 0 when there is none. */
+/* Moves on to the next line; returns 0 if there is none. */
 static int carnn__next_line(carnn__lines *l) {
-    const char *stop;
-    if (l->rest == l->end) return 0;
-    stop = (const char *)memchr(l->rest, '\n', (size_t)(l->end - l->rest));
-    l->line.at = l->rest;
-    l->line.length = (size_t)((stop ? stop : l->end) - l->rest);
+    if (!l->rest.length) return 0;
+    carnn__cut(&l->rest, '\n', &l->line);
     if (l->line.length && l->line.at[l->line.length - 1] == '\r') l->line.length--;
-    l->rest = stop ? stop + 1 : l->end;
     l->number++;
-    return 1;
-}
-
-/* Takes the part before the next `separator` off `s`. Returns 0, with all of `s` as the part, when
-   there is none. */
-static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
-    const char *stop = s->length ? (const char *)memchr(s->at, separator, s->length) : NULL;
-    *part = *s;
-    if (!stop) {
-        s->at += s->length;
-        s->length = 0;
-        return 0;
-    }
-    part->length = (size_t)(stop - s->at);
-    s->length -= part->length + 1;
-    s->at = stop + 1;
-    return 1;
-}
-
-/* How many digits `s` begins with. */
-static size_t carnn__digits(carnn__span s) {
-    size_t i = 0;
-    while (i < s.length && carnn__digit(s.at[i])) i++;
-    return i;
-}
-
-/* Reads all of `s` as a whole number, at most UINT32_MAX + 1: what is larger is that, too. */
-static int carnn__whole(carnn__span s, uint64_t *number) {
-    size_t i, digits = carnn__digits(s);
-    *number = 0;
-    for (i = 0; i < digits; i++) {
-        *number = *number * 10 + (uint64_t)(s.at[i] - '0');
-        if (*number > UINT32_MAX) *number = (uint64_t)UINT32_MAX + 1;
-    }
-    return digits && digits == s.length;
-}
-
-/* Reads all of `s` as a decimal number, in every locale alike; 0 if it is none that a float can
-   hold. Up to 19 digits count; with up to 15 digits and an exponent within +-22 the result is
-   the double nearest to what is written, since both factors are exact. */
-static int carnn__number(carnn__span s, double *number) {
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    const int most = 100000000; /* of an exponent, so that an int holds ten times as much */
-    const char *at = s.at, *end = s.length ? s.at + s.length : s.at;
-    uint64_t digits = 0;
-    int exponent = 0, written = 0, seen = 0, point = 0, negative = at < end && *at == '-';
-    if (at < end && (*at == '-' || *at == '+')) at++;
-    for (; at < end && (carnn__digit(*at) || (*at == '.' && !point)); at++) {
-        if (*at == '.') {
-            point = 1;
-            continue;
-        }
-        seen = 1;
-        if (digits < 1000000000000000000u) {
-            digits = digits * 10 + (uint64_t)(*at - '0');
-            if (point && exponent > -most) exponent--;
-        } else if (!point && exponent < most) {
-            exponent++;
-        }
-    }
-    if (seen && at < end && (*at == 'e' || *at == 'E')) {
-        int minus = ++at < end && *at == '-';
-        if (at < end && (*at == '-' || *at == '+')) at++;
-        if (at == end) return 0;
-        for (; at < end && carnn__digit(*at); at++)
-            if (written < most) written = written * 10 + (*at - '0');
-        exponent += minus ? -written : written;
-    }
-    if (!seen || at < end) return 0;
-    *number = (double)digits;
-    while (exponent > 0 && digits && *number <= FLT_MAX) {
-        int step = exponent < 22 ? exponent : 22;
-        *number *= powers[step];
-        exponent -= step;
-    }
-    while (exponent < 0 && *number > 0) {
-        int step = exponent > -22 ? -exponent : 22;
-        *number /= powers[step];
-        exponent += step;
-    }
-    if (*number > FLT_MAX) return 0;
-    if (negative) *number = -*number;
     return 1;
 }
 
 #define CARNN__SHOWN 40
 
-/* A text in quotes for an error message: shortened, with escapes for what is not ASCII. */
+/* A text in quotes for an error message: shortened, with escapes for bytes that are not printable
+   ASCII. */
 static const char *carnn__show(char shown[4 * CARNN__SHOWN + 8], carnn__span text) {
     size_t i, count = carnn__min(text.length, CARNN__SHOWN);
     char *out = shown;
@@ -6261,23 +6096,19 @@ static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, c
                        carnn__name_end(l->name), l->number, what, carnn__show(shown, found));
 }
 
-#endif /* CARNN_NO_TEXT */
-
-#endif
 /* --- word vectors ----------------------------------------------------------------------------
-   Of a file of word vectors, those of the words of a vocabulary. The file is read once from front
-   to end and only lines of these words are turned into numbers. It may be
+   Reads the vectors of the words of a vocabulary from a file of word vectors, once from front to
+   end; only lines of these words are turned into numbers. A number has to be within
+   +-CARNN__VECTOR_MAX: a larger one is damage, and would also make infinities of the vectors of
+   other words, which get the same length. The file, told by its beginning, may be
 
        GloVe      word SPACE number SPACE number ... LF; the word may have spaces in it
        word2vec   text, also fastText's .vec: the same after a line "words dimension"
-       word2vec   binary: after a line "words dimension", word SPACE and `dimension` floats, little
-                  end first, with or without LF behind them
-
-   and is told by its beginning. */
-
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TEXT)
+       word2vec   binary: after a line "words dimension", word SPACE and `dimension` floats, little-
+                  endian, with or without LF behind them */
 
 #define CARNN__DIMENSION_MAX 65536
+#define CARNN__VECTOR_MAX 1e6
 #define CARNN__VECTOR_LINE_MAX ((size_t)1 << 24) /* bytes; binary garbage may have no LF at all */
 
 typedef struct carnn__vectors {
@@ -6293,7 +6124,7 @@ typedef struct carnn__vector_file {
     const carnn__names *words;
     const carnn_allocator *allocator;
     carnn_error *error;
-    carnn__feed feed;
+    carnn__input input;
     carnn__lines lines; /* name, number and text of the line at hand */
     size_t dimension;
     size_t count; /* vectors that word2vec's first line promises */
@@ -6306,65 +6137,56 @@ static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
     memset(v, 0, sizeof *v);
 }
 
-/* Which row a vector has to be read into; CARNN__NOWHERE if nobody asked for its word, or if the
-   word has a vector. */
-static uint32_t carnn__vector_row(const carnn__vector_file *f, carnn__span word) {
+/* The row that the vector of `word` has to be read into; NULL if the vocabulary does not have the
+   word, or if the word has a vector. */
+static float *carnn__vector_row(carnn__vector_file *f, carnn__span word) {
     uint32_t row = carnn__names_find(f->words, word.at, word.length);
-    return row == CARNN__NOWHERE || f->v->has[row] ? CARNN__NOWHERE : row;
-}
-
-static void carnn__vector_done(carnn__vector_file *f, uint32_t row) {
+    if (row == CARNN__NOWHERE || f->v->has[row]) return NULL;
     f->v->has[row] = 1;
     f->v->found++;
+    return f->v->value + row * f->dimension;
 }
-
-/* --- text ---------------------------------------------------------------------------------- */
 
 static inline int carnn__gap(char c) { return c == ' ' || c == '\t'; }
 
-/* Takes the last word, and the gap before it, off a line; empty where there is none. */
-static carnn__span carnn__last_word(carnn__span *line) {
+/* Removes the last piece, and the gap before it, from a line and returns it; empty if there is
+   none. */
+static carnn__span carnn__last_piece(carnn__span *line) {
     carnn__span last = *line;
     while (line->length && !carnn__gap(line->at[line->length - 1])) line->length--;
-    last.at += line->length;
-    last.length -= line->length;
+    carnn__skip(&last, line->length);
     while (line->length && carnn__gap(line->at[line->length - 1])) line->length--;
     return last;
 }
 
-/* Takes the numbers that a line ends with off it, at most `most`; returns how many. */
+/* Removes the numbers at the end of a line, at most `most`; returns how many. */
 static size_t carnn__last_numbers(carnn__span *line, size_t most) {
     size_t count;
     for (count = 0; count < most; count++) {
         carnn__span rest = *line;
         double number;
-        if (!carnn__number(carnn__last_word(&rest), &number)) break;
+        if (!carnn__number(carnn__last_piece(&rest), &number)) break;
         *line = rest;
     }
     return count;
 }
 
-/* Finds the next line and leaves it on the feed; *taken is what it takes there, 0 at the end. */
+/* Finds the next line, which stays in the input; *taken is its length there, 0 at the end. */
 static carnn_status carnn__vector_line(carnn__vector_file *f, size_t *taken) {
-    carnn__feed *feed = &f->feed;
-    carnn__span *line = &f->lines.line;
-    const char *stop = NULL;
-    carnn_status status = CARNN_OK;
-    size_t looked = 0;
-    for (;;) {
-        if (feed->left > looked)
-            stop = (const char *)memchr(feed->at + looked, '\n', feed->left - looked);
-        looked = feed->left;
-        if (stop || feed->ended || looked > CARNN__VECTOR_LINE_MAX) break;
-        status = carnn__feed_want(feed, looked + 1, f->allocator, f->error);
+    carnn__span *line = &f->lines.line, after;
+    size_t want = 1;
+    int found;
+    do {
+        carnn_status status = carnn__input_want(&f->input, want, f->allocator, f->error);
         if (status) return status;
-    }
+        after = f->input.rest;
+        found = carnn__cut(&after, '\n', line);
+        want = 2 * line->length;
+    } while (!found && !f->input.ended && line->length <= CARNN__VECTOR_LINE_MAX);
     f->lines.number++;
-    line->at = feed->at;
-    line->length = stop ? (size_t)(stop - feed->at) : feed->left;
-    *taken = line->length + (stop != NULL);
+    *taken = f->input.rest.length - after.length;
     while (line->length && carnn__blank(line->at[line->length - 1])) line->length--;
-    if (stop || feed->ended) return CARNN_OK;
+    if (found || f->input.ended) return CARNN_OK;
     return carnn__expected(f->error, &f->lines, "a word vector of at most 16 MB", *line);
 }
 
@@ -6374,105 +6196,80 @@ static carnn_status carnn__vector_odd(carnn__vector_file *f) {
     return carnn__expected(f->error, &f->lines, what, f->lines.line);
 }
 
-/* The word of the line at hand: what is before its last `dimension` words. Mostly there is one gap
-   before each of these, and none in the word. */
-static carnn_status carnn__vector_word(carnn__vector_file *f, carnn__span *word) {
-    carnn__span rest = f->lines.line;
-    double number;
-    size_t i, gaps = 0;
-    for (i = 0; i < rest.length; i++) gaps += (size_t)carnn__gap(rest.at[i]);
-    *word = rest;
-    if (gaps == f->dimension) {
-        for (word->length = 0; !carnn__gap(word->at[word->length]); word->length++) {}
-        return CARNN_OK;
-    }
-    for (i = 0; i < f->dimension; i++) carnn__last_word(&rest);
-    *word = rest;
-    if (!rest.length) return carnn__vector_odd(f); /* too few numbers, or too many: */
-    if (carnn__number(carnn__last_word(&rest), &number) && rest.length) return carnn__vector_odd(f);
-    return CARNN_OK;
-}
-
 /* Reads the line at hand. */
 static carnn_status carnn__vector_text(carnn__vector_file *f) {
-    carnn__span word, rest = f->lines.line;
-    carnn_status status = carnn__vector_word(f, &word);
-    uint32_t row = status ? CARNN__NOWHERE : carnn__vector_row(f, word);
-    size_t i;
-    f->read++;
-    if (row == CARNN__NOWHERE) return status;
-    rest.at += word.length;
-    rest.length -= word.length;
-    for (i = f->dimension; i-- > 0;) {
-        carnn__span last = carnn__last_word(&rest);
-        double number;
-        if (!last.length) return carnn__vector_odd(f);
-        if (!carnn__number(last, &number))
-            return carnn__expected(f->error, &f->lines, "a number", last);
-        f->v->value[row * f->dimension + i] = (float)number;
+    carnn__span rest = f->lines.line, word = rest;
+    size_t i, gaps = 0;
+    double number;
+    float *row;
+    /* 1. The word is what is before the last `dimension` pieces. Nearly always that is the first
+       piece, and there is one gap before each of the others, which is fast to see. */
+    for (i = 0; i < rest.length; i++) gaps += (size_t)carnn__gap(rest.at[i]);
+    if (gaps == f->dimension) {
+        for (word.length = 0; !carnn__gap(word.at[word.length]); word.length++) {}
+    } else {
+        for (i = 0; i < f->dimension; i++) carnn__last_piece(&word);
+        rest = word;
+        if (!rest.length) return carnn__vector_odd(f); /* too few numbers, or too many: */
+        if (carnn__number(carnn__last_piece(&rest), &number) && rest.length)
+            return carnn__vector_odd(f);
     }
-    if (rest.length) return carnn__vector_odd(f);
-    carnn__vector_done(f, row);
+    /* 2. The numbers, from the end. */
+    rest = f->lines.line;
+    carnn__skip(&rest, word.length);
+    row = carnn__vector_row(f, word);
+    for (i = f->dimension; row && i-- > 0;) {
+        carnn__span last = carnn__last_piece(&rest);
+        if (!last.length) return carnn__vector_odd(f);
+        if (!carnn__number(last, &number) || !(fabs(number) <= CARNN__VECTOR_MAX))
+            return carnn__expected(f->error, &f->lines, "a number from -1e6 to 1e6", last);
+        row[i] = (float)number;
+    }
+    f->read++;
     return CARNN_OK;
 }
-
-static carnn_status carnn__vectors_text(carnn__vector_file *f) {
-    carnn_status status = CARNN_OK;
-    while (!status) {
-        size_t taken;
-        status = carnn__vector_line(f, &taken);
-        if (!status && !taken) break;
-        if (!status && f->lines.line.length) status = carnn__vector_text(f);
-        if (!status) carnn__feed_skip(&f->feed, taken);
-    }
-    return status;
-}
-
-/* --- binary -------------------------------------------------------------------------------- */
 
 static carnn_status carnn__vector_cut(carnn__vector_file *f, const char *found) {
     return carnn__fail(f->error, CARNN_ERR_DATA, 0,
                        "%s: expected %zu vectors of %zu floats, found %s in number %zu",
-                       carnn__name_end(f->feed.name), f->count, f->dimension, found, f->read + 1);
+                       carnn__name_end(f->input.name), f->count, f->dimension, found, f->read + 1);
 }
 
-/* Reads the vector at the front of the feed and takes it off. */
+/* Reads the vector at the front of the input, in binary form, and removes it there. */
 static carnn_status carnn__vector_binary(carnn__vector_file *f) {
     const size_t longest = 65536, bytes = 4 * f->dimension;
-    carnn__feed *feed = &f->feed;
-    carnn_status status = carnn__feed_want(feed, longest + bytes, f->allocator, f->error);
-    carnn__span word, rest;
-    uint32_t row;
+    carnn__span *front = &f->input.rest, rest, word;
+    carnn_status status = carnn__input_want(&f->input, longest + bytes, f->allocator, f->error);
+    float *row;
     size_t i;
     if (status) return status;
-    while (feed->left && *feed->at == '\n') carnn__feed_skip(feed, 1); /* of the vector before */
-    rest.at = feed->at;
-    rest.length = carnn__min(feed->left, longest);
+    while (front->length && *front->at == '\n') carnn__skip(front, 1); /* of the vector before */
+    rest.at = front->at;
+    rest.length = carnn__min(front->length, longest);
     if (!carnn__cut(&rest, ' ', &word))
-        return carnn__vector_cut(f, feed->left < longest ? "the end of the file" : "no word");
-    carnn__feed_skip(feed, word.length + 1);
-    if (feed->left < bytes) return carnn__vector_cut(f, "the end of the file");
+        return carnn__vector_cut(f, front->length < longest ? "the end of the file" : "no word");
+    carnn__skip(front, word.length + 1);
+    if (front->length < bytes) return carnn__vector_cut(f, "the end of the file");
     row = carnn__vector_row(f, word);
-    for (i = 0; row != CARNN__NOWHERE && i < f->dimension; i++) {
-        const unsigned char *b = (const unsigned char *)feed->at + 4 * i;
+    for (i = 0; row && i < f->dimension; i++) {
+        const unsigned char *b = (const unsigned char *)front->at + 4 * i;
         uint32_t bits = b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-        if ((bits >> 23 & 255) == 255) return carnn__vector_cut(f, "NaN or infinity");
-        memcpy(f->v->value + row * f->dimension + i, &bits, sizeof bits);
+        memcpy(row + i, &bits, sizeof bits);
+        if (!(fabs((double)row[i]) <= CARNN__VECTOR_MAX))
+            return carnn__vector_cut(f, "a float that is not from -1e6 to 1e6");
     }
-    if (row != CARNN__NOWHERE) carnn__vector_done(f, row);
-    carnn__feed_skip(feed, bytes);
+    carnn__skip(front, bytes);
     f->read++;
     return CARNN_OK;
 }
 
-/* Behind the counts: is the first vector binary? Text has its numbers there; where their number is
-   wrong, what would be floats is at least printable. */
+/* Behind the first line of word2vec: is the first vector binary? Text has its numbers there; where
+   it has too few or too many, the bytes that would be floats are at least printable. */
 static carnn_status carnn__vector_sniff(carnn__vector_file *f, int *binary) {
     size_t i, window = 65536 + 32 * f->dimension;
-    carnn_status status = carnn__feed_want(&f->feed, window, f->allocator, f->error);
-    carnn__span rest, line, word, floats;
-    rest.at = f->feed.at;
-    rest.length = carnn__min(f->feed.left, window);
+    carnn_status status = carnn__input_want(&f->input, window, f->allocator, f->error);
+    carnn__span rest = f->input.rest, floats, line, word;
+    rest.length = carnn__min(rest.length, window);
     floats = rest;
     carnn__cut(&rest, '\n', &line);
     line = carnn__trim(line);
@@ -6486,52 +6283,37 @@ static carnn_status carnn__vector_sniff(carnn__vector_file *f, int *binary) {
     return status;
 }
 
-/* --- both ---------------------------------------------------------------------------------- */
-
-/* Are these the counts that a file of word2vec begins with? */
-static int carnn__vector_counts(carnn__span line, size_t *count, size_t *dimension) {
-    uint64_t vectors, numbers;
-    carnn__span last = carnn__last_word(&line);
-    if (!carnn__whole(last, &numbers) || !carnn__whole(line, &vectors)) return 0;
-    *count = (size_t)vectors;
-    *dimension = (size_t)numbers;
-    return 1;
-}
-
-/* Finds out what the file is from its first line, and takes the counts off the feed. */
+/* Finds the form of the file and the length of its vectors, and takes memory for the vectors of all
+   words if it is the first file. Leaves the first vector at the front of the input. */
 static carnn_status carnn__vectors_begin(carnn__vector_file *f, int *binary) {
-    carnn__span line;
-    size_t taken;
+    carnn__vectors *v = f->v;
+    carnn__span line, rest, last;
+    size_t taken, words = f->words->count;
+    uint64_t vectors = 0, numbers;
     int counts;
     carnn_status status = carnn__vector_line(f, &taken);
     if (status) return status;
-    line = f->lines.line;
-    *binary = 0;
-    counts = carnn__vector_counts(line, &f->count, &f->dimension);
-    if (!counts) {
-        f->dimension = carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
-        if (f->dimension && !line.length) f->dimension--; /* the word looks like a number */
-    }
+    /* 1. Two whole numbers are the first line of word2vec; else the line is a vector, and its word
+       may look like a number. */
+    line = rest = f->lines.line;
+    last = carnn__last_piece(&rest);
+    counts = carnn__whole(last, &numbers) && carnn__whole(rest, &vectors);
+    f->count = counts ? (size_t)vectors : 0;
+    f->dimension = counts ? (size_t)numbers : carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
+    if (!counts && f->dimension && !line.length) f->dimension--;
     if (!f->dimension || f->dimension > CARNN__DIMENSION_MAX)
         return carnn__expected(f->error, &f->lines, "a word and up to 65536 numbers",
                                f->lines.line);
-    if (f->v->dimension && f->v->dimension != f->dimension)
+    if (v->dimension && v->dimension != f->dimension)
         return carnn__fail(f->error, CARNN_ERR_DATA, 1,
                            "%s:1: expected vectors of %zu numbers as before, found %zu numbers",
-                           carnn__name_end(f->feed.name), f->v->dimension, f->dimension);
-    if (!counts) {
-        f->lines.number = 0; /* the line is read again, as a vector */
-        return CARNN_OK;
-    }
-    carnn__feed_skip(&f->feed, taken);
-    return carnn__vector_sniff(f, binary); /* this may move what `lines` points to */
-}
-
-/* Memory for the vectors of all words, when the first file has said how long they are. */
-static carnn_status carnn__vectors_take(carnn__vector_file *f) {
-    carnn__vectors *v = f->v;
-    size_t words = f->words->count;
-    if (v->dimension) return CARNN_OK;
+                           carnn__name_end(f->input.name), v->dimension, f->dimension);
+    /* 2. Only word2vec's may be binary. */
+    if (counts) carnn__skip(&f->input.rest, taken);
+    if (counts) status = carnn__vector_sniff(f, binary);
+    else f->lines.number = 0; /* the line is read again, as a vector */
+    if (status || v->dimension) return status;
+    /* 3. Memory */
     v->value = (float *)carnn__alloc_aligned(f->allocator, words,
                                              carnn__times(f->dimension, sizeof(float)));
     v->has = (char *)carnn__alloc_zero(f->allocator, words, 1);
@@ -6541,36 +6323,39 @@ static carnn_status carnn__vectors_take(carnn__vector_file *f) {
     return CARNN_OK;
 }
 
-static carnn_status carnn__vectors_file(carnn__vector_file *f) {
-    int binary;
-    carnn_status status = carnn__vectors_begin(f, &binary);
-    if (!status) status = carnn__vectors_take(f);
-    if (!status && !binary) status = carnn__vectors_text(f);
-    while (!status && binary && f->read < f->count) status = carnn__vector_binary(f);
-    if (!status && !f->read)
-        return carnn__fail(f->error, CARNN_ERR_DATA, 1, "%s:1: expected word vectors, found none",
-                           carnn__name_end(f->feed.name));
-    return status;
-}
-
-/* Reads vectors of words that have none yet, so that of several files the first one goes first.
+/* Reads vectors of words that have none yet, so of several files the first one takes precedence.
    `v` begins as zeros, and is freed by its owner, also after an error. */
 static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *source,
                                         const carnn__names *words, const carnn_allocator *a,
                                         carnn_error *error) {
     carnn__vector_file f;
     carnn_status status;
+    int binary = 0, more = 1;
     memset(&f, 0, sizeof f);
     f.v = v;
     f.words = words;
     f.allocator = a;
     f.error = error;
-    status = carnn__feed_open(&f.feed, source, a, error);
-    f.lines.name = f.feed.name;
-    if (!status) status = carnn__vectors_file(&f);
-    carnn__feed_close(&f.feed, a);
+    status = carnn__input_begin(&f.input, source, a, error);
+    f.lines.name = f.input.name;
+    if (!status) status = carnn__vectors_begin(&f, &binary);
+    while (!status && binary && f.read < f.count) status = carnn__vector_binary(&f);
+    while (!status && !binary && more) {
+        size_t taken;
+        status = carnn__vector_line(&f, &taken);
+        if (!status && f.lines.line.length) status = carnn__vector_text(&f);
+        if (!status) carnn__skip(&f.input.rest, taken);
+        more = taken > 0;
+    }
+    if (!status && !f.read)
+        status = carnn__fail(error, CARNN_ERR_DATA, 1, "%s:1: expected word vectors, found none",
+                             carnn__name_end(f.input.name));
+    carnn__input_close(&f.input, a);
     return status;
 }
+
+#endif /* CARNN_NO_TEXT */
+
 
 #endif
 /* =============================================================================================
@@ -6632,6 +6417,7 @@ struct carnn_dataset {
     size_t origin_count;
     carnn__origin *origins;
     char *origin_names;
+    const char *format;  /* see carnn_dataset_format */
     int spoken;          /* lines are turns of speakers, their labels dialog acts */
     size_t groups_left_out;
 };
@@ -6683,6 +6469,10 @@ CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset) {
 
 CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset) {
     return dataset ? dataset->groups_left_out : 0;
+}
+
+CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset) {
+    return dataset ? dataset->format : NULL;
 }
 
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example) {
@@ -6755,6 +6545,8 @@ typedef struct carnn__parser {
     uint64_t key;        /* hash of what the group before is told by */
     size_t column[5];    /* of tables: how many columns, and which is which */
     int style;           /* of formats with variants: which one, from the first lines; 0: not known */
+    const char *format;  /* its name, for those who ask */
+    const double *option; /* the task's, of the model that will read the data; NULL: defaults */
 } carnn__parser;
 
 typedef carnn_status (*carnn__format_fn)(carnn__parser *p, carnn__record *r);
@@ -6978,12 +6770,14 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     memset(&r->parser, 0, sizeof r->parser);
     r->parser.error = error;
     r->parser.lenient = r->desc->lenient;
+    r->parser.option = r->desc->model ? r->desc->model->option : NULL;
     if (!source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
     if (!status && !folder) status = carnn__reading_open(r, source);
     if (!status && !folder) carnn__reading_origin(r, r->input.name);
     while (!status && !folder && carnn__next_line(&r->parser.lines)) status = carnn__reading_line(r);
     if (status) return status;
+    if (!d->format) d->format = r->parser.format;
     if (stbds_arrlenu(d->members) == members) return carnn__reading_empty(r, r->reader->example);
     if (r->desc->clean) carnn__reading_clean(d, items, groups);
     if (r->desc->clean && stbds_arrlenu(d->items) == items)
@@ -7020,6 +6814,15 @@ static carnn_status carnn__reading_candidates(carnn__reading *r, const carnn_sou
     return status;
 }
 
+/* How many there are of everything, once all is read. */
+static void carnn__reading_count(carnn_dataset *draft) {
+    draft->member_count = stbds_arrlenu(draft->members);
+    draft->item_count = stbds_arrlenu(draft->items);
+    draft->choice_count = stbds_arrlenu(draft->choices);
+    draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
+    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
+}
+
 static carnn_status carnn__reading_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     carnn_dataset *draft = &r->draft;
@@ -7029,11 +6832,7 @@ static carnn_status carnn__reading_all(void *job) {
     for (i = 0; !status && i < r->desc->source_count; i++)
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
-    draft->member_count = stbds_arrlenu(draft->members);
-    draft->item_count = stbds_arrlenu(draft->items);
-    draft->choice_count = stbds_arrlenu(draft->choices);
-    draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
-    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
+    carnn__reading_count(draft);
     if (draft->item_count || r->desc->lenient) return CARNN_OK;
     return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
                        "%s:%zu: expected %s, found none to the end",
@@ -7270,12 +7069,6 @@ enum { /* carnn__parser.column: how many there are, then which ones; SIZE_MAX: t
     CARNN__PAIR_LABEL
 };
 
-static int carnn__column_is(carnn__span field, const char *name) {
-    size_t length = strlen(name);
-    field = carnn__trim(field);
-    return field.length == length && carnn__equal(name, field.at, length, 1);
-}
-
 /* The columns of a file from its first line; *named if that only names them. */
 static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
     static const size_t three[5] = {3, SIZE_MAX, 0, 1, 2}, four[5] = {4, 0, 2, 3, 1};
@@ -7285,11 +7078,11 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
     for (i = 1; i < CARNN__COUNT(three); i++) c[i] = SIZE_MAX;
     for (i = 0; more; i++) {
         more = carnn__cut(&rest, '\t', &field);
-        if (carnn__column_is(field, "questionid")) c[CARNN__PAIR_NUMBER] = i;
-        if (carnn__column_is(field, "question")) c[CARNN__PAIR_QUESTION] = i;
-        if (carnn__column_is(field, "sentence") || carnn__column_is(field, "answer"))
+        if (carnn__is("questionid", carnn__trim(field), 1)) c[CARNN__PAIR_NUMBER] = i;
+        if (carnn__is("question", carnn__trim(field), 1)) c[CARNN__PAIR_QUESTION] = i;
+        if (carnn__is("sentence", carnn__trim(field), 1) || carnn__is("answer", carnn__trim(field), 1))
             c[CARNN__PAIR_ANSWER] = i;
-        if (carnn__column_is(field, "label")) c[CARNN__PAIR_LABEL] = i;
+        if (carnn__is("label", carnn__trim(field), 1)) c[CARNN__PAIR_LABEL] = i;
     }
     c[CARNN__PAIR_COLUMNS] = i;
     *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
@@ -7455,26 +7248,212 @@ static const carnn__reader carnn__pair_reader = {
     "b.toks, sim.txt"};
 
 /* --- classes ---------------------------------------------------------------------------------
-   A text and its class, a line each: label<TAB>text. */
+   A text and its class, a line each, in one of these styles:
+
+       class<TAB>text
+       __label__class text     fastText; a text with several labels is refused
+       COARSE:fine text        TREC; the class is COARSE, with the task's option `fine` all of it
+       4 text                  SST: one digit, one blank
+
+   The first line that is not blank tells the style. Where classes may be missing it may be a text
+   ("3 men in a boat"): the style of TREC or SST is then believed only where the next lines have it,
+   too. In a file of texts alone a blank line is an empty text. */
+
+typedef enum carnn__class_style {
+    CARNN__CLASS_UNKNOWN,
+    CARNN__CLASS_FASTTEXT,
+    CARNN__CLASS_TABBED,
+    CARNN__CLASS_COARSE,
+    CARNN__CLASS_DIGIT,
+    CARNN__CLASS_NONE /* texts without classes */
+} carnn__class_style;
+
+/* By style: what a line has to be, for errors and for those who ask what a file was read as. */
+static const char *const carnn__class_formats[] = {
+    "class<TAB>text, __label__class text, COARSE:fine text or a digit, a blank and a text",
+    "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
+    "a text"};
+
+#define CARNN__CLASS_FINE 0 /* place of the option `fine` among the task's */
+#define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
+
+/* Takes the first word and the blank behind it off `s`. */
+static carnn__span carnn__first_word(carnn__span *s) {
+    carnn__span word = *s;
+    size_t n = 0;
+    while (n < s->length && !carnn__gap(s->at[n])) n++;
+    word.length = n;
+    n += n < s->length;
+    s->at += n;
+    s->length -= n;
+    return word;
+}
+
+/* Divides a line of this style into class and text; 0: it is not of this style. */
+static int carnn__class_split(const carnn__parser *p, carnn__class_style style, carnn__span line,
+                              carnn__span *label, carnn__span *text) {
+    static const char mark[] = "__label__";
+    size_t colon = 0;
+    *text = line;
+    label->length = 0;
+    if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
+    if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
+    *label = carnn__first_word(text);
+    if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
+    if (style == CARNN__CLASS_FASTTEXT) {
+        size_t length = sizeof mark - 1;
+        if (label->length < length || memcmp(label->at, mark, length)) return 0;
+        label->at += length;
+        label->length -= length;
+        return 1;
+    }
+    while (colon < label->length && label->at[colon] >= 'A' && label->at[colon] <= 'Z') colon++;
+    if (!colon || colon + 1 >= label->length || label->at[colon] != ':') return 0;
+    if (!p->option || p->option[CARNN__CLASS_FINE] <= 0.0) label->length = colon;
+    return 1;
+}
+
+/* Is the line at hand, and where classes may be missing the next ones, too, of this style? */
+static int carnn__class_is(const carnn__parser *p, carnn__class_style style) {
+    carnn__lines lines = p->lines;
+    size_t looked_at = 0, most = p->lenient && style > CARNN__CLASS_TABBED
+                                     ? CARNN__CLASS_LOOKED_AT : 1;
+    carnn__span label, text;
+    do {
+        if (!carnn__trim(lines.line).length) continue;
+        if (!carnn__class_split(p, style, lines.line, &label, &text)) return 0;
+        looked_at++;
+    } while (looked_at < most && carnn__next_line(&lines));
+    return looked_at > 0;
+}
+
+/* The style that the first lines show. */
+static carnn__class_style carnn__class_style_of(const carnn__parser *p) {
+    int style = 1;
+    while (style < CARNN__CLASS_NONE && !carnn__class_is(p, (carnn__class_style)style)) style++;
+    if (style < CARNN__CLASS_NONE) return (carnn__class_style)style;
+    return p->lenient && carnn__trim(p->lines.line).length ? CARNN__CLASS_NONE
+                                                           : CARNN__CLASS_UNKNOWN;
+}
 
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
-    carnn__span rest = p->lines.line, label;
-    if (!carnn__says_something(p)) return CARNN_OK;
-    if (!carnn__cut(&rest, '\t', &label)) {
-        if (!p->lenient) return carnn__unexpected(p, "a label, a tab and a text", p->lines.line);
-        rest = p->lines.line;
-        label.length = 0;
-    }
+    carnn__span label, text, other, rest;
+    carnn__class_style style;
+    int found;
+    if (!p->style) p->style = (int)carnn__class_style_of(p);
+    style = (carnn__class_style)p->style;
+    if (style) p->format = carnn__class_formats[style];
+    if (!carnn__says_something(p) && (!p->lenient || (style && style != CARNN__CLASS_NONE)))
+        return CARNN_OK;
+    found = carnn__class_split(p, style, p->lines.line, &label, &text);
+    if (!p->lenient && (!found || !carnn__trim(label).length))
+        return carnn__unexpected(p, carnn__class_formats[style], p->lines.line);
+    if (!p->lenient && style == CARNN__CLASS_FASTTEXT &&
+        carnn__class_split(p, style, text, &other, &rest))
+        return carnn__unexpected(p, "one label", p->lines.line);
+    if (found) r->target = carnn__trim(label);
+    r->has_target = r->target.length > 0;
     r->begins = r->example = 1;
     r->own = 1;
-    r->target = carnn__trim(label);
-    r->has_target = r->target.length > 0;
-    carnn__record_text(r, 0, rest);
+    carnn__record_text(r, 0, found ? text : p->lines.line);
     return CARNN_OK;
 }
 
 static const carnn__reader carnn__class_reader = {
-    carnn__class_line, "a label and a text", 0, 0, NULL, "\"label<TAB>text\""};
+    carnn__class_line, "a class and a text", 0, 0, NULL,
+    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or \"4 text\" "
+    "(SST), as the first line has it"};
+
+/* --- a part of a data set ----------------------------------------------------------------------
+   Some of the groups, as if the others had not been in the files: with their own texts alone, from
+   which a model takes its vocabulary, and their own targets as choices. A list of candidates is not
+   of the groups but of the task, and stays whole. */
+
+typedef struct carnn__subset {
+    carnn__reading reading; /* first: carnn__reading_drop has it */
+    const carnn_dataset *data;
+    const uint32_t *of_group; /* (groups) */
+    uint32_t wanted;          /* groups with this number are kept */
+} carnn__subset;
+
+/* Item x, whose group begins with member `first` of the data and `at` of the subset. */
+static void carnn__subset_item(carnn__subset *s, carnn__item x, size_t first, size_t at) {
+    carnn__reading *r = &s->reading;
+    x.first = x.first - first + at;
+    x.group = (uint32_t)(r->draft.group_count - 1);
+    if (x.target != CARNN__NOWHERE) {
+        carnn__span target = carnn__text(s->data, x.target);
+        x.target = carnn__reading_text(r, target);
+        if (!r->reader->candidates) carnn__reading_choice(r, x.target, target);
+    }
+    stbds_arrput(r->draft.items, x);
+}
+
+/* A group: items [i, end), and the members up to those of the next group. */
+static void carnn__subset_group(carnn__subset *s, size_t i, size_t end) {
+    const carnn_dataset *data = s->data;
+    carnn__reading *r = &s->reading;
+    size_t first = data->items[i].first, at = stbds_arrlenu(r->draft.members), m;
+    size_t last = end < data->item_count ? data->items[end].first : data->member_count;
+    r->draft.group_count++;
+    for (m = first; m < last; m++) {
+        uint32_t text = data->members[m].text;
+        for (; i < end && data->items[i].first + data->items[i].count == m + 1; i++)
+            carnn__subset_item(s, data->items[i], first, at);
+        if (!data->columns) text = carnn__reading_text(r, carnn__text(data, text));
+        carnn__reading_member(r, text, data->members[m].role);
+    }
+}
+
+static carnn_status carnn__subset_all(void *job) {
+    carnn__subset *s = (carnn__subset *)job;
+    const carnn_dataset *data = s->data;
+    carnn__reading *r = &s->reading;
+    size_t i, end, origin = 0, numbers = data->columns ? data->row_at[data->row_count] : 0;
+    for (i = 0; r->reader->candidates && i < data->choice_count; i++) {
+        carnn__span shown;
+        shown.at = data->shown + data->shown_at[i];
+        shown.length = data->shown_at[i + 1] - data->shown_at[i] - 1;
+        carnn__reading_choice(r, carnn__reading_text(r, shown), shown);
+    }
+    if (numbers) { /* of all groups: nothing is learnt from those that no member names */
+        numbers *= data->columns;
+        memcpy(stbds_arraddnptr(r->draft.numbers, numbers), data->numbers, numbers * sizeof(float));
+        for (i = 0; i <= data->row_count; i++) stbds_arrput(r->draft.row_at, data->row_at[i]);
+    }
+    for (i = 0; i < data->item_count; i = end) {
+        uint32_t group = data->items[i].group;
+        for (end = i; end < data->item_count && data->items[end].group == group;) end++;
+        for (; origin < data->origin_count && data->origins[origin].example <= i; origin++)
+            carnn__reading_origin(r, data->origin_names + data->origins[origin].name);
+        if (s->of_group[group] == s->wanted) carnn__subset_group(s, i, end);
+    }
+    carnn__reading_count(&r->draft);
+    return CARNN_OK;
+}
+
+/* The groups g with of_group[g] == wanted. */
+static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_dataset *data,
+                                          const uint32_t *of_group, uint32_t wanted,
+                                          carnn_error *error) {
+    carnn__subset s;
+    carnn_status status;
+    *subset = NULL;
+    memset(&s, 0, sizeof s);
+    s.data = data;
+    s.of_group = of_group;
+    s.wanted = wanted;
+    s.reading.allocator = data->allocator;
+    s.reading.parser.error = error;
+    s.reading.draft.task = data->task;
+    s.reading.draft.columns = data->columns;
+    s.reading.draft.spoken = data->spoken;
+    s.reading.reader = carnn__reader_of(&s.reading.draft.task);
+    status = carnn__build(&data->allocator, carnn__subset_all, &s, error);
+    if (!status) status = carnn__reading_finish(subset, &s.reading);
+    carnn__build(&data->allocator, carnn__reading_drop, &s, NULL);
+    return status;
+}
 
 #endif /* CARNN_NO_TEXT */
 
@@ -7605,15 +7584,53 @@ typedef enum carnn__output_kind {
 
 typedef struct carnn__logits carnn__logits; /* @@NET */
 
-/* A benchmark of the task: models with `hidden` units. */
+/* --- what a task is measured with --------------------------------------------------------------
+   Data of the size that the task usually has, made of random words. */
+
+#ifdef CARNN_NO_TRAIN
+#define CARNN__TRAIN_ONLY(x) NULL
+#else
+#define CARNN__TRAIN_ONLY(x) x
+#endif
+
+#define CARNN__BENCH_TEXT ((size_t)1 << 19) /* bytes that a text may have */
+
+typedef struct carnn__bench_text {
+    char *at;
+    size_t length, size;
+} carnn__bench_text;
+
 typedef struct carnn__task_bench {
-    size_t hidden[2];            /* the sizes that are measured; 0: none */
+    size_t hidden[2];             /* models with so many units are measured, of the second size also
+                                     beside a busy thread; 0: none */
     const char *cell, *optimizer; /* NULL: the default */
     int64_t batch;
-    const char *unit;            /* "examples/s" */
-    /* the text of a data set as of `seed`, at most `size` bytes with the NUL; returns its length */
-    size_t (*text)(char *at, size_t size);
+    const char *unit;             /* of training and predicting: "examples/s" */
+    const char *predicting;       /* what rows of predictions are called: "predicting" */
+    /* writes a data set, or the list of candidates that it comes with, if there is one */
+    void (*text)(carnn__bench_text *t, int candidates);
 } carnn__task_bench;
+
+/* Adds to a text what printf would print. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static void carnn__bench_print(carnn__bench_text *t, const char *format, ...) {
+    va_list arguments;
+    int length;
+    va_start(arguments, format);
+    length = vsnprintf(t->at + t->length, t->size - t->length, format, arguments);
+    va_end(arguments);
+    t->length = carnn__min(t->length + (size_t)length, t->size - 1);
+}
+
+/* Text `number` of a stream: some words out of 1,199. */
+static void carnn__bench_words(carnn__bench_text *t, uint64_t stream, uint64_t number,
+                               uint64_t words) {
+    uint64_t key = carnn__stream(stream, number), i;
+    for (i = 0; i < words; i++)
+        carnn__bench_print(t, "%sw%u", i ? " " : "", (unsigned)(carnn__random(key, i) % 1199));
+}
 
 /* The entry of a task. (*) may be NULL. Adding a task is adding one entry to carnn__tasks. */
 struct carnn__task {
@@ -8404,13 +8421,14 @@ static void carnn__position_backward(const carnn__work *work, carnn__position *m
 /* --- recurrent layers ---------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. Their outputs are packed; see carnn__unpack. */
+   others read the rows of the layer below. The last one's output is packed, too, or in reading order,
+   where texts that share a sequence have the same rows; backward adds those up. */
 
 typedef struct carnn__rnn_layer {
     carnn__cell cell[2];
     carnn__cell_run run[2];
     float *dout[2]; /* (N, h) */
-    carnn__mat y;   /* (N, directions h) */
+    carnn__mat y;   /* (N or R, directions h) */
 } carnn__rnn_layer;
 
 typedef struct carnn__rnn {
@@ -8434,6 +8452,9 @@ typedef struct carnn__rnn_input {
     const carnn__mat *x;      /* (U, in) */
     size_t inputs;            /* U */
     const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
+    const uint32_t *row[2];   /* (R) packed row of each row of the output, by direction; NULL: the
+                                 output is packed */
+    size_t rows;              /* R */
 } carnn__rnn_input;
 
 /* `name` and maybe ".2", ".forward": what the weights of a layer are called. */
@@ -8475,20 +8496,27 @@ static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
         for (i = 0; i < m->directions; i++) carnn__cell_ready(&m->layer[l].run[i], work->engine);
 }
 
-/* What layer l reads: `x`, or the rows of the layer below. */
+/* What layer l reads: `x`, or the rows of the layer below; only the last one's output may be in
+   reading order. */
 static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const carnn__rnn_input *x) {
     carnn__rnn_input in = *x;
-    if (!l) return in;
-    in.x = &m->layer[l - 1].y;
-    in.inputs = x->packed->rows;
-    in.index[0] = NULL;
-    in.index[1] = x->reversed;
+    if (l) {
+        in.x = &m->layer[l - 1].y;
+        in.inputs = x->packed->rows;
+        in.index[0] = NULL;
+        in.index[1] = x->reversed;
+    }
+    if (l + 1 < m->layers || !x->row[0]) {
+        in.row[0] = NULL;
+        in.row[1] = x->reversed;
+        in.rows = x->packed->rows;
+    }
     return in;
 }
 
 static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
                                uint64_t key) {
-    size_t N = x->packed->rows, l, i, r;
+    size_t l, i, r;
     carnn__rnn_ready(work, m);
     for (l = 0; l < m->layers; l++) {
         carnn__rnn_layer *layer = &m->layer[l];
@@ -8499,31 +8527,33 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, const car
             carnn__cell_project(run, work->engine, in.x->x, 0, in.inputs);
             if (in.c) carnn__cell_context(run, work->engine, in.c->x, in.packed->sequences);
             carnn__cell_forward(run, work->engine, in.packed, in.index[i], NULL, NULL);
-            for (r = 0; r < N; r++)
+            for (r = 0; r < in.rows; r++)
                 memcpy(layer->y.x + (r * m->directions + i) * h,
-                       run->scan.out + (i ? x->reversed[r] : r) * h, h * sizeof(float));
+                       run->scan.out + (in.row[i] ? in.row[i][r] : r) * h, h * sizeof(float));
         }
-        carnn__mat_clear(&layer->y, N);
+        carnn__mat_clear(&layer->y, in.rows);
         if (l + 1 < m->layers || m->drops_top)
-            carnn__drop(work, layer->y.x, N * layer->y.columns, key, m->drop + l);
+            carnn__drop(work, layer->y.x, in.rows * layer->y.columns, key, m->drop + l);
     }
 }
 
 static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
                                 uint64_t key) {
-    size_t N = x->packed->rows, l, i, r;
+    size_t l, i, r;
     for (l = m->layers; l-- > 0;) {
         carnn__rnn_layer *layer = &m->layer[l];
         carnn__rnn_input in = carnn__rnn_below(m, l, x);
         size_t h = layer->cell[0].h;
         if (l + 1 < m->layers || m->drops_top)
-            carnn__drop(work, layer->y.d, N * layer->y.columns, key, m->drop + l);
+            carnn__drop(work, layer->y.d, in.rows * layer->y.columns, key, m->drop + l);
         for (i = 0; i < m->directions; i++) {
             carnn__cell_run *run = &layer->run[i];
-            for (r = 0; r < N; r++)
-                memcpy(layer->dout[i] + (i ? x->reversed[r] : r) * h,
-                       layer->y.d + (r * m->directions + i) * h, h * sizeof(float));
-            carnn__cell_backward(run, work->engine, layer->dout[i], in.x->d);
+            float *dout = layer->dout[i];
+            memset(dout, 0, in.packed->rows * h * sizeof(float));
+            for (r = 0; r < in.rows; r++)
+                work->engine->k->add(layer->y.d + (r * m->directions + i) * h,
+                                     dout + (in.row[i] ? in.row[i][r] : r) * h, h);
+            carnn__cell_backward(run, work->engine, dout, in.x->d);
             if (in.c) carnn__cell_context_back(run, work->engine, in.c->d);
             carnn__cell_project_back(run, work->engine, in.x->d);
         }
@@ -8551,62 +8581,36 @@ static void carnn__rnn_step(const carnn__work *work, carnn__rnn *m, const carnn_
     }
 }
 
-/* --- from packed rows to reading order ----------------------------------------------------------
-   y (R, D): row r of the texts is a packed row of x; texts that share a sequence have the same ones.
-   Backward adds them up. */
-
-static void carnn__unpack_forward(const carnn__texts *t, const carnn__mat *x, const carnn__mat *y) {
-    size_t D = y->columns, R = carnn__texts_rows(t), r;
-    for (r = 0; r < R; r++)
-        memcpy(y->x + r * D, x->x + (size_t)t->row[0][r] * D, D * sizeof(float));
-    carnn__mat_clear(y, R);
-}
-
-static void carnn__unpack_backward(const carnn__work *work, const carnn__texts *t,
-                                   const carnn__mat *x, const carnn__mat *y) {
-    size_t D = y->columns, R = carnn__texts_rows(t), r;
-    for (r = 0; r < R; r++)
-        work->engine->k->add(y->d + r * D, x->d + (size_t)t->row[0][r] * D, D);
-}
-
-/* --- an encoder of texts: recurrent layers, text by text ----------------------------------------- */
-
-typedef struct carnn__text_rnn {
-    carnn__rnn rnn;
-    carnn__mat y; /* (R, directions h) */
-} carnn__text_rnn;
+/* --- an encoder of texts: recurrent layers whose output y (R, D) is in reading order ------------------ */
 
 /* The shape needs no U, N, P. */
-static void carnn__text_rnn_plan(carnn__plan *p, carnn__text_rnn *m, const char *name,
+static void carnn__text_rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name,
                                  carnn__rnn_shape s, const carnn__texts *t) {
     s.U = t->most_inputs;
     s.N = t->most_rows;
     s.P = t->most_texts;
-    carnn__rnn_plan(p, &m->rnn, name, s);
-    m->y = carnn__plan_mat(p, s.N, s.directions * s.h);
+    carnn__rnn_plan(p, m, name, s);
 }
 
 static carnn__rnn_input carnn__text_rnn_input(const carnn__texts *t, const carnn__mat *x,
                                               const carnn__mat *c) {
-    carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c};
+    carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
+                           {t->row[0], t->row[1]}, t->at[t->texts]};
     return in;
 }
 
 /* x (U, in): the inputs of the batch; c (P, d) contexts, or NULL. */
-static void carnn__text_rnn_forward(const carnn__work *work, carnn__text_rnn *m,
-                                    const carnn__texts *t, const carnn__mat *x, const carnn__mat *c,
-                                    uint64_t key) {
+static void carnn__text_rnn_forward(const carnn__work *work, carnn__rnn *m, const carnn__texts *t,
+                                    const carnn__mat *x, const carnn__mat *c, uint64_t key) {
     carnn__rnn_input in = carnn__text_rnn_input(t, x, c);
-    carnn__rnn_forward(work, &m->rnn, &in, key);
-    carnn__unpack_forward(t, carnn__rnn_output(&m->rnn), &m->y);
+    carnn__rnn_forward(work, m, &in, key);
 }
 
-static void carnn__text_rnn_backward(const carnn__work *work, carnn__text_rnn *m,
+static void carnn__text_rnn_backward(const carnn__work *work, carnn__rnn *m,
                                      const carnn__texts *t, const carnn__mat *x,
                                      const carnn__mat *c, uint64_t key) {
     carnn__rnn_input in = carnn__text_rnn_input(t, x, c);
-    carnn__unpack_backward(work, t, carnn__rnn_output(&m->rnn), &m->y);
-    carnn__rnn_backward(work, &m->rnn, &in, key);
+    carnn__rnn_backward(work, m, &in, key);
 }
 
 /* --- pooling ------------------------------------------------------------------------------------
@@ -9021,7 +9025,7 @@ static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint
 /* What a recurrent layer reads: x (N, in) row by row, with contexts c or NULL. */
 static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m, const carnn__mat *x,
                                                const carnn__mat *c) {
-    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c};
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, {NULL, NULL}, 0};
     return in;
 }
 
@@ -9437,29 +9441,29 @@ static void carnn__net_plan_top(carnn__plan *p, carnn__net *net) {
     net->probability = (double *)carnn__take(p->arena, net->top, sizeof(double));
 }
 
-/* Decision i of item b as a prediction. Logits become probabilities in place: call it last. */
+/* Decision i of item b as a prediction. */
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
     size_t n = o->z->columns, first = o->of_item ? o->of_item[b] : b;
-    float *z = o->z->x + i * n;
-    carnn_prediction p;
-    memset(&p, 0, sizeof p);
-    p.example = o->item[b];
-    p.part = i - first;
-    p.parts = o->of_item ? o->of_item[b + 1] - first : 1;
+    float *p = o->z->d + i * n; /* nothing is learnt: it is free */
+    carnn_prediction told;
+    memset(&told, 0, sizeof told);
+    told.kind = o->kind == CARNN__OUTPUT_SCORE ? CARNN_PREDICTS_SCORE : CARNN_PREDICTS_CHOICES;
+    told.example = o->item[b];
+    told.part = i - first;
+    told.parts = o->of_item ? o->of_item[b + 1] - first : 1;
+    if (!told.parts) return told; /* an item without decisions */
     if (o->kind == CARNN__OUTPUT_SCORE) {
-        p.kind = CARNN_PREDICTS_SCORE;
-        p.score = (double)*z;
-        return p;
+        told.score = (double)o->z->x[i];
+        return told;
     }
-    p.kind = CARNN_PREDICTS_CHOICES;
-    if (i == first && !p.parts) return p; /* an item without decisions */
-    work->engine->k->softmax(z, n);
-    p.count = carnn__ranking(work->engine->k, z, n, net->top, net->best, net->probability);
-    p.choice = net->best;
-    p.probability = net->probability;
-    return p;
+    memcpy(p, o->z->x + i * n, n * sizeof(float));
+    work->engine->k->softmax(p, n);
+    told.count = carnn__ranking(work->engine->k, p, n, net->top, net->best, net->probability);
+    told.choice = net->best;
+    told.probability = net->probability;
+    return told;
 }
 
 static void carnn__net_tell(carnn__work *work) {
@@ -9478,19 +9482,19 @@ static void carnn__net_tell(carnn__work *work) {
 
 #ifndef CARNN_NO_TEXT
 
-/* Adds the words of all texts that are inputs; each distinct text counts once. */
+/* Adds the words of all texts in roles of this kind; each distinct text counts once. */
 static carnn_status carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
-                                         const carnn_dataset *data, size_t times,
+                                         const carnn_dataset *data, int labels, size_t times,
                                          carnn_error *error) {
     const carnn_allocator *a = &model->allocator;
     unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
     carnn_status status = seen ? CARNN_OK : carnn__out_of_memory(error);
     size_t i;
-    for (i = 0; !status && i < data->member_count; i++) {
+    for (i = 0; !status && !data->columns && i < data->member_count; i++) {
         const carnn__member *m = &data->members[i];
         const carnn__role *role = &model->task->roles[m->role];
         carnn__span text = carnn__text(data, m->text);
-        if (role->labels || seen[m->text]) continue;
+        if (role->labels != labels || seen[m->text]) continue;
         seen[m->text] = 1;
         status = carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times, error);
     }
@@ -9498,23 +9502,39 @@ static carnn_status carnn__net_add_words(carnn__vocabulary *v, const carnn_model
     return status;
 }
 
-/* The vocabulary of all inputs of the training data; the choices of its targets. */
-static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
-                                     carnn_error *error) {
+/* The vocabulary of all inputs of the training data. */
+static carnn_status carnn__net_build_words(carnn_model *model, const carnn_dataset *data,
+                                           carnn_error *error) {
     const carnn__task *task = model->task;
     carnn__vocabulary v;
     size_t least = (size_t)model->desc.min_count, i;
     carnn_status status = carnn__vocabulary_open(&v, &model->allocator, task->reserved,
                                                  task->reserved_count, error);
-    if (!status) status = carnn__net_add_words(&v, model, data, 1, error);
+    if (!status) status = carnn__net_add_words(&v, model, data, 0, 1, error);
     for (i = 0; !status && model->desc.vector_count && i < model->desc.known_count; i++)
         if (model->desc.known[i])
-            status = carnn__net_add_words(&v, model, model->desc.known[i], least, error);
-    if (status) carnn__vocabulary_free(&v);
-    else status = carnn__vocabulary_close(&v, least, &model->words, error);
+            status = carnn__net_add_words(&v, model, model->desc.known[i], 0, least, error);
+    if (!status) return carnn__vocabulary_close(&v, least, &model->words, error);
+    carnn__vocabulary_free(&v);
+    return status;
+}
+
+/* And its choices: the words in roles of labels, or else the targets. */
+static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
+                                     carnn_error *error) {
+    carnn__vocabulary v;
+    carnn_status status = carnn__net_build_words(model, data, error);
+    size_t i, labels = 0;
+    for (i = 0; model->task->roles[i].name; i++) labels += model->task->roles[i].labels != 0;
+    if (!status && !labels)
+        return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count,
+                                 0, &model->allocator, error);
     if (status) return status;
-    return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count, 0,
-                             &model->allocator, error);
+    carnn__vocabulary_init(&v, &model->allocator);
+    status = carnn__net_add_words(&v, model, data, 1, 1, error);
+    if (!status) return carnn__vocabulary_close(&v, 1, &model->choices, error);
+    carnn__vocabulary_free(&v);
+    return status;
 }
 
 #endif
@@ -9582,7 +9602,7 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
     task->forward(work, key);
     tally->loss += carnn__net_tally(work, tally);
     if (work->g) task->backward(work, key);
-    if (work->wanted) carnn__net_tell(work); /* last: it overwrites the logits */
+    if (work->wanted) carnn__net_tell(work); /* after the loss: it uses the same memory */
 }
 
 /* The vote of several models on the batch that each has just worked on: the mean of their
@@ -9647,6 +9667,7 @@ struct carnn_session {
     char (*word)[CARNN__WORD_TEXT]; /* (words) of the texts at hand, for explanations */
     double *share;           /* (D) */
     int predicted;           /* there is something to explain */
+    size_t parts;            /* of the last prediction */
     int spoken;              /* texts are tokenised as those of Switchboard are */
     size_t *best;            /* (choices) of the last prediction, the most probable first */
     double *probability;
@@ -9664,6 +9685,7 @@ struct carnn__session_kind {
     void (*ready)(carnn_session *s); /* (*) once there is memory */
     void (*reset)(carnn_session *s); /* (*) */
     void (*predict)(carnn_session *s, const carnn_text *texts, size_t top, carnn_prediction *p);
+    void (*part)(carnn_session *s, size_t part, carnn_prediction *p); /* (*) of the last example */
     /* (*) reads a text that comes before the example, in this role */
     void (*hear)(carnn_session *s, uint32_t role, const char *text, size_t length);
     const char *(*reply)(carnn_session *s, const char *user, size_t length); /* (*) */
@@ -9716,11 +9738,11 @@ static void carnn__session_corpus(carnn_session *s, carnn__corpus *c, carnn__are
     c->most_steps = W;
     c->most_size[0] = T * W;
     c->most_size[1] = 2 * W * W;
-    if (!members) return; /* counting */
     s->item.count = (uint32_t)T;
     s->data.members = members;
     s->data.items = &s->item;
-    s->data.item_count = 1;
+    s->data.item_count = 1; /* heads take memory for it, also while memory is counted */
+    if (!members) return;   /* counting */
     for (i = 0; i < T; i++) {
         members[i].text = c->list[i] = (uint32_t)i;
         members[i].role = (uint32_t)i;
@@ -9770,6 +9792,11 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
     net->best = s->best;
     net->probability = s->probability;
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
+}
+
+static void carnn__net_session_part(carnn_session *s, size_t part, carnn_prediction *p) {
+    carnn__logits o = s->model->task->output(&s->work);
+    *p = carnn__net_prediction(&s->work, &o, 0, part);
 }
 
 /* --- explanation: the words' shares in the last states of an encoder ---------------------------------
@@ -10063,6 +10090,16 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
     prediction->parts = 1;
     kind->predict(session, texts, top, prediction);
     session->predicted = 1;
+    session->parts = prediction->parts;
+    return CARNN_OK;
+}
+
+CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
+                                          carnn_prediction *prediction, carnn_error *error) {
+    if (!carnn__session_of(session)->part || !session->predicted || part >= session->parts)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the last prediction has no part %zu",
+                           part);
+    carnn__session_of(session)->part(session, part, prediction);
     return CARNN_OK;
 }
 
@@ -10127,6 +10164,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     *found = 0;
     p->error = error;
     p->lenient = 1;
+    p->option = session->model->desc.option;
     p->lines.name = "standard input";
     p->lines.number = number;
     p->lines.line.at = line;
@@ -10184,8 +10222,846 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 #endif /* CARNN_NO_TEXT */
 
 static const carnn__session_kind carnn__net_session = {
-    "predict", 1, carnn__net_session_carve, NULL, NULL, carnn__net_session_predict, NULL, NULL,
-    NULL, NULL, NULL};
+    "predict", 1, carnn__net_session_carve, NULL, NULL, carnn__net_session_predict,
+    carnn__net_session_part, NULL, NULL, NULL, NULL, NULL};
+
+#endif
+/* =============================================================================================
+   @@HEAD dialog   choose the reply, given the dialog so far
+
+   Tran et al. 2018, section 4.1. The position encoder turns every utterance of the history and every
+   candidate into a vector. A cell reads the history; its context c is the user's latest utterance.
+   Attention with a residual connection sums the history up (Eq. 8), and a product scores the
+   candidates:
+
+     e_m = enc(utterance m)     c = e_M      h_1 .. h_M = cell(e_1 .. e_M, c)
+     al = softmax_m((h_m + e_m) . c)         o = sum_m al_m (h_m + e_m)                  (Eq. 8)
+     P(y_l) = softmax_l(o . enc(y_l))                                                    (Eq. 9, 10)
+
+   Every history begins with the utterance <start>. The cell reads the latest utterance, too, as the
+   last one of the history; Eq. 8 leaves it out (README has what this is worth). Every utterance ends
+   with a word that names its speaker.
+
+   A batch is whole dialogs. Each distinct utterance in it is encoded and projected once for all of
+   their turns, and the candidates are encoded once. Each turn has a scan, an attention and one row of
+   the product with the candidates; turns are worked on in chunks of a bounded number of rows.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* Bounds: utterances of a batch, which one dialog may exceed; rows and turns of a chunk. */
+#define CARNN__DIALOG_INPUTS 768
+#define CARNN__DIALOG_ROWS 2048
+#define CARNN__DIALOG_CHUNK 64
+
+/* Words that are read of an utterance, with the speaker's; utterances that are read of a history. */
+#define CARNN__UTTERANCE_WORDS 1024
+#define CARNN__HISTORY_LINES 1024
+
+/* --- options ------------------------------------------------------------------------------------ */
+
+enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS }; /* in carnn_model_desc.option */
+
+static const carnn_option carnn__dialog_options[] = {
+    CARNN__OPTION_WHOLE("history", CARNN__DIALOG_HISTORY, 0, 1e9, 1,
+                        "history utterances that are read, the latest so many"),
+    CARNN__OPTION_WHOLE("kb_rows", CARNN__DIALOG_KB_ROWS, 0, 1e9, 1,
+                        "knowledge-base lines kept of each block, the first so many"),
+    CARNN__OPTION_END};
+
+/* Chosen on a part of the training dialogs and on dev of bAbI task 6: README has the figures. */
+static void carnn__dialog_defaults(carnn_model_desc *model, carnn_train_desc *train) {
+    if (!model->cell) model->cell = "icarnn";
+    if (!model->hidden) model->hidden = 256;
+    if (!model->embedding) model->embedding = model->hidden;
+    if (!model->layers) model->layers = 1;
+    if (!model->min_count) model->min_count = 1;
+    carnn__option_default(model, CARNN__DIALOG_HISTORY, CARNN_NONE);
+    carnn__option_default(model, CARNN__DIALOG_KB_ROWS, CARNN_NONE);
+    if (!train->epochs) train->epochs = 20;
+    if (!train->batch) train->batch = 48;
+    if (train->lr == 0.0 && carnn__is_adam(train)) /* larger models want smaller steps */
+        train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
+    if (train->lr_end == 0.0) train->lr_end = 0.05;
+    if (train->dropout == 0.0) train->dropout = 0.3;
+    if (train->clip == 0.0) train->clip = 5.0;
+}
+
+static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *error) {
+    if (!model->choices.count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model needs candidates");
+    if (model->desc.embedding != model->desc.hidden)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "embedding is %lld and hidden is %lld: "
+                           "for a dialog model they are the same size (Eq. 8 adds h and e)",
+                           (long long)model->desc.embedding, (long long)model->desc.hidden);
+    if (model->desc.layers != 1)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model has one recurrent layer");
+    return CARNN_OK;
+}
+
+/* Utterances before the latest that are read. */
+static size_t carnn__dialog_kept(const carnn_model *model) {
+    double history = carnn__option(model, CARNN__DIALOG_HISTORY);
+    return history < 0.0 ? CARNN__HISTORY_LINES
+                         : carnn__min((size_t)history, CARNN__HISTORY_LINES);
+}
+
+/* Is a line skipped that is fact number `facts` of its block, from 1 (0: no fact)? */
+static int carnn__dialog_skips(const carnn_model *model, size_t facts) {
+    double most = carnn__option(model, CARNN__DIALOG_KB_ROWS);
+    return most >= 0.0 && (double)facts > most;
+}
+
+/* --- utterances --------------------------------------------------------------------------------- */
+
+/* Roles are the speakers of carnn_speaker, by the names that explanations have for them. */
+static const carnn__role carnn__dialog_roles[] = {
+    {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
+    {NULL, CARNN__WORDS, 0}};
+
+static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
+enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
+
+/* The first words of the text, then the speaker's. */
+static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                                   uint32_t *ids, size_t max) {
+    const size_t most = CARNN__UTTERANCE_WORDS - 1;
+    size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
+                               carnn__min(max, most));
+    n = carnn__min(n, most);
+    if (n < max) ids[n] = CARNN__DIALOG_SPEAKER + role;
+    return n + 1;
+}
+
+/* Candidate i names no speaker. */
+static size_t carnn__dialog_candidate(const carnn_model *model, size_t i, uint32_t *ids,
+                                      size_t max) {
+    const size_t most = CARNN__UTTERANCE_WORDS;
+    return carnn__min(most, carnn__tokenize(&model->words, CARNN__WORDS,
+                                            carnn__names_get(&model->choices, i),
+                                            carnn__names_length(&model->choices, i), ids,
+                                            carnn__min(max, most)));
+}
+
+/* Lines of the dialog from the end of the item before to that of the next one. A dialog has all of
+   its lines in sum, and <start>, whatever of them a model reads: so models that keep different lines
+   have the same batches to vote on. */
+static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
+    const carnn_dataset *data = work->data;
+    const carnn__item *x = &data->items[item];
+    int begins = !item || x->group != x[-1].group;
+    size_t from = begins ? x->first : x->first + x->count, to = data->member_count;
+    if (item + 1 < data->item_count)
+        to = x[1].group == x->group ? x[1].first + x[1].count : x[1].first;
+    size[0] = to - from + (size_t)begins;
+}
+
+#ifndef CARNN_NO_TEXT
+
+/* Is every response among the candidates? CARNN_ERR_DATA names the first one that is not. `times`
+   (texts) is zeros, and again afterwards. */
+static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
+                                                  carnn_error *error) {
+    char shown[4 * CARNN__SHOWN + 8];
+    size_t i, wrong;
+    for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 1;
+    for (wrong = 0; wrong < data->item_count && times[data->items[wrong].target];) wrong++;
+    for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 0;
+    if (wrong == data->item_count) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_DATA, data->items[wrong].line,
+                       "%s:%zu: expected one of the %zu candidates as response, found %s",
+                       carnn__name_end(carnn__dataset_origin(data, wrong)),
+                       (size_t)data->items[wrong].line, data->choice_count,
+                       carnn__show(shown, carnn__text(data, data->items[wrong].target)));
+}
+
+/* The vocabulary is made of all texts of the training data, the candidates among them. */
+static carnn_status carnn__dialog_words(carnn_model *model, const carnn_dataset *data,
+                                        size_t *times, carnn_error *error) {
+    carnn__vocabulary v;
+    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__dialog_reserved,
+                                                 CARNN__COUNT(carnn__dialog_reserved), error);
+    size_t i;
+    for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
+    for (i = 0; !status && i < data->text_count; i++) {
+        carnn__span text = carnn__text(data, i);
+        status = carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length,
+                                       carnn__max(times[i], 1), error);
+    }
+    if (!status)
+        return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
+    carnn__vocabulary_free(&v);
+    return status;
+}
+
+static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    size_t *times = (size_t *)carnn__alloc_zero(&model->allocator, data->text_count, sizeof *times);
+    carnn_status status = times ? CARNN_OK : carnn__out_of_memory(error);
+    if (!status) status = carnn__dialog_check_responses(data, times, error);
+    if (!status) status = carnn__dialog_words(model, data, times, error);
+    if (!status)
+        status = carnn__names_from(&model->choices, data->shown, data->shown_at,
+                                   data->choice_count, 0, &model->allocator, error);
+    carnn__free(&model->allocator, times);
+    return status;
+}
+
+#endif
+
+/* --- parts ----------------------------------------------------------------------------------------
+   D: hidden size; L candidates; a batch has R turns and U utterances, a chunk B turns, N rows and T
+   steps at most. */
+
+typedef struct carnn__dialog {
+    carnn__net net;
+    size_t table;             /* parameter: word vectors (V, D) */
+    carnn__cell cell;
+    carnn__cell_run run;
+    float *ramp;              /* (D) */
+    carnn__lists candidates;  /* their words */
+    /* of the data */
+    uint32_t *seq;            /* the dialogs as token lists: <start>, then the lines that are kept */
+    uint32_t *start, *end;    /* (items) places in seq: of <start>, of the user's utterance */
+    /* of the batch at hand */
+    uint32_t *local;          /* (token lists + 1) number of an utterance, or CARNN__NOWHERE */
+    uint32_t *which;          /* (U) token list of an utterance */
+    size_t inputs;            /* U */
+    uint32_t *turn;           /* (R) items */
+    size_t turns;             /* R */
+    unsigned char *right;     /* (R) was the turn answered rightly? */
+    carnn__mat e;             /* (U, D) */
+    carnn__mat y;             /* (L, D) candidates; where nothing is learnt, a panel of them */
+    float *packed_y;          /* (L, D), packed, where nothing is learnt; */
+    int encoded;              /* once for all batches: it is done */
+    carnn__mat all;           /* (R, L) logits, for votes and predictions */
+    /* of the chunk at hand */
+    size_t from;              /* place of its first turn in the batch */
+    size_t most_rows;
+    carnn__packed packed;
+    size_t *step;             /* (T + 2) */
+    uint32_t *length, *rank, *index, *context, *label; /* (B), (B), (N), (B), (B) */
+    carnn__mat c, o, weight;  /* (B, D), (B, D), alpha (B, T) */
+    float *dh;                /* (N, D) */
+    float *z;                 /* (B, L) logits, then their gradient */
+    float *loss;              /* (B) */
+} carnn__dialog;
+
+/* The token list of <start>, which is no text of the data. */
+static size_t carnn__dialog_start(const carnn__dialog *m) { return m->net.corpus.tokens.count; }
+
+static void carnn__dialog_plan_candidates(carnn__plan *p, carnn__dialog *m) {
+    size_t L = p->model->choices.count, total = 0, i;
+    for (i = 0; i < L; i++) total += carnn__dialog_candidate(p->model, i, NULL, 0);
+    m->candidates.count = L;
+    m->candidates.at = (size_t *)carnn__take(p->arena, L + 1, sizeof(size_t));
+    m->candidates.ids = (uint32_t *)carnn__take(p->arena, total, sizeof(uint32_t));
+    if (!m->candidates.at || !m->candidates.ids) return;
+    for (m->candidates.at[0] = i = 0; i < L; i++) {
+        size_t at = m->candidates.at[i];
+        m->candidates.at[i + 1] = at + carnn__dialog_candidate(p->model, i, m->candidates.ids + at,
+                                                               total - at);
+    }
+}
+
+/* The dialogs without what is skipped, up to the last utterance that has an answer. */
+static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
+    uint32_t **of_item[] = {&m->start, &m->end};
+    const carnn_dataset *data = p->work->data;
+    size_t at = 0, line = 0, facts = 0, i, items = data->item_count;
+    carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
+    m->seq = (uint32_t *)carnn__take(p->arena, data->member_count + items, sizeof(uint32_t));
+    for (i = 0; m->seq && i < items; i++) {
+        const carnn__item *x = &data->items[i];
+        if (i && x->group == x[-1].group) {
+            m->start[i] = m->start[i - 1];
+        } else {
+            m->start[i] = (uint32_t)at;
+            m->seq[at++] = (uint32_t)carnn__dialog_start(m);
+            line = x->first;
+            facts = 0;
+        }
+        for (; line < x->first + x->count; line++) {
+            facts = data->members[line].role == CARNN_FACT ? facts + 1 : 0;
+            if (!carnn__dialog_skips(p->model, facts)) m->seq[at++] = m->net.corpus.list[line];
+        }
+        m->end[i] = (uint32_t)at - 1;
+    }
+}
+
+static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m) {
+    const carnn__corpus *corpus = &m->net.corpus;
+    const carnn__work *work = p->work;
+    size_t D = (size_t)p->model->desc.hidden, L = p->model->choices.count;
+    size_t R = corpus->most_items, B = carnn__min(R, CARNN__DIALOG_CHUNK), lists, T, N;
+    size_t U = carnn__min(corpus->most_size[0], corpus->tokens.count + 1);
+    uint32_t **of_turn[] = {&m->length, &m->rank, &m->context, &m->label};
+    T = carnn__min(corpus->most_texts / carnn__max(R, 1), carnn__dialog_kept(p->model)) + 1;
+    m->most_rows = carnn__max(T, CARNN__DIALOG_ROWS);
+    N = carnn__min(B * T, m->most_rows);
+    lists = corpus->tokens.count + 1;
+    m->local = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
+    if (m->local) memset(m->local, 0xFF, lists * sizeof(uint32_t));
+    m->which = (uint32_t *)carnn__take(p->arena, U, sizeof(uint32_t));
+    m->turn = (uint32_t *)carnn__take(p->arena, R, sizeof(uint32_t));
+    m->right = (unsigned char *)carnn__take(p->arena, R, 1);
+    m->step = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
+    carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), B);
+    m->index = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    m->e = carnn__plan_mat(p, U, D);
+    m->y = carnn__plan_mat(p, work->g ? L : work->engine->k->tile_columns, D);
+    if (!work->g) m->packed_y = carnn__floats(p->arena, 1, carnn__packed_size(L, D));
+    m->all.x = NULL;
+    m->all.columns = L;
+    if (work->voting || work->wanted) m->all.x = carnn__floats(p->arena, R, L);
+    m->c = carnn__plan_mat(p, B, D);
+    m->o = carnn__plan_mat(p, B, D);
+    m->weight = carnn__plan_mat(p, B, T);
+    m->z = carnn__floats(p->arena, B, L);
+    m->loss = carnn__floats(p->arena, 1, B);
+    if (work->g) m->dh = carnn__floats(p->arena, N, D);
+    carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B);
+}
+
+static void carnn__dialog_parts(carnn__plan *p, void *state) {
+    carnn__dialog *m = (carnn__dialog *)state;
+    size_t D = (size_t)p->model->desc.hidden;
+    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, D, 0,
+                              CARNN__INIT_NORMAL, 0.1f);
+    carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D, D,
+                        D);
+    if (!p->arena) return;
+    m->ramp = carnn__floats(p->arena, 1, D);
+    if (m->ramp) carnn__encoder_ramp(m->ramp, D);
+    carnn__dialog_plan_candidates(p, m);
+    carnn__dialog_plan_lines(p, m);
+    carnn__dialog_plan_batch(p, m);
+    m->inputs = m->turns = 0;
+    m->encoded = 0;
+}
+
+/* --- the utterances and candidates of a batch ------------------------------------------------------ */
+
+/* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. */
+static void carnn__dialog_collect(carnn__dialog *m, size_t number) {
+    const carnn__corpus *c = &m->net.corpus;
+    size_t i, j;
+    for (i = 0; i < m->inputs; i++) m->local[m->which[i]] = CARNN__NOWHERE;
+    m->inputs = m->turns = 0;
+    for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
+        const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
+        size_t first = dialog->first, last = first + dialog->count - 1;
+        for (j = first; j <= last; j++) m->turn[m->turns++] = (uint32_t)j;
+        for (j = m->start[first]; j <= m->end[last]; j++)
+            if (m->local[m->seq[j]] == CARNN__NOWHERE) {
+                m->local[m->seq[j]] = (uint32_t)m->inputs;
+                m->which[m->inputs++] = m->seq[j];
+            }
+    }
+}
+
+/* enc (texts, D) of token lists, of those in `which` (NULL: of the first so many) to x; backward,
+   where x is NULL, from d to the word vectors. */
+static void carnn__dialog_encode(const carnn__work *work, const uint32_t *ids, const size_t *at,
+                                 const uint32_t *which, size_t texts, float *x, const float *d) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    carnn__encoder job = {texts, (size_t)work->model->desc.hidden, which, ids, at, m->ramp,
+                          carnn__weight(work, m->table), x,
+                          d ? carnn__gradient(work, m->table) : NULL, d};
+    if (x) carnn__encode_texts(work->engine, &job);
+    else carnn__encode_texts_back(work->engine, &job);
+}
+
+/* All utterances of the batch. */
+static void carnn__dialog_encode_batch(const carnn__work *work, float *x, const float *d) {
+    static const uint32_t start = CARNN__DIALOG_START;
+    static const size_t start_at[] = {0, 1};
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    const carnn__lists *tokens = &m->net.corpus.tokens;
+    size_t D = m->e.columns;
+    carnn__dialog_encode(work, &start, start_at, NULL, 1, x, d);
+    carnn__dialog_encode(work, tokens->ids, tokens->at, m->which + 1, m->inputs - 1,
+                         x ? x + D : NULL, d ? d + D : NULL);
+}
+
+/* The candidates. Where nothing is learnt they are packed panel by panel, and kept. */
+static void carnn__dialog_encode_candidates(const carnn__work *work, carnn__dialog *m) {
+    const carnn__lists *list = &m->candidates;
+    size_t width = work->g ? list->count : work->engine->k->tile_columns, j, end, D = m->y.columns;
+    for (j = 0; j < list->count && !m->encoded; j = end) {
+        end = carnn__min(j + width, list->count);
+        carnn__dialog_encode(work, list->ids, list->at + j, NULL, end - j, m->y.x, NULL);
+        if (!work->g)
+            carnn__pack_columns(work->engine, CARNN__NT, list->count, D, j, end, m->y.x, D,
+                                m->packed_y);
+    }
+    m->encoded = !work->g;
+}
+
+/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
+enum { CARNN__DROP_UTTERANCES = 1, CARNN__DROP_SUMMARY };
+
+/* Encodes the candidates, encodes and projects the utterances. */
+static void carnn__dialog_inputs(carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__dialog_encode_batch(work, m->e.x, NULL);
+    carnn__dialog_encode_candidates(work, m);
+    carnn__drop(work, m->e.x, m->inputs * m->e.columns, key, CARNN__DROP_UTTERANCES);
+    carnn__cell_ready(&m->run, work->engine);
+    carnn__cell_project(&m->run, work->engine, m->e.x, 0, m->inputs);
+    carnn__mat_clear(&m->e, m->inputs);
+}
+
+/* Backward: from the gradients of e and y to those of the weights. */
+static void carnn__dialog_inputs_backward(carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__cell_project_back(&m->run, work->engine, m->e.d);
+    carnn__drop(work, m->e.d, m->inputs * m->e.columns, key, CARNN__DROP_UTTERANCES);
+    carnn__dialog_encode_batch(work, NULL, m->e.d);
+    carnn__dialog_encode(work, m->candidates.ids, m->candidates.at, NULL, m->candidates.count, NULL,
+                         m->y.d);
+}
+
+/* --- a chunk of turns ------------------------------------------------------------------------------- */
+
+/* The history of an item: places [*first, *first + length) of seq; the last is its utterance. */
+static size_t carnn__dialog_history(const carnn__work *work, size_t item, size_t *first) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    size_t kept = carnn__min(m->end[item] - m->start[item], carnn__dialog_kept(work->model));
+    *first = m->end[item] - kept;
+    return kept + 1;
+}
+
+/* Packs the histories of as many turns from m->from on as fit into a chunk; returns how many. */
+static size_t carnn__dialog_pack(carnn__work *work, carnn__dialog *m) {
+    size_t B = 0, rows = 0, b, t, first;
+    for (; m->from + B < m->turns && B < CARNN__DIALOG_CHUNK; B++) {
+        size_t M = carnn__dialog_history(work, m->turn[m->from + B], &first);
+        if (rows + M > m->most_rows) break;
+        m->length[B] = (uint32_t)M;
+        rows += M;
+    }
+    carnn__pack_sequences(&m->packed, m->length, B, m->rank, m->step);
+    for (b = 0; b < B; b++) {
+        size_t item = m->turn[m->from + m->rank[b]];
+        size_t M = carnn__dialog_history(work, item, &first);
+        for (t = 0; t < M; t++) m->index[m->step[t] + b] = m->local[m->seq[first + t]];
+        m->context[b] = m->local[m->seq[m->end[item]]];
+        m->label[b] = m->net.corpus.target[item];
+    }
+    return B;
+}
+
+static carnn__attention carnn__dialog_attention(const carnn__dialog *m) {
+    carnn__attention a = {&m->packed, m->e.columns, m->index, m->run.scan.out, m->e.x, m->c.x,
+                          m->weight.x, m->weight.d, m->o.x, m->o.d, m->dh, m->c.d};
+    return a;
+}
+
+/* From the packed histories to the logits of the candidates: z (B, L). */
+static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__engine *e = work->engine;
+    carnn__attention a = carnn__dialog_attention(m);
+    size_t B = m->packed.sequences, D = m->e.columns, L = m->candidates.count;
+    carnn__gather_rows(m->c.x, m->e.x, m->context, B, D);
+    carnn__cell_context(&m->run, e, m->c.x, B);
+    carnn__cell_forward(&m->run, e, &m->packed, m->index, NULL, NULL);
+    carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
+    carnn__drop(work, m->o.x, B * D, key, CARNN__DROP_SUMMARY + m->from);
+    if (work->g) carnn__matmul(e, CARNN__NT, B, L, D, m->o.x, D, m->y.x, D, NULL, m->z, L);
+    else carnn__matmul_packed(e, 0, B, L, D, m->o.x, D, m->packed_y, NULL, m->z, L);
+}
+
+/* From the gradient in z back to those of e and y. The first chunk of a batch sets dy, the others
+   add to it:  do = dz y,  dy = dz^T o. */
+static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__engine *e = work->engine;
+    carnn__attention a = carnn__dialog_attention(m);
+    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, L = m->candidates.count;
+    carnn__matmul(e, CARNN__NN, B, D, L, m->z, L, m->y.x, D, NULL, m->o.d, D);
+    carnn__matmul(e, m->from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, m->z, L, m->o.x, D,
+                  NULL, m->y.d, D);
+    carnn__drop(work, m->o.d, B * D, key, CARNN__DROP_SUMMARY + m->from);
+    carnn__mat_clear(&m->c, B);
+    carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
+    carnn__scatter_rows(e, m->e.d, m->dh, m->index, N, D);
+    carnn__cell_backward(&m->run, e, m->dh, m->e.d);
+    carnn__cell_context_back(&m->run, e, m->c.d);
+    carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
+}
+
+/* Notes the answers of turns [b0, b1) of the chunk, before the loss makes gradients of the logits. */
+static void carnn__dialog_answers(const void *job, size_t b0, size_t b1) {
+    const carnn__work *work = (const carnn__work *)job;
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    const carnn__kernels *k = work->engine->k;
+    size_t b, L = m->candidates.count;
+    for (b = b0; b < b1; b++) {
+        size_t turn = m->from + m->rank[b];
+        m->right[turn] = k->argmax(m->z + b * L, L) == m->label[b];
+        if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
+    }
+}
+
+/* --- a batch ------------------------------------------------------------------------------------------ */
+
+enum { /* sums of a tally */
+    CARNN__DIALOG_RIGHT,   /* turns that were answered rightly */
+    CARNN__DIALOG_WHOLE,   /* dialogs all of whose turns were */
+    CARNN__DIALOG_DIALOGS,
+    CARNN__DIALOG_KNOWN    /* turns whose response is a candidate: only they have a loss */
+};
+
+/* Adds the answers of a batch to the tally. */
+static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__tally *tally) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    const carnn__corpus *c = &m->net.corpus;
+    size_t i, j, at = 0;
+    for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
+        const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
+        size_t right = 0;
+        for (j = 0; j < dialog->count; j++, at++) {
+            right += m->right[at];
+            tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->turn[at]] != CARNN__NOWHERE;
+        }
+        tally->examples += dialog->count;
+        tally->sum[CARNN__DIALOG_RIGHT] += (double)right;
+        tally->sum[CARNN__DIALOG_WHOLE] += right == dialog->count;
+        tally->sum[CARNN__DIALOG_DIALOGS] += 1.0;
+        carnn__tell_part(work, (double)right, (double)dialog->count);
+    }
+}
+
+static carnn__logits carnn__dialog_output(const carnn__work *work) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->all, m->turns, NULL, m->turn, m->turns, NULL};
+    return o;
+}
+
+static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
+                                carnn__tally *tally) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    size_t B, b, L = m->candidates.count;
+    carnn__dialog_collect(m, number);
+    carnn__dialog_inputs(work, key);
+    for (m->from = 0; m->from < m->turns; m->from += B) {
+        B = carnn__dialog_pack(work, m);
+        carnn__dialog_forward(work, key);
+        carnn__split(work->engine, carnn__dialog_answers, work, B, 1, B * L);
+        carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->turns, work->smoothing, m->loss);
+        for (b = 0; b < B; b++) tally->loss += (double)m->loss[b];
+        if (work->g) carnn__dialog_backward(work, key);
+    }
+    if (work->g) carnn__dialog_inputs_backward(work, key);
+    carnn__dialog_count(work, number, tally);
+    if (work->wanted) carnn__net_tell(work);
+}
+
+/* --- votes and scores ---------------------------------------------------------------------------------- */
+
+/* The models' probabilities of the candidates for a turn of the batch. */
+static const float *carnn__dialog_probability(const carnn__work *work, size_t turn) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    return m->all.x + turn * m->all.columns;
+}
+
+/* Each model votes for its best candidate; of those with most votes the one with the largest sum of
+   probabilities wins. */
+static size_t carnn__dialog_elect(carnn__work *const *works, size_t count, size_t turn) {
+    const carnn__kernels *k = works[0]->engine->k;
+    size_t L = works[0]->model->choices.count, m, n, best = 0, most = 0;
+    double best_sum = 0.0;
+    for (m = 0; m < count; m++) {
+        size_t mine = k->argmax(carnn__dialog_probability(works[m], turn), L), votes = 0;
+        double sum = 0.0;
+        for (n = 0; n < count; n++) {
+            const float *p = carnn__dialog_probability(works[n], turn);
+            votes += k->argmax(p, L) == mine;
+            sum += (double)p[mine];
+        }
+        if (votes > most || (votes == most && sum > best_sum)) {
+            best = mine;
+            most = votes;
+            best_sum = sum;
+        }
+    }
+    return best;
+}
+
+/* The loss is that of the mean probability of the right candidate. */
+static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
+                               carnn__tally *tally) {
+    carnn__dialog *first = (carnn__dialog *)works[0]->state;
+    size_t i, m, L = works[0]->model->choices.count;
+    for (i = 0; i < first->turns; i++) {
+        uint32_t target = first->net.corpus.target[first->turn[i]];
+        double right = 0.0;
+        for (m = 0; m < count; m++) {
+            const carnn__dialog *d = (const carnn__dialog *)works[m]->state;
+            works[0]->engine->k->softmax(d->all.x + i * L, L);
+            if (target != CARNN__NOWHERE) right += (double)d->all.x[i * L + target] / (double)count;
+        }
+        first->right[i] = carnn__dialog_elect(works, count, i) == target;
+        if (target != CARNN__NOWHERE) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
+    }
+    carnn__dialog_count(works[0], number, tally);
+}
+
+static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores) {
+    const double *sum = tally->sum;
+    scores->loss = tally->loss / fmax(sum[CARNN__DIALOG_KNOWN], 1.0);
+    scores->metric[0].value = sum[CARNN__DIALOG_RIGHT] / (double)carnn__max(tally->examples, 1);
+    scores->metric[1].value = sum[CARNN__DIALOG_WHOLE] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
+}
+
+/* --- sessions --------------------------------------------------------------------------------------------
+   A session is a batch of one turn whose utterances stay from one turn to the next: e and its
+   projections have a slot for each. An answer costs the encoding of what is new, one scan over the
+   history, and one product with the candidates. */
+
+#define CARNN__SESSION_TEXT 160 /* bytes of an utterance that are kept for explanations */
+
+typedef struct carnn__dialog_session {
+    size_t slots;      /* room for a history, the latest utterance and the answer */
+    size_t count;      /* utterances heard; slot 0 is the oldest, <start> at first */
+    size_t projected;  /* those whose projections are made; the others wait for an answer */
+    size_t facts;      /* facts in a row up to the latest utterance */
+    size_t first;      /* the last answer was to slots [first, first + packed.rows) */
+    uint32_t *speaker; /* (slots) */
+    char (*text)[CARNN__SESSION_TEXT]; /* (slots) */
+    uint32_t *ids;     /* (CARNN__UTTERANCE_WORDS) */
+} carnn__dialog_session;
+
+static void carnn__dialog_session_carve(carnn_session *s, carnn__arena *arena) {
+    carnn__dialog_session counting, *d = (carnn__dialog_session *)carnn__take(arena, 1, sizeof *d);
+    void *state = carnn__take(arena, 1, sizeof(carnn__dialog));
+    carnn__corpus *c;
+    size_t slots = carnn__dialog_kept(s->model) + 2;
+    s->head = d;
+    if (!d) d = &counting;
+    memset(d, 0, sizeof *d);
+    d->slots = slots;
+    d->speaker = (uint32_t *)carnn__take(arena, slots, sizeof(uint32_t));
+    d->text = (char (*)[CARNN__SESSION_TEXT])carnn__take(arena, slots, CARNN__SESSION_TEXT);
+    d->ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
+    s->share = (double *)carnn__take(arena, (size_t)s->model->desc.hidden, sizeof(double));
+    if (state) {
+        memset(state, 0, sizeof(carnn__dialog));
+        s->work.state = state;
+    }
+    s->work.data = &s->data; /* without items */
+    c = carnn__corpus_of(&s->work);
+    c->most_items = 1;
+    c->most_texts = c->most_size[0] = c->tokens.count = slots;
+    carnn__net_carve(&s->work, arena);
+}
+
+static void carnn__dialog_session_ready(carnn_session *s) {
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__cell_ready(&m->run, &s->engine);
+    carnn__dialog_encode_candidates(&s->work, m);
+}
+
+/* Encodes the words ids[0 .. n) into the slot after the last. */
+static void carnn__dialog_place(carnn_session *s, size_t n, uint32_t speaker, const char *text,
+                                size_t length) {
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    char *kept = d->text[d->count];
+    size_t at[2] = {0, 0}, i;
+    at[1] = n;
+    carnn__dialog_encode(&s->work, d->ids, at, NULL, 1, m->e.x + d->count * m->e.columns, NULL);
+    length = carnn__min(length, CARNN__SESSION_TEXT - 1);
+    for (i = 0; i < length; i++) kept[i] = text[i] ? text[i] : ' ';
+    kept[length] = 0;
+    d->speaker[d->count] = speaker;
+}
+
+static void carnn__dialog_utter(carnn_session *s, uint32_t speaker, const char *text,
+                                size_t length) {
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    carnn__span span = {text, length};
+    carnn__dialog_place(s, carnn__dialog_tokens(s->model, span, speaker, d->ids,
+                                                CARNN__UTTERANCE_WORDS), speaker, text, length);
+}
+
+static void carnn__dialog_reset(carnn_session *s) {
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    const char *start = carnn__dialog_reserved[0];
+    d->count = d->projected = d->facts = 0;
+    d->ids[0] = CARNN__DIALOG_START;
+    carnn__dialog_place(s, 1, CARNN_SYSTEM, start, strlen(start));
+    d->count = 1;
+}
+
+/* Forgets the oldest utterances until there are `room` free slots. */
+static void carnn__dialog_room(carnn_session *s, size_t room) {
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
+    size_t gone = d->count + room > d->slots ? d->count + room - d->slots : 0;
+    size_t left = d->count - gone;
+    float *px = (float *)m->run.scan.px;
+    if (!gone) return;
+    memmove(m->e.x, m->e.x + gone * D, left * D * sizeof(float));
+    memmove(px, px + gone * width, left * width * sizeof(float));
+    memmove(d->speaker, d->speaker + gone, left * sizeof *d->speaker);
+    memmove(d->text, d->text + gone, left * sizeof *d->text);
+    d->count = left;
+    d->projected -= carnn__min(d->projected, gone);
+}
+
+static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *text,
+                               size_t length) {
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    d->facts = speaker == CARNN_FACT ? d->facts + 1 : 0;
+    if (carnn__dialog_skips(s->model, d->facts)) return;
+    carnn__dialog_room(s, 1);
+    carnn__dialog_utter(s, speaker, text, length);
+    d->count++;
+    s->predicted = 0;
+}
+
+/* Scores the candidates for the user's words, which go to the slot after the last: what is heard next
+   takes their place. Utterances heard since the last answer are projected with them, so that the
+   weights are read once for all. */
+static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
+                                  carnn_prediction *p) {
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->all, 1, NULL, m->turn, 1, NULL};
+    size_t t;
+    carnn__dialog_room(s, 2);
+    carnn__dialog_utter(s, CARNN_USER, texts->at, texts->length);
+    m->length[0] = (uint32_t)carnn__min(d->count + 1, d->slots - 1);
+    d->first = d->count + 1 - m->length[0];
+    carnn__pack_sequences(&m->packed, m->length, 1, m->rank, m->step);
+    for (t = 0; t < m->packed.rows; t++) m->index[t] = (uint32_t)(d->first + t);
+    m->context[0] = (uint32_t)d->count;
+    carnn__cell_project(&m->run, &s->engine, m->e.x, d->projected, d->count + 1);
+    d->projected = d->count;
+    carnn__dialog_forward(&s->work, 0);
+    m->all.x = m->z;
+    m->turn[0] = 0;
+    m->net.top = carnn__min(carnn__max(top, 1), s->model->choices.count);
+    m->net.best = s->best;
+    m->net.probability = s->probability;
+    s->best[0] = 0; /* of logits that are not numbers none is the best */
+    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+}
+
+static const char *carnn__dialog_reply(carnn_session *s, const char *user, size_t length) {
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    const carnn__names *choices = &s->model->choices;
+    carnn_text text = {user, length};
+    carnn_prediction p;
+    carnn__dialog_predict(s, &text, 1, &p);
+    d->projected = ++d->count; /* the user's words stay */
+    carnn__dialog_hear(s, CARNN_SYSTEM, carnn__names_get(choices, s->best[0]),
+                       carnn__names_length(choices, s->best[0]));
+    return carnn__names_get(choices, s->best[0]);
+}
+
+/* --- explanation ------------------------------------------------------------------------------------------
+   The states of the additive cells are weighted sums of their candidates (Tran et al. 2018, Eq. 4
+   and 7), so o is one too. With h_t = A_t h_{t-1} + w_t k_t, and al_t from Eq. 8:
+
+     o = sum_t al_t (h_t + e_t) = sum_t [w_t R_t k_t + al_t e_t]     R_t = al_t + A_{t+1} R_{t+1}
+
+   The logit o . y of the answer is thus a sum over utterances, exactly; the part of k_t that is its
+   bias belongs to none of them. For other cells the sum is over steps: al_t (h_t + e_t) . y. */
+
+/* What row t adds to the logit of the candidate in y; s->share (D) is A_{t+1} R_{t+1} and becomes
+   A_t R_t. What is the biases' goes to *rest. */
+static double carnn__dialog_row_score(const carnn_session *s, size_t t, double *rest) {
+    const carnn__dialog *m = (const carnn__dialog *)s->work.state;
+    size_t j, D = m->e.columns, slot = m->index[t];
+    const float *y = m->y.x, *e = m->e.x + slot * D, *h = m->run.scan.out + t * D;
+    double alpha = (double)m->weight.x[t], score = 0.0;
+    for (j = 0; j < D; j++) {
+        double w, A, k, bias, R = alpha + s->share[j];
+        if (carnn__cell_additive_step(&m->run, 0, t, slot, j, &w, &A, &k, &bias)) {
+            score += (double)y[j] * (w * R * (k - bias) + alpha * (double)e[j]);
+            *rest += (double)y[j] * w * R * bias;
+            s->share[j] = A * R;
+        } else {
+            score += (double)y[j] * alpha * ((double)h[j] + (double)e[j]);
+        }
+    }
+    return score;
+}
+
+static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                                  carnn_explanation *e) {
+    const carnn__dialog *m = (const carnn__dialog *)s->work.state;
+    const carnn__dialog_session *d = (const carnn__dialog_session *)s->head;
+    size_t t, j;
+    carnn__dialog_encode(&s->work, m->candidates.ids, m->candidates.at + s->best[0], NULL, 1,
+                         m->y.x, NULL);
+    for (j = 0; j < m->e.columns; j++) s->share[j] = 0.0;
+    e->count = m->packed.rows;
+    e->of = carnn__names_get(&s->model->choices, s->best[0]);
+    e->exact = carnn__cell_is_additive(m->cell.kind);
+    for (t = e->count; t-- > 0;) {
+        double score = carnn__dialog_row_score(s, t, &e->rest);
+        if (t >= count) continue;
+        out[t].role = carnn__dialog_roles[d->speaker[d->first + t]].name;
+        out[t].text = d->text[d->first + t];
+        out[t].has = CARNN_HAS_SCORE | CARNN_HAS_ATTENTION;
+        out[t].score = score;
+        out[t].attention = (double)m->weight.x[t];
+        out[t].share = 0.0;
+    }
+}
+
+static const carnn__session_kind carnn__dialog_sessions = {
+    "predict, hear, reply and explain", 1, carnn__dialog_session_carve, carnn__dialog_session_ready,
+    carnn__dialog_reset, carnn__dialog_predict, NULL, carnn__dialog_hear, carnn__dialog_reply, NULL,
+    carnn__dialog_explain, NULL};
+
+/* --- the entry --------------------------------------------------------------------------------------------- */
+
+static const char *const carnn__dialog_variants[] = {
+    "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1", NULL};
+
+/* Dialogs like those of bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14 turns,
+   so that a response has 14 utterances before it on average. */
+static void carnn__dialog_bench_text(carnn__bench_text *t, int candidates) {
+    unsigned i;
+    for (i = 0; !candidates && i < 36 * 14; i++) {
+        carnn__bench_print(t, "%s%u ", i && i % 14 == 0 ? "\n" : "", i % 14 + 1);
+        carnn__bench_words(t, 1, i, 8);
+        carnn__bench_print(t, "\t");
+        carnn__bench_words(t, 2, i, 8); /* a candidate */
+        carnn__bench_print(t, "\n");
+    }
+    for (i = 0; candidates && i < 2407; i++) {
+        carnn__bench_print(t, "1 ");
+        carnn__bench_words(t, 2, i, 8);
+        carnn__bench_print(t, "\n");
+    }
+}
+
+static const carnn__task_bench carnn__dialog_bench = {
+    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", carnn__dialog_bench_text};
+
+static const carnn__task carnn__dialog_task = {
+    "dialog", "choose the reply to the latest utterance, given the dialog so far",
+    CARNN__TEXT_ONLY(&carnn__dialog_reader), carnn__dialog_roles,
+    carnn__dialog_options, carnn__dialog_defaults, "carnn.candidates", carnn__dialog_reserved,
+    CARNN__COUNT(carnn__dialog_reserved), CARNN__TEXT_ONLY(carnn__dialog_build),
+    carnn__dialog_check, sizeof(carnn__dialog), carnn__dialog_parts, NULL, carnn__dialog_tokens,
+    {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure, NULL,
+    NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch, carnn__dialog_vote,
+    {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {NULL, 0, 0}}, carnn__dialog_score, NULL,
+    &carnn__dialog_sessions, NULL,
+    "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
+    "3 thai_house R_phone 12\n4 thai_house R_area north\n"
+    "5 in the north\tapi_call thai north\n6 thank you\tyou are welcome\n\n"
+    "1 hi\thello , what can i do\n2 thank you\tyou are welcome\n",
+    carnn__dialog_variants, CARNN__TRAIN_ONLY(&carnn__dialog_bench)};
 
 #endif
 /* =============================================================================================
@@ -10804,7 +11680,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
 
 static const carnn__session_kind carnn__lm_session = {
     "predict, generate and explain", 1, carnn__net_session_carve, NULL, carnn__lm_reset,
-    carnn__lm_predict, carnn__lm_hear, NULL, carnn__lm_generate, carnn__lm_explain, NULL};
+    carnn__lm_predict, NULL, carnn__lm_hear, NULL, carnn__lm_generate, carnn__lm_explain, NULL};
 
 /* --- entry ----------------------------------------------------------------------------------- */
 
@@ -10813,6 +11689,17 @@ static const char *const carnn__lm_variants[] = {
     "hidden=19 cell=lstm context=previous embedding=13",
     "hidden=19 cell=gru context=none embedding=13 layers=2",
     "hidden=19 cell=carnn-high context=none tied=1", NULL};
+
+/* 300 sentences of 34 words out of some 10,000, each of which occurs, read by an LSTM in batches of
+   20 and learnt by SGD: the usual small word language model with an exact softmax. */
+static void carnn__lm_bench_text(carnn__bench_text *t, int candidates) {
+    unsigned i;
+    for (i = 0; !candidates && i < 300 * 34; i++)
+        carnn__bench_print(t, "w%u%c", i * 7919 % 9998, (i + 1) % 34 ? ' ' : '\n');
+}
+
+static const carnn__task_bench carnn__lm_bench = {
+    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", carnn__lm_bench_text};
 
 static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
@@ -10825,7 +11712,7 @@ static const carnn__task carnn__lm_task = {
      {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {NULL, 0, 0}},
     carnn__lm_score, NULL, &carnn__lm_session, carnn__lm_session_words,
     "a b a b\tx\nb a c\ty\nc a\n\tx\nd b a\ty\n=\na c b b c\ty\nb a\tx\n",
-    carnn__lm_variants, NULL};
+    carnn__lm_variants, CARNN__TRAIN_ONLY(&carnn__lm_bench)};
 
 #endif
 /* =============================================================================================
@@ -10907,7 +11794,7 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     carnn__option_default(model, CARNN__ANSWER_WEIGHTING, 1);
     carnn__option_default(model, CARNN__ANSWER_OVERLAP, 4); /* writer is like writes, wrote is not */
     carnn__option_default(model, CARNN__ANSWER_LOSS, 2);
-    if (!model->vector_count) model->option[CARNN__ANSWER_TUNE] = 1;
+    if (!model->vector_count) carnn__option_default(model, CARNN__ANSWER_TUNE, 1);
     if (!train->epochs) train->epochs = 5;
     if (!train->batch) train->batch = 64;
     if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.001;
@@ -10967,7 +11854,7 @@ typedef struct carnn__answer {
     carnn__overlap overlap;
     carnn__linear project, hidden, output;
     carnn__position context;
-    carnn__text_rnn encoder; /* y: states s (R, D), D = 2 h */
+    carnn__rnn encoder;      /* its output: states s (R, D), D = 2 h */
     int skips;
     carnn__mat skip;         /* (R, D) what each word adds to the states */
     carnn__pool_part pool;   /* (S, D) mean, or the last states */
@@ -11012,7 +11899,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__embed_plan(p, &m->words, t, more);
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
                        CARNN__IDENTITY);
-    m->encoder.rnn.drop = CARNN__ANSWER_DROP_LAYERS;
+    m->encoder.drop = CARNN__ANSWER_DROP_LAYERS;
     carnn__text_rnn_plan(p, &m->encoder, "cell", shape, t);
     if (reads) carnn__position_plan(p, &m->context, h, t);
     m->pool.kinds = 1;
@@ -11049,8 +11936,8 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder.rnn) ? &m->context.y : NULL;
-    const carnn__mat *s = &m->encoder.y, *f = &m->compare.f;
+    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder) ? &m->context.y : NULL;
+    const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
     int siamese = carnn__answer_is_siamese(work->model);
@@ -11081,8 +11968,8 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
 static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder.rnn) ? &m->context.y : NULL;
-    const carnn__mat *s = &m->encoder.y, *f = &m->compare.f;
+    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder) ? &m->context.y : NULL;
+    const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
     int siamese = carnn__answer_is_siamese(work->model);
@@ -11132,7 +12019,7 @@ static carnn__logits carnn__answer_output(const carnn__work *work) {
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
-    carnn__explain_words(s, &m->encoder.rnn,
+    carnn__explain_words(s, &m->encoder,
                          carnn__answer_is_siamese(s->model) ? NULL : m->attend.w.x, count, out, e);
 }
 
@@ -11149,7 +12036,7 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
 
 static const carnn__session_kind carnn__answer_session = {
     "predict and explain", 2, carnn__net_session_carve, NULL, NULL, carnn__net_session_predict,
-    NULL, NULL, NULL, carnn__answer_explain, carnn__answer_alignment};
+    carnn__net_session_part, NULL, NULL, NULL, carnn__answer_explain, carnn__answer_alignment};
 
 static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101",
@@ -11158,6 +12045,22 @@ static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101 cell=lstm overlap=0",
     "hidden=19 embedding=101 cell=icarnn model=siamese",
     "hidden=19 embedding=101 cell=gru model=siamese overlap=0 loss=pair", NULL};
+
+/* 20 questions of 8 words with 20 sentences of 24 words each, one of which is right. */
+static void carnn__answer_bench_text(carnn__bench_text *t, int candidates) {
+    unsigned i, j;
+    for (i = 0; !candidates && i < 400; i++) {
+        carnn__bench_words(t, 1, i / 20, 8);
+        for (j = 0; j < 3; j++) {
+            carnn__bench_print(t, j ? " " : "\t");
+            carnn__bench_words(t, 2, 3 * i + j, 8);
+        }
+        carnn__bench_print(t, "\t%d\n", i % 20 == 0);
+    }
+}
+
+static const carnn__task_bench carnn__answer_bench = {
+    {150, 0}, "scarnn", NULL, 64, "pairs/s", "scoring", carnn__answer_bench_text};
 
 static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
@@ -11170,7 +12073,7 @@ static const carnn__task carnn__answer_task = {
     NULL, NULL, {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__ranks_score, NULL,
     &carnn__answer_session, NULL,
     "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n",
-    carnn__answer_variants, NULL};
+    carnn__answer_variants, CARNN__TRAIN_ONLY(&carnn__answer_bench)};
 
 #endif
 /* =============================================================================================
@@ -11185,11 +12088,18 @@ static const carnn__task carnn__answer_task = {
 
 #define CARNN__CLASSIFY_ROWS 8192 /* words of a batch, which one text may exceed */
 
-enum { CARNN__CLASSIFY_DIRECTIONS, CARNN__CLASSIFY_POOLING, CARNN__CLASSIFY_WORDS };
+enum {
+    CARNN__CLASSIFY_FINE, /* read by the data's reader, too: CARNN__CLASS_FINE */
+    CARNN__CLASSIFY_DIRECTIONS,
+    CARNN__CLASSIFY_POOLING,
+    CARNN__CLASSIFY_WORDS
+};
 
 static const char *const carnn__poolings[] = {"max", "mean", "min", "last", "max,mean,min", NULL};
 
 static const carnn_option carnn__classify_options[] = {
+    CARNN__OPTION_WHOLE("fine", CARNN__CLASSIFY_FINE, 0, 1, 0,
+                        "1: of COARSE:fine all is the class, not what is before the colon"),
     CARNN__OPTION_WHOLE("directions", CARNN__CLASSIFY_DIRECTIONS, 1, 2, 0,
                         "2: the text is read backwards, too"),
     CARNN__OPTION_CHOICE("pooling", CARNN__CLASSIFY_POOLING, carnn__poolings,
@@ -11215,12 +12125,22 @@ static void carnn__classify_defaults(carnn_model_desc *model, carnn_train_desc *
     if (train->clip == 0.0) train->clip = 5.0;
 }
 
+static carnn_status carnn__classify_check(const carnn_model *model, carnn_error *error) {
+    if (model->choices.count) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                       "a classify model needs training data with classes");
+}
+
+static size_t carnn__classify_words(const carnn_model *model) {
+    return (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
+}
+
 static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
                                                     {NULL, CARNN__WORDS, 0}};
 
 static size_t carnn__classify_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                      uint32_t *ids, size_t max) {
-    size_t most = (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
+    size_t most = carnn__classify_words(model);
     (void)role;
     return carnn__min(most, carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
                                             carnn__min(max, most)));
@@ -11231,7 +12151,7 @@ static size_t carnn__classify_tokens(const carnn_model *model, carnn__span text,
 typedef struct carnn__classify {
     carnn__net net;
     carnn__embed words;
-    carnn__text_rnn encoder;
+    carnn__rnn encoder;
     carnn__pool_part pool;
     carnn__linear hidden, output;
     uint32_t *target; /* (B) */
@@ -11252,7 +12172,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__texts_plan(p, t, 1, 1, NULL);
     carnn__embed_table(p, &m->words, 0);
     carnn__embed_plan(p, &m->words, t, 0);
-    m->encoder.rnn.drop = CARNN__CLASSIFY_DROP_LAYERS;
+    m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
     carnn__text_rnn_plan(p, &m->encoder, "cell", s, t);
     m->pool.kinds = pooling < 4 ? 1 : 3;
     memcpy(m->pool.kind, three, sizeof three);
@@ -11275,7 +12195,7 @@ static void carnn__classify_forward(carnn__work *work, uint64_t key) {
     carnn__embed_forward(work, &m->words, t);
     carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
     carnn__text_rnn_forward(work, &m->encoder, t, x, NULL, key);
-    carnn__pool_forward(work, &m->pool, t, &m->encoder.y);
+    carnn__pool_forward(work, &m->pool, t, carnn__rnn_output(&m->encoder));
     carnn__drop(work, v->x, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
     carnn__linear_forward(work, &m->hidden, v, t->count);
     carnn__linear_forward(work, &m->output, &m->hidden.y, t->count);
@@ -11288,7 +12208,7 @@ static void carnn__classify_backward(carnn__work *work, uint64_t key) {
     carnn__linear_backward(work, &m->output, &m->hidden.y, t->count);
     carnn__linear_backward(work, &m->hidden, v, t->count);
     carnn__drop(work, v->d, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
-    carnn__pool_backward(work, &m->pool, t, &m->encoder.y);
+    carnn__pool_backward(work, &m->pool, t, carnn__rnn_output(&m->encoder));
     carnn__text_rnn_backward(work, &m->encoder, t, x, NULL, key);
     carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
     carnn__embed_backward(work, &m->words, t);
@@ -11307,17 +12227,30 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=17 cell=ncarnn-free directions=1 layers=3 pooling=last",
     "hidden=19 embedding=19 cell=ran pooling=mean", NULL};
 
+/* Texts of 20 words and six classes. */
+static void carnn__classify_bench_text(carnn__bench_text *t, int candidates) {
+    unsigned i;
+    for (i = 0; !candidates && i < 600; i++) {
+        carnn__bench_print(t, "c%u\t", i % 6);
+        carnn__bench_words(t, 1, i, 20);
+        carnn__bench_print(t, "\n");
+    }
+}
+
+static const carnn__task_bench carnn__classify_bench = {
+    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", carnn__classify_bench_text};
+
 static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
     carnn__classify_options, carnn__classify_defaults, "carnn.labels", NULL, 0,
-    CARNN__TEXT_ONLY(carnn__net_build), NULL, sizeof(carnn__classify), carnn__classify_parts, NULL,
+    CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL,
     carnn__classify_tokens,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
     carnn__classify_forward, carnn__classify_output, NULL, carnn__classify_backward, NULL, NULL,
-    {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, NULL,
-    "x\ta b a b\ny\tb a c c d\nx\tc a\ny\td b a\ny\ta c b b c\nx\tb a\nz\td d c\n",
-    carnn__classify_variants, NULL};
+    {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, carnn__classify_words,
+    "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
+    carnn__classify_variants, CARNN__TRAIN_ONLY(&carnn__classify_bench)};
 
 #endif
 /* =============================================================================================
@@ -11326,11 +12259,17 @@ static const carnn__task carnn__classify_task = {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-static const carnn__task *const carnn__tasks[] = {
-    &carnn__lm_task,
-    &carnn__answer_task, &carnn__classify_task,
+/* A program's own tasks: CARNN_EXTRA_HEADS(X) is X(task) for each, see examples/tagger.c. */
 #ifdef CARNN_EXTRA_HEADS
-    CARNN_EXTRA_HEADS
+#define CARNN__EXTRA_HEAD(task) extern const carnn__task task;
+#define CARNN__EXTRA_ENTRY(task) &task,
+CARNN_EXTRA_HEADS(CARNN__EXTRA_HEAD)
+#endif
+
+static const carnn__task *const carnn__tasks[] = {
+    &carnn__dialog_task, &carnn__lm_task, &carnn__answer_task, &carnn__classify_task,
+#ifdef CARNN_EXTRA_HEADS
+    CARNN_EXTRA_HEADS(CARNN__EXTRA_ENTRY)
 #endif
 };
 
@@ -13387,20 +14326,36 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
 static const char *const carnn__sum_names[CARNN_SCORES_MAX] = {"sum.0", "sum.1", "sum.2", "sum.3",
                                                                "sum.4", "sum.5", "sum.6", "sum.7"};
 
-/* Tells data sets apart: a checkpoint goes on only with the data that it began with. Items have no
-   padding between their fields, so their bytes are what they say. */
+/* Tells data sets apart: a checkpoint goes on only with the data that it began with. Items are added
+   field by field, since there is padding behind them. */
 static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__sum sum;
+    size_t i;
     if (!data) return 0;
     carnn__sum_start(&sum);
     carnn__sum_add(&sum, data->bytes, data->text_at[data->text_count]);
     carnn__sum_add(&sum, data->text_at, data->text_count * sizeof *data->text_at);
     carnn__sum_add(&sum, data->members, data->member_count * sizeof *data->members);
-    carnn__sum_add(&sum, data->items, data->item_count * sizeof *data->items);
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *x = &data->items[i];
+        uint64_t field[5];
+        field[0] = x->first;
+        field[1] = x->count;
+        field[2] = x->group;
+        field[3] = x->target;
+        field[4] = x->line;
+        carnn__sum_add(&sum, field, sizeof field);
+        carnn__sum_add(&sum, &x->value, sizeof x->value);
+    }
     carnn__sum_add(&sum, data->choices, data->choice_count * sizeof *data->choices);
-    if (data->columns)
+    carnn__sum_add(&sum, data->shown, data->shown_at[data->choice_count]);
+    carnn__sum_add(&sum, &data->spoken, sizeof data->spoken);
+    if (data->columns) {
+        carnn__sum_add(&sum, &data->columns, sizeof data->columns);
+        carnn__sum_add(&sum, data->row_at, (data->row_count + 1) * sizeof *data->row_at);
         carnn__sum_add(&sum, data->numbers, data->row_at[data->row_count] * data->columns *
                                                 sizeof *data->numbers);
+    }
     return carnn__sum_end(&sum);
 }
 
@@ -13703,28 +14658,210 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     return status;
 }
 
+/* --- cross-validation -----------------------------------------------------------------------------
+   Whole groups are in one fold, so that a model is not scored on a part of what it has learnt from.
+   For each fold a model of its own is made from the other folds' groups: a tenth of them chooses the
+   epoch, the others are learnt from. The fold is scored, and is used for nothing else. */
+
+#define CARNN__FOLD_STREAM 0x464F4C44ACE5u
+#define CARNN__FOLD_CHOOSES 10 /* one in so many groups of a fold's training chooses the epoch */
+
+enum { CARNN__FOLD_TRAINS, CARNN__FOLD_VALIDATES, CARNN__FOLD_TESTS, CARNN__FOLD_PARTS };
+
+typedef struct carnn__validation {
+    carnn_model_desc model;   /* complete */
+    const carnn_train_desc *train;
+    const carnn_dataset *data;
+    const carnn_folds_desc *desc;
+    carnn_allocator allocator;
+    carnn_error *error;
+    size_t count, groups;
+    uint32_t *fold;           /* (groups) */
+    uint32_t *part;           /* (groups) of the fold at hand: what each is for */
+    uint32_t *order;          /* (groups) */
+    carnn_scores *scores;     /* (count) */
+    carnn__input by;          /* lines with names of folds */
+    carnn__names names;       /* of folds */
+} carnn__validation;
+
+/* Reads the fold of each group. */
+static carnn_status carnn__validation_read(void *job) {
+    carnn__validation *f = (carnn__validation *)job;
+    carnn__lines lines;
+    carnn_status status = carnn__input_open(&f->by, f->desc->by, &f->allocator, f->error);
+    if (status) return status;
+    for (lines = carnn__lines_of(&f->by); carnn__next_line(&lines);) {
+        carnn__span name = carnn__trim(lines.line);
+        if (!name.length) return carnn__expected(f->error, &lines, "the name of a fold", name);
+        if (lines.number > f->groups) continue;
+        f->fold[lines.number - 1] = carnn__names_add(&f->names, name.at, name.length, 0);
+    }
+    f->count = f->names.count;
+    if (lines.number != f->groups)
+        return carnn__fail(f->error, CARNN_ERR_DATA, lines.number, "%s: expected %zu lines with the "
+                           "name of a fold, one for each group of the data, found %zu",
+                           carnn__name_end(lines.name), f->groups, lines.number);
+    if (f->count > 1) return CARNN_OK;
+    return carnn__fail(f->error, CARNN_ERR_DATA, 1, "%s:1: expected the names of two folds or more, "
+                       "found one", carnn__name_end(lines.name));
+}
+
+static carnn_status carnn__validation_drop(void *job) {
+    carnn__validation *f = (carnn__validation *)job;
+    carnn__names_drop(&f->names);
+    return CARNN_OK;
+}
+
+/* Folds of the same size, by chance. */
+static carnn_status carnn__validation_draw(carnn__validation *f, carnn_error *error) {
+    size_t i;
+    if (f->desc->count < 2 || (uint64_t)f->desc->count > f->groups)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many as "
+                           "there are groups, found %lld", f->groups, (long long)f->desc->count);
+    f->count = (size_t)f->desc->count;
+    for (i = 0; i < f->groups; i++) f->order[i] = (uint32_t)i;
+    carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, 0), f->order, f->groups);
+    for (i = 0; i < f->groups; i++) f->fold[f->order[i]] = (uint32_t)(i % f->count);
+    return CARNN_OK;
+}
+
+/* What each group is for in fold `number`. */
+static carnn_status carnn__validation_part(carnn__validation *f, size_t number, carnn_error *error) {
+    size_t i, n = 0;
+    for (i = 0; i < f->groups; i++) {
+        f->part[i] = f->fold[i] == number ? CARNN__FOLD_TESTS : CARNN__FOLD_TRAINS;
+        if (f->fold[i] != number) f->order[n++] = (uint32_t)i;
+    }
+    if (n < 2)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for training: "
+                           "expected one to learn from and one that chooses the epoch", number + 1,
+                           n);
+    carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, number + 1), f->order, n);
+    for (i = 0; i < carnn__max(n / CARNN__FOLD_CHOOSES, 1); i++)
+        f->part[f->order[i]] = CARNN__FOLD_VALIDATES;
+    return CARNN_OK;
+}
+
+/* Trains and scores the model of a fold. */
+static carnn_status carnn__validation_run(carnn__validation *f, size_t number, carnn_error *error) {
+    carnn_dataset *data[CARNN__FOLD_PARTS] = {NULL, NULL, NULL};
+    carnn_model *model = NULL;
+    const carnn_model *const *models = (const carnn_model *const *)&model;
+    carnn_status status = carnn__validation_part(f, number, error);
+    uint32_t i;
+    for (i = 0; !status && i < CARNN__FOLD_PARTS; i++)
+        status = carnn__dataset_subset(&data[i], f->data, f->part, i, error);
+    if (!status) status = carnn_model_create(&model, &f->model, data[CARNN__FOLD_TRAINS], error);
+    if (!status)
+        status = carnn_train(model, data[CARNN__FOLD_TRAINS], data[CARNN__FOLD_VALIDATES], f->train,
+                             error);
+    if (!status)
+        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads,
+                            &f->scores[number], error);
+    if (!status && f->desc->fold)
+        f->desc->fold(number, f->count, &f->scores[number], f->desc->user);
+    carnn_model_free(model);
+    for (i = 0; i < CARNN__FOLD_PARTS; i++) carnn_dataset_free(data[i]);
+    return status;
+}
+
+/* The loss, or metric k - 1. */
+static double *carnn__validation_number(carnn_scores *scores, size_t k) {
+    return k ? &scores->metric[k - 1].value : &scores->loss;
+}
+
+/* Mean and standard deviation over the folds. */
+static void carnn__validation_score(const carnn__validation *f, carnn_scores *mean, carnn_scores *deviation) {
+    size_t i, k;
+    *mean = *deviation = f->scores[0]; /* names of metrics */
+    deviation->examples = deviation->tokens = 0;
+    deviation->seconds = 0.0;
+    for (i = 1; i < f->count; i++) {
+        mean->examples += f->scores[i].examples;
+        mean->tokens += f->scores[i].tokens;
+        mean->seconds += f->scores[i].seconds;
+    }
+    for (k = 0; k <= mean->count; k++) {
+        double sum = 0.0, squares = 0.0, off;
+        for (i = 0; i < f->count; i++) sum += *carnn__validation_number(&f->scores[i], k);
+        *carnn__validation_number(mean, k) = sum /= (double)f->count;
+        for (i = 0; i < f->count; i++) {
+            off = *carnn__validation_number(&f->scores[i], k) - sum;
+            squares += off * off;
+        }
+        *carnn__validation_number(deviation, k) = sqrt(squares / (double)(f->count - 1));
+    }
+}
+
+/* Runs all folds, once they are known. */
+static carnn_status carnn__validation_all(carnn__validation *f, carnn_scores *mean, carnn_scores *deviation,
+                                     carnn_error *error) {
+    carnn_status status = CARNN_OK;
+    size_t i;
+    f->scores = (carnn_scores *)carnn__alloc_zero(&f->allocator, f->count, sizeof *f->scores);
+    if (!f->scores) return carnn__out_of_memory(error);
+    for (i = 0; !status && i < f->count; i++) status = carnn__validation_run(f, i, error);
+    if (!status) carnn__validation_score(f, mean, deviation);
+    return status;
+}
+
+CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
+                                            const carnn_train_desc *train,
+                                            const carnn_dataset *data,
+                                            const carnn_folds_desc *folds, carnn_scores *mean,
+                                            carnn_scores *deviation, carnn_error *error) {
+    carnn_model_desc complete = *model; /* for the seed alone: an embedding may have its vectors' size */
+    carnn_train_desc unused = *train;
+    carnn__validation f;
+    carnn_status status;
+    memset(&f, 0, sizeof f);
+    if (train->checkpoint || train->resume)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "cross-validation has no checkpoints");
+    if ((status = carnn_defaults(&complete, &unused, error)) != CARNN_OK) return status;
+    f.model = *model;
+    f.model.seed = complete.seed;
+    f.train = train;
+    f.data = data;
+    f.desc = folds;
+    f.error = error;
+    f.allocator = carnn__allocator(model->allocator);
+    f.groups = data->group_count;
+    f.fold = (uint32_t *)carnn__alloc(&f.allocator, f.groups, 3 * sizeof(uint32_t));
+    if (!f.fold) return carnn__out_of_memory(error);
+    f.part = f.fold + f.groups;
+    f.order = f.part + f.groups;
+    status = folds->by ? carnn__build(&f.allocator, carnn__validation_read, &f, error)
+                       : carnn__validation_draw(&f, error);
+    carnn__build(&f.allocator, carnn__validation_drop, &f, NULL);
+    carnn__input_close(&f.by, &f.allocator);
+    if (!status) status = carnn__validation_all(&f, mean, deviation, error);
+    carnn__free(&f.allocator, f.scores);
+    carnn__free(&f.allocator, f.fold);
+    return status;
+}
+
 #endif /* CARNN_NO_TRAIN */
 
 #endif
 /* =============================================================================================
    @@CHECK   derivatives against central differences
 
-   Every entry of the tables of cells, parts and tasks is a "subject": some arrays of floats (its
-   inputs and weights), a loss, and what our backward functions say are the derivatives. The check
-   moves one number at a time,
+   A "subject" is an entry of the table of cells, parts or tasks, in one of its variants: some arrays
+   of floats (inputs and weights), a loss L, and the derivatives that our backward functions compute.
+   The check moves one number at a time,
 
      dL/dx = (8 (L(x+s) - L(x-s)) - (L(x+2s) - L(x-2s))) / 12 s + O(s^4)
 
-   and then all numbers of an array at once, each up or down by chance, which no single wrong
-   derivative survives. The forward pass is in floats, so L, summed in doubles, is known to about
-   3e-8: that leaves an error of 3e-8 / s beside the s^4 of the formula, which is large where the
-   loss bends much or has a kink. So three steps are tried and the best counts: a right derivative
-   agrees with one of them, a wrong one with none. Errors are relative to the root mean square of
-   the derivatives of the array, and a thousandth more, since a slope is known to a few 1e-7. Over
-   many seeds right ones stay below 2e-4 (of answer models below 1.2e-3). An array that is 2 % too
-   large exceeds the limit; single wrong derivatives are off by about 1, by 1/10 where they are as
-   small as 1e-4. An array whose derivatives are all zero has not been checked at all and counts as
-   wrong.
+   and then all numbers of an array at once, each up or down by chance, so that an array with a few
+   wrong derivatives fails also where no sample meets them. The forward pass is in floats, so L,
+   summed in doubles, has an error of about 3e-8, and the slope one of 3e-8 / s besides the s^4 of
+   the formula. That one is large where the loss has a strong curvature. Therefore three steps are
+   tried and the best counts: a right derivative agrees with one of them, a wrong one with none.
+
+   The error of a derivative is relative to the root mean square of its array, plus 1/1000, since a
+   slope is known to a few 1e-7. Right derivatives stay below 2e-4 over many seeds (of answer models
+   below 1.2e-3). An array that is 2 % too large exceeds the limit; single wrong derivatives have
+   errors of about 1. Derivatives that are all zero are right where the differences are zero.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TRAIN)
@@ -13743,13 +14880,14 @@ enum {
     CARNN__CHECK_B = 4,    /* sequences, of lengths 3, 5, 0, 1 */
     CARNN__CHECK_STEPS = 5,
     CARNN__CHECK_ROWS = 9,
-    CARNN__CHECK_INPUTS = 4 /* where rows share them */
+    CARNN__CHECK_INPUTS = 4, /* where rows share them */
+    CARNN__CHECK_BATCH = 4   /* examples of a task */
 };
 
 typedef struct carnn__checked { /* one array */
-    float *value;
-    float *gradient;
-    size_t count;
+    const char *name;
+    float *value, *gradient; /* (count / columns, columns) */
+    size_t count, columns;
 } carnn__checked;
 
 typedef struct carnn__subject carnn__subject;
@@ -13757,12 +14895,15 @@ typedef struct carnn__subject carnn__subject;
 struct carnn__subject {
     carnn__engine *engine;
     carnn__arena arena;
-    uint64_t key;      /* of its numbers */
-    uint64_t drawn;    /* arrays so far */
+    uint64_t key;        /* of its numbers */
+    uint64_t drawn;      /* arrays so far */
     size_t number, variant; /* in the table; of the entry */
-    double (*loss)(carnn__subject *s); /* sets the gradients, too */
+    const char *how;     /* the variant, in words */
+    double (*loss)(carnn__subject *s); /* sets the gradients, too; NULL: there is no such variant */
     carnn__checked array[CARNN__PARAMS_MAX + 8];
     size_t arrays;
+    size_t batch, batches; /* of tasks: the batch whose loss it is, and how many there are */
+    int holds;           /* the masks of relu and max stay as they are */
     /* sequences */
     carnn__packed seq;
     size_t start[CARNN__CHECK_STEPS + 2];
@@ -13790,17 +14931,20 @@ static void carnn__check_draw(carnn__subject *s, float *x, size_t count) {
 
 /* An array of the subject, with memory for its gradient. */
 static carnn__checked carnn__check_array(carnn__subject *s, size_t rows, size_t columns) {
-    carnn__checked a;
+    carnn__checked a = {NULL, NULL, NULL, 0, 0};
     a.value = carnn__floats(&s->arena, rows, columns);
     a.gradient = carnn__floats(&s->arena, rows, columns);
     a.count = rows * columns;
+    a.columns = columns;
     carnn__check_draw(s, a.value, a.count);
     return a;
 }
 
 /* One whose derivatives are checked. */
-static carnn__checked carnn__check_input(carnn__subject *s, size_t rows, size_t columns) {
+static carnn__checked carnn__check_input(carnn__subject *s, const char *name, size_t rows,
+                                         size_t columns) {
     carnn__checked a = carnn__check_array(s, rows, columns);
+    a.name = name;
     if (a.count) s->array[s->arrays++] = a;
     return a;
 }
@@ -13810,7 +14954,9 @@ static void carnn__check_store(carnn__subject *s, const carnn__store *store, flo
     size_t i, j;
     for (i = 0; i < store->count && store->item[i].offset < store->trained; i++) {
         carnn__checked *a = &s->array[s->arrays++];
-        a->count = store->item[i].rows * store->item[i].columns;
+        a->name = store->item[i].name;
+        a->columns = store->item[i].columns;
+        a->count = store->item[i].rows * a->columns;
         a->value = w ? carnn__piece(store, w, i) : NULL;
         a->gradient = g ? carnn__piece(store, g, i) : NULL;
         carnn__check_draw(s, a->value, a->count);
@@ -13831,22 +14977,26 @@ static double carnn__check_sum(const carnn__checked *weight, const float *out) {
     return sum;
 }
 
-/* --- sequences -------------------------------------------------------------------------------
-   Variant 0: every row has its own input; 1: rows share inputs; 2: the rows are read backwards. */
+/* --- sequences ------------------------------------------------------------------------------- */
 
-static void carnn__check_sequences(carnn__subject *s) {
+enum { CARNN__CHECK_OWN, CARNN__CHECK_SHARED, CARNN__CHECK_BACKWARD, CARNN__CHECK_READINGS };
+
+static const char *const carnn__check_readings[] = {"each row has an input of its own",
+                                                    "rows share inputs", "rows are read backwards"};
+
+static void carnn__check_sequences(carnn__subject *s, size_t reading) {
     static const uint32_t length[CARNN__CHECK_B] = {3, 5, 0, 1};
     size_t t, b;
     carnn__pack_sequences(&s->seq, length, CARNN__CHECK_B, s->rank, s->start);
     for (t = 0; t < s->seq.steps; t++)
-        for (b = 0; b < s->start[t + 1] - s->start[t]; b++) {
-            size_t row = s->start[t] + b;
-            s->index[row] = (uint32_t)(
-                s->variant == 1 ? (3 * t + b) % CARNN__CHECK_INPUTS
-                                : carnn__reversed_row(&s->seq, length[s->rank[b]], t, b));
-        }
-    s->shared = s->variant ? s->index : NULL;
-    s->inputs = s->variant == 1 ? (size_t)CARNN__CHECK_INPUTS : (size_t)CARNN__CHECK_ROWS;
+        for (b = 0; b < s->start[t + 1] - s->start[t]; b++)
+            s->index[s->start[t] + b] = (uint32_t)(
+                reading == CARNN__CHECK_SHARED
+                    ? (3 * t + b) % CARNN__CHECK_INPUTS
+                    : carnn__reversed_row(&s->seq, length[s->rank[b]], t, b));
+    s->shared = reading == CARNN__CHECK_OWN ? NULL : s->index;
+    s->inputs = reading == CARNN__CHECK_SHARED ? (size_t)CARNN__CHECK_INPUTS
+                                               : (size_t)CARNN__CHECK_ROWS;
 }
 
 /* --- cells ----------------------------------------------------------------------------------- */
@@ -13875,7 +15025,9 @@ static carnn_status carnn__check_cell_open(carnn__subject *s, carnn_error *error
     const carnn__cell_kind *k = &carnn__cells[s->number];
     size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? CARNN__CHECK_H : CARNN__CHECK_E;
     (void)error;
-    carnn__check_sequences(s);
+    if (s->variant == CARNN__CHECK_READINGS) return CARNN_OK;
+    s->how = carnn__check_readings[s->variant];
+    carnn__check_sequences(s, s->variant);
     carnn__cell_declare(&s->cell, &s->store, "", s->number, e, CARNN__CHECK_H, CARNN__CHECK_D);
     s->loss = carnn__check_cell_loss;
     return CARNN_OK;
@@ -13886,35 +15038,32 @@ static void carnn__check_cell_carve(carnn__subject *s) {
     float *g = carnn__floats(&s->arena, 1, s->store.size), dummy = 0.0f;
     if (w) memset(w, 0, s->store.size * sizeof(float));
     carnn__check_store(s, &s->store, w, g);
-    s->x = carnn__check_input(s, s->inputs, s->cell.e);
-    if (s->cell.d) s->c = carnn__check_input(s, CARNN__CHECK_B, s->cell.d);
-    s->h0 = carnn__check_input(s, CARNN__CHECK_B, CARNN__CHECK_H);
+    s->x = carnn__check_input(s, "x", s->inputs, s->cell.e);
+    if (s->cell.d) s->c = carnn__check_input(s, "context", CARNN__CHECK_B, s->cell.d);
+    s->h0 = carnn__check_input(s, "h0", CARNN__CHECK_B, CARNN__CHECK_H);
     if (carnn__cells[s->number].flags & CARNN__HAS_CELL_STATE)
-        s->c0 = carnn__check_input(s, CARNN__CHECK_B, CARNN__CHECK_H);
+        s->c0 = carnn__check_input(s, "c0", CARNN__CHECK_B, CARNN__CHECK_H);
     s->out = carnn__check_array(s, CARNN__CHECK_ROWS, CARNN__CHECK_H);
     carnn__cell_plan(&s->run, &s->cell, &s->store, w, g ? g : &dummy, &s->arena, s->inputs,
                      CARNN__CHECK_ROWS, CARNN__CHECK_B);
 }
 
-/* --- parts ----------------------------------------------------------------------------------- */
+/* --- parts -----------------------------------------------------------------------------------
+   Functions of @@MAT and @@PART by themselves. The parts of @@NET are checked as parts of models: the
+   variants of the tasks have every one of them, in each of its kinds. */
 
 /* Texts of 3, 0, 1 and 5 words out of 6; one of them is read twice. */
 static double carnn__check_encoder_loss(carnn__subject *s) {
     static const uint32_t ids[] = {0, 1, 2, 3, 4, 4, 5, 1, 0}, which[] = {0, 1, 2, 3, 0};
     static const size_t at[] = {0, 3, 3, 4, 9};
-    carnn__encoder e;
-    e.texts = CARNN__COUNT(which);
-    e.D = CARNN__CHECK_H;
-    e.which = which;
-    e.ids = ids;
-    e.at = at;
+    carnn__encoder e = {CARNN__COUNT(which), CARNN__CHECK_H, which, ids, at, NULL, NULL, NULL, NULL,
+                        NULL};
     e.ramp = s->scratch_back;
     e.table = s->x.value;
     e.out = s->scratch;
     e.dtable = s->x.gradient;
     e.dout = s->out.value;
     carnn__encoder_ramp(s->scratch_back, CARNN__CHECK_H);
-    carnn__check_clear(&s->x);
     carnn__encode_texts(s->engine, &e);
     carnn__encode_texts_back(s->engine, &e);
     return carnn__check_sum(&s->out, s->scratch);
@@ -13922,44 +15071,30 @@ static double carnn__check_encoder_loss(carnn__subject *s) {
 
 static double carnn__check_rows_loss(carnn__subject *s) {
     static const uint32_t index[] = {2, 0, 2, 1, 2};
-    carnn__check_clear(&s->x);
     carnn__gather_rows(s->scratch, s->x.value, index, CARNN__COUNT(index), CARNN__CHECK_H);
     carnn__scatter_rows(s->engine, s->x.gradient, s->out.value, index, CARNN__COUNT(index),
                         CARNN__CHECK_H);
     return carnn__check_sum(&s->out, s->scratch);
 }
 
-/* y = x W' + b, and back with the other two forms of a product. */
+/* y = x W^T + b forward, and the other two forms of a product backward. */
 static double carnn__check_product_loss(carnn__subject *s) {
     enum { m = CARNN__CHECK_ROWS, n = CARNN__CHECK_H, k = CARNN__CHECK_E };
-    carnn__check_clear(&s->c0);
-    carnn__matmul(s->engine, CARNN__NT, m, n, k, s->x.value, k, s->c.value, k, s->c0.value,
+    carnn__matmul(s->engine, CARNN__NT, m, n, k, s->x.value, k, s->h.value, k, s->c.value,
                   s->scratch, n);
-    carnn__matmul(s->engine, CARNN__NN, m, k, n, s->out.value, n, s->c.value, k, NULL,
+    carnn__matmul(s->engine, CARNN__NN, m, k, n, s->out.value, n, s->h.value, k, NULL,
                   s->x.gradient, k);
     carnn__matmul(s->engine, CARNN__TN, n, k, m, s->out.value, n, s->x.value, k, NULL,
-                  s->c.gradient, k);
-    carnn__column_sums(s->engine, m, n, s->out.value, n, s->c0.gradient);
+                  s->h.gradient, k);
+    carnn__column_sums(s->engine, m, n, s->out.value, n, s->c.gradient);
     return carnn__check_sum(&s->out, s->scratch);
 }
 
 static double carnn__check_attention_loss(carnn__subject *s) {
-    size_t weights = CARNN__CHECK_B * CARNN__CHECK_STEPS;
-    carnn__attention a;
-    a.seq = &s->seq;
-    a.D = CARNN__CHECK_H;
-    a.index = s->shared;
-    a.h = s->h.value;
-    a.e = s->x.value;
-    a.c = s->c.value;
-    a.weight = s->scratch_back;
-    a.gweight = s->scratch_back + weights;
-    a.o = s->scratch;
-    a.go = s->out.value;
-    a.gh = s->h.gradient;
-    a.gc = s->c.gradient;
-    carnn__check_clear(&s->x);
-    carnn__check_clear(&s->c);
+    carnn__attention a = {&s->seq, CARNN__CHECK_H, s->shared, s->h.value, s->x.value, s->c.value,
+                          s->scratch_back, NULL, s->scratch, s->out.value, s->h.gradient,
+                          s->c.gradient};
+    a.gweight = s->scratch_back + CARNN__CHECK_B * CARNN__CHECK_STEPS;
     s->engine->k->attend(&a, 0, CARNN__CHECK_B);
     s->engine->k->attend_back(&a, 0, CARNN__CHECK_B);
     carnn__scatter_rows(s->engine, s->x.gradient, s->h.gradient, s->shared, CARNN__CHECK_ROWS,
@@ -13992,30 +15127,8 @@ static double carnn__check_dropout_loss(carnn__subject *s) {
     return carnn__check_sum(&s->out, s->scratch);
 }
 
-/* The rows are moved apart, each time in another order: a step must not change which is largest. */
-static double carnn__check_pool_max_loss(carnn__subject *s) {
-    uint32_t where[CARNN__CHECK_B * CARNN__CHECK_H];
-    size_t i;
-    carnn__check_clear(&s->x);
-    for (i = 0; i < s->x.count; i++)
-        s->scratch_back[i] = s->x.value[i] + 4.0f * (float)((i / CARNN__CHECK_H * 4 + i) % 9);
-    carnn__pool_max(&s->seq, CARNN__CHECK_H, s->scratch_back, s->scratch, where);
-    carnn__pool_max_back(&s->seq, CARNN__CHECK_H, s->out.value, where, s->x.gradient);
-    return carnn__check_sum(&s->out, s->scratch);
-}
-
-static double carnn__check_pool_mean_loss(carnn__subject *s) {
-    static const uint32_t count[CARNN__CHECK_B] = {5, 3, 1, 0};
-    carnn__check_clear(&s->x);
-    carnn__pool_mean(&s->seq, CARNN__CHECK_H, s->x.value, count, s->scratch);
-    carnn__pool_mean_back(&s->seq, CARNN__CHECK_H, s->out.value, count, s->x.gradient);
-    return carnn__check_sum(&s->out, s->scratch);
-}
-
 static double carnn__check_align_loss(carnn__subject *s) {
     float E[20], dE[20];
-    carnn__check_clear(&s->x);
-    carnn__check_clear(&s->h);
     carnn__align(s->engine, 5, 4, CARNN__CHECK_H, s->x.value, s->h.value, E, s->scratch);
     carnn__align_back(s->engine, 5, 4, CARNN__CHECK_H, s->x.value, s->h.value, E, s->out.value, dE,
                       s->x.gradient, s->h.gradient);
@@ -14023,20 +15136,9 @@ static double carnn__check_align_loss(carnn__subject *s) {
 }
 
 static double carnn__check_compose(carnn__subject *s, int orthogonal) {
-    float share[CARNN__CHECK_ROWS];
-    carnn__compose c;
-    c.rows = s->x.count / CARNN__CHECK_H;
-    c.D = CARNN__CHECK_H;
-    c.orthogonal = orthogonal;
-    c.x = s->x.value;
-    c.a = s->h.value;
-    c.weight = s->c.value;
-    c.share = share;
-    c.f = s->scratch;
-    c.df = s->out.value;
-    c.dx = s->x.gradient;
-    c.da = s->h.gradient;
-    c.dweight = s->c.gradient;
+    carnn__compose c = {5, CARNN__CHECK_H, orthogonal, s->x.value, s->h.value, s->c.value,
+                        s->scratch_back, s->scratch, s->out.value, s->x.gradient, s->h.gradient,
+                        s->c.gradient};
     s->engine->k->compose(&c);
     s->engine->k->compose_back(&c);
     return carnn__check_sum(&s->out, s->scratch);
@@ -14046,67 +15148,52 @@ static double carnn__check_orthogonal_loss(carnn__subject *s) { return carnn__ch
 static double carnn__check_direct_loss(carnn__subject *s) { return carnn__check_compose(s, 0); }
 
 static double carnn__check_cosine_loss(carnn__subject *s) {
-    carnn__check_clear(&s->x);
-    carnn__check_clear(&s->h);
     *s->scratch = carnn__cosine(s->engine->k, CARNN__CHECK_H, s->x.value, s->h.value);
     carnn__cosine_back(s->engine->k, CARNN__CHECK_H, s->x.value, s->h.value, *s->out.value,
                        s->x.gradient, s->h.gradient);
     return carnn__check_sum(&s->out, s->scratch);
 }
 
-static double carnn__check_directions_loss(carnn__subject *s) {
-    uint32_t reversed[CARNN__CHECK_ROWS];
-    carnn__reverse_index(&s->seq, reversed);
-    carnn__join_directions(s->x.value, s->h.value, reversed, CARNN__CHECK_ROWS, CARNN__CHECK_H,
-                           s->scratch);
-    carnn__part_directions(s->out.value, reversed, CARNN__CHECK_ROWS, CARNN__CHECK_H,
-                           s->x.gradient, s->h.gradient);
-    return carnn__check_sum(&s->out, s->scratch);
-}
-
 /* Rows and columns of the arrays that a part works on; without rows there is no array. */
 static const struct {
     const char *name;
-    double (*loss)(carnn__subject *s);
-    size_t x[2], h[2], c[2], c0[2], out[2];
+    double (*loss)(carnn__subject *s); /* the gradients are zeros before */
+    size_t x[2], h[2], c[2], out[2];
 } carnn__check_parts[] = {
 #define CARNN__H CARNN__CHECK_H
-#define CARNN__E CARNN__CHECK_E
-    {"position encoder", carnn__check_encoder_loss, {6, CARNN__H}, {0}, {0}, {0}, {5, CARNN__H}},
-    {"rows by index", carnn__check_rows_loss, {3, CARNN__H}, {0}, {0}, {0}, {5, CARNN__H}},
-    {"product", carnn__check_product_loss, {CARNN__CHECK_ROWS, CARNN__E}, {0},
-     {CARNN__H, CARNN__E}, {1, CARNN__H}, {CARNN__CHECK_ROWS, CARNN__H}},
+    {"position encoder", carnn__check_encoder_loss, {6, CARNN__H}, {0}, {0}, {5, CARNN__H}},
+    {"rows by index", carnn__check_rows_loss, {3, CARNN__H}, {0}, {0}, {5, CARNN__H}},
+    {"product", carnn__check_product_loss, {CARNN__CHECK_ROWS, CARNN__CHECK_E},
+     {CARNN__H, CARNN__CHECK_E}, {1, CARNN__H}, {CARNN__CHECK_ROWS, CARNN__H}},
     {"attention", carnn__check_attention_loss, {CARNN__CHECK_INPUTS, CARNN__H},
-     {CARNN__CHECK_ROWS, CARNN__H}, {CARNN__CHECK_B, CARNN__H}, {0}, {CARNN__CHECK_B, CARNN__H}},
-    {"max pooling", carnn__check_pool_max_loss, {CARNN__CHECK_ROWS, CARNN__H}, {0}, {0}, {0},
-     {CARNN__CHECK_B, CARNN__H}},
-    {"mean pooling", carnn__check_pool_mean_loss, {CARNN__CHECK_ROWS, CARNN__H}, {0}, {0}, {0},
-     {CARNN__CHECK_B, CARNN__H}},
-    {"both directions", carnn__check_directions_loss, {CARNN__CHECK_ROWS, CARNN__H},
-     {CARNN__CHECK_ROWS, CARNN__H}, {0}, {0}, {CARNN__CHECK_ROWS, 2 * CARNN__H}},
-    {"alignment", carnn__check_align_loss, {5, CARNN__H}, {4, CARNN__H}, {0}, {0},
-     {5, CARNN__H}},
+     {CARNN__CHECK_ROWS, CARNN__H}, {CARNN__CHECK_B, CARNN__H}, {CARNN__CHECK_B, CARNN__H}},
+    {"alignment", carnn__check_align_loss, {5, CARNN__H}, {4, CARNN__H}, {0}, {5, CARNN__H}},
     {"orthogonal decomposition", carnn__check_orthogonal_loss, {5, CARNN__H}, {5, CARNN__H},
-     {5, 1}, {0}, {1, 2 * CARNN__H}},
-    {"direct decomposition", carnn__check_direct_loss, {5, CARNN__H}, {5, CARNN__H}, {5, 1}, {0},
+     {5, 1}, {1, 2 * CARNN__H}},
+    {"direct decomposition", carnn__check_direct_loss, {5, CARNN__H}, {5, CARNN__H}, {5, 1},
      {1, CARNN__H}},
-    {"cosine", carnn__check_cosine_loss, {1, CARNN__H}, {1, CARNN__H}, {0}, {0}, {1, 1}},
-    {"cross entropy", carnn__check_hard_loss, {4, CARNN__H}, {0}, {0}, {0}, {0}},
-    {"smoothed cross entropy", carnn__check_soft_loss, {4, CARNN__H}, {0}, {0}, {0}, {0}},
-    {"dropout", carnn__check_dropout_loss, {3, CARNN__H}, {0}, {0}, {0}, {3, CARNN__H}},
+    {"cosine", carnn__check_cosine_loss, {1, CARNN__H}, {1, CARNN__H}, {0}, {1, 1}},
+    {"cross entropy", carnn__check_hard_loss, {4, CARNN__H}, {0}, {0}, {0}},
+    {"smoothed cross entropy", carnn__check_soft_loss, {4, CARNN__H}, {0}, {0}, {0}},
+    {"dropout", carnn__check_dropout_loss, {3, CARNN__H}, {0}, {0}, {3, CARNN__H}},
 #undef CARNN__H
-#undef CARNN__E
 };
 
 static const char *carnn__check_part_name(size_t number) {
     return number < CARNN__COUNT(carnn__check_parts) ? carnn__check_parts[number].name : NULL;
 }
 
+static double carnn__check_part_loss(carnn__subject *s) {
+    size_t i;
+    for (i = 0; i < s->arrays; i++) carnn__check_clear(&s->array[i]);
+    return carnn__check_parts[s->number].loss(s);
+}
+
 static carnn_status carnn__check_part_open(carnn__subject *s, carnn_error *error) {
     (void)error;
-    s->variant = 1;
-    carnn__check_sequences(s);
-    s->loss = carnn__check_parts[s->number].loss;
+    if (s->variant) return CARNN_OK;
+    carnn__check_sequences(s, CARNN__CHECK_SHARED);
+    s->loss = carnn__check_part_loss;
     return CARNN_OK;
 }
 
@@ -14114,32 +15201,24 @@ static void carnn__check_part_carve(carnn__subject *s) {
     size_t n = s->number;
     s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, 2 * CARNN__CHECK_H);
     s->scratch_back = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
-    s->x = carnn__check_input(s, carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
-    s->h = carnn__check_input(s, carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
-    s->c = carnn__check_input(s, carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
-    s->c0 = carnn__check_input(s, carnn__check_parts[n].c0[0], carnn__check_parts[n].c0[1]);
+    s->x = carnn__check_input(s, "x", carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
+    s->h = carnn__check_input(s, "h", carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
+    s->c = carnn__check_input(s, "c", carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
     s->out = carnn__check_array(s, carnn__check_parts[n].out[0], carnn__check_parts[n].out[1]);
 }
 
 /* --- tasks -----------------------------------------------------------------------------------
-   Small models of the task, from its sample to the loss, with dropout and label smoothing; the entry
-   lists their options. The masks of relu and max stay those of the run whose gradients are checked:
-   a step must not cross a kink. */
-
-#define CARNN__CHECK_TASK_VARIANTS 8
+   Small models of the task, with the options of a variant, on the sample of its entry, with dropout
+   and label smoothing. Each batch is a loss of its own: the masks of relu and max are those of its
+   first run, so that a step does not cross a kink, and a part has room for those of one batch. */
 
 static double carnn__check_task_loss(carnn__subject *s) {
-    size_t batches = carnn__net_batches(&s->work, 0), i;
-    double sum = 0.0;
+    carnn__tally tally;
+    memset(&tally, 0, sizeof tally);
     memset(s->work.g, 0, s->model->params.trained * sizeof(float));
-    for (i = 0; i < batches; i++) {
-        carnn__tally tally;
-        memset(&tally, 0, sizeof tally);
-        carnn__net_batch(&s->work, i, s->key, &tally);
-        sum += tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
-    }
-    if (batches == 1) carnn__net_of(&s->work)->holds = 1;
-    return sum;
+    carnn__net_of(&s->work)->holds = s->holds;
+    carnn__net_batch(&s->work, s->batch, s->key, &tally);
+    return tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
 }
 
 /* Sets the options that a text lists: "cell=gru layers=2". */
@@ -14161,37 +15240,32 @@ static carnn_status carnn__check_options_of(const char *text, carnn_model_desc *
 
 static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error) {
     const carnn__task *task = carnn__task_at(s->number);
-    carnn_dataset_desc data;
+    carnn_source source = {"sample", task->sample, strlen(task->sample)};
+    carnn_dataset_desc data = {task->name, NULL, 1, NULL, 0, 0, NULL};
     carnn_model_desc model;
-    carnn_source source;
     carnn_status status;
-    size_t i;
-    for (i = 0; i < s->variant && task->variants[i];) i++;
-    if (!task->variants[i]) return CARNN_OK; /* no such variant: nothing to check */
-    memset(&data, 0, sizeof data);
-    memset(&model, 0, sizeof model);
-    source.name = "sample";
-    source.bytes = task->sample;
-    source.size = strlen(task->sample);
-    data.task = model.task = task->name;
+    s->how = task->variants[s->variant];
+    if (!s->how) return CARNN_OK;
     data.sources = &source;
-    data.source_count = 1;
-    status = carnn__check_options_of(task->variants[i], &model, error);
+    memset(&model, 0, sizeof model);
+    model.task = task->name;
+    status = carnn__check_options_of(s->how, &model, error);
     if (!status) status = carnn_dataset_load(&s->data, &data, error);
     if (!status) status = carnn_model_create(&s->model, &model, s->data, error);
     if (status) return status;
     s->loss = carnn__check_task_loss;
     s->work = carnn__scoring_work(s->model, s->data, s->engine);
+    s->work.batch = CARNN__CHECK_BATCH;
     s->work.dropout = 0.25;
     s->work.smoothing = 0.1;
-    return carnn__net_open(&s->work, error);
+    status = carnn__net_open(&s->work, error);
+    if (!status) s->batches = carnn__net_batches(&s->work, 0);
+    return status;
 }
 
 static void carnn__check_task_carve(carnn__subject *s) {
     float dummy = 0.0f;
-    carnn__store *store;
-    if (!s->model) return;
-    store = &s->model->params;
+    const carnn__store *store = &s->model->params;
     s->work.g = carnn__floats(&s->arena, 1, store->trained);
     carnn__check_store(s, store, store->value, s->work.g);
     if (!s->work.g) s->work.g = &dummy; /* counting memory: carve asks only whether it is there */
@@ -14203,18 +15277,13 @@ static void carnn__check_task_carve(carnn__subject *s) {
 static const struct {
     const char *group;
     const char *(*name)(size_t number);
-    size_t variants;
     carnn_status (*open)(carnn__subject *s, carnn_error *error);
     void (*carve)(carnn__subject *s);
 } carnn__check_groups[] = {
-    {"cell", carnn_cell_name, 3, carnn__check_cell_open, carnn__check_cell_carve},
-    {"part", carnn__check_part_name, 1, carnn__check_part_open, carnn__check_part_carve},
-    {"head", carnn_task_name, CARNN__CHECK_TASK_VARIANTS, carnn__check_task_open,
-     carnn__check_task_carve},
+    {"cell", carnn_cell_name, carnn__check_cell_open, carnn__check_cell_carve},
+    {"part", carnn__check_part_name, carnn__check_part_open, carnn__check_part_carve},
+    {"head", carnn_task_name, carnn__check_task_open, carnn__check_task_carve},
 };
-
-/* The larger error; not a number is the largest of all. */
-static double carnn__check_worse(double a, double b) { return a != a || b <= a ? a : b; }
 
 /* Up or down, by chance. */
 static double carnn__check_sign(uint64_t key, size_t i) {
@@ -14236,36 +15305,43 @@ static double carnn__check_slope(carnn__subject *s, const carnn__checked *a, con
     return slope;
 }
 
-/* How far the derivative along these numbers is off the nearest of the slopes. */
-static double carnn__check_off(carnn__subject *s, const carnn__checked *a, const float *value,
-                               const float *gradient, size_t first, size_t count) {
+/* Compares the derivative along these numbers of an array with the nearest of three slopes, relative
+   to `size`, and notes the largest error of all; not a number is the largest. */
+static void carnn__check_along(carnn__subject *s, const carnn__checked *a, const float *value,
+                               const float *gradient, size_t first, size_t count, double size,
+                               carnn_check *check) {
     static const double step[3] = {1.0 / 64.0, 1.0 / 16.0, 1.0 / 4.0};
-    double along = 0.0, off = 0.0, root = sqrt((double)count);
+    double along = 0.0, nearest = 0.0, root = sqrt((double)count), error;
+    char entry[64];
     size_t i;
     for (i = first; i < first + count; i++)
         along += carnn__check_sign(s->key, i) * (double)gradient[i];
     for (i = 0; i < 3; i++) {
         double slope = carnn__check_slope(s, a, value, first, count, step[i] / root);
-        if (!i || !(fabs(slope - along) >= off)) off = fabs(slope - along);
+        if (!i || !(fabs(slope - along) >= fabs(nearest - along))) nearest = slope;
     }
-    return off / root;
+    error = fabs(nearest - along) / (root * (size + CARNN__CHECK_FLOOR));
+    if (check->error != check->error || error <= check->error) return;
+    check->error = error;
+    snprintf(entry, sizeof entry, "(%zu, %zu)", first / a->columns, first % a->columns);
+    snprintf(check->worst, sizeof check->worst, "%s %s: derivative %.4g, difference %.4g%s%s",
+             a->name, count > 1 ? "all at once" : entry, along, nearest, s->how ? "; " : "",
+             s->how ? s->how : "");
 }
 
-/* The largest relative error of an array; `value` and `gradient` are copies of it. */
-static double carnn__check_one(carnn__subject *s, const carnn__checked *a, const float *value,
-                               const float *gradient, size_t *numbers) {
-    double squares = 0.0, worst, size;
+/* Checks an array; `value` and `gradient` are copies of it. */
+static void carnn__check_one(carnn__subject *s, const carnn__checked *a, const float *value,
+                             const float *gradient, carnn_check *check) {
     size_t i, n = a->count, samples = carnn__min(n, CARNN__CHECK_SAMPLES);
-    for (i = 0; i < n; i++) squares += (double)gradient[i] * (double)gradient[i];
-    size = sqrt(squares / (double)n);
-    if (!(size > 0.0)) return 1.0; /* all zero, or not a number */
-    worst = carnn__check_off(s, a, value, gradient, 0, n);
+    double size = 0.0;
+    for (i = 0; i < n; i++) size += (double)gradient[i] * (double)gradient[i];
+    size = sqrt(size / (double)n);
+    carnn__check_along(s, a, value, gradient, 0, n, size, check);
     for (i = 0; i < samples; i++) {
         size_t place = samples < n ? (size_t)(carnn__random(s->key, i) % n) : i;
-        worst = carnn__check_worse(worst, carnn__check_off(s, a, value, gradient, place, 1));
+        carnn__check_along(s, a, value, gradient, place, 1, size, check);
     }
-    *numbers += samples;
-    return worst / (size + CARNN__CHECK_FLOOR);
+    check->numbers += samples;
 }
 
 /* Adds the subject's derivatives to the line of its entry. */
@@ -14274,18 +15350,20 @@ static carnn_status carnn__check_subject(carnn__subject *s, carnn_check *check,
     const carnn_allocator *allocator = &s->engine->allocator;
     size_t i, most = 1;
     float *copy;
-    if (!s->loss) return CARNN_OK; /* nothing was opened */
-    s->loss(s);
     for (i = 0; i < s->arrays; i++) most = carnn__max(most, s->array[i].count);
     copy = (float *)carnn__alloc(allocator, 2 * most, sizeof(float));
     if (!copy) return carnn__out_of_memory(error);
-    for (i = 0; i < s->arrays; i++) {
-        const carnn__checked *a = &s->array[i];
+    for (s->batch = 0; s->batch < carnn__max(s->batches, 1); s->batch++) {
+        s->holds = 0;
         s->loss(s);
-        memcpy(copy, a->value, a->count * sizeof(float));
-        memcpy(copy + most, a->gradient, a->count * sizeof(float));
-        check->error = carnn__check_worse(
-            check->error, carnn__check_one(s, a, copy, copy + most, &check->numbers));
+        s->holds = 1;
+        for (i = 0; i < s->arrays; i++) {
+            const carnn__checked *a = &s->array[i];
+            s->loss(s);
+            memcpy(copy, a->value, a->count * sizeof(float));
+            memcpy(copy + most, a->gradient, a->count * sizeof(float));
+            carnn__check_one(s, a, copy, copy + most, check);
+        }
     }
     carnn__free(allocator, copy);
     return CARNN_OK;
@@ -14317,18 +15395,20 @@ static carnn_status carnn__check_entry(carnn__engine *engine, size_t group, size
     carnn__subject *s = (carnn__subject *)carnn__alloc(&engine->allocator, 1, sizeof *s);
     carnn_status status = s ? CARNN_OK : carnn__out_of_memory(error);
     size_t variant;
+    int more = 1;
     check->group = carnn__check_groups[group].group;
     check->name = carnn__check_groups[group].name(number);
     check->limit = CARNN__CHECK_LIMIT;
-    for (variant = 0; !status && variant < carnn__check_groups[group].variants; variant++) {
+    for (variant = 0; !status && more; variant++) {
         memset(s, 0, sizeof *s);
         s->engine = engine;
         s->key = carnn__stream(seed, variant + 1);
         s->number = number;
         s->variant = variant;
         status = carnn__check_groups[group].open(s, error);
-        if (!status) status = carnn__check_carve(s, carnn__check_groups[group].carve, error);
-        if (!status) status = carnn__check_subject(s, check, error);
+        more = s->loss != NULL;
+        if (!status && more) status = carnn__check_carve(s, carnn__check_groups[group].carve, error);
+        if (!status && more) status = carnn__check_subject(s, check, error);
         carnn__check_close(s);
     }
     check->passed = check->numbers > 0 && check->error <= check->limit;
@@ -14435,12 +15515,14 @@ typedef struct carnn__bench {
     carnn_session *session;
     double sample[CARNN__BENCH_SAMPLES];
     size_t samples;
+    size_t predicted;            /* examples, or words */
     volatile long measured; /* 0: the thread beside goes on */
     double beside;
 } carnn__bench;
 
 typedef struct carnn__bench_row {
-    const char *group, *name, *unit;
+    const char *group, *unit;
+    char name[80];
     double (*run)(carnn__bench *b); /* returns the value */
     int bound;
     double cost; /* what a unit of the value takes of that bound; 0: `run` sets `rate` */
@@ -14694,113 +15776,41 @@ static double carnn__bench_recurrence(carnn__bench *b) {
            carnn__bench_seconds(b, b->n[2] ? carnn__bench_loop : carnn__bench_scan);
 }
 
-/* --- tasks -----------------------------------------------------------------------------------
-   Dialogs like those of bAbI task 6: 2,407 candidates, utterances of 8 words out of 1,200, dialogs
-   of 14 turns, so that a response has 14 utterances before it on average.
+/* --- tasks: the rows of a task are made from the benchmark in its entry ------------------------ */
 
-   Sentences of 34 words out of some 10,000, each of which occurs, read by an LSTM in batches of 20
-   and learnt by SGD: the usual small word language model with an exact softmax.
+#define CARNN__BENCH_EXAMPLES 16 /* of a session, at most */
 
-   Questions of 8 words out of 1,200 with 20 sentences of 24 words each, one of which is right. */
-
-#define CARNN__BENCH_DIALOGS 36
-#define CARNN__BENCH_TURNS 14
-#define CARNN__BENCH_CANDIDATES 2407
-#define CARNN__BENCH_LINE 112 /* bytes: a number of two digits, two texts, three separators */
-#define CARNN__BENCH_SENTENCES 300
-#define CARNN__BENCH_WORDS 34
-#define CARNN__BENCH_QUESTIONS 20
-#define CARNN__BENCH_ANSWERS 20
-
-/* Text `number` of a stream: eight words. Returns its end. */
-static char *carnn__bench_text(char *at, uint64_t stream, uint64_t number) {
-    uint64_t key = carnn__stream(stream, number), i;
-    for (i = 0; i < 8; i++)
-        at += snprintf(at, 8, "%sw%u", i ? " " : "", (unsigned)(carnn__random(key, i) % 1199));
-    return at;
-}
-
-static void carnn__bench_dialogs(carnn__bench *b) {
-    size_t turns = CARNN__BENCH_DIALOGS * CARNN__BENCH_TURNS, i;
-    char *text = (char *)carnn__take(&b->arena, turns + 1, CARNN__BENCH_LINE), *at = text;
-    carnn_source dialogs = {"dialogs", text, 0}, candidates = {"candidates", NULL, 0};
-    carnn_dataset_desc desc = {"dialog", &dialogs, 1, &candidates, 0, 0, &b->counting};
-    for (i = 0; i < turns; i++) {
-        size_t number = i % CARNN__BENCH_TURNS + 1;
-        at += snprintf(at, 8, "%s%u ", i && number == 1 ? "\n" : "", (unsigned)number);
-        at = carnn__bench_text(at, 1, i);
-        *at++ = '\t';
-        at = carnn__bench_text(at, 2, i); /* a candidate */
-        *at++ = '\n';
+/* A data set of the task, from the texts of its entry. */
+static void carnn__bench_load(carnn__bench *b, const carnn__task *task) {
+    carnn_source source[2] = {{"data", NULL, 0}, {"candidates", NULL, 0}};
+    carnn_dataset_desc desc = {task->name, source, 1, NULL, 0, 0, &b->counting};
+    size_t i;
+    for (i = 0; i < 2; i++) {
+        carnn__bench_text text = {NULL, 0, CARNN__BENCH_TEXT};
+        text.at = (char *)carnn__take(&b->arena, text.size, 1);
+        task->bench->text(&text, i == 1);
+        source[i].bytes = text.at;
+        source[i].size = text.length;
     }
-    dialogs.size = (size_t)(at - text);
-    text = at = (char *)carnn__take(&b->arena, CARNN__BENCH_CANDIDATES, CARNN__BENCH_LINE);
-    for (i = 0; i < CARNN__BENCH_CANDIDATES; i++) {
-        *at++ = '1';
-        *at++ = ' ';
-        at = carnn__bench_text(at, 2, i);
-        *at++ = '\n';
-    }
-    candidates.bytes = text;
-    candidates.size = (size_t)(at - text);
+    if (source[1].size) desc.candidates = &source[1];
     b->status = carnn_dataset_load(&b->data, &desc, b->error);
 }
 
-static void carnn__bench_sentences(carnn__bench *b) {
-    char *text = (char *)carnn__take(&b->arena, CARNN__BENCH_SENTENCES * CARNN__BENCH_WORDS, 8);
-    char *at = text;
-    carnn_source sentences = {"sentences", text, 0};
-    carnn_dataset_desc desc = {"lm", &sentences, 1, NULL, 0, 0, &b->counting};
-    unsigned i;
-    for (i = 0; i < CARNN__BENCH_SENTENCES * CARNN__BENCH_WORDS; i++)
-        at += snprintf(at, 8, "w%u%c", i * 7919 % 9998,
-                       (i + 1) % CARNN__BENCH_WORDS ? ' ' : '\n');
-    sentences.size = (size_t)(at - text);
-    b->status = carnn_dataset_load(&b->data, &desc, b->error);
-}
-
-static void carnn__bench_pairs(carnn__bench *b) {
-    size_t count = CARNN__BENCH_QUESTIONS * CARNN__BENCH_ANSWERS, i, j;
-    char *text = (char *)carnn__take(&b->arena, count, 4 * CARNN__BENCH_LINE), *at = text;
-    carnn_source pairs = {"pairs", text, 0};
-    carnn_dataset_desc desc = {"answer", &pairs, 1, NULL, 0, 0, &b->counting};
-    for (i = 0; i < count; i++) {
-        at = carnn__bench_text(at, 1, i / CARNN__BENCH_ANSWERS);
-        for (j = 0; j < 3; j++) {
-            *at++ = j ? ' ' : '\t';
-            at = carnn__bench_text(at, 2, 3 * i + j);
-        }
-        at += snprintf(at, 4, "\t%d\n", i % CARNN__BENCH_ANSWERS == 0);
-    }
-    pairs.size = (size_t)(at - text);
-    b->status = carnn_dataset_load(&b->data, &desc, b->error);
-}
-
-enum { CARNN__BENCH_dialog, CARNN__BENCH_lm, CARNN__BENCH_answer };
-
-static const struct {
-    const char *name, *cell, *optimizer; /* NULL: the task's default */
-    int64_t batch;
-    void (*dataset)(carnn__bench *b);
-} carnn__bench_tasks[] = {
-    {"dialog", NULL, NULL, 32, carnn__bench_dialogs},
-    {"lm", "lstm", "sgd", 20, carnn__bench_sentences},
-    {"answer", "scarnn", NULL, 64, carnn__bench_pairs},
-};
-
-/* A model of b->n[0] units for the task b->n[1]. */
-static void carnn__bench_task_open(carnn__bench *b) {
+/* A model of b->n[0] units for the task b->n[1], and its data. */
+static const carnn__task_bench *carnn__bench_task_open(carnn__bench *b) {
+    const carnn__task *task = carnn__task_at(b->n[1]);
     carnn_model_desc desc;
     memset(&desc, 0, sizeof desc);
     b->live = b->most = 0;
-    desc.task = carnn__bench_tasks[b->n[1]].name;
-    desc.cell = carnn__bench_tasks[b->n[1]].cell;
+    desc.task = task->name;
+    desc.cell = task->bench->cell;
     desc.min_count = 1;
     desc.hidden = (int64_t)b->n[0];
     desc.simd = b->simd;
     desc.allocator = &b->counting;
-    carnn__bench_tasks[b->n[1]].dataset(b);
+    carnn__bench_load(b, task);
     if (!b->status) b->status = carnn_model_create(&b->model, &desc, b->data, b->error);
+    return task->bench;
 }
 
 static void carnn__bench_task_close(carnn__bench *b) {
@@ -14822,16 +15832,16 @@ static int carnn__bench_epoch(const carnn_progress *p, void *user) {
 
 /* n: hidden, task, 1 for the memory instead of the speed. */
 static double carnn__bench_training(carnn__bench *b) {
+    const carnn__task_bench *bench = carnn__bench_task_open(b);
     carnn_train_desc desc;
     memset(&desc, 0, sizeof desc);
-    desc.batch = carnn__bench_tasks[b->n[1]].batch;
-    desc.optimizer = carnn__bench_tasks[b->n[1]].optimizer;
+    desc.batch = bench->batch;
+    desc.optimizer = bench->optimizer;
     desc.dropout = CARNN_NONE;
     desc.threads = b->threads;
     desc.progress = carnn__bench_epoch;
     desc.user = b;
     b->samples = 0;
-    carnn__bench_task_open(b);
     if (!b->status) b->status = carnn_train(b->model, b->data, NULL, &desc, b->error);
     if (b->status == CARNN_ERR_STOPPED) b->status = CARNN_OK;
     carnn__bench_task_close(b);
@@ -14863,72 +15873,122 @@ static double carnn__bench_beside(carnn__bench *b) {
     return b->beside;
 }
 
-/* A dialog, each answer after all that was said before. */
-static void carnn__bench_dialog(carnn__bench *b) {
-    size_t i;
-    carnn_session_reset(b->session);
-    for (i = 0; i < CARNN__BENCH_TURNS; i++) {
-        const char *reply, *user = carnn_dataset_text(b->data, i,
-                                                      carnn_dataset_text_count(b->data, i) - 1);
-        carnn_session_reply(b->session, user, strlen(user), &reply, NULL);
-    }
-}
-
-/* n: hidden. */
-static double carnn__bench_answer(carnn__bench *b) {
-    double seconds = 0.0;
-    carnn__bench_task_open(b);
-    if (!b->status) b->status = carnn_session_open(&b->session, b->model, NULL, b->error);
-    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_dialog);
-    carnn__bench_task_close(b);
-    return 1e3 * seconds / CARNN__BENCH_TURNS;
-}
-
+/* Counts what training counts: the words of texts whose likelihood is told, else examples. */
 static void carnn__bench_prediction(const carnn_prediction *prediction, void *user) {
-    *(volatile size_t *)user = prediction->example;
+    carnn__bench *b = (carnn__bench *)user;
+    if (prediction->kind == CARNN_PREDICTS_LIKELIHOOD) b->predicted += prediction->tokens;
+    else b->predicted += !prediction->part;
 }
 
 static void carnn__bench_predict(carnn__bench *b) {
-    size_t last;
-    carnn_predict_desc desc = {b->threads, 1, carnn__bench_prediction, &last};
+    carnn_predict_desc desc = {b->threads, 1, carnn__bench_prediction, b};
+    b->predicted = 0;
     if (!b->status) b->status = carnn_predict(b->model, b->data, &desc, b->error);
 }
 
 /* n: hidden, task. All examples, with what has to be made ready for them. */
 static double carnn__bench_predicting(carnn__bench *b) {
     double seconds = 1.0;
-    size_t examples;
     carnn__bench_task_open(b);
-    examples = carnn_dataset_examples(b->data);
     if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_predict);
     carnn__bench_task_close(b);
-    return (double)examples / seconds;
+    return (double)b->predicted / seconds;
+}
+
+/* The examples of the first group in a session: where it replies, each reply comes after all that
+   was said before, else each is predicted by itself. */
+static void carnn__bench_session(carnn__bench *b) {
+    const carnn_dataset *data = b->data;
+    size_t most = carnn__min(data->item_count, CARNN__BENCH_EXAMPLES), i;
+    carnn_prediction prediction;
+    carnn_session_reset(b->session);
+    for (i = 0; i < most && data->items[i].group == data->items[0].group; i++) {
+        const char *reply, *user = carnn_dataset_text(data, i, carnn_dataset_text_count(data, i) - 1);
+        if (b->n[2]) carnn_session_reply(b->session, user, strlen(user), &reply, NULL);
+        else carnn_session_example(b->session, data, i, 1, &prediction, NULL);
+    }
+    b->predicted = i;
+}
+
+/* n: hidden, task, 1 for replies. */
+static double carnn__bench_answer(carnn__bench *b) {
+    double seconds = 0.0;
+    carnn__bench_task_open(b);
+    if (!b->status) b->status = carnn_session_open(&b->session, b->model, NULL, b->error);
+    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_session);
+    carnn__bench_task_close(b);
+    return 1e3 * seconds / (double)carnn__max(b->predicted, 1);
+}
+
+/* The rows of a task, for each size of its models. */
+static const struct {
+    const char *what, *unit;        /* NULL: what its entry says */
+    double (*run)(carnn__bench *b);
+    size_t n;                       /* see `run` */
+} carnn__bench_kinds[] = {
+    {"training", NULL, carnn__bench_training, 0},
+    {"training beside a busy thread", NULL, carnn__bench_beside, 0},
+    {NULL, NULL, carnn__bench_predicting, 0},
+    {"one answer", "ms", carnn__bench_answer, 1},
+    {"one prediction in a session", "ms", carnn__bench_answer, 0},
+    {"memory of training", "MiB", carnn__bench_training, 1},
+};
+
+/* Does the task have this kind of row for its models number `size`? */
+static int carnn__bench_has(const carnn__task *task, size_t size, size_t kind) {
+    if (!task->bench || !task->bench->hidden[size]) return 0;
+    if (carnn__bench_kinds[kind].run == carnn__bench_beside) return size == 1;
+    if (carnn__bench_kinds[kind].run != carnn__bench_answer) return 1;
+    return task->session && (task->session->reply != NULL) == (int)carnn__bench_kinds[kind].n;
+}
+
+/* Row `number` of those of the tasks; 0: there is none. */
+static int carnn__bench_task_row(size_t number, carnn__bench_row *row) {
+    const carnn__task *task;
+    size_t t, size, kind;
+    for (t = 0; (task = carnn__task_at(t)) != NULL; t++)
+        for (size = 0; size < 2; size++)
+            for (kind = 0; kind < CARNN__COUNT(carnn__bench_kinds); kind++) {
+                const carnn__task_bench *b = task->bench;
+                const char *what = carnn__bench_kinds[kind].what;
+                const char *unit = carnn__bench_kinds[kind].unit;
+                if (!carnn__bench_has(task, size, kind) || number--) continue;
+                memset(row, 0, sizeof *row);
+                snprintf(row->name, sizeof row->name, "%s %zu, %s", task->name, b->hidden[size],
+                         what ? what : b->predicting);
+                row->group = "task";
+                row->unit = unit ? unit : b->unit;
+                row->run = carnn__bench_kinds[kind].run;
+                row->bound = CARNN__UNBOUND;
+                row->n[0] = b->hidden[size];
+                row->n[1] = t;
+                row->n[2] = carnn__bench_kinds[kind].n;
+                return 1;
+            }
+    return 0;
 }
 
 /* --- the table ------------------------------------------------------------------------------- */
 
 #define CARNN__BENCH_PRODUCT(what, m, n, k, form)                                                  \
-    {"kernel", "matmul " #m " x " #n " x " #k what, "GFLOP/s", carnn__bench_matmul,                \
+    {"kernel", "GFLOP/s", "matmul " #m " x " #n " x " #k what, carnn__bench_matmul,                \
      CARNN__BOUND_FMA, 1.0, {m, n, k, form, 0}},
 #define CARNN__BENCH_PRODUCTS(m, n, k)                                                             \
     CARNN__BENCH_PRODUCT(" A B", m, n, k, CARNN__NN)                                               \
     CARNN__BENCH_PRODUCT(" A B'", m, n, k, CARNN__NT)                                              \
     CARNN__BENCH_PRODUCT(" A' B", m, n, k, CARNN__TN)
 #define CARNN__BENCH_MATH(name, operations, function)                                              \
-    {"kernel", name, "G/s", carnn__bench_math, CARNN__BOUND_FMA, 0.0,                              \
+    {"kernel", "G/s", name, carnn__bench_math, CARNN__BOUND_FMA, 0.0,                              \
      {function, 4096, operations, 0, 0}},
 #define CARNN__BENCH_CELL(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)             \
-    {"cell", name " A", "ms", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
+    {"cell", "ms", name " A", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
      {CARNN__CELL_##id, 32, 50, 256, 1024}},                                                       \
-    {"cell", name " B", "ms", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
+    {"cell", "ms", name " B", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
      {CARNN__CELL_##id, 32, 40, 300, 200}},                                                        \
-    {"cell", name " C", "ms", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
+    {"cell", "ms", name " C", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
      {CARNN__CELL_##id, 1, 200, 128, 128}},
 #define CARNN__BENCH_ROW(group, name, unit, run, bound, cost, n0, n1, n2, n3)                      \
-    {group, name, unit, run, bound, cost, {n0, n1, n2, n3, 0}},
-#define CARNN__BENCH_TASK(task, hidden, what, unit, run, memory)                                   \
-    {"task", #task " " #hidden ", " what, unit, carnn__bench_##run, CARNN__UNBOUND, 0.0,           \
-     {hidden, CARNN__BENCH_##task, memory, 0, 0}},
+    {group, unit, name, run, bound, cost, {n0, n1, n2, n3, 0}},
 
 /* The peaks come first, in the order of their numbers. A product with one row reads each weight
    once: 4 bytes for 2 operations. The functions take so many vector operations for 16 numbers, each
@@ -14963,21 +16023,15 @@ static const carnn__bench_row carnn__bench_rows[] = {
                      CARNN__UNBOUND, 0.0, 1000000, 16, 0, 0)
     CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps, plain loop", "M steps/s",
                      carnn__bench_recurrence, CARNN__UNBOUND, 0.0, 1000000, 16, 1, 0)
-    CARNN__BENCH_TASK(dialog, 1024, "training", "examples/s", training, 0)
-    CARNN__BENCH_TASK(dialog, 128, "training", "examples/s", training, 0)
-    CARNN__BENCH_TASK(dialog, 128, "training beside a busy thread", "examples/s", beside, 0)
-    CARNN__BENCH_TASK(dialog, 1024, "predicting", "examples/s", predicting, 0)
-    CARNN__BENCH_TASK(dialog, 128, "predicting", "examples/s", predicting, 0)
-    CARNN__BENCH_TASK(dialog, 1024, "one answer", "ms", answer, 0)
-    CARNN__BENCH_TASK(dialog, 128, "one answer", "ms", answer, 0)
-    CARNN__BENCH_TASK(dialog, 1024, "memory of training", "MiB", training, 1)
-    CARNN__BENCH_TASK(dialog, 128, "memory of training", "MiB", training, 1)
-    CARNN__BENCH_TASK(lm, 200, "training", "words/s", training, 0)
-    CARNN__BENCH_TASK(lm, 200, "memory of training", "MiB", training, 1)
-    CARNN__BENCH_TASK(answer, 150, "training", "pairs/s", training, 0)
-    CARNN__BENCH_TASK(answer, 150, "scoring", "pairs/s", predicting, 0)
-    CARNN__BENCH_TASK(answer, 150, "memory of training", "MiB", training, 1)
 };
+
+/* Row `number` of the benchmark; 0: there is none. */
+static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
+    size_t count = CARNN__COUNT(carnn__bench_rows);
+    if (number >= count) return carnn__bench_task_row(number - count, row);
+    *row = carnn__bench_rows[number];
+    return 1;
+}
 
 static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {
     double value;
@@ -15006,10 +16060,11 @@ static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_ro
 /* Does `only` ask for the row? The name of a row asks for that one alone, a part of it for all that
    have it. */
 static int carnn__bench_asked(const char *only, const carnn__bench_row *row) {
+    carnn__bench_row other;
     size_t i;
     if (!only || !strcmp(only, row->name)) return 1;
-    for (i = 0; i < CARNN__COUNT(carnn__bench_rows); i++)
-        if (!strcmp(only, carnn__bench_rows[i].name)) return 0;
+    for (i = 0; carnn__bench_row_at(i, &other); i++)
+        if (!strcmp(only, other.name)) return 0;
     return !strcmp(only, row->group) || strstr(row->name, only) != NULL;
 }
 
@@ -15018,6 +16073,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
                                    void *user, carnn_error *error) {
     carnn_allocator a = carnn__allocator(NULL);
     carnn__bench *b = (carnn__bench *)carnn__alloc_zero(&a, 1, sizeof *b);
+    carnn__bench_row r;
     size_t i, found = 0;
     carnn_status status;
     if (!b) return carnn__out_of_memory(error);
@@ -15033,15 +16089,14 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
     status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn__thread_count(threads), a,
                                                 error)
                            : carnn__out_of_memory(error);
-    for (i = 0; !status && i < CARNN__COUNT(carnn__bench_rows); i++) {
-        const carnn__bench_row *r = &carnn__bench_rows[i];
+    for (i = 0; !status && carnn__bench_row_at(i, &r); i++) {
         carnn_measure m;
-        if (!carnn__bench_asked(only, r)) continue;
+        if (!carnn__bench_asked(only, &r)) continue;
         found++;
-        m = carnn__bench_measure(b, r);
+        m = carnn__bench_measure(b, &r);
         status = b->status;
         if (!status && row(&m, user))
-            status = carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after %s", r->name);
+            status = carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after %s", r.name);
     }
     carnn__engine_close(&b->engine);
     carnn__free_aligned(&a, b->arena.base);
