@@ -8593,6 +8593,27 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, const ca
     }
 }
 
+/* One row of one sequence, without dropout: from the states before it, (layers, 2, h) of each layer
+   the output and the memory of an LSTM, to those after it. Call carnn__rnn_ready before. */
+static void carnn__rnn_step(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
+                            float *state) {
+    size_t l;
+    for (l = 0; l < m->layers; l++) {
+        carnn__cell_run *run = &m->layer[l].run[0];
+        const carnn__cell_kind *k = &carnn__cells[run->cell->kind];
+        size_t h = run->cell->h;
+        float *memory = state + h;
+        carnn__cell_project(run, work->engine, carnn__rnn_below(m, l, x).x->x, 0, 1);
+        if (x->c) carnn__cell_context(run, work->engine, x->c->x, 1);
+        carnn__cell_forward(run, work->engine, x->packed, NULL, state, memory);
+        memcpy(m->layer[l].y.x, run->scan.out, h * sizeof(float));
+        memcpy(state, run->scan.out, h * sizeof(float));
+        if (k->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
+            memcpy(memory, run->scan.tape + (k->tape - 1) * h, h * sizeof(float));
+        state += 2 * h;
+    }
+}
+
 /* --- an encoder of texts: recurrent layers whose output y (R, D) is in reading order ------------------ */
 
 /* The shape needs no U, N, P. */
@@ -8995,6 +9016,190 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
     to[1] = sum > 0.0f ? found / sum : 0.0f;
 }
 
+/* --- sequences of words, row by row ---------------------------------------------------------------
+   Packed without inputs that rows share: each row has an embedding and a dropout mask of its own,
+   x_r = E w_r. So that any list of tokens can be a sequence, the caller says what they are. */
+
+typedef struct carnn__sequences {
+    size_t table, drop;              /* parameter of E; stream of dropout */
+    carnn__packed packed;
+    size_t *start;                   /* (steps + 2) */
+    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank */
+    uint32_t *ids;                   /* (N) */
+    carnn__mat x;                    /* (N, e) */
+} carnn__sequences;
+
+static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t table, size_t drop,
+                                  size_t P, size_t N, size_t steps) {
+    uint32_t **of_sequence[] = {&m->length, &m->order, &m->rank};
+    m->table = table;
+    m->drop = drop;
+    m->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
+    if (!p->arena) return;
+    m->start = (size_t *)carnn__take(p->arena, steps + 2, sizeof(size_t));
+    carnn__take_indices(p->arena, of_sequence, CARNN__COUNT(of_sequence), P);
+    m->ids = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+}
+
+/* Packs `count` sequences whose lengths are set. */
+static void carnn__sequences_pack(carnn__sequences *m, size_t count) {
+    size_t b;
+    carnn__pack_sequences(&m->packed, m->length, count, m->order, m->start);
+    for (b = 0; b < count; b++) m->rank[m->order[b]] = (uint32_t)b;
+}
+
+/* Puts the tokens of sequence i into `rows` (N), where its rows are. */
+static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint32_t *tokens,
+                                 uint32_t *rows) {
+    size_t t;
+    for (t = 0; t < m->length[i]; t++) rows[m->start[t] + m->rank[i]] = tokens[t];
+}
+
+/* What a recurrent layer reads: x (N, in) row by row, with contexts c or NULL. */
+static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m, const carnn__mat *x,
+                                               const carnn__mat *c) {
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, {NULL, NULL}, 0};
+    return in;
+}
+
+static void carnn__sequences_forward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
+    size_t N = m->packed.rows, e = m->x.columns;
+    carnn__gather_rows(m->x.x, carnn__weight(work, m->table), m->ids, N, e);
+    carnn__drop(work, m->x.x, N * e, key, m->drop);
+    carnn__mat_clear(&m->x, N);
+}
+
+static void carnn__sequences_backward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
+    size_t N = m->packed.rows, e = m->x.columns;
+    carnn__drop(work, m->x.d, N * e, key, m->drop);
+    carnn__scatter_rows(work->engine, carnn__gradient(work, m->table), m->x.d, m->ids, N, e);
+}
+
+/* [x_r; c_b] of every row; b is the rank of its sequence. Backward: dx_r and dc_b are added to. */
+static void carnn__sequences_join(const carnn__work *work, const carnn__sequences *m,
+                                  const carnn__mat *c, const carnn__mat *y, int backward) {
+    const carnn__packed *p = &m->packed;
+    size_t e = m->x.columns, h = c->columns, t, row;
+    if (!backward) carnn__mat_clear(y, p->rows);
+    for (t = 0; t < p->steps; t++)
+        for (row = p->start[t]; row < p->start[t + 1]; row++) {
+            size_t at = row * (e + h), b = row - p->start[t];
+            if (backward) {
+                work->engine->k->add(y->d + at, m->x.d + row * e, e);
+                work->engine->k->add(y->d + at + e, c->d + b * h, h);
+            } else {
+                memcpy(y->x + at, m->x.x + row * e, e * sizeof(float));
+                memcpy(y->x + at + e, c->x + b * h, h * sizeof(float));
+            }
+        }
+}
+
+/* --- last states ----------------------------------------------------------------------------------
+   c (B, h): the row of rank b of the sequences `to` is the last state of the same sequence of
+   `from`, or the parameter `learned` where that has no rows; from NULL: where none has. */
+
+/* Where the state is among those of `from` (N, h); SIZE_MAX: it is learned. */
+static size_t carnn__last_place(const carnn__sequences *from, const carnn__sequences *to, size_t b,
+                                size_t h) {
+    size_t i = to->order[b];
+    if (!from || !from->length[i]) return SIZE_MAX;
+    return (from->start[from->length[i] - 1] + from->rank[i]) * h;
+}
+
+static void carnn__last_forward(const carnn__work *work, const carnn__sequences *from,
+                                const carnn__mat *states, size_t learned,
+                                const carnn__sequences *to, const carnn__mat *c) {
+    size_t h = c->columns, b;
+    for (b = 0; b < to->packed.sequences; b++) {
+        size_t at = carnn__last_place(from, to, b, h);
+        memcpy(c->x + b * h, at == SIZE_MAX ? carnn__weight(work, learned) : states->x + at,
+               h * sizeof(float));
+    }
+    carnn__mat_clear(c, to->packed.sequences);
+}
+
+static void carnn__last_backward(const carnn__work *work, const carnn__sequences *from,
+                                 const carnn__mat *states, size_t learned,
+                                 const carnn__sequences *to, const carnn__mat *c) {
+    size_t h = c->columns, b;
+    for (b = 0; b < to->packed.sequences; b++) {
+        size_t at = carnn__last_place(from, to, b, h);
+        work->engine->k->add(c->d + b * h,
+                             at == SIZE_MAX ? carnn__gradient(work, learned) : states->d + at, h);
+    }
+}
+
+/* --- softmax over a vocabulary --------------------------------------------------------------------
+   The layer that predicts words, and its loss, on blocks of rows, so that the logits (N, V) are
+   never held whole: those of a block become losses, then gradients, then products before the next
+   block begins. So forward and backward are one loop:
+
+     z = h W^T + b      dz = scale (softmax(z) - onehot)      dh = dz W    dW += dz^T h    db += dz */
+
+/* Floats of a block of logits: large enough for the products, small enough for the cache. */
+#define CARNN__VOCABULARY_LOGITS ((size_t)1 << 22)
+#define CARNN__VOCABULARY_ROWS 16 /* rows of a block at least; in a session, at most */
+
+typedef struct carnn__word_softmax {
+    size_t weight, bias, V, block;
+    float *z, *loss;            /* (block, V), (N) */
+    uint32_t *target;           /* (N) */
+    float *forward, *backward;  /* W packed for the two products; NULL: it is read as it is */
+} carnn__word_softmax;
+
+/* tied: the parameter that is W, too, or SIZE_MAX. A session has few rows: it does not pack W. */
+static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, size_t tied, size_t N,
+                                     size_t h, int session) {
+    m->V = p->model->words.count;
+    m->weight = tied;
+    if (tied == SIZE_MAX)
+        m->weight = carnn__declare(p->store, "output", "weight", m->V, h, 0, CARNN__INIT_GLOROT,
+                                   0.0f);
+    m->bias = carnn__declare(p->store, "output", "bias", 1, m->V, 1, CARNN__INIT_ZERO, 0.0f);
+    if (!p->arena) return;
+    m->block = session ? 0 : CARNN__VOCABULARY_LOGITS / m->V;
+    m->block = carnn__min(N, carnn__max(CARNN__VOCABULARY_ROWS, m->block));
+    m->z = carnn__floats(p->arena, m->block, m->V);
+    m->loss = carnn__floats(p->arena, 1, N);
+    m->target = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    if (!session) m->forward = carnn__floats(p->arena, 1, carnn__packed_size(m->V, h));
+    if (p->work->g) m->backward = carnn__floats(p->arena, 1, carnn__packed_size(h, m->V));
+}
+
+/* z of rows [from, from + rows) of h (N, h), which it returns. */
+static float *carnn__word_softmax_logits(const carnn__work *work, carnn__word_softmax *m,
+                                         const carnn__mat *h, size_t from, size_t rows) {
+    size_t D = h->columns;
+    const float *x = h->x + from * D, *bias = carnn__weight(work, m->bias);
+    if (m->forward)
+        carnn__matmul_packed(work->engine, 0, rows, m->V, D, x, D, m->forward, bias, m->z, m->V);
+    else
+        carnn__matmul(work->engine, CARNN__NT, rows, m->V, D, x, D, carnn__weight(work, m->weight),
+                      D, bias, m->z, m->V);
+    return m->z;
+}
+
+/* The losses of N rows; in training their gradients, times `scale`. That of h replaces h->d. */
+static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax *m,
+                                    const carnn__mat *h, size_t N, float scale) {
+    carnn__engine *e = work->engine;
+    size_t D = h->columns, V = m->V, from, rows;
+    const float *w = carnn__weight(work, m->weight);
+    if (m->forward) carnn__pack(e, CARNN__NT, V, D, w, D, m->forward);
+    if (work->g) carnn__pack(e, CARNN__NN, D, V, w, D, m->backward);
+    for (from = 0; from < N; from += rows) {
+        rows = carnn__min(m->block, N - from);
+        carnn__word_softmax_logits(work, m, h, from, rows);
+        carnn__losses(work, rows, V, m->z, m->target + from, scale, work->smoothing,
+                      m->loss + from);
+        if (!work->g) continue;
+        carnn__matmul_packed(e, 0, rows, D, V, m->z, V, m->backward, NULL, h->d + from * D, D);
+        carnn__matmul(e, CARNN__TN | CARNN__ADD, V, D, rows, m->z, V, h->x + from * D, D, NULL,
+                      carnn__gradient(work, m->weight), D);
+        carnn__column_sums(e, rows, V, m->z, V, carnn__gradient(work, m->bias));
+    }
+}
+
 /* --- the output of a head: logits, for the loss, votes and predictions alike ---------------------- */
 
 struct carnn__logits {
@@ -9109,6 +9314,20 @@ static double carnn__net_loss(carnn__work *work, const carnn__logits *o, carnn__
     }
     tally->examples += o->of_item ? o->of_item[o->items] : o->items;
     return sum;
+}
+
+/* The mean cross entropy of `rows` rows of logits that have a target, without smoothing; its
+   gradient, times `scale`, goes to z->d. loss (rows) is scratch. */
+static double carnn__mean_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
+                               const uint32_t *target, double scale, float *loss) {
+    size_t known = 0, i;
+    double sum = 0.0;
+    for (i = 0; i < rows; i++) known += target[i] != CARNN__NOWHERE;
+    if (!known) return 0.0;
+    memcpy(z->d, z->x, rows * z->columns * sizeof(float));
+    carnn__losses(work, rows, z->columns, z->d, target, (float)(scale / (double)known), 0.0, loss);
+    for (i = 0; i < rows; i++) sum += (double)loss[i];
+    return sum / (double)known;
 }
 
 static double carnn__net_tally(carnn__work *work, carnn__tally *tally) {
@@ -9757,6 +9976,87 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         for (i = 0; i < m->directions; i++)
             carnn__direction_shares(s, m, text, i, squares, count, out, &e->rest);
     }
+}
+
+/* What each of n words, the only sequence of a batch, adds to y . h_n, times `scale`: its share, or
+   its score in a logit. Goes to out[0 .. n), as far as there is room. `run` NULL: nothing is known.
+   Returns what is left of `rest`. */
+static double carnn__explain_sequence(carnn_session *s, const carnn__cell_run *run, const float *y,
+                                      double scale, double rest, const char *role, unsigned has,
+                                      const uint32_t *ids, size_t n, carnn_contribution *out,
+                                      size_t room) {
+    size_t h = (size_t)s->model->desc.hidden, t, j;
+    for (j = 0; j < h; j++) s->share[j] = scale;
+    for (t = n; t-- > 0;) {
+        double value = run ? carnn__step_score(run, 0, t, t, y, s->share) : 0.0;
+        rest -= value;
+        if (t >= room) continue;
+        out[t].role = role;
+        out[t].text = carnn__names_get(&s->model->words, ids[t]);
+        out[t].has = has;
+        out[t].attention = 0.0;
+        out[t].share = has & CARNN_HAS_SHARE ? value : 0.0;
+        out[t].score = has & CARNN_HAS_SCORE ? value : 0.0;
+    }
+    return rest;
+}
+
+/* --- drawing a choice by its logits ------------------------------------------------------------------- */
+
+/* Lets x[at] sink in a heap of n numbers, where none is above the one at half its place. */
+static void carnn__heap_sink(float *x, size_t n, size_t at) {
+    float value = x[at];
+    size_t child;
+    for (; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && x[child + 1] > x[child]) child++;
+        if (x[child] <= value) break;
+        x[at] = x[child];
+    }
+    x[at] = value;
+}
+
+/* Sets all but the most probable choices to 0, of equal ones the later: at most `most` are kept (0:
+   all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
+static void carnn__sample_truncate(float *p, float *heap, size_t V, size_t most, double mass) {
+    size_t kept, equal = 0, i; /* equal: how many of those kept have the least probability */
+    float least = FLT_MAX;
+    double sum = 0.0;
+    memcpy(heap, p, V * sizeof *p);
+    for (i = V / 2; i-- > 0;) carnn__heap_sink(heap, V, i);
+    for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
+        equal = heap[0] < least ? 1 : equal + 1;
+        least = heap[0];
+        sum += (double)least;
+        heap[0] = heap[V - 1 - kept];
+        carnn__heap_sink(heap, V - 1 - kept, 0);
+    }
+    for (i = 0; i < V; i++)
+        if (p[i] < least || (p[i] <= least && !equal)) p[i] = 0.0f;
+        else if (p[i] <= least) equal--;
+}
+
+/* Draws one of n by the logits z, as `how` says; those with -FLT_MAX are never drawn. z becomes
+   probabilities; heap (n) is scratch; *drawn counts the random numbers that were used. */
+static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, float *z,
+                            float *heap, size_t n, uint64_t *drawn) {
+    size_t most = how->top_k > 0 ? (size_t)how->top_k : 0, last = k->argmax(z, n), i;
+    double temperature = how->temperature, sum = 0.0, best = (double)z[last], at;
+    if (temperature < 0.0) return last;
+    if (temperature == 0.0) temperature = 1.0;
+    for (i = 0; i < n; i++)
+        if (z[i] > -FLT_MAX) z[i] = (float)(((double)z[i] - best) / temperature);
+    k->softmax(z, n);
+    if ((most && most < n) || (how->top_p > 0.0 && how->top_p < 1.0))
+        carnn__sample_truncate(z, heap, n, most, how->top_p);
+    for (i = 0; i < n; i++) sum += (double)z[i];
+    at = sum * (double)carnn__uniform(carnn__stream(how->seed, (*drawn)++), 0);
+    for (i = 0; i < n; i++) {
+        if (z[i] <= 0.0f) continue;
+        last = i;
+        at -= (double)z[i];
+        if (at < 0.0) break;
+    }
+    return last;
 }
 
 /* --- what a program calls ---------------------------------------------------------------------------- */
@@ -10709,7 +11009,7 @@ static const carnn__task carnn__dialog_task = {
    with a label: the act of the sentence before, or the relation of this one to it. The gradient
    goes through c into its encoder and no farther. At the start of a document, and always with
    --context none, c is a learned vector. Where the cell itself has no context but one is asked
-   for, it reads [e_i; c].
+   for, it reads [x_i; c].
 
    Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is neither.
    Publications count differently, so there are three more: perplexity_n2 divides by n + 2,
@@ -10722,24 +11022,15 @@ static const carnn__task carnn__dialog_task = {
 
 #define CARNN__LM_STEPS 256 /* longer sentences are read in pieces, each the context of the next */
 #define CARNN__LM_ROWS 32   /* words of a batch for each of its examples, on average */
-/* Floats of a block of logits: large enough for the products, small enough for the cache. */
-#define CARNN__LM_LOGITS ((size_t)1 << 22)
-#define CARNN__LM_BLOCK 16  /* rows of logits in a session */
 
 static const char *const carnn__lm_reserved[] = {"<s>", "</s>"};
 enum { CARNN__LM_BEGIN = 1, CARNN__LM_END = 2 }; /* their numbers: <unk> is 0 */
 
-/* --- options ------------------------------------------------------------------------------------ */
+/* --- options --------------------------------------------------------------------------------- */
 
-enum { /* in carnn_model_desc.option */
-    CARNN__LM_VOCAB,
-    CARNN__LM_CONTEXT,
-    CARNN__LM_LOWER,
-    CARNN__LM_TIED,
-    CARNN__LM_LABEL_WEIGHT,
-    CARNN__LM_LABEL_ROW
-};
-enum { CARNN__LM_PREVIOUS, CARNN__LM_OTHER }; /* the other context is none, the other row its own */
+enum { CARNN__LM_VOCAB, CARNN__LM_CONTEXT, CARNN__LM_LOWER, CARNN__LM_TIED, CARNN__LM_LABEL_WEIGHT,
+       CARNN__LM_LABEL_ROW }; /* in carnn_model_desc.option */
+enum { CARNN__LM_PREVIOUS = 1, CARNN__LM_OTHER }; /* the other context is none, the other row own */
 
 static const char *const carnn__lm_context[] = {"previous", "none", NULL};
 static const char *const carnn__lm_label_row[] = {"previous", "own", NULL};
@@ -10749,8 +11040,7 @@ static const carnn_option carnn__lm_options[] = {
                         "words that are kept, the most frequent"),
     CARNN__OPTION_CHOICE("context", CARNN__LM_CONTEXT, carnn__lm_context,
                          "what the context is, previous or none"),
-    CARNN__OPTION_WHOLE("lower", CARNN__LM_LOWER, 0, 1, 0,
-                        "1: upper case is folded to lower case"),
+    CARNN__OPTION_WHOLE("lower", CARNN__LM_LOWER, 0, 1, 0, "1: upper case is folded to lower case"),
     CARNN__OPTION_WHOLE("tied", CARNN__LM_TIED, 0, 1, 0,
                         "1: embedding and output share their weights"),
     CARNN__OPTION_REAL("label_weight", CARNN__LM_LABEL_WEIGHT, 0, 1, 1,
@@ -10759,7 +11049,7 @@ static const carnn_option carnn__lm_options[] = {
                          "whose label the context tells, previous or own"),
     CARNN__OPTION_END};
 
-static int carnn__lm_cell_sees_context(const char *cell) {
+static int carnn__lm_sees_context(const char *cell) {
     size_t kind = carnn__cell_number(cell);
     return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
 }
@@ -10771,9 +11061,8 @@ static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train)
     if (!model->layers) model->layers = 1;
     if (!model->min_count) model->min_count = 2; /* else <unk> would never be learnt */
     carnn__option_default(model, CARNN__LM_VOCAB, 10000);
-    carnn__option_default(model, CARNN__LM_CONTEXT,
-                          1 + (carnn__lm_cell_sees_context(model->cell) ? CARNN__LM_PREVIOUS
-                                                                        : CARNN__LM_OTHER));
+    carnn__option_default(model, CARNN__LM_CONTEXT, carnn__lm_sees_context(model->cell)
+                                                        ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
     if (!train->epochs) train->epochs = 4;
     if (!train->batch) train->batch = 64;
     if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.004;
@@ -10783,34 +11072,23 @@ static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train)
     if (!train->patience) train->patience = 3;
 }
 
-/* Is the context made of the sentence before? */
-static int carnn__lm_encodes(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__LM_CONTEXT) == CARNN__LM_PREVIOUS;
-}
+/* Is an option on, or "previous"? */
+static int carnn__lm_is(const carnn_model *m, size_t i) { return m->desc.option[i] == 1.0; }
 
 static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
-    const carnn_model_desc *d = &model->desc;
-    if (carnn__chosen(model, CARNN__LM_CONTEXT) > CARNN__LM_OTHER)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context: \"previous\" or \"none\"");
-    if (carnn__option(model, CARNN__LM_TIED) > 0.0 && d->embedding != d->hidden)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "--embedding is %lld and --hidden is %lld: a tied output needs the same "
-                           "size", (long long)d->embedding, (long long)d->hidden);
-    if (model->choices.count && (!carnn__lm_encodes(model) ||
-                                 carnn__chosen(model, CARNN__LM_LABEL_ROW) > CARNN__LM_OTHER))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "labels need the context \"previous\" and a label_row, \"previous\" or "
-                           "\"own\"");
-    return CARNN_OK;
+    long long e = (long long)model->desc.embedding, h = (long long)model->desc.hidden;
+    if (!carnn__lm_is(model, CARNN__LM_TIED) || e == h) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--embedding is %lld and --hidden is %lld: a "
+                       "tied output needs the same size", e, h);
 }
 
-/* --- words and labels --------------------------------------------------------------------------- */
+/* --- words and labels ------------------------------------------------------------------------ */
 
 static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
                                               {NULL, CARNN__SPACES, 0}};
 
 static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
-    return carnn__option(model, CARNN__LM_LOWER) > 0.0 ? CARNN__LOWER : CARNN__SPACES;
+    return carnn__lm_is(model, CARNN__LM_LOWER) ? CARNN__LOWER : CARNN__SPACES;
 }
 
 /* <s> w_1 .. w_n </s> */
@@ -10829,8 +11107,7 @@ static size_t carnn__lm_tokens(const carnn_model *model, carnn__span text, uint3
 /* The words of the training data; its labels, where they are to be learnt. */
 static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
                                     carnn_error *error) {
-    double *weight = &model->desc.option[CARNN__LM_LABEL_WEIGHT];
-    double vocab = carnn__option(model, CARNN__LM_VOCAB);
+    double *option = model->desc.option, *weight = &option[CARNN__LM_LABEL_WEIGHT];
     carnn__vocabulary v;
     size_t i;
     carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
@@ -10840,13 +11117,13 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
         status = carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1,
                                        error);
     }
-    v.most = vocab > 0.0 ? (size_t)vocab : 0;
+    v.most = (size_t)fmax(option[CARNN__LM_VOCAB], 0.0);
     if (status) carnn__vocabulary_free(&v);
     else status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
     if (*weight == 0.0) *weight = data->choice_count ? 0.1 : CARNN_NONE;
-    if (!carnn__lm_encodes(model)) *weight = CARNN_NONE;
+    if (!carnn__lm_is(model, CARNN__LM_CONTEXT)) *weight = CARNN_NONE;
     carnn__option_default(&model->desc, CARNN__LM_LABEL_ROW,
-                          1 + (data->spoken ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER));
+                          data->spoken ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
     if (status || *weight < 0.0) return status;
     return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count, 0,
                              &model->allocator, error);
@@ -10855,124 +11132,87 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
 #endif
 
 /* --- parts ---------------------------------------------------------------------------------------
-   A batch has B pieces of sentences, N words, and M words of the pieces before them. */
-
-/* Sequences of words, packed: one for each piece of the batch. */
-typedef struct carnn__lm_sequences {
-    carnn__packed packed;
-    size_t *start;                   /* (steps + 2) */
-    uint32_t *length, *order, *rank; /* (B) of each; order: sequences by rank */
-    uint32_t *ids;                   /* (N) or (M) */
-    carnn__mat x;                    /* (N, e) or (M, e) their embeddings */
-} carnn__lm_sequences;
+   A batch has B pieces of sentences, N words, and M words in the pieces before them. */
 
 typedef struct carnn__lm {
     carnn__net net;
-    size_t *first;                   /* (pieces) place of its first input among the tokens */
-    size_t words, start, output, bias; /* weights: E, the learned context, W, b */
-    int encodes, has_context, projects, joins;
-    carnn__lm_sequences seq, before; /* the pieces; those before them, of length 0: there is none */
+    size_t (*first)[2];      /* (pieces) where it begins among the tokens, and the one before it */
+    size_t words, start;     /* parameters: E, the learned context */
+    int encodes, contexts;   /* there is an encoder; there is a c, maybe always the learned one */
+    carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none, */
+    const carnn__sequences *before; /* which the encoder reads, or NULL */
     carnn__rnn encoder, cell;
-    carnn__linear project;           /* (N, h) of E w, where the cell needs that size */
-    carnn__mat joined;               /* (N, e + h) [E w; c] */
-    carnn__mat c;                    /* (B, h) by rank */
-    uint32_t *piece, *target;        /* (B) by rank, (N) */
-    size_t block;                    /* rows of logits at a time */
-    float *z, *loss;                 /* (block, V), (N) */
-    float *output_forward, *output_backward; /* W packed for both products; NULL in a session */
-    carnn__linear label;
-    uint32_t *label_target;          /* (B) */
-    float *label_loss;               /* (B) */
-    size_t labels_known;
-    double *nll;                     /* (B) of the pieces in the order of the batch */
-    carnn_prediction told;           /* of the sentence that is not yet complete */
-    float *state;                    /* (layers, 2, h) h and c, of a session that generates */
-    uint64_t drawn;                  /* random numbers that it has used */
+    carnn__linear project;   /* (N, h) of x, where the cell needs that size */
+    carnn__mat joined, c;    /* (N, e + h) [x; c], where the cell has no context; (B, h) by rank */
+    const carnn__mat *x;     /* what the cell reads: one of project.y, joined, seq.x */
+    carnn__word_softmax output;
+    carnn__linear label;     /* (B, labels) */
+    size_t labels;           /* how many there are */
+    uint32_t *label_target, *piece; /* (B) by rank */
+    double *nll;             /* (B) -log P of the pieces, in the order of the batch */
+    carnn_prediction told;   /* of the sentence that is not yet complete */
+    size_t at_hand[2];       /* of a session: `first` of its only piece, */
+    float *state;            /* (layers, 2, h) states and memories while it generates, */
+    uint64_t drawn;          /* random numbers that were used */
 } carnn__lm;
 
-/* Sums of a tally. */
-enum {
-    CARNN__LM_NLL,
-    CARNN__LM_END_NLL,
-    CARNN__LM_MACRO,
-    CARNN__LM_LABELS_RIGHT,
-    CARNN__LM_LABELS
-};
-
-/* Streams of a step's random numbers. */
 enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
 
-static void carnn__lm_plan_sequences(carnn__plan *p, carnn__lm_sequences *s, size_t B, size_t N) {
-    uint32_t **of_piece[] = {&s->length, &s->order, &s->rank};
-    s->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
-    if (!p->arena) return;
-    s->start = (size_t *)carnn__take(p->arena, CARNN__LM_STEPS + 2, sizeof(size_t));
-    carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
-    s->ids = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
-}
+static int carnn__lm_in_session(const carnn__lm *m) { return !m->net.corpus.piece_count; }
 
-/* What the softmax works in. A session makes a corpus of its own, without a count of pieces; it
-   computes few logits and reads W as it is. */
-static void carnn__lm_plan_output(carnn__plan *p, carnn__lm *m, size_t B, size_t N) {
-    size_t V = p->model->words.count, h = (size_t)p->model->desc.hidden;
-    int session = !m->net.corpus.piece_count;
-    m->block = session ? CARNN__LM_BLOCK : carnn__max(16, CARNN__LM_LOGITS / V);
-    m->block = carnn__min(N, m->block);
-    m->z = carnn__floats(p->arena, m->block, V);
-    m->loss = carnn__floats(p->arena, 1, N);
-    m->target = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
-    m->piece = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, size_t B, size_t h) {
+    uint32_t **of_piece[] = {&m->label_target, &m->piece};
+    carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
     m->nll = (double *)carnn__take(p->arena, B, sizeof(double));
-    m->label_target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
-    m->label_loss = carnn__floats(p->arena, 1, B);
-    if (!session) m->output_forward = carnn__floats(p->arena, 1, carnn__packed_size(V, h));
-    if (p->work->g) m->output_backward = carnn__floats(p->arena, 1, carnn__packed_size(h, V));
+    if (!carnn__lm_in_session(m)) return;
+    m->state = carnn__floats(p->arena, m->cell.layers, 2 * h);
+    m->at_hand[0] = CARNN__LM_STEPS + 1; /* behind the piece before */
+    m->first = &m->at_hand;
 }
 
 static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__lm *m = (carnn__lm *)state;
     const carnn_model_desc *d = &p->model->desc;
-    const carnn__corpus *c = &m->net.corpus;
-    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, V = p->model->words.count;
-    size_t B = c->most_items, N = c->most_size[0], M = c->most_size[1];
-    size_t kind = carnn__cell_number(d->cell);
+    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, kind = carnn__cell_number(d->cell);
+    size_t B = m->net.corpus.most_items, T = CARNN__LM_STEPS;
+    int session = carnn__lm_in_session(m), sees = carnn__lm_sees_context(d->cell);
+    int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
+    size_t N = session ? T : m->net.corpus.most_size[0];
+    size_t M = session ? T : m->net.corpus.most_size[1];
     carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, M, M, B};
     carnn__rnn_shape cell = {kind, (size_t)d->layers, 1, e, h, h, N, N, B};
-    int sees = carnn__lm_cell_sees_context(d->cell);
-    m->encodes = carnn__lm_encodes(p->model);
-    m->has_context = m->encodes || sees;
-    m->projects = (carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) && e != h;
-    m->joins = m->encodes && !sees;
-    m->words = carnn__declare(p->store, "", "word.weight", V, e, 0, CARNN__INIT_NORMAL, 0.1f);
-    carnn__lm_plan_sequences(p, &m->seq, B, N);
+    m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
+    m->contexts = m->encodes || sees;
+    m->x = &m->seq->x;
+    m->words = carnn__declare(p->store, "word", "weight", p->model->words.count, e, 0,
+                              CARNN__INIT_NORMAL, 0.1f);
+    carnn__sequences_plan(p, &m->seq[0], m->words, CARNN__LM_DROP_WORDS, B, N, T);
     m->c = carnn__plan_mat(p, B, h);
-    if (m->has_context)
-        m->start = carnn__declare(p->store, "", "context.start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
+    if (m->contexts)
+        m->start = carnn__declare(p->store, "context", "start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
     if (m->encodes) {
-        carnn__lm_plan_sequences(p, &m->before, B, M);
+        carnn__sequences_plan(p, &m->seq[1], m->words, CARNN__LM_DROP_BEFORE, B, M, T);
         carnn__rnn_plan(p, &m->encoder, "context", encoder);
+        m->before = &m->seq[1];
     }
-    if (m->projects) {
+    if ((carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) && e != h) {
         carnn__linear_plan(p, &m->project, "word", "project", N, e, h, 0, CARNN__IDENTITY);
-        cell.in = h;
-    }
-    if (m->joins) {
+        m->x = &m->project.y;
+    } else if (m->encodes && !sees) {
         m->joined = carnn__plan_mat(p, N, e + h);
-        cell.in = e + h;
+        m->x = &m->joined;
     }
+    cell.in = m->x->columns;
     m->cell.drop = CARNN__LM_DROP_STATES;
     m->cell.drops_top = 1;
     carnn__rnn_plan(p, &m->cell, "cell", cell);
-    m->output = m->words;
-    if (!(d->option[CARNN__LM_TIED] > 0.0))
-        m->output = carnn__declare(p->store, "", "output.weight", V, h, 0, CARNN__INIT_GLOROT, 0.0f);
-    m->bias = carnn__declare(p->store, "", "output.bias", 1, V, 1, CARNN__INIT_ZERO, 0.0f);
-    if (p->model->choices.count) {
-        carnn__linear_plan(p, &m->label, "label", "weight", B, h, p->model->choices.count, 1,
-                           CARNN__IDENTITY);
+    carnn__word_softmax_plan(p, &m->output, tied ? m->words : SIZE_MAX, N, h, session);
+    m->labels = m->encodes ? p->model->choices.count : 0;
+    if (m->labels) {
+        carnn__linear_plan(p, &m->label, "label", "weight", B, h, m->labels, 1, CARNN__IDENTITY);
         carnn__plan_logits(p, &m->label.y, B);
     }
-    if (p->arena) carnn__lm_plan_output(p, m, B, N);
+    if (p->arena) carnn__lm_memory(p, m, B, h);
 }
 
 /* --- pieces and batches -------------------------------------------------------------------------
@@ -10980,13 +11220,12 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
    and steps of all lengths make better gradients. Their sizes are their own words and those of the
    piece before; the first piece of a document has none before it. */
 
-/* The sentence of an item: its token list. */
-static uint32_t carnn__lm_list(const carnn__work *work, size_t item) {
+/* The token list of an item's sentence; its inputs are all but the last token. */
+static size_t carnn__lm_list(const carnn__work *work, size_t item) {
     const carnn__item *x = &work->data->items[item];
     return carnn__corpus_of(work)->list[x->first + x->count - 1];
 }
 
-/* Words that are predicted: w_1 .. w_n </s>. */
 static size_t carnn__lm_length(const carnn__work *work, size_t item) {
     return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__lm_list(work, item)) - 1;
 }
@@ -10995,269 +11234,131 @@ static size_t carnn__lm_length(const carnn__work *work, size_t item) {
 static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
     carnn__lm *m = (carnn__lm *)work->state;
     carnn__corpus *c = &m->net.corpus;
-    size_t count = 0, i, from;
-    carnn_status status;
+    size_t count = 0, i, from, n, j = 0;
     for (i = 0; i < work->data->item_count; i++)
         count += carnn__parts(carnn__lm_length(work, i), CARNN__LM_STEPS);
-    status = carnn__corpus_room(c, &work->allocator, count, count, error);
-    m->first = (size_t *)carnn__own(&c->blocks, &work->allocator, count, sizeof *m->first);
-    if (status || !m->first) return carnn__out_of_memory(error);
-    for (i = 0; i < work->data->item_count; i++) {
-        size_t n = carnn__lm_length(work, i), at = c->tokens.at[carnn__lm_list(work, i)];
-        for (from = 0; from < n; from += CARNN__LM_STEPS) {
-            carnn__batch_piece *p = &c->pieces[c->piece_count];
-            p->first = i;
-            p->count = 1;
-            p->size[0] = carnn__min(CARNN__LM_STEPS, n - from);
-            p->size[1] = from || work->data->items[i].count > 1 ? p[-1].size[0] : 0;
-            m->first[c->piece_count] = at + from;
-            c->group_piece[c->groups++] = c->piece_count++;
+    m->first = (size_t (*)[2])carnn__own(&c->blocks, &work->allocator, count, sizeof *m->first);
+    if (carnn__corpus_room(c, &work->allocator, count, count, error) || !m->first)
+        return carnn__out_of_memory(error);
+    for (i = 0; i < work->data->item_count; i++)
+        for (from = 0, n = carnn__lm_length(work, i); from < n; from += CARNN__LM_STEPS, j++) {
+            int follows = from || work->data->items[i].count > 1;
+            size_t before = follows ? c->pieces[j - 1].size[0] : 0;
+            carnn__batch_piece now = {i, 1, {carnn__min(CARNN__LM_STEPS, n - from), before}};
+            c->pieces[j] = now;
+            m->first[j][0] = c->tokens.at[carnn__lm_list(work, i)] + from;
+            m->first[j][1] = follows ? m->first[j - 1][0] : 0;
+            c->group_piece[j] = j;
         }
-    }
-    c->group_piece[c->groups] = c->piece_count;
+    c->piece_count = c->groups = c->group_piece[j] = j;
     return CARNN_OK;
-}
-
-/* Packs `count` sequences whose lengths are there. */
-static void carnn__lm_pack(carnn__lm_sequences *s, size_t count) {
-    size_t b;
-    carnn__pack_sequences(&s->packed, s->length, count, s->order, s->start);
-    for (b = 0; b < count; b++) s->rank[s->order[b]] = (uint32_t)b;
-}
-
-/* Puts the tokens of sequence i where its rows are. */
-static void carnn__lm_put(const carnn__lm_sequences *s, size_t i, const uint32_t *tokens,
-                          uint32_t *to) {
-    size_t t;
-    for (t = 0; t < s->length[i]; t++) to[s->start[t] + s->rank[i]] = tokens[t];
 }
 
 static void carnn__lm_collect(carnn__work *work, size_t number) {
     carnn__lm *m = (carnn__lm *)work->state;
     const carnn__corpus *c = &m->net.corpus;
-    const uint32_t *queue = c->queue + c->batch_start[number];
-    size_t B = c->batch_start[number + 1] - c->batch_start[number], i;
-    for (i = 0; i < B; i++) {
-        m->seq.length[i] = (uint32_t)c->pieces[queue[i]].size[0];
-        if (m->encodes) m->before.length[i] = (uint32_t)c->pieces[queue[i]].size[1];
+    const uint32_t *queue = c->queue + c->batch_start[number], *ids = c->tokens.ids;
+    size_t B = c->batch_start[number + 1] - c->batch_start[number], i, k;
+    for (k = 0; k <= (size_t)m->encodes; k++) {
+        for (i = 0; i < B; i++) m->seq[k].length[i] = (uint32_t)c->pieces[queue[i]].size[k];
+        carnn__sequences_pack(&m->seq[k], B);
+        for (i = 0; i < B; i++) /* the encoder reads </s>, but not <s> */
+            carnn__sequences_put(&m->seq[k], i, ids + m->first[queue[i]][k] + k, m->seq[k].ids);
     }
-    carnn__lm_pack(&m->seq, B);
-    if (m->encodes) carnn__lm_pack(&m->before, B);
     for (i = 0; i < B; i++) {
-        const uint32_t *tokens = c->tokens.ids + m->first[queue[i]];
-        m->piece[m->seq.rank[i]] = queue[i];
-        carnn__lm_put(&m->seq, i, tokens, m->seq.ids);
-        carnn__lm_put(&m->seq, i, tokens + 1, m->target);
-        if (m->encodes && m->before.length[i])
-            carnn__lm_put(&m->before, i, c->tokens.ids + m->first[queue[i] - 1] + 1,
-                          m->before.ids);
+        m->piece[m->seq->rank[i]] = queue[i];
+        carnn__sequences_put(m->seq, i, ids + m->first[queue[i]][0] + 1, m->output.target);
     }
 }
 
-/* --- embeddings: x_r = E w_r, with dropout -------------------------------------------------------- */
-
-static void carnn__lm_embed(carnn__work *work, carnn__lm_sequences *s, uint64_t key,
-                            size_t stream) {
-    size_t rows = s->packed.rows, e = s->x.columns;
-    carnn__gather_rows(s->x.x, carnn__weight(work, ((carnn__lm *)work->state)->words), s->ids, rows,
-                       e);
-    carnn__drop(work, s->x.x, rows * e, key, stream);
-    carnn__mat_clear(&s->x, rows);
-}
-
-static void carnn__lm_embed_backward(carnn__work *work, carnn__lm_sequences *s, uint64_t key,
-                                     size_t stream) {
-    size_t rows = s->packed.rows, e = s->x.columns;
-    carnn__drop(work, s->x.d, rows * e, key, stream);
-    carnn__scatter_rows(work->engine, carnn__gradient(work, ((carnn__lm *)work->state)->words),
-                        s->x.d, s->ids, rows, e);
-}
-
-/* --- contexts: c_b is the last state of the encoder, or the learned vector ------------------------- */
-
-static carnn__rnn_input carnn__lm_reads(const carnn__lm_sequences *s, const carnn__mat *x,
-                                        const carnn__mat *c) {
-    carnn__rnn_input in = {&s->packed, {NULL, NULL}, NULL, x, s->packed.rows, c, {NULL, NULL}, 0};
-    return in;
-}
-
-/* Where the context of rank b is among the encoder's states: SIZE_MAX where it is learned. */
-static size_t carnn__lm_source(const carnn__lm *m, size_t b) {
-    size_t i = m->seq.order[b];
-    if (!m->encodes || !m->before.length[i]) return SIZE_MAX;
-    return (m->before.start[m->before.length[i] - 1] + m->before.rank[i]) * m->c.columns;
-}
+/* --- contexts -------------------------------------------------------------------------------- */
 
 static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t h = m->c.columns, b;
+    carnn__rnn_input in = carnn__sequences_input(&m->seq[1], &m->seq[1].x, NULL);
     if (m->encodes) {
-        carnn__rnn_input in = carnn__lm_reads(&m->before, &m->before.x, NULL);
-        carnn__lm_embed(work, &m->before, key, CARNN__LM_DROP_BEFORE);
+        carnn__sequences_forward(work, &m->seq[1], key);
         carnn__rnn_forward(work, &m->encoder, &in, key);
     }
-    for (b = 0; m->has_context && b < m->seq.packed.sequences; b++) {
-        size_t at = carnn__lm_source(m, b);
-        memcpy(m->c.x + b * h, at == SIZE_MAX ? carnn__weight(work, m->start)
-                                              : carnn__rnn_output(&m->encoder)->x + at,
-               h * sizeof(float));
-    }
-    carnn__mat_clear(&m->c, m->seq.packed.sequences);
+    if (m->contexts)
+        carnn__last_forward(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c);
 }
 
 static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t h = m->c.columns, b;
-    for (b = 0; m->has_context && b < m->seq.packed.sequences; b++) {
-        size_t at = carnn__lm_source(m, b);
-        work->engine->k->add(m->c.d + b * h,
-                             at == SIZE_MAX ? carnn__gradient(work, m->start)
-                                            : carnn__rnn_output(&m->encoder)->d + at, h);
-    }
-    if (m->encodes) {
-        carnn__rnn_input in = carnn__lm_reads(&m->before, &m->before.x, NULL);
-        carnn__rnn_backward(work, &m->encoder, &in, key);
-        carnn__lm_embed_backward(work, &m->before, key, CARNN__LM_DROP_BEFORE);
-    }
+    carnn__rnn_input in = carnn__sequences_input(&m->seq[1], &m->seq[1].x, NULL);
+    if (m->contexts)
+        carnn__last_backward(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c);
+    if (!m->encodes) return;
+    carnn__rnn_backward(work, &m->encoder, &in, key);
+    carnn__sequences_backward(work, &m->seq[1], key);
 }
 
-/* --- labels: Eq. 12. One that the model does not know counts as wrong and gives no loss -------------- */
+/* --- labels: one that the model does not know counts as wrong and gives no loss -------------- */
 
-/* The label that the context of a piece tells: CARNN__NOWHERE if there is none, the number of
-   labels if the model does not know it. */
-static uint32_t carnn__lm_label(const carnn__work *work, const carnn__batch_piece *p) {
-    const carnn__lm *m = (const carnn__lm *)work->state;
+/* The label that the context of a piece tells: the number of labels if the model does not know it;
+   CARNN__NOWHERE if there is none, and for all but the first piece of a sentence, and for the first
+   sentence of a document. */
+static size_t carnn__lm_label(const carnn__work *work, const carnn__batch_piece *p) {
+    const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__item *x = &work->data->items[p->first];
-    size_t i = p->first;
-    if (x->count < 2 || (p > m->net.corpus.pieces && p[-1].first == i))
-        return CARNN__NOWHERE; /* the first of a document; not the first of its sentence */
-    if (carnn__chosen(work->model, CARNN__LM_LABEL_ROW) == CARNN__LM_PREVIOUS) i--;
-    if (work->data->items[i].target == CARNN__NOWHERE) return CARNN__NOWHERE;
-    return (uint32_t)carnn__min(m->net.corpus.target[i], work->model->choices.count);
+    if (x->count < 2 || (p > c->pieces && p[-1].first == p->first)) return CARNN__NOWHERE;
+    if (carnn__lm_is(work->model, CARNN__LM_LABEL_ROW)) x--;
+    if (x->target == CARNN__NOWHERE) return CARNN__NOWHERE;
+    return carnn__min(c->target[x - work->data->items], work->model->choices.count);
 }
+
+enum { CARNN__LM_NLL, CARNN__LM_END_NLL, CARNN__LM_MACRO, CARNN__LM_RIGHT, CARNN__LM_LABELS };
 
 /* Returns the mean loss, whose gradient goes to the logits' d, times `share`. */
 static double carnn__lm_label_forward(carnn__work *work, double share, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t B = m->seq.packed.sequences, K = work->model->choices.count, b;
-    const carnn__mat *z = &m->label.y;
-    double loss = 0.0;
-    m->labels_known = 0;
+    size_t B = m->seq->packed.sequences, K = m->labels, b;
     if (!K) return 0.0;
     carnn__linear_forward(work, &m->label, &m->c, B);
     for (b = 0; b < B; b++) {
-        uint32_t label = carnn__lm_label(work, &m->net.corpus.pieces[m->piece[b]]);
-        m->label_target[b] = label < K ? label : CARNN__NOWHERE;
+        size_t label = carnn__lm_label(work, &m->net.corpus.pieces[m->piece[b]]);
+        m->label_target[b] = label < K ? (uint32_t)label : CARNN__NOWHERE;
         if (label == CARNN__NOWHERE) continue;
         tally->sum[CARNN__LM_LABELS] += 1.0;
-        tally->sum[CARNN__LM_LABELS_RIGHT] += work->engine->k->argmax(z->x + b * K, K) == label;
-        m->labels_known += label < K;
+        tally->sum[CARNN__LM_RIGHT] += work->engine->k->argmax(m->label.y.x + b * K, K) == label;
     }
-    if (!m->labels_known) return 0.0;
-    memcpy(z->d, z->x, B * K * sizeof(float));
-    carnn__losses(work, B, K, z->d, m->label_target, (float)(share / (double)m->labels_known), 0.0,
-                  m->label_loss);
-    for (b = 0; b < B; b++) loss += (double)m->label_loss[b];
-    return loss / (double)m->labels_known;
+    /* the losses of the words come later: theirs is the memory */
+    return carnn__mean_loss(work, &m->label.y, B, m->label_target, share, m->output.loss);
 }
 
-/* --- states: what the cell reads is x, or its projection, or [x; c] ---------------------------------- */
+/* --- words ----------------------------------------------------------------------------------- */
 
-static carnn__rnn_input carnn__lm_cell_reads(const carnn__lm *m) {
-    const carnn__mat *x = m->projects ? &m->project.y : m->joins ? &m->joined : &m->seq.x;
-    return carnn__lm_reads(&m->seq, x, m->has_context ? &m->c : NULL);
-}
-
-/* [x; c] of all rows; backward, the gradient likewise taken apart. */
-static void carnn__lm_join(carnn__work *work, int backward) {
+static carnn__rnn_input carnn__lm_input_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    const carnn__packed *p = &m->seq.packed;
-    size_t e = m->seq.x.columns, h = m->c.columns, t, row;
-    for (t = 0; t < p->steps; t++)
-        for (row = p->start[t]; row < p->start[t + 1]; row++) {
-            size_t at = row * (e + h), b = row - p->start[t];
-            if (backward) {
-                memcpy(m->seq.x.d + row * e, m->joined.d + at, e * sizeof(float));
-                work->engine->k->add(m->joined.d + at + e, m->c.d + b * h, h);
-            } else {
-                memcpy(m->joined.x + at, m->seq.x.x + row * e, e * sizeof(float));
-                memcpy(m->joined.x + at + e, m->c.x + b * h, h * sizeof(float));
-            }
-        }
-    if (!backward) carnn__mat_clear(&m->joined, p->rows);
+    carnn__sequences_forward(work, m->seq, key);
+    if (m->x == &m->project.y)
+        carnn__linear_forward(work, &m->project, &m->seq->x, m->seq->packed.rows);
+    if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 0);
+    return carnn__sequences_input(m->seq, m->x, m->contexts ? &m->c : NULL);
 }
 
-static void carnn__lm_input_forward(carnn__work *work, uint64_t key) {
+/* From tokens to losses and, where something is learnt, the gradients at the states. */
+static void carnn__lm_forward(carnn__work *work, uint64_t key, double share) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__lm_embed(work, &m->seq, key, CARNN__LM_DROP_WORDS);
-    if (m->projects) carnn__linear_forward(work, &m->project, &m->seq.x, m->seq.packed.rows);
-    else if (m->joins) carnn__lm_join(work, 0);
-}
-
-static void carnn__lm_input_backward(carnn__work *work, uint64_t key) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    if (m->projects) carnn__linear_backward(work, &m->project, &m->seq.x, m->seq.packed.rows);
-    else if (m->joins) carnn__lm_join(work, 1);
-    carnn__lm_embed_backward(work, &m->seq, key, CARNN__LM_DROP_WORDS);
-}
-
-static void carnn__lm_states_forward(carnn__work *work, uint64_t key) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_input in = carnn__lm_cell_reads(m);
-    carnn__lm_input_forward(work, key);
+    carnn__rnn_input in = carnn__lm_input_forward(work, key);
+    size_t N = m->seq->packed.rows;
     carnn__rnn_forward(work, &m->cell, &in, key);
+    carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), N,
+                            (float)(share / (double)N));
 }
 
-static void carnn__lm_states_backward(carnn__work *work, uint64_t key) {
+static void carnn__lm_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_input in = carnn__lm_cell_reads(m);
+    carnn__rnn_input in = carnn__sequences_input(m->seq, m->x, m->contexts ? &m->c : NULL);
     carnn__rnn_backward(work, &m->cell, &in, key);
-    carnn__lm_input_backward(work, key);
+    if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 1);
+    if (m->x == &m->project.y)
+        carnn__linear_backward(work, &m->project, &m->seq->x, m->seq->packed.rows);
+    carnn__sequences_backward(work, m->seq, key);
 }
 
-/* --- the softmax over the vocabulary -------------------------------------------------------------
-   Works on blocks of rows, so that (N, V) is never held whole: a block's logits become losses, then
-   gradients, then products, before the next block begins. So forward and backward are one loop:
-
-     z = h W^T + b      dz = scale (softmax(z) - onehot)      dh = dz W    dW += dz^T h    db += dz */
-
-static void carnn__lm_logits(carnn__work *work, size_t from, size_t rows) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    size_t h = m->c.columns, V = work->model->words.count;
-    const float *states = carnn__rnn_output(&m->cell)->x + from * h;
-    const float *bias = carnn__weight(work, m->bias);
-    if (m->output_forward)
-        carnn__matmul_packed(work->engine, 0, rows, V, h, states, h, m->output_forward, bias, m->z,
-                             V);
-    else
-        carnn__matmul(work->engine, CARNN__NT, rows, V, h, states, h,
-                      carnn__weight(work, m->output), h, bias, m->z, V);
-}
-
-/* The losses of all rows; in training their gradients, times `scale`, at the states and weights. */
-static void carnn__lm_softmax(carnn__work *work, float scale) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    carnn__engine *e = work->engine;
-    const carnn__mat *states = carnn__rnn_output(&m->cell);
-    size_t N = m->seq.packed.rows, h = m->c.columns, V = work->model->words.count, from, rows;
-    const float *w = carnn__weight(work, m->output);
-    if (m->output_forward) carnn__pack(e, CARNN__NT, V, h, w, h, m->output_forward);
-    if (work->g) carnn__pack(e, CARNN__NN, h, V, w, h, m->output_backward);
-    for (from = 0; from < N; from += rows) {
-        rows = carnn__min(m->block, N - from);
-        carnn__lm_logits(work, from, rows);
-        carnn__losses(work, rows, V, m->z, m->target + from, scale, work->smoothing,
-                      m->loss + from);
-        if (!work->g) continue;
-        carnn__matmul_packed(e, 0, rows, h, V, m->z, V, m->output_backward, NULL,
-                             states->d + from * h, h);
-        carnn__matmul(e, CARNN__TN | CARNN__ADD, V, h, rows, m->z, V, states->x + from * h, h, NULL,
-                      carnn__gradient(work, m->output), h);
-        carnn__column_sums(e, rows, V, m->z, V, carnn__gradient(work, m->bias));
-    }
-}
-
-/* --- a batch -------------------------------------------------------------------------------------- */
+/* --- a batch --------------------------------------------------------------------------------- */
 
 /* Is piece p the last of its sentence? */
 static int carnn__lm_ends(const carnn__corpus *c, const carnn__batch_piece *p) {
@@ -11269,17 +11370,17 @@ static int carnn__lm_ends(const carnn__corpus *c, const carnn__batch_piece *p) {
 static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     size_t b, t;
-    for (b = 0; b < m->seq.packed.sequences; b++) {
+    for (b = 0; b < m->seq->packed.sequences; b++) {
         const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[b]];
         double sum = 0.0;
-        for (t = 0; t < p->size[0]; t++) sum += (double)m->loss[m->seq.start[t] + b];
+        for (t = 0; t < p->size[0]; t++) sum += (double)m->output.loss[m->seq->start[t] + b];
         tally->sum[CARNN__LM_NLL] += sum;
-        m->nll[m->seq.order[b]] = sum;
+        m->nll[m->seq->order[b]] = sum;
         carnn__tell_part(work, sum, (double)p->size[0]);
         tally->sum[CARNN__LM_MACRO] += sum / (double)carnn__lm_length(work, p->first);
         tally->tokens += p->size[0];
         if (!carnn__lm_ends(&m->net.corpus, p)) continue;
-        tally->sum[CARNN__LM_END_NLL] += (double)m->loss[m->seq.start[p->size[0] - 1] + b];
+        tally->sum[CARNN__LM_END_NLL] += (double)m->output.loss[m->seq->start[t - 1] + b];
         tally->examples++;
     }
 }
@@ -11288,8 +11389,8 @@ static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
 static void carnn__lm_tell(const carnn__work *work) {
     carnn__lm *m = (carnn__lm *)work->state;
     size_t i;
-    for (i = 0; i < m->seq.packed.sequences; i++) {
-        const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[m->seq.rank[i]]];
+    for (i = 0; i < m->seq->packed.sequences; i++) {
+        const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[m->seq->rank[i]]];
         m->told.score += m->nll[i];
         m->told.tokens += p->size[0];
         if (!carnn__lm_ends(&m->net.corpus, p)) continue;
@@ -11297,47 +11398,43 @@ static void carnn__lm_tell(const carnn__work *work) {
         m->told.example = p->first;
         m->told.parts = 1;
         work->wanted->example(&m->told, work->wanted->user);
-        m->told.score = 0.0;
-        m->told.tokens = 0;
+        memset(&m->told, 0, sizeof m->told);
     }
 }
 
 /* tally->loss is what is trained, in nats a word; without gradients that is the words' loss. */
 static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels, rows;
-    if (work->g && work->model->choices.count)
-        share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
+    double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels;
+    if (work->g && m->labels) share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
     carnn__lm_collect(work, number);
-    rows = (double)m->seq.packed.rows;
     carnn__lm_context_forward(work, key);
     labels = carnn__lm_label_forward(work, share, tally);
-    carnn__lm_states_forward(work, key);
-    carnn__lm_softmax(work, (float)((1.0 - share) / rows));
+    carnn__lm_forward(work, key, 1.0 - share);
     carnn__lm_count(work, tally);
     if (work->wanted) carnn__lm_tell(work);
-    tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) + share * labels * rows;
+    tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) +
+                   share * labels * (double)m->seq->packed.rows;
     if (!work->g) return;
-    if (m->labels_known)
-        carnn__linear_backward(work, &m->label, &m->c, m->seq.packed.sequences);
-    carnn__lm_states_backward(work, key);
+    if (m->labels) carnn__linear_backward(work, &m->label, &m->c, m->seq->packed.sequences);
+    carnn__lm_backward(work, key);
     carnn__lm_context_backward(work, key);
 }
 
-/* --- scores --------------------------------------------------------------------------------------- */
+/* --- scores ---------------------------------------------------------------------------------- */
 
 /* The mean of the models' probabilities of every word. Labels are not voted on. */
 static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
                            carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)works[0]->state;
-    size_t row, i;
     double before = tally->sum[CARNN__LM_NLL];
+    size_t row, i;
     (void)number;
-    for (row = 0; row < m->seq.packed.rows; row++) {
+    for (row = 0; row < m->seq->packed.rows; row++) {
         double p = 0.0;
         for (i = 0; i < count; i++)
-            p += exp(-(double)((const carnn__lm *)works[i]->state)->loss[row]);
-        m->loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
+            p += exp(-(double)((const carnn__lm *)works[i]->state)->output.loss[row]);
+        m->output.loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
     }
     carnn__lm_count(works[0], tally);
     tally->loss += tally->sum[CARNN__LM_NLL] - before;
@@ -11352,116 +11449,75 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
     scores->metric[1].value = exp(sum[CARNN__LM_NLL] / (tokens + sentences));
     scores->metric[2].value = exp(sum[CARNN__LM_MACRO] / sentences);
     scores->metric[3].value = exp((sum[CARNN__LM_NLL] - sum[CARNN__LM_END_NLL]) / words);
-    if (sum[CARNN__LM_LABELS] > 0.0)
-        scores->metric[4].value = sum[CARNN__LM_LABELS_RIGHT] / sum[CARNN__LM_LABELS];
-    else
-        scores->count = 4; /* no labels, no accuracy */
+    scores->metric[4].value = sum[CARNN__LM_RIGHT] / fmax(sum[CARNN__LM_LABELS], 1.0);
+    if (sum[CARNN__LM_LABELS] <= 0.0) scores->count = 4; /* no labels, no accuracy */
 }
 
-/* --- sessions: reading and scoring ------------------------------------------------------------------
-   A session reads sentence after sentence. Its corpus has two pieces: number 1 is the one at hand
-   and the only one of its batch, number 0 is the one before it, which becomes its context. */
+/* --- sessions ------------------------------------------------------------------------------------
+   A session reads sentence after sentence. Its corpus has one piece, the one at hand, whose tokens
+   begin at number CARNN__LM_STEPS + 1; in front of them are those of the piece before. */
 
-static void carnn__lm_session_carve(carnn_session *s, carnn__arena *arena) {
-    size_t T = CARNN__LM_STEPS, h = (size_t)s->model->desc.hidden;
-    carnn__lm *m = (carnn__lm *)carnn__take(arena, 1, sizeof *m);
-    carnn__corpus *c;
-    if (m) s->work.state = memset(m, 0, sizeof *m);
-    m = (carnn__lm *)s->work.state;
-    c = &m->net.corpus;
-    c->most_items = 1;
-    c->most_size[0] = c->most_size[1] = T;
-    c->tokens.ids = (uint32_t *)carnn__take(arena, 2 * (T + 1), sizeof(uint32_t));
-    c->pieces = (carnn__batch_piece *)carnn__take(arena, 2, sizeof *c->pieces);
-    c->queue = (uint32_t *)carnn__take(arena, 1, sizeof(uint32_t));
-    c->batch_start = (size_t *)carnn__take(arena, 2, sizeof(size_t));
-    m->first = (size_t *)carnn__take(arena, 2, sizeof(size_t));
-    m->state = carnn__floats(arena, (size_t)s->model->desc.layers, 2 * h);
-    s->share = (double *)carnn__take(arena, h, sizeof(double));
-    carnn__net_carve(&s->work, arena);
-}
-
-static void carnn__lm_session_ready(carnn_session *s) {
-    carnn__lm *m = (carnn__lm *)s->work.state;
-    carnn__corpus *c = &m->net.corpus;
-    c->queue[0] = 1;
-    c->batch_start[0] = 0;
-    c->batch_start[1] = 1;
-    m->first[0] = 0;
-    m->first[1] = CARNN__LM_STEPS + 1;
-    carnn__rnn_ready(&s->work, &m->cell);
+static size_t carnn__lm_session_words(const carnn_model *model) {
+    (void)model;
+    return 2 * (CARNN__LM_STEPS + 1);
 }
 
 /* The next sentence begins a document. */
-static void carnn__lm_session_reset(carnn_session *s) {
-    carnn__corpus_of(&s->work)->pieces[1].size[0] = 0;
-}
+static void carnn__lm_reset(carnn_session *s) { carnn__corpus_of(&s->work)->pieces->size[0] = 0; }
 
-/* Begins a piece with the input `id`; the piece at hand becomes its context. */
-static void carnn__lm_begin(carnn_session *s, uint32_t id) {
+/* Adds a token to the piece at hand, or begins a piece with it, whose context is the one at hand.
+   Returns how many targets the piece has. */
+static size_t carnn__lm_push(carnn_session *s, uint32_t id, int begins) {
     const carnn__corpus *c = carnn__corpus_of(&s->work);
     uint32_t *ids = c->tokens.ids + CARNN__LM_STEPS + 1;
-    carnn__batch_piece *p = &c->pieces[1];
-    memcpy(c->tokens.ids, ids, (p->size[0] + 1) * sizeof *ids);
-    p->size[1] = p->size[0];
-    p->size[0] = 0;
-    ids[0] = id;
-}
-
-/* Adds a target to the piece at hand. */
-static void carnn__lm_add(carnn_session *s, uint32_t id) {
-    const carnn__corpus *c = carnn__corpus_of(&s->work);
-    c->tokens.ids[CARNN__LM_STEPS + 1 + ++c->pieces[1].size[0]] = id;
-}
-
-/* Is the piece at hand as long as it can be? Its last target is the first input of the next. */
-static int carnn__lm_full(const carnn_session *s) {
-    return carnn__corpus_of(&s->work)->pieces[1].size[0] == CARNN__LM_STEPS;
+    size_t *size = c->pieces->size;
+    if (begins) memcpy(c->tokens.ids, ids, (size[0] + 1) * sizeof *ids);
+    if (begins) size[1] = size[0];
+    size[0] = begins ? 0 : size[0] + 1;
+    ids[size[0]] = id;
+    return size[0];
 }
 
 static carnn__words carnn__lm_words(const carnn_session *s, const char *text, size_t length) {
     return carnn__words_of(s->spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), text, length);
 }
 
-/* Moves on to the next word: its number; </s> after the last one, where *more becomes 0. */
+/* The number of the next word; </s> behind the last one. */
 static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *more) {
-    uint32_t id;
-    *more = carnn__next_word(w);
-    if (!*more) return CARNN__LM_END;
-    id = carnn__names_find_folded(&s->model->words, w->word.at, w->word.length,
-                                  carnn__folds(w->kind));
-    return id == CARNN__NOWHERE ? 0 : id;
+    uint32_t id = CARNN__LM_END;
+    *more = carnn__next_word(w) != 0;
+    if (*more)
+        carnn__tokenize(&s->model->words, w->kind, w->word.at, w->word.length, &id, 1);
+    return id;
 }
 
-/* -log P of the piece at hand, which is complete. */
-static double carnn__lm_score_piece(carnn_session *s) {
+/* Adds -log P of the piece at hand, which is complete. */
+static void carnn__lm_score_piece(carnn_session *s, carnn_prediction *p) {
     const carnn__lm *m = (const carnn__lm *)s->work.state;
     double nll = 0.0;
     size_t t;
     carnn__lm_collect(&s->work, 0);
     carnn__lm_context_forward(&s->work, 0);
-    carnn__lm_states_forward(&s->work, 0);
-    carnn__lm_softmax(&s->work, 0.0f);
-    for (t = 0; t < m->seq.packed.rows; t++) nll += (double)m->loss[t];
-    return nll;
+    carnn__lm_forward(&s->work, 0, 0.0);
+    for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->output.loss[t];
+    p->score += nll;
+    p->tokens += t;
 }
 
-/* Reads a sentence; what it costs goes to `p`, which may be NULL. */
-static void carnn__lm_read(carnn_session *s, const char *text, size_t length,
-                           carnn_prediction *p) {
+/* Reads a sentence; p (NULL: it is only a context) gets its likelihood. */
+static void carnn__lm_read(carnn_session *s, const char *text, size_t length, carnn_prediction *p) {
     carnn__words w = carnn__lm_words(s, text, length);
+    uint32_t id = CARNN__LM_BEGIN;
+    size_t steps;
     int more = 1;
-    uint32_t last = CARNN__LM_BEGIN;
-    carnn__lm_begin(s, last);
-    while (more) {
-        if (carnn__lm_full(s)) {
-            if (p) p->score += carnn__lm_score_piece(s);
-            carnn__lm_begin(s, last);
+    for (steps = carnn__lm_push(s, id, 1); more; steps = carnn__lm_push(s, id, 0)) {
+        if (steps == CARNN__LM_STEPS) {
+            if (p) carnn__lm_score_piece(s, p);
+            carnn__lm_push(s, id, 1);
         }
-        carnn__lm_add(s, last = carnn__lm_next(s, &w, &more));
-        if (p) p->tokens++;
+        id = carnn__lm_next(s, &w, &more);
     }
-    if (p) p->score += carnn__lm_score_piece(s);
+    if (p) carnn__lm_score_piece(s, p);
 }
 
 static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
@@ -11476,198 +11532,86 @@ static void carnn__lm_hear(carnn_session *s, uint32_t role, const char *text, si
     carnn__lm_read(s, text, length, NULL);
 }
 
-/* --- sessions: generating --------------------------------------------------------------------------- */
-
-/* Begins a piece with the input `id`, from states that are zero. */
+/* Begins a piece with the input `id`: its context, states that are zero, a batch of one row. */
 static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     carnn__lm *m = (carnn__lm *)s->work.state;
-    carnn__lm_begin(s, id);
+    carnn__lm_push(s, id, 1);
     carnn__lm_collect(&s->work, 0);
     carnn__lm_context_forward(&s->work, 0);
+    m->seq->length[0] = 1;
+    carnn__sequences_pack(m->seq, 1);
+    carnn__rnn_ready(&s->work, &m->cell);
     memset(m->state, 0, m->cell.layers * 2 * m->c.columns * sizeof(float));
 }
 
-/* Reads one word: from the states before it, of each layer h and c, to those after it. */
-static void carnn__lm_step(carnn_session *s, uint32_t id) {
-    carnn__lm *m = (carnn__lm *)s->work.state;
-    size_t h = m->c.columns, l;
-    carnn__rnn_input in;
-    m->seq.length[0] = 1;
-    m->seq.ids[0] = id;
-    carnn__lm_pack(&m->seq, 1);
-    carnn__lm_input_forward(&s->work, 0);
-    in = carnn__lm_cell_reads(m);
-    for (l = 0; l < m->cell.layers; l++) {
-        carnn__cell_run *run = &m->cell.layer[l].run[0];
-        const carnn__cell_kind *k = &carnn__cells[run->cell->kind];
-        float *state = m->state + 2 * l * h;
-        carnn__cell_project(run, &s->engine, carnn__rnn_below(&m->cell, l, &in).x->x, 0, 1);
-        if (in.c) carnn__cell_context(run, &s->engine, in.c->x, 1);
-        carnn__cell_forward(run, &s->engine, in.packed, NULL, state, state + h);
-        memcpy(m->cell.layer[l].y.x, run->scan.out, h * sizeof(float));
-        memcpy(state, run->scan.out, h * sizeof(float));
-        if (k->flags & CARNN__HAS_CELL_STATE) /* c stands last on the tape */
-            memcpy(state + h, run->scan.tape + (k->tape - 1) * h, h * sizeof(float));
-    }
-}
-
-/* Lets x[at] sink in a heap of n numbers, where none is above the one at half its place. */
-static void carnn__lm_sink(float *x, size_t n, size_t at) {
-    float value = x[at];
-    size_t child;
-    for (; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && x[child + 1] > x[child]) child++;
-        if (x[child] <= value) break;
-        x[at] = x[child];
-    }
-    x[at] = value;
-}
-
-/* Sets all but the most probable words to 0, of equal ones the later: at most `most` are kept (0:
-   all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
-static void carnn__lm_truncate(float *p, float *heap, size_t V, size_t most, double mass) {
-    size_t kept, equal = 0, i; /* equal: how many of those kept have the least probability */
-    float least = FLT_MAX;
-    double sum = 0.0;
-    memcpy(heap, p, V * sizeof *p);
-    for (i = V / 2; i-- > 0;) carnn__lm_sink(heap, V, i);
-    for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
-        equal = heap[0] < least ? 1 : equal + 1;
-        least = heap[0];
-        sum += (double)least;
-        heap[0] = heap[V - 1 - kept];
-        carnn__lm_sink(heap, V - 1 - kept, 0);
-    }
-    for (i = 0; i < V; i++)
-        if (p[i] < least || (p[i] <= least && !equal)) p[i] = 0.0f;
-        else if (p[i] <= least) equal--;
-}
-
-/* Draws a word by the logits of the last step. <s> and <unk> are never drawn. */
+/* Draws a word after the last step; <s> and <unk> are never drawn. */
 static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
     carnn__lm *m = (carnn__lm *)s->work.state;
-    size_t V = s->model->words.count, most = how->top_k > 0 ? (size_t)how->top_k : 0, i, last;
-    double temperature = how->temperature == 0.0 ? 1.0 : how->temperature, sum = 0.0, at, best;
-    float *p = m->z;
-    carnn__lm_logits(&s->work, 0, 1);
-    p[0] = p[CARNN__LM_BEGIN] = -FLT_MAX;
-    last = s->engine.k->argmax(p, V);
-    if (temperature < 0.0) return (uint32_t)last;
-    best = (double)p[last];
-    for (i = CARNN__LM_END; i < V; i++) p[i] = (float)(((double)p[i] - best) / temperature);
-    s->engine.k->softmax(p, V);
-    if ((most && most < V) || (how->top_p > 0.0 && how->top_p < 1.0))
-        carnn__lm_truncate(p, p + V, V, most, how->top_p);
-    for (i = 0; i < V; i++) sum += (double)p[i];
-    at = sum * (double)carnn__uniform(carnn__stream(how->seed, m->drawn++), 0);
-    for (i = 0; i < V; i++) {
-        if (p[i] <= 0.0f) continue;
-        last = i;
-        at -= (double)p[i];
-        if (at < 0.0) break;
-    }
-    return (uint32_t)last;
-}
-
-/* Adds a word to the text of `size` bytes that has `*at` already; 0 where it does not fit. */
-static int carnn__lm_write(const char *word, char *text, size_t size, size_t *at) {
-    size_t length = strlen(word);
-    if (*at + length + 2 > size) return 0;
-    if (*at) text[(*at)++] = ' ';
-    memcpy(text + *at, word, length + 1);
-    *at += length;
-    return 1;
+    float *z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), 0, 1);
+    z[0] = z[CARNN__LM_BEGIN] = -FLT_MAX;
+    return (uint32_t)carnn__sample(s->engine.k, how, z, z + m->output.V, m->output.V, &m->drawn);
 }
 
 static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, const char *prompt,
                                size_t length, char *text, size_t size) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__words w = carnn__lm_words(s, prompt, length);
-    size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100;
+    size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100, steps = 0;
     uint32_t id = CARNN__LM_BEGIN;
     int more = 1;
-    carnn__lm_generate_from(s, id);
-    while (id != CARNN__LM_END) {
-        if (carnn__lm_full(s)) carnn__lm_generate_from(s, id);
-        carnn__lm_step(s, id);
+    for (carnn__lm_generate_from(s, id); id != CARNN__LM_END; steps = carnn__lm_push(s, id, 0)) {
+        const char *word;
+        carnn__rnn_input in;
+        if (steps == CARNN__LM_STEPS) carnn__lm_generate_from(s, id);
+        m->seq->ids[0] = id;
+        in = carnn__lm_input_forward(&s->work, 0);
+        carnn__rnn_step(&s->work, &m->cell, &in, m->state);
         if (more) id = carnn__lm_next(s, &w, &more);
         if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__LM_END;
-        carnn__lm_add(s, id);
-        if (id != CARNN__LM_END &&
-            !carnn__lm_write(carnn__names_get(&s->model->words, id), text, size, &at))
-            size = 0; /* nor does what follows */
+        word = carnn__names_get(&s->model->words, id);
+        if (at + strlen(word) + 2 > size) size = 0; /* nor does what follows fit */
+        if (size && id != CARNN__LM_END)
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " " : "", word);
     }
 }
 
-/* --- sessions: explaining ---------------------------------------------------------------------------
-   What the last sentence's state has in favour of the most probable next word y is a sum over the
+/* What the last sentence's state has in favour of the most probable next word y is a sum over the
    words read (Tran et al. 2018, Eq. 4 and 7): with h_t = A_t h_{t-1} + w_t k_t,
 
      W_y h_n + b_y = sum_t W_y (w_t R_t k_t) + b_y       R_t = A_{t+1} R_{t+1}, R_n = 1
 
    In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
    has the share v_t c / c c. Biases belong to no word. */
-
-/* One part of the contributions: a piece's inputs, or those of the piece before. */
-typedef struct carnn__lm_part {
-    const char *role;
-    unsigned has;
-    const carnn__cell_run *run; /* NULL: nothing is known of the words */
-    const float *y;             /* (h) */
-    double scale;               /* of their shares in y */
-    const uint32_t *ids;
-    size_t first, steps;        /* contributions [first, first + steps) */
-} carnn__lm_part;
-
-/* Returns what is left of `rest`. */
-static double carnn__lm_explain_part(carnn_session *s, const carnn__lm_part *p, double rest,
-                                     size_t count, carnn_contribution *out) {
-    size_t h = (size_t)s->model->desc.hidden, t, j;
-    for (j = 0; j < h; j++) s->share[j] = p->scale;
-    for (t = p->steps; t-- > 0;) {
-        double value = p->run ? carnn__step_score(p->run, 0, t, t, p->y, s->share) : 0.0;
-        rest -= value;
-        if (p->first + t >= count) continue;
-        memset(&out[p->first + t], 0, sizeof *out);
-        out[p->first + t].role = p->role;
-        out[p->first + t].text = carnn__names_get(&s->model->words, p->ids[t]);
-        out[p->first + t].has = p->has;
-        if (p->has & CARNN_HAS_SHARE) out[p->first + t].share = value;
-        else out[p->first + t].score = value;
-    }
-    return rest;
-}
-
 static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     const carnn__corpus *c = &m->net.corpus;
     const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].run[0];
-    size_t n = c->pieces[1].size[0], before = m->has_context ? c->pieces[1].size[1] : 0;
-    size_t h = m->c.columns, best, j;
-    carnn__lm_part words = {"word", CARNN_HAS_SCORE, run, NULL, 1.0,
-                            c->tokens.ids + m->first[1], before, n};
-    carnn__lm_part earlier = {"before", CARNN_HAS_SHARE,
-                              m->encodes ? &m->encoder.layer[0].run[0] : NULL, m->c.x, 0.0,
-                              c->tokens.ids + 1, 0, before};
-    for (j = 0; j < h; j++) earlier.scale += (double)m->c.x[j] * (double)m->c.x[j];
-    if (earlier.scale > 0.0) earlier.scale = 1.0 / earlier.scale;
-    carnn__lm_explain_part(s, &earlier, 0.0, count, out);
-    carnn__lm_logits(&s->work, n - 1, 1);
-    m->z[CARNN__LM_BEGIN] = -FLT_MAX;
-    best = s->engine.k->argmax(m->z, s->model->words.count);
-    words.y = carnn__weight(&s->work, m->output) + best * h;
-    e->rest = carnn__lm_explain_part(s, &words, (double)m->z[best], count, out);
+    size_t first = m->contexts ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
+    double squares = 0.0;
+    float *z;
+    for (i = 0; first && i < m->c.columns; i++) squares += (double)m->c.x[i] * (double)m->c.x[i];
+    carnn__explain_sequence(s, m->encodes ? m->encoder.layer[0].run : NULL, m->c.x,
+                            squares > 0.0 ? 1.0 / squares : 0.0, 0.0, "before", CARNN_HAS_SHARE,
+                            c->tokens.ids + 1, first, out, count);
+    z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), n - 1, 1);
+    z[CARNN__LM_BEGIN] = -FLT_MAX;
+    best = s->engine.k->argmax(z, m->output.V);
     e->of = carnn__names_get(&s->model->words, best);
-    e->count = before + n;
     e->exact = carnn__cell_is_additive(run->cell->kind);
+    e->count = first + n;
+    first = carnn__min(first, count);
+    e->rest = carnn__explain_sequence(
+        s, run, carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0,
+        (double)z[best], "word", CARNN_HAS_SCORE, c->tokens.ids + m->first[0][0], n,
+        out + first, count - first);
 }
 
 static const carnn__session_kind carnn__lm_session = {
-    "predict, generate and explain", 1, carnn__lm_session_carve, carnn__lm_session_ready,
-    carnn__lm_session_reset, carnn__lm_predict, NULL, carnn__lm_hear, NULL, carnn__lm_generate,
-    carnn__lm_explain, NULL};
+    "predict, generate and explain", 1, carnn__net_session_carve, NULL, carnn__lm_reset,
+    carnn__lm_predict, NULL, carnn__lm_hear, NULL, carnn__lm_generate, carnn__lm_explain, NULL};
 
-/* --- entry ------------------------------------------------------------------------------------------ */
+/* --- entry ----------------------------------------------------------------------------------- */
 
 static const char *const carnn__lm_variants[] = {
     "hidden=19", "hidden=19 cell=icarnn layers=2 tied=1", "hidden=19 cell=scarnn embedding=13",
@@ -11688,15 +11632,14 @@ static const carnn__task_bench carnn__lm_bench = {
 
 static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
-    CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles,
-    carnn__lm_options, carnn__lm_defaults, "carnn.labels", carnn__lm_reserved,
-    CARNN__COUNT(carnn__lm_reserved), CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check,
-    sizeof(carnn__lm), carnn__lm_parts, NULL, carnn__lm_tokens,
-    {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces,
-    NULL, NULL, NULL, NULL, carnn__lm_batch, carnn__lm_vote,
+    CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles, carnn__lm_options,
+    carnn__lm_defaults, "carnn.labels", carnn__lm_reserved, CARNN__COUNT(carnn__lm_reserved),
+    CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
+    carnn__lm_tokens, {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, NULL, NULL, NULL, NULL,
+    carnn__lm_batch, carnn__lm_vote,
     {{"perplexity", 1, 0}, {"perplexity_n2", 1, 1}, {"perplexity_macro", 1, 1},
      {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {NULL, 0, 0}},
-    carnn__lm_score, NULL, &carnn__lm_session, NULL,
+    carnn__lm_score, NULL, &carnn__lm_session, carnn__lm_session_words,
     "a b a b\tx\nb a c\ty\nc a\n\tx\nd b a\ty\n=\na c b b c\ty\nb a\tx\n",
     carnn__lm_variants, CARNN__TRAIN_ONLY(&carnn__lm_bench)};
 
@@ -14054,9 +13997,9 @@ static carnn__work carnn__scoring_work(const carnn_model *model, const carnn_dat
     return work;
 }
 
-/* What a model chooses among: candidates, or words. */
+/* What a model chooses among: its choices, or words, as in a task that has a vote of its own. */
 static const carnn__names *carnn__choices(const carnn_model *model) {
-    return model->choices.count ? &model->choices : &model->words;
+    return model->choices.count && !model->task->vote ? &model->choices : &model->words;
 }
 
 /* Models can vote only if they choose among the same answers. */
