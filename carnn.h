@@ -39,7 +39,7 @@
        @@MATH    exp, sigmoid, tanh, softmax
        @@MAT     matrix products
        @@PARAM   the parameter store, optimisers
-       @@SEQ     packed batches, both directions, pooling
+       @@SEQ     packed batches
        @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
@@ -422,8 +422,10 @@ typedef struct carnn_folds_desc {
     void *user;
 } carnn_folds_desc;
 
-/* A model of its own is trained for every fold and scored on it: *mean and *deviation (that of a
-   sample) of the scores over the folds. */
+/* A model of its own, with the same seed, is trained for every fold and scored on it: *mean and
+   *deviation (that of a sample) of loss and metrics over the folds; examples, tokens and seconds of
+   *mean are sums. A target that a fold's training does not have counts as not known. A list of
+   candidates is that of the whole data. There are no checkpoints. */
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_train_desc *train,
                                             const carnn_dataset *data,
@@ -702,6 +704,7 @@ typedef struct carnn_check { /* one line of the gradient check */
     double error;            /* largest relative error among them */
     double limit;
     int passed;
+    char worst[192];         /* where that is: array, entry, both numbers, variant */
 } carnn_check;
 
 /* Compares derivatives with central differences: all entries of the tables, or those whose group
@@ -3642,7 +3645,7 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
 
 #endif
 /* =============================================================================================
-   @@SEQ   packed batches: sequences of unequal length without padding; both directions; pooling
+   @@SEQ   packed batches: sequences of unequal length without padding
 
      lengths 3, 1, 2      step 0: a0 c0 b0      rows 0 1 2      (ranks: a, c, b)
      (a, b, c)            step 1: a1 c1         rows 3 4
@@ -3690,75 +3693,6 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
         for (t = 0; t < length; t++)
             reversed[p->start[t] + b] = (uint32_t)carnn__reversed_row(p, length, t, b);
     }
-}
-
-/* --- both directions -------------------------------------------------------------------------
-   out_t = [fw_t; bw_t] (N, 2h) from the states of a cell that reads forwards and of one that reads
-   backwards, both in the order in which they were made; backward takes the gradient apart. */
-
-static void carnn__join_directions(const float *fw, const float *bw, const uint32_t *reversed,
-                                   size_t rows, size_t h, float *out) {
-    size_t row;
-    for (row = 0; row < rows; row++) {
-        memcpy(out + row * 2 * h, fw + row * h, h * sizeof(float));
-        memcpy(out + row * 2 * h + h, bw + reversed[row] * h, h * sizeof(float));
-    }
-}
-
-static void carnn__part_directions(const float *dout, const uint32_t *reversed, size_t rows,
-                                   size_t h, float *dfw, float *dbw) {
-    size_t row;
-    for (row = 0; row < rows; row++) {
-        memcpy(dfw + row * h, dout + row * 2 * h, h * sizeof(float));
-        memcpy(dbw + reversed[row] * h, dout + row * 2 * h + h, h * sizeof(float));
-    }
-}
-
-/* --- pooling ---------------------------------------------------------------------------------
-   Over the steps of each sequence: the largest value of every column (the first of equal ones), to
-   which backward returns the gradient, or the mean. A sequence without steps gives zeros. */
-
-static void carnn__pool_max(const carnn__packed *p, size_t h, const float *x, float *out,
-                            uint32_t *where) {
-    size_t t, b, j;
-    memset(out, 0, p->sequences * h * sizeof(float));
-    for (t = 0; t < p->steps; t++)
-        for (b = 0; b < p->start[t + 1] - p->start[t]; b++) {
-            size_t row = p->start[t] + b;
-            for (j = 0; j < h; j++)
-                if (!t || x[row * h + j] > out[b * h + j]) {
-                    out[b * h + j] = x[row * h + j];
-                    where[b * h + j] = (uint32_t)row;
-                }
-        }
-}
-
-/* dx (N, h) is added to. */
-static void carnn__pool_max_back(const carnn__packed *p, size_t h, const float *dout,
-                                 const uint32_t *where, float *dx) {
-    size_t b, j, live = p->steps ? p->start[1] : 0;
-    for (b = 0; b < live; b++)
-        for (j = 0; j < h; j++) dx[where[b * h + j] * h + j] += dout[b * h + j];
-}
-
-/* The sequence of rank b has count[b] steps. */
-static void carnn__pool_mean(const carnn__packed *p, size_t h, const float *x,
-                             const uint32_t *count, float *out) {
-    size_t t, b, j;
-    memset(out, 0, p->sequences * h * sizeof(float));
-    for (t = 0; t < p->steps; t++)
-        for (b = 0; b < p->start[t + 1] - p->start[t]; b++)
-            for (j = 0; j < h; j++)
-                out[b * h + j] += x[(p->start[t] + b) * h + j] / (float)count[b];
-}
-
-static void carnn__pool_mean_back(const carnn__packed *p, size_t h, const float *dout,
-                                  const uint32_t *count, float *dx) {
-    size_t t, b, j;
-    for (t = 0; t < p->steps; t++)
-        for (b = 0; b < p->start[t + 1] - p->start[t]; b++)
-            for (j = 0; j < h; j++)
-                dx[(p->start[t] + b) * h + j] += dout[b * h + j] / (float)count[b];
 }
 
 #endif
@@ -6882,6 +6816,15 @@ static carnn_status carnn__reading_candidates(carnn__reading *r, const carnn_sou
     return status;
 }
 
+/* How many there are of everything, once all is read. */
+static void carnn__reading_count(carnn_dataset *draft) {
+    draft->member_count = stbds_arrlenu(draft->members);
+    draft->item_count = stbds_arrlenu(draft->items);
+    draft->choice_count = stbds_arrlenu(draft->choices);
+    draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
+    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
+}
+
 static carnn_status carnn__reading_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     carnn_dataset *draft = &r->draft;
@@ -6891,11 +6834,7 @@ static carnn_status carnn__reading_all(void *job) {
     for (i = 0; !status && i < r->desc->source_count; i++)
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
-    draft->member_count = stbds_arrlenu(draft->members);
-    draft->item_count = stbds_arrlenu(draft->items);
-    draft->choice_count = stbds_arrlenu(draft->choices);
-    draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
-    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
+    carnn__reading_count(draft);
     if (draft->item_count || r->desc->lenient) return CARNN_OK;
     return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
                        "%s:%zu: expected %s, found none to the end",
@@ -7426,6 +7365,97 @@ static const carnn__reader carnn__class_reader = {
     "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or \"4 text\" "
     "(SST), as the first line has it"};
 
+/* --- a part of a data set ----------------------------------------------------------------------
+   Some of the groups, as if the others had not been in the files: with their own texts alone, from
+   which a model takes its vocabulary, and their own targets as choices. A list of candidates is not
+   of the groups but of the task, and stays whole. */
+
+typedef struct carnn__subset {
+    carnn__reading reading; /* first: carnn__reading_drop has it */
+    const carnn_dataset *data;
+    const uint32_t *of_group; /* (groups) */
+    uint32_t wanted;          /* groups with this number are kept */
+} carnn__subset;
+
+/* Item x, whose group begins with member `first` of the data and `at` of the subset. */
+static void carnn__subset_item(carnn__subset *s, carnn__item x, size_t first, size_t at) {
+    carnn__reading *r = &s->reading;
+    x.first = x.first - first + at;
+    x.group = (uint32_t)(r->draft.group_count - 1);
+    if (x.target != CARNN__NOWHERE) {
+        carnn__span target = carnn__text(s->data, x.target);
+        x.target = carnn__reading_text(r, target);
+        if (!r->reader->candidates) carnn__reading_choice(r, x.target, target);
+    }
+    stbds_arrput(r->draft.items, x);
+}
+
+/* A group: items [i, end), and the members up to those of the next group. */
+static void carnn__subset_group(carnn__subset *s, size_t i, size_t end) {
+    const carnn_dataset *data = s->data;
+    carnn__reading *r = &s->reading;
+    size_t first = data->items[i].first, at = stbds_arrlenu(r->draft.members), m;
+    size_t last = end < data->item_count ? data->items[end].first : data->member_count;
+    r->draft.group_count++;
+    for (m = first; m < last; m++) {
+        uint32_t text = data->members[m].text;
+        for (; i < end && data->items[i].first + data->items[i].count == m + 1; i++)
+            carnn__subset_item(s, data->items[i], first, at);
+        if (!data->columns) text = carnn__reading_text(r, carnn__text(data, text));
+        carnn__reading_member(r, text, data->members[m].role);
+    }
+}
+
+static carnn_status carnn__subset_all(void *job) {
+    carnn__subset *s = (carnn__subset *)job;
+    const carnn_dataset *data = s->data;
+    carnn__reading *r = &s->reading;
+    size_t i, end, origin = 0, numbers = data->columns ? data->row_at[data->row_count] : 0;
+    for (i = 0; r->reader->candidates && i < data->choice_count; i++) {
+        carnn__span shown;
+        shown.at = data->shown + data->shown_at[i];
+        shown.length = data->shown_at[i + 1] - data->shown_at[i] - 1;
+        carnn__reading_choice(r, carnn__reading_text(r, shown), shown);
+    }
+    if (numbers) { /* of all groups: nothing is learnt from those that no member names */
+        numbers *= data->columns;
+        memcpy(stbds_arraddnptr(r->draft.numbers, numbers), data->numbers, numbers * sizeof(float));
+        for (i = 0; i <= data->row_count; i++) stbds_arrput(r->draft.row_at, data->row_at[i]);
+    }
+    for (i = 0; i < data->item_count; i = end) {
+        uint32_t group = data->items[i].group;
+        for (end = i; end < data->item_count && data->items[end].group == group;) end++;
+        for (; origin < data->origin_count && data->origins[origin].example <= i; origin++)
+            carnn__reading_origin(r, data->origin_names + data->origins[origin].name);
+        if (s->of_group[group] == s->wanted) carnn__subset_group(s, i, end);
+    }
+    carnn__reading_count(&r->draft);
+    return CARNN_OK;
+}
+
+/* The groups g with of_group[g] == wanted. */
+static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_dataset *data,
+                                          const uint32_t *of_group, uint32_t wanted,
+                                          carnn_error *error) {
+    carnn__subset s;
+    carnn_status status;
+    *subset = NULL;
+    memset(&s, 0, sizeof s);
+    s.data = data;
+    s.of_group = of_group;
+    s.wanted = wanted;
+    s.reading.allocator = data->allocator;
+    s.reading.parser.error = error;
+    s.reading.draft.task = data->task;
+    s.reading.draft.columns = data->columns;
+    s.reading.draft.spoken = data->spoken;
+    s.reading.reader = carnn__reader_of(&s.reading.draft.task);
+    status = carnn__build(&data->allocator, carnn__subset_all, &s, error);
+    if (!status) status = carnn__reading_finish(subset, &s.reading);
+    carnn__build(&data->allocator, carnn__reading_drop, &s, NULL);
+    return status;
+}
+
 #endif /* CARNN_NO_TEXT */
 
 #endif
@@ -7555,15 +7585,53 @@ typedef enum carnn__output_kind {
 
 typedef struct carnn__logits carnn__logits; /* @@NET */
 
-/* A benchmark of the task: models with `hidden` units. */
+/* --- what a task is measured with --------------------------------------------------------------
+   Data of the size that the task usually has, made of random words. */
+
+#ifdef CARNN_NO_TRAIN
+#define CARNN__TRAIN_ONLY(x) NULL
+#else
+#define CARNN__TRAIN_ONLY(x) x
+#endif
+
+#define CARNN__BENCH_TEXT ((size_t)1 << 19) /* bytes that a text may have */
+
+typedef struct carnn__bench_text {
+    char *at;
+    size_t length, size;
+} carnn__bench_text;
+
 typedef struct carnn__task_bench {
-    size_t hidden[2];            /* the sizes that are measured; 0: none */
+    size_t hidden[2];             /* models with so many units are measured, of the second size also
+                                     beside a busy thread; 0: none */
     const char *cell, *optimizer; /* NULL: the default */
     int64_t batch;
-    const char *unit;            /* "examples/s" */
-    /* the text of a data set as of `seed`, at most `size` bytes with the NUL; returns its length */
-    size_t (*text)(char *at, size_t size);
+    const char *unit;             /* of training and predicting: "examples/s" */
+    const char *predicting;       /* what rows of predictions are called: "predicting" */
+    /* writes a data set, or the list of candidates that it comes with, if there is one */
+    void (*text)(carnn__bench_text *t, int candidates);
 } carnn__task_bench;
+
+/* Adds to a text what printf would print. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static void carnn__bench_print(carnn__bench_text *t, const char *format, ...) {
+    va_list arguments;
+    int length;
+    va_start(arguments, format);
+    length = vsnprintf(t->at + t->length, t->size - t->length, format, arguments);
+    va_end(arguments);
+    t->length = carnn__min(t->length + (size_t)length, t->size - 1);
+}
+
+/* Text `number` of a stream: some words out of 1,199. */
+static void carnn__bench_words(carnn__bench_text *t, uint64_t stream, uint64_t number,
+                               uint64_t words) {
+    uint64_t key = carnn__stream(stream, number), i;
+    for (i = 0; i < words; i++)
+        carnn__bench_print(t, "%sw%u", i ? " " : "", (unsigned)(carnn__random(key, i) % 1199));
+}
 
 /* The entry of a task. (*) may be NULL. Adding a task is adding one entry to carnn__tasks. */
 struct carnn__task {
@@ -7977,7 +8045,8 @@ static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
     }
     c->most_items = carnn__min(count, (size_t)work->batch + items);
     for (k = 0; k < CARNN__SIZES; k++)
-        c->most_size[k] = carnn__min(total[k], carnn__max(carnn__limit(work, k), largest[k]));
+        c->most_size[k] = carnn__min(carnn__min(total[k], carnn__max(carnn__limit(work, k), largest[k])),
+                                     carnn__times((size_t)work->batch, largest[k]));
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
         c->most_texts = carnn__max(c->most_texts, x->count);
@@ -8354,13 +8423,14 @@ static void carnn__position_backward(const carnn__work *work, carnn__position *m
 /* --- recurrent layers ---------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. Their outputs are packed; see carnn__unpack. */
+   others read the rows of the layer below. The last one's output is packed, too, or in reading order,
+   where texts that share a sequence have the same rows; backward adds those up. */
 
 typedef struct carnn__rnn_layer {
     carnn__cell cell[2];
     carnn__cell_run run[2];
     float *dout[2]; /* (N, h) */
-    carnn__mat y;   /* (N, directions h) */
+    carnn__mat y;   /* (N or R, directions h) */
 } carnn__rnn_layer;
 
 typedef struct carnn__rnn {
@@ -8384,6 +8454,9 @@ typedef struct carnn__rnn_input {
     const carnn__mat *x;      /* (U, in) */
     size_t inputs;            /* U */
     const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
+    const uint32_t *row[2];   /* (R) packed row of each row of the output, by direction; NULL: the
+                                 output is packed */
+    size_t rows;              /* R */
 } carnn__rnn_input;
 
 /* `name` and maybe ".2", ".forward": what the weights of a layer are called. */
@@ -8425,20 +8498,27 @@ static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
         for (i = 0; i < m->directions; i++) carnn__cell_ready(&m->layer[l].run[i], work->engine);
 }
 
-/* What layer l reads: `x`, or the rows of the layer below. */
+/* What layer l reads: `x`, or the rows of the layer below; only the last one's output may be in
+   reading order. */
 static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const carnn__rnn_input *x) {
     carnn__rnn_input in = *x;
-    if (!l) return in;
-    in.x = &m->layer[l - 1].y;
-    in.inputs = x->packed->rows;
-    in.index[0] = NULL;
-    in.index[1] = x->reversed;
+    if (l) {
+        in.x = &m->layer[l - 1].y;
+        in.inputs = x->packed->rows;
+        in.index[0] = NULL;
+        in.index[1] = x->reversed;
+    }
+    if (l + 1 < m->layers || !x->row[0]) {
+        in.row[0] = NULL;
+        in.row[1] = x->reversed;
+        in.rows = x->packed->rows;
+    }
     return in;
 }
 
 static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
                                uint64_t key) {
-    size_t N = x->packed->rows, l, i, r;
+    size_t l, i, r;
     carnn__rnn_ready(work, m);
     for (l = 0; l < m->layers; l++) {
         carnn__rnn_layer *layer = &m->layer[l];
@@ -8449,93 +8529,69 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, const car
             carnn__cell_project(run, work->engine, in.x->x, 0, in.inputs);
             if (in.c) carnn__cell_context(run, work->engine, in.c->x, in.packed->sequences);
             carnn__cell_forward(run, work->engine, in.packed, in.index[i], NULL, NULL);
-            for (r = 0; r < N; r++)
+            for (r = 0; r < in.rows; r++)
                 memcpy(layer->y.x + (r * m->directions + i) * h,
-                       run->scan.out + (i ? x->reversed[r] : r) * h, h * sizeof(float));
+                       run->scan.out + (in.row[i] ? in.row[i][r] : r) * h, h * sizeof(float));
         }
-        carnn__mat_clear(&layer->y, N);
+        carnn__mat_clear(&layer->y, in.rows);
         if (l + 1 < m->layers || m->drops_top)
-            carnn__drop(work, layer->y.x, N * layer->y.columns, key, m->drop + l);
+            carnn__drop(work, layer->y.x, in.rows * layer->y.columns, key, m->drop + l);
     }
 }
 
 static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
                                 uint64_t key) {
-    size_t N = x->packed->rows, l, i, r;
+    size_t l, i, r;
     for (l = m->layers; l-- > 0;) {
         carnn__rnn_layer *layer = &m->layer[l];
         carnn__rnn_input in = carnn__rnn_below(m, l, x);
         size_t h = layer->cell[0].h;
         if (l + 1 < m->layers || m->drops_top)
-            carnn__drop(work, layer->y.d, N * layer->y.columns, key, m->drop + l);
+            carnn__drop(work, layer->y.d, in.rows * layer->y.columns, key, m->drop + l);
         for (i = 0; i < m->directions; i++) {
             carnn__cell_run *run = &layer->run[i];
-            for (r = 0; r < N; r++)
-                memcpy(layer->dout[i] + (i ? x->reversed[r] : r) * h,
-                       layer->y.d + (r * m->directions + i) * h, h * sizeof(float));
-            carnn__cell_backward(run, work->engine, layer->dout[i], in.x->d);
+            float *dout = layer->dout[i];
+            memset(dout, 0, in.packed->rows * h * sizeof(float));
+            for (r = 0; r < in.rows; r++)
+                work->engine->k->add(layer->y.d + (r * m->directions + i) * h,
+                                     dout + (in.row[i] ? in.row[i][r] : r) * h, h);
+            carnn__cell_backward(run, work->engine, dout, in.x->d);
             if (in.c) carnn__cell_context_back(run, work->engine, in.c->d);
             carnn__cell_project_back(run, work->engine, in.x->d);
         }
     }
 }
 
-/* --- from packed rows to reading order ----------------------------------------------------------
-   y (R, D): row r of the texts is a packed row of x; texts that share a sequence have the same ones.
-   Backward adds them up. */
-
-static void carnn__unpack_forward(const carnn__texts *t, const carnn__mat *x, const carnn__mat *y) {
-    size_t D = y->columns, R = carnn__texts_rows(t), r;
-    for (r = 0; r < R; r++)
-        memcpy(y->x + r * D, x->x + (size_t)t->row[0][r] * D, D * sizeof(float));
-    carnn__mat_clear(y, R);
-}
-
-static void carnn__unpack_backward(const carnn__work *work, const carnn__texts *t,
-                                   const carnn__mat *x, const carnn__mat *y) {
-    size_t D = y->columns, R = carnn__texts_rows(t), r;
-    for (r = 0; r < R; r++)
-        work->engine->k->add(y->d + r * D, x->d + (size_t)t->row[0][r] * D, D);
-}
-
-/* --- an encoder of texts: recurrent layers, text by text ----------------------------------------- */
-
-typedef struct carnn__text_rnn {
-    carnn__rnn rnn;
-    carnn__mat y; /* (R, directions h) */
-} carnn__text_rnn;
+/* --- an encoder of texts: recurrent layers whose output y (R, D) is in reading order ------------------ */
 
 /* The shape needs no U, N, P. */
-static void carnn__text_rnn_plan(carnn__plan *p, carnn__text_rnn *m, const char *name,
+static void carnn__text_rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name,
                                  carnn__rnn_shape s, const carnn__texts *t) {
     s.U = t->most_inputs;
     s.N = t->most_rows;
     s.P = t->most_texts;
-    carnn__rnn_plan(p, &m->rnn, name, s);
-    m->y = carnn__plan_mat(p, s.N, s.directions * s.h);
+    carnn__rnn_plan(p, m, name, s);
 }
 
 static carnn__rnn_input carnn__text_rnn_input(const carnn__texts *t, const carnn__mat *x,
                                               const carnn__mat *c) {
-    carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c};
+    carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
+                           {t->row[0], t->row[1]}, t->at[t->texts]};
     return in;
 }
 
 /* x (U, in): the inputs of the batch; c (P, d) contexts, or NULL. */
-static void carnn__text_rnn_forward(const carnn__work *work, carnn__text_rnn *m,
-                                    const carnn__texts *t, const carnn__mat *x, const carnn__mat *c,
-                                    uint64_t key) {
+static void carnn__text_rnn_forward(const carnn__work *work, carnn__rnn *m, const carnn__texts *t,
+                                    const carnn__mat *x, const carnn__mat *c, uint64_t key) {
     carnn__rnn_input in = carnn__text_rnn_input(t, x, c);
-    carnn__rnn_forward(work, &m->rnn, &in, key);
-    carnn__unpack_forward(t, carnn__rnn_output(&m->rnn), &m->y);
+    carnn__rnn_forward(work, m, &in, key);
 }
 
-static void carnn__text_rnn_backward(const carnn__work *work, carnn__text_rnn *m,
+static void carnn__text_rnn_backward(const carnn__work *work, carnn__rnn *m,
                                      const carnn__texts *t, const carnn__mat *x,
                                      const carnn__mat *c, uint64_t key) {
     carnn__rnn_input in = carnn__text_rnn_input(t, x, c);
-    carnn__unpack_backward(work, t, carnn__rnn_output(&m->rnn), &m->y);
-    carnn__rnn_backward(work, &m->rnn, &in, key);
+    carnn__rnn_backward(work, m, &in, key);
 }
 
 /* --- pooling ------------------------------------------------------------------------------------
@@ -9173,7 +9229,7 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
     size_t n = o->z->columns, first = o->of_item ? o->of_item[b] : b;
-    float *p = o->z->d + i * n; /* nothing is learnt: it is free */
+    float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is free: nothing is learnt */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
     told.kind = o->kind == CARNN__OUTPUT_SCORE ? CARNN_PREDICTS_SCORE : CARNN_PREDICTS_CHOICES;
@@ -9182,10 +9238,10 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     told.parts = o->of_item ? o->of_item[b + 1] - first : 1;
     if (!told.parts) return told; /* an item without decisions */
     if (o->kind == CARNN__OUTPUT_SCORE) {
-        told.score = (double)o->z->x[i];
+        told.score = (double)*z;
         return told;
     }
-    memcpy(p, o->z->x + i * n, n * sizeof(float));
+    if (p != z) memcpy(p, z, n * sizeof(float));
     work->engine->k->softmax(p, n);
     told.count = carnn__ranking(work->engine->k, p, n, net->top, net->best, net->probability);
     told.choice = net->best;
@@ -9465,11 +9521,11 @@ static void carnn__session_corpus(carnn_session *s, carnn__corpus *c, carnn__are
     c->most_steps = W;
     c->most_size[0] = T * W;
     c->most_size[1] = 2 * W * W;
-    if (!members) return; /* counting */
     s->item.count = (uint32_t)T;
     s->data.members = members;
     s->data.items = &s->item;
-    s->data.item_count = 1;
+    s->data.item_count = 1; /* heads take memory for it, also while memory is counted */
+    if (!members) return;   /* counting */
     for (i = 0; i < T; i++) {
         members[i].text = c->list[i] = (uint32_t)i;
         members[i].role = (uint32_t)i;
@@ -9873,6 +9929,1852 @@ static const carnn__session_kind carnn__net_session = {
 
 #endif
 /* =============================================================================================
+   @@HEAD dialog   choose the reply, given the dialog so far
+
+   Tran et al. 2018, section 4.1. The position encoder turns every utterance of the history and every
+   candidate into a vector. A cell reads the history; its context c is the user's latest utterance.
+   Attention with a residual connection sums the history up (Eq. 8), and a product scores the
+   candidates:
+
+     e_m = enc(utterance m)     c = e_M      h_1 .. h_M = cell(e_1 .. e_M, c)
+     al = softmax_m((h_m + e_m) . c)         o = sum_m al_m (h_m + e_m)                  (Eq. 8)
+     P(y_l) = softmax_l(o . enc(y_l))                                                    (Eq. 9, 10)
+
+   Every history begins with the utterance <start>. The cell reads the latest utterance, too, as the
+   last one of the history; Eq. 8 leaves it out (README has what this is worth). Every utterance ends
+   with a word that names its speaker.
+
+   A batch is whole dialogs. Each distinct utterance in it is encoded and projected once for all of
+   their turns, and the candidates are encoded once. Each turn has a scan, an attention and one row of
+   the product with the candidates; turns are worked on in chunks of a bounded number of rows.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* Bounds: utterances of a batch, which one dialog may exceed; rows and turns of a chunk. */
+#define CARNN__DIALOG_INPUTS 768
+#define CARNN__DIALOG_ROWS 2048
+#define CARNN__DIALOG_CHUNK 64
+
+/* Words that are read of an utterance, with the speaker's; utterances that are read of a history. */
+#define CARNN__UTTERANCE_WORDS 1024
+#define CARNN__HISTORY_LINES 1024
+
+/* --- options ------------------------------------------------------------------------------------ */
+
+enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS }; /* in carnn_model_desc.option */
+
+static const carnn_option carnn__dialog_options[] = {
+    CARNN__OPTION_WHOLE("history", CARNN__DIALOG_HISTORY, 0, 1e9, 1,
+                        "history utterances that are read, the latest so many"),
+    CARNN__OPTION_WHOLE("kb_rows", CARNN__DIALOG_KB_ROWS, 0, 1e9, 1,
+                        "knowledge-base lines kept of each block, the first so many"),
+    CARNN__OPTION_END};
+
+/* Chosen on a part of the training dialogs and on dev of bAbI task 6: README has the figures. */
+static void carnn__dialog_defaults(carnn_model_desc *model, carnn_train_desc *train) {
+    if (!model->cell) model->cell = "icarnn";
+    if (!model->hidden) model->hidden = 256;
+    if (!model->embedding) model->embedding = model->hidden;
+    if (!model->layers) model->layers = 1;
+    if (!model->min_count) model->min_count = 1;
+    carnn__option_default(model, CARNN__DIALOG_HISTORY, CARNN_NONE);
+    carnn__option_default(model, CARNN__DIALOG_KB_ROWS, CARNN_NONE);
+    if (!train->epochs) train->epochs = 20;
+    if (!train->batch) train->batch = 48;
+    if (train->lr == 0.0 && carnn__is_adam(train)) /* larger models want smaller steps */
+        train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
+    if (train->lr_end == 0.0) train->lr_end = 0.05;
+    if (train->dropout == 0.0) train->dropout = 0.3;
+    if (train->clip == 0.0) train->clip = 5.0;
+}
+
+static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *error) {
+    if (!model->choices.count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model needs candidates");
+    if (model->desc.embedding != model->desc.hidden)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "embedding is %lld and hidden is %lld: "
+                           "for a dialog model they are the same size (Eq. 8 adds h and e)",
+                           (long long)model->desc.embedding, (long long)model->desc.hidden);
+    if (model->desc.layers != 1)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model has one recurrent layer");
+    return CARNN_OK;
+}
+
+/* Utterances before the latest that are read. */
+static size_t carnn__dialog_kept(const carnn_model *model) {
+    double history = carnn__option(model, CARNN__DIALOG_HISTORY);
+    return history < 0.0 ? CARNN__HISTORY_LINES
+                         : carnn__min((size_t)history, CARNN__HISTORY_LINES);
+}
+
+/* Is a line skipped that is fact number `facts` of its block, from 1 (0: no fact)? */
+static int carnn__dialog_skips(const carnn_model *model, size_t facts) {
+    double most = carnn__option(model, CARNN__DIALOG_KB_ROWS);
+    return most >= 0.0 && (double)facts > most;
+}
+
+/* --- utterances --------------------------------------------------------------------------------- */
+
+/* Roles are the speakers of carnn_speaker, by the names that explanations have for them. */
+static const carnn__role carnn__dialog_roles[] = {
+    {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
+    {NULL, CARNN__WORDS, 0}};
+
+static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
+enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
+
+/* The first words of the text, then the speaker's. */
+static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                                   uint32_t *ids, size_t max) {
+    const size_t most = CARNN__UTTERANCE_WORDS - 1;
+    size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
+                               carnn__min(max, most));
+    n = carnn__min(n, most);
+    if (n < max) ids[n] = CARNN__DIALOG_SPEAKER + role;
+    return n + 1;
+}
+
+/* Candidate i names no speaker. */
+static size_t carnn__dialog_candidate(const carnn_model *model, size_t i, uint32_t *ids,
+                                      size_t max) {
+    const size_t most = CARNN__UTTERANCE_WORDS;
+    return carnn__min(most, carnn__tokenize(&model->words, CARNN__WORDS,
+                                            carnn__names_get(&model->choices, i),
+                                            carnn__names_length(&model->choices, i), ids,
+                                            carnn__min(max, most)));
+}
+
+/* Lines of the dialog from the end of the item before to that of the next one. A dialog has all of
+   its lines in sum, and <start>, whatever of them a model reads: so models that keep different lines
+   have the same batches to vote on. */
+static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
+    const carnn_dataset *data = work->data;
+    const carnn__item *x = &data->items[item];
+    int begins = !item || x->group != x[-1].group;
+    size_t from = begins ? x->first : x->first + x->count, to = data->member_count;
+    if (item + 1 < data->item_count)
+        to = x[1].group == x->group ? x[1].first + x[1].count : x[1].first;
+    size[0] = to - from + (size_t)begins;
+}
+
+#ifndef CARNN_NO_TEXT
+
+/* Is every response among the candidates? CARNN_ERR_DATA names the first one that is not. `times`
+   (texts) is zeros, and again afterwards. */
+static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
+                                                  carnn_error *error) {
+    char shown[4 * CARNN__SHOWN + 8];
+    size_t i, wrong;
+    for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 1;
+    for (wrong = 0; wrong < data->item_count && times[data->items[wrong].target];) wrong++;
+    for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 0;
+    if (wrong == data->item_count) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_DATA, data->items[wrong].line,
+                       "%s:%zu: expected one of the %zu candidates as response, found %s",
+                       carnn__name_end(carnn__dataset_origin(data, wrong)),
+                       (size_t)data->items[wrong].line, data->choice_count,
+                       carnn__show(shown, carnn__text(data, data->items[wrong].target)));
+}
+
+/* The vocabulary is made of all texts of the training data, the candidates among them. */
+static carnn_status carnn__dialog_words(carnn_model *model, const carnn_dataset *data,
+                                        size_t *times, carnn_error *error) {
+    carnn__vocabulary v;
+    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__dialog_reserved,
+                                                 CARNN__COUNT(carnn__dialog_reserved), error);
+    size_t i;
+    for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
+    for (i = 0; !status && i < data->text_count; i++) {
+        carnn__span text = carnn__text(data, i);
+        status = carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length,
+                                       carnn__max(times[i], 1), error);
+    }
+    if (!status)
+        return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
+    carnn__vocabulary_free(&v);
+    return status;
+}
+
+static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    size_t *times = (size_t *)carnn__alloc_zero(&model->allocator, data->text_count, sizeof *times);
+    carnn_status status = times ? CARNN_OK : carnn__out_of_memory(error);
+    if (!status) status = carnn__dialog_check_responses(data, times, error);
+    if (!status) status = carnn__dialog_words(model, data, times, error);
+    if (!status)
+        status = carnn__names_from(&model->choices, data->shown, data->shown_at,
+                                   data->choice_count, 0, &model->allocator, error);
+    carnn__free(&model->allocator, times);
+    return status;
+}
+
+#endif
+
+/* --- parts ----------------------------------------------------------------------------------------
+   D: hidden size; L candidates; a batch has R turns and U utterances, a chunk B turns, N rows and T
+   steps at most. */
+
+typedef struct carnn__dialog {
+    carnn__net net;
+    size_t table;             /* parameter: word vectors (V, D) */
+    carnn__cell cell;
+    carnn__cell_run run;
+    float *ramp;              /* (D) */
+    carnn__lists candidates;  /* their words */
+    /* of the data */
+    uint32_t *seq;            /* the dialogs as token lists: <start>, then the lines that are kept */
+    uint32_t *start, *end;    /* (items) places in seq: of <start>, of the user's utterance */
+    /* of the batch at hand */
+    uint32_t *local;          /* (token lists + 1) number of an utterance, or CARNN__NOWHERE */
+    uint32_t *which;          /* (U) token list of an utterance */
+    size_t inputs;            /* U */
+    uint32_t *turn;           /* (R) items */
+    size_t turns;             /* R */
+    unsigned char *right;     /* (R) was the turn answered rightly? */
+    carnn__mat e;             /* (U, D) */
+    carnn__mat y;             /* (L, D) candidates; where nothing is learnt, a panel of them */
+    float *packed_y;          /* (L, D), packed, where nothing is learnt; */
+    int encoded;              /* once for all batches: it is done */
+    carnn__mat all;           /* (R, L) logits, for votes and predictions */
+    /* of the chunk at hand */
+    size_t from;              /* place of its first turn in the batch */
+    size_t most_rows;
+    carnn__packed packed;
+    size_t *step;             /* (T + 2) */
+    uint32_t *length, *rank, *index, *context, *label; /* (B), (B), (N), (B), (B) */
+    carnn__mat c, o, weight;  /* (B, D), (B, D), alpha (B, T) */
+    float *dh;                /* (N, D) */
+    float *z;                 /* (B, L) logits, then their gradient */
+    float *loss;              /* (B) */
+} carnn__dialog;
+
+/* The token list of <start>, which is no text of the data. */
+static size_t carnn__dialog_start(const carnn__dialog *m) { return m->net.corpus.tokens.count; }
+
+static void carnn__dialog_plan_candidates(carnn__plan *p, carnn__dialog *m) {
+    size_t L = p->model->choices.count, total = 0, i;
+    for (i = 0; i < L; i++) total += carnn__dialog_candidate(p->model, i, NULL, 0);
+    m->candidates.count = L;
+    m->candidates.at = (size_t *)carnn__take(p->arena, L + 1, sizeof(size_t));
+    m->candidates.ids = (uint32_t *)carnn__take(p->arena, total, sizeof(uint32_t));
+    if (!m->candidates.at || !m->candidates.ids) return;
+    for (m->candidates.at[0] = i = 0; i < L; i++) {
+        size_t at = m->candidates.at[i];
+        m->candidates.at[i + 1] = at + carnn__dialog_candidate(p->model, i, m->candidates.ids + at,
+                                                               total - at);
+    }
+}
+
+/* The dialogs without what is skipped, up to the last utterance that has an answer. */
+static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
+    uint32_t **of_item[] = {&m->start, &m->end};
+    const carnn_dataset *data = p->work->data;
+    size_t at = 0, line = 0, facts = 0, i, items = data->item_count;
+    carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
+    m->seq = (uint32_t *)carnn__take(p->arena, data->member_count + items, sizeof(uint32_t));
+    for (i = 0; m->seq && i < items; i++) {
+        const carnn__item *x = &data->items[i];
+        if (i && x->group == x[-1].group) {
+            m->start[i] = m->start[i - 1];
+        } else {
+            m->start[i] = (uint32_t)at;
+            m->seq[at++] = (uint32_t)carnn__dialog_start(m);
+            line = x->first;
+            facts = 0;
+        }
+        for (; line < x->first + x->count; line++) {
+            facts = data->members[line].role == CARNN_FACT ? facts + 1 : 0;
+            if (!carnn__dialog_skips(p->model, facts)) m->seq[at++] = m->net.corpus.list[line];
+        }
+        m->end[i] = (uint32_t)at - 1;
+    }
+}
+
+static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m) {
+    const carnn__corpus *corpus = &m->net.corpus;
+    const carnn__work *work = p->work;
+    size_t D = (size_t)p->model->desc.hidden, L = p->model->choices.count;
+    size_t R = corpus->most_items, B = carnn__min(R, CARNN__DIALOG_CHUNK), lists, T, N;
+    size_t U = carnn__min(corpus->most_size[0], corpus->tokens.count + 1);
+    uint32_t **of_turn[] = {&m->length, &m->rank, &m->context, &m->label};
+    T = carnn__min(corpus->most_texts / carnn__max(R, 1), carnn__dialog_kept(p->model)) + 1;
+    m->most_rows = carnn__max(T, CARNN__DIALOG_ROWS);
+    N = carnn__min(B * T, m->most_rows);
+    lists = corpus->tokens.count + 1;
+    m->local = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
+    if (m->local) memset(m->local, 0xFF, lists * sizeof(uint32_t));
+    m->which = (uint32_t *)carnn__take(p->arena, U, sizeof(uint32_t));
+    m->turn = (uint32_t *)carnn__take(p->arena, R, sizeof(uint32_t));
+    m->right = (unsigned char *)carnn__take(p->arena, R, 1);
+    m->step = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
+    carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), B);
+    m->index = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    m->e = carnn__plan_mat(p, U, D);
+    m->y = carnn__plan_mat(p, work->g ? L : work->engine->k->tile_columns, D);
+    if (!work->g) m->packed_y = carnn__floats(p->arena, 1, carnn__packed_size(L, D));
+    m->all.x = NULL;
+    m->all.columns = L;
+    if (work->voting || work->wanted) m->all.x = carnn__floats(p->arena, R, L);
+    m->c = carnn__plan_mat(p, B, D);
+    m->o = carnn__plan_mat(p, B, D);
+    m->weight = carnn__plan_mat(p, B, T);
+    m->z = carnn__floats(p->arena, B, L);
+    m->loss = carnn__floats(p->arena, 1, B);
+    if (work->g) m->dh = carnn__floats(p->arena, N, D);
+    carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B);
+}
+
+static void carnn__dialog_parts(carnn__plan *p, void *state) {
+    carnn__dialog *m = (carnn__dialog *)state;
+    size_t D = (size_t)p->model->desc.hidden;
+    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, D, 0,
+                              CARNN__INIT_NORMAL, 0.1f);
+    carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D, D,
+                        D);
+    if (!p->arena) return;
+    m->ramp = carnn__floats(p->arena, 1, D);
+    if (m->ramp) carnn__encoder_ramp(m->ramp, D);
+    carnn__dialog_plan_candidates(p, m);
+    carnn__dialog_plan_lines(p, m);
+    carnn__dialog_plan_batch(p, m);
+    m->inputs = m->turns = 0;
+    m->encoded = 0;
+}
+
+/* --- the utterances and candidates of a batch ------------------------------------------------------ */
+
+/* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. */
+static void carnn__dialog_collect(carnn__dialog *m, size_t number) {
+    const carnn__corpus *c = &m->net.corpus;
+    size_t i, j;
+    for (i = 0; i < m->inputs; i++) m->local[m->which[i]] = CARNN__NOWHERE;
+    m->inputs = m->turns = 0;
+    for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
+        const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
+        size_t first = dialog->first, last = first + dialog->count - 1;
+        for (j = first; j <= last; j++) m->turn[m->turns++] = (uint32_t)j;
+        for (j = m->start[first]; j <= m->end[last]; j++)
+            if (m->local[m->seq[j]] == CARNN__NOWHERE) {
+                m->local[m->seq[j]] = (uint32_t)m->inputs;
+                m->which[m->inputs++] = m->seq[j];
+            }
+    }
+}
+
+/* enc (texts, D) of token lists, of those in `which` (NULL: of the first so many) to x; backward,
+   where x is NULL, from d to the word vectors. */
+static void carnn__dialog_encode(const carnn__work *work, const uint32_t *ids, const size_t *at,
+                                 const uint32_t *which, size_t texts, float *x, const float *d) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    carnn__encoder job = {texts, (size_t)work->model->desc.hidden, which, ids, at, m->ramp,
+                          carnn__weight(work, m->table), x,
+                          d ? carnn__gradient(work, m->table) : NULL, d};
+    if (x) carnn__encode_texts(work->engine, &job);
+    else carnn__encode_texts_back(work->engine, &job);
+}
+
+/* All utterances of the batch. */
+static void carnn__dialog_encode_batch(const carnn__work *work, float *x, const float *d) {
+    static const uint32_t start = CARNN__DIALOG_START;
+    static const size_t start_at[] = {0, 1};
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    const carnn__lists *tokens = &m->net.corpus.tokens;
+    size_t D = m->e.columns;
+    carnn__dialog_encode(work, &start, start_at, NULL, 1, x, d);
+    carnn__dialog_encode(work, tokens->ids, tokens->at, m->which + 1, m->inputs - 1,
+                         x ? x + D : NULL, d ? d + D : NULL);
+}
+
+/* The candidates. Where nothing is learnt they are packed panel by panel, and kept. */
+static void carnn__dialog_encode_candidates(const carnn__work *work, carnn__dialog *m) {
+    const carnn__lists *list = &m->candidates;
+    size_t width = work->g ? list->count : work->engine->k->tile_columns, j, end, D = m->y.columns;
+    for (j = 0; j < list->count && !m->encoded; j = end) {
+        end = carnn__min(j + width, list->count);
+        carnn__dialog_encode(work, list->ids, list->at + j, NULL, end - j, m->y.x, NULL);
+        if (!work->g)
+            carnn__pack_columns(work->engine, CARNN__NT, list->count, D, j, end, m->y.x, D,
+                                m->packed_y);
+    }
+    m->encoded = !work->g;
+}
+
+/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
+enum { CARNN__DROP_UTTERANCES = 1, CARNN__DROP_SUMMARY };
+
+/* Encodes the candidates, encodes and projects the utterances. */
+static void carnn__dialog_inputs(carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__dialog_encode_batch(work, m->e.x, NULL);
+    carnn__dialog_encode_candidates(work, m);
+    carnn__drop(work, m->e.x, m->inputs * m->e.columns, key, CARNN__DROP_UTTERANCES);
+    carnn__cell_ready(&m->run, work->engine);
+    carnn__cell_project(&m->run, work->engine, m->e.x, 0, m->inputs);
+    carnn__mat_clear(&m->e, m->inputs);
+}
+
+/* Backward: from the gradients of e and y to those of the weights. */
+static void carnn__dialog_inputs_backward(carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__cell_project_back(&m->run, work->engine, m->e.d);
+    carnn__drop(work, m->e.d, m->inputs * m->e.columns, key, CARNN__DROP_UTTERANCES);
+    carnn__dialog_encode_batch(work, NULL, m->e.d);
+    carnn__dialog_encode(work, m->candidates.ids, m->candidates.at, NULL, m->candidates.count, NULL,
+                         m->y.d);
+}
+
+/* --- a chunk of turns ------------------------------------------------------------------------------- */
+
+/* The history of an item: places [*first, *first + length) of seq; the last is its utterance. */
+static size_t carnn__dialog_history(const carnn__work *work, size_t item, size_t *first) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    size_t kept = carnn__min(m->end[item] - m->start[item], carnn__dialog_kept(work->model));
+    *first = m->end[item] - kept;
+    return kept + 1;
+}
+
+/* Packs the histories of as many turns from m->from on as fit into a chunk; returns how many. */
+static size_t carnn__dialog_pack(carnn__work *work, carnn__dialog *m) {
+    size_t B = 0, rows = 0, b, t, first;
+    for (; m->from + B < m->turns && B < CARNN__DIALOG_CHUNK; B++) {
+        size_t M = carnn__dialog_history(work, m->turn[m->from + B], &first);
+        if (rows + M > m->most_rows) break;
+        m->length[B] = (uint32_t)M;
+        rows += M;
+    }
+    carnn__pack_sequences(&m->packed, m->length, B, m->rank, m->step);
+    for (b = 0; b < B; b++) {
+        size_t item = m->turn[m->from + m->rank[b]];
+        size_t M = carnn__dialog_history(work, item, &first);
+        for (t = 0; t < M; t++) m->index[m->step[t] + b] = m->local[m->seq[first + t]];
+        m->context[b] = m->local[m->seq[m->end[item]]];
+        m->label[b] = m->net.corpus.target[item];
+    }
+    return B;
+}
+
+static carnn__attention carnn__dialog_attention(const carnn__dialog *m) {
+    carnn__attention a = {&m->packed, m->e.columns, m->index, m->run.scan.out, m->e.x, m->c.x,
+                          m->weight.x, m->weight.d, m->o.x, m->o.d, m->dh, m->c.d};
+    return a;
+}
+
+/* From the packed histories to the logits of the candidates: z (B, L). */
+static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__engine *e = work->engine;
+    carnn__attention a = carnn__dialog_attention(m);
+    size_t B = m->packed.sequences, D = m->e.columns, L = m->candidates.count;
+    carnn__gather_rows(m->c.x, m->e.x, m->context, B, D);
+    carnn__cell_context(&m->run, e, m->c.x, B);
+    carnn__cell_forward(&m->run, e, &m->packed, m->index, NULL, NULL);
+    carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
+    carnn__drop(work, m->o.x, B * D, key, CARNN__DROP_SUMMARY + m->from);
+    if (work->g) carnn__matmul(e, CARNN__NT, B, L, D, m->o.x, D, m->y.x, D, NULL, m->z, L);
+    else carnn__matmul_packed(e, 0, B, L, D, m->o.x, D, m->packed_y, NULL, m->z, L);
+}
+
+/* From the gradient in z back to those of e and y. The first chunk of a batch sets dy, the others
+   add to it:  do = dz y,  dy = dz^T o. */
+static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__engine *e = work->engine;
+    carnn__attention a = carnn__dialog_attention(m);
+    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, L = m->candidates.count;
+    carnn__matmul(e, CARNN__NN, B, D, L, m->z, L, m->y.x, D, NULL, m->o.d, D);
+    carnn__matmul(e, m->from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, m->z, L, m->o.x, D,
+                  NULL, m->y.d, D);
+    carnn__drop(work, m->o.d, B * D, key, CARNN__DROP_SUMMARY + m->from);
+    carnn__mat_clear(&m->c, B);
+    carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
+    carnn__scatter_rows(e, m->e.d, m->dh, m->index, N, D);
+    carnn__cell_backward(&m->run, e, m->dh, m->e.d);
+    carnn__cell_context_back(&m->run, e, m->c.d);
+    carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
+}
+
+/* Notes the answers of turns [b0, b1) of the chunk, before the loss makes gradients of the logits. */
+static void carnn__dialog_answers(const void *job, size_t b0, size_t b1) {
+    const carnn__work *work = (const carnn__work *)job;
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    const carnn__kernels *k = work->engine->k;
+    size_t b, L = m->candidates.count;
+    for (b = b0; b < b1; b++) {
+        size_t turn = m->from + m->rank[b];
+        m->right[turn] = k->argmax(m->z + b * L, L) == m->label[b];
+        if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
+    }
+}
+
+/* --- a batch ------------------------------------------------------------------------------------------ */
+
+enum { /* sums of a tally */
+    CARNN__DIALOG_RIGHT,   /* turns that were answered rightly */
+    CARNN__DIALOG_WHOLE,   /* dialogs all of whose turns were */
+    CARNN__DIALOG_DIALOGS,
+    CARNN__DIALOG_KNOWN    /* turns whose response is a candidate: only they have a loss */
+};
+
+/* Adds the answers of a batch to the tally. */
+static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__tally *tally) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    const carnn__corpus *c = &m->net.corpus;
+    size_t i, j, at = 0;
+    for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
+        const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
+        size_t right = 0;
+        for (j = 0; j < dialog->count; j++, at++) {
+            right += m->right[at];
+            tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->turn[at]] != CARNN__NOWHERE;
+        }
+        tally->examples += dialog->count;
+        tally->sum[CARNN__DIALOG_RIGHT] += (double)right;
+        tally->sum[CARNN__DIALOG_WHOLE] += right == dialog->count;
+        tally->sum[CARNN__DIALOG_DIALOGS] += 1.0;
+        carnn__tell_part(work, (double)right, (double)dialog->count);
+    }
+}
+
+static carnn__logits carnn__dialog_output(const carnn__work *work) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->all, m->turns, NULL, m->turn, m->turns, NULL};
+    return o;
+}
+
+static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
+                                carnn__tally *tally) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    size_t B, b, L = m->candidates.count;
+    carnn__dialog_collect(m, number);
+    carnn__dialog_inputs(work, key);
+    for (m->from = 0; m->from < m->turns; m->from += B) {
+        B = carnn__dialog_pack(work, m);
+        carnn__dialog_forward(work, key);
+        carnn__split(work->engine, carnn__dialog_answers, work, B, 1, B * L);
+        carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->turns, work->smoothing, m->loss);
+        for (b = 0; b < B; b++) tally->loss += (double)m->loss[b];
+        if (work->g) carnn__dialog_backward(work, key);
+    }
+    if (work->g) carnn__dialog_inputs_backward(work, key);
+    carnn__dialog_count(work, number, tally);
+    if (work->wanted) carnn__net_tell(work);
+}
+
+/* --- votes and scores ---------------------------------------------------------------------------------- */
+
+/* The models' probabilities of the candidates for a turn of the batch. */
+static const float *carnn__dialog_probability(const carnn__work *work, size_t turn) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    return m->all.x + turn * m->all.columns;
+}
+
+/* Each model votes for its best candidate; of those with most votes the one with the largest sum of
+   probabilities wins. */
+static size_t carnn__dialog_elect(carnn__work *const *works, size_t count, size_t turn) {
+    const carnn__kernels *k = works[0]->engine->k;
+    size_t L = works[0]->model->choices.count, m, n, best = 0, most = 0;
+    double best_sum = 0.0;
+    for (m = 0; m < count; m++) {
+        size_t mine = k->argmax(carnn__dialog_probability(works[m], turn), L), votes = 0;
+        double sum = 0.0;
+        for (n = 0; n < count; n++) {
+            const float *p = carnn__dialog_probability(works[n], turn);
+            votes += k->argmax(p, L) == mine;
+            sum += (double)p[mine];
+        }
+        if (votes > most || (votes == most && sum > best_sum)) {
+            best = mine;
+            most = votes;
+            best_sum = sum;
+        }
+    }
+    return best;
+}
+
+/* The loss is that of the mean probability of the right candidate. */
+static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
+                               carnn__tally *tally) {
+    carnn__dialog *first = (carnn__dialog *)works[0]->state;
+    size_t i, m, L = works[0]->model->choices.count;
+    for (i = 0; i < first->turns; i++) {
+        uint32_t target = first->net.corpus.target[first->turn[i]];
+        double right = 0.0;
+        for (m = 0; m < count; m++) {
+            const carnn__dialog *d = (const carnn__dialog *)works[m]->state;
+            works[0]->engine->k->softmax(d->all.x + i * L, L);
+            if (target != CARNN__NOWHERE) right += (double)d->all.x[i * L + target] / (double)count;
+        }
+        first->right[i] = carnn__dialog_elect(works, count, i) == target;
+        if (target != CARNN__NOWHERE) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
+    }
+    carnn__dialog_count(works[0], number, tally);
+}
+
+static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores) {
+    const double *sum = tally->sum;
+    scores->loss = tally->loss / fmax(sum[CARNN__DIALOG_KNOWN], 1.0);
+    scores->metric[0].value = sum[CARNN__DIALOG_RIGHT] / (double)carnn__max(tally->examples, 1);
+    scores->metric[1].value = sum[CARNN__DIALOG_WHOLE] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
+}
+
+/* --- sessions --------------------------------------------------------------------------------------------
+   A session is a batch of one turn whose utterances stay from one turn to the next: e and its
+   projections have a slot for each. An answer costs the encoding of what is new, one scan over the
+   history, and one product with the candidates. */
+
+#define CARNN__SESSION_TEXT 160 /* bytes of an utterance that are kept for explanations */
+
+typedef struct carnn__dialog_session {
+    size_t slots;      /* room for a history, the latest utterance and the answer */
+    size_t count;      /* utterances heard; slot 0 is the oldest, <start> at first */
+    size_t projected;  /* those whose projections are made; the others wait for an answer */
+    size_t facts;      /* facts in a row up to the latest utterance */
+    size_t first;      /* the last answer was to slots [first, first + packed.rows) */
+    uint32_t *speaker; /* (slots) */
+    char (*text)[CARNN__SESSION_TEXT]; /* (slots) */
+    uint32_t *ids;     /* (CARNN__UTTERANCE_WORDS) */
+} carnn__dialog_session;
+
+static void carnn__dialog_session_carve(carnn_session *s, carnn__arena *arena) {
+    carnn__dialog_session counting, *d = (carnn__dialog_session *)carnn__take(arena, 1, sizeof *d);
+    void *state = carnn__take(arena, 1, sizeof(carnn__dialog));
+    carnn__corpus *c;
+    size_t slots = carnn__dialog_kept(s->model) + 2;
+    s->head = d;
+    if (!d) d = &counting;
+    memset(d, 0, sizeof *d);
+    d->slots = slots;
+    d->speaker = (uint32_t *)carnn__take(arena, slots, sizeof(uint32_t));
+    d->text = (char (*)[CARNN__SESSION_TEXT])carnn__take(arena, slots, CARNN__SESSION_TEXT);
+    d->ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
+    s->share = (double *)carnn__take(arena, (size_t)s->model->desc.hidden, sizeof(double));
+    if (state) {
+        memset(state, 0, sizeof(carnn__dialog));
+        s->work.state = state;
+    }
+    s->work.data = &s->data; /* without items */
+    c = carnn__corpus_of(&s->work);
+    c->most_items = 1;
+    c->most_texts = c->most_size[0] = c->tokens.count = slots;
+    carnn__net_carve(&s->work, arena);
+}
+
+static void carnn__dialog_session_ready(carnn_session *s) {
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__cell_ready(&m->run, &s->engine);
+    carnn__dialog_encode_candidates(&s->work, m);
+}
+
+/* Encodes the words ids[0 .. n) into the slot after the last. */
+static void carnn__dialog_place(carnn_session *s, size_t n, uint32_t speaker, const char *text,
+                                size_t length) {
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    char *kept = d->text[d->count];
+    size_t at[2] = {0, 0}, i;
+    at[1] = n;
+    carnn__dialog_encode(&s->work, d->ids, at, NULL, 1, m->e.x + d->count * m->e.columns, NULL);
+    length = carnn__min(length, CARNN__SESSION_TEXT - 1);
+    for (i = 0; i < length; i++) kept[i] = text[i] ? text[i] : ' ';
+    kept[length] = 0;
+    d->speaker[d->count] = speaker;
+}
+
+static void carnn__dialog_utter(carnn_session *s, uint32_t speaker, const char *text,
+                                size_t length) {
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    carnn__span span = {text, length};
+    carnn__dialog_place(s, carnn__dialog_tokens(s->model, span, speaker, d->ids,
+                                                CARNN__UTTERANCE_WORDS), speaker, text, length);
+}
+
+static void carnn__dialog_reset(carnn_session *s) {
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    const char *start = carnn__dialog_reserved[0];
+    d->count = d->projected = d->facts = 0;
+    d->ids[0] = CARNN__DIALOG_START;
+    carnn__dialog_place(s, 1, CARNN_SYSTEM, start, strlen(start));
+    d->count = 1;
+}
+
+/* Forgets the oldest utterances until there are `room` free slots. */
+static void carnn__dialog_room(carnn_session *s, size_t room) {
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
+    size_t gone = d->count + room > d->slots ? d->count + room - d->slots : 0;
+    size_t left = d->count - gone;
+    float *px = (float *)m->run.scan.px;
+    if (!gone) return;
+    memmove(m->e.x, m->e.x + gone * D, left * D * sizeof(float));
+    memmove(px, px + gone * width, left * width * sizeof(float));
+    memmove(d->speaker, d->speaker + gone, left * sizeof *d->speaker);
+    memmove(d->text, d->text + gone, left * sizeof *d->text);
+    d->count = left;
+    d->projected -= carnn__min(d->projected, gone);
+}
+
+static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *text,
+                               size_t length) {
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    d->facts = speaker == CARNN_FACT ? d->facts + 1 : 0;
+    if (carnn__dialog_skips(s->model, d->facts)) return;
+    carnn__dialog_room(s, 1);
+    carnn__dialog_utter(s, speaker, text, length);
+    d->count++;
+    s->predicted = 0;
+}
+
+/* Scores the candidates for the user's words, which go to the slot after the last: what is heard next
+   takes their place. Utterances heard since the last answer are projected with them, so that the
+   weights are read once for all. */
+static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
+                                  carnn_prediction *p) {
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->all, 1, NULL, m->turn, 1, NULL};
+    size_t t;
+    carnn__dialog_room(s, 2);
+    carnn__dialog_utter(s, CARNN_USER, texts->at, texts->length);
+    m->length[0] = (uint32_t)carnn__min(d->count + 1, d->slots - 1);
+    d->first = d->count + 1 - m->length[0];
+    carnn__pack_sequences(&m->packed, m->length, 1, m->rank, m->step);
+    for (t = 0; t < m->packed.rows; t++) m->index[t] = (uint32_t)(d->first + t);
+    m->context[0] = (uint32_t)d->count;
+    carnn__cell_project(&m->run, &s->engine, m->e.x, d->projected, d->count + 1);
+    d->projected = d->count;
+    carnn__dialog_forward(&s->work, 0);
+    m->all.x = m->z;
+    m->turn[0] = 0;
+    m->net.top = carnn__min(carnn__max(top, 1), s->model->choices.count);
+    m->net.best = s->best;
+    m->net.probability = s->probability;
+    s->best[0] = 0; /* of logits that are not numbers none is the best */
+    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+}
+
+static const char *carnn__dialog_reply(carnn_session *s, const char *user, size_t length) {
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    const carnn__names *choices = &s->model->choices;
+    carnn_text text = {user, length};
+    carnn_prediction p;
+    carnn__dialog_predict(s, &text, 1, &p);
+    d->projected = ++d->count; /* the user's words stay */
+    carnn__dialog_hear(s, CARNN_SYSTEM, carnn__names_get(choices, s->best[0]),
+                       carnn__names_length(choices, s->best[0]));
+    return carnn__names_get(choices, s->best[0]);
+}
+
+/* --- explanation ------------------------------------------------------------------------------------------
+   The states of the additive cells are weighted sums of their candidates (Tran et al. 2018, Eq. 4
+   and 7), so o is one too. With h_t = A_t h_{t-1} + w_t k_t, and al_t from Eq. 8:
+
+     o = sum_t al_t (h_t + e_t) = sum_t [w_t R_t k_t + al_t e_t]     R_t = al_t + A_{t+1} R_{t+1}
+
+   The logit o . y of the answer is thus a sum over utterances, exactly; the part of k_t that is its
+   bias belongs to none of them. For other cells the sum is over steps: al_t (h_t + e_t) . y. */
+
+/* What row t adds to the logit of the candidate in y; s->share (D) is A_{t+1} R_{t+1} and becomes
+   A_t R_t. What is the biases' goes to *rest. */
+static double carnn__dialog_row_score(const carnn_session *s, size_t t, double *rest) {
+    const carnn__dialog *m = (const carnn__dialog *)s->work.state;
+    size_t j, D = m->e.columns, slot = m->index[t];
+    const float *y = m->y.x, *e = m->e.x + slot * D, *h = m->run.scan.out + t * D;
+    double alpha = (double)m->weight.x[t], score = 0.0;
+    for (j = 0; j < D; j++) {
+        double w, A, k, bias, R = alpha + s->share[j];
+        if (carnn__cell_additive_step(&m->run, 0, t, slot, j, &w, &A, &k, &bias)) {
+            score += (double)y[j] * (w * R * (k - bias) + alpha * (double)e[j]);
+            *rest += (double)y[j] * w * R * bias;
+            s->share[j] = A * R;
+        } else {
+            score += (double)y[j] * alpha * ((double)h[j] + (double)e[j]);
+        }
+    }
+    return score;
+}
+
+static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                                  carnn_explanation *e) {
+    const carnn__dialog *m = (const carnn__dialog *)s->work.state;
+    const carnn__dialog_session *d = (const carnn__dialog_session *)s->head;
+    size_t t, j;
+    carnn__dialog_encode(&s->work, m->candidates.ids, m->candidates.at + s->best[0], NULL, 1,
+                         m->y.x, NULL);
+    for (j = 0; j < m->e.columns; j++) s->share[j] = 0.0;
+    e->count = m->packed.rows;
+    e->of = carnn__names_get(&s->model->choices, s->best[0]);
+    e->exact = carnn__cell_is_additive(m->cell.kind);
+    for (t = e->count; t-- > 0;) {
+        double score = carnn__dialog_row_score(s, t, &e->rest);
+        if (t >= count) continue;
+        out[t].role = carnn__dialog_roles[d->speaker[d->first + t]].name;
+        out[t].text = d->text[d->first + t];
+        out[t].has = CARNN_HAS_SCORE | CARNN_HAS_ATTENTION;
+        out[t].score = score;
+        out[t].attention = (double)m->weight.x[t];
+        out[t].share = 0.0;
+    }
+}
+
+static const carnn__session_kind carnn__dialog_sessions = {
+    "predict, hear, reply and explain", 1, carnn__dialog_session_carve, carnn__dialog_session_ready,
+    carnn__dialog_reset, carnn__dialog_predict, NULL, carnn__dialog_hear, carnn__dialog_reply, NULL,
+    carnn__dialog_explain, NULL};
+
+/* --- the entry --------------------------------------------------------------------------------------------- */
+
+static const char *const carnn__dialog_variants[] = {
+    "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1", NULL};
+
+/* Dialogs like those of bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14 turns,
+   so that a response has 14 utterances before it on average. */
+static void carnn__dialog_bench_text(carnn__bench_text *t, int candidates) {
+    unsigned i;
+    for (i = 0; !candidates && i < 36 * 14; i++) {
+        carnn__bench_print(t, "%s%u ", i && i % 14 == 0 ? "\n" : "", i % 14 + 1);
+        carnn__bench_words(t, 1, i, 8);
+        carnn__bench_print(t, "\t");
+        carnn__bench_words(t, 2, i, 8); /* a candidate */
+        carnn__bench_print(t, "\n");
+    }
+    for (i = 0; candidates && i < 2407; i++) {
+        carnn__bench_print(t, "1 ");
+        carnn__bench_words(t, 2, i, 8);
+        carnn__bench_print(t, "\n");
+    }
+}
+
+static const carnn__task_bench carnn__dialog_bench = {
+    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", carnn__dialog_bench_text};
+
+static const carnn__task carnn__dialog_task = {
+    "dialog", "choose the reply to the latest utterance, given the dialog so far",
+    CARNN__TEXT_ONLY(&carnn__dialog_reader), carnn__dialog_roles,
+    carnn__dialog_options, carnn__dialog_defaults, "carnn.candidates", carnn__dialog_reserved,
+    CARNN__COUNT(carnn__dialog_reserved), CARNN__TEXT_ONLY(carnn__dialog_build),
+    carnn__dialog_check, sizeof(carnn__dialog), carnn__dialog_parts, NULL, carnn__dialog_tokens,
+    {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure, NULL,
+    NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch, carnn__dialog_vote,
+    {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {NULL, 0, 0}}, carnn__dialog_score, NULL,
+    &carnn__dialog_sessions, NULL,
+    "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
+    "3 thai_house R_phone 12\n4 thai_house R_area north\n"
+    "5 in the north\tapi_call thai north\n6 thank you\tyou are welcome\n\n"
+    "1 hi\thello , what can i do\n2 thank you\tyou are welcome\n",
+    carnn__dialog_variants, CARNN__TRAIN_ONLY(&carnn__dialog_bench)};
+
+#endif
+/* =============================================================================================
+   @@HEAD lm   predict the words of a sentence, given the sentence before it
+
+   Tran et al. 2018, section 4.2. A sentence has the words w_1 .. w_n; its context c is the last
+   state of an encoder, a CARNN without context, over the sentence before it, w'_1 .. w'_m. Both
+   read the same word embedding.
+
+     c = last state of ncarnn-free(w'_1 .. w'_m, </s>)                                (Eq. 11)
+     h_0 .. h_n = cell(<s>, w_1 .. w_n; c)       P(w_{i+1}) = softmax(W h_i + b)
+     loss = (1 - l) L_w + l L_l      L_l = -log softmax(W_c c + b_c)[label]       (Eq. 12, 13)
+     W (words, h)   b (words)   W_c (labels, h)   b_c (labels)   h_i, c (h)
+
+   L_w is the mean over the words of the batch, </s> among them. L_l is the mean over the sentences
+   with a label: the act of the sentence before, or the relation of this one to it. The gradient
+   goes through c into its encoder and no farther. At the start of a document, and always with
+   --context none, c is a learned vector. Where the cell itself has no context but one is asked
+   for, it reads [e_i; c].
+
+   Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is neither.
+   Publications count differently, so there are three more: perplexity_n2 divides by n + 2,
+   perplexity_macro is the exponential of the mean over sentences, perplexity_words leaves </s>
+   out. Published (nCARNN, iCARNN, sCARNN), of another tokenisation: Switchboard 30.2, 32.5, 31.5,
+   with labels 29.7, 32.2, 31.5.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__LM_STEPS 256 /* longer sentences are read in pieces, each the context of the next */
+#define CARNN__LM_ROWS 32   /* words of a batch for each of its examples, on average */
+/* Floats of a block of logits: large enough for the products, small enough for the cache. */
+#define CARNN__LM_LOGITS ((size_t)1 << 22)
+#define CARNN__LM_BLOCK 16  /* rows of logits in a session */
+
+static const char *const carnn__lm_reserved[] = {"<s>", "</s>"};
+enum { CARNN__LM_BEGIN = 1, CARNN__LM_END = 2 }; /* their numbers: <unk> is 0 */
+
+/* --- options ------------------------------------------------------------------------------------ */
+
+enum { /* in carnn_model_desc.option */
+    CARNN__LM_VOCAB,
+    CARNN__LM_CONTEXT,
+    CARNN__LM_LOWER,
+    CARNN__LM_TIED,
+    CARNN__LM_LABEL_WEIGHT,
+    CARNN__LM_LABEL_ROW
+};
+enum { CARNN__LM_PREVIOUS, CARNN__LM_OTHER }; /* the other context is none, the other row its own */
+
+static const char *const carnn__lm_context[] = {"previous", "none", NULL};
+static const char *const carnn__lm_label_row[] = {"previous", "own", NULL};
+
+static const carnn_option carnn__lm_options[] = {
+    CARNN__OPTION_WHOLE("vocab", CARNN__LM_VOCAB, 0, 1e9, 1,
+                        "words that are kept, the most frequent"),
+    CARNN__OPTION_CHOICE("context", CARNN__LM_CONTEXT, carnn__lm_context,
+                         "what the context is, previous or none"),
+    CARNN__OPTION_WHOLE("lower", CARNN__LM_LOWER, 0, 1, 0,
+                        "1: upper case is folded to lower case"),
+    CARNN__OPTION_WHOLE("tied", CARNN__LM_TIED, 0, 1, 0,
+                        "1: embedding and output share their weights"),
+    CARNN__OPTION_REAL("label_weight", CARNN__LM_LABEL_WEIGHT, 0, 1, 1,
+                       "share of the labels in the loss, 0.1 where there are some"),
+    CARNN__OPTION_CHOICE("label_row", CARNN__LM_LABEL_ROW, carnn__lm_label_row,
+                         "whose label the context tells, previous or own"),
+    CARNN__OPTION_END};
+
+static int carnn__lm_cell_sees_context(const char *cell) {
+    size_t kind = carnn__cell_number(cell);
+    return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
+}
+
+static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train) {
+    if (!model->cell) model->cell = "ncarnn";
+    if (!model->hidden) model->hidden = 256;
+    if (!model->embedding) model->embedding = model->hidden;
+    if (!model->layers) model->layers = 1;
+    if (!model->min_count) model->min_count = 2; /* else <unk> would never be learnt */
+    carnn__option_default(model, CARNN__LM_VOCAB, 10000);
+    carnn__option_default(model, CARNN__LM_CONTEXT,
+                          1 + (carnn__lm_cell_sees_context(model->cell) ? CARNN__LM_PREVIOUS
+                                                                        : CARNN__LM_OTHER));
+    if (!train->epochs) train->epochs = 4;
+    if (!train->batch) train->batch = 64;
+    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.004;
+    if (train->lr_end == 0.0) train->lr_end = 0.02;
+    if (train->dropout == 0.0) train->dropout = 0.3;
+    if (train->clip == 0.0) train->clip = 5.0;
+    if (!train->patience) train->patience = 3;
+}
+
+/* Is the context made of the sentence before? */
+static int carnn__lm_encodes(const carnn_model *model) {
+    return carnn__chosen(model, CARNN__LM_CONTEXT) == CARNN__LM_PREVIOUS;
+}
+
+static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
+    const carnn_model_desc *d = &model->desc;
+    if (carnn__chosen(model, CARNN__LM_CONTEXT) > CARNN__LM_OTHER)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context: \"previous\" or \"none\"");
+    if (carnn__option(model, CARNN__LM_TIED) > 0.0 && d->embedding != d->hidden)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "--embedding is %lld and --hidden is %lld: a tied output needs the same "
+                           "size", (long long)d->embedding, (long long)d->hidden);
+    if (model->choices.count && (!carnn__lm_encodes(model) ||
+                                 carnn__chosen(model, CARNN__LM_LABEL_ROW) > CARNN__LM_OTHER))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "labels need the context \"previous\" and a label_row, \"previous\" or "
+                           "\"own\"");
+    return CARNN_OK;
+}
+
+/* --- words and labels --------------------------------------------------------------------------- */
+
+static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
+                                              {NULL, CARNN__SPACES, 0}};
+
+static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
+    return carnn__option(model, CARNN__LM_LOWER) > 0.0 ? CARNN__LOWER : CARNN__SPACES;
+}
+
+/* <s> w_1 .. w_n </s> */
+static size_t carnn__lm_tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                               uint32_t *ids, size_t max) {
+    size_t n = carnn__tokenize(&model->words, carnn__lm_tokenizer(model), text.at, text.length,
+                               max ? ids + 1 : NULL, max ? max - 1 : 0);
+    (void)role;
+    if (max) ids[0] = CARNN__LM_BEGIN;
+    if (n + 1 < max) ids[n + 1] = CARNN__LM_END;
+    return n + 2;
+}
+
+#ifndef CARNN_NO_TEXT
+
+/* The words of the training data; its labels, where they are to be learnt. */
+static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
+                                    carnn_error *error) {
+    double *weight = &model->desc.option[CARNN__LM_LABEL_WEIGHT];
+    double vocab = carnn__option(model, CARNN__LM_VOCAB);
+    carnn__vocabulary v;
+    size_t i;
+    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
+                                                 CARNN__COUNT(carnn__lm_reserved), error);
+    for (i = 0; !status && i < data->member_count; i++) {
+        carnn__span text = carnn__text(data, data->members[i].text);
+        status = carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1,
+                                       error);
+    }
+    v.most = vocab > 0.0 ? (size_t)vocab : 0;
+    if (status) carnn__vocabulary_free(&v);
+    else status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
+    if (*weight == 0.0) *weight = data->choice_count ? 0.1 : CARNN_NONE;
+    if (!carnn__lm_encodes(model)) *weight = CARNN_NONE;
+    carnn__option_default(&model->desc, CARNN__LM_LABEL_ROW,
+                          1 + (data->spoken ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER));
+    if (status || *weight < 0.0) return status;
+    return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count, 0,
+                             &model->allocator, error);
+}
+
+#endif
+
+/* --- parts ---------------------------------------------------------------------------------------
+   A batch has B pieces of sentences, N words, and M words of the pieces before them. */
+
+/* Sequences of words, packed: one for each piece of the batch. */
+typedef struct carnn__lm_sequences {
+    carnn__packed packed;
+    size_t *start;                   /* (steps + 2) */
+    uint32_t *length, *order, *rank; /* (B) of each; order: sequences by rank */
+    uint32_t *ids;                   /* (N) or (M) */
+    carnn__mat x;                    /* (N, e) or (M, e) their embeddings */
+} carnn__lm_sequences;
+
+typedef struct carnn__lm {
+    carnn__net net;
+    size_t *first;                   /* (pieces) place of its first input among the tokens */
+    size_t words, start, output, bias; /* weights: E, the learned context, W, b */
+    int encodes, has_context, projects, joins;
+    carnn__lm_sequences seq, before; /* the pieces; those before them, of length 0: there is none */
+    carnn__rnn encoder, cell;
+    carnn__linear project;           /* (N, h) of E w, where the cell needs that size */
+    carnn__mat joined;               /* (N, e + h) [E w; c] */
+    carnn__mat c;                    /* (B, h) by rank */
+    uint32_t *piece, *target;        /* (B) by rank, (N) */
+    size_t block;                    /* rows of logits at a time */
+    float *z, *loss;                 /* (block, V), (N) */
+    float *output_forward, *output_backward; /* W packed for both products; NULL in a session */
+    carnn__linear label;
+    uint32_t *label_target;          /* (B) */
+    float *label_loss;               /* (B) */
+    size_t labels_known;
+    double *nll;                     /* (B) of the pieces in the order of the batch */
+    carnn_prediction told;           /* of the sentence that is not yet complete */
+    float *state;                    /* (layers, 2, h) h and c, of a session that generates */
+    uint64_t drawn;                  /* random numbers that it has used */
+} carnn__lm;
+
+/* Sums of a tally. */
+enum {
+    CARNN__LM_NLL,
+    CARNN__LM_END_NLL,
+    CARNN__LM_MACRO,
+    CARNN__LM_LABELS_RIGHT,
+    CARNN__LM_LABELS
+};
+
+/* Streams of a step's random numbers. */
+enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
+
+static void carnn__lm_plan_sequences(carnn__plan *p, carnn__lm_sequences *s, size_t B, size_t N) {
+    uint32_t **of_piece[] = {&s->length, &s->order, &s->rank};
+    s->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
+    if (!p->arena) return;
+    s->start = (size_t *)carnn__take(p->arena, CARNN__LM_STEPS + 2, sizeof(size_t));
+    carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
+    s->ids = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+}
+
+/* What the softmax works in. A session makes a corpus of its own, without a count of pieces; it
+   computes few logits and reads W as it is. */
+static void carnn__lm_plan_output(carnn__plan *p, carnn__lm *m, size_t B, size_t N) {
+    size_t V = p->model->words.count, h = (size_t)p->model->desc.hidden;
+    int session = !m->net.corpus.piece_count;
+    m->block = session ? CARNN__LM_BLOCK : carnn__max(16, CARNN__LM_LOGITS / V);
+    m->block = carnn__min(N, m->block);
+    m->z = carnn__floats(p->arena, m->block, V);
+    m->loss = carnn__floats(p->arena, 1, N);
+    m->target = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    m->piece = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    m->nll = (double *)carnn__take(p->arena, B, sizeof(double));
+    m->label_target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    m->label_loss = carnn__floats(p->arena, 1, B);
+    if (!session) m->output_forward = carnn__floats(p->arena, 1, carnn__packed_size(V, h));
+    if (p->work->g) m->output_backward = carnn__floats(p->arena, 1, carnn__packed_size(h, V));
+}
+
+static void carnn__lm_parts(carnn__plan *p, void *state) {
+    carnn__lm *m = (carnn__lm *)state;
+    const carnn_model_desc *d = &p->model->desc;
+    const carnn__corpus *c = &m->net.corpus;
+    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, V = p->model->words.count;
+    size_t B = c->most_items, N = c->most_size[0], M = c->most_size[1];
+    size_t kind = carnn__cell_number(d->cell);
+    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, M, M, B};
+    carnn__rnn_shape cell = {kind, (size_t)d->layers, 1, e, h, h, N, N, B};
+    int sees = carnn__lm_cell_sees_context(d->cell);
+    m->encodes = carnn__lm_encodes(p->model);
+    m->has_context = m->encodes || sees;
+    m->projects = (carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) && e != h;
+    m->joins = m->encodes && !sees;
+    m->words = carnn__declare(p->store, "", "word.weight", V, e, 0, CARNN__INIT_NORMAL, 0.1f);
+    carnn__lm_plan_sequences(p, &m->seq, B, N);
+    m->c = carnn__plan_mat(p, B, h);
+    if (m->has_context)
+        m->start = carnn__declare(p->store, "", "context.start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
+    if (m->encodes) {
+        carnn__lm_plan_sequences(p, &m->before, B, M);
+        carnn__rnn_plan(p, &m->encoder, "context", encoder);
+    }
+    if (m->projects) {
+        carnn__linear_plan(p, &m->project, "word", "project", N, e, h, 0, CARNN__IDENTITY);
+        cell.in = h;
+    }
+    if (m->joins) {
+        m->joined = carnn__plan_mat(p, N, e + h);
+        cell.in = e + h;
+    }
+    m->cell.drop = CARNN__LM_DROP_STATES;
+    m->cell.drops_top = 1;
+    carnn__rnn_plan(p, &m->cell, "cell", cell);
+    m->output = m->words;
+    if (!(d->option[CARNN__LM_TIED] > 0.0))
+        m->output = carnn__declare(p->store, "", "output.weight", V, h, 0, CARNN__INIT_GLOROT, 0.0f);
+    m->bias = carnn__declare(p->store, "", "output.bias", 1, V, 1, CARNN__INIT_ZERO, 0.0f);
+    if (p->model->choices.count) {
+        carnn__linear_plan(p, &m->label, "label", "weight", B, h, p->model->choices.count, 1,
+                           CARNN__IDENTITY);
+        carnn__plan_logits(p, &m->label.y, B);
+    }
+    if (p->arena) carnn__lm_plan_output(p, m, B, N);
+}
+
+/* --- pieces and batches -------------------------------------------------------------------------
+   Pieces are not sorted by length for a batch: the softmax is most of the work and does not care,
+   and steps of all lengths make better gradients. Their sizes are their own words and those of the
+   piece before; the first piece of a document has none before it. */
+
+/* The sentence of an item: its token list. */
+static uint32_t carnn__lm_list(const carnn__work *work, size_t item) {
+    const carnn__item *x = &work->data->items[item];
+    return carnn__corpus_of(work)->list[x->first + x->count - 1];
+}
+
+/* Words that are predicted: w_1 .. w_n </s>. */
+static size_t carnn__lm_length(const carnn__work *work, size_t item) {
+    return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__lm_list(work, item)) - 1;
+}
+
+/* Every piece is a group of its own, so that they are shuffled one by one. */
+static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    carnn__corpus *c = &m->net.corpus;
+    size_t count = 0, i, from;
+    carnn_status status;
+    for (i = 0; i < work->data->item_count; i++)
+        count += carnn__parts(carnn__lm_length(work, i), CARNN__LM_STEPS);
+    status = carnn__corpus_room(c, &work->allocator, count, count, error);
+    m->first = (size_t *)carnn__own(&c->blocks, &work->allocator, count, sizeof *m->first);
+    if (status || !m->first) return carnn__out_of_memory(error);
+    for (i = 0; i < work->data->item_count; i++) {
+        size_t n = carnn__lm_length(work, i), at = c->tokens.at[carnn__lm_list(work, i)];
+        for (from = 0; from < n; from += CARNN__LM_STEPS) {
+            carnn__batch_piece *p = &c->pieces[c->piece_count];
+            p->first = i;
+            p->count = 1;
+            p->size[0] = carnn__min(CARNN__LM_STEPS, n - from);
+            p->size[1] = from || work->data->items[i].count > 1 ? p[-1].size[0] : 0;
+            m->first[c->piece_count] = at + from;
+            c->group_piece[c->groups++] = c->piece_count++;
+        }
+    }
+    c->group_piece[c->groups] = c->piece_count;
+    return CARNN_OK;
+}
+
+/* Packs `count` sequences whose lengths are there. */
+static void carnn__lm_pack(carnn__lm_sequences *s, size_t count) {
+    size_t b;
+    carnn__pack_sequences(&s->packed, s->length, count, s->order, s->start);
+    for (b = 0; b < count; b++) s->rank[s->order[b]] = (uint32_t)b;
+}
+
+/* Puts the tokens of sequence i where its rows are. */
+static void carnn__lm_put(const carnn__lm_sequences *s, size_t i, const uint32_t *tokens,
+                          uint32_t *to) {
+    size_t t;
+    for (t = 0; t < s->length[i]; t++) to[s->start[t] + s->rank[i]] = tokens[t];
+}
+
+static void carnn__lm_collect(carnn__work *work, size_t number) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    const carnn__corpus *c = &m->net.corpus;
+    const uint32_t *queue = c->queue + c->batch_start[number];
+    size_t B = c->batch_start[number + 1] - c->batch_start[number], i;
+    for (i = 0; i < B; i++) {
+        m->seq.length[i] = (uint32_t)c->pieces[queue[i]].size[0];
+        if (m->encodes) m->before.length[i] = (uint32_t)c->pieces[queue[i]].size[1];
+    }
+    carnn__lm_pack(&m->seq, B);
+    if (m->encodes) carnn__lm_pack(&m->before, B);
+    for (i = 0; i < B; i++) {
+        const uint32_t *tokens = c->tokens.ids + m->first[queue[i]];
+        m->piece[m->seq.rank[i]] = queue[i];
+        carnn__lm_put(&m->seq, i, tokens, m->seq.ids);
+        carnn__lm_put(&m->seq, i, tokens + 1, m->target);
+        if (m->encodes && m->before.length[i])
+            carnn__lm_put(&m->before, i, c->tokens.ids + m->first[queue[i] - 1] + 1,
+                          m->before.ids);
+    }
+}
+
+/* --- embeddings: x_r = E w_r, with dropout -------------------------------------------------------- */
+
+static void carnn__lm_embed(carnn__work *work, carnn__lm_sequences *s, uint64_t key,
+                            size_t stream) {
+    size_t rows = s->packed.rows, e = s->x.columns;
+    carnn__gather_rows(s->x.x, carnn__weight(work, ((carnn__lm *)work->state)->words), s->ids, rows,
+                       e);
+    carnn__drop(work, s->x.x, rows * e, key, stream);
+    carnn__mat_clear(&s->x, rows);
+}
+
+static void carnn__lm_embed_backward(carnn__work *work, carnn__lm_sequences *s, uint64_t key,
+                                     size_t stream) {
+    size_t rows = s->packed.rows, e = s->x.columns;
+    carnn__drop(work, s->x.d, rows * e, key, stream);
+    carnn__scatter_rows(work->engine, carnn__gradient(work, ((carnn__lm *)work->state)->words),
+                        s->x.d, s->ids, rows, e);
+}
+
+/* --- contexts: c_b is the last state of the encoder, or the learned vector ------------------------- */
+
+static carnn__rnn_input carnn__lm_reads(const carnn__lm_sequences *s, const carnn__mat *x,
+                                        const carnn__mat *c) {
+    carnn__rnn_input in = {&s->packed, {NULL, NULL}, NULL, x, s->packed.rows, c, {NULL, NULL}, 0};
+    return in;
+}
+
+/* Where the context of rank b is among the encoder's states: SIZE_MAX where it is learned. */
+static size_t carnn__lm_source(const carnn__lm *m, size_t b) {
+    size_t i = m->seq.order[b];
+    if (!m->encodes || !m->before.length[i]) return SIZE_MAX;
+    return (m->before.start[m->before.length[i] - 1] + m->before.rank[i]) * m->c.columns;
+}
+
+static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    size_t h = m->c.columns, b;
+    if (m->encodes) {
+        carnn__rnn_input in = carnn__lm_reads(&m->before, &m->before.x, NULL);
+        carnn__lm_embed(work, &m->before, key, CARNN__LM_DROP_BEFORE);
+        carnn__rnn_forward(work, &m->encoder, &in, key);
+    }
+    for (b = 0; m->has_context && b < m->seq.packed.sequences; b++) {
+        size_t at = carnn__lm_source(m, b);
+        memcpy(m->c.x + b * h, at == SIZE_MAX ? carnn__weight(work, m->start)
+                                              : carnn__rnn_output(&m->encoder)->x + at,
+               h * sizeof(float));
+    }
+    carnn__mat_clear(&m->c, m->seq.packed.sequences);
+}
+
+static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    size_t h = m->c.columns, b;
+    for (b = 0; m->has_context && b < m->seq.packed.sequences; b++) {
+        size_t at = carnn__lm_source(m, b);
+        work->engine->k->add(m->c.d + b * h,
+                             at == SIZE_MAX ? carnn__gradient(work, m->start)
+                                            : carnn__rnn_output(&m->encoder)->d + at, h);
+    }
+    if (m->encodes) {
+        carnn__rnn_input in = carnn__lm_reads(&m->before, &m->before.x, NULL);
+        carnn__rnn_backward(work, &m->encoder, &in, key);
+        carnn__lm_embed_backward(work, &m->before, key, CARNN__LM_DROP_BEFORE);
+    }
+}
+
+/* --- labels: Eq. 12. One that the model does not know counts as wrong and gives no loss -------------- */
+
+/* The label that the context of a piece tells: CARNN__NOWHERE if there is none, the number of
+   labels if the model does not know it. */
+static uint32_t carnn__lm_label(const carnn__work *work, const carnn__batch_piece *p) {
+    const carnn__lm *m = (const carnn__lm *)work->state;
+    const carnn__item *x = &work->data->items[p->first];
+    size_t i = p->first;
+    if (x->count < 2 || (p > m->net.corpus.pieces && p[-1].first == i))
+        return CARNN__NOWHERE; /* the first of a document; not the first of its sentence */
+    if (carnn__chosen(work->model, CARNN__LM_LABEL_ROW) == CARNN__LM_PREVIOUS) i--;
+    if (work->data->items[i].target == CARNN__NOWHERE) return CARNN__NOWHERE;
+    return carnn__min(m->net.corpus.target[i], (uint32_t)work->model->choices.count);
+}
+
+/* Returns the mean loss, whose gradient goes to the logits' d, times `share`. */
+static double carnn__lm_label_forward(carnn__work *work, double share, carnn__tally *tally) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    size_t B = m->seq.packed.sequences, K = work->model->choices.count, b;
+    const carnn__mat *z = &m->label.y;
+    double loss = 0.0;
+    m->labels_known = 0;
+    if (!K) return 0.0;
+    carnn__linear_forward(work, &m->label, &m->c, B);
+    for (b = 0; b < B; b++) {
+        uint32_t label = carnn__lm_label(work, &m->net.corpus.pieces[m->piece[b]]);
+        m->label_target[b] = label < K ? label : CARNN__NOWHERE;
+        if (label == CARNN__NOWHERE) continue;
+        tally->sum[CARNN__LM_LABELS] += 1.0;
+        tally->sum[CARNN__LM_LABELS_RIGHT] += work->engine->k->argmax(z->x + b * K, K) == label;
+        m->labels_known += label < K;
+    }
+    if (!m->labels_known) return 0.0;
+    memcpy(z->d, z->x, B * K * sizeof(float));
+    carnn__losses(work, B, K, z->d, m->label_target, (float)(share / (double)m->labels_known), 0.0,
+                  m->label_loss);
+    for (b = 0; b < B; b++) loss += (double)m->label_loss[b];
+    return loss / (double)m->labels_known;
+}
+
+/* --- states: what the cell reads is x, or its projection, or [x; c] ---------------------------------- */
+
+static carnn__rnn_input carnn__lm_cell_reads(const carnn__lm *m) {
+    const carnn__mat *x = m->projects ? &m->project.y : m->joins ? &m->joined : &m->seq.x;
+    return carnn__lm_reads(&m->seq, x, m->has_context ? &m->c : NULL);
+}
+
+/* [x; c] of all rows; backward, the gradient likewise taken apart. */
+static void carnn__lm_join(carnn__work *work, int backward) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    const carnn__packed *p = &m->seq.packed;
+    size_t e = m->seq.x.columns, h = m->c.columns, t, row;
+    for (t = 0; t < p->steps; t++)
+        for (row = p->start[t]; row < p->start[t + 1]; row++) {
+            size_t at = row * (e + h), b = row - p->start[t];
+            if (backward) {
+                memcpy(m->seq.x.d + row * e, m->joined.d + at, e * sizeof(float));
+                work->engine->k->add(m->joined.d + at + e, m->c.d + b * h, h);
+            } else {
+                memcpy(m->joined.x + at, m->seq.x.x + row * e, e * sizeof(float));
+                memcpy(m->joined.x + at + e, m->c.x + b * h, h * sizeof(float));
+            }
+        }
+    if (!backward) carnn__mat_clear(&m->joined, p->rows);
+}
+
+static void carnn__lm_input_forward(carnn__work *work, uint64_t key) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    carnn__lm_embed(work, &m->seq, key, CARNN__LM_DROP_WORDS);
+    if (m->projects) carnn__linear_forward(work, &m->project, &m->seq.x, m->seq.packed.rows);
+    else if (m->joins) carnn__lm_join(work, 0);
+}
+
+static void carnn__lm_input_backward(carnn__work *work, uint64_t key) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    if (m->projects) carnn__linear_backward(work, &m->project, &m->seq.x, m->seq.packed.rows);
+    else if (m->joins) carnn__lm_join(work, 1);
+    carnn__lm_embed_backward(work, &m->seq, key, CARNN__LM_DROP_WORDS);
+}
+
+static void carnn__lm_states_forward(carnn__work *work, uint64_t key) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    carnn__rnn_input in = carnn__lm_cell_reads(m);
+    carnn__lm_input_forward(work, key);
+    carnn__rnn_forward(work, &m->cell, &in, key);
+}
+
+static void carnn__lm_states_backward(carnn__work *work, uint64_t key) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    carnn__rnn_input in = carnn__lm_cell_reads(m);
+    carnn__rnn_backward(work, &m->cell, &in, key);
+    carnn__lm_input_backward(work, key);
+}
+
+/* --- the softmax over the vocabulary -------------------------------------------------------------
+   Works on blocks of rows, so that (N, V) is never held whole: a block's logits become losses, then
+   gradients, then products, before the next block begins. So forward and backward are one loop:
+
+     z = h W^T + b      dz = scale (softmax(z) - onehot)      dh = dz W    dW += dz^T h    db += dz */
+
+static void carnn__lm_logits(carnn__work *work, size_t from, size_t rows) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    size_t h = m->c.columns, V = work->model->words.count;
+    const float *states = carnn__rnn_output(&m->cell)->x + from * h;
+    const float *bias = carnn__weight(work, m->bias);
+    if (m->output_forward)
+        carnn__matmul_packed(work->engine, 0, rows, V, h, states, h, m->output_forward, bias, m->z,
+                             V);
+    else
+        carnn__matmul(work->engine, CARNN__NT, rows, V, h, states, h,
+                      carnn__weight(work, m->output), h, bias, m->z, V);
+}
+
+/* The losses of all rows; in training their gradients, times `scale`, at the states and weights. */
+static void carnn__lm_softmax(carnn__work *work, float scale) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    carnn__engine *e = work->engine;
+    const carnn__mat *states = carnn__rnn_output(&m->cell);
+    size_t N = m->seq.packed.rows, h = m->c.columns, V = work->model->words.count, from, rows;
+    const float *w = carnn__weight(work, m->output);
+    if (m->output_forward) carnn__pack(e, CARNN__NT, V, h, w, h, m->output_forward);
+    if (work->g) carnn__pack(e, CARNN__NN, h, V, w, h, m->output_backward);
+    for (from = 0; from < N; from += rows) {
+        rows = carnn__min(m->block, N - from);
+        carnn__lm_logits(work, from, rows);
+        carnn__losses(work, rows, V, m->z, m->target + from, scale, work->smoothing,
+                      m->loss + from);
+        if (!work->g) continue;
+        carnn__matmul_packed(e, 0, rows, h, V, m->z, V, m->output_backward, NULL,
+                             states->d + from * h, h);
+        carnn__matmul(e, CARNN__TN | CARNN__ADD, V, h, rows, m->z, V, states->x + from * h, h, NULL,
+                      carnn__gradient(work, m->output), h);
+        carnn__column_sums(e, rows, V, m->z, V, carnn__gradient(work, m->bias));
+    }
+}
+
+/* --- a batch -------------------------------------------------------------------------------------- */
+
+/* Is piece p the last of its sentence? */
+static int carnn__lm_ends(const carnn__corpus *c, const carnn__batch_piece *p) {
+    return p + 1 == c->pieces + c->piece_count || p[1].first != p->first;
+}
+
+/* Adds the losses of a batch to the tally. The mean of perplexity_macro is over sentences, not over
+   pieces. */
+static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
+    const carnn__lm *m = (const carnn__lm *)work->state;
+    size_t b, t;
+    for (b = 0; b < m->seq.packed.sequences; b++) {
+        const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[b]];
+        double sum = 0.0;
+        for (t = 0; t < p->size[0]; t++) sum += (double)m->loss[m->seq.start[t] + b];
+        tally->sum[CARNN__LM_NLL] += sum;
+        m->nll[m->seq.order[b]] = sum;
+        carnn__tell_part(work, sum, (double)p->size[0]);
+        tally->sum[CARNN__LM_MACRO] += sum / (double)carnn__lm_length(work, p->first);
+        tally->tokens += p->size[0];
+        if (!carnn__lm_ends(&m->net.corpus, p)) continue;
+        tally->sum[CARNN__LM_END_NLL] += (double)m->loss[m->seq.start[p->size[0] - 1] + b];
+        tally->examples++;
+    }
+}
+
+/* Tells of the sentences that end in a batch. */
+static void carnn__lm_tell(const carnn__work *work) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    size_t i;
+    for (i = 0; i < m->seq.packed.sequences; i++) {
+        const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[m->seq.rank[i]]];
+        m->told.score += m->nll[i];
+        m->told.tokens += p->size[0];
+        if (!carnn__lm_ends(&m->net.corpus, p)) continue;
+        m->told.kind = CARNN_PREDICTS_LIKELIHOOD;
+        m->told.example = p->first;
+        m->told.parts = 1;
+        work->wanted->example(&m->told, work->wanted->user);
+        m->told.score = 0.0;
+        m->told.tokens = 0;
+    }
+}
+
+/* tally->loss is what is trained, in nats a word; without gradients that is the words' loss. */
+static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels, rows;
+    if (work->g && work->model->choices.count)
+        share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
+    carnn__lm_collect(work, number);
+    rows = (double)m->seq.packed.rows;
+    carnn__lm_context_forward(work, key);
+    labels = carnn__lm_label_forward(work, share, tally);
+    carnn__lm_states_forward(work, key);
+    carnn__lm_softmax(work, (float)((1.0 - share) / rows));
+    carnn__lm_count(work, tally);
+    if (work->wanted) carnn__lm_tell(work);
+    tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) + share * labels * rows;
+    if (!work->g) return;
+    if (m->labels_known)
+        carnn__linear_backward(work, &m->label, &m->c, m->seq.packed.sequences);
+    carnn__lm_states_backward(work, key);
+    carnn__lm_context_backward(work, key);
+}
+
+/* --- scores --------------------------------------------------------------------------------------- */
+
+/* The mean of the models' probabilities of every word. Labels are not voted on. */
+static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
+                           carnn__tally *tally) {
+    carnn__lm *m = (carnn__lm *)works[0]->state;
+    size_t row, i;
+    double before = tally->sum[CARNN__LM_NLL];
+    (void)number;
+    for (row = 0; row < m->seq.packed.rows; row++) {
+        double p = 0.0;
+        for (i = 0; i < count; i++)
+            p += exp(-(double)((const carnn__lm *)works[i]->state)->loss[row]);
+        m->loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
+    }
+    carnn__lm_count(works[0], tally);
+    tally->loss += tally->sum[CARNN__LM_NLL] - before;
+}
+
+static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
+    const double *sum = tally->sum;
+    double tokens = (double)carnn__max(tally->tokens, 1);
+    double sentences = (double)carnn__max(tally->examples, 1);
+    double words = fmax(tokens - sentences, 1.0);
+    scores->metric[0].value = exp(sum[CARNN__LM_NLL] / tokens);
+    scores->metric[1].value = exp(sum[CARNN__LM_NLL] / (tokens + sentences));
+    scores->metric[2].value = exp(sum[CARNN__LM_MACRO] / sentences);
+    scores->metric[3].value = exp((sum[CARNN__LM_NLL] - sum[CARNN__LM_END_NLL]) / words);
+    if (sum[CARNN__LM_LABELS] > 0.0)
+        scores->metric[4].value = sum[CARNN__LM_LABELS_RIGHT] / sum[CARNN__LM_LABELS];
+    else
+        scores->count = 4; /* no labels, no accuracy */
+}
+
+/* --- sessions: reading and scoring ------------------------------------------------------------------
+   A session reads sentence after sentence. Its corpus has two pieces: number 1 is the one at hand
+   and the only one of its batch, number 0 is the one before it, which becomes its context. */
+
+static void carnn__lm_session_carve(carnn_session *s, carnn__arena *arena) {
+    size_t T = CARNN__LM_STEPS, h = (size_t)s->model->desc.hidden;
+    carnn__lm *m = (carnn__lm *)carnn__take(arena, 1, sizeof *m);
+    carnn__corpus *c;
+    if (m) s->work.state = memset(m, 0, sizeof *m);
+    m = (carnn__lm *)s->work.state;
+    c = &m->net.corpus;
+    c->most_items = 1;
+    c->most_size[0] = c->most_size[1] = T;
+    c->tokens.ids = (uint32_t *)carnn__take(arena, 2 * (T + 1), sizeof(uint32_t));
+    c->pieces = (carnn__batch_piece *)carnn__take(arena, 2, sizeof *c->pieces);
+    c->queue = (uint32_t *)carnn__take(arena, 1, sizeof(uint32_t));
+    c->batch_start = (size_t *)carnn__take(arena, 2, sizeof(size_t));
+    m->first = (size_t *)carnn__take(arena, 2, sizeof(size_t));
+    m->state = carnn__floats(arena, (size_t)s->model->desc.layers, 2 * h);
+    s->share = (double *)carnn__take(arena, h, sizeof(double));
+    carnn__net_carve(&s->work, arena);
+}
+
+static void carnn__lm_session_ready(carnn_session *s) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    carnn__corpus *c = &m->net.corpus;
+    c->queue[0] = 1;
+    c->batch_start[0] = 0;
+    c->batch_start[1] = 1;
+    m->first[0] = 0;
+    m->first[1] = CARNN__LM_STEPS + 1;
+    carnn__rnn_ready(&s->work, &m->cell);
+}
+
+/* The next sentence begins a document. */
+static void carnn__lm_session_reset(carnn_session *s) {
+    carnn__corpus_of(&s->work)->pieces[1].size[0] = 0;
+}
+
+/* Begins a piece with the input `id`; the piece at hand becomes its context. */
+static void carnn__lm_begin(carnn_session *s, uint32_t id) {
+    const carnn__corpus *c = carnn__corpus_of(&s->work);
+    uint32_t *ids = c->tokens.ids + CARNN__LM_STEPS + 1;
+    carnn__batch_piece *p = &c->pieces[1];
+    memcpy(c->tokens.ids, ids, (p->size[0] + 1) * sizeof *ids);
+    p->size[1] = p->size[0];
+    p->size[0] = 0;
+    ids[0] = id;
+}
+
+/* Adds a target to the piece at hand. */
+static void carnn__lm_add(carnn_session *s, uint32_t id) {
+    const carnn__corpus *c = carnn__corpus_of(&s->work);
+    c->tokens.ids[CARNN__LM_STEPS + 1 + ++c->pieces[1].size[0]] = id;
+}
+
+/* Is the piece at hand as long as it can be? Its last target is the first input of the next. */
+static int carnn__lm_full(const carnn_session *s) {
+    return carnn__corpus_of(&s->work)->pieces[1].size[0] == CARNN__LM_STEPS;
+}
+
+static carnn__words carnn__lm_words(const carnn_session *s, const char *text, size_t length) {
+    return carnn__words_of(s->spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), text, length);
+}
+
+/* Moves on to the next word: its number; </s> after the last one, where *more becomes 0. */
+static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *more) {
+    uint32_t id;
+    *more = carnn__next_word(w);
+    if (!*more) return CARNN__LM_END;
+    id = carnn__names_find_folded(&s->model->words, w->word.at, w->word.length,
+                                  carnn__folds(w->kind));
+    return id == CARNN__NOWHERE ? 0 : id;
+}
+
+/* -log P of the piece at hand, which is complete. */
+static double carnn__lm_score_piece(carnn_session *s) {
+    const carnn__lm *m = (const carnn__lm *)s->work.state;
+    double nll = 0.0;
+    size_t t;
+    carnn__lm_collect(&s->work, 0);
+    carnn__lm_context_forward(&s->work, 0);
+    carnn__lm_states_forward(&s->work, 0);
+    carnn__lm_softmax(&s->work, 0.0f);
+    for (t = 0; t < m->seq.packed.rows; t++) nll += (double)m->loss[t];
+    return nll;
+}
+
+/* Reads a sentence; what it costs goes to `p`, which may be NULL. */
+static void carnn__lm_read(carnn_session *s, const char *text, size_t length,
+                           carnn_prediction *p) {
+    carnn__words w = carnn__lm_words(s, text, length);
+    int more = 1;
+    uint32_t last = CARNN__LM_BEGIN;
+    carnn__lm_begin(s, last);
+    while (more) {
+        if (carnn__lm_full(s)) {
+            if (p) p->score += carnn__lm_score_piece(s);
+            carnn__lm_begin(s, last);
+        }
+        carnn__lm_add(s, last = carnn__lm_next(s, &w, &more));
+        if (p) p->tokens++;
+    }
+    if (p) p->score += carnn__lm_score_piece(s);
+}
+
+static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
+                              carnn_prediction *p) {
+    (void)top;
+    p->kind = CARNN_PREDICTS_LIKELIHOOD;
+    carnn__lm_read(s, texts->at, texts->length, p);
+}
+
+static void carnn__lm_hear(carnn_session *s, uint32_t role, const char *text, size_t length) {
+    (void)role;
+    carnn__lm_read(s, text, length, NULL);
+}
+
+/* --- sessions: generating --------------------------------------------------------------------------- */
+
+/* Begins a piece with the input `id`, from states that are zero. */
+static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    carnn__lm_begin(s, id);
+    carnn__lm_collect(&s->work, 0);
+    carnn__lm_context_forward(&s->work, 0);
+    memset(m->state, 0, m->cell.layers * 2 * m->c.columns * sizeof(float));
+}
+
+/* Reads one word: from the states before it, of each layer h and c, to those after it. */
+static void carnn__lm_step(carnn_session *s, uint32_t id) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    size_t h = m->c.columns, l;
+    carnn__rnn_input in;
+    m->seq.length[0] = 1;
+    m->seq.ids[0] = id;
+    carnn__lm_pack(&m->seq, 1);
+    carnn__lm_input_forward(&s->work, 0);
+    in = carnn__lm_cell_reads(m);
+    for (l = 0; l < m->cell.layers; l++) {
+        carnn__cell_run *run = &m->cell.layer[l].run[0];
+        const carnn__cell_kind *k = &carnn__cells[run->cell->kind];
+        float *state = m->state + 2 * l * h;
+        carnn__cell_project(run, &s->engine, carnn__rnn_below(&m->cell, l, &in).x->x, 0, 1);
+        if (in.c) carnn__cell_context(run, &s->engine, in.c->x, 1);
+        carnn__cell_forward(run, &s->engine, in.packed, NULL, state, state + h);
+        memcpy(m->cell.layer[l].y.x, run->scan.out, h * sizeof(float));
+        memcpy(state, run->scan.out, h * sizeof(float));
+        if (k->flags & CARNN__HAS_CELL_STATE) /* c stands last on the tape */
+            memcpy(state + h, run->scan.tape + (k->tape - 1) * h, h * sizeof(float));
+    }
+}
+
+/* Lets x[at] sink in a heap of n numbers, where none is above the one at half its place. */
+static void carnn__lm_sink(float *x, size_t n, size_t at) {
+    float value = x[at];
+    size_t child;
+    for (; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && x[child + 1] > x[child]) child++;
+        if (x[child] <= value) break;
+        x[at] = x[child];
+    }
+    x[at] = value;
+}
+
+/* Sets all but the most probable words to 0, of equal ones the later: at most `most` are kept (0:
+   all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
+static void carnn__lm_truncate(float *p, float *heap, size_t V, size_t most, double mass) {
+    size_t kept, equal = 0, i; /* equal: how many of those kept have the least probability */
+    float least = FLT_MAX;
+    double sum = 0.0;
+    memcpy(heap, p, V * sizeof *p);
+    for (i = V / 2; i-- > 0;) carnn__lm_sink(heap, V, i);
+    for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
+        equal = heap[0] < least ? 1 : equal + 1;
+        least = heap[0];
+        sum += (double)least;
+        heap[0] = heap[V - 1 - kept];
+        carnn__lm_sink(heap, V - 1 - kept, 0);
+    }
+    for (i = 0; i < V; i++)
+        if (p[i] < least || (p[i] <= least && !equal)) p[i] = 0.0f;
+        else if (p[i] <= least) equal--;
+}
+
+/* Draws a word by the logits of the last step. <s> and <unk> are never drawn. */
+static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    size_t V = s->model->words.count, most = how->top_k > 0 ? (size_t)how->top_k : 0, i, last;
+    double temperature = how->temperature == 0.0 ? 1.0 : how->temperature, sum = 0.0, at, best;
+    float *p = m->z;
+    carnn__lm_logits(&s->work, 0, 1);
+    p[0] = p[CARNN__LM_BEGIN] = -FLT_MAX;
+    last = s->engine.k->argmax(p, V);
+    if (temperature < 0.0) return (uint32_t)last;
+    best = (double)p[last];
+    for (i = CARNN__LM_END; i < V; i++) p[i] = (float)(((double)p[i] - best) / temperature);
+    s->engine.k->softmax(p, V);
+    if ((most && most < V) || (how->top_p > 0.0 && how->top_p < 1.0))
+        carnn__lm_truncate(p, p + V, V, most, how->top_p);
+    for (i = 0; i < V; i++) sum += (double)p[i];
+    at = sum * (double)carnn__uniform(carnn__stream(how->seed, m->drawn++), 0);
+    for (i = 0; i < V; i++) {
+        if (p[i] <= 0.0f) continue;
+        last = i;
+        at -= (double)p[i];
+        if (at < 0.0) break;
+    }
+    return (uint32_t)last;
+}
+
+/* Adds a word to the text of `size` bytes that has `*at` already; 0 where it does not fit. */
+static int carnn__lm_write(const char *word, char *text, size_t size, size_t *at) {
+    size_t length = strlen(word);
+    if (*at + length + 2 > size) return 0;
+    if (*at) text[(*at)++] = ' ';
+    memcpy(text + *at, word, length + 1);
+    *at += length;
+    return 1;
+}
+
+static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, const char *prompt,
+                               size_t length, char *text, size_t size) {
+    carnn__words w = carnn__lm_words(s, prompt, length);
+    size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100;
+    uint32_t id = CARNN__LM_BEGIN;
+    int more = 1;
+    carnn__lm_generate_from(s, id);
+    while (id != CARNN__LM_END) {
+        if (carnn__lm_full(s)) carnn__lm_generate_from(s, id);
+        carnn__lm_step(s, id);
+        if (more) id = carnn__lm_next(s, &w, &more);
+        if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__LM_END;
+        carnn__lm_add(s, id);
+        if (id != CARNN__LM_END &&
+            !carnn__lm_write(carnn__names_get(&s->model->words, id), text, size, &at))
+            size = 0; /* nor does what follows */
+    }
+}
+
+/* --- sessions: explaining ---------------------------------------------------------------------------
+   What the last sentence's state has in favour of the most probable next word y is a sum over the
+   words read (Tran et al. 2018, Eq. 4 and 7): with h_t = A_t h_{t-1} + w_t k_t,
+
+     W_y h_n + b_y = sum_t W_y (w_t R_t k_t) + b_y       R_t = A_{t+1} R_{t+1}, R_n = 1
+
+   In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
+   has the share v_t c / c c. Biases belong to no word. */
+
+/* One part of the contributions: a piece's inputs, or those of the piece before. */
+typedef struct carnn__lm_part {
+    const char *role;
+    unsigned has;
+    const carnn__cell_run *run; /* NULL: nothing is known of the words */
+    const float *y;             /* (h) */
+    double scale;               /* of their shares in y */
+    const uint32_t *ids;
+    size_t first, steps;        /* contributions [first, first + steps) */
+} carnn__lm_part;
+
+/* Returns what is left of `rest`. */
+static double carnn__lm_explain_part(carnn_session *s, const carnn__lm_part *p, double rest,
+                                     size_t count, carnn_contribution *out) {
+    size_t h = (size_t)s->model->desc.hidden, t, j;
+    for (j = 0; j < h; j++) s->share[j] = p->scale;
+    for (t = p->steps; t-- > 0;) {
+        double value = p->run ? carnn__step_score(p->run, 0, t, t, p->y, s->share) : 0.0;
+        rest -= value;
+        if (p->first + t >= count) continue;
+        memset(&out[p->first + t], 0, sizeof *out);
+        out[p->first + t].role = p->role;
+        out[p->first + t].text = carnn__names_get(&s->model->words, p->ids[t]);
+        out[p->first + t].has = p->has;
+        if (p->has & CARNN_HAS_SHARE) out[p->first + t].share = value;
+        else out[p->first + t].score = value;
+    }
+    return rest;
+}
+
+static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                              carnn_explanation *e) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    const carnn__corpus *c = &m->net.corpus;
+    const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].run[0];
+    size_t n = c->pieces[1].size[0], before = m->has_context ? c->pieces[1].size[1] : 0;
+    size_t h = m->c.columns, best, j;
+    carnn__lm_part words = {"word", CARNN_HAS_SCORE, run, NULL, 1.0,
+                            c->tokens.ids + m->first[1], before, n};
+    carnn__lm_part earlier = {"before", CARNN_HAS_SHARE,
+                              m->encodes ? &m->encoder.layer[0].run[0] : NULL, m->c.x, 0.0,
+                              c->tokens.ids + 1, 0, before};
+    for (j = 0; j < h; j++) earlier.scale += (double)m->c.x[j] * (double)m->c.x[j];
+    if (earlier.scale > 0.0) earlier.scale = 1.0 / earlier.scale;
+    carnn__lm_explain_part(s, &earlier, 0.0, count, out);
+    carnn__lm_logits(&s->work, n - 1, 1);
+    m->z[CARNN__LM_BEGIN] = -FLT_MAX;
+    best = s->engine.k->argmax(m->z, s->model->words.count);
+    words.y = carnn__weight(&s->work, m->output) + best * h;
+    e->rest = carnn__lm_explain_part(s, &words, (double)m->z[best], count, out);
+    e->of = carnn__names_get(&s->model->words, best);
+    e->count = before + n;
+    e->exact = carnn__cell_is_additive(run->cell->kind);
+}
+
+static const carnn__session_kind carnn__lm_session = {
+    "predict, generate and explain", 1, carnn__lm_session_carve, carnn__lm_session_ready,
+    carnn__lm_session_reset, carnn__lm_predict, NULL, carnn__lm_hear, NULL, carnn__lm_generate,
+    carnn__lm_explain, NULL};
+
+/* --- entry ------------------------------------------------------------------------------------------ */
+
+static const char *const carnn__lm_variants[] = {
+    "hidden=19", "hidden=19 cell=icarnn layers=2 tied=1", "hidden=19 cell=scarnn embedding=13",
+    "hidden=19 cell=lstm context=previous embedding=13",
+    "hidden=19 cell=gru context=none embedding=13 layers=2",
+    "hidden=19 cell=carnn-high context=none tied=1", NULL};
+
+/* 300 sentences of 34 words out of some 10,000, each of which occurs, read by an LSTM in batches of
+   20 and learnt by SGD: the usual small word language model with an exact softmax. */
+static void carnn__lm_bench_text(carnn__bench_text *t, int candidates) {
+    unsigned i;
+    for (i = 0; !candidates && i < 300 * 34; i++)
+        carnn__bench_print(t, "w%u%c", i * 7919 % 9998, (i + 1) % 34 ? ' ' : '\n');
+}
+
+static const carnn__task_bench carnn__lm_bench = {
+    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", carnn__lm_bench_text};
+
+static const carnn__task carnn__lm_task = {
+    "lm", "predict the words of a sentence, given the sentence before it",
+    CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles,
+    carnn__lm_options, carnn__lm_defaults, "carnn.labels", carnn__lm_reserved,
+    CARNN__COUNT(carnn__lm_reserved), CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check,
+    sizeof(carnn__lm), carnn__lm_parts, NULL, carnn__lm_tokens,
+    {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces,
+    NULL, NULL, NULL, NULL, carnn__lm_batch, carnn__lm_vote,
+    {{"perplexity", 1, 0}, {"perplexity_n2", 1, 1}, {"perplexity_macro", 1, 1},
+     {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {NULL, 0, 0}},
+    carnn__lm_score, NULL, &carnn__lm_session, NULL,
+    "a b a b\tx\nb a c\ty\nc a\n\tx\nd b a\ty\n=\na c b b c\ty\nb a\tx\n",
+    carnn__lm_variants, CARNN__TRAIN_ONLY(&carnn__lm_bench)};
+
+#endif
+/* =============================================================================================
    @@HEAD answer   rank sentences by how well they answer a question
 
    Tran et al. 2018, section 4.3: the inter-weighted alignment network (IWAN) of Shen, Yang and Deng
@@ -9951,7 +11853,7 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     carnn__option_default(model, CARNN__ANSWER_WEIGHTING, 1);
     carnn__option_default(model, CARNN__ANSWER_OVERLAP, 4); /* writer is like writes, wrote is not */
     carnn__option_default(model, CARNN__ANSWER_LOSS, 2);
-    if (!model->vector_count) model->option[CARNN__ANSWER_TUNE] = 1;
+    if (!model->vector_count) carnn__option_default(model, CARNN__ANSWER_TUNE, 1);
     if (!train->epochs) train->epochs = 5;
     if (!train->batch) train->batch = 64;
     if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.001;
@@ -10011,7 +11913,7 @@ typedef struct carnn__answer {
     carnn__overlap overlap;
     carnn__linear project, hidden, output;
     carnn__position context;
-    carnn__text_rnn encoder; /* y: states s (R, D), D = 2 h */
+    carnn__rnn encoder;      /* its output: states s (R, D), D = 2 h */
     int skips;
     carnn__mat skip;         /* (R, D) what each word adds to the states */
     carnn__pool_part pool;   /* (S, D) mean, or the last states */
@@ -10056,7 +11958,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__embed_plan(p, &m->words, t, more);
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
                        CARNN__IDENTITY);
-    m->encoder.rnn.drop = CARNN__ANSWER_DROP_LAYERS;
+    m->encoder.drop = CARNN__ANSWER_DROP_LAYERS;
     carnn__text_rnn_plan(p, &m->encoder, "cell", shape, t);
     if (reads) carnn__position_plan(p, &m->context, h, t);
     m->pool.kinds = 1;
@@ -10093,8 +11995,8 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder.rnn) ? &m->context.y : NULL;
-    const carnn__mat *s = &m->encoder.y, *f = &m->compare.f;
+    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder) ? &m->context.y : NULL;
+    const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
     int siamese = carnn__answer_is_siamese(work->model);
@@ -10125,8 +12027,8 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
 static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder.rnn) ? &m->context.y : NULL;
-    const carnn__mat *s = &m->encoder.y, *f = &m->compare.f;
+    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder) ? &m->context.y : NULL;
+    const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
     int siamese = carnn__answer_is_siamese(work->model);
@@ -10176,7 +12078,7 @@ static carnn__logits carnn__answer_output(const carnn__work *work) {
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
-    carnn__explain_words(s, &m->encoder.rnn,
+    carnn__explain_words(s, &m->encoder,
                          carnn__answer_is_siamese(s->model) ? NULL : m->attend.w.x, count, out, e);
 }
 
@@ -10203,6 +12105,22 @@ static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101 cell=icarnn model=siamese",
     "hidden=19 embedding=101 cell=gru model=siamese overlap=0 loss=pair", NULL};
 
+/* 20 questions of 8 words with 20 sentences of 24 words each, one of which is right. */
+static void carnn__answer_bench_text(carnn__bench_text *t, int candidates) {
+    unsigned i, j;
+    for (i = 0; !candidates && i < 400; i++) {
+        carnn__bench_words(t, 1, i / 20, 8);
+        for (j = 0; j < 3; j++) {
+            carnn__bench_print(t, j ? " " : "\t");
+            carnn__bench_words(t, 2, 3 * i + j, 8);
+        }
+        carnn__bench_print(t, "\t%d\n", i % 20 == 0);
+    }
+}
+
+static const carnn__task_bench carnn__answer_bench = {
+    {150, 0}, "scarnn", NULL, 64, "pairs/s", "scoring", carnn__answer_bench_text};
+
 static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
     CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles,
@@ -10214,7 +12132,7 @@ static const carnn__task carnn__answer_task = {
     NULL, NULL, {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__ranks_score, NULL,
     &carnn__answer_session, NULL,
     "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n",
-    carnn__answer_variants, NULL};
+    carnn__answer_variants, CARNN__TRAIN_ONLY(&carnn__answer_bench)};
 
 #endif
 /* =============================================================================================
@@ -10301,7 +12219,7 @@ static size_t carnn__classify_tokens(const carnn_model *model, carnn__span text,
 typedef struct carnn__classify {
     carnn__net net;
     carnn__embed words;
-    carnn__text_rnn encoder;
+    carnn__rnn encoder;
     carnn__pool_part pool;
     carnn__linear hidden, output;
     uint32_t *target; /* (B) */
@@ -10322,7 +12240,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__texts_plan(p, t, 1, 1, NULL);
     carnn__embed_table(p, &m->words, 0);
     carnn__embed_plan(p, &m->words, t, 0);
-    m->encoder.rnn.drop = CARNN__CLASSIFY_DROP_LAYERS;
+    m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
     carnn__text_rnn_plan(p, &m->encoder, "cell", s, t);
     for (m->pool.kinds = i = 0; i < CARNN__POOL_COUNT; i++)
         if (strstr(pooling, carnn__poolings[i])) m->pool.kind[m->pool.kinds++] = (carnn__pooling)i;
@@ -10344,7 +12262,7 @@ static void carnn__classify_forward(carnn__work *work, uint64_t key) {
     carnn__embed_forward(work, &m->words, t);
     carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
     carnn__text_rnn_forward(work, &m->encoder, t, x, NULL, key);
-    carnn__pool_forward(work, &m->pool, t, &m->encoder.y);
+    carnn__pool_forward(work, &m->pool, t, carnn__rnn_output(&m->encoder));
     carnn__drop(work, v->x, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
     carnn__linear_forward(work, &m->hidden, v, t->count);
     carnn__linear_forward(work, &m->output, &m->hidden.y, t->count);
@@ -10357,7 +12275,7 @@ static void carnn__classify_backward(carnn__work *work, uint64_t key) {
     carnn__linear_backward(work, &m->output, &m->hidden.y, t->count);
     carnn__linear_backward(work, &m->hidden, v, t->count);
     carnn__drop(work, v->d, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
-    carnn__pool_backward(work, &m->pool, t, &m->encoder.y);
+    carnn__pool_backward(work, &m->pool, t, carnn__rnn_output(&m->encoder));
     carnn__text_rnn_backward(work, &m->encoder, t, x, NULL, key);
     carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
     carnn__embed_backward(work, &m->words, t);
@@ -10376,6 +12294,19 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=17 cell=ncarnn-free directions=1 layers=3 pooling=last",
     "hidden=19 embedding=19 cell=ran pooling=mean", NULL};
 
+/* Texts of 20 words and six classes. */
+static void carnn__classify_bench_text(carnn__bench_text *t, int candidates) {
+    unsigned i;
+    for (i = 0; !candidates && i < 600; i++) {
+        carnn__bench_print(t, "c%u\t", i % 6);
+        carnn__bench_words(t, 1, i, 20);
+        carnn__bench_print(t, "\n");
+    }
+}
+
+static const carnn__task_bench carnn__classify_bench = {
+    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", carnn__classify_bench_text};
+
 static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
@@ -10385,8 +12316,8 @@ static const carnn__task carnn__classify_task = {
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
     carnn__classify_forward, carnn__classify_output, NULL, carnn__classify_backward, NULL, NULL,
     {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, carnn__classify_words,
-    "x\ta b a b\ny\tb a c c d\nx\tc a\ny\td b a\ny\ta c b b c\nx\tb a\nz\td d c\n",
-    carnn__classify_variants, NULL};
+    "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
+    carnn__classify_variants, CARNN__TRAIN_ONLY(&carnn__classify_bench)};
 
 #endif
 /* =============================================================================================
@@ -10403,7 +12334,7 @@ CARNN_EXTRA_HEADS(CARNN__EXTRA_HEAD)
 #endif
 
 static const carnn__task *const carnn__tasks[] = {
-    &carnn__answer_task, &carnn__classify_task,
+    &carnn__dialog_task, &carnn__lm_task, &carnn__answer_task, &carnn__classify_task,
 #ifdef CARNN_EXTRA_HEADS
     CARNN_EXTRA_HEADS(CARNN__EXTRA_ENTRY)
 #endif
@@ -12462,20 +14393,36 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
 static const char *const carnn__sum_names[CARNN_SCORES_MAX] = {"sum.0", "sum.1", "sum.2", "sum.3",
                                                                "sum.4", "sum.5", "sum.6", "sum.7"};
 
-/* Tells data sets apart: a checkpoint goes on only with the data that it began with. Items have no
-   padding between their fields, so their bytes are what they say. */
+/* Tells data sets apart: a checkpoint goes on only with the data that it began with. Items are added
+   field by field, since there is padding behind them. */
 static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__sum sum;
+    size_t i;
     if (!data) return 0;
     carnn__sum_start(&sum);
     carnn__sum_add(&sum, data->bytes, data->text_at[data->text_count]);
     carnn__sum_add(&sum, data->text_at, data->text_count * sizeof *data->text_at);
     carnn__sum_add(&sum, data->members, data->member_count * sizeof *data->members);
-    carnn__sum_add(&sum, data->items, data->item_count * sizeof *data->items);
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *x = &data->items[i];
+        uint64_t field[5];
+        field[0] = x->first;
+        field[1] = x->count;
+        field[2] = x->group;
+        field[3] = x->target;
+        field[4] = x->line;
+        carnn__sum_add(&sum, field, sizeof field);
+        carnn__sum_add(&sum, &x->value, sizeof x->value);
+    }
     carnn__sum_add(&sum, data->choices, data->choice_count * sizeof *data->choices);
-    if (data->columns)
+    carnn__sum_add(&sum, data->shown, data->shown_at[data->choice_count]);
+    carnn__sum_add(&sum, &data->spoken, sizeof data->spoken);
+    if (data->columns) {
+        carnn__sum_add(&sum, &data->columns, sizeof data->columns);
+        carnn__sum_add(&sum, data->row_at, (data->row_count + 1) * sizeof *data->row_at);
         carnn__sum_add(&sum, data->numbers, data->row_at[data->row_count] * data->columns *
                                                 sizeof *data->numbers);
+    }
     return carnn__sum_end(&sum);
 }
 
@@ -12778,28 +14725,210 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     return status;
 }
 
+/* --- cross-validation -----------------------------------------------------------------------------
+   Whole groups are in one fold, so that a model is not scored on a part of what it has learnt from.
+   For each fold a model of its own is made from the other folds' groups: a tenth of them chooses the
+   epoch, the others are learnt from. The fold is scored, and is used for nothing else. */
+
+#define CARNN__FOLD_STREAM 0x464F4C44ACE5u
+#define CARNN__FOLD_CHOOSES 10 /* one in so many groups of a fold's training chooses the epoch */
+
+enum { CARNN__FOLD_TRAINS, CARNN__FOLD_VALIDATES, CARNN__FOLD_TESTS, CARNN__FOLD_PARTS };
+
+typedef struct carnn__validation {
+    carnn_model_desc model;   /* complete */
+    const carnn_train_desc *train;
+    const carnn_dataset *data;
+    const carnn_folds_desc *desc;
+    carnn_allocator allocator;
+    carnn_error *error;
+    size_t count, groups;
+    uint32_t *fold;           /* (groups) */
+    uint32_t *part;           /* (groups) of the fold at hand: what each is for */
+    uint32_t *order;          /* (groups) */
+    carnn_scores *scores;     /* (count) */
+    carnn__input by;          /* lines with names of folds */
+    carnn__names names;       /* of folds */
+} carnn__validation;
+
+/* Reads the fold of each group. */
+static carnn_status carnn__validation_read(void *job) {
+    carnn__validation *f = (carnn__validation *)job;
+    carnn__lines lines;
+    carnn_status status = carnn__input_open(&f->by, f->desc->by, &f->allocator, f->error);
+    if (status) return status;
+    for (lines = carnn__lines_of(&f->by); carnn__next_line(&lines);) {
+        carnn__span name = carnn__trim(lines.line);
+        if (!name.length) return carnn__expected(f->error, &lines, "the name of a fold", name);
+        if (lines.number > f->groups) continue;
+        f->fold[lines.number - 1] = carnn__names_add(&f->names, name.at, name.length, 0);
+    }
+    f->count = f->names.count;
+    if (lines.number != f->groups)
+        return carnn__fail(f->error, CARNN_ERR_DATA, lines.number, "%s: expected %zu lines with the "
+                           "name of a fold, one for each group of the data, found %zu",
+                           carnn__name_end(lines.name), f->groups, lines.number);
+    if (f->count > 1) return CARNN_OK;
+    return carnn__fail(f->error, CARNN_ERR_DATA, 1, "%s:1: expected the names of two folds or more, "
+                       "found one", carnn__name_end(lines.name));
+}
+
+static carnn_status carnn__validation_drop(void *job) {
+    carnn__validation *f = (carnn__validation *)job;
+    carnn__names_drop(&f->names);
+    return CARNN_OK;
+}
+
+/* Folds of the same size, by chance. */
+static carnn_status carnn__validation_draw(carnn__validation *f, carnn_error *error) {
+    size_t i;
+    if (f->desc->count < 2 || (uint64_t)f->desc->count > f->groups)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many as "
+                           "there are groups, found %lld", f->groups, (long long)f->desc->count);
+    f->count = (size_t)f->desc->count;
+    for (i = 0; i < f->groups; i++) f->order[i] = (uint32_t)i;
+    carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, 0), f->order, f->groups);
+    for (i = 0; i < f->groups; i++) f->fold[f->order[i]] = (uint32_t)(i % f->count);
+    return CARNN_OK;
+}
+
+/* What each group is for in fold `number`. */
+static carnn_status carnn__validation_part(carnn__validation *f, size_t number, carnn_error *error) {
+    size_t i, n = 0;
+    for (i = 0; i < f->groups; i++) {
+        f->part[i] = f->fold[i] == number ? CARNN__FOLD_TESTS : CARNN__FOLD_TRAINS;
+        if (f->fold[i] != number) f->order[n++] = (uint32_t)i;
+    }
+    if (n < 2)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for training: "
+                           "expected one to learn from and one that chooses the epoch", number + 1,
+                           n);
+    carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, number + 1), f->order, n);
+    for (i = 0; i < carnn__max(n / CARNN__FOLD_CHOOSES, 1); i++)
+        f->part[f->order[i]] = CARNN__FOLD_VALIDATES;
+    return CARNN_OK;
+}
+
+/* Trains and scores the model of a fold. */
+static carnn_status carnn__validation_run(carnn__validation *f, size_t number, carnn_error *error) {
+    carnn_dataset *data[CARNN__FOLD_PARTS] = {NULL, NULL, NULL};
+    carnn_model *model = NULL;
+    const carnn_model *const *models = (const carnn_model *const *)&model;
+    carnn_status status = carnn__validation_part(f, number, error);
+    uint32_t i;
+    for (i = 0; !status && i < CARNN__FOLD_PARTS; i++)
+        status = carnn__dataset_subset(&data[i], f->data, f->part, i, error);
+    if (!status) status = carnn_model_create(&model, &f->model, data[CARNN__FOLD_TRAINS], error);
+    if (!status)
+        status = carnn_train(model, data[CARNN__FOLD_TRAINS], data[CARNN__FOLD_VALIDATES], f->train,
+                             error);
+    if (!status)
+        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads,
+                            &f->scores[number], error);
+    if (!status && f->desc->fold)
+        f->desc->fold(number, f->count, &f->scores[number], f->desc->user);
+    carnn_model_free(model);
+    for (i = 0; i < CARNN__FOLD_PARTS; i++) carnn_dataset_free(data[i]);
+    return status;
+}
+
+/* The loss, or metric k - 1. */
+static double *carnn__validation_number(carnn_scores *scores, size_t k) {
+    return k ? &scores->metric[k - 1].value : &scores->loss;
+}
+
+/* Mean and standard deviation over the folds. */
+static void carnn__validation_score(const carnn__validation *f, carnn_scores *mean, carnn_scores *deviation) {
+    size_t i, k;
+    *mean = *deviation = f->scores[0]; /* names of metrics */
+    deviation->examples = deviation->tokens = 0;
+    deviation->seconds = 0.0;
+    for (i = 1; i < f->count; i++) {
+        mean->examples += f->scores[i].examples;
+        mean->tokens += f->scores[i].tokens;
+        mean->seconds += f->scores[i].seconds;
+    }
+    for (k = 0; k <= mean->count; k++) {
+        double sum = 0.0, squares = 0.0, off;
+        for (i = 0; i < f->count; i++) sum += *carnn__validation_number(&f->scores[i], k);
+        *carnn__validation_number(mean, k) = sum /= (double)f->count;
+        for (i = 0; i < f->count; i++) {
+            off = *carnn__validation_number(&f->scores[i], k) - sum;
+            squares += off * off;
+        }
+        *carnn__validation_number(deviation, k) = sqrt(squares / (double)(f->count - 1));
+    }
+}
+
+/* Runs all folds, once they are known. */
+static carnn_status carnn__validation_all(carnn__validation *f, carnn_scores *mean, carnn_scores *deviation,
+                                     carnn_error *error) {
+    carnn_status status = CARNN_OK;
+    size_t i;
+    f->scores = (carnn_scores *)carnn__alloc_zero(&f->allocator, f->count, sizeof *f->scores);
+    if (!f->scores) return carnn__out_of_memory(error);
+    for (i = 0; !status && i < f->count; i++) status = carnn__validation_run(f, i, error);
+    if (!status) carnn__validation_score(f, mean, deviation);
+    return status;
+}
+
+CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
+                                            const carnn_train_desc *train,
+                                            const carnn_dataset *data,
+                                            const carnn_folds_desc *folds, carnn_scores *mean,
+                                            carnn_scores *deviation, carnn_error *error) {
+    carnn_model_desc complete = *model; /* for the seed alone: an embedding may have its vectors' size */
+    carnn_train_desc unused = *train;
+    carnn__validation f;
+    carnn_status status;
+    memset(&f, 0, sizeof f);
+    if (train->checkpoint || train->resume)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "cross-validation has no checkpoints");
+    if ((status = carnn_defaults(&complete, &unused, error)) != CARNN_OK) return status;
+    f.model = *model;
+    f.model.seed = complete.seed;
+    f.train = train;
+    f.data = data;
+    f.desc = folds;
+    f.error = error;
+    f.allocator = carnn__allocator(model->allocator);
+    f.groups = data->group_count;
+    f.fold = (uint32_t *)carnn__alloc(&f.allocator, f.groups, 3 * sizeof(uint32_t));
+    if (!f.fold) return carnn__out_of_memory(error);
+    f.part = f.fold + f.groups;
+    f.order = f.part + f.groups;
+    status = folds->by ? carnn__build(&f.allocator, carnn__validation_read, &f, error)
+                       : carnn__validation_draw(&f, error);
+    carnn__build(&f.allocator, carnn__validation_drop, &f, NULL);
+    carnn__input_close(&f.by, &f.allocator);
+    if (!status) status = carnn__validation_all(&f, mean, deviation, error);
+    carnn__free(&f.allocator, f.scores);
+    carnn__free(&f.allocator, f.fold);
+    return status;
+}
+
 #endif /* CARNN_NO_TRAIN */
 
 #endif
 /* =============================================================================================
    @@CHECK   derivatives against central differences
 
-   Every entry of the tables of cells, parts and tasks is a "subject": some arrays of floats (its
-   inputs and weights), a loss, and what our backward functions say are the derivatives. The check
-   moves one number at a time,
+   A "subject" is an entry of the table of cells, parts or tasks, in one of its variants: some arrays
+   of floats (inputs and weights), a loss L, and the derivatives that our backward functions compute.
+   The check moves one number at a time,
 
      dL/dx = (8 (L(x+s) - L(x-s)) - (L(x+2s) - L(x-2s))) / 12 s + O(s^4)
 
-   and then all numbers of an array at once, each up or down by chance, which no single wrong
-   derivative survives. The forward pass is in floats, so L, summed in doubles, is known to about
-   3e-8: that leaves an error of 3e-8 / s beside the s^4 of the formula, which is large where the
-   loss bends much or has a kink. So three steps are tried and the best counts: a right derivative
-   agrees with one of them, a wrong one with none. Errors are relative to the root mean square of
-   the derivatives of the array, and a thousandth more, since a slope is known to a few 1e-7. Over
-   many seeds right ones stay below 2e-4 (of answer models below 1.2e-3). An array that is 2 % too
-   large exceeds the limit; single wrong derivatives are off by about 1, by 1/10 where they are as
-   small as 1e-4. An array whose derivatives are all zero has not been checked at all and counts as
-   wrong.
+   and then all numbers of an array at once, each up or down by chance, so that an array with a few
+   wrong derivatives fails also where no sample meets them. The forward pass is in floats, so L,
+   summed in doubles, has an error of about 3e-8, and the slope one of 3e-8 / s besides the s^4 of
+   the formula. That one is large where the loss has a strong curvature. Therefore three steps are
+   tried and the best counts: a right derivative agrees with one of them, a wrong one with none.
+
+   The error of a derivative is relative to the root mean square of its array, plus 1/1000, since a
+   slope is known to a few 1e-7. Right derivatives stay below 2e-4 over many seeds (of answer models
+   below 1.2e-3). An array that is 2 % too large exceeds the limit; single wrong derivatives have
+   errors of about 1. Derivatives that are all zero are right where the differences are zero.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TRAIN)
@@ -12818,13 +14947,14 @@ enum {
     CARNN__CHECK_B = 4,    /* sequences, of lengths 3, 5, 0, 1 */
     CARNN__CHECK_STEPS = 5,
     CARNN__CHECK_ROWS = 9,
-    CARNN__CHECK_INPUTS = 4 /* where rows share them */
+    CARNN__CHECK_INPUTS = 4, /* where rows share them */
+    CARNN__CHECK_BATCH = 4   /* examples of a task */
 };
 
 typedef struct carnn__checked { /* one array */
-    float *value;
-    float *gradient;
-    size_t count;
+    const char *name;
+    float *value, *gradient; /* (count / columns, columns) */
+    size_t count, columns;
 } carnn__checked;
 
 typedef struct carnn__subject carnn__subject;
@@ -12832,12 +14962,15 @@ typedef struct carnn__subject carnn__subject;
 struct carnn__subject {
     carnn__engine *engine;
     carnn__arena arena;
-    uint64_t key;      /* of its numbers */
-    uint64_t drawn;    /* arrays so far */
+    uint64_t key;        /* of its numbers */
+    uint64_t drawn;      /* arrays so far */
     size_t number, variant; /* in the table; of the entry */
-    double (*loss)(carnn__subject *s); /* sets the gradients, too */
+    const char *how;     /* the variant, in words */
+    double (*loss)(carnn__subject *s); /* sets the gradients, too; NULL: there is no such variant */
     carnn__checked array[CARNN__PARAMS_MAX + 8];
     size_t arrays;
+    size_t batch, batches; /* of tasks: the batch whose loss it is, and how many there are */
+    int holds;           /* the masks of relu and max stay as they are */
     /* sequences */
     carnn__packed seq;
     size_t start[CARNN__CHECK_STEPS + 2];
@@ -12865,17 +14998,20 @@ static void carnn__check_draw(carnn__subject *s, float *x, size_t count) {
 
 /* An array of the subject, with memory for its gradient. */
 static carnn__checked carnn__check_array(carnn__subject *s, size_t rows, size_t columns) {
-    carnn__checked a;
+    carnn__checked a = {NULL, NULL, NULL, 0, 0};
     a.value = carnn__floats(&s->arena, rows, columns);
     a.gradient = carnn__floats(&s->arena, rows, columns);
     a.count = rows * columns;
+    a.columns = columns;
     carnn__check_draw(s, a.value, a.count);
     return a;
 }
 
 /* One whose derivatives are checked. */
-static carnn__checked carnn__check_input(carnn__subject *s, size_t rows, size_t columns) {
+static carnn__checked carnn__check_input(carnn__subject *s, const char *name, size_t rows,
+                                         size_t columns) {
     carnn__checked a = carnn__check_array(s, rows, columns);
+    a.name = name;
     if (a.count) s->array[s->arrays++] = a;
     return a;
 }
@@ -12885,7 +15021,9 @@ static void carnn__check_store(carnn__subject *s, const carnn__store *store, flo
     size_t i, j;
     for (i = 0; i < store->count && store->item[i].offset < store->trained; i++) {
         carnn__checked *a = &s->array[s->arrays++];
-        a->count = store->item[i].rows * store->item[i].columns;
+        a->name = store->item[i].name;
+        a->columns = store->item[i].columns;
+        a->count = store->item[i].rows * a->columns;
         a->value = w ? carnn__piece(store, w, i) : NULL;
         a->gradient = g ? carnn__piece(store, g, i) : NULL;
         carnn__check_draw(s, a->value, a->count);
@@ -12906,22 +15044,26 @@ static double carnn__check_sum(const carnn__checked *weight, const float *out) {
     return sum;
 }
 
-/* --- sequences -------------------------------------------------------------------------------
-   Variant 0: every row has its own input; 1: rows share inputs; 2: the rows are read backwards. */
+/* --- sequences ------------------------------------------------------------------------------- */
 
-static void carnn__check_sequences(carnn__subject *s) {
+enum { CARNN__CHECK_OWN, CARNN__CHECK_SHARED, CARNN__CHECK_BACKWARD, CARNN__CHECK_READINGS };
+
+static const char *const carnn__check_readings[] = {"each row has an input of its own",
+                                                    "rows share inputs", "rows are read backwards"};
+
+static void carnn__check_sequences(carnn__subject *s, size_t reading) {
     static const uint32_t length[CARNN__CHECK_B] = {3, 5, 0, 1};
     size_t t, b;
     carnn__pack_sequences(&s->seq, length, CARNN__CHECK_B, s->rank, s->start);
     for (t = 0; t < s->seq.steps; t++)
-        for (b = 0; b < s->start[t + 1] - s->start[t]; b++) {
-            size_t row = s->start[t] + b;
-            s->index[row] = (uint32_t)(
-                s->variant == 1 ? (3 * t + b) % CARNN__CHECK_INPUTS
-                                : carnn__reversed_row(&s->seq, length[s->rank[b]], t, b));
-        }
-    s->shared = s->variant ? s->index : NULL;
-    s->inputs = s->variant == 1 ? (size_t)CARNN__CHECK_INPUTS : (size_t)CARNN__CHECK_ROWS;
+        for (b = 0; b < s->start[t + 1] - s->start[t]; b++)
+            s->index[s->start[t] + b] = (uint32_t)(
+                reading == CARNN__CHECK_SHARED
+                    ? (3 * t + b) % CARNN__CHECK_INPUTS
+                    : carnn__reversed_row(&s->seq, length[s->rank[b]], t, b));
+    s->shared = reading == CARNN__CHECK_OWN ? NULL : s->index;
+    s->inputs = reading == CARNN__CHECK_SHARED ? (size_t)CARNN__CHECK_INPUTS
+                                               : (size_t)CARNN__CHECK_ROWS;
 }
 
 /* --- cells ----------------------------------------------------------------------------------- */
@@ -12950,7 +15092,9 @@ static carnn_status carnn__check_cell_open(carnn__subject *s, carnn_error *error
     const carnn__cell_kind *k = &carnn__cells[s->number];
     size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? CARNN__CHECK_H : CARNN__CHECK_E;
     (void)error;
-    carnn__check_sequences(s);
+    if (s->variant == CARNN__CHECK_READINGS) return CARNN_OK;
+    s->how = carnn__check_readings[s->variant];
+    carnn__check_sequences(s, s->variant);
     carnn__cell_declare(&s->cell, &s->store, "", s->number, e, CARNN__CHECK_H, CARNN__CHECK_D);
     s->loss = carnn__check_cell_loss;
     return CARNN_OK;
@@ -12961,35 +15105,32 @@ static void carnn__check_cell_carve(carnn__subject *s) {
     float *g = carnn__floats(&s->arena, 1, s->store.size), dummy = 0.0f;
     if (w) memset(w, 0, s->store.size * sizeof(float));
     carnn__check_store(s, &s->store, w, g);
-    s->x = carnn__check_input(s, s->inputs, s->cell.e);
-    if (s->cell.d) s->c = carnn__check_input(s, CARNN__CHECK_B, s->cell.d);
-    s->h0 = carnn__check_input(s, CARNN__CHECK_B, CARNN__CHECK_H);
+    s->x = carnn__check_input(s, "x", s->inputs, s->cell.e);
+    if (s->cell.d) s->c = carnn__check_input(s, "context", CARNN__CHECK_B, s->cell.d);
+    s->h0 = carnn__check_input(s, "h0", CARNN__CHECK_B, CARNN__CHECK_H);
     if (carnn__cells[s->number].flags & CARNN__HAS_CELL_STATE)
-        s->c0 = carnn__check_input(s, CARNN__CHECK_B, CARNN__CHECK_H);
+        s->c0 = carnn__check_input(s, "c0", CARNN__CHECK_B, CARNN__CHECK_H);
     s->out = carnn__check_array(s, CARNN__CHECK_ROWS, CARNN__CHECK_H);
     carnn__cell_plan(&s->run, &s->cell, &s->store, w, g ? g : &dummy, &s->arena, s->inputs,
                      CARNN__CHECK_ROWS, CARNN__CHECK_B);
 }
 
-/* --- parts ----------------------------------------------------------------------------------- */
+/* --- parts -----------------------------------------------------------------------------------
+   Functions of @@MAT and @@PART by themselves. The parts of @@NET are checked as parts of models: the
+   variants of the tasks have every one of them, in each of its kinds. */
 
 /* Texts of 3, 0, 1 and 5 words out of 6; one of them is read twice. */
 static double carnn__check_encoder_loss(carnn__subject *s) {
     static const uint32_t ids[] = {0, 1, 2, 3, 4, 4, 5, 1, 0}, which[] = {0, 1, 2, 3, 0};
     static const size_t at[] = {0, 3, 3, 4, 9};
-    carnn__encoder e;
-    e.texts = CARNN__COUNT(which);
-    e.D = CARNN__CHECK_H;
-    e.which = which;
-    e.ids = ids;
-    e.at = at;
+    carnn__encoder e = {CARNN__COUNT(which), CARNN__CHECK_H, which, ids, at, NULL, NULL, NULL, NULL,
+                        NULL};
     e.ramp = s->scratch_back;
     e.table = s->x.value;
     e.out = s->scratch;
     e.dtable = s->x.gradient;
     e.dout = s->out.value;
     carnn__encoder_ramp(s->scratch_back, CARNN__CHECK_H);
-    carnn__check_clear(&s->x);
     carnn__encode_texts(s->engine, &e);
     carnn__encode_texts_back(s->engine, &e);
     return carnn__check_sum(&s->out, s->scratch);
@@ -12997,44 +15138,30 @@ static double carnn__check_encoder_loss(carnn__subject *s) {
 
 static double carnn__check_rows_loss(carnn__subject *s) {
     static const uint32_t index[] = {2, 0, 2, 1, 2};
-    carnn__check_clear(&s->x);
     carnn__gather_rows(s->scratch, s->x.value, index, CARNN__COUNT(index), CARNN__CHECK_H);
     carnn__scatter_rows(s->engine, s->x.gradient, s->out.value, index, CARNN__COUNT(index),
                         CARNN__CHECK_H);
     return carnn__check_sum(&s->out, s->scratch);
 }
 
-/* y = x W' + b, and back with the other two forms of a product. */
+/* y = x W^T + b forward, and the other two forms of a product backward. */
 static double carnn__check_product_loss(carnn__subject *s) {
     enum { m = CARNN__CHECK_ROWS, n = CARNN__CHECK_H, k = CARNN__CHECK_E };
-    carnn__check_clear(&s->c0);
-    carnn__matmul(s->engine, CARNN__NT, m, n, k, s->x.value, k, s->c.value, k, s->c0.value,
+    carnn__matmul(s->engine, CARNN__NT, m, n, k, s->x.value, k, s->h.value, k, s->c.value,
                   s->scratch, n);
-    carnn__matmul(s->engine, CARNN__NN, m, k, n, s->out.value, n, s->c.value, k, NULL,
+    carnn__matmul(s->engine, CARNN__NN, m, k, n, s->out.value, n, s->h.value, k, NULL,
                   s->x.gradient, k);
     carnn__matmul(s->engine, CARNN__TN, n, k, m, s->out.value, n, s->x.value, k, NULL,
-                  s->c.gradient, k);
-    carnn__column_sums(s->engine, m, n, s->out.value, n, s->c0.gradient);
+                  s->h.gradient, k);
+    carnn__column_sums(s->engine, m, n, s->out.value, n, s->c.gradient);
     return carnn__check_sum(&s->out, s->scratch);
 }
 
 static double carnn__check_attention_loss(carnn__subject *s) {
-    size_t weights = CARNN__CHECK_B * CARNN__CHECK_STEPS;
-    carnn__attention a;
-    a.seq = &s->seq;
-    a.D = CARNN__CHECK_H;
-    a.index = s->shared;
-    a.h = s->h.value;
-    a.e = s->x.value;
-    a.c = s->c.value;
-    a.weight = s->scratch_back;
-    a.gweight = s->scratch_back + weights;
-    a.o = s->scratch;
-    a.go = s->out.value;
-    a.gh = s->h.gradient;
-    a.gc = s->c.gradient;
-    carnn__check_clear(&s->x);
-    carnn__check_clear(&s->c);
+    carnn__attention a = {&s->seq, CARNN__CHECK_H, s->shared, s->h.value, s->x.value, s->c.value,
+                          s->scratch_back, NULL, s->scratch, s->out.value, s->h.gradient,
+                          s->c.gradient};
+    a.gweight = s->scratch_back + CARNN__CHECK_B * CARNN__CHECK_STEPS;
     s->engine->k->attend(&a, 0, CARNN__CHECK_B);
     s->engine->k->attend_back(&a, 0, CARNN__CHECK_B);
     carnn__scatter_rows(s->engine, s->x.gradient, s->h.gradient, s->shared, CARNN__CHECK_ROWS,
@@ -13067,30 +15194,8 @@ static double carnn__check_dropout_loss(carnn__subject *s) {
     return carnn__check_sum(&s->out, s->scratch);
 }
 
-/* The rows are moved apart, each time in another order: a step must not change which is largest. */
-static double carnn__check_pool_max_loss(carnn__subject *s) {
-    uint32_t where[CARNN__CHECK_B * CARNN__CHECK_H];
-    size_t i;
-    carnn__check_clear(&s->x);
-    for (i = 0; i < s->x.count; i++)
-        s->scratch_back[i] = s->x.value[i] + 4.0f * (float)((i / CARNN__CHECK_H * 4 + i) % 9);
-    carnn__pool_max(&s->seq, CARNN__CHECK_H, s->scratch_back, s->scratch, where);
-    carnn__pool_max_back(&s->seq, CARNN__CHECK_H, s->out.value, where, s->x.gradient);
-    return carnn__check_sum(&s->out, s->scratch);
-}
-
-static double carnn__check_pool_mean_loss(carnn__subject *s) {
-    static const uint32_t count[CARNN__CHECK_B] = {5, 3, 1, 0};
-    carnn__check_clear(&s->x);
-    carnn__pool_mean(&s->seq, CARNN__CHECK_H, s->x.value, count, s->scratch);
-    carnn__pool_mean_back(&s->seq, CARNN__CHECK_H, s->out.value, count, s->x.gradient);
-    return carnn__check_sum(&s->out, s->scratch);
-}
-
 static double carnn__check_align_loss(carnn__subject *s) {
     float E[20], dE[20];
-    carnn__check_clear(&s->x);
-    carnn__check_clear(&s->h);
     carnn__align(s->engine, 5, 4, CARNN__CHECK_H, s->x.value, s->h.value, E, s->scratch);
     carnn__align_back(s->engine, 5, 4, CARNN__CHECK_H, s->x.value, s->h.value, E, s->out.value, dE,
                       s->x.gradient, s->h.gradient);
@@ -13098,20 +15203,9 @@ static double carnn__check_align_loss(carnn__subject *s) {
 }
 
 static double carnn__check_compose(carnn__subject *s, int orthogonal) {
-    float share[CARNN__CHECK_ROWS];
-    carnn__compose c;
-    c.rows = s->x.count / CARNN__CHECK_H;
-    c.D = CARNN__CHECK_H;
-    c.orthogonal = orthogonal;
-    c.x = s->x.value;
-    c.a = s->h.value;
-    c.weight = s->c.value;
-    c.share = share;
-    c.f = s->scratch;
-    c.df = s->out.value;
-    c.dx = s->x.gradient;
-    c.da = s->h.gradient;
-    c.dweight = s->c.gradient;
+    carnn__compose c = {5, CARNN__CHECK_H, orthogonal, s->x.value, s->h.value, s->c.value,
+                        s->scratch_back, s->scratch, s->out.value, s->x.gradient, s->h.gradient,
+                        s->c.gradient};
     s->engine->k->compose(&c);
     s->engine->k->compose_back(&c);
     return carnn__check_sum(&s->out, s->scratch);
@@ -13121,67 +15215,52 @@ static double carnn__check_orthogonal_loss(carnn__subject *s) { return carnn__ch
 static double carnn__check_direct_loss(carnn__subject *s) { return carnn__check_compose(s, 0); }
 
 static double carnn__check_cosine_loss(carnn__subject *s) {
-    carnn__check_clear(&s->x);
-    carnn__check_clear(&s->h);
     *s->scratch = carnn__cosine(s->engine->k, CARNN__CHECK_H, s->x.value, s->h.value);
     carnn__cosine_back(s->engine->k, CARNN__CHECK_H, s->x.value, s->h.value, *s->out.value,
                        s->x.gradient, s->h.gradient);
     return carnn__check_sum(&s->out, s->scratch);
 }
 
-static double carnn__check_directions_loss(carnn__subject *s) {
-    uint32_t reversed[CARNN__CHECK_ROWS];
-    carnn__reverse_index(&s->seq, reversed);
-    carnn__join_directions(s->x.value, s->h.value, reversed, CARNN__CHECK_ROWS, CARNN__CHECK_H,
-                           s->scratch);
-    carnn__part_directions(s->out.value, reversed, CARNN__CHECK_ROWS, CARNN__CHECK_H,
-                           s->x.gradient, s->h.gradient);
-    return carnn__check_sum(&s->out, s->scratch);
-}
-
 /* Rows and columns of the arrays that a part works on; without rows there is no array. */
 static const struct {
     const char *name;
-    double (*loss)(carnn__subject *s);
-    size_t x[2], h[2], c[2], c0[2], out[2];
+    double (*loss)(carnn__subject *s); /* the gradients are zeros before */
+    size_t x[2], h[2], c[2], out[2];
 } carnn__check_parts[] = {
 #define CARNN__H CARNN__CHECK_H
-#define CARNN__E CARNN__CHECK_E
-    {"position encoder", carnn__check_encoder_loss, {6, CARNN__H}, {0}, {0}, {0}, {5, CARNN__H}},
-    {"rows by index", carnn__check_rows_loss, {3, CARNN__H}, {0}, {0}, {0}, {5, CARNN__H}},
-    {"product", carnn__check_product_loss, {CARNN__CHECK_ROWS, CARNN__E}, {0},
-     {CARNN__H, CARNN__E}, {1, CARNN__H}, {CARNN__CHECK_ROWS, CARNN__H}},
+    {"position encoder", carnn__check_encoder_loss, {6, CARNN__H}, {0}, {0}, {5, CARNN__H}},
+    {"rows by index", carnn__check_rows_loss, {3, CARNN__H}, {0}, {0}, {5, CARNN__H}},
+    {"product", carnn__check_product_loss, {CARNN__CHECK_ROWS, CARNN__CHECK_E},
+     {CARNN__H, CARNN__CHECK_E}, {1, CARNN__H}, {CARNN__CHECK_ROWS, CARNN__H}},
     {"attention", carnn__check_attention_loss, {CARNN__CHECK_INPUTS, CARNN__H},
-     {CARNN__CHECK_ROWS, CARNN__H}, {CARNN__CHECK_B, CARNN__H}, {0}, {CARNN__CHECK_B, CARNN__H}},
-    {"max pooling", carnn__check_pool_max_loss, {CARNN__CHECK_ROWS, CARNN__H}, {0}, {0}, {0},
-     {CARNN__CHECK_B, CARNN__H}},
-    {"mean pooling", carnn__check_pool_mean_loss, {CARNN__CHECK_ROWS, CARNN__H}, {0}, {0}, {0},
-     {CARNN__CHECK_B, CARNN__H}},
-    {"both directions", carnn__check_directions_loss, {CARNN__CHECK_ROWS, CARNN__H},
-     {CARNN__CHECK_ROWS, CARNN__H}, {0}, {0}, {CARNN__CHECK_ROWS, 2 * CARNN__H}},
-    {"alignment", carnn__check_align_loss, {5, CARNN__H}, {4, CARNN__H}, {0}, {0},
-     {5, CARNN__H}},
+     {CARNN__CHECK_ROWS, CARNN__H}, {CARNN__CHECK_B, CARNN__H}, {CARNN__CHECK_B, CARNN__H}},
+    {"alignment", carnn__check_align_loss, {5, CARNN__H}, {4, CARNN__H}, {0}, {5, CARNN__H}},
     {"orthogonal decomposition", carnn__check_orthogonal_loss, {5, CARNN__H}, {5, CARNN__H},
-     {5, 1}, {0}, {1, 2 * CARNN__H}},
-    {"direct decomposition", carnn__check_direct_loss, {5, CARNN__H}, {5, CARNN__H}, {5, 1}, {0},
+     {5, 1}, {1, 2 * CARNN__H}},
+    {"direct decomposition", carnn__check_direct_loss, {5, CARNN__H}, {5, CARNN__H}, {5, 1},
      {1, CARNN__H}},
-    {"cosine", carnn__check_cosine_loss, {1, CARNN__H}, {1, CARNN__H}, {0}, {0}, {1, 1}},
-    {"cross entropy", carnn__check_hard_loss, {4, CARNN__H}, {0}, {0}, {0}, {0}},
-    {"smoothed cross entropy", carnn__check_soft_loss, {4, CARNN__H}, {0}, {0}, {0}, {0}},
-    {"dropout", carnn__check_dropout_loss, {3, CARNN__H}, {0}, {0}, {0}, {3, CARNN__H}},
+    {"cosine", carnn__check_cosine_loss, {1, CARNN__H}, {1, CARNN__H}, {0}, {1, 1}},
+    {"cross entropy", carnn__check_hard_loss, {4, CARNN__H}, {0}, {0}, {0}},
+    {"smoothed cross entropy", carnn__check_soft_loss, {4, CARNN__H}, {0}, {0}, {0}},
+    {"dropout", carnn__check_dropout_loss, {3, CARNN__H}, {0}, {0}, {3, CARNN__H}},
 #undef CARNN__H
-#undef CARNN__E
 };
 
 static const char *carnn__check_part_name(size_t number) {
     return number < CARNN__COUNT(carnn__check_parts) ? carnn__check_parts[number].name : NULL;
 }
 
+static double carnn__check_part_loss(carnn__subject *s) {
+    size_t i;
+    for (i = 0; i < s->arrays; i++) carnn__check_clear(&s->array[i]);
+    return carnn__check_parts[s->number].loss(s);
+}
+
 static carnn_status carnn__check_part_open(carnn__subject *s, carnn_error *error) {
     (void)error;
-    s->variant = 1;
-    carnn__check_sequences(s);
-    s->loss = carnn__check_parts[s->number].loss;
+    if (s->variant) return CARNN_OK;
+    carnn__check_sequences(s, CARNN__CHECK_SHARED);
+    s->loss = carnn__check_part_loss;
     return CARNN_OK;
 }
 
@@ -13189,32 +15268,24 @@ static void carnn__check_part_carve(carnn__subject *s) {
     size_t n = s->number;
     s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, 2 * CARNN__CHECK_H);
     s->scratch_back = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
-    s->x = carnn__check_input(s, carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
-    s->h = carnn__check_input(s, carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
-    s->c = carnn__check_input(s, carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
-    s->c0 = carnn__check_input(s, carnn__check_parts[n].c0[0], carnn__check_parts[n].c0[1]);
+    s->x = carnn__check_input(s, "x", carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
+    s->h = carnn__check_input(s, "h", carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
+    s->c = carnn__check_input(s, "c", carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
     s->out = carnn__check_array(s, carnn__check_parts[n].out[0], carnn__check_parts[n].out[1]);
 }
 
 /* --- tasks -----------------------------------------------------------------------------------
-   Small models of the task, from its sample to the loss, with dropout and label smoothing; the entry
-   lists their options. The masks of relu and max stay those of the run whose gradients are checked:
-   a step must not cross a kink. */
-
-#define CARNN__CHECK_TASK_VARIANTS 8
+   Small models of the task, with the options of a variant, on the sample of its entry, with dropout
+   and label smoothing. Each batch is a loss of its own: the masks of relu and max are those of its
+   first run, so that a step does not cross a kink, and a part has room for those of one batch. */
 
 static double carnn__check_task_loss(carnn__subject *s) {
-    size_t batches = carnn__net_batches(&s->work, 0), i;
-    double sum = 0.0;
+    carnn__tally tally;
+    memset(&tally, 0, sizeof tally);
     memset(s->work.g, 0, s->model->params.trained * sizeof(float));
-    for (i = 0; i < batches; i++) {
-        carnn__tally tally;
-        memset(&tally, 0, sizeof tally);
-        carnn__net_batch(&s->work, i, s->key, &tally);
-        sum += tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
-    }
-    if (batches == 1) carnn__net_of(&s->work)->holds = 1;
-    return sum;
+    carnn__net_of(&s->work)->holds = s->holds;
+    carnn__net_batch(&s->work, s->batch, s->key, &tally);
+    return tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
 }
 
 /* Sets the options that a text lists: "cell=gru layers=2". */
@@ -13236,37 +15307,32 @@ static carnn_status carnn__check_options_of(const char *text, carnn_model_desc *
 
 static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error) {
     const carnn__task *task = carnn__task_at(s->number);
-    carnn_dataset_desc data;
+    carnn_source source = {"sample", task->sample, strlen(task->sample)};
+    carnn_dataset_desc data = {task->name, NULL, 1, NULL, 0, 0, NULL, NULL};
     carnn_model_desc model;
-    carnn_source source;
     carnn_status status;
-    size_t i;
-    for (i = 0; i < s->variant && task->variants[i];) i++;
-    if (!task->variants[i]) return CARNN_OK; /* no such variant: nothing to check */
-    memset(&data, 0, sizeof data);
-    memset(&model, 0, sizeof model);
-    source.name = "sample";
-    source.bytes = task->sample;
-    source.size = strlen(task->sample);
-    data.task = model.task = task->name;
+    s->how = task->variants[s->variant];
+    if (!s->how) return CARNN_OK;
     data.sources = &source;
-    data.source_count = 1;
-    status = carnn__check_options_of(task->variants[i], &model, error);
+    memset(&model, 0, sizeof model);
+    model.task = task->name;
+    status = carnn__check_options_of(s->how, &model, error);
     if (!status) status = carnn_dataset_load(&s->data, &data, error);
     if (!status) status = carnn_model_create(&s->model, &model, s->data, error);
     if (status) return status;
     s->loss = carnn__check_task_loss;
     s->work = carnn__scoring_work(s->model, s->data, s->engine);
+    s->work.batch = CARNN__CHECK_BATCH;
     s->work.dropout = 0.25;
     s->work.smoothing = 0.1;
-    return carnn__net_open(&s->work, error);
+    status = carnn__net_open(&s->work, error);
+    if (!status) s->batches = carnn__net_batches(&s->work, 0);
+    return status;
 }
 
 static void carnn__check_task_carve(carnn__subject *s) {
     float dummy = 0.0f;
-    carnn__store *store;
-    if (!s->model) return;
-    store = &s->model->params;
+    const carnn__store *store = &s->model->params;
     s->work.g = carnn__floats(&s->arena, 1, store->trained);
     carnn__check_store(s, store, store->value, s->work.g);
     if (!s->work.g) s->work.g = &dummy; /* counting memory: carve asks only whether it is there */
@@ -13278,18 +15344,13 @@ static void carnn__check_task_carve(carnn__subject *s) {
 static const struct {
     const char *group;
     const char *(*name)(size_t number);
-    size_t variants;
     carnn_status (*open)(carnn__subject *s, carnn_error *error);
     void (*carve)(carnn__subject *s);
 } carnn__check_groups[] = {
-    {"cell", carnn_cell_name, 3, carnn__check_cell_open, carnn__check_cell_carve},
-    {"part", carnn__check_part_name, 1, carnn__check_part_open, carnn__check_part_carve},
-    {"head", carnn_task_name, CARNN__CHECK_TASK_VARIANTS, carnn__check_task_open,
-     carnn__check_task_carve},
+    {"cell", carnn_cell_name, carnn__check_cell_open, carnn__check_cell_carve},
+    {"part", carnn__check_part_name, carnn__check_part_open, carnn__check_part_carve},
+    {"head", carnn_task_name, carnn__check_task_open, carnn__check_task_carve},
 };
-
-/* The larger error; not a number is the largest of all. */
-static double carnn__check_worse(double a, double b) { return a != a || b <= a ? a : b; }
 
 /* Up or down, by chance. */
 static double carnn__check_sign(uint64_t key, size_t i) {
@@ -13311,36 +15372,43 @@ static double carnn__check_slope(carnn__subject *s, const carnn__checked *a, con
     return slope;
 }
 
-/* How far the derivative along these numbers is off the nearest of the slopes. */
-static double carnn__check_off(carnn__subject *s, const carnn__checked *a, const float *value,
-                               const float *gradient, size_t first, size_t count) {
+/* Compares the derivative along these numbers of an array with the nearest of three slopes, relative
+   to `size`, and notes the largest error of all; not a number is the largest. */
+static void carnn__check_along(carnn__subject *s, const carnn__checked *a, const float *value,
+                               const float *gradient, size_t first, size_t count, double size,
+                               carnn_check *check) {
     static const double step[3] = {1.0 / 64.0, 1.0 / 16.0, 1.0 / 4.0};
-    double along = 0.0, off = 0.0, root = sqrt((double)count);
+    double along = 0.0, nearest = 0.0, root = sqrt((double)count), error;
+    char entry[64];
     size_t i;
     for (i = first; i < first + count; i++)
         along += carnn__check_sign(s->key, i) * (double)gradient[i];
     for (i = 0; i < 3; i++) {
         double slope = carnn__check_slope(s, a, value, first, count, step[i] / root);
-        if (!i || !(fabs(slope - along) >= off)) off = fabs(slope - along);
+        if (!i || !(fabs(slope - along) >= fabs(nearest - along))) nearest = slope;
     }
-    return off / root;
+    error = fabs(nearest - along) / (root * (size + CARNN__CHECK_FLOOR));
+    if (check->error != check->error || error <= check->error) return;
+    check->error = error;
+    snprintf(entry, sizeof entry, "(%zu, %zu)", first / a->columns, first % a->columns);
+    snprintf(check->worst, sizeof check->worst, "%s %s: derivative %.4g, difference %.4g%s%s",
+             a->name, count > 1 ? "all at once" : entry, along, nearest, s->how ? "; " : "",
+             s->how ? s->how : "");
 }
 
-/* The largest relative error of an array; `value` and `gradient` are copies of it. */
-static double carnn__check_one(carnn__subject *s, const carnn__checked *a, const float *value,
-                               const float *gradient, size_t *numbers) {
-    double squares = 0.0, worst, size;
+/* Checks an array; `value` and `gradient` are copies of it. */
+static void carnn__check_one(carnn__subject *s, const carnn__checked *a, const float *value,
+                             const float *gradient, carnn_check *check) {
     size_t i, n = a->count, samples = carnn__min(n, CARNN__CHECK_SAMPLES);
-    for (i = 0; i < n; i++) squares += (double)gradient[i] * (double)gradient[i];
-    size = sqrt(squares / (double)n);
-    if (!(size > 0.0)) return 1.0; /* all zero, or not a number */
-    worst = carnn__check_off(s, a, value, gradient, 0, n);
+    double size = 0.0;
+    for (i = 0; i < n; i++) size += (double)gradient[i] * (double)gradient[i];
+    size = sqrt(size / (double)n);
+    carnn__check_along(s, a, value, gradient, 0, n, size, check);
     for (i = 0; i < samples; i++) {
         size_t place = samples < n ? (size_t)(carnn__random(s->key, i) % n) : i;
-        worst = carnn__check_worse(worst, carnn__check_off(s, a, value, gradient, place, 1));
+        carnn__check_along(s, a, value, gradient, place, 1, size, check);
     }
-    *numbers += samples;
-    return worst / (size + CARNN__CHECK_FLOOR);
+    check->numbers += samples;
 }
 
 /* Adds the subject's derivatives to the line of its entry. */
@@ -13349,18 +15417,20 @@ static carnn_status carnn__check_subject(carnn__subject *s, carnn_check *check,
     const carnn_allocator *allocator = &s->engine->allocator;
     size_t i, most = 1;
     float *copy;
-    if (!s->loss) return CARNN_OK; /* nothing was opened */
-    s->loss(s);
     for (i = 0; i < s->arrays; i++) most = carnn__max(most, s->array[i].count);
     copy = (float *)carnn__alloc(allocator, 2 * most, sizeof(float));
     if (!copy) return carnn__out_of_memory(error);
-    for (i = 0; i < s->arrays; i++) {
-        const carnn__checked *a = &s->array[i];
+    for (s->batch = 0; s->batch < carnn__max(s->batches, 1); s->batch++) {
+        s->holds = 0;
         s->loss(s);
-        memcpy(copy, a->value, a->count * sizeof(float));
-        memcpy(copy + most, a->gradient, a->count * sizeof(float));
-        check->error = carnn__check_worse(
-            check->error, carnn__check_one(s, a, copy, copy + most, &check->numbers));
+        s->holds = 1;
+        for (i = 0; i < s->arrays; i++) {
+            const carnn__checked *a = &s->array[i];
+            s->loss(s);
+            memcpy(copy, a->value, a->count * sizeof(float));
+            memcpy(copy + most, a->gradient, a->count * sizeof(float));
+            carnn__check_one(s, a, copy, copy + most, check);
+        }
     }
     carnn__free(allocator, copy);
     return CARNN_OK;
@@ -13392,18 +15462,20 @@ static carnn_status carnn__check_entry(carnn__engine *engine, size_t group, size
     carnn__subject *s = (carnn__subject *)carnn__alloc(&engine->allocator, 1, sizeof *s);
     carnn_status status = s ? CARNN_OK : carnn__out_of_memory(error);
     size_t variant;
+    int more = 1;
     check->group = carnn__check_groups[group].group;
     check->name = carnn__check_groups[group].name(number);
     check->limit = CARNN__CHECK_LIMIT;
-    for (variant = 0; !status && variant < carnn__check_groups[group].variants; variant++) {
+    for (variant = 0; !status && more; variant++) {
         memset(s, 0, sizeof *s);
         s->engine = engine;
         s->key = carnn__stream(seed, variant + 1);
         s->number = number;
         s->variant = variant;
         status = carnn__check_groups[group].open(s, error);
-        if (!status) status = carnn__check_carve(s, carnn__check_groups[group].carve, error);
-        if (!status) status = carnn__check_subject(s, check, error);
+        more = s->loss != NULL;
+        if (!status && more) status = carnn__check_carve(s, carnn__check_groups[group].carve, error);
+        if (!status && more) status = carnn__check_subject(s, check, error);
         carnn__check_close(s);
     }
     check->passed = check->numbers > 0 && check->error <= check->limit;
@@ -13510,12 +15582,14 @@ typedef struct carnn__bench {
     carnn_session *session;
     double sample[CARNN__BENCH_SAMPLES];
     size_t samples;
+    size_t predicted;            /* examples, or words */
     volatile long measured; /* 0: the thread beside goes on */
     double beside;
 } carnn__bench;
 
 typedef struct carnn__bench_row {
-    const char *group, *name, *unit;
+    const char *group, *unit;
+    char name[80];
     double (*run)(carnn__bench *b); /* returns the value */
     int bound;
     double cost; /* what a unit of the value takes of that bound; 0: `run` sets `rate` */
@@ -13769,113 +15843,41 @@ static double carnn__bench_recurrence(carnn__bench *b) {
            carnn__bench_seconds(b, b->n[2] ? carnn__bench_loop : carnn__bench_scan);
 }
 
-/* --- tasks -----------------------------------------------------------------------------------
-   Dialogs like those of bAbI task 6: 2,407 candidates, utterances of 8 words out of 1,200, dialogs
-   of 14 turns, so that a response has 14 utterances before it on average.
+/* --- tasks: the rows of a task are made from the benchmark in its entry ------------------------ */
 
-   Sentences of 34 words out of some 10,000, each of which occurs, read by an LSTM in batches of 20
-   and learnt by SGD: the usual small word language model with an exact softmax.
+#define CARNN__BENCH_EXAMPLES 16 /* of a session, at most */
 
-   Questions of 8 words out of 1,200 with 20 sentences of 24 words each, one of which is right. */
-
-#define CARNN__BENCH_DIALOGS 36
-#define CARNN__BENCH_TURNS 14
-#define CARNN__BENCH_CANDIDATES 2407
-#define CARNN__BENCH_LINE 112 /* bytes: a number of two digits, two texts, three separators */
-#define CARNN__BENCH_SENTENCES 300
-#define CARNN__BENCH_WORDS 34
-#define CARNN__BENCH_QUESTIONS 20
-#define CARNN__BENCH_ANSWERS 20
-
-/* Text `number` of a stream: eight words. Returns its end. */
-static char *carnn__bench_text(char *at, uint64_t stream, uint64_t number) {
-    uint64_t key = carnn__stream(stream, number), i;
-    for (i = 0; i < 8; i++)
-        at += snprintf(at, 8, "%sw%u", i ? " " : "", (unsigned)(carnn__random(key, i) % 1199));
-    return at;
-}
-
-static void carnn__bench_dialogs(carnn__bench *b) {
-    size_t turns = CARNN__BENCH_DIALOGS * CARNN__BENCH_TURNS, i;
-    char *text = (char *)carnn__take(&b->arena, turns + 1, CARNN__BENCH_LINE), *at = text;
-    carnn_source dialogs = {"dialogs", text, 0}, candidates = {"candidates", NULL, 0};
-    carnn_dataset_desc desc = {"dialog", &dialogs, 1, &candidates, 0, 0, &b->counting, NULL};
-    for (i = 0; i < turns; i++) {
-        size_t number = i % CARNN__BENCH_TURNS + 1;
-        at += snprintf(at, 8, "%s%u ", i && number == 1 ? "\n" : "", (unsigned)number);
-        at = carnn__bench_text(at, 1, i);
-        *at++ = '\t';
-        at = carnn__bench_text(at, 2, i); /* a candidate */
-        *at++ = '\n';
+/* A data set of the task, from the texts of its entry. */
+static void carnn__bench_load(carnn__bench *b, const carnn__task *task) {
+    carnn_source source[2] = {{"data", NULL, 0}, {"candidates", NULL, 0}};
+    carnn_dataset_desc desc = {task->name, source, 1, NULL, 0, 0, &b->counting, NULL};
+    size_t i;
+    for (i = 0; i < 2; i++) {
+        carnn__bench_text text = {NULL, 0, CARNN__BENCH_TEXT};
+        text.at = (char *)carnn__take(&b->arena, text.size, 1);
+        task->bench->text(&text, i == 1);
+        source[i].bytes = text.at;
+        source[i].size = text.length;
     }
-    dialogs.size = (size_t)(at - text);
-    text = at = (char *)carnn__take(&b->arena, CARNN__BENCH_CANDIDATES, CARNN__BENCH_LINE);
-    for (i = 0; i < CARNN__BENCH_CANDIDATES; i++) {
-        *at++ = '1';
-        *at++ = ' ';
-        at = carnn__bench_text(at, 2, i);
-        *at++ = '\n';
-    }
-    candidates.bytes = text;
-    candidates.size = (size_t)(at - text);
+    if (source[1].size) desc.candidates = &source[1];
     b->status = carnn_dataset_load(&b->data, &desc, b->error);
 }
 
-static void carnn__bench_sentences(carnn__bench *b) {
-    char *text = (char *)carnn__take(&b->arena, CARNN__BENCH_SENTENCES * CARNN__BENCH_WORDS, 8);
-    char *at = text;
-    carnn_source sentences = {"sentences", text, 0};
-    carnn_dataset_desc desc = {"lm", &sentences, 1, NULL, 0, 0, &b->counting, NULL};
-    unsigned i;
-    for (i = 0; i < CARNN__BENCH_SENTENCES * CARNN__BENCH_WORDS; i++)
-        at += snprintf(at, 8, "w%u%c", i * 7919 % 9998,
-                       (i + 1) % CARNN__BENCH_WORDS ? ' ' : '\n');
-    sentences.size = (size_t)(at - text);
-    b->status = carnn_dataset_load(&b->data, &desc, b->error);
-}
-
-static void carnn__bench_pairs(carnn__bench *b) {
-    size_t count = CARNN__BENCH_QUESTIONS * CARNN__BENCH_ANSWERS, i, j;
-    char *text = (char *)carnn__take(&b->arena, count, 4 * CARNN__BENCH_LINE), *at = text;
-    carnn_source pairs = {"pairs", text, 0};
-    carnn_dataset_desc desc = {"answer", &pairs, 1, NULL, 0, 0, &b->counting, NULL};
-    for (i = 0; i < count; i++) {
-        at = carnn__bench_text(at, 1, i / CARNN__BENCH_ANSWERS);
-        for (j = 0; j < 3; j++) {
-            *at++ = j ? ' ' : '\t';
-            at = carnn__bench_text(at, 2, 3 * i + j);
-        }
-        at += snprintf(at, 4, "\t%d\n", i % CARNN__BENCH_ANSWERS == 0);
-    }
-    pairs.size = (size_t)(at - text);
-    b->status = carnn_dataset_load(&b->data, &desc, b->error);
-}
-
-enum { CARNN__BENCH_dialog, CARNN__BENCH_lm, CARNN__BENCH_answer };
-
-static const struct {
-    const char *name, *cell, *optimizer; /* NULL: the task's default */
-    int64_t batch;
-    void (*dataset)(carnn__bench *b);
-} carnn__bench_tasks[] = {
-    {"dialog", NULL, NULL, 32, carnn__bench_dialogs},
-    {"lm", "lstm", "sgd", 20, carnn__bench_sentences},
-    {"answer", "scarnn", NULL, 64, carnn__bench_pairs},
-};
-
-/* A model of b->n[0] units for the task b->n[1]. */
-static void carnn__bench_task_open(carnn__bench *b) {
+/* A model of b->n[0] units for the task b->n[1], and its data. */
+static const carnn__task_bench *carnn__bench_task_open(carnn__bench *b) {
+    const carnn__task *task = carnn__task_at(b->n[1]);
     carnn_model_desc desc;
     memset(&desc, 0, sizeof desc);
     b->live = b->most = 0;
-    desc.task = carnn__bench_tasks[b->n[1]].name;
-    desc.cell = carnn__bench_tasks[b->n[1]].cell;
+    desc.task = task->name;
+    desc.cell = task->bench->cell;
     desc.min_count = 1;
     desc.hidden = (int64_t)b->n[0];
     desc.simd = b->simd;
     desc.allocator = &b->counting;
-    carnn__bench_tasks[b->n[1]].dataset(b);
+    carnn__bench_load(b, task);
     if (!b->status) b->status = carnn_model_create(&b->model, &desc, b->data, b->error);
+    return task->bench;
 }
 
 static void carnn__bench_task_close(carnn__bench *b) {
@@ -13897,16 +15899,16 @@ static int carnn__bench_epoch(const carnn_progress *p, void *user) {
 
 /* n: hidden, task, 1 for the memory instead of the speed. */
 static double carnn__bench_training(carnn__bench *b) {
+    const carnn__task_bench *bench = carnn__bench_task_open(b);
     carnn_train_desc desc;
     memset(&desc, 0, sizeof desc);
-    desc.batch = carnn__bench_tasks[b->n[1]].batch;
-    desc.optimizer = carnn__bench_tasks[b->n[1]].optimizer;
+    desc.batch = bench->batch;
+    desc.optimizer = bench->optimizer;
     desc.dropout = CARNN_NONE;
     desc.threads = b->threads;
     desc.progress = carnn__bench_epoch;
     desc.user = b;
     b->samples = 0;
-    carnn__bench_task_open(b);
     if (!b->status) b->status = carnn_train(b->model, b->data, NULL, &desc, b->error);
     if (b->status == CARNN_ERR_STOPPED) b->status = CARNN_OK;
     carnn__bench_task_close(b);
@@ -13938,72 +15940,122 @@ static double carnn__bench_beside(carnn__bench *b) {
     return b->beside;
 }
 
-/* A dialog, each answer after all that was said before. */
-static void carnn__bench_dialog(carnn__bench *b) {
-    size_t i;
-    carnn_session_reset(b->session);
-    for (i = 0; i < CARNN__BENCH_TURNS; i++) {
-        const char *reply, *user = carnn_dataset_text(b->data, i,
-                                                      carnn_dataset_text_count(b->data, i) - 1);
-        carnn_session_reply(b->session, user, strlen(user), &reply, NULL);
-    }
-}
-
-/* n: hidden. */
-static double carnn__bench_answer(carnn__bench *b) {
-    double seconds = 0.0;
-    carnn__bench_task_open(b);
-    if (!b->status) b->status = carnn_session_open(&b->session, b->model, NULL, b->error);
-    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_dialog);
-    carnn__bench_task_close(b);
-    return 1e3 * seconds / CARNN__BENCH_TURNS;
-}
-
+/* Counts what training counts: the words of texts whose likelihood is told, else examples. */
 static void carnn__bench_prediction(const carnn_prediction *prediction, void *user) {
-    *(volatile size_t *)user = prediction->example;
+    carnn__bench *b = (carnn__bench *)user;
+    if (prediction->kind == CARNN_PREDICTS_LIKELIHOOD) b->predicted += prediction->tokens;
+    else b->predicted += !prediction->part;
 }
 
 static void carnn__bench_predict(carnn__bench *b) {
-    size_t last;
-    carnn_predict_desc desc = {b->threads, 1, carnn__bench_prediction, &last};
+    carnn_predict_desc desc = {b->threads, 1, carnn__bench_prediction, b};
+    b->predicted = 0;
     if (!b->status) b->status = carnn_predict(b->model, b->data, &desc, b->error);
 }
 
 /* n: hidden, task. All examples, with what has to be made ready for them. */
 static double carnn__bench_predicting(carnn__bench *b) {
     double seconds = 1.0;
-    size_t examples;
     carnn__bench_task_open(b);
-    examples = carnn_dataset_examples(b->data);
     if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_predict);
     carnn__bench_task_close(b);
-    return (double)examples / seconds;
+    return (double)b->predicted / seconds;
+}
+
+/* The examples of the first group in a session: where it replies, each reply comes after all that
+   was said before, else each is predicted by itself. */
+static void carnn__bench_session(carnn__bench *b) {
+    const carnn_dataset *data = b->data;
+    size_t most = carnn__min(data->item_count, CARNN__BENCH_EXAMPLES), i;
+    carnn_prediction prediction;
+    carnn_session_reset(b->session);
+    for (i = 0; i < most && data->items[i].group == data->items[0].group; i++) {
+        const char *reply, *user = carnn_dataset_text(data, i, carnn_dataset_text_count(data, i) - 1);
+        if (b->n[2]) carnn_session_reply(b->session, user, strlen(user), &reply, NULL);
+        else carnn_session_example(b->session, data, i, 1, &prediction, NULL);
+    }
+    b->predicted = i;
+}
+
+/* n: hidden, task, 1 for replies. */
+static double carnn__bench_answer(carnn__bench *b) {
+    double seconds = 0.0;
+    carnn__bench_task_open(b);
+    if (!b->status) b->status = carnn_session_open(&b->session, b->model, NULL, b->error);
+    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_session);
+    carnn__bench_task_close(b);
+    return 1e3 * seconds / (double)carnn__max(b->predicted, 1);
+}
+
+/* The rows of a task, for each size of its models. */
+static const struct {
+    const char *what, *unit;        /* NULL: what its entry says */
+    double (*run)(carnn__bench *b);
+    size_t n;                       /* see `run` */
+} carnn__bench_kinds[] = {
+    {"training", NULL, carnn__bench_training, 0},
+    {"training beside a busy thread", NULL, carnn__bench_beside, 0},
+    {NULL, NULL, carnn__bench_predicting, 0},
+    {"one answer", "ms", carnn__bench_answer, 1},
+    {"one prediction in a session", "ms", carnn__bench_answer, 0},
+    {"memory of training", "MiB", carnn__bench_training, 1},
+};
+
+/* Does the task have this kind of row for its models number `size`? */
+static int carnn__bench_has(const carnn__task *task, size_t size, size_t kind) {
+    if (!task->bench || !task->bench->hidden[size]) return 0;
+    if (carnn__bench_kinds[kind].run == carnn__bench_beside) return size == 1;
+    if (carnn__bench_kinds[kind].run != carnn__bench_answer) return 1;
+    return task->session && (task->session->reply != NULL) == (int)carnn__bench_kinds[kind].n;
+}
+
+/* Row `number` of those of the tasks; 0: there is none. */
+static int carnn__bench_task_row(size_t number, carnn__bench_row *row) {
+    const carnn__task *task;
+    size_t t, size, kind;
+    for (t = 0; (task = carnn__task_at(t)) != NULL; t++)
+        for (size = 0; size < 2; size++)
+            for (kind = 0; kind < CARNN__COUNT(carnn__bench_kinds); kind++) {
+                const carnn__task_bench *b = task->bench;
+                const char *what = carnn__bench_kinds[kind].what;
+                const char *unit = carnn__bench_kinds[kind].unit;
+                if (!carnn__bench_has(task, size, kind) || number--) continue;
+                memset(row, 0, sizeof *row);
+                snprintf(row->name, sizeof row->name, "%s %zu, %s", task->name, b->hidden[size],
+                         what ? what : b->predicting);
+                row->group = "task";
+                row->unit = unit ? unit : b->unit;
+                row->run = carnn__bench_kinds[kind].run;
+                row->bound = CARNN__UNBOUND;
+                row->n[0] = b->hidden[size];
+                row->n[1] = t;
+                row->n[2] = carnn__bench_kinds[kind].n;
+                return 1;
+            }
+    return 0;
 }
 
 /* --- the table ------------------------------------------------------------------------------- */
 
 #define CARNN__BENCH_PRODUCT(what, m, n, k, form)                                                  \
-    {"kernel", "matmul " #m " x " #n " x " #k what, "GFLOP/s", carnn__bench_matmul,                \
+    {"kernel", "GFLOP/s", "matmul " #m " x " #n " x " #k what, carnn__bench_matmul,                \
      CARNN__BOUND_FMA, 1.0, {m, n, k, form, 0}},
 #define CARNN__BENCH_PRODUCTS(m, n, k)                                                             \
     CARNN__BENCH_PRODUCT(" A B", m, n, k, CARNN__NN)                                               \
     CARNN__BENCH_PRODUCT(" A B'", m, n, k, CARNN__NT)                                              \
     CARNN__BENCH_PRODUCT(" A' B", m, n, k, CARNN__TN)
 #define CARNN__BENCH_MATH(name, operations, function)                                              \
-    {"kernel", name, "G/s", carnn__bench_math, CARNN__BOUND_FMA, 0.0,                              \
+    {"kernel", "G/s", name, carnn__bench_math, CARNN__BOUND_FMA, 0.0,                              \
      {function, 4096, operations, 0, 0}},
 #define CARNN__BENCH_CELL(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)             \
-    {"cell", name " A", "ms", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
+    {"cell", "ms", name " A", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
      {CARNN__CELL_##id, 32, 50, 256, 1024}},                                                       \
-    {"cell", name " B", "ms", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
+    {"cell", "ms", name " B", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
      {CARNN__CELL_##id, 32, 40, 300, 200}},                                                        \
-    {"cell", name " C", "ms", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
+    {"cell", "ms", name " C", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
      {CARNN__CELL_##id, 1, 200, 128, 128}},
 #define CARNN__BENCH_ROW(group, name, unit, run, bound, cost, n0, n1, n2, n3)                      \
-    {group, name, unit, run, bound, cost, {n0, n1, n2, n3, 0}},
-#define CARNN__BENCH_TASK(task, hidden, what, unit, run, memory)                                   \
-    {"task", #task " " #hidden ", " what, unit, carnn__bench_##run, CARNN__UNBOUND, 0.0,           \
-     {hidden, CARNN__BENCH_##task, memory, 0, 0}},
+    {group, unit, name, run, bound, cost, {n0, n1, n2, n3, 0}},
 
 /* The peaks come first, in the order of their numbers. A product with one row reads each weight
    once: 4 bytes for 2 operations. The functions take so many vector operations for 16 numbers, each
@@ -14038,21 +16090,15 @@ static const carnn__bench_row carnn__bench_rows[] = {
                      CARNN__UNBOUND, 0.0, 1000000, 16, 0, 0)
     CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps, plain loop", "M steps/s",
                      carnn__bench_recurrence, CARNN__UNBOUND, 0.0, 1000000, 16, 1, 0)
-    CARNN__BENCH_TASK(dialog, 1024, "training", "examples/s", training, 0)
-    CARNN__BENCH_TASK(dialog, 128, "training", "examples/s", training, 0)
-    CARNN__BENCH_TASK(dialog, 128, "training beside a busy thread", "examples/s", beside, 0)
-    CARNN__BENCH_TASK(dialog, 1024, "predicting", "examples/s", predicting, 0)
-    CARNN__BENCH_TASK(dialog, 128, "predicting", "examples/s", predicting, 0)
-    CARNN__BENCH_TASK(dialog, 1024, "one answer", "ms", answer, 0)
-    CARNN__BENCH_TASK(dialog, 128, "one answer", "ms", answer, 0)
-    CARNN__BENCH_TASK(dialog, 1024, "memory of training", "MiB", training, 1)
-    CARNN__BENCH_TASK(dialog, 128, "memory of training", "MiB", training, 1)
-    CARNN__BENCH_TASK(lm, 200, "training", "words/s", training, 0)
-    CARNN__BENCH_TASK(lm, 200, "memory of training", "MiB", training, 1)
-    CARNN__BENCH_TASK(answer, 150, "training", "pairs/s", training, 0)
-    CARNN__BENCH_TASK(answer, 150, "scoring", "pairs/s", predicting, 0)
-    CARNN__BENCH_TASK(answer, 150, "memory of training", "MiB", training, 1)
 };
+
+/* Row `number` of the benchmark; 0: there is none. */
+static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
+    size_t count = CARNN__COUNT(carnn__bench_rows);
+    if (number >= count) return carnn__bench_task_row(number - count, row);
+    *row = carnn__bench_rows[number];
+    return 1;
+}
 
 static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {
     double value;
@@ -14081,10 +16127,11 @@ static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_ro
 /* Does `only` ask for the row? The name of a row asks for that one alone, a part of it for all that
    have it. */
 static int carnn__bench_asked(const char *only, const carnn__bench_row *row) {
+    carnn__bench_row other;
     size_t i;
     if (!only || !strcmp(only, row->name)) return 1;
-    for (i = 0; i < CARNN__COUNT(carnn__bench_rows); i++)
-        if (!strcmp(only, carnn__bench_rows[i].name)) return 0;
+    for (i = 0; carnn__bench_row_at(i, &other); i++)
+        if (!strcmp(only, other.name)) return 0;
     return !strcmp(only, row->group) || strstr(row->name, only) != NULL;
 }
 
@@ -14093,6 +16140,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
                                    void *user, carnn_error *error) {
     carnn_allocator a = carnn__allocator(NULL);
     carnn__bench *b = (carnn__bench *)carnn__alloc_zero(&a, 1, sizeof *b);
+    carnn__bench_row r;
     size_t i, found = 0;
     carnn_status status;
     if (!b) return carnn__out_of_memory(error);
@@ -14108,15 +16156,14 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
     status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn__thread_count(threads), a,
                                                 error)
                            : carnn__out_of_memory(error);
-    for (i = 0; !status && i < CARNN__COUNT(carnn__bench_rows); i++) {
-        const carnn__bench_row *r = &carnn__bench_rows[i];
+    for (i = 0; !status && carnn__bench_row_at(i, &r); i++) {
         carnn_measure m;
-        if (!carnn__bench_asked(only, r)) continue;
+        if (!carnn__bench_asked(only, &r)) continue;
         found++;
-        m = carnn__bench_measure(b, r);
+        m = carnn__bench_measure(b, &r);
         status = b->status;
         if (!status && row(&m, user))
-            status = carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after %s", r->name);
+            status = carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after %s", r.name);
     }
     carnn__engine_close(&b->engine);
     carnn__free_aligned(&a, b->arena.base);

@@ -63,17 +63,17 @@ static void score_pairs(const carnn_model *model, const carnn_dataset *data, int
     CHECK_INT(carnn__engine_open(&engine, model->desc.simd, threads, model->allocator, &error), 0);
     work = carnn__scoring_work(model, data, &engine);
     work.batch = batch;
-    CHECK_INT(model->head->open(&work, &error), 0);
-    model->head->carve(&work, &arena);
+    CHECK_INT(carnn__net_open(&work, &error), 0);
+    carnn__net_carve(&work, &arena);
     arena.size = arena.peak;
     arena.base = (char *)carnn__alloc_aligned(&model->allocator, arena.size, 1);
     arena.used = 0;
-    model->head->carve(&work, &arena);
-    batches = model->head->plan(&work, 0);
-    for (i = 0; i < batches; i++) model->head->batch(&work, i, 0, &tally);
-    CHECK_INT(tally.examples, data->pair_count);
-    memcpy(score, ((carnn__answer *)work.state)->score, data->pair_count * sizeof(float));
-    model->head->close(&work);
+    carnn__net_carve(&work, &arena);
+    batches = carnn__net_batches(&work, 0);
+    for (i = 0; i < batches; i++) carnn__net_batch(&work, i, 0, &tally);
+    CHECK_INT(tally.examples, data->item_count);
+    memcpy(score, ((carnn__answer *)work.state)->ranks.score[0], data->item_count * sizeof(float));
+    carnn__net_close(&work);
     carnn__free_aligned(&model->allocator, arena.base);
     carnn__engine_close(&engine);
 }
@@ -111,14 +111,14 @@ typedef struct sentence {
 static unsigned same_word(const carnn_model *model, uint32_t a, uint32_t b) {
     const char *x = carnn__names_get(&model->words, a), *y = carnn__names_get(&model->words, b);
     if (a < CARNN__UNKNOWN || b < CARNN__UNKNOWN) return a == b;
-    return !strncmp(x, y, (size_t)model->desc.overlap);
+    return !strncmp(x, y, (size_t)model->desc.option[CARNN__ANSWER_OVERLAP]);
 }
 
 /* The inputs of a sentence beside another one. */
 static void plain_inputs(const carnn_model *model, sentence *s, const sentence *other) {
     const float *table = weight(model, "word.weight"), *P = weight(model, "word.project");
     const float *b = weight(model, "word.bias"), *idf = weight(model, "word.idf");
-    size_t more = model->desc.overlap > 0 ? 2 : 0, i, j, k;
+    size_t more = model->desc.option[CARNN__ANSWER_OVERLAP] > 0 ? 2 : 0, i, j, k;
     for (i = 0; i < s->n; i++) {
         double word[E + 2], both = 0.0;
         for (j = 0; j < E; j++) word[j] = (double)table[s->id[i] * E + j];
@@ -178,7 +178,7 @@ static void plain_sum(const carnn_model *model, const sentence *s, const sentenc
                       double *f) {
     const float *W1 = weight(model, "attend.weight"), *W2 = weight(model, "attend.other");
     const float *v = weight(model, "attend.vector");
-    int direct = !strcmp(model->desc.decomposition, "direct");
+    int direct = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
     double a[LONGEST][D], w[LONGEST], mean[D], all = 0.0;
     size_t i, j, k;
     memset(mean, 0, sizeof mean);
@@ -191,7 +191,7 @@ static void plain_sum(const carnn_model *model, const sentence *s, const sentenc
         for (j = 0; j < other->n; j++)
             for (k = 0; k < D; k++) a[i][k] += p[j] / sum * other->s[j][k];
         memcpy(key, s->s[i], sizeof key);
-        if (!strcmp(model->desc.weighting, "skip"))
+        if (carnn__chosen(model, CARNN__ANSWER_WEIGHTING) == 1)
             for (k = 0; k < D; k++) {
                 if (k < WIDTH && i) key[k] -= s->s[i - 1][k];
                 if (k >= WIDTH && i + 1 < s->n) key[k] -= s->s[i + 1][k];
@@ -229,7 +229,7 @@ static void plain_overlap(const carnn_model *model, const sentence *q, const sen
 static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
     const float *out = weight(model, "output.weight");
     double f[4 * D], overlap[2], score = 0.0;
-    size_t j, F = !strcmp(model->desc.decomposition, "direct") ? D : 2 * D, top = 1;
+    size_t j, F = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1 ? D : 2 * D, top = 1;
     int backwards;
     plain_inputs(model, q, a);
     plain_inputs(model, a, q);
@@ -237,7 +237,7 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
         plain_states(model, q, a, backwards);
         plain_states(model, a, q, backwards);
     }
-    if (!strcmp(model->desc.model, "siamese")) {
+    if (carnn__answer_is_siamese(model)) {
         for (j = 0; j < D; j++) {
             f[j] = j < WIDTH ? q->s[q->n - 1][j] : q->s[0][j];
             f[D + j] = j < WIDTH ? a->s[a->n - 1][j] : a->s[0][j];
@@ -251,18 +251,18 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
                      tanh(row_times(weight(model, "hidden.weight"), top, 2 * F, f) +
                           (double)weight(model, "hidden.bias")[top]);
     }
-    if (model->desc.overlap > 0) {
+    if (model->desc.option[CARNN__ANSWER_OVERLAP] > 0) {
         plain_overlap(model, q, a, overlap);
         score += (double)out[top] * overlap[0] + (double)out[top + 1] * overlap[1];
     }
-    if (!strcmp(model->desc.loss, "pair")) score += (double)*weight(model, "output.bias");
+    if (!carnn__answer_ranks(model)) score += (double)*weight(model, "output.bias");
     return score;
 }
 
 static sentence plain_sentence(const carnn_model *model, const carnn_dataset *data, size_t text) {
     sentence s;
     memset(&s, 0, sizeof s);
-    s.n = carnn__answer_words(model, carnn__text(data, text), s.id);
+    s.n = carnn__answer_tokens(model, carnn__text(data, text), 0, s.id, LONGEST);
     return s;
 }
 
@@ -271,12 +271,12 @@ static void test_answer_scores(const char *options) {
     carnn_model *model = answer_model(options, data);
     float score[8];
     size_t i;
-    CHECK_INT(data->pair_count, 8);
+    CHECK_INT(data->item_count, 8);
     CHECK_INT(answer_fit(model, data, 1, 3, 0.05), CARNN_OK); /* biases that are not 0 */
     score_pairs(model, data, 64, 1, score);
     for (i = 0; i < 8; i++) {
-        sentence q = plain_sentence(model, data, data->pairs[i].question);
-        sentence a = plain_sentence(model, data, data->pairs[i].answer);
+        sentence q = plain_sentence(model, data, carnn__members(data, &data->items[i])[0].text);
+        sentence a = plain_sentence(model, data, carnn__members(data, &data->items[i])[1].text);
         CHECK_NEAR(score[i], plain_score(model, &q, &a), 2e-5);
     }
     carnn_model_free(model);
@@ -288,7 +288,7 @@ static void test_answer_scores(const char *options) {
 /* A siamese model whose cosine and bias count nothing scores by the share of the question's words
    in the answer. */
 static carnn_model *overlap_model(const carnn_dataset *data) {
-    carnn_model *model = answer_model("model siamese loss pair", data);
+    carnn_model *model = answer_model("model=siamese loss=pair", data);
     float *out = (float *)(uintptr_t)weight(model, "output.weight");
     out[0] = out[2] = 0.0f;
     out[1] = 1.0f;
@@ -304,7 +304,7 @@ static void check_metrics(const char *text, int clean, double map, double mrr, s
     CHECK_NEAR(s.metric[0].value, map, 1e-12);
     CHECK_NEAR(s.metric[1].value, mrr, 1e-12);
     CHECK_INT(carnn_dataset_left_out(data), left_out);
-    CHECK_INT(s.examples, data->pair_count);
+    CHECK_INT(s.examples, data->item_count);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -493,10 +493,10 @@ static void test_answer_validation(const char *options) {
 /* A file may say nothing of an option that is a choice: training leaves the description alone. */
 static void test_description_stays(void) {
     carnn_dataset *data = answer_data(pairs);
-    carnn_model *model = answer_model("overlap 0", data);
-    model->desc.overlap = 0;
+    carnn_model *model = answer_model("overlap=0", data);
+    model->desc.option[CARNN__ANSWER_OVERLAP] = 0;
     CHECK_INT(answer_fit(model, data, 1, 1, 0.01), CARNN_OK);
-    CHECK_INT(model->desc.overlap, 0);
+    CHECK_INT(model->desc.option[CARNN__ANSWER_OVERLAP], 0);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -524,7 +524,7 @@ static void test_vectors(int tuned) {
     desc.hidden = 6;
     desc.vectors = &source;
     desc.vector_count = 1;
-    desc.tune_vectors = tuned;
+    desc.option[CARNN__ANSWER_TUNE] = tuned;
     desc.known = known;
     desc.known_count = 2;
     known[1] = valid;
@@ -593,13 +593,13 @@ static void test_descriptions(void) {
     carnn_error error;
     memset(&desc, 0, sizeof desc);
     desc.task = "answer";
-    desc.layers = 2;
+    CHECK_INT(carnn_set(&desc, NULL, "model", "duo", &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "unknown model \"duo\"");
+    CHECK_INT(carnn_set(&desc, NULL, "tied", "1", &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "the task answer has no option \"tied\"");
+    desc.option[CARNN__ANSWER_TUNE] = 2.0;
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
-    CHECK(strstr(error.message, "one recurrent layer") != NULL);
-    desc.layers = 0;
-    desc.model = "duo";
-    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
-    desc.model = NULL;
+    desc.option[CARNN__ANSWER_TUNE] = 0.0;
     desc.embedding = 4;
     desc.vectors = &source;
     desc.vector_count = 1;
@@ -663,6 +663,21 @@ static void test_answer_learns(const char *options) {
 
 /* --- sessions --------------------------------------------------------------------------------- */
 
+/* The score of a pair by a session. */
+static double match(carnn_session *session, const char *question, size_t question_length,
+                    const char *sentence, size_t sentence_length) {
+    carnn_text texts[2];
+    carnn_prediction p;
+    carnn_error error;
+    texts[0].at = question;
+    texts[0].length = question_length;
+    texts[1].at = sentence;
+    texts[1].length = sentence_length;
+    CHECK_INT(carnn_session_predict(session, texts, 2, 1, &p, &error), CARNN_OK);
+    CHECK_INT(p.kind, CARNN_PREDICTS_SCORE);
+    return p.score;
+}
+
 /* A session scores a pair as a test does, bit by bit, after any other pair; what additive cells
    explain is all of their last states, and rows of alignments are 1 in all. */
 static void test_answer_session(const char *options, int additive) {
@@ -670,47 +685,66 @@ static void test_answer_session(const char *options, int additive) {
     carnn_model *model = answer_model(options, data);
     carnn_session *session = NULL;
     carnn_contribution part[32];
+    carnn_explanation e;
+    carnn_prediction p;
     carnn_error error;
+    const char *reply;
     float score[8];
-    double rest, share[2] = {0.0, 0.0}, weights[2] = {0.0, 0.0};
-    size_t i, j, count, rows, columns, words;
+    double sum, share[2] = {0.0, 0.0}, weights[2] = {0.0, 0.0};
+    size_t i, j, rows, columns;
     const float *aligned;
+    int words;
     CHECK_INT(answer_fit(model, data, 1, 2, 0.02), CARNN_OK);
     score_pairs(model, data, 64, 1, score);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
-    CHECK_INT(carnn_session_explain(session, 32, part, &rest), 0);
+    CHECK_INT(carnn_session_explain(session, 32, part, &e, &error), CARNN_OK);
+    CHECK_INT(e.count, 0);
     CHECK(carnn_session_alignment(session, 0, &rows, &columns) == NULL);
     for (i = 8; i-- > 0;) {
-        carnn__span q = carnn__text(data, data->pairs[i].question);
-        carnn__span a = carnn__text(data, data->pairs[i].answer);
-        CHECK((float)carnn_session_match(session, q.at, q.length, a.at, a.length) == score[i]);
+        carnn__span q = carnn__text(data, carnn__members(data, &data->items[i])[0].text);
+        carnn__span a = carnn__text(data, carnn__members(data, &data->items[i])[1].text);
+        CHECK((float)match(session, q.at, q.length, a.at, a.length) == score[i]);
     }
-    count = carnn_session_explain(session, 32, part, &rest); /* of pair 0 */
-    CHECK_INT(count, 5 + 6);
+    CHECK_INT(carnn_session_explain(session, 32, part, &e, &error), CARNN_OK); /* of pair 0 */
+    CHECK_INT(e.count, 5 + 6);
+    CHECK_INT(e.exact, additive);
     CHECK_TEXT(part[4].text, "?");
+    CHECK_TEXT(part[4].role, "question");
     CHECK_TEXT(part[6].text, "dog");
-    for (i = 0; i < count; i++) {
-        share[i >= 5] += part[i].score;
+    CHECK_TEXT(part[6].role, "sentence");
+    words = !carnn__answer_is_siamese(model);
+    for (i = 0; i < e.count; i++) {
+        CHECK_INT(part[i].has, CARNN_HAS_SHARE | (words ? CARNN_HAS_ATTENTION : 0));
+        share[i >= 5] += part[i].share;
         weights[i >= 5] += part[i].attention;
     }
-    if (additive) CHECK_NEAR(share[0] + share[1] + rest, 2.0, 1e-5);
-    else CHECK_NEAR(rest, 2.0, 0.0);
+    if (additive) CHECK_NEAR(share[0] + share[1] + e.rest, 2.0, 1e-5);
+    else CHECK_NEAR(e.rest, 2.0, 0.0);
     CHECK(!additive || fabs(share[0]) > 1e-3);
-    words = strcmp(model->desc.model, "siamese") ? 1 : 0;
     for (i = 0; i < 2; i++) CHECK_NEAR(weights[i], (double)words, 1e-5);
     for (i = 0; i < 2 && words; i++) {
         aligned = carnn_session_alignment(session, (int)i, &rows, &columns);
         CHECK_INT(rows, i ? 6 : 5);
         CHECK_INT(columns, i ? 5 : 6);
-        for (rest = 0.0, j = 0; j < columns; j++) rest += (double)aligned[(rows - 1) * columns + j];
-        CHECK_NEAR(rest, 1.0, 1e-5);
+        for (sum = 0.0, j = 0; j < columns; j++) sum += (double)aligned[(rows - 1) * columns + j];
+        CHECK_NEAR(sum, 1.0, 1e-5);
     }
-    CHECK(isfinite(carnn_session_match(session, "", 0, NULL, 0))); /* no words at all */
-    CHECK(carnn_session_match(session, "a cat. \t", 8, "why the dog?\n", 13) ==
-          carnn_session_match(session, "a cat.", 6, "why the dog?", 12));
-    CHECK(isfinite(carnn_session_match(session, "cat", 3, "\0\xff", 2)));
-    CHECK_INT(carnn_session_rank(session, "a", 1, 1, NULL, NULL), 0); /* of other tasks */
-    CHECK_INT(carnn_session_score(session, "a", 1, NULL), 0);
+    CHECK(isfinite(match(session, "", 0, NULL, 0))); /* no words at all */
+    CHECK(match(session, "a cat. \t", 8, "why the dog?\n", 13) ==
+          match(session, "a cat.", 6, "why the dog?", 12));
+    CHECK(isfinite(match(session, "cat", 3, "\0\xff", 2)));
+    for (i = 8; i-- > 0;) { /* of the data set, and line by line */
+        CHECK_INT(carnn_session_example(session, data, i, 1, &p, &error), CARNN_OK);
+        CHECK((float)p.score == score[i]);
+    }
+    CHECK_INT(carnn_session_line(session, "who saw the cat ?\tthe bird sang", 31, 1, 1, &words, &p,
+                                 &error), CARNN_OK);
+    CHECK(words && (float)p.score == score[1]);
+    CHECK_INT(carnn_session_reply(session, "a", 1, &reply, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "a model of the task answer does not reply; it does predict and "
+                              "explain"); /* of other tasks */
+    CHECK_TEXT(reply, "");
+    CHECK_INT(carnn_session_hear(session, CARNN_USER, "a", 1, &error), CARNN_ERR_ARGUMENT);
     carnn_session_reset(session);
     carnn_session_free(session);
     carnn_model_free(model);
@@ -731,11 +765,11 @@ static void on_part(size_t model, double value, double weight, void *user) {
     t->weight[t->parts++] = weight;
 }
 
-static void on_pair(const carnn_pair_score *pair, void *user) {
+static void on_ranked(const carnn_ranked *pair, void *user) {
     told *t = (told *)user;
     t->right += (size_t)pair->label;
-    CHECK_INT(pair->question, t->pairs < 3 ? 0 : t->pairs < 6 ? 1 : 2);
-    CHECK_INT(pair->sentence, t->pairs % 3);
+    CHECK_INT(pair->group, t->pairs < 3 ? 0 : t->pairs < 6 ? 1 : 2);
+    CHECK_INT(pair->member, t->pairs % 3);
     t->score[t->pairs++] = pair->score;
 }
 
@@ -757,7 +791,7 @@ static void test_parts(void) {
     memset(&desc, 0, sizeof desc);
     desc.threads = 1;
     desc.part = on_part;
-    desc.pair = on_pair;
+    desc.ranked = on_ranked;
     desc.user = &t;
     CHECK_INT(carnn_test_parts((const carnn_model *const *)&model, 1, data, &desc, &s, &error), 0);
     score_pairs(model, data, 64, 1, score);
@@ -777,32 +811,32 @@ static void test_parts(void) {
 
 int main(void) {
     size_t i;
-    test_answer_scores("cell icarnn");
-    test_answer_scores("cell icarnn decomposition direct loss pair");
-    test_answer_scores("cell icarnn weighting skip overlap 0");
-    test_answer_scores("cell icarnn model siamese");
-    test_answer_scores("cell icarnn overlap 1");
+    test_answer_scores("cell=icarnn");
+    test_answer_scores("cell=icarnn decomposition=direct loss=pair");
+    test_answer_scores("cell=icarnn weighting=skip overlap=0");
+    test_answer_scores("cell=icarnn model=siamese");
+    test_answer_scores("cell=icarnn overlap=1");
     test_metrics();
     test_long_question();
     for (i = 0; carnn_cell_name(i); i++) {
         char options[64];
-        snprintf(options, sizeof options, "cell %s", carnn_cell_name(i));
+        snprintf(options, sizeof options, "cell=%s", carnn_cell_name(i));
         test_answer_batches(options);
-        snprintf(options, sizeof options, "cell %s overlap 0", carnn_cell_name(i));
+        snprintf(options, sizeof options, "cell=%s overlap=0", carnn_cell_name(i));
         test_answer_batches(options);
         test_answer_learns(options);
         test_answer_session(options, carnn__cells[i].context_gates ? i != CARNN__CELL_carnn_high
                                                             : i == CARNN__CELL_ncarnn_free ||
                                                                   i == CARNN__CELL_ran);
     }
-    test_answer_session("cell icarnn model siamese", 1);
+    test_answer_session("cell=icarnn model=siamese", 1);
     test_parts();
-    test_answer_same_bytes("cell icarnn");
-    test_answer_same_bytes("cell lstm overlap 0 loss pair");
-    test_answer_same_bytes("cell scarnn model siamese");
+    test_answer_same_bytes("cell=icarnn");
+    test_answer_same_bytes("cell=lstm overlap=0 loss=pair");
+    test_answer_same_bytes("cell=scarnn model=siamese");
     test_answer_resume();
-    test_answer_validation("cell icarnn");
-    test_answer_validation("cell lstm loss pair overlap 0");
+    test_answer_validation("cell=icarnn");
+    test_answer_validation("cell=lstm loss=pair overlap=0");
     test_description_stays();
     test_vectors(0);
     test_vectors(1);

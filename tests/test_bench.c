@@ -38,17 +38,40 @@ static void check_row(const char *only, const char *group) {
     CHECK(strstr(c.last.name, only) != NULL);
 }
 
-/* What can be asked for without running it: every row of the table, by its whole name. */
+/* What can be asked for without running it: every row, by its whole name. */
 static void check_names(void) {
-    size_t i, j, cells = 0;
-    for (i = 0; i < CARNN__COUNT(carnn__bench_rows); i++) {
-        const carnn__bench_row *row = &carnn__bench_rows[i];
-        CHECK(!strcmp(row->group, "peak") || !strcmp(row->group, "kernel") ||
-              !strcmp(row->group, "cell") || !strcmp(row->group, "task"));
-        for (j = 0; j < i; j++) CHECK(strcmp(row->name, carnn__bench_rows[j].name) != 0);
-        cells += row->run == carnn__bench_cell;
+    carnn__bench_row row, other;
+    size_t i, j, cells = 0, trained = 0, tasks = 0;
+    for (i = 0; carnn__bench_row_at(i, &row); i++) {
+        CHECK(!strcmp(row.group, "peak") || !strcmp(row.group, "kernel") ||
+              !strcmp(row.group, "cell") || !strcmp(row.group, "task"));
+        for (j = 0; j < i && carnn__bench_row_at(j, &other); j++)
+            CHECK(strcmp(row.name, other.name) != 0);
+        cells += row.run == carnn__bench_cell;
+        trained += strstr(row.name, ", training") != NULL && !strstr(row.name, "beside");
     }
+    for (j = 0; carnn_task_name(j); j++)
+        tasks += 1 + (carnn__bench_of(carnn__task_at(j))->hidden[1] > 0);
     CHECK_INT(cells, 3 * CARNN__CELL_COUNT);
+    CHECK_INT(trained, tasks);
+}
+
+/* The text of a benchmark fits into its memory, and is a data set. */
+static void check_texts(void) {
+    const carnn__task *task;
+    size_t i;
+    for (i = 0; (task = carnn__task_at(i)) != NULL; i++) {
+        carnn__bench_text text = {NULL, 0, CARNN__BENCH_TEXT};
+        carnn_dataset *data;
+        text.at = (char *)malloc(text.size);
+        if (!text.at) abort();
+        carnn__bench_of(task)->text(&text, 0);
+        CHECK(text.length > 1000 && text.length < text.size - 1);
+        data = test_data(task->name, text.at, text.length, 0, 0);
+        CHECK(carnn_dataset_examples(data) >= 300);
+        carnn_dataset_free(data);
+        free(text.at);
+    }
 }
 
 static void check_selection(void) {
@@ -72,6 +95,7 @@ int main(void) {
     carnn_error error;
     size_t i;
     check_names();
+    check_texts();
     check_selection();
     check_row("exp", "kernel");
     check_row("softmax", "kernel");
@@ -84,6 +108,9 @@ int main(void) {
     check_row("dialog 128, predicting", "task");
     check_row("answer 150, training", "task");
     check_row("answer 150, scoring", "task");
+    check_row("answer 150, one prediction", "task");
+    check_row("classify 128, predicting", "task");
+    check_row("classify 128, memory", "task");
     for (i = 0; carnn_simd_name(i); i++) {
         CHECK_INT(bench("sigmoid", carnn_simd_name(i), 1, 0, &c, &error), CARNN_OK);
         CHECK(c.sane);

@@ -607,7 +607,7 @@ static int count_rows(const carnn_check *check, void *user) {
     size_t *rows = (size_t *)user;
     if (test_fails(check->passed && check->error <= check->limit && check->numbers > 0,
                    "gradient check", __FILE__, __LINE__))
-        printf(": %s %s is off by %g\n", check->group, check->name, check->error);
+        printf(": %s %s is off by %g: %s\n", check->group, check->name, check->error, check->worst);
     ++*rows;
     return 0;
 }
@@ -638,21 +638,26 @@ static double spoilt_loss(carnn__subject *s) {
     return loss;
 }
 
-/* What the check says of an LSTM when it is spoilt in that way. */
-static double spoilt_check(carnn__engine *e, int how) {
+/* What the check says of an LSTM when it is spoilt in that way; 5: it has an array without effect. */
+static carnn_check spoilt_check(carnn__engine *e, int how) {
     static carnn__subject s;
+    float value[3] = {1.0f, -1.0f, 0.5f}, gradient[3] = {0.0f, 0.0f, 0.0f};
+    carnn__checked unused = {"unused", NULL, NULL, 3, 3};
     carnn_check check;
     memset(&s, 0, sizeof s);
     memset(&check, 0, sizeof check);
+    unused.value = value;
+    unused.gradient = gradient;
     spoil = how;
     s.engine = e;
     s.number = CARNN__CELL_lstm;
     CHECK_INT(carnn__check_cell_open(&s, NULL), CARNN_OK);
     CHECK_INT(carnn__check_carve(&s, carnn__check_cell_carve, NULL), CARNN_OK);
     s.loss = spoilt_loss;
+    if (how == 5) s.array[s.arrays++] = unused;
     CHECK_INT(carnn__check_subject(&s, &check, NULL), CARNN_OK);
     carnn__check_close(&s);
-    return check.error;
+    return check;
 }
 
 static void test_gradcheck(carnn__engine *e) {
@@ -663,11 +668,14 @@ static void test_gradcheck(carnn__engine *e) {
     CHECK_INT(carnn_gradcheck(NULL, 1, stop_at_once, NULL, &error), CARNN_ERR_STOPPED);
     CHECK_INT(carnn_gradcheck("icarn", 1, stop_at_once, NULL, &error), CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, "\"icarn\"") != NULL);
-    CHECK(spoilt_check(e, 0) <= CARNN__CHECK_LIMIT);
-    CHECK(spoilt_check(e, 1) > 2 * CARNN__CHECK_LIMIT);
-    CHECK(spoilt_check(e, 2) >= 1.0);
-    CHECK(!(spoilt_check(e, 3) <= CARNN__CHECK_LIMIT));
-    CHECK(spoilt_check(e, 4) > 2 * CARNN__CHECK_LIMIT);
+    CHECK(spoilt_check(e, 0).error <= CARNN__CHECK_LIMIT);
+    CHECK(spoilt_check(e, 1).error > 2 * CARNN__CHECK_LIMIT);
+    CHECK(spoilt_check(e, 2).error >= 1.0);
+    CHECK(!(spoilt_check(e, 3).error <= CARNN__CHECK_LIMIT));
+    CHECK(spoilt_check(e, 4).error > 2 * CARNN__CHECK_LIMIT);
+    CHECK(spoilt_check(e, 5).error <= CARNN__CHECK_LIMIT);
+    CHECK(!strncmp(spoilt_check(e, 2).worst, "input.weight ", 13));
+    CHECK(strstr(spoilt_check(e, 2).worst, ": derivative 0, difference ") != NULL);
 }
 
 /* --- the linear recurrence by itself, in blocks, against a plain loop in double --------------- */

@@ -523,34 +523,14 @@ static void test_same_part_bits(void) {
 }
 
 /* Two sequences, of 2 and 3 steps: rows 0 2 4 are the longer one, rows 1 3 the shorter. */
-static void test_directions_and_pooling(void) {
-    static const uint32_t length[2] = {2, 3}, mirror[5] = {4, 3, 2, 1, 0}, steps[2] = {3, 2};
-    static const float x[5] = {1, -5, 7, -2, 3}, y[5] = {10, 20, 30, 40, 50}, d[2] = {1, 2};
-    uint32_t order[2], reversed[5], where[2];
-    float joined[10], fw[5], bw[5], out[2], dx[5] = {0, 0, 0, 0, 0};
+static void test_reverse_index(void) {
+    static const uint32_t length[2] = {2, 3}, mirror[5] = {4, 3, 2, 1, 0};
+    uint32_t order[2], reversed[5];
     size_t start[5], row;
     carnn__packed p;
     carnn__pack_sequences(&p, length, 2, order, start);
     carnn__reverse_index(&p, reversed);
     for (row = 0; row < 5; row++) CHECK_INT(reversed[row], mirror[row]);
-    carnn__join_directions(x, y, reversed, 5, 1, joined);
-    for (row = 0; row < 5; row++) {
-        CHECK_NEAR(joined[2 * row], x[row], 0.0);
-        CHECK_NEAR(joined[2 * row + 1], y[mirror[row]], 0.0);
-    }
-    carnn__part_directions(joined, reversed, 5, 1, fw, bw);
-    CHECK(!memcmp(fw, x, sizeof x) && !memcmp(bw, y, sizeof y));
-    carnn__pool_max(&p, 1, x, out, where);
-    CHECK_NEAR(out[0], 7, 0.0);
-    CHECK_NEAR(out[1], -2, 0.0);
-    carnn__pool_max_back(&p, 1, d, where, dx);
-    CHECK(dx[2] > 0.5f && dx[2] < 1.5f && dx[3] > 1.5f);
-    carnn__pool_mean(&p, 1, x, steps, out);
-    CHECK_NEAR(out[0], 11.0 / 3.0, 1e-6);
-    CHECK_NEAR(out[1], -3.5, 1e-6);
-    carnn__pool_mean_back(&p, 1, d, steps, dx);
-    CHECK_NEAR(dx[0], 1.0 / 3.0, 1e-6);
-    CHECK_NEAR(dx[3], 3.0, 1e-6);
 }
 
 /* A vector is as like itself as can be, however long it is; what is 0 is like nothing. */
@@ -569,7 +549,7 @@ static void test_cosine_extremes(void) {
 }
 
 int main(void) {
-    test_directions_and_pooling();
+    test_reverse_index();
     CHECK_INT(carnn__engine_open(&engine, NULL, 1, carnn__allocator(NULL), NULL), CARNN_OK);
     test_packing();
     test_encoder_golden();
