@@ -6501,6 +6501,8 @@ static uint64_t carnn__hash(const char *s, size_t length, int fold) {
 
 typedef struct carnn__reader carnn__reader;
 
+#define CARNN__CLASS_FINE 0 /* the place of `fine` among the options of classify */
+
 #ifdef CARNN_NO_TEXT
 #define CARNN__TEXT_ONLY(x) NULL
 
@@ -7274,7 +7276,6 @@ static const char *const carnn__class_formats[] = {
     "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
     "a text"};
 
-#define CARNN__CLASS_FINE 0 /* place of the option `fine` among the task's */
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
 
 /* Takes the first word and the blank behind it off `s`. */
@@ -12011,30 +12012,36 @@ static const carnn__task carnn__answer_task = {
      x_1 .. x_n = layers of [fw; bw](E w_1 .. E w_n)          E (V, e)   x_i (D)
      v = [max_i x_i; mean_i x_i; min_i x_i; last states]      those that --pooling names
      y = relu(W1 v + b1)    P(class) = softmax(W2 y + b2)     W1 (h, pools D)   W2 (classes, h)
+
+   Dropout is on E w_i, between layers, and on v. Word vectors that were read are trained, too.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__CLASSIFY_ROWS 8192 /* words of a batch, which one text may exceed */
 
-enum {
-    CARNN__CLASSIFY_FINE, /* read by the data's reader, too: CARNN__CLASS_FINE */
+enum { /* in carnn_model_desc.option */
+    CARNN__CLASSIFY_FINE = CARNN__CLASS_FINE,
     CARNN__CLASSIFY_DIRECTIONS,
     CARNN__CLASSIFY_POOLING,
     CARNN__CLASSIFY_WORDS
 };
 
-static const char *const carnn__poolings[] = {"max", "mean", "min", "last", "max,mean,min", NULL};
+/* The first ones are the names of carnn__pooling. */
+static const char *const carnn__poolings[] = {
+    "max", "mean", "min", "last", "max,mean", "max,min", "max,last", "mean,min", "mean,last",
+    "min,last", "max,mean,min", "max,mean,last", "max,min,last", "mean,min,last",
+    "max,mean,min,last", NULL};
 
 static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_WHOLE("fine", CARNN__CLASSIFY_FINE, 0, 1, 0,
-                        "1: of COARSE:fine all is the class, not what is before the colon"),
+                        "1: the class is all of COARSE:fine, not only COARSE"),
     CARNN__OPTION_WHOLE("directions", CARNN__CLASSIFY_DIRECTIONS, 1, 2, 0,
-                        "2: the text is read backwards, too"),
+                        "2: texts are read backwards, too"),
     CARNN__OPTION_CHOICE("pooling", CARNN__CLASSIFY_POOLING, carnn__poolings,
-                         "what sums up the words"),
+                         "of the words' states: max, mean, min, last, or several with commas"),
     CARNN__OPTION_WHOLE("max_words", CARNN__CLASSIFY_WORDS, 1, 65536, 0,
-                        "words of a text that are read, the first so many"),
+                        "words of a text that are read, from its beginning"),
     CARNN__OPTION_END};
 
 static void carnn__classify_defaults(carnn_model_desc *model, carnn_train_desc *train) {
@@ -12044,14 +12051,15 @@ static void carnn__classify_defaults(carnn_model_desc *model, carnn_train_desc *
     if (!model->layers) model->layers = 1;
     if (!model->min_count) model->min_count = 1;
     carnn__option_default(model, CARNN__CLASSIFY_DIRECTIONS, 2);
-    carnn__option_default(model, CARNN__CLASSIFY_POOLING, 1);
+    carnn__option_default(model, CARNN__CLASSIFY_POOLING, 11); /* max,mean,min */
     carnn__option_default(model, CARNN__CLASSIFY_WORDS, 400);
-    if (!train->epochs) train->epochs = 10;
+    if (!train->epochs) train->epochs = 15;
     if (!train->batch) train->batch = 32;
-    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.001;
+    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.003;
     if (train->lr_end == 0.0) train->lr_end = 0.05;
-    if (train->dropout == 0.0) train->dropout = 0.5;
+    if (train->dropout == 0.0) train->dropout = 0.4;
     if (train->clip == 0.0) train->clip = 5.0;
+    if (train->average == 0.0) train->average = 0.995;
 }
 
 static carnn_status carnn__classify_check(const carnn_model *model, carnn_error *error) {
@@ -12060,12 +12068,14 @@ static carnn_status carnn__classify_check(const carnn_model *model, carnn_error 
                        "a classify model needs training data with classes");
 }
 
-static size_t carnn__classify_words(const carnn_model *model) {
-    return (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
-}
+/* --- words --------------------------------------------------------------------------------------- */
 
 static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
                                                     {NULL, CARNN__WORDS, 0}};
+
+static size_t carnn__classify_words(const carnn_model *model) {
+    return (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
+}
 
 static size_t carnn__classify_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                      uint32_t *ids, size_t max) {
@@ -12089,11 +12099,11 @@ typedef struct carnn__classify {
 enum { CARNN__CLASSIFY_DROP_WORDS = 1, CARNN__CLASSIFY_DROP_SUM, CARNN__CLASSIFY_DROP_LAYERS };
 
 static void carnn__classify_parts(carnn__plan *p, void *state) {
-    static const carnn__pooling three[] = {CARNN__POOL_MAX, CARNN__POOL_MEAN, CARNN__POOL_MIN};
     carnn__classify *m = (carnn__classify *)state;
     carnn__texts *t = &m->net.texts;
     const carnn_model_desc *d = &p->model->desc;
-    size_t h = (size_t)d->hidden, pooling = carnn__chosen(p->model, CARNN__CLASSIFY_POOLING);
+    const char *pooling = carnn__poolings[carnn__chosen(p->model, CARNN__CLASSIFY_POOLING)];
+    size_t h = (size_t)d->hidden, i;
     carnn__rnn_shape s = {carnn__cell_number(d->cell), (size_t)d->layers,
                           (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS], (size_t)d->embedding, h,
                           0, 0, 0, 0};
@@ -12103,9 +12113,8 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__embed_plan(p, &m->words, t, 0);
     m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
     carnn__text_rnn_plan(p, &m->encoder, "cell", s, t);
-    m->pool.kinds = pooling < 4 ? 1 : 3;
-    memcpy(m->pool.kind, three, sizeof three);
-    if (pooling < 4) m->pool.kind[0] = (carnn__pooling)pooling;
+    for (m->pool.kinds = i = 0; i < CARNN__POOL_COUNT; i++)
+        if (strstr(pooling, carnn__poolings[i])) m->pool.kind[m->pool.kinds++] = (carnn__pooling)i;
     carnn__pool_plan(p, &m->pool, D, s.directions, t);
     carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items, m->pool.kinds * D, h, 1,
                        CARNN__RELU);
@@ -12173,8 +12182,8 @@ static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
     carnn__classify_options, carnn__classify_defaults, "carnn.labels", NULL, 0,
-    CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL,
-    carnn__classify_tokens,
+    CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify),
+    carnn__classify_parts, NULL, carnn__classify_tokens,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
     carnn__classify_forward, carnn__classify_output, NULL, carnn__classify_backward, NULL, NULL,
     {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, carnn__classify_words,
