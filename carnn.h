@@ -330,6 +330,8 @@ typedef struct carnn_dataset_desc {
     int lenient; /* not 0: examples that are only to be predicted: responses, labels, words and line
                     numbers may be missing, and so may examples */
     const carnn_allocator *allocator;
+    const carnn_model_desc *model; /* the model that the data is for, where options of its task say
+                    how files are read (classify: fine); NULL: the defaults */
 } carnn_dataset_desc;
 
 /* Reads the sources. On an error *dataset is NULL and the error names source, line and what was
@@ -340,6 +342,10 @@ CARNN_API void carnn_dataset_free(carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_examples(const carnn_dataset *dataset);
 CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset); /* groups, by `clean` */
 CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset); /* dialogs, questions, ... */
+
+/* What the first source was read as, "COARSE:fine text": in tasks whose files have several formats
+   that their lines tell apart (classify); elsewhere, and where the lines do not tell, NULL. */
+CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset);
 
 /* What an example is: its texts, as read and without blanks at their ends (of dialog all that was
    said before, the user's words last; of lm the sentence, after the one before where there is one),
@@ -6411,6 +6417,7 @@ struct carnn_dataset {
     size_t origin_count;
     carnn__origin *origins;
     char *origin_names;
+    const char *format;  /* see carnn_dataset_format */
     int spoken;          /* lines are turns of speakers, their labels dialog acts */
     size_t groups_left_out;
 };
@@ -6462,6 +6469,10 @@ CARNN_API size_t carnn_dataset_groups(const carnn_dataset *dataset) {
 
 CARNN_API size_t carnn_dataset_left_out(const carnn_dataset *dataset) {
     return dataset ? dataset->groups_left_out : 0;
+}
+
+CARNN_API const char *carnn_dataset_format(const carnn_dataset *dataset) {
+    return dataset ? dataset->format : NULL;
 }
 
 CARNN_API size_t carnn_dataset_text_count(const carnn_dataset *dataset, size_t example) {
@@ -6534,6 +6545,8 @@ typedef struct carnn__parser {
     uint64_t key;        /* hash of what the group before is told by */
     size_t column[5];    /* of tables: how many columns, and which is which */
     int style;           /* of formats with variants: which one, from the first lines; 0: not known */
+    const char *format;  /* its name, for those who ask */
+    const double *option; /* the task's, of the model that will read the data; NULL: defaults */
 } carnn__parser;
 
 typedef carnn_status (*carnn__format_fn)(carnn__parser *p, carnn__record *r);
@@ -6757,12 +6770,14 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     memset(&r->parser, 0, sizeof r->parser);
     r->parser.error = error;
     r->parser.lenient = r->desc->lenient;
+    r->parser.option = r->desc->model ? r->desc->model->option : NULL;
     if (!source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
     if (!status && !folder) status = carnn__reading_open(r, source);
     if (!status && !folder) carnn__reading_origin(r, r->input.name);
     while (!status && !folder && carnn__next_line(&r->parser.lines)) status = carnn__reading_line(r);
     if (status) return status;
+    if (!d->format) d->format = r->parser.format;
     if (stbds_arrlenu(d->members) == members) return carnn__reading_empty(r, r->reader->example);
     if (r->desc->clean) carnn__reading_clean(d, items, groups);
     if (r->desc->clean && stbds_arrlenu(d->items) == items)
@@ -7233,26 +7248,121 @@ static const carnn__reader carnn__pair_reader = {
     "b.toks, sim.txt"};
 
 /* --- classes ---------------------------------------------------------------------------------
-   A text and its class, a line each: label<TAB>text. */
+   A text and its class, a line each, in one of these styles:
+
+       class<TAB>text
+       __label__class text     fastText; a text with several labels is refused
+       COARSE:fine text        TREC; the class is COARSE, with the task's option `fine` all of it
+       4 text                  SST: one digit, one blank
+
+   The first line that is not blank tells the style. Where classes may be missing it may be a text
+   ("3 men in a boat"): the style of TREC or SST is then believed only where the next lines have it,
+   too. In a file of texts alone a blank line is an empty text. */
+
+typedef enum carnn__class_style {
+    CARNN__CLASS_UNKNOWN,
+    CARNN__CLASS_FASTTEXT,
+    CARNN__CLASS_TABBED,
+    CARNN__CLASS_COARSE,
+    CARNN__CLASS_DIGIT,
+    CARNN__CLASS_NONE /* texts without classes */
+} carnn__class_style;
+
+/* By style: what a line has to be, for errors and for those who ask what a file was read as. */
+static const char *const carnn__class_formats[] = {
+    "class<TAB>text, __label__class text, COARSE:fine text or a digit, a blank and a text",
+    "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
+    "a text"};
+
+#define CARNN__CLASS_FINE 0 /* place of the option `fine` among the task's */
+#define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
+
+/* Takes the first word and the blank behind it off `s`. */
+static carnn__span carnn__first_word(carnn__span *s) {
+    carnn__span word = *s;
+    size_t n = 0;
+    while (n < s->length && !carnn__gap(s->at[n])) n++;
+    word.length = n;
+    n += n < s->length;
+    s->at += n;
+    s->length -= n;
+    return word;
+}
+
+/* Divides a line of this style into class and text; 0: it is not of this style. */
+static int carnn__class_split(const carnn__parser *p, carnn__class_style style, carnn__span line,
+                              carnn__span *label, carnn__span *text) {
+    static const char mark[] = "__label__";
+    size_t colon = 0;
+    *text = line;
+    label->length = 0;
+    if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
+    if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
+    *label = carnn__first_word(text);
+    if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
+    if (style == CARNN__CLASS_FASTTEXT) {
+        size_t length = sizeof mark - 1;
+        if (label->length < length || memcmp(label->at, mark, length)) return 0;
+        label->at += length;
+        label->length -= length;
+        return 1;
+    }
+    while (colon < label->length && label->at[colon] >= 'A' && label->at[colon] <= 'Z') colon++;
+    if (!colon || colon + 1 >= label->length || label->at[colon] != ':') return 0;
+    if (!p->option || p->option[CARNN__CLASS_FINE] <= 0.0) label->length = colon;
+    return 1;
+}
+
+/* Is the line at hand, and where classes may be missing the next ones, too, of this style? */
+static int carnn__class_is(const carnn__parser *p, carnn__class_style style) {
+    carnn__lines lines = p->lines;
+    size_t looked_at = 0, most = p->lenient && style > CARNN__CLASS_TABBED
+                                     ? CARNN__CLASS_LOOKED_AT : 1;
+    carnn__span label, text;
+    do {
+        if (!carnn__trim(lines.line).length) continue;
+        if (!carnn__class_split(p, style, lines.line, &label, &text)) return 0;
+        looked_at++;
+    } while (looked_at < most && carnn__next_line(&lines));
+    return looked_at > 0;
+}
+
+/* The style that the first lines show. */
+static carnn__class_style carnn__class_style_of(const carnn__parser *p) {
+    int style = 1;
+    while (style < CARNN__CLASS_NONE && !carnn__class_is(p, (carnn__class_style)style)) style++;
+    if (style < CARNN__CLASS_NONE) return (carnn__class_style)style;
+    return p->lenient && carnn__trim(p->lines.line).length ? CARNN__CLASS_NONE
+                                                           : CARNN__CLASS_UNKNOWN;
+}
 
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
-    carnn__span rest = p->lines.line, label;
-    if (!carnn__says_something(p)) return CARNN_OK;
-    if (!carnn__cut(&rest, '\t', &label)) {
-        if (!p->lenient) return carnn__unexpected(p, "a label, a tab and a text", p->lines.line);
-        rest = p->lines.line;
-        label.length = 0;
-    }
+    carnn__span label, text, other, rest;
+    carnn__class_style style;
+    int found;
+    if (!p->style) p->style = (int)carnn__class_style_of(p);
+    style = (carnn__class_style)p->style;
+    if (style) p->format = carnn__class_formats[style];
+    if (!carnn__says_something(p) && (!p->lenient || (style && style != CARNN__CLASS_NONE)))
+        return CARNN_OK;
+    found = carnn__class_split(p, style, p->lines.line, &label, &text);
+    if (!p->lenient && (!found || !carnn__trim(label).length))
+        return carnn__unexpected(p, carnn__class_formats[style], p->lines.line);
+    if (!p->lenient && style == CARNN__CLASS_FASTTEXT &&
+        carnn__class_split(p, style, text, &other, &rest))
+        return carnn__unexpected(p, "one label", p->lines.line);
+    if (found) r->target = carnn__trim(label);
+    r->has_target = r->target.length > 0;
     r->begins = r->example = 1;
     r->own = 1;
-    r->target = carnn__trim(label);
-    r->has_target = r->target.length > 0;
-    carnn__record_text(r, 0, rest);
+    carnn__record_text(r, 0, found ? text : p->lines.line);
     return CARNN_OK;
 }
 
 static const carnn__reader carnn__class_reader = {
-    carnn__class_line, "a label and a text", 0, 0, NULL, "\"label<TAB>text\""};
+    carnn__class_line, "a class and a text", 0, 0, NULL,
+    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or \"4 text\" "
+    "(SST), as the first line has it"};
 
 /* --- a part of a data set ----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: with their own texts alone, from
@@ -7934,7 +8044,8 @@ static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
     }
     c->most_items = carnn__min(count, (size_t)work->batch + items);
     for (k = 0; k < CARNN__SIZES; k++)
-        c->most_size[k] = carnn__min(total[k], carnn__max(carnn__limit(work, k), largest[k]));
+        c->most_size[k] = carnn__min(carnn__min(total[k], carnn__max(carnn__limit(work, k), largest[k])),
+                                     carnn__times((size_t)work->batch, largest[k]));
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
         c->most_texts = carnn__max(c->most_texts, x->count);
@@ -8311,13 +8422,14 @@ static void carnn__position_backward(const carnn__work *work, carnn__position *m
 /* --- recurrent layers ---------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. Their outputs are packed; see carnn__unpack. */
+   others read the rows of the layer below. The last one's output is packed, too, or in reading order,
+   where texts that share a sequence have the same rows; backward adds those up. */
 
 typedef struct carnn__rnn_layer {
     carnn__cell cell[2];
     carnn__cell_run run[2];
     float *dout[2]; /* (N, h) */
-    carnn__mat y;   /* (N, directions h) */
+    carnn__mat y;   /* (N or R, directions h) */
 } carnn__rnn_layer;
 
 typedef struct carnn__rnn {
@@ -8341,6 +8453,9 @@ typedef struct carnn__rnn_input {
     const carnn__mat *x;      /* (U, in) */
     size_t inputs;            /* U */
     const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
+    const uint32_t *row[2];   /* (R) packed row of each row of the output, by direction; NULL: the
+                                 output is packed */
+    size_t rows;              /* R */
 } carnn__rnn_input;
 
 /* `name` and maybe ".2", ".forward": what the weights of a layer are called. */
@@ -8382,20 +8497,27 @@ static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
         for (i = 0; i < m->directions; i++) carnn__cell_ready(&m->layer[l].run[i], work->engine);
 }
 
-/* What layer l reads: `x`, or the rows of the layer below. */
+/* What layer l reads: `x`, or the rows of the layer below; only the last one's output may be in
+   reading order. */
 static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const carnn__rnn_input *x) {
     carnn__rnn_input in = *x;
-    if (!l) return in;
-    in.x = &m->layer[l - 1].y;
-    in.inputs = x->packed->rows;
-    in.index[0] = NULL;
-    in.index[1] = x->reversed;
+    if (l) {
+        in.x = &m->layer[l - 1].y;
+        in.inputs = x->packed->rows;
+        in.index[0] = NULL;
+        in.index[1] = x->reversed;
+    }
+    if (l + 1 < m->layers || !x->row[0]) {
+        in.row[0] = NULL;
+        in.row[1] = x->reversed;
+        in.rows = x->packed->rows;
+    }
     return in;
 }
 
 static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
                                uint64_t key) {
-    size_t N = x->packed->rows, l, i, r;
+    size_t l, i, r;
     carnn__rnn_ready(work, m);
     for (l = 0; l < m->layers; l++) {
         carnn__rnn_layer *layer = &m->layer[l];
@@ -8406,93 +8528,69 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, const car
             carnn__cell_project(run, work->engine, in.x->x, 0, in.inputs);
             if (in.c) carnn__cell_context(run, work->engine, in.c->x, in.packed->sequences);
             carnn__cell_forward(run, work->engine, in.packed, in.index[i], NULL, NULL);
-            for (r = 0; r < N; r++)
+            for (r = 0; r < in.rows; r++)
                 memcpy(layer->y.x + (r * m->directions + i) * h,
-                       run->scan.out + (i ? x->reversed[r] : r) * h, h * sizeof(float));
+                       run->scan.out + (in.row[i] ? in.row[i][r] : r) * h, h * sizeof(float));
         }
-        carnn__mat_clear(&layer->y, N);
+        carnn__mat_clear(&layer->y, in.rows);
         if (l + 1 < m->layers || m->drops_top)
-            carnn__drop(work, layer->y.x, N * layer->y.columns, key, m->drop + l);
+            carnn__drop(work, layer->y.x, in.rows * layer->y.columns, key, m->drop + l);
     }
 }
 
 static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
                                 uint64_t key) {
-    size_t N = x->packed->rows, l, i, r;
+    size_t l, i, r;
     for (l = m->layers; l-- > 0;) {
         carnn__rnn_layer *layer = &m->layer[l];
         carnn__rnn_input in = carnn__rnn_below(m, l, x);
         size_t h = layer->cell[0].h;
         if (l + 1 < m->layers || m->drops_top)
-            carnn__drop(work, layer->y.d, N * layer->y.columns, key, m->drop + l);
+            carnn__drop(work, layer->y.d, in.rows * layer->y.columns, key, m->drop + l);
         for (i = 0; i < m->directions; i++) {
             carnn__cell_run *run = &layer->run[i];
-            for (r = 0; r < N; r++)
-                memcpy(layer->dout[i] + (i ? x->reversed[r] : r) * h,
-                       layer->y.d + (r * m->directions + i) * h, h * sizeof(float));
-            carnn__cell_backward(run, work->engine, layer->dout[i], in.x->d);
+            float *dout = layer->dout[i];
+            memset(dout, 0, in.packed->rows * h * sizeof(float));
+            for (r = 0; r < in.rows; r++)
+                work->engine->k->add(layer->y.d + (r * m->directions + i) * h,
+                                     dout + (in.row[i] ? in.row[i][r] : r) * h, h);
+            carnn__cell_backward(run, work->engine, dout, in.x->d);
             if (in.c) carnn__cell_context_back(run, work->engine, in.c->d);
             carnn__cell_project_back(run, work->engine, in.x->d);
         }
     }
 }
 
-/* --- from packed rows to reading order ----------------------------------------------------------
-   y (R, D): row r of the texts is a packed row of x; texts that share a sequence have the same ones.
-   Backward adds them up. */
-
-static void carnn__unpack_forward(const carnn__texts *t, const carnn__mat *x, const carnn__mat *y) {
-    size_t D = y->columns, R = carnn__texts_rows(t), r;
-    for (r = 0; r < R; r++)
-        memcpy(y->x + r * D, x->x + (size_t)t->row[0][r] * D, D * sizeof(float));
-    carnn__mat_clear(y, R);
-}
-
-static void carnn__unpack_backward(const carnn__work *work, const carnn__texts *t,
-                                   const carnn__mat *x, const carnn__mat *y) {
-    size_t D = y->columns, R = carnn__texts_rows(t), r;
-    for (r = 0; r < R; r++)
-        work->engine->k->add(y->d + r * D, x->d + (size_t)t->row[0][r] * D, D);
-}
-
-/* --- an encoder of texts: recurrent layers, text by text ----------------------------------------- */
-
-typedef struct carnn__text_rnn {
-    carnn__rnn rnn;
-    carnn__mat y; /* (R, directions h) */
-} carnn__text_rnn;
+/* --- an encoder of texts: recurrent layers whose output y (R, D) is in reading order ------------------ */
 
 /* The shape needs no U, N, P. */
-static void carnn__text_rnn_plan(carnn__plan *p, carnn__text_rnn *m, const char *name,
+static void carnn__text_rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name,
                                  carnn__rnn_shape s, const carnn__texts *t) {
     s.U = t->most_inputs;
     s.N = t->most_rows;
     s.P = t->most_texts;
-    carnn__rnn_plan(p, &m->rnn, name, s);
-    m->y = carnn__plan_mat(p, s.N, s.directions * s.h);
+    carnn__rnn_plan(p, m, name, s);
 }
 
 static carnn__rnn_input carnn__text_rnn_input(const carnn__texts *t, const carnn__mat *x,
                                               const carnn__mat *c) {
-    carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c};
+    carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
+                           {t->row[0], t->row[1]}, t->at[t->texts]};
     return in;
 }
 
 /* x (U, in): the inputs of the batch; c (P, d) contexts, or NULL. */
-static void carnn__text_rnn_forward(const carnn__work *work, carnn__text_rnn *m,
-                                    const carnn__texts *t, const carnn__mat *x, const carnn__mat *c,
-                                    uint64_t key) {
+static void carnn__text_rnn_forward(const carnn__work *work, carnn__rnn *m, const carnn__texts *t,
+                                    const carnn__mat *x, const carnn__mat *c, uint64_t key) {
     carnn__rnn_input in = carnn__text_rnn_input(t, x, c);
-    carnn__rnn_forward(work, &m->rnn, &in, key);
-    carnn__unpack_forward(t, carnn__rnn_output(&m->rnn), &m->y);
+    carnn__rnn_forward(work, m, &in, key);
 }
 
-static void carnn__text_rnn_backward(const carnn__work *work, carnn__text_rnn *m,
+static void carnn__text_rnn_backward(const carnn__work *work, carnn__rnn *m,
                                      const carnn__texts *t, const carnn__mat *x,
                                      const carnn__mat *c, uint64_t key) {
     carnn__rnn_input in = carnn__text_rnn_input(t, x, c);
-    carnn__unpack_backward(work, t, carnn__rnn_output(&m->rnn), &m->y);
-    carnn__rnn_backward(work, &m->rnn, &in, key);
+    carnn__rnn_backward(work, m, &in, key);
 }
 
 /* --- pooling ------------------------------------------------------------------------------------
@@ -9130,7 +9228,7 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
     size_t n = o->z->columns, first = o->of_item ? o->of_item[b] : b;
-    float *p = o->z->d + i * n; /* nothing is learnt: it is free */
+    float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is free: nothing is learnt */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
     told.kind = o->kind == CARNN__OUTPUT_SCORE ? CARNN_PREDICTS_SCORE : CARNN_PREDICTS_CHOICES;
@@ -9139,10 +9237,10 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     told.parts = o->of_item ? o->of_item[b + 1] - first : 1;
     if (!told.parts) return told; /* an item without decisions */
     if (o->kind == CARNN__OUTPUT_SCORE) {
-        told.score = (double)o->z->x[i];
+        told.score = (double)*z;
         return told;
     }
-    memcpy(p, o->z->x + i * n, n * sizeof(float));
+    if (p != z) memcpy(p, z, n * sizeof(float));
     work->engine->k->softmax(p, n);
     told.count = carnn__ranking(work->engine->k, p, n, net->top, net->best, net->probability);
     told.choice = net->best;
@@ -9767,6 +9865,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     *found = 0;
     p->error = error;
     p->lenient = 1;
+    p->option = session->model->desc.option;
     p->lines.name = "standard input";
     p->lines.number = number;
     p->lines.line.at = line;
@@ -9826,6 +9925,1852 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 static const carnn__session_kind carnn__net_session = {
     "predict", 1, carnn__net_session_carve, NULL, NULL, carnn__net_session_predict,
     carnn__net_session_part, NULL, NULL, NULL, NULL, NULL};
+
+#endif
+/* =============================================================================================
+   @@HEAD dialog   choose the reply, given the dialog so far
+
+   Tran et al. 2018, section 4.1. The position encoder turns every utterance of the history and every
+   candidate into a vector. A cell reads the history; its context c is the user's latest utterance.
+   Attention with a residual connection sums the history up (Eq. 8), and a product scores the
+   candidates:
+
+     e_m = enc(utterance m)     c = e_M      h_1 .. h_M = cell(e_1 .. e_M, c)
+     al = softmax_m((h_m + e_m) . c)         o = sum_m al_m (h_m + e_m)                  (Eq. 8)
+     P(y_l) = softmax_l(o . enc(y_l))                                                    (Eq. 9, 10)
+
+   Every history begins with the utterance <start>. The cell reads the latest utterance, too, as the
+   last one of the history; Eq. 8 leaves it out (README has what this is worth). Every utterance ends
+   with a word that names its speaker.
+
+   A batch is whole dialogs. Each distinct utterance in it is encoded and projected once for all of
+   their turns, and the candidates are encoded once. Each turn has a scan, an attention and one row of
+   the product with the candidates; turns are worked on in chunks of a bounded number of rows.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+/* Bounds: utterances of a batch, which one dialog may exceed; rows and turns of a chunk. */
+#define CARNN__DIALOG_INPUTS 768
+#define CARNN__DIALOG_ROWS 2048
+#define CARNN__DIALOG_CHUNK 64
+
+/* Words that are read of an utterance, with the speaker's; utterances that are read of a history. */
+#define CARNN__UTTERANCE_WORDS 1024
+#define CARNN__HISTORY_LINES 1024
+
+/* --- options ------------------------------------------------------------------------------------ */
+
+enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS }; /* in carnn_model_desc.option */
+
+static const carnn_option carnn__dialog_options[] = {
+    CARNN__OPTION_WHOLE("history", CARNN__DIALOG_HISTORY, 0, 1e9, 1,
+                        "history utterances that are read, the latest so many"),
+    CARNN__OPTION_WHOLE("kb_rows", CARNN__DIALOG_KB_ROWS, 0, 1e9, 1,
+                        "knowledge-base lines kept of each block, the first so many"),
+    CARNN__OPTION_END};
+
+/* Chosen on a part of the training dialogs and on dev of bAbI task 6: README has the figures. */
+static void carnn__dialog_defaults(carnn_model_desc *model, carnn_train_desc *train) {
+    if (!model->cell) model->cell = "icarnn";
+    if (!model->hidden) model->hidden = 256;
+    if (!model->embedding) model->embedding = model->hidden;
+    if (!model->layers) model->layers = 1;
+    if (!model->min_count) model->min_count = 1;
+    carnn__option_default(model, CARNN__DIALOG_HISTORY, CARNN_NONE);
+    carnn__option_default(model, CARNN__DIALOG_KB_ROWS, CARNN_NONE);
+    if (!train->epochs) train->epochs = 20;
+    if (!train->batch) train->batch = 48;
+    if (train->lr == 0.0 && carnn__is_adam(train)) /* larger models want smaller steps */
+        train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
+    if (train->lr_end == 0.0) train->lr_end = 0.05;
+    if (train->dropout == 0.0) train->dropout = 0.3;
+    if (train->clip == 0.0) train->clip = 5.0;
+}
+
+static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *error) {
+    if (!model->choices.count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model needs candidates");
+    if (model->desc.embedding != model->desc.hidden)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "embedding is %lld and hidden is %lld: "
+                           "for a dialog model they are the same size (Eq. 8 adds h and e)",
+                           (long long)model->desc.embedding, (long long)model->desc.hidden);
+    if (model->desc.layers != 1)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a dialog model has one recurrent layer");
+    return CARNN_OK;
+}
+
+/* Utterances before the latest that are read. */
+static size_t carnn__dialog_kept(const carnn_model *model) {
+    double history = carnn__option(model, CARNN__DIALOG_HISTORY);
+    return history < 0.0 ? CARNN__HISTORY_LINES
+                         : carnn__min((size_t)history, CARNN__HISTORY_LINES);
+}
+
+/* Is a line skipped that is fact number `facts` of its block, from 1 (0: no fact)? */
+static int carnn__dialog_skips(const carnn_model *model, size_t facts) {
+    double most = carnn__option(model, CARNN__DIALOG_KB_ROWS);
+    return most >= 0.0 && (double)facts > most;
+}
+
+/* --- utterances --------------------------------------------------------------------------------- */
+
+/* Roles are the speakers of carnn_speaker, by the names that explanations have for them. */
+static const carnn__role carnn__dialog_roles[] = {
+    {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
+    {NULL, CARNN__WORDS, 0}};
+
+static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
+enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
+
+/* The first words of the text, then the speaker's. */
+static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                                   uint32_t *ids, size_t max) {
+    const size_t most = CARNN__UTTERANCE_WORDS - 1;
+    size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
+                               carnn__min(max, most));
+    n = carnn__min(n, most);
+    if (n < max) ids[n] = CARNN__DIALOG_SPEAKER + role;
+    return n + 1;
+}
+
+/* Candidate i names no speaker. */
+static size_t carnn__dialog_candidate(const carnn_model *model, size_t i, uint32_t *ids,
+                                      size_t max) {
+    const size_t most = CARNN__UTTERANCE_WORDS;
+    return carnn__min(most, carnn__tokenize(&model->words, CARNN__WORDS,
+                                            carnn__names_get(&model->choices, i),
+                                            carnn__names_length(&model->choices, i), ids,
+                                            carnn__min(max, most)));
+}
+
+/* Lines of the dialog from the end of the item before to that of the next one. A dialog has all of
+   its lines in sum, and <start>, whatever of them a model reads: so models that keep different lines
+   have the same batches to vote on. */
+static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
+    const carnn_dataset *data = work->data;
+    const carnn__item *x = &data->items[item];
+    int begins = !item || x->group != x[-1].group;
+    size_t from = begins ? x->first : x->first + x->count, to = data->member_count;
+    if (item + 1 < data->item_count)
+        to = x[1].group == x->group ? x[1].first + x[1].count : x[1].first;
+    size[0] = to - from + (size_t)begins;
+}
+
+#ifndef CARNN_NO_TEXT
+
+/* Is every response among the candidates? CARNN_ERR_DATA names the first one that is not. `times`
+   (texts) is zeros, and again afterwards. */
+static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
+                                                  carnn_error *error) {
+    char shown[4 * CARNN__SHOWN + 8];
+    size_t i, wrong;
+    for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 1;
+    for (wrong = 0; wrong < data->item_count && times[data->items[wrong].target];) wrong++;
+    for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 0;
+    if (wrong == data->item_count) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_DATA, data->items[wrong].line,
+                       "%s:%zu: expected one of the %zu candidates as response, found %s",
+                       carnn__name_end(carnn__dataset_origin(data, wrong)),
+                       (size_t)data->items[wrong].line, data->choice_count,
+                       carnn__show(shown, carnn__text(data, data->items[wrong].target)));
+}
+
+/* The vocabulary is made of all texts of the training data, the candidates among them. */
+static carnn_status carnn__dialog_words(carnn_model *model, const carnn_dataset *data,
+                                        size_t *times, carnn_error *error) {
+    carnn__vocabulary v;
+    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__dialog_reserved,
+                                                 CARNN__COUNT(carnn__dialog_reserved), error);
+    size_t i;
+    for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
+    for (i = 0; !status && i < data->text_count; i++) {
+        carnn__span text = carnn__text(data, i);
+        status = carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length,
+                                       carnn__max(times[i], 1), error);
+    }
+    if (!status)
+        return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
+    carnn__vocabulary_free(&v);
+    return status;
+}
+
+static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    size_t *times = (size_t *)carnn__alloc_zero(&model->allocator, data->text_count, sizeof *times);
+    carnn_status status = times ? CARNN_OK : carnn__out_of_memory(error);
+    if (!status) status = carnn__dialog_check_responses(data, times, error);
+    if (!status) status = carnn__dialog_words(model, data, times, error);
+    if (!status)
+        status = carnn__names_from(&model->choices, data->shown, data->shown_at,
+                                   data->choice_count, 0, &model->allocator, error);
+    carnn__free(&model->allocator, times);
+    return status;
+}
+
+#endif
+
+/* --- parts ----------------------------------------------------------------------------------------
+   D: hidden size; L candidates; a batch has R turns and U utterances, a chunk B turns, N rows and T
+   steps at most. */
+
+typedef struct carnn__dialog {
+    carnn__net net;
+    size_t table;             /* parameter: word vectors (V, D) */
+    carnn__cell cell;
+    carnn__cell_run run;
+    float *ramp;              /* (D) */
+    carnn__lists candidates;  /* their words */
+    /* of the data */
+    uint32_t *seq;            /* the dialogs as token lists: <start>, then the lines that are kept */
+    uint32_t *start, *end;    /* (items) places in seq: of <start>, of the user's utterance */
+    /* of the batch at hand */
+    uint32_t *local;          /* (token lists + 1) number of an utterance, or CARNN__NOWHERE */
+    uint32_t *which;          /* (U) token list of an utterance */
+    size_t inputs;            /* U */
+    uint32_t *turn;           /* (R) items */
+    size_t turns;             /* R */
+    unsigned char *right;     /* (R) was the turn answered rightly? */
+    carnn__mat e;             /* (U, D) */
+    carnn__mat y;             /* (L, D) candidates; where nothing is learnt, a panel of them */
+    float *packed_y;          /* (L, D), packed, where nothing is learnt; */
+    int encoded;              /* once for all batches: it is done */
+    carnn__mat all;           /* (R, L) logits, for votes and predictions */
+    /* of the chunk at hand */
+    size_t from;              /* place of its first turn in the batch */
+    size_t most_rows;
+    carnn__packed packed;
+    size_t *step;             /* (T + 2) */
+    uint32_t *length, *rank, *index, *context, *label; /* (B), (B), (N), (B), (B) */
+    carnn__mat c, o, weight;  /* (B, D), (B, D), alpha (B, T) */
+    float *dh;                /* (N, D) */
+    float *z;                 /* (B, L) logits, then their gradient */
+    float *loss;              /* (B) */
+} carnn__dialog;
+
+/* The token list of <start>, which is no text of the data. */
+static size_t carnn__dialog_start(const carnn__dialog *m) { return m->net.corpus.tokens.count; }
+
+static void carnn__dialog_plan_candidates(carnn__plan *p, carnn__dialog *m) {
+    size_t L = p->model->choices.count, total = 0, i;
+    for (i = 0; i < L; i++) total += carnn__dialog_candidate(p->model, i, NULL, 0);
+    m->candidates.count = L;
+    m->candidates.at = (size_t *)carnn__take(p->arena, L + 1, sizeof(size_t));
+    m->candidates.ids = (uint32_t *)carnn__take(p->arena, total, sizeof(uint32_t));
+    if (!m->candidates.at || !m->candidates.ids) return;
+    for (m->candidates.at[0] = i = 0; i < L; i++) {
+        size_t at = m->candidates.at[i];
+        m->candidates.at[i + 1] = at + carnn__dialog_candidate(p->model, i, m->candidates.ids + at,
+                                                               total - at);
+    }
+}
+
+/* The dialogs without what is skipped, up to the last utterance that has an answer. */
+static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
+    uint32_t **of_item[] = {&m->start, &m->end};
+    const carnn_dataset *data = p->work->data;
+    size_t at = 0, line = 0, facts = 0, i, items = data->item_count;
+    carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
+    m->seq = (uint32_t *)carnn__take(p->arena, data->member_count + items, sizeof(uint32_t));
+    for (i = 0; m->seq && i < items; i++) {
+        const carnn__item *x = &data->items[i];
+        if (i && x->group == x[-1].group) {
+            m->start[i] = m->start[i - 1];
+        } else {
+            m->start[i] = (uint32_t)at;
+            m->seq[at++] = (uint32_t)carnn__dialog_start(m);
+            line = x->first;
+            facts = 0;
+        }
+        for (; line < x->first + x->count; line++) {
+            facts = data->members[line].role == CARNN_FACT ? facts + 1 : 0;
+            if (!carnn__dialog_skips(p->model, facts)) m->seq[at++] = m->net.corpus.list[line];
+        }
+        m->end[i] = (uint32_t)at - 1;
+    }
+}
+
+static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m) {
+    const carnn__corpus *corpus = &m->net.corpus;
+    const carnn__work *work = p->work;
+    size_t D = (size_t)p->model->desc.hidden, L = p->model->choices.count;
+    size_t R = corpus->most_items, B = carnn__min(R, CARNN__DIALOG_CHUNK), lists, T, N;
+    size_t U = carnn__min(corpus->most_size[0], corpus->tokens.count + 1);
+    uint32_t **of_turn[] = {&m->length, &m->rank, &m->context, &m->label};
+    T = carnn__min(corpus->most_texts / carnn__max(R, 1), carnn__dialog_kept(p->model)) + 1;
+    m->most_rows = carnn__max(T, CARNN__DIALOG_ROWS);
+    N = carnn__min(B * T, m->most_rows);
+    lists = corpus->tokens.count + 1;
+    m->local = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
+    if (m->local) memset(m->local, 0xFF, lists * sizeof(uint32_t));
+    m->which = (uint32_t *)carnn__take(p->arena, U, sizeof(uint32_t));
+    m->turn = (uint32_t *)carnn__take(p->arena, R, sizeof(uint32_t));
+    m->right = (unsigned char *)carnn__take(p->arena, R, 1);
+    m->step = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
+    carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), B);
+    m->index = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    m->e = carnn__plan_mat(p, U, D);
+    m->y = carnn__plan_mat(p, work->g ? L : work->engine->k->tile_columns, D);
+    if (!work->g) m->packed_y = carnn__floats(p->arena, 1, carnn__packed_size(L, D));
+    m->all.x = NULL;
+    m->all.columns = L;
+    if (work->voting || work->wanted) m->all.x = carnn__floats(p->arena, R, L);
+    m->c = carnn__plan_mat(p, B, D);
+    m->o = carnn__plan_mat(p, B, D);
+    m->weight = carnn__plan_mat(p, B, T);
+    m->z = carnn__floats(p->arena, B, L);
+    m->loss = carnn__floats(p->arena, 1, B);
+    if (work->g) m->dh = carnn__floats(p->arena, N, D);
+    carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B);
+}
+
+static void carnn__dialog_parts(carnn__plan *p, void *state) {
+    carnn__dialog *m = (carnn__dialog *)state;
+    size_t D = (size_t)p->model->desc.hidden;
+    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, D, 0,
+                              CARNN__INIT_NORMAL, 0.1f);
+    carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D, D,
+                        D);
+    if (!p->arena) return;
+    m->ramp = carnn__floats(p->arena, 1, D);
+    if (m->ramp) carnn__encoder_ramp(m->ramp, D);
+    carnn__dialog_plan_candidates(p, m);
+    carnn__dialog_plan_lines(p, m);
+    carnn__dialog_plan_batch(p, m);
+    m->inputs = m->turns = 0;
+    m->encoded = 0;
+}
+
+/* --- the utterances and candidates of a batch ------------------------------------------------------ */
+
+/* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. */
+static void carnn__dialog_collect(carnn__dialog *m, size_t number) {
+    const carnn__corpus *c = &m->net.corpus;
+    size_t i, j;
+    for (i = 0; i < m->inputs; i++) m->local[m->which[i]] = CARNN__NOWHERE;
+    m->inputs = m->turns = 0;
+    for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
+        const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
+        size_t first = dialog->first, last = first + dialog->count - 1;
+        for (j = first; j <= last; j++) m->turn[m->turns++] = (uint32_t)j;
+        for (j = m->start[first]; j <= m->end[last]; j++)
+            if (m->local[m->seq[j]] == CARNN__NOWHERE) {
+                m->local[m->seq[j]] = (uint32_t)m->inputs;
+                m->which[m->inputs++] = m->seq[j];
+            }
+    }
+}
+
+/* enc (texts, D) of token lists, of those in `which` (NULL: of the first so many) to x; backward,
+   where x is NULL, from d to the word vectors. */
+static void carnn__dialog_encode(const carnn__work *work, const uint32_t *ids, const size_t *at,
+                                 const uint32_t *which, size_t texts, float *x, const float *d) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    carnn__encoder job = {texts, (size_t)work->model->desc.hidden, which, ids, at, m->ramp,
+                          carnn__weight(work, m->table), x,
+                          d ? carnn__gradient(work, m->table) : NULL, d};
+    if (x) carnn__encode_texts(work->engine, &job);
+    else carnn__encode_texts_back(work->engine, &job);
+}
+
+/* All utterances of the batch. */
+static void carnn__dialog_encode_batch(const carnn__work *work, float *x, const float *d) {
+    static const uint32_t start = CARNN__DIALOG_START;
+    static const size_t start_at[] = {0, 1};
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    const carnn__lists *tokens = &m->net.corpus.tokens;
+    size_t D = m->e.columns;
+    carnn__dialog_encode(work, &start, start_at, NULL, 1, x, d);
+    carnn__dialog_encode(work, tokens->ids, tokens->at, m->which + 1, m->inputs - 1,
+                         x ? x + D : NULL, d ? d + D : NULL);
+}
+
+/* The candidates. Where nothing is learnt they are packed panel by panel, and kept. */
+static void carnn__dialog_encode_candidates(const carnn__work *work, carnn__dialog *m) {
+    const carnn__lists *list = &m->candidates;
+    size_t width = work->g ? list->count : work->engine->k->tile_columns, j, end, D = m->y.columns;
+    for (j = 0; j < list->count && !m->encoded; j = end) {
+        end = carnn__min(j + width, list->count);
+        carnn__dialog_encode(work, list->ids, list->at + j, NULL, end - j, m->y.x, NULL);
+        if (!work->g)
+            carnn__pack_columns(work->engine, CARNN__NT, list->count, D, j, end, m->y.x, D,
+                                m->packed_y);
+    }
+    m->encoded = !work->g;
+}
+
+/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
+enum { CARNN__DROP_UTTERANCES = 1, CARNN__DROP_SUMMARY };
+
+/* Encodes the candidates, encodes and projects the utterances. */
+static void carnn__dialog_inputs(carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__dialog_encode_batch(work, m->e.x, NULL);
+    carnn__dialog_encode_candidates(work, m);
+    carnn__drop(work, m->e.x, m->inputs * m->e.columns, key, CARNN__DROP_UTTERANCES);
+    carnn__cell_ready(&m->run, work->engine);
+    carnn__cell_project(&m->run, work->engine, m->e.x, 0, m->inputs);
+    carnn__mat_clear(&m->e, m->inputs);
+}
+
+/* Backward: from the gradients of e and y to those of the weights. */
+static void carnn__dialog_inputs_backward(carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__cell_project_back(&m->run, work->engine, m->e.d);
+    carnn__drop(work, m->e.d, m->inputs * m->e.columns, key, CARNN__DROP_UTTERANCES);
+    carnn__dialog_encode_batch(work, NULL, m->e.d);
+    carnn__dialog_encode(work, m->candidates.ids, m->candidates.at, NULL, m->candidates.count, NULL,
+                         m->y.d);
+}
+
+/* --- a chunk of turns ------------------------------------------------------------------------------- */
+
+/* The history of an item: places [*first, *first + length) of seq; the last is its utterance. */
+static size_t carnn__dialog_history(const carnn__work *work, size_t item, size_t *first) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    size_t kept = carnn__min(m->end[item] - m->start[item], carnn__dialog_kept(work->model));
+    *first = m->end[item] - kept;
+    return kept + 1;
+}
+
+/* Packs the histories of as many turns from m->from on as fit into a chunk; returns how many. */
+static size_t carnn__dialog_pack(carnn__work *work, carnn__dialog *m) {
+    size_t B = 0, rows = 0, b, t, first;
+    for (; m->from + B < m->turns && B < CARNN__DIALOG_CHUNK; B++) {
+        size_t M = carnn__dialog_history(work, m->turn[m->from + B], &first);
+        if (rows + M > m->most_rows) break;
+        m->length[B] = (uint32_t)M;
+        rows += M;
+    }
+    carnn__pack_sequences(&m->packed, m->length, B, m->rank, m->step);
+    for (b = 0; b < B; b++) {
+        size_t item = m->turn[m->from + m->rank[b]];
+        size_t M = carnn__dialog_history(work, item, &first);
+        for (t = 0; t < M; t++) m->index[m->step[t] + b] = m->local[m->seq[first + t]];
+        m->context[b] = m->local[m->seq[m->end[item]]];
+        m->label[b] = m->net.corpus.target[item];
+    }
+    return B;
+}
+
+static carnn__attention carnn__dialog_attention(const carnn__dialog *m) {
+    carnn__attention a = {&m->packed, m->e.columns, m->index, m->run.scan.out, m->e.x, m->c.x,
+                          m->weight.x, m->weight.d, m->o.x, m->o.d, m->dh, m->c.d};
+    return a;
+}
+
+/* From the packed histories to the logits of the candidates: z (B, L). */
+static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__engine *e = work->engine;
+    carnn__attention a = carnn__dialog_attention(m);
+    size_t B = m->packed.sequences, D = m->e.columns, L = m->candidates.count;
+    carnn__gather_rows(m->c.x, m->e.x, m->context, B, D);
+    carnn__cell_context(&m->run, e, m->c.x, B);
+    carnn__cell_forward(&m->run, e, &m->packed, m->index, NULL, NULL);
+    carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
+    carnn__drop(work, m->o.x, B * D, key, CARNN__DROP_SUMMARY + m->from);
+    if (work->g) carnn__matmul(e, CARNN__NT, B, L, D, m->o.x, D, m->y.x, D, NULL, m->z, L);
+    else carnn__matmul_packed(e, 0, B, L, D, m->o.x, D, m->packed_y, NULL, m->z, L);
+}
+
+/* From the gradient in z back to those of e and y. The first chunk of a batch sets dy, the others
+   add to it:  do = dz y,  dy = dz^T o. */
+static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__engine *e = work->engine;
+    carnn__attention a = carnn__dialog_attention(m);
+    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, L = m->candidates.count;
+    carnn__matmul(e, CARNN__NN, B, D, L, m->z, L, m->y.x, D, NULL, m->o.d, D);
+    carnn__matmul(e, m->from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, m->z, L, m->o.x, D,
+                  NULL, m->y.d, D);
+    carnn__drop(work, m->o.d, B * D, key, CARNN__DROP_SUMMARY + m->from);
+    carnn__mat_clear(&m->c, B);
+    carnn__split(e, e->k->attend_back, &a, B, 1, N * D);
+    carnn__scatter_rows(e, m->e.d, m->dh, m->index, N, D);
+    carnn__cell_backward(&m->run, e, m->dh, m->e.d);
+    carnn__cell_context_back(&m->run, e, m->c.d);
+    carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
+}
+
+/* Notes the answers of turns [b0, b1) of the chunk, before the loss makes gradients of the logits. */
+static void carnn__dialog_answers(const void *job, size_t b0, size_t b1) {
+    const carnn__work *work = (const carnn__work *)job;
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    const carnn__kernels *k = work->engine->k;
+    size_t b, L = m->candidates.count;
+    for (b = b0; b < b1; b++) {
+        size_t turn = m->from + m->rank[b];
+        m->right[turn] = k->argmax(m->z + b * L, L) == m->label[b];
+        if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
+    }
+}
+
+/* --- a batch ------------------------------------------------------------------------------------------ */
+
+enum { /* sums of a tally */
+    CARNN__DIALOG_RIGHT,   /* turns that were answered rightly */
+    CARNN__DIALOG_WHOLE,   /* dialogs all of whose turns were */
+    CARNN__DIALOG_DIALOGS,
+    CARNN__DIALOG_KNOWN    /* turns whose response is a candidate: only they have a loss */
+};
+
+/* Adds the answers of a batch to the tally. */
+static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__tally *tally) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    const carnn__corpus *c = &m->net.corpus;
+    size_t i, j, at = 0;
+    for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
+        const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
+        size_t right = 0;
+        for (j = 0; j < dialog->count; j++, at++) {
+            right += m->right[at];
+            tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->turn[at]] != CARNN__NOWHERE;
+        }
+        tally->examples += dialog->count;
+        tally->sum[CARNN__DIALOG_RIGHT] += (double)right;
+        tally->sum[CARNN__DIALOG_WHOLE] += right == dialog->count;
+        tally->sum[CARNN__DIALOG_DIALOGS] += 1.0;
+        carnn__tell_part(work, (double)right, (double)dialog->count);
+    }
+}
+
+static carnn__logits carnn__dialog_output(const carnn__work *work) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->all, m->turns, NULL, m->turn, m->turns, NULL};
+    return o;
+}
+
+static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
+                                carnn__tally *tally) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    size_t B, b, L = m->candidates.count;
+    carnn__dialog_collect(m, number);
+    carnn__dialog_inputs(work, key);
+    for (m->from = 0; m->from < m->turns; m->from += B) {
+        B = carnn__dialog_pack(work, m);
+        carnn__dialog_forward(work, key);
+        carnn__split(work->engine, carnn__dialog_answers, work, B, 1, B * L);
+        carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->turns, work->smoothing, m->loss);
+        for (b = 0; b < B; b++) tally->loss += (double)m->loss[b];
+        if (work->g) carnn__dialog_backward(work, key);
+    }
+    if (work->g) carnn__dialog_inputs_backward(work, key);
+    carnn__dialog_count(work, number, tally);
+    if (work->wanted) carnn__net_tell(work);
+}
+
+/* --- votes and scores ---------------------------------------------------------------------------------- */
+
+/* The models' probabilities of the candidates for a turn of the batch. */
+static const float *carnn__dialog_probability(const carnn__work *work, size_t turn) {
+    const carnn__dialog *m = (const carnn__dialog *)work->state;
+    return m->all.x + turn * m->all.columns;
+}
+
+/* Each model votes for its best candidate; of those with most votes the one with the largest sum of
+   probabilities wins. */
+static size_t carnn__dialog_elect(carnn__work *const *works, size_t count, size_t turn) {
+    const carnn__kernels *k = works[0]->engine->k;
+    size_t L = works[0]->model->choices.count, m, n, best = 0, most = 0;
+    double best_sum = 0.0;
+    for (m = 0; m < count; m++) {
+        size_t mine = k->argmax(carnn__dialog_probability(works[m], turn), L), votes = 0;
+        double sum = 0.0;
+        for (n = 0; n < count; n++) {
+            const float *p = carnn__dialog_probability(works[n], turn);
+            votes += k->argmax(p, L) == mine;
+            sum += (double)p[mine];
+        }
+        if (votes > most || (votes == most && sum > best_sum)) {
+            best = mine;
+            most = votes;
+            best_sum = sum;
+        }
+    }
+    return best;
+}
+
+/* The loss is that of the mean probability of the right candidate. */
+static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
+                               carnn__tally *tally) {
+    carnn__dialog *first = (carnn__dialog *)works[0]->state;
+    size_t i, m, L = works[0]->model->choices.count;
+    for (i = 0; i < first->turns; i++) {
+        uint32_t target = first->net.corpus.target[first->turn[i]];
+        double right = 0.0;
+        for (m = 0; m < count; m++) {
+            const carnn__dialog *d = (const carnn__dialog *)works[m]->state;
+            works[0]->engine->k->softmax(d->all.x + i * L, L);
+            if (target != CARNN__NOWHERE) right += (double)d->all.x[i * L + target] / (double)count;
+        }
+        first->right[i] = carnn__dialog_elect(works, count, i) == target;
+        if (target != CARNN__NOWHERE) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
+    }
+    carnn__dialog_count(works[0], number, tally);
+}
+
+static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores) {
+    const double *sum = tally->sum;
+    scores->loss = tally->loss / fmax(sum[CARNN__DIALOG_KNOWN], 1.0);
+    scores->metric[0].value = sum[CARNN__DIALOG_RIGHT] / (double)carnn__max(tally->examples, 1);
+    scores->metric[1].value = sum[CARNN__DIALOG_WHOLE] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
+}
+
+/* --- sessions --------------------------------------------------------------------------------------------
+   A session is a batch of one turn whose utterances stay from one turn to the next: e and its
+   projections have a slot for each. An answer costs the encoding of what is new, one scan over the
+   history, and one product with the candidates. */
+
+#define CARNN__SESSION_TEXT 160 /* bytes of an utterance that are kept for explanations */
+
+typedef struct carnn__dialog_session {
+    size_t slots;      /* room for a history, the latest utterance and the answer */
+    size_t count;      /* utterances heard; slot 0 is the oldest, <start> at first */
+    size_t projected;  /* those whose projections are made; the others wait for an answer */
+    size_t facts;      /* facts in a row up to the latest utterance */
+    size_t first;      /* the last answer was to slots [first, first + packed.rows) */
+    uint32_t *speaker; /* (slots) */
+    char (*text)[CARNN__SESSION_TEXT]; /* (slots) */
+    uint32_t *ids;     /* (CARNN__UTTERANCE_WORDS) */
+} carnn__dialog_session;
+
+static void carnn__dialog_session_carve(carnn_session *s, carnn__arena *arena) {
+    carnn__dialog_session counting, *d = (carnn__dialog_session *)carnn__take(arena, 1, sizeof *d);
+    void *state = carnn__take(arena, 1, sizeof(carnn__dialog));
+    carnn__corpus *c;
+    size_t slots = carnn__dialog_kept(s->model) + 2;
+    s->head = d;
+    if (!d) d = &counting;
+    memset(d, 0, sizeof *d);
+    d->slots = slots;
+    d->speaker = (uint32_t *)carnn__take(arena, slots, sizeof(uint32_t));
+    d->text = (char (*)[CARNN__SESSION_TEXT])carnn__take(arena, slots, CARNN__SESSION_TEXT);
+    d->ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
+    s->share = (double *)carnn__take(arena, (size_t)s->model->desc.hidden, sizeof(double));
+    if (state) {
+        memset(state, 0, sizeof(carnn__dialog));
+        s->work.state = state;
+    }
+    s->work.data = &s->data; /* without items */
+    c = carnn__corpus_of(&s->work);
+    c->most_items = 1;
+    c->most_texts = c->most_size[0] = c->tokens.count = slots;
+    carnn__net_carve(&s->work, arena);
+}
+
+static void carnn__dialog_session_ready(carnn_session *s) {
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__cell_ready(&m->run, &s->engine);
+    carnn__dialog_encode_candidates(&s->work, m);
+}
+
+/* Encodes the words ids[0 .. n) into the slot after the last. */
+static void carnn__dialog_place(carnn_session *s, size_t n, uint32_t speaker, const char *text,
+                                size_t length) {
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    char *kept = d->text[d->count];
+    size_t at[2] = {0, 0}, i;
+    at[1] = n;
+    carnn__dialog_encode(&s->work, d->ids, at, NULL, 1, m->e.x + d->count * m->e.columns, NULL);
+    length = carnn__min(length, CARNN__SESSION_TEXT - 1);
+    for (i = 0; i < length; i++) kept[i] = text[i] ? text[i] : ' ';
+    kept[length] = 0;
+    d->speaker[d->count] = speaker;
+}
+
+static void carnn__dialog_utter(carnn_session *s, uint32_t speaker, const char *text,
+                                size_t length) {
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    carnn__span span = {text, length};
+    carnn__dialog_place(s, carnn__dialog_tokens(s->model, span, speaker, d->ids,
+                                                CARNN__UTTERANCE_WORDS), speaker, text, length);
+}
+
+static void carnn__dialog_reset(carnn_session *s) {
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    const char *start = carnn__dialog_reserved[0];
+    d->count = d->projected = d->facts = 0;
+    d->ids[0] = CARNN__DIALOG_START;
+    carnn__dialog_place(s, 1, CARNN_SYSTEM, start, strlen(start));
+    d->count = 1;
+}
+
+/* Forgets the oldest utterances until there are `room` free slots. */
+static void carnn__dialog_room(carnn_session *s, size_t room) {
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
+    size_t gone = d->count + room > d->slots ? d->count + room - d->slots : 0;
+    size_t left = d->count - gone;
+    float *px = (float *)m->run.scan.px;
+    if (!gone) return;
+    memmove(m->e.x, m->e.x + gone * D, left * D * sizeof(float));
+    memmove(px, px + gone * width, left * width * sizeof(float));
+    memmove(d->speaker, d->speaker + gone, left * sizeof *d->speaker);
+    memmove(d->text, d->text + gone, left * sizeof *d->text);
+    d->count = left;
+    d->projected -= carnn__min(d->projected, gone);
+}
+
+static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *text,
+                               size_t length) {
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    d->facts = speaker == CARNN_FACT ? d->facts + 1 : 0;
+    if (carnn__dialog_skips(s->model, d->facts)) return;
+    carnn__dialog_room(s, 1);
+    carnn__dialog_utter(s, speaker, text, length);
+    d->count++;
+    s->predicted = 0;
+}
+
+/* Scores the candidates for the user's words, which go to the slot after the last: what is heard next
+   takes their place. Utterances heard since the last answer are projected with them, so that the
+   weights are read once for all. */
+static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
+                                  carnn_prediction *p) {
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->all, 1, NULL, m->turn, 1, NULL};
+    size_t t;
+    carnn__dialog_room(s, 2);
+    carnn__dialog_utter(s, CARNN_USER, texts->at, texts->length);
+    m->length[0] = (uint32_t)carnn__min(d->count + 1, d->slots - 1);
+    d->first = d->count + 1 - m->length[0];
+    carnn__pack_sequences(&m->packed, m->length, 1, m->rank, m->step);
+    for (t = 0; t < m->packed.rows; t++) m->index[t] = (uint32_t)(d->first + t);
+    m->context[0] = (uint32_t)d->count;
+    carnn__cell_project(&m->run, &s->engine, m->e.x, d->projected, d->count + 1);
+    d->projected = d->count;
+    carnn__dialog_forward(&s->work, 0);
+    m->all.x = m->z;
+    m->turn[0] = 0;
+    m->net.top = carnn__min(carnn__max(top, 1), s->model->choices.count);
+    m->net.best = s->best;
+    m->net.probability = s->probability;
+    s->best[0] = 0; /* of logits that are not numbers none is the best */
+    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+}
+
+static const char *carnn__dialog_reply(carnn_session *s, const char *user, size_t length) {
+    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    const carnn__names *choices = &s->model->choices;
+    carnn_text text = {user, length};
+    carnn_prediction p;
+    carnn__dialog_predict(s, &text, 1, &p);
+    d->projected = ++d->count; /* the user's words stay */
+    carnn__dialog_hear(s, CARNN_SYSTEM, carnn__names_get(choices, s->best[0]),
+                       carnn__names_length(choices, s->best[0]));
+    return carnn__names_get(choices, s->best[0]);
+}
+
+/* --- explanation ------------------------------------------------------------------------------------------
+   The states of the additive cells are weighted sums of their candidates (Tran et al. 2018, Eq. 4
+   and 7), so o is one too. With h_t = A_t h_{t-1} + w_t k_t, and al_t from Eq. 8:
+
+     o = sum_t al_t (h_t + e_t) = sum_t [w_t R_t k_t + al_t e_t]     R_t = al_t + A_{t+1} R_{t+1}
+
+   The logit o . y of the answer is thus a sum over utterances, exactly; the part of k_t that is its
+   bias belongs to none of them. For other cells the sum is over steps: al_t (h_t + e_t) . y. */
+
+/* What row t adds to the logit of the candidate in y; s->share (D) is A_{t+1} R_{t+1} and becomes
+   A_t R_t. What is the biases' goes to *rest. */
+static double carnn__dialog_row_score(const carnn_session *s, size_t t, double *rest) {
+    const carnn__dialog *m = (const carnn__dialog *)s->work.state;
+    size_t j, D = m->e.columns, slot = m->index[t];
+    const float *y = m->y.x, *e = m->e.x + slot * D, *h = m->run.scan.out + t * D;
+    double alpha = (double)m->weight.x[t], score = 0.0;
+    for (j = 0; j < D; j++) {
+        double w, A, k, bias, R = alpha + s->share[j];
+        if (carnn__cell_additive_step(&m->run, 0, t, slot, j, &w, &A, &k, &bias)) {
+            score += (double)y[j] * (w * R * (k - bias) + alpha * (double)e[j]);
+            *rest += (double)y[j] * w * R * bias;
+            s->share[j] = A * R;
+        } else {
+            score += (double)y[j] * alpha * ((double)h[j] + (double)e[j]);
+        }
+    }
+    return score;
+}
+
+static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                                  carnn_explanation *e) {
+    const carnn__dialog *m = (const carnn__dialog *)s->work.state;
+    const carnn__dialog_session *d = (const carnn__dialog_session *)s->head;
+    size_t t, j;
+    carnn__dialog_encode(&s->work, m->candidates.ids, m->candidates.at + s->best[0], NULL, 1,
+                         m->y.x, NULL);
+    for (j = 0; j < m->e.columns; j++) s->share[j] = 0.0;
+    e->count = m->packed.rows;
+    e->of = carnn__names_get(&s->model->choices, s->best[0]);
+    e->exact = carnn__cell_is_additive(m->cell.kind);
+    for (t = e->count; t-- > 0;) {
+        double score = carnn__dialog_row_score(s, t, &e->rest);
+        if (t >= count) continue;
+        out[t].role = carnn__dialog_roles[d->speaker[d->first + t]].name;
+        out[t].text = d->text[d->first + t];
+        out[t].has = CARNN_HAS_SCORE | CARNN_HAS_ATTENTION;
+        out[t].score = score;
+        out[t].attention = (double)m->weight.x[t];
+        out[t].share = 0.0;
+    }
+}
+
+static const carnn__session_kind carnn__dialog_sessions = {
+    "predict, hear, reply and explain", 1, carnn__dialog_session_carve, carnn__dialog_session_ready,
+    carnn__dialog_reset, carnn__dialog_predict, NULL, carnn__dialog_hear, carnn__dialog_reply, NULL,
+    carnn__dialog_explain, NULL};
+
+/* --- the entry --------------------------------------------------------------------------------------------- */
+
+static const char *const carnn__dialog_variants[] = {
+    "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1", NULL};
+
+/* Dialogs like those of bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14 turns,
+   so that a response has 14 utterances before it on average. */
+static void carnn__dialog_bench_text(carnn__bench_text *t, int candidates) {
+    unsigned i;
+    for (i = 0; !candidates && i < 36 * 14; i++) {
+        carnn__bench_print(t, "%s%u ", i && i % 14 == 0 ? "\n" : "", i % 14 + 1);
+        carnn__bench_words(t, 1, i, 8);
+        carnn__bench_print(t, "\t");
+        carnn__bench_words(t, 2, i, 8); /* a candidate */
+        carnn__bench_print(t, "\n");
+    }
+    for (i = 0; candidates && i < 2407; i++) {
+        carnn__bench_print(t, "1 ");
+        carnn__bench_words(t, 2, i, 8);
+        carnn__bench_print(t, "\n");
+    }
+}
+
+static const carnn__task_bench carnn__dialog_bench = {
+    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", carnn__dialog_bench_text};
+
+static const carnn__task carnn__dialog_task = {
+    "dialog", "choose the reply to the latest utterance, given the dialog so far",
+    CARNN__TEXT_ONLY(&carnn__dialog_reader), carnn__dialog_roles,
+    carnn__dialog_options, carnn__dialog_defaults, "carnn.candidates", carnn__dialog_reserved,
+    CARNN__COUNT(carnn__dialog_reserved), CARNN__TEXT_ONLY(carnn__dialog_build),
+    carnn__dialog_check, sizeof(carnn__dialog), carnn__dialog_parts, NULL, carnn__dialog_tokens,
+    {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure, NULL,
+    NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch, carnn__dialog_vote,
+    {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {NULL, 0, 0}}, carnn__dialog_score, NULL,
+    &carnn__dialog_sessions, NULL,
+    "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
+    "3 thai_house R_phone 12\n4 thai_house R_area north\n"
+    "5 in the north\tapi_call thai north\n6 thank you\tyou are welcome\n\n"
+    "1 hi\thello , what can i do\n2 thank you\tyou are welcome\n",
+    carnn__dialog_variants, CARNN__TRAIN_ONLY(&carnn__dialog_bench)};
+
+#endif
+/* =============================================================================================
+   @@HEAD lm   predict the words of a sentence, given the sentence before it
+
+   Tran et al. 2018, section 4.2. A sentence has the words w_1 .. w_n; its context c is the last
+   state of an encoder, a CARNN without context, over the sentence before it, w'_1 .. w'_m. Both
+   read the same word embedding.
+
+     c = last state of ncarnn-free(w'_1 .. w'_m, </s>)                                (Eq. 11)
+     h_0 .. h_n = cell(<s>, w_1 .. w_n; c)       P(w_{i+1}) = softmax(W h_i + b)
+     loss = (1 - l) L_w + l L_l      L_l = -log softmax(W_c c + b_c)[label]       (Eq. 12, 13)
+     W (words, h)   b (words)   W_c (labels, h)   b_c (labels)   h_i, c (h)
+
+   L_w is the mean over the words of the batch, </s> among them. L_l is the mean over the sentences
+   with a label: the act of the sentence before, or the relation of this one to it. The gradient
+   goes through c into its encoder and no farther. At the start of a document, and always with
+   --context none, c is a learned vector. Where the cell itself has no context but one is asked
+   for, it reads [e_i; c].
+
+   Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is neither.
+   Publications count differently, so there are three more: perplexity_n2 divides by n + 2,
+   perplexity_macro is the exponential of the mean over sentences, perplexity_words leaves </s>
+   out. Published (nCARNN, iCARNN, sCARNN), of another tokenisation: Switchboard 30.2, 32.5, 31.5,
+   with labels 29.7, 32.2, 31.5.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__LM_STEPS 256 /* longer sentences are read in pieces, each the context of the next */
+#define CARNN__LM_ROWS 32   /* words of a batch for each of its examples, on average */
+/* Floats of a block of logits: large enough for the products, small enough for the cache. */
+#define CARNN__LM_LOGITS ((size_t)1 << 22)
+#define CARNN__LM_BLOCK 16  /* rows of logits in a session */
+
+static const char *const carnn__lm_reserved[] = {"<s>", "</s>"};
+enum { CARNN__LM_BEGIN = 1, CARNN__LM_END = 2 }; /* their numbers: <unk> is 0 */
+
+/* --- options ------------------------------------------------------------------------------------ */
+
+enum { /* in carnn_model_desc.option */
+    CARNN__LM_VOCAB,
+    CARNN__LM_CONTEXT,
+    CARNN__LM_LOWER,
+    CARNN__LM_TIED,
+    CARNN__LM_LABEL_WEIGHT,
+    CARNN__LM_LABEL_ROW
+};
+enum { CARNN__LM_PREVIOUS, CARNN__LM_OTHER }; /* the other context is none, the other row its own */
+
+static const char *const carnn__lm_context[] = {"previous", "none", NULL};
+static const char *const carnn__lm_label_row[] = {"previous", "own", NULL};
+
+static const carnn_option carnn__lm_options[] = {
+    CARNN__OPTION_WHOLE("vocab", CARNN__LM_VOCAB, 0, 1e9, 1,
+                        "words that are kept, the most frequent"),
+    CARNN__OPTION_CHOICE("context", CARNN__LM_CONTEXT, carnn__lm_context,
+                         "what the context is, previous or none"),
+    CARNN__OPTION_WHOLE("lower", CARNN__LM_LOWER, 0, 1, 0,
+                        "1: upper case is folded to lower case"),
+    CARNN__OPTION_WHOLE("tied", CARNN__LM_TIED, 0, 1, 0,
+                        "1: embedding and output share their weights"),
+    CARNN__OPTION_REAL("label_weight", CARNN__LM_LABEL_WEIGHT, 0, 1, 1,
+                       "share of the labels in the loss, 0.1 where there are some"),
+    CARNN__OPTION_CHOICE("label_row", CARNN__LM_LABEL_ROW, carnn__lm_label_row,
+                         "whose label the context tells, previous or own"),
+    CARNN__OPTION_END};
+
+static int carnn__lm_cell_sees_context(const char *cell) {
+    size_t kind = carnn__cell_number(cell);
+    return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
+}
+
+static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train) {
+    if (!model->cell) model->cell = "ncarnn";
+    if (!model->hidden) model->hidden = 256;
+    if (!model->embedding) model->embedding = model->hidden;
+    if (!model->layers) model->layers = 1;
+    if (!model->min_count) model->min_count = 2; /* else <unk> would never be learnt */
+    carnn__option_default(model, CARNN__LM_VOCAB, 10000);
+    carnn__option_default(model, CARNN__LM_CONTEXT,
+                          1 + (carnn__lm_cell_sees_context(model->cell) ? CARNN__LM_PREVIOUS
+                                                                        : CARNN__LM_OTHER));
+    if (!train->epochs) train->epochs = 4;
+    if (!train->batch) train->batch = 64;
+    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.004;
+    if (train->lr_end == 0.0) train->lr_end = 0.02;
+    if (train->dropout == 0.0) train->dropout = 0.3;
+    if (train->clip == 0.0) train->clip = 5.0;
+    if (!train->patience) train->patience = 3;
+}
+
+/* Is the context made of the sentence before? */
+static int carnn__lm_encodes(const carnn_model *model) {
+    return carnn__chosen(model, CARNN__LM_CONTEXT) == CARNN__LM_PREVIOUS;
+}
+
+static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
+    const carnn_model_desc *d = &model->desc;
+    if (carnn__chosen(model, CARNN__LM_CONTEXT) > CARNN__LM_OTHER)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context: \"previous\" or \"none\"");
+    if (carnn__option(model, CARNN__LM_TIED) > 0.0 && d->embedding != d->hidden)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "--embedding is %lld and --hidden is %lld: a tied output needs the same "
+                           "size", (long long)d->embedding, (long long)d->hidden);
+    if (model->choices.count && (!carnn__lm_encodes(model) ||
+                                 carnn__chosen(model, CARNN__LM_LABEL_ROW) > CARNN__LM_OTHER))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "labels need the context \"previous\" and a label_row, \"previous\" or "
+                           "\"own\"");
+    return CARNN_OK;
+}
+
+/* --- words and labels --------------------------------------------------------------------------- */
+
+static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
+                                              {NULL, CARNN__SPACES, 0}};
+
+static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
+    return carnn__option(model, CARNN__LM_LOWER) > 0.0 ? CARNN__LOWER : CARNN__SPACES;
+}
+
+/* <s> w_1 .. w_n </s> */
+static size_t carnn__lm_tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                               uint32_t *ids, size_t max) {
+    size_t n = carnn__tokenize(&model->words, carnn__lm_tokenizer(model), text.at, text.length,
+                               max ? ids + 1 : NULL, max ? max - 1 : 0);
+    (void)role;
+    if (max) ids[0] = CARNN__LM_BEGIN;
+    if (n + 1 < max) ids[n + 1] = CARNN__LM_END;
+    return n + 2;
+}
+
+#ifndef CARNN_NO_TEXT
+
+/* The words of the training data; its labels, where they are to be learnt. */
+static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
+                                    carnn_error *error) {
+    double *weight = &model->desc.option[CARNN__LM_LABEL_WEIGHT];
+    double vocab = carnn__option(model, CARNN__LM_VOCAB);
+    carnn__vocabulary v;
+    size_t i;
+    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
+                                                 CARNN__COUNT(carnn__lm_reserved), error);
+    for (i = 0; !status && i < data->member_count; i++) {
+        carnn__span text = carnn__text(data, data->members[i].text);
+        status = carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1,
+                                       error);
+    }
+    v.most = vocab > 0.0 ? (size_t)vocab : 0;
+    if (status) carnn__vocabulary_free(&v);
+    else status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
+    if (*weight == 0.0) *weight = data->choice_count ? 0.1 : CARNN_NONE;
+    if (!carnn__lm_encodes(model)) *weight = CARNN_NONE;
+    carnn__option_default(&model->desc, CARNN__LM_LABEL_ROW,
+                          1 + (data->spoken ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER));
+    if (status || *weight < 0.0) return status;
+    return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count, 0,
+                             &model->allocator, error);
+}
+
+#endif
+
+/* --- parts ---------------------------------------------------------------------------------------
+   A batch has B pieces of sentences, N words, and M words of the pieces before them. */
+
+/* Sequences of words, packed: one for each piece of the batch. */
+typedef struct carnn__lm_sequences {
+    carnn__packed packed;
+    size_t *start;                   /* (steps + 2) */
+    uint32_t *length, *order, *rank; /* (B) of each; order: sequences by rank */
+    uint32_t *ids;                   /* (N) or (M) */
+    carnn__mat x;                    /* (N, e) or (M, e) their embeddings */
+} carnn__lm_sequences;
+
+typedef struct carnn__lm {
+    carnn__net net;
+    size_t *first;                   /* (pieces) place of its first input among the tokens */
+    size_t words, start, output, bias; /* weights: E, the learned context, W, b */
+    int encodes, has_context, projects, joins;
+    carnn__lm_sequences seq, before; /* the pieces; those before them, of length 0: there is none */
+    carnn__rnn encoder, cell;
+    carnn__linear project;           /* (N, h) of E w, where the cell needs that size */
+    carnn__mat joined;               /* (N, e + h) [E w; c] */
+    carnn__mat c;                    /* (B, h) by rank */
+    uint32_t *piece, *target;        /* (B) by rank, (N) */
+    size_t block;                    /* rows of logits at a time */
+    float *z, *loss;                 /* (block, V), (N) */
+    float *output_forward, *output_backward; /* W packed for both products; NULL in a session */
+    carnn__linear label;
+    uint32_t *label_target;          /* (B) */
+    float *label_loss;               /* (B) */
+    size_t labels_known;
+    double *nll;                     /* (B) of the pieces in the order of the batch */
+    carnn_prediction told;           /* of the sentence that is not yet complete */
+    float *state;                    /* (layers, 2, h) h and c, of a session that generates */
+    uint64_t drawn;                  /* random numbers that it has used */
+} carnn__lm;
+
+/* Sums of a tally. */
+enum {
+    CARNN__LM_NLL,
+    CARNN__LM_END_NLL,
+    CARNN__LM_MACRO,
+    CARNN__LM_LABELS_RIGHT,
+    CARNN__LM_LABELS
+};
+
+/* Streams of a step's random numbers. */
+enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
+
+static void carnn__lm_plan_sequences(carnn__plan *p, carnn__lm_sequences *s, size_t B, size_t N) {
+    uint32_t **of_piece[] = {&s->length, &s->order, &s->rank};
+    s->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
+    if (!p->arena) return;
+    s->start = (size_t *)carnn__take(p->arena, CARNN__LM_STEPS + 2, sizeof(size_t));
+    carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
+    s->ids = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+}
+
+/* What the softmax works in. A session makes a corpus of its own, without a count of pieces; it
+   computes few logits and reads W as it is. */
+static void carnn__lm_plan_output(carnn__plan *p, carnn__lm *m, size_t B, size_t N) {
+    size_t V = p->model->words.count, h = (size_t)p->model->desc.hidden;
+    int session = !m->net.corpus.piece_count;
+    m->block = session ? CARNN__LM_BLOCK : carnn__max(16, CARNN__LM_LOGITS / V);
+    m->block = carnn__min(N, m->block);
+    m->z = carnn__floats(p->arena, m->block, V);
+    m->loss = carnn__floats(p->arena, 1, N);
+    m->target = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    m->piece = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    m->nll = (double *)carnn__take(p->arena, B, sizeof(double));
+    m->label_target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    m->label_loss = carnn__floats(p->arena, 1, B);
+    if (!session) m->output_forward = carnn__floats(p->arena, 1, carnn__packed_size(V, h));
+    if (p->work->g) m->output_backward = carnn__floats(p->arena, 1, carnn__packed_size(h, V));
+}
+
+static void carnn__lm_parts(carnn__plan *p, void *state) {
+    carnn__lm *m = (carnn__lm *)state;
+    const carnn_model_desc *d = &p->model->desc;
+    const carnn__corpus *c = &m->net.corpus;
+    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, V = p->model->words.count;
+    size_t B = c->most_items, N = c->most_size[0], M = c->most_size[1];
+    size_t kind = carnn__cell_number(d->cell);
+    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, M, M, B};
+    carnn__rnn_shape cell = {kind, (size_t)d->layers, 1, e, h, h, N, N, B};
+    int sees = carnn__lm_cell_sees_context(d->cell);
+    m->encodes = carnn__lm_encodes(p->model);
+    m->has_context = m->encodes || sees;
+    m->projects = (carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) && e != h;
+    m->joins = m->encodes && !sees;
+    m->words = carnn__declare(p->store, "", "word.weight", V, e, 0, CARNN__INIT_NORMAL, 0.1f);
+    carnn__lm_plan_sequences(p, &m->seq, B, N);
+    m->c = carnn__plan_mat(p, B, h);
+    if (m->has_context)
+        m->start = carnn__declare(p->store, "", "context.start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
+    if (m->encodes) {
+        carnn__lm_plan_sequences(p, &m->before, B, M);
+        carnn__rnn_plan(p, &m->encoder, "context", encoder);
+    }
+    if (m->projects) {
+        carnn__linear_plan(p, &m->project, "word", "project", N, e, h, 0, CARNN__IDENTITY);
+        cell.in = h;
+    }
+    if (m->joins) {
+        m->joined = carnn__plan_mat(p, N, e + h);
+        cell.in = e + h;
+    }
+    m->cell.drop = CARNN__LM_DROP_STATES;
+    m->cell.drops_top = 1;
+    carnn__rnn_plan(p, &m->cell, "cell", cell);
+    m->output = m->words;
+    if (!(d->option[CARNN__LM_TIED] > 0.0))
+        m->output = carnn__declare(p->store, "", "output.weight", V, h, 0, CARNN__INIT_GLOROT, 0.0f);
+    m->bias = carnn__declare(p->store, "", "output.bias", 1, V, 1, CARNN__INIT_ZERO, 0.0f);
+    if (p->model->choices.count) {
+        carnn__linear_plan(p, &m->label, "label", "weight", B, h, p->model->choices.count, 1,
+                           CARNN__IDENTITY);
+        carnn__plan_logits(p, &m->label.y, B);
+    }
+    if (p->arena) carnn__lm_plan_output(p, m, B, N);
+}
+
+/* --- pieces and batches -------------------------------------------------------------------------
+   Pieces are not sorted by length for a batch: the softmax is most of the work and does not care,
+   and steps of all lengths make better gradients. Their sizes are their own words and those of the
+   piece before; the first piece of a document has none before it. */
+
+/* The sentence of an item: its token list. */
+static uint32_t carnn__lm_list(const carnn__work *work, size_t item) {
+    const carnn__item *x = &work->data->items[item];
+    return carnn__corpus_of(work)->list[x->first + x->count - 1];
+}
+
+/* Words that are predicted: w_1 .. w_n </s>. */
+static size_t carnn__lm_length(const carnn__work *work, size_t item) {
+    return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__lm_list(work, item)) - 1;
+}
+
+/* Every piece is a group of its own, so that they are shuffled one by one. */
+static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    carnn__corpus *c = &m->net.corpus;
+    size_t count = 0, i, from;
+    carnn_status status;
+    for (i = 0; i < work->data->item_count; i++)
+        count += carnn__parts(carnn__lm_length(work, i), CARNN__LM_STEPS);
+    status = carnn__corpus_room(c, &work->allocator, count, count, error);
+    m->first = (size_t *)carnn__own(&c->blocks, &work->allocator, count, sizeof *m->first);
+    if (status || !m->first) return carnn__out_of_memory(error);
+    for (i = 0; i < work->data->item_count; i++) {
+        size_t n = carnn__lm_length(work, i), at = c->tokens.at[carnn__lm_list(work, i)];
+        for (from = 0; from < n; from += CARNN__LM_STEPS) {
+            carnn__batch_piece *p = &c->pieces[c->piece_count];
+            p->first = i;
+            p->count = 1;
+            p->size[0] = carnn__min(CARNN__LM_STEPS, n - from);
+            p->size[1] = from || work->data->items[i].count > 1 ? p[-1].size[0] : 0;
+            m->first[c->piece_count] = at + from;
+            c->group_piece[c->groups++] = c->piece_count++;
+        }
+    }
+    c->group_piece[c->groups] = c->piece_count;
+    return CARNN_OK;
+}
+
+/* Packs `count` sequences whose lengths are there. */
+static void carnn__lm_pack(carnn__lm_sequences *s, size_t count) {
+    size_t b;
+    carnn__pack_sequences(&s->packed, s->length, count, s->order, s->start);
+    for (b = 0; b < count; b++) s->rank[s->order[b]] = (uint32_t)b;
+}
+
+/* Puts the tokens of sequence i where its rows are. */
+static void carnn__lm_put(const carnn__lm_sequences *s, size_t i, const uint32_t *tokens,
+                          uint32_t *to) {
+    size_t t;
+    for (t = 0; t < s->length[i]; t++) to[s->start[t] + s->rank[i]] = tokens[t];
+}
+
+static void carnn__lm_collect(carnn__work *work, size_t number) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    const carnn__corpus *c = &m->net.corpus;
+    const uint32_t *queue = c->queue + c->batch_start[number];
+    size_t B = c->batch_start[number + 1] - c->batch_start[number], i;
+    for (i = 0; i < B; i++) {
+        m->seq.length[i] = (uint32_t)c->pieces[queue[i]].size[0];
+        if (m->encodes) m->before.length[i] = (uint32_t)c->pieces[queue[i]].size[1];
+    }
+    carnn__lm_pack(&m->seq, B);
+    if (m->encodes) carnn__lm_pack(&m->before, B);
+    for (i = 0; i < B; i++) {
+        const uint32_t *tokens = c->tokens.ids + m->first[queue[i]];
+        m->piece[m->seq.rank[i]] = queue[i];
+        carnn__lm_put(&m->seq, i, tokens, m->seq.ids);
+        carnn__lm_put(&m->seq, i, tokens + 1, m->target);
+        if (m->encodes && m->before.length[i])
+            carnn__lm_put(&m->before, i, c->tokens.ids + m->first[queue[i] - 1] + 1,
+                          m->before.ids);
+    }
+}
+
+/* --- embeddings: x_r = E w_r, with dropout -------------------------------------------------------- */
+
+static void carnn__lm_embed(carnn__work *work, carnn__lm_sequences *s, uint64_t key,
+                            size_t stream) {
+    size_t rows = s->packed.rows, e = s->x.columns;
+    carnn__gather_rows(s->x.x, carnn__weight(work, ((carnn__lm *)work->state)->words), s->ids, rows,
+                       e);
+    carnn__drop(work, s->x.x, rows * e, key, stream);
+    carnn__mat_clear(&s->x, rows);
+}
+
+static void carnn__lm_embed_backward(carnn__work *work, carnn__lm_sequences *s, uint64_t key,
+                                     size_t stream) {
+    size_t rows = s->packed.rows, e = s->x.columns;
+    carnn__drop(work, s->x.d, rows * e, key, stream);
+    carnn__scatter_rows(work->engine, carnn__gradient(work, ((carnn__lm *)work->state)->words),
+                        s->x.d, s->ids, rows, e);
+}
+
+/* --- contexts: c_b is the last state of the encoder, or the learned vector ------------------------- */
+
+static carnn__rnn_input carnn__lm_reads(const carnn__lm_sequences *s, const carnn__mat *x,
+                                        const carnn__mat *c) {
+    carnn__rnn_input in = {&s->packed, {NULL, NULL}, NULL, x, s->packed.rows, c, {NULL, NULL}, 0};
+    return in;
+}
+
+/* Where the context of rank b is among the encoder's states: SIZE_MAX where it is learned. */
+static size_t carnn__lm_source(const carnn__lm *m, size_t b) {
+    size_t i = m->seq.order[b];
+    if (!m->encodes || !m->before.length[i]) return SIZE_MAX;
+    return (m->before.start[m->before.length[i] - 1] + m->before.rank[i]) * m->c.columns;
+}
+
+static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    size_t h = m->c.columns, b;
+    if (m->encodes) {
+        carnn__rnn_input in = carnn__lm_reads(&m->before, &m->before.x, NULL);
+        carnn__lm_embed(work, &m->before, key, CARNN__LM_DROP_BEFORE);
+        carnn__rnn_forward(work, &m->encoder, &in, key);
+    }
+    for (b = 0; m->has_context && b < m->seq.packed.sequences; b++) {
+        size_t at = carnn__lm_source(m, b);
+        memcpy(m->c.x + b * h, at == SIZE_MAX ? carnn__weight(work, m->start)
+                                              : carnn__rnn_output(&m->encoder)->x + at,
+               h * sizeof(float));
+    }
+    carnn__mat_clear(&m->c, m->seq.packed.sequences);
+}
+
+static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    size_t h = m->c.columns, b;
+    for (b = 0; m->has_context && b < m->seq.packed.sequences; b++) {
+        size_t at = carnn__lm_source(m, b);
+        work->engine->k->add(m->c.d + b * h,
+                             at == SIZE_MAX ? carnn__gradient(work, m->start)
+                                            : carnn__rnn_output(&m->encoder)->d + at, h);
+    }
+    if (m->encodes) {
+        carnn__rnn_input in = carnn__lm_reads(&m->before, &m->before.x, NULL);
+        carnn__rnn_backward(work, &m->encoder, &in, key);
+        carnn__lm_embed_backward(work, &m->before, key, CARNN__LM_DROP_BEFORE);
+    }
+}
+
+/* --- labels: Eq. 12. One that the model does not know counts as wrong and gives no loss -------------- */
+
+/* The label that the context of a piece tells: CARNN__NOWHERE if there is none, the number of
+   labels if the model does not know it. */
+static uint32_t carnn__lm_label(const carnn__work *work, const carnn__batch_piece *p) {
+    const carnn__lm *m = (const carnn__lm *)work->state;
+    const carnn__item *x = &work->data->items[p->first];
+    size_t i = p->first;
+    if (x->count < 2 || (p > m->net.corpus.pieces && p[-1].first == i))
+        return CARNN__NOWHERE; /* the first of a document; not the first of its sentence */
+    if (carnn__chosen(work->model, CARNN__LM_LABEL_ROW) == CARNN__LM_PREVIOUS) i--;
+    if (work->data->items[i].target == CARNN__NOWHERE) return CARNN__NOWHERE;
+    return carnn__min(m->net.corpus.target[i], (uint32_t)work->model->choices.count);
+}
+
+/* Returns the mean loss, whose gradient goes to the logits' d, times `share`. */
+static double carnn__lm_label_forward(carnn__work *work, double share, carnn__tally *tally) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    size_t B = m->seq.packed.sequences, K = work->model->choices.count, b;
+    const carnn__mat *z = &m->label.y;
+    double loss = 0.0;
+    m->labels_known = 0;
+    if (!K) return 0.0;
+    carnn__linear_forward(work, &m->label, &m->c, B);
+    for (b = 0; b < B; b++) {
+        uint32_t label = carnn__lm_label(work, &m->net.corpus.pieces[m->piece[b]]);
+        m->label_target[b] = label < K ? label : CARNN__NOWHERE;
+        if (label == CARNN__NOWHERE) continue;
+        tally->sum[CARNN__LM_LABELS] += 1.0;
+        tally->sum[CARNN__LM_LABELS_RIGHT] += work->engine->k->argmax(z->x + b * K, K) == label;
+        m->labels_known += label < K;
+    }
+    if (!m->labels_known) return 0.0;
+    memcpy(z->d, z->x, B * K * sizeof(float));
+    carnn__losses(work, B, K, z->d, m->label_target, (float)(share / (double)m->labels_known), 0.0,
+                  m->label_loss);
+    for (b = 0; b < B; b++) loss += (double)m->label_loss[b];
+    return loss / (double)m->labels_known;
+}
+
+/* --- states: what the cell reads is x, or its projection, or [x; c] ---------------------------------- */
+
+static carnn__rnn_input carnn__lm_cell_reads(const carnn__lm *m) {
+    const carnn__mat *x = m->projects ? &m->project.y : m->joins ? &m->joined : &m->seq.x;
+    return carnn__lm_reads(&m->seq, x, m->has_context ? &m->c : NULL);
+}
+
+/* [x; c] of all rows; backward, the gradient likewise taken apart. */
+static void carnn__lm_join(carnn__work *work, int backward) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    const carnn__packed *p = &m->seq.packed;
+    size_t e = m->seq.x.columns, h = m->c.columns, t, row;
+    for (t = 0; t < p->steps; t++)
+        for (row = p->start[t]; row < p->start[t + 1]; row++) {
+            size_t at = row * (e + h), b = row - p->start[t];
+            if (backward) {
+                memcpy(m->seq.x.d + row * e, m->joined.d + at, e * sizeof(float));
+                work->engine->k->add(m->joined.d + at + e, m->c.d + b * h, h);
+            } else {
+                memcpy(m->joined.x + at, m->seq.x.x + row * e, e * sizeof(float));
+                memcpy(m->joined.x + at + e, m->c.x + b * h, h * sizeof(float));
+            }
+        }
+    if (!backward) carnn__mat_clear(&m->joined, p->rows);
+}
+
+static void carnn__lm_input_forward(carnn__work *work, uint64_t key) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    carnn__lm_embed(work, &m->seq, key, CARNN__LM_DROP_WORDS);
+    if (m->projects) carnn__linear_forward(work, &m->project, &m->seq.x, m->seq.packed.rows);
+    else if (m->joins) carnn__lm_join(work, 0);
+}
+
+static void carnn__lm_input_backward(carnn__work *work, uint64_t key) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    if (m->projects) carnn__linear_backward(work, &m->project, &m->seq.x, m->seq.packed.rows);
+    else if (m->joins) carnn__lm_join(work, 1);
+    carnn__lm_embed_backward(work, &m->seq, key, CARNN__LM_DROP_WORDS);
+}
+
+static void carnn__lm_states_forward(carnn__work *work, uint64_t key) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    carnn__rnn_input in = carnn__lm_cell_reads(m);
+    carnn__lm_input_forward(work, key);
+    carnn__rnn_forward(work, &m->cell, &in, key);
+}
+
+static void carnn__lm_states_backward(carnn__work *work, uint64_t key) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    carnn__rnn_input in = carnn__lm_cell_reads(m);
+    carnn__rnn_backward(work, &m->cell, &in, key);
+    carnn__lm_input_backward(work, key);
+}
+
+/* --- the softmax over the vocabulary -------------------------------------------------------------
+   Works on blocks of rows, so that (N, V) is never held whole: a block's logits become losses, then
+   gradients, then products, before the next block begins. So forward and backward are one loop:
+
+     z = h W^T + b      dz = scale (softmax(z) - onehot)      dh = dz W    dW += dz^T h    db += dz */
+
+static void carnn__lm_logits(carnn__work *work, size_t from, size_t rows) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    size_t h = m->c.columns, V = work->model->words.count;
+    const float *states = carnn__rnn_output(&m->cell)->x + from * h;
+    const float *bias = carnn__weight(work, m->bias);
+    if (m->output_forward)
+        carnn__matmul_packed(work->engine, 0, rows, V, h, states, h, m->output_forward, bias, m->z,
+                             V);
+    else
+        carnn__matmul(work->engine, CARNN__NT, rows, V, h, states, h,
+                      carnn__weight(work, m->output), h, bias, m->z, V);
+}
+
+/* The losses of all rows; in training their gradients, times `scale`, at the states and weights. */
+static void carnn__lm_softmax(carnn__work *work, float scale) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    carnn__engine *e = work->engine;
+    const carnn__mat *states = carnn__rnn_output(&m->cell);
+    size_t N = m->seq.packed.rows, h = m->c.columns, V = work->model->words.count, from, rows;
+    const float *w = carnn__weight(work, m->output);
+    if (m->output_forward) carnn__pack(e, CARNN__NT, V, h, w, h, m->output_forward);
+    if (work->g) carnn__pack(e, CARNN__NN, h, V, w, h, m->output_backward);
+    for (from = 0; from < N; from += rows) {
+        rows = carnn__min(m->block, N - from);
+        carnn__lm_logits(work, from, rows);
+        carnn__losses(work, rows, V, m->z, m->target + from, scale, work->smoothing,
+                      m->loss + from);
+        if (!work->g) continue;
+        carnn__matmul_packed(e, 0, rows, h, V, m->z, V, m->output_backward, NULL,
+                             states->d + from * h, h);
+        carnn__matmul(e, CARNN__TN | CARNN__ADD, V, h, rows, m->z, V, states->x + from * h, h, NULL,
+                      carnn__gradient(work, m->output), h);
+        carnn__column_sums(e, rows, V, m->z, V, carnn__gradient(work, m->bias));
+    }
+}
+
+/* --- a batch -------------------------------------------------------------------------------------- */
+
+/* Is piece p the last of its sentence? */
+static int carnn__lm_ends(const carnn__corpus *c, const carnn__batch_piece *p) {
+    return p + 1 == c->pieces + c->piece_count || p[1].first != p->first;
+}
+
+/* Adds the losses of a batch to the tally. The mean of perplexity_macro is over sentences, not over
+   pieces. */
+static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
+    const carnn__lm *m = (const carnn__lm *)work->state;
+    size_t b, t;
+    for (b = 0; b < m->seq.packed.sequences; b++) {
+        const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[b]];
+        double sum = 0.0;
+        for (t = 0; t < p->size[0]; t++) sum += (double)m->loss[m->seq.start[t] + b];
+        tally->sum[CARNN__LM_NLL] += sum;
+        m->nll[m->seq.order[b]] = sum;
+        carnn__tell_part(work, sum, (double)p->size[0]);
+        tally->sum[CARNN__LM_MACRO] += sum / (double)carnn__lm_length(work, p->first);
+        tally->tokens += p->size[0];
+        if (!carnn__lm_ends(&m->net.corpus, p)) continue;
+        tally->sum[CARNN__LM_END_NLL] += (double)m->loss[m->seq.start[p->size[0] - 1] + b];
+        tally->examples++;
+    }
+}
+
+/* Tells of the sentences that end in a batch. */
+static void carnn__lm_tell(const carnn__work *work) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    size_t i;
+    for (i = 0; i < m->seq.packed.sequences; i++) {
+        const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[m->seq.rank[i]]];
+        m->told.score += m->nll[i];
+        m->told.tokens += p->size[0];
+        if (!carnn__lm_ends(&m->net.corpus, p)) continue;
+        m->told.kind = CARNN_PREDICTS_LIKELIHOOD;
+        m->told.example = p->first;
+        m->told.parts = 1;
+        work->wanted->example(&m->told, work->wanted->user);
+        m->told.score = 0.0;
+        m->told.tokens = 0;
+    }
+}
+
+/* tally->loss is what is trained, in nats a word; without gradients that is the words' loss. */
+static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
+    carnn__lm *m = (carnn__lm *)work->state;
+    double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels, rows;
+    if (work->g && work->model->choices.count)
+        share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
+    carnn__lm_collect(work, number);
+    rows = (double)m->seq.packed.rows;
+    carnn__lm_context_forward(work, key);
+    labels = carnn__lm_label_forward(work, share, tally);
+    carnn__lm_states_forward(work, key);
+    carnn__lm_softmax(work, (float)((1.0 - share) / rows));
+    carnn__lm_count(work, tally);
+    if (work->wanted) carnn__lm_tell(work);
+    tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) + share * labels * rows;
+    if (!work->g) return;
+    if (m->labels_known)
+        carnn__linear_backward(work, &m->label, &m->c, m->seq.packed.sequences);
+    carnn__lm_states_backward(work, key);
+    carnn__lm_context_backward(work, key);
+}
+
+/* --- scores --------------------------------------------------------------------------------------- */
+
+/* The mean of the models' probabilities of every word. Labels are not voted on. */
+static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
+                           carnn__tally *tally) {
+    carnn__lm *m = (carnn__lm *)works[0]->state;
+    size_t row, i;
+    double before = tally->sum[CARNN__LM_NLL];
+    (void)number;
+    for (row = 0; row < m->seq.packed.rows; row++) {
+        double p = 0.0;
+        for (i = 0; i < count; i++)
+            p += exp(-(double)((const carnn__lm *)works[i]->state)->loss[row]);
+        m->loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
+    }
+    carnn__lm_count(works[0], tally);
+    tally->loss += tally->sum[CARNN__LM_NLL] - before;
+}
+
+static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
+    const double *sum = tally->sum;
+    double tokens = (double)carnn__max(tally->tokens, 1);
+    double sentences = (double)carnn__max(tally->examples, 1);
+    double words = fmax(tokens - sentences, 1.0);
+    scores->metric[0].value = exp(sum[CARNN__LM_NLL] / tokens);
+    scores->metric[1].value = exp(sum[CARNN__LM_NLL] / (tokens + sentences));
+    scores->metric[2].value = exp(sum[CARNN__LM_MACRO] / sentences);
+    scores->metric[3].value = exp((sum[CARNN__LM_NLL] - sum[CARNN__LM_END_NLL]) / words);
+    if (sum[CARNN__LM_LABELS] > 0.0)
+        scores->metric[4].value = sum[CARNN__LM_LABELS_RIGHT] / sum[CARNN__LM_LABELS];
+    else
+        scores->count = 4; /* no labels, no accuracy */
+}
+
+/* --- sessions: reading and scoring ------------------------------------------------------------------
+   A session reads sentence after sentence. Its corpus has two pieces: number 1 is the one at hand
+   and the only one of its batch, number 0 is the one before it, which becomes its context. */
+
+static void carnn__lm_session_carve(carnn_session *s, carnn__arena *arena) {
+    size_t T = CARNN__LM_STEPS, h = (size_t)s->model->desc.hidden;
+    carnn__lm *m = (carnn__lm *)carnn__take(arena, 1, sizeof *m);
+    carnn__corpus *c;
+    if (m) s->work.state = memset(m, 0, sizeof *m);
+    m = (carnn__lm *)s->work.state;
+    c = &m->net.corpus;
+    c->most_items = 1;
+    c->most_size[0] = c->most_size[1] = T;
+    c->tokens.ids = (uint32_t *)carnn__take(arena, 2 * (T + 1), sizeof(uint32_t));
+    c->pieces = (carnn__batch_piece *)carnn__take(arena, 2, sizeof *c->pieces);
+    c->queue = (uint32_t *)carnn__take(arena, 1, sizeof(uint32_t));
+    c->batch_start = (size_t *)carnn__take(arena, 2, sizeof(size_t));
+    m->first = (size_t *)carnn__take(arena, 2, sizeof(size_t));
+    m->state = carnn__floats(arena, (size_t)s->model->desc.layers, 2 * h);
+    s->share = (double *)carnn__take(arena, h, sizeof(double));
+    carnn__net_carve(&s->work, arena);
+}
+
+static void carnn__lm_session_ready(carnn_session *s) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    carnn__corpus *c = &m->net.corpus;
+    c->queue[0] = 1;
+    c->batch_start[0] = 0;
+    c->batch_start[1] = 1;
+    m->first[0] = 0;
+    m->first[1] = CARNN__LM_STEPS + 1;
+    carnn__rnn_ready(&s->work, &m->cell);
+}
+
+/* The next sentence begins a document. */
+static void carnn__lm_session_reset(carnn_session *s) {
+    carnn__corpus_of(&s->work)->pieces[1].size[0] = 0;
+}
+
+/* Begins a piece with the input `id`; the piece at hand becomes its context. */
+static void carnn__lm_begin(carnn_session *s, uint32_t id) {
+    const carnn__corpus *c = carnn__corpus_of(&s->work);
+    uint32_t *ids = c->tokens.ids + CARNN__LM_STEPS + 1;
+    carnn__batch_piece *p = &c->pieces[1];
+    memcpy(c->tokens.ids, ids, (p->size[0] + 1) * sizeof *ids);
+    p->size[1] = p->size[0];
+    p->size[0] = 0;
+    ids[0] = id;
+}
+
+/* Adds a target to the piece at hand. */
+static void carnn__lm_add(carnn_session *s, uint32_t id) {
+    const carnn__corpus *c = carnn__corpus_of(&s->work);
+    c->tokens.ids[CARNN__LM_STEPS + 1 + ++c->pieces[1].size[0]] = id;
+}
+
+/* Is the piece at hand as long as it can be? Its last target is the first input of the next. */
+static int carnn__lm_full(const carnn_session *s) {
+    return carnn__corpus_of(&s->work)->pieces[1].size[0] == CARNN__LM_STEPS;
+}
+
+static carnn__words carnn__lm_words(const carnn_session *s, const char *text, size_t length) {
+    return carnn__words_of(s->spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), text, length);
+}
+
+/* Moves on to the next word: its number; </s> after the last one, where *more becomes 0. */
+static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *more) {
+    uint32_t id;
+    *more = carnn__next_word(w);
+    if (!*more) return CARNN__LM_END;
+    id = carnn__names_find_folded(&s->model->words, w->word.at, w->word.length,
+                                  carnn__folds(w->kind));
+    return id == CARNN__NOWHERE ? 0 : id;
+}
+
+/* -log P of the piece at hand, which is complete. */
+static double carnn__lm_score_piece(carnn_session *s) {
+    const carnn__lm *m = (const carnn__lm *)s->work.state;
+    double nll = 0.0;
+    size_t t;
+    carnn__lm_collect(&s->work, 0);
+    carnn__lm_context_forward(&s->work, 0);
+    carnn__lm_states_forward(&s->work, 0);
+    carnn__lm_softmax(&s->work, 0.0f);
+    for (t = 0; t < m->seq.packed.rows; t++) nll += (double)m->loss[t];
+    return nll;
+}
+
+/* Reads a sentence; what it costs goes to `p`, which may be NULL. */
+static void carnn__lm_read(carnn_session *s, const char *text, size_t length,
+                           carnn_prediction *p) {
+    carnn__words w = carnn__lm_words(s, text, length);
+    int more = 1;
+    uint32_t last = CARNN__LM_BEGIN;
+    carnn__lm_begin(s, last);
+    while (more) {
+        if (carnn__lm_full(s)) {
+            if (p) p->score += carnn__lm_score_piece(s);
+            carnn__lm_begin(s, last);
+        }
+        carnn__lm_add(s, last = carnn__lm_next(s, &w, &more));
+        if (p) p->tokens++;
+    }
+    if (p) p->score += carnn__lm_score_piece(s);
+}
+
+static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
+                              carnn_prediction *p) {
+    (void)top;
+    p->kind = CARNN_PREDICTS_LIKELIHOOD;
+    carnn__lm_read(s, texts->at, texts->length, p);
+}
+
+static void carnn__lm_hear(carnn_session *s, uint32_t role, const char *text, size_t length) {
+    (void)role;
+    carnn__lm_read(s, text, length, NULL);
+}
+
+/* --- sessions: generating --------------------------------------------------------------------------- */
+
+/* Begins a piece with the input `id`, from states that are zero. */
+static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    carnn__lm_begin(s, id);
+    carnn__lm_collect(&s->work, 0);
+    carnn__lm_context_forward(&s->work, 0);
+    memset(m->state, 0, m->cell.layers * 2 * m->c.columns * sizeof(float));
+}
+
+/* Reads one word: from the states before it, of each layer h and c, to those after it. */
+static void carnn__lm_step(carnn_session *s, uint32_t id) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    size_t h = m->c.columns, l;
+    carnn__rnn_input in;
+    m->seq.length[0] = 1;
+    m->seq.ids[0] = id;
+    carnn__lm_pack(&m->seq, 1);
+    carnn__lm_input_forward(&s->work, 0);
+    in = carnn__lm_cell_reads(m);
+    for (l = 0; l < m->cell.layers; l++) {
+        carnn__cell_run *run = &m->cell.layer[l].run[0];
+        const carnn__cell_kind *k = &carnn__cells[run->cell->kind];
+        float *state = m->state + 2 * l * h;
+        carnn__cell_project(run, &s->engine, carnn__rnn_below(&m->cell, l, &in).x->x, 0, 1);
+        if (in.c) carnn__cell_context(run, &s->engine, in.c->x, 1);
+        carnn__cell_forward(run, &s->engine, in.packed, NULL, state, state + h);
+        memcpy(m->cell.layer[l].y.x, run->scan.out, h * sizeof(float));
+        memcpy(state, run->scan.out, h * sizeof(float));
+        if (k->flags & CARNN__HAS_CELL_STATE) /* c stands last on the tape */
+            memcpy(state + h, run->scan.tape + (k->tape - 1) * h, h * sizeof(float));
+    }
+}
+
+/* Lets x[at] sink in a heap of n numbers, where none is above the one at half its place. */
+static void carnn__lm_sink(float *x, size_t n, size_t at) {
+    float value = x[at];
+    size_t child;
+    for (; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && x[child + 1] > x[child]) child++;
+        if (x[child] <= value) break;
+        x[at] = x[child];
+    }
+    x[at] = value;
+}
+
+/* Sets all but the most probable words to 0, of equal ones the later: at most `most` are kept (0:
+   all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
+static void carnn__lm_truncate(float *p, float *heap, size_t V, size_t most, double mass) {
+    size_t kept, equal = 0, i; /* equal: how many of those kept have the least probability */
+    float least = FLT_MAX;
+    double sum = 0.0;
+    memcpy(heap, p, V * sizeof *p);
+    for (i = V / 2; i-- > 0;) carnn__lm_sink(heap, V, i);
+    for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
+        equal = heap[0] < least ? 1 : equal + 1;
+        least = heap[0];
+        sum += (double)least;
+        heap[0] = heap[V - 1 - kept];
+        carnn__lm_sink(heap, V - 1 - kept, 0);
+    }
+    for (i = 0; i < V; i++)
+        if (p[i] < least || (p[i] <= least && !equal)) p[i] = 0.0f;
+        else if (p[i] <= least) equal--;
+}
+
+/* Draws a word by the logits of the last step. <s> and <unk> are never drawn. */
+static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    size_t V = s->model->words.count, most = how->top_k > 0 ? (size_t)how->top_k : 0, i, last;
+    double temperature = how->temperature == 0.0 ? 1.0 : how->temperature, sum = 0.0, at, best;
+    float *p = m->z;
+    carnn__lm_logits(&s->work, 0, 1);
+    p[0] = p[CARNN__LM_BEGIN] = -FLT_MAX;
+    last = s->engine.k->argmax(p, V);
+    if (temperature < 0.0) return (uint32_t)last;
+    best = (double)p[last];
+    for (i = CARNN__LM_END; i < V; i++) p[i] = (float)(((double)p[i] - best) / temperature);
+    s->engine.k->softmax(p, V);
+    if ((most && most < V) || (how->top_p > 0.0 && how->top_p < 1.0))
+        carnn__lm_truncate(p, p + V, V, most, how->top_p);
+    for (i = 0; i < V; i++) sum += (double)p[i];
+    at = sum * (double)carnn__uniform(carnn__stream(how->seed, m->drawn++), 0);
+    for (i = 0; i < V; i++) {
+        if (p[i] <= 0.0f) continue;
+        last = i;
+        at -= (double)p[i];
+        if (at < 0.0) break;
+    }
+    return (uint32_t)last;
+}
+
+/* Adds a word to the text of `size` bytes that has `*at` already; 0 where it does not fit. */
+static int carnn__lm_write(const char *word, char *text, size_t size, size_t *at) {
+    size_t length = strlen(word);
+    if (*at + length + 2 > size) return 0;
+    if (*at) text[(*at)++] = ' ';
+    memcpy(text + *at, word, length + 1);
+    *at += length;
+    return 1;
+}
+
+static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, const char *prompt,
+                               size_t length, char *text, size_t size) {
+    carnn__words w = carnn__lm_words(s, prompt, length);
+    size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100;
+    uint32_t id = CARNN__LM_BEGIN;
+    int more = 1;
+    carnn__lm_generate_from(s, id);
+    while (id != CARNN__LM_END) {
+        if (carnn__lm_full(s)) carnn__lm_generate_from(s, id);
+        carnn__lm_step(s, id);
+        if (more) id = carnn__lm_next(s, &w, &more);
+        if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__LM_END;
+        carnn__lm_add(s, id);
+        if (id != CARNN__LM_END &&
+            !carnn__lm_write(carnn__names_get(&s->model->words, id), text, size, &at))
+            size = 0; /* nor does what follows */
+    }
+}
+
+/* --- sessions: explaining ---------------------------------------------------------------------------
+   What the last sentence's state has in favour of the most probable next word y is a sum over the
+   words read (Tran et al. 2018, Eq. 4 and 7): with h_t = A_t h_{t-1} + w_t k_t,
+
+     W_y h_n + b_y = sum_t W_y (w_t R_t k_t) + b_y       R_t = A_{t+1} R_{t+1}, R_n = 1
+
+   In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
+   has the share v_t c / c c. Biases belong to no word. */
+
+/* One part of the contributions: a piece's inputs, or those of the piece before. */
+typedef struct carnn__lm_part {
+    const char *role;
+    unsigned has;
+    const carnn__cell_run *run; /* NULL: nothing is known of the words */
+    const float *y;             /* (h) */
+    double scale;               /* of their shares in y */
+    const uint32_t *ids;
+    size_t first, steps;        /* contributions [first, first + steps) */
+} carnn__lm_part;
+
+/* Returns what is left of `rest`. */
+static double carnn__lm_explain_part(carnn_session *s, const carnn__lm_part *p, double rest,
+                                     size_t count, carnn_contribution *out) {
+    size_t h = (size_t)s->model->desc.hidden, t, j;
+    for (j = 0; j < h; j++) s->share[j] = p->scale;
+    for (t = p->steps; t-- > 0;) {
+        double value = p->run ? carnn__step_score(p->run, 0, t, t, p->y, s->share) : 0.0;
+        rest -= value;
+        if (p->first + t >= count) continue;
+        memset(&out[p->first + t], 0, sizeof *out);
+        out[p->first + t].role = p->role;
+        out[p->first + t].text = carnn__names_get(&s->model->words, p->ids[t]);
+        out[p->first + t].has = p->has;
+        if (p->has & CARNN_HAS_SHARE) out[p->first + t].share = value;
+        else out[p->first + t].score = value;
+    }
+    return rest;
+}
+
+static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                              carnn_explanation *e) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
+    const carnn__corpus *c = &m->net.corpus;
+    const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].run[0];
+    size_t n = c->pieces[1].size[0], before = m->has_context ? c->pieces[1].size[1] : 0;
+    size_t h = m->c.columns, best, j;
+    carnn__lm_part words = {"word", CARNN_HAS_SCORE, run, NULL, 1.0,
+                            c->tokens.ids + m->first[1], before, n};
+    carnn__lm_part earlier = {"before", CARNN_HAS_SHARE,
+                              m->encodes ? &m->encoder.layer[0].run[0] : NULL, m->c.x, 0.0,
+                              c->tokens.ids + 1, 0, before};
+    for (j = 0; j < h; j++) earlier.scale += (double)m->c.x[j] * (double)m->c.x[j];
+    if (earlier.scale > 0.0) earlier.scale = 1.0 / earlier.scale;
+    carnn__lm_explain_part(s, &earlier, 0.0, count, out);
+    carnn__lm_logits(&s->work, n - 1, 1);
+    m->z[CARNN__LM_BEGIN] = -FLT_MAX;
+    best = s->engine.k->argmax(m->z, s->model->words.count);
+    words.y = carnn__weight(&s->work, m->output) + best * h;
+    e->rest = carnn__lm_explain_part(s, &words, (double)m->z[best], count, out);
+    e->of = carnn__names_get(&s->model->words, best);
+    e->count = before + n;
+    e->exact = carnn__cell_is_additive(run->cell->kind);
+}
+
+static const carnn__session_kind carnn__lm_session = {
+    "predict, generate and explain", 1, carnn__lm_session_carve, carnn__lm_session_ready,
+    carnn__lm_session_reset, carnn__lm_predict, NULL, carnn__lm_hear, NULL, carnn__lm_generate,
+    carnn__lm_explain, NULL};
+
+/* --- entry ------------------------------------------------------------------------------------------ */
+
+static const char *const carnn__lm_variants[] = {
+    "hidden=19", "hidden=19 cell=icarnn layers=2 tied=1", "hidden=19 cell=scarnn embedding=13",
+    "hidden=19 cell=lstm context=previous embedding=13",
+    "hidden=19 cell=gru context=none embedding=13 layers=2",
+    "hidden=19 cell=carnn-high context=none tied=1", NULL};
+
+/* 300 sentences of 34 words out of some 10,000, each of which occurs, read by an LSTM in batches of
+   20 and learnt by SGD: the usual small word language model with an exact softmax. */
+static void carnn__lm_bench_text(carnn__bench_text *t, int candidates) {
+    unsigned i;
+    for (i = 0; !candidates && i < 300 * 34; i++)
+        carnn__bench_print(t, "w%u%c", i * 7919 % 9998, (i + 1) % 34 ? ' ' : '\n');
+}
+
+static const carnn__task_bench carnn__lm_bench = {
+    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", carnn__lm_bench_text};
+
+static const carnn__task carnn__lm_task = {
+    "lm", "predict the words of a sentence, given the sentence before it",
+    CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles,
+    carnn__lm_options, carnn__lm_defaults, "carnn.labels", carnn__lm_reserved,
+    CARNN__COUNT(carnn__lm_reserved), CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check,
+    sizeof(carnn__lm), carnn__lm_parts, NULL, carnn__lm_tokens,
+    {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces,
+    NULL, NULL, NULL, NULL, carnn__lm_batch, carnn__lm_vote,
+    {{"perplexity", 1, 0}, {"perplexity_n2", 1, 1}, {"perplexity_macro", 1, 1},
+     {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {NULL, 0, 0}},
+    carnn__lm_score, NULL, &carnn__lm_session, NULL,
+    "a b a b\tx\nb a c\ty\nc a\n\tx\nd b a\ty\n=\na c b b c\ty\nb a\tx\n",
+    carnn__lm_variants, CARNN__TRAIN_ONLY(&carnn__lm_bench)};
 
 #endif
 /* =============================================================================================
@@ -9967,7 +11912,7 @@ typedef struct carnn__answer {
     carnn__overlap overlap;
     carnn__linear project, hidden, output;
     carnn__position context;
-    carnn__text_rnn encoder; /* y: states s (R, D), D = 2 h */
+    carnn__rnn encoder;      /* its output: states s (R, D), D = 2 h */
     int skips;
     carnn__mat skip;         /* (R, D) what each word adds to the states */
     carnn__pool_part pool;   /* (S, D) mean, or the last states */
@@ -10012,7 +11957,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__embed_plan(p, &m->words, t, more);
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
                        CARNN__IDENTITY);
-    m->encoder.rnn.drop = CARNN__ANSWER_DROP_LAYERS;
+    m->encoder.drop = CARNN__ANSWER_DROP_LAYERS;
     carnn__text_rnn_plan(p, &m->encoder, "cell", shape, t);
     if (reads) carnn__position_plan(p, &m->context, h, t);
     m->pool.kinds = 1;
@@ -10049,8 +11994,8 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder.rnn) ? &m->context.y : NULL;
-    const carnn__mat *s = &m->encoder.y, *f = &m->compare.f;
+    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder) ? &m->context.y : NULL;
+    const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
     int siamese = carnn__answer_is_siamese(work->model);
@@ -10081,8 +12026,8 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
 static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder.rnn) ? &m->context.y : NULL;
-    const carnn__mat *s = &m->encoder.y, *f = &m->compare.f;
+    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder) ? &m->context.y : NULL;
+    const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
     int siamese = carnn__answer_is_siamese(work->model);
@@ -10132,7 +12077,7 @@ static carnn__logits carnn__answer_output(const carnn__work *work) {
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
-    carnn__explain_words(s, &m->encoder.rnn,
+    carnn__explain_words(s, &m->encoder,
                          carnn__answer_is_siamese(s->model) ? NULL : m->attend.w.x, count, out, e);
 }
 
@@ -10201,11 +12146,18 @@ static const carnn__task carnn__answer_task = {
 
 #define CARNN__CLASSIFY_ROWS 8192 /* words of a batch, which one text may exceed */
 
-enum { CARNN__CLASSIFY_DIRECTIONS, CARNN__CLASSIFY_POOLING, CARNN__CLASSIFY_WORDS };
+enum {
+    CARNN__CLASSIFY_FINE, /* read by the data's reader, too: CARNN__CLASS_FINE */
+    CARNN__CLASSIFY_DIRECTIONS,
+    CARNN__CLASSIFY_POOLING,
+    CARNN__CLASSIFY_WORDS
+};
 
 static const char *const carnn__poolings[] = {"max", "mean", "min", "last", "max,mean,min", NULL};
 
 static const carnn_option carnn__classify_options[] = {
+    CARNN__OPTION_WHOLE("fine", CARNN__CLASSIFY_FINE, 0, 1, 0,
+                        "1: of COARSE:fine all is the class, not what is before the colon"),
     CARNN__OPTION_WHOLE("directions", CARNN__CLASSIFY_DIRECTIONS, 1, 2, 0,
                         "2: the text is read backwards, too"),
     CARNN__OPTION_CHOICE("pooling", CARNN__CLASSIFY_POOLING, carnn__poolings,
@@ -10231,12 +12183,22 @@ static void carnn__classify_defaults(carnn_model_desc *model, carnn_train_desc *
     if (train->clip == 0.0) train->clip = 5.0;
 }
 
+static carnn_status carnn__classify_check(const carnn_model *model, carnn_error *error) {
+    if (model->choices.count) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                       "a classify model needs training data with classes");
+}
+
+static size_t carnn__classify_words(const carnn_model *model) {
+    return (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
+}
+
 static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
                                                     {NULL, CARNN__WORDS, 0}};
 
 static size_t carnn__classify_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                      uint32_t *ids, size_t max) {
-    size_t most = (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
+    size_t most = carnn__classify_words(model);
     (void)role;
     return carnn__min(most, carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
                                             carnn__min(max, most)));
@@ -10247,7 +12209,7 @@ static size_t carnn__classify_tokens(const carnn_model *model, carnn__span text,
 typedef struct carnn__classify {
     carnn__net net;
     carnn__embed words;
-    carnn__text_rnn encoder;
+    carnn__rnn encoder;
     carnn__pool_part pool;
     carnn__linear hidden, output;
     uint32_t *target; /* (B) */
@@ -10268,7 +12230,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__texts_plan(p, t, 1, 1, NULL);
     carnn__embed_table(p, &m->words, 0);
     carnn__embed_plan(p, &m->words, t, 0);
-    m->encoder.rnn.drop = CARNN__CLASSIFY_DROP_LAYERS;
+    m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
     carnn__text_rnn_plan(p, &m->encoder, "cell", s, t);
     m->pool.kinds = pooling < 4 ? 1 : 3;
     memcpy(m->pool.kind, three, sizeof three);
@@ -10291,7 +12253,7 @@ static void carnn__classify_forward(carnn__work *work, uint64_t key) {
     carnn__embed_forward(work, &m->words, t);
     carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
     carnn__text_rnn_forward(work, &m->encoder, t, x, NULL, key);
-    carnn__pool_forward(work, &m->pool, t, &m->encoder.y);
+    carnn__pool_forward(work, &m->pool, t, carnn__rnn_output(&m->encoder));
     carnn__drop(work, v->x, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
     carnn__linear_forward(work, &m->hidden, v, t->count);
     carnn__linear_forward(work, &m->output, &m->hidden.y, t->count);
@@ -10304,7 +12266,7 @@ static void carnn__classify_backward(carnn__work *work, uint64_t key) {
     carnn__linear_backward(work, &m->output, &m->hidden.y, t->count);
     carnn__linear_backward(work, &m->hidden, v, t->count);
     carnn__drop(work, v->d, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
-    carnn__pool_backward(work, &m->pool, t, &m->encoder.y);
+    carnn__pool_backward(work, &m->pool, t, carnn__rnn_output(&m->encoder));
     carnn__text_rnn_backward(work, &m->encoder, t, x, NULL, key);
     carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
     carnn__embed_backward(work, &m->words, t);
@@ -10340,11 +12302,11 @@ static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
     carnn__classify_options, carnn__classify_defaults, "carnn.labels", NULL, 0,
-    CARNN__TEXT_ONLY(carnn__net_build), NULL, sizeof(carnn__classify), carnn__classify_parts, NULL,
+    CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL,
     carnn__classify_tokens,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
     carnn__classify_forward, carnn__classify_output, NULL, carnn__classify_backward, NULL, NULL,
-    {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, NULL,
+    {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, carnn__classify_words,
     "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
     carnn__classify_variants, CARNN__TRAIN_ONLY(&carnn__classify_bench)};
 
@@ -10363,7 +12325,7 @@ CARNN_EXTRA_HEADS(CARNN__EXTRA_HEAD)
 #endif
 
 static const carnn__task *const carnn__tasks[] = {
-    &carnn__answer_task, &carnn__classify_task,
+    &carnn__dialog_task, &carnn__lm_task, &carnn__answer_task, &carnn__classify_task,
 #ifdef CARNN_EXTRA_HEADS
     CARNN_EXTRA_HEADS(CARNN__EXTRA_ENTRY)
 #endif
@@ -13337,7 +15299,7 @@ static carnn_status carnn__check_options_of(const char *text, carnn_model_desc *
 static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error) {
     const carnn__task *task = carnn__task_at(s->number);
     carnn_source source = {"sample", task->sample, strlen(task->sample)};
-    carnn_dataset_desc data = {task->name, NULL, 1, NULL, 0, 0, NULL};
+    carnn_dataset_desc data = {task->name, NULL, 1, NULL, 0, 0, NULL, NULL};
     carnn_model_desc model;
     carnn_status status;
     s->how = task->variants[s->variant];
@@ -13876,54 +15838,15 @@ static double carnn__bench_recurrence(carnn__bench *b) {
 
 #define CARNN__BENCH_EXAMPLES 16 /* of a session, at most */
 
-/* Dialogs like those of bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14 turns,
-   so that a response has 14 utterances before it on average. */
-static void carnn__dialog_bench_text(carnn__bench_text *t, int candidates) {
-    unsigned i;
-    for (i = 0; !candidates && i < 36 * 14; i++) {
-        carnn__bench_print(t, "%s%u ", i && i % 14 == 0 ? "\n" : "", i % 14 + 1);
-        carnn__bench_words(t, 1, i, 8);
-        carnn__bench_print(t, "\t");
-        carnn__bench_words(t, 2, i, 8); /* a candidate */
-        carnn__bench_print(t, "\n");
-    }
-    for (i = 0; candidates && i < 2407; i++) {
-        carnn__bench_print(t, "1 ");
-        carnn__bench_words(t, 2, i, 8);
-        carnn__bench_print(t, "\n");
-    }
-}
-
-static const carnn__task_bench carnn__dialog_bench = {
-    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", carnn__dialog_bench_text};
-
-/* 300 sentences of 34 words out of some 10,000, each of which occurs, read by an LSTM in batches of
-   20 and learnt by SGD: the usual small word language model with an exact softmax. */
-static void carnn__lm_bench_text(carnn__bench_text *t, int candidates) {
-    unsigned i;
-    for (i = 0; !candidates && i < 300 * 34; i++)
-        carnn__bench_print(t, "w%u%c", i * 7919 % 9998, (i + 1) % 34 ? ' ' : '\n');
-}
-
-static const carnn__task_bench carnn__lm_bench = {
-    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", carnn__lm_bench_text};
-
-/* The benchmark of a task. */
-static const carnn__task_bench *carnn__bench_of(const carnn__task *task) {
-    if (!task->bench && !strcmp(task->name, "dialog")) return &carnn__dialog_bench;
-    if (!task->bench && !strcmp(task->name, "lm")) return &carnn__lm_bench;
-    return task->bench;
-}
-
 /* A data set of the task, from the texts of its entry. */
 static void carnn__bench_load(carnn__bench *b, const carnn__task *task) {
     carnn_source source[2] = {{"data", NULL, 0}, {"candidates", NULL, 0}};
-    carnn_dataset_desc desc = {task->name, source, 1, NULL, 0, 0, &b->counting};
+    carnn_dataset_desc desc = {task->name, source, 1, NULL, 0, 0, &b->counting, NULL};
     size_t i;
     for (i = 0; i < 2; i++) {
         carnn__bench_text text = {NULL, 0, CARNN__BENCH_TEXT};
         text.at = (char *)carnn__take(&b->arena, text.size, 1);
-        carnn__bench_of(task)->text(&text, i == 1);
+        task->bench->text(&text, i == 1);
         source[i].bytes = text.at;
         source[i].size = text.length;
     }
@@ -13938,14 +15861,14 @@ static const carnn__task_bench *carnn__bench_task_open(carnn__bench *b) {
     memset(&desc, 0, sizeof desc);
     b->live = b->most = 0;
     desc.task = task->name;
-    desc.cell = carnn__bench_of(task)->cell;
+    desc.cell = task->bench->cell;
     desc.min_count = 1;
     desc.hidden = (int64_t)b->n[0];
     desc.simd = b->simd;
     desc.allocator = &b->counting;
     carnn__bench_load(b, task);
     if (!b->status) b->status = carnn_model_create(&b->model, &desc, b->data, b->error);
-    return carnn__bench_of(task);
+    return task->bench;
 }
 
 static void carnn__bench_task_close(carnn__bench *b) {
@@ -14071,7 +15994,7 @@ static const struct {
 
 /* Does the task have this kind of row for its models number `size`? */
 static int carnn__bench_has(const carnn__task *task, size_t size, size_t kind) {
-    if (!carnn__bench_of(task) || !carnn__bench_of(task)->hidden[size]) return 0;
+    if (!task->bench || !task->bench->hidden[size]) return 0;
     if (carnn__bench_kinds[kind].run == carnn__bench_beside) return size == 1;
     if (carnn__bench_kinds[kind].run != carnn__bench_answer) return 1;
     return task->session && (task->session->reply != NULL) == (int)carnn__bench_kinds[kind].n;
@@ -14084,7 +16007,7 @@ static int carnn__bench_task_row(size_t number, carnn__bench_row *row) {
     for (t = 0; (task = carnn__task_at(t)) != NULL; t++)
         for (size = 0; size < 2; size++)
             for (kind = 0; kind < CARNN__COUNT(carnn__bench_kinds); kind++) {
-                const carnn__task_bench *b = carnn__bench_of(task);
+                const carnn__task_bench *b = task->bench;
                 const char *what = carnn__bench_kinds[kind].what;
                 const char *unit = carnn__bench_kinds[kind].unit;
                 if (!carnn__bench_has(task, size, kind) || number--) continue;

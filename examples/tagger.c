@@ -46,7 +46,7 @@ static const carnn__role tag_roles[] = {
 typedef struct tag_head {
     carnn__net net; /* first, in every head */
     carnn__embed words;
-    carnn__text_rnn encoder;
+    carnn__rnn encoder;
     carnn__linear output;
     size_t *first;    /* (B + 1) the first word of each sentence */
     uint32_t *target; /* (R) */
@@ -97,13 +97,13 @@ static void tag_forward(carnn__work *work, uint64_t key) {
     }
     carnn__embed_forward(work, &m->words, t);
     carnn__text_rnn_forward(work, &m->encoder, t, &m->words.y, NULL, key);
-    carnn__linear_forward(work, &m->output, &m->encoder.y, carnn__texts_rows(t));
+    carnn__linear_forward(work, &m->output, carnn__rnn_output(&m->encoder), carnn__texts_rows(t));
 }
 
 static void tag_backward(carnn__work *work, uint64_t key) {
     tag_head *m = (tag_head *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__linear_backward(work, &m->output, &m->encoder.y, carnn__texts_rows(t));
+    carnn__linear_backward(work, &m->output, carnn__rnn_output(&m->encoder), carnn__texts_rows(t));
     carnn__text_rnn_backward(work, &m->encoder, t, &m->words.y, NULL, key);
     carnn__embed_backward(work, &m->words, t);
 }

@@ -1,0 +1,437 @@
+/* Text classification: the formats of files, the network by plain loops in doubles, unusual data,
+   sessions and batches, threads and SIMD paths that change nothing. */
+
+#include "test.h"
+
+/* --- data ------------------------------------------------------------------------------------- */
+
+static carnn_status classify_load(carnn_dataset **data, const char *bytes, int fine, int lenient,
+                                  carnn_error *error) {
+    carnn_source source = test_source("f.txt", bytes, strlen(bytes));
+    carnn_dataset_desc desc;
+    carnn_model_desc model;
+    memset(&desc, 0, sizeof desc);
+    memset(&model, 0, sizeof model);
+    model.task = desc.task = "classify";
+    CHECK_INT(carnn_set(&model, NULL, "fine", fine ? "1" : "0", error), CARNN_OK);
+    desc.model = fine ? &model : NULL;
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.lenient = lenient;
+    return carnn_dataset_load(data, &desc, error);
+}
+
+/* All examples as "class|text", a line each. */
+static const char *classify_read(const char *bytes, int fine, int lenient) {
+    static char all[1024];
+    carnn_dataset *data;
+    carnn_error error;
+    size_t i, at = 0;
+    all[0] = 0;
+    if (classify_load(&data, bytes, fine, lenient, &error)) {
+        snprintf(all, sizeof all, "%s", error.message);
+        return all;
+    }
+    for (i = 0; i < carnn_dataset_examples(data); i++) {
+        const char *target = carnn_dataset_target(data, i);
+        CHECK_INT(carnn_dataset_text_count(data, i), 1);
+        at += (size_t)snprintf(all + at, sizeof all - at, "%s|%s\n", target ? target : "?",
+                               carnn_dataset_text(data, i, 0));
+    }
+    carnn_dataset_free(data);
+    return all;
+}
+
+static void classify_formats(void) {
+    static const char trec[] = "DESC:manner How did it begin ?\nHUM:ind Who sang : us ?\n";
+    CHECK_TEXT(classify_read("x\ta b\n\r\ny z\tc\td\r\nx\t\n", 0, 0), "x|a b\ny z|c\td\nx|\n");
+    CHECK_TEXT(classify_read("__label__x a b\n__label__yes\n__label__x\tc", 0, 0),
+               "x|a b\nyes|\nx|c\n");
+    CHECK_TEXT(classify_read(trec, 0, 0), "DESC|How did it begin ?\nHUM|Who sang : us ?\n");
+    CHECK_TEXT(classify_read(trec, 1, 0),
+               "DESC:manner|How did it begin ?\nHUM:ind|Who sang : us ?\n");
+    CHECK_TEXT(classify_read("\n4 a b\n0 5 men\n3\n", 0, 0), "4|a b\n0|5 men\n3|\n");
+    CHECK_TEXT(classify_read("A:b\tc d\n4 e\tf\n", 1, 0), "A:b|c d\n4 e|f\n");
+    CHECK_TEXT(classify_read("\xEF\xBB\xBF" "4 a", 0, 0), "4|a\n");
+}
+
+/* Examples that are only to be predicted. */
+static void classify_lenient(void) {
+    CHECK_TEXT(classify_read("4 a b\n2 c\n", 0, 1), "4|a b\n2|c\n");
+    CHECK_TEXT(classify_read("4 men in a boat\n\nIt rains.\n3 of them\n", 0, 1),
+               "?|4 men in a boat\n?|\n?|It rains.\n?|3 of them\n");
+    CHECK_TEXT(classify_read("\nNB:this is a text\nit is\ta text\n", 0, 1),
+               "?|\n?|NB:this is a text\n?|it is\ta text\n");
+    CHECK_TEXT(classify_read("x\ta\n\ny c\n\td\n\t\n", 0, 1), "x|a\n?|y c\n?|d\n?|\n");
+    CHECK_TEXT(classify_read("A:b c\nB:a d", 0, 1), "A|c\nB|d\n");
+    CHECK_TEXT(classify_read("__label__x a\nb c\n", 0, 1), "x|a\n?|b c\n");
+    CHECK_TEXT(classify_read("", 0, 1), "");
+}
+
+static void classify_errors(void) {
+    CHECK_TEXT(classify_read("", 0, 0), "f.txt:1: expected a class and a text, found an empty file");
+    CHECK_TEXT(classify_read("I like it\n", 0, 0),
+               "f.txt:1: expected class<TAB>text, __label__class text, COARSE:fine text or a digit, "
+               "a blank and a text, found \"I like it\"");
+    CHECK_TEXT(classify_read("x\ta\nb c\n", 0, 0),
+               "f.txt:2: expected class<TAB>text, found \"b c\"");
+    CHECK_TEXT(classify_read("x\ta\n\n \tb c\n", 0, 0),
+               "f.txt:3: expected class<TAB>text, found \" \\tb c\"");
+    CHECK_TEXT(classify_read("__label__x a\nx\tb\n", 0, 0),
+               "f.txt:2: expected __label__class text, found \"x\\tb\"");
+    CHECK_TEXT(classify_read("__label__x a\n__label__ b\n", 0, 0),
+               "f.txt:2: expected __label__class text, found \"__label__ b\"");
+    CHECK_TEXT(classify_read("__label__x a\n__label__x __label__y b\n", 0, 0),
+               "f.txt:2: expected one label, found \"__label__x __label__y b\"");
+    CHECK_TEXT(classify_read("A:b c\nA: d\n", 0, 0),
+               "f.txt:2: expected COARSE:fine text, found \"A: d\"");
+    CHECK_TEXT(classify_read("A:b c\na:b d\n", 0, 0),
+               "f.txt:2: expected COARSE:fine text, found \"a:b d\"");
+    CHECK_TEXT(classify_read("4 a\n12 b\n", 0, 0),
+               "f.txt:2: expected a digit, a blank and a text, found \"12 b\"");
+}
+
+/* What a file was read as; two sources may differ. */
+static void classify_sources(void) {
+    carnn_source sources[2];
+    carnn_dataset_desc desc;
+    carnn_dataset *data;
+    carnn_error error;
+    sources[0] = test_source("a", "NUM:date When ?\n", 16);
+    sources[1] = test_source("b", "DESC\tWhy ?\n", 11);
+    memset(&desc, 0, sizeof desc);
+    desc.task = "classify";
+    desc.sources = sources;
+    desc.source_count = 2;
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    CHECK_TEXT(carnn_dataset_format(data), "COARSE:fine text");
+    CHECK_TEXT(carnn_dataset_target(data, 0), "NUM");
+    CHECK_TEXT(carnn_dataset_target(data, 1), "DESC");
+    CHECK_INT(carnn_dataset_groups(data), 2);
+    carnn_dataset_free(data);
+}
+
+/* --- models ------------------------------------------------------------------------------------ */
+
+static const char letters[] =
+    "x\ta b a b\ny\tb a c c d\nx\tc a\ny\td b a\ny\ta c b b c\nx\tb a\nz\td d c\nz\t\nx\ta a a\n";
+
+static carnn_model *classify_model(const char *options, const char *simd,
+                                   const carnn_dataset *data) {
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "classify";
+    desc.hidden = 6;
+    desc.embedding = 5;
+    desc.simd = simd;
+    CHECK_INT(carnn__check_options_of(options, &desc, &error), CARNN_OK);
+    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
+    return model;
+}
+
+static carnn_status classify_fit(carnn_model *model, const carnn_dataset *data, int64_t threads,
+                                 int64_t epochs) {
+    carnn_train_desc train;
+    carnn_error error;
+    memset(&train, 0, sizeof train);
+    train.epochs = epochs;
+    train.batch = 4;
+    train.lr = 0.02;
+    train.dropout = 0.1;
+    train.threads = threads;
+    return carnn_train(model, data, data, &train, &error);
+}
+
+/* The classes that are predicted, with their probabilities. */
+typedef struct classified {
+    size_t count;
+    size_t choice[64];
+    double probability[64];
+} classified;
+
+static void classify_keep(const carnn_prediction *p, void *user) {
+    classified *c = (classified *)user;
+    CHECK_INT(p->example, c->count);
+    CHECK_INT(p->kind, CARNN_PREDICTS_CHOICES);
+    c->choice[c->count] = p->choice[0];
+    c->probability[c->count++] = p->probability[0];
+}
+
+static classified classify_all(const carnn_model *model, const carnn_dataset *data,
+                               int64_t threads) {
+    classified c;
+    carnn_predict_desc desc;
+    carnn_error error;
+    memset(&c, 0, sizeof c);
+    memset(&desc, 0, sizeof desc);
+    desc.threads = threads;
+    desc.example = classify_keep;
+    desc.user = &c;
+    CHECK_INT(carnn_predict(model, data, &desc, &error), CARNN_OK);
+    return c;
+}
+
+/* --- the network behind the recurrent layer, by plain loops in doubles ------------------------- */
+
+enum { CLASSIFY_WIDE = 64 };
+
+static const float *classify_weight(const carnn_model *model, const char *name) {
+    size_t i;
+    for (i = 0; i < model->params.count; i++)
+        if (!strcmp(model->params.item[i].name, name))
+            return model->params.value + model->params.item[i].offset;
+    printf("no weight %s\n", name);
+    return NULL;
+}
+
+/* Column j of the words' states x (n, D), pooled. */
+static double classify_pooled(const float *x, size_t n, size_t D, size_t j, const char *kind,
+                              size_t directions) {
+    double y = n ? (double)x[j] : 0.0, sum = 0.0;
+    size_t r;
+    if (!n) return 0.0;
+    if (!strcmp(kind, "last"))
+        return (double)x[(directions > 1 && j >= D / 2 ? 0 : n - 1) * D + j];
+    for (r = 0; r < n; r++) {
+        double value = (double)x[r * D + j];
+        sum += value;
+        if (!strcmp(kind, "max") ? value > y : value < y) y = value;
+    }
+    return strcmp(kind, "mean") ? y : sum / (double)n;
+}
+
+/* The logits of a text from its words' states. */
+static void classify_logits(const carnn_model *model, const float *x, size_t n, size_t directions,
+                            double *logit) {
+    const char *pooling = carnn__poolings[carnn__chosen(model, CARNN__CLASSIFY_POOLING)];
+    const float *W1 = classify_weight(model, "hidden.weight");
+    const float *b1 = classify_weight(model, "hidden.bias");
+    const float *W2 = classify_weight(model, "output.weight");
+    const float *b2 = classify_weight(model, "output.bias");
+    size_t h = (size_t)model->desc.hidden, D = directions * h, V = 0, i, j;
+    double v[CLASSIFY_WIDE], y[CLASSIFY_WIDE];
+    const char *kind = pooling;
+    while (*kind) { /* names with commas between them */
+        char one[8];
+        size_t length = strcspn(kind, ",");
+        snprintf(one, sizeof one, "%.*s", (int)length, kind);
+        for (j = 0; j < D; j++) v[V++] = classify_pooled(x, n, D, j, one, directions);
+        kind += length + (kind[length] == ',');
+    }
+    for (i = 0; i < h; i++) {
+        y[i] = (double)b1[i];
+        for (j = 0; j < V; j++) y[i] += (double)W1[i * V + j] * v[j];
+        if (y[i] < 0.0) y[i] = 0.0;
+    }
+    for (i = 0; i < model->choices.count; i++) {
+        logit[i] = (double)b2[i];
+        for (j = 0; j < h; j++) logit[i] += (double)W2[i * h + j] * y[j];
+    }
+}
+
+/* Compares a batch of all texts. */
+static void classify_by_loops(const char *options, size_t directions) {
+    carnn_dataset *data = test_data("classify", letters, strlen(letters), 0, 0);
+    carnn_model *model = classify_model(options, NULL, data);
+    carnn__arena arena = {NULL, 0, 0, 0};
+    carnn__classify *m;
+    carnn__engine engine;
+    carnn__tally tally;
+    carnn__work work;
+    carnn_error error;
+    double worst = 0.0;
+    size_t i, j;
+    CHECK_INT(classify_fit(model, data, 1, 2), CARNN_OK); /* biases that are not 0 */
+    memset(&tally, 0, sizeof tally);
+    CHECK_INT(carnn__engine_open(&engine, NULL, 1, model->allocator, &error), 0);
+    work = carnn__scoring_work(model, data, &engine);
+    CHECK_INT(carnn__net_open(&work, &error), 0);
+    carnn__net_carve(&work, &arena);
+    arena.size = arena.peak;
+    arena.base = (char *)carnn__alloc_aligned(&model->allocator, arena.size, 1);
+    arena.used = 0;
+    carnn__net_carve(&work, &arena);
+    CHECK_INT(carnn__net_batches(&work, 0), 1);
+    carnn__net_batch(&work, 0, 0, &tally);
+    m = (carnn__classify *)work.state;
+    CHECK_INT(m->net.texts.count, data->item_count);
+    for (i = 0; i < data->item_count; i++) {
+        size_t at = m->net.texts.at[i], n = m->net.texts.at[i + 1] - at;
+        double logit[3];
+        classify_logits(model, m->encoder.y.x + at * m->encoder.y.columns, n, directions, logit);
+        for (j = 0; j < 3; j++)
+            worst = test_worse(fabs(logit[j] - (double)m->output.y.x[i * 3 + j]), worst);
+    }
+    CHECK_NEAR(worst, 0.0, 1e-5);
+    carnn__net_close(&work);
+    carnn__free_aligned(&model->allocator, arena.base);
+    carnn__engine_close(&engine);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+static int classify_checked(const carnn_check *check, void *user) {
+    ++*(int *)user;
+    CHECK(check->passed);
+    return 0;
+}
+
+static void classify_numbers(void) {
+    carnn_error error;
+    int rows = 0;
+    classify_by_loops("pooling=max", 2);
+    classify_by_loops("pooling=mean cell=gru", 2);
+    classify_by_loops("pooling=min cell=ran directions=1", 1);
+    classify_by_loops("pooling=last cell=icarnn layers=2", 2);
+    classify_by_loops("pooling=last directions=1", 1);
+    classify_by_loops("pooling=max,mean,min", 2);
+    CHECK_INT(carnn_gradcheck("classify", 1, classify_checked, &rows, &error), CARNN_OK);
+    CHECK_INT(rows, 1);
+}
+
+/* --- unusual data -------------------------------------------------------------------------------- */
+
+/* One class; then also a second one, only in the data that is scored: it is never right. */
+static void classify_one_class(void) {
+    static const char ones[] = "x\ta b\nx\t\nx\tc\n", others[] = "x\ta\nw\tb\nx\tq\nx\t\n";
+    carnn_dataset *data = test_data("classify", ones, strlen(ones), 0, 0);
+    carnn_dataset *other = test_data("classify", others, strlen(others), 0, 0);
+    carnn_model *model = classify_model("", NULL, data);
+    carnn_scores scores;
+    carnn_train_desc train;
+    carnn_error error;
+    CHECK_INT(carnn_model_choice_count(model), 1);
+    memset(&train, 0, sizeof train);
+    train.epochs = 2;
+    train.threads = 1;
+    CHECK_INT(carnn_train(model, data, other, &train, &error), CARNN_OK);
+    scores = test_scores(model, other);
+    CHECK_TEXT(scores.metric[0].name, "accuracy");
+    CHECK_NEAR(scores.metric[0].value, 0.75, 1e-12);
+    CHECK_INT(scores.examples, 4);
+    carnn_model_free(model);
+    carnn_dataset_free(other);
+    carnn_dataset_free(data);
+}
+
+/* A file without a class cannot make a model; the first example of a model's file can be empty. */
+static void classify_unlabelled(void) {
+    carnn_dataset *data = test_data("classify", "a b\n\n", 5, 0, 1);
+    carnn_model_desc desc;
+    carnn_model *model;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "classify";
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "a classify model needs training data with classes");
+    carnn_dataset_free(data);
+}
+
+/* --- sessions, threads, SIMD paths, files ----------------------------------------------------------- */
+
+/* Sessions predict what batches do, from texts, lines and examples, bit by bit. */
+static void classify_sessions(void) {
+    static const char texts[] = "a b a b d d\n\nd c q\nzz\na a a a a a a a a b c d a\n3 b c\n";
+    carnn_dataset *data = test_data("classify", letters, strlen(letters), 0, 0);
+    carnn_dataset *asked = test_data("classify", texts, strlen(texts), 0, 1);
+    carnn_model *model = classify_model("max_words=7 layers=2", NULL, data);
+    carnn_prediction p;
+    carnn_session *session;
+    carnn_error error;
+    classified all;
+    const char *line = texts;
+    size_t i;
+    int found;
+    CHECK_INT(classify_fit(model, data, 1, 10), CARNN_OK);
+    all = classify_all(model, asked, 1);
+    CHECK_INT(all.count, 6);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    for (i = 0; i < all.count; i++) {
+        size_t length = strcspn(line, "\n");
+        carnn_text text;
+        text.at = line;
+        text.length = length;
+        CHECK_INT(carnn_session_line(session, line, length, i + 1, 1, &found, &p, &error), 0);
+        CHECK(found && p.choice[0] == all.choice[i] && p.probability[0] == all.probability[i]);
+        CHECK_INT(carnn_session_predict(session, &text, 1, 1, &p, &error), CARNN_OK);
+        CHECK(p.choice[0] == all.choice[i] && p.probability[0] == all.probability[i]);
+        line += length + 1;
+    }
+    for (i = 0; i < all.count; i++) {
+        CHECK_INT(carnn_session_example(session, asked, i, 3, &p, &error), CARNN_OK);
+        CHECK(p.count == 3 && p.example == i && p.probability[0] == all.probability[i]);
+        CHECK_NEAR(p.probability[0] + p.probability[1] + p.probability[2], 1.0, 1e-6);
+    }
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(asked);
+    carnn_dataset_free(data);
+}
+
+/* The same bytes from any number of threads and all SIMD paths, and a file that keeps them. */
+static void classify_same_bytes(void) {
+    carnn_dataset *data = test_data("classify", letters, strlen(letters), 0, 0);
+    classified first, other;
+    float *kept = NULL;
+    size_t size = 0, i;
+    for (i = 0; i < 2 || carnn_simd_name(i - 2); i++) {
+        const char *simd = i < 2 ? NULL : carnn_simd_name(i - 2);
+        carnn_model *model = classify_model("pooling=max,mean,min layers=2", simd, data);
+        CHECK_INT(classify_fit(model, data, i == 1 ? 2 : 1, 3), CARNN_OK);
+        other = classify_all(model, data, i == 1 ? 2 : 1);
+        size = model->params.size * sizeof(float);
+        if (!i) {
+            kept = (float *)malloc(size);
+            memcpy(kept, model->params.value, size);
+            first = other;
+        }
+        CHECK(!memcmp(kept, model->params.value, size));
+        CHECK(!memcmp(&first, &other, sizeof first));
+        carnn_model_free(model);
+    }
+    free(kept);
+    carnn_dataset_free(data);
+}
+
+/* A model keeps `fine`, by which the data that it is scored on is read. */
+static void classify_kept(void) {
+    static const char trec[] = "A:x a b\nB:x b b\nA:y c a\nB:z d a\nA:x b b\n";
+    carnn_dataset *data;
+    carnn_model *model, *again;
+    carnn_source source;
+    carnn_error error;
+    size_t size;
+    void *bytes;
+    CHECK_INT(classify_load(&data, trec, 1, 0, &error), CARNN_OK);
+    model = classify_model("fine=1", NULL, data);
+    CHECK_INT(carnn_model_choice_count(model), 4);
+    CHECK_TEXT(carnn_model_choice(model, 2), "A:y");
+    CHECK_INT(classify_fit(model, data, 1, 1), CARNN_OK);
+    size = carnn_model_size(model);
+    bytes = malloc(size);
+    CHECK_INT(carnn_model_write(model, bytes, size, &error), CARNN_OK);
+    source = test_source("model", bytes, size);
+    CHECK_INT(carnn_model_load(&again, &source, NULL, &error), CARNN_OK);
+    CHECK(carnn_model_describe(again)->option[CARNN__CLASSIFY_FINE] > 0.0);
+    CHECK(test_scores(again, data).loss == test_scores(model, data).loss);
+    carnn_model_free(again);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    free(bytes);
+}
+
+int main(void) {
+    classify_formats();
+    classify_lenient();
+    classify_errors();
+    classify_sources();
+    classify_numbers();
+    classify_one_class();
+    classify_unlabelled();
+    classify_sessions();
+    classify_same_bytes();
+    classify_kept();
+    return test_end();
+}
