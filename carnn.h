@@ -69,6 +69,8 @@
        CARNN_NO_TEXT                   no data sets and vocabularies, hence no stb_ds and no
                                        training: what is left loads models and answers
        CARNN_NO_STB_DS_IMPLEMENTATION  the program has stb_ds's implementation elsewhere
+       CARNN_EXTRA_CELLS               cells of your own, and the file with their functions
+       CARNN_EXTRA_CELL_FILE             (see "a cell of your own" in @@CELL)
 
    NOT HERE: GPUs, convolutions, transformers, automatic differentiation, half precision.
 
@@ -1315,41 +1317,6 @@ typedef struct carnn__packed {
     const size_t *start; /* (T + 1) */
 } carnn__packed;
 
-/* A cell's way over a packed batch (@@CELL). B sequences, N rows, U distinct inputs, h columns.
-   Gates lie side by side in a row: gate g of row r is at (r * gates + g) * h. */
-typedef struct carnn__scan {
-    const carnn__packed *seq;
-    size_t first, end;     /* the ranks of the sequences that are run: [first, end) */
-    size_t h;
-    const uint32_t *index; /* (N) which input each row has; NULL: row r has input r */
-    const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
-    const float *px;       /* (U, gates h) input projections with biases */
-    const float *pc;       /* (B, context gates h) context projections */
-    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the step at hand */
-    const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
-    float *tape;           /* (N, tape h) what backward needs of each row */
-    float *out;            /* (N, h) hidden states */
-    float *reset;          /* (B, h) of a GRU that resets before the product: r * h_{t-1}; backward
-                              the gradient there */
-    int stage;             /* of a step with two products */
-    /* backward; the gradients of inputs and context projections are added to */
-    const float *dout;     /* (N, h) gradient that reaches h_t from outside the recurrence */
-    float *dh, *dc;        /* (B, h) gradient that reaches h_t, c_t from the steps after t */
-    float *dx;             /* (U, h) */
-    float *dpx;            /* (U, gates h) */
-    float *dpc;            /* (B, context gates h) */
-    float *dph;            /* (N, recurrent gates h) */
-} carnn__scan;
-
-/* Where the ranks end that are run at step t: their sequences may all be shorter. */
-static inline size_t carnn__scan_end(const carnn__scan *s, size_t t) {
-    size_t live = s->seq->start[t + 1] - s->seq->start[t];
-    return carnn__max(carnn__min(s->end, live), s->first);
-}
-
-/* Steps [t0, t1) forwards (backwards: from t1 - 1 down to t0), columns [from, to). */
-typedef void (*carnn__scan_fn)(const carnn__scan *s, size_t t0, size_t t1, size_t from, size_t to);
-
 /* Texts to be encoded (@@PART): text i has the words ids[at[i]] .. ids[at[i + 1] - 1]. */
 typedef struct carnn__encoder {
     size_t texts, D;
@@ -1441,42 +1408,135 @@ enum {
     CARNN__OPTIMIZER_COUNT
 };
 
-/* The table of cells: one entry each, see @@CELL.
-   id, name, title, then the number of gates: projected from the input, of these with a bias,
-   projected from the context, projected from the hidden state (and whether with a bias); numbers
-   of h floats on the tape; the gate whose bias does not start at 0, and where it starts; flags. */
+/* --- cells (@@CELL) -------------------------------------------------------------------------- */
+
+/* The table of cells. It is the one place where a cell is added, which takes
+
+     - an entry here;
+     - its functions <id>_forward and <id>_backward on sixteen columns of a row (kernels of @@CELL);
+     - golden values and equations in tests/test_cell.c (a cell without them is named there and
+       checked by its gradients alone);
+     - where its states are exact weighted sums of inputs, one of the flags CARNN__ADDITIVE_...
+
+   Options, gradient check, benchmark, model files and explanations follow from the entry:
+
+     id, name, title,
+     number of gates projected from the input, of these with a bias, projected from the context,
+     projected from the hidden state, 1 if the latter has a bias of its own (else 0),
+     arrays of h floats on the tape,
+     the gate whose bias does not start at 0, where it starts, flags
+
+   A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
     X(rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0)                               \
     X(lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, CARNN__HAS_CELL_STATE)                      \
     X(gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f, CARNN__TWO_STAGES)   \
     X(gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3, 1, 4, 0,    \
       0.0f, 0)                                                                                     \
-    X(ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, 0)                                   \
+    X(ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, CARNN__ADDITIVE_FORGET)              \
     X(ran_tanh, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)         \
     X(ncarnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0, 2, 0,    \
-      0.0f, 0)                                                                                     \
-    X(icarnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0, 0.0f, 0)  \
+      0.0f, CARNN__ADDITIVE_UPDATE)                                                                \
+    X(icarnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0, 0.0f,     \
+      CARNN__ADDITIVE_UPDATE)                                                                      \
     X(scarnn, "scarnn", "iCARNN whose candidate is the input itself", 2, 2, 2, 0, 0, 0, 0, 0.0f,   \
-      CARNN__INPUT_IS_CANDIDATE)                                                                   \
+      CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                          \
     X(carnn_low, "carnn-low", "sCARNN without the forget gate", 1, 1, 1, 0, 0, 0, 0, 0.0f,         \
-      CARNN__INPUT_IS_CANDIDATE)                                                                   \
+      CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                          \
     X(carnn_high, "carnn-high", "LSTM whose gates read the context too", 4, 4, 3, 4, 0, 5, 1,      \
       1.0f, CARNN__HAS_CELL_STATE)                                                                 \
-    X(ncarnn_free, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f, 0)
+    X(ncarnn_free, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,           \
+      CARNN__ADDITIVE_UPDATE)                                                                      \
+    CARNN_EXTRA_CELLS(X)
+
+#ifndef CARNN_EXTRA_CELLS
+#define CARNN_EXTRA_CELLS(X) /* a program's own, see @@CELL */
+#endif
 
 enum {
     CARNN__INPUT_IS_CANDIDATE = 1, /* needs inputs of the size of the hidden state */
-    CARNN__HAS_CELL_STATE = 2,     /* carries c beside h */
-    CARNN__TWO_STAGES = 4          /* the last recurrent gate is projected from r * h_{t-1} */
+    CARNN__HAS_CELL_STATE = 2,     /* carries c beside h; c is the last array on the tape */
+    CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 puts
+                                      into `reset` and, last, on the tape */
+    /* The state is h = A * h' + w * k, k the last gate or the input itself, and the gates are not
+       products of k: this is what exact explanations need (carnn__cell_additive_step). */
+    CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
+    CARNN__ADDITIVE_FORGET = 16  /* gates i, f: A = f, w = i */
 };
 
 enum {
-#define CARNN__CELL_NUMBER(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)            \
-    CARNN__CELL_##id,
+#define CARNN__CELL_NUMBER(id, ...) CARNN__CELL_##id,
     CARNN__CELLS(CARNN__CELL_NUMBER)
 #undef CARNN__CELL_NUMBER
     CARNN__CELL_COUNT
 };
+
+typedef struct carnn__cell_kind {
+    const char *name, *title;
+    size_t gates, bias_gates, context_gates, recurrent_gates, recurrent_bias, tape;
+    size_t open_gate; /* the gate whose bias starts at open_bias, e.g. LSTM's forget gate at 1 */
+    float open_bias;
+    size_t flags;
+} carnn__cell_kind;
+
+#define CARNN__CELL_ENTRY(id, ...) {__VA_ARGS__},
+static const carnn__cell_kind carnn__cells[] = {CARNN__CELLS(CARNN__CELL_ENTRY)};
+#undef CARNN__CELL_ENTRY
+
+/* A run of a cell over a packed batch: B sequences, N rows, U distinct inputs, h columns. The gates
+   of a row lie side by side: gate g of row r is at (r * gates + g) * h. */
+typedef struct carnn__scan {
+    const carnn__packed *seq;
+    size_t first, end;     /* the ranks of the sequences that are run: [first, end) */
+    size_t h;
+    const uint32_t *index; /* (N) which input each row has; NULL: row r has input r */
+    const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
+    const float *px;       /* (U, gates h) input projections with biases */
+    const float *pc;       /* (B, context gates h) context projections */
+    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the current step */
+    const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
+    float *tape;           /* (N, tape h) what backward needs of each row */
+    float *out;            /* (N, h) hidden states */
+    float *reset;          /* (B, h) of a cell with two stages: input of the second product, e.g.
+                              r * h_{t-1}; in backward the gradient there */
+    int stage;             /* of a step with two products */
+    /* backward; gradients of inputs and of context projections are added to */
+    const float *dout;     /* (N, h) gradient that reaches h_t from outside the recurrence */
+    float *dh, *dc;        /* (B, h) gradient that reaches h_t, c_t from the steps after t */
+    float *dx;             /* (U, h), or NULL: not wanted */
+    float *dpx;            /* (U, gates h) */
+    float *dpc;            /* (B, context gates h) */
+    float *dph;            /* (N, recurrent gates h) */
+} carnn__scan;
+
+/* Runs steps [t0, t1) forward, or from t1 - 1 down to t0 backward, columns [from, to). */
+typedef void (*carnn__scan_fn)(const carnn__scan *s, size_t t0, size_t t1, size_t from, size_t to);
+
+/* End of the ranks that are run at step t: the sequences from there on are shorter. */
+static inline size_t carnn__scan_end(const carnn__scan *s, size_t t) {
+    size_t live = s->seq->start[t + 1] - s->seq->start[t];
+    return carnn__max(carnn__min(s->end, live), s->first);
+}
+
+/* What a cell's functions work on: columns j .. j + 15 of one row. Entry i of an array with several
+   entries is at array + i h. What a cell does not have is NULL. */
+typedef struct carnn__lanes {
+    const carnn__cell_kind *kind;
+    size_t h, j;
+    int stage;
+    const float *x;        /* the input */
+    const float *px, *pc, *ph;
+    const float *before;   /* h', the state one step before */
+    const float *c_before; /* c' */
+    float *tape, *out, *reset;
+    const float *dout;     /* NULL in forward, like those that follow */
+    float *dh, *dc, *dx, *dpx, *dpc, *dph;
+} carnn__lanes;
+
+typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
+
+/* Arrays of sixteen columns that a row of any cell has at most: see CARNN__K(lanes_widen). */
+#define CARNN__LANES_ARRAYS 64
 
 #endif
 
@@ -3678,93 +3738,398 @@ static void carnn__pool_mean_back(const carnn__packed *p, size_t h, const float 
      ph = h_{t-1} Wh^T  inside the loop, only in cells that look at their state
                                                                         (recurrent.weight)
 
-   What is left of a cell is elementwise, and is written below as two functions on 16 columns of one
-   row ("lanes"): forward makes the state from px, pc, ph; backward makes the gradients dpx, dpc,
-   dph from the gradient D that reaches h_t. Names in the comments are those of the equations: s is
-   the logistic sigmoid, * is elementwise, h' and c' are the state one step before.
+   What is left of a cell is elementwise and is written below as two functions on sixteen columns of
+   one row (carnn__lanes). `forward` makes the state h_t from px, pc and ph. `backward` makes dpx,
+   dpc and dph from the gradient D that reaches h_t. The scan at the end of the kernels calls them
+   for all steps, sequences and columns. After the kernels: the products around them.
+
+   In the equations s is the logistic sigmoid, * is elementwise, x is x_t, h' and c' are the state
+   one step before, and a_g is the pre-activation of gate g: the sum of its projections.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
 
-/* One row of a scan: the row of the arrays of carnn__scan that belongs to one sequence and step. */
-typedef struct CARNN__K(row) {
-    size_t h;
-    int stage;
-    const float *x, *px, *pc, *ph, *before, *c_before, *dout;
-    float *tape, *out, *reset, *dh, *dc, *dx, *dpx, *dpc, *dph;
-} CARNN__K(row);
+/* The vector operations of @@SIMD and @@MATH under short names, in this section only. */
+#define vec carnn__v
+#define load CARNN__V(load)
+#define loadn CARNN__V(loadn)
+#define store CARNN__V(store)
+#define storen CARNN__V(storen)
+#define add CARNN__V(add)
+#define sub CARNN__V(sub)
+#define mul CARNN__V(mul)
+#define fma CARNN__V(fma)   /* a b + c */
+#define fnma CARNN__V(fnma) /* c - a b */
+#define set1 CARNN__V(set1)
+#define zero CARNN__V(zero)
+#define sigmoid CARNN__V(sigmoid)
+#define tanh CARNN__V(tanh)
+/* The functions below that every cell uses. */
+#define get CARNN__K(cell_get)
+#define put CARNN__K(cell_put)
+#define add_to CARNN__K(cell_add_to)
+#define gate CARNN__K(cell_gate)
+#define gate_back CARNN__K(cell_gate_back)
+#define reaching CARNN__K(cell_reaching)
+#define sigmoid_back CARNN__K(sigmoid_back)
+#define tanh_back CARNN__K(tanh_back)
 
-#define CARNN__GET(p) CARNN__V(loadn)((p) + j, n)
-#define CARNN__PUT(p, v) CARNN__V(storen)((p) + j, n, v)
-#define CARNN__ADD_TO(p, v) CARNN__PUT(p, CARNN__V(add)(CARNN__GET(p), v))
-#define CARNN__ONE CARNN__V(set1)(1.0f)
-
-/* Gradient at the pre-activation of a gate from the gradient at its value: g (1 - g) dg, and
-   (1 - z^2) dz for tanh. */
-static CARNN__INLINE carnn__v CARNN__K(through_sigmoid)(carnn__v g, carnn__v dg) {
-    return CARNN__V(mul)(CARNN__V(mul)(dg, g), CARNN__V(sub)(CARNN__ONE, g));
+/* Entry `number` of an array of a row, e.g. get(r, r->tape, 2). */
+static CARNN__INLINE vec get(const carnn__lanes *r, const float *array, size_t number) {
+    return load(array + number * r->h + r->j);
 }
-static CARNN__INLINE carnn__v CARNN__K(through_tanh)(carnn__v z, carnn__v dz) {
-    return CARNN__V(mul)(dz, CARNN__V(fnma)(z, z, CARNN__ONE));
+static CARNN__INLINE void put(const carnn__lanes *r, float *array, size_t number, vec v) {
+    store(array + number * r->h + r->j, v);
+}
+static CARNN__INLINE void add_to(const carnn__lanes *r, float *array, size_t number, vec v) {
+    put(r, array, number, add(get(r, array, number), v));
 }
 
-/* The gradient at a gate that reads x and h' goes to both projections. */
-static CARNN__INLINE void CARNN__K(gate_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                  size_t gate, carnn__v da) {
-    CARNN__ADD_TO(r->dpx + gate * r->h, da);
-    CARNN__PUT(r->dph + gate * r->h, da);
+/* a_g: what gate g reads of input, state and context, as the table of cells says. */
+static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
+    vec a = get(r, r->px, g);
+    if (g < r->kind->recurrent_gates) a = add(a, get(r, r->ph, g));
+    if (g < r->kind->context_gates) a = add(a, get(r, r->pc, g));
+    return a;
 }
 
-/* --- linear recurrence -----------------------------------------------------------------------
-   The kernel of all additive cells: y_t = A_t * y_{t-1} + Z_t. Backward is the same recurrence in
-   reverse: D_t = G_t + A_{t+1} * D_{t+1}; dZ_t = D_t; dA_t = D_t * y_{t-1}. A cell only says what
-   A and Z are, and how their gradients reach its gates. */
+/* Its gradient goes to the same projections. Rows may share an input, steps share a context. */
+static CARNN__INLINE void gate_back(const carnn__lanes *r, size_t g, vec da) {
+    add_to(r, r->dpx, g, da);
+    if (g < r->kind->recurrent_gates) put(r, r->dph, g, da);
+    if (g < r->kind->context_gates) add_to(r, r->dpc, g, da);
+}
 
-#define CARNN__ADDITIVE(id)                                                                        \
-    static CARNN__INLINE void CARNN__K(id##_forward_lanes)(const CARNN__K(row) * r, size_t j,      \
-                                                           size_t n) {                             \
-        carnn__v A, Z;                                                                             \
-        CARNN__K(id##_gates)(r, j, n, &A, &Z);                                                     \
-        CARNN__PUT(r->out, CARNN__V(fma)(A, CARNN__GET(r->before), Z));                            \
-    }                                                                                              \
-    static CARNN__INLINE void CARNN__K(id##_backward_lanes)(const CARNN__K(row) * r, size_t j,     \
-                                                            size_t n) {                            \
-        carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));                        \
-        carnn__v A = CARNN__K(id##_gradient)(r, j, n, D, CARNN__GET(r->before));                   \
-        CARNN__PUT(r->dh, CARNN__V(mul)(A, D));                                                    \
+/* D: the gradient that reaches h_t from outside the recurrence and from the step after. */
+static CARNN__INLINE vec reaching(const carnn__lanes *r) {
+    return add(get(r, r->dout, 0), get(r, r->dh, 0));
+}
+
+/* The gradient at a of g = s(a) is g (1 - g) dg, that of z = tanh(a) is (1 - z^2) dz. */
+static CARNN__INLINE vec sigmoid_back(vec g, vec dg) {
+    return mul(mul(dg, g), sub(set1(1.0f), g));
+}
+static CARNN__INLINE vec tanh_back(vec z, vec dz) {
+    return mul(dz, fnma(z, z, set1(1.0f)));
+}
+
+/* --- nCARNN, iCARNN, sCARNN ------------------------------------------------------------------
+   Tran et al. 2018, Eq. 3, 5 and 6:
+
+     u = s(a_u)   f = s(a_f)   h = u * (f * k) + (1 - u) * h'
+
+   nCARNN's gates read c, h' and x, iCARNN's c and x; both have the linear candidate k = W x + b.
+   sCARNN is iCARNN with k = x. carnn-low has no f (section 5.1). ncarnn-free reads no c (Eq. 11).
+
+   Backward: du = D * (f * k - h'),  df = D * u * k,  dk = D * u * f,  dh' = D * (1 - u).
+
+   Gates: u, f, k. nCARNN keeps u and f on the tape: ph, which they need, is gone after the step.
+   The others compute them again in backward: that costs less than the memory they would need, and
+   px, which identical inputs share, is in the cache. */
+
+static CARNN__INLINE void CARNN__K(mix)(const carnn__lanes *r, vec u, vec f, vec k) {
+    vec A = sub(set1(1.0f), u), Z = mul(mul(u, f), k);
+    put(r, r->out, 0, fma(A, get(r, r->before, 0), Z));
+}
+
+/* The gradients at a_u, a_f and k; that at h' is left in dh. */
+static CARNN__INLINE void CARNN__K(mix_back)(const carnn__lanes *r, vec u, vec f, vec k, vec *da_u,
+                                             vec *da_f, vec *dk) {
+    vec D = reaching(r), uD = mul(u, D);
+    *da_u = sigmoid_back(u, mul(D, sub(mul(f, k), get(r, r->before, 0))));
+    *da_f = sigmoid_back(f, mul(uD, k));
+    *dk = mul(uD, f);
+    put(r, r->dh, 0, mul(sub(set1(1.0f), u), D));
+}
+
+static CARNN__INLINE void CARNN__K(ncarnn_forward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = gate(r, 2);
+    put(r, r->tape, 0, u);
+    put(r, r->tape, 1, f);
+    CARNN__K(mix)(r, u, f, k);
+}
+
+static CARNN__INLINE void CARNN__K(ncarnn_backward)(const carnn__lanes *r) {
+    vec u = get(r, r->tape, 0), f = get(r, r->tape, 1), k = gate(r, 2), da_u, da_f, dk;
+    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
+    gate_back(r, 0, da_u);
+    gate_back(r, 1, da_f);
+    gate_back(r, 2, dk);
+}
+
+static CARNN__INLINE void CARNN__K(ncarnn_free_forward)(const carnn__lanes *r) {
+    CARNN__K(ncarnn_forward)(r);
+}
+static CARNN__INLINE void CARNN__K(ncarnn_free_backward)(const carnn__lanes *r) {
+    CARNN__K(ncarnn_backward)(r);
+}
+
+static CARNN__INLINE void CARNN__K(icarnn_forward)(const carnn__lanes *r) {
+    CARNN__K(mix)(r, sigmoid(gate(r, 0)), sigmoid(gate(r, 1)), gate(r, 2));
+}
+
+static CARNN__INLINE void CARNN__K(icarnn_backward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = gate(r, 2), da_u, da_f, dk;
+    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
+    gate_back(r, 0, da_u);
+    gate_back(r, 1, da_f);
+    gate_back(r, 2, dk);
+}
+
+static CARNN__INLINE void CARNN__K(scarnn_forward)(const carnn__lanes *r) {
+    CARNN__K(mix)(r, sigmoid(gate(r, 0)), sigmoid(gate(r, 1)), get(r, r->x, 0));
+}
+
+static CARNN__INLINE void CARNN__K(scarnn_backward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = get(r, r->x, 0), da_u, da_f, dk;
+    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
+    gate_back(r, 0, da_u);
+    gate_back(r, 1, da_f);
+    if (r->dx) add_to(r, r->dx, 0, dk);
+}
+
+static CARNN__INLINE void CARNN__K(carnn_low_forward)(const carnn__lanes *r) {
+    CARNN__K(mix)(r, sigmoid(gate(r, 0)), set1(1.0f), get(r, r->x, 0));
+}
+
+static CARNN__INLINE void CARNN__K(carnn_low_backward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), k = get(r, r->x, 0), da_u, da_f, dk;
+    CARNN__K(mix_back)(r, u, set1(1.0f), k, &da_u, &da_f, &dk);
+    gate_back(r, 0, da_u);
+    if (r->dx) add_to(r, r->dx, 0, dk);
+}
+
+/* --- RAN -------------------------------------------------------------------------------------
+   Tran et al. 2018, Eq. 2 (Lee et al. 2017), z without a bias:
+
+     i = s(a_i)   f = s(a_f)   z = Wz x   c = i * z + f * c'   h = c (ran) or tanh(c) (ran-tanh)
+
+   Backward, from the gradient Dc at c: di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f.
+
+   Gates: i, f, z. Tape: i, f; ran-tanh: i, f, c. */
+
+static CARNN__INLINE vec CARNN__K(ran_memory)(const carnn__lanes *r, vec before) {
+    vec i = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), z = gate(r, 2);
+    put(r, r->tape, 0, i);
+    put(r, r->tape, 1, f);
+    return fma(f, before, mul(i, z));
+}
+
+/* Returns dc'. */
+static CARNN__INLINE vec CARNN__K(ran_memory_back)(const carnn__lanes *r, vec Dc, vec before) {
+    vec i = get(r, r->tape, 0), f = get(r, r->tape, 1), z = gate(r, 2);
+    gate_back(r, 0, sigmoid_back(i, mul(Dc, z)));
+    gate_back(r, 1, sigmoid_back(f, mul(Dc, before)));
+    gate_back(r, 2, mul(Dc, i));
+    return mul(f, Dc);
+}
+
+static CARNN__INLINE void CARNN__K(ran_forward)(const carnn__lanes *r) {
+    put(r, r->out, 0, CARNN__K(ran_memory)(r, get(r, r->before, 0)));
+}
+
+static CARNN__INLINE void CARNN__K(ran_backward)(const carnn__lanes *r) {
+    put(r, r->dh, 0, CARNN__K(ran_memory_back)(r, reaching(r), get(r, r->before, 0)));
+}
+
+static CARNN__INLINE void CARNN__K(ran_tanh_forward)(const carnn__lanes *r) {
+    vec c = CARNN__K(ran_memory)(r, get(r, r->c_before, 0));
+    put(r, r->tape, 2, c);
+    put(r, r->out, 0, tanh(c));
+}
+
+static CARNN__INLINE void CARNN__K(ran_tanh_backward)(const carnn__lanes *r) {
+    vec Dc = add(get(r, r->dc, 0), tanh_back(get(r, r->out, 0), reaching(r)));
+    put(r, r->dc, 0, CARNN__K(ran_memory_back)(r, Dc, get(r, r->c_before, 0)));
+    put(r, r->dh, 0, zero());
+}
+
+/* --- vanilla RNN -----------------------------------------------------------------------------
+   h = tanh(a), a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. */
+
+static CARNN__INLINE void CARNN__K(rnn_forward)(const carnn__lanes *r) {
+    put(r, r->out, 0, tanh(gate(r, 0)));
+}
+
+static CARNN__INLINE void CARNN__K(rnn_backward)(const carnn__lanes *r) {
+    gate_back(r, 0, tanh_back(get(r, r->out, 0), reaching(r)));
+    put(r, r->dh, 0, zero());
+}
+
+/* --- LSTM and carnn-high ---------------------------------------------------------------------
+   Tran et al. 2018, Eq. 1:
+
+     i = s(a_i)   f = s(a_f)   o = s(a_o)   z = tanh(a_z)   c = i * z + f * c'   h = o * tanh(c)
+
+   In carnn-high i, f and o read the context too (section 5.1, "LSTM with three gates that are
+   functions of the context").
+
+   Backward: do = D * tanh(c); the gradient at c is Dc = dc + D * o * (1 - tanh(c)^2) with dc from
+   the step after; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f.
+
+   Gates: i, f, o, z. Tape: i, f, o, z, c. */
+
+static CARNN__INLINE void CARNN__K(lstm_forward)(const carnn__lanes *r) {
+    vec i = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), o = sigmoid(gate(r, 2));
+    vec z = tanh(gate(r, 3));
+    vec c = fma(f, get(r, r->c_before, 0), mul(i, z));
+    put(r, r->tape, 0, i);
+    put(r, r->tape, 1, f);
+    put(r, r->tape, 2, o);
+    put(r, r->tape, 3, z);
+    put(r, r->tape, 4, c);
+    put(r, r->out, 0, mul(o, tanh(c)));
+}
+
+static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
+    vec i = get(r, r->tape, 0), f = get(r, r->tape, 1), o = get(r, r->tape, 2);
+    vec z = get(r, r->tape, 3), tanh_c = tanh(get(r, r->tape, 4));
+    vec D = reaching(r), Dc = add(get(r, r->dc, 0), tanh_back(tanh_c, mul(D, o)));
+    gate_back(r, 0, sigmoid_back(i, mul(Dc, z)));
+    gate_back(r, 1, sigmoid_back(f, mul(Dc, get(r, r->c_before, 0))));
+    gate_back(r, 2, sigmoid_back(o, mul(D, tanh_c)));
+    gate_back(r, 3, tanh_back(z, mul(Dc, i)));
+    put(r, r->dc, 0, mul(Dc, f));
+    put(r, r->dh, 0, zero());
+}
+
+static CARNN__INLINE void CARNN__K(carnn_high_forward)(const carnn__lanes *r) {
+    CARNN__K(lstm_forward)(r);
+}
+static CARNN__INLINE void CARNN__K(carnn_high_backward)(const carnn__lanes *r) {
+    CARNN__K(lstm_backward)(r);
+}
+
+/* --- GRU -------------------------------------------------------------------------------------
+   u = s(a_u)   q = s(a_q)   h = (1 - u) * h' + u * z, where q, the reset gate, acts
+
+     gru:       before the product (Cho et al. 2014): z = tanh(Wz x + Uz (q * h') + b)
+     gru-after: behind it (cuDNN, PyTorch): z = tanh(Wz x + b + q * (Uz h' + b')). Those exchange u
+                and 1 - u, which is the same cell with the signs of the weights of u changed.
+
+   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what comes through the products;
+   gru, with k = q * h' and dk = Uz^T da_z:      dq = dk * h', dh' += dk * q;
+   gru-after, with k = Uz h' + b':               dq = da_z * k, dk = da_z * q.
+
+   Gates: u, q, z. Tape: u, q, z, k. gru needs two products in a step, so its functions run in two
+   stages: forward 0, then 1; backward 1, then 0. r->reset passes k forward and dk backward. */
+
+static CARNN__INLINE void CARNN__K(gru_mix)(const carnn__lanes *r, vec u, vec z) {
+    vec before = get(r, r->before, 0);
+    put(r, r->tape, 2, z);
+    put(r, r->out, 0, fma(u, sub(z, before), before));
+}
+
+/* Returns da_z; the gradient of u goes to its projections, (1 - u) * D to dh. */
+static CARNN__INLINE vec CARNN__K(gru_mix_back)(const carnn__lanes *r) {
+    vec D = reaching(r), u = get(r, r->tape, 0), z = get(r, r->tape, 2);
+    gate_back(r, 0, sigmoid_back(u, mul(D, sub(z, get(r, r->before, 0)))));
+    put(r, r->dh, 0, fnma(u, D, D));
+    return tanh_back(z, mul(D, u));
+}
+
+static CARNN__INLINE void CARNN__K(gru_forward)(const carnn__lanes *r) {
+    if (r->stage == 0) {
+        vec q = sigmoid(gate(r, 1)), k = mul(q, get(r, r->before, 0));
+        put(r, r->tape, 0, sigmoid(gate(r, 0)));
+        put(r, r->tape, 1, q);
+        put(r, r->tape, 3, k);
+        put(r, r->reset, 0, k);
+    } else {
+        CARNN__K(gru_mix)(r, get(r, r->tape, 0), tanh(gate(r, 2)));
     }
+}
 
-/* By itself, over one sequence that is so long that threads should share its steps and not its
-   columns: a block's state is linear in the one before it, y = product * before + end, so blocks
-   run side by side from 0, the states between them follow one from the other, and a second pass
-   adds what flows in. Blocks have a fixed length, so threads change no bit. Bound by memory. */
+static CARNN__INLINE void CARNN__K(gru_backward)(const carnn__lanes *r) {
+    if (r->stage == 1) {
+        gate_back(r, 2, CARNN__K(gru_mix_back)(r));
+    } else {
+        vec dk = get(r, r->reset, 0), q = get(r, r->tape, 1);
+        gate_back(r, 1, sigmoid_back(q, mul(dk, get(r, r->before, 0))));
+        put(r, r->dh, 0, fma(dk, q, get(r, r->dh, 0)));
+    }
+}
+
+static CARNN__INLINE void CARNN__K(gru_after_forward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), q = sigmoid(gate(r, 1)), k = get(r, r->ph, 2);
+    put(r, r->tape, 0, u);
+    put(r, r->tape, 1, q);
+    put(r, r->tape, 3, k);
+    CARNN__K(gru_mix)(r, u, tanh(fma(q, k, get(r, r->px, 2))));
+}
+
+static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
+    vec da_z = CARNN__K(gru_mix_back)(r), q = get(r, r->tape, 1);
+    gate_back(r, 1, sigmoid_back(q, mul(da_z, get(r, r->tape, 3))));
+    add_to(r, r->dpx, 2, da_z);
+    put(r, r->dph, 2, mul(da_z, q));
+}
+
+/* --- a cell of your own ----------------------------------------------------------------------
+   A program adds cells to the table without touching this file. Before CARNN_IMPLEMENTATION:
+
+     #define CARNN_EXTRA_CELLS(X) X(mgu, "mgu", "minimal gated unit", 2, 2, 0, 2, 0, 3, 0, 0.0f, \
+                                    CARNN__TWO_STAGES)
+     #define CARNN_EXTRA_CELL_FILE "examples/mgu.h"
+
+   The entries have the columns of CARNN__CELLS. The file, found from where this header lies or on
+   the include path, defines both functions of each; it is included here, once for each
+   instruction set, so it has no include guard and no #include. It may use, like the cells above:
+
+     vec                            sixteen floats
+     add sub mul fma fnma set1 zero sigmoid tanh
+     get put add_to                 arrays of the row r (carnn__lanes): r->tape, r->before, ...
+     gate(r, g)                     a_g: px + ph + pc, as far as gate g is projected
+     gate_back(r, g, da)            its gradient, to dpx, dph and dpc
+     reaching(r), sigmoid_back(g, dg), tanh_back(z, dz)
+
+   forward writes r->out and its part of the tape. backward gives each gate its gradient once, to
+   gate_back or to dpx, dph and dpc (dph is written, the others are added to), and replaces r->dh
+   (and r->dc) by the gradients at h' (and c') that do not come through the recurrent product; with
+   CARNN__INPUT_IS_CANDIDATE it adds to r->dx where that is not NULL. Sequences must not influence
+   each other, nor columns but through products. carnn_gradcheck("mgu", ...) checks it all.
+
+   These names are private ones, which other versions may change. A model file names its cell: only
+   programs that have it can load the model. */
+
+#if defined(CARNN_EXTRA_CELL_FILE)
+#include CARNN_EXTRA_CELL_FILE
+#endif
+
+/* --- the linear recurrence by itself ----------------------------------------------------------
+   y_t = A_t * y_{t-1} + Z_t, what all additive cells come down to, over one sequence that is so
+   long that threads should share its steps and not its columns. Backward is the same recurrence in
+   reverse: D_t = G_t + A_{t+1} * D_{t+1}; dZ_t = D_t; dA_t = D_t * y_{t-1}.
+
+   A block's state is linear in the one before it, y = product * before + end. So blocks run side by
+   side from 0, the states between them follow one from the other, and a second pass adds what
+   flows in. Blocks have a fixed length, so threads change no bit. Bound by memory. */
 
 static CARNN__INLINE void CARNN__K(recur_lanes)(const carnn__recurrence *r, size_t block, size_t j,
                                                 size_t n) {
     size_t step = block * CARNN__RECURRENCE_BLOCK, C = r->columns;
     size_t stop = step + CARNN__RECURRENCE_BLOCK < r->steps ? step + CARNN__RECURRENCE_BLOCK
                                                            : r->steps;
-    carnn__v product = CARNN__V(set1)(1.0f), y = CARNN__V(zero)();
-    if (r->carrying) y = CARNN__V(loadn)(r->end + block * C + j, n);
-    else if (!block && r->first) y = CARNN__V(loadn)(r->first + j, n);
+    vec product = set1(1.0f), y = zero();
+    if (r->carrying) y = loadn(r->end + block * C + j, n);
+    else if (!block && r->first) y = loadn(r->first + j, n);
     for (; step < stop; step++) {
         size_t row = r->reverse ? r->steps - 1 - step : step;
-        carnn__v A = CARNN__V(zero)(), old;
-        if (!r->reverse) A = CARNN__V(loadn)(r->A + row * C + j, n);
-        else if (step) A = CARNN__V(loadn)(r->A + (row + 1) * C + j, n);
+        vec A = zero();
+        if (!r->reverse) A = loadn(r->A + row * C + j, n);
+        else if (step) A = loadn(r->A + (row + 1) * C + j, n);
         if (r->carrying) {
-            y = CARNN__V(mul)(A, y);
-            old = CARNN__V(loadn)(r->y + row * C + j, n);
-            CARNN__V(storen)(r->y + row * C + j, n, CARNN__V(add)(old, y));
+            y = mul(A, y);
+            storen(r->y + row * C + j, n, add(loadn(r->y + row * C + j, n), y));
         } else {
-            product = CARNN__V(mul)(product, A);
-            y = CARNN__V(fma)(A, y, CARNN__V(loadn)(r->Z + row * C + j, n));
-            CARNN__V(storen)(r->y + row * C + j, n, y);
+            product = mul(product, A);
+            y = fma(A, y, loadn(r->Z + row * C + j, n));
+            storen(r->y + row * C + j, n, y);
         }
     }
     if (r->carrying) return;
-    CARNN__V(storen)(r->end + block * C + j, n, y);
-    CARNN__V(storen)(r->product + block * C + j, n, product);
+    storen(r->end + block * C + j, n, y);
+    storen(r->product + block * C + j, n, product);
 }
 
 static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
@@ -3777,427 +4142,199 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
     }
 }
 
-/* --- nCARNN, iCARNN, sCARNN ------------------------------------------------------------------
-   Tran et al. 2018, Eq. 3, 5 and 6; a_u and a_f are the sums of the projections of each.
-
-     u = s(a_u)   f = s(a_f)   h = u * (f * k) + (1 - u) * h'        A = 1 - u, Z = u * f * k
-
-   nCARNN's gates see c, h' and x, iCARNN's c and x; both have the linear candidate k = W x + b.
-   sCARNN is iCARNN with k = x. carnn-low has no f. ncarnn-free sees no c (Eq. 11).
-
-   Backward: du = dZ * f * k - dA,  df = dZ * u * k,  dk = dZ * u * f. */
-
-static CARNN__INLINE void CARNN__K(carnn_mix)(carnn__v u, carnn__v f, carnn__v k, carnn__v *A,
-                                              carnn__v *Z) {
-    *A = CARNN__V(sub)(CARNN__ONE, u);
-    *Z = CARNN__V(mul)(CARNN__V(mul)(u, f), k);
-}
-
-/* Gradients at a_u, a_f and k of D and y_{t-1}; returns A. */
-static CARNN__INLINE carnn__v CARNN__K(carnn_unmix)(carnn__v u, carnn__v f, carnn__v k, carnn__v D,
-                                                    carnn__v y, carnn__v *du, carnn__v *df,
-                                                    carnn__v *dk) {
-    carnn__v fk = CARNN__V(mul)(f, k), uD = CARNN__V(mul)(u, D);
-    *du = CARNN__K(through_sigmoid)(u, CARNN__V(mul)(D, CARNN__V(sub)(fk, y)));
-    *df = CARNN__K(through_sigmoid)(f, CARNN__V(mul)(uD, k));
-    *dk = CARNN__V(mul)(uD, f);
-    return CARNN__V(sub)(CARNN__ONE, u);
-}
-
-/* iCARNN and sCARNN compute their gates again in backward: that costs less than the memory they
-   would need, and px, which identical inputs share, is in the cache. */
-
-#define CARNN__GATE_XC(g)                                                                          \
-    CARNN__V(sigmoid)(CARNN__V(add)(CARNN__GET(r->px + (g) * r->h), CARNN__GET(r->pc + (g) * r->h)))
-
-static CARNN__INLINE void CARNN__K(icarnn_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                 carnn__v *A, carnn__v *Z) {
-    CARNN__K(carnn_mix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1), CARNN__GET(r->px + 2 * r->h), A, Z);
-}
-
-static CARNN__INLINE carnn__v CARNN__K(icarnn_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                        carnn__v D, carnn__v y) {
-    carnn__v du, df, dk;
-    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1),
-                                       CARNN__GET(r->px + 2 * r->h), D, y, &du, &df, &dk);
-    CARNN__ADD_TO(r->dpx, du);
-    CARNN__ADD_TO(r->dpx + r->h, df);
-    CARNN__ADD_TO(r->dpx + 2 * r->h, dk);
-    CARNN__ADD_TO(r->dpc, du);
-    CARNN__ADD_TO(r->dpc + r->h, df);
-    return A;
-}
-CARNN__ADDITIVE(icarnn)
-
-static CARNN__INLINE void CARNN__K(scarnn_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                 carnn__v *A, carnn__v *Z) {
-    CARNN__K(carnn_mix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1), CARNN__GET(r->x), A, Z);
-}
-
-static CARNN__INLINE carnn__v CARNN__K(scarnn_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                        carnn__v D, carnn__v y) {
-    carnn__v du, df, dk;
-    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1), CARNN__GET(r->x), D, y,
-                                       &du, &df, &dk);
-    CARNN__ADD_TO(r->dpx, du);
-    CARNN__ADD_TO(r->dpx + r->h, df);
-    CARNN__ADD_TO(r->dpc, du);
-    CARNN__ADD_TO(r->dpc + r->h, df);
-    CARNN__ADD_TO(r->dx, dk);
-    return A;
-}
-CARNN__ADDITIVE(scarnn)
-
-static CARNN__INLINE void CARNN__K(carnn_low_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                    carnn__v *A, carnn__v *Z) {
-    CARNN__K(carnn_mix)(CARNN__GATE_XC(0), CARNN__ONE, CARNN__GET(r->x), A, Z);
-}
-
-static CARNN__INLINE carnn__v CARNN__K(carnn_low_gradient)(const CARNN__K(row) * r, size_t j,
-                                                           size_t n, carnn__v D, carnn__v y) {
-    carnn__v du, df, dk;
-    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GATE_XC(0), CARNN__ONE, CARNN__GET(r->x), D, y, &du,
-                                       &df, &dk);
-    CARNN__ADD_TO(r->dpx, du);
-    CARNN__ADD_TO(r->dpc, du);
-    CARNN__ADD_TO(r->dx, dk);
-    return A;
-}
-CARNN__ADDITIVE(carnn_low)
-
-/* nCARNN keeps u and f on the tape: ph, which they need, is gone after the step. */
-
-static CARNN__INLINE void CARNN__K(ncarnn_keep)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                carnn__v u, carnn__v f, carnn__v *A, carnn__v *Z) {
-    CARNN__PUT(r->tape, u);
-    CARNN__PUT(r->tape + r->h, f);
-    CARNN__K(carnn_mix)(u, f, CARNN__GET(r->px + 2 * r->h), A, Z);
-}
-
-#define CARNN__GATE_XH(g)                                                                          \
-    CARNN__V(add)(CARNN__GET(r->px + (g) * r->h), CARNN__GET(r->ph + (g) * r->h))
-#define CARNN__GATE_XHC(g) CARNN__V(add)(CARNN__GATE_XH(g), CARNN__GET(r->pc + (g) * r->h))
-
-static CARNN__INLINE void CARNN__K(ncarnn_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                 carnn__v *A, carnn__v *Z) {
-    CARNN__K(ncarnn_keep)(r, j, n, CARNN__V(sigmoid)(CARNN__GATE_XHC(0)),
-                          CARNN__V(sigmoid)(CARNN__GATE_XHC(1)), A, Z);
-}
-
-static CARNN__INLINE void CARNN__K(ncarnn_free_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                      carnn__v *A, carnn__v *Z) {
-    CARNN__K(ncarnn_keep)(r, j, n, CARNN__V(sigmoid)(CARNN__GATE_XH(0)),
-                          CARNN__V(sigmoid)(CARNN__GATE_XH(1)), A, Z);
-}
-
-static CARNN__INLINE carnn__v CARNN__K(ncarnn_free_gradient)(const CARNN__K(row) * r, size_t j,
-                                                             size_t n, carnn__v D, carnn__v y) {
-    carnn__v du, df, dk;
-    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GET(r->tape), CARNN__GET(r->tape + r->h),
-                                       CARNN__GET(r->px + 2 * r->h), D, y, &du, &df, &dk);
-    CARNN__K(gate_gradient)(r, j, n, 0, du);
-    CARNN__K(gate_gradient)(r, j, n, 1, df);
-    CARNN__ADD_TO(r->dpx + 2 * r->h, dk);
-    return A;
-}
-
-static CARNN__INLINE carnn__v CARNN__K(ncarnn_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                        carnn__v D, carnn__v y) {
-    carnn__v A = CARNN__K(ncarnn_free_gradient)(r, j, n, D, y);
-    CARNN__ADD_TO(r->dpc, CARNN__GET(r->dph));
-    CARNN__ADD_TO(r->dpc + r->h, CARNN__GET(r->dph + r->h));
-    return A;
-}
-CARNN__ADDITIVE(ncarnn)
-CARNN__ADDITIVE(ncarnn_free)
-
-/* --- RAN -------------------------------------------------------------------------------------
-   Tran et al. 2018, Eq. 2 (Lee et al. 2017): z = Wz x without bias, i = s(a_i), f = s(a_f) that see
-   h' and x, c = i * z + f * c': the linear recurrence with A = f, Z = i * z. h = c (ran) or
-   tanh(c) (ran-tanh).
-
-   Backward, from the gradient D at c: di = D * z, df = D * c', dz = D * i. */
-
-static CARNN__INLINE void CARNN__K(ran_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                              carnn__v *A, carnn__v *Z) {
-    carnn__v i = CARNN__V(sigmoid)(CARNN__GATE_XH(0)), f = CARNN__V(sigmoid)(CARNN__GATE_XH(1));
-    CARNN__PUT(r->tape, i);
-    CARNN__PUT(r->tape + r->h, f);
-    *A = f;
-    *Z = CARNN__V(mul)(i, CARNN__GET(r->px + 2 * r->h));
-}
-
-static CARNN__INLINE carnn__v CARNN__K(ran_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                     carnn__v D, carnn__v y) {
-    carnn__v i = CARNN__GET(r->tape), f = CARNN__GET(r->tape + r->h);
-    carnn__v z = CARNN__GET(r->px + 2 * r->h);
-    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_sigmoid)(i, CARNN__V(mul)(D, z)));
-    CARNN__K(gate_gradient)(r, j, n, 1, CARNN__K(through_sigmoid)(f, CARNN__V(mul)(D, y)));
-    CARNN__ADD_TO(r->dpx + 2 * r->h, CARNN__V(mul)(D, i));
-    return f;
-}
-CARNN__ADDITIVE(ran)
-
-static CARNN__INLINE void CARNN__K(ran_tanh_forward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                           size_t n) {
-    carnn__v A, Z, c;
-    CARNN__K(ran_gates)(r, j, n, &A, &Z);
-    c = CARNN__V(fma)(A, CARNN__GET(r->c_before), Z);
-    CARNN__PUT(r->tape + 2 * r->h, c);
-    CARNN__PUT(r->out, CARNN__V(tanh)(c));
-}
-
-static CARNN__INLINE void CARNN__K(ran_tanh_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                            size_t n) {
-    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh)), f;
-    D = CARNN__V(add)(CARNN__GET(r->dc), CARNN__K(through_tanh)(CARNN__GET(r->out), D));
-    f = CARNN__K(ran_gradient)(r, j, n, D, CARNN__GET(r->c_before));
-    CARNN__PUT(r->dc, CARNN__V(mul)(f, D));
-    CARNN__PUT(r->dh, CARNN__V(zero)());
-}
-
-/* --- vanilla RNN -----------------------------------------------------------------------------
-   h = tanh(a), a = Wx x + Wh h' + b; backward da = (1 - h^2) D. */
-
-static CARNN__INLINE void CARNN__K(rnn_forward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
-    CARNN__PUT(r->out, CARNN__V(tanh)(CARNN__GATE_XH(0)));
-}
-
-static CARNN__INLINE void CARNN__K(rnn_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                       size_t n) {
-    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));
-    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_tanh)(CARNN__GET(r->out), D));
-    CARNN__PUT(r->dh, CARNN__V(zero)());
-}
-
-/* --- LSTM and carnn-high ---------------------------------------------------------------------
-   Tran et al. 2018, Eq. 1: i = s(a_i), f = s(a_f), o = s(a_o), z = tanh(a_z),
-   c = i * z + f * c', h = o * tanh(c). carnn-high adds a context term to a_i, a_f and a_o
-   (section 5.1, "LSTM with three gates that are functions of the context").
-   Tape: i, f, o, z, c.
-
-   Backward: do = D * tanh(c); the gradient at c is what comes from the step after and
-   D * o * (1 - tanh(c)^2), in all Dc; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f. */
-
-static CARNN__INLINE void CARNN__K(lstm_state)(const CARNN__K(row) * r, size_t j, size_t n,
-                                               carnn__v a_i, carnn__v a_f, carnn__v a_o) {
-    carnn__v i = CARNN__V(sigmoid)(a_i), f = CARNN__V(sigmoid)(a_f), o = CARNN__V(sigmoid)(a_o);
-    carnn__v z = CARNN__V(tanh)(CARNN__GATE_XH(3));
-    carnn__v c = CARNN__V(fma)(f, CARNN__GET(r->c_before), CARNN__V(mul)(i, z));
-    CARNN__PUT(r->tape, i);
-    CARNN__PUT(r->tape + r->h, f);
-    CARNN__PUT(r->tape + 2 * r->h, o);
-    CARNN__PUT(r->tape + 3 * r->h, z);
-    CARNN__PUT(r->tape + 4 * r->h, c);
-    CARNN__PUT(r->out, CARNN__V(mul)(o, CARNN__V(tanh)(c)));
-}
-
-static CARNN__INLINE void CARNN__K(lstm_forward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                       size_t n) {
-    CARNN__K(lstm_state)(r, j, n, CARNN__GATE_XH(0), CARNN__GATE_XH(1), CARNN__GATE_XH(2));
-}
-
-static CARNN__INLINE void CARNN__K(carnn_high_forward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                             size_t n) {
-    CARNN__K(lstm_state)(r, j, n, CARNN__GATE_XHC(0), CARNN__GATE_XHC(1), CARNN__GATE_XHC(2));
-}
-
-static CARNN__INLINE void CARNN__K(lstm_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                        size_t n) {
-    carnn__v i = CARNN__GET(r->tape), f = CARNN__GET(r->tape + r->h);
-    carnn__v o = CARNN__GET(r->tape + 2 * r->h), z = CARNN__GET(r->tape + 3 * r->h);
-    carnn__v th = CARNN__V(tanh)(CARNN__GET(r->tape + 4 * r->h));
-    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));
-    carnn__v Dc = CARNN__V(add)(CARNN__GET(r->dc),
-                                CARNN__K(through_tanh)(th, CARNN__V(mul)(D, o)));
-    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_sigmoid)(i, CARNN__V(mul)(Dc, z)));
-    CARNN__K(gate_gradient)
-    (r, j, n, 1, CARNN__K(through_sigmoid)(f, CARNN__V(mul)(Dc, CARNN__GET(r->c_before))));
-    CARNN__K(gate_gradient)(r, j, n, 2, CARNN__K(through_sigmoid)(o, CARNN__V(mul)(D, th)));
-    CARNN__K(gate_gradient)(r, j, n, 3, CARNN__K(through_tanh)(z, CARNN__V(mul)(Dc, i)));
-    CARNN__PUT(r->dc, CARNN__V(mul)(Dc, f));
-    CARNN__PUT(r->dh, CARNN__V(zero)());
-}
-
-static CARNN__INLINE void CARNN__K(carnn_high_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                              size_t n) {
-    size_t gate;
-    CARNN__K(lstm_backward_lanes)(r, j, n);
-    for (gate = 0; gate < 3; gate++)
-        CARNN__ADD_TO(r->dpc + gate * r->h, CARNN__GET(r->dph + gate * r->h));
-}
-
-/* --- GRU -------------------------------------------------------------------------------------
-   u = s(a_u), r = s(a_r) that see h' and x; h = (1 - u) * h' + u * z.
-   gru:       z = tanh(Wz x + Uz (r * h') + b), two products in a step (Cho et al. 2014);
-   gru-after: z = tanh(Wz x + b + r * (Uz h' + b')), one product (cuDNN, PyTorch). Those mix with
-   u and 1 - u exchanged, which is the same cell with the signs of the weights of u turned.
-   Tape: u, r, z, and k = r * h' (gru) or Uz h' + b' (gru-after).
-
-   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what comes through the products;
-   gru: dk = Uz^T da_z, dr = dk * h', dh' += dk * r; gru-after: dr = da_z * k, dk = da_z * r. */
-
-static CARNN__INLINE void CARNN__K(gru_mix)(const CARNN__K(row) * r, size_t j, size_t n, carnn__v u,
-                                            carnn__v z) {
-    carnn__v before = CARNN__GET(r->before);
-    CARNN__PUT(r->tape + 2 * r->h, z);
-    CARNN__PUT(r->out, CARNN__V(fma)(u, CARNN__V(sub)(z, before), before));
-}
-
-static CARNN__INLINE void CARNN__K(gru_forward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
-    if (r->stage == 0) {
-        carnn__v reset = CARNN__V(sigmoid)(CARNN__GATE_XH(1));
-        carnn__v k = CARNN__V(mul)(reset, CARNN__GET(r->before));
-        CARNN__PUT(r->tape, CARNN__V(sigmoid)(CARNN__GATE_XH(0)));
-        CARNN__PUT(r->tape + r->h, reset);
-        CARNN__PUT(r->tape + 3 * r->h, k);
-        CARNN__PUT(r->reset, k);
-    } else {
-        CARNN__K(gru_mix)(r, j, n, CARNN__GET(r->tape), CARNN__V(tanh)(CARNN__GATE_XH(2)));
-    }
-}
-
-static CARNN__INLINE void CARNN__K(gru_after_forward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                            size_t n) {
-    carnn__v u = CARNN__V(sigmoid)(CARNN__GATE_XH(0)), reset = CARNN__V(sigmoid)(CARNN__GATE_XH(1));
-    carnn__v k = CARNN__GET(r->ph + 2 * r->h);
-    CARNN__PUT(r->tape, u);
-    CARNN__PUT(r->tape + r->h, reset);
-    CARNN__PUT(r->tape + 3 * r->h, k);
-    CARNN__K(gru_mix)
-    (r, j, n, u, CARNN__V(tanh)(CARNN__V(fma)(reset, k, CARNN__GET(r->px + 2 * r->h))));
-}
-
-/* D through the mix: the gradient of u into both projections, (1 - u) D into dh; returns da_z. */
-static CARNN__INLINE carnn__v CARNN__K(gru_unmix)(const CARNN__K(row) * r, size_t j, size_t n) {
-    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));
-    carnn__v u = CARNN__GET(r->tape), z = CARNN__GET(r->tape + 2 * r->h);
-    carnn__v du = CARNN__V(mul)(D, CARNN__V(sub)(z, CARNN__GET(r->before)));
-    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_sigmoid)(u, du));
-    CARNN__PUT(r->dh, CARNN__V(fnma)(u, D, D));
-    return CARNN__K(through_tanh)(z, CARNN__V(mul)(D, u));
-}
-
-static CARNN__INLINE void CARNN__K(gru_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                       size_t n) {
-    if (r->stage == 1) {
-        CARNN__K(gate_gradient)(r, j, n, 2, CARNN__K(gru_unmix)(r, j, n));
-    } else { /* r->reset holds dk */
-        carnn__v dk = CARNN__GET(r->reset), reset = CARNN__GET(r->tape + r->h);
-        carnn__v dr = CARNN__V(mul)(dk, CARNN__GET(r->before));
-        CARNN__K(gate_gradient)(r, j, n, 1, CARNN__K(through_sigmoid)(reset, dr));
-        CARNN__PUT(r->dh, CARNN__V(fma)(dk, reset, CARNN__GET(r->dh)));
-    }
-}
-
-static CARNN__INLINE void CARNN__K(gru_after_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                             size_t n) {
-    carnn__v da = CARNN__K(gru_unmix)(r, j, n), reset = CARNN__GET(r->tape + r->h);
-    carnn__v dr = CARNN__V(mul)(da, CARNN__GET(r->tape + 3 * r->h));
-    CARNN__K(gate_gradient)(r, j, n, 1, CARNN__K(through_sigmoid)(reset, dr));
-    CARNN__ADD_TO(r->dpx + 2 * r->h, da);
-    CARNN__PUT(r->dph + 2 * r->h, CARNN__V(mul)(da, reset));
-}
-
-/* --- the loops around the lanes --------------------------------------------------------------
+/* --- the scan --------------------------------------------------------------------------------
    Over steps, sequences and columns, the same for all cells: rows stream through the cache in the
    order in which they lie. Bound by the vector unit (two sigmoids a column) as long as the rows of
-   a step stay in the second-level cache. */
+   a step stay in the second-level cache.
 
-static CARNN__INLINE CARNN__K(row)
-    CARNN__K(scan_row)(const carnn__scan *s, size_t t, size_t b, size_t gates, size_t context_gates,
-                       size_t recurrent_gates, size_t tape, size_t flags) {
+   The loops are inline functions that get a cell's function and its entry in the table as
+   constants, so each cell has loops of its own in which its function is expanded once. */
+
+/* The row of step t of the sequence of rank b, with the gradients for backward. */
+static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
+                                                     const carnn__cell_kind *k, int back, size_t t,
+                                                     size_t b) {
     size_t h = s->h, row = s->seq->start[t] + b, input = s->index ? s->index[row] : row;
     size_t last = t ? s->seq->start[t - 1] + b : 0;
-    CARNN__K(row) r;
+    carnn__lanes r;
+    r.kind = k;
     r.h = h;
+    r.j = 0;
     r.stage = s->stage;
     r.before = t ? s->out + last * h : s->h0 + b * h;
     r.out = s->out + row * h;
-    r.px = s->px + input * gates * h;
-    r.x = flags & CARNN__INPUT_IS_CANDIDATE ? s->x + input * h : NULL;
-    r.pc = context_gates ? s->pc + b * context_gates * h : NULL;
-    r.ph = recurrent_gates ? s->ph + b * recurrent_gates * h : NULL;
-    r.tape = tape ? s->tape + row * tape * h : NULL;
-    r.reset = flags & CARNN__TWO_STAGES ? s->reset + b * h : NULL;
-    r.c_before = NULL;
-    if (flags & CARNN__HAS_CELL_STATE) /* c stands last on the tape of its row */
-        r.c_before = t ? s->tape + (last * tape + tape - 1) * h : s->c0 + b * h;
-    r.dout = NULL;
+    r.px = s->px + input * k->gates * h;
+    r.x = k->flags & CARNN__INPUT_IS_CANDIDATE ? s->x + input * h : NULL;
+    r.pc = k->context_gates ? s->pc + b * k->context_gates * h : NULL;
+    r.ph = k->recurrent_gates ? s->ph + b * k->recurrent_gates * h : NULL;
+    r.tape = k->tape ? s->tape + row * k->tape * h : NULL;
+    r.reset = k->flags & CARNN__TWO_STAGES ? s->reset + b * h : NULL;
+    r.c_before = r.dout = NULL;
     r.dh = r.dc = r.dx = r.dpx = r.dpc = r.dph = NULL;
-    return r;
-}
-
-/* The same with the gradients. */
-static CARNN__INLINE CARNN__K(row)
-    CARNN__K(scan_gradient_row)(const carnn__scan *s, size_t t, size_t b, size_t gates,
-                                size_t context_gates, size_t recurrent_gates, size_t tape,
-                                size_t flags) {
-    size_t h = s->h, row = s->seq->start[t] + b, input = s->index ? s->index[row] : row;
-    CARNN__K(row) r = CARNN__K(scan_row)(s, t, b, gates, context_gates, recurrent_gates, tape,
-                                         flags);
+    if (k->flags & CARNN__HAS_CELL_STATE)
+        r.c_before = t ? s->tape + (last * k->tape + k->tape - 1) * h : s->c0 + b * h;
+    if (!back) return r;
     r.dout = s->dout + row * h;
     r.dh = s->dh + b * h;
-    r.dpx = s->dpx + input * gates * h;
-    if (flags & CARNN__HAS_CELL_STATE) r.dc = s->dc + b * h;
-    if (flags & CARNN__INPUT_IS_CANDIDATE) r.dx = s->dx + input * h;
-    if (context_gates) r.dpc = s->dpc + b * context_gates * h;
-    if (recurrent_gates) r.dph = s->dph + row * recurrent_gates * h;
+    r.dpx = s->dpx + input * k->gates * h;
+    if (k->flags & CARNN__HAS_CELL_STATE) r.dc = s->dc + b * h;
+    if (k->flags & CARNN__INPUT_IS_CANDIDATE && s->dx) r.dx = s->dx + input * h;
+    if (k->context_gates) r.dpc = s->dpc + b * k->context_gates * h;
+    if (k->recurrent_gates) r.dph = s->dph + row * k->recurrent_gates * h;
     return r;
 }
 
-#define CARNN__SCAN(id, name, title, gates, gb, context_gates, recurrent_gates, gr, tape, gate,    \
-                    bias, flags)                                                                   \
-    static void CARNN__K(id##_forward)(const carnn__scan *s, size_t t0, size_t t1, size_t from,    \
-                                       size_t to) {                                                \
-        size_t t, b, j;                                                                            \
-        for (t = t0; t < t1; t++)                                                                  \
-            for (b = s->first; b < carnn__scan_end(s, t); b++) {                                   \
-                const CARNN__K(row) r = CARNN__K(scan_row)(s, t, b, gates, context_gates,          \
-                                                           recurrent_gates, tape, flags);          \
-                for (j = from; j + 16 <= to; j += 16) CARNN__K(id##_forward_lanes)(&r, j, 16);     \
-                if (j < to) CARNN__K(id##_forward_lanes)(&r, j, to - j);                           \
-            }                                                                                      \
+/* The last columns of a row are fewer than sixteen. They are copied into rows of sixteen, zeros
+   behind them, and the results are copied back: so cells know only whole vectors, and the code of
+   each is there once. */
+typedef struct CARNN__K(narrow) {
+    size_t h, j, n;
+    float *room;
+} CARNN__K(narrow);
+
+static CARNN__INLINE float *CARNN__K(widen)(CARNN__K(narrow) *at, const float *from, size_t count) {
+    float *to = from ? at->room : NULL;
+    size_t i;
+    for (i = 0; to && i < count; i++, at->room += CARNN__LANES)
+        store(at->room, loadn(from + i * at->h + at->j, at->n));
+    return to;
+}
+
+static CARNN__INLINE void CARNN__K(narrow_back)(const CARNN__K(narrow) *at, const float *from,
+                                                float *to, size_t count) {
+    size_t i;
+    for (i = 0; to && i < count; i++)
+        storen(to + i * at->h + at->j, at->n, load(from + i * CARNN__LANES));
+}
+
+/* A row whose columns 0 .. 15 are the columns j .. j + n - 1 of the scan's, in `room`. */
+static CARNN__NOINLINE void CARNN__K(lanes_widen)(carnn__lanes *wide, const carnn__scan *s,
+                                                  const carnn__cell_kind *k, int back, size_t t,
+                                                  size_t b, size_t j, size_t n, float *room) {
+    carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b);
+    CARNN__K(narrow) at;
+    at.h = r.h;
+    at.j = j;
+    at.n = n;
+    at.room = room;
+    wide->h = CARNN__LANES;
+    wide->stage = r.stage;
+    wide->x = CARNN__K(widen)(&at, r.x, 1);
+    wide->px = CARNN__K(widen)(&at, r.px, k->gates);
+    wide->pc = CARNN__K(widen)(&at, r.pc, k->context_gates);
+    wide->ph = CARNN__K(widen)(&at, r.ph, k->recurrent_gates);
+    wide->before = CARNN__K(widen)(&at, r.before, 1);
+    wide->c_before = CARNN__K(widen)(&at, r.c_before, 1);
+    wide->tape = CARNN__K(widen)(&at, r.tape, k->tape);
+    wide->out = CARNN__K(widen)(&at, r.out, 1);
+    wide->reset = CARNN__K(widen)(&at, r.reset, 1);
+    wide->dout = CARNN__K(widen)(&at, r.dout, 1);
+    wide->dh = CARNN__K(widen)(&at, r.dh, 1);
+    wide->dc = CARNN__K(widen)(&at, r.dc, 1);
+    wide->dx = CARNN__K(widen)(&at, r.dx, 1);
+    wide->dpx = CARNN__K(widen)(&at, r.dpx, k->gates);
+    wide->dpc = CARNN__K(widen)(&at, r.dpc, k->context_gates);
+    wide->dph = CARNN__K(widen)(&at, r.dph, k->recurrent_gates);
+}
+
+/* And what the cell has written there back. */
+static CARNN__NOINLINE void CARNN__K(lanes_narrow)(const carnn__lanes *wide, const carnn__scan *s,
+                                                   const carnn__cell_kind *k, int back, size_t t,
+                                                   size_t b, size_t j, size_t n) {
+    carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b);
+    CARNN__K(narrow) at;
+    at.h = r.h;
+    at.j = j;
+    at.n = n;
+    at.room = NULL;
+    if (!back) {
+        CARNN__K(narrow_back)(&at, wide->tape, r.tape, k->tape);
+        CARNN__K(narrow_back)(&at, wide->out, r.out, 1);
+        CARNN__K(narrow_back)(&at, wide->reset, r.reset, 1);
+        return;
+    }
+    CARNN__K(narrow_back)(&at, wide->dh, r.dh, 1);
+    CARNN__K(narrow_back)(&at, wide->dc, r.dc, 1);
+    CARNN__K(narrow_back)(&at, wide->dx, r.dx, 1);
+    CARNN__K(narrow_back)(&at, wide->dpx, r.dpx, k->gates);
+    CARNN__K(narrow_back)(&at, wide->dpc, r.dpc, k->context_gates);
+    CARNN__K(narrow_back)(&at, wide->dph, r.dph, k->recurrent_gates);
+}
+
+
+/* Columns [from, to) of the row of step t of the sequence of rank b. */
+static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const carnn__cell_kind *k,
+                                                 carnn__lanes_fn cell, int back, size_t t, size_t b,
+                                                 size_t from, size_t to) {
+    carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b), wide;
+    float room[CARNN__LANES_ARRAYS * CARNN__LANES];
+    size_t rest = (to - from) % CARNN__LANES, end = to - rest;
+    int last;
+    for (last = 0; last <= (rest > 0); last++) {
+        if (last) {
+            CARNN__K(lanes_widen)(&wide, s, k, back, t, b, end, rest, room);
+            r = wide;
+            r.kind = k; /* which the compiler knows */
+            from = 0;
+            end = CARNN__LANES;
+        }
+        for (r.j = from; r.j < end; r.j += CARNN__LANES) cell(&r);
+    }
+    if (rest) CARNN__K(lanes_narrow)(&wide, s, k, back, t, b, to - rest, rest);
+}
+
+/* All rows of steps [t0, t1), backward from the last step to the first. */
+static CARNN__INLINE void CARNN__K(scan)(const carnn__scan *s, const carnn__cell_kind *k,
+                                         carnn__lanes_fn cell, int back, size_t t0, size_t t1,
+                                         size_t from, size_t to) {
+    size_t i, t, b;
+    for (i = t0; i < t1; i++) {
+        t = back ? t1 - 1 - (i - t0) : i;
+        for (b = s->first; b < carnn__scan_end(s, t); b++)
+            CARNN__K(scan_columns)(s, k, cell, back, t, b, from, to);
+    }
+}
+
+#define CARNN__SCAN(id, ...)                                                                       \
+    static void CARNN__K(id##_scan)(const carnn__scan *s, size_t t0, size_t t1, size_t from,       \
+                                    size_t to) {                                                   \
+        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(id##_forward), 0, t0, t1,      \
+                       from, to);                                                                  \
     }                                                                                              \
-    static void CARNN__K(id##_backward)(const carnn__scan *s, size_t t0, size_t t1, size_t from,   \
-                                        size_t to) {                                               \
-        size_t t, b, j;                                                                            \
-        for (t = t1; t-- > t0;)                                                                    \
-            for (b = s->first; b < carnn__scan_end(s, t); b++) {                                   \
-                const CARNN__K(row) r = CARNN__K(scan_gradient_row)(                               \
-                    s, t, b, gates, context_gates, recurrent_gates, tape, flags);                  \
-                for (j = from; j + 16 <= to; j += 16) CARNN__K(id##_backward_lanes)(&r, j, 16);    \
-                if (j < to) CARNN__K(id##_backward_lanes)(&r, j, to - j);                          \
-            }                                                                                      \
+    static void CARNN__K(id##_scan_back)(const carnn__scan *s, size_t t0, size_t t1, size_t from,  \
+                                         size_t to) {                                              \
+        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(id##_backward), 1, t0, t1,     \
+                       from, to);                                                                  \
     }
 CARNN__CELLS(CARNN__SCAN)
-
 #undef CARNN__SCAN
-#undef CARNN__GET
-#undef CARNN__PUT
-#undef CARNN__ADD_TO
-#undef CARNN__ONE
-#undef CARNN__ADDITIVE
-#undef CARNN__GATE_XC
-#undef CARNN__GATE_XH
-#undef CARNN__GATE_XHC
+
+#undef vec
+#undef load
+#undef loadn
+#undef store
+#undef storen
+#undef add
+#undef sub
+#undef mul
+#undef fma
+#undef fnma
+#undef set1
+#undef zero
+#undef sigmoid
+#undef tanh
+#undef get
+#undef put
+#undef add_to
+#undef gate
+#undef gate_back
+#undef reaching
+#undef sigmoid_back
+#undef tanh_back
 
 #endif
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-typedef struct carnn__cell_kind {
-    const char *name, *title;
-    size_t gates, bias_gates, context_gates, recurrent_gates, recurrent_bias, tape;
-    size_t open_gate;  /* the gate whose bias starts at open_bias, e.g. LSTM's forget gate at 1 */
-    float open_bias;
-    size_t flags;
-} carnn__cell_kind;
-
-#define CARNN__CELL_ENTRY(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)             \
-    {name, title, g, gb, gc, gh, gr, tape, gate, bias, flags},
-static const carnn__cell_kind carnn__cells[] = {CARNN__CELLS(CARNN__CELL_ENTRY)};
-#undef CARNN__CELL_ENTRY
 
 CARNN_API const char *carnn_cell_name(size_t number) {
     return number < CARNN__CELL_COUNT ? carnn__cells[number].name : NULL;
@@ -4558,9 +4695,9 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
 }
 
 /* Backward over the batch of the last forward. dout (N, h) is the gradient at the states; dx
-   (U, e) is added to (only cells whose candidate is the input touch it here). Afterwards
+   (U, e) is added to by cells whose candidate is the input (NULL: it is not wanted). Afterwards
    r->scan.dh and .dc (B, h) are the gradients of the initial states and .dpc that of the context
-   projections; weights of the recurrent product have theirs added in g. */
+   projections; the gradients of the recurrent weights have been added to g. */
 static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const float *dout,
                                  float *dx) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
@@ -4590,17 +4727,54 @@ static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float
                   carnn__cell_gradient(r, r->cell->context), d);
 }
 
-/* From dpx of all backwards since carnn__cell_project: dx (U, e) += dpx Wx, dWx += dpx^T x,
-   db += sum of dpx. */
+/* From dpx of all backwards since carnn__cell_project: dx (U, e) += dpx Wx (NULL: inputs that are
+   data need no gradient), dWx += dpx^T x, db += sum of dpx. */
 static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float *dx) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, U = r->inputs;
-    carnn__matmul(e, CARNN__NN | CARNN__ADD, U, in, width, r->scan.dpx, width,
-                  carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
+    if (dx)
+        carnn__matmul(e, CARNN__NN | CARNN__ADD, U, in, width, r->scan.dpx, width,
+                      carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, r->scan.dpx, width, r->x, in, NULL,
                   carnn__cell_gradient(r, r->cell->input), in);
     carnn__column_sums(e, U, k->bias_gates * h, r->scan.dpx, width,
                        carnn__cell_gradient(r, r->cell->bias));
+}
+
+/* --- exact explanations -----------------------------------------------------------------------
+   The state of an additive cell is h_t = A_t * h_{t-1} + w_t * k_t: unrolled, it is a weighted sum of
+   the candidates (Tran et al. 2018, Eq. 4 and 7). */
+
+static double carnn__logistic(double x) {
+    return 1.0 / (1.0 + exp(-x));
+}
+
+/* w_t, A_t, k_t and the part of k_t that is a bias, after a forward: column j of row t of a scan, of
+   the sequence of rank b, whose input is `slot`. 0: the cell is not additive. */
+static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t t, size_t slot,
+                                     size_t j, double *w, double *A, double *k, double *bias) {
+    const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
+    size_t h = r->cell->h, last = (kind->gates - 1) * h + j, i;
+    const float *px = r->scan.px + slot * kind->gates * h;
+    const float *pc = r->scan.pc + b * kind->context_gates * h;
+    const float *tape = r->scan.tape + t * kind->tape * h;
+    double g[2] = {1.0, 1.0}; /* gates 0 and 1 */
+    if (!(kind->flags & (CARNN__ADDITIVE_UPDATE | CARNN__ADDITIVE_FORGET))) return 0;
+    for (i = 0; i < 2 && i < kind->gates; i++) /* on the tape where they read the state */
+        g[i] = kind->tape ? (double)tape[i * h + j]
+                          : carnn__logistic((double)px[i * h + j] + (double)pc[i * h + j]);
+    if (kind->flags & CARNN__INPUT_IS_CANDIDATE) {
+        *k = (double)r->x[slot * h + j];
+        *bias = 0.0;
+    } else {
+        *k = (double)px[last];
+        *bias = kind->bias_gates == kind->gates
+                    ? (double)carnn__cell_weight(r, r->cell->bias)[last]
+                    : 0.0;
+    }
+    *w = kind->flags & CARNN__ADDITIVE_FORGET ? g[0] : g[0] * g[1];
+    *A = kind->flags & CARNN__ADDITIVE_FORGET ? g[1] : 1.0 - g[0];
+    return 1;
 }
 
 /* --- the linear recurrence by itself ---------------------------------------------------------- */
@@ -12948,46 +13122,6 @@ CARNN_API const char *carnn_session_reply(carnn_session *session, const char *us
    The logit o . y of the answer is thus a sum over utterances, exactly; the part of k_t that is its
    bias belongs to none of them. For other cells the sum is over steps: al_t (h_t + e_t) . y. */
 
-static double carnn__logistic(double x) {
-    return 1.0 / (1.0 + exp(-x));
-}
-
-/* w_t, A_t and the bias of k_t in column j of row t (input `slot`) of the sequence of rank b; 0: the
-   cell is not additive. */
-static int carnn__additive_step(const carnn__cell_run *r, size_t b, size_t t, size_t slot, size_t j,
-                                double *w, double *A, double *k, double *bias) {
-    const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h;
-    const float *px = r->scan.px + slot * kind->gates * h + j;
-    const float *pc = r->scan.pc + b * kind->context_gates * h;
-    const float *tape = kind->tape ? r->scan.tape + t * kind->tape * h + j : NULL;
-    double u;
-    *k = kind->flags & CARNN__INPUT_IS_CANDIDATE ? (double)r->x[slot * h + j] : (double)px[2 * h];
-    *bias = kind->bias_gates > 2 ? (double)carnn__cell_weight(r, r->cell->bias)[2 * h + j] : 0.0;
-    switch (r->cell->kind) {
-    case CARNN__CELL_icarnn:
-    case CARNN__CELL_scarnn:
-        u = carnn__logistic((double)px[0] + (double)pc[j]);
-        *w = u * carnn__logistic((double)px[h] + (double)pc[h + j]);
-        *A = 1.0 - u;
-        return 1;
-    case CARNN__CELL_carnn_low:
-        *w = carnn__logistic((double)px[0] + (double)pc[j]);
-        *A = 1.0 - *w;
-        return 1;
-    case CARNN__CELL_ncarnn:
-    case CARNN__CELL_ncarnn_free:
-        *w = (double)tape[0] * (double)tape[h];
-        *A = 1.0 - (double)tape[0];
-        return 1;
-    case CARNN__CELL_ran:
-        *w = (double)tape[0];
-        *A = (double)tape[h];
-        return 1;
-    default: return 0;
-    }
-}
-
 /* What row t adds to the logit of the candidate in `some`; s->share (D) is A_{t+1} R_{t+1} and
    becomes A_t R_t. What is the biases' goes to *rest. */
 static double carnn__row_score(const carnn_session *s, size_t t, double *rest) {
@@ -12996,7 +13130,7 @@ static double carnn__row_score(const carnn_session *s, size_t t, double *rest) {
     double alpha = (double)s->weight[t], score = 0.0;
     for (j = 0; j < D; j++) {
         double w, A, k, bias, R = alpha + s->share[j];
-        if (carnn__additive_step(&s->cell, 0, t, slot, j, &w, &A, &k, &bias)) {
+        if (carnn__cell_additive_step(&s->cell, 0, t, slot, j, &w, &A, &k, &bias)) {
             score += (double)y[j] * (w * R * (k - bias) + alpha * (double)e[j]);
             *rest += (double)y[j] * w * R * bias;
             s->share[j] = A * R;
@@ -13377,7 +13511,7 @@ static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, si
     double score = 0.0;
     for (j = 0; j < r->cell->h; j++) {
         double w, A, k, bias;
-        if (!carnn__additive_step(r, b, t, slot, j, &w, &A, &k, &bias)) return 0.0;
+        if (!carnn__cell_additive_step(r, b, t, slot, j, &w, &A, &k, &bias)) return 0.0;
         score += (double)y[j] * w * share[j] * (k - bias);
         share[j] *= A;
     }
@@ -15003,9 +15137,9 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #define CARNN__KERNEL_ENTRY(name, result, arguments) CARNN__K(name),
 #define CARNN__OPTIMIZE(name, moments, lr, a, b, eps) CARNN__K(name),
 #define CARNN__CELL_FORWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)           \
-    CARNN__K(id##_forward),
+    CARNN__K(id##_scan),
 #define CARNN__CELL_BACKWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)          \
-    CARNN__K(id##_backward),
+    CARNN__K(id##_scan_back),
 static const carnn__kernels CARNN__K(kernels) = {
     CARNN__STRING(CARNN__ISA),
     CARNN__TILE_ROWS,
