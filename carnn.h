@@ -1535,7 +1535,7 @@ typedef struct carnn__lanes {
 
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
-/* Arrays of sixteen columns that a row of any cell has at most: see CARNN__K(lanes_widen). */
+/* Arrays of sixteen columns that a row of any cell has at most: see CARNN__K(tail). */
 #define CARNN__LANES_ARRAYS 64
 
 #endif
@@ -4184,103 +4184,101 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
     return r;
 }
 
-/* The last columns of a row are fewer than sixteen. They are copied into rows of sixteen, zeros
-   behind them, and the results are copied back: so cells know only whole vectors, and the code of
-   each is there once. */
-typedef struct CARNN__K(narrow) {
-    size_t h, j, n;
-    float *room;
-} CARNN__K(narrow);
+/* The last columns of a row may be fewer than sixteen. They are copied into a row of sixteen, zeros
+   behind them, and the results are copied back: so a cell knows only whole vectors, and its code is
+   there once. */
+typedef struct CARNN__K(tail) {
+    size_t h, j, n; /* columns j .. j + n - 1 */
+    float *room;    /* for the next copy */
+} CARNN__K(tail);
 
-static CARNN__INLINE float *CARNN__K(widen)(CARNN__K(narrow) *at, const float *from, size_t count) {
-    float *to = from ? at->room : NULL;
+static CARNN__INLINE float *CARNN__K(tail_in)(CARNN__K(tail) *a, const float *from,
+                                              size_t entries) {
+    float *copy = from ? a->room : NULL;
     size_t i;
-    for (i = 0; to && i < count; i++, at->room += CARNN__LANES)
-        store(at->room, loadn(from + i * at->h + at->j, at->n));
-    return to;
+    for (i = 0; from && i < entries; i++, a->room += CARNN__LANES)
+        store(a->room, loadn(from + i * a->h + a->j, a->n));
+    return copy;
 }
 
-static CARNN__INLINE void CARNN__K(narrow_back)(const CARNN__K(narrow) *at, const float *from,
-                                                float *to, size_t count) {
+static CARNN__INLINE void CARNN__K(tail_out)(const CARNN__K(tail) *a, const float *from, float *to,
+                                             size_t entries) {
     size_t i;
-    for (i = 0; to && i < count; i++)
-        storen(to + i * at->h + at->j, at->n, load(from + i * CARNN__LANES));
+    for (i = 0; to && i < entries; i++)
+        storen(to + i * a->h + a->j, a->n, load(from + i * CARNN__LANES));
 }
 
-/* A row whose columns 0 .. 15 are the columns j .. j + n - 1 of the scan's, in `room`. */
-static CARNN__NOINLINE void CARNN__K(lanes_widen)(carnn__lanes *wide, const carnn__scan *s,
-                                                  const carnn__cell_kind *k, int back, size_t t,
-                                                  size_t b, size_t j, size_t n, float *room) {
-    carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b);
-    CARNN__K(narrow) at;
-    at.h = r.h;
-    at.j = j;
-    at.n = n;
-    at.room = room;
-    wide->h = CARNN__LANES;
-    wide->stage = r.stage;
-    wide->x = CARNN__K(widen)(&at, r.x, 1);
-    wide->px = CARNN__K(widen)(&at, r.px, k->gates);
-    wide->pc = CARNN__K(widen)(&at, r.pc, k->context_gates);
-    wide->ph = CARNN__K(widen)(&at, r.ph, k->recurrent_gates);
-    wide->before = CARNN__K(widen)(&at, r.before, 1);
-    wide->c_before = CARNN__K(widen)(&at, r.c_before, 1);
-    wide->tape = CARNN__K(widen)(&at, r.tape, k->tape);
-    wide->out = CARNN__K(widen)(&at, r.out, 1);
-    wide->reset = CARNN__K(widen)(&at, r.reset, 1);
-    wide->dout = CARNN__K(widen)(&at, r.dout, 1);
-    wide->dh = CARNN__K(widen)(&at, r.dh, 1);
-    wide->dc = CARNN__K(widen)(&at, r.dc, 1);
-    wide->dx = CARNN__K(widen)(&at, r.dx, 1);
-    wide->dpx = CARNN__K(widen)(&at, r.dpx, k->gates);
-    wide->dpc = CARNN__K(widen)(&at, r.dpc, k->context_gates);
-    wide->dph = CARNN__K(widen)(&at, r.dph, k->recurrent_gates);
+/* `wide` becomes a copy of columns j .. j + n - 1 of r. */
+static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j, size_t n,
+                                                carnn__lanes *wide, float *room) {
+    const carnn__cell_kind *k = r->kind;
+    CARNN__K(tail) a;
+    a.h = r->h;
+    a.j = j;
+    a.n = n;
+    a.room = room;
+    wide->x = CARNN__K(tail_in)(&a, r->x, 1);
+    wide->px = CARNN__K(tail_in)(&a, r->px, k->gates);
+    wide->pc = CARNN__K(tail_in)(&a, r->pc, k->context_gates);
+    wide->ph = CARNN__K(tail_in)(&a, r->ph, k->recurrent_gates);
+    wide->before = CARNN__K(tail_in)(&a, r->before, 1);
+    wide->c_before = CARNN__K(tail_in)(&a, r->c_before, 1);
+    wide->tape = CARNN__K(tail_in)(&a, r->tape, k->tape);
+    wide->out = CARNN__K(tail_in)(&a, r->out, 1);
+    wide->reset = CARNN__K(tail_in)(&a, r->reset, 1);
+    wide->dout = CARNN__K(tail_in)(&a, r->dout, 1);
+    wide->dh = CARNN__K(tail_in)(&a, r->dh, 1);
+    wide->dc = CARNN__K(tail_in)(&a, r->dc, 1);
+    wide->dx = CARNN__K(tail_in)(&a, r->dx, 1);
+    wide->dpx = CARNN__K(tail_in)(&a, r->dpx, k->gates);
+    wide->dpc = CARNN__K(tail_in)(&a, r->dpc, k->context_gates);
+    wide->dph = CARNN__K(tail_in)(&a, r->dph, k->recurrent_gates);
 }
 
-/* And what the cell has written there back. */
-static CARNN__NOINLINE void CARNN__K(lanes_narrow)(const carnn__lanes *wide, const carnn__scan *s,
-                                                   const carnn__cell_kind *k, int back, size_t t,
-                                                   size_t b, size_t j, size_t n) {
-    carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b);
-    CARNN__K(narrow) at;
-    at.h = r.h;
-    at.j = j;
-    at.n = n;
-    at.room = NULL;
-    if (!back) {
-        CARNN__K(narrow_back)(&at, wide->tape, r.tape, k->tape);
-        CARNN__K(narrow_back)(&at, wide->out, r.out, 1);
-        CARNN__K(narrow_back)(&at, wide->reset, r.reset, 1);
+/* What the cell has written to `wide` goes back to r. */
+static CARNN__NOINLINE void CARNN__K(tail_close)(const carnn__lanes *r, size_t j, size_t n,
+                                                 const carnn__lanes *wide) {
+    const carnn__cell_kind *k = r->kind;
+    CARNN__K(tail) a;
+    a.h = r->h;
+    a.j = j;
+    a.n = n;
+    a.room = NULL;
+    if (!r->dout) { /* forward */
+        CARNN__K(tail_out)(&a, wide->tape, r->tape, k->tape);
+        CARNN__K(tail_out)(&a, wide->out, r->out, 1);
+        CARNN__K(tail_out)(&a, wide->reset, r->reset, 1);
         return;
     }
-    CARNN__K(narrow_back)(&at, wide->dh, r.dh, 1);
-    CARNN__K(narrow_back)(&at, wide->dc, r.dc, 1);
-    CARNN__K(narrow_back)(&at, wide->dx, r.dx, 1);
-    CARNN__K(narrow_back)(&at, wide->dpx, r.dpx, k->gates);
-    CARNN__K(narrow_back)(&at, wide->dpc, r.dpc, k->context_gates);
-    CARNN__K(narrow_back)(&at, wide->dph, r.dph, k->recurrent_gates);
+    CARNN__K(tail_out)(&a, wide->dh, r->dh, 1);
+    CARNN__K(tail_out)(&a, wide->dc, r->dc, 1);
+    CARNN__K(tail_out)(&a, wide->dx, r->dx, 1);
+    CARNN__K(tail_out)(&a, wide->dpx, r->dpx, k->gates);
+    CARNN__K(tail_out)(&a, wide->dpc, r->dpc, k->context_gates);
+    CARNN__K(tail_out)(&a, wide->dph, r->dph, k->recurrent_gates);
 }
 
-
-/* Columns [from, to) of the row of step t of the sequence of rank b. */
+/* Columns [from, to) of the row of step t of the sequence of rank b. The cell is called in one
+   place, for the whole vectors and then for the tail. */
 static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const carnn__cell_kind *k,
                                                  carnn__lanes_fn cell, int back, size_t t, size_t b,
                                                  size_t from, size_t to) {
-    carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b), wide;
+    carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b), row, wide;
     float room[CARNN__LANES_ARRAYS * CARNN__LANES];
     size_t rest = (to - from) % CARNN__LANES, end = to - rest;
-    int last;
-    for (last = 0; last <= (rest > 0); last++) {
-        if (last) {
-            CARNN__K(lanes_widen)(&wide, s, k, back, t, b, end, rest, room);
-            r = wide;
-            r.kind = k; /* which the compiler knows */
-            from = 0;
-            end = CARNN__LANES;
-        }
-        for (r.j = from; r.j < end; r.j += CARNN__LANES) cell(&r);
+    int tail = 0;
+    for (r.j = from;; tail = 1) {
+        for (; r.j < end; r.j += CARNN__LANES) cell(&r);
+        if (tail || !rest) break;
+        row = CARNN__K(scan_row)(s, k, back, t, b);
+        CARNN__K(tail_open)(&row, end, rest, &wide, room);
+        r = wide;
+        r.kind = k; /* as before, for the compiler */
+        r.h = end = CARNN__LANES;
+        r.stage = s->stage;
+        r.j = 0;
     }
-    if (rest) CARNN__K(lanes_narrow)(&wide, s, k, back, t, b, to - rest, rest);
+    if (tail) CARNN__K(tail_close)(&row, to - rest, rest, &wide);
 }
 
 /* All rows of steps [t0, t1), backward from the last step to the first. */
