@@ -4740,15 +4740,15 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
 }
 
 /* --- exact explanations -----------------------------------------------------------------------
-   The state of an additive cell is h_t = A_t * h_{t-1} + w_t * k_t: unrolled, it is a weighted sum of
-   the candidates (Tran et al. 2018, Eq. 4 and 7). */
+   The state of an additive cell is h_t = A_t * h_{t-1} + w_t * k_t: unrolled, it is a weighted sum
+   of the candidates (Tran et al. 2018, Eq. 4 and 7). */
 
 static double carnn__logistic(double x) {
     return 1.0 / (1.0 + exp(-x));
 }
 
-/* w_t, A_t, k_t and the part of k_t that is a bias, after a forward: column j of row t of a scan, of
-   the sequence of rank b, whose input is `slot`. 0: the cell is not additive. */
+/* w_t, A_t, k_t and the part of k_t that is a bias, after a forward pass: column j of row t, which
+   belongs to the sequence of rank b and has the input `slot`. 0: the cell is not additive. */
 static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t t, size_t slot,
                                      size_t j, double *w, double *A, double *k, double *bias) {
     const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
@@ -4850,23 +4850,26 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 
      enc[k] = sum_j l_kj w_j[k]      l_kj = (1 - j/J) - (k/D)(1 - 2j/J)      j, k from 1
 
-   which is a_j + b_j k/D with a_j = 1 - j/J and b_j = 2j/J - 1: two weighted bags of words, that
-   of a and that of b, and ONE product with the ramp k/D. Backward: dw_j[k] += l_kj denc[k]. A text
-   without words is the zero vector. */
+   which is a_j + b_j k/D with a_j = 1 - j/J and b_j = 2j/J - 1: two weighted sums of the words,
+   one with the weights a, one with b, and ONE product with the ramp k/D. Backward:
+   dw_j[k] += l_kj denc[k]. A text without words is the zero vector. */
 
 #if defined(CARNN__ISA)
 
-/* The statements for columns j .. j + n - 1 of [first, last), 16 at a time: n is the constant 16
-   but for the last ones. */
-#define CARNN__COLUMNS(first, last, ...)                                                           \
-    for (j = (first); j + 16 <= (last); j += 16) {                                                 \
-        const size_t n = 16;                                                                       \
-        __VA_ARGS__                                                                                \
-    }                                                                                              \
-    if (j < (last)) {                                                                              \
-        const size_t n = (last)-j;                                                                 \
-        __VA_ARGS__                                                                                \
-    }
+/* The vector operations of @@SIMD under short names, in this section only. */
+#define vec carnn__v
+#define loadn CARNN__V(loadn)
+#define storen CARNN__V(storen)
+#define add CARNN__V(add)
+#define sub CARNN__V(sub)
+#define mul CARNN__V(mul)
+#define fma CARNN__V(fma) /* a b + c */
+#define set1 CARNN__V(set1)
+#define zero CARNN__V(zero)
+
+/* Loops over columns go sixteen at a time. Their bodies are functions of the first column j and of
+   n, how many there are: the constant 16, with which loads and stores are plain ones, and at the
+   end of a row what is left. */
 
 /* Columns [j, j + 16 vectors) of a text, n of them in the last vector; `vectors` and mostly n are
    constants. Four vectors share the work for a word, of which the division is most. */
@@ -4876,56 +4879,63 @@ static CARNN__INLINE void CARNN__K(encode_text)(const carnn__encoder *e, size_t 
                                                 size_t vectors, size_t n) {
     size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
     size_t w, v;
-    carnn__v a[CARNN__ENCODE_VECTORS], b[CARNN__ENCODE_VECTORS];
-    CARNN__UNROLL for (v = 0; v < vectors; v++) a[v] = b[v] = CARNN__V(zero)();
+    vec a[CARNN__ENCODE_VECTORS], b[CARNN__ENCODE_VECTORS];
+    CARNN__UNROLL for (v = 0; v < vectors; v++) a[v] = b[v] = zero();
     for (w = 0; w < J; w++) {
         const float *word = e->table + e->ids[first + w] * e->D + j;
         float place = (float)(w + 1) / (float)J;
-        carnn__v a_j = CARNN__V(set1)(1.0f - place), b_j = CARNN__V(set1)(2.0f * place - 1.0f);
+        vec a_j = set1(1.0f - place), b_j = set1(2.0f * place - 1.0f);
         CARNN__UNROLL for (v = 0; v < vectors; v++) {
-            carnn__v x = CARNN__V(loadn)(word + 16 * v, n);
-            a[v] = CARNN__V(fma)(a_j, x, a[v]);
-            b[v] = CARNN__V(fma)(b_j, x, b[v]);
+            vec x = loadn(word + 16 * v, n);
+            a[v] = fma(a_j, x, a[v]);
+            b[v] = fma(b_j, x, b[v]);
         }
     }
     CARNN__UNROLL for (v = 0; v < vectors; v++) {
-        carnn__v ramp = CARNN__V(loadn)(e->ramp + j + 16 * v, n);
-        CARNN__V(storen)(e->out + i * e->D + j + 16 * v, n, CARNN__V(fma)(ramp, b[v], a[v]));
+        vec ramp = loadn(e->ramp + j + 16 * v, n);
+        storen(e->out + i * e->D + j + 16 * v, n, fma(ramp, b[v], a[v]));
     }
 }
 
-/* Texts [from, to). Bound by reading the words from the cache: two multiply-adds for each number. */
+/* Texts [from, to). Bound by reading the words from the cache: two multiply-adds a number. */
 static void CARNN__K(encode)(const void *job, size_t from, size_t to) {
     const carnn__encoder *e = (const carnn__encoder *)job;
-    const size_t together = 16 * CARNN__ENCODE_VECTORS;
+    const size_t D = e->D, together = 16 * CARNN__ENCODE_VECTORS;
     size_t i, j;
     for (i = from; i < to; i++) {
-        for (j = 0; j + together <= e->D; j += together)
+        for (j = 0; j + together <= D; j += together)
             CARNN__K(encode_text)(e, i, j, CARNN__ENCODE_VECTORS, 16);
-        CARNN__COLUMNS(j, e->D, CARNN__K(encode_text)(e, i, j, 1, n);)
+        for (; j + 16 <= D; j += 16) CARNN__K(encode_text)(e, i, j, 1, 16);
+        if (j < D) CARNN__K(encode_text)(e, i, j, 1, D - j);
     }
 }
 #undef CARNN__ENCODE_VECTORS
 
-/* dw_j += l_j denc for the word at so much of the text: j/J. */
-static CARNN__INLINE void CARNN__K(encode_back_word)(const carnn__encoder *e, size_t word,
-                                                     float place, const float *dout) {
-    float *dword = e->dtable + word * e->D;
-    carnn__v a_j = CARNN__V(set1)(1.0f - place), b_j = CARNN__V(set1)(2.0f * place - 1.0f);
-    size_t j;
-    CARNN__COLUMNS(0, e->D, {
-        carnn__v l = CARNN__V(fma)(b_j, CARNN__V(loadn)(e->ramp + j, n), a_j);
-        carnn__v d = CARNN__V(loadn)(dout + j, n), sum = CARNN__V(loadn)(dword + j, n);
-        CARNN__V(storen)(dword + j, n, CARNN__V(fma)(l, d, sum));
-    })
+/* dw_j += l_j denc, l_j = a_j + b_j k/D. */
+static CARNN__INLINE void CARNN__K(encode_back_columns)(const float *ramp, const float *denc,
+                                                        float *dword, float place, size_t j,
+                                                        size_t n) {
+    vec a_j = set1(1.0f - place), b_j = set1(2.0f * place - 1.0f);
+    vec l = fma(b_j, loadn(ramp + j, n), a_j);
+    storen(dword + j, n, fma(l, loadn(denc + j, n), loadn(dword + j, n)));
 }
 
-/* The words are dealt to so many shares by the remainders of their numbers. */
+/* A word at j/J = `place` of its text. */
+static CARNN__INLINE void CARNN__K(encode_back_word)(const carnn__encoder *e, size_t word,
+                                                     float place, const float *denc) {
+    float *dword = e->dtable + word * e->D;
+    size_t j;
+    for (j = 0; j + 16 <= e->D; j += 16)
+        CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, 16);
+    if (j < e->D) CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, e->D - j);
+}
+
+/* Words are assigned to so many shares by their number modulo it. */
 #define CARNN__ENCODE_SHARES 8
 
-/* All texts, but of their words those of shares [from, to) alone: so no row wanders from one core's
-   cache to the other's. Each row gets its sums in the order of the texts, and rows of no word are
-   not touched. Bound by reading and writing them: one multiply-add for each number. */
+/* All texts, but of their words only those of shares [from, to): each row of the table stays in the
+   cache of one core. A row gets its sums in the order of the texts, and rows of no word are not
+   touched. Bound by reading and writing them: one multiply-add for each number. */
 static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
     const carnn__encoder *e = (const carnn__encoder *)job;
     size_t i, w;
@@ -4943,16 +4953,18 @@ static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
    to[index[i]] += from[i], in the order of i, columns [first, last). Bound by memory: two rows are
    read and one is written for an addition. */
 
+static CARNN__INLINE void CARNN__K(add_columns)(const float *from, float *to, size_t j, size_t n) {
+    storen(to + j, n, add(loadn(to + j, n), loadn(from + j, n)));
+}
+
 static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
     const carnn__scatter *s = (const carnn__scatter *)job;
     size_t i, j;
     for (i = 0; i < s->rows; i++) {
         float *to = s->to + (size_t)s->index[i] * s->columns;
         const float *from = s->from + i * s->columns;
-        CARNN__COLUMNS(first, last, {
-            carnn__v sum = CARNN__V(add)(CARNN__V(loadn)(to + j, n), CARNN__V(loadn)(from + j, n));
-            CARNN__V(storen)(to + j, n, sum);
-        })
+        for (j = first; j + 16 <= last; j += 16) CARNN__K(add_columns)(from, to, j, 16);
+        if (j < last) CARNN__K(add_columns)(from, to, j, last - j);
     }
 }
 
@@ -4963,69 +4975,80 @@ static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
      dal_m = do . ht_m      ds_m = al_m (dal_m - sum_m al_m dal_m)
      dht_m = al_m do + ds_m c        dc += sum_m ds_m ht_m        dh_m = de_m = dht_m
 
-   Sequences [b0, b1): each is a matter of its own. Bound by reading h and e, twice forwards (the
-   second time from the second-level cache, where a history fits), three times backwards. */
+   Sequences [b0, b1), independent of each other. Bound by reading h and e, twice in forward (the
+   second time from the second-level cache, where a history fits), three times in backward. */
 
-static CARNN__INLINE const float *CARNN__K(attended_input)(const carnn__attention *a, size_t row) {
-    return a->e + (a->index ? (size_t)a->index[row] : row) * a->D;
-}
-
-static CARNN__INLINE carnn__v CARNN__K(attended)(const float *h, const float *e, size_t j,
-                                                 size_t n) {
-    return CARNN__V(add)(CARNN__V(loadn)(h + j, n), CARNN__V(loadn)(e + j, n));
-}
-
-/* The states of one sequence from step t on: h and e of so many rows. A few at a time share what
+/* The rows of h and e of one sequence at `count` steps from t on. A few steps at a time share what
    they have in common, and their sums do not wait for each other. */
 #define CARNN__ATTEND_ROWS 4
 
-typedef struct CARNN__K(attended_rows) {
+typedef struct CARNN__K(attended_steps) {
+    size_t count;
     const float *h[CARNN__ATTEND_ROWS], *e[CARNN__ATTEND_ROWS];
-} CARNN__K(attended_rows);
+} CARNN__K(attended_steps);
 
-static CARNN__INLINE CARNN__K(attended_rows)
-    CARNN__K(attended_from)(const carnn__attention *a, size_t b, size_t t, size_t rows) {
-    CARNN__K(attended_rows) x;
+static CARNN__INLINE CARNN__K(attended_steps)
+    CARNN__K(attended_from)(const carnn__attention *a, size_t b, size_t t, size_t count) {
+    CARNN__K(attended_steps) x;
     size_t i;
     memset(&x, 0, sizeof x);
-    CARNN__UNROLL for (i = 0; i < rows; i++) {
+    x.count = count;
+    CARNN__UNROLL for (i = 0; i < count; i++) {
         size_t row = a->seq->start[t + i] + b;
         x.h[i] = a->h + row * a->D;
-        x.e[i] = CARNN__K(attended_input)(a, row);
+        x.e[i] = a->e + (a->index ? (size_t)a->index[row] : row) * a->D;
     }
     return x;
 }
 
-/* out[i] = ht_i . v for `rows` steps from t on */
+/* ht_i */
+static CARNN__INLINE vec CARNN__K(attended)(const CARNN__K(attended_steps) *x, size_t i, size_t j,
+                                            size_t n) {
+    return add(loadn(x->h[i] + j, n), loadn(x->e[i] + j, n));
+}
+
+/* sum[i] += ht_i * v for each of the steps */
+static CARNN__INLINE void CARNN__K(attention_dot_columns)(const CARNN__K(attended_steps) *x,
+                                                          const float *v, vec *sum, size_t j,
+                                                          size_t n) {
+    vec y = loadn(v + j, n);
+    size_t i;
+    CARNN__UNROLL for (i = 0; i < x->count; i++)
+        sum[i] = fma(CARNN__K(attended)(x, i, j, n), y, sum[i]);
+}
+
+/* out[i] = ht_i . v for `count` steps from t on */
 static CARNN__INLINE void CARNN__K(attention_dot)(const carnn__attention *a, size_t b, size_t t,
-                                                  size_t rows, const float *v, float *out) {
-    CARNN__K(attended_rows) x = CARNN__K(attended_from)(a, b, t, rows);
-    carnn__v sum[CARNN__ATTEND_ROWS];
+                                                  size_t count, const float *v, float *out) {
+    CARNN__K(attended_steps) x = CARNN__K(attended_from)(a, b, t, count);
+    vec sum[CARNN__ATTEND_ROWS];
     size_t i, j;
-    CARNN__UNROLL for (i = 0; i < rows; i++) sum[i] = CARNN__V(zero)();
-    CARNN__COLUMNS(0, a->D, {
-        carnn__v y = CARNN__V(loadn)(v + j, n);
-        CARNN__UNROLL for (i = 0; i < rows; i++)
-            sum[i] = CARNN__V(fma)(CARNN__K(attended)(x.h[i], x.e[i], j, n), y, sum[i]);
-    })
-    CARNN__UNROLL for (i = 0; i < rows; i++) out[i] = CARNN__V(sum)(sum[i]);
+    CARNN__UNROLL for (i = 0; i < count; i++) sum[i] = zero();
+    for (j = 0; j + 16 <= a->D; j += 16) CARNN__K(attention_dot_columns)(&x, v, sum, j, 16);
+    if (j < a->D) CARNN__K(attention_dot_columns)(&x, v, sum, j, a->D - j);
+    CARNN__UNROLL for (i = 0; i < count; i++) out[i] = CARNN__V(sum)(sum[i]);
 }
 
-/* out += sum of scale[i] * ht_i over `rows` steps from t on */
-static CARNN__INLINE void CARNN__K(attention_axpy)(const carnn__attention *a, size_t b, size_t t,
-                                                   size_t rows, const float *scale, float *out) {
-    CARNN__K(attended_rows) x = CARNN__K(attended_from)(a, b, t, rows);
-    size_t i, j;
-    CARNN__COLUMNS(0, a->D, {
-        carnn__v o = CARNN__V(loadn)(out + j, n);
-        CARNN__UNROLL for (i = 0; i < rows; i++)
-            o = CARNN__V(fma)(CARNN__V(set1)(scale[i]),
-                              CARNN__K(attended)(x.h[i], x.e[i], j, n), o);
-        CARNN__V(storen)(out + j, n, o);
-    })
+/* out += sum of scale[i] * ht_i over the steps */
+static CARNN__INLINE void CARNN__K(attention_sum_columns)(const CARNN__K(attended_steps) *x,
+                                                          const float *scale, float *out, size_t j,
+                                                          size_t n) {
+    vec o = loadn(out + j, n);
+    size_t i;
+    CARNN__UNROLL for (i = 0; i < x->count; i++)
+        o = fma(set1(scale[i]), CARNN__K(attended)(x, i, j, n), o);
+    storen(out + j, n, o);
 }
 
-/* The same for all M steps of a sequence. */
+static CARNN__INLINE void CARNN__K(attention_sum)(const carnn__attention *a, size_t b, size_t t,
+                                                  size_t count, const float *scale, float *out) {
+    CARNN__K(attended_steps) x = CARNN__K(attended_from)(a, b, t, count);
+    size_t j;
+    for (j = 0; j + 16 <= a->D; j += 16) CARNN__K(attention_sum_columns)(&x, scale, out, j, 16);
+    if (j < a->D) CARNN__K(attention_sum_columns)(&x, scale, out, j, a->D - j);
+}
+
+/* The same for all M steps of a sequence: out (M) = ht v, and out (D) += scale ht. */
 static void CARNN__K(attention_dots)(const carnn__attention *a, size_t b, size_t M, const float *v,
                                      float *out) {
     size_t t;
@@ -5034,12 +5057,19 @@ static void CARNN__K(attention_dots)(const carnn__attention *a, size_t b, size_t
     for (; t < M; t++) CARNN__K(attention_dot)(a, b, t, 1, v, out + t);
 }
 
-static void CARNN__K(attention_sum)(const carnn__attention *a, size_t b, size_t M,
-                                    const float *scale, float *out) {
+static void CARNN__K(attention_sums)(const carnn__attention *a, size_t b, size_t M,
+                                     const float *scale, float *out) {
     size_t t;
     for (t = 0; t + CARNN__ATTEND_ROWS <= M; t += CARNN__ATTEND_ROWS)
-        CARNN__K(attention_axpy)(a, b, t, CARNN__ATTEND_ROWS, scale + t, out);
-    for (; t < M; t++) CARNN__K(attention_axpy)(a, b, t, 1, scale + t, out);
+        CARNN__K(attention_sum)(a, b, t, CARNN__ATTEND_ROWS, scale + t, out);
+    for (; t < M; t++) CARNN__K(attention_sum)(a, b, t, 1, scale + t, out);
+}
+
+/* dht = al do + ds c */
+static CARNN__INLINE void CARNN__K(attend_back_columns)(float al, float ds, const float *go,
+                                                        const float *c, float *gh, size_t j,
+                                                        size_t n) {
+    storen(gh + j, n, fma(set1(al), loadn(go + j, n), mul(set1(ds), loadn(c + j, n))));
 }
 
 /* Length of the sequence of rank b. */
@@ -5058,62 +5088,63 @@ static void CARNN__K(attend)(const void *job, size_t b0, size_t b1) {
         CARNN__K(attention_dots)(a, b, M, a->c + b * a->D, weight);
         CARNN__K(softmax)(weight, M);
         memset(o, 0, a->D * sizeof(float));
-        CARNN__K(attention_sum)(a, b, M, weight, o);
+        CARNN__K(attention_sums)(a, b, M, weight, o);
     }
 }
 
 static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
     const carnn__attention *a = (const carnn__attention *)job;
-    const size_t *start = a->seq->start;
-    size_t b, t, j;
+    size_t b, t, j, D = a->D;
     for (b = b0; b < b1; b++) {
         size_t M = CARNN__K(length)(a->seq, b);
-        const float *weight = a->weight + b * a->seq->steps, *c = a->c + b * a->D;
-        const float *go = a->go + b * a->D;
-        float *gweight = a->gweight + b * a->seq->steps, mean = 0.0f;
-        CARNN__K(attention_dots)(a, b, M, go, gweight);
-        for (t = 0; t < M; t++) mean += weight[t] * gweight[t];
-        for (t = 0; t < M; t++) gweight[t] = weight[t] * (gweight[t] - mean);
-        CARNN__K(attention_sum)(a, b, M, gweight, a->gc + b * a->D);
+        const float *al = a->weight + b * a->seq->steps, *c = a->c + b * D, *go = a->go + b * D;
+        float *ds = a->gweight + b * a->seq->steps, mean = 0.0f; /* first dal */
+        CARNN__K(attention_dots)(a, b, M, go, ds);
+        for (t = 0; t < M; t++) mean += al[t] * ds[t];
+        for (t = 0; t < M; t++) ds[t] = al[t] * (ds[t] - mean);
+        CARNN__K(attention_sums)(a, b, M, ds, a->gc + b * D);
         for (t = 0; t < M; t++) {
-            carnn__v al = CARNN__V(set1)(weight[t]), ds = CARNN__V(set1)(gweight[t]);
-            float *gh = a->gh + (start[t] + b) * a->D;
-            CARNN__COLUMNS(0, a->D, {
-                carnn__v g = CARNN__V(mul)(ds, CARNN__V(loadn)(c + j, n));
-                CARNN__V(storen)(gh + j, n, CARNN__V(fma)(al, CARNN__V(loadn)(go + j, n), g));
-            })
+            float *gh = a->gh + (a->seq->start[t] + b) * D;
+            for (j = 0; j + 16 <= D; j += 16)
+                CARNN__K(attend_back_columns)(al[t], ds[t], go, c, gh, j, 16);
+            if (j < D) CARNN__K(attend_back_columns)(al[t], ds[t], go, c, gh, j, D - j);
         }
     }
 }
 
 /* --- softmax cross entropy -------------------------------------------------------------------
-   Of rows of logits z against one target each: loss = lse(z) - z_target; the gradient
-   scale * (softmax(z) - onehot) replaces z, unless the loss alone is wanted.
-   CARNN__NOWHERE as a target gives no loss and no gradient. Label smoothing s puts s / columns of
-   the target's mass on every column. Three passes over a row that the cache holds, bound by the
-   exponentials of the second. */
+   For rows of logits z with one target each: loss = lse(z) - z_target; the gradient
+   scale * (softmax(z) - onehot) replaces z, unless only the loss is wanted.
+   A row whose target is CARNN__NOWHERE has no loss and no gradient. Label smoothing s spreads s of
+   the target's mass evenly over all columns. Three passes over a row that the cache holds, bound by
+   the exponentials of the second. */
+
+/* z = scale (factor z) + off */
+static CARNN__INLINE void CARNN__K(cross_entropy_columns)(float *z, float factor, float scale,
+                                                          float off, size_t j, size_t n) {
+    storen(z + j, n, fma(set1(scale), mul(loadn(z + j, n), set1(factor)), set1(off)));
+}
 
 static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
     const carnn__cross_entropy *x = (const carnn__cross_entropy *)job;
+    const size_t V = x->columns;
+    const float off = -x->scale * x->smoothing / (float)V;
     size_t i, j;
     for (i = row0; i < row1; i++) {
-        float *z = x->z + i * x->columns, target, mean = 0.0f, lse, factor;
-        carnn__v scale = CARNN__V(set1)(x->scale);
-        carnn__v off = CARNN__V(set1)(-x->scale * x->smoothing / (float)x->columns);
+        float *z = x->z + i * V, target, mean = 0.0f, lse, factor;
         if (x->target[i] == CARNN__NOWHERE) {
-            memset(z, 0, x->columns * sizeof(float));
+            memset(z, 0, V * sizeof(float));
             x->loss[i] = 0.0f;
             continue;
         }
         target = z[x->target[i]];
-        if (x->smoothing > 0.0f) mean = CARNN__K(row_sum)(z, x->columns) / (float)x->columns;
-        lse = CARNN__K(softmax_shape)(z, x->columns, &factor);
+        if (x->smoothing > 0.0f) mean = CARNN__K(row_sum)(z, V) / (float)V;
+        lse = CARNN__K(softmax_shape)(z, V, &factor);
         x->loss[i] = lse - (1.0f - x->smoothing) * target - x->smoothing * mean;
         if (!x->learns) continue;
-        CARNN__COLUMNS(0, x->columns, {
-            carnn__v p = CARNN__V(mul)(CARNN__V(loadn)(z + j, n), CARNN__V(set1)(factor));
-            CARNN__V(storen)(z + j, n, CARNN__V(fma)(scale, p, off));
-        })
+        for (j = 0; j + 16 <= V; j += 16)
+            CARNN__K(cross_entropy_columns)(z, factor, x->scale, off, j, 16);
+        if (j < V) CARNN__K(cross_entropy_columns)(z, factor, x->scale, off, j, V - j);
         z[x->target[i]] -= x->scale * (1.0f - x->smoothing);
     }
 }
@@ -5122,8 +5153,8 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
    Shen, Yang, Deng 2017. A word x_i and what it is aligned with in the other sentence, a_i, are
    compared by their parallel and orthogonal parts, or directly; the words are summed up:
 
-     s_i = x_i . a_i / a_i . a_i      p_i = s_i a_i      o_i = x_i - p_i      f = sum_i w_i [p_i; o_i]
-     direct: s_i = 1                                                          f = sum_i w_i o_i
+     s_i = x_i . a_i / a_i . a_i     p_i = s_i a_i     o_i = x_i - p_i     f = sum_i w_i [p_i; o_i]
+     direct: s_i = 1                                                       f = sum_i w_i o_i
 
    Backward, with the halves of df and t = df_p - df_o (direct: t = -df_o, ds_i = 0):
 
@@ -5131,78 +5162,95 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
      dx_i = w_i df_o + ds_i a_i / a_i . a_i
      da_i = w_i s_i t + ds_i (x_i - 2 s_i a_i) / a_i . a_i
 
-   An a_i shorter than 1e-6 has its square taken for 1e-12, which is then no function of it. Bound
-   by reading x and a twice from the cache. */
+   Where a_i is shorter than 1e-6, its square counts as the constant 1e-12. Bound by reading x and a
+   twice from the cache. */
 
 #define CARNN__ALIGNED_LEAST 1e-12f
 
+/* f_o += w o, and f_p += w p where f_p is not NULL. */
+static CARNN__INLINE void CARNN__K(compose_columns)(const float *x, const float *a, float s,
+                                                    float w, float *f_p, float *f_o, size_t j,
+                                                    size_t n) {
+    vec p = mul(set1(s), loadn(a + j, n)), o = sub(loadn(x + j, n), p);
+    storen(f_o + j, n, fma(set1(w), o, loadn(f_o + j, n)));
+    if (f_p) storen(f_p + j, n, fma(set1(w), p, loadn(f_p + j, n)));
+}
+
 static void CARNN__K(compose)(const carnn__compose *c) {
     const size_t D = c->D;
-    float *rest = c->f + (c->orthogonal ? D : 0);
+    float *f_p = c->orthogonal ? c->f : NULL, *f_o = c->f + (c->orthogonal ? D : 0);
     size_t i, j;
     memset(c->f, 0, (c->orthogonal ? 2 : 1) * D * sizeof(float));
     for (i = 0; i < c->rows; i++) {
         const float *x = c->x + i * D, *a = c->a + i * D;
-        float share = 1.0f, square;
+        float s = 1.0f, w = c->weight[i], square;
         if (c->orthogonal) {
             square = CARNN__K(dot)(a, a, D);
-            share = CARNN__K(dot)(x, a, D);
-            share /= square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST;
+            s = CARNN__K(dot)(x, a, D);
+            s /= square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST;
         }
-        c->share[i] = share;
-        CARNN__COLUMNS(0, D, {
-            carnn__v p = CARNN__V(mul)(CARNN__V(set1)(share), CARNN__V(loadn)(a + j, n));
-            carnn__v o = CARNN__V(sub)(CARNN__V(loadn)(x + j, n), p);
-            carnn__v w = CARNN__V(set1)(c->weight[i]), sum = CARNN__V(loadn)(rest + j, n);
-            CARNN__V(storen)(rest + j, n, CARNN__V(fma)(w, o, sum));
-            if (c->orthogonal) {
-                sum = CARNN__V(loadn)(c->f + j, n);
-                CARNN__V(storen)(c->f + j, n, CARNN__V(fma)(w, p, sum));
-            }
-        })
+        c->share[i] = s;
+        for (j = 0; j + 16 <= D; j += 16) CARNN__K(compose_columns)(x, a, s, w, f_p, f_o, j, 16);
+        if (j < D) CARNN__K(compose_columns)(x, a, s, w, f_p, f_o, j, D - j);
     }
 }
 
-/* dx_i = w_i df_o + of_x a_i and da_i = of_t t + of_x x_i + of_a a_i. */
-static CARNN__INLINE void CARNN__K(compose_row_back)(const carnn__compose *c, size_t i,
-                                                     float of_x, float of_a, float of_t) {
-    const size_t D = c->D;
-    const float *x = c->x + i * D, *a = c->a + i * D;
-    const float *rest = c->df + (c->orthogonal ? D : 0);
-    float *dx = c->dx + i * D, *da = c->da + i * D;
-    size_t j;
-    CARNN__COLUMNS(0, D, {
-        carnn__v r = CARNN__V(loadn)(rest + j, n), t = CARNN__V(sub)(CARNN__V(zero)(), r);
-        carnn__v va = CARNN__V(loadn)(a + j, n), vx = CARNN__V(loadn)(x + j, n);
-        if (c->orthogonal) t = CARNN__V(sub)(CARNN__V(loadn)(c->df + j, n), r);
-        CARNN__V(storen)(dx + j, n, CARNN__V(fma)(CARNN__V(set1)(of_x), va,
-                                                  CARNN__V(mul)(CARNN__V(set1)(c->weight[i]), r)));
-        t = CARNN__V(mul)(CARNN__V(set1)(of_t), t);
-        t = CARNN__V(fma)(CARNN__V(set1)(of_x), vx, t);
-        CARNN__V(storen)(da + j, n, CARNN__V(fma)(CARNN__V(set1)(of_a), va, t));
-    })
+/* One word of compose_back: its vectors, and the factors of the sums
+   dx = w df_o + of_x a and da = of_t t + of_x x + of_a a. */
+typedef struct CARNN__K(compose_word) {
+    const float *x, *a, *df_p, *df_o; /* df_p NULL: direct */
+    float *dx, *da;
+    float w, of_x, of_a, of_t;
+} CARNN__K(compose_word);
+
+static CARNN__INLINE void CARNN__K(compose_back_columns)(const CARNN__K(compose_word) *c, size_t j,
+                                                         size_t n) {
+    vec x = loadn(c->x + j, n), a = loadn(c->a + j, n), df_o = loadn(c->df_o + j, n);
+    vec t = sub(c->df_p ? loadn(c->df_p + j, n) : zero(), df_o), da;
+    storen(c->dx + j, n, fma(set1(c->of_x), a, mul(set1(c->w), df_o)));
+    da = fma(set1(c->of_x), x, mul(set1(c->of_t), t));
+    storen(c->da + j, n, fma(set1(c->of_a), a, da));
 }
 
 static void CARNN__K(compose_back)(const carnn__compose *c) {
     const size_t D = c->D;
-    const float *rest = c->df + (c->orthogonal ? D : 0);
-    size_t i;
+    CARNN__K(compose_word) word;
+    size_t i, j;
+    word.df_p = c->orthogonal ? c->df : NULL;
+    word.df_o = c->df + (c->orthogonal ? D : 0);
     for (i = 0; i < c->rows; i++) {
         const float *x = c->x + i * D, *a = c->a + i * D;
-        float w = c->weight[i], s = c->share[i], ds = 0.0f, square, of_a = 0.0f;
-        float a_t = -CARNN__K(dot)(a, rest, D);
+        float w = c->weight[i], s = c->share[i], ds = 0.0f, of_a = 0.0f, square;
+        float a_t = -CARNN__K(dot)(a, word.df_o, D);
         if (c->orthogonal) {
-            a_t += CARNN__K(dot)(a, c->df, D);
+            a_t += CARNN__K(dot)(a, word.df_p, D);
             square = CARNN__K(dot)(a, a, D);
             ds = w * a_t / (square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST);
             if (square > CARNN__ALIGNED_LEAST) of_a = -2.0f * s * ds;
         }
-        c->dweight[i] = s * a_t + CARNN__K(dot)(x, rest, D);
-        CARNN__K(compose_row_back)(c, i, ds, of_a, w * s);
+        c->dweight[i] = s * a_t + CARNN__K(dot)(x, word.df_o, D);
+        word.x = x;
+        word.a = a;
+        word.dx = c->dx + i * D;
+        word.da = c->da + i * D;
+        word.w = w;
+        word.of_x = ds;
+        word.of_a = of_a;
+        word.of_t = w * s;
+        for (j = 0; j + 16 <= D; j += 16) CARNN__K(compose_back_columns)(&word, j, 16);
+        if (j < D) CARNN__K(compose_back_columns)(&word, j, D - j);
     }
 }
 
-#undef CARNN__COLUMNS
+#undef vec
+#undef loadn
+#undef storen
+#undef add
+#undef sub
+#undef mul
+#undef fma
+#undef set1
+#undef zero
 
 #endif
 
