@@ -1535,8 +1535,14 @@ typedef struct carnn__lanes {
 
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
-/* Arrays of sixteen columns that a row of any cell has at most: see CARNN__K(tail). */
+/* Copies of arrays that a row has room for (CARNN__K(tail)); a cell with more does not compile. */
 #define CARNN__LANES_ARRAYS 64
+#define CARNN__CELL_FITS(id, name, title, g, gb, gc, gh, gr, tape, ...)                            \
+    typedef char carnn__cell_##id##_fits[2 * (g + gc + gh) + tape + 9 <= CARNN__LANES_ARRAYS       \
+                                             ? 1                                                   \
+                                             : -1];
+CARNN__CELLS(CARNN__CELL_FITS)
+#undef CARNN__CELL_FITS
 
 #endif
 
