@@ -13673,7 +13673,8 @@ static void carnn__key_facts(carnn__gguf *g, carnn__facts *facts) {
     for (i = 0; (o = carnn__option_of(task->name, i)) != NULL; i++) carnn__key_option(g, o, facts);
     if (!facts->train.optimizer) memset(&facts->train, 0, sizeof facts->train);
     carnn__key_number(g, "carnn.best_epoch", CARNN__GGUF_I64, &facts->best_epoch);
-    if (facts->best_epoch < 0) carnn__gguf_fail(g, "carnn.best_epoch is below 0");
+    if (!g->writing && facts->best_epoch < 0)
+        carnn__gguf_fail(g, "carnn.best_epoch is below 0");
     carnn__key_scores(g, task, &facts->scores);
 }
 
@@ -13822,6 +13823,7 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
     const char *name;
     void *file = model->block;
     carnn_error why;
+    carnn_status status;
     /* what the file says of the model has to be a model that we know */
     memset(&facts, 0, sizeof facts);
     carnn__gguf_open(&g, &carnn__model_file, source->name, source->bytes, source->size, error);
@@ -13835,10 +13837,11 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
     name = carnn__task_named(model->desc.task)->choices_key;
     if (name) carnn__gguf_names(&g, name, &model->choices, &model->allocator);
     if (g.status != CARNN_OK) return g.status;
-    if (carnn__model_declare(model, &why) != CARNN_OK ||
-        (model->trained.optimizer &&
-         carnn__check_options(&model->desc, &model->trained, &why) != CARNN_OK))
-        return carnn__gguf_fail(&g, "%s", why.message);
+    status = carnn__model_declare(model, &why);
+    if (!status && model->trained.optimizer)
+        status = carnn__check_options(&model->desc, &model->trained, &why);
+    if (status == CARNN_ERR_MEMORY) return carnn__out_of_memory(error);
+    if (status) return carnn__gguf_fail(&g, "%s", why.message);
     /* its weights are used in place if this machine can, else copied */
     data = carnn__gguf_params(&g, &model->params);
     if (!data) return g.status;
