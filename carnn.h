@@ -6501,6 +6501,8 @@ static uint64_t carnn__hash(const char *s, size_t length, int fold) {
 
 typedef struct carnn__reader carnn__reader;
 
+#define CARNN__CLASS_FINE 0 /* the place of `fine` among the options of classify */
+
 #ifdef CARNN_NO_TEXT
 #define CARNN__TEXT_ONLY(x) NULL
 
@@ -7274,7 +7276,6 @@ static const char *const carnn__class_formats[] = {
     "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
     "a text"};
 
-#define CARNN__CLASS_FINE 0 /* place of the option `fine` among the task's */
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
 
 /* Takes the first word and the blank behind it off `s`. */
@@ -8044,7 +8045,8 @@ static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
     }
     c->most_items = carnn__min(count, (size_t)work->batch + items);
     for (k = 0; k < CARNN__SIZES; k++)
-        c->most_size[k] = carnn__min(total[k], carnn__max(carnn__limit(work, k), largest[k]));
+        c->most_size[k] = carnn__min(carnn__min(total[k], carnn__max(carnn__limit(work, k), largest[k])),
+                                     carnn__times((size_t)work->batch, largest[k]));
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
         c->most_texts = carnn__max(c->most_texts, x->count);
@@ -8418,6 +8420,38 @@ static void carnn__position_backward(const carnn__work *work, carnn__position *m
     carnn__encode_texts_back(work->engine, &e);
 }
 
+/* --- position encoder of token lists -------------------------------------------------------------
+   Rows of y (lists, D): enc of a list's words (@@PART), of which E (V, D) has the vectors. */
+
+typedef struct carnn__list_encoder {
+    size_t table; /* parameter */
+    float *ramp;  /* (D) */
+} carnn__list_encoder;
+
+static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, size_t D) {
+    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, D, 0,
+                              CARNN__INIT_NORMAL, 0.1f);
+    m->ramp = p->arena ? carnn__floats(p->arena, 1, D) : NULL;
+    if (m->ramp) carnn__encoder_ramp(m->ramp, D);
+}
+
+/* So many lists, those in `which` (NULL: from number `first` on), to the rows of y from `row` on;
+   backward from their gradients to that of E. */
+static void carnn__encode_lists(const carnn__work *work, const carnn__list_encoder *m,
+                                const carnn__lists *lists, size_t first, const uint32_t *which,
+                                size_t count, const carnn__mat *y, size_t row, int backward) {
+    size_t at = row * y->columns;
+    carnn__encoder job = {count, y->columns, which, lists->ids, lists->at + first, m->ramp,
+                          carnn__weight(work, m->table), y->x + at, NULL, NULL};
+    if (!backward) {
+        carnn__encode_texts(work->engine, &job);
+        return;
+    }
+    job.dtable = carnn__gradient(work, m->table);
+    job.dout = y->d + at;
+    carnn__encode_texts_back(work->engine, &job);
+}
+
 /* --- recurrent layers ---------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
@@ -8557,6 +8591,27 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, const ca
             if (in.c) carnn__cell_context_back(run, work->engine, in.c->d);
             carnn__cell_project_back(run, work->engine, in.x->d);
         }
+    }
+}
+
+/* One row of one sequence, without dropout: from the states before it, (layers, 2, h) of each layer
+   the output and the memory of an LSTM, to those after it. Call carnn__rnn_ready before. */
+static void carnn__rnn_step(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
+                            float *state) {
+    size_t l;
+    for (l = 0; l < m->layers; l++) {
+        carnn__cell_run *run = &m->layer[l].run[0];
+        const carnn__cell_kind *k = &carnn__cells[run->cell->kind];
+        size_t h = run->cell->h;
+        float *memory = state + h;
+        carnn__cell_project(run, work->engine, carnn__rnn_below(m, l, x).x->x, 0, 1);
+        if (x->c) carnn__cell_context(run, work->engine, x->c->x, 1);
+        carnn__cell_forward(run, work->engine, x->packed, NULL, state, memory);
+        memcpy(m->layer[l].y.x, run->scan.out, h * sizeof(float));
+        memcpy(state, run->scan.out, h * sizeof(float));
+        if (k->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
+            memcpy(memory, run->scan.tape + (k->tape - 1) * h, h * sizeof(float));
+        state += 2 * h;
     }
 }
 
@@ -8962,6 +9017,190 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
     to[1] = sum > 0.0f ? found / sum : 0.0f;
 }
 
+/* --- sequences of words, row by row ---------------------------------------------------------------
+   Packed without inputs that rows share: each row has an embedding and a dropout mask of its own,
+   x_r = E w_r. So that any list of tokens can be a sequence, the caller says what they are. */
+
+typedef struct carnn__sequences {
+    size_t table, drop;              /* parameter of E; stream of dropout */
+    carnn__packed packed;
+    size_t *start;                   /* (steps + 2) */
+    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank */
+    uint32_t *ids;                   /* (N) */
+    carnn__mat x;                    /* (N, e) */
+} carnn__sequences;
+
+static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t table, size_t drop,
+                                  size_t P, size_t N, size_t steps) {
+    uint32_t **of_sequence[] = {&m->length, &m->order, &m->rank};
+    m->table = table;
+    m->drop = drop;
+    m->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
+    if (!p->arena) return;
+    m->start = (size_t *)carnn__take(p->arena, steps + 2, sizeof(size_t));
+    carnn__take_indices(p->arena, of_sequence, CARNN__COUNT(of_sequence), P);
+    m->ids = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+}
+
+/* Packs `count` sequences whose lengths are set. */
+static void carnn__sequences_pack(carnn__sequences *m, size_t count) {
+    size_t b;
+    carnn__pack_sequences(&m->packed, m->length, count, m->order, m->start);
+    for (b = 0; b < count; b++) m->rank[m->order[b]] = (uint32_t)b;
+}
+
+/* Puts the tokens of sequence i into `rows` (N), where its rows are. */
+static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint32_t *tokens,
+                                 uint32_t *rows) {
+    size_t t;
+    for (t = 0; t < m->length[i]; t++) rows[m->start[t] + m->rank[i]] = tokens[t];
+}
+
+/* What a recurrent layer reads: x (N, in) row by row, with contexts c or NULL. */
+static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m, const carnn__mat *x,
+                                               const carnn__mat *c) {
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, {NULL, NULL}, 0};
+    return in;
+}
+
+static void carnn__sequences_forward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
+    size_t N = m->packed.rows, e = m->x.columns;
+    carnn__gather_rows(m->x.x, carnn__weight(work, m->table), m->ids, N, e);
+    carnn__drop(work, m->x.x, N * e, key, m->drop);
+    carnn__mat_clear(&m->x, N);
+}
+
+static void carnn__sequences_backward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
+    size_t N = m->packed.rows, e = m->x.columns;
+    carnn__drop(work, m->x.d, N * e, key, m->drop);
+    carnn__scatter_rows(work->engine, carnn__gradient(work, m->table), m->x.d, m->ids, N, e);
+}
+
+/* [x_r; c_b] of every row; b is the rank of its sequence. Backward: dx_r and dc_b are added to. */
+static void carnn__sequences_join(const carnn__work *work, const carnn__sequences *m,
+                                  const carnn__mat *c, const carnn__mat *y, int backward) {
+    const carnn__packed *p = &m->packed;
+    size_t e = m->x.columns, h = c->columns, t, row;
+    if (!backward) carnn__mat_clear(y, p->rows);
+    for (t = 0; t < p->steps; t++)
+        for (row = p->start[t]; row < p->start[t + 1]; row++) {
+            size_t at = row * (e + h), b = row - p->start[t];
+            if (backward) {
+                work->engine->k->add(y->d + at, m->x.d + row * e, e);
+                work->engine->k->add(y->d + at + e, c->d + b * h, h);
+            } else {
+                memcpy(y->x + at, m->x.x + row * e, e * sizeof(float));
+                memcpy(y->x + at + e, c->x + b * h, h * sizeof(float));
+            }
+        }
+}
+
+/* --- last states ----------------------------------------------------------------------------------
+   c (B, h): the row of rank b of the sequences `to` is the last state of the same sequence of
+   `from`, or the parameter `learned` where that has no rows; from NULL: where none has. */
+
+/* Where the state is among those of `from` (N, h); SIZE_MAX: it is learned. */
+static size_t carnn__last_place(const carnn__sequences *from, const carnn__sequences *to, size_t b,
+                                size_t h) {
+    size_t i = to->order[b];
+    if (!from || !from->length[i]) return SIZE_MAX;
+    return (from->start[from->length[i] - 1] + from->rank[i]) * h;
+}
+
+static void carnn__last_forward(const carnn__work *work, const carnn__sequences *from,
+                                const carnn__mat *states, size_t learned,
+                                const carnn__sequences *to, const carnn__mat *c) {
+    size_t h = c->columns, b;
+    for (b = 0; b < to->packed.sequences; b++) {
+        size_t at = carnn__last_place(from, to, b, h);
+        memcpy(c->x + b * h, at == SIZE_MAX ? carnn__weight(work, learned) : states->x + at,
+               h * sizeof(float));
+    }
+    carnn__mat_clear(c, to->packed.sequences);
+}
+
+static void carnn__last_backward(const carnn__work *work, const carnn__sequences *from,
+                                 const carnn__mat *states, size_t learned,
+                                 const carnn__sequences *to, const carnn__mat *c) {
+    size_t h = c->columns, b;
+    for (b = 0; b < to->packed.sequences; b++) {
+        size_t at = carnn__last_place(from, to, b, h);
+        work->engine->k->add(c->d + b * h,
+                             at == SIZE_MAX ? carnn__gradient(work, learned) : states->d + at, h);
+    }
+}
+
+/* --- softmax over a vocabulary --------------------------------------------------------------------
+   The layer that predicts words, and its loss, on blocks of rows, so that the logits (N, V) are
+   never held whole: those of a block become losses, then gradients, then products before the next
+   block begins. So forward and backward are one loop:
+
+     z = h W^T + b      dz = scale (softmax(z) - onehot)      dh = dz W    dW += dz^T h    db += dz */
+
+/* Floats of a block of logits: large enough for the products, small enough for the cache. */
+#define CARNN__VOCABULARY_LOGITS ((size_t)1 << 22)
+#define CARNN__VOCABULARY_ROWS 16 /* rows of a block at least; in a session, at most */
+
+typedef struct carnn__word_softmax {
+    size_t weight, bias, V, block;
+    float *z, *loss;            /* (block, V), (N) */
+    uint32_t *target;           /* (N) */
+    float *forward, *backward;  /* W packed for the two products; NULL: it is read as it is */
+} carnn__word_softmax;
+
+/* tied: the parameter that is W, too, or SIZE_MAX. A session has few rows: it does not pack W. */
+static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, size_t tied, size_t N,
+                                     size_t h, int session) {
+    m->V = p->model->words.count;
+    m->weight = tied;
+    if (tied == SIZE_MAX)
+        m->weight = carnn__declare(p->store, "output", "weight", m->V, h, 0, CARNN__INIT_GLOROT,
+                                   0.0f);
+    m->bias = carnn__declare(p->store, "output", "bias", 1, m->V, 1, CARNN__INIT_ZERO, 0.0f);
+    if (!p->arena) return;
+    m->block = session ? 0 : CARNN__VOCABULARY_LOGITS / m->V;
+    m->block = carnn__min(N, carnn__max(CARNN__VOCABULARY_ROWS, m->block));
+    m->z = carnn__floats(p->arena, m->block, m->V);
+    m->loss = carnn__floats(p->arena, 1, N);
+    m->target = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    if (!session) m->forward = carnn__floats(p->arena, 1, carnn__packed_size(m->V, h));
+    if (p->work->g) m->backward = carnn__floats(p->arena, 1, carnn__packed_size(h, m->V));
+}
+
+/* z of rows [from, from + rows) of h (N, h), which it returns. */
+static float *carnn__word_softmax_logits(const carnn__work *work, carnn__word_softmax *m,
+                                         const carnn__mat *h, size_t from, size_t rows) {
+    size_t D = h->columns;
+    const float *x = h->x + from * D, *bias = carnn__weight(work, m->bias);
+    if (m->forward)
+        carnn__matmul_packed(work->engine, 0, rows, m->V, D, x, D, m->forward, bias, m->z, m->V);
+    else
+        carnn__matmul(work->engine, CARNN__NT, rows, m->V, D, x, D, carnn__weight(work, m->weight),
+                      D, bias, m->z, m->V);
+    return m->z;
+}
+
+/* The losses of N rows; in training their gradients, times `scale`. That of h replaces h->d. */
+static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax *m,
+                                    const carnn__mat *h, size_t N, float scale) {
+    carnn__engine *e = work->engine;
+    size_t D = h->columns, V = m->V, from, rows;
+    const float *w = carnn__weight(work, m->weight);
+    if (m->forward) carnn__pack(e, CARNN__NT, V, D, w, D, m->forward);
+    if (work->g) carnn__pack(e, CARNN__NN, D, V, w, D, m->backward);
+    for (from = 0; from < N; from += rows) {
+        rows = carnn__min(m->block, N - from);
+        carnn__word_softmax_logits(work, m, h, from, rows);
+        carnn__losses(work, rows, V, m->z, m->target + from, scale, work->smoothing,
+                      m->loss + from);
+        if (!work->g) continue;
+        carnn__matmul_packed(e, 0, rows, D, V, m->z, V, m->backward, NULL, h->d + from * D, D);
+        carnn__matmul(e, CARNN__TN | CARNN__ADD, V, D, rows, m->z, V, h->x + from * D, D, NULL,
+                      carnn__gradient(work, m->weight), D);
+        carnn__column_sums(e, rows, V, m->z, V, carnn__gradient(work, m->bias));
+    }
+}
+
 /* --- the output of a head: logits, for the loss, votes and predictions alike ---------------------- */
 
 struct carnn__logits {
@@ -9076,6 +9315,20 @@ static double carnn__net_loss(carnn__work *work, const carnn__logits *o, carnn__
     }
     tally->examples += o->of_item ? o->of_item[o->items] : o->items;
     return sum;
+}
+
+/* The mean cross entropy of `rows` rows of logits that have a target, without smoothing; its
+   gradient, times `scale`, goes to z->d. loss (rows) is scratch. */
+static double carnn__mean_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
+                               const uint32_t *target, double scale, float *loss) {
+    size_t known = 0, i;
+    double sum = 0.0;
+    for (i = 0; i < rows; i++) known += target[i] != CARNN__NOWHERE;
+    if (!known) return 0.0;
+    memcpy(z->d, z->x, rows * z->columns * sizeof(float));
+    carnn__losses(work, rows, z->columns, z->d, target, (float)(scale / (double)known), 0.0, loss);
+    for (i = 0; i < rows; i++) sum += (double)loss[i];
+    return sum / (double)known;
 }
 
 static double carnn__net_tally(carnn__work *work, carnn__tally *tally) {
@@ -9227,7 +9480,7 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
     size_t n = o->z->columns, first = o->of_item ? o->of_item[b] : b;
-    float *p = o->z->d + i * n; /* nothing is learnt: it is free */
+    float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is free: nothing is learnt */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
     told.kind = o->kind == CARNN__OUTPUT_SCORE ? CARNN_PREDICTS_SCORE : CARNN_PREDICTS_CHOICES;
@@ -9236,10 +9489,10 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     told.parts = o->of_item ? o->of_item[b + 1] - first : 1;
     if (!told.parts) return told; /* an item without decisions */
     if (o->kind == CARNN__OUTPUT_SCORE) {
-        told.score = (double)o->z->x[i];
+        told.score = (double)*z;
         return told;
     }
-    memcpy(p, o->z->x + i * n, n * sizeof(float));
+    if (p != z) memcpy(p, z, n * sizeof(float));
     work->engine->k->softmax(p, n);
     told.count = carnn__ranking(work->engine->k, p, n, net->top, net->best, net->probability);
     told.choice = net->best;
@@ -9411,6 +9664,35 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
                                                      : logf(fmaxf(z[j] / (float)count, FLT_MIN));
     }
     tally->loss += carnn__net_tally(works[0], tally);
+}
+
+/* A vote by plurality on decision i: each model has a vote for its best choice; of those with most
+   votes the one with the largest sum of probabilities wins. Logits become probabilities; *right is
+   the mean one of `target`, if it is a choice. */
+static size_t carnn__elect(carnn__work *const *works, size_t count, size_t i, size_t target,
+                           double *right) {
+    const carnn__task *task = works[0]->model->task;
+    const carnn__kernels *k = works[0]->engine->k;
+    size_t m, n, best = 0, most = 0, columns = task->output(works[0]).z->columns;
+    double best_sum = 0.0;
+    *right = 0.0;
+    for (m = 0; m < count; m++) k->softmax(task->output(works[m]).z->x + i * columns, columns);
+    for (m = 0; m < count; m++) {
+        const float *p = task->output(works[m]).z->x + i * columns;
+        size_t mine = k->argmax(p, columns), votes = 0;
+        double sum = 0.0;
+        if (target < columns) *right += (double)p[target] / (double)count;
+        for (n = 0; n < count; n++) {
+            p = task->output(works[n]).z->x + i * columns;
+            votes += k->argmax(p, columns) == mine;
+            sum += (double)p[mine];
+        }
+        if (votes < most || (votes == most && !(sum > best_sum))) continue;
+        best = mine;
+        most = votes;
+        best_sum = sum;
+    }
+    return best;
 }
 
 static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
@@ -9697,6 +9979,87 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
     }
 }
 
+/* What each of n words, the only sequence of a batch, adds to y . h_n, times `scale`: its share, or
+   its score in a logit. Goes to out[0 .. n), as far as there is room. `run` NULL: nothing is known.
+   Returns what is left of `rest`. */
+static double carnn__explain_sequence(carnn_session *s, const carnn__cell_run *run, const float *y,
+                                      double scale, double rest, const char *role, unsigned has,
+                                      const uint32_t *ids, size_t n, carnn_contribution *out,
+                                      size_t room) {
+    size_t h = (size_t)s->model->desc.hidden, t, j;
+    for (j = 0; j < h; j++) s->share[j] = scale;
+    for (t = n; t-- > 0;) {
+        double value = run ? carnn__step_score(run, 0, t, t, y, s->share) : 0.0;
+        rest -= value;
+        if (t >= room) continue;
+        out[t].role = role;
+        out[t].text = carnn__names_get(&s->model->words, ids[t]);
+        out[t].has = has;
+        out[t].attention = 0.0;
+        out[t].share = has & CARNN_HAS_SHARE ? value : 0.0;
+        out[t].score = has & CARNN_HAS_SCORE ? value : 0.0;
+    }
+    return rest;
+}
+
+/* --- drawing a choice by its logits ------------------------------------------------------------------- */
+
+/* Lets x[at] sink in a heap of n numbers, where none is above the one at half its place. */
+static void carnn__heap_sink(float *x, size_t n, size_t at) {
+    float value = x[at];
+    size_t child;
+    for (; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && x[child + 1] > x[child]) child++;
+        if (x[child] <= value) break;
+        x[at] = x[child];
+    }
+    x[at] = value;
+}
+
+/* Sets all but the most probable choices to 0, of equal ones the later: at most `most` are kept (0:
+   all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
+static void carnn__sample_truncate(float *p, float *heap, size_t V, size_t most, double mass) {
+    size_t kept, equal = 0, i; /* equal: how many of those kept have the least probability */
+    float least = FLT_MAX;
+    double sum = 0.0;
+    memcpy(heap, p, V * sizeof *p);
+    for (i = V / 2; i-- > 0;) carnn__heap_sink(heap, V, i);
+    for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
+        equal = heap[0] < least ? 1 : equal + 1;
+        least = heap[0];
+        sum += (double)least;
+        heap[0] = heap[V - 1 - kept];
+        carnn__heap_sink(heap, V - 1 - kept, 0);
+    }
+    for (i = 0; i < V; i++)
+        if (p[i] < least || (p[i] <= least && !equal)) p[i] = 0.0f;
+        else if (p[i] <= least) equal--;
+}
+
+/* Draws one of n by the logits z, as `how` says; those with -FLT_MAX are never drawn. z becomes
+   probabilities; heap (n) is scratch; *drawn counts the random numbers that were used. */
+static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, float *z,
+                            float *heap, size_t n, uint64_t *drawn) {
+    size_t most = how->top_k > 0 ? (size_t)how->top_k : 0, last = k->argmax(z, n), i;
+    double temperature = how->temperature, sum = 0.0, best = (double)z[last], at;
+    if (temperature < 0.0) return last;
+    if (temperature == 0.0) temperature = 1.0;
+    for (i = 0; i < n; i++)
+        if (z[i] > -FLT_MAX) z[i] = (float)(((double)z[i] - best) / temperature);
+    k->softmax(z, n);
+    if ((most && most < n) || (how->top_p > 0.0 && how->top_p < 1.0))
+        carnn__sample_truncate(z, heap, n, most, how->top_p);
+    for (i = 0; i < n; i++) sum += (double)z[i];
+    at = sum * (double)carnn__uniform(carnn__stream(how->seed, (*drawn)++), 0);
+    for (i = 0; i < n; i++) {
+        if (z[i] <= 0.0f) continue;
+        last = i;
+        at -= (double)z[i];
+        if (at < 0.0) break;
+    }
+    return last;
+}
+
 /* --- what a program calls ---------------------------------------------------------------------------- */
 
 /* Lays out a session; on a counting arena this is how its size is known. */
@@ -9949,7 +10312,8 @@ static const carnn__session_kind carnn__net_session = {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* Bounds: utterances of a batch, which one dialog may exceed; rows and turns of a chunk. */
+/* Bounds: utterances of a batch, which one dialog may exceed; rows and turns of a chunk, which has
+   room for the longest history. */
 #define CARNN__DIALOG_INPUTS 768
 #define CARNN__DIALOG_ROWS 2048
 #define CARNN__DIALOG_CHUNK 64
@@ -9999,61 +10363,49 @@ static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *e
     return CARNN_OK;
 }
 
-/* Utterances before the latest that are read. */
-static size_t carnn__dialog_kept(const carnn_model *model) {
-    double history = carnn__option(model, CARNN__DIALOG_HISTORY);
-    return history < 0.0 ? CARNN__HISTORY_LINES
-                         : carnn__min((size_t)history, CARNN__HISTORY_LINES);
-}
-
-/* Is a line skipped that is fact number `facts` of its block, from 1 (0: no fact)? */
-static int carnn__dialog_skips(const carnn_model *model, size_t facts) {
-    double most = carnn__option(model, CARNN__DIALOG_KB_ROWS);
-    return most >= 0.0 && (double)facts > most;
+/* An option's number, at most `most`, which is also what none stands for. */
+static size_t carnn__dialog_most(const carnn_model *model, size_t option, size_t most) {
+    double number = carnn__option(model, option);
+    return number < 0.0 ? most : carnn__min((size_t)number, most);
 }
 
 /* --- utterances --------------------------------------------------------------------------------- */
 
-/* Roles are the speakers of carnn_speaker, by the names that explanations have for them. */
+/* Roles are the speakers of carnn_speaker, by the names that explanations have for them, and one for
+   <start>, which no text of a data set has. */
 static const carnn__role carnn__dialog_roles[] = {
     {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
-    {NULL, CARNN__WORDS, 0}};
+    {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
+enum { CARNN__DIALOG_STARTS = CARNN_FACT + 1 };
 
 static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
 enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
 
-/* The first words of the text, then the speaker's. */
+/* The first words of the text, then the speaker's; of <start> one word. */
 static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                    uint32_t *ids, size_t max) {
     const size_t most = CARNN__UTTERANCE_WORDS - 1;
     size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
                                carnn__min(max, most));
+    uint32_t last = CARNN__DIALOG_SPEAKER + role;
     n = carnn__min(n, most);
-    if (n < max) ids[n] = CARNN__DIALOG_SPEAKER + role;
+    if (role == CARNN__DIALOG_STARTS) {
+        n = 0;
+        last = CARNN__DIALOG_START;
+    }
+    if (n < max) ids[n] = last;
     return n + 1;
 }
 
-/* Candidate i names no speaker. */
-static size_t carnn__dialog_candidate(const carnn_model *model, size_t i, uint32_t *ids,
-                                      size_t max) {
-    const size_t most = CARNN__UTTERANCE_WORDS;
-    return carnn__min(most, carnn__tokenize(&model->words, CARNN__WORDS,
-                                            carnn__names_get(&model->choices, i),
-                                            carnn__names_length(&model->choices, i), ids,
-                                            carnn__min(max, most)));
-}
-
-/* Lines of the dialog from the end of the item before to that of the next one. A dialog has all of
+/* Lines of the dialog from the end of the item before to the end of the next one. A dialog has all of
    its lines in sum, and <start>, whatever of them a model reads: so models that keep different lines
    have the same batches to vote on. */
 static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
-    const carnn_dataset *data = work->data;
-    const carnn__item *x = &data->items[item];
-    int begins = !item || x->group != x[-1].group;
-    size_t from = begins ? x->first : x->first + x->count, to = data->member_count;
-    if (item + 1 < data->item_count)
-        to = x[1].group == x->group ? x[1].first + x[1].count : x[1].first;
-    size[0] = to - from + (size_t)begins;
+    const carnn__item *x = &work->data->items[item], *next = x + 1;
+    size_t begins = !item || x->group != x[-1].group;
+    size_t end = item + 1 == work->data->item_count ? work->data->member_count
+                 : next->group == x->group ? next->first + next->count : next->first;
+    size[0] = end - x->first - (begins ? 0 : x->count) + begins;
 }
 
 #ifndef CARNN_NO_TEXT
@@ -10066,44 +10418,40 @@ static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, siz
     size_t i, wrong;
     for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 1;
     for (wrong = 0; wrong < data->item_count && times[data->items[wrong].target];) wrong++;
-    for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 0;
+    memset(times, 0, data->text_count * sizeof *times);
     if (wrong == data->item_count) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_DATA, data->items[wrong].line,
-                       "%s:%zu: expected one of the %zu candidates as response, found %s",
+                       "%s:%u: expected one of the %zu candidates as response, found %s",
                        carnn__name_end(carnn__dataset_origin(data, wrong)),
-                       (size_t)data->items[wrong].line, data->choice_count,
+                       (unsigned)data->items[wrong].line, data->choice_count,
                        carnn__show(shown, carnn__text(data, data->items[wrong].target)));
 }
 
 /* The vocabulary is made of all texts of the training data, the candidates among them. */
-static carnn_status carnn__dialog_words(carnn_model *model, const carnn_dataset *data,
-                                        size_t *times, carnn_error *error) {
+static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    const carnn_allocator *a = &model->allocator;
+    size_t *times = (size_t *)carnn__alloc_zero(a, data->text_count, sizeof *times), i;
     carnn__vocabulary v;
-    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__dialog_reserved,
-                                                 CARNN__COUNT(carnn__dialog_reserved), error);
-    size_t i;
-    for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
+    carnn_status status = times ? carnn__dialog_check_responses(data, times, error)
+                                : carnn__out_of_memory(error);
+    if (!status)
+        status = carnn__names_from(&model->choices, data->shown, data->shown_at,
+                                   data->choice_count, 0, a, error);
+    for (i = 0; !status && i < data->member_count; i++) times[data->members[i].text]++;
+    carnn__vocabulary_init(&v, a);
+    if (!status)
+        status = carnn__vocabulary_open(&v, a, carnn__dialog_reserved,
+                                        CARNN__COUNT(carnn__dialog_reserved), error);
     for (i = 0; !status && i < data->text_count; i++) {
         carnn__span text = carnn__text(data, i);
         status = carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length,
                                        carnn__max(times[i], 1), error);
     }
+    carnn__free(a, times);
     if (!status)
         return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
     carnn__vocabulary_free(&v);
-    return status;
-}
-
-static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
-                                        carnn_error *error) {
-    size_t *times = (size_t *)carnn__alloc_zero(&model->allocator, data->text_count, sizeof *times);
-    carnn_status status = times ? CARNN_OK : carnn__out_of_memory(error);
-    if (!status) status = carnn__dialog_check_responses(data, times, error);
-    if (!status) status = carnn__dialog_words(model, data, times, error);
-    if (!status)
-        status = carnn__names_from(&model->choices, data->shown, data->shown_at,
-                                   data->choice_count, 0, &model->allocator, error);
-    carnn__free(&model->allocator, times);
     return status;
 }
 
@@ -10113,131 +10461,134 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
    D: hidden size; L candidates; a batch has R turns and U utterances, a chunk B turns, N rows and T
    steps at most. */
 
+typedef struct carnn__said { /* an utterance that a session keeps for explanations */
+    uint32_t role;
+    char text[160];          /* its first bytes */
+} carnn__said;
+
 typedef struct carnn__dialog {
     carnn__net net;
-    size_t table;             /* parameter: word vectors (V, D) */
+    carnn__list_encoder words;
     carnn__cell cell;
     carnn__cell_run run;
-    float *ramp;              /* (D) */
-    carnn__lists candidates;  /* their words */
+    carnn__lists own;        /* words of the candidates, then those of <start> */
+    int ready;               /* where nothing is learnt: has been done what is done once */
     /* of the data */
-    uint32_t *seq;            /* the dialogs as token lists: <start>, then the lines that are kept */
-    uint32_t *start, *end;    /* (items) places in seq: of <start>, of the user's utterance */
+    uint32_t *seq;           /* the dialogs as token lists: <start>, then the lines that are kept */
+    uint32_t *first, *end;   /* (items) the history and the user's utterance: seq[first .. end] */
     /* of the batch at hand */
-    uint32_t *local;          /* (token lists + 1) number of an utterance, or CARNN__NOWHERE */
-    uint32_t *which;          /* (U) token list of an utterance */
-    size_t inputs;            /* U */
-    uint32_t *turn;           /* (R) items */
-    size_t turns;             /* R */
-    unsigned char *right;     /* (R) was the turn answered rightly? */
-    carnn__mat e;             /* (U, D) */
-    carnn__mat y;             /* (L, D) candidates; where nothing is learnt, a panel of them */
-    float *packed_y;          /* (L, D), packed, where nothing is learnt; */
-    int encoded;              /* once for all batches: it is done */
-    carnn__mat all;           /* (R, L) logits, for votes and predictions */
-    /* of the chunk at hand */
-    size_t from;              /* place of its first turn in the batch */
-    size_t most_rows;
+    uint32_t *local, *which; /* number of a token list in the batch, or CARNN__NOWHERE; the reverse (U) */
+    uint32_t *turn;          /* (R) items */
+    size_t inputs, turns;    /* U, R */
+    unsigned char *right;    /* (R) was the turn answered rightly? */
+    carnn__mat e, y, all;    /* utterances (U, D); candidates (L, D); logits (R, L), if asked for */
+    float *packed_y;         /* where nothing is learnt: y, which is then a panel of it */
+    /* of the chunk at hand, which begins with turn `from` of the batch */
+    size_t from, *start;     /* start (T + 2) */
     carnn__packed packed;
-    size_t *step;             /* (T + 2) */
-    uint32_t *length, *rank, *index, *context, *label; /* (B), (B), (N), (B), (B) */
-    carnn__mat c, o, weight;  /* (B, D), (B, D), alpha (B, T) */
-    float *dh;                /* (N, D) */
-    float *z;                 /* (B, L) logits, then their gradient */
-    float *loss;              /* (B) */
+    uint32_t *length, *rank, *context, *label, *index; /* (B), the last one (N) */
+    carnn__mat c, o, weight; /* (B, D), (B, D), alpha (B, T) */
+    float *dh, *z, *loss;    /* (N, D), (B, L) logits, then their gradient, (B) */
+    /* of a session */
+    size_t slots, heard;     /* rows of e; utterances heard: slot 0 is the oldest, <start> at first */
+    size_t projected, facts; /* so many are projected already; facts in a row up to the latest one */
+    carnn__said *said;       /* (slots) */
 } carnn__dialog;
 
-/* The token list of <start>, which is no text of the data. */
-static size_t carnn__dialog_start(const carnn__dialog *m) { return m->net.corpus.tokens.count; }
-
-static void carnn__dialog_plan_candidates(carnn__plan *p, carnn__dialog *m) {
-    size_t L = p->model->choices.count, total = 0, i;
-    for (i = 0; i < L; i++) total += carnn__dialog_candidate(p->model, i, NULL, 0);
-    m->candidates.count = L;
-    m->candidates.at = (size_t *)carnn__take(p->arena, L + 1, sizeof(size_t));
-    m->candidates.ids = (uint32_t *)carnn__take(p->arena, total, sizeof(uint32_t));
-    if (!m->candidates.at || !m->candidates.ids) return;
-    for (m->candidates.at[0] = i = 0; i < L; i++) {
-        size_t at = m->candidates.at[i];
-        m->candidates.at[i + 1] = at + carnn__dialog_candidate(p->model, i, m->candidates.ids + at,
-                                                               total - at);
+/* The words of the candidates, without the speaker's that would end an utterance, and of <start>. */
+static void carnn__dialog_plan_lists(carnn__plan *p, carnn__dialog *m) {
+    const carnn__names *names = &p->model->choices;
+    size_t n = 0, i, pass;
+    m->own.count = names->count + 1;
+    m->own.at = (size_t *)carnn__take(p->arena, m->own.count + 1, sizeof(size_t));
+    for (pass = 0; pass < 2; pass++) { /* count, then write */
+        for (n = i = 0; i < names->count; i++) {
+            carnn__span text;
+            text.at = carnn__names_get(names, i);
+            text.length = carnn__names_length(names, i);
+            if (pass) m->own.at[i] = n;
+            n += carnn__dialog_tokens(p->model, text, 0, pass ? m->own.ids + n : NULL,
+                                      pass ? SIZE_MAX : 0) - 1;
+        }
+        if (!pass) m->own.ids = (uint32_t *)carnn__take(p->arena, n + 1, sizeof(uint32_t));
+        if (!m->own.ids) return;
     }
+    m->own.ids[n] = CARNN__DIALOG_START;
+    m->own.at[names->count] = n;
+    m->own.at[names->count + 1] = n + 1;
 }
 
-/* The dialogs without what is skipped, up to the last utterance that has an answer. */
+/* The dialogs without facts that are skipped, up to the last utterance that has an answer: so the
+   next dialog begins behind the `end` of the last item. */
 static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
-    uint32_t **of_item[] = {&m->start, &m->end};
     const carnn_dataset *data = p->work->data;
-    size_t at = 0, line = 0, facts = 0, i, items = data->item_count;
+    const carnn__corpus *c = &m->net.corpus;
+    size_t history = carnn__dialog_most(p->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
+    size_t rows = carnn__dialog_most(p->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX), items, i;
+    size_t at = 0, start = 0, line = 0, facts = 0;
+    uint32_t **of_item[] = {&m->first, &m->end};
+    items = data->item_count;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
     m->seq = (uint32_t *)carnn__take(p->arena, data->member_count + items, sizeof(uint32_t));
     for (i = 0; m->seq && i < items; i++) {
         const carnn__item *x = &data->items[i];
-        if (i && x->group == x[-1].group) {
-            m->start[i] = m->start[i - 1];
-        } else {
-            m->start[i] = (uint32_t)at;
-            m->seq[at++] = (uint32_t)carnn__dialog_start(m);
+        if (!i || x->group != x[-1].group) {
+            start = at;
+            m->seq[at++] = (uint32_t)c->tokens.count; /* <start> is no text of the data */
             line = x->first;
             facts = 0;
         }
         for (; line < x->first + x->count; line++) {
             facts = data->members[line].role == CARNN_FACT ? facts + 1 : 0;
-            if (!carnn__dialog_skips(p->model, facts)) m->seq[at++] = m->net.corpus.list[line];
+            if (facts <= rows) m->seq[at++] = c->list[line];
         }
         m->end[i] = (uint32_t)at - 1;
+        m->first[i] = (uint32_t)(at - 1 - carnn__min(at - 1 - start, history));
     }
 }
 
-static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m) {
-    const carnn__corpus *corpus = &m->net.corpus;
+static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D, size_t L) {
+    const carnn__corpus *c = &m->net.corpus;
     const carnn__work *work = p->work;
-    size_t D = (size_t)p->model->desc.hidden, L = p->model->choices.count;
-    size_t R = corpus->most_items, B = carnn__min(R, CARNN__DIALOG_CHUNK), lists, T, N;
-    size_t U = carnn__min(corpus->most_size[0], corpus->tokens.count + 1);
-    uint32_t **of_turn[] = {&m->length, &m->rank, &m->context, &m->label};
-    T = carnn__min(corpus->most_texts / carnn__max(R, 1), carnn__dialog_kept(p->model)) + 1;
-    m->most_rows = carnn__max(T, CARNN__DIALOG_ROWS);
-    N = carnn__min(B * T, m->most_rows);
-    lists = corpus->tokens.count + 1;
+    size_t R = c->most_items, B = carnn__min(R, CARNN__DIALOG_CHUNK), lists = c->tokens.count + 1;
+    size_t T = carnn__min(c->most_texts / carnn__max(R, 1), CARNN__HISTORY_LINES) + 1;
+    size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS), U = carnn__min(c->most_size[0], lists);
+    uint32_t **indices[] = {&m->which, &m->turn, &m->length, &m->rank, &m->context, &m->label,
+                            &m->index};
+    carnn__take_indices(p->arena, indices, CARNN__COUNT(indices),
+                        carnn__max(carnn__max(U, R), carnn__max(B, N)));
     m->local = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
     if (m->local) memset(m->local, 0xFF, lists * sizeof(uint32_t));
-    m->which = (uint32_t *)carnn__take(p->arena, U, sizeof(uint32_t));
-    m->turn = (uint32_t *)carnn__take(p->arena, R, sizeof(uint32_t));
     m->right = (unsigned char *)carnn__take(p->arena, R, 1);
-    m->step = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
-    carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), B);
-    m->index = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
     m->e = carnn__plan_mat(p, U, D);
     m->y = carnn__plan_mat(p, work->g ? L : work->engine->k->tile_columns, D);
-    if (!work->g) m->packed_y = carnn__floats(p->arena, 1, carnn__packed_size(L, D));
-    m->all.x = NULL;
-    m->all.columns = L;
-    if (work->voting || work->wanted) m->all.x = carnn__floats(p->arena, R, L);
+    m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
+    if (work->voting || work->wanted) {
+        m->all = carnn__plan_mat(p, R, L);
+        carnn__plan_logits(p, &m->all, R);
+    }
     m->c = carnn__plan_mat(p, B, D);
     m->o = carnn__plan_mat(p, B, D);
     m->weight = carnn__plan_mat(p, B, T);
     m->z = carnn__floats(p->arena, B, L);
     m->loss = carnn__floats(p->arena, 1, B);
-    if (work->g) m->dh = carnn__floats(p->arena, N, D);
+    m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
     carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B);
 }
 
 static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog *m = (carnn__dialog *)state;
     size_t D = (size_t)p->model->desc.hidden;
-    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, D, 0,
-                              CARNN__INIT_NORMAL, 0.1f);
+    carnn__list_encoder_plan(p, &m->words, D);
     carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D, D,
                         D);
     if (!p->arena) return;
-    m->ramp = carnn__floats(p->arena, 1, D);
-    if (m->ramp) carnn__encoder_ramp(m->ramp, D);
-    carnn__dialog_plan_candidates(p, m);
-    carnn__dialog_plan_lines(p, m);
-    carnn__dialog_plan_batch(p, m);
     m->inputs = m->turns = 0;
-    m->encoded = 0;
+    m->ready = 0;
+    carnn__dialog_plan_lists(p, m);
+    carnn__dialog_plan_lines(p, m);
+    carnn__dialog_plan_batch(p, m, D, p->model->choices.count);
 }
 
 /* --- the utterances and candidates of a batch ------------------------------------------------------ */
@@ -10252,100 +10603,53 @@ static void carnn__dialog_collect(carnn__dialog *m, size_t number) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
         size_t first = dialog->first, last = first + dialog->count - 1;
         for (j = first; j <= last; j++) m->turn[m->turns++] = (uint32_t)j;
-        for (j = m->start[first]; j <= m->end[last]; j++)
-            if (m->local[m->seq[j]] == CARNN__NOWHERE) {
-                m->local[m->seq[j]] = (uint32_t)m->inputs;
-                m->which[m->inputs++] = m->seq[j];
-            }
+        for (j = first ? m->end[first - 1] + 1 : 0; j <= m->end[last]; j++) {
+            if (m->local[m->seq[j]] != CARNN__NOWHERE) continue;
+            m->local[m->seq[j]] = (uint32_t)m->inputs;
+            m->which[m->inputs++] = m->seq[j];
+        }
     }
 }
 
-/* enc (texts, D) of token lists, of those in `which` (NULL: of the first so many) to x; backward,
-   where x is NULL, from d to the word vectors. */
-static void carnn__dialog_encode(const carnn__work *work, const uint32_t *ids, const size_t *at,
-                                 const uint32_t *which, size_t texts, float *x, const float *d) {
+static void carnn__dialog_utterances(const carnn__work *work, int backward) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
-    carnn__encoder job = {texts, (size_t)work->model->desc.hidden, which, ids, at, m->ramp,
-                          carnn__weight(work, m->table), x,
-                          d ? carnn__gradient(work, m->table) : NULL, d};
-    if (x) carnn__encode_texts(work->engine, &job);
-    else carnn__encode_texts_back(work->engine, &job);
+    carnn__encode_lists(work, &m->words, &m->own, m->own.count - 1, NULL, 1, &m->e, 0, backward);
+    carnn__encode_lists(work, &m->words, &m->net.corpus.tokens, 0, m->which + 1, m->inputs - 1,
+                        &m->e, 1, backward);
 }
 
-/* All utterances of the batch. */
-static void carnn__dialog_encode_batch(const carnn__work *work, float *x, const float *d) {
-    static const uint32_t start = CARNN__DIALOG_START;
-    static const size_t start_at[] = {0, 1};
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    const carnn__lists *tokens = &m->net.corpus.tokens;
-    size_t D = m->e.columns;
-    carnn__dialog_encode(work, &start, start_at, NULL, 1, x, d);
-    carnn__dialog_encode(work, tokens->ids, tokens->at, m->which + 1, m->inputs - 1,
-                         x ? x + D : NULL, d ? d + D : NULL);
-}
-
-/* The candidates. Where nothing is learnt they are packed panel by panel, and kept. */
-static void carnn__dialog_encode_candidates(const carnn__work *work, carnn__dialog *m) {
-    const carnn__lists *list = &m->candidates;
-    size_t width = work->g ? list->count : work->engine->k->tile_columns, j, end, D = m->y.columns;
-    for (j = 0; j < list->count && !m->encoded; j = end) {
-        end = carnn__min(j + width, list->count);
-        carnn__dialog_encode(work, list->ids, list->at + j, NULL, end - j, m->y.x, NULL);
-        if (!work->g)
-            carnn__pack_columns(work->engine, CARNN__NT, list->count, D, j, end, m->y.x, D,
-                                m->packed_y);
+/* Packs the recurrent weights and encodes the candidates; where nothing is learnt only once, and the
+   candidates are packed, too, panel by panel. */
+static void carnn__dialog_ready(const carnn__work *work) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__engine *e = work->engine;
+    size_t L = m->own.count - 1, D = m->y.columns, width = work->g ? L : e->k->tile_columns, i, end;
+    if (m->ready) return;
+    carnn__cell_ready(&m->run, e);
+    for (i = 0; i < L; i = end) {
+        end = carnn__min(i + width, L);
+        carnn__encode_lists(work, &m->words, &m->own, i, NULL, end - i, &m->y, 0, 0);
+        if (!work->g) carnn__pack_columns(e, CARNN__NT, L, D, i, end, m->y.x, D, m->packed_y);
     }
-    m->encoded = !work->g;
-}
-
-/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
-enum { CARNN__DROP_UTTERANCES = 1, CARNN__DROP_SUMMARY };
-
-/* Encodes the candidates, encodes and projects the utterances. */
-static void carnn__dialog_inputs(carnn__work *work, uint64_t key) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    carnn__dialog_encode_batch(work, m->e.x, NULL);
-    carnn__dialog_encode_candidates(work, m);
-    carnn__drop(work, m->e.x, m->inputs * m->e.columns, key, CARNN__DROP_UTTERANCES);
-    carnn__cell_ready(&m->run, work->engine);
-    carnn__cell_project(&m->run, work->engine, m->e.x, 0, m->inputs);
-    carnn__mat_clear(&m->e, m->inputs);
-}
-
-/* Backward: from the gradients of e and y to those of the weights. */
-static void carnn__dialog_inputs_backward(carnn__work *work, uint64_t key) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    carnn__cell_project_back(&m->run, work->engine, m->e.d);
-    carnn__drop(work, m->e.d, m->inputs * m->e.columns, key, CARNN__DROP_UTTERANCES);
-    carnn__dialog_encode_batch(work, NULL, m->e.d);
-    carnn__dialog_encode(work, m->candidates.ids, m->candidates.at, NULL, m->candidates.count, NULL,
-                         m->y.d);
+    m->ready = !work->g;
 }
 
 /* --- a chunk of turns ------------------------------------------------------------------------------- */
 
-/* The history of an item: places [*first, *first + length) of seq; the last is its utterance. */
-static size_t carnn__dialog_history(const carnn__work *work, size_t item, size_t *first) {
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    size_t kept = carnn__min(m->end[item] - m->start[item], carnn__dialog_kept(work->model));
-    *first = m->end[item] - kept;
-    return kept + 1;
-}
-
 /* Packs the histories of as many turns from m->from on as fit into a chunk; returns how many. */
-static size_t carnn__dialog_pack(carnn__work *work, carnn__dialog *m) {
-    size_t B = 0, rows = 0, b, t, first;
+static size_t carnn__dialog_pack(carnn__dialog *m) {
+    size_t B = 0, rows = 0, b, t;
     for (; m->from + B < m->turns && B < CARNN__DIALOG_CHUNK; B++) {
-        size_t M = carnn__dialog_history(work, m->turn[m->from + B], &first);
-        if (rows + M > m->most_rows) break;
-        m->length[B] = (uint32_t)M;
-        rows += M;
+        size_t item = m->turn[m->from + B];
+        m->length[B] = m->end[item] - m->first[item] + 1;
+        rows += m->length[B];
+        if (rows > CARNN__DIALOG_ROWS) break;
     }
-    carnn__pack_sequences(&m->packed, m->length, B, m->rank, m->step);
+    carnn__pack_sequences(&m->packed, m->length, B, m->rank, m->start);
     for (b = 0; b < B; b++) {
         size_t item = m->turn[m->from + m->rank[b]];
-        size_t M = carnn__dialog_history(work, item, &first);
-        for (t = 0; t < M; t++) m->index[m->step[t] + b] = m->local[m->seq[first + t]];
+        for (t = 0; t < m->length[m->rank[b]]; t++)
+            m->index[m->start[t] + b] = m->local[m->seq[m->first[item] + t]];
         m->context[b] = m->local[m->seq[m->end[item]]];
         m->label[b] = m->net.corpus.target[item];
     }
@@ -10358,12 +10662,15 @@ static carnn__attention carnn__dialog_attention(const carnn__dialog *m) {
     return a;
 }
 
-/* From the packed histories to the logits of the candidates: z (B, L). */
+/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
+enum { CARNN__DROP_UTTERANCES = 1, CARNN__DROP_SUMMARY };
+
+/* From the packed histories to the logits of the candidates: z = o y^T. */
 static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     carnn__attention a = carnn__dialog_attention(m);
-    size_t B = m->packed.sequences, D = m->e.columns, L = m->candidates.count;
+    size_t B = m->packed.sequences, D = m->e.columns, L = m->own.count - 1;
     carnn__gather_rows(m->c.x, m->e.x, m->context, B, D);
     carnn__cell_context(&m->run, e, m->c.x, B);
     carnn__cell_forward(&m->run, e, &m->packed, m->index, NULL, NULL);
@@ -10373,13 +10680,13 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     else carnn__matmul_packed(e, 0, B, L, D, m->o.x, D, m->packed_y, NULL, m->z, L);
 }
 
-/* From the gradient in z back to those of e and y. The first chunk of a batch sets dy, the others
-   add to it:  do = dz y,  dy = dz^T o. */
+/* From the gradient in z back to those of e and y: do = dz y, dy = dz^T o, where the first chunk of a
+   batch sets dy and the others add to it. */
 static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     carnn__attention a = carnn__dialog_attention(m);
-    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, L = m->candidates.count;
+    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, L = m->own.count - 1;
     carnn__matmul(e, CARNN__NN, B, D, L, m->z, L, m->y.x, D, NULL, m->o.d, D);
     carnn__matmul(e, m->from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, m->z, L, m->o.x, D,
                   NULL, m->y.d, D);
@@ -10392,45 +10699,28 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
 
-/* Notes the answers of turns [b0, b1) of the chunk, before the loss makes gradients of the logits. */
-static void carnn__dialog_answers(const void *job, size_t b0, size_t b1) {
-    const carnn__work *work = (const carnn__work *)job;
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    const carnn__kernels *k = work->engine->k;
-    size_t b, L = m->candidates.count;
-    for (b = b0; b < b1; b++) {
-        size_t turn = m->from + m->rank[b];
-        m->right[turn] = k->argmax(m->z + b * L, L) == m->label[b];
-        if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
-    }
-}
+/* --- a batch, votes and scores ------------------------------------------------------------------------- */
 
-/* --- a batch ------------------------------------------------------------------------------------------ */
-
-enum { /* sums of a tally */
-    CARNN__DIALOG_RIGHT,   /* turns that were answered rightly */
-    CARNN__DIALOG_WHOLE,   /* dialogs all of whose turns were */
-    CARNN__DIALOG_DIALOGS,
-    CARNN__DIALOG_KNOWN    /* turns whose response is a candidate: only they have a loss */
+enum { /* sums of a tally; the last one: turns whose response is a candidate, which alone have a loss */
+    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_DIALOGS, CARNN__DIALOG_KNOWN
 };
 
 /* Adds the answers of a batch to the tally. */
 static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__tally *tally) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     const carnn__corpus *c = &m->net.corpus;
-    size_t i, j, at = 0;
+    size_t i, at = 0, end = 0;
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
-        const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
-        size_t right = 0;
-        for (j = 0; j < dialog->count; j++, at++) {
+        size_t turns = c->pieces[c->queue[i]].count, right = 0;
+        for (end += turns; at < end; at++) {
             right += m->right[at];
             tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->turn[at]] != CARNN__NOWHERE;
         }
-        tally->examples += dialog->count;
+        tally->examples += turns;
         tally->sum[CARNN__DIALOG_RIGHT] += (double)right;
-        tally->sum[CARNN__DIALOG_WHOLE] += right == dialog->count;
+        tally->sum[CARNN__DIALOG_ALL_RIGHT] += right == turns;
         tally->sum[CARNN__DIALOG_DIALOGS] += 1.0;
-        carnn__tell_part(work, (double)right, (double)dialog->count);
+        carnn__tell_part(work, (double)right, (double)turns);
     }
 }
 
@@ -10443,67 +10733,44 @@ static carnn__logits carnn__dialog_output(const carnn__work *work) {
 static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
                                 carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)work->state;
-    size_t B, b, L = m->candidates.count;
+    const carnn__mat *e = &m->e;
+    size_t B, b, L = m->own.count - 1;
     carnn__dialog_collect(m, number);
-    carnn__dialog_inputs(work, key);
+    carnn__dialog_ready(work);
+    carnn__dialog_utterances(work, 0);
+    carnn__drop(work, e->x, m->inputs * e->columns, key, CARNN__DROP_UTTERANCES);
+    carnn__cell_project(&m->run, work->engine, e->x, 0, m->inputs);
+    carnn__mat_clear(e, m->inputs);
     for (m->from = 0; m->from < m->turns; m->from += B) {
-        B = carnn__dialog_pack(work, m);
+        B = carnn__dialog_pack(m);
         carnn__dialog_forward(work, key);
-        carnn__split(work->engine, carnn__dialog_answers, work, B, 1, B * L);
+        for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
+            size_t turn = m->from + m->rank[b];
+            m->right[turn] = work->engine->k->argmax(m->z + b * L, L) == m->label[b];
+            if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
+        }
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->turns, work->smoothing, m->loss);
         for (b = 0; b < B; b++) tally->loss += (double)m->loss[b];
         if (work->g) carnn__dialog_backward(work, key);
     }
-    if (work->g) carnn__dialog_inputs_backward(work, key);
     carnn__dialog_count(work, number, tally);
     if (work->wanted) carnn__net_tell(work);
+    if (!work->g) return;
+    carnn__cell_project_back(&m->run, work->engine, e->d);
+    carnn__drop(work, e->d, m->inputs * e->columns, key, CARNN__DROP_UTTERANCES);
+    carnn__dialog_utterances(work, 1);
+    carnn__encode_lists(work, &m->words, &m->own, 0, NULL, L, &m->y, 0, 1);
 }
 
-/* --- votes and scores ---------------------------------------------------------------------------------- */
-
-/* The models' probabilities of the candidates for a turn of the batch. */
-static const float *carnn__dialog_probability(const carnn__work *work, size_t turn) {
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    return m->all.x + turn * m->all.columns;
-}
-
-/* Each model votes for its best candidate; of those with most votes the one with the largest sum of
-   probabilities wins. */
-static size_t carnn__dialog_elect(carnn__work *const *works, size_t count, size_t turn) {
-    const carnn__kernels *k = works[0]->engine->k;
-    size_t L = works[0]->model->choices.count, m, n, best = 0, most = 0;
-    double best_sum = 0.0;
-    for (m = 0; m < count; m++) {
-        size_t mine = k->argmax(carnn__dialog_probability(works[m], turn), L), votes = 0;
-        double sum = 0.0;
-        for (n = 0; n < count; n++) {
-            const float *p = carnn__dialog_probability(works[n], turn);
-            votes += k->argmax(p, L) == mine;
-            sum += (double)p[mine];
-        }
-        if (votes > most || (votes == most && sum > best_sum)) {
-            best = mine;
-            most = votes;
-            best_sum = sum;
-        }
-    }
-    return best;
-}
-
-/* The loss is that of the mean probability of the right candidate. */
+/* By plurality. The loss is that of the mean probability of the right candidate. */
 static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
                                carnn__tally *tally) {
-    carnn__dialog *first = (carnn__dialog *)works[0]->state;
-    size_t i, m, L = works[0]->model->choices.count;
-    for (i = 0; i < first->turns; i++) {
-        uint32_t target = first->net.corpus.target[first->turn[i]];
-        double right = 0.0;
-        for (m = 0; m < count; m++) {
-            const carnn__dialog *d = (const carnn__dialog *)works[m]->state;
-            works[0]->engine->k->softmax(d->all.x + i * L, L);
-            if (target != CARNN__NOWHERE) right += (double)d->all.x[i * L + target] / (double)count;
-        }
-        first->right[i] = carnn__dialog_elect(works, count, i) == target;
+    carnn__dialog *m = (carnn__dialog *)works[0]->state;
+    size_t i;
+    for (i = 0; i < m->turns; i++) {
+        uint32_t target = m->net.corpus.target[m->turn[i]];
+        double right;
+        m->right[i] = carnn__elect(works, count, i, target, &right) == target;
         if (target != CARNN__NOWHERE) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
     }
     carnn__dialog_count(works[0], number, tally);
@@ -10513,7 +10780,7 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
     const double *sum = tally->sum;
     scores->loss = tally->loss / fmax(sum[CARNN__DIALOG_KNOWN], 1.0);
     scores->metric[0].value = sum[CARNN__DIALOG_RIGHT] / (double)carnn__max(tally->examples, 1);
-    scores->metric[1].value = sum[CARNN__DIALOG_WHOLE] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
+    scores->metric[1].value = sum[CARNN__DIALOG_ALL_RIGHT] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
 }
 
 /* --- sessions --------------------------------------------------------------------------------------------
@@ -10521,144 +10788,108 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
    projections have a slot for each. An answer costs the encoding of what is new, one scan over the
    history, and one product with the candidates. */
 
-#define CARNN__SESSION_TEXT 160 /* bytes of an utterance that are kept for explanations */
-
-typedef struct carnn__dialog_session {
-    size_t slots;      /* room for a history, the latest utterance and the answer */
-    size_t count;      /* utterances heard; slot 0 is the oldest, <start> at first */
-    size_t projected;  /* those whose projections are made; the others wait for an answer */
-    size_t facts;      /* facts in a row up to the latest utterance */
-    size_t first;      /* the last answer was to slots [first, first + packed.rows) */
-    uint32_t *speaker; /* (slots) */
-    char (*text)[CARNN__SESSION_TEXT]; /* (slots) */
-    uint32_t *ids;     /* (CARNN__UTTERANCE_WORDS) */
-} carnn__dialog_session;
-
-static void carnn__dialog_session_carve(carnn_session *s, carnn__arena *arena) {
-    carnn__dialog_session counting, *d = (carnn__dialog_session *)carnn__take(arena, 1, sizeof *d);
-    void *state = carnn__take(arena, 1, sizeof(carnn__dialog));
+static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
+    carnn__dialog *m = (carnn__dialog *)carnn__take(arena, 1, sizeof *m);
     carnn__corpus *c;
-    size_t slots = carnn__dialog_kept(s->model) + 2;
-    s->head = d;
-    if (!d) d = &counting;
-    memset(d, 0, sizeof *d);
-    d->slots = slots;
-    d->speaker = (uint32_t *)carnn__take(arena, slots, sizeof(uint32_t));
-    d->text = (char (*)[CARNN__SESSION_TEXT])carnn__take(arena, slots, CARNN__SESSION_TEXT);
-    d->ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
-    s->share = (double *)carnn__take(arena, (size_t)s->model->desc.hidden, sizeof(double));
-    if (state) {
-        memset(state, 0, sizeof(carnn__dialog));
-        s->work.state = state;
+    if (m) {
+        memset(m, 0, sizeof *m);
+        s->work.state = m;
     }
-    s->work.data = &s->data; /* without items */
-    c = carnn__corpus_of(&s->work);
+    m = (carnn__dialog *)s->work.state;
+    c = &m->net.corpus;
+    m->slots = 2 + carnn__dialog_most(s->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
+    m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
+    s->share = (double *)carnn__take(arena, (size_t)s->model->desc.hidden, sizeof(double));
     c->most_items = 1;
-    c->most_texts = c->most_size[0] = c->tokens.count = slots;
+    c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
+    c->tokens.ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
+    c->tokens.at = (size_t *)carnn__take(arena, 2, sizeof(size_t));
+    s->work.data = &s->data; /* without items */
+    s->work.voting = 1;      /* keep logits */
     carnn__net_carve(&s->work, arena);
 }
 
 static void carnn__dialog_session_ready(carnn_session *s) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__cell_ready(&m->run, &s->engine);
-    carnn__dialog_encode_candidates(&s->work, m);
+    m->turns = 1;
+    m->turn[0] = 0;
+    carnn__dialog_ready(&s->work);
 }
 
-/* Encodes the words ids[0 .. n) into the slot after the last. */
-static void carnn__dialog_place(carnn_session *s, size_t n, uint32_t speaker, const char *text,
-                                size_t length) {
+/* Encodes an utterance into the slot after the last, when there are `room` free slots: the oldest
+   utterances are forgotten. */
+static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *text, size_t length,
+                                size_t room) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    char *kept = d->text[d->count];
-    size_t at[2] = {0, 0}, i;
-    at[1] = n;
-    carnn__dialog_encode(&s->work, d->ids, at, NULL, 1, m->e.x + d->count * m->e.columns, NULL);
-    length = carnn__min(length, CARNN__SESSION_TEXT - 1);
-    for (i = 0; i < length; i++) kept[i] = text[i] ? text[i] : ' ';
-    kept[length] = 0;
-    d->speaker[d->count] = speaker;
-}
-
-static void carnn__dialog_utter(carnn_session *s, uint32_t speaker, const char *text,
-                                size_t length) {
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    carnn__lists *words = &m->net.corpus.tokens;
+    size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
+    size_t gone = m->heard + room > m->slots ? m->heard + room - m->slots : 0, i;
+    float *px = (float *)m->run.scan.px;
+    carnn__said *said;
     carnn__span span = {text, length};
-    carnn__dialog_place(s, carnn__dialog_tokens(s->model, span, speaker, d->ids,
-                                                CARNN__UTTERANCE_WORDS), speaker, text, length);
+    m->heard -= gone;
+    m->projected -= carnn__min(m->projected, gone);
+    if (gone) {
+        memmove(m->e.x, m->e.x + gone * D, m->heard * D * sizeof(float));
+        memmove(px, px + gone * width, m->heard * width * sizeof(float));
+        memmove(m->said, m->said + gone, m->heard * sizeof *m->said);
+    }
+    words->at[0] = 0;
+    words->at[1] = carnn__dialog_tokens(s->model, span, role, words->ids, CARNN__UTTERANCE_WORDS);
+    carnn__encode_lists(&s->work, &m->words, words, 0, NULL, 1, &m->e, m->heard, 0);
+    said = &m->said[m->heard];
+    said->role = role;
+    length = carnn__min(length, sizeof said->text - 1);
+    for (i = 0; i < length; i++) said->text[i] = text[i] ? text[i] : ' ';
+    said->text[length] = 0;
 }
 
 static void carnn__dialog_reset(carnn_session *s) {
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    const char *start = carnn__dialog_reserved[0];
-    d->count = d->projected = d->facts = 0;
-    d->ids[0] = CARNN__DIALOG_START;
-    carnn__dialog_place(s, 1, CARNN_SYSTEM, start, strlen(start));
-    d->count = 1;
-}
-
-/* Forgets the oldest utterances until there are `room` free slots. */
-static void carnn__dialog_room(carnn_session *s, size_t room) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
-    size_t gone = d->count + room > d->slots ? d->count + room - d->slots : 0;
-    size_t left = d->count - gone;
-    float *px = (float *)m->run.scan.px;
-    if (!gone) return;
-    memmove(m->e.x, m->e.x + gone * D, left * D * sizeof(float));
-    memmove(px, px + gone * width, left * width * sizeof(float));
-    memmove(d->speaker, d->speaker + gone, left * sizeof *d->speaker);
-    memmove(d->text, d->text + gone, left * sizeof *d->text);
-    d->count = left;
-    d->projected -= carnn__min(d->projected, gone);
+    m->heard = m->projected = m->facts = 0;
+    carnn__dialog_utter(s, CARNN__DIALOG_STARTS, "$start", 6, 1);
+    m->heard = 1;
 }
 
 static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *text,
                                size_t length) {
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    d->facts = speaker == CARNN_FACT ? d->facts + 1 : 0;
-    if (carnn__dialog_skips(s->model, d->facts)) return;
-    carnn__dialog_room(s, 1);
-    carnn__dialog_utter(s, speaker, text, length);
-    d->count++;
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    m->facts = speaker == CARNN_FACT ? m->facts + 1 : 0;
+    if (m->facts > carnn__dialog_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
+    carnn__dialog_utter(s, speaker, text, length, 1);
+    m->heard++;
     s->predicted = 0;
 }
 
-/* Scores the candidates for the user's words, which go to the slot after the last: what is heard next
-   takes their place. Utterances heard since the last answer are projected with them, so that the
-   weights are read once for all. */
+/* The user's words are in the slot after the last: what is heard next takes their place. Utterances
+   heard since the last answer are projected with them, so that the weights are read once for all. */
 static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                   carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->all, 1, NULL, m->turn, 1, NULL};
-    size_t t;
-    carnn__dialog_room(s, 2);
-    carnn__dialog_utter(s, CARNN_USER, texts->at, texts->length);
-    m->length[0] = (uint32_t)carnn__min(d->count + 1, d->slots - 1);
-    d->first = d->count + 1 - m->length[0];
-    carnn__pack_sequences(&m->packed, m->length, 1, m->rank, m->step);
-    for (t = 0; t < m->packed.rows; t++) m->index[t] = (uint32_t)(d->first + t);
-    m->context[0] = (uint32_t)d->count;
-    carnn__cell_project(&m->run, &s->engine, m->e.x, d->projected, d->count + 1);
-    d->projected = d->count;
+    carnn__logits o = carnn__dialog_output(&s->work);
+    size_t M, L = s->model->choices.count, t;
+    carnn__dialog_utter(s, CARNN_USER, texts->at, texts->length, 2);
+    M = carnn__min(m->heard + 1, m->slots - 1);
+    m->length[0] = (uint32_t)M;
+    carnn__pack_sequences(&m->packed, m->length, 1, m->rank, m->start);
+    for (t = 0; t < M; t++) m->index[t] = (uint32_t)(m->heard + 1 - M + t);
+    m->context[0] = (uint32_t)m->heard;
+    carnn__cell_project(&m->run, &s->engine, m->e.x, m->projected, m->heard + 1);
+    m->projected = m->heard;
     carnn__dialog_forward(&s->work, 0);
-    m->all.x = m->z;
-    m->turn[0] = 0;
-    m->net.top = carnn__min(carnn__max(top, 1), s->model->choices.count);
+    memcpy(m->all.x, m->z, L * sizeof(float));
+    m->net.top = carnn__min(carnn__max(top, 1), L);
     m->net.best = s->best;
     m->net.probability = s->probability;
-    s->best[0] = 0; /* of logits that are not numbers none is the best */
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
 }
 
 static const char *carnn__dialog_reply(carnn_session *s, const char *user, size_t length) {
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
     const carnn__names *choices = &s->model->choices;
     carnn_text text = {user, length};
     carnn_prediction p;
     carnn__dialog_predict(s, &text, 1, &p);
-    d->projected = ++d->count; /* the user's words stay */
+    carnn__dialog_hear(s, CARNN_USER, user, length);
     carnn__dialog_hear(s, CARNN_SYSTEM, carnn__names_get(choices, s->best[0]),
                        carnn__names_length(choices, s->best[0]));
     return carnn__names_get(choices, s->best[0]);
@@ -10696,19 +10927,18 @@ static double carnn__dialog_row_score(const carnn_session *s, size_t t, double *
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
-    const carnn__dialog_session *d = (const carnn__dialog_session *)s->head;
     size_t t, j;
-    carnn__dialog_encode(&s->work, m->candidates.ids, m->candidates.at + s->best[0], NULL, 1,
-                         m->y.x, NULL);
+    carnn__encode_lists(&s->work, &m->words, &m->own, s->best[0], NULL, 1, &m->y, 0, 0);
     for (j = 0; j < m->e.columns; j++) s->share[j] = 0.0;
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, s->best[0]);
     e->exact = carnn__cell_is_additive(m->cell.kind);
     for (t = e->count; t-- > 0;) {
+        const carnn__said *said = &m->said[m->index[t]];
         double score = carnn__dialog_row_score(s, t, &e->rest);
         if (t >= count) continue;
-        out[t].role = carnn__dialog_roles[d->speaker[d->first + t]].name;
-        out[t].text = d->text[d->first + t];
+        out[t].role = carnn__dialog_roles[said->role].name;
+        out[t].text = said->text;
         out[t].has = CARNN_HAS_SCORE | CARNN_HAS_ATTENTION;
         out[t].score = score;
         out[t].attention = (double)m->weight.x[t];
@@ -10716,8 +10946,8 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     }
 }
 
-static const carnn__session_kind carnn__dialog_sessions = {
-    "predict, hear, reply and explain", 1, carnn__dialog_session_carve, carnn__dialog_session_ready,
+static const carnn__session_kind carnn__dialog_session = {
+    "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_session_ready,
     carnn__dialog_reset, carnn__dialog_predict, NULL, carnn__dialog_hear, carnn__dialog_reply, NULL,
     carnn__dialog_explain, NULL};
 
@@ -10756,7 +10986,7 @@ static const carnn__task carnn__dialog_task = {
     {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure, NULL,
     NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch, carnn__dialog_vote,
     {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {NULL, 0, 0}}, carnn__dialog_score, NULL,
-    &carnn__dialog_sessions, NULL,
+    &carnn__dialog_session, NULL,
     "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
     "3 thai_house R_phone 12\n4 thai_house R_area north\n"
     "5 in the north\tapi_call thai north\n6 thank you\tyou are welcome\n\n"
@@ -10780,7 +11010,7 @@ static const carnn__task carnn__dialog_task = {
    with a label: the act of the sentence before, or the relation of this one to it. The gradient
    goes through c into its encoder and no farther. At the start of a document, and always with
    --context none, c is a learned vector. Where the cell itself has no context but one is asked
-   for, it reads [e_i; c].
+   for, it reads [x_i; c].
 
    Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is neither.
    Publications count differently, so there are three more: perplexity_n2 divides by n + 2,
@@ -10793,24 +11023,15 @@ static const carnn__task carnn__dialog_task = {
 
 #define CARNN__LM_STEPS 256 /* longer sentences are read in pieces, each the context of the next */
 #define CARNN__LM_ROWS 32   /* words of a batch for each of its examples, on average */
-/* Floats of a block of logits: large enough for the products, small enough for the cache. */
-#define CARNN__LM_LOGITS ((size_t)1 << 22)
-#define CARNN__LM_BLOCK 16  /* rows of logits in a session */
 
 static const char *const carnn__lm_reserved[] = {"<s>", "</s>"};
 enum { CARNN__LM_BEGIN = 1, CARNN__LM_END = 2 }; /* their numbers: <unk> is 0 */
 
-/* --- options ------------------------------------------------------------------------------------ */
+/* --- options --------------------------------------------------------------------------------- */
 
-enum { /* in carnn_model_desc.option */
-    CARNN__LM_VOCAB,
-    CARNN__LM_CONTEXT,
-    CARNN__LM_LOWER,
-    CARNN__LM_TIED,
-    CARNN__LM_LABEL_WEIGHT,
-    CARNN__LM_LABEL_ROW
-};
-enum { CARNN__LM_PREVIOUS, CARNN__LM_OTHER }; /* the other context is none, the other row its own */
+enum { CARNN__LM_VOCAB, CARNN__LM_CONTEXT, CARNN__LM_LOWER, CARNN__LM_TIED, CARNN__LM_LABEL_WEIGHT,
+       CARNN__LM_LABEL_ROW }; /* in carnn_model_desc.option */
+enum { CARNN__LM_PREVIOUS = 1, CARNN__LM_OTHER }; /* the other context is none, the other row own */
 
 static const char *const carnn__lm_context[] = {"previous", "none", NULL};
 static const char *const carnn__lm_label_row[] = {"previous", "own", NULL};
@@ -10820,8 +11041,7 @@ static const carnn_option carnn__lm_options[] = {
                         "words that are kept, the most frequent"),
     CARNN__OPTION_CHOICE("context", CARNN__LM_CONTEXT, carnn__lm_context,
                          "what the context is, previous or none"),
-    CARNN__OPTION_WHOLE("lower", CARNN__LM_LOWER, 0, 1, 0,
-                        "1: upper case is folded to lower case"),
+    CARNN__OPTION_WHOLE("lower", CARNN__LM_LOWER, 0, 1, 0, "1: upper case is folded to lower case"),
     CARNN__OPTION_WHOLE("tied", CARNN__LM_TIED, 0, 1, 0,
                         "1: embedding and output share their weights"),
     CARNN__OPTION_REAL("label_weight", CARNN__LM_LABEL_WEIGHT, 0, 1, 1,
@@ -10830,7 +11050,7 @@ static const carnn_option carnn__lm_options[] = {
                          "whose label the context tells, previous or own"),
     CARNN__OPTION_END};
 
-static int carnn__lm_cell_sees_context(const char *cell) {
+static int carnn__lm_sees_context(const char *cell) {
     size_t kind = carnn__cell_number(cell);
     return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
 }
@@ -10842,9 +11062,8 @@ static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train)
     if (!model->layers) model->layers = 1;
     if (!model->min_count) model->min_count = 2; /* else <unk> would never be learnt */
     carnn__option_default(model, CARNN__LM_VOCAB, 10000);
-    carnn__option_default(model, CARNN__LM_CONTEXT,
-                          1 + (carnn__lm_cell_sees_context(model->cell) ? CARNN__LM_PREVIOUS
-                                                                        : CARNN__LM_OTHER));
+    carnn__option_default(model, CARNN__LM_CONTEXT, carnn__lm_sees_context(model->cell)
+                                                        ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
     if (!train->epochs) train->epochs = 4;
     if (!train->batch) train->batch = 64;
     if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.004;
@@ -10854,34 +11073,23 @@ static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train)
     if (!train->patience) train->patience = 3;
 }
 
-/* Is the context made of the sentence before? */
-static int carnn__lm_encodes(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__LM_CONTEXT) == CARNN__LM_PREVIOUS;
-}
+/* Is an option on, or "previous"? */
+static int carnn__lm_is(const carnn_model *m, size_t i) { return m->desc.option[i] == 1.0; }
 
 static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
-    const carnn_model_desc *d = &model->desc;
-    if (carnn__chosen(model, CARNN__LM_CONTEXT) > CARNN__LM_OTHER)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context: \"previous\" or \"none\"");
-    if (carnn__option(model, CARNN__LM_TIED) > 0.0 && d->embedding != d->hidden)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "--embedding is %lld and --hidden is %lld: a tied output needs the same "
-                           "size", (long long)d->embedding, (long long)d->hidden);
-    if (model->choices.count && (!carnn__lm_encodes(model) ||
-                                 carnn__chosen(model, CARNN__LM_LABEL_ROW) > CARNN__LM_OTHER))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "labels need the context \"previous\" and a label_row, \"previous\" or "
-                           "\"own\"");
-    return CARNN_OK;
+    long long e = (long long)model->desc.embedding, h = (long long)model->desc.hidden;
+    if (!carnn__lm_is(model, CARNN__LM_TIED) || e == h) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--embedding is %lld and --hidden is %lld: a "
+                       "tied output needs the same size", e, h);
 }
 
-/* --- words and labels --------------------------------------------------------------------------- */
+/* --- words and labels ------------------------------------------------------------------------ */
 
 static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
                                               {NULL, CARNN__SPACES, 0}};
 
 static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
-    return carnn__option(model, CARNN__LM_LOWER) > 0.0 ? CARNN__LOWER : CARNN__SPACES;
+    return carnn__lm_is(model, CARNN__LM_LOWER) ? CARNN__LOWER : CARNN__SPACES;
 }
 
 /* <s> w_1 .. w_n </s> */
@@ -10900,8 +11108,7 @@ static size_t carnn__lm_tokens(const carnn_model *model, carnn__span text, uint3
 /* The words of the training data; its labels, where they are to be learnt. */
 static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
                                     carnn_error *error) {
-    double *weight = &model->desc.option[CARNN__LM_LABEL_WEIGHT];
-    double vocab = carnn__option(model, CARNN__LM_VOCAB);
+    double *option = model->desc.option, *weight = &option[CARNN__LM_LABEL_WEIGHT];
     carnn__vocabulary v;
     size_t i;
     carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
@@ -10911,13 +11118,13 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
         status = carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1,
                                        error);
     }
-    v.most = vocab > 0.0 ? (size_t)vocab : 0;
+    v.most = (size_t)fmax(option[CARNN__LM_VOCAB], 0.0);
     if (status) carnn__vocabulary_free(&v);
     else status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
     if (*weight == 0.0) *weight = data->choice_count ? 0.1 : CARNN_NONE;
-    if (!carnn__lm_encodes(model)) *weight = CARNN_NONE;
+    if (!carnn__lm_is(model, CARNN__LM_CONTEXT)) *weight = CARNN_NONE;
     carnn__option_default(&model->desc, CARNN__LM_LABEL_ROW,
-                          1 + (data->spoken ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER));
+                          data->spoken ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
     if (status || *weight < 0.0) return status;
     return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count, 0,
                              &model->allocator, error);
@@ -10926,124 +11133,87 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
 #endif
 
 /* --- parts ---------------------------------------------------------------------------------------
-   A batch has B pieces of sentences, N words, and M words of the pieces before them. */
-
-/* Sequences of words, packed: one for each piece of the batch. */
-typedef struct carnn__lm_sequences {
-    carnn__packed packed;
-    size_t *start;                   /* (steps + 2) */
-    uint32_t *length, *order, *rank; /* (B) of each; order: sequences by rank */
-    uint32_t *ids;                   /* (N) or (M) */
-    carnn__mat x;                    /* (N, e) or (M, e) their embeddings */
-} carnn__lm_sequences;
+   A batch has B pieces of sentences, N words, and M words in the pieces before them. */
 
 typedef struct carnn__lm {
     carnn__net net;
-    size_t *first;                   /* (pieces) place of its first input among the tokens */
-    size_t words, start, output, bias; /* weights: E, the learned context, W, b */
-    int encodes, has_context, projects, joins;
-    carnn__lm_sequences seq, before; /* the pieces; those before them, of length 0: there is none */
+    size_t (*first)[2];      /* (pieces) where it begins among the tokens, and the one before it */
+    size_t words, start;     /* parameters: E, the learned context */
+    int encodes, contexts;   /* there is an encoder; there is a c, maybe always the learned one */
+    carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none, */
+    const carnn__sequences *before; /* which the encoder reads, or NULL */
     carnn__rnn encoder, cell;
-    carnn__linear project;           /* (N, h) of E w, where the cell needs that size */
-    carnn__mat joined;               /* (N, e + h) [E w; c] */
-    carnn__mat c;                    /* (B, h) by rank */
-    uint32_t *piece, *target;        /* (B) by rank, (N) */
-    size_t block;                    /* rows of logits at a time */
-    float *z, *loss;                 /* (block, V), (N) */
-    float *output_forward, *output_backward; /* W packed for both products; NULL in a session */
-    carnn__linear label;
-    uint32_t *label_target;          /* (B) */
-    float *label_loss;               /* (B) */
-    size_t labels_known;
-    double *nll;                     /* (B) of the pieces in the order of the batch */
-    carnn_prediction told;           /* of the sentence that is not yet complete */
-    float *state;                    /* (layers, 2, h) h and c, of a session that generates */
-    uint64_t drawn;                  /* random numbers that it has used */
+    carnn__linear project;   /* (N, h) of x, where the cell needs that size */
+    carnn__mat joined, c;    /* (N, e + h) [x; c], where the cell has no context; (B, h) by rank */
+    const carnn__mat *x;     /* what the cell reads: one of project.y, joined, seq.x */
+    carnn__word_softmax output;
+    carnn__linear label;     /* (B, labels) */
+    size_t labels;           /* how many there are */
+    uint32_t *label_target, *piece; /* (B) by rank */
+    double *nll;             /* (B) -log P of the pieces, in the order of the batch */
+    carnn_prediction told;   /* of the sentence that is not yet complete */
+    size_t at_hand[2];       /* of a session: `first` of its only piece, */
+    float *state;            /* (layers, 2, h) states and memories while it generates, */
+    uint64_t drawn;          /* random numbers that were used */
 } carnn__lm;
 
-/* Sums of a tally. */
-enum {
-    CARNN__LM_NLL,
-    CARNN__LM_END_NLL,
-    CARNN__LM_MACRO,
-    CARNN__LM_LABELS_RIGHT,
-    CARNN__LM_LABELS
-};
-
-/* Streams of a step's random numbers. */
 enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
 
-static void carnn__lm_plan_sequences(carnn__plan *p, carnn__lm_sequences *s, size_t B, size_t N) {
-    uint32_t **of_piece[] = {&s->length, &s->order, &s->rank};
-    s->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
-    if (!p->arena) return;
-    s->start = (size_t *)carnn__take(p->arena, CARNN__LM_STEPS + 2, sizeof(size_t));
-    carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
-    s->ids = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
-}
+static int carnn__lm_in_session(const carnn__lm *m) { return !m->net.corpus.piece_count; }
 
-/* What the softmax works in. A session makes a corpus of its own, without a count of pieces; it
-   computes few logits and reads W as it is. */
-static void carnn__lm_plan_output(carnn__plan *p, carnn__lm *m, size_t B, size_t N) {
-    size_t V = p->model->words.count, h = (size_t)p->model->desc.hidden;
-    int session = !m->net.corpus.piece_count;
-    m->block = session ? CARNN__LM_BLOCK : carnn__max(16, CARNN__LM_LOGITS / V);
-    m->block = carnn__min(N, m->block);
-    m->z = carnn__floats(p->arena, m->block, V);
-    m->loss = carnn__floats(p->arena, 1, N);
-    m->target = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
-    m->piece = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, size_t B, size_t h) {
+    uint32_t **of_piece[] = {&m->label_target, &m->piece};
+    carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
     m->nll = (double *)carnn__take(p->arena, B, sizeof(double));
-    m->label_target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
-    m->label_loss = carnn__floats(p->arena, 1, B);
-    if (!session) m->output_forward = carnn__floats(p->arena, 1, carnn__packed_size(V, h));
-    if (p->work->g) m->output_backward = carnn__floats(p->arena, 1, carnn__packed_size(h, V));
+    if (!carnn__lm_in_session(m)) return;
+    m->state = carnn__floats(p->arena, m->cell.layers, 2 * h);
+    m->at_hand[0] = CARNN__LM_STEPS + 1; /* behind the piece before */
+    m->first = &m->at_hand;
 }
 
 static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__lm *m = (carnn__lm *)state;
     const carnn_model_desc *d = &p->model->desc;
-    const carnn__corpus *c = &m->net.corpus;
-    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, V = p->model->words.count;
-    size_t B = c->most_items, N = c->most_size[0], M = c->most_size[1];
-    size_t kind = carnn__cell_number(d->cell);
+    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, kind = carnn__cell_number(d->cell);
+    size_t B = m->net.corpus.most_items, T = CARNN__LM_STEPS;
+    int session = carnn__lm_in_session(m), sees = carnn__lm_sees_context(d->cell);
+    int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
+    size_t N = session ? T : m->net.corpus.most_size[0];
+    size_t M = session ? T : m->net.corpus.most_size[1];
     carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, M, M, B};
     carnn__rnn_shape cell = {kind, (size_t)d->layers, 1, e, h, h, N, N, B};
-    int sees = carnn__lm_cell_sees_context(d->cell);
-    m->encodes = carnn__lm_encodes(p->model);
-    m->has_context = m->encodes || sees;
-    m->projects = (carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) && e != h;
-    m->joins = m->encodes && !sees;
-    m->words = carnn__declare(p->store, "", "word.weight", V, e, 0, CARNN__INIT_NORMAL, 0.1f);
-    carnn__lm_plan_sequences(p, &m->seq, B, N);
+    m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
+    m->contexts = m->encodes || sees;
+    m->x = &m->seq->x;
+    m->words = carnn__declare(p->store, "word", "weight", p->model->words.count, e, 0,
+                              CARNN__INIT_NORMAL, 0.1f);
+    carnn__sequences_plan(p, &m->seq[0], m->words, CARNN__LM_DROP_WORDS, B, N, T);
     m->c = carnn__plan_mat(p, B, h);
-    if (m->has_context)
-        m->start = carnn__declare(p->store, "", "context.start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
+    if (m->contexts)
+        m->start = carnn__declare(p->store, "context", "start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
     if (m->encodes) {
-        carnn__lm_plan_sequences(p, &m->before, B, M);
+        carnn__sequences_plan(p, &m->seq[1], m->words, CARNN__LM_DROP_BEFORE, B, M, T);
         carnn__rnn_plan(p, &m->encoder, "context", encoder);
+        m->before = &m->seq[1];
     }
-    if (m->projects) {
+    if ((carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) && e != h) {
         carnn__linear_plan(p, &m->project, "word", "project", N, e, h, 0, CARNN__IDENTITY);
-        cell.in = h;
-    }
-    if (m->joins) {
+        m->x = &m->project.y;
+    } else if (m->encodes && !sees) {
         m->joined = carnn__plan_mat(p, N, e + h);
-        cell.in = e + h;
+        m->x = &m->joined;
     }
+    cell.in = m->x->columns;
     m->cell.drop = CARNN__LM_DROP_STATES;
     m->cell.drops_top = 1;
     carnn__rnn_plan(p, &m->cell, "cell", cell);
-    m->output = m->words;
-    if (!(d->option[CARNN__LM_TIED] > 0.0))
-        m->output = carnn__declare(p->store, "", "output.weight", V, h, 0, CARNN__INIT_GLOROT, 0.0f);
-    m->bias = carnn__declare(p->store, "", "output.bias", 1, V, 1, CARNN__INIT_ZERO, 0.0f);
-    if (p->model->choices.count) {
-        carnn__linear_plan(p, &m->label, "label", "weight", B, h, p->model->choices.count, 1,
-                           CARNN__IDENTITY);
+    carnn__word_softmax_plan(p, &m->output, tied ? m->words : SIZE_MAX, N, h, session);
+    m->labels = m->encodes ? p->model->choices.count : 0;
+    if (m->labels) {
+        carnn__linear_plan(p, &m->label, "label", "weight", B, h, m->labels, 1, CARNN__IDENTITY);
         carnn__plan_logits(p, &m->label.y, B);
     }
-    if (p->arena) carnn__lm_plan_output(p, m, B, N);
+    if (p->arena) carnn__lm_memory(p, m, B, h);
 }
 
 /* --- pieces and batches -------------------------------------------------------------------------
@@ -11051,13 +11221,12 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
    and steps of all lengths make better gradients. Their sizes are their own words and those of the
    piece before; the first piece of a document has none before it. */
 
-/* The sentence of an item: its token list. */
-static uint32_t carnn__lm_list(const carnn__work *work, size_t item) {
+/* The token list of an item's sentence; its inputs are all but the last token. */
+static size_t carnn__lm_list(const carnn__work *work, size_t item) {
     const carnn__item *x = &work->data->items[item];
     return carnn__corpus_of(work)->list[x->first + x->count - 1];
 }
 
-/* Words that are predicted: w_1 .. w_n </s>. */
 static size_t carnn__lm_length(const carnn__work *work, size_t item) {
     return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__lm_list(work, item)) - 1;
 }
@@ -11066,269 +11235,131 @@ static size_t carnn__lm_length(const carnn__work *work, size_t item) {
 static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
     carnn__lm *m = (carnn__lm *)work->state;
     carnn__corpus *c = &m->net.corpus;
-    size_t count = 0, i, from;
-    carnn_status status;
+    size_t count = 0, i, from, n, j = 0;
     for (i = 0; i < work->data->item_count; i++)
         count += carnn__parts(carnn__lm_length(work, i), CARNN__LM_STEPS);
-    status = carnn__corpus_room(c, &work->allocator, count, count, error);
-    m->first = (size_t *)carnn__own(&c->blocks, &work->allocator, count, sizeof *m->first);
-    if (status || !m->first) return carnn__out_of_memory(error);
-    for (i = 0; i < work->data->item_count; i++) {
-        size_t n = carnn__lm_length(work, i), at = c->tokens.at[carnn__lm_list(work, i)];
-        for (from = 0; from < n; from += CARNN__LM_STEPS) {
-            carnn__batch_piece *p = &c->pieces[c->piece_count];
-            p->first = i;
-            p->count = 1;
-            p->size[0] = carnn__min(CARNN__LM_STEPS, n - from);
-            p->size[1] = from || work->data->items[i].count > 1 ? p[-1].size[0] : 0;
-            m->first[c->piece_count] = at + from;
-            c->group_piece[c->groups++] = c->piece_count++;
+    m->first = (size_t (*)[2])carnn__own(&c->blocks, &work->allocator, count, sizeof *m->first);
+    if (carnn__corpus_room(c, &work->allocator, count, count, error) || !m->first)
+        return carnn__out_of_memory(error);
+    for (i = 0; i < work->data->item_count; i++)
+        for (from = 0, n = carnn__lm_length(work, i); from < n; from += CARNN__LM_STEPS, j++) {
+            int follows = from || work->data->items[i].count > 1;
+            size_t before = follows ? c->pieces[j - 1].size[0] : 0;
+            carnn__batch_piece now = {i, 1, {carnn__min(CARNN__LM_STEPS, n - from), before}};
+            c->pieces[j] = now;
+            m->first[j][0] = c->tokens.at[carnn__lm_list(work, i)] + from;
+            m->first[j][1] = follows ? m->first[j - 1][0] : 0;
+            c->group_piece[j] = j;
         }
-    }
-    c->group_piece[c->groups] = c->piece_count;
+    c->piece_count = c->groups = c->group_piece[j] = j;
     return CARNN_OK;
-}
-
-/* Packs `count` sequences whose lengths are there. */
-static void carnn__lm_pack(carnn__lm_sequences *s, size_t count) {
-    size_t b;
-    carnn__pack_sequences(&s->packed, s->length, count, s->order, s->start);
-    for (b = 0; b < count; b++) s->rank[s->order[b]] = (uint32_t)b;
-}
-
-/* Puts the tokens of sequence i where its rows are. */
-static void carnn__lm_put(const carnn__lm_sequences *s, size_t i, const uint32_t *tokens,
-                          uint32_t *to) {
-    size_t t;
-    for (t = 0; t < s->length[i]; t++) to[s->start[t] + s->rank[i]] = tokens[t];
 }
 
 static void carnn__lm_collect(carnn__work *work, size_t number) {
     carnn__lm *m = (carnn__lm *)work->state;
     const carnn__corpus *c = &m->net.corpus;
-    const uint32_t *queue = c->queue + c->batch_start[number];
-    size_t B = c->batch_start[number + 1] - c->batch_start[number], i;
-    for (i = 0; i < B; i++) {
-        m->seq.length[i] = (uint32_t)c->pieces[queue[i]].size[0];
-        if (m->encodes) m->before.length[i] = (uint32_t)c->pieces[queue[i]].size[1];
+    const uint32_t *queue = c->queue + c->batch_start[number], *ids = c->tokens.ids;
+    size_t B = c->batch_start[number + 1] - c->batch_start[number], i, k;
+    for (k = 0; k <= (size_t)m->encodes; k++) {
+        for (i = 0; i < B; i++) m->seq[k].length[i] = (uint32_t)c->pieces[queue[i]].size[k];
+        carnn__sequences_pack(&m->seq[k], B);
+        for (i = 0; i < B; i++) /* the encoder reads </s>, but not <s> */
+            carnn__sequences_put(&m->seq[k], i, ids + m->first[queue[i]][k] + k, m->seq[k].ids);
     }
-    carnn__lm_pack(&m->seq, B);
-    if (m->encodes) carnn__lm_pack(&m->before, B);
     for (i = 0; i < B; i++) {
-        const uint32_t *tokens = c->tokens.ids + m->first[queue[i]];
-        m->piece[m->seq.rank[i]] = queue[i];
-        carnn__lm_put(&m->seq, i, tokens, m->seq.ids);
-        carnn__lm_put(&m->seq, i, tokens + 1, m->target);
-        if (m->encodes && m->before.length[i])
-            carnn__lm_put(&m->before, i, c->tokens.ids + m->first[queue[i] - 1] + 1,
-                          m->before.ids);
+        m->piece[m->seq->rank[i]] = queue[i];
+        carnn__sequences_put(m->seq, i, ids + m->first[queue[i]][0] + 1, m->output.target);
     }
 }
 
-/* --- embeddings: x_r = E w_r, with dropout -------------------------------------------------------- */
-
-static void carnn__lm_embed(carnn__work *work, carnn__lm_sequences *s, uint64_t key,
-                            size_t stream) {
-    size_t rows = s->packed.rows, e = s->x.columns;
-    carnn__gather_rows(s->x.x, carnn__weight(work, ((carnn__lm *)work->state)->words), s->ids, rows,
-                       e);
-    carnn__drop(work, s->x.x, rows * e, key, stream);
-    carnn__mat_clear(&s->x, rows);
-}
-
-static void carnn__lm_embed_backward(carnn__work *work, carnn__lm_sequences *s, uint64_t key,
-                                     size_t stream) {
-    size_t rows = s->packed.rows, e = s->x.columns;
-    carnn__drop(work, s->x.d, rows * e, key, stream);
-    carnn__scatter_rows(work->engine, carnn__gradient(work, ((carnn__lm *)work->state)->words),
-                        s->x.d, s->ids, rows, e);
-}
-
-/* --- contexts: c_b is the last state of the encoder, or the learned vector ------------------------- */
-
-static carnn__rnn_input carnn__lm_reads(const carnn__lm_sequences *s, const carnn__mat *x,
-                                        const carnn__mat *c) {
-    carnn__rnn_input in = {&s->packed, {NULL, NULL}, NULL, x, s->packed.rows, c, {NULL, NULL}, 0};
-    return in;
-}
-
-/* Where the context of rank b is among the encoder's states: SIZE_MAX where it is learned. */
-static size_t carnn__lm_source(const carnn__lm *m, size_t b) {
-    size_t i = m->seq.order[b];
-    if (!m->encodes || !m->before.length[i]) return SIZE_MAX;
-    return (m->before.start[m->before.length[i] - 1] + m->before.rank[i]) * m->c.columns;
-}
+/* --- contexts -------------------------------------------------------------------------------- */
 
 static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t h = m->c.columns, b;
+    carnn__rnn_input in = carnn__sequences_input(&m->seq[1], &m->seq[1].x, NULL);
     if (m->encodes) {
-        carnn__rnn_input in = carnn__lm_reads(&m->before, &m->before.x, NULL);
-        carnn__lm_embed(work, &m->before, key, CARNN__LM_DROP_BEFORE);
+        carnn__sequences_forward(work, &m->seq[1], key);
         carnn__rnn_forward(work, &m->encoder, &in, key);
     }
-    for (b = 0; m->has_context && b < m->seq.packed.sequences; b++) {
-        size_t at = carnn__lm_source(m, b);
-        memcpy(m->c.x + b * h, at == SIZE_MAX ? carnn__weight(work, m->start)
-                                              : carnn__rnn_output(&m->encoder)->x + at,
-               h * sizeof(float));
-    }
-    carnn__mat_clear(&m->c, m->seq.packed.sequences);
+    if (m->contexts)
+        carnn__last_forward(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c);
 }
 
 static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t h = m->c.columns, b;
-    for (b = 0; m->has_context && b < m->seq.packed.sequences; b++) {
-        size_t at = carnn__lm_source(m, b);
-        work->engine->k->add(m->c.d + b * h,
-                             at == SIZE_MAX ? carnn__gradient(work, m->start)
-                                            : carnn__rnn_output(&m->encoder)->d + at, h);
-    }
-    if (m->encodes) {
-        carnn__rnn_input in = carnn__lm_reads(&m->before, &m->before.x, NULL);
-        carnn__rnn_backward(work, &m->encoder, &in, key);
-        carnn__lm_embed_backward(work, &m->before, key, CARNN__LM_DROP_BEFORE);
-    }
+    carnn__rnn_input in = carnn__sequences_input(&m->seq[1], &m->seq[1].x, NULL);
+    if (m->contexts)
+        carnn__last_backward(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c);
+    if (!m->encodes) return;
+    carnn__rnn_backward(work, &m->encoder, &in, key);
+    carnn__sequences_backward(work, &m->seq[1], key);
 }
 
-/* --- labels: Eq. 12. One that the model does not know counts as wrong and gives no loss -------------- */
+/* --- labels: one that the model does not know counts as wrong and gives no loss -------------- */
 
-/* The label that the context of a piece tells: CARNN__NOWHERE if there is none, the number of
-   labels if the model does not know it. */
-static uint32_t carnn__lm_label(const carnn__work *work, const carnn__batch_piece *p) {
-    const carnn__lm *m = (const carnn__lm *)work->state;
+/* The label that the context of a piece tells: the number of labels if the model does not know it;
+   CARNN__NOWHERE if there is none, and for all but the first piece of a sentence, and for the first
+   sentence of a document. */
+static size_t carnn__lm_label(const carnn__work *work, const carnn__batch_piece *p) {
+    const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__item *x = &work->data->items[p->first];
-    size_t i = p->first;
-    if (x->count < 2 || (p > m->net.corpus.pieces && p[-1].first == i))
-        return CARNN__NOWHERE; /* the first of a document; not the first of its sentence */
-    if (carnn__chosen(work->model, CARNN__LM_LABEL_ROW) == CARNN__LM_PREVIOUS) i--;
-    if (work->data->items[i].target == CARNN__NOWHERE) return CARNN__NOWHERE;
-    return carnn__min(m->net.corpus.target[i], (uint32_t)work->model->choices.count);
+    if (x->count < 2 || (p > c->pieces && p[-1].first == p->first)) return CARNN__NOWHERE;
+    if (carnn__lm_is(work->model, CARNN__LM_LABEL_ROW)) x--;
+    if (x->target == CARNN__NOWHERE) return CARNN__NOWHERE;
+    return carnn__min(c->target[x - work->data->items], work->model->choices.count);
 }
+
+enum { CARNN__LM_NLL, CARNN__LM_END_NLL, CARNN__LM_MACRO, CARNN__LM_RIGHT, CARNN__LM_LABELS };
 
 /* Returns the mean loss, whose gradient goes to the logits' d, times `share`. */
 static double carnn__lm_label_forward(carnn__work *work, double share, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t B = m->seq.packed.sequences, K = work->model->choices.count, b;
-    const carnn__mat *z = &m->label.y;
-    double loss = 0.0;
-    m->labels_known = 0;
+    size_t B = m->seq->packed.sequences, K = m->labels, b;
     if (!K) return 0.0;
     carnn__linear_forward(work, &m->label, &m->c, B);
     for (b = 0; b < B; b++) {
-        uint32_t label = carnn__lm_label(work, &m->net.corpus.pieces[m->piece[b]]);
-        m->label_target[b] = label < K ? label : CARNN__NOWHERE;
+        size_t label = carnn__lm_label(work, &m->net.corpus.pieces[m->piece[b]]);
+        m->label_target[b] = label < K ? (uint32_t)label : CARNN__NOWHERE;
         if (label == CARNN__NOWHERE) continue;
         tally->sum[CARNN__LM_LABELS] += 1.0;
-        tally->sum[CARNN__LM_LABELS_RIGHT] += work->engine->k->argmax(z->x + b * K, K) == label;
-        m->labels_known += label < K;
+        tally->sum[CARNN__LM_RIGHT] += work->engine->k->argmax(m->label.y.x + b * K, K) == label;
     }
-    if (!m->labels_known) return 0.0;
-    memcpy(z->d, z->x, B * K * sizeof(float));
-    carnn__losses(work, B, K, z->d, m->label_target, (float)(share / (double)m->labels_known), 0.0,
-                  m->label_loss);
-    for (b = 0; b < B; b++) loss += (double)m->label_loss[b];
-    return loss / (double)m->labels_known;
+    /* the losses of the words come later: theirs is the memory */
+    return carnn__mean_loss(work, &m->label.y, B, m->label_target, share, m->output.loss);
 }
 
-/* --- states: what the cell reads is x, or its projection, or [x; c] ---------------------------------- */
+/* --- words ----------------------------------------------------------------------------------- */
 
-static carnn__rnn_input carnn__lm_cell_reads(const carnn__lm *m) {
-    const carnn__mat *x = m->projects ? &m->project.y : m->joins ? &m->joined : &m->seq.x;
-    return carnn__lm_reads(&m->seq, x, m->has_context ? &m->c : NULL);
-}
-
-/* [x; c] of all rows; backward, the gradient likewise taken apart. */
-static void carnn__lm_join(carnn__work *work, int backward) {
+static carnn__rnn_input carnn__lm_input_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    const carnn__packed *p = &m->seq.packed;
-    size_t e = m->seq.x.columns, h = m->c.columns, t, row;
-    for (t = 0; t < p->steps; t++)
-        for (row = p->start[t]; row < p->start[t + 1]; row++) {
-            size_t at = row * (e + h), b = row - p->start[t];
-            if (backward) {
-                memcpy(m->seq.x.d + row * e, m->joined.d + at, e * sizeof(float));
-                work->engine->k->add(m->joined.d + at + e, m->c.d + b * h, h);
-            } else {
-                memcpy(m->joined.x + at, m->seq.x.x + row * e, e * sizeof(float));
-                memcpy(m->joined.x + at + e, m->c.x + b * h, h * sizeof(float));
-            }
-        }
-    if (!backward) carnn__mat_clear(&m->joined, p->rows);
+    carnn__sequences_forward(work, m->seq, key);
+    if (m->x == &m->project.y)
+        carnn__linear_forward(work, &m->project, &m->seq->x, m->seq->packed.rows);
+    if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 0);
+    return carnn__sequences_input(m->seq, m->x, m->contexts ? &m->c : NULL);
 }
 
-static void carnn__lm_input_forward(carnn__work *work, uint64_t key) {
+/* From tokens to losses and, where something is learnt, the gradients at the states. */
+static void carnn__lm_forward(carnn__work *work, uint64_t key, double share) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__lm_embed(work, &m->seq, key, CARNN__LM_DROP_WORDS);
-    if (m->projects) carnn__linear_forward(work, &m->project, &m->seq.x, m->seq.packed.rows);
-    else if (m->joins) carnn__lm_join(work, 0);
-}
-
-static void carnn__lm_input_backward(carnn__work *work, uint64_t key) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    if (m->projects) carnn__linear_backward(work, &m->project, &m->seq.x, m->seq.packed.rows);
-    else if (m->joins) carnn__lm_join(work, 1);
-    carnn__lm_embed_backward(work, &m->seq, key, CARNN__LM_DROP_WORDS);
-}
-
-static void carnn__lm_states_forward(carnn__work *work, uint64_t key) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_input in = carnn__lm_cell_reads(m);
-    carnn__lm_input_forward(work, key);
+    carnn__rnn_input in = carnn__lm_input_forward(work, key);
+    size_t N = m->seq->packed.rows;
     carnn__rnn_forward(work, &m->cell, &in, key);
+    carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), N,
+                            (float)(share / (double)N));
 }
 
-static void carnn__lm_states_backward(carnn__work *work, uint64_t key) {
+static void carnn__lm_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_input in = carnn__lm_cell_reads(m);
+    carnn__rnn_input in = carnn__sequences_input(m->seq, m->x, m->contexts ? &m->c : NULL);
     carnn__rnn_backward(work, &m->cell, &in, key);
-    carnn__lm_input_backward(work, key);
+    if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 1);
+    if (m->x == &m->project.y)
+        carnn__linear_backward(work, &m->project, &m->seq->x, m->seq->packed.rows);
+    carnn__sequences_backward(work, m->seq, key);
 }
 
-/* --- the softmax over the vocabulary -------------------------------------------------------------
-   Works on blocks of rows, so that (N, V) is never held whole: a block's logits become losses, then
-   gradients, then products, before the next block begins. So forward and backward are one loop:
-
-     z = h W^T + b      dz = scale (softmax(z) - onehot)      dh = dz W    dW += dz^T h    db += dz */
-
-static void carnn__lm_logits(carnn__work *work, size_t from, size_t rows) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    size_t h = m->c.columns, V = work->model->words.count;
-    const float *states = carnn__rnn_output(&m->cell)->x + from * h;
-    const float *bias = carnn__weight(work, m->bias);
-    if (m->output_forward)
-        carnn__matmul_packed(work->engine, 0, rows, V, h, states, h, m->output_forward, bias, m->z,
-                             V);
-    else
-        carnn__matmul(work->engine, CARNN__NT, rows, V, h, states, h,
-                      carnn__weight(work, m->output), h, bias, m->z, V);
-}
-
-/* The losses of all rows; in training their gradients, times `scale`, at the states and weights. */
-static void carnn__lm_softmax(carnn__work *work, float scale) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    carnn__engine *e = work->engine;
-    const carnn__mat *states = carnn__rnn_output(&m->cell);
-    size_t N = m->seq.packed.rows, h = m->c.columns, V = work->model->words.count, from, rows;
-    const float *w = carnn__weight(work, m->output);
-    if (m->output_forward) carnn__pack(e, CARNN__NT, V, h, w, h, m->output_forward);
-    if (work->g) carnn__pack(e, CARNN__NN, h, V, w, h, m->output_backward);
-    for (from = 0; from < N; from += rows) {
-        rows = carnn__min(m->block, N - from);
-        carnn__lm_logits(work, from, rows);
-        carnn__losses(work, rows, V, m->z, m->target + from, scale, work->smoothing,
-                      m->loss + from);
-        if (!work->g) continue;
-        carnn__matmul_packed(e, 0, rows, h, V, m->z, V, m->output_backward, NULL,
-                             states->d + from * h, h);
-        carnn__matmul(e, CARNN__TN | CARNN__ADD, V, h, rows, m->z, V, states->x + from * h, h, NULL,
-                      carnn__gradient(work, m->output), h);
-        carnn__column_sums(e, rows, V, m->z, V, carnn__gradient(work, m->bias));
-    }
-}
-
-/* --- a batch -------------------------------------------------------------------------------------- */
+/* --- a batch --------------------------------------------------------------------------------- */
 
 /* Is piece p the last of its sentence? */
 static int carnn__lm_ends(const carnn__corpus *c, const carnn__batch_piece *p) {
@@ -11340,17 +11371,17 @@ static int carnn__lm_ends(const carnn__corpus *c, const carnn__batch_piece *p) {
 static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     size_t b, t;
-    for (b = 0; b < m->seq.packed.sequences; b++) {
+    for (b = 0; b < m->seq->packed.sequences; b++) {
         const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[b]];
         double sum = 0.0;
-        for (t = 0; t < p->size[0]; t++) sum += (double)m->loss[m->seq.start[t] + b];
+        for (t = 0; t < p->size[0]; t++) sum += (double)m->output.loss[m->seq->start[t] + b];
         tally->sum[CARNN__LM_NLL] += sum;
-        m->nll[m->seq.order[b]] = sum;
+        m->nll[m->seq->order[b]] = sum;
         carnn__tell_part(work, sum, (double)p->size[0]);
         tally->sum[CARNN__LM_MACRO] += sum / (double)carnn__lm_length(work, p->first);
         tally->tokens += p->size[0];
         if (!carnn__lm_ends(&m->net.corpus, p)) continue;
-        tally->sum[CARNN__LM_END_NLL] += (double)m->loss[m->seq.start[p->size[0] - 1] + b];
+        tally->sum[CARNN__LM_END_NLL] += (double)m->output.loss[m->seq->start[t - 1] + b];
         tally->examples++;
     }
 }
@@ -11359,8 +11390,8 @@ static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
 static void carnn__lm_tell(const carnn__work *work) {
     carnn__lm *m = (carnn__lm *)work->state;
     size_t i;
-    for (i = 0; i < m->seq.packed.sequences; i++) {
-        const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[m->seq.rank[i]]];
+    for (i = 0; i < m->seq->packed.sequences; i++) {
+        const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[m->seq->rank[i]]];
         m->told.score += m->nll[i];
         m->told.tokens += p->size[0];
         if (!carnn__lm_ends(&m->net.corpus, p)) continue;
@@ -11368,47 +11399,43 @@ static void carnn__lm_tell(const carnn__work *work) {
         m->told.example = p->first;
         m->told.parts = 1;
         work->wanted->example(&m->told, work->wanted->user);
-        m->told.score = 0.0;
-        m->told.tokens = 0;
+        memset(&m->told, 0, sizeof m->told);
     }
 }
 
 /* tally->loss is what is trained, in nats a word; without gradients that is the words' loss. */
 static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels, rows;
-    if (work->g && work->model->choices.count)
-        share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
+    double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels;
+    if (work->g && m->labels) share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
     carnn__lm_collect(work, number);
-    rows = (double)m->seq.packed.rows;
     carnn__lm_context_forward(work, key);
     labels = carnn__lm_label_forward(work, share, tally);
-    carnn__lm_states_forward(work, key);
-    carnn__lm_softmax(work, (float)((1.0 - share) / rows));
+    carnn__lm_forward(work, key, 1.0 - share);
     carnn__lm_count(work, tally);
     if (work->wanted) carnn__lm_tell(work);
-    tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) + share * labels * rows;
+    tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) +
+                   share * labels * (double)m->seq->packed.rows;
     if (!work->g) return;
-    if (m->labels_known)
-        carnn__linear_backward(work, &m->label, &m->c, m->seq.packed.sequences);
-    carnn__lm_states_backward(work, key);
+    if (m->labels) carnn__linear_backward(work, &m->label, &m->c, m->seq->packed.sequences);
+    carnn__lm_backward(work, key);
     carnn__lm_context_backward(work, key);
 }
 
-/* --- scores --------------------------------------------------------------------------------------- */
+/* --- scores ---------------------------------------------------------------------------------- */
 
 /* The mean of the models' probabilities of every word. Labels are not voted on. */
 static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
                            carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)works[0]->state;
-    size_t row, i;
     double before = tally->sum[CARNN__LM_NLL];
+    size_t row, i;
     (void)number;
-    for (row = 0; row < m->seq.packed.rows; row++) {
+    for (row = 0; row < m->seq->packed.rows; row++) {
         double p = 0.0;
         for (i = 0; i < count; i++)
-            p += exp(-(double)((const carnn__lm *)works[i]->state)->loss[row]);
-        m->loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
+            p += exp(-(double)((const carnn__lm *)works[i]->state)->output.loss[row]);
+        m->output.loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
     }
     carnn__lm_count(works[0], tally);
     tally->loss += tally->sum[CARNN__LM_NLL] - before;
@@ -11423,116 +11450,75 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
     scores->metric[1].value = exp(sum[CARNN__LM_NLL] / (tokens + sentences));
     scores->metric[2].value = exp(sum[CARNN__LM_MACRO] / sentences);
     scores->metric[3].value = exp((sum[CARNN__LM_NLL] - sum[CARNN__LM_END_NLL]) / words);
-    if (sum[CARNN__LM_LABELS] > 0.0)
-        scores->metric[4].value = sum[CARNN__LM_LABELS_RIGHT] / sum[CARNN__LM_LABELS];
-    else
-        scores->count = 4; /* no labels, no accuracy */
+    scores->metric[4].value = sum[CARNN__LM_RIGHT] / fmax(sum[CARNN__LM_LABELS], 1.0);
+    if (sum[CARNN__LM_LABELS] <= 0.0) scores->count = 4; /* no labels, no accuracy */
 }
 
-/* --- sessions: reading and scoring ------------------------------------------------------------------
-   A session reads sentence after sentence. Its corpus has two pieces: number 1 is the one at hand
-   and the only one of its batch, number 0 is the one before it, which becomes its context. */
+/* --- sessions ------------------------------------------------------------------------------------
+   A session reads sentence after sentence. Its corpus has one piece, the one at hand, whose tokens
+   begin at number CARNN__LM_STEPS + 1; in front of them are those of the piece before. */
 
-static void carnn__lm_session_carve(carnn_session *s, carnn__arena *arena) {
-    size_t T = CARNN__LM_STEPS, h = (size_t)s->model->desc.hidden;
-    carnn__lm *m = (carnn__lm *)carnn__take(arena, 1, sizeof *m);
-    carnn__corpus *c;
-    if (m) s->work.state = memset(m, 0, sizeof *m);
-    m = (carnn__lm *)s->work.state;
-    c = &m->net.corpus;
-    c->most_items = 1;
-    c->most_size[0] = c->most_size[1] = T;
-    c->tokens.ids = (uint32_t *)carnn__take(arena, 2 * (T + 1), sizeof(uint32_t));
-    c->pieces = (carnn__batch_piece *)carnn__take(arena, 2, sizeof *c->pieces);
-    c->queue = (uint32_t *)carnn__take(arena, 1, sizeof(uint32_t));
-    c->batch_start = (size_t *)carnn__take(arena, 2, sizeof(size_t));
-    m->first = (size_t *)carnn__take(arena, 2, sizeof(size_t));
-    m->state = carnn__floats(arena, (size_t)s->model->desc.layers, 2 * h);
-    s->share = (double *)carnn__take(arena, h, sizeof(double));
-    carnn__net_carve(&s->work, arena);
-}
-
-static void carnn__lm_session_ready(carnn_session *s) {
-    carnn__lm *m = (carnn__lm *)s->work.state;
-    carnn__corpus *c = &m->net.corpus;
-    c->queue[0] = 1;
-    c->batch_start[0] = 0;
-    c->batch_start[1] = 1;
-    m->first[0] = 0;
-    m->first[1] = CARNN__LM_STEPS + 1;
-    carnn__rnn_ready(&s->work, &m->cell);
+static size_t carnn__lm_session_words(const carnn_model *model) {
+    (void)model;
+    return 2 * (CARNN__LM_STEPS + 1);
 }
 
 /* The next sentence begins a document. */
-static void carnn__lm_session_reset(carnn_session *s) {
-    carnn__corpus_of(&s->work)->pieces[1].size[0] = 0;
-}
+static void carnn__lm_reset(carnn_session *s) { carnn__corpus_of(&s->work)->pieces->size[0] = 0; }
 
-/* Begins a piece with the input `id`; the piece at hand becomes its context. */
-static void carnn__lm_begin(carnn_session *s, uint32_t id) {
+/* Adds a token to the piece at hand, or begins a piece with it, whose context is the one at hand.
+   Returns how many targets the piece has. */
+static size_t carnn__lm_push(carnn_session *s, uint32_t id, int begins) {
     const carnn__corpus *c = carnn__corpus_of(&s->work);
     uint32_t *ids = c->tokens.ids + CARNN__LM_STEPS + 1;
-    carnn__batch_piece *p = &c->pieces[1];
-    memcpy(c->tokens.ids, ids, (p->size[0] + 1) * sizeof *ids);
-    p->size[1] = p->size[0];
-    p->size[0] = 0;
-    ids[0] = id;
-}
-
-/* Adds a target to the piece at hand. */
-static void carnn__lm_add(carnn_session *s, uint32_t id) {
-    const carnn__corpus *c = carnn__corpus_of(&s->work);
-    c->tokens.ids[CARNN__LM_STEPS + 1 + ++c->pieces[1].size[0]] = id;
-}
-
-/* Is the piece at hand as long as it can be? Its last target is the first input of the next. */
-static int carnn__lm_full(const carnn_session *s) {
-    return carnn__corpus_of(&s->work)->pieces[1].size[0] == CARNN__LM_STEPS;
+    size_t *size = c->pieces->size;
+    if (begins) memcpy(c->tokens.ids, ids, (size[0] + 1) * sizeof *ids);
+    if (begins) size[1] = size[0];
+    size[0] = begins ? 0 : size[0] + 1;
+    ids[size[0]] = id;
+    return size[0];
 }
 
 static carnn__words carnn__lm_words(const carnn_session *s, const char *text, size_t length) {
     return carnn__words_of(s->spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), text, length);
 }
 
-/* Moves on to the next word: its number; </s> after the last one, where *more becomes 0. */
+/* The number of the next word; </s> behind the last one. */
 static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *more) {
-    uint32_t id;
-    *more = carnn__next_word(w);
-    if (!*more) return CARNN__LM_END;
-    id = carnn__names_find_folded(&s->model->words, w->word.at, w->word.length,
-                                  carnn__folds(w->kind));
-    return id == CARNN__NOWHERE ? 0 : id;
+    uint32_t id = CARNN__LM_END;
+    *more = carnn__next_word(w) != 0;
+    if (*more)
+        carnn__tokenize(&s->model->words, w->kind, w->word.at, w->word.length, &id, 1);
+    return id;
 }
 
-/* -log P of the piece at hand, which is complete. */
-static double carnn__lm_score_piece(carnn_session *s) {
+/* Adds -log P of the piece at hand, which is complete. */
+static void carnn__lm_score_piece(carnn_session *s, carnn_prediction *p) {
     const carnn__lm *m = (const carnn__lm *)s->work.state;
     double nll = 0.0;
     size_t t;
     carnn__lm_collect(&s->work, 0);
     carnn__lm_context_forward(&s->work, 0);
-    carnn__lm_states_forward(&s->work, 0);
-    carnn__lm_softmax(&s->work, 0.0f);
-    for (t = 0; t < m->seq.packed.rows; t++) nll += (double)m->loss[t];
-    return nll;
+    carnn__lm_forward(&s->work, 0, 0.0);
+    for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->output.loss[t];
+    p->score += nll;
+    p->tokens += t;
 }
 
-/* Reads a sentence; what it costs goes to `p`, which may be NULL. */
-static void carnn__lm_read(carnn_session *s, const char *text, size_t length,
-                           carnn_prediction *p) {
+/* Reads a sentence; p (NULL: it is only a context) gets its likelihood. */
+static void carnn__lm_read(carnn_session *s, const char *text, size_t length, carnn_prediction *p) {
     carnn__words w = carnn__lm_words(s, text, length);
+    uint32_t id = CARNN__LM_BEGIN;
+    size_t steps;
     int more = 1;
-    uint32_t last = CARNN__LM_BEGIN;
-    carnn__lm_begin(s, last);
-    while (more) {
-        if (carnn__lm_full(s)) {
-            if (p) p->score += carnn__lm_score_piece(s);
-            carnn__lm_begin(s, last);
+    for (steps = carnn__lm_push(s, id, 1); more; steps = carnn__lm_push(s, id, 0)) {
+        if (steps == CARNN__LM_STEPS) {
+            if (p) carnn__lm_score_piece(s, p);
+            carnn__lm_push(s, id, 1);
         }
-        carnn__lm_add(s, last = carnn__lm_next(s, &w, &more));
-        if (p) p->tokens++;
+        id = carnn__lm_next(s, &w, &more);
     }
-    if (p) p->score += carnn__lm_score_piece(s);
+    if (p) carnn__lm_score_piece(s, p);
 }
 
 static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
@@ -11547,198 +11533,86 @@ static void carnn__lm_hear(carnn_session *s, uint32_t role, const char *text, si
     carnn__lm_read(s, text, length, NULL);
 }
 
-/* --- sessions: generating --------------------------------------------------------------------------- */
-
-/* Begins a piece with the input `id`, from states that are zero. */
+/* Begins a piece with the input `id`: its context, states that are zero, a batch of one row. */
 static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     carnn__lm *m = (carnn__lm *)s->work.state;
-    carnn__lm_begin(s, id);
+    carnn__lm_push(s, id, 1);
     carnn__lm_collect(&s->work, 0);
     carnn__lm_context_forward(&s->work, 0);
+    m->seq->length[0] = 1;
+    carnn__sequences_pack(m->seq, 1);
+    carnn__rnn_ready(&s->work, &m->cell);
     memset(m->state, 0, m->cell.layers * 2 * m->c.columns * sizeof(float));
 }
 
-/* Reads one word: from the states before it, of each layer h and c, to those after it. */
-static void carnn__lm_step(carnn_session *s, uint32_t id) {
-    carnn__lm *m = (carnn__lm *)s->work.state;
-    size_t h = m->c.columns, l;
-    carnn__rnn_input in;
-    m->seq.length[0] = 1;
-    m->seq.ids[0] = id;
-    carnn__lm_pack(&m->seq, 1);
-    carnn__lm_input_forward(&s->work, 0);
-    in = carnn__lm_cell_reads(m);
-    for (l = 0; l < m->cell.layers; l++) {
-        carnn__cell_run *run = &m->cell.layer[l].run[0];
-        const carnn__cell_kind *k = &carnn__cells[run->cell->kind];
-        float *state = m->state + 2 * l * h;
-        carnn__cell_project(run, &s->engine, carnn__rnn_below(&m->cell, l, &in).x->x, 0, 1);
-        if (in.c) carnn__cell_context(run, &s->engine, in.c->x, 1);
-        carnn__cell_forward(run, &s->engine, in.packed, NULL, state, state + h);
-        memcpy(m->cell.layer[l].y.x, run->scan.out, h * sizeof(float));
-        memcpy(state, run->scan.out, h * sizeof(float));
-        if (k->flags & CARNN__HAS_CELL_STATE) /* c stands last on the tape */
-            memcpy(state + h, run->scan.tape + (k->tape - 1) * h, h * sizeof(float));
-    }
-}
-
-/* Lets x[at] sink in a heap of n numbers, where none is above the one at half its place. */
-static void carnn__lm_sink(float *x, size_t n, size_t at) {
-    float value = x[at];
-    size_t child;
-    for (; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && x[child + 1] > x[child]) child++;
-        if (x[child] <= value) break;
-        x[at] = x[child];
-    }
-    x[at] = value;
-}
-
-/* Sets all but the most probable words to 0, of equal ones the later: at most `most` are kept (0:
-   all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
-static void carnn__lm_truncate(float *p, float *heap, size_t V, size_t most, double mass) {
-    size_t kept, equal = 0, i; /* equal: how many of those kept have the least probability */
-    float least = FLT_MAX;
-    double sum = 0.0;
-    memcpy(heap, p, V * sizeof *p);
-    for (i = V / 2; i-- > 0;) carnn__lm_sink(heap, V, i);
-    for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
-        equal = heap[0] < least ? 1 : equal + 1;
-        least = heap[0];
-        sum += (double)least;
-        heap[0] = heap[V - 1 - kept];
-        carnn__lm_sink(heap, V - 1 - kept, 0);
-    }
-    for (i = 0; i < V; i++)
-        if (p[i] < least || (p[i] <= least && !equal)) p[i] = 0.0f;
-        else if (p[i] <= least) equal--;
-}
-
-/* Draws a word by the logits of the last step. <s> and <unk> are never drawn. */
+/* Draws a word after the last step; <s> and <unk> are never drawn. */
 static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
     carnn__lm *m = (carnn__lm *)s->work.state;
-    size_t V = s->model->words.count, most = how->top_k > 0 ? (size_t)how->top_k : 0, i, last;
-    double temperature = how->temperature == 0.0 ? 1.0 : how->temperature, sum = 0.0, at, best;
-    float *p = m->z;
-    carnn__lm_logits(&s->work, 0, 1);
-    p[0] = p[CARNN__LM_BEGIN] = -FLT_MAX;
-    last = s->engine.k->argmax(p, V);
-    if (temperature < 0.0) return (uint32_t)last;
-    best = (double)p[last];
-    for (i = CARNN__LM_END; i < V; i++) p[i] = (float)(((double)p[i] - best) / temperature);
-    s->engine.k->softmax(p, V);
-    if ((most && most < V) || (how->top_p > 0.0 && how->top_p < 1.0))
-        carnn__lm_truncate(p, p + V, V, most, how->top_p);
-    for (i = 0; i < V; i++) sum += (double)p[i];
-    at = sum * (double)carnn__uniform(carnn__stream(how->seed, m->drawn++), 0);
-    for (i = 0; i < V; i++) {
-        if (p[i] <= 0.0f) continue;
-        last = i;
-        at -= (double)p[i];
-        if (at < 0.0) break;
-    }
-    return (uint32_t)last;
-}
-
-/* Adds a word to the text of `size` bytes that has `*at` already; 0 where it does not fit. */
-static int carnn__lm_write(const char *word, char *text, size_t size, size_t *at) {
-    size_t length = strlen(word);
-    if (*at + length + 2 > size) return 0;
-    if (*at) text[(*at)++] = ' ';
-    memcpy(text + *at, word, length + 1);
-    *at += length;
-    return 1;
+    float *z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), 0, 1);
+    z[0] = z[CARNN__LM_BEGIN] = -FLT_MAX;
+    return (uint32_t)carnn__sample(s->engine.k, how, z, z + m->output.V, m->output.V, &m->drawn);
 }
 
 static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, const char *prompt,
                                size_t length, char *text, size_t size) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__words w = carnn__lm_words(s, prompt, length);
-    size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100;
+    size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100, steps = 0;
     uint32_t id = CARNN__LM_BEGIN;
     int more = 1;
-    carnn__lm_generate_from(s, id);
-    while (id != CARNN__LM_END) {
-        if (carnn__lm_full(s)) carnn__lm_generate_from(s, id);
-        carnn__lm_step(s, id);
+    for (carnn__lm_generate_from(s, id); id != CARNN__LM_END; steps = carnn__lm_push(s, id, 0)) {
+        const char *word;
+        carnn__rnn_input in;
+        if (steps == CARNN__LM_STEPS) carnn__lm_generate_from(s, id);
+        m->seq->ids[0] = id;
+        in = carnn__lm_input_forward(&s->work, 0);
+        carnn__rnn_step(&s->work, &m->cell, &in, m->state);
         if (more) id = carnn__lm_next(s, &w, &more);
         if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__LM_END;
-        carnn__lm_add(s, id);
-        if (id != CARNN__LM_END &&
-            !carnn__lm_write(carnn__names_get(&s->model->words, id), text, size, &at))
-            size = 0; /* nor does what follows */
+        word = carnn__names_get(&s->model->words, id);
+        if (at + strlen(word) + 2 > size) size = 0; /* nor does what follows fit */
+        if (size && id != CARNN__LM_END)
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " " : "", word);
     }
 }
 
-/* --- sessions: explaining ---------------------------------------------------------------------------
-   What the last sentence's state has in favour of the most probable next word y is a sum over the
+/* What the last sentence's state has in favour of the most probable next word y is a sum over the
    words read (Tran et al. 2018, Eq. 4 and 7): with h_t = A_t h_{t-1} + w_t k_t,
 
      W_y h_n + b_y = sum_t W_y (w_t R_t k_t) + b_y       R_t = A_{t+1} R_{t+1}, R_n = 1
 
    In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
    has the share v_t c / c c. Biases belong to no word. */
-
-/* One part of the contributions: a piece's inputs, or those of the piece before. */
-typedef struct carnn__lm_part {
-    const char *role;
-    unsigned has;
-    const carnn__cell_run *run; /* NULL: nothing is known of the words */
-    const float *y;             /* (h) */
-    double scale;               /* of their shares in y */
-    const uint32_t *ids;
-    size_t first, steps;        /* contributions [first, first + steps) */
-} carnn__lm_part;
-
-/* Returns what is left of `rest`. */
-static double carnn__lm_explain_part(carnn_session *s, const carnn__lm_part *p, double rest,
-                                     size_t count, carnn_contribution *out) {
-    size_t h = (size_t)s->model->desc.hidden, t, j;
-    for (j = 0; j < h; j++) s->share[j] = p->scale;
-    for (t = p->steps; t-- > 0;) {
-        double value = p->run ? carnn__step_score(p->run, 0, t, t, p->y, s->share) : 0.0;
-        rest -= value;
-        if (p->first + t >= count) continue;
-        memset(&out[p->first + t], 0, sizeof *out);
-        out[p->first + t].role = p->role;
-        out[p->first + t].text = carnn__names_get(&s->model->words, p->ids[t]);
-        out[p->first + t].has = p->has;
-        if (p->has & CARNN_HAS_SHARE) out[p->first + t].share = value;
-        else out[p->first + t].score = value;
-    }
-    return rest;
-}
-
 static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     const carnn__corpus *c = &m->net.corpus;
     const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].run[0];
-    size_t n = c->pieces[1].size[0], before = m->has_context ? c->pieces[1].size[1] : 0;
-    size_t h = m->c.columns, best, j;
-    carnn__lm_part words = {"word", CARNN_HAS_SCORE, run, NULL, 1.0,
-                            c->tokens.ids + m->first[1], before, n};
-    carnn__lm_part earlier = {"before", CARNN_HAS_SHARE,
-                              m->encodes ? &m->encoder.layer[0].run[0] : NULL, m->c.x, 0.0,
-                              c->tokens.ids + 1, 0, before};
-    for (j = 0; j < h; j++) earlier.scale += (double)m->c.x[j] * (double)m->c.x[j];
-    if (earlier.scale > 0.0) earlier.scale = 1.0 / earlier.scale;
-    carnn__lm_explain_part(s, &earlier, 0.0, count, out);
-    carnn__lm_logits(&s->work, n - 1, 1);
-    m->z[CARNN__LM_BEGIN] = -FLT_MAX;
-    best = s->engine.k->argmax(m->z, s->model->words.count);
-    words.y = carnn__weight(&s->work, m->output) + best * h;
-    e->rest = carnn__lm_explain_part(s, &words, (double)m->z[best], count, out);
+    size_t first = m->contexts ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
+    double squares = 0.0;
+    float *z;
+    for (i = 0; first && i < m->c.columns; i++) squares += (double)m->c.x[i] * (double)m->c.x[i];
+    carnn__explain_sequence(s, m->encodes ? m->encoder.layer[0].run : NULL, m->c.x,
+                            squares > 0.0 ? 1.0 / squares : 0.0, 0.0, "before", CARNN_HAS_SHARE,
+                            c->tokens.ids + 1, first, out, count);
+    z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), n - 1, 1);
+    z[CARNN__LM_BEGIN] = -FLT_MAX;
+    best = s->engine.k->argmax(z, m->output.V);
     e->of = carnn__names_get(&s->model->words, best);
-    e->count = before + n;
     e->exact = carnn__cell_is_additive(run->cell->kind);
+    e->count = first + n;
+    first = carnn__min(first, count);
+    e->rest = carnn__explain_sequence(
+        s, run, carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0,
+        (double)z[best], "word", CARNN_HAS_SCORE, c->tokens.ids + m->first[0][0], n,
+        out + first, count - first);
 }
 
 static const carnn__session_kind carnn__lm_session = {
-    "predict, generate and explain", 1, carnn__lm_session_carve, carnn__lm_session_ready,
-    carnn__lm_session_reset, carnn__lm_predict, NULL, carnn__lm_hear, NULL, carnn__lm_generate,
-    carnn__lm_explain, NULL};
+    "predict, generate and explain", 1, carnn__net_session_carve, NULL, carnn__lm_reset,
+    carnn__lm_predict, NULL, carnn__lm_hear, NULL, carnn__lm_generate, carnn__lm_explain, NULL};
 
-/* --- entry ------------------------------------------------------------------------------------------ */
+/* --- entry ----------------------------------------------------------------------------------- */
 
 static const char *const carnn__lm_variants[] = {
     "hidden=19", "hidden=19 cell=icarnn layers=2 tied=1", "hidden=19 cell=scarnn embedding=13",
@@ -11759,15 +11633,14 @@ static const carnn__task_bench carnn__lm_bench = {
 
 static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
-    CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles,
-    carnn__lm_options, carnn__lm_defaults, "carnn.labels", carnn__lm_reserved,
-    CARNN__COUNT(carnn__lm_reserved), CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check,
-    sizeof(carnn__lm), carnn__lm_parts, NULL, carnn__lm_tokens,
-    {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces,
-    NULL, NULL, NULL, NULL, carnn__lm_batch, carnn__lm_vote,
+    CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles, carnn__lm_options,
+    carnn__lm_defaults, "carnn.labels", carnn__lm_reserved, CARNN__COUNT(carnn__lm_reserved),
+    CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
+    carnn__lm_tokens, {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, NULL, NULL, NULL, NULL,
+    carnn__lm_batch, carnn__lm_vote,
     {{"perplexity", 1, 0}, {"perplexity_n2", 1, 1}, {"perplexity_macro", 1, 1},
      {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {NULL, 0, 0}},
-    carnn__lm_score, NULL, &carnn__lm_session, NULL,
+    carnn__lm_score, NULL, &carnn__lm_session, carnn__lm_session_words,
     "a b a b\tx\nb a c\ty\nc a\n\tx\nd b a\ty\n=\na c b b c\ty\nb a\tx\n",
     carnn__lm_variants, CARNN__TRAIN_ONLY(&carnn__lm_bench)};
 
@@ -12139,30 +12012,36 @@ static const carnn__task carnn__answer_task = {
      x_1 .. x_n = layers of [fw; bw](E w_1 .. E w_n)          E (V, e)   x_i (D)
      v = [max_i x_i; mean_i x_i; min_i x_i; last states]      those that --pooling names
      y = relu(W1 v + b1)    P(class) = softmax(W2 y + b2)     W1 (h, pools D)   W2 (classes, h)
+
+   Dropout is on E w_i, between layers, and on v. Word vectors that were read are trained, too.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__CLASSIFY_ROWS 8192 /* words of a batch, which one text may exceed */
 
-enum {
-    CARNN__CLASSIFY_FINE, /* read by the data's reader, too: CARNN__CLASS_FINE */
+enum { /* in carnn_model_desc.option */
+    CARNN__CLASSIFY_FINE = CARNN__CLASS_FINE,
     CARNN__CLASSIFY_DIRECTIONS,
     CARNN__CLASSIFY_POOLING,
     CARNN__CLASSIFY_WORDS
 };
 
-static const char *const carnn__poolings[] = {"max", "mean", "min", "last", "max,mean,min", NULL};
+/* The first ones are the names of carnn__pooling. */
+static const char *const carnn__poolings[] = {
+    "max", "mean", "min", "last", "max,mean", "max,min", "max,last", "mean,min", "mean,last",
+    "min,last", "max,mean,min", "max,mean,last", "max,min,last", "mean,min,last",
+    "max,mean,min,last", NULL};
 
 static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_WHOLE("fine", CARNN__CLASSIFY_FINE, 0, 1, 0,
-                        "1: of COARSE:fine all is the class, not what is before the colon"),
+                        "1: the class is all of COARSE:fine, not only COARSE"),
     CARNN__OPTION_WHOLE("directions", CARNN__CLASSIFY_DIRECTIONS, 1, 2, 0,
-                        "2: the text is read backwards, too"),
+                        "2: texts are read backwards, too"),
     CARNN__OPTION_CHOICE("pooling", CARNN__CLASSIFY_POOLING, carnn__poolings,
-                         "what sums up the words"),
+                         "of the words' states: max, mean, min, last, or several with commas"),
     CARNN__OPTION_WHOLE("max_words", CARNN__CLASSIFY_WORDS, 1, 65536, 0,
-                        "words of a text that are read, the first so many"),
+                        "words of a text that are read, from its beginning"),
     CARNN__OPTION_END};
 
 static void carnn__classify_defaults(carnn_model_desc *model, carnn_train_desc *train) {
@@ -12172,14 +12051,15 @@ static void carnn__classify_defaults(carnn_model_desc *model, carnn_train_desc *
     if (!model->layers) model->layers = 1;
     if (!model->min_count) model->min_count = 1;
     carnn__option_default(model, CARNN__CLASSIFY_DIRECTIONS, 2);
-    carnn__option_default(model, CARNN__CLASSIFY_POOLING, 1);
+    carnn__option_default(model, CARNN__CLASSIFY_POOLING, 11); /* max,mean,min */
     carnn__option_default(model, CARNN__CLASSIFY_WORDS, 400);
-    if (!train->epochs) train->epochs = 10;
+    if (!train->epochs) train->epochs = 15;
     if (!train->batch) train->batch = 32;
-    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.001;
+    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.003;
     if (train->lr_end == 0.0) train->lr_end = 0.05;
-    if (train->dropout == 0.0) train->dropout = 0.5;
+    if (train->dropout == 0.0) train->dropout = 0.4;
     if (train->clip == 0.0) train->clip = 5.0;
+    if (train->average == 0.0) train->average = 0.995;
 }
 
 static carnn_status carnn__classify_check(const carnn_model *model, carnn_error *error) {
@@ -12188,12 +12068,14 @@ static carnn_status carnn__classify_check(const carnn_model *model, carnn_error 
                        "a classify model needs training data with classes");
 }
 
-static size_t carnn__classify_words(const carnn_model *model) {
-    return (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
-}
+/* --- words --------------------------------------------------------------------------------------- */
 
 static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
                                                     {NULL, CARNN__WORDS, 0}};
+
+static size_t carnn__classify_words(const carnn_model *model) {
+    return (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
+}
 
 static size_t carnn__classify_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                      uint32_t *ids, size_t max) {
@@ -12217,11 +12099,11 @@ typedef struct carnn__classify {
 enum { CARNN__CLASSIFY_DROP_WORDS = 1, CARNN__CLASSIFY_DROP_SUM, CARNN__CLASSIFY_DROP_LAYERS };
 
 static void carnn__classify_parts(carnn__plan *p, void *state) {
-    static const carnn__pooling three[] = {CARNN__POOL_MAX, CARNN__POOL_MEAN, CARNN__POOL_MIN};
     carnn__classify *m = (carnn__classify *)state;
     carnn__texts *t = &m->net.texts;
     const carnn_model_desc *d = &p->model->desc;
-    size_t h = (size_t)d->hidden, pooling = carnn__chosen(p->model, CARNN__CLASSIFY_POOLING);
+    const char *pooling = carnn__poolings[carnn__chosen(p->model, CARNN__CLASSIFY_POOLING)];
+    size_t h = (size_t)d->hidden, i;
     carnn__rnn_shape s = {carnn__cell_number(d->cell), (size_t)d->layers,
                           (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS], (size_t)d->embedding, h,
                           0, 0, 0, 0};
@@ -12231,9 +12113,8 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__embed_plan(p, &m->words, t, 0);
     m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
     carnn__text_rnn_plan(p, &m->encoder, "cell", s, t);
-    m->pool.kinds = pooling < 4 ? 1 : 3;
-    memcpy(m->pool.kind, three, sizeof three);
-    if (pooling < 4) m->pool.kind[0] = (carnn__pooling)pooling;
+    for (m->pool.kinds = i = 0; i < CARNN__POOL_COUNT; i++)
+        if (strstr(pooling, carnn__poolings[i])) m->pool.kind[m->pool.kinds++] = (carnn__pooling)i;
     carnn__pool_plan(p, &m->pool, D, s.directions, t);
     carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items, m->pool.kinds * D, h, 1,
                        CARNN__RELU);
@@ -12301,8 +12182,8 @@ static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
     carnn__classify_options, carnn__classify_defaults, "carnn.labels", NULL, 0,
-    CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify), carnn__classify_parts, NULL,
-    carnn__classify_tokens,
+    CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify),
+    carnn__classify_parts, NULL, carnn__classify_tokens,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
     carnn__classify_forward, carnn__classify_output, NULL, carnn__classify_backward, NULL, NULL,
     {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, carnn__classify_words,
@@ -14125,9 +14006,9 @@ static carnn__work carnn__scoring_work(const carnn_model *model, const carnn_dat
     return work;
 }
 
-/* What a model chooses among: candidates, or words. */
+/* What a model chooses among: its choices, or words, as in a task that has a vote of its own. */
 static const carnn__names *carnn__choices(const carnn_model *model) {
-    return model->choices.count ? &model->choices : &model->words;
+    return model->choices.count && !model->task->vote ? &model->choices : &model->words;
 }
 
 /* Models can vote only if they choose among the same answers. */
@@ -15298,7 +15179,7 @@ static carnn_status carnn__check_options_of(const char *text, carnn_model_desc *
 static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error) {
     const carnn__task *task = carnn__task_at(s->number);
     carnn_source source = {"sample", task->sample, strlen(task->sample)};
-    carnn_dataset_desc data = {task->name, NULL, 1, NULL, 0, 0, NULL};
+    carnn_dataset_desc data = {task->name, NULL, 1, NULL, 0, 0, NULL, NULL};
     carnn_model_desc model;
     carnn_status status;
     s->how = task->variants[s->variant];
@@ -15840,7 +15721,7 @@ static double carnn__bench_recurrence(carnn__bench *b) {
 /* A data set of the task, from the texts of its entry. */
 static void carnn__bench_load(carnn__bench *b, const carnn__task *task) {
     carnn_source source[2] = {{"data", NULL, 0}, {"candidates", NULL, 0}};
-    carnn_dataset_desc desc = {task->name, source, 1, NULL, 0, 0, &b->counting};
+    carnn_dataset_desc desc = {task->name, source, 1, NULL, 0, 0, &b->counting, NULL};
     size_t i;
     for (i = 0; i < 2; i++) {
         carnn__bench_text text = {NULL, 0, CARNN__BENCH_TEXT};
