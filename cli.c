@@ -1216,9 +1216,10 @@ static void json_info(const char *file) {
     const carnn_scores *s = carnn_model_scores(model);
     carnn_tensor t;
     size_t i;
-    json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, ", file, carnn_model_size(model), task_of(model));
-    json(stdout, "'parameters': %z, 'words': %z, 'choices': %z, ", carnn_model_parameters(model),
-         carnn_model_word_count(model), carnn_model_choice_count(model));
+    json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'words': %z, ", file,
+         carnn_model_size(model), task_of(model), carnn_model_word_count(model));
+    json(stdout, "'choices': %z, 'parameters': %z, ", carnn_model_choice_count(model),
+         carnn_model_parameters(model));
     json_options(carnn_model_describe(model), NULL);
     json(stdout, ", 'training': {");
     json_options(carnn_model_describe(model), carnn_model_training(model));
@@ -1321,8 +1322,8 @@ static void read_history(history *h, const char *file) {
     *h = (history){.file = file, .best = NAN};
     while (next_line(in, file, &l)) {
         double e[LOGGED] = {NAN, NAN, NAN, NAN};
-        /* up to 1e15 an axis can step from epoch to epoch */
-        if (!read_epoch(h, e, l.text) || !(e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15) || isnan(e[TRAIN_LOSS]))
+        int right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* to draw it */
+        if (!right || isnan(e[TRAIN_LOSS]))
             say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
                 "writes it", file, l.number);
         while (h->count && h->epoch[h->count - 1][EPOCH] >= e[EPOCH]) h->count--;
