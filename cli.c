@@ -707,7 +707,7 @@ static void cross_validate(void) {
 /* The log is opened last: an error found before leaves that of the last run as it is. */
 static int train(void) {
     const carnn_dataset *known[2];
-    char *checkpoint = (char *)resize(NULL, (arg.out ? strlen(arg.out) : 0) + sizeof ".resume", 1);
+    char *checkpoint = arg.out ? (char *)resize(NULL, strlen(arg.out) + sizeof ".resume", 1) : NULL;
     int result = DONE, folds = arg.folds || arg.folds_by;
     check_training(folds);
     data = load_data(arg.task, &arg.train, arg.candidates, 0, 0);
@@ -721,7 +721,7 @@ static int train(void) {
     check(carnn_model_create(&model, &arg.model, data, &error));
     job.log = open_result(arg.log, arg.resume ? "a" : "w");
     if (arg.out) sprintf(checkpoint, "%s.resume", arg.out);
-    arg.training.checkpoint = arg.out ? checkpoint : NULL;
+    arg.training.checkpoint = checkpoint;
     arg.training.resume = arg.resume;
     arg.training.progress = on_progress;
     can_stop = 1;
@@ -1322,7 +1322,7 @@ static void read_history(history *h, const char *file) {
     *h = (history){.file = file, .best = NAN};
     while (next_line(in, file, &l)) {
         double e[LOGGED] = {NAN, NAN, NAN, NAN};
-        int right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* to draw it */
+        int right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */
         if (!right || isnan(e[TRAIN_LOSS]))
             say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
                 "writes it", file, l.number);
