@@ -51,7 +51,7 @@ static void check_names(void) {
         trained += strstr(row.name, ", training") != NULL && !strstr(row.name, "beside");
     }
     for (j = 0; carnn_task_name(j); j++)
-        tasks += 1 + (carnn__bench_of(carnn__task_at(j))->hidden[1] > 0);
+        tasks += (size_t)(1 + (carnn__bench_of(carnn__task_at(j))->hidden[1] > 0));
     CHECK_INT(cells, 3 * CARNN__CELL_COUNT);
     CHECK_INT(trained, tasks);
 }

@@ -287,6 +287,8 @@ static void classify_numbers(void) {
     classify_by_loops("pooling=last cell=icarnn layers=2", 2);
     classify_by_loops("pooling=last directions=1", 1);
     classify_by_loops("pooling=max,mean,min", 2);
+    classify_by_loops("pooling=mean,last", 2);
+    classify_by_loops("pooling=max,mean,min,last directions=1", 1);
     CHECK_INT(carnn_gradcheck("classify", 1, classify_checked, &rows, &error), CARNN_OK);
     CHECK_INT(rows, 1);
 }
