@@ -13915,6 +13915,7 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
     const unsigned char *data;
     const carnn__store *store = &model->params;
     carnn_error why;
+    carnn_status declared;
     size_t i;
     carnn__gguf_open(&g, "carnn", source->name, source->bytes, source->size, error);
     carnn__gguf_options(&g, &model->desc, &model->trained);
@@ -13924,7 +13925,9 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
     if (model->task->choices_key)
         carnn__gguf_names(&g, model->task->choices_key, &model->choices, &model->allocator);
     if (g.status != CARNN_OK) return g.status;
-    if (carnn__model_declare(model, &why) != CARNN_OK ||
+    declared = carnn__model_declare(model, &why);
+    if (declared == CARNN_ERR_MEMORY) return carnn__out_of_memory(error);
+    if (declared != CARNN_OK ||
         (model->trained.optimizer &&
          carnn__check_options(&model->desc, &model->trained, &why) != CARNN_OK))
         return carnn__gguf_fail(&g, "%s", why.message);
