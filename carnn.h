@@ -13911,21 +13911,19 @@ typedef struct carnn__checkpoint {
     double power_a, power_b, best_value, seconds;
 } carnn__checkpoint;
 
-static void carnn__sum_text(carnn__sum *sum, const char *text, size_t length) {
-    carnn__sum_add64(sum, length);
-    carnn__sum_add(sum, text, length);
+static void carnn__sum_list(carnn__sum *sum, const void *list, size_t count, size_t size) {
+    carnn__sum_add64(sum, count);
+    carnn__sum_add(sum, list, count * size);
 }
 
 static uint64_t carnn__names_sum(const carnn_model *model) {
-    const carnn__names *names[2];
+    const carnn__names *words = &model->words, *choices = &model->choices;
     carnn__sum sum;
-    size_t i, j;
-    names[0] = &model->words;
-    names[1] = &model->choices;
     carnn__sum_start(&sum);
-    for (i = 0; i < 2; i++)
-        for (j = 0; j < names[i]->count; j++)
-            carnn__sum_text(&sum, carnn__names_get(names[i], j), carnn__names_length(names[i], j));
+    carnn__sum_list(&sum, words->at, words->count, sizeof(size_t));
+    carnn__sum_list(&sum, words->bytes, words->count ? words->at[words->count] : 0, 1);
+    carnn__sum_list(&sum, choices->at, choices->count, sizeof(size_t));
+    carnn__sum_list(&sum, choices->bytes, choices->count ? choices->at[choices->count] : 0, 1);
     return carnn__sum_end(&sum);
 }
 
@@ -14126,6 +14124,7 @@ typedef struct carnn__testing {
     carnn__engine engine;
     carnn__arena arena;
     size_t count, opened;
+    void *blocks;                 /* carnn__own */
     carnn__work *work, **pointer; /* (count) */
     carnn__tally *tally;          /* (count + 1) the last one is the vote's */
 } carnn__testing;
@@ -14134,9 +14133,7 @@ static void carnn__testing_close(carnn__testing *t) {
     const carnn_allocator *a = &t->allocator;
     while (t->opened-- > 0) carnn__net_close(&t->work[t->opened]);
     carnn__free_aligned(a, t->arena.base);
-    carnn__free(a, t->tally);
-    carnn__free(a, t->pointer);
-    carnn__free(a, t->work);
+    carnn__disown(&t->blocks, a);
     carnn__engine_close(&t->engine);
 }
 
@@ -14145,10 +14142,11 @@ static carnn_status carnn__testing_open(carnn__testing *t, const carnn_model *co
                                         const carnn__work *like, carnn_error *error) {
     const carnn_allocator *a = &t->allocator;
     size_t m;
-    t->work = (carnn__work *)carnn__alloc_zero(a, t->count, sizeof *t->work);
-    t->pointer = (carnn__work **)carnn__alloc(a, t->count, sizeof *t->pointer);
-    t->tally = (carnn__tally *)carnn__alloc_zero(a, t->count + 1, sizeof *t->tally);
+    t->work = (carnn__work *)carnn__own(&t->blocks, a, t->count, sizeof *t->work);
+    t->pointer = (carnn__work **)carnn__own(&t->blocks, a, t->count, sizeof *t->pointer);
+    t->tally = (carnn__tally *)carnn__own(&t->blocks, a, t->count + 1, sizeof *t->tally);
     if (!t->work || !t->pointer || !t->tally) return carnn__out_of_memory(error);
+    memset(t->tally, 0, (t->count + 1) * sizeof *t->tally);
     for (; t->opened < t->count; t->opened++) {
         carnn__work *work = t->pointer[t->opened] = &t->work[t->opened];
         carnn_status status;
@@ -14311,28 +14309,17 @@ static void carnn__training_close(carnn__training *t) {
     carnn__engine_close(&t->engine);
 }
 
-static void carnn__sum_list(carnn__sum *sum, const void *list, size_t count, size_t size) {
-    carnn__sum_add64(sum, count);
-    carnn__sum_add(sum, list, count * size);
-}
-
 /* Tells data sets apart: a checkpoint goes on only with the data that it began with. */
 static uint64_t carnn__fingerprint(const carnn_dataset *data) {
-    const carnn__item *x;
     carnn__sum sum;
+    size_t i;
     if (!data) return 0;
     carnn__sum_start(&sum);
     carnn__sum_list(&sum, data->bytes, data->text_at[data->text_count], 1);
     carnn__sum_list(&sum, data->text_at, data->text_count, sizeof *data->text_at);
     carnn__sum_list(&sum, data->members, data->member_count, sizeof *data->members);
-    for (x = data->items; x < data->items + data->item_count; x++) { /* without their padding */
-        carnn__sum_add64(&sum, x->first);
-        carnn__sum_add(&sum, &x->count, sizeof x->count);
-        carnn__sum_add(&sum, &x->group, sizeof x->group);
-        carnn__sum_add(&sum, &x->target, sizeof x->target);
-        carnn__sum_add(&sum, &x->line, sizeof x->line);
-        carnn__sum_add(&sum, &x->value, sizeof x->value);
-    }
+    for (i = 0; i < data->item_count; i++) /* without the padding behind the last field */
+        carnn__sum_add(&sum, &data->items[i], offsetof(carnn__item, value) + sizeof(float));
     carnn__sum_list(&sum, data->choices, data->choice_count, sizeof *data->choices);
     carnn__sum_list(&sum, data->shown, data->shown_at[data->choice_count], 1);
     carnn__sum_add64(&sum, (uint64_t)data->spoken);
@@ -14557,15 +14544,15 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     t->rate_started = carnn__clock();
     t->rate_done = carnn__tally_size(&t->at.tally);
     while (t->at.batch < batches && !*stop) {
-        double now; /* the clock may be set back, which fabs ends */
+        double now;
         if ((status = carnn__training_step(t, batches, error)) != CARNN_OK) return status;
-        now = carnn__clock();
+        now = carnn__clock(); /* where it has been set back, fabs sees it */
         *stop = t->desc.max_time > 0.0 && now - t->started > t->desc.max_time;
+        if (fabs(now - t->saved) > CARNN__SECONDS_BETWEEN_SAVES) carnn__training_save(t, NULL);
         if (t->at.batch < batches && fabs(now - t->reported) > 0.1 &&
             carnn__report(t, (double)t->at.batch / (double)batches, 0))
             return carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped in epoch %llu",
                                (unsigned long long)t->at.epoch + 1);
-        if (fabs(now - t->saved) > CARNN__SECONDS_BETWEEN_SAVES) carnn__training_save(t, NULL);
     }
     broken = carnn__not_finite(store, store->value, store->trained);
     if (broken) return carnn__diverged(t, "a weight of", broken, error);
