@@ -12946,19 +12946,31 @@ static void carnn__sum_start(carnn__sum *h) {
     h->lane[3] = 0u - CARNN__SUM_1;
 }
 
-/* Adds n bytes, a stripe at a time. It is a carnn__sink. */
+static void carnn__sum_stripes(carnn__sum *h, const unsigned char *b, size_t bytes) {
+    uint64_t l0 = h->lane[0], l1 = h->lane[1], l2 = h->lane[2], l3 = h->lane[3];
+    for (; bytes; bytes -= 32, b += 32) {
+        l0 = carnn__sum_round(l0, carnn__get64(b));
+        l1 = carnn__sum_round(l1, carnn__get64(b + 8));
+        l2 = carnn__sum_round(l2, carnn__get64(b + 16));
+        l3 = carnn__sum_round(l3, carnn__get64(b + 24));
+    }
+    h->lane[0] = l0, h->lane[1] = l1, h->lane[2] = l2, h->lane[3] = l3;
+}
+
+/* Adds n bytes; a carnn__sink. */
 static int carnn__sum_add(void *sum, const void *bytes, size_t n) {
     carnn__sum *h = (carnn__sum *)sum;
-    const unsigned char *b = (const unsigned char *)bytes, *stripe;
-    size_t held, count, i;
+    const unsigned char *b = (const unsigned char *)bytes;
+    size_t held, count;
     for (; n; n -= count, b += count, h->total += count) {
         held = (size_t)(h->total % 32);
-        count = carnn__min(n, 32 - held);
-        stripe = count == 32 ? b : h->rest;
-        if (count < 32) memcpy(h->rest + held, b, count);
-        if (held + count == 32)
-            for (i = 0; i < 4; i++)
-                h->lane[i] = carnn__sum_round(h->lane[i], carnn__get64(stripe + 8 * i));
+        count = held || n < 32 ? carnn__min(n, 32 - held) : n - n % 32;
+        if (count >= 32) {
+            carnn__sum_stripes(h, b, count);
+        } else {
+            memcpy(h->rest + held, b, count);
+            if (held + count == 32) carnn__sum_stripes(h, h->rest, 32);
+        }
     }
     return 1;
 }
@@ -13447,7 +13459,7 @@ static const char *carnn__folder_of(char *path) {
     return slash ? path : ".";
 }
 
-/* The new name is on the disk once the folder is. Where that cannot be asked for, nothing is lost. */
+/* The new name is on the disk once the folder is. A failure loses nothing, so it does not count. */
 static void carnn__sync_folder(char *path) {
     int folder = open(carnn__folder_of(path), O_RDONLY);
     if (folder < 0) return;
@@ -13550,7 +13562,7 @@ static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, co
 /* A whole file in an aligned block, where its weights will be used. */
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
-    int special = carnn__is_special(carnn__file_mode(name)); /* to open a pipe could take for ever */
+    int special = carnn__is_special(carnn__file_mode(name)); /* opening a pipe could block */
     FILE *file = special ? NULL : fopen(name, "rb");
     long end = -1;
     carnn_status status = CARNN_OK;
@@ -13564,7 +13576,8 @@ static carnn_status carnn__read_file(const char *name, const carnn_allocator *al
         *block = carnn__alloc_aligned(allocator, *size, 1);
         if (!*block) status = carnn__out_of_memory(error);
         else if (fread(*block, 1, *size, file) != *size)
-            status = carnn__io_error(error, name, ferror(file) ? strerror(errno) : "it got shorter");
+            status = carnn__io_error(error, name,
+                                     ferror(file) ? strerror(errno) : "it got shorter");
     }
     if (file) fclose(file);
     if (status == CARNN_OK) return CARNN_OK;
@@ -13808,10 +13821,12 @@ static int carnn__finite(const float *x, size_t count) {
 /* The first matrix with a NaN or an infinity among the first `size` floats of an array that is laid
    out like the store; NULL: there is none. */
 static const char *carnn__not_finite(const carnn__store *store, const float *array, size_t size) {
-    const carnn__param *p = store->item, *end = p + store->count;
-    for (; p < end && p->offset < size; p++)
-        if (!carnn__finite(array + p->offset, (p + 1 < end ? p[1].offset : store->size) - p->offset))
-            return p->name;
+    size_t i, end;
+    for (i = 0; i < store->count && store->item[i].offset < size; i++) {
+        end = i + 1 < store->count ? store->item[i + 1].offset : store->size;
+        if (!carnn__finite(array + store->item[i].offset, end - store->item[i].offset))
+            return store->item[i].name;
+    }
     return NULL;
 }
 
@@ -13991,7 +14006,8 @@ static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c
         carnn_option_get(o, &facts->model, &facts->train, then, sizeof then);
         carnn_option_get(o, &c->model->desc, c->train, now, sizeof now);
         if (carnn__option_kept(o) && !carnn__option_may_differ(o) && strcmp(then, now) != 0)
-            carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then, now);
+            carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then,
+                             now);
     }
     for (i = 0; i < CARNN__SAME; i++)
         if (found->same[i] != c->same[i])
@@ -14456,14 +14472,14 @@ static carnn_status carnn__diverged(const carnn__training *t, const char *what, 
                                     carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
                        "%s %s is not finite; try a lower learning rate than %g",
-                       (unsigned long long)t->at.epoch + 1, (unsigned long long)t->at.step, what, name,
-                       carnn__learning_rate(t, 0.0));
+                       (unsigned long long)t->at.epoch + 1, (unsigned long long)t->at.step, what,
+                       name, carnn__learning_rate(t, 0.0));
 }
 
 static void carnn__average_range(const void *training, size_t from, size_t to) {
     const carnn__training *t = (const carnn__training *)training;
-    double now = (1.0 + (double)t->at.step) / (10.0 + (double)t->at.step); /* soon rid of the first */
-    double keep = now < t->desc.average ? now : t->desc.average;
+    double step = (double)t->at.step, early = (1.0 + step) / (10.0 + step); /* of few steps */
+    double keep = early < t->desc.average ? early : t->desc.average;
     t->engine.k->approach(t->model->params.value + from, t->average + from, (float)(1.0 - keep),
                           to - from);
 }
@@ -14529,8 +14545,8 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
 #define CARNN__SECONDS_BETWEEN_SAVES 10.0
 #endif
 
-/* One epoch, or the rest of one. Sets *stop where the run is to end after it. A checkpoint that cannot
-   be written is tried again: only the last one counts. */
+/* One epoch, or the rest of one. Sets *stop where the run is to end after it. A checkpoint that
+   cannot be written does not end the training: only the last one counts. */
 static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_error *error) {
     uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->at.epoch + 1);
     const carnn__store *store = &t->model->params;
@@ -14556,7 +14572,8 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     }
     broken = carnn__not_finite(store, store->value, store->trained);
     if (broken) return carnn__diverged(t, "a weight of", broken, error);
-    if (t->at.batch < batches) carnn__training_save(t, error); /* a resumed run does not validate here */
+    /* saved before the validation, which a run that is not stopped here does not have */
+    if (t->at.batch < batches) carnn__training_save(t, error);
     carnn__training_swap(t, 0);
     status = carnn__training_validate(t, (int64_t)t->at.epoch + 1, error);
     carnn__training_swap(t, 1);

@@ -442,8 +442,8 @@ static size_t files_with(const char *beginning) { /* names in this folder */
     return count;
 }
 
-/* A link leads to the file that is written, which keeps its permissions; one that may not be written
-   is not replaced either, though its folder would allow it. */
+/* A link leads to the file that is written, which keeps its permissions. A file that may not be
+   written is not replaced either, though its folder would allow it. */
 static void test_links_and_permissions(void) {
     carnn_model *model = small_model();
     carnn_error error;
