@@ -713,7 +713,7 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
                                        int (*row)(const carnn_check *check, void *user),
                                        void *user, carnn_error *error);
 
-typedef struct carnn_measure { /* one line of the benchmark */
+typedef struct carnn_measure { /* one line of the benchmark; valid during the callback only */
     const char *group;         /* "peak", "kernel", "cell", "task" */
     const char *name;          /* "matmul 32 x 1024 x 1024" */
     const char *unit;          /* "GFLOP/s" */

@@ -66,10 +66,38 @@ static const char *const pairs[] = {
     "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\n", "d c\td\t1\nd c\ta d b\t0\n",
     "b b\tb\t0\nb b\ta b\t1\n", "c\tc a\t1\nc\te e\t0\n", NULL};
 
+static const char *const documents[] = {
+    "a b c\tq\nb b\ts\nc\tq\n\n", "d a\tq\n\n", "a e\tnone\nb a d\tq\n\n", "e e\ts\nb\tt\n\n",
+    "a c\tt\nd b a\tq\n\n", NULL};
+static const char *const dialogs[] = {
+    "1 the fact\n2 hi\thello\n3 more \tbye\n\n", "1 hi\tno\tin other words\n2 why\tbye\n\n",
+    "1 bye\tbye\n2 hi\thello\n\n", "1 who\tno\n\n", "1 a last fact\n2 hi\tno\n3 end\tbye\n\n", NULL};
+
+/* Of dialogs the replies of all are the candidates, of a part as well. */
+static void test_subset_of_dialogs(void) {
+    static const uint32_t number[] = {1, 0, 0, 1, 0};
+    carnn_dataset *all = load_groups("dialog", dialogs, number, -1), *subset;
+    CHECK_INT(carnn__dataset_subset(&subset, all, number, 1, NULL), CARNN_OK);
+    CHECK_INT(carnn_dataset_groups(subset), 2);
+    CHECK_INT(carnn_dataset_examples(subset), 3);
+    CHECK_INT(subset->member_count, 7);
+    CHECK_INT(carnn_dataset_text_count(subset, 1), 4);
+    CHECK_TEXT(carnn_dataset_text(subset, 1, 0), "the fact");
+    CHECK_TEXT(carnn_dataset_text(subset, 1, 3), "more");
+    CHECK_TEXT(carnn_dataset_target(subset, 2), "no");
+    CHECK_INT(subset->choice_count, all->choice_count);
+    CHECK(!memcmp(subset->shown, all->shown, all->shown_at[all->choice_count]));
+    CHECK_INT(subset->text_count, 7); /* three candidates, four other texts */
+    carnn_dataset_free(subset);
+    carnn_dataset_free(all);
+}
+
 static void test_subsets(void) {
     static const uint32_t number[] = {1, 0, 0, 1, 0, 1, 1, 1, 0, 0, 1, 0};
     check_subset("classify", labelled, number);
     check_subset("answer", pairs, number);
+    check_subset("lm", documents, number);
+    test_subset_of_dialogs();
 }
 
 /* A file with a group that has no item that is kept, between others. */
@@ -181,7 +209,7 @@ static carnn_model_desc small_model(const char *task) {
     memset(&m, 0, sizeof m);
     m.task = task;
     m.hidden = 6;
-    m.embedding = 5;
+    m.embedding = strcmp(task, "dialog") ? 5 : 6;
     m.seed = 7;
     return m;
 }
@@ -405,6 +433,8 @@ int main(void) {
     for (count = 2; count <= GROUPS; count += 3) check_parts(count, count);
     check_task("classify", labelled, 4);
     check_task("answer", pairs, 2);
+    check_task("lm", documents, 5);
+    check_task("dialog", dialogs, 3);
     test_by_hand();
     test_unknown_class();
     test_errors();
