@@ -6503,6 +6503,9 @@ typedef struct carnn__reader carnn__reader;
 
 #define CARNN__CLASS_FINE 0 /* the place of `fine` among the options of classify */
 
+/* Words of a question or an answer at most: pairs are compared word by word. */
+#define CARNN__SENTENCE_WORDS 512
+
 #ifdef CARNN_NO_TEXT
 #define CARNN__TEXT_ONLY(x) NULL
 
@@ -7059,9 +7062,6 @@ static const carnn__reader carnn__sentence_reader = {
    A folder has them as files: a.toks questions, b.toks answers, sim.txt labels, maybe id.txt
    numbers. Consecutive lines with the same number, or without numbers the same question, are the
    answers to one question. */
-
-/* Words of a question or an answer at most: pairs are compared word by word. */
-#define CARNN__SENTENCE_WORDS 512
 
 enum { /* carnn__parser.column: how many there are, then which ones; SIZE_MAX: there is none */
     CARNN__PAIR_COLUMNS,
