@@ -6660,7 +6660,7 @@ static void carnn__reading_member(carnn__reading *r, uint32_t text, uint32_t rol
 
 /* Adds rows of numbers as a text of the record that is added next. All rows of a data set have the
    same number of columns. */
-static uint32_t carnn__reading_rows(carnn__reading *r, const float *x, size_t rows) {
+static inline uint32_t carnn__reading_rows(carnn__reading *r, const float *x, size_t rows) {
     size_t count = rows * r->draft.columns;
     if (!r->draft.row_at) stbds_arrput(r->draft.row_at, 0);
     if (count > 0) memcpy(stbds_arraddnptr(r->draft.numbers, count), x, count * sizeof(float));
@@ -7856,13 +7856,24 @@ static size_t carnn__label_tokens(const carnn_model *model, carnn__tokenizer how
     return n;
 }
 
-/* The tokens of a text in a role. */
+#define CARNN__SESSION_WORDS 512 /* of a text that are read, unless the task says otherwise */
+
+static size_t carnn__session_words(const carnn_model *model) {
+    return model->task->session_words ? model->task->session_words(model)
+                                      : (size_t)CARNN__SESSION_WORDS;
+}
+
+/* The tokens of a text in a role: where the task does not count them itself, as many as a session
+   has memory for, so that batches and sessions read the same. */
 static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t role,
                             uint32_t *ids, size_t max) {
     const carnn__role *r = &model->task->roles[role];
-    if (r->labels) return carnn__label_tokens(model, r->tokenizer, text, ids, max);
-    if (model->task->tokens) return model->task->tokens(model, text, role, ids, max);
-    return carnn__tokenize(&model->words, r->tokenizer, text.at, text.length, ids, max);
+    size_t most = carnn__session_words(model), n;
+    if (!r->labels && model->task->tokens) return model->task->tokens(model, text, role, ids, max);
+    max = carnn__min(max, most);
+    if (r->labels) n = carnn__label_tokens(model, r->tokenizer, text, ids, max);
+    else n = carnn__tokenize(&model->words, r->tokenizer, text.at, text.length, ids, max);
+    return carnn__min(n, most);
 }
 
 /* Numbers the distinct pairs of text and role by their first appearance, and tokenises them. */
@@ -9717,7 +9728,6 @@ static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-#define CARNN__SESSION_WORDS 512 /* of a text that are read, unless the task says otherwise */
 #define CARNN__WORD_TEXT 32      /* bytes of a word that are kept for explanations */
 
 struct carnn_session {
@@ -9778,11 +9788,6 @@ static size_t carnn__keep_words(carnn__tokenizer how, const char *text, size_t l
 }
 
 /* --- sessions of a head: a batch of one item ------------------------------------------------------ */
-
-static size_t carnn__session_words(const carnn_model *model) {
-    return model->task->session_words ? model->task->session_words(model)
-                                      : (size_t)CARNN__SESSION_WORDS;
-}
 
 /* The corpus of one item whose texts have as many words as they can have. */
 static void carnn__session_corpus(carnn_session *s, carnn__corpus *c, carnn__arena *arena) {
@@ -10214,6 +10219,19 @@ CARNN_API const float *carnn_session_alignment(const carnn_session *session, int
 
 #ifndef CARNN_NO_TEXT
 
+/* Is a text in this role what is right, and not read? */
+static int carnn__session_is_label(const carnn_session *s, uint32_t role) {
+    return s->model->task->roles[role].labels;
+}
+
+/* Adds a text of an example to those that are read. */
+static void carnn__session_add_text(const carnn_session *s, carnn_text *texts, size_t *count,
+                                    uint32_t role, carnn__span text) {
+    if (carnn__session_is_label(s, role)) return;
+    texts[*count].at = text.at;
+    texts[(*count)++].length = text.length;
+}
+
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error) {
@@ -10222,7 +10240,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     carnn_text texts[CARNN__RECORD_TEXTS];
     carnn__record r;
     carnn_status status;
-    size_t i;
+    size_t i, count = 0;
     memset(&r, 0, sizeof r);
     *found = 0;
     p->error = error;
@@ -10236,15 +10254,12 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (status || !r.count) return status;
     if (r.begins && kind->reset) kind->reset(session);
     session->spoken = r.spoken;
-    for (i = 0; i < r.count; i++) {
-        texts[i].at = r.text[i].at;
-        texts[i].length = r.text[i].length;
-    }
+    for (i = 0; i < r.own; i++) carnn__session_add_text(session, texts, &count, r.role[i], r.text[i]);
     *found = r.example;
     if (r.example)
-        status = carnn_session_predict(session, texts, r.own, top, prediction, error);
+        status = carnn_session_predict(session, texts, count, top, prediction, error);
     for (i = 0; !status && kind->reply && i < r.count; i++) /* what is said goes on */
-        kind->hear(session, r.role[i], texts[i].at, texts[i].length);
+        kind->hear(session, r.role[i], r.text[i].at, r.text[i].length);
     session->spoken = 0;
     return status;
 }
@@ -10256,7 +10271,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     carnn_text texts[CARNN__RECORD_TEXTS];
     const carnn__item *x;
     const carnn__member *m;
-    size_t i, before;
+    size_t i, before, own, count = 0;
     carnn_status status;
     if (strcmp(session->model->desc.task, data->task))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
@@ -10264,21 +10279,22 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     if (number >= data->item_count)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has only %zu examples",
                            data->item_count);
+    if (data->columns)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "sessions read texts, the data set has "
+                           "rows of numbers");
     x = &data->items[number];
     m = carnn__members(data, x);
-    before = x->count > kind->texts ? x->count - kind->texts : 0;
+    for (i = own = 0; i < x->count; i++) own += !carnn__session_is_label(session, m[i].role);
+    before = own > kind->texts ? own - kind->texts : 0; /* labels have nothing before them */
     carnn_session_reset(session);
     for (i = 0; i < before; i++) {
         carnn__span text = carnn__text(data, m[i].text);
         if (kind->hear) kind->hear(session, m[i].role, text.at, text.length);
     }
-    for (i = before; i < x->count; i++) {
-        carnn__span text = carnn__text(data, m[i].text);
-        texts[i - before].at = text.at;
-        texts[i - before].length = text.length;
-    }
-    status = carnn_session_predict(session, texts, x->count - before, top, prediction, error);
-    prediction->example = number;
+    for (i = before; i < x->count; i++)
+        carnn__session_add_text(session, texts, &count, m[i].role, carnn__text(data, m[i].text));
+    status = carnn_session_predict(session, texts, count, top, prediction, error);
+    if (!status) prediction->example = number;
     return status;
 }
 
