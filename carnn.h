@@ -69,6 +69,8 @@
        CARNN_NO_TEXT                   no data sets and vocabularies, hence no stb_ds and no
                                        training: what is left loads models and answers
        CARNN_NO_STB_DS_IMPLEMENTATION  the program has stb_ds's implementation elsewhere
+       CARNN_EXTRA_CELLS               cells of your own, and the file with their functions
+       CARNN_EXTRA_CELL_FILE             (see "a cell of your own" in @@CELL)
 
    NOT HERE: GPUs, convolutions, transformers, automatic differentiation, half precision.
 
@@ -1403,41 +1405,6 @@ typedef struct carnn__packed {
     const size_t *start; /* (T + 1) */
 } carnn__packed;
 
-/* A cell's way over a packed batch (@@CELL). B sequences, N rows, U distinct inputs, h columns.
-   Gates lie side by side in a row: gate g of row r is at (r * gates + g) * h. */
-typedef struct carnn__scan {
-    const carnn__packed *seq;
-    size_t first, end;     /* the ranks of the sequences that are run: [first, end) */
-    size_t h;
-    const uint32_t *index; /* (N) which input each row has; NULL: row r has input r */
-    const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
-    const float *px;       /* (U, gates h) input projections with biases */
-    const float *pc;       /* (B, context gates h) context projections */
-    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the step at hand */
-    const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
-    float *tape;           /* (N, tape h) what backward needs of each row */
-    float *out;            /* (N, h) hidden states */
-    float *reset;          /* (B, h) of a GRU that resets before the product: r * h_{t-1}; backward
-                              the gradient there */
-    int stage;             /* of a step with two products */
-    /* backward; the gradients of inputs and context projections are added to */
-    const float *dout;     /* (N, h) gradient that reaches h_t from outside the recurrence */
-    float *dh, *dc;        /* (B, h) gradient that reaches h_t, c_t from the steps after t */
-    float *dx;             /* (U, h) */
-    float *dpx;            /* (U, gates h) */
-    float *dpc;            /* (B, context gates h) */
-    float *dph;            /* (N, recurrent gates h) */
-} carnn__scan;
-
-/* Where the ranks end that are run at step t: their sequences may all be shorter. */
-static inline size_t carnn__scan_end(const carnn__scan *s, size_t t) {
-    size_t live = s->seq->start[t + 1] - s->seq->start[t];
-    return carnn__max(carnn__min(s->end, live), s->first);
-}
-
-/* Steps [t0, t1) forwards (backwards: from t1 - 1 down to t0), columns [from, to). */
-typedef void (*carnn__scan_fn)(const carnn__scan *s, size_t t0, size_t t1, size_t from, size_t to);
-
 /* Texts to be encoded (@@PART): text i has the words ids[at[i]] .. ids[at[i + 1] - 1]. */
 typedef struct carnn__encoder {
     size_t texts, D;
@@ -1529,42 +1496,141 @@ enum {
     CARNN__OPTIMIZER_COUNT
 };
 
-/* The table of cells: one entry each, see @@CELL.
-   id, name, title, then the number of gates: projected from the input, of these with a bias,
-   projected from the context, projected from the hidden state (and whether with a bias); numbers
-   of h floats on the tape; the gate whose bias does not start at 0, and where it starts; flags. */
+/* --- cells (@@CELL) -------------------------------------------------------------------------- */
+
+/* The table of cells. It is the one place where a cell is added, which takes
+
+     - an entry here;
+     - its functions <id>_forward and <id>_backward on sixteen columns of a row (kernels of @@CELL);
+     - golden values and equations in tests/test_cell.c (a cell without them is named there and
+       checked by its gradients alone);
+     - where its states are exact weighted sums of inputs, one of the flags CARNN__ADDITIVE_...
+
+   Options, gradient check, benchmark, model files and explanations follow from the entry:
+
+     id, name, title,
+     number of gates projected from the input, of these with a bias, projected from the context,
+     projected from the hidden state, 1 if the latter has a bias of its own (else 0),
+     arrays of h floats on the tape,
+     the gate whose bias does not start at 0, where it starts, flags
+
+   A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
     X(rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0)                               \
     X(lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, CARNN__HAS_CELL_STATE)                      \
     X(gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f, CARNN__TWO_STAGES)   \
     X(gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3, 1, 4, 0,    \
       0.0f, 0)                                                                                     \
-    X(ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, 0)                                   \
+    X(ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, CARNN__ADDITIVE_FORGET)              \
     X(ran_tanh, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)         \
     X(ncarnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0, 2, 0,    \
-      0.0f, 0)                                                                                     \
-    X(icarnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0, 0.0f, 0)  \
+      0.0f, CARNN__ADDITIVE_UPDATE)                                                                \
+    X(icarnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0, 0.0f,     \
+      CARNN__ADDITIVE_UPDATE)                                                                      \
     X(scarnn, "scarnn", "iCARNN whose candidate is the input itself", 2, 2, 2, 0, 0, 0, 0, 0.0f,   \
-      CARNN__INPUT_IS_CANDIDATE)                                                                   \
+      CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                          \
     X(carnn_low, "carnn-low", "sCARNN without the forget gate", 1, 1, 1, 0, 0, 0, 0, 0.0f,         \
-      CARNN__INPUT_IS_CANDIDATE)                                                                   \
+      CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                          \
     X(carnn_high, "carnn-high", "LSTM whose gates read the context too", 4, 4, 3, 4, 0, 5, 1,      \
       1.0f, CARNN__HAS_CELL_STATE)                                                                 \
-    X(ncarnn_free, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f, 0)
+    X(ncarnn_free, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,           \
+      CARNN__ADDITIVE_UPDATE)                                                                      \
+    CARNN_EXTRA_CELLS(X)
+
+#ifndef CARNN_EXTRA_CELLS
+#define CARNN_EXTRA_CELLS(X) /* a program's own, see @@CELL */
+#endif
 
 enum {
     CARNN__INPUT_IS_CANDIDATE = 1, /* needs inputs of the size of the hidden state */
-    CARNN__HAS_CELL_STATE = 2,     /* carries c beside h */
-    CARNN__TWO_STAGES = 4          /* the last recurrent gate is projected from r * h_{t-1} */
+    CARNN__HAS_CELL_STATE = 2,     /* carries c beside h; c is the last array on the tape */
+    CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 puts
+                                      into `reset` and, last, on the tape */
+    /* The state is h = A * h' + w * k, k the last gate or the input itself, and the gates are not
+       products of k: this is what exact explanations need (carnn__cell_additive_step). */
+    CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
+    CARNN__ADDITIVE_FORGET = 16  /* gates i, f: A = f, w = i */
 };
 
 enum {
-#define CARNN__CELL_NUMBER(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)            \
-    CARNN__CELL_##id,
+#define CARNN__CELL_NUMBER(id, ...) CARNN__CELL_##id,
     CARNN__CELLS(CARNN__CELL_NUMBER)
 #undef CARNN__CELL_NUMBER
     CARNN__CELL_COUNT
 };
+
+typedef struct carnn__cell_kind {
+    const char *name, *title;
+    size_t gates, bias_gates, context_gates, recurrent_gates, recurrent_bias, tape;
+    size_t open_gate; /* the gate whose bias starts at open_bias, e.g. LSTM's forget gate at 1 */
+    float open_bias;
+    size_t flags;
+} carnn__cell_kind;
+
+#define CARNN__CELL_ENTRY(id, ...) {__VA_ARGS__},
+static const carnn__cell_kind carnn__cells[] = {CARNN__CELLS(CARNN__CELL_ENTRY)};
+#undef CARNN__CELL_ENTRY
+
+/* A run of a cell over a packed batch: B sequences, N rows, U distinct inputs, h columns. The gates
+   of a row lie side by side: gate g of row r is at (r * gates + g) * h. */
+typedef struct carnn__scan {
+    const carnn__packed *seq;
+    size_t first, end;     /* the ranks of the sequences that are run: [first, end) */
+    size_t h;
+    const uint32_t *index; /* (N) which input each row has; NULL: row r has input r */
+    const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
+    const float *px;       /* (U, gates h) input projections with biases */
+    const float *pc;       /* (B, context gates h) context projections */
+    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the current step */
+    const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
+    float *tape;           /* (N, tape h) what backward needs of each row */
+    float *out;            /* (N, h) hidden states */
+    float *reset;          /* (B, h) of a cell with two stages: input of the second product, e.g.
+                              r * h_{t-1}; in backward the gradient there */
+    int stage;             /* of a step with two products */
+    /* backward; gradients of inputs and of context projections are added to */
+    const float *dout;     /* (N, h) gradient that reaches h_t from outside the recurrence */
+    float *dh, *dc;        /* (B, h) gradient that reaches h_t, c_t from the steps after t */
+    float *dx;             /* (U, h), or NULL: not wanted */
+    float *dpx;            /* (U, gates h) */
+    float *dpc;            /* (B, context gates h) */
+    float *dph;            /* (N, recurrent gates h) */
+} carnn__scan;
+
+/* Runs steps [t0, t1) forward, or from t1 - 1 down to t0 backward, columns [from, to). */
+typedef void (*carnn__scan_fn)(const carnn__scan *s, size_t t0, size_t t1, size_t from, size_t to);
+
+/* End of the ranks that are run at step t: the sequences from there on are shorter. */
+static inline size_t carnn__scan_end(const carnn__scan *s, size_t t) {
+    size_t live = s->seq->start[t + 1] - s->seq->start[t];
+    return carnn__max(carnn__min(s->end, live), s->first);
+}
+
+/* What a cell's functions work on: columns j .. j + 15 of one row. Entry i of an array with several
+   entries is at array + i h. What a cell does not have is NULL. */
+typedef struct carnn__lanes {
+    const carnn__cell_kind *kind;
+    size_t h, j;
+    int stage;
+    const float *x;        /* the input */
+    const float *px, *pc, *ph;
+    const float *before;   /* h', the state one step before */
+    const float *c_before; /* c' */
+    float *tape, *out, *reset;
+    const float *dout;     /* NULL in forward, like those that follow */
+    float *dh, *dc, *dx, *dpx, *dpc, *dph;
+} carnn__lanes;
+
+typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
+
+/* Copies of arrays that a row has room for (CARNN__K(tail)); a cell with more does not compile. */
+#define CARNN__LANES_ARRAYS 64
+#define CARNN__CELL_FITS(id, name, title, g, gb, gc, gh, gr, tape, ...)                            \
+    typedef char carnn__cell_##id##_fits[2 * (g + gc + gh) + tape + 9 <= CARNN__LANES_ARRAYS       \
+                                             ? 1                                                   \
+                                             : -1];
+CARNN__CELLS(CARNN__CELL_FITS)
+#undef CARNN__CELL_FITS
 
 #endif
 
@@ -3708,93 +3774,398 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
      ph = h_{t-1} Wh^T  inside the loop, only in cells that look at their state
                                                                         (recurrent.weight)
 
-   What is left of a cell is elementwise, and is written below as two functions on 16 columns of one
-   row ("lanes"): forward makes the state from px, pc, ph; backward makes the gradients dpx, dpc,
-   dph from the gradient D that reaches h_t. Names in the comments are those of the equations: s is
-   the logistic sigmoid, * is elementwise, h' and c' are the state one step before.
+   What is left of a cell is elementwise and is written below as two functions on sixteen columns of
+   one row (carnn__lanes). `forward` makes the state h_t from px, pc and ph. `backward` makes dpx,
+   dpc and dph from the gradient D that reaches h_t. The scan at the end of the kernels calls them
+   for all steps, sequences and columns. After the kernels: the products around them.
+
+   In the equations s is the logistic sigmoid, * is elementwise, x is x_t, h' and c' are the state
+   one step before, and a_g is the pre-activation of gate g: the sum of its projections.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
 
-/* One row of a scan: the row of the arrays of carnn__scan that belongs to one sequence and step. */
-typedef struct CARNN__K(row) {
-    size_t h;
-    int stage;
-    const float *x, *px, *pc, *ph, *before, *c_before, *dout;
-    float *tape, *out, *reset, *dh, *dc, *dx, *dpx, *dpc, *dph;
-} CARNN__K(row);
+/* The vector operations of @@SIMD and @@MATH under short names, in this section only. */
+#define vec carnn__v
+#define load CARNN__V(load)
+#define loadn CARNN__V(loadn)
+#define store CARNN__V(store)
+#define storen CARNN__V(storen)
+#define add CARNN__V(add)
+#define sub CARNN__V(sub)
+#define mul CARNN__V(mul)
+#define fma CARNN__V(fma)   /* a b + c */
+#define fnma CARNN__V(fnma) /* c - a b */
+#define set1 CARNN__V(set1)
+#define zero CARNN__V(zero)
+#define sigmoid CARNN__V(sigmoid)
+#define tanh CARNN__V(tanh)
+/* The functions below that every cell uses. */
+#define get CARNN__K(cell_get)
+#define put CARNN__K(cell_put)
+#define add_to CARNN__K(cell_add_to)
+#define gate CARNN__K(cell_gate)
+#define gate_back CARNN__K(cell_gate_back)
+#define reaching CARNN__K(cell_reaching)
+#define sigmoid_back CARNN__K(sigmoid_back)
+#define tanh_back CARNN__K(tanh_back)
 
-#define CARNN__GET(p) CARNN__V(loadn)((p) + j, n)
-#define CARNN__PUT(p, v) CARNN__V(storen)((p) + j, n, v)
-#define CARNN__ADD_TO(p, v) CARNN__PUT(p, CARNN__V(add)(CARNN__GET(p), v))
-#define CARNN__ONE CARNN__V(set1)(1.0f)
-
-/* Gradient at the pre-activation of a gate from the gradient at its value: g (1 - g) dg, and
-   (1 - z^2) dz for tanh. */
-static CARNN__INLINE carnn__v CARNN__K(through_sigmoid)(carnn__v g, carnn__v dg) {
-    return CARNN__V(mul)(CARNN__V(mul)(dg, g), CARNN__V(sub)(CARNN__ONE, g));
+/* Entry `number` of an array of a row, e.g. get(r, r->tape, 2). */
+static CARNN__INLINE vec get(const carnn__lanes *r, const float *array, size_t number) {
+    return load(array + number * r->h + r->j);
 }
-static CARNN__INLINE carnn__v CARNN__K(through_tanh)(carnn__v z, carnn__v dz) {
-    return CARNN__V(mul)(dz, CARNN__V(fnma)(z, z, CARNN__ONE));
+static CARNN__INLINE void put(const carnn__lanes *r, float *array, size_t number, vec v) {
+    store(array + number * r->h + r->j, v);
+}
+static CARNN__INLINE void add_to(const carnn__lanes *r, float *array, size_t number, vec v) {
+    put(r, array, number, add(get(r, array, number), v));
 }
 
-/* The gradient at a gate that reads x and h' goes to both projections. */
-static CARNN__INLINE void CARNN__K(gate_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                  size_t gate, carnn__v da) {
-    CARNN__ADD_TO(r->dpx + gate * r->h, da);
-    CARNN__PUT(r->dph + gate * r->h, da);
+/* a_g: what gate g reads of input, state and context, as the table of cells says. */
+static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
+    vec a = get(r, r->px, g);
+    if (g < r->kind->recurrent_gates) a = add(a, get(r, r->ph, g));
+    if (g < r->kind->context_gates) a = add(a, get(r, r->pc, g));
+    return a;
 }
 
-/* --- linear recurrence -----------------------------------------------------------------------
-   The kernel of all additive cells: y_t = A_t * y_{t-1} + Z_t. Backward is the same recurrence in
-   reverse: D_t = G_t + A_{t+1} * D_{t+1}; dZ_t = D_t; dA_t = D_t * y_{t-1}. A cell only says what
-   A and Z are, and how their gradients reach its gates. */
+/* Its gradient goes to the same projections. Rows may share an input, steps share a context. */
+static CARNN__INLINE void gate_back(const carnn__lanes *r, size_t g, vec da) {
+    add_to(r, r->dpx, g, da);
+    if (g < r->kind->recurrent_gates) put(r, r->dph, g, da);
+    if (g < r->kind->context_gates) add_to(r, r->dpc, g, da);
+}
 
-#define CARNN__ADDITIVE(id)                                                                        \
-    static CARNN__INLINE void CARNN__K(id##_forward_lanes)(const CARNN__K(row) * r, size_t j,      \
-                                                           size_t n) {                             \
-        carnn__v A, Z;                                                                             \
-        CARNN__K(id##_gates)(r, j, n, &A, &Z);                                                     \
-        CARNN__PUT(r->out, CARNN__V(fma)(A, CARNN__GET(r->before), Z));                            \
-    }                                                                                              \
-    static CARNN__INLINE void CARNN__K(id##_backward_lanes)(const CARNN__K(row) * r, size_t j,     \
-                                                            size_t n) {                            \
-        carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));                        \
-        carnn__v A = CARNN__K(id##_gradient)(r, j, n, D, CARNN__GET(r->before));                   \
-        CARNN__PUT(r->dh, CARNN__V(mul)(A, D));                                                    \
+/* D: the gradient that reaches h_t from outside the recurrence and from the step after. */
+static CARNN__INLINE vec reaching(const carnn__lanes *r) {
+    return add(get(r, r->dout, 0), get(r, r->dh, 0));
+}
+
+/* The gradient at a of g = s(a) is g (1 - g) dg, that of z = tanh(a) is (1 - z^2) dz. */
+static CARNN__INLINE vec sigmoid_back(vec g, vec dg) {
+    return mul(mul(dg, g), sub(set1(1.0f), g));
+}
+static CARNN__INLINE vec tanh_back(vec z, vec dz) {
+    return mul(dz, fnma(z, z, set1(1.0f)));
+}
+
+/* --- nCARNN, iCARNN, sCARNN ------------------------------------------------------------------
+   Tran et al. 2018, Eq. 3, 5 and 6:
+
+     u = s(a_u)   f = s(a_f)   h = u * (f * k) + (1 - u) * h'
+
+   nCARNN's gates read c, h' and x, iCARNN's c and x; both have the linear candidate k = W x + b.
+   sCARNN is iCARNN with k = x. carnn-low has no f (section 5.1). ncarnn-free reads no c (Eq. 11).
+
+   Backward: du = D * (f * k - h'),  df = D * u * k,  dk = D * u * f,  dh' = D * (1 - u).
+
+   Gates: u, f, k. nCARNN keeps u and f on the tape: ph, which they need, is gone after the step.
+   The others compute them again in backward: that costs less than the memory they would need, and
+   px, which identical inputs share, is in the cache. */
+
+static CARNN__INLINE void CARNN__K(mix)(const carnn__lanes *r, vec u, vec f, vec k) {
+    vec A = sub(set1(1.0f), u), Z = mul(mul(u, f), k);
+    put(r, r->out, 0, fma(A, get(r, r->before, 0), Z));
+}
+
+/* The gradients at a_u, a_f and k; that at h' is left in dh. */
+static CARNN__INLINE void CARNN__K(mix_back)(const carnn__lanes *r, vec u, vec f, vec k, vec *da_u,
+                                             vec *da_f, vec *dk) {
+    vec D = reaching(r), uD = mul(u, D);
+    *da_u = sigmoid_back(u, mul(D, sub(mul(f, k), get(r, r->before, 0))));
+    *da_f = sigmoid_back(f, mul(uD, k));
+    *dk = mul(uD, f);
+    put(r, r->dh, 0, mul(sub(set1(1.0f), u), D));
+}
+
+static CARNN__INLINE void CARNN__K(ncarnn_forward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = gate(r, 2);
+    put(r, r->tape, 0, u);
+    put(r, r->tape, 1, f);
+    CARNN__K(mix)(r, u, f, k);
+}
+
+static CARNN__INLINE void CARNN__K(ncarnn_backward)(const carnn__lanes *r) {
+    vec u = get(r, r->tape, 0), f = get(r, r->tape, 1), k = gate(r, 2), da_u, da_f, dk;
+    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
+    gate_back(r, 0, da_u);
+    gate_back(r, 1, da_f);
+    gate_back(r, 2, dk);
+}
+
+static CARNN__INLINE void CARNN__K(ncarnn_free_forward)(const carnn__lanes *r) {
+    CARNN__K(ncarnn_forward)(r);
+}
+static CARNN__INLINE void CARNN__K(ncarnn_free_backward)(const carnn__lanes *r) {
+    CARNN__K(ncarnn_backward)(r);
+}
+
+static CARNN__INLINE void CARNN__K(icarnn_forward)(const carnn__lanes *r) {
+    CARNN__K(mix)(r, sigmoid(gate(r, 0)), sigmoid(gate(r, 1)), gate(r, 2));
+}
+
+static CARNN__INLINE void CARNN__K(icarnn_backward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = gate(r, 2), da_u, da_f, dk;
+    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
+    gate_back(r, 0, da_u);
+    gate_back(r, 1, da_f);
+    gate_back(r, 2, dk);
+}
+
+static CARNN__INLINE void CARNN__K(scarnn_forward)(const carnn__lanes *r) {
+    CARNN__K(mix)(r, sigmoid(gate(r, 0)), sigmoid(gate(r, 1)), get(r, r->x, 0));
+}
+
+static CARNN__INLINE void CARNN__K(scarnn_backward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = get(r, r->x, 0), da_u, da_f, dk;
+    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
+    gate_back(r, 0, da_u);
+    gate_back(r, 1, da_f);
+    if (r->dx) add_to(r, r->dx, 0, dk);
+}
+
+static CARNN__INLINE void CARNN__K(carnn_low_forward)(const carnn__lanes *r) {
+    CARNN__K(mix)(r, sigmoid(gate(r, 0)), set1(1.0f), get(r, r->x, 0));
+}
+
+static CARNN__INLINE void CARNN__K(carnn_low_backward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), k = get(r, r->x, 0), da_u, da_f, dk;
+    CARNN__K(mix_back)(r, u, set1(1.0f), k, &da_u, &da_f, &dk);
+    gate_back(r, 0, da_u);
+    if (r->dx) add_to(r, r->dx, 0, dk);
+}
+
+/* --- RAN -------------------------------------------------------------------------------------
+   Tran et al. 2018, Eq. 2 (Lee et al. 2017), z without a bias:
+
+     i = s(a_i)   f = s(a_f)   z = Wz x   c = i * z + f * c'   h = c (ran) or tanh(c) (ran-tanh)
+
+   Backward, from the gradient Dc at c: di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f.
+
+   Gates: i, f, z. Tape: i, f; ran-tanh: i, f, c. */
+
+static CARNN__INLINE vec CARNN__K(ran_memory)(const carnn__lanes *r, vec before) {
+    vec i = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), z = gate(r, 2);
+    put(r, r->tape, 0, i);
+    put(r, r->tape, 1, f);
+    return fma(f, before, mul(i, z));
+}
+
+/* Returns dc'. */
+static CARNN__INLINE vec CARNN__K(ran_memory_back)(const carnn__lanes *r, vec Dc, vec before) {
+    vec i = get(r, r->tape, 0), f = get(r, r->tape, 1), z = gate(r, 2);
+    gate_back(r, 0, sigmoid_back(i, mul(Dc, z)));
+    gate_back(r, 1, sigmoid_back(f, mul(Dc, before)));
+    gate_back(r, 2, mul(Dc, i));
+    return mul(f, Dc);
+}
+
+static CARNN__INLINE void CARNN__K(ran_forward)(const carnn__lanes *r) {
+    put(r, r->out, 0, CARNN__K(ran_memory)(r, get(r, r->before, 0)));
+}
+
+static CARNN__INLINE void CARNN__K(ran_backward)(const carnn__lanes *r) {
+    put(r, r->dh, 0, CARNN__K(ran_memory_back)(r, reaching(r), get(r, r->before, 0)));
+}
+
+static CARNN__INLINE void CARNN__K(ran_tanh_forward)(const carnn__lanes *r) {
+    vec c = CARNN__K(ran_memory)(r, get(r, r->c_before, 0));
+    put(r, r->tape, 2, c);
+    put(r, r->out, 0, tanh(c));
+}
+
+static CARNN__INLINE void CARNN__K(ran_tanh_backward)(const carnn__lanes *r) {
+    vec Dc = add(get(r, r->dc, 0), tanh_back(get(r, r->out, 0), reaching(r)));
+    put(r, r->dc, 0, CARNN__K(ran_memory_back)(r, Dc, get(r, r->c_before, 0)));
+    put(r, r->dh, 0, zero());
+}
+
+/* --- vanilla RNN -----------------------------------------------------------------------------
+   h = tanh(a), a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. */
+
+static CARNN__INLINE void CARNN__K(rnn_forward)(const carnn__lanes *r) {
+    put(r, r->out, 0, tanh(gate(r, 0)));
+}
+
+static CARNN__INLINE void CARNN__K(rnn_backward)(const carnn__lanes *r) {
+    gate_back(r, 0, tanh_back(get(r, r->out, 0), reaching(r)));
+    put(r, r->dh, 0, zero());
+}
+
+/* --- LSTM and carnn-high ---------------------------------------------------------------------
+   Tran et al. 2018, Eq. 1:
+
+     i = s(a_i)   f = s(a_f)   o = s(a_o)   z = tanh(a_z)   c = i * z + f * c'   h = o * tanh(c)
+
+   In carnn-high i, f and o read the context too (section 5.1, "LSTM with three gates that are
+   functions of the context").
+
+   Backward: do = D * tanh(c); the gradient at c is Dc = dc + D * o * (1 - tanh(c)^2) with dc from
+   the step after; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f.
+
+   Gates: i, f, o, z. Tape: i, f, o, z, c. */
+
+static CARNN__INLINE void CARNN__K(lstm_forward)(const carnn__lanes *r) {
+    vec i = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), o = sigmoid(gate(r, 2));
+    vec z = tanh(gate(r, 3));
+    vec c = fma(f, get(r, r->c_before, 0), mul(i, z));
+    put(r, r->tape, 0, i);
+    put(r, r->tape, 1, f);
+    put(r, r->tape, 2, o);
+    put(r, r->tape, 3, z);
+    put(r, r->tape, 4, c);
+    put(r, r->out, 0, mul(o, tanh(c)));
+}
+
+static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
+    vec i = get(r, r->tape, 0), f = get(r, r->tape, 1), o = get(r, r->tape, 2);
+    vec z = get(r, r->tape, 3), tanh_c = tanh(get(r, r->tape, 4));
+    vec D = reaching(r), Dc = add(get(r, r->dc, 0), tanh_back(tanh_c, mul(D, o)));
+    gate_back(r, 0, sigmoid_back(i, mul(Dc, z)));
+    gate_back(r, 1, sigmoid_back(f, mul(Dc, get(r, r->c_before, 0))));
+    gate_back(r, 2, sigmoid_back(o, mul(D, tanh_c)));
+    gate_back(r, 3, tanh_back(z, mul(Dc, i)));
+    put(r, r->dc, 0, mul(Dc, f));
+    put(r, r->dh, 0, zero());
+}
+
+static CARNN__INLINE void CARNN__K(carnn_high_forward)(const carnn__lanes *r) {
+    CARNN__K(lstm_forward)(r);
+}
+static CARNN__INLINE void CARNN__K(carnn_high_backward)(const carnn__lanes *r) {
+    CARNN__K(lstm_backward)(r);
+}
+
+/* --- GRU -------------------------------------------------------------------------------------
+   u = s(a_u)   q = s(a_q)   h = (1 - u) * h' + u * z, where q, the reset gate, acts
+
+     gru:       before the product (Cho et al. 2014): z = tanh(Wz x + Uz (q * h') + b)
+     gru-after: behind it (cuDNN, PyTorch): z = tanh(Wz x + b + q * (Uz h' + b')). Those exchange u
+                and 1 - u, which is the same cell with the signs of the weights of u changed.
+
+   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what comes through the products;
+   gru, with k = q * h' and dk = Uz^T da_z:      dq = dk * h', dh' += dk * q;
+   gru-after, with k = Uz h' + b':               dq = da_z * k, dk = da_z * q.
+
+   Gates: u, q, z. Tape: u, q, z, k. gru needs two products in a step, so its functions run in two
+   stages: forward 0, then 1; backward 1, then 0. r->reset passes k forward and dk backward. */
+
+static CARNN__INLINE void CARNN__K(gru_mix)(const carnn__lanes *r, vec u, vec z) {
+    vec before = get(r, r->before, 0);
+    put(r, r->tape, 2, z);
+    put(r, r->out, 0, fma(u, sub(z, before), before));
+}
+
+/* Returns da_z; the gradient of u goes to its projections, (1 - u) * D to dh. */
+static CARNN__INLINE vec CARNN__K(gru_mix_back)(const carnn__lanes *r) {
+    vec D = reaching(r), u = get(r, r->tape, 0), z = get(r, r->tape, 2);
+    gate_back(r, 0, sigmoid_back(u, mul(D, sub(z, get(r, r->before, 0)))));
+    put(r, r->dh, 0, fnma(u, D, D));
+    return tanh_back(z, mul(D, u));
+}
+
+static CARNN__INLINE void CARNN__K(gru_forward)(const carnn__lanes *r) {
+    if (r->stage == 0) {
+        vec q = sigmoid(gate(r, 1)), k = mul(q, get(r, r->before, 0));
+        put(r, r->tape, 0, sigmoid(gate(r, 0)));
+        put(r, r->tape, 1, q);
+        put(r, r->tape, 3, k);
+        put(r, r->reset, 0, k);
+    } else {
+        CARNN__K(gru_mix)(r, get(r, r->tape, 0), tanh(gate(r, 2)));
     }
+}
 
-/* By itself, over one sequence that is so long that threads should share its steps and not its
-   columns: a block's state is linear in the one before it, y = product * before + end, so blocks
-   run side by side from 0, the states between them follow one from the other, and a second pass
-   adds what flows in. Blocks have a fixed length, so threads change no bit. Bound by memory. */
+static CARNN__INLINE void CARNN__K(gru_backward)(const carnn__lanes *r) {
+    if (r->stage == 1) {
+        gate_back(r, 2, CARNN__K(gru_mix_back)(r));
+    } else {
+        vec dk = get(r, r->reset, 0), q = get(r, r->tape, 1);
+        gate_back(r, 1, sigmoid_back(q, mul(dk, get(r, r->before, 0))));
+        put(r, r->dh, 0, fma(dk, q, get(r, r->dh, 0)));
+    }
+}
+
+static CARNN__INLINE void CARNN__K(gru_after_forward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), q = sigmoid(gate(r, 1)), k = get(r, r->ph, 2);
+    put(r, r->tape, 0, u);
+    put(r, r->tape, 1, q);
+    put(r, r->tape, 3, k);
+    CARNN__K(gru_mix)(r, u, tanh(fma(q, k, get(r, r->px, 2))));
+}
+
+static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
+    vec da_z = CARNN__K(gru_mix_back)(r), q = get(r, r->tape, 1);
+    gate_back(r, 1, sigmoid_back(q, mul(da_z, get(r, r->tape, 3))));
+    add_to(r, r->dpx, 2, da_z);
+    put(r, r->dph, 2, mul(da_z, q));
+}
+
+/* --- a cell of your own ----------------------------------------------------------------------
+   A program adds cells to the table without touching this file. Before CARNN_IMPLEMENTATION:
+
+     #define CARNN_EXTRA_CELLS(X) X(mgu, "mgu", "minimal gated unit", 2, 2, 0, 2, 0, 3, 0, 0.0f, \
+                                    CARNN__TWO_STAGES)
+     #define CARNN_EXTRA_CELL_FILE "examples/mgu.h"
+
+   The entries have the columns of CARNN__CELLS. The file, found from where this header lies or on
+   the include path, defines both functions of each; it is included here, once for each
+   instruction set, so it has no include guard and no #include. It may use, like the cells above:
+
+     vec                            sixteen floats
+     add sub mul fma fnma set1 zero sigmoid tanh
+     get put add_to                 arrays of the row r (carnn__lanes): r->tape, r->before, ...
+     gate(r, g)                     a_g: px + ph + pc, as far as gate g is projected
+     gate_back(r, g, da)            its gradient, to dpx, dph and dpc
+     reaching(r), sigmoid_back(g, dg), tanh_back(z, dz)
+
+   forward writes r->out and its part of the tape. backward gives each gate its gradient once, to
+   gate_back or to dpx, dph and dpc (dph is written, the others are added to), and replaces r->dh
+   (and r->dc) by the gradients at h' (and c') that do not come through the recurrent product; with
+   CARNN__INPUT_IS_CANDIDATE it adds to r->dx where that is not NULL. Sequences must not influence
+   each other, nor columns but through products. carnn_gradcheck("mgu", ...) checks it all.
+
+   These names are private ones, which other versions may change. A model file names its cell: only
+   programs that have it can load the model. */
+
+#if defined(CARNN_EXTRA_CELL_FILE)
+#include CARNN_EXTRA_CELL_FILE
+#endif
+
+/* --- the linear recurrence by itself ----------------------------------------------------------
+   y_t = A_t * y_{t-1} + Z_t, what all additive cells come down to, over one sequence that is so
+   long that threads should share its steps and not its columns. Backward is the same recurrence in
+   reverse: D_t = G_t + A_{t+1} * D_{t+1}; dZ_t = D_t; dA_t = D_t * y_{t-1}.
+
+   A block's state is linear in the one before it, y = product * before + end. So blocks run side by
+   side from 0, the states between them follow one from the other, and a second pass adds what
+   flows in. Blocks have a fixed length, so threads change no bit. Bound by memory. */
 
 static CARNN__INLINE void CARNN__K(recur_lanes)(const carnn__recurrence *r, size_t block, size_t j,
                                                 size_t n) {
     size_t step = block * CARNN__RECURRENCE_BLOCK, C = r->columns;
     size_t stop = step + CARNN__RECURRENCE_BLOCK < r->steps ? step + CARNN__RECURRENCE_BLOCK
                                                            : r->steps;
-    carnn__v product = CARNN__V(set1)(1.0f), y = CARNN__V(zero)();
-    if (r->carrying) y = CARNN__V(loadn)(r->end + block * C + j, n);
-    else if (!block && r->first) y = CARNN__V(loadn)(r->first + j, n);
+    vec product = set1(1.0f), y = zero();
+    if (r->carrying) y = loadn(r->end + block * C + j, n);
+    else if (!block && r->first) y = loadn(r->first + j, n);
     for (; step < stop; step++) {
         size_t row = r->reverse ? r->steps - 1 - step : step;
-        carnn__v A = CARNN__V(zero)(), old;
-        if (!r->reverse) A = CARNN__V(loadn)(r->A + row * C + j, n);
-        else if (step) A = CARNN__V(loadn)(r->A + (row + 1) * C + j, n);
+        vec A = zero();
+        if (!r->reverse) A = loadn(r->A + row * C + j, n);
+        else if (step) A = loadn(r->A + (row + 1) * C + j, n);
         if (r->carrying) {
-            y = CARNN__V(mul)(A, y);
-            old = CARNN__V(loadn)(r->y + row * C + j, n);
-            CARNN__V(storen)(r->y + row * C + j, n, CARNN__V(add)(old, y));
+            y = mul(A, y);
+            storen(r->y + row * C + j, n, add(loadn(r->y + row * C + j, n), y));
         } else {
-            product = CARNN__V(mul)(product, A);
-            y = CARNN__V(fma)(A, y, CARNN__V(loadn)(r->Z + row * C + j, n));
-            CARNN__V(storen)(r->y + row * C + j, n, y);
+            product = mul(product, A);
+            y = fma(A, y, loadn(r->Z + row * C + j, n));
+            storen(r->y + row * C + j, n, y);
         }
     }
     if (r->carrying) return;
-    CARNN__V(storen)(r->end + block * C + j, n, y);
-    CARNN__V(storen)(r->product + block * C + j, n, product);
+    storen(r->end + block * C + j, n, y);
+    storen(r->product + block * C + j, n, product);
 }
 
 static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
@@ -3807,427 +4178,197 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
     }
 }
 
-/* --- nCARNN, iCARNN, sCARNN ------------------------------------------------------------------
-   Tran et al. 2018, Eq. 3, 5 and 6; a_u and a_f are the sums of the projections of each.
-
-     u = s(a_u)   f = s(a_f)   h = u * (f * k) + (1 - u) * h'        A = 1 - u, Z = u * f * k
-
-   nCARNN's gates see c, h' and x, iCARNN's c and x; both have the linear candidate k = W x + b.
-   sCARNN is iCARNN with k = x. carnn-low has no f. ncarnn-free sees no c (Eq. 11).
-
-   Backward: du = dZ * f * k - dA,  df = dZ * u * k,  dk = dZ * u * f. */
-
-static CARNN__INLINE void CARNN__K(carnn_mix)(carnn__v u, carnn__v f, carnn__v k, carnn__v *A,
-                                              carnn__v *Z) {
-    *A = CARNN__V(sub)(CARNN__ONE, u);
-    *Z = CARNN__V(mul)(CARNN__V(mul)(u, f), k);
-}
-
-/* Gradients at a_u, a_f and k of D and y_{t-1}; returns A. */
-static CARNN__INLINE carnn__v CARNN__K(carnn_unmix)(carnn__v u, carnn__v f, carnn__v k, carnn__v D,
-                                                    carnn__v y, carnn__v *du, carnn__v *df,
-                                                    carnn__v *dk) {
-    carnn__v fk = CARNN__V(mul)(f, k), uD = CARNN__V(mul)(u, D);
-    *du = CARNN__K(through_sigmoid)(u, CARNN__V(mul)(D, CARNN__V(sub)(fk, y)));
-    *df = CARNN__K(through_sigmoid)(f, CARNN__V(mul)(uD, k));
-    *dk = CARNN__V(mul)(uD, f);
-    return CARNN__V(sub)(CARNN__ONE, u);
-}
-
-/* iCARNN and sCARNN compute their gates again in backward: that costs less than the memory they
-   would need, and px, which identical inputs share, is in the cache. */
-
-#define CARNN__GATE_XC(g)                                                                          \
-    CARNN__V(sigmoid)(CARNN__V(add)(CARNN__GET(r->px + (g) * r->h), CARNN__GET(r->pc + (g) * r->h)))
-
-static CARNN__INLINE void CARNN__K(icarnn_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                 carnn__v *A, carnn__v *Z) {
-    CARNN__K(carnn_mix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1), CARNN__GET(r->px + 2 * r->h), A, Z);
-}
-
-static CARNN__INLINE carnn__v CARNN__K(icarnn_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                        carnn__v D, carnn__v y) {
-    carnn__v du, df, dk;
-    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1),
-                                       CARNN__GET(r->px + 2 * r->h), D, y, &du, &df, &dk);
-    CARNN__ADD_TO(r->dpx, du);
-    CARNN__ADD_TO(r->dpx + r->h, df);
-    CARNN__ADD_TO(r->dpx + 2 * r->h, dk);
-    CARNN__ADD_TO(r->dpc, du);
-    CARNN__ADD_TO(r->dpc + r->h, df);
-    return A;
-}
-CARNN__ADDITIVE(icarnn)
-
-static CARNN__INLINE void CARNN__K(scarnn_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                 carnn__v *A, carnn__v *Z) {
-    CARNN__K(carnn_mix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1), CARNN__GET(r->x), A, Z);
-}
-
-static CARNN__INLINE carnn__v CARNN__K(scarnn_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                        carnn__v D, carnn__v y) {
-    carnn__v du, df, dk;
-    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1), CARNN__GET(r->x), D, y,
-                                       &du, &df, &dk);
-    CARNN__ADD_TO(r->dpx, du);
-    CARNN__ADD_TO(r->dpx + r->h, df);
-    CARNN__ADD_TO(r->dpc, du);
-    CARNN__ADD_TO(r->dpc + r->h, df);
-    CARNN__ADD_TO(r->dx, dk);
-    return A;
-}
-CARNN__ADDITIVE(scarnn)
-
-static CARNN__INLINE void CARNN__K(carnn_low_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                    carnn__v *A, carnn__v *Z) {
-    CARNN__K(carnn_mix)(CARNN__GATE_XC(0), CARNN__ONE, CARNN__GET(r->x), A, Z);
-}
-
-static CARNN__INLINE carnn__v CARNN__K(carnn_low_gradient)(const CARNN__K(row) * r, size_t j,
-                                                           size_t n, carnn__v D, carnn__v y) {
-    carnn__v du, df, dk;
-    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GATE_XC(0), CARNN__ONE, CARNN__GET(r->x), D, y, &du,
-                                       &df, &dk);
-    CARNN__ADD_TO(r->dpx, du);
-    CARNN__ADD_TO(r->dpc, du);
-    CARNN__ADD_TO(r->dx, dk);
-    return A;
-}
-CARNN__ADDITIVE(carnn_low)
-
-/* nCARNN keeps u and f on the tape: ph, which they need, is gone after the step. */
-
-static CARNN__INLINE void CARNN__K(ncarnn_keep)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                carnn__v u, carnn__v f, carnn__v *A, carnn__v *Z) {
-    CARNN__PUT(r->tape, u);
-    CARNN__PUT(r->tape + r->h, f);
-    CARNN__K(carnn_mix)(u, f, CARNN__GET(r->px + 2 * r->h), A, Z);
-}
-
-#define CARNN__GATE_XH(g)                                                                          \
-    CARNN__V(add)(CARNN__GET(r->px + (g) * r->h), CARNN__GET(r->ph + (g) * r->h))
-#define CARNN__GATE_XHC(g) CARNN__V(add)(CARNN__GATE_XH(g), CARNN__GET(r->pc + (g) * r->h))
-
-static CARNN__INLINE void CARNN__K(ncarnn_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                 carnn__v *A, carnn__v *Z) {
-    CARNN__K(ncarnn_keep)(r, j, n, CARNN__V(sigmoid)(CARNN__GATE_XHC(0)),
-                          CARNN__V(sigmoid)(CARNN__GATE_XHC(1)), A, Z);
-}
-
-static CARNN__INLINE void CARNN__K(ncarnn_free_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                      carnn__v *A, carnn__v *Z) {
-    CARNN__K(ncarnn_keep)(r, j, n, CARNN__V(sigmoid)(CARNN__GATE_XH(0)),
-                          CARNN__V(sigmoid)(CARNN__GATE_XH(1)), A, Z);
-}
-
-static CARNN__INLINE carnn__v CARNN__K(ncarnn_free_gradient)(const CARNN__K(row) * r, size_t j,
-                                                             size_t n, carnn__v D, carnn__v y) {
-    carnn__v du, df, dk;
-    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GET(r->tape), CARNN__GET(r->tape + r->h),
-                                       CARNN__GET(r->px + 2 * r->h), D, y, &du, &df, &dk);
-    CARNN__K(gate_gradient)(r, j, n, 0, du);
-    CARNN__K(gate_gradient)(r, j, n, 1, df);
-    CARNN__ADD_TO(r->dpx + 2 * r->h, dk);
-    return A;
-}
-
-static CARNN__INLINE carnn__v CARNN__K(ncarnn_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                        carnn__v D, carnn__v y) {
-    carnn__v A = CARNN__K(ncarnn_free_gradient)(r, j, n, D, y);
-    CARNN__ADD_TO(r->dpc, CARNN__GET(r->dph));
-    CARNN__ADD_TO(r->dpc + r->h, CARNN__GET(r->dph + r->h));
-    return A;
-}
-CARNN__ADDITIVE(ncarnn)
-CARNN__ADDITIVE(ncarnn_free)
-
-/* --- RAN -------------------------------------------------------------------------------------
-   Tran et al. 2018, Eq. 2 (Lee et al. 2017): z = Wz x without bias, i = s(a_i), f = s(a_f) that see
-   h' and x, c = i * z + f * c': the linear recurrence with A = f, Z = i * z. h = c (ran) or
-   tanh(c) (ran-tanh).
-
-   Backward, from the gradient D at c: di = D * z, df = D * c', dz = D * i. */
-
-static CARNN__INLINE void CARNN__K(ran_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                              carnn__v *A, carnn__v *Z) {
-    carnn__v i = CARNN__V(sigmoid)(CARNN__GATE_XH(0)), f = CARNN__V(sigmoid)(CARNN__GATE_XH(1));
-    CARNN__PUT(r->tape, i);
-    CARNN__PUT(r->tape + r->h, f);
-    *A = f;
-    *Z = CARNN__V(mul)(i, CARNN__GET(r->px + 2 * r->h));
-}
-
-static CARNN__INLINE carnn__v CARNN__K(ran_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                     carnn__v D, carnn__v y) {
-    carnn__v i = CARNN__GET(r->tape), f = CARNN__GET(r->tape + r->h);
-    carnn__v z = CARNN__GET(r->px + 2 * r->h);
-    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_sigmoid)(i, CARNN__V(mul)(D, z)));
-    CARNN__K(gate_gradient)(r, j, n, 1, CARNN__K(through_sigmoid)(f, CARNN__V(mul)(D, y)));
-    CARNN__ADD_TO(r->dpx + 2 * r->h, CARNN__V(mul)(D, i));
-    return f;
-}
-CARNN__ADDITIVE(ran)
-
-static CARNN__INLINE void CARNN__K(ran_tanh_forward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                           size_t n) {
-    carnn__v A, Z, c;
-    CARNN__K(ran_gates)(r, j, n, &A, &Z);
-    c = CARNN__V(fma)(A, CARNN__GET(r->c_before), Z);
-    CARNN__PUT(r->tape + 2 * r->h, c);
-    CARNN__PUT(r->out, CARNN__V(tanh)(c));
-}
-
-static CARNN__INLINE void CARNN__K(ran_tanh_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                            size_t n) {
-    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh)), f;
-    D = CARNN__V(add)(CARNN__GET(r->dc), CARNN__K(through_tanh)(CARNN__GET(r->out), D));
-    f = CARNN__K(ran_gradient)(r, j, n, D, CARNN__GET(r->c_before));
-    CARNN__PUT(r->dc, CARNN__V(mul)(f, D));
-    CARNN__PUT(r->dh, CARNN__V(zero)());
-}
-
-/* --- vanilla RNN -----------------------------------------------------------------------------
-   h = tanh(a), a = Wx x + Wh h' + b; backward da = (1 - h^2) D. */
-
-static CARNN__INLINE void CARNN__K(rnn_forward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
-    CARNN__PUT(r->out, CARNN__V(tanh)(CARNN__GATE_XH(0)));
-}
-
-static CARNN__INLINE void CARNN__K(rnn_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                       size_t n) {
-    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));
-    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_tanh)(CARNN__GET(r->out), D));
-    CARNN__PUT(r->dh, CARNN__V(zero)());
-}
-
-/* --- LSTM and carnn-high ---------------------------------------------------------------------
-   Tran et al. 2018, Eq. 1: i = s(a_i), f = s(a_f), o = s(a_o), z = tanh(a_z),
-   c = i * z + f * c', h = o * tanh(c). carnn-high adds a context term to a_i, a_f and a_o
-   (section 5.1, "LSTM with three gates that are functions of the context").
-   Tape: i, f, o, z, c.
-
-   Backward: do = D * tanh(c); the gradient at c is what comes from the step after and
-   D * o * (1 - tanh(c)^2), in all Dc; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f. */
-
-static CARNN__INLINE void CARNN__K(lstm_state)(const CARNN__K(row) * r, size_t j, size_t n,
-                                               carnn__v a_i, carnn__v a_f, carnn__v a_o) {
-    carnn__v i = CARNN__V(sigmoid)(a_i), f = CARNN__V(sigmoid)(a_f), o = CARNN__V(sigmoid)(a_o);
-    carnn__v z = CARNN__V(tanh)(CARNN__GATE_XH(3));
-    carnn__v c = CARNN__V(fma)(f, CARNN__GET(r->c_before), CARNN__V(mul)(i, z));
-    CARNN__PUT(r->tape, i);
-    CARNN__PUT(r->tape + r->h, f);
-    CARNN__PUT(r->tape + 2 * r->h, o);
-    CARNN__PUT(r->tape + 3 * r->h, z);
-    CARNN__PUT(r->tape + 4 * r->h, c);
-    CARNN__PUT(r->out, CARNN__V(mul)(o, CARNN__V(tanh)(c)));
-}
-
-static CARNN__INLINE void CARNN__K(lstm_forward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                       size_t n) {
-    CARNN__K(lstm_state)(r, j, n, CARNN__GATE_XH(0), CARNN__GATE_XH(1), CARNN__GATE_XH(2));
-}
-
-static CARNN__INLINE void CARNN__K(carnn_high_forward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                             size_t n) {
-    CARNN__K(lstm_state)(r, j, n, CARNN__GATE_XHC(0), CARNN__GATE_XHC(1), CARNN__GATE_XHC(2));
-}
-
-static CARNN__INLINE void CARNN__K(lstm_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                        size_t n) {
-    carnn__v i = CARNN__GET(r->tape), f = CARNN__GET(r->tape + r->h);
-    carnn__v o = CARNN__GET(r->tape + 2 * r->h), z = CARNN__GET(r->tape + 3 * r->h);
-    carnn__v th = CARNN__V(tanh)(CARNN__GET(r->tape + 4 * r->h));
-    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));
-    carnn__v Dc = CARNN__V(add)(CARNN__GET(r->dc),
-                                CARNN__K(through_tanh)(th, CARNN__V(mul)(D, o)));
-    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_sigmoid)(i, CARNN__V(mul)(Dc, z)));
-    CARNN__K(gate_gradient)
-    (r, j, n, 1, CARNN__K(through_sigmoid)(f, CARNN__V(mul)(Dc, CARNN__GET(r->c_before))));
-    CARNN__K(gate_gradient)(r, j, n, 2, CARNN__K(through_sigmoid)(o, CARNN__V(mul)(D, th)));
-    CARNN__K(gate_gradient)(r, j, n, 3, CARNN__K(through_tanh)(z, CARNN__V(mul)(Dc, i)));
-    CARNN__PUT(r->dc, CARNN__V(mul)(Dc, f));
-    CARNN__PUT(r->dh, CARNN__V(zero)());
-}
-
-static CARNN__INLINE void CARNN__K(carnn_high_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                              size_t n) {
-    size_t gate;
-    CARNN__K(lstm_backward_lanes)(r, j, n);
-    for (gate = 0; gate < 3; gate++)
-        CARNN__ADD_TO(r->dpc + gate * r->h, CARNN__GET(r->dph + gate * r->h));
-}
-
-/* --- GRU -------------------------------------------------------------------------------------
-   u = s(a_u), r = s(a_r) that see h' and x; h = (1 - u) * h' + u * z.
-   gru:       z = tanh(Wz x + Uz (r * h') + b), two products in a step (Cho et al. 2014);
-   gru-after: z = tanh(Wz x + b + r * (Uz h' + b')), one product (cuDNN, PyTorch). Those mix with
-   u and 1 - u exchanged, which is the same cell with the signs of the weights of u turned.
-   Tape: u, r, z, and k = r * h' (gru) or Uz h' + b' (gru-after).
-
-   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what comes through the products;
-   gru: dk = Uz^T da_z, dr = dk * h', dh' += dk * r; gru-after: dr = da_z * k, dk = da_z * r. */
-
-static CARNN__INLINE void CARNN__K(gru_mix)(const CARNN__K(row) * r, size_t j, size_t n, carnn__v u,
-                                            carnn__v z) {
-    carnn__v before = CARNN__GET(r->before);
-    CARNN__PUT(r->tape + 2 * r->h, z);
-    CARNN__PUT(r->out, CARNN__V(fma)(u, CARNN__V(sub)(z, before), before));
-}
-
-static CARNN__INLINE void CARNN__K(gru_forward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
-    if (r->stage == 0) {
-        carnn__v reset = CARNN__V(sigmoid)(CARNN__GATE_XH(1));
-        carnn__v k = CARNN__V(mul)(reset, CARNN__GET(r->before));
-        CARNN__PUT(r->tape, CARNN__V(sigmoid)(CARNN__GATE_XH(0)));
-        CARNN__PUT(r->tape + r->h, reset);
-        CARNN__PUT(r->tape + 3 * r->h, k);
-        CARNN__PUT(r->reset, k);
-    } else {
-        CARNN__K(gru_mix)(r, j, n, CARNN__GET(r->tape), CARNN__V(tanh)(CARNN__GATE_XH(2)));
-    }
-}
-
-static CARNN__INLINE void CARNN__K(gru_after_forward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                            size_t n) {
-    carnn__v u = CARNN__V(sigmoid)(CARNN__GATE_XH(0)), reset = CARNN__V(sigmoid)(CARNN__GATE_XH(1));
-    carnn__v k = CARNN__GET(r->ph + 2 * r->h);
-    CARNN__PUT(r->tape, u);
-    CARNN__PUT(r->tape + r->h, reset);
-    CARNN__PUT(r->tape + 3 * r->h, k);
-    CARNN__K(gru_mix)
-    (r, j, n, u, CARNN__V(tanh)(CARNN__V(fma)(reset, k, CARNN__GET(r->px + 2 * r->h))));
-}
-
-/* D through the mix: the gradient of u into both projections, (1 - u) D into dh; returns da_z. */
-static CARNN__INLINE carnn__v CARNN__K(gru_unmix)(const CARNN__K(row) * r, size_t j, size_t n) {
-    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));
-    carnn__v u = CARNN__GET(r->tape), z = CARNN__GET(r->tape + 2 * r->h);
-    carnn__v du = CARNN__V(mul)(D, CARNN__V(sub)(z, CARNN__GET(r->before)));
-    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_sigmoid)(u, du));
-    CARNN__PUT(r->dh, CARNN__V(fnma)(u, D, D));
-    return CARNN__K(through_tanh)(z, CARNN__V(mul)(D, u));
-}
-
-static CARNN__INLINE void CARNN__K(gru_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                       size_t n) {
-    if (r->stage == 1) {
-        CARNN__K(gate_gradient)(r, j, n, 2, CARNN__K(gru_unmix)(r, j, n));
-    } else { /* r->reset holds dk */
-        carnn__v dk = CARNN__GET(r->reset), reset = CARNN__GET(r->tape + r->h);
-        carnn__v dr = CARNN__V(mul)(dk, CARNN__GET(r->before));
-        CARNN__K(gate_gradient)(r, j, n, 1, CARNN__K(through_sigmoid)(reset, dr));
-        CARNN__PUT(r->dh, CARNN__V(fma)(dk, reset, CARNN__GET(r->dh)));
-    }
-}
-
-static CARNN__INLINE void CARNN__K(gru_after_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                             size_t n) {
-    carnn__v da = CARNN__K(gru_unmix)(r, j, n), reset = CARNN__GET(r->tape + r->h);
-    carnn__v dr = CARNN__V(mul)(da, CARNN__GET(r->tape + 3 * r->h));
-    CARNN__K(gate_gradient)(r, j, n, 1, CARNN__K(through_sigmoid)(reset, dr));
-    CARNN__ADD_TO(r->dpx + 2 * r->h, da);
-    CARNN__PUT(r->dph + 2 * r->h, CARNN__V(mul)(da, reset));
-}
-
-/* --- the loops around the lanes --------------------------------------------------------------
+/* --- the scan --------------------------------------------------------------------------------
    Over steps, sequences and columns, the same for all cells: rows stream through the cache in the
    order in which they lie. Bound by the vector unit (two sigmoids a column) as long as the rows of
-   a step stay in the second-level cache. */
+   a step stay in the second-level cache.
 
-static CARNN__INLINE CARNN__K(row)
-    CARNN__K(scan_row)(const carnn__scan *s, size_t t, size_t b, size_t gates, size_t context_gates,
-                       size_t recurrent_gates, size_t tape, size_t flags) {
+   The loops are inline functions that get a cell's function and its entry in the table as
+   constants, so each cell has loops of its own in which its function is expanded once. */
+
+/* The row of step t of the sequence of rank b, with the gradients for backward. */
+static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
+                                                     const carnn__cell_kind *k, int back, size_t t,
+                                                     size_t b) {
     size_t h = s->h, row = s->seq->start[t] + b, input = s->index ? s->index[row] : row;
     size_t last = t ? s->seq->start[t - 1] + b : 0;
-    CARNN__K(row) r;
+    carnn__lanes r;
+    r.kind = k;
     r.h = h;
+    r.j = 0;
     r.stage = s->stage;
     r.before = t ? s->out + last * h : s->h0 + b * h;
     r.out = s->out + row * h;
-    r.px = s->px + input * gates * h;
-    r.x = flags & CARNN__INPUT_IS_CANDIDATE ? s->x + input * h : NULL;
-    r.pc = context_gates ? s->pc + b * context_gates * h : NULL;
-    r.ph = recurrent_gates ? s->ph + b * recurrent_gates * h : NULL;
-    r.tape = tape ? s->tape + row * tape * h : NULL;
-    r.reset = flags & CARNN__TWO_STAGES ? s->reset + b * h : NULL;
-    r.c_before = NULL;
-    if (flags & CARNN__HAS_CELL_STATE) /* c stands last on the tape of its row */
-        r.c_before = t ? s->tape + (last * tape + tape - 1) * h : s->c0 + b * h;
-    r.dout = NULL;
+    r.px = s->px + input * k->gates * h;
+    r.x = k->flags & CARNN__INPUT_IS_CANDIDATE ? s->x + input * h : NULL;
+    r.pc = k->context_gates ? s->pc + b * k->context_gates * h : NULL;
+    r.ph = k->recurrent_gates ? s->ph + b * k->recurrent_gates * h : NULL;
+    r.tape = k->tape ? s->tape + row * k->tape * h : NULL;
+    r.reset = k->flags & CARNN__TWO_STAGES ? s->reset + b * h : NULL;
+    r.c_before = r.dout = NULL;
     r.dh = r.dc = r.dx = r.dpx = r.dpc = r.dph = NULL;
-    return r;
-}
-
-/* The same with the gradients. */
-static CARNN__INLINE CARNN__K(row)
-    CARNN__K(scan_gradient_row)(const carnn__scan *s, size_t t, size_t b, size_t gates,
-                                size_t context_gates, size_t recurrent_gates, size_t tape,
-                                size_t flags) {
-    size_t h = s->h, row = s->seq->start[t] + b, input = s->index ? s->index[row] : row;
-    CARNN__K(row) r = CARNN__K(scan_row)(s, t, b, gates, context_gates, recurrent_gates, tape,
-                                         flags);
+    if (k->flags & CARNN__HAS_CELL_STATE)
+        r.c_before = t ? s->tape + (last * k->tape + k->tape - 1) * h : s->c0 + b * h;
+    if (!back) return r;
     r.dout = s->dout + row * h;
     r.dh = s->dh + b * h;
-    r.dpx = s->dpx + input * gates * h;
-    if (flags & CARNN__HAS_CELL_STATE) r.dc = s->dc + b * h;
-    if (flags & CARNN__INPUT_IS_CANDIDATE) r.dx = s->dx + input * h;
-    if (context_gates) r.dpc = s->dpc + b * context_gates * h;
-    if (recurrent_gates) r.dph = s->dph + row * recurrent_gates * h;
+    r.dpx = s->dpx + input * k->gates * h;
+    if (k->flags & CARNN__HAS_CELL_STATE) r.dc = s->dc + b * h;
+    if (k->flags & CARNN__INPUT_IS_CANDIDATE && s->dx) r.dx = s->dx + input * h;
+    if (k->context_gates) r.dpc = s->dpc + b * k->context_gates * h;
+    if (k->recurrent_gates) r.dph = s->dph + row * k->recurrent_gates * h;
     return r;
 }
 
-#define CARNN__SCAN(id, name, title, gates, gb, context_gates, recurrent_gates, gr, tape, gate,    \
-                    bias, flags)                                                                   \
-    static void CARNN__K(id##_forward)(const carnn__scan *s, size_t t0, size_t t1, size_t from,    \
-                                       size_t to) {                                                \
-        size_t t, b, j;                                                                            \
-        for (t = t0; t < t1; t++)                                                                  \
-            for (b = s->first; b < carnn__scan_end(s, t); b++) {                                   \
-                const CARNN__K(row) r = CARNN__K(scan_row)(s, t, b, gates, context_gates,          \
-                                                           recurrent_gates, tape, flags);          \
-                for (j = from; j + 16 <= to; j += 16) CARNN__K(id##_forward_lanes)(&r, j, 16);     \
-                if (j < to) CARNN__K(id##_forward_lanes)(&r, j, to - j);                           \
-            }                                                                                      \
+/* The last columns of a row may be fewer than sixteen. They are copied into a row of sixteen, zeros
+   behind them, and the results are copied back: so a cell knows only whole vectors, and its code is
+   there once. */
+typedef struct CARNN__K(tail) {
+    size_t h, j, n; /* columns j .. j + n - 1 */
+    float *room;    /* for the next copy */
+} CARNN__K(tail);
+
+static CARNN__INLINE float *CARNN__K(tail_in)(CARNN__K(tail) *a, const float *from,
+                                              size_t entries) {
+    float *copy = from ? a->room : NULL;
+    size_t i;
+    for (i = 0; from && i < entries; i++, a->room += CARNN__LANES)
+        store(a->room, loadn(from + i * a->h + a->j, a->n));
+    return copy;
+}
+
+static CARNN__INLINE void CARNN__K(tail_out)(const CARNN__K(tail) *a, const float *from, float *to,
+                                             size_t entries) {
+    size_t i;
+    for (i = 0; to && i < entries; i++)
+        storen(to + i * a->h + a->j, a->n, load(from + i * CARNN__LANES));
+}
+
+/* `wide` becomes a copy of columns j .. j + n - 1 of r. */
+static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j, size_t n,
+                                                carnn__lanes *wide, float *room) {
+    const carnn__cell_kind *k = r->kind;
+    CARNN__K(tail) a;
+    a.h = r->h;
+    a.j = j;
+    a.n = n;
+    a.room = room;
+    wide->x = CARNN__K(tail_in)(&a, r->x, 1);
+    wide->px = CARNN__K(tail_in)(&a, r->px, k->gates);
+    wide->pc = CARNN__K(tail_in)(&a, r->pc, k->context_gates);
+    wide->ph = CARNN__K(tail_in)(&a, r->ph, k->recurrent_gates);
+    wide->before = CARNN__K(tail_in)(&a, r->before, 1);
+    wide->c_before = CARNN__K(tail_in)(&a, r->c_before, 1);
+    wide->tape = CARNN__K(tail_in)(&a, r->tape, k->tape);
+    wide->out = CARNN__K(tail_in)(&a, r->out, 1);
+    wide->reset = CARNN__K(tail_in)(&a, r->reset, 1);
+    wide->dout = CARNN__K(tail_in)(&a, r->dout, 1);
+    wide->dh = CARNN__K(tail_in)(&a, r->dh, 1);
+    wide->dc = CARNN__K(tail_in)(&a, r->dc, 1);
+    wide->dx = CARNN__K(tail_in)(&a, r->dx, 1);
+    wide->dpx = CARNN__K(tail_in)(&a, r->dpx, k->gates);
+    wide->dpc = CARNN__K(tail_in)(&a, r->dpc, k->context_gates);
+    wide->dph = CARNN__K(tail_in)(&a, r->dph, k->recurrent_gates);
+}
+
+/* What the cell has written to `wide` goes back to r. */
+static CARNN__NOINLINE void CARNN__K(tail_close)(const carnn__lanes *r, size_t j, size_t n,
+                                                 const carnn__lanes *wide) {
+    const carnn__cell_kind *k = r->kind;
+    CARNN__K(tail) a;
+    a.h = r->h;
+    a.j = j;
+    a.n = n;
+    a.room = NULL;
+    if (!r->dout) { /* forward */
+        CARNN__K(tail_out)(&a, wide->tape, r->tape, k->tape);
+        CARNN__K(tail_out)(&a, wide->out, r->out, 1);
+        CARNN__K(tail_out)(&a, wide->reset, r->reset, 1);
+        return;
+    }
+    CARNN__K(tail_out)(&a, wide->dh, r->dh, 1);
+    CARNN__K(tail_out)(&a, wide->dc, r->dc, 1);
+    CARNN__K(tail_out)(&a, wide->dx, r->dx, 1);
+    CARNN__K(tail_out)(&a, wide->dpx, r->dpx, k->gates);
+    CARNN__K(tail_out)(&a, wide->dpc, r->dpc, k->context_gates);
+    CARNN__K(tail_out)(&a, wide->dph, r->dph, k->recurrent_gates);
+}
+
+/* Columns [from, to) of the row of step t of the sequence of rank b. The cell is called in one
+   place, for the whole vectors and then for the tail. */
+static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const carnn__cell_kind *k,
+                                                 carnn__lanes_fn cell, int back, size_t t, size_t b,
+                                                 size_t from, size_t to) {
+    carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b), row, wide;
+    float room[CARNN__LANES_ARRAYS * CARNN__LANES];
+    size_t rest = (to - from) % CARNN__LANES, end = to - rest;
+    int tail = 0;
+    for (r.j = from;; tail = 1) {
+        for (; r.j < end; r.j += CARNN__LANES) cell(&r);
+        if (tail || !rest) break;
+        row = CARNN__K(scan_row)(s, k, back, t, b);
+        CARNN__K(tail_open)(&row, end, rest, &wide, room);
+        r = wide;
+        r.kind = k; /* as before, for the compiler */
+        r.h = end = CARNN__LANES;
+        r.stage = s->stage;
+        r.j = 0;
+    }
+    if (tail) CARNN__K(tail_close)(&row, to - rest, rest, &wide);
+}
+
+/* All rows of steps [t0, t1), backward from the last step to the first. */
+static CARNN__INLINE void CARNN__K(scan)(const carnn__scan *s, const carnn__cell_kind *k,
+                                         carnn__lanes_fn cell, int back, size_t t0, size_t t1,
+                                         size_t from, size_t to) {
+    size_t i, t, b;
+    for (i = t0; i < t1; i++) {
+        t = back ? t1 - 1 - (i - t0) : i;
+        for (b = s->first; b < carnn__scan_end(s, t); b++)
+            CARNN__K(scan_columns)(s, k, cell, back, t, b, from, to);
+    }
+}
+
+#define CARNN__SCAN(id, ...)                                                                       \
+    static void CARNN__K(id##_scan)(const carnn__scan *s, size_t t0, size_t t1, size_t from,       \
+                                    size_t to) {                                                   \
+        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(id##_forward), 0, t0, t1,      \
+                       from, to);                                                                  \
     }                                                                                              \
-    static void CARNN__K(id##_backward)(const carnn__scan *s, size_t t0, size_t t1, size_t from,   \
-                                        size_t to) {                                               \
-        size_t t, b, j;                                                                            \
-        for (t = t1; t-- > t0;)                                                                    \
-            for (b = s->first; b < carnn__scan_end(s, t); b++) {                                   \
-                const CARNN__K(row) r = CARNN__K(scan_gradient_row)(                               \
-                    s, t, b, gates, context_gates, recurrent_gates, tape, flags);                  \
-                for (j = from; j + 16 <= to; j += 16) CARNN__K(id##_backward_lanes)(&r, j, 16);    \
-                if (j < to) CARNN__K(id##_backward_lanes)(&r, j, to - j);                          \
-            }                                                                                      \
+    static void CARNN__K(id##_scan_back)(const carnn__scan *s, size_t t0, size_t t1, size_t from,  \
+                                         size_t to) {                                              \
+        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(id##_backward), 1, t0, t1,     \
+                       from, to);                                                                  \
     }
 CARNN__CELLS(CARNN__SCAN)
-
 #undef CARNN__SCAN
-#undef CARNN__GET
-#undef CARNN__PUT
-#undef CARNN__ADD_TO
-#undef CARNN__ONE
-#undef CARNN__ADDITIVE
-#undef CARNN__GATE_XC
-#undef CARNN__GATE_XH
-#undef CARNN__GATE_XHC
+
+#undef vec
+#undef load
+#undef loadn
+#undef store
+#undef storen
+#undef add
+#undef sub
+#undef mul
+#undef fma
+#undef fnma
+#undef set1
+#undef zero
+#undef sigmoid
+#undef tanh
+#undef get
+#undef put
+#undef add_to
+#undef gate
+#undef gate_back
+#undef reaching
+#undef sigmoid_back
+#undef tanh_back
 
 #endif
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-typedef struct carnn__cell_kind {
-    const char *name, *title;
-    size_t gates, bias_gates, context_gates, recurrent_gates, recurrent_bias, tape;
-    size_t open_gate;  /* the gate whose bias starts at open_bias, e.g. LSTM's forget gate at 1 */
-    float open_bias;
-    size_t flags;
-} carnn__cell_kind;
-
-#define CARNN__CELL_ENTRY(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)             \
-    {name, title, g, gb, gc, gh, gr, tape, gate, bias, flags},
-static const carnn__cell_kind carnn__cells[] = {CARNN__CELLS(CARNN__CELL_ENTRY)};
-#undef CARNN__CELL_ENTRY
 
 CARNN_API const char *carnn_cell_name(size_t number) {
     return number < CARNN__CELL_COUNT ? carnn__cells[number].name : NULL;
@@ -4585,9 +4726,9 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
 }
 
 /* Backward over the batch of the last forward. dout (N, h) is the gradient at the states; dx
-   (U, e) is added to (only cells whose candidate is the input touch it here). Afterwards
+   (U, e) is added to by cells whose candidate is the input (NULL: it is not wanted). Afterwards
    r->scan.dh and .dc (B, h) are the gradients of the initial states and .dpc that of the context
-   projections; weights of the recurrent product have theirs added in g. */
+   projections; the gradients of the recurrent weights have been added to g. */
 static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const float *dout,
                                  float *dx) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
@@ -4617,17 +4758,59 @@ static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float
                   carnn__cell_gradient(r, r->cell->context), d);
 }
 
-/* From dpx of all backwards since carnn__cell_project: dx (U, e) += dpx Wx, dWx += dpx^T x,
-   db += sum of dpx. */
+/* From dpx of all backwards since carnn__cell_project: dx (U, e) += dpx Wx (NULL: inputs that are
+   data need no gradient), dWx += dpx^T x, db += sum of dpx. */
 static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float *dx) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, U = r->inputs;
-    carnn__matmul(e, CARNN__NN | CARNN__ADD, U, in, width, r->scan.dpx, width,
-                  carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
+    if (dx)
+        carnn__matmul(e, CARNN__NN | CARNN__ADD, U, in, width, r->scan.dpx, width,
+                      carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, r->scan.dpx, width, r->x, in, NULL,
                   carnn__cell_gradient(r, r->cell->input), in);
     carnn__column_sums(e, U, k->bias_gates * h, r->scan.dpx, width,
                        carnn__cell_gradient(r, r->cell->bias));
+}
+
+/* --- exact explanations -----------------------------------------------------------------------
+   The state of an additive cell is h_t = A_t * h_{t-1} + w_t * k_t: unrolled, it is a weighted sum
+   of the candidates (Tran et al. 2018, Eq. 4 and 7). */
+
+static double carnn__logistic(double x) {
+    return 1.0 / (1.0 + exp(-x));
+}
+
+/* Are the states of a cell exact weighted sums of its candidates? */
+static int carnn__cell_is_additive(size_t kind) {
+    return (carnn__cells[kind].flags & (CARNN__ADDITIVE_UPDATE | CARNN__ADDITIVE_FORGET)) != 0;
+}
+
+/* w_t, A_t, k_t and the part of k_t that is a bias, after a forward pass: column j of row t, which
+   belongs to the sequence of rank b and has the input `slot`. 0: the cell is not additive. */
+static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t t, size_t slot,
+                                     size_t j, double *w, double *A, double *k, double *bias) {
+    const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
+    size_t h = r->cell->h, last = (kind->gates - 1) * h + j, i;
+    const float *px = r->scan.px + slot * kind->gates * h;
+    const float *pc = r->scan.pc + b * kind->context_gates * h;
+    const float *tape = r->scan.tape + t * kind->tape * h;
+    double g[2] = {1.0, 1.0}; /* gates 0 and 1 */
+    if (!carnn__cell_is_additive(r->cell->kind)) return 0;
+    for (i = 0; i < 2 && i < kind->gates; i++) /* on the tape where they read the state */
+        g[i] = kind->tape ? (double)tape[i * h + j]
+                          : carnn__logistic((double)px[i * h + j] + (double)pc[i * h + j]);
+    if (kind->flags & CARNN__INPUT_IS_CANDIDATE) {
+        *k = (double)r->x[slot * h + j];
+        *bias = 0.0;
+    } else {
+        *k = (double)px[last];
+        *bias = kind->bias_gates == kind->gates
+                    ? (double)carnn__cell_weight(r, r->cell->bias)[last]
+                    : 0.0;
+    }
+    *w = kind->flags & CARNN__ADDITIVE_FORGET ? g[0] : g[0] * g[1];
+    *A = kind->flags & CARNN__ADDITIVE_FORGET ? g[1] : 1.0 - g[0];
+    return 1;
 }
 
 /* --- the linear recurrence by itself ---------------------------------------------------------- */
@@ -4705,23 +4888,26 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 
      enc[k] = sum_j l_kj w_j[k]      l_kj = (1 - j/J) - (k/D)(1 - 2j/J)      j, k from 1
 
-   which is a_j + b_j k/D with a_j = 1 - j/J and b_j = 2j/J - 1: two weighted bags of words, that
-   of a and that of b, and ONE product with the ramp k/D. Backward: dw_j[k] += l_kj denc[k]. A text
-   without words is the zero vector. */
+   which is a_j + b_j k/D with a_j = 1 - j/J and b_j = 2j/J - 1: two weighted sums of the words,
+   one with the weights a, one with b, and ONE product with the ramp k/D. Backward:
+   dw_j[k] += l_kj denc[k]. A text without words is the zero vector. */
 
 #if defined(CARNN__ISA)
 
-/* The statements for columns j .. j + n - 1 of [first, last), 16 at a time: n is the constant 16
-   but for the last ones. */
-#define CARNN__COLUMNS(first, last, ...)                                                           \
-    for (j = (first); j + 16 <= (last); j += 16) {                                                 \
-        const size_t n = 16;                                                                       \
-        __VA_ARGS__                                                                                \
-    }                                                                                              \
-    if (j < (last)) {                                                                              \
-        const size_t n = (last)-j;                                                                 \
-        __VA_ARGS__                                                                                \
-    }
+/* The vector operations of @@SIMD under short names, in this section only. */
+#define vec carnn__v
+#define loadn CARNN__V(loadn)
+#define storen CARNN__V(storen)
+#define add CARNN__V(add)
+#define sub CARNN__V(sub)
+#define mul CARNN__V(mul)
+#define fma CARNN__V(fma) /* a b + c */
+#define set1 CARNN__V(set1)
+#define zero CARNN__V(zero)
+
+/* Loops over columns go sixteen at a time. Their bodies are functions of the first column j and of
+   n, how many there are: the constant 16, with which loads and stores are plain ones, and at the
+   end of a row what is left. */
 
 /* Columns [j, j + 16 vectors) of a text, n of them in the last vector; `vectors` and mostly n are
    constants. Four vectors share the work for a word, of which the division is most. */
@@ -4731,56 +4917,63 @@ static CARNN__INLINE void CARNN__K(encode_text)(const carnn__encoder *e, size_t 
                                                 size_t vectors, size_t n) {
     size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
     size_t w, v;
-    carnn__v a[CARNN__ENCODE_VECTORS], b[CARNN__ENCODE_VECTORS];
-    CARNN__UNROLL for (v = 0; v < vectors; v++) a[v] = b[v] = CARNN__V(zero)();
+    vec a[CARNN__ENCODE_VECTORS], b[CARNN__ENCODE_VECTORS];
+    CARNN__UNROLL for (v = 0; v < vectors; v++) a[v] = b[v] = zero();
     for (w = 0; w < J; w++) {
         const float *word = e->table + e->ids[first + w] * e->D + j;
         float place = (float)(w + 1) / (float)J;
-        carnn__v a_j = CARNN__V(set1)(1.0f - place), b_j = CARNN__V(set1)(2.0f * place - 1.0f);
+        vec a_j = set1(1.0f - place), b_j = set1(2.0f * place - 1.0f);
         CARNN__UNROLL for (v = 0; v < vectors; v++) {
-            carnn__v x = CARNN__V(loadn)(word + 16 * v, n);
-            a[v] = CARNN__V(fma)(a_j, x, a[v]);
-            b[v] = CARNN__V(fma)(b_j, x, b[v]);
+            vec x = loadn(word + 16 * v, n);
+            a[v] = fma(a_j, x, a[v]);
+            b[v] = fma(b_j, x, b[v]);
         }
     }
     CARNN__UNROLL for (v = 0; v < vectors; v++) {
-        carnn__v ramp = CARNN__V(loadn)(e->ramp + j + 16 * v, n);
-        CARNN__V(storen)(e->out + i * e->D + j + 16 * v, n, CARNN__V(fma)(ramp, b[v], a[v]));
+        vec ramp = loadn(e->ramp + j + 16 * v, n);
+        storen(e->out + i * e->D + j + 16 * v, n, fma(ramp, b[v], a[v]));
     }
 }
 
-/* Texts [from, to). Bound by reading the words from the cache: two multiply-adds for each number. */
+/* Texts [from, to). Bound by reading the words from the cache: two multiply-adds a number. */
 static void CARNN__K(encode)(const void *job, size_t from, size_t to) {
     const carnn__encoder *e = (const carnn__encoder *)job;
-    const size_t together = 16 * CARNN__ENCODE_VECTORS;
+    const size_t D = e->D, together = 16 * CARNN__ENCODE_VECTORS;
     size_t i, j;
     for (i = from; i < to; i++) {
-        for (j = 0; j + together <= e->D; j += together)
+        for (j = 0; j + together <= D; j += together)
             CARNN__K(encode_text)(e, i, j, CARNN__ENCODE_VECTORS, 16);
-        CARNN__COLUMNS(j, e->D, CARNN__K(encode_text)(e, i, j, 1, n);)
+        for (; j + 16 <= D; j += 16) CARNN__K(encode_text)(e, i, j, 1, 16);
+        if (j < D) CARNN__K(encode_text)(e, i, j, 1, D - j);
     }
 }
 #undef CARNN__ENCODE_VECTORS
 
-/* dw_j += l_j denc for the word at so much of the text: j/J. */
-static CARNN__INLINE void CARNN__K(encode_back_word)(const carnn__encoder *e, size_t word,
-                                                     float place, const float *dout) {
-    float *dword = e->dtable + word * e->D;
-    carnn__v a_j = CARNN__V(set1)(1.0f - place), b_j = CARNN__V(set1)(2.0f * place - 1.0f);
-    size_t j;
-    CARNN__COLUMNS(0, e->D, {
-        carnn__v l = CARNN__V(fma)(b_j, CARNN__V(loadn)(e->ramp + j, n), a_j);
-        carnn__v d = CARNN__V(loadn)(dout + j, n), sum = CARNN__V(loadn)(dword + j, n);
-        CARNN__V(storen)(dword + j, n, CARNN__V(fma)(l, d, sum));
-    })
+/* dw_j += l_j denc, l_j = a_j + b_j k/D. */
+static CARNN__INLINE void CARNN__K(encode_back_columns)(const float *ramp, const float *denc,
+                                                        float *dword, float place, size_t j,
+                                                        size_t n) {
+    vec a_j = set1(1.0f - place), b_j = set1(2.0f * place - 1.0f);
+    vec l = fma(b_j, loadn(ramp + j, n), a_j);
+    storen(dword + j, n, fma(l, loadn(denc + j, n), loadn(dword + j, n)));
 }
 
-/* The words are dealt to so many shares by the remainders of their numbers. */
+/* A word at j/J = `place` of its text. */
+static CARNN__INLINE void CARNN__K(encode_back_word)(const carnn__encoder *e, size_t word,
+                                                     float place, const float *denc) {
+    float *dword = e->dtable + word * e->D;
+    size_t j;
+    for (j = 0; j + 16 <= e->D; j += 16)
+        CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, 16);
+    if (j < e->D) CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, e->D - j);
+}
+
+/* Words are assigned to so many shares by their number modulo it. */
 #define CARNN__ENCODE_SHARES 8
 
-/* All texts, but of their words those of shares [from, to) alone: so no row wanders from one core's
-   cache to the other's. Each row gets its sums in the order of the texts, and rows of no word are
-   not touched. Bound by reading and writing them: one multiply-add for each number. */
+/* All texts, but of their words only those of shares [from, to): each row of the table stays in the
+   cache of one core. A row gets its sums in the order of the texts, and rows of no word are not
+   touched. Bound by reading and writing them: one multiply-add for each number. */
 static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
     const carnn__encoder *e = (const carnn__encoder *)job;
     size_t i, w;
@@ -4798,16 +4991,18 @@ static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
    to[index[i]] += from[i], in the order of i, columns [first, last). Bound by memory: two rows are
    read and one is written for an addition. */
 
+static CARNN__INLINE void CARNN__K(add_columns)(const float *from, float *to, size_t j, size_t n) {
+    storen(to + j, n, add(loadn(to + j, n), loadn(from + j, n)));
+}
+
 static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
     const carnn__scatter *s = (const carnn__scatter *)job;
     size_t i, j;
     for (i = 0; i < s->rows; i++) {
         float *to = s->to + (size_t)s->index[i] * s->columns;
         const float *from = s->from + i * s->columns;
-        CARNN__COLUMNS(first, last, {
-            carnn__v sum = CARNN__V(add)(CARNN__V(loadn)(to + j, n), CARNN__V(loadn)(from + j, n));
-            CARNN__V(storen)(to + j, n, sum);
-        })
+        for (j = first; j + 16 <= last; j += 16) CARNN__K(add_columns)(from, to, j, 16);
+        if (j < last) CARNN__K(add_columns)(from, to, j, last - j);
     }
 }
 
@@ -4818,69 +5013,80 @@ static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
      dal_m = do . ht_m      ds_m = al_m (dal_m - sum_m al_m dal_m)
      dht_m = al_m do + ds_m c        dc += sum_m ds_m ht_m        dh_m = de_m = dht_m
 
-   Sequences [b0, b1): each is a matter of its own. Bound by reading h and e, twice forwards (the
-   second time from the second-level cache, where a history fits), three times backwards. */
+   Sequences [b0, b1), independent of each other. Bound by reading h and e, twice in forward (the
+   second time from the second-level cache, where a history fits), three times in backward. */
 
-static CARNN__INLINE const float *CARNN__K(attended_input)(const carnn__attention *a, size_t row) {
-    return a->e + (a->index ? (size_t)a->index[row] : row) * a->D;
-}
-
-static CARNN__INLINE carnn__v CARNN__K(attended)(const float *h, const float *e, size_t j,
-                                                 size_t n) {
-    return CARNN__V(add)(CARNN__V(loadn)(h + j, n), CARNN__V(loadn)(e + j, n));
-}
-
-/* The states of one sequence from step t on: h and e of so many rows. A few at a time share what
+/* The rows of h and e of one sequence at `count` steps from t on. A few steps at a time share what
    they have in common, and their sums do not wait for each other. */
 #define CARNN__ATTEND_ROWS 4
 
-typedef struct CARNN__K(attended_rows) {
+typedef struct CARNN__K(attended_steps) {
+    size_t count;
     const float *h[CARNN__ATTEND_ROWS], *e[CARNN__ATTEND_ROWS];
-} CARNN__K(attended_rows);
+} CARNN__K(attended_steps);
 
-static CARNN__INLINE CARNN__K(attended_rows)
-    CARNN__K(attended_from)(const carnn__attention *a, size_t b, size_t t, size_t rows) {
-    CARNN__K(attended_rows) x;
+static CARNN__INLINE CARNN__K(attended_steps)
+    CARNN__K(attended_from)(const carnn__attention *a, size_t b, size_t t, size_t count) {
+    CARNN__K(attended_steps) x;
     size_t i;
     memset(&x, 0, sizeof x);
-    CARNN__UNROLL for (i = 0; i < rows; i++) {
+    x.count = count;
+    CARNN__UNROLL for (i = 0; i < count; i++) {
         size_t row = a->seq->start[t + i] + b;
         x.h[i] = a->h + row * a->D;
-        x.e[i] = CARNN__K(attended_input)(a, row);
+        x.e[i] = a->e + (a->index ? (size_t)a->index[row] : row) * a->D;
     }
     return x;
 }
 
-/* out[i] = ht_i . v for `rows` steps from t on */
+/* ht_i */
+static CARNN__INLINE vec CARNN__K(attended)(const CARNN__K(attended_steps) *x, size_t i, size_t j,
+                                            size_t n) {
+    return add(loadn(x->h[i] + j, n), loadn(x->e[i] + j, n));
+}
+
+/* sum[i] += ht_i * v for each of the steps */
+static CARNN__INLINE void CARNN__K(attention_dot_columns)(const CARNN__K(attended_steps) *x,
+                                                          const float *v, vec *sum, size_t j,
+                                                          size_t n) {
+    vec y = loadn(v + j, n);
+    size_t i;
+    CARNN__UNROLL for (i = 0; i < x->count; i++)
+        sum[i] = fma(CARNN__K(attended)(x, i, j, n), y, sum[i]);
+}
+
+/* out[i] = ht_i . v for `count` steps from t on */
 static CARNN__INLINE void CARNN__K(attention_dot)(const carnn__attention *a, size_t b, size_t t,
-                                                  size_t rows, const float *v, float *out) {
-    CARNN__K(attended_rows) x = CARNN__K(attended_from)(a, b, t, rows);
-    carnn__v sum[CARNN__ATTEND_ROWS];
+                                                  size_t count, const float *v, float *out) {
+    CARNN__K(attended_steps) x = CARNN__K(attended_from)(a, b, t, count);
+    vec sum[CARNN__ATTEND_ROWS];
     size_t i, j;
-    CARNN__UNROLL for (i = 0; i < rows; i++) sum[i] = CARNN__V(zero)();
-    CARNN__COLUMNS(0, a->D, {
-        carnn__v y = CARNN__V(loadn)(v + j, n);
-        CARNN__UNROLL for (i = 0; i < rows; i++)
-            sum[i] = CARNN__V(fma)(CARNN__K(attended)(x.h[i], x.e[i], j, n), y, sum[i]);
-    })
-    CARNN__UNROLL for (i = 0; i < rows; i++) out[i] = CARNN__V(sum)(sum[i]);
+    CARNN__UNROLL for (i = 0; i < count; i++) sum[i] = zero();
+    for (j = 0; j + 16 <= a->D; j += 16) CARNN__K(attention_dot_columns)(&x, v, sum, j, 16);
+    if (j < a->D) CARNN__K(attention_dot_columns)(&x, v, sum, j, a->D - j);
+    CARNN__UNROLL for (i = 0; i < count; i++) out[i] = CARNN__V(sum)(sum[i]);
 }
 
-/* out += sum of scale[i] * ht_i over `rows` steps from t on */
-static CARNN__INLINE void CARNN__K(attention_axpy)(const carnn__attention *a, size_t b, size_t t,
-                                                   size_t rows, const float *scale, float *out) {
-    CARNN__K(attended_rows) x = CARNN__K(attended_from)(a, b, t, rows);
-    size_t i, j;
-    CARNN__COLUMNS(0, a->D, {
-        carnn__v o = CARNN__V(loadn)(out + j, n);
-        CARNN__UNROLL for (i = 0; i < rows; i++)
-            o = CARNN__V(fma)(CARNN__V(set1)(scale[i]),
-                              CARNN__K(attended)(x.h[i], x.e[i], j, n), o);
-        CARNN__V(storen)(out + j, n, o);
-    })
+/* out += sum of scale[i] * ht_i over the steps */
+static CARNN__INLINE void CARNN__K(attention_sum_columns)(const CARNN__K(attended_steps) *x,
+                                                          const float *scale, float *out, size_t j,
+                                                          size_t n) {
+    vec o = loadn(out + j, n);
+    size_t i;
+    CARNN__UNROLL for (i = 0; i < x->count; i++)
+        o = fma(set1(scale[i]), CARNN__K(attended)(x, i, j, n), o);
+    storen(out + j, n, o);
 }
 
-/* The same for all M steps of a sequence. */
+static CARNN__INLINE void CARNN__K(attention_sum)(const carnn__attention *a, size_t b, size_t t,
+                                                  size_t count, const float *scale, float *out) {
+    CARNN__K(attended_steps) x = CARNN__K(attended_from)(a, b, t, count);
+    size_t j;
+    for (j = 0; j + 16 <= a->D; j += 16) CARNN__K(attention_sum_columns)(&x, scale, out, j, 16);
+    if (j < a->D) CARNN__K(attention_sum_columns)(&x, scale, out, j, a->D - j);
+}
+
+/* The same for all M steps of a sequence: out (M) = ht v, and out (D) += scale ht. */
 static void CARNN__K(attention_dots)(const carnn__attention *a, size_t b, size_t M, const float *v,
                                      float *out) {
     size_t t;
@@ -4889,12 +5095,19 @@ static void CARNN__K(attention_dots)(const carnn__attention *a, size_t b, size_t
     for (; t < M; t++) CARNN__K(attention_dot)(a, b, t, 1, v, out + t);
 }
 
-static void CARNN__K(attention_sum)(const carnn__attention *a, size_t b, size_t M,
-                                    const float *scale, float *out) {
+static void CARNN__K(attention_sums)(const carnn__attention *a, size_t b, size_t M,
+                                     const float *scale, float *out) {
     size_t t;
     for (t = 0; t + CARNN__ATTEND_ROWS <= M; t += CARNN__ATTEND_ROWS)
-        CARNN__K(attention_axpy)(a, b, t, CARNN__ATTEND_ROWS, scale + t, out);
-    for (; t < M; t++) CARNN__K(attention_axpy)(a, b, t, 1, scale + t, out);
+        CARNN__K(attention_sum)(a, b, t, CARNN__ATTEND_ROWS, scale + t, out);
+    for (; t < M; t++) CARNN__K(attention_sum)(a, b, t, 1, scale + t, out);
+}
+
+/* dht = al do + ds c */
+static CARNN__INLINE void CARNN__K(attend_back_columns)(float al, float ds, const float *go,
+                                                        const float *c, float *gh, size_t j,
+                                                        size_t n) {
+    storen(gh + j, n, fma(set1(al), loadn(go + j, n), mul(set1(ds), loadn(c + j, n))));
 }
 
 /* Length of the sequence of rank b. */
@@ -4913,62 +5126,63 @@ static void CARNN__K(attend)(const void *job, size_t b0, size_t b1) {
         CARNN__K(attention_dots)(a, b, M, a->c + b * a->D, weight);
         CARNN__K(softmax)(weight, M);
         memset(o, 0, a->D * sizeof(float));
-        CARNN__K(attention_sum)(a, b, M, weight, o);
+        CARNN__K(attention_sums)(a, b, M, weight, o);
     }
 }
 
 static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
     const carnn__attention *a = (const carnn__attention *)job;
-    const size_t *start = a->seq->start;
-    size_t b, t, j;
+    size_t b, t, j, D = a->D;
     for (b = b0; b < b1; b++) {
         size_t M = CARNN__K(length)(a->seq, b);
-        const float *weight = a->weight + b * a->seq->steps, *c = a->c + b * a->D;
-        const float *go = a->go + b * a->D;
-        float *gweight = a->gweight + b * a->seq->steps, mean = 0.0f;
-        CARNN__K(attention_dots)(a, b, M, go, gweight);
-        for (t = 0; t < M; t++) mean += weight[t] * gweight[t];
-        for (t = 0; t < M; t++) gweight[t] = weight[t] * (gweight[t] - mean);
-        CARNN__K(attention_sum)(a, b, M, gweight, a->gc + b * a->D);
+        const float *al = a->weight + b * a->seq->steps, *c = a->c + b * D, *go = a->go + b * D;
+        float *ds = a->gweight + b * a->seq->steps, mean = 0.0f; /* first dal */
+        CARNN__K(attention_dots)(a, b, M, go, ds);
+        for (t = 0; t < M; t++) mean += al[t] * ds[t];
+        for (t = 0; t < M; t++) ds[t] = al[t] * (ds[t] - mean);
+        CARNN__K(attention_sums)(a, b, M, ds, a->gc + b * D);
         for (t = 0; t < M; t++) {
-            carnn__v al = CARNN__V(set1)(weight[t]), ds = CARNN__V(set1)(gweight[t]);
-            float *gh = a->gh + (start[t] + b) * a->D;
-            CARNN__COLUMNS(0, a->D, {
-                carnn__v g = CARNN__V(mul)(ds, CARNN__V(loadn)(c + j, n));
-                CARNN__V(storen)(gh + j, n, CARNN__V(fma)(al, CARNN__V(loadn)(go + j, n), g));
-            })
+            float *gh = a->gh + (a->seq->start[t] + b) * D;
+            for (j = 0; j + 16 <= D; j += 16)
+                CARNN__K(attend_back_columns)(al[t], ds[t], go, c, gh, j, 16);
+            if (j < D) CARNN__K(attend_back_columns)(al[t], ds[t], go, c, gh, j, D - j);
         }
     }
 }
 
 /* --- softmax cross entropy -------------------------------------------------------------------
-   Of rows of logits z against one target each: loss = lse(z) - z_target; the gradient
-   scale * (softmax(z) - onehot) replaces z, unless the loss alone is wanted.
-   CARNN__NOWHERE as a target gives no loss and no gradient. Label smoothing s puts s / columns of
-   the target's mass on every column. Three passes over a row that the cache holds, bound by the
-   exponentials of the second. */
+   For rows of logits z with one target each: loss = lse(z) - z_target; the gradient
+   scale * (softmax(z) - onehot) replaces z, unless only the loss is wanted.
+   A row whose target is CARNN__NOWHERE has no loss and no gradient. Label smoothing s spreads s of
+   the target's mass evenly over all columns. Three passes over a row that the cache holds, bound by
+   the exponentials of the second. */
+
+/* z = scale (factor z) + off */
+static CARNN__INLINE void CARNN__K(cross_entropy_columns)(float *z, float factor, float scale,
+                                                          float off, size_t j, size_t n) {
+    storen(z + j, n, fma(set1(scale), mul(loadn(z + j, n), set1(factor)), set1(off)));
+}
 
 static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
     const carnn__cross_entropy *x = (const carnn__cross_entropy *)job;
+    const size_t V = x->columns;
+    const float off = -x->scale * x->smoothing / (float)V;
     size_t i, j;
     for (i = row0; i < row1; i++) {
-        float *z = x->z + i * x->columns, target, mean = 0.0f, lse, factor;
-        carnn__v scale = CARNN__V(set1)(x->scale);
-        carnn__v off = CARNN__V(set1)(-x->scale * x->smoothing / (float)x->columns);
+        float *z = x->z + i * V, target, mean = 0.0f, lse, factor;
         if (x->target[i] == CARNN__NOWHERE) {
-            memset(z, 0, x->columns * sizeof(float));
+            memset(z, 0, V * sizeof(float));
             x->loss[i] = 0.0f;
             continue;
         }
         target = z[x->target[i]];
-        if (x->smoothing > 0.0f) mean = CARNN__K(row_sum)(z, x->columns) / (float)x->columns;
-        lse = CARNN__K(softmax_shape)(z, x->columns, &factor);
+        if (x->smoothing > 0.0f) mean = CARNN__K(row_sum)(z, V) / (float)V;
+        lse = CARNN__K(softmax_shape)(z, V, &factor);
         x->loss[i] = lse - (1.0f - x->smoothing) * target - x->smoothing * mean;
         if (!x->learns) continue;
-        CARNN__COLUMNS(0, x->columns, {
-            carnn__v p = CARNN__V(mul)(CARNN__V(loadn)(z + j, n), CARNN__V(set1)(factor));
-            CARNN__V(storen)(z + j, n, CARNN__V(fma)(scale, p, off));
-        })
+        for (j = 0; j + 16 <= V; j += 16)
+            CARNN__K(cross_entropy_columns)(z, factor, x->scale, off, j, 16);
+        if (j < V) CARNN__K(cross_entropy_columns)(z, factor, x->scale, off, j, V - j);
         z[x->target[i]] -= x->scale * (1.0f - x->smoothing);
     }
 }
@@ -4977,8 +5191,8 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
    Shen, Yang, Deng 2017. A word x_i and what it is aligned with in the other sentence, a_i, are
    compared by their parallel and orthogonal parts, or directly; the words are summed up:
 
-     s_i = x_i . a_i / a_i . a_i      p_i = s_i a_i      o_i = x_i - p_i      f = sum_i w_i [p_i; o_i]
-     direct: s_i = 1                                                          f = sum_i w_i o_i
+     s_i = x_i . a_i / a_i . a_i     p_i = s_i a_i     o_i = x_i - p_i     f = sum_i w_i [p_i; o_i]
+     direct: s_i = 1                                                       f = sum_i w_i o_i
 
    Backward, with the halves of df and t = df_p - df_o (direct: t = -df_o, ds_i = 0):
 
@@ -4986,78 +5200,95 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
      dx_i = w_i df_o + ds_i a_i / a_i . a_i
      da_i = w_i s_i t + ds_i (x_i - 2 s_i a_i) / a_i . a_i
 
-   An a_i shorter than 1e-6 has its square taken for 1e-12, which is then no function of it. Bound
-   by reading x and a twice from the cache. */
+   Where a_i is shorter than 1e-6, its square counts as the constant 1e-12. Bound by reading x and a
+   twice from the cache. */
 
 #define CARNN__ALIGNED_LEAST 1e-12f
 
+/* f_o += w o, and f_p += w p where f_p is not NULL. */
+static CARNN__INLINE void CARNN__K(compose_columns)(const float *x, const float *a, float s,
+                                                    float w, float *f_p, float *f_o, size_t j,
+                                                    size_t n) {
+    vec p = mul(set1(s), loadn(a + j, n)), o = sub(loadn(x + j, n), p);
+    storen(f_o + j, n, fma(set1(w), o, loadn(f_o + j, n)));
+    if (f_p) storen(f_p + j, n, fma(set1(w), p, loadn(f_p + j, n)));
+}
+
 static void CARNN__K(compose)(const carnn__compose *c) {
     const size_t D = c->D;
-    float *rest = c->f + (c->orthogonal ? D : 0);
+    float *f_p = c->orthogonal ? c->f : NULL, *f_o = c->f + (c->orthogonal ? D : 0);
     size_t i, j;
     memset(c->f, 0, (c->orthogonal ? 2 : 1) * D * sizeof(float));
     for (i = 0; i < c->rows; i++) {
         const float *x = c->x + i * D, *a = c->a + i * D;
-        float share = 1.0f, square;
+        float s = 1.0f, w = c->weight[i], square;
         if (c->orthogonal) {
             square = CARNN__K(dot)(a, a, D);
-            share = CARNN__K(dot)(x, a, D);
-            share /= square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST;
+            s = CARNN__K(dot)(x, a, D);
+            s /= square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST;
         }
-        c->share[i] = share;
-        CARNN__COLUMNS(0, D, {
-            carnn__v p = CARNN__V(mul)(CARNN__V(set1)(share), CARNN__V(loadn)(a + j, n));
-            carnn__v o = CARNN__V(sub)(CARNN__V(loadn)(x + j, n), p);
-            carnn__v w = CARNN__V(set1)(c->weight[i]), sum = CARNN__V(loadn)(rest + j, n);
-            CARNN__V(storen)(rest + j, n, CARNN__V(fma)(w, o, sum));
-            if (c->orthogonal) {
-                sum = CARNN__V(loadn)(c->f + j, n);
-                CARNN__V(storen)(c->f + j, n, CARNN__V(fma)(w, p, sum));
-            }
-        })
+        c->share[i] = s;
+        for (j = 0; j + 16 <= D; j += 16) CARNN__K(compose_columns)(x, a, s, w, f_p, f_o, j, 16);
+        if (j < D) CARNN__K(compose_columns)(x, a, s, w, f_p, f_o, j, D - j);
     }
 }
 
-/* dx_i = w_i df_o + of_x a_i and da_i = of_t t + of_x x_i + of_a a_i. */
-static CARNN__INLINE void CARNN__K(compose_row_back)(const carnn__compose *c, size_t i,
-                                                     float of_x, float of_a, float of_t) {
-    const size_t D = c->D;
-    const float *x = c->x + i * D, *a = c->a + i * D;
-    const float *rest = c->df + (c->orthogonal ? D : 0);
-    float *dx = c->dx + i * D, *da = c->da + i * D;
-    size_t j;
-    CARNN__COLUMNS(0, D, {
-        carnn__v r = CARNN__V(loadn)(rest + j, n), t = CARNN__V(sub)(CARNN__V(zero)(), r);
-        carnn__v va = CARNN__V(loadn)(a + j, n), vx = CARNN__V(loadn)(x + j, n);
-        if (c->orthogonal) t = CARNN__V(sub)(CARNN__V(loadn)(c->df + j, n), r);
-        CARNN__V(storen)(dx + j, n, CARNN__V(fma)(CARNN__V(set1)(of_x), va,
-                                                  CARNN__V(mul)(CARNN__V(set1)(c->weight[i]), r)));
-        t = CARNN__V(mul)(CARNN__V(set1)(of_t), t);
-        t = CARNN__V(fma)(CARNN__V(set1)(of_x), vx, t);
-        CARNN__V(storen)(da + j, n, CARNN__V(fma)(CARNN__V(set1)(of_a), va, t));
-    })
+/* One word of compose_back: its vectors, and the factors of the sums
+   dx = w df_o + of_x a and da = of_t t + of_x x + of_a a. */
+typedef struct CARNN__K(compose_word) {
+    const float *x, *a, *df_p, *df_o; /* df_p NULL: direct */
+    float *dx, *da;
+    float w, of_x, of_a, of_t;
+} CARNN__K(compose_word);
+
+static CARNN__INLINE void CARNN__K(compose_back_columns)(const CARNN__K(compose_word) *c, size_t j,
+                                                         size_t n) {
+    vec x = loadn(c->x + j, n), a = loadn(c->a + j, n), df_o = loadn(c->df_o + j, n);
+    vec t = sub(c->df_p ? loadn(c->df_p + j, n) : zero(), df_o), da;
+    storen(c->dx + j, n, fma(set1(c->of_x), a, mul(set1(c->w), df_o)));
+    da = fma(set1(c->of_x), x, mul(set1(c->of_t), t));
+    storen(c->da + j, n, fma(set1(c->of_a), a, da));
 }
 
 static void CARNN__K(compose_back)(const carnn__compose *c) {
     const size_t D = c->D;
-    const float *rest = c->df + (c->orthogonal ? D : 0);
-    size_t i;
+    CARNN__K(compose_word) word;
+    size_t i, j;
+    word.df_p = c->orthogonal ? c->df : NULL;
+    word.df_o = c->df + (c->orthogonal ? D : 0);
     for (i = 0; i < c->rows; i++) {
         const float *x = c->x + i * D, *a = c->a + i * D;
-        float w = c->weight[i], s = c->share[i], ds = 0.0f, square, of_a = 0.0f;
-        float a_t = -CARNN__K(dot)(a, rest, D);
+        float w = c->weight[i], s = c->share[i], ds = 0.0f, of_a = 0.0f, square;
+        float a_t = -CARNN__K(dot)(a, word.df_o, D);
         if (c->orthogonal) {
-            a_t += CARNN__K(dot)(a, c->df, D);
+            a_t += CARNN__K(dot)(a, word.df_p, D);
             square = CARNN__K(dot)(a, a, D);
             ds = w * a_t / (square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST);
             if (square > CARNN__ALIGNED_LEAST) of_a = -2.0f * s * ds;
         }
-        c->dweight[i] = s * a_t + CARNN__K(dot)(x, rest, D);
-        CARNN__K(compose_row_back)(c, i, ds, of_a, w * s);
+        c->dweight[i] = s * a_t + CARNN__K(dot)(x, word.df_o, D);
+        word.x = x;
+        word.a = a;
+        word.dx = c->dx + i * D;
+        word.da = c->da + i * D;
+        word.w = w;
+        word.of_x = ds;
+        word.of_a = of_a;
+        word.of_t = w * s;
+        for (j = 0; j + 16 <= D; j += 16) CARNN__K(compose_back_columns)(&word, j, 16);
+        if (j < D) CARNN__K(compose_back_columns)(&word, j, D - j);
     }
 }
 
-#undef CARNN__COLUMNS
+#undef vec
+#undef loadn
+#undef storen
+#undef add
+#undef sub
+#undef mul
+#undef fma
+#undef set1
+#undef zero
 
 #endif
 
@@ -9876,50 +10107,6 @@ static void carnn__net_session_part(carnn_session *s, size_t part, carnn_predict
    so the last states v = [fw_n; bw_1] of a text are sums over its words, and a word's part v_i has
    the share v_i . v / v . v in them. What is the biases' belongs to no word. */
 
-static double carnn__logistic(double x) {
-    return 1.0 / (1.0 + exp(-x));
-}
-
-/* w_t, A_t and the bias of k_t in column j of row t (input `slot`) of the sequence of rank b; 0: the
-   cell is not additive. */
-static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t t, size_t slot, size_t j,
-                                double *w, double *A, double *k, double *bias) {
-    const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h;
-    const float *px = r->scan.px + slot * kind->gates * h + j;
-    const float *pc = r->scan.pc + b * kind->context_gates * h;
-    const float *tape = kind->tape ? r->scan.tape + t * kind->tape * h + j : NULL;
-    double u;
-    *k = kind->flags & CARNN__INPUT_IS_CANDIDATE ? (double)r->x[slot * h + j] : (double)px[2 * h];
-    *bias = kind->bias_gates > 2 ? (double)carnn__cell_weight(r, r->cell->bias)[2 * h + j] : 0.0;
-    switch (r->cell->kind) {
-    case CARNN__CELL_icarnn:
-    case CARNN__CELL_scarnn:
-        u = carnn__logistic((double)px[0] + (double)pc[j]);
-        *w = u * carnn__logistic((double)px[h] + (double)pc[h + j]);
-        *A = 1.0 - u;
-        return 1;
-    case CARNN__CELL_carnn_low:
-        *w = carnn__logistic((double)px[0] + (double)pc[j]);
-        *A = 1.0 - *w;
-        return 1;
-    case CARNN__CELL_ncarnn:
-    case CARNN__CELL_ncarnn_free:
-        *w = (double)tape[0] * (double)tape[h];
-        *A = 1.0 - (double)tape[0];
-        return 1;
-    case CARNN__CELL_ran:
-        *w = (double)tape[0];
-        *A = (double)tape[h];
-        return 1;
-    default: return 0;
-    }
-}
-
-static int carnn__cell_is_additive(size_t kind) {
-    return kind == CARNN__CELL_icarnn || kind == CARNN__CELL_scarnn || kind == CARNN__CELL_carnn_low || kind == CARNN__CELL_ncarnn || kind == CARNN__CELL_ncarnn_free || kind == CARNN__CELL_ran;
-}
-
 /* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t, which has the input `slot` and belongs to the
    sequence of rank b; `share` (h) is R_t and becomes R_{t-1}. 0 where the cell is not additive. */
 static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, size_t slot,
@@ -13744,6 +13931,7 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
     const unsigned char *data;
     const carnn__store *store = &model->params;
     carnn_error why;
+    carnn_status declared;
     size_t i;
     carnn__gguf_open(&g, "carnn", source->name, source->bytes, source->size, error);
     carnn__gguf_options(&g, &model->desc, &model->trained);
@@ -13753,7 +13941,9 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
     if (model->task->choices_key)
         carnn__gguf_names(&g, model->task->choices_key, &model->choices, &model->allocator);
     if (g.status != CARNN_OK) return g.status;
-    if (carnn__model_declare(model, &why) != CARNN_OK ||
+    declared = carnn__model_declare(model, &why);
+    if (declared == CARNN_ERR_MEMORY) return carnn__out_of_memory(error);
+    if (declared != CARNN_OK ||
         (model->trained.optimizer &&
          carnn__check_options(&model->desc, &model->trained, &why) != CARNN_OK))
         return carnn__gguf_fail(&g, "%s", why.message);
@@ -16071,9 +16261,9 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #define CARNN__KERNEL_ENTRY(name, result, arguments) CARNN__K(name),
 #define CARNN__OPTIMIZE(name, moments, lr, a, b, eps) CARNN__K(name),
 #define CARNN__CELL_FORWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)           \
-    CARNN__K(id##_forward),
+    CARNN__K(id##_scan),
 #define CARNN__CELL_BACKWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)          \
-    CARNN__K(id##_backward),
+    CARNN__K(id##_scan_back),
 static const carnn__kernels CARNN__K(kernels) = {
     CARNN__STRING(CARNN__ISA),
     CARNN__TILE_ROWS,

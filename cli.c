@@ -58,9 +58,7 @@ static int failed(void) {
 }
 
 /* Ends the program where a call of the library has failed. */
-static void check(carnn_status status) {
-    if (status) exit(failed());
-}
+static void check(carnn_status status) { if (status) exit(failed()); }
 
 /* Memory, without which the program ends. */
 static void *resize(void *block, size_t count, size_t size) {
@@ -77,6 +75,7 @@ static void *grow(void *array, size_t count, size_t *room, size_t size) {
 }
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t most(size_t a, size_t b) { return a > b ? a : b; }
 
 /* ==== Arguments ============================================================================== */
 typedef struct list {
@@ -171,7 +170,6 @@ static const carnn_option *option_of(const char *task, size_t number) {
 #define OPTION_TEXT 64
 #define NO_LIMIT "no limit"
 
-/* The value of an option, as it is shown. */
 static const char *option_text(const carnn_option *o, const carnn_model_desc *model,
                                const carnn_train_desc *training, char text[OPTION_TEXT]) {
     const char *value = carnn_option_get(o, model, training, text, OPTION_TEXT);
@@ -212,10 +210,7 @@ typedef struct guess { /* of what a word was meant to be */
 } guess;
 
 static guess guess_for(const char *word) {
-    guess g = {NULL, "", 0, ""};
-    g.word = word;
-    g.distance = strlen(word) / 3 + 2;
-    return g;
+    return (guess){.word = word, .distance = strlen(word) / 3 + 2};
 }
 
 /* Is `name` the word itself? Else it may be the best guess. */
@@ -244,8 +239,8 @@ static void read_flag(const flag *f, const char *value) {
     int whole = !strcmp(kind, "K") || !strcmp(kind, "N");
     char *end;
     double number = strtod(value, &end), low = whole ? 1.0 : 0.0;
-    if ((whole || !strcmp(kind, "X")) && (end == value || *end || !(number >= low && number <= 1e15) ||
-                                          (whole && number != floor(number))))
+    int right = end > value && !*end && number >= low && number <= 1e15;
+    if ((whole || !strcmp(kind, "X")) && (!right || (whole && number != floor(number))))
         say(USAGE, "--%s: expected a %snumber from %g on, found \"%s\"", f->name,
             whole ? "whole " : "", low, value);
     if (!*kind) *(int *)field = 1;
@@ -264,8 +259,7 @@ static void set_option(const carnn_option *o, const char *value) {
     unknown(o->name, &g);
 }
 
-/* The option that the word of `g` names, of those that only this task has, or with task NULL that
-   all have; NULL: there is none. */
+/* The option that `g` is about, of this task alone, or of all tasks (task NULL); NULL: none. */
 static const carnn_option *option_named(const char *task, unsigned bit, guess *g) {
     const carnn_option *o, *found = NULL;
     size_t i;
@@ -341,8 +335,7 @@ static size_t utf8(const unsigned char *s) {
     return length;
 }
 
-/* Text with `special` and control characters and bad bytes written by `escape`, which takes a
-   character's number. */
+/* `special`, control characters and bad bytes are written by `escape`, as numbers. */
 static void put_escaped(FILE *to, const char *text, const char *special, const char *escape) {
     const unsigned char *s = (const unsigned char *)text;
     size_t length;
@@ -369,8 +362,7 @@ static void json(FILE *to, const char *format, ...) {
         } else {
             const char *text = va_arg(values, const char *);
             fputs(text ? "\"" : "null", to);
-            if (text) put_escaped(to, text, "\"\\", "\\u%04x");
-            if (text) fputc('"', to);
+            if (text) put_escaped(to, text, "\"\\", "\\u%04x"), fputc('"', to);
         }
     }
     va_end(values);
@@ -402,16 +394,14 @@ static void json_options(const carnn_model_desc *model, const carnn_train_desc *
 }
 
 /* ==== Terminal and machine =================================================================== */
-/* terminal_width(): columns that a line may have without wrapping; peak_memory(): the most that the
-   program has had, in MiB, 0 where the system does not say. */
+/* Columns of a line that does not wrap; the most memory so far in MiB, 0: not known. */
 #ifdef _WIN32
 static int is_terminal(FILE *stream) { return _isatty(_fileno(stream)); }
 static size_t terminal_width(void) { return 79; }
 static double peak_memory(void) { return 0.0; }
 static size_t processors(void) {
     SYSTEM_INFO machine;
-    GetSystemInfo(&machine);
-    return machine.dwNumberOfProcessors;
+    return GetSystemInfo(&machine), machine.dwNumberOfProcessors;
 }
 #else
 static int is_terminal(FILE *stream) { return isatty(fileno(stream)); }
@@ -437,8 +427,7 @@ static size_t processors(void) {
 /* Neither colours nor carriage returns, as no-color.org has it. */
 static int is_plain(void) { return getenv("NO_COLOR") && *getenv("NO_COLOR"); }
 
-/* The instruction set that is used where `asked` is that of --simd: it comes before $CARNN_SIMD,
-   and both before the best one. */
+/* The instruction set that --simd asks for, or $CARNN_SIMD, or the best one. */
 static const char *simd_used(const char *asked) {
     const char *name;
     size_t i;
@@ -473,8 +462,7 @@ static carnn_model *models[MODELS], *model; /* model: the first one */
 static carnn_dataset *data;
 
 static void load_model(size_t number) {
-    carnn_source source = {NULL, NULL, 0};
-    source.name = arg.files.item[number];
+    carnn_source source = {.name = arg.files.item[number]};
     check(carnn_model_load(&models[number], &source, NULL, &error));
     model = models[0];
 }
@@ -483,7 +471,6 @@ static const char *task_of(const carnn_model *m) { return carnn_model_describe(m
 
 #define STANDARD_INPUT "/dev/stdin" /* what errors call it */
 
-/* A file to read from; - is standard input. */
 static FILE *open_input(const char *name) {
     FILE *in = strcmp(name, "-") ? fopen(name, "rb") : stdin;
     if (!in) say(FAILED, "%s: %s", name, strerror(errno));
@@ -492,20 +479,17 @@ static FILE *open_input(const char *name) {
 
 /* Files as the library takes them. Standard input is read here: a socket has no name to open. */
 static carnn_source *open_sources(const list *names) {
-    static char *input;
+    static char *bytes;
     static size_t size, room;
     carnn_source *sources = (carnn_source *)resize(NULL, names->count + 1, sizeof *sources);
     size_t i;
     for (i = 0; i < names->count; i++) {
-        memset(&sources[i], 0, sizeof *sources);
-        sources[i].name = names->item[i];
+        sources[i] = (carnn_source){.name = names->item[i]};
         if (strcmp(names->item[i], "-")) continue;
-        for (; !feof(stdin) && !ferror(stdin); size += fread(input + size, 1, room - size, stdin))
-            input = (char *)grow(input, size, &room, 1);
+        for (; !feof(stdin) && !ferror(stdin); size += fread(bytes + size, 1, room - size, stdin))
+            bytes = (char *)grow(bytes, size, &room, 1);
         if (ferror(stdin)) say(FAILED, "%s: %s", STANDARD_INPUT, strerror(errno));
-        sources[i].name = STANDARD_INPUT;
-        sources[i].bytes = input;
-        sources[i].size = size;
+        sources[i] = (carnn_source){STANDARD_INPUT, bytes, size};
     }
     return sources;
 }
@@ -513,17 +497,11 @@ static carnn_source *open_sources(const list *names) {
 /* One file or several as one data set; NULL where there is none. */
 static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
                                 int clean, int lenient) {
-    carnn_source *sources = open_sources(names), choices = {NULL, NULL, 0};
-    carnn_dataset_desc desc;
+    carnn_source *sources = open_sources(names), choices = {.name = candidates};
+    carnn_dataset_desc desc = {.task = task, .sources = sources, .source_count = names->count,
+                               .candidates = candidates ? &choices : NULL,
+                               .clean = clean, .lenient = lenient};
     carnn_dataset *loaded = NULL;
-    memset(&desc, 0, sizeof desc);
-    choices.name = candidates;
-    desc.task = task;
-    desc.sources = sources;
-    desc.source_count = names->count;
-    desc.candidates = candidates ? &choices : NULL;
-    desc.clean = clean;
-    desc.lenient = lenient;
     if (names->count) check(carnn_dataset_load(&loaded, &desc, &error));
     if (loaded && carnn_dataset_left_out(loaded))
         fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
@@ -593,11 +571,8 @@ static void log_epoch(const carnn_progress *p) {
     fputc('{', job.log);
     if (job.fold) json(job.log, "'fold': %z, ", job.fold);
     json(job.log, "'epoch': %g, 'loss': %g", (double)p->epoch, p->loss);
-    if (p->scores) {
-        json(job.log, ", 'valid': {");
-        json_metrics(job.log, p->scores, "");
-        fputc('}', job.log);
-    }
+    if (p->scores) json(job.log, ", 'valid': {"), json_metrics(job.log, p->scores, "");
+    if (p->scores) fputc('}', job.log);
     if (p->best) json(job.log, ", 'best_epoch': %g", (double)p->best_epoch);
     json(job.log, ", 'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, 'memory_mib': %g}\n",
          p->lr, p->gradient_norm, p->rate, p->seconds, peak_memory());
@@ -644,33 +619,26 @@ static void check_training(int folds) {
     set_own_options();
     if (!arg.train.count) say(USAGE, "train: --train FILE is missing, the training data");
     if (folds && (arg.out || arg.resume || arg.valid.count || arg.test.count))
-        say(USAGE, "train: --out, --resume, --valid and --test do not go with --folds: it scores on "
-            "parts of --train and writes no model");
+        say(USAGE, "train: --out, --resume, --valid and --test do not go with --folds");
     if (!folds && !arg.out) say(USAGE, "train: --out FILE is missing, the model file to write");
     if (arg.out) check(carnn_file_check(arg.out, &error));
-}
-
-/* Not ended by an interrupt or by --max-time: there is nothing to resume. */
-static int is_complete(void) {
-    const carnn_train_desc *used = carnn_model_training(model);
-    int64_t waited = job.epochs - carnn_model_best_epoch(model);
-    return job.epochs >= used->epochs ||
-           (job.valid && used->patience > 0 && waited >= used->patience);
 }
 
 /* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
    training was interrupted or met NaN. */
 static int run_training(void) {
     carnn_status status = carnn_train(model, data, job.valid, &arg.training, &error);
-    long long best = (long long)carnn_model_best_epoch(model);
+    const carnn_train_desc *used = carnn_model_training(model);
+    int64_t best = carnn_model_best_epoch(model), patience = job.valid ? used->patience : 0;
     int result;
     if (job.shown) fputc('\n', stderr);
     result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed();
     if (result && (result != DIVERGED || !best)) return result;
     if (best) check(carnn_model_save(model, arg.out, &error));
-    if (best && status) say(DONE, "%s has the weights of epoch %lld", arg.out, best);
+    if (best && status) say(DONE, "%s has the weights of epoch %lld", arg.out, (long long)best);
     if (result) return result;
-    if (is_complete()) remove(arg.training.checkpoint);
+    if (job.epochs >= used->epochs || (patience > 0 && job.epochs - best >= patience))
+        remove(arg.training.checkpoint);
     else say(DONE, "%s; the same command with --resume goes on",
              status ? "interrupted" : "the time is over");
     return interrupted ? INTERRUPTED : DONE;
@@ -721,8 +689,8 @@ static void on_fold(size_t number, size_t count, const carnn_scores *s, void *us
 
 /* The model is not trained: it tells what those of the folds have in common. */
 static void cross_validate(void) {
-    list names = {&arg.folds_by, 1, 0};
-    static carnn_folds_desc folds = {0, NULL, on_fold, NULL};
+    static carnn_folds_desc folds = {.fold = on_fold};
+    list names = {.item = &arg.folds_by, .count = 1};
     carnn_scores mean, sd;
     folds.count = arg.folds;
     if (arg.folds_by) folds.by = open_sources(&names);
@@ -739,7 +707,7 @@ static void cross_validate(void) {
 /* The log is opened last: an error found before leaves that of the last run as it is. */
 static int train(void) {
     const carnn_dataset *known[2];
-    char *checkpoint = (char *)resize(NULL, (arg.out ? strlen(arg.out) : 0) + sizeof ".resume", 1);
+    char *checkpoint = arg.out ? (char *)resize(NULL, strlen(arg.out) + sizeof ".resume", 1) : NULL;
     int result = DONE, folds = arg.folds || arg.folds_by;
     check_training(folds);
     data = load_data(arg.task, &arg.train, arg.candidates, 0, 0);
@@ -753,7 +721,7 @@ static int train(void) {
     check(carnn_model_create(&model, &arg.model, data, &error));
     job.log = open_result(arg.log, arg.resume ? "a" : "w");
     if (arg.out) sprintf(checkpoint, "%s.resume", arg.out);
-    arg.training.checkpoint = arg.out ? checkpoint : NULL;
+    arg.training.checkpoint = checkpoint;
     arg.training.resume = arg.resume;
     arg.training.progress = on_progress;
     can_stop = 1;
@@ -872,22 +840,26 @@ static void print_report(const report *r) {
     for (i = 0; i < n; i++) {
         size_t both = r->times[i * n + i], right = 0, chosen = 0;
         double precision, recall, f1;
+        const char *name;
         for (k = 0; k < n; k++) right += r->times[i * n + k], chosen += r->times[k * n + i];
         if (!right && !chosen) continue;
         precision = (double)both / fmax((double)chosen, 1.0);
         recall = (double)both / fmax((double)right, 1.0);
         f1 = 2.0 * (double)both / (double)(right + chosen);
+        name = class_name(r, i);
         if (count++ < MATRIX) shown[count - 1] = i;
         if (!arg.json) {
-            printf("%9.4f  %6.4f  %6.4f  %6zu  %s\n", precision, recall, f1, right, class_name(r, i));
+            printf("%9.4f  %6.4f  %6.4f  %6zu  %s\n", precision, recall, f1, right, name);
             continue;
         }
         json(stdout, count > 1 ? ", " : ", 'classes': [");
         json(stdout, "{'class': %s, 'count': %z, 'precision': %g, 'recall': %g, 'f1': %g, "
-             "'predicted': {", class_name(r, i), right, precision, recall, f1);
-        for (k = within = 0; k < n; k++)
-            if (r->times[i * n + k])
-                json(stdout, within++ ? ", %s: %z" : "%s: %z", class_name(r, k), r->times[i * n + k]);
+             "'predicted': {", name, right, precision, recall, f1);
+        for (k = within = 0; k < n; k++) {
+            if (!r->times[i * n + k]) continue;
+            json(stdout, within++ ? ", %s: " : "%s: ", class_name(r, k));
+            json(stdout, "%z", r->times[i * n + k]);
+        }
         json(stdout, "}}");
     }
     if (arg.json) json(stdout, "]");
@@ -895,23 +867,18 @@ static void print_report(const report *r) {
     else print_matrix(r, shown, count);
 }
 
-/* Counts what a model chooses where it is known what is right. */
 static void make_report(report *r, const carnn_model *m) {
-    carnn_predict_desc desc = {0, 1, on_choice, NULL};
-    r->model = m;
-    r->classes = carnn_model_choice_count(m) + 1;
+    carnn_predict_desc desc = {arg.training.threads, 1, on_choice, r};
+    *r = (report){.model = m, .classes = carnn_model_choice_count(m) + 1};
     r->times = (size_t *)resize(NULL, r->classes * r->classes, sizeof *r->times);
     memset(r->times, 0, r->classes * r->classes * sizeof *r->times);
-    desc.threads = arg.training.threads;
-    desc.user = r;
     check(carnn_predict(m, data, &desc, &error));
     if (!r->seen)
-        say(USAGE, "test: --report needs a task that chooses, unlike %s, and data that tells what is "
-            "right", task_of(m));
+        say(USAGE, "test: --report needs a task that chooses, and targets; this is the task %s",
+            task_of(m));
 }
 
-/* The scores of model `number`, or of the vote of all: then what the models share, and their
-   parameters together. */
+/* Of a model, or of the vote: then what the models share, and their parameters together. */
 static void json_score(size_t number) {
     int vote = number == tested.count;
     size_t i, parameters = 0;
@@ -951,8 +918,7 @@ static void print_test(void) {
     const char *const *file = arg.files.item;
     const carnn_scores *s = tested.scores;
     size_t i, width = 4;
-    for (i = 0; i < tested.count; i++)
-        if (strlen(file[i]) > width) width = strlen(file[i]);
+    for (i = 0; i < tested.count; i++) width = most(width, strlen(file[i]));
     for (i = 0; i < tested.voices; i++, s++) {
         printf("%-*s  ", (int)width, i < tested.count ? file[i] : "vote");
         print_metrics(s, arg.counts);
@@ -967,7 +933,9 @@ static void print_test(void) {
 }
 
 static int test(void) {
-    carnn_test_desc desc = {0, NULL, NULL, NULL};
+    carnn_test_desc desc = {.threads = arg.training.threads,
+                            .part = arg.files.count > 1 ? on_part : NULL,
+                            .ranked = arg.qrels || arg.run ? on_ranked : NULL};
     size_t i;
     if (!arg.data.count) say(USAGE, "test: --data FILE is missing, what to score on");
     tested.count = arg.files.count;
@@ -978,9 +946,6 @@ static int test(void) {
             say(USAGE, "test: %s is a model of another task", arg.files.item[i]);
     }
     data = load_data(task_of(model), &arg.data, NULL, arg.clean, 0);
-    desc.threads = arg.training.threads;
-    if (tested.count > 1) desc.part = on_part;
-    if (arg.qrels || arg.run) desc.ranked = on_ranked;
     check(carnn_test_parts((const carnn_model *const *)models, tested.count, data, &desc,
                            tested.scores, &error));
     if (desc.ranked && !tested.ranked)
@@ -1002,10 +967,9 @@ static void open_session(void) {
     check(carnn_session_open(&session, model, NULL, &error));
 }
 
-/* Examples that are only to be predicted. */
 static void load_examples(void) {
     static const char *name = "-";
-    list names = {&name, 1, 0};
+    list names = {.item = &name, .count = 1};
     data = load_data(task_of(model), arg.data.count ? &arg.data : &names, NULL, 0, 1);
 }
 
@@ -1024,21 +988,19 @@ static void on_prediction(const carnn_prediction *p, void *user) {
     predicted += !p->part;
 }
 
-/* Files are read as a whole and predicted in batches; on standard input somebody may wait for the
-   answer to a line. */
+/* Files are predicted in batches; on standard input somebody may wait for each answer. */
 static int predict(void) {
-    carnn_predict_desc desc = {0, 0, on_prediction, NULL};
+    carnn_predict_desc desc = {arg.training.threads, (size_t)arg.top, on_prediction, NULL};
     carnn_prediction p;
-    size_t i, top = desc.top = (size_t)arg.top;
+    size_t i;
     int found;
     open_session();
-    desc.threads = arg.training.threads;
     if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-"))) {
         load_examples();
         check(carnn_predict(model, data, &desc, &error));
     } else while (next_line(stdin, STANDARD_INPUT, &input)) {
-        check(carnn_session_line(session, input.text, input.length, input.number, top, &found, &p,
-                                 &error));
+        check(carnn_session_line(session, input.text, input.length, input.number, desc.top, &found,
+                                 &p, &error));
         if (found) on_prediction(&p, NULL);
         for (i = 1; found && i < p.parts; i++) {
             check(carnn_session_part(session, i, &p, &error));
@@ -1050,13 +1012,13 @@ static int predict(void) {
     return DONE;
 }
 
-/* The numbers of a row of an explanation: the columns that are `shown`, of which the row `has` some;
-   the first one is signed. There are two at least, with and without a context. */
-static void print_numbers(unsigned shown, unsigned has, double score, double share, double attention) {
+/* The numbers of a row of an explanation: of the columns that are shown the row has some; the first
+   one is signed. There are two at least, with and without a context. */
+static void print_numbers(unsigned shown, unsigned has, double score, double share,
+                          double attention) {
     static const unsigned bit[] = {CARNN_HAS_SCORE, CARNN_HAS_SHARE, CARNN_HAS_ATTENTION};
-    double number[3];
+    double number[] = {score, share, attention};
     size_t i, n = 0;
-    number[0] = score, number[1] = share, number[2] = attention;
     for (i = 0; i < 3; i++)
         if (shown & has & bit[i]) printf(n++ ? "  %9.4f" : "%+10.4f", number[i]);
         else if (shown & bit[i]) printf(n++ ? "  %9s" : "%10s", "");
@@ -1078,21 +1040,20 @@ static size_t larger_parts(const carnn_contribution *part, size_t count, double 
     return larger;
 }
 
-/* What each part contributed to the last answer, or the `most` that added or took most; `of`: what
+/* What each part contributed to the last answer, or the `rows` that added or took most; `of`: what
    to call that which is explained, or NULL. Returns the parts, to be freed. */
-static carnn_contribution *print_parts(const char *of, size_t most) {
+static carnn_contribution *print_parts(const char *of, size_t rows) {
     carnn_explanation e;
     carnn_contribution *part, *c;
     double rest, sum, largest = 1e-9;
-    size_t i;
-    int width = 0;
+    size_t i, width = 0;
     unsigned has = 0, first;
     check(carnn_session_explain(session, 0, NULL, &e, &error));
     part = (carnn_contribution *)resize(NULL, e.count + 1, sizeof *part);
     check(carnn_session_explain(session, e.count, part, &e, &error));
     for (i = 0; i < e.count; i++) {
         has |= part[i].has;
-        width = (int)strlen(part[i].role) > width ? (int)strlen(part[i].role) : width;
+        width = most(width, strlen(part[i].role));
         largest = fmax(largest, part[i].attention);
     }
     first = has & CARNN_HAS_SCORE || !has ? CARNN_HAS_SCORE : CARNN_HAS_SHARE;
@@ -1104,12 +1065,12 @@ static carnn_contribution *print_parts(const char *of, size_t most) {
     for (c = part, rest = sum = e.rest; c < part + e.count; c++) {
         int color = is_colored() && (c->has & CARNN_HAS_ATTENTION);
         sum += c->score;
-        if (most < e.count && larger_parts(part, e.count, c->score) >= most) {
+        if (rows < e.count && larger_parts(part, e.count, c->score) >= rows) {
             rest += c->score;
             continue;
         }
         print_numbers(has, c->has, c->score, c->share, c->attention);
-        printf("%-*s  ", width, c->role);
+        printf("%-*s  ", (int)width, c->role);
         if (color) begin_color(c->attention / largest);
         printf("%s%s\n", c->text, color ? "\033[0m" : "");
     }
@@ -1139,8 +1100,7 @@ static void print_alignment(int of_second, const carnn_contribution *word) {
     }
 }
 
-/* Of examples that are scored all texts are told, of others the last: what was before it is in the
-   table. */
+/* Of what is scored all texts are told, else the last: the table has those before it. */
 static void explain_example(size_t number) {
     carnn_prediction p;
     carnn_contribution *part;
@@ -1170,8 +1130,6 @@ static int explain(void) {
     return DONE;
 }
 
-#define CHAT_PARTS 3 /* utterances that an explanation in a chat shows */
-
 static int chat(void) {
     int prompt = is_terminal(stdin) && is_terminal(stdout);
     const char *reply;
@@ -1186,7 +1144,7 @@ static int chat(void) {
         check(carnn_session_reply(session, input.text, input.length, &reply, &error));
         puts(reply);
         if (!arg.explain) continue;
-        free(print_parts(NULL, CHAT_PARTS));
+        free(print_parts(NULL, 3));
         putchar('\n');
     }
     if (prompt) putchar('\n');
@@ -1209,26 +1167,20 @@ static int rank(void) {
     static sentence *sentences, *s;
     size_t i, count = 0, room = 0;
     const char *name = arg.data.count ? *arg.data.item : "-";
-    carnn_text pair[2];
+    carnn_text pair[2] = {{arg.question, arg.question ? strlen(arg.question) : 0}, {NULL, 0}};
     carnn_prediction p;
     FILE *in;
     if (!arg.question) say(USAGE, "rank: --question TEXT is missing");
     if (arg.data.count > 1) say(USAGE, "rank: one --data is all that can be read here");
     open_session();
     in = open_input(name);
-    pair[0].at = arg.question;
-    pair[0].length = strlen(arg.question);
     for (; next_line(in, name, &input); count++) {
-        pair[1].at = input.text;
-        pair[1].length = input.length;
+        pair[1] = (carnn_text){input.text, input.length};
         check(carnn_session_predict(session, pair, 2, 1, &p, &error));
         if (p.kind != CARNN_PREDICTS_SCORE)
             say(USAGE, "rank: a model of the task %s gives no scores", task_of(model));
         sentences = (sentence *)grow(sentences, count, &room, sizeof *sentences);
-        s = &sentences[count];
-        s->score = p.score;
-        s->number = count;
-        s->text = input.text; /* the next line takes room of its own */
+        sentences[count] = (sentence){p.score, count, input.text}; /* the next line has its own */
         input.text = NULL;
         input.room = 0;
     }
@@ -1246,10 +1198,8 @@ static int generate(void) {
     arg.sampling.seed = arg.model.seed ? arg.model.seed : 1;
     if (!arg.sampling.words) arg.sampling.words = 100;
     words = strlen(prompt) + (size_t)arg.sampling.words; /* a prompt has no more words than bytes */
-    for (i = 0; i < carnn_model_word_count(model); i++) {
-        size_t length = strlen(carnn_model_word(model, i));
-        longest = length > longest ? length : longest;
-    }
+    for (i = 0; i < carnn_model_word_count(model); i++)
+        longest = most(longest, strlen(carnn_model_word(model, i)));
     room = words < SIZE_MAX / 2 / (longest + 1) ? words * (longest + 1) + 1 : SIZE_MAX / 2;
     text = (char *)resize(NULL, room, 1);
     for (i = 0; i < sentences; i++, prompt = "") {
@@ -1266,9 +1216,10 @@ static void json_info(const char *file) {
     const carnn_scores *s = carnn_model_scores(model);
     carnn_tensor t;
     size_t i;
-    json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'parameters': %z, 'words': %z, 'choices': %z, ",
-         file, carnn_model_size(model), task_of(model), carnn_model_parameters(model),
-         carnn_model_word_count(model), carnn_model_choice_count(model));
+    json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'words': %z, ", file,
+         carnn_model_size(model), task_of(model), carnn_model_word_count(model));
+    json(stdout, "'choices': %z, 'parameters': %z, ", carnn_model_choice_count(model),
+         carnn_model_parameters(model));
     json_options(carnn_model_describe(model), NULL);
     json(stdout, ", 'training': {");
     json_options(carnn_model_describe(model), carnn_model_training(model));
@@ -1325,8 +1276,8 @@ typedef struct history { /* a run, as `train --log` wrote it */
     size_t count, room;
 } history;
 
-/* Reads a line: an object of numbers, strings and objects of them; 0: it is none. Of several metrics
-   of the validation set the first is the one that chooses the best epoch. */
+/* Reads a line: an object of numbers, strings and objects of them; 0: it is none. The first metric
+   of the validation set is the one that chooses the best epoch. */
 static int read_epoch(history *h, double *e, const char *s) {
     char key[sizeof h->metric], within[sizeof h->metric] = "", *end;
     if (*s++ != '{') return 0;
@@ -1341,7 +1292,7 @@ static int read_epoch(history *h, double *e, const char *s) {
             s++;
             continue;
         }
-        if (!strcmp(key, "loss") && (valid || !*within)) kept = e + (valid ? VALID_LOSS : TRAIN_LOSS);
+        if (!strcmp(key, "loss") && (valid || !*within)) kept = e + TRAIN_LOSS + valid;
         else if (valid && strcmp(key, "tokens")) {
             if (!*h->metric) strcpy(h->metric, key);
             if (!strcmp(h->metric, key)) kept = e + SCORE;
@@ -1364,18 +1315,15 @@ static int read_epoch(history *h, double *e, const char *s) {
     }
 }
 
-#define LAST_EPOCH 1e15 /* up to there an axis can step from epoch to epoch */
-
 /* A run that was resumed may write an epoch again: then the later line counts. */
 static void read_history(history *h, const char *file) {
     FILE *in = open_input(file);
     line l = {NULL, 0, 0, 0};
-    h->file = file;
-    h->best = NAN;
+    *h = (history){.file = file, .best = NAN};
     while (next_line(in, file, &l)) {
         double e[LOGGED] = {NAN, NAN, NAN, NAN};
-        if (!read_epoch(h, e, l.text) || !(e[EPOCH] >= 1.0 && e[EPOCH] <= LAST_EPOCH) ||
-            isnan(e[TRAIN_LOSS]))
+        int right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */
+        if (!right || isnan(e[TRAIN_LOSS]))
             say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
                 "writes it", file, l.number);
         while (h->count && h->epoch[h->count - 1][EPOCH] >= e[EPOCH]) h->count--;
@@ -1404,7 +1352,6 @@ typedef struct panel { /* a diagram: the losses, or the scores of one name */
     double across, up;               /* from one mark on the axis to the next */
 } panel;
 
-/* Does the panel show this number of the epochs of a run? */
 static int shows(const panel *p, const history *h, int curve) {
     return !strcmp(p->name, curve == SCORE ? h->metric : "loss");
 }
@@ -1424,9 +1371,7 @@ static int make_panel(panel *p, const char *name, const history *h, size_t runs)
     const history *end = h + runs;
     size_t i;
     int curve;
-    p->name = name;
-    p->left = p->bottom = INFINITY;
-    p->right = p->top = -INFINITY;
+    *p = (panel){name, INFINITY, -INFINITY, INFINITY, -INFINITY, 0.0, 0.0};
     for (; h < end; h++)
         for (curve = TRAIN_LOSS; curve <= SCORE; curve++)
             for (i = 0; i < h->count && shows(p, h, curve); i++) {
@@ -1447,9 +1392,7 @@ static int make_panel(panel *p, const char *name, const history *h, size_t runs)
 
 enum { ROWS = 16, COLUMNS = 64 };
 
-static size_t row_of(const panel *p, double value) {
-    return (size_t)((ROWS - 1) * y_of(p, value) + 0.5);
-}
+static size_t row_of(const panel *p, double y) { return (size_t)((ROWS - 1) * y_of(p, y) + 0.5); }
 
 /* A letter on the straight line through the points of a curve; several make a star. */
 static void draw_curve(char field[ROWS][COLUMNS], const panel *p, const history *h, int curve,
@@ -1488,16 +1431,16 @@ static void text_panel(const panel *p, const history *h, size_t runs) {
             if (row_of(p, mark) == i) snprintf(label, sizeof label, "%.6g", mark);
         printf("%10s |%.*s\n", label, COLUMNS, field[i]);
     }
-    printf("%10s +", "");
-    for (i = 0; i < COLUMNS; i++) putchar('-');
-    printf("\n%13.0f%*.0f epoch\n\n", p->left, COLUMNS - 1, p->right);
+    memset(field, '-', sizeof field);
+    printf("%10s +%.*s\n", "", COLUMNS, field[0]);
+    printf("%13.0f%*.0f epoch\n\n", p->left, COLUMNS - 1, p->right);
 }
 
 /* Points of an SVG picture: the panels stand side by side, the names of the runs below. */
 enum { MARGIN = 64, HEAD = 40, WIDE = 380, HIGH = 260, FOOT = 64, LEGEND = 22 };
 
-static const char *const svg_colors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                         "#e69f00", "#56b4e9", "#000000", "#999999"};
+static const char svg_color[8][8] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                     "#e69f00", "#56b4e9", "#000000", "#999999"};
 
 /* A line of an axis and its number, `right` and `below` of where the line starts. */
 static void svg_mark(FILE *to, double x, double y, const char *path, double right, double below,
@@ -1547,13 +1490,13 @@ static void svg_picture(FILE *to, const panel *p, size_t panels, const history *
         fprintf(to, "<g transform=\"translate(%zu,%d)\">\n", i * (MARGIN + WIDE) + MARGIN, HEAD);
         svg_axes(to, p);
         for (r = 0; r < 3 * runs; r++)
-            svg_curve(to, p, h + r / 3, (int)(TRAIN_LOSS + r % 3), svg_colors[r / 3 % COUNT(svg_colors)]);
+            svg_curve(to, p, h + r / 3, (int)(TRAIN_LOSS + r % 3), svg_color[r / 3 % 8]);
         fprintf(to, "</g>\n");
     }
     for (r = 0; r < runs; r++, h++, below += LEGEND) {
         fprintf(to, "<path d=\"M%d %zuh24\" stroke=\"%s\" stroke-width=\"3\"/>"
-                "<text x=\"%d\" y=\"%zu\">", MARGIN, below, svg_colors[r % COUNT(svg_colors)],
-                MARGIN + 32, below + 4);
+                "<text x=\"%d\" y=\"%zu\">", MARGIN, below, svg_color[r % 8], MARGIN + 32,
+                below + 4);
         put_escaped(to, h->file, "<>&", "&#%d;");
         fprintf(to, ": %s</text>\n", summary(h));
     }
@@ -1628,8 +1571,7 @@ static int bench(void) {
 
 /* ==== Commands and help ====================================================================== */
 static const command commands[] = {
-    {"train", "--task NAME --train FILE --out MODEL [options]",
-     "trains a model; keeps the weights with the best validation score",
+    {"train", "--task NAME --train FILE --out MODEL [options]", "trains a model, keeps its best",
      "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf --cell lstm\n"
      "  carnn train --task classify --train train.txt --folds 10 --json\n"
      "\nCtrl-C ends a training and saves it; the same command with --resume goes on.\n",
@@ -1640,11 +1582,9 @@ static const command commands[] = {
      "  carnn predict bot.gguf --top 3 < test.txt\n", PREDICT, predict, 1, 1},
     {"chat", "MODEL", "talks; an empty line begins a new dialog",
      "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n", CHAT, chat, 1, 1},
-    {"explain", "MODEL [--data FILE] [--example N]",
-     "shows how much each earlier utterance or word contributed to an answer",
+    {"explain", "MODEL [--data FILE] [--example N]", "shows what words or utterances contribute",
      "  carnn explain bot.gguf --data test.txt --example 4\n", EXPLAIN, explain, 1, 1},
-    {"rank", "MODEL --question TEXT [--data FILE]",
-     "ranks sentences, a line each, by how well they answer a question",
+    {"rank", "MODEL --question TEXT [--data FILE]", "sorts sentences, the best answer first",
      "  carnn rank qa.gguf --question 'who wrote faust ?' --data books.txt\n", RANK, rank, 1, 1},
     {"generate", "MODEL [options]", "samples text from a language model, a sentence a line",
      "  carnn generate lm.gguf --prompt 'i think' --top-p 0.9\n", GENERATE, generate, 1, 1},
@@ -1670,11 +1610,8 @@ static void print_default(const carnn_option *o, const char *only) {
     const char *task;
     size_t i;
     for (i = 0; (task = carnn_task_name(i)) != NULL; i++) {
-        carnn_model_desc m;
-        carnn_train_desc training;
-        memset(&m, 0, sizeof m);
-        memset(&training, 0, sizeof training);
-        m.task = task;
+        carnn_model_desc m = {.task = task};
+        carnn_train_desc training = {.epochs = 0};
         if ((only && strcmp(only, task)) || carnn_defaults(&m, &training, NULL)) continue;
         option_text(o, &m, &training, text);
         if (!*text || !strcmp(text, first)) continue;
@@ -1719,7 +1656,6 @@ static int help_command(const command *c) {
     return DONE;
 }
 
-/* Help that nobody has asked for is an error. */
 static int help(int asked) {
     FILE *to = asked ? stdout : stderr;
     size_t i;
@@ -1740,10 +1676,8 @@ static int run(int count, char **argument) {
     size_t i;
     guess g;
     if (count < 2 || (asks && count == 2)) return help(asks);
-    if (!strcmp(word, "--version") || !strcmp(word, "version")) {
-        printf("carnn %s (%s)\n", CARNN_VERSION, simd_used(NULL));
-        return DONE;
-    }
+    if (!strcmp(word, "--version") || !strcmp(word, "version"))
+        return printf("carnn %s (%s)\n", CARNN_VERSION, simd_used(NULL)), DONE;
     g = guess_for(asks ? argument[2] : word);
     for (i = 0; i < COUNT(commands); i++)
         if (is_word(&g, commands[i].name)) c = &commands[i];

@@ -236,6 +236,7 @@ static void classify_by_loops(const char *options, size_t directions) {
     carnn_dataset *data = test_data("classify", letters, strlen(letters), 0, 0);
     carnn_model *model = classify_model(options, NULL, data);
     carnn__arena arena = {NULL, 0, 0, 0};
+    const carnn__mat *x;
     carnn__classify *m;
     carnn__engine engine;
     carnn__tally tally;
@@ -256,11 +257,12 @@ static void classify_by_loops(const char *options, size_t directions) {
     CHECK_INT(carnn__net_batches(&work, 0), 1);
     carnn__net_batch(&work, 0, 0, &tally);
     m = (carnn__classify *)work.state;
+    x = carnn__rnn_output(&m->encoder);
     CHECK_INT(m->net.texts.count, data->item_count);
     for (i = 0; i < data->item_count; i++) {
         size_t at = m->net.texts.at[i], n = m->net.texts.at[i + 1] - at;
         double logit[3];
-        classify_logits(model, m->encoder.y.x + at * m->encoder.y.columns, n, directions, logit);
+        classify_logits(model, x->x + at * x->columns, n, directions, logit);
         for (j = 0; j < 3; j++)
             worst = test_worse(fabs(logit[j] - (double)m->output.y.x[i * 3 + j]), worst);
     }
