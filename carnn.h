@@ -19,12 +19,14 @@
        carnn_model *model;
        carnn_session *session;
        carnn_source file = {"bot.gguf", NULL, 0};
+       const char *reply;
        if (carnn_model_load(&model, &file, NULL, &error) ||
-           carnn_session_open(&session, model, NULL, &error)) {
+           carnn_session_open(&session, model, NULL, &error) ||
+           carnn_session_reply(session, "i want cheap thai food", 22, &reply, &error)) {
            puts(error.message);
            exit(1);
        }
-       puts(carnn_session_reply(session, "i want cheap thai food", 22));
+       puts(reply);
        carnn_session_free(session);
        carnn_model_free(model);
 

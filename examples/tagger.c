@@ -2,20 +2,15 @@
 
      x_1 .. x_n = [fw; bw](E w_1 .. E w_n)     P(label of word i) = softmax(W x_i + b)
 
-   The entry `tag_task` adds it to the library's table of tasks. Training, scoring, model files,
-   predictions, sessions and the gradient check work with it as with any other task. Checks the
-   derivatives, trains on six sentences, then labels a seventh. Run: build/tagger */
+   `tag_task` adds it to the library's tasks: training, model files, predictions, sessions and the
+   gradient check work with it. Trains on six sentences and labels a seventh. Run: build/tagger */
 #define CARNN_EXTRA_HEADS(X) X(tag_task)
 #define CARNN_IMPLEMENTATION
 #include "../carnn.h"
 
-static const char sentences[] = "the dog runs\tD N V\na cat sees the dog\tD N V D N\nruns\tV\n"
-                                "the cat\tD N\na dog sees a cat\tD N V D N\nthe dog sees\tD N V\n";
-
-/* --- data: "words<TAB>labels", as many labels as words, or words alone --------------------------- */
+/* --- data: "words<TAB>labels", as many labels as words, or words alone ------------------------ */
 
 enum { WORDS, LABELS }; /* the roles of an example's texts */
-
 static const carnn__role tag_roles[] = {
     {"words", CARNN__SPACES, 0}, {"labels", CARNN__SPACES, 1}, {NULL, CARNN__SPACES, 0}};
 
@@ -26,8 +21,7 @@ static size_t count_words(carnn__span text) {
     return n;
 }
 
-/* A lenient parser reads sentences that are only to be labelled: what is wrong with their labels
-   does not matter. */
+/* What a lenient parser reads is only to be labelled: it needs no labels. */
 static carnn_status tag_line(carnn__parser *p, carnn__record *r) {
     carnn__span labels = p->lines.line, words;
     int labelled = carnn__cut(&labels, '\t', &words) && !p->lenient;
@@ -41,10 +35,7 @@ static carnn_status tag_line(carnn__parser *p, carnn__record *r) {
     return CARNN_OK;
 }
 
-static const carnn__reader tag_reader = {
-    .line = tag_line, .example = "a sentence", .help = "words<TAB>labels, with blanks between them"};
-
-/* --- the head: a list of parts, forward, backward -------------------------------------------------- */
+/* --- the head: a list of parts, forward, backward --------------------------------------------- */
 
 typedef struct tag_head {
     carnn__net net; /* what every head begins with: the batch at hand */
@@ -60,45 +51,38 @@ static void tag_defaults(carnn_model_desc *model, carnn_train_desc *train) {
     if (!model->embedding) model->embedding = 24;
     if (!model->layers) model->layers = 1;
     if (!model->min_count) model->min_count = 1;
-    if (!train->epochs) train->epochs = 30;
-    if (!train->batch) train->batch = 4;
-    if (train->lr == 0.0) train->lr = 0.01;
+    if (!train->epochs) train->epochs = 60;
+    if (!train->batch) train->batch = 2;
 }
 
 static void tag_parts(carnn__plan *p, void *state) {
     tag_head *m = (tag_head *)state;
     const carnn_model_desc *d = &p->model->desc;
     carnn__texts *t = &m->net.texts;
-    size_t h = (size_t)d->hidden;
-    carnn__rnn_shape shape = {.cell = carnn__cell_number(d->cell), .layers = (size_t)d->layers,
-                              .directions = 2, .in = (size_t)d->embedding, .h = h};
+    carnn__rnn_shape shape = {.cell = carnn__cell_number(d->cell), .directions = 2,
+                              .layers = (size_t)d->layers, .in = (size_t)d->embedding,
+                              .h = (size_t)d->hidden};
     carnn__texts_plan(p, t, 1u << WORDS, 1, NULL); /* equal sentences are read once */
     carnn__embed_table(p, &m->words, 0);
     carnn__embed_plan(p, &m->words, t, 0);
     carnn__text_rnn_plan(p, &m->encoder, "cell", shape, t);
-    carnn__linear_plan(p, &m->output, "output", "weight", t->most_rows, 2 * h,
+    carnn__linear_plan(p, &m->output, "output", "weight", t->most_rows, 2 * shape.h,
                        p->model->choices.count, 1, CARNN__IDENTITY);
     carnn__plan_logits(p, &m->output.y, t->most_rows);
     if (p->arena) m->target = (uint32_t *)carnn__take(p->arena, t->most_rows, sizeof(uint32_t));
 }
 
-/* The labels of a batch: those of item b stand where its words do. */
-static void find_targets(const carnn__work *work, tag_head *m) {
-    const carnn__texts *t = &m->net.texts;
-    const carnn__corpus *c = &m->net.corpus;
-    size_t b, i;
-    for (b = 0; b < t->count; b++) {
-        const carnn__item *x = &work->data->items[t->item[b]];
-        size_t at = x->count > LABELS ? c->tokens.at[c->list[x->first + LABELS]] : 0;
-        for (i = t->at[b]; i < t->at[b + 1]; i++)
-            m->target[i] = x->count > LABELS ? c->tokens.ids[at + i - t->at[b]] : CARNN__NOWHERE;
-    }
-}
-
 static void tag_forward(carnn__work *work, uint64_t key) {
     tag_head *m = (tag_head *)work->state;
     const carnn__texts *t = &m->net.texts;
-    find_targets(work, m);
+    const carnn__corpus *c = &m->net.corpus;
+    size_t b, i;
+    for (b = 0; b < t->count; b++) { /* item b has one text, with rows at[b] .. at[b + 1] - 1 */
+        const carnn__item *x = &work->data->items[t->item[b]];
+        size_t label = x->count > LABELS ? c->tokens.at[c->list[x->first + LABELS]] : 0;
+        for (i = t->at[b]; i < t->at[b + 1]; i++)
+            m->target[i] = x->count > LABELS ? c->tokens.ids[label++] : CARNN__NOWHERE;
+    }
     carnn__embed_forward(work, &m->words, t);
     carnn__text_rnn_forward(work, &m->encoder, t, &m->words.y, NULL, key);
     carnn__linear_forward(work, &m->output, carnn__rnn_output(&m->encoder), carnn__texts_rows(t));
@@ -115,23 +99,22 @@ static void tag_backward(carnn__work *work, uint64_t key) {
 static carnn__logits tag_output(const carnn__work *work) { /* one decision a word */
     const tag_head *m = (const tag_head *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->output.y, carnn__texts_rows(t), t->at, t->item,
-                       t->count, m->target};
-    return o;
+    return (carnn__logits){CARNN__OUTPUT_SOFTMAX, &m->output.y, carnn__texts_rows(t), t->at,
+                           t->item, t->count, m->target};
 }
 
-static const char *const tag_variants[] = {"hidden=19 embedding=17 cell=lstm layers=2",
-                                           "hidden=19 embedding=17", NULL};
-
 const carnn__task tag_task = {
-    .name = "tag", .title = "label every word", .reader = &tag_reader, .roles = tag_roles,
+    .name = "tag", .title = "label every word", .roles = tag_roles,
+    .reader = &(carnn__reader){tag_line, "a sentence", .help = "words<TAB>labels, a line each"},
     .defaults = tag_defaults, .choices_key = "carnn.labels", .build = carnn__net_build,
     .state = sizeof(tag_head), .parts = tag_parts, .limits = {.piece = 1, .size = {4096, 0}},
     .forward = tag_forward, .output = tag_output, .backward = tag_backward,
     .metric = {{"accuracy", 0, 0}}, .session = &carnn__net_session,
-    .sample = sentences, .variants = tag_variants};
+    .sample = "the dog runs\tD N V\na cat sees the dog\tD N V D N\nruns\tV\nthe cat\tD N\n"
+              "a dog sees a cat\tD N V D N\nthe dog sees\tD N V\n",
+    .variants = (const char *const[]){"hidden=19 cell=lstm layers=2", "hidden=19", NULL}};
 
-/* --- the program ------------------------------------------------------------------------------------ */
+/* --- the program ------------------------------------------------------------------------------ */
 
 static int show_check(const carnn_check *check, void *user) {
     (void)user;
@@ -140,27 +123,25 @@ static int show_check(const carnn_check *check, void *user) {
 }
 
 int main(void) {
-    carnn_source source = {"sentences", sentences, sizeof sentences - 1};
+    carnn_source source = {"sentences", tag_task.sample, strlen(tag_task.sample)};
     carnn_dataset_desc what = {.task = "tag", .sources = &source, .source_count = 1};
     carnn_model_desc desc = {.task = "tag"};
-    carnn_train_desc how = {0};
-    carnn_text text = {"a dog runs", 10};
     carnn_dataset *data = NULL;
     carnn_model *model = NULL;
     carnn_session *session = NULL;
     carnn_prediction p;
     carnn_error error = {CARNN_OK, 0, ""};
     size_t i;
+
     if (carnn_gradcheck("tag", 1, show_check, NULL, &error) ||
         carnn_dataset_load(&data, &what, &error) ||
         carnn_model_create(&model, &desc, data, &error) ||
-        carnn_train(model, data, NULL, &how, &error) ||
+        carnn_train(model, data, NULL, &(carnn_train_desc){0}, &error) ||
         carnn_session_open(&session, model, NULL, &error) ||
-        carnn_session_predict(session, &text, 1, 1, &p, &error))
+        carnn_session_predict(session, &(carnn_text){"a dog runs", 10}, 1, 1, &p, &error))
         fprintf(stderr, "%s\n", error.message);
-    for (i = 0; !error.code && i < p.parts; i++)
-        if (!carnn_session_part(session, i, &p, &error))
-            printf("%s%s", i ? " " : "labels: ", carnn_model_choice(model, p.choice[0]));
+    for (i = 0; !error.code && i < p.parts && !carnn_session_part(session, i, &p, &error); i++)
+        printf("%s%s", i ? " " : "labels: ", carnn_model_choice(model, p.choice[0]));
     puts("");
     carnn_session_free(session);
     carnn_model_free(model);
