@@ -19,17 +19,19 @@
        carnn_model *model;
        carnn_session *session;
        carnn_source file = {"bot.gguf", NULL, 0};
+       const char *reply;
        if (carnn_model_load(&model, &file, NULL, &error) ||
-           carnn_session_open(&session, model, NULL, &error)) {
+           carnn_session_open(&session, model, NULL, &error) ||
+           carnn_session_reply(session, "i want cheap thai food", 22, &reply, &error)) {
            puts(error.message);
            exit(1);
        }
-       puts(carnn_session_reply(session, "i want cheap thai food", 22));
+       puts(reply);
        carnn_session_free(session);
        carnn_model_free(model);
 
    examples/ has complete programs: training, own memory, threads, C++, an own allocator, ranking
-   sentences, a language model that scores and generates.
+   sentences, a language model that scores and generates, a task and a cell of one's own.
 
    CONTENTS: search for the tag.
 
@@ -43,19 +45,58 @@
        @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
-       @@DATA    data sets and their readers
-       @@MODEL   a model, what a task must provide
-       @@HEAD    one part per task: dialog, lm, answer
-       @@TASKS   the table of tasks, options
+       @@DATA    data sets of items, from lines to records; the formats
+       @@MODEL   a model, the entry of a task, a model at work
+       @@BATCH   token lists, pieces, the texts of a batch
+       @@NET     the parts of heads: embedding, linear and recurrent layers, pooling, attention,
+                 comparison, losses, ranks
+       @@SESSION prediction one example at a time, explanation
+       @@HEAD    one part per task: dialog, lm, answer, classify
+       @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
-       @@TRAIN   training and scoring
-       @@DEPLOY  sessions: answering and explaining; scoring and generating; matching
+       @@TRAIN   training, scoring, cross-validation
        @@CHECK   the gradient check
        @@BENCH   the benchmark
 
    Each part relies only on those above it. Adding a cell is adding one entry to CARNN__CELLS (and
-   its two functions), adding a task is adding one entry to carnn__heads: help, gradient check,
-   golden values, benchmark and model files follow from these tables.
+   its two functions), adding a task is adding one entry to carnn__tasks: help, options, gradient
+   check, benchmark, sessions and model files follow from these tables.
+
+   A TASK OF YOUR OWN needs no change here. Before the implementation, in one file:
+
+       #define CARNN_EXTRA_HEADS(X) X(tag_task)
+       #define CARNN_IMPLEMENTATION
+       #include "carnn.h"
+
+   and behind it `const carnn__task tag_task = {...};`, whose fields are explained at struct
+   carnn__task (@@MODEL); those marked (*) may be NULL. examples/tagger.c is complete. Training, early
+   stopping, checkpoints, model files, sessions, cross-validation and the gradient check then work.
+   What such a file may use:
+
+       reader    a function from a line to a record: carnn__record_text, carnn__cut, carnn__trim,
+                 carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
+                 of which those with `labels` name the model's choices
+       options   CARNN__OPTION_WHOLE, _REAL, _CHOICE; read by carnn__option and carnn__chosen; the
+                 entry's `defaults` fills what is 0
+       words     carnn__net_build: the vocabulary of all inputs, the choices of all targets
+       state     a struct that begins with carnn__net: net.corpus has the tokens and targets of the
+                 data set, net.texts the texts of the batch at hand (@@BATCH)
+       parts     one function that lists all weights and memory, and runs for either: it calls
+                 carnn__texts_plan first, then the _plan of each part; carnn__declare for weights of
+                 its own; carnn__floats and carnn__take on p->arena (where that is not NULL; they
+                 return NULL while memory is counted)
+       forward   calls the _forward of each part, then `output` says where the logits are
+       backward  the _backward of each part in the reverse order: the gradient of the loss with
+                 respect to the logits is in their d; parts add to the d of what they read
+       dropout   carnn__drop with the same key and stream in both directions
+       loss      softmax cross entropy over the logits, or one of its own
+       sample    lines of data for the gradient check, and `variants`, options to check
+
+   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (carnn__text_rnn_plan,
+   _forward, _backward over texts), carnn__pool_part, carnn__additive, carnn__position,
+   carnn__compare, carnn__overlap. Every part clears the d of its own output in _forward. These names
+   stay within a minor version; everything else that begins with carnn__ is private. A model file
+   names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -69,6 +110,7 @@
        CARNN_NO_TEXT                   no data sets and vocabularies, hence no stb_ds and no
                                        training: what is left loads models and answers
        CARNN_NO_STB_DS_IMPLEMENTATION  the program has stb_ds's implementation elsewhere
+       CARNN_EXTRA_HEADS               tasks of your own (above)
        CARNN_EXTRA_CELLS               cells of your own, and the file with their functions
        CARNN_EXTRA_CELL_FILE             (see "a cell of your own" in @@CELL)
 
