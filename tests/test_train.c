@@ -511,7 +511,7 @@ static void test_resume_with_other_answers(void) {
 
 /* The same for labels of pairs, which are numbers. */
 static void test_fingerprint_of_labels(void) {
-    static const char *const text[] = {"1\tq\ta\t1\n1\tq\tb\t0\n", "1\tq\ta\t0\n1\tq\tb\t1\n"};
+    static const char *const text[] = {"1\t1\tq\ta\n1\t0\tq\tb\n", "1\t0\tq\ta\n1\t1\tq\tb\n"};
     uint64_t sum[2];
     size_t i;
     for (i = 0; i < 2; i++) {
