@@ -31,7 +31,7 @@
        carnn_model_free(model);
 
    examples/ has complete programs: training, own memory, threads, C++, an own allocator, ranking
-   sentences, a language model that scores and generates.
+   sentences, a language model that scores and generates, a task and a cell of one's own.
 
    CONTENTS: search for the tag.
 
@@ -45,19 +45,58 @@
        @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
-       @@DATA    data sets and their readers
-       @@MODEL   a model, what a task must provide
-       @@HEAD    one part per task: dialog, lm, answer
-       @@TASKS   the table of tasks, options
+       @@DATA    data sets of items, from lines to records; the formats
+       @@MODEL   a model, the entry of a task, a model at work
+       @@BATCH   token lists, pieces, the texts of a batch
+       @@NET     the parts of heads: embedding, linear and recurrent layers, pooling, attention,
+                 comparison, losses, ranks
+       @@SESSION prediction one example at a time, explanation
+       @@HEAD    one part per task: dialog, lm, answer, classify
+       @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
-       @@TRAIN   training and scoring
-       @@DEPLOY  sessions: answering and explaining; scoring and generating; matching
+       @@TRAIN   training, scoring, cross-validation
        @@CHECK   the gradient check
        @@BENCH   the benchmark
 
    Each part relies only on those above it. Adding a cell is adding one entry to CARNN__CELLS (and
-   its two functions), adding a task is adding one entry to carnn__heads: help, gradient check,
-   golden values, benchmark and model files follow from these tables.
+   its two functions), adding a task is adding one entry to carnn__tasks: help, options, gradient
+   check, benchmark, sessions and model files follow from these tables.
+
+   A TASK OF YOUR OWN needs no change here. Before the implementation, in one file:
+
+       #define CARNN_EXTRA_HEADS(X) X(tag_task)
+       #define CARNN_IMPLEMENTATION
+       #include "carnn.h"
+
+   and behind it `const carnn__task tag_task = {...};`, whose fields are explained at struct
+   carnn__task (@@MODEL); those marked (*) may be NULL. examples/tagger.c is complete. Training, early
+   stopping, checkpoints, model files, sessions, cross-validation and the gradient check then work.
+   What such a file may use:
+
+       reader    a function from a line to a record: carnn__record_text, carnn__cut, carnn__trim,
+                 carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
+                 of which those with `labels` name the model's choices
+       options   CARNN__OPTION_WHOLE, _REAL, _CHOICE; read by carnn__option and carnn__chosen; the
+                 entry's `defaults` fills what is 0
+       words     carnn__net_build: the vocabulary of all inputs, the choices of all targets
+       state     a struct that begins with carnn__net: net.corpus has the tokens and targets of the
+                 data set, net.texts the texts of the batch at hand (@@BATCH)
+       parts     one function that lists all weights and memory, and runs for either: it calls
+                 carnn__texts_plan first, then the _plan of each part; carnn__declare for weights of
+                 its own; carnn__floats and carnn__take on p->arena (where that is not NULL; they
+                 return NULL while memory is counted)
+       forward   calls the _forward of each part, then `output` says where the logits are
+       backward  the _backward of each part in the reverse order: the gradient of the loss with
+                 respect to the logits is in their d; parts add to the d of what they read
+       dropout   carnn__drop with the same key and stream in both directions
+       loss      softmax cross entropy over the logits, or one of its own
+       sample    lines of data for the gradient check, and `variants`, options to check
+
+   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (carnn__text_rnn_plan,
+   _forward, _backward over texts), carnn__pool_part, carnn__additive, carnn__position,
+   carnn__compare, carnn__overlap. Every part clears the d of its own output in _forward. These names
+   stay within a minor version; everything else that begins with carnn__ is private. A model file
+   names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -71,6 +110,7 @@
        CARNN_NO_TEXT                   no data sets and vocabularies, hence no stb_ds and no
                                        training: what is left loads models and answers
        CARNN_NO_STB_DS_IMPLEMENTATION  the program has stb_ds's implementation elsewhere
+       CARNN_EXTRA_HEADS               tasks of your own (above)
        CARNN_EXTRA_CELLS               cells of your own, and the file with their functions
        CARNN_EXTRA_CELL_FILE             (see "a cell of your own" in @@CELL)
 
@@ -12873,25 +12913,24 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
 /* =============================================================================================
    @@FILE   model files and checkpoints
 
-   GGUF version 3, the format of the ggml and llama.cpp world. Everything is little-endian:
+   GGUF version 3, the format of ggml and llama.cpp. Everything is little-endian:
 
      "GGUF", u32 version, u64 number of tensors, u64 number of keys
      each key:     name, u32 type, value
      each tensor:  name, u32 dimensions, u64 sizes (the contiguous one first), u32 type, u64 offset
      zeros up to a multiple of 64, then the data, to which the offsets refer
 
-   where a name or any other string is a u64 length and its bytes. The data of a model is its flat
-   parameter vector (@@PARAM), padding and all, so a file in memory is used as it lies there. A
+   A name or any other string is a u64 length and its bytes. The data of a model is its flat
+   parameter vector (@@PARAM) with its padding, so that a file in memory can be used in place. A
    checkpoint has the same form and holds several such vectors.
 
-   What depends on the machine or on the clock (threads, seconds) is not kept: the same training
-   gives the same bytes.
+   Values that depend on the machine or the clock (threads, seconds) are left out of model files:
+   the same training gives the same bytes.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__GGUF_VERSION 3
-#define CARNN__FILE_FORMAT 1 /* of our keys: raised when older readers would misunderstand them */
 
 enum { /* types of values, as GGUF numbers them */
     CARNN__GGUF_U32 = 4,
@@ -12903,9 +12942,8 @@ enum { /* types of values, as GGUF numbers them */
     CARNN__GGUF_TYPES = 13
 };
 
-/* On a little-endian machine floats are used as they lie in the file. Elsewhere (or where the
-   order is not known, or a test says 0) they are taken apart byte by byte, which is right on any
-   machine. */
+/* On a little-endian machine floats are used as they are in the file. On others (or where the order
+   is not known, or a test defines 0) they are converted byte by byte. */
 #ifndef CARNN__LITTLE_ENDIAN
 #if defined(_WIN32) ||                                                                             \
     (defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
@@ -12923,31 +12961,18 @@ static inline uint64_t carnn__get64(const unsigned char *b) {
     return (uint64_t)carnn__get32(b) | (uint64_t)carnn__get32(b + 4) << 32;
 }
 
-static inline void carnn__set32(unsigned char *b, uint32_t x) {
-    size_t i;
-    for (i = 0; i < 4; i++) b[i] = (unsigned char)(x >> 8 * i);
-}
-
 static inline void carnn__set64(unsigned char *b, uint64_t x) {
-    carnn__set32(b, (uint32_t)x);
-    carnn__set32(b + 4, (uint32_t)(x >> 32));
+    size_t i;
+    for (i = 0; i < 8; i++) b[i] = (unsigned char)(x >> 8 * i);
 }
 
-static void carnn__floats_to_bytes(unsigned char *to, const float *from, size_t count) {
+/* Floats to little-endian bytes, or such bytes to floats. */
+static void carnn__swap_floats(void *to, const void *from, size_t count) {
+    const unsigned char *bytes = (const unsigned char *)from;
     size_t i;
-    uint32_t bits;
     for (i = 0; i < count; i++) {
-        memcpy(&bits, from + i, sizeof bits);
-        carnn__set32(to + 4 * i, bits);
-    }
-}
-
-static void carnn__floats_from_bytes(float *to, const unsigned char *from, size_t count) {
-    size_t i;
-    uint32_t bits;
-    for (i = 0; i < count; i++) {
-        bits = carnn__get32(from + 4 * i);
-        memcpy(to + i, &bits, sizeof bits);
+        uint32_t bits = carnn__get32(bytes + 4 * i);
+        memcpy((char *)to + 4 * i, &bits, sizeof bits);
     }
 }
 
@@ -12963,7 +12988,7 @@ static void carnn__floats_from_bytes(float *to, const unsigned char *from, size_
 
 typedef struct carnn__sum {
     uint64_t lane[4], total;
-    unsigned char rest[32]; /* total % 32 bytes that wait for their stripe to be complete */
+    unsigned char rest[32]; /* the last total % 32 bytes, until their stripe of 32 is complete */
 } carnn__sum;
 
 static inline uint64_t carnn__rotate(uint64_t x, unsigned by) { return x << by | x >> (64 - by); }
@@ -12979,34 +13004,27 @@ static void carnn__sum_start(carnn__sum *h) {
     h->lane[3] = 0u - CARNN__SUM_1;
 }
 
-/* Whole stripes of 32 bytes; returns where the rest begins. */
-static const unsigned char *carnn__sum_stripes(carnn__sum *h, const unsigned char *b, size_t n) {
-    uint64_t l0 = h->lane[0], l1 = h->lane[1], l2 = h->lane[2], l3 = h->lane[3];
-    for (; n >= 32; n -= 32, b += 32) {
-        l0 = carnn__sum_round(l0, carnn__get64(b));
-        l1 = carnn__sum_round(l1, carnn__get64(b + 8));
-        l2 = carnn__sum_round(l2, carnn__get64(b + 16));
-        l3 = carnn__sum_round(l3, carnn__get64(b + 24));
+/* Adds n bytes, a stripe at a time. It is a carnn__sink. */
+static int carnn__sum_add(void *sum, const void *bytes, size_t n) {
+    carnn__sum *h = (carnn__sum *)sum;
+    const unsigned char *b = (const unsigned char *)bytes, *stripe;
+    size_t held, count, i;
+    for (; n; n -= count, b += count, h->total += count) {
+        held = (size_t)(h->total % 32);
+        count = carnn__min(n, 32 - held);
+        stripe = count == 32 ? b : h->rest;
+        if (count < 32) memcpy(h->rest + held, b, count);
+        if (held + count == 32)
+            for (i = 0; i < 4; i++)
+                h->lane[i] = carnn__sum_round(h->lane[i], carnn__get64(stripe + 8 * i));
     }
-    h->lane[0] = l0;
-    h->lane[1] = l1;
-    h->lane[2] = l2;
-    h->lane[3] = l3;
-    return b;
+    return 1;
 }
 
-static void carnn__sum_add(carnn__sum *h, const void *bytes, size_t n) {
-    const unsigned char *b = (const unsigned char *)bytes, *end = b + n;
-    size_t held = (size_t)(h->total % 32), fits = carnn__min(n, 32 - held);
-    h->total += n;
-    if (held || n < 32) {
-        if (fits) memcpy(h->rest + held, b, fits);
-        b += fits;
-        if (held + fits < 32) return;
-        carnn__sum_stripes(h, h->rest, 32);
-    }
-    b = carnn__sum_stripes(h, b, (size_t)(end - b));
-    if (b < end) memcpy(h->rest, b, (size_t)(end - b));
+static void carnn__sum_add64(carnn__sum *h, uint64_t x) {
+    unsigned char bytes[8];
+    carnn__set64(bytes, x);
+    carnn__sum_add(h, bytes, sizeof bytes);
 }
 
 static uint64_t carnn__sum_end(const carnn__sum *h) {
@@ -13034,421 +13052,50 @@ static uint64_t carnn__sum_end(const carnn__sum *h) {
     return x ^ x >> 32;
 }
 
-/* --- writer ----------------------------------------------------------------------------------
-   The head of a file (all but the data) is put together in memory. As with an arena, running the
-   same calls without memory tells how much of it is needed. */
+/* --- a file that is written or read -----------------------------------------------------------
+   The functions carnn__key_... and carnn__tensor_... do both: they write a value, or look for it in
+   the file and set it. So one function lists what is in a file.
 
-#define CARNN__GGUF_ARRAYS_MAX 8
-
-typedef struct carnn__gguf_writer {
-    unsigned char *bytes; /* of the head; NULL: count only */
-    size_t size;          /* of the head */
-    size_t checksum_at;
-    uint64_t keys, tensors;
-    struct {
-        const float *value;
-        size_t count; /* a multiple of 16, as all our flat arrays */
-    } array[CARNN__GGUF_ARRAYS_MAX]; /* the data, one after the other */
-    size_t arrays;
-} carnn__gguf_writer;
-
-static void carnn__put_bytes(carnn__gguf_writer *w, const void *bytes, size_t size) {
-    if (w->bytes && size) memcpy(w->bytes + w->size, bytes, size);
-    w->size += size;
-}
-
-static void carnn__put32(carnn__gguf_writer *w, uint32_t x) {
-    unsigned char b[4];
-    carnn__set32(b, x);
-    carnn__put_bytes(w, b, sizeof b);
-}
-
-static void carnn__put64(carnn__gguf_writer *w, uint64_t x) {
-    unsigned char b[8];
-    carnn__set64(b, x);
-    carnn__put_bytes(w, b, sizeof b);
-}
-
-static void carnn__put_string(carnn__gguf_writer *w, const char *s, size_t length) {
-    carnn__put64(w, length);
-    carnn__put_bytes(w, s, length);
-}
-
-static void carnn__put_key(carnn__gguf_writer *w, const char *name, uint32_t type) {
-    carnn__put_string(w, name, strlen(name));
-    carnn__put32(w, type);
-    w->keys++;
-}
-
-static void carnn__put_u32(carnn__gguf_writer *w, const char *name, uint32_t x) {
-    carnn__put_key(w, name, CARNN__GGUF_U32);
-    carnn__put32(w, x);
-}
-
-/* A number of 8 bytes: u64, i64 or f64, given by its bits. */
-static void carnn__put_bits(carnn__gguf_writer *w, const char *name, uint32_t type,
-                            const void *number) {
-    uint64_t bits;
-    memcpy(&bits, number, sizeof bits);
-    carnn__put_key(w, name, type);
-    carnn__put64(w, bits);
-}
-
-static void carnn__put_text(carnn__gguf_writer *w, const char *name, const char *text) {
-    carnn__put_key(w, name, CARNN__GGUF_STRING);
-    carnn__put_string(w, text, strlen(text));
-}
-
-static void carnn__put_names(carnn__gguf_writer *w, const char *name, const carnn__names *names) {
-    size_t i;
-    carnn__put_key(w, name, CARNN__GGUF_ARRAY);
-    carnn__put32(w, CARNN__GGUF_STRING);
-    carnn__put64(w, names->count);
-    for (i = 0; i < names->count; i++)
-        carnn__put_string(w, carnn__names_get(names, i), carnn__names_length(names, i));
-}
-
-/* What every file of ours begins with. */
-static void carnn__put_start(carnn__gguf_writer *w, const char *architecture, uint64_t tensors) {
-    carnn__put_bytes(w, "GGUF", 4);
-    carnn__put32(w, CARNN__GGUF_VERSION);
-    carnn__put64(w, tensors);
-    carnn__put64(w, 0); /* the number of keys, which carnn__gguf_finish knows */
-    carnn__put_text(w, "general.architecture", architecture);
-    carnn__put_u32(w, "general.alignment", CARNN__ALIGN);
-    carnn__put_u32(w, "general.file_type", 0); /* all tensors are F32 */
-    carnn__put_u32(w, "carnn.format", CARNN__FILE_FORMAT);
-    carnn__put_text(w, "carnn.version", CARNN_VERSION);
-    carnn__put_key(w, "carnn.checksum", CARNN__GGUF_U64);
-    w->checksum_at = w->size;
-    carnn__put64(w, 0); /* what it counts as in the sum itself */
-}
-
-/* `offset` in floats. */
-static void carnn__put_tensor(carnn__gguf_writer *w, const char *name, size_t rows,
-                              size_t columns, size_t offset) {
-    carnn__put_string(w, name, strlen(name));
-    carnn__put32(w, rows == 1 ? 1 : 2);
-    carnn__put64(w, columns);
-    if (rows != 1) carnn__put64(w, rows);
-    carnn__put32(w, 0); /* F32 */
-    carnn__put64(w, (uint64_t)offset * 4);
-}
-
-static void carnn__put_data(carnn__gguf_writer *w, const float *value, size_t count) {
-    w->array[w->arrays].value = value;
-    w->array[w->arrays++].count = count;
-}
-
-/* Takes the next bytes of a file; 0 where it cannot. */
-typedef int (*carnn__sink)(void *to, const void *bytes, size_t size);
-
-/* Hands all bytes of the file to `sink`, in order. */
-static int carnn__gguf_emit(const carnn__gguf_writer *w, carnn__sink sink, void *to) {
-    unsigned char block[4096];
-    size_t i, at, count;
-    if (!sink(to, w->bytes, w->size)) return 0;
-    for (i = 0; i < w->arrays; i++) {
-        const float *value = w->array[i].value;
-        if (CARNN__LITTLE_ENDIAN) {
-            if (!sink(to, value, w->array[i].count * 4)) return 0;
-            continue;
-        }
-        for (at = 0; at < w->array[i].count; at += count) {
-            count = carnn__min(w->array[i].count - at, sizeof block / 4);
-            carnn__floats_to_bytes(block, value + at, count);
-            if (!sink(to, block, count * 4)) return 0;
-        }
-    }
-    return 1;
-}
-
-static int carnn__sum_sink(void *to, const void *bytes, size_t size) {
-    carnn__sum_add((carnn__sum *)to, bytes, size);
-    return 1;
-}
-
-static size_t carnn__gguf_size(const carnn__gguf_writer *w) {
-    size_t i, size = w->size;
-    for (i = 0; i < w->arrays; i++) size += w->array[i].count * 4;
-    return size;
-}
-
-/* Says what is in a file by calls of carnn__put_...; has to say the same when called again. */
-typedef void (*carnn__gguf_fill)(carnn__gguf_writer *w, const void *from);
-
-/* Runs `fill` and pads the head; without memory this counts. */
-static void carnn__gguf_run(carnn__gguf_writer *w, carnn__gguf_fill fill, const void *from,
-                            unsigned char *memory) {
-    static const unsigned char zeros[CARNN__ALIGN] = {0};
-    memset(w, 0, sizeof *w);
-    w->bytes = memory;
-    fill(w, from);
-    carnn__put_bytes(w, zeros, carnn__round_up(w->size, CARNN__ALIGN) - w->size);
-}
-
-/* The same with what is known only at the end: the number of keys and the checksum. */
-static void carnn__gguf_finish(carnn__gguf_writer *w, carnn__gguf_fill fill, const void *from,
-                               unsigned char *memory) {
-    carnn__sum sum;
-    carnn__gguf_run(w, fill, from, memory);
-    carnn__set64(memory + 16, w->keys);
-    carnn__sum_start(&sum);
-    carnn__gguf_emit(w, carnn__sum_sink, &sum);
-    carnn__set64(memory + w->checksum_at, carnn__sum_end(&sum));
-}
-
-/* --- files -----------------------------------------------------------------------------------
-   A file is written under another name in the same folder and renamed when it is complete and on
-   the disk: whoever opens the name finds the old file or the new one, also after a crash. */
-
-#ifndef CARNN_NO_STDIO
-
-#include <errno.h>
-#include <sys/stat.h>
-#if defined(_WIN32)
-#include <io.h>
-#else
-#include <fcntl.h>
-#if defined(__STRICT_ANSI__) && !defined(__cplusplus) /* -std=c99 hides these two */
-int fsync(int file);
-int(fileno)(FILE *file);
-#endif
-#endif
-
-typedef struct carnn__output {
-    const carnn_allocator *allocator;
-    const char *name;
-    char *temporary; /* NULL: `name` is a device or a pipe, and written directly */
-    FILE *file;
-} carnn__output;
-
-static carnn_status carnn__cannot_write(carnn_error *error, const char *name) {
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be written: %s", carnn__name_end(name),
-                       strerror(errno));
-}
-
-/* Something is there by this name, and it is no regular file. */
-static int carnn__is_special(const char *name) {
-#if defined(_WIN32)
-    DWORD attributes = GetFileAttributesA(name);
-    return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY);
-#else
-    struct stat found;
-    return stat(name, &found) == 0 && !S_ISREG(found.st_mode);
-#endif
-}
-
-static int carnn__is_pipe(const char *name) {
-#if defined(_WIN32)
-    (void)name;
-    return 0;
-#else
-    struct stat found;
-    return stat(name, &found) == 0 && S_ISFIFO(found.st_mode);
-#endif
-}
-
-/* Opens a new file beside `name`. The mode "x" refuses a name that is taken. */
-static carnn_status carnn__output_open(carnn__output *o, const char *name,
-                                       const carnn_allocator *allocator, carnn_error *error) {
-    size_t room = strlen(name) + 24;
-    double now = carnn__clock();
-    uint64_t key, attempt;
-    o->allocator = allocator;
-    o->name = name;
-    o->temporary = NULL;
-    if (carnn__is_special(name)) {
-        o->file = fopen(name, "wb");
-        return o->file ? CARNN_OK : carnn__cannot_write(error, name);
-    }
-    o->temporary = (char *)carnn__alloc(allocator, room, 1);
-    if (!o->temporary) return carnn__out_of_memory(error);
-    memcpy(&key, &now, sizeof key);
-    for (attempt = 0; attempt < 64; attempt++) {
-        unsigned tail = (unsigned)(carnn__random(key ^ (uintptr_t)o, attempt) >> 32);
-        snprintf(o->temporary, room, "%s.%08x.tmp", name, tail);
-        o->file = fopen(o->temporary, "wbx");
-        if (o->file) return CARNN_OK;
-        if (errno != EEXIST) break;
-    }
-    carnn__cannot_write(error, name);
-    carnn__free(allocator, o->temporary);
-    return CARNN_ERR_IO;
-}
-
-static int carnn__output_sink(void *to, const void *bytes, size_t size) {
-    return fwrite(bytes, 1, size, ((carnn__output *)to)->file) == size;
-}
-
-/* Asks the system to put what has been written on the disk. Some file systems cannot (EINVAL). */
-static int carnn__sync(FILE *file) {
-    if (fflush(file) != 0) return 0;
-#if defined(_WIN32)
-    return _commit(_fileno(file)) == 0;
-#else
-    return fsync(fileno(file)) == 0 || errno == EINVAL;
-#endif
-}
-
-static int carnn__rename(const char *from, const char *to) {
-#if defined(_WIN32)
-    return MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) != 0;
-#else
-    return rename(from, to) == 0;
-#endif
-}
-
-/* The new name is on the disk once the folder is. Nothing is lost where that cannot be asked for,
-   so failures do not count. `path` is a name in the folder and is cut. */
-static void carnn__sync_folder(char *path) {
-#if defined(_WIN32)
-    (void)path;
-#else
-    char *slash = strrchr(path, '/');
-    int folder;
-    if (slash) slash[slash == path] = '\0';
-    folder = open(slash ? path : ".", O_RDONLY);
-    if (folder < 0) return;
-    fsync(folder);
-    close(folder);
-#endif
-}
-
-/* Ends the writing. Where it `failed`, or anything fails here, no trace of the file is left. */
-static carnn_status carnn__output_close(carnn__output *o, int failed, carnn_error *error) {
-    int reason = errno;
-    if (!failed && !(o->temporary ? carnn__sync(o->file) : fflush(o->file) == 0)) {
-        reason = errno;
-        failed = 1;
-    }
-    if (fclose(o->file) != 0 && !failed) {
-        reason = errno;
-        failed = 1;
-    }
-    if (o->temporary && !failed && !carnn__rename(o->temporary, o->name)) {
-        reason = errno;
-        failed = 1;
-    }
-    if (o->temporary && failed) remove(o->temporary);
-    if (o->temporary && !failed) carnn__sync_folder(o->temporary);
-    carnn__free(o->allocator, o->temporary);
-    errno = reason;
-    return failed ? carnn__cannot_write(error, o->name) : CARNN_OK;
-}
-
-CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error) {
-    carnn_allocator allocator = carnn__allocator(NULL);
-    carnn__output o;
-    carnn_status status;
-    if (carnn__is_pipe(file)) return CARNN_OK; /* its reader would see the end of it */
-    status = carnn__output_open(&o, file, &allocator, error);
-    if (status != CARNN_OK) return status;
-    fclose(o.file);
-    if (o.temporary) remove(o.temporary);
-    carnn__free(&allocator, o.temporary);
-    return CARNN_OK;
-}
-
-static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
-                                     const carnn_allocator *allocator, carnn_error *error) {
-    carnn__gguf_writer w;
-    carnn__output o;
-    carnn_status status;
-    unsigned char *head;
-    carnn__gguf_run(&w, fill, from, NULL);
-    head = (unsigned char *)carnn__alloc(allocator, w.size, 1);
-    if (!head) return carnn__out_of_memory(error);
-    status = carnn__output_open(&o, file, allocator, error);
-    if (status == CARNN_OK) {
-        carnn__gguf_finish(&w, fill, from, head);
-        status = carnn__output_close(&o, !carnn__gguf_emit(&w, carnn__output_sink, &o), error);
-    }
-    carnn__free(allocator, head);
-    return status;
-}
-
-/* A whole file in an aligned block, which is where its weights will be used. */
-static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
-                                     void **block, size_t *size, carnn_error *error) {
-    const int special = carnn__is_special(name); /* to open a pipe could take for ever */
-    FILE *file = special ? NULL : fopen(name, "rb");
-    long end = -1;
-    carnn_status status = CARNN_OK;
-    *block = NULL;
-    if (!file && !special) return carnn__io_error(error, name, strerror(errno));
-    if (file && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
-    if (end < 0 || fseek(file, 0, SEEK_SET) != 0) {
-        if (file) fclose(file);
-        return carnn__fail(error, CARNN_ERR_IO, 0, "%s: not a regular file",
-                           carnn__name_end(name));
-    }
-    *size = (size_t)end;
-    *block = carnn__alloc_aligned(allocator, *size, 1);
-    if (!*block) status = carnn__out_of_memory(error);
-    else if (fread(*block, 1, *size, file) != *size)
-        status = carnn__io_error(error, name, ferror(file) ? strerror(errno) : "it got shorter");
-    fclose(file);
-    if (status != CARNN_OK) {
-        carnn__free_aligned(allocator, *block);
-        *block = NULL;
-    }
-    return status;
-}
-
-#else
-
-static carnn_status carnn__no_files(const char *name, carnn_error *error) {
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: built with CARNN_NO_STDIO: no files", name);
-}
-
-static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
-                                     void **block, size_t *size, carnn_error *error) {
-    (void)allocator;
-    (void)size;
-    *block = NULL;
-    return carnn__no_files(name, error);
-}
-
-static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
-                                     const carnn_allocator *allocator, carnn_error *error) {
-    (void)fill;
-    (void)from;
-    (void)allocator;
-    return carnn__no_files(file, error);
-}
-
-CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error) {
-    return carnn__no_files(file, error);
-}
-
-#endif
-
-/* --- reader ----------------------------------------------------------------------------------
-   The bytes may come from anyone. Each count and length is compared with what is left of the file
-   before it is used. The first thing that is wrong is the one reported: after it every read gives
-   zeros and `status` stays. */
+   Writing. The list runs three times: to count the keys, for the checksum, and to write.
+   Reading. The bytes may come from anyone. Each count and length is compared with the rest of the
+   file before it is used. Only the first error is reported: after it reads give zeros. */
 
 #define CARNN__GGUF_KEYS_MAX 128
+
+/* Takes the next bytes of a file that is written; 0 where it cannot. */
+typedef int (*carnn__sink)(void *to, const void *bytes, size_t size);
+
+typedef struct carnn__gguf_kind {
+    const char *architecture;
+    uint32_t format;    /* raised when older readers would misunderstand the keys */
+    const char *advice; /* where the format is another */
+} carnn__gguf_kind;
 
 typedef struct carnn__gguf_key {
     const char *name;
     size_t length;
-    uint32_t type;
-    uint32_t element;           /* type of the elements of an array */
-    uint64_t count;             /* elements of an array, bytes of a string */
-    const unsigned char *value; /* the first of them, or the number */
+    uint32_t type, element;     /* of an array: type of its elements; of others: type */
+    uint64_t count;             /* elements of an array; of others: 1 */
+    const unsigned char *value; /* the first element; strings begin with their length */
 } carnn__gguf_key;
 
 typedef struct carnn__gguf {
-    const char *file; /* name for messages */
+    carnn_status status;
+    size_t keys;                /* so far */
+    size_t size;                /* of the file; in writing: so far */
+    /* writing */
+    int writing;
+    size_t all_keys;            /* these two are known after the first and the second run */
+    uint64_t checksum;
+    carnn__sink sink;           /* NULL: only count */
+    void *to;
+    /* reading */
+    const char *name;           /* for messages */
+    carnn_error *error;
     const unsigned char *bytes;
-    size_t size, at;
+    size_t at;
     uint64_t tensors;
     carnn__gguf_key key[CARNN__GGUF_KEYS_MAX];
-    size_t keys;
-    carnn_status status;
-    carnn_error *error;
 } carnn__gguf;
 
 #if defined(__GNUC__)
@@ -13462,43 +13109,114 @@ static carnn_status carnn__gguf_fail(carnn__gguf *g, const char *format, ...) {
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     g->at = g->size;
-    g->status = carnn__fail(g->error, CARNN_ERR_MODEL, 0, "%s: %s", g->file, text);
+    g->status = carnn__fail(g->error, CARNN_ERR_MODEL, 0, "%s: %s", g->name, text);
     return g->status;
 }
+
+/* --- writing --- */
+
+static void carnn__put_bytes(carnn__gguf *g, const void *bytes, size_t size) {
+    if (g->sink && !g->status && !g->sink(g->to, bytes, size)) g->status = CARNN_ERR_IO;
+    g->size += size;
+}
+
+static void carnn__put_number(carnn__gguf *g, uint64_t x, size_t size) {
+    unsigned char bytes[8];
+    carnn__set64(bytes, x);
+    carnn__put_bytes(g, bytes, size);
+}
+
+static void carnn__put_string(carnn__gguf *g, const char *s, size_t length) {
+    carnn__put_number(g, length, 8);
+    carnn__put_bytes(g, s, length);
+}
+
+static void carnn__put_key(carnn__gguf *g, const char *name, uint32_t type) {
+    carnn__put_string(g, name, strlen(name));
+    carnn__put_number(g, type, 4);
+    g->keys++;
+}
+
+static void carnn__put_key_text(carnn__gguf *g, const char *name, const char *text) {
+    carnn__put_key(g, name, CARNN__GGUF_STRING);
+    carnn__put_string(g, text, strlen(text));
+}
+
+/* The data of one or more tensors. */
+static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) {
+    static const unsigned char zeros[CARNN__ALIGN] = {0};
+    unsigned char block[4096];
+    size_t n;
+    carnn__put_bytes(g, zeros, carnn__round_up(g->size, CARNN__ALIGN) - g->size);
+    if (CARNN__LITTLE_ENDIAN) {
+        carnn__put_bytes(g, value, count * 4);
+        return;
+    }
+    for (; count; count -= n, value += n) {
+        n = carnn__min(count, sizeof block / 4);
+        carnn__swap_floats(block, value, n);
+        carnn__put_bytes(g, block, n * 4);
+    }
+}
+
+/* Writes all of a file, the same each time it is called. */
+typedef void (*carnn__gguf_fill)(carnn__gguf *g, const void *from);
+
+static void carnn__gguf_run(carnn__gguf *g, carnn__gguf_fill fill, const void *from,
+                            carnn__sink sink, void *to) {
+    g->writing = 1;
+    g->all_keys = g->keys;
+    g->keys = g->size = 0;
+    g->sink = sink;
+    g->to = to;
+    fill(g, from);
+}
+
+/* Writes a file to `sink`; returns its size, 0 if the sink fails. Without a sink it only counts. */
+static size_t carnn__gguf_write(carnn__gguf_fill fill, const void *from, carnn__sink sink,
+                                void *to) {
+    carnn__gguf g;
+    carnn__sum sum;
+    memset(&g, 0, sizeof g);
+    carnn__gguf_run(&g, fill, from, NULL, NULL);
+    if (!sink) return g.size;
+    carnn__sum_start(&sum);
+    carnn__gguf_run(&g, fill, from, carnn__sum_add, &sum); /* with zeros for the checksum */
+    g.checksum = carnn__sum_end(&sum);
+    carnn__gguf_run(&g, fill, from, sink, to);
+    return g.status == CARNN_OK ? g.size : 0;
+}
+
+/* --- reading --- */
 
 /* The next `count` items of `size` bytes, or NULL. */
 static const unsigned char *carnn__gguf_take(carnn__gguf *g, uint64_t count, size_t size) {
     const unsigned char *bytes = g->bytes + g->at;
     size_t left = g->size - g->at;
-    if (g->status != CARNN_OK) return NULL;
-    if (count > left / size) {
+    if (g->status == CARNN_OK && count > left / size)
         carnn__gguf_fail(g, "cut off or damaged: %llu bytes expected at byte %llu, %llu are left",
                          (unsigned long long)count * size, (unsigned long long)g->at,
                          (unsigned long long)left);
-        return NULL;
-    }
+    if (g->status != CARNN_OK) return NULL;
     g->at += (size_t)count * size;
     return bytes;
 }
 
-static uint32_t carnn__gguf_take32(carnn__gguf *g) {
-    const unsigned char *b = carnn__gguf_take(g, 1, 4);
-    return b ? carnn__get32(b) : 0;
-}
-
-static uint64_t carnn__gguf_take64(carnn__gguf *g) {
-    const unsigned char *b = carnn__gguf_take(g, 1, 8);
-    return b ? carnn__get64(b) : 0;
+/* A number of 4 or 8 bytes. */
+static uint64_t carnn__gguf_number(carnn__gguf *g, size_t size) {
+    const unsigned char *b = carnn__gguf_take(g, 1, size);
+    if (!b) return 0;
+    return size == 4 ? carnn__get32(b) : carnn__get64(b);
 }
 
 static const char *carnn__gguf_take_string(carnn__gguf *g, size_t *length) {
-    uint64_t n = carnn__gguf_take64(g);
+    uint64_t n = carnn__gguf_number(g, 8);
     const unsigned char *b = carnn__gguf_take(g, n, 1);
     *length = b ? (size_t)n : 0;
     return (const char *)b;
 }
 
-static const carnn__gguf_key *carnn__gguf_look(const carnn__gguf *g, const char *name,
+static const carnn__gguf_key *carnn__gguf_find(const carnn__gguf *g, const char *name,
                                                size_t length) {
     size_t i;
     for (i = 0; i < g->keys; i++)
@@ -13507,188 +13225,634 @@ static const carnn__gguf_key *carnn__gguf_look(const carnn__gguf *g, const char 
     return NULL;
 }
 
-/* Bytes of one value of each type; a string counts with its length, an array is no element. */
-static size_t carnn__gguf_width(uint32_t type) {
-    static const unsigned char width[CARNN__GGUF_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8};
-    return type < CARNN__GGUF_TYPES ? width[type] : 0;
-}
-
-static void carnn__gguf_take_value(carnn__gguf *g, carnn__gguf_key *key) {
-    size_t width, i;
-    key->type = carnn__gguf_take32(g);
-    if (key->type == CARNN__GGUF_STRING) {
-        size_t length;
-        key->value = (const unsigned char *)carnn__gguf_take_string(g, &length);
-        key->count = length;
-        return;
-    }
-    if (key->type != CARNN__GGUF_ARRAY) {
-        width = carnn__gguf_width(key->type);
-        if (!width) carnn__gguf_fail(g, "damaged: a value has type %u", (unsigned)key->type);
-        else key->value = carnn__gguf_take(g, 1, width);
-        return;
-    }
-    key->element = carnn__gguf_take32(g);
-    key->count = carnn__gguf_take64(g);
-    width = carnn__gguf_width(key->element);
-    if (!width) {
-        carnn__gguf_fail(g, "damaged: an array of type %u", (unsigned)key->element);
-        return;
-    }
-    key->value = carnn__gguf_take(g, key->count, width);
-    if (key->element != CARNN__GGUF_STRING || !key->value) return;
-    g->at = (size_t)(key->value - g->bytes); /* room for all lengths: now one after the other */
-    for (i = 0; i < key->count && g->status == CARNN_OK; i++) {
-        size_t length;
-        carnn__gguf_take_string(g, &length);
-    }
-}
-
-static void carnn__gguf_take_keys(carnn__gguf *g, uint64_t count) {
+static void carnn__gguf_take_key(carnn__gguf *g) {
+    static const unsigned char size_of[CARNN__GGUF_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8};
+    carnn__gguf_key *key = &g->key[g->keys];
+    size_t length, size;
     uint64_t i;
-    if (count > CARNN__GGUF_KEYS_MAX)
-        carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)count);
-    for (i = 0; i < count && g->status == CARNN_OK; i++) {
-        carnn__gguf_key *key = &g->key[g->keys];
-        memset(key, 0, sizeof *key);
-        key->name = carnn__gguf_take_string(g, &key->length);
-        if (!key->name) return;
-        if (carnn__gguf_look(g, key->name, key->length))
-            carnn__gguf_fail(g, "damaged: the same key twice (number %u)", (unsigned)i);
-        carnn__gguf_take_value(g, key);
-        g->keys++;
+    key->name = carnn__gguf_take_string(g, &key->length);
+    if (key->name && carnn__gguf_find(g, key->name, key->length))
+        carnn__gguf_fail(g, "damaged: the same key twice (number %u)", (unsigned)g->keys);
+    key->type = key->element = (uint32_t)carnn__gguf_number(g, 4);
+    key->count = 1;
+    if (key->type == CARNN__GGUF_ARRAY) {
+        key->element = (uint32_t)carnn__gguf_number(g, 4);
+        key->count = carnn__gguf_number(g, 8);
     }
+    key->value = g->bytes + g->at;
+    size = key->element < CARNN__GGUF_TYPES ? size_of[key->element] : 0;
+    if (!size) carnn__gguf_fail(g, "damaged: a value has type %u", (unsigned)key->element);
+    else if (key->element != CARNN__GGUF_STRING) carnn__gguf_take(g, key->count, size);
+    else for (i = 0; i < key->count && !g->status; i++) carnn__gguf_take_string(g, &length);
+    g->keys++;
 }
 
-/* A key that has to be there, with this type; NULL (and failure) otherwise. */
+/* A key of this type that is read; NULL (and failure) where there is none. */
 static const carnn__gguf_key *carnn__gguf_need(carnn__gguf *g, const char *name, uint32_t type) {
-    const carnn__gguf_key *key;
-    if (g->status != CARNN_OK) return NULL;
-    key = carnn__gguf_look(g, name, strlen(name));
+    const carnn__gguf_key *key = carnn__gguf_find(g, name, strlen(name));
     if (!key) carnn__gguf_fail(g, "the key %s is missing", name);
     else if (key->type != type) carnn__gguf_fail(g, "the key %s has another type", name);
-    else return key;
-    return NULL;
+    return g->status == CARNN_OK ? key : NULL;
 }
 
-static uint32_t carnn__gguf_u32(carnn__gguf *g, const char *name) {
-    const carnn__gguf_key *key = carnn__gguf_need(g, name, CARNN__GGUF_U32);
-    return key ? carnn__get32(key->value) : 0;
-}
-
-/* The bits of a number of 8 bytes go to `number`, if the key is there. */
-static void carnn__gguf_bits(carnn__gguf *g, const char *name, uint32_t type, void *number) {
-    const carnn__gguf_key *key = carnn__gguf_need(g, name, type);
-    uint64_t bits;
-    if (!key) return;
-    bits = carnn__get64(key->value);
-    memcpy(number, &bits, sizeof bits);
-}
-
-static int carnn__gguf_is(const carnn__gguf_key *key, const char *text) {
-    size_t length = strlen(text);
-    return key && key->count == length && memcmp(key->value, text, length) == 0;
-}
-
-/* Everything but the eight bytes of the sum itself, for which zeros count. */
+/* Over everything but the eight bytes of the checksum itself, for which it has zeros. */
 static void carnn__gguf_verify(carnn__gguf *g) {
-    static const unsigned char zeros[8] = {0};
     const carnn__gguf_key *key = carnn__gguf_need(g, "carnn.checksum", CARNN__GGUF_U64);
     const unsigned char *after;
     carnn__sum sum;
     if (!key) return;
-    after = key->value + sizeof zeros;
+    after = key->value + 8;
     carnn__sum_start(&sum);
     carnn__sum_add(&sum, g->bytes, (size_t)(key->value - g->bytes));
-    carnn__sum_add(&sum, zeros, sizeof zeros);
+    carnn__sum_add64(&sum, 0);
     carnn__sum_add(&sum, after, g->size - (size_t)(after - g->bytes));
     if (carnn__sum_end(&sum) != carnn__get64(key->value))
         carnn__gguf_fail(g, "damaged: the checksum does not fit the contents");
 }
 
-/* Reads all up to the table of tensors. `architecture` says which of our files is wanted. */
-static carnn_status carnn__gguf_open(carnn__gguf *g, const char *architecture, const char *file,
+static void carnn__gguf_count(carnn__gguf *g, size_t expected) {
+    if (g->tensors != expected)
+        carnn__gguf_fail(g, "%llu tensors, expected %llu", (unsigned long long)g->tensors,
+                         (unsigned long long)expected);
+}
+
+/* The data: exactly so many floats. NULL on failure. */
+static const unsigned char *carnn__gguf_data(carnn__gguf *g, size_t floats) {
+    size_t start = carnn__round_up(g->at, CARNN__ALIGN);
+    if (start > g->size) carnn__gguf_fail(g, "cut off before the weights");
+    else if ((g->size - start) % 4 || (g->size - start) / 4 != floats)
+        carnn__gguf_fail(g, "%llu bytes of weights expected, %llu are there",
+                         (unsigned long long)floats * 4, (unsigned long long)(g->size - start));
+    return g->status == CARNN_OK ? g->bytes + start : NULL;
+}
+
+/* --- both --- */
+
+static uint32_t carnn__key_u32(carnn__gguf *g, const char *name, uint32_t x) {
+    const carnn__gguf_key *key;
+    if (g->writing) {
+        carnn__put_key(g, name, CARNN__GGUF_U32);
+        carnn__put_number(g, x, 4);
+        return x;
+    }
+    key = carnn__gguf_need(g, name, CARNN__GGUF_U32);
+    return key ? carnn__get32(key->value) : 0;
+}
+
+/* A number of 8 bytes: u64, i64 or f64. */
+static void carnn__key_number(carnn__gguf *g, const char *name, uint32_t type, void *number) {
+    const carnn__gguf_key *key;
+    uint64_t bits;
+    memcpy(&bits, number, sizeof bits);
+    if (g->writing) {
+        carnn__put_key(g, name, type);
+        carnn__put_number(g, bits, 8);
+    } else if ((key = carnn__gguf_need(g, name, type)) != NULL) {
+        bits = carnn__get64(key->value);
+        memcpy(number, &bits, sizeof bits);
+    }
+}
+
+static void carnn__key_size(carnn__gguf *g, const char *name, size_t *size) {
+    uint64_t x = *size;
+    carnn__key_number(g, name, CARNN__GGUF_U64, &x);
+    *size = (size_t)x;
+}
+
+/* A name of one of our tables; none is so long that it is cut. */
+static void carnn__key_text(carnn__gguf *g, const char *name, char text[64]) {
+    const carnn__gguf_key *key;
+    if (g->writing) {
+        carnn__put_key_text(g, name, text);
+    } else if ((key = carnn__gguf_need(g, name, CARNN__GGUF_STRING)) != NULL) {
+        uint64_t length = carnn__get64(key->value);
+        snprintf(text, 64, "%.*s", (int)(length < 63 ? length : 63), (const char *)key->value + 8);
+    }
+}
+
+/* Is an optional key there? */
+static int carnn__key_there(const carnn__gguf *g, const char *name, int writing) {
+    return g->writing ? writing : carnn__gguf_find(g, name, strlen(name)) != NULL;
+}
+
+/* The next tensor of the table. One that is read has to be exactly this one; `offset` in floats. */
+static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, size_t columns,
+                              size_t offset) {
+    uint32_t dimensions = rows == 1 ? 1 : 2, found, type;
+    uint64_t size[2] = {0, 1}, at;
+    const char *found_name;
+    size_t length;
+    if (g->writing) {
+        carnn__put_string(g, name, strlen(name));
+        carnn__put_number(g, dimensions, 4);
+        carnn__put_number(g, columns, 8);
+        if (dimensions == 2) carnn__put_number(g, rows, 8);
+        carnn__put_number(g, 0, 4); /* F32 */
+        carnn__put_number(g, (uint64_t)offset * 4, 8);
+        return;
+    }
+    found_name = carnn__gguf_take_string(g, &length);
+    if (found_name && (length != strlen(name) || memcmp(found_name, name, length) != 0))
+        carnn__gguf_fail(g, "expected the weights %s, found \"%.*s\"", name,
+                         (int)carnn__min(length, 60), found_name);
+    found = (uint32_t)carnn__gguf_number(g, 4);
+    if (found == dimensions) {
+        size[0] = carnn__gguf_number(g, 8);
+        if (dimensions == 2) size[1] = carnn__gguf_number(g, 8);
+    }
+    if (found != dimensions || size[0] != columns || size[1] != rows)
+        carnn__gguf_fail(g, "%s: expected %llu by %llu weights, found %llu by %llu", name,
+                         (unsigned long long)rows, (unsigned long long)columns,
+                         (unsigned long long)size[1], (unsigned long long)size[0]);
+    type = (uint32_t)carnn__gguf_number(g, 4);
+    at = carnn__gguf_number(g, 8);
+    if (type != 0) carnn__gguf_fail(g, "%s: type %u, expected F32", name, (unsigned)type);
+    if (at % 4 || at / 4 != offset) carnn__gguf_fail(g, "%s: misplaced in the file", name);
+}
+
+/* --- the beginning of a file --- */
+
+/* What every file begins with; carnn__gguf_open reads it. */
+static void carnn__put_start(carnn__gguf *g, const carnn__gguf_kind *kind, size_t tensors) {
+    carnn__put_bytes(g, "GGUF", 4);
+    carnn__put_number(g, CARNN__GGUF_VERSION, 4);
+    carnn__put_number(g, tensors, 8);
+    carnn__put_number(g, g->all_keys, 8);
+    carnn__put_key_text(g, "general.architecture", kind->architecture);
+    carnn__key_u32(g, "general.alignment", CARNN__ALIGN);
+    carnn__key_u32(g, "general.file_type", 0); /* all tensors are F32 */
+    carnn__key_u32(g, "carnn.format", kind->format);
+    carnn__put_key_text(g, "carnn.version", CARNN_VERSION);
+    carnn__put_key(g, "carnn.checksum", CARNN__GGUF_U64);
+    carnn__put_number(g, g->checksum, 8);
+}
+
+/* Reads all up to the table of tensors. */
+static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kind, const char *name,
                                      const void *bytes, size_t size, carnn_error *error) {
-    const carnn__gguf_key *found;
+    const char *architecture = kind->architecture;
+    const carnn__gguf_key *key;
+    uint64_t keys, length;
     uint32_t version;
-    uint64_t keys;
     memset(g, 0, sizeof *g);
-    g->file = carnn__name_end(file ? file : "model in memory");
+    g->name = carnn__name_end(name ? name : "model in memory");
     g->bytes = (const unsigned char *)bytes;
     g->size = size;
     g->error = error;
     if (size < 24 || memcmp(bytes, "GGUF", 4) != 0)
         return carnn__gguf_fail(g, "not a GGUF file");
     g->at = 4;
-    version = carnn__gguf_take32(g);
+    version = (uint32_t)carnn__gguf_number(g, 4);
     if (version != CARNN__GGUF_VERSION)
         return carnn__gguf_fail(g, "GGUF of version %u, expected little-endian version %d",
                                 (unsigned)version, CARNN__GGUF_VERSION);
-    g->tensors = carnn__gguf_take64(g);
-    keys = carnn__gguf_take64(g);
-    carnn__gguf_take_keys(g, keys);
-    found = carnn__gguf_need(g, "general.architecture", CARNN__GGUF_STRING);
-    if (found && !carnn__gguf_is(found, architecture))
-        carnn__gguf_fail(g, "holds \"%.*s\", expected \"%s\"", (int)carnn__min(found->count, 40),
-                         (const char *)found->value, architecture);
+    g->tensors = carnn__gguf_number(g, 8);
+    keys = carnn__gguf_number(g, 8);
+    if (keys > CARNN__GGUF_KEYS_MAX)
+        return carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)keys);
+    for (; keys && !g->status; keys--) carnn__gguf_take_key(g);
+    if ((key = carnn__gguf_need(g, "general.architecture", CARNN__GGUF_STRING)) != NULL) {
+        length = carnn__get64(key->value);
+        if (length != strlen(architecture) ||
+            memcmp(key->value + 8, architecture, (size_t)length) != 0)
+            carnn__gguf_fail(g, "holds \"%.*s\", expected \"%s\"", (int)(length < 40 ? length : 40),
+                             (const char *)key->value + 8, architecture);
+    }
     carnn__gguf_verify(g);
-    version = carnn__gguf_u32(g, "carnn.format");
-    if (g->status == CARNN_OK && version != CARNN__FILE_FORMAT)
+    version = carnn__key_u32(g, "carnn.format", kind->format);
+    if (version != kind->format)
         carnn__gguf_fail(g, "written by another version of carnn (format %u, this is %s with "
-                         "format %d)", (unsigned)version, CARNN_VERSION, CARNN__FILE_FORMAT);
-    if (g->status == CARNN_OK && carnn__gguf_u32(g, "general.alignment") != CARNN__ALIGN)
+                         "format %u)%s", (unsigned)version, CARNN_VERSION, (unsigned)kind->format,
+                         kind->advice);
+    if (carnn__key_u32(g, "general.alignment", CARNN__ALIGN) != CARNN__ALIGN)
         carnn__gguf_fail(g, "general.alignment is not %d", CARNN__ALIGN);
     return g->status;
 }
 
-static void carnn__gguf_count(carnn__gguf *g, size_t expected) {
-    if (g->status == CARNN_OK && g->tensors != expected)
-        carnn__gguf_fail(g, "%llu tensors, expected %llu", (unsigned long long)g->tensors,
-                         (unsigned long long)expected);
+/* --- files on the disk -------------------------------------------------------------------------
+   A file is written under another name in the same folder and renamed when it is complete and on
+   the disk: whoever opens the name finds the old file or the new one, also after a crash. */
+
+#ifndef CARNN_NO_STDIO
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#if defined(_WIN32)
+#include <io.h>
+#define CARNN__SYSTEM(name) _##name
+#define CARNN__IS_REGULAR(mode) (((mode) & _S_IFMT) == _S_IFREG)
+#define CARNN__IS_PIPE(mode) (((mode) & _S_IFMT) == _S_IFIFO)
+#define CARNN__TARGET(name) ((char *)NULL) /* links are replaced */
+#else
+#include <dirent.h>
+#include <fcntl.h>
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus) /* -std=c99 hides these */
+int fsync(int file);
+int(fileno)(FILE *file);
+char *realpath(const char *name, char *path);
+#endif
+#define CARNN__SYSTEM(name) name
+#define CARNN__IS_REGULAR(mode) S_ISREG(mode)
+#define CARNN__IS_PIPE(mode) S_ISFIFO(mode)
+#define CARNN__TARGET(name) realpath(name, NULL)
+#endif
+
+typedef struct carnn__output {
+    const carnn_allocator *allocator;
+    const char *name;
+    char *path;      /* where `name` leads through symbolic links */
+    char *temporary; /* NULL: `name` is a device or a pipe, which is written directly */
+    FILE *file;
+} carnn__output;
+
+static carnn_status carnn__cannot_write(carnn_error *error, const char *name) {
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be written: %s", carnn__name_end(name),
+                       strerror(errno));
 }
 
-/* The next tensor of the table has to be exactly this one; `offset` in floats. */
-static void carnn__gguf_tensor(carnn__gguf *g, const char *name, size_t rows, size_t columns,
-                               size_t offset) {
-    size_t length, expected = rows == 1 ? 1 : 2;
-    const char *found = carnn__gguf_take_string(g, &length);
-    uint32_t dimensions = carnn__gguf_take32(g), type;
-    uint64_t size[2] = {0, 1}, at;
-    if (g->status != CARNN_OK) return;
-    if (length != strlen(name) || memcmp(found, name, length) != 0) {
-        carnn__gguf_fail(g, "expected the weights %s, found \"%.*s\"", name,
-                         (int)carnn__min(length, 60), found);
-        return;
-    }
-    if (dimensions == expected) {
-        size[0] = carnn__gguf_take64(g);
-        if (expected == 2) size[1] = carnn__gguf_take64(g);
-    }
-    if (dimensions != expected || size[0] != columns || size[1] != rows) {
-        carnn__gguf_fail(g, "%s: expected %llu by %llu weights, found %llu by %llu", name,
-                         (unsigned long long)rows, (unsigned long long)columns,
-                         (unsigned long long)size[1], (unsigned long long)size[0]);
-        return;
-    }
-    type = carnn__gguf_take32(g);
-    at = carnn__gguf_take64(g);
-    if (type != 0) carnn__gguf_fail(g, "%s: type %u, expected F32", name, (unsigned)type);
-    else if (at % 4 || at / 4 != offset) carnn__gguf_fail(g, "%s: misplaced in the file", name);
+/* Type and permissions of a file; 0: there is none. */
+static unsigned carnn__file_mode(const char *name) {
+    struct CARNN__SYSTEM(stat) found;
+    return CARNN__SYSTEM(stat)(name, &found) == 0 ? (unsigned)found.st_mode : 0;
 }
 
-/* The data: as many floats as that, no byte less or more. NULL on failure. */
-static const unsigned char *carnn__gguf_data(carnn__gguf *g, size_t floats) {
-    size_t start = carnn__round_up(g->at, CARNN__ALIGN);
-    if (g->status == CARNN_OK && start > g->size) carnn__gguf_fail(g, "cut off before the weights");
-    if (g->status != CARNN_OK) return NULL;
-    if ((g->size - start) % 4 == 0 && (g->size - start) / 4 == floats) return g->bytes + start;
-    carnn__gguf_fail(g, "%llu bytes of weights expected, %llu are there", (unsigned long long)floats
-                     * 4, (unsigned long long)(g->size - start));
-    return NULL;
+static int carnn__is_special(unsigned mode) { return mode && !CARNN__IS_REGULAR(mode); }
+
+#if defined(_WIN32)
+
+static void carnn__remove_stale(carnn__output *o, size_t room) { (void)o, (void)room; }
+static void carnn__sync_folder(char *path) { (void)path; }
+static int carnn__sync(FILE *file) { return fflush(file) == 0 && _commit(_fileno(file)) == 0; }
+
+static int carnn__rename(const char *from, const char *to) {
+    return MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) != 0;
 }
 
-/* Whether no float is NaN or infinite: those have all bits of the exponent set, so that one more
-   carries into the sign. Two at a time; `count` is even, as in all our flat arrays. */
+#else
+
+static int carnn__rename(const char *from, const char *to) { return rename(from, to) == 0; }
+
+/* Asks the system to put what has been written on the disk. Some file systems cannot (EINVAL). */
+static int carnn__sync(FILE *file) {
+    return fflush(file) == 0 && (fsync(fileno(file)) == 0 || errno == EINVAL);
+}
+
+/* The folder of a path, which is cut. */
+static const char *carnn__folder_of(char *path) {
+    char *slash = strrchr(path, '/');
+    if (slash) slash[slash == path] = '\0';
+    return slash ? path : ".";
+}
+
+/* The new name is on the disk once the folder is. Where that cannot be asked for, nothing is lost. */
+static void carnn__sync_folder(char *path) {
+    int folder = open(carnn__folder_of(path), O_RDONLY);
+    if (folder < 0) return;
+    fsync(folder);
+    close(folder);
+}
+
+/* Removes temporary files of this name that killed processes have left: no process is still writing
+   a file that has not changed for an hour. */
+static void carnn__remove_stale(carnn__output *o, size_t room) {
+    const char *slash = strrchr(o->path, '/'), *base = slash ? slash + 1 : o->path;
+    size_t length = strlen(base);
+    struct dirent *entry;
+    struct stat found;
+    DIR *folder = opendir(carnn__folder_of(strcpy(o->temporary, o->path)));
+    while (folder && (entry = readdir(folder)) != NULL) {
+        const char *end = entry->d_name + length; /* ".xxxxxxxx.tmp" */
+        if (strncmp(entry->d_name, base, length) || *end != '.' || strlen(end) != 13 ||
+            strspn(end + 1, "0123456789abcdef") != 8 || strcmp(end + 9, ".tmp"))
+            continue;
+        snprintf(o->temporary, room, "%.*s%s", (int)(base - o->path), o->path, entry->d_name);
+        if (stat(o->temporary, &found) == 0 && difftime(time(NULL), found.st_mtime) > 3600.0)
+            remove(o->temporary);
+    }
+    if (folder) closedir(folder);
+}
+
+#endif
+
+/* Opens a new file beside the old one, whose permissions it gets. */
+static carnn_status carnn__output_open(carnn__output *o, const char *name,
+                                       const carnn_allocator *allocator, carnn_error *error) {
+    unsigned mode = carnn__file_mode(name), tail;
+    char *target = CARNN__IS_REGULAR(mode) ? CARNN__TARGET(name) : NULL;
+    size_t room = strlen(target ? target : name) + 16;
+    double now = carnn__clock();
+    uint64_t key;
+    memset(o, 0, sizeof *o);
+    o->allocator = allocator;
+    o->name = name;
+    if (!carnn__is_special(mode)) o->path = (char *)carnn__alloc(allocator, room, 2);
+    if (o->path) memcpy(o->path, target ? target : name, room - 15);
+    free(target);
+    if (!*name) errno = ENOENT;
+    if (carnn__is_special(mode)) {
+        o->file = fopen(name, "wb");
+    } else if (!o->path) {
+        return carnn__out_of_memory(error);
+    } else if (mode && (!(mode & 0222) || CARNN__SYSTEM(access)(o->path, 2) != 0)) {
+        errno = EACCES; /* the folder would allow it */
+    } else if (*name) {
+        o->temporary = o->path + room;
+        carnn__remove_stale(o, room);
+        memcpy(&key, &now, sizeof key);
+        tail = (unsigned)(carnn__random(key, (uintptr_t)o) >> 32);
+        snprintf(o->temporary, room, "%s.%08x.tmp", o->path, tail);
+        o->file = fopen(o->temporary, "wbx"); /* x: refuses a name that is taken */
+        if (o->file && mode) CARNN__SYSTEM(chmod)(o->temporary, mode & 0777);
+    }
+    if (o->file) return CARNN_OK;
+    carnn__cannot_write(error, name);
+    carnn__free(allocator, o->path);
+    return CARNN_ERR_IO;
+}
+
+static int carnn__output_sink(void *to, const void *bytes, size_t size) {
+    return fwrite(bytes, 1, size, ((carnn__output *)to)->file) == size;
+}
+
+/* Ends the writing. Unless all is `complete` and stays so here, no trace of the file is left. */
+static carnn_status carnn__output_close(carnn__output *o, int complete, carnn_error *error) {
+    int reason = errno;
+    if (complete && !(o->temporary ? carnn__sync(o->file) : fflush(o->file) == 0))
+        complete = 0, reason = errno;
+    if (fclose(o->file) != 0 && complete) complete = 0, reason = errno;
+    if (o->temporary && complete && !carnn__rename(o->temporary, o->path))
+        complete = 0, reason = errno;
+    if (o->temporary && complete) carnn__sync_folder(o->path);
+    else if (o->temporary) remove(o->temporary);
+    carnn__free(o->allocator, o->path);
+    errno = reason;
+    return complete ? CARNN_OK : carnn__cannot_write(error, o->name);
+}
+
+/* Without `fill` it only tries whether the file could be written. */
+static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
+                                     const carnn_allocator *allocator, carnn_error *error) {
+    carnn__output o;
+    carnn_status status;
+    if (!fill && CARNN__IS_PIPE(carnn__file_mode(file))) return CARNN_OK; /* its reader would end */
+    status = carnn__output_open(&o, file, allocator, error);
+    if (status != CARNN_OK) return status;
+    if (fill)
+        return carnn__output_close(&o, carnn__gguf_write(fill, from, carnn__output_sink, &o) > 0,
+                                   error);
+    carnn__output_close(&o, 0, NULL);
+    return CARNN_OK;
+}
+
+/* A whole file in an aligned block, where its weights will be used. */
+static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
+                                     void **block, size_t *size, carnn_error *error) {
+    int special = carnn__is_special(carnn__file_mode(name)); /* to open a pipe could take for ever */
+    FILE *file = special ? NULL : fopen(name, "rb");
+    long end = -1;
+    carnn_status status = CARNN_OK;
+    *block = NULL;
+    if (!file && !special) return carnn__io_error(error, name, strerror(errno));
+    if (file && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
+    if (end < 0 || fseek(file, 0, SEEK_SET) != 0) {
+        status = carnn__io_error(error, name, "not a regular file");
+    } else {
+        *size = (size_t)end;
+        *block = carnn__alloc_aligned(allocator, *size, 1);
+        if (!*block) status = carnn__out_of_memory(error);
+        else if (fread(*block, 1, *size, file) != *size)
+            status = carnn__io_error(error, name, ferror(file) ? strerror(errno) : "it got shorter");
+    }
+    if (file) fclose(file);
+    if (status == CARNN_OK) return CARNN_OK;
+    carnn__free_aligned(allocator, *block);
+    *block = NULL;
+    return status;
+}
+
+#else
+
+static carnn_status carnn__no_files(const char *name, carnn_error *error) {
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: built with CARNN_NO_STDIO: no files", name);
+}
+
+static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
+                                     void **block, size_t *size, carnn_error *error) {
+    (void)allocator, (void)size;
+    *block = NULL;
+    return carnn__no_files(name, error);
+}
+
+static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
+                                     const carnn_allocator *allocator, carnn_error *error) {
+    (void)fill, (void)from, (void)allocator;
+    return carnn__no_files(file, error);
+}
+
+#endif
+
+CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error) {
+    carnn_allocator allocator = carnn__allocator(NULL);
+    return carnn__gguf_save(NULL, NULL, file, &allocator, error);
+}
+
+/* --- keys of models and checkpoints ----------------------------------------------------------- */
+
+/* What a file says of a model and its training besides words and weights. */
+typedef struct carnn__facts {
+    carnn_model_desc model;
+    carnn_train_desc train; /* of a model that was never trained all zero */
+    carnn_scores scores;
+    int64_t best_epoch;
+} carnn__facts;
+
+/* How fast or for how long a training ran is not kept: it changes nothing of the result. */
+static int carnn__option_kept(const carnn_option *o) {
+    return strcmp(o->name, "threads") != 0 && strcmp(o->name, "max_time") != 0;
+}
+
+/* An option is a key with its name. Where a file that is read is older than the option, the option
+   keeps its default. Names become those of our tables. */
+static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn__facts *facts) {
+    carnn__value v = carnn__option_value(o, &facts->model, &facts->train);
+    char key[64], name[64];
+    snprintf(key, sizeof key, "carnn.%s", o->name);
+    if (!carnn__option_kept(o) || !carnn__key_there(g, key, 1)) return;
+    if (o->kind == CARNN_OPTION_NAME) {
+        snprintf(name, sizeof name, "%s", v.name ? v.name : "");
+        carnn__key_text(g, key, name);
+        v.name = carnn_option_choice(o, carnn__choice_named(o, name));
+        if (!v.name && (*name || !strcmp(o->name, "cell"))) /* untrained models have no optimiser */
+            carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
+    } else if (o->kind == CARNN_OPTION_INTEGER) {
+        int64_t whole = (int64_t)v.number;
+        carnn__key_number(g, key, CARNN__GGUF_I64, &whole);
+        v.number = (double)whole;
+    } else {
+        carnn__key_number(g, key, CARNN__GGUF_F64, &v.number);
+    }
+    carnn__option_put(o, &facts->model, &facts->train, v);
+}
+
+static void carnn__scores_add(carnn_scores *s, const carnn__metric *metric) {
+    s->metric[s->count].name = metric->name;
+    s->metric[s->count].lower_is_better = metric->lower_is_better;
+    s->metric[s->count++].secondary = metric->secondary;
+}
+
+/* A model that has met no validation has no metrics. */
+static void carnn__key_scores(carnn__gguf *g, const carnn__task *task, carnn_scores *s) {
+    size_t i, count = s->count;
+    char key[64];
+    carnn__key_size(g, "carnn.score.examples", &s->examples);
+    carnn__key_size(g, "carnn.score.tokens", &s->tokens);
+    carnn__key_number(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
+    for (s->count = i = 0; i < CARNN_SCORES_MAX && task->metric[i].name; i++) {
+        snprintf(key, sizeof key, "carnn.score.%s", task->metric[i].name);
+        if (!carnn__key_there(g, key, s->count < count)) continue;
+        carnn__scores_add(s, &task->metric[i]);
+        carnn__key_number(g, key, CARNN__GGUF_F64, &s->metric[s->count - 1].value);
+    }
+}
+
+static void carnn__key_facts(carnn__gguf *g, carnn__facts *facts) {
+    const carnn__task *task;
+    const carnn_option *o;
+    size_t i;
+    char name[64];
+    snprintf(name, sizeof name, "%s", g->writing ? facts->model.task : "");
+    carnn__key_text(g, "carnn.task", name);
+    task = carnn__task_named(name);
+    if (!task) carnn__gguf_fail(g, "unknown task \"%s\"", name);
+    if (g->status) return;
+    facts->model.task = task->name;
+    if (!g->writing) carnn_defaults(&facts->model, &facts->train, NULL);
+    for (i = 0; (o = carnn__option_of(task->name, i)) != NULL; i++) carnn__key_option(g, o, facts);
+    if (!facts->train.optimizer) memset(&facts->train, 0, sizeof facts->train);
+    carnn__key_number(g, "carnn.best_epoch", CARNN__GGUF_I64, &facts->best_epoch);
+    if (!g->writing && facts->best_epoch < 0)
+        carnn__gguf_fail(g, "carnn.best_epoch is below 0");
+    carnn__key_scores(g, task, &facts->scores);
+}
+
+static void carnn__put_facts(carnn__gguf *g, const carnn_model *model,
+                             const carnn_train_desc *train) {
+    carnn__facts facts;
+    facts.model = model->desc;
+    facts.train = *train;
+    facts.scores = model->scores;
+    facts.best_epoch = model->best_epoch;
+    carnn__key_facts(g, &facts);
+}
+
+/* --- models ---------------------------------------------------------------------------------- */
+
+static const carnn__gguf_kind carnn__model_file = {"carnn", 1, ""};
+
+static void carnn__put_names(carnn__gguf *g, const char *key, const carnn__names *names) {
+    size_t i;
+    carnn__put_key(g, key, CARNN__GGUF_ARRAY);
+    carnn__put_number(g, CARNN__GGUF_STRING, 4);
+    carnn__put_number(g, names->count, 8);
+    for (i = 0; i < names->count; i++)
+        carnn__put_string(g, carnn__names_get(names, i), carnn__names_length(names, i));
+}
+
+static void carnn__put_model(carnn__gguf *g, const void *from) {
+    const carnn_model *model = (const carnn_model *)from;
+    const carnn__store *store = &model->params;
+    const carnn__param *p;
+    char title[96];
+    carnn__put_start(g, &carnn__model_file, store->count);
+    snprintf(title, sizeof title, "%s %s", model->desc.task, model->desc.cell);
+    carnn__put_key_text(g, "general.name", title);
+    carnn__put_facts(g, model, &model->trained);
+    carnn__put_names(g, "carnn.words", &model->words);
+    if (model->task->choices_key) carnn__put_names(g, model->task->choices_key, &model->choices);
+    for (p = store->item; p < store->item + store->count; p++)
+        carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
+    carnn__put_floats(g, store->value, store->size);
+}
+
+CARNN_API size_t carnn_model_size(const carnn_model *model) {
+    return carnn__gguf_write(carnn__put_model, model, NULL, NULL);
+}
+
+static int carnn__memory_sink(void *to, const void *bytes, size_t size) {
+    unsigned char **at = (unsigned char **)to;
+    memcpy(*at, bytes, size);
+    *at += size;
+    return 1;
+}
+
+CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory, size_t size,
+                                         carnn_error *error) {
+    size_t needed = carnn_model_size(model);
+    unsigned char *at = (unsigned char *)memory;
+    if (size < needed)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model takes %llu bytes, given %llu",
+                           (unsigned long long)needed, (unsigned long long)size);
+    carnn__gguf_write(carnn__put_model, model, carnn__memory_sink, &at);
+    return CARNN_OK;
+}
+
+CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
+                                        carnn_error *error) {
+    return carnn__gguf_save(carnn__put_model, model, file, &model->allocator, error);
+}
+
+/* A list of strings. The arrays for building it are no larger than the file. */
+static carnn_status carnn__gguf_names(carnn__gguf *g, const char *name, carnn__names *names,
+                                      const carnn_allocator *allocator) {
+    const carnn__gguf_key *key = carnn__gguf_need(g, name, CARNN__GGUF_ARRAY);
+    const unsigned char *at;
+    const char **text;
+    size_t *length, i, count;
+    carnn_status status;
+    if (key && key->element != CARNN__GGUF_STRING)
+        carnn__gguf_fail(g, "the key %s has another type", name);
+    if (g->status || !key->count) return g->status;
+    at = key->value;
+    count = (size_t)key->count;
+    text = (const char **)carnn__alloc(allocator, count, sizeof *text);
+    length = (size_t *)carnn__alloc(allocator, count, sizeof *length);
+    status = text && length ? CARNN_OK : carnn__out_of_memory(g->error);
+    if (status == CARNN_OK) {
+        for (i = 0; i < count; at += length[i++]) {
+            length[i] = (size_t)carnn__get64(at);
+            at += 8;
+            text[i] = (const char *)at;
+        }
+        status = carnn__names_build(names, allocator, text, length, count, g->error);
+    }
+    carnn__free(allocator, length);
+    carnn__free(allocator, (void *)text);
+    if (status == CARNN_ERR_MODEL) carnn__gguf_fail(g, "%s: the same string twice", name);
+    return g->status = status;
+}
+
+/* The table of tensors has to be the one that the task declares for this description. A product
+   of sizes that overflows, or a matrix beyond the file, is found before anything relies on it. */
+static const unsigned char *carnn__gguf_params(carnn__gguf *g, const carnn__store *store) {
+    const carnn__param *p;
+    size_t floats, offset = 0, left = g->size / 4;
+    carnn__gguf_count(g, store->count);
+    for (p = store->item; p < store->item + store->count && !g->status; p++) {
+        floats = carnn__times(p->rows, p->columns);
+        if (floats > left || p->offset != offset) {
+            carnn__gguf_fail(g, "cut off: the weights %s alone are larger than the file", p->name);
+        } else {
+            offset += carnn__round_up(floats, CARNN__ALIGN / sizeof(float));
+            left -= floats;
+            carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
+        }
+    }
+    return carnn__gguf_data(g, store->size);
+}
+
+/* Whether no float is NaN or infinite: those have all bits of the exponent set, so that adding one
+   more carries into the sign. Two at a time; `count` is even, as in all our flat arrays. */
 static int carnn__finite(const float *x, size_t count) {
     uint64_t bits, carried = 0;
     size_t i;
@@ -13699,276 +13863,70 @@ static int carnn__finite(const float *x, size_t count) {
     return !(carried & 0x8000000080000000u);
 }
 
-/* --- what is said of a model -----------------------------------------------------------------
-   The options stand under the names of their table. */
-
-/* What says how fast or how long, and not what, is not kept. */
-static int carnn__option_kept(const carnn_option *o) {
-    return strcmp(o->name, "threads") != 0 && strcmp(o->name, "max_time") != 0;
-}
-
-static void carnn__option_key(const carnn_option *o, char key[64]) {
-    snprintf(key, 64, "carnn.%s", o->name);
-}
-
-static void carnn__put_options(carnn__gguf_writer *w, const carnn_model_desc *model,
-                               const carnn_train_desc *train) {
-    const carnn_option *o;
-    size_t i;
-    char key[64];
-    carnn__put_text(w, "carnn.task", model->task);
-    for (i = 0; (o = carnn__option_of(model->task, i)) != NULL; i++) {
-        carnn__value v = carnn__option_value(o, model, train);
-        int64_t whole = (int64_t)v.number;
-        if (!carnn__option_kept(o)) continue;
-        carnn__option_key(o, key);
-        if (o->kind == CARNN_OPTION_NAME) carnn__put_text(w, key, v.name ? v.name : "");
-        else if (o->kind == CARNN_OPTION_INTEGER) carnn__put_bits(w, key, CARNN__GGUF_I64, &whole);
-        else carnn__put_bits(w, key, CARNN__GGUF_F64, &v.number);
-    }
-}
-
-/* A name as text with an end; no name of ours is so long that it is cut. */
-static void carnn__gguf_name(carnn__gguf *g, const char *key, char name[64]) {
-    const carnn__gguf_key *found = carnn__gguf_need(g, key, CARNN__GGUF_STRING);
-    size_t length = found ? (size_t)carnn__min(found->count, 63) : 0;
-    if (length) memcpy(name, found->value, length);
-    name[length] = '\0';
-}
-
-/* Names become those of our tables, which stay. A model that was never trained has no optimiser:
-   an empty name. An option that came after the file has its default. */
-static void carnn__gguf_options(carnn__gguf *g, carnn_model_desc *model, carnn_train_desc *train) {
-    const carnn__task *task;
-    const carnn_option *o;
-    size_t i;
-    char key[64], name[64];
-    carnn__gguf_name(g, "carnn.task", name);
-    task = carnn__task_named(name);
-    if (!task) carnn__gguf_fail(g, "unknown task \"%s\"", name);
-    if (g->status) return;
-    model->task = task->name;
-    carnn_defaults(model, train, NULL);
-    for (i = 0; (o = carnn__option_of(model->task, i)) != NULL; i++) {
-        carnn__value v = {0.0, NULL};
-        int64_t whole = 0;
-        carnn__option_key(o, key);
-        if (!carnn__option_kept(o) || !carnn__gguf_look(g, key, strlen(key))) continue;
-        if (o->kind == CARNN_OPTION_NAME) {
-            carnn__gguf_name(g, key, name);
-            v.name = carnn_option_choice(o, carnn__choice_named(o, name));
-            if (!v.name && (*name || !strcmp(o->name, "cell")))
-                carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
-        } else if (o->kind == CARNN_OPTION_INTEGER) {
-            carnn__gguf_bits(g, key, CARNN__GGUF_I64, &whole);
-            v.number = (double)whole;
-        } else {
-            carnn__gguf_bits(g, key, CARNN__GGUF_F64, &v.number);
-        }
-        carnn__option_put(o, model, train, v);
-    }
-    if (!train->optimizer) memset(train, 0, sizeof *train);
-}
-
-static void carnn__put_scores(carnn__gguf_writer *w, const carnn_model *model) {
-    const carnn_scores *s = &model->scores;
-    uint64_t examples = s->examples, tokens = s->tokens;
-    size_t i;
-    char key[64];
-    carnn__put_bits(w, "carnn.best_epoch", CARNN__GGUF_I64, &model->best_epoch);
-    carnn__put_bits(w, "carnn.score.examples", CARNN__GGUF_U64, &examples);
-    carnn__put_bits(w, "carnn.score.tokens", CARNN__GGUF_U64, &tokens);
-    carnn__put_bits(w, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
-    for (i = 0; i < s->count; i++) {
-        snprintf(key, sizeof key, "carnn.score.%s", s->metric[i].name);
-        carnn__put_bits(w, key, CARNN__GGUF_F64, &s->metric[i].value);
-    }
-}
-
-/* The metrics of the task that are there; those of a model that has met no validation are not. */
-static void carnn__gguf_scores(carnn__gguf *g, carnn_model *model) {
-    carnn_scores *s = &model->scores;
-    uint64_t examples = 0, tokens = 0;
-    size_t i;
-    char key[64];
-    carnn__gguf_bits(g, "carnn.best_epoch", CARNN__GGUF_I64, &model->best_epoch);
-    carnn__gguf_bits(g, "carnn.score.examples", CARNN__GGUF_U64, &examples);
-    carnn__gguf_bits(g, "carnn.score.tokens", CARNN__GGUF_U64, &tokens);
-    carnn__gguf_bits(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
-    if (model->best_epoch < 0) carnn__gguf_fail(g, "carnn.best_epoch is below 0");
-    s->examples = (size_t)examples;
-    s->tokens = (size_t)tokens;
-    s->count = 0;
-    for (i = 0; i < CARNN_SCORES_MAX && model->task->metric[i].name; i++) {
-        const char *name = model->task->metric[i].name;
-        snprintf(key, sizeof key, "carnn.score.%s", name);
-        if (!carnn__gguf_look(g, key, strlen(key))) continue;
-        s->metric[s->count].name = name;
-        s->metric[s->count].lower_is_better = model->task->metric[i].lower_is_better;
-        s->metric[s->count].secondary = model->task->metric[i].secondary;
-        carnn__gguf_bits(g, key, CARNN__GGUF_F64, &s->metric[s->count++].value);
-    }
-}
-
-/* --- models ---------------------------------------------------------------------------------- */
-
-static void carnn__put_model(carnn__gguf_writer *w, const void *from) {
-    const carnn_model *model = (const carnn_model *)from;
-    const carnn__store *store = &model->params;
-    size_t i;
-    char title[96];
-    carnn__put_start(w, "carnn", store->count);
-    snprintf(title, sizeof title, "%s %s", model->desc.task, model->desc.cell);
-    carnn__put_text(w, "general.name", title);
-    carnn__put_options(w, &model->desc, &model->trained);
-    carnn__put_scores(w, model);
-    carnn__put_names(w, "carnn.words", &model->words);
-    if (model->task->choices_key) carnn__put_names(w, model->task->choices_key, &model->choices);
-    for (i = 0; i < store->count; i++) {
-        const carnn__param *p = &store->item[i];
-        carnn__put_tensor(w, p->name, p->rows, p->columns, p->offset);
-    }
-    carnn__put_data(w, store->value, store->size);
-}
-
-CARNN_API size_t carnn_model_size(const carnn_model *model) {
-    carnn__gguf_writer w;
-    carnn__gguf_run(&w, carnn__put_model, model, NULL);
-    return carnn__gguf_size(&w);
-}
-
-static int carnn__memory_sink(void *to, const void *bytes, size_t size) {
-    unsigned char **at = (unsigned char **)to;
-    if (*at != bytes) memcpy(*at, bytes, size); /* the head stands where it belongs */
-    *at += size;
-    return 1;
-}
-
-CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory, size_t size,
-                                         carnn_error *error) {
-    size_t needed = carnn_model_size(model);
-    unsigned char *at = (unsigned char *)memory;
-    carnn__gguf_writer w;
-    if (size < needed)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model takes %llu bytes, given %llu",
-                           (unsigned long long)needed, (unsigned long long)size);
-    carnn__gguf_finish(&w, carnn__put_model, model, at);
-    carnn__gguf_emit(&w, carnn__memory_sink, &at);
-    return CARNN_OK;
-}
-
-CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
-                                        carnn_error *error) {
-    return carnn__gguf_save(carnn__put_model, model, file, &model->allocator, error);
-}
-
-/* A list of strings. The table of pointers that is made on the way is not larger than the file. */
-static carnn_status carnn__gguf_names(carnn__gguf *g, const char *name, carnn__names *names,
-                                      const carnn_allocator *allocator) {
-    const carnn__gguf_key *key = carnn__gguf_need(g, name, CARNN__GGUF_ARRAY);
-    const char **text;
-    size_t *length, i, count;
-    carnn_status status;
-    if (!key) return g->status;
-    if (key->element != CARNN__GGUF_STRING)
-        return carnn__gguf_fail(g, "the key %s has another type", name);
-    count = (size_t)key->count;
-    if (!count) return CARNN_OK;
-    text = (const char **)carnn__alloc(allocator, count, sizeof *text);
-    length = (size_t *)carnn__alloc(allocator, count, sizeof *length);
-    if (text && length) {
-        size_t table = g->at;
-        g->at = (size_t)(key->value - g->bytes);
-        for (i = 0; i < count; i++) text[i] = carnn__gguf_take_string(g, &length[i]);
-        g->at = table;
-        status = carnn__names_build(names, allocator, text, length, count, g->error);
-        if (status == CARNN_ERR_MODEL)
-            carnn__gguf_fail(g, "%s: the same string twice", name);
-    } else status = carnn__out_of_memory(g->error);
-    carnn__free(allocator, length);
-    carnn__free(allocator, (void *)text);
-    if (g->status == CARNN_OK) g->status = status;
-    return status;
-}
-
-/* The table of tensors has to be the one that the task declares for this description. A product
-   of sizes that overflows, or a matrix beyond the file, is found before anything relies on it. */
-static const unsigned char *carnn__gguf_params(carnn__gguf *g, const carnn__store *store) {
-    size_t i, offset = 0, most = g->size / 4;
-    carnn__gguf_count(g, store->count);
-    for (i = 0; i < store->count && g->status == CARNN_OK; i++) {
-        const carnn__param *p = &store->item[i];
-        size_t floats = carnn__times(p->rows, p->columns);
-        if (floats > most || p->offset != offset) {
-            carnn__gguf_fail(g, "cut off: the weights %s alone are larger than the file", p->name);
-            return NULL;
-        }
-        offset += carnn__round_up(floats, CARNN__ALIGN / sizeof(float));
-        most -= floats;
-        carnn__gguf_tensor(g, p->name, p->rows, p->columns, p->offset);
-    }
-    return carnn__gguf_data(g, store->size);
-}
-
-/* Uses the weights where they lie, if this machine can, and takes a copy otherwise. */
-static carnn_status carnn__model_weights(carnn_model *model, const unsigned char *data,
-                                         carnn_error *error) {
-    carnn_status status;
-    void *file = model->block;
-    if (CARNN__LITTLE_ENDIAN && (uintptr_t)data % CARNN__ALIGN == 0) {
-        model->params.value = (float *)(uintptr_t)data;
-        return CARNN_OK;
-    }
-    status = carnn__store_alloc(&model->params, &model->allocator, error);
-    if (status != CARNN_OK) return status;
-    carnn__floats_from_bytes(model->params.value, data, model->params.size);
-    model->block = model->params.value;
-    carnn__free_aligned(&model->allocator, file);
-    return CARNN_OK;
+/* The first matrix with a NaN or an infinity among the first `size` floats of an array that is laid
+   out like the store; NULL: there is none. */
+static const char *carnn__not_finite(const carnn__store *store, const float *array, size_t size) {
+    const carnn__param *p = store->item, *end = p + store->count;
+    for (; p < end && p->offset < size; p++)
+        if (!carnn__finite(array + p->offset, (p + 1 < end ? p[1].offset : store->size) - p->offset))
+            return p->name;
+    return NULL;
 }
 
 static carnn_status carnn__model_open(carnn_model *model, const carnn_source *source,
                                       carnn_error *error) {
     carnn__gguf g;
+    carnn__facts facts;
     const unsigned char *data;
-    const carnn__store *store = &model->params;
+    const char *name;
+    void *file = model->block;
     carnn_error why;
-    carnn_status declared;
-    size_t i;
-    carnn__gguf_open(&g, "carnn", source->name, source->bytes, source->size, error);
-    carnn__gguf_options(&g, &model->desc, &model->trained);
+    carnn_status status;
+    /* what the file says of the model has to be a model that we know */
+    memset(&facts, 0, sizeof facts);
+    carnn__gguf_open(&g, &carnn__model_file, source->name, source->bytes, source->size, error);
+    carnn__key_facts(&g, &facts);
     carnn__gguf_names(&g, "carnn.words", &model->words, &model->allocator);
     if (g.status != CARNN_OK) return g.status;
-    model->task = carnn__task_named(model->desc.task);
-    if (model->task->choices_key)
-        carnn__gguf_names(&g, model->task->choices_key, &model->choices, &model->allocator);
+    model->desc = facts.model;
+    model->trained = facts.train;
+    model->scores = facts.scores;
+    model->best_epoch = facts.best_epoch;
+    name = carnn__task_named(model->desc.task)->choices_key;
+    if (name) carnn__gguf_names(&g, name, &model->choices, &model->allocator);
     if (g.status != CARNN_OK) return g.status;
-    declared = carnn__model_declare(model, &why);
-    if (declared == CARNN_ERR_MEMORY) return carnn__out_of_memory(error);
-    if (declared != CARNN_OK ||
-        (model->trained.optimizer &&
-         carnn__check_options(&model->desc, &model->trained, &why) != CARNN_OK))
-        return carnn__gguf_fail(&g, "%s", why.message);
-    carnn__gguf_scores(&g, model);
-    data = carnn__gguf_params(&g, store);
+    status = carnn__model_declare(model, &why);
+    if (!status && model->trained.optimizer)
+        status = carnn__check_options(&model->desc, &model->trained, &why);
+    if (status == CARNN_ERR_MEMORY) return carnn__out_of_memory(error);
+    if (status) return carnn__gguf_fail(&g, "%s", why.message);
+    /* its weights are used in place if this machine can, else copied */
+    data = carnn__gguf_params(&g, &model->params);
     if (!data) return g.status;
-    g.status = carnn__model_weights(model, data, error);
-    for (i = 0; i < store->count && g.status == CARNN_OK; i++) {
-        size_t end = i + 1 < store->count ? store->item[i + 1].offset : store->size;
-        size_t from = store->item[i].offset;
-        if (!carnn__finite(store->value + from, end - from))
-            carnn__gguf_fail(&g, "%s holds NaN or infinity", store->item[i].name);
+    if (CARNN__LITTLE_ENDIAN && (uintptr_t)data % CARNN__ALIGN == 0) {
+        model->params.value = (float *)(uintptr_t)data;
+    } else {
+        g.status = carnn__store_alloc(&model->params, &model->allocator, error);
+        if (g.status != CARNN_OK) return g.status;
+        carnn__swap_floats(model->params.value, data, model->params.size);
+        model->block = model->params.value;
+        carnn__free_aligned(&model->allocator, file);
     }
-    return g.status;
+    name = carnn__not_finite(&model->params, model->params.value, model->params.size);
+    return name ? carnn__gguf_fail(&g, "%s holds NaN or infinity", name) : CARNN_OK;
 }
 
 CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source *source,
                                         const carnn_allocator *allocator, carnn_error *error) {
     carnn_allocator a = carnn__allocator(allocator);
-    carnn_model *m = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *m);
     carnn_source bytes = *source;
+    carnn_model *m;
     carnn_status status = CARNN_OK;
     *model = NULL;
+    if (!bytes.bytes && !bytes.name)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model is loaded from a file or from "
+                           "memory: neither is named");
+    m = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *m);
     if (!m) return carnn__out_of_memory(error);
     m->allocator = a;
     if (!bytes.bytes) {
@@ -13984,165 +13942,152 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 #ifndef CARNN_NO_TRAIN
 
 /* --- checkpoints -----------------------------------------------------------------------------
-   What a training needs to go on as if it had never stopped. The trainer lists its arrays (each of
-   what is trained of the store) and its counters once, and the list serves both ways. */
+   What a training needs to go on as if it had never stopped. */
+
+static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 2, ": train anew"};
+
+/* What has to be the same when a training goes on. */
+enum { CARNN__SAME_NAMES, CARNN__SAME_VECTORS, CARNN__SAME_TRAIN, CARNN__SAME_VALID, CARNN__SAME };
+
+static const char *const carnn__checkpoint_same[CARNN__SAME][2] = {
+    {"carnn.names", "words or choices"},
+    {"carnn.checkpoint.word_vectors", "word vectors"},
+    {"carnn.checkpoint.training_data", "training data"},
+    {"carnn.checkpoint.validation_data", "validation data"}};
+
+static const char *const carnn__checkpoint_arrays[] = {"weights", "best", "average", "moment.1",
+                                                       "moment.2"};
 
 typedef struct carnn__checkpoint {
-    carnn_model *model; /* its description and names are compared, its scores are kept */
+    carnn_model *model;
     const carnn_train_desc *train; /* complete */
-    struct {
-        const char *name;
-        float *value;
-    } array[CARNN__GGUF_ARRAYS_MAX];
-    size_t arrays;
-    struct {
-        const char *name;
-        uint64_t *whole; /* one of these two */
-        double *real;
-        int same; /* loading compares it (the training data, say) instead of setting it */
-    } value[24];
-    size_t values;
+    /* of what is trained; NULL: not there */
+    float *array[CARNN__COUNT(carnn__checkpoint_arrays)];
+    uint64_t same[CARNN__SAME];    /* checksums */
+    uint64_t epoch, batch, step;
+    carnn__tally tally;            /* of the epoch at hand */
+    double power_a, power_b, best_value, seconds;
 } carnn__checkpoint;
 
-static void carnn__checkpoint_array(carnn__checkpoint *c, const char *name, float *value) {
-    c->array[c->arrays].name = name;
-    c->array[c->arrays++].value = value;
-}
-
-static void carnn__checkpoint_whole(carnn__checkpoint *c, const char *name, uint64_t *value,
-                                    int same) {
-    c->value[c->values].name = name;
-    c->value[c->values].same = same;
-    c->value[c->values++].whole = value;
-}
-
-static void carnn__checkpoint_real(carnn__checkpoint *c, const char *name, double *value) {
-    c->value[c->values].name = name;
-    c->value[c->values++].real = value;
+static void carnn__sum_text(carnn__sum *sum, const char *text, size_t length) {
+    carnn__sum_add64(sum, length);
+    carnn__sum_add(sum, text, length);
 }
 
 static uint64_t carnn__names_sum(const carnn_model *model) {
     const carnn__names *names[2];
     carnn__sum sum;
     size_t i, j;
-    unsigned char length[8];
     names[0] = &model->words;
     names[1] = &model->choices;
     carnn__sum_start(&sum);
     for (i = 0; i < 2; i++)
-        for (j = 0; j < names[i]->count; j++) {
-            carnn__set64(length, carnn__names_length(names[i], j));
-            carnn__sum_add(&sum, length, sizeof length);
-            carnn__sum_add(&sum, carnn__names_get(names[i], j), carnn__names_length(names[i], j));
-        }
+        for (j = 0; j < names[i]->count; j++)
+            carnn__sum_text(&sum, carnn__names_get(names[i], j), carnn__names_length(names[i], j));
     return carnn__sum_end(&sum);
 }
 
-/* A counter's name may be words, as in messages. */
-static void carnn__checkpoint_key(char key[64], const char *name) {
-    char *blank;
-    snprintf(key, 64, "carnn.checkpoint.%s", name);
-    while ((blank = strchr(key, ' ')) != NULL) *blank = '_';
-}
-
-static void carnn__put_checkpoint(carnn__gguf_writer *w, const void *from) {
-    const carnn__checkpoint *c = (const carnn__checkpoint *)from;
-    uint64_t names = carnn__names_sum(c->model);
-    size_t i, size = c->model->params.trained;
+static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     char key[64];
-    carnn__put_start(w, "carnn-checkpoint", c->arrays);
-    carnn__put_options(w, &c->model->desc, c->train);
-    carnn__put_scores(w, c->model);
-    carnn__put_bits(w, "carnn.names", CARNN__GGUF_U64, &names);
-    for (i = 0; i < c->values; i++) {
-        uint32_t type = c->value[i].whole ? CARNN__GGUF_U64 : CARNN__GGUF_F64;
-        carnn__checkpoint_key(key, c->value[i].name);
-        if (c->value[i].whole) carnn__put_bits(w, key, type, c->value[i].whole);
-        else carnn__put_bits(w, key, type, c->value[i].real);
+    size_t i;
+    for (i = 0; i < CARNN__SAME; i++)
+        carnn__key_number(g, carnn__checkpoint_same[i][0], CARNN__GGUF_U64, &c->same[i]);
+    carnn__key_number(g, "carnn.checkpoint.epoch", CARNN__GGUF_U64, &c->epoch);
+    carnn__key_number(g, "carnn.checkpoint.batch", CARNN__GGUF_U64, &c->batch);
+    carnn__key_number(g, "carnn.checkpoint.step", CARNN__GGUF_U64, &c->step);
+    carnn__key_size(g, "carnn.checkpoint.examples", &c->tally.examples);
+    carnn__key_size(g, "carnn.checkpoint.tokens", &c->tally.tokens);
+    carnn__key_number(g, "carnn.checkpoint.loss", CARNN__GGUF_F64, &c->tally.loss);
+    for (i = 0; i < CARNN_SCORES_MAX; i++) {
+        snprintf(key, sizeof key, "carnn.checkpoint.sum.%u", (unsigned)i);
+        carnn__key_number(g, key, CARNN__GGUF_F64, &c->tally.sum[i]);
     }
-    for (i = 0; i < c->arrays; i++)
-        carnn__put_tensor(w, c->array[i].name, 1, size, i * size);
-    for (i = 0; i < c->arrays; i++) carnn__put_data(w, c->array[i].value, size);
+    carnn__key_number(g, "carnn.checkpoint.power_a", CARNN__GGUF_F64, &c->power_a);
+    carnn__key_number(g, "carnn.checkpoint.power_b", CARNN__GGUF_F64, &c->power_b);
+    carnn__key_number(g, "carnn.checkpoint.best_value", CARNN__GGUF_F64, &c->best_value);
+    carnn__key_number(g, "carnn.checkpoint.seconds", CARNN__GGUF_F64, &c->seconds);
 }
 
-static carnn_status carnn__checkpoint_save(const carnn__checkpoint *c, const char *file,
+/* The arrays that are there, in the table of tensors; returns their number. */
+static size_t carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
+    size_t i, n = 0, size = c->model->params.trained;
+    for (i = 0; i < CARNN__COUNT(carnn__checkpoint_arrays); i++)
+        if (c->array[i]) carnn__key_tensor(g, carnn__checkpoint_arrays[i], 1, size, n++ * size);
+    return n;
+}
+
+static void carnn__put_checkpoint(carnn__gguf *g, const void *from) {
+    carnn__checkpoint c = *(const carnn__checkpoint *)from;
+    size_t i, count = 0;
+    for (i = 0; i < CARNN__COUNT(c.array); i++) count += c.array[i] != NULL;
+    carnn__put_start(g, &carnn__checkpoint_file, count);
+    carnn__put_facts(g, c.model, c.train);
+    carnn__key_position(g, &c);
+    carnn__key_arrays(g, &c);
+    for (i = 0; i < CARNN__COUNT(c.array); i++)
+        if (c.array[i]) carnn__put_floats(g, c.array[i], c.model->params.trained);
+}
+
+static carnn_status carnn__checkpoint_save(carnn__checkpoint *c, const char *file,
                                            carnn_error *error) {
+    c->same[CARNN__SAME_NAMES] = carnn__names_sum(c->model);
     return carnn__gguf_save(carnn__put_checkpoint, c, file, &c->model->allocator, error);
 }
 
-/* How long a training goes on may be chosen anew; everything else has to be as it was. */
+/* How long a training goes on may be chosen anew; all other options have to be as they were. */
 static int carnn__option_may_differ(const carnn_option *o) {
     return strcmp(o->name, "epochs") == 0 || strcmp(o->name, "patience") == 0;
 }
 
-static void carnn__checkpoint_options(carnn__gguf *g, const carnn__checkpoint *c) {
-    carnn_model_desc model;
-    carnn_train_desc train;
-    uint64_t names = 0;
+static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c,
+                                      const carnn__facts *facts, const carnn__checkpoint *found) {
+    const char *task = c->model->desc.task;
     const carnn_option *o;
+    char then[64], now[64];
     size_t i;
-    memset(&model, 0, sizeof model);
-    memset(&train, 0, sizeof train);
-    carnn__gguf_options(g, &model, &train);
-    carnn__gguf_bits(g, "carnn.names", CARNN__GGUF_U64, &names);
-    if (g->status != CARNN_OK) return;
-    if (strcmp(model.task, c->model->desc.task) != 0)
-        carnn__gguf_fail(g, "checkpoint of the task %s, not %s", model.task, c->model->desc.task);
-    for (i = 0; g->status == CARNN_OK && (o = carnn__option_of(model.task, i)) != NULL; i++) {
-        char then[64], now[64];
-        if (!carnn__option_kept(o) || carnn__option_may_differ(o)) continue;
-        carnn_option_get(o, &model, &train, then, sizeof then);
+    if (strcmp(facts->model.task, task) != 0)
+        carnn__gguf_fail(g, "checkpoint of the task %s, not %s", facts->model.task, task);
+    for (i = 0; !g->status && (o = carnn__option_of(task, i)) != NULL; i++) {
+        carnn_option_get(o, &facts->model, &facts->train, then, sizeof then);
         carnn_option_get(o, &c->model->desc, c->train, now, sizeof now);
-        if (strcmp(then, now) != 0)
-            carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then,
-                             now);
+        if (carnn__option_kept(o) && !carnn__option_may_differ(o) && strcmp(then, now) != 0)
+            carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then, now);
     }
-    if (names != carnn__names_sum(c->model))
-        carnn__gguf_fail(g, "checkpoint of a training with other words or choices");
+    for (i = 0; i < CARNN__SAME; i++)
+        if (found->same[i] != c->same[i])
+            carnn__gguf_fail(g, "checkpoint of a training with other %s",
+                             carnn__checkpoint_same[i][1]);
 }
 
-/* Values that have to be the same are compared when `set` is 0, the others are set when it is 1:
-   nothing of the trainer changes before all has been seen. */
-static void carnn__checkpoint_values(carnn__gguf *g, const carnn__checkpoint *c, int set) {
-    size_t i;
-    char key[64];
-    for (i = 0; i < c->values; i++) {
-        void *to = c->value[i].whole ? (void *)c->value[i].whole : (void *)c->value[i].real;
-        uint64_t found = 0;
-        carnn__checkpoint_key(key, c->value[i].name);
-        carnn__gguf_bits(g, key, c->value[i].whole ? CARNN__GGUF_U64 : CARNN__GGUF_F64, &found);
-        if (g->status != CARNN_OK) return;
-        if (!set && c->value[i].same && memcmp(&found, to, sizeof found) != 0)
-            carnn__gguf_fail(g, "checkpoint of a training with other %s", c->value[i].name);
-        if (set && !c->value[i].same) memcpy(to, &found, sizeof found);
-    }
-}
-
-static carnn_status carnn__checkpoint_read(carnn__gguf *g, const carnn__checkpoint *c) {
+/* Nothing of the training changes before all has been seen. */
+static carnn_status carnn__checkpoint_read(carnn__gguf *g, carnn__checkpoint *c) {
+    carnn__checkpoint found = *c;
+    carnn__facts facts;
     const unsigned char *data;
     float *values;
-    size_t i, size = c->model->params.trained;
-    carnn__checkpoint_options(g, c);
-    carnn__checkpoint_values(g, c, 0);
-    carnn__gguf_count(g, c->arrays);
-    for (i = 0; i < c->arrays; i++)
-        carnn__gguf_tensor(g, c->array[i].name, 1, size, i * size);
-    data = carnn__gguf_data(g, c->arrays * size);
+    size_t i, n, size = c->model->params.trained;
+    memset(&facts, 0, sizeof facts);
+    carnn__key_facts(g, &facts);
+    carnn__key_position(g, &found);
+    if (!g->status) carnn__checkpoint_compare(g, c, &facts, &found);
+    n = carnn__key_arrays(g, c);
+    carnn__gguf_count(g, n);
+    data = carnn__gguf_data(g, n * size);
     if (!data) return g->status;
-    carnn__gguf_scores(g, c->model);
     values = (float *)(uintptr_t)data; /* in the block of carnn__checkpoint_load, and aligned */
-    carnn__floats_from_bytes(values, data, c->arrays * size);
-    for (i = 0; i < c->arrays; i++)
-        if (!carnn__finite(values + i * size, size))
-            carnn__gguf_fail(g, "%s holds NaN or infinity", c->array[i].name);
-    if (g->status != CARNN_OK) return g->status;
-    for (i = 0; i < c->arrays; i++)
-        memcpy(c->array[i].value, values + i * size, size * sizeof(float));
-    carnn__checkpoint_values(g, c, 1);
+    carnn__swap_floats(values, data, n * size);
+    for (i = n = 0; i < CARNN__COUNT(c->array); i++)
+        if (c->array[i] && !carnn__finite(values + n++ * size, size))
+            return carnn__gguf_fail(g, "%s holds NaN or infinity", carnn__checkpoint_arrays[i]);
+    for (i = n = 0; i < CARNN__COUNT(c->array); i++)
+        if (c->array[i]) memcpy(c->array[i], values + n++ * size, size * sizeof(float));
+    c->model->scores = facts.scores;
+    c->model->best_epoch = facts.best_epoch;
+    *c = found;
     return CARNN_OK;
 }
 
-static carnn_status carnn__checkpoint_load(const carnn__checkpoint *c, const char *file,
+static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *file,
                                            carnn_error *error) {
     const carnn_allocator *allocator = &c->model->allocator;
     carnn__gguf g;
@@ -14150,7 +14095,8 @@ static carnn_status carnn__checkpoint_load(const carnn__checkpoint *c, const cha
     size_t size;
     carnn_status status = carnn__read_file(file, allocator, &block, &size, error);
     if (status != CARNN_OK) return status;
-    status = carnn__gguf_open(&g, "carnn-checkpoint", file, block, size, error);
+    c->same[CARNN__SAME_NAMES] = carnn__names_sum(c->model);
+    status = carnn__gguf_open(&g, &carnn__checkpoint_file, file, block, size, error);
     if (status == CARNN_OK) status = carnn__checkpoint_read(&g, c);
     carnn__free_aligned(allocator, block);
     return status;
@@ -14170,11 +14116,8 @@ static carnn_status carnn__checkpoint_load(const carnn__checkpoint *c, const cha
 static void carnn__score(const carnn__task *task, const carnn__tally *tally, double seconds,
                          carnn_scores *scores) {
     memset(scores, 0, sizeof *scores);
-    for (; task->metric[scores->count].name; scores->count++) {
-        scores->metric[scores->count].name = task->metric[scores->count].name;
-        scores->metric[scores->count].lower_is_better = task->metric[scores->count].lower_is_better;
-        scores->metric[scores->count].secondary = task->metric[scores->count].secondary;
-    }
+    while (task->metric[scores->count].name)
+        carnn__scores_add(scores, &task->metric[scores->count]);
     scores->examples = tally->examples;
     scores->tokens = tally->tokens;
     scores->loss = tally->loss / (double)carnn__max(carnn__tally_size(tally), 1);
@@ -14402,19 +14345,15 @@ typedef struct carnn__training {
     carnn_train_desc desc; /* complete */
     const carnn_dataset *train_data, *valid_data;
     carnn__engine engine;
-    carnn__arena arena;    /* training and scoring take turns in it */
+    carnn__arena arena;    /* shared by training and scoring, which alternate */
     carnn__work train, valid;
     carnn__optimizer optimizer;
     float *gradient;        /* laid out like the store, of what is trained; zeros between steps */
     float *best;            /* weights of the best epoch, without validation of the last one */
-    float *average;         /* of the weights of all steps, where one is asked for, or NULL */
-    uint64_t epoch;         /* finished ones */
-    uint64_t batch;         /* finished ones of the epoch at hand */
-    uint64_t step;
-    carnn__tally tally;     /* of the epoch at hand */
+    float *average;         /* moving average of the weights, or NULL */
+    carnn__checkpoint at;   /* where the training is: finished epochs, batches, steps */
+    carnn_status save;      /* of the last checkpoint */
     carnn_scores valid_scores;
-    double best_value;
-    double seconds;         /* of earlier runs that this one resumes */
     double started, reported, saved;
     double norm, rate_started;
     size_t rate_done;       /* examples or words before rate_started */
@@ -14426,28 +14365,81 @@ static void carnn__training_close(carnn__training *t) {
     carnn__net_close(&t->valid);
     carnn__optimizer_close(&t->optimizer, a);
     carnn__free_aligned(a, t->gradient);
-    carnn__free_aligned(a, t->best);
-    carnn__free_aligned(a, t->average);
     carnn__free_aligned(a, t->arena.base);
     carnn__engine_close(&t->engine);
 }
 
-/* All memory of a training, before its first step. */
+static void carnn__sum_list(carnn__sum *sum, const void *list, size_t count, size_t size) {
+    carnn__sum_add64(sum, count);
+    carnn__sum_add(sum, list, count * size);
+}
+
+/* Tells data sets apart: a checkpoint goes on only with the data that it began with. */
+static uint64_t carnn__fingerprint(const carnn_dataset *data) {
+    const carnn__item *x;
+    carnn__sum sum;
+    if (!data) return 0;
+    carnn__sum_start(&sum);
+    carnn__sum_list(&sum, data->bytes, data->text_at[data->text_count], 1);
+    carnn__sum_list(&sum, data->text_at, data->text_count, sizeof *data->text_at);
+    carnn__sum_list(&sum, data->members, data->member_count, sizeof *data->members);
+    for (x = data->items; x < data->items + data->item_count; x++) { /* without their padding */
+        carnn__sum_add64(&sum, x->first);
+        carnn__sum_add(&sum, &x->count, sizeof x->count);
+        carnn__sum_add(&sum, &x->group, sizeof x->group);
+        carnn__sum_add(&sum, &x->target, sizeof x->target);
+        carnn__sum_add(&sum, &x->line, sizeof x->line);
+        carnn__sum_add(&sum, &x->value, sizeof x->value);
+    }
+    carnn__sum_list(&sum, data->choices, data->choice_count, sizeof *data->choices);
+    carnn__sum_list(&sum, data->shown, data->shown_at[data->choice_count], 1);
+    carnn__sum_add64(&sum, (uint64_t)data->spoken);
+    carnn__sum_add64(&sum, data->columns);
+    if (data->columns) {
+        carnn__sum_list(&sum, data->row_at, data->row_count + 1, sizeof *data->row_at);
+        carnn__sum_list(&sum, data->numbers, data->row_at[data->row_count] * data->columns,
+                        sizeof *data->numbers);
+    }
+    return carnn__sum_end(&sum);
+}
+
+/* The arrays of a checkpoint, and the checksums of what must be the same when it is resumed. */
+static void carnn__training_checkpoint(carnn__training *t) {
+    const carnn__store *store = &t->model->params;
+    carnn__sum fixed;
+    t->at.model = t->model;
+    t->at.train = &t->desc;
+    t->at.array[0] = store->value;
+    t->at.array[1] = t->best;
+    t->at.array[2] = t->average;
+    t->at.array[3] = t->optimizer.moment[0];
+    t->at.array[4] = t->optimizer.moment[1];
+    if (!t->desc.checkpoint) return;
+    carnn__sum_start(&fixed);
+    carnn__sum_list(&fixed, store->value + store->trained, store->size - store->trained,
+                    sizeof(float));
+    t->at.same[CARNN__SAME_VECTORS] = carnn__sum_end(&fixed);
+    t->at.same[CARNN__SAME_TRAIN] = carnn__fingerprint(t->train_data);
+    t->at.same[CARNN__SAME_VALID] = carnn__fingerprint(t->valid_data);
+}
+
+/* Takes all memory of a training, before its first step. */
 static carnn_status carnn__training_open(carnn__training *t, carnn_error *error) {
     carnn_model *model = t->model;
     const carnn_allocator *a = &model->allocator;
-    size_t size = model->params.trained;
+    size_t size = model->params.trained, arrays = t->desc.average > 0.0 ? 3 : 2;
     carnn_status status = carnn__engine_open(&t->engine, model->desc.simd,
                                              carnn__thread_count(t->desc.threads), *a, error);
     if (status) return status;
-    t->gradient = (float *)carnn__alloc_aligned(a, size, sizeof(float));
-    t->best = (float *)carnn__alloc_aligned(a, size, sizeof(float));
-    if (t->desc.average > 0.0) t->average = (float *)carnn__alloc_aligned(a, size, sizeof(float));
-    if (!t->gradient || !t->best || (t->desc.average > 0.0 && !t->average))
-        return carnn__out_of_memory(error);
+    t->gradient = (float *)carnn__alloc_aligned(a, size, arrays * sizeof(float));
+    if (!t->gradient) return carnn__out_of_memory(error);
     memset(t->gradient, 0, size * sizeof(float));
+    t->best = t->gradient + size;
     memcpy(t->best, model->params.value, size * sizeof(float));
-    if (t->average) memcpy(t->average, model->params.value, size * sizeof(float));
+    if (arrays == 3) {
+        t->average = t->best + size;
+        memcpy(t->average, model->params.value, size * sizeof(float));
+    }
     t->train = carnn__scoring_work(model, t->train_data, &t->engine);
     t->train.g = t->gradient;
     t->train.batch = t->desc.batch;
@@ -14466,129 +14458,41 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
     if (t->valid_data) carnn__net_carve(&t->valid, &t->arena);
     t->arena.size = t->arena.peak;
     t->arena.base = (char *)carnn__alloc_aligned(a, t->arena.size, 1);
-    return t->arena.base ? CARNN_OK : carnn__out_of_memory(error);
+    if (!t->arena.base) return carnn__out_of_memory(error);
+    carnn__training_checkpoint(t);
+    return CARNN_OK;
 }
 
-static const char *const carnn__sum_names[CARNN_SCORES_MAX] = {"sum.0", "sum.1", "sum.2", "sum.3",
-                                                               "sum.4", "sum.5", "sum.6", "sum.7"};
-
-/* Tells data sets apart: a checkpoint goes on only with the data that it began with. Items are added
-   field by field, since there is padding behind them. */
-static uint64_t carnn__fingerprint(const carnn_dataset *data) {
-    carnn__sum sum;
-    size_t i;
-    if (!data) return 0;
-    carnn__sum_start(&sum);
-    carnn__sum_add(&sum, data->bytes, data->text_at[data->text_count]);
-    carnn__sum_add(&sum, data->text_at, data->text_count * sizeof *data->text_at);
-    carnn__sum_add(&sum, data->members, data->member_count * sizeof *data->members);
-    for (i = 0; i < data->item_count; i++) {
-        const carnn__item *x = &data->items[i];
-        uint64_t field[5];
-        field[0] = x->first;
-        field[1] = x->count;
-        field[2] = x->group;
-        field[3] = x->target;
-        field[4] = x->line;
-        carnn__sum_add(&sum, field, sizeof field);
-        carnn__sum_add(&sum, &x->value, sizeof x->value);
-    }
-    carnn__sum_add(&sum, data->choices, data->choice_count * sizeof *data->choices);
-    carnn__sum_add(&sum, data->shown, data->shown_at[data->choice_count]);
-    carnn__sum_add(&sum, &data->spoken, sizeof data->spoken);
-    if (data->columns) {
-        carnn__sum_add(&sum, &data->columns, sizeof data->columns);
-        carnn__sum_add(&sum, data->row_at, (data->row_count + 1) * sizeof *data->row_at);
-        carnn__sum_add(&sum, data->numbers, data->row_at[data->row_count] * data->columns *
-                                                sizeof *data->numbers);
-    }
-    return carnn__sum_end(&sum);
-}
-
-/* Tells the weights apart that are not trained. */
-static uint64_t carnn__fixed_sum(const carnn__store *store) {
-    carnn__sum sum;
-    carnn__sum_start(&sum);
-    carnn__sum_add(&sum, store->value + store->trained,
-                   (store->size - store->trained) * sizeof(float));
-    return carnn__sum_end(&sum);
-}
-
-/* What of a checkpoint is no field of carnn__training: sums of what must not have changed, and
-   counts of the tally. */
-typedef struct carnn__checkpoint_counts {
-    uint64_t train, valid, fixed, examples, tokens;
-} carnn__checkpoint_counts;
-
-/* What a resumed run needs, for the checkpoint file. The tally's sums are of the epoch at hand. */
-static carnn__checkpoint carnn__training_checkpoint(carnn__training *t,
-                                                    carnn__checkpoint_counts *n) {
-    carnn__checkpoint c;
-    size_t i;
-    memset(&c, 0, sizeof c);
-    c.model = t->model;
-    c.train = &t->desc;
-    carnn__checkpoint_array(&c, "weights", t->model->params.value);
-    carnn__checkpoint_array(&c, "best", t->best);
-    if (t->average) carnn__checkpoint_array(&c, "average", t->average);
-    for (i = 0; i < 2; i++)
-        if (t->optimizer.moment[i])
-            carnn__checkpoint_array(&c, i ? "moment.2" : "moment.1", t->optimizer.moment[i]);
-    carnn__checkpoint_whole(&c, "epoch", &t->epoch, 0);
-    carnn__checkpoint_whole(&c, "batch", &t->batch, 0);
-    carnn__checkpoint_whole(&c, "step", &t->step, 0);
-    n->train = carnn__fingerprint(t->train_data);
-    n->valid = carnn__fingerprint(t->valid_data);
-    n->fixed = carnn__fixed_sum(&t->model->params);
-    n->examples = (uint64_t)t->tally.examples;
-    n->tokens = (uint64_t)t->tally.tokens;
-    carnn__checkpoint_whole(&c, "word vectors", &n->fixed, 1);
-    carnn__checkpoint_whole(&c, "training data", &n->train, 1);
-    carnn__checkpoint_whole(&c, "validation data", &n->valid, 1);
-    carnn__checkpoint_whole(&c, "examples", &n->examples, 0);
-    carnn__checkpoint_whole(&c, "tokens", &n->tokens, 0);
-    carnn__checkpoint_real(&c, "loss", &t->tally.loss);
-    for (i = 0; i < CARNN__COUNT(carnn__sum_names); i++)
-        carnn__checkpoint_real(&c, carnn__sum_names[i], &t->tally.sum[i]);
-    carnn__checkpoint_real(&c, "power_a", &t->optimizer.power_a);
-    carnn__checkpoint_real(&c, "power_b", &t->optimizer.power_b);
-    carnn__checkpoint_real(&c, "best_value", &t->best_value);
-    carnn__checkpoint_real(&c, "seconds", &t->seconds);
-    return c;
-}
-
+/* Writes the checkpoint, if one is wanted and the weights are numbers. */
 static carnn_status carnn__training_save(carnn__training *t, carnn_error *error) {
-    carnn__checkpoint_counts counts;
-    double before = t->seconds;
-    carnn__checkpoint c;
-    carnn_status status;
-    if (!t->desc.checkpoint) return CARNN_OK;
-    t->seconds += carnn__clock() - t->started;
-    c = carnn__training_checkpoint(t, &counts);
-    status = carnn__checkpoint_save(&c, t->desc.checkpoint, error);
-    t->seconds = before;
+    const carnn__store *store = &t->model->params;
+    double before = t->at.seconds;
+    if (!t->desc.checkpoint || carnn__not_finite(store, store->value, store->trained))
+        return CARNN_OK;
+    t->at.seconds += carnn__clock() - t->started;
+    t->at.power_a = t->optimizer.power_a;
+    t->at.power_b = t->optimizer.power_b;
+    t->save = carnn__checkpoint_save(&t->at, t->desc.checkpoint, error);
+    t->at.seconds = before;
     t->saved = carnn__clock();
-    return status;
+    return t->save;
 }
 
 static carnn_status carnn__training_resume(carnn__training *t, carnn_error *error) {
-    carnn__checkpoint_counts counts;
-    carnn__checkpoint c = carnn__training_checkpoint(t, &counts);
-    carnn_status status = carnn__checkpoint_load(&c, t->desc.checkpoint, error);
-    if (status) return status;
-    t->tally.examples = (size_t)counts.examples;
-    t->tally.tokens = (size_t)counts.tokens;
-    return CARNN_OK;
+    carnn_status status = carnn__checkpoint_load(&t->at, t->desc.checkpoint, error);
+    t->optimizer.power_a = t->at.power_a;
+    t->optimizer.power_b = t->at.power_b;
+    return status;
 }
 
 /* --- reports --------------------------------------------------------------------------------- */
 
 static double carnn__learning_rate(const carnn__training *t, double done) {
     const carnn_train_desc *d = &t->desc;
-    double along = ((double)t->epoch + done) / (double)d->epochs;
+    double along = ((double)t->at.epoch + done) / (double)d->epochs;
     double end = d->lr_end > 0.0 ? d->lr_end : 0.0;
     double cosine = end + (1.0 - end) * 0.5 * (1.0 + cos(CARNN__PI * along));
-    return d->lr * cosine * pow(d->lr_decay, (double)t->epoch);
+    return d->lr * cosine * pow(d->lr_decay, (double)t->at.epoch);
 }
 
 /* Tells the callback how things are; returns what it says. */
@@ -14598,16 +14502,16 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     t->reported = now;
     if (!t->desc.progress) return 0;
     memset(&p, 0, sizeof p);
-    p.epoch = (int64_t)t->epoch + !epoch_ended;
+    p.epoch = (int64_t)t->at.epoch + !epoch_ended;
     p.epochs = t->desc.epochs;
     p.done = done;
-    p.loss = t->tally.loss / (double)carnn__max(carnn__tally_size(&t->tally), 1);
-    p.rate = (double)(carnn__tally_size(&t->tally) - t->rate_done) /
+    p.loss = t->at.tally.loss / (double)carnn__max(carnn__tally_size(&t->at.tally), 1);
+    p.rate = (double)(carnn__tally_size(&t->at.tally) - t->rate_done) /
              (now - t->rate_started + 1e-9);
     p.lr = carnn__learning_rate(t, epoch_ended ? 0.0 : done);
     p.gradient_norm = t->norm;
-    p.seconds = t->seconds + now - t->started;
-    epochs_done = (double)t->epoch + (epoch_ended ? 0.0 : done);
+    p.seconds = t->at.seconds + now - t->started;
+    epochs_done = (double)t->at.epoch + (epoch_ended ? 0.0 : done);
     all = epochs_done > 0.0 ? p.seconds / epochs_done * (double)t->desc.epochs : 0.0;
     p.seconds_left = all > p.seconds ? all - p.seconds : 0.0;
     p.epoch_ended = epoch_ended;
@@ -14619,26 +14523,17 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-/* The first matrix of what is trained with a NaN or an infinity in it, NULL if there is none. */
-static const char *carnn__not_finite(const carnn__store *store, const float *array) {
-    size_t i, j;
-    for (i = 0; i < store->count && store->item[i].offset < store->trained; i++)
-        for (j = 0; j < store->item[i].rows * store->item[i].columns; j++)
-            if (!(fabsf(array[store->item[i].offset + j]) <= FLT_MAX)) return store->item[i].name;
-    return NULL;
-}
-
 static carnn_status carnn__diverged(const carnn__training *t, const char *what, const char *name,
                                     carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
                        "%s %s is not finite; try a lower learning rate than %g",
-                       (unsigned long long)t->epoch + 1, (unsigned long long)t->step, what, name,
+                       (unsigned long long)t->at.epoch + 1, (unsigned long long)t->at.step, what, name,
                        carnn__learning_rate(t, 0.0));
 }
 
 static void carnn__average_range(const void *training, size_t from, size_t to) {
     const carnn__training *t = (const carnn__training *)training;
-    double now = (1.0 + (double)t->step) / (10.0 + (double)t->step); /* soon rid of the first */
+    double now = (1.0 + (double)t->at.step) / (10.0 + (double)t->at.step); /* soon rid of the first */
     double keep = now < t->desc.average ? now : t->desc.average;
     t->engine.k->approach(t->model->params.value + from, t->average + from, (float)(1.0 - keep),
                           to - from);
@@ -14651,18 +14546,19 @@ static void carnn__training_average(carnn__training *t) {
 
 static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
     const carnn_train_desc *d = &t->desc;
-    double lr = carnn__learning_rate(t, (double)t->batch / (double)batches);
-    carnn__net_batch(&t->train, (size_t)t->batch,
-                          carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->step),
-                          &t->tally);
+    double lr = carnn__learning_rate(t, (double)t->at.batch / (double)batches);
+    carnn__net_batch(&t->train, (size_t)t->at.batch,
+                          carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->at.step),
+                          &t->at.tally);
     t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, t->model->params.value, t->gradient,
                                     lr, d->clip > 0.0 ? d->clip : 0.0,
                                     d->weight_decay > 0.0 ? d->weight_decay : 0.0);
-    t->step++;
-    t->batch++;
+    t->at.step++;
+    t->at.batch++;
     if (!(t->norm <= DBL_MAX))
         return carnn__diverged(t, "the gradient of",
-                               carnn__not_finite(&t->model->params, t->gradient), error);
+                               carnn__not_finite(&t->model->params, t->gradient,
+                                                 t->model->params.trained), error);
     if (t->average) carnn__training_average(t);
     return CARNN_OK;
 }
@@ -14684,14 +14580,14 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
     int sign = model->task->metric[0].lower_is_better ? -1 : 1;
     double value;
     if (!t->valid_data) {
-        carnn__score(model->task, &t->tally, 0.0, &model->scores);
+        carnn__score(model->task, &t->at.tally, 0.0, &model->scores);
     } else {
         carnn__evaluate(&t->valid, &t->arena, &t->valid_scores);
         if (!(t->valid_scores.loss <= DBL_MAX))
             return carnn__diverged(t, "the loss on", "the validation data", error);
         value = sign * t->valid_scores.metric[0].value;
-        if (model->best_epoch && !(value > t->best_value)) return CARNN_OK;
-        t->best_value = value;
+        if (model->best_epoch && !(value > t->at.best_value)) return CARNN_OK;
+        t->at.best_value = value;
         model->scores = t->valid_scores;
     }
     model->best_epoch = epoch;
@@ -14699,9 +14595,16 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
     return CARNN_OK;
 }
 
-/* One epoch, or the rest of one. Sets *stop where the run is to end after it. */
+/* A checkpoint costs a write of all weights and moments, so there is not one after each epoch. */
+#ifndef CARNN__SECONDS_BETWEEN_SAVES
+#define CARNN__SECONDS_BETWEEN_SAVES 10.0
+#endif
+
+/* One epoch, or the rest of one. Sets *stop where the run is to end after it. A checkpoint that cannot
+   be written is tried again: only the last one counts. */
 static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_error *error) {
-    uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->epoch + 1);
+    uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->at.epoch + 1);
+    const carnn__store *store = &t->model->params;
     const char *broken;
     size_t batches;
     int stopped;
@@ -14710,60 +14613,51 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     carnn__net_carve(&t->train, &t->arena);
     batches = carnn__net_batches(&t->train, key ? key : 1);
     t->rate_started = carnn__clock();
-    t->rate_done = carnn__tally_size(&t->tally);
-    while (t->batch < batches) {
+    t->rate_done = carnn__tally_size(&t->at.tally);
+    while (t->at.batch < batches && !*stop) {
+        double now; /* the clock may be set back, which fabs ends */
         if ((status = carnn__training_step(t, batches, error)) != CARNN_OK) return status;
-        if (t->batch < batches && carnn__clock() - t->reported > 0.1 &&
-            carnn__report(t, (double)t->batch / (double)batches, 0))
+        now = carnn__clock();
+        *stop = t->desc.max_time > 0.0 && now - t->started > t->desc.max_time;
+        if (t->at.batch < batches && fabs(now - t->reported) > 0.1 &&
+            carnn__report(t, (double)t->at.batch / (double)batches, 0))
             return carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped in epoch %llu",
-                               (unsigned long long)t->epoch + 1);
-        if (t->desc.max_time > 0.0 && carnn__clock() - t->started > t->desc.max_time) {
-            *stop = 1;
-            if (t->batch < batches) break;
-        }
+                               (unsigned long long)t->at.epoch + 1);
+        if (fabs(now - t->saved) > CARNN__SECONDS_BETWEEN_SAVES) carnn__training_save(t, NULL);
     }
-    broken = carnn__not_finite(&t->model->params, t->model->params.value);
+    broken = carnn__not_finite(store, store->value, store->trained);
     if (broken) return carnn__diverged(t, "a weight of", broken, error);
-    if (t->batch < batches && (status = carnn__training_save(t, error)) != CARNN_OK)
-        return status; /* what follows is no part of a run that goes on */
+    if (t->at.batch < batches) carnn__training_save(t, error); /* a resumed run does not validate here */
     carnn__training_swap(t, 0);
-    status = carnn__training_validate(t, (int64_t)t->epoch + 1, error);
+    status = carnn__training_validate(t, (int64_t)t->at.epoch + 1, error);
     carnn__training_swap(t, 1);
     if (status) return status;
-    if (t->batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
-    t->epoch++;
-    t->batch = 0;
+    if (t->at.batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
+    t->at.epoch++;
+    t->at.batch = 0;
     stopped = carnn__report(t, 1.0, 1);
-    memset(&t->tally, 0, sizeof t->tally);
+    memset(&t->at.tally, 0, sizeof t->at.tally);
     if (!stopped) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after epoch %llu",
-                       (unsigned long long)t->epoch);
+                       (unsigned long long)t->at.epoch);
 }
 
 /* Are there epochs left, and has one of the last `patience` epochs been the best? */
 static int carnn__training_goes_on(const carnn__training *t) {
-    if (t->epoch >= (uint64_t)t->desc.epochs) return 0;
+    if (t->at.epoch >= (uint64_t)t->desc.epochs) return 0;
     return !t->valid_data || t->desc.patience <= 0 ||
-           (int64_t)t->epoch - t->model->best_epoch < t->desc.patience;
+           (int64_t)t->at.epoch - t->model->best_epoch < t->desc.patience;
 }
 
-/* A checkpoint costs a write of all weights and moments, so short epochs share one. */
-#define CARNN__SECONDS_BETWEEN_SAVES 10.0
-
 static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) {
-    carnn_status status = CARNN_OK, saved;
+    carnn_status status = CARNN_OK;
     int stop = 0;
     t->started = t->saved = carnn__clock();
-    while (!status && !stop && carnn__training_goes_on(t)) {
+    while (!status && !stop && carnn__training_goes_on(t))
         status = carnn__training_epoch(t, &stop, error);
-        if (!status && carnn__clock() - t->saved > CARNN__SECONDS_BETWEEN_SAVES)
-            status = carnn__training_save(t, error);
-    }
-    /* inside an epoch the time was over: that has been saved */
-    if ((status == CARNN_OK && !t->batch) || status == CARNN_ERR_STOPPED) {
-        saved = carnn__training_save(t, status ? NULL : error);
-        if (!status) status = saved;
-    }
+    /* where the time was over inside an epoch, that has been saved */
+    if ((!status && !t->at.batch) || status == CARNN_ERR_STOPPED) carnn__training_save(t, error);
+    if ((!status || status == CARNN_ERR_STOPPED) && t->save) status = t->save;
     if (status == CARNN_ERR_DIVERGED || (t->model->best_epoch && (t->valid_data || t->average)))
         memcpy(t->model->params.value, t->best, t->model->params.trained * sizeof(float));
     return status;

@@ -130,7 +130,6 @@ static void test_learns(void) {
     carnn_dataset_free(data);
 }
 
-/* The learning rate falls to lr_end and never below, also where that is zero. */
 /* The weights after 1, 2, .. steps, averaged here, against a training that averages them. */
 static void test_average(void) {
     enum { TIMES = 4 };
@@ -168,6 +167,7 @@ static void test_average(void) {
     carnn_dataset_free(data);
 }
 
+/* The learning rate falls to lr_end and never below, also where that is zero. */
 static int watch_rate(const carnn_progress *progress, void *user) {
     double *low = (double *)user;
     if (progress->lr < *low) *low = progress->lr;
@@ -487,6 +487,72 @@ static void test_fingerprint(void) {
     carnn_dataset_free(two);
 }
 
+/* Resuming is refused where only two answers were swapped, in what is learnt or in what validates:
+   no text is another, and no list of them. */
+static void test_resume_with_other_answers(void) {
+    carnn_dataset *data = load_dialog_text("1 a\tx\n2 b\tx\n3 a\ty\n4 b\ty\n", NULL);
+    carnn_dataset *swapped = load_dialog_text("1 a\tx\n2 b\ty\n3 a\tx\n4 b\ty\n", NULL);
+    carnn_model *model = new_model("icarnn", 8, data);
+    carnn_train_desc train = train_desc(2);
+    carnn_error error;
+    train.checkpoint = CHECKPOINT;
+    CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
+    train.resume = 1;
+    CHECK_INT(carnn_train(model, swapped, data, &train, &error), CARNN_ERR_MODEL);
+    CHECK(strstr(error.message, "checkpoint of a training with other training data") != NULL);
+    CHECK_INT(carnn_train(model, data, swapped, &train, &error), CARNN_ERR_MODEL);
+    CHECK(strstr(error.message, "checkpoint of a training with other validation data") != NULL);
+    CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
+    remove(CHECKPOINT);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    carnn_dataset_free(swapped);
+}
+
+/* The same for labels of pairs, which are numbers. */
+static void test_fingerprint_of_labels(void) {
+    static const char *const text[] = {"1\t1\tq\ta\n1\t0\tq\tb\n", "1\t0\tq\ta\n1\t1\tq\tb\n"};
+    uint64_t sum[2];
+    size_t i;
+    for (i = 0; i < 2; i++) {
+        carnn_source source = {"pairs", text[i], strlen(text[i])};
+        carnn_dataset_desc desc;
+        carnn_dataset *data = NULL;
+        memset(&desc, 0, sizeof desc);
+        desc.task = "answer";
+        desc.sources = &source;
+        desc.source_count = 1;
+        CHECK_INT(carnn_dataset_load(&data, &desc, NULL), CARNN_OK);
+        sum[i] = carnn__fingerprint(data);
+        carnn_dataset_free(data);
+    }
+    CHECK(sum[0] != sum[1]);
+}
+
+#if defined(__linux__)
+
+/* Where a checkpoint cannot be written the training ends as it would without one, and says so. */
+static void test_checkpoint_not_written(void) {
+    carnn_dataset *data = load_dialog_text(dialogs, NULL), *valid = load_dialog_text(others, NULL);
+    int validated;
+    for (validated = 0; validated < 2; validated++) {
+        carnn_train_desc train = train_desc(5);
+        carnn_model *kept = new_model("icarnn", 8, data), *model = new_model("icarnn", 8, data);
+        carnn_error error;
+        CHECK_INT(carnn_train(kept, data, validated ? valid : NULL, &train, NULL), CARNN_OK);
+        train.checkpoint = "/dev/full";
+        CHECK_INT(carnn_train(model, data, validated ? valid : NULL, &train, &error), CARNN_ERR_IO);
+        CHECK(strstr(error.message, "/dev/full: cannot be written") != NULL);
+        CHECK(model_digest(model) == model_digest(kept));
+        carnn_model_free(model);
+        carnn_model_free(kept);
+    }
+    carnn_dataset_free(data);
+    carnn_dataset_free(valid);
+}
+
+#endif
+
 typedef struct calls {
     const test_memory *memory;
     long after_first;
@@ -794,6 +860,11 @@ int main(void) {
     test_max_time_and_resume();
     test_own_optimizer();
     test_fingerprint();
+    test_resume_with_other_answers();
+    test_fingerprint_of_labels();
+#if defined(__linux__)
+    test_checkpoint_not_written();
+#endif
     test_vote_parts();
     test_no_allocation();
     test_out_of_memory();
