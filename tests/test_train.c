@@ -511,7 +511,9 @@ static void test_resume_with_other_answers(void) {
 
 /* The same for labels of pairs, which are numbers. */
 static void test_fingerprint_of_labels(void) {
-    static const char *const text[] = {"1\t1\tq\ta\n1\t0\tq\tb\n", "1\t0\tq\ta\n1\t1\tq\tb\n"};
+    static const char *const text[] = {
+        "QuestionID\tQuestion\tSentence\tLabel\nQ1\tq\ta\t1\nQ1\tq\tb\t0\n",
+        "QuestionID\tQuestion\tSentence\tLabel\nQ1\tq\ta\t0\nQ1\tq\tb\t1\n"};
     uint64_t sum[2];
     size_t i;
     for (i = 0; i < 2; i++) {
