@@ -71,6 +71,8 @@ build/%: examples/%.cpp carnn.h
 	@mkdir -p build
 	$(CXX) -std=c++17 -O1 $(STRICT) -o $@ $< $(LIBS)
 
+build/cell: examples/mgu.h
+
 build/%: data/%.c data/generate.h
 	@mkdir -p build
 	$(CC) -std=c99 $(CFLAGS) $(STRICT) -o $@ $< $(LIBS)

@@ -19,17 +19,19 @@
        carnn_model *model;
        carnn_session *session;
        carnn_source file = {"bot.gguf", NULL, 0};
+       const char *reply;
        if (carnn_model_load(&model, &file, NULL, &error) ||
-           carnn_session_open(&session, model, NULL, &error)) {
+           carnn_session_open(&session, model, NULL, &error) ||
+           carnn_session_reply(session, "i want cheap thai food", 22, &reply, &error)) {
            puts(error.message);
            exit(1);
        }
-       puts(carnn_session_reply(session, "i want cheap thai food", 22));
+       puts(reply);
        carnn_session_free(session);
        carnn_model_free(model);
 
    examples/ has complete programs: training, own memory, threads, C++, an own allocator, ranking
-   sentences, a language model that scores and generates.
+   sentences, a language model that scores and generates, a task and a cell of one's own.
 
    CONTENTS: search for the tag.
 
@@ -43,19 +45,58 @@
        @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
-       @@DATA    data sets and their readers
-       @@MODEL   a model, what a task must provide
-       @@HEAD    one part per task: dialog, lm, answer
-       @@TASKS   the table of tasks, options
+       @@DATA    data sets of items, from lines to records; the formats
+       @@MODEL   a model, the entry of a task, a model at work
+       @@BATCH   token lists, pieces, the texts of a batch
+       @@NET     the parts of heads: embedding, linear and recurrent layers, pooling, attention,
+                 comparison, losses, ranks
+       @@SESSION prediction one example at a time, explanation
+       @@HEAD    one part per task: dialog, lm, answer, classify
+       @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
-       @@TRAIN   training and scoring
-       @@DEPLOY  sessions: answering and explaining; scoring and generating; matching
+       @@TRAIN   training, scoring, cross-validation
        @@CHECK   the gradient check
        @@BENCH   the benchmark
 
    Each part relies only on those above it. Adding a cell is adding one entry to CARNN__CELLS (and
-   its two functions), adding a task is adding one entry to carnn__heads: help, gradient check,
-   golden values, benchmark and model files follow from these tables.
+   its two functions), adding a task is adding one entry to carnn__tasks: help, options, gradient
+   check, benchmark, sessions and model files follow from these tables.
+
+   A TASK OF YOUR OWN needs no change here. Before the implementation, in one file:
+
+       #define CARNN_EXTRA_HEADS(X) X(tag_task)
+       #define CARNN_IMPLEMENTATION
+       #include "carnn.h"
+
+   and behind it `const carnn__task tag_task = {...};`, whose fields are explained at struct
+   carnn__task (@@MODEL); those marked (*) may be NULL. examples/tagger.c is complete. Training, early
+   stopping, checkpoints, model files, sessions, cross-validation and the gradient check then work.
+   What such a file may use:
+
+       reader    a function from a line to a record: carnn__record_text, carnn__cut, carnn__trim,
+                 carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
+                 of which those with `labels` name the model's choices
+       options   CARNN__OPTION_WHOLE, _REAL, _CHOICE; read by carnn__option and carnn__chosen; the
+                 entry's `defaults` fills what is 0
+       words     carnn__net_build: the vocabulary of all inputs, the choices of all targets
+       state     a struct that begins with carnn__net: net.corpus has the tokens and targets of the
+                 data set, net.texts the texts of the batch at hand (@@BATCH)
+       parts     one function that lists all weights and memory, and runs for either: it calls
+                 carnn__texts_plan first, then the _plan of each part; carnn__declare for weights of
+                 its own; carnn__floats and carnn__take on p->arena (where that is not NULL; they
+                 return NULL while memory is counted)
+       forward   calls the _forward of each part, then `output` says where the logits are
+       backward  the _backward of each part in the reverse order: the gradient of the loss with
+                 respect to the logits is in their d; parts add to the d of what they read
+       dropout   carnn__drop with the same key and stream in both directions
+       loss      softmax cross entropy over the logits, or one of its own
+       sample    lines of data for the gradient check, and `variants`, options to check
+
+   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (carnn__text_rnn_plan,
+   _forward, _backward over texts), carnn__pool_part, carnn__additive, carnn__position,
+   carnn__compare, carnn__overlap. Every part clears the d of its own output in _forward. These names
+   stay within a minor version; everything else that begins with carnn__ is private. A model file
+   names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -69,6 +110,9 @@
        CARNN_NO_TEXT                   no data sets and vocabularies, hence no stb_ds and no
                                        training: what is left loads models and answers
        CARNN_NO_STB_DS_IMPLEMENTATION  the program has stb_ds's implementation elsewhere
+       CARNN_EXTRA_HEADS               tasks of your own (above)
+       CARNN_EXTRA_CELLS               cells of your own, and the file with their functions
+       CARNN_EXTRA_CELL_FILE             (see "a cell of your own" in @@CELL)
 
    NOT HERE: GPUs, convolutions, transformers, automatic differentiation, half precision.
 
@@ -713,7 +757,7 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
                                        int (*row)(const carnn_check *check, void *user),
                                        void *user, carnn_error *error);
 
-typedef struct carnn_measure { /* one line of the benchmark */
+typedef struct carnn_measure { /* one line of the benchmark; valid during the callback only */
     const char *group;         /* "peak", "kernel", "cell", "task" */
     const char *name;          /* "matmul 32 x 1024 x 1024" */
     const char *unit;          /* "GFLOP/s" */
@@ -1403,41 +1447,6 @@ typedef struct carnn__packed {
     const size_t *start; /* (T + 1) */
 } carnn__packed;
 
-/* A cell's way over a packed batch (@@CELL). B sequences, N rows, U distinct inputs, h columns.
-   Gates lie side by side in a row: gate g of row r is at (r * gates + g) * h. */
-typedef struct carnn__scan {
-    const carnn__packed *seq;
-    size_t first, end;     /* the ranks of the sequences that are run: [first, end) */
-    size_t h;
-    const uint32_t *index; /* (N) which input each row has; NULL: row r has input r */
-    const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
-    const float *px;       /* (U, gates h) input projections with biases */
-    const float *pc;       /* (B, context gates h) context projections */
-    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the step at hand */
-    const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
-    float *tape;           /* (N, tape h) what backward needs of each row */
-    float *out;            /* (N, h) hidden states */
-    float *reset;          /* (B, h) of a GRU that resets before the product: r * h_{t-1}; backward
-                              the gradient there */
-    int stage;             /* of a step with two products */
-    /* backward; the gradients of inputs and context projections are added to */
-    const float *dout;     /* (N, h) gradient that reaches h_t from outside the recurrence */
-    float *dh, *dc;        /* (B, h) gradient that reaches h_t, c_t from the steps after t */
-    float *dx;             /* (U, h) */
-    float *dpx;            /* (U, gates h) */
-    float *dpc;            /* (B, context gates h) */
-    float *dph;            /* (N, recurrent gates h) */
-} carnn__scan;
-
-/* Where the ranks end that are run at step t: their sequences may all be shorter. */
-static inline size_t carnn__scan_end(const carnn__scan *s, size_t t) {
-    size_t live = s->seq->start[t + 1] - s->seq->start[t];
-    return carnn__max(carnn__min(s->end, live), s->first);
-}
-
-/* Steps [t0, t1) forwards (backwards: from t1 - 1 down to t0), columns [from, to). */
-typedef void (*carnn__scan_fn)(const carnn__scan *s, size_t t0, size_t t1, size_t from, size_t to);
-
 /* Texts to be encoded (@@PART): text i has the words ids[at[i]] .. ids[at[i + 1] - 1]. */
 typedef struct carnn__encoder {
     size_t texts, D;
@@ -1529,42 +1538,141 @@ enum {
     CARNN__OPTIMIZER_COUNT
 };
 
-/* The table of cells: one entry each, see @@CELL.
-   id, name, title, then the number of gates: projected from the input, of these with a bias,
-   projected from the context, projected from the hidden state (and whether with a bias); numbers
-   of h floats on the tape; the gate whose bias does not start at 0, and where it starts; flags. */
+/* --- cells (@@CELL) -------------------------------------------------------------------------- */
+
+/* The table of cells. It is the one place where a cell is added, which takes
+
+     - an entry here;
+     - its functions <id>_forward and <id>_backward on sixteen columns of a row (kernels of @@CELL);
+     - golden values and equations in tests/test_cell.c (a cell without them is named there and
+       checked by its gradients alone);
+     - where its states are exact weighted sums of inputs, one of the flags CARNN__ADDITIVE_...
+
+   Options, gradient check, benchmark, model files and explanations follow from the entry:
+
+     id, name, title,
+     number of gates projected from the input, of these with a bias, projected from the context,
+     projected from the hidden state, 1 if the latter has a bias of its own (else 0),
+     arrays of h floats on the tape,
+     the gate whose bias does not start at 0, where it starts, flags
+
+   A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
     X(rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0)                               \
     X(lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, CARNN__HAS_CELL_STATE)                      \
     X(gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f, CARNN__TWO_STAGES)   \
     X(gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3, 1, 4, 0,    \
       0.0f, 0)                                                                                     \
-    X(ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, 0)                                   \
+    X(ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, CARNN__ADDITIVE_FORGET)              \
     X(ran_tanh, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)         \
     X(ncarnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0, 2, 0,    \
-      0.0f, 0)                                                                                     \
-    X(icarnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0, 0.0f, 0)  \
+      0.0f, CARNN__ADDITIVE_UPDATE)                                                                \
+    X(icarnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0, 0.0f,     \
+      CARNN__ADDITIVE_UPDATE)                                                                      \
     X(scarnn, "scarnn", "iCARNN whose candidate is the input itself", 2, 2, 2, 0, 0, 0, 0, 0.0f,   \
-      CARNN__INPUT_IS_CANDIDATE)                                                                   \
+      CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                          \
     X(carnn_low, "carnn-low", "sCARNN without the forget gate", 1, 1, 1, 0, 0, 0, 0, 0.0f,         \
-      CARNN__INPUT_IS_CANDIDATE)                                                                   \
+      CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                          \
     X(carnn_high, "carnn-high", "LSTM whose gates read the context too", 4, 4, 3, 4, 0, 5, 1,      \
       1.0f, CARNN__HAS_CELL_STATE)                                                                 \
-    X(ncarnn_free, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f, 0)
+    X(ncarnn_free, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,           \
+      CARNN__ADDITIVE_UPDATE)                                                                      \
+    CARNN_EXTRA_CELLS(X)
+
+#ifndef CARNN_EXTRA_CELLS
+#define CARNN_EXTRA_CELLS(X) /* a program's own, see @@CELL */
+#endif
 
 enum {
     CARNN__INPUT_IS_CANDIDATE = 1, /* needs inputs of the size of the hidden state */
-    CARNN__HAS_CELL_STATE = 2,     /* carries c beside h */
-    CARNN__TWO_STAGES = 4          /* the last recurrent gate is projected from r * h_{t-1} */
+    CARNN__HAS_CELL_STATE = 2,     /* carries c beside h; c is the last array on the tape */
+    CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 puts
+                                      into `reset` and, last, on the tape */
+    /* The state is h = A * h' + w * k, k the last gate or the input itself, and the gates are not
+       products of k: this is what exact explanations need (carnn__cell_additive_step). */
+    CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
+    CARNN__ADDITIVE_FORGET = 16  /* gates i, f: A = f, w = i */
 };
 
 enum {
-#define CARNN__CELL_NUMBER(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)            \
-    CARNN__CELL_##id,
+#define CARNN__CELL_NUMBER(id, ...) CARNN__CELL_##id,
     CARNN__CELLS(CARNN__CELL_NUMBER)
 #undef CARNN__CELL_NUMBER
     CARNN__CELL_COUNT
 };
+
+typedef struct carnn__cell_kind {
+    const char *name, *title;
+    size_t gates, bias_gates, context_gates, recurrent_gates, recurrent_bias, tape;
+    size_t open_gate; /* the gate whose bias starts at open_bias, e.g. LSTM's forget gate at 1 */
+    float open_bias;
+    size_t flags;
+} carnn__cell_kind;
+
+#define CARNN__CELL_ENTRY(id, ...) {__VA_ARGS__},
+static const carnn__cell_kind carnn__cells[] = {CARNN__CELLS(CARNN__CELL_ENTRY)};
+#undef CARNN__CELL_ENTRY
+
+/* A run of a cell over a packed batch: B sequences, N rows, U distinct inputs, h columns. The gates
+   of a row lie side by side: gate g of row r is at (r * gates + g) * h. */
+typedef struct carnn__scan {
+    const carnn__packed *seq;
+    size_t first, end;     /* the ranks of the sequences that are run: [first, end) */
+    size_t h;
+    const uint32_t *index; /* (N) which input each row has; NULL: row r has input r */
+    const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
+    const float *px;       /* (U, gates h) input projections with biases */
+    const float *pc;       /* (B, context gates h) context projections */
+    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the current step */
+    const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
+    float *tape;           /* (N, tape h) what backward needs of each row */
+    float *out;            /* (N, h) hidden states */
+    float *reset;          /* (B, h) of a cell with two stages: input of the second product, e.g.
+                              r * h_{t-1}; in backward the gradient there */
+    int stage;             /* of a step with two products */
+    /* backward; gradients of inputs and of context projections are added to */
+    const float *dout;     /* (N, h) gradient that reaches h_t from outside the recurrence */
+    float *dh, *dc;        /* (B, h) gradient that reaches h_t, c_t from the steps after t */
+    float *dx;             /* (U, h), or NULL: not wanted */
+    float *dpx;            /* (U, gates h) */
+    float *dpc;            /* (B, context gates h) */
+    float *dph;            /* (N, recurrent gates h) */
+} carnn__scan;
+
+/* Runs steps [t0, t1) forward, or from t1 - 1 down to t0 backward, columns [from, to). */
+typedef void (*carnn__scan_fn)(const carnn__scan *s, size_t t0, size_t t1, size_t from, size_t to);
+
+/* End of the ranks that are run at step t: the sequences from there on are shorter. */
+static inline size_t carnn__scan_end(const carnn__scan *s, size_t t) {
+    size_t live = s->seq->start[t + 1] - s->seq->start[t];
+    return carnn__max(carnn__min(s->end, live), s->first);
+}
+
+/* What a cell's functions work on: columns j .. j + 15 of one row. Entry i of an array with several
+   entries is at array + i h. What a cell does not have is NULL. */
+typedef struct carnn__lanes {
+    const carnn__cell_kind *kind;
+    size_t h, j;
+    int stage;
+    const float *x;        /* the input */
+    const float *px, *pc, *ph;
+    const float *before;   /* h', the state one step before */
+    const float *c_before; /* c' */
+    float *tape, *out, *reset;
+    const float *dout;     /* NULL in forward, like those that follow */
+    float *dh, *dc, *dx, *dpx, *dpc, *dph;
+} carnn__lanes;
+
+typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
+
+/* Copies of arrays that a row has room for (CARNN__K(tail)); a cell with more does not compile. */
+#define CARNN__LANES_ARRAYS 64
+#define CARNN__CELL_FITS(id, name, title, g, gb, gc, gh, gr, tape, ...)                            \
+    typedef char carnn__cell_##id##_fits[2 * (g + gc + gh) + tape + 9 <= CARNN__LANES_ARRAYS       \
+                                             ? 1                                                   \
+                                             : -1];
+CARNN__CELLS(CARNN__CELL_FITS)
+#undef CARNN__CELL_FITS
 
 #endif
 
@@ -3708,93 +3816,398 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
      ph = h_{t-1} Wh^T  inside the loop, only in cells that look at their state
                                                                         (recurrent.weight)
 
-   What is left of a cell is elementwise, and is written below as two functions on 16 columns of one
-   row ("lanes"): forward makes the state from px, pc, ph; backward makes the gradients dpx, dpc,
-   dph from the gradient D that reaches h_t. Names in the comments are those of the equations: s is
-   the logistic sigmoid, * is elementwise, h' and c' are the state one step before.
+   What is left of a cell is elementwise and is written below as two functions on sixteen columns of
+   one row (carnn__lanes). `forward` makes the state h_t from px, pc and ph. `backward` makes dpx,
+   dpc and dph from the gradient D that reaches h_t. The scan at the end of the kernels calls them
+   for all steps, sequences and columns. After the kernels: the products around them.
+
+   In the equations s is the logistic sigmoid, * is elementwise, x is x_t, h' and c' are the state
+   one step before, and a_g is the pre-activation of gate g: the sum of its projections.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
 
-/* One row of a scan: the row of the arrays of carnn__scan that belongs to one sequence and step. */
-typedef struct CARNN__K(row) {
-    size_t h;
-    int stage;
-    const float *x, *px, *pc, *ph, *before, *c_before, *dout;
-    float *tape, *out, *reset, *dh, *dc, *dx, *dpx, *dpc, *dph;
-} CARNN__K(row);
+/* The vector operations of @@SIMD and @@MATH under short names, in this section only. */
+#define vec carnn__v
+#define load CARNN__V(load)
+#define loadn CARNN__V(loadn)
+#define store CARNN__V(store)
+#define storen CARNN__V(storen)
+#define add CARNN__V(add)
+#define sub CARNN__V(sub)
+#define mul CARNN__V(mul)
+#define fma CARNN__V(fma)   /* a b + c */
+#define fnma CARNN__V(fnma) /* c - a b */
+#define set1 CARNN__V(set1)
+#define zero CARNN__V(zero)
+#define sigmoid CARNN__V(sigmoid)
+#define tanh CARNN__V(tanh)
+/* The functions below that every cell uses. */
+#define get CARNN__K(cell_get)
+#define put CARNN__K(cell_put)
+#define add_to CARNN__K(cell_add_to)
+#define gate CARNN__K(cell_gate)
+#define gate_back CARNN__K(cell_gate_back)
+#define reaching CARNN__K(cell_reaching)
+#define sigmoid_back CARNN__K(sigmoid_back)
+#define tanh_back CARNN__K(tanh_back)
 
-#define CARNN__GET(p) CARNN__V(loadn)((p) + j, n)
-#define CARNN__PUT(p, v) CARNN__V(storen)((p) + j, n, v)
-#define CARNN__ADD_TO(p, v) CARNN__PUT(p, CARNN__V(add)(CARNN__GET(p), v))
-#define CARNN__ONE CARNN__V(set1)(1.0f)
-
-/* Gradient at the pre-activation of a gate from the gradient at its value: g (1 - g) dg, and
-   (1 - z^2) dz for tanh. */
-static CARNN__INLINE carnn__v CARNN__K(through_sigmoid)(carnn__v g, carnn__v dg) {
-    return CARNN__V(mul)(CARNN__V(mul)(dg, g), CARNN__V(sub)(CARNN__ONE, g));
+/* Entry `number` of an array of a row, e.g. get(r, r->tape, 2). */
+static CARNN__INLINE vec get(const carnn__lanes *r, const float *array, size_t number) {
+    return load(array + number * r->h + r->j);
 }
-static CARNN__INLINE carnn__v CARNN__K(through_tanh)(carnn__v z, carnn__v dz) {
-    return CARNN__V(mul)(dz, CARNN__V(fnma)(z, z, CARNN__ONE));
+static CARNN__INLINE void put(const carnn__lanes *r, float *array, size_t number, vec v) {
+    store(array + number * r->h + r->j, v);
+}
+static CARNN__INLINE void add_to(const carnn__lanes *r, float *array, size_t number, vec v) {
+    put(r, array, number, add(get(r, array, number), v));
 }
 
-/* The gradient at a gate that reads x and h' goes to both projections. */
-static CARNN__INLINE void CARNN__K(gate_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                  size_t gate, carnn__v da) {
-    CARNN__ADD_TO(r->dpx + gate * r->h, da);
-    CARNN__PUT(r->dph + gate * r->h, da);
+/* a_g: what gate g reads of input, state and context, as the table of cells says. */
+static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
+    vec a = get(r, r->px, g);
+    if (g < r->kind->recurrent_gates) a = add(a, get(r, r->ph, g));
+    if (g < r->kind->context_gates) a = add(a, get(r, r->pc, g));
+    return a;
 }
 
-/* --- linear recurrence -----------------------------------------------------------------------
-   The kernel of all additive cells: y_t = A_t * y_{t-1} + Z_t. Backward is the same recurrence in
-   reverse: D_t = G_t + A_{t+1} * D_{t+1}; dZ_t = D_t; dA_t = D_t * y_{t-1}. A cell only says what
-   A and Z are, and how their gradients reach its gates. */
+/* Its gradient goes to the same projections. Rows may share an input, steps share a context. */
+static CARNN__INLINE void gate_back(const carnn__lanes *r, size_t g, vec da) {
+    add_to(r, r->dpx, g, da);
+    if (g < r->kind->recurrent_gates) put(r, r->dph, g, da);
+    if (g < r->kind->context_gates) add_to(r, r->dpc, g, da);
+}
 
-#define CARNN__ADDITIVE(id)                                                                        \
-    static CARNN__INLINE void CARNN__K(id##_forward_lanes)(const CARNN__K(row) * r, size_t j,      \
-                                                           size_t n) {                             \
-        carnn__v A, Z;                                                                             \
-        CARNN__K(id##_gates)(r, j, n, &A, &Z);                                                     \
-        CARNN__PUT(r->out, CARNN__V(fma)(A, CARNN__GET(r->before), Z));                            \
-    }                                                                                              \
-    static CARNN__INLINE void CARNN__K(id##_backward_lanes)(const CARNN__K(row) * r, size_t j,     \
-                                                            size_t n) {                            \
-        carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));                        \
-        carnn__v A = CARNN__K(id##_gradient)(r, j, n, D, CARNN__GET(r->before));                   \
-        CARNN__PUT(r->dh, CARNN__V(mul)(A, D));                                                    \
+/* D: the gradient that reaches h_t from outside the recurrence and from the step after. */
+static CARNN__INLINE vec reaching(const carnn__lanes *r) {
+    return add(get(r, r->dout, 0), get(r, r->dh, 0));
+}
+
+/* The gradient at a of g = s(a) is g (1 - g) dg, that of z = tanh(a) is (1 - z^2) dz. */
+static CARNN__INLINE vec sigmoid_back(vec g, vec dg) {
+    return mul(mul(dg, g), sub(set1(1.0f), g));
+}
+static CARNN__INLINE vec tanh_back(vec z, vec dz) {
+    return mul(dz, fnma(z, z, set1(1.0f)));
+}
+
+/* --- nCARNN, iCARNN, sCARNN ------------------------------------------------------------------
+   Tran et al. 2018, Eq. 3, 5 and 6:
+
+     u = s(a_u)   f = s(a_f)   h = u * (f * k) + (1 - u) * h'
+
+   nCARNN's gates read c, h' and x, iCARNN's c and x; both have the linear candidate k = W x + b.
+   sCARNN is iCARNN with k = x. carnn-low has no f (section 5.1). ncarnn-free reads no c (Eq. 11).
+
+   Backward: du = D * (f * k - h'),  df = D * u * k,  dk = D * u * f,  dh' = D * (1 - u).
+
+   Gates: u, f, k. nCARNN keeps u and f on the tape: ph, which they need, is gone after the step.
+   The others compute them again in backward: that costs less than the memory they would need, and
+   px, which identical inputs share, is in the cache. */
+
+static CARNN__INLINE void CARNN__K(mix)(const carnn__lanes *r, vec u, vec f, vec k) {
+    vec A = sub(set1(1.0f), u), Z = mul(mul(u, f), k);
+    put(r, r->out, 0, fma(A, get(r, r->before, 0), Z));
+}
+
+/* The gradients at a_u, a_f and k; that at h' is left in dh. */
+static CARNN__INLINE void CARNN__K(mix_back)(const carnn__lanes *r, vec u, vec f, vec k, vec *da_u,
+                                             vec *da_f, vec *dk) {
+    vec D = reaching(r), uD = mul(u, D);
+    *da_u = sigmoid_back(u, mul(D, sub(mul(f, k), get(r, r->before, 0))));
+    *da_f = sigmoid_back(f, mul(uD, k));
+    *dk = mul(uD, f);
+    put(r, r->dh, 0, mul(sub(set1(1.0f), u), D));
+}
+
+static CARNN__INLINE void CARNN__K(ncarnn_forward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = gate(r, 2);
+    put(r, r->tape, 0, u);
+    put(r, r->tape, 1, f);
+    CARNN__K(mix)(r, u, f, k);
+}
+
+static CARNN__INLINE void CARNN__K(ncarnn_backward)(const carnn__lanes *r) {
+    vec u = get(r, r->tape, 0), f = get(r, r->tape, 1), k = gate(r, 2), da_u, da_f, dk;
+    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
+    gate_back(r, 0, da_u);
+    gate_back(r, 1, da_f);
+    gate_back(r, 2, dk);
+}
+
+static CARNN__INLINE void CARNN__K(ncarnn_free_forward)(const carnn__lanes *r) {
+    CARNN__K(ncarnn_forward)(r);
+}
+static CARNN__INLINE void CARNN__K(ncarnn_free_backward)(const carnn__lanes *r) {
+    CARNN__K(ncarnn_backward)(r);
+}
+
+static CARNN__INLINE void CARNN__K(icarnn_forward)(const carnn__lanes *r) {
+    CARNN__K(mix)(r, sigmoid(gate(r, 0)), sigmoid(gate(r, 1)), gate(r, 2));
+}
+
+static CARNN__INLINE void CARNN__K(icarnn_backward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = gate(r, 2), da_u, da_f, dk;
+    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
+    gate_back(r, 0, da_u);
+    gate_back(r, 1, da_f);
+    gate_back(r, 2, dk);
+}
+
+static CARNN__INLINE void CARNN__K(scarnn_forward)(const carnn__lanes *r) {
+    CARNN__K(mix)(r, sigmoid(gate(r, 0)), sigmoid(gate(r, 1)), get(r, r->x, 0));
+}
+
+static CARNN__INLINE void CARNN__K(scarnn_backward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = get(r, r->x, 0), da_u, da_f, dk;
+    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
+    gate_back(r, 0, da_u);
+    gate_back(r, 1, da_f);
+    if (r->dx) add_to(r, r->dx, 0, dk);
+}
+
+static CARNN__INLINE void CARNN__K(carnn_low_forward)(const carnn__lanes *r) {
+    CARNN__K(mix)(r, sigmoid(gate(r, 0)), set1(1.0f), get(r, r->x, 0));
+}
+
+static CARNN__INLINE void CARNN__K(carnn_low_backward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), k = get(r, r->x, 0), da_u, da_f, dk;
+    CARNN__K(mix_back)(r, u, set1(1.0f), k, &da_u, &da_f, &dk);
+    gate_back(r, 0, da_u);
+    if (r->dx) add_to(r, r->dx, 0, dk);
+}
+
+/* --- RAN -------------------------------------------------------------------------------------
+   Tran et al. 2018, Eq. 2 (Lee et al. 2017), z without a bias:
+
+     i = s(a_i)   f = s(a_f)   z = Wz x   c = i * z + f * c'   h = c (ran) or tanh(c) (ran-tanh)
+
+   Backward, from the gradient Dc at c: di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f.
+
+   Gates: i, f, z. Tape: i, f; ran-tanh: i, f, c. */
+
+static CARNN__INLINE vec CARNN__K(ran_memory)(const carnn__lanes *r, vec before) {
+    vec i = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), z = gate(r, 2);
+    put(r, r->tape, 0, i);
+    put(r, r->tape, 1, f);
+    return fma(f, before, mul(i, z));
+}
+
+/* Returns dc'. */
+static CARNN__INLINE vec CARNN__K(ran_memory_back)(const carnn__lanes *r, vec Dc, vec before) {
+    vec i = get(r, r->tape, 0), f = get(r, r->tape, 1), z = gate(r, 2);
+    gate_back(r, 0, sigmoid_back(i, mul(Dc, z)));
+    gate_back(r, 1, sigmoid_back(f, mul(Dc, before)));
+    gate_back(r, 2, mul(Dc, i));
+    return mul(f, Dc);
+}
+
+static CARNN__INLINE void CARNN__K(ran_forward)(const carnn__lanes *r) {
+    put(r, r->out, 0, CARNN__K(ran_memory)(r, get(r, r->before, 0)));
+}
+
+static CARNN__INLINE void CARNN__K(ran_backward)(const carnn__lanes *r) {
+    put(r, r->dh, 0, CARNN__K(ran_memory_back)(r, reaching(r), get(r, r->before, 0)));
+}
+
+static CARNN__INLINE void CARNN__K(ran_tanh_forward)(const carnn__lanes *r) {
+    vec c = CARNN__K(ran_memory)(r, get(r, r->c_before, 0));
+    put(r, r->tape, 2, c);
+    put(r, r->out, 0, tanh(c));
+}
+
+static CARNN__INLINE void CARNN__K(ran_tanh_backward)(const carnn__lanes *r) {
+    vec Dc = add(get(r, r->dc, 0), tanh_back(get(r, r->out, 0), reaching(r)));
+    put(r, r->dc, 0, CARNN__K(ran_memory_back)(r, Dc, get(r, r->c_before, 0)));
+    put(r, r->dh, 0, zero());
+}
+
+/* --- vanilla RNN -----------------------------------------------------------------------------
+   h = tanh(a), a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. */
+
+static CARNN__INLINE void CARNN__K(rnn_forward)(const carnn__lanes *r) {
+    put(r, r->out, 0, tanh(gate(r, 0)));
+}
+
+static CARNN__INLINE void CARNN__K(rnn_backward)(const carnn__lanes *r) {
+    gate_back(r, 0, tanh_back(get(r, r->out, 0), reaching(r)));
+    put(r, r->dh, 0, zero());
+}
+
+/* --- LSTM and carnn-high ---------------------------------------------------------------------
+   Tran et al. 2018, Eq. 1:
+
+     i = s(a_i)   f = s(a_f)   o = s(a_o)   z = tanh(a_z)   c = i * z + f * c'   h = o * tanh(c)
+
+   In carnn-high i, f and o read the context too (section 5.1, "LSTM with three gates that are
+   functions of the context").
+
+   Backward: do = D * tanh(c); the gradient at c is Dc = dc + D * o * (1 - tanh(c)^2) with dc from
+   the step after; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f.
+
+   Gates: i, f, o, z. Tape: i, f, o, z, c. */
+
+static CARNN__INLINE void CARNN__K(lstm_forward)(const carnn__lanes *r) {
+    vec i = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), o = sigmoid(gate(r, 2));
+    vec z = tanh(gate(r, 3));
+    vec c = fma(f, get(r, r->c_before, 0), mul(i, z));
+    put(r, r->tape, 0, i);
+    put(r, r->tape, 1, f);
+    put(r, r->tape, 2, o);
+    put(r, r->tape, 3, z);
+    put(r, r->tape, 4, c);
+    put(r, r->out, 0, mul(o, tanh(c)));
+}
+
+static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
+    vec i = get(r, r->tape, 0), f = get(r, r->tape, 1), o = get(r, r->tape, 2);
+    vec z = get(r, r->tape, 3), tanh_c = tanh(get(r, r->tape, 4));
+    vec D = reaching(r), Dc = add(get(r, r->dc, 0), tanh_back(tanh_c, mul(D, o)));
+    gate_back(r, 0, sigmoid_back(i, mul(Dc, z)));
+    gate_back(r, 1, sigmoid_back(f, mul(Dc, get(r, r->c_before, 0))));
+    gate_back(r, 2, sigmoid_back(o, mul(D, tanh_c)));
+    gate_back(r, 3, tanh_back(z, mul(Dc, i)));
+    put(r, r->dc, 0, mul(Dc, f));
+    put(r, r->dh, 0, zero());
+}
+
+static CARNN__INLINE void CARNN__K(carnn_high_forward)(const carnn__lanes *r) {
+    CARNN__K(lstm_forward)(r);
+}
+static CARNN__INLINE void CARNN__K(carnn_high_backward)(const carnn__lanes *r) {
+    CARNN__K(lstm_backward)(r);
+}
+
+/* --- GRU -------------------------------------------------------------------------------------
+   u = s(a_u)   q = s(a_q)   h = (1 - u) * h' + u * z, where q, the reset gate, acts
+
+     gru:       before the product (Cho et al. 2014): z = tanh(Wz x + Uz (q * h') + b)
+     gru-after: behind it (cuDNN, PyTorch): z = tanh(Wz x + b + q * (Uz h' + b')). Those exchange u
+                and 1 - u, which is the same cell with the signs of the weights of u changed.
+
+   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what comes through the products;
+   gru, with k = q * h' and dk = Uz^T da_z:      dq = dk * h', dh' += dk * q;
+   gru-after, with k = Uz h' + b':               dq = da_z * k, dk = da_z * q.
+
+   Gates: u, q, z. Tape: u, q, z, k. gru needs two products in a step, so its functions run in two
+   stages: forward 0, then 1; backward 1, then 0. r->reset passes k forward and dk backward. */
+
+static CARNN__INLINE void CARNN__K(gru_mix)(const carnn__lanes *r, vec u, vec z) {
+    vec before = get(r, r->before, 0);
+    put(r, r->tape, 2, z);
+    put(r, r->out, 0, fma(u, sub(z, before), before));
+}
+
+/* Returns da_z; the gradient of u goes to its projections, (1 - u) * D to dh. */
+static CARNN__INLINE vec CARNN__K(gru_mix_back)(const carnn__lanes *r) {
+    vec D = reaching(r), u = get(r, r->tape, 0), z = get(r, r->tape, 2);
+    gate_back(r, 0, sigmoid_back(u, mul(D, sub(z, get(r, r->before, 0)))));
+    put(r, r->dh, 0, fnma(u, D, D));
+    return tanh_back(z, mul(D, u));
+}
+
+static CARNN__INLINE void CARNN__K(gru_forward)(const carnn__lanes *r) {
+    if (r->stage == 0) {
+        vec q = sigmoid(gate(r, 1)), k = mul(q, get(r, r->before, 0));
+        put(r, r->tape, 0, sigmoid(gate(r, 0)));
+        put(r, r->tape, 1, q);
+        put(r, r->tape, 3, k);
+        put(r, r->reset, 0, k);
+    } else {
+        CARNN__K(gru_mix)(r, get(r, r->tape, 0), tanh(gate(r, 2)));
     }
+}
 
-/* By itself, over one sequence that is so long that threads should share its steps and not its
-   columns: a block's state is linear in the one before it, y = product * before + end, so blocks
-   run side by side from 0, the states between them follow one from the other, and a second pass
-   adds what flows in. Blocks have a fixed length, so threads change no bit. Bound by memory. */
+static CARNN__INLINE void CARNN__K(gru_backward)(const carnn__lanes *r) {
+    if (r->stage == 1) {
+        gate_back(r, 2, CARNN__K(gru_mix_back)(r));
+    } else {
+        vec dk = get(r, r->reset, 0), q = get(r, r->tape, 1);
+        gate_back(r, 1, sigmoid_back(q, mul(dk, get(r, r->before, 0))));
+        put(r, r->dh, 0, fma(dk, q, get(r, r->dh, 0)));
+    }
+}
+
+static CARNN__INLINE void CARNN__K(gru_after_forward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), q = sigmoid(gate(r, 1)), k = get(r, r->ph, 2);
+    put(r, r->tape, 0, u);
+    put(r, r->tape, 1, q);
+    put(r, r->tape, 3, k);
+    CARNN__K(gru_mix)(r, u, tanh(fma(q, k, get(r, r->px, 2))));
+}
+
+static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
+    vec da_z = CARNN__K(gru_mix_back)(r), q = get(r, r->tape, 1);
+    gate_back(r, 1, sigmoid_back(q, mul(da_z, get(r, r->tape, 3))));
+    add_to(r, r->dpx, 2, da_z);
+    put(r, r->dph, 2, mul(da_z, q));
+}
+
+/* --- a cell of your own ----------------------------------------------------------------------
+   A program adds cells to the table without touching this file. Before CARNN_IMPLEMENTATION:
+
+     #define CARNN_EXTRA_CELLS(X) X(mgu, "mgu", "minimal gated unit", 2, 2, 0, 2, 0, 3, 0, 0.0f, \
+                                    CARNN__TWO_STAGES)
+     #define CARNN_EXTRA_CELL_FILE "examples/mgu.h"
+
+   The entries have the columns of CARNN__CELLS. The file, found from where this header lies or on
+   the include path, defines both functions of each; it is included here, once for each
+   instruction set, so it has no include guard and no #include. It may use, like the cells above:
+
+     vec                            sixteen floats
+     add sub mul fma fnma set1 zero sigmoid tanh
+     get put add_to                 arrays of the row r (carnn__lanes): r->tape, r->before, ...
+     gate(r, g)                     a_g: px + ph + pc, as far as gate g is projected
+     gate_back(r, g, da)            its gradient, to dpx, dph and dpc
+     reaching(r), sigmoid_back(g, dg), tanh_back(z, dz)
+
+   forward writes r->out and its part of the tape. backward gives each gate its gradient once, to
+   gate_back or to dpx, dph and dpc (dph is written, the others are added to), and replaces r->dh
+   (and r->dc) by the gradients at h' (and c') that do not come through the recurrent product; with
+   CARNN__INPUT_IS_CANDIDATE it adds to r->dx where that is not NULL. Sequences must not influence
+   each other, nor columns but through products. carnn_gradcheck("mgu", ...) checks it all.
+
+   These names are private ones, which other versions may change. A model file names its cell: only
+   programs that have it can load the model. */
+
+#if defined(CARNN_EXTRA_CELL_FILE)
+#include CARNN_EXTRA_CELL_FILE
+#endif
+
+/* --- the linear recurrence by itself ----------------------------------------------------------
+   y_t = A_t * y_{t-1} + Z_t, what all additive cells come down to, over one sequence that is so
+   long that threads should share its steps and not its columns. Backward is the same recurrence in
+   reverse: D_t = G_t + A_{t+1} * D_{t+1}; dZ_t = D_t; dA_t = D_t * y_{t-1}.
+
+   A block's state is linear in the one before it, y = product * before + end. So blocks run side by
+   side from 0, the states between them follow one from the other, and a second pass adds what
+   flows in. Blocks have a fixed length, so threads change no bit. Bound by memory. */
 
 static CARNN__INLINE void CARNN__K(recur_lanes)(const carnn__recurrence *r, size_t block, size_t j,
                                                 size_t n) {
     size_t step = block * CARNN__RECURRENCE_BLOCK, C = r->columns;
     size_t stop = step + CARNN__RECURRENCE_BLOCK < r->steps ? step + CARNN__RECURRENCE_BLOCK
                                                            : r->steps;
-    carnn__v product = CARNN__V(set1)(1.0f), y = CARNN__V(zero)();
-    if (r->carrying) y = CARNN__V(loadn)(r->end + block * C + j, n);
-    else if (!block && r->first) y = CARNN__V(loadn)(r->first + j, n);
+    vec product = set1(1.0f), y = zero();
+    if (r->carrying) y = loadn(r->end + block * C + j, n);
+    else if (!block && r->first) y = loadn(r->first + j, n);
     for (; step < stop; step++) {
         size_t row = r->reverse ? r->steps - 1 - step : step;
-        carnn__v A = CARNN__V(zero)(), old;
-        if (!r->reverse) A = CARNN__V(loadn)(r->A + row * C + j, n);
-        else if (step) A = CARNN__V(loadn)(r->A + (row + 1) * C + j, n);
+        vec A = zero();
+        if (!r->reverse) A = loadn(r->A + row * C + j, n);
+        else if (step) A = loadn(r->A + (row + 1) * C + j, n);
         if (r->carrying) {
-            y = CARNN__V(mul)(A, y);
-            old = CARNN__V(loadn)(r->y + row * C + j, n);
-            CARNN__V(storen)(r->y + row * C + j, n, CARNN__V(add)(old, y));
+            y = mul(A, y);
+            storen(r->y + row * C + j, n, add(loadn(r->y + row * C + j, n), y));
         } else {
-            product = CARNN__V(mul)(product, A);
-            y = CARNN__V(fma)(A, y, CARNN__V(loadn)(r->Z + row * C + j, n));
-            CARNN__V(storen)(r->y + row * C + j, n, y);
+            product = mul(product, A);
+            y = fma(A, y, loadn(r->Z + row * C + j, n));
+            storen(r->y + row * C + j, n, y);
         }
     }
     if (r->carrying) return;
-    CARNN__V(storen)(r->end + block * C + j, n, y);
-    CARNN__V(storen)(r->product + block * C + j, n, product);
+    storen(r->end + block * C + j, n, y);
+    storen(r->product + block * C + j, n, product);
 }
 
 static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
@@ -3807,427 +4220,197 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
     }
 }
 
-/* --- nCARNN, iCARNN, sCARNN ------------------------------------------------------------------
-   Tran et al. 2018, Eq. 3, 5 and 6; a_u and a_f are the sums of the projections of each.
-
-     u = s(a_u)   f = s(a_f)   h = u * (f * k) + (1 - u) * h'        A = 1 - u, Z = u * f * k
-
-   nCARNN's gates see c, h' and x, iCARNN's c and x; both have the linear candidate k = W x + b.
-   sCARNN is iCARNN with k = x. carnn-low has no f. ncarnn-free sees no c (Eq. 11).
-
-   Backward: du = dZ * f * k - dA,  df = dZ * u * k,  dk = dZ * u * f. */
-
-static CARNN__INLINE void CARNN__K(carnn_mix)(carnn__v u, carnn__v f, carnn__v k, carnn__v *A,
-                                              carnn__v *Z) {
-    *A = CARNN__V(sub)(CARNN__ONE, u);
-    *Z = CARNN__V(mul)(CARNN__V(mul)(u, f), k);
-}
-
-/* Gradients at a_u, a_f and k of D and y_{t-1}; returns A. */
-static CARNN__INLINE carnn__v CARNN__K(carnn_unmix)(carnn__v u, carnn__v f, carnn__v k, carnn__v D,
-                                                    carnn__v y, carnn__v *du, carnn__v *df,
-                                                    carnn__v *dk) {
-    carnn__v fk = CARNN__V(mul)(f, k), uD = CARNN__V(mul)(u, D);
-    *du = CARNN__K(through_sigmoid)(u, CARNN__V(mul)(D, CARNN__V(sub)(fk, y)));
-    *df = CARNN__K(through_sigmoid)(f, CARNN__V(mul)(uD, k));
-    *dk = CARNN__V(mul)(uD, f);
-    return CARNN__V(sub)(CARNN__ONE, u);
-}
-
-/* iCARNN and sCARNN compute their gates again in backward: that costs less than the memory they
-   would need, and px, which identical inputs share, is in the cache. */
-
-#define CARNN__GATE_XC(g)                                                                          \
-    CARNN__V(sigmoid)(CARNN__V(add)(CARNN__GET(r->px + (g) * r->h), CARNN__GET(r->pc + (g) * r->h)))
-
-static CARNN__INLINE void CARNN__K(icarnn_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                 carnn__v *A, carnn__v *Z) {
-    CARNN__K(carnn_mix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1), CARNN__GET(r->px + 2 * r->h), A, Z);
-}
-
-static CARNN__INLINE carnn__v CARNN__K(icarnn_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                        carnn__v D, carnn__v y) {
-    carnn__v du, df, dk;
-    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1),
-                                       CARNN__GET(r->px + 2 * r->h), D, y, &du, &df, &dk);
-    CARNN__ADD_TO(r->dpx, du);
-    CARNN__ADD_TO(r->dpx + r->h, df);
-    CARNN__ADD_TO(r->dpx + 2 * r->h, dk);
-    CARNN__ADD_TO(r->dpc, du);
-    CARNN__ADD_TO(r->dpc + r->h, df);
-    return A;
-}
-CARNN__ADDITIVE(icarnn)
-
-static CARNN__INLINE void CARNN__K(scarnn_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                 carnn__v *A, carnn__v *Z) {
-    CARNN__K(carnn_mix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1), CARNN__GET(r->x), A, Z);
-}
-
-static CARNN__INLINE carnn__v CARNN__K(scarnn_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                        carnn__v D, carnn__v y) {
-    carnn__v du, df, dk;
-    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GATE_XC(0), CARNN__GATE_XC(1), CARNN__GET(r->x), D, y,
-                                       &du, &df, &dk);
-    CARNN__ADD_TO(r->dpx, du);
-    CARNN__ADD_TO(r->dpx + r->h, df);
-    CARNN__ADD_TO(r->dpc, du);
-    CARNN__ADD_TO(r->dpc + r->h, df);
-    CARNN__ADD_TO(r->dx, dk);
-    return A;
-}
-CARNN__ADDITIVE(scarnn)
-
-static CARNN__INLINE void CARNN__K(carnn_low_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                    carnn__v *A, carnn__v *Z) {
-    CARNN__K(carnn_mix)(CARNN__GATE_XC(0), CARNN__ONE, CARNN__GET(r->x), A, Z);
-}
-
-static CARNN__INLINE carnn__v CARNN__K(carnn_low_gradient)(const CARNN__K(row) * r, size_t j,
-                                                           size_t n, carnn__v D, carnn__v y) {
-    carnn__v du, df, dk;
-    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GATE_XC(0), CARNN__ONE, CARNN__GET(r->x), D, y, &du,
-                                       &df, &dk);
-    CARNN__ADD_TO(r->dpx, du);
-    CARNN__ADD_TO(r->dpc, du);
-    CARNN__ADD_TO(r->dx, dk);
-    return A;
-}
-CARNN__ADDITIVE(carnn_low)
-
-/* nCARNN keeps u and f on the tape: ph, which they need, is gone after the step. */
-
-static CARNN__INLINE void CARNN__K(ncarnn_keep)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                carnn__v u, carnn__v f, carnn__v *A, carnn__v *Z) {
-    CARNN__PUT(r->tape, u);
-    CARNN__PUT(r->tape + r->h, f);
-    CARNN__K(carnn_mix)(u, f, CARNN__GET(r->px + 2 * r->h), A, Z);
-}
-
-#define CARNN__GATE_XH(g)                                                                          \
-    CARNN__V(add)(CARNN__GET(r->px + (g) * r->h), CARNN__GET(r->ph + (g) * r->h))
-#define CARNN__GATE_XHC(g) CARNN__V(add)(CARNN__GATE_XH(g), CARNN__GET(r->pc + (g) * r->h))
-
-static CARNN__INLINE void CARNN__K(ncarnn_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                 carnn__v *A, carnn__v *Z) {
-    CARNN__K(ncarnn_keep)(r, j, n, CARNN__V(sigmoid)(CARNN__GATE_XHC(0)),
-                          CARNN__V(sigmoid)(CARNN__GATE_XHC(1)), A, Z);
-}
-
-static CARNN__INLINE void CARNN__K(ncarnn_free_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                      carnn__v *A, carnn__v *Z) {
-    CARNN__K(ncarnn_keep)(r, j, n, CARNN__V(sigmoid)(CARNN__GATE_XH(0)),
-                          CARNN__V(sigmoid)(CARNN__GATE_XH(1)), A, Z);
-}
-
-static CARNN__INLINE carnn__v CARNN__K(ncarnn_free_gradient)(const CARNN__K(row) * r, size_t j,
-                                                             size_t n, carnn__v D, carnn__v y) {
-    carnn__v du, df, dk;
-    carnn__v A = CARNN__K(carnn_unmix)(CARNN__GET(r->tape), CARNN__GET(r->tape + r->h),
-                                       CARNN__GET(r->px + 2 * r->h), D, y, &du, &df, &dk);
-    CARNN__K(gate_gradient)(r, j, n, 0, du);
-    CARNN__K(gate_gradient)(r, j, n, 1, df);
-    CARNN__ADD_TO(r->dpx + 2 * r->h, dk);
-    return A;
-}
-
-static CARNN__INLINE carnn__v CARNN__K(ncarnn_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                        carnn__v D, carnn__v y) {
-    carnn__v A = CARNN__K(ncarnn_free_gradient)(r, j, n, D, y);
-    CARNN__ADD_TO(r->dpc, CARNN__GET(r->dph));
-    CARNN__ADD_TO(r->dpc + r->h, CARNN__GET(r->dph + r->h));
-    return A;
-}
-CARNN__ADDITIVE(ncarnn)
-CARNN__ADDITIVE(ncarnn_free)
-
-/* --- RAN -------------------------------------------------------------------------------------
-   Tran et al. 2018, Eq. 2 (Lee et al. 2017): z = Wz x without bias, i = s(a_i), f = s(a_f) that see
-   h' and x, c = i * z + f * c': the linear recurrence with A = f, Z = i * z. h = c (ran) or
-   tanh(c) (ran-tanh).
-
-   Backward, from the gradient D at c: di = D * z, df = D * c', dz = D * i. */
-
-static CARNN__INLINE void CARNN__K(ran_gates)(const CARNN__K(row) * r, size_t j, size_t n,
-                                              carnn__v *A, carnn__v *Z) {
-    carnn__v i = CARNN__V(sigmoid)(CARNN__GATE_XH(0)), f = CARNN__V(sigmoid)(CARNN__GATE_XH(1));
-    CARNN__PUT(r->tape, i);
-    CARNN__PUT(r->tape + r->h, f);
-    *A = f;
-    *Z = CARNN__V(mul)(i, CARNN__GET(r->px + 2 * r->h));
-}
-
-static CARNN__INLINE carnn__v CARNN__K(ran_gradient)(const CARNN__K(row) * r, size_t j, size_t n,
-                                                     carnn__v D, carnn__v y) {
-    carnn__v i = CARNN__GET(r->tape), f = CARNN__GET(r->tape + r->h);
-    carnn__v z = CARNN__GET(r->px + 2 * r->h);
-    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_sigmoid)(i, CARNN__V(mul)(D, z)));
-    CARNN__K(gate_gradient)(r, j, n, 1, CARNN__K(through_sigmoid)(f, CARNN__V(mul)(D, y)));
-    CARNN__ADD_TO(r->dpx + 2 * r->h, CARNN__V(mul)(D, i));
-    return f;
-}
-CARNN__ADDITIVE(ran)
-
-static CARNN__INLINE void CARNN__K(ran_tanh_forward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                           size_t n) {
-    carnn__v A, Z, c;
-    CARNN__K(ran_gates)(r, j, n, &A, &Z);
-    c = CARNN__V(fma)(A, CARNN__GET(r->c_before), Z);
-    CARNN__PUT(r->tape + 2 * r->h, c);
-    CARNN__PUT(r->out, CARNN__V(tanh)(c));
-}
-
-static CARNN__INLINE void CARNN__K(ran_tanh_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                            size_t n) {
-    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh)), f;
-    D = CARNN__V(add)(CARNN__GET(r->dc), CARNN__K(through_tanh)(CARNN__GET(r->out), D));
-    f = CARNN__K(ran_gradient)(r, j, n, D, CARNN__GET(r->c_before));
-    CARNN__PUT(r->dc, CARNN__V(mul)(f, D));
-    CARNN__PUT(r->dh, CARNN__V(zero)());
-}
-
-/* --- vanilla RNN -----------------------------------------------------------------------------
-   h = tanh(a), a = Wx x + Wh h' + b; backward da = (1 - h^2) D. */
-
-static CARNN__INLINE void CARNN__K(rnn_forward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
-    CARNN__PUT(r->out, CARNN__V(tanh)(CARNN__GATE_XH(0)));
-}
-
-static CARNN__INLINE void CARNN__K(rnn_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                       size_t n) {
-    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));
-    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_tanh)(CARNN__GET(r->out), D));
-    CARNN__PUT(r->dh, CARNN__V(zero)());
-}
-
-/* --- LSTM and carnn-high ---------------------------------------------------------------------
-   Tran et al. 2018, Eq. 1: i = s(a_i), f = s(a_f), o = s(a_o), z = tanh(a_z),
-   c = i * z + f * c', h = o * tanh(c). carnn-high adds a context term to a_i, a_f and a_o
-   (section 5.1, "LSTM with three gates that are functions of the context").
-   Tape: i, f, o, z, c.
-
-   Backward: do = D * tanh(c); the gradient at c is what comes from the step after and
-   D * o * (1 - tanh(c)^2), in all Dc; di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f. */
-
-static CARNN__INLINE void CARNN__K(lstm_state)(const CARNN__K(row) * r, size_t j, size_t n,
-                                               carnn__v a_i, carnn__v a_f, carnn__v a_o) {
-    carnn__v i = CARNN__V(sigmoid)(a_i), f = CARNN__V(sigmoid)(a_f), o = CARNN__V(sigmoid)(a_o);
-    carnn__v z = CARNN__V(tanh)(CARNN__GATE_XH(3));
-    carnn__v c = CARNN__V(fma)(f, CARNN__GET(r->c_before), CARNN__V(mul)(i, z));
-    CARNN__PUT(r->tape, i);
-    CARNN__PUT(r->tape + r->h, f);
-    CARNN__PUT(r->tape + 2 * r->h, o);
-    CARNN__PUT(r->tape + 3 * r->h, z);
-    CARNN__PUT(r->tape + 4 * r->h, c);
-    CARNN__PUT(r->out, CARNN__V(mul)(o, CARNN__V(tanh)(c)));
-}
-
-static CARNN__INLINE void CARNN__K(lstm_forward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                       size_t n) {
-    CARNN__K(lstm_state)(r, j, n, CARNN__GATE_XH(0), CARNN__GATE_XH(1), CARNN__GATE_XH(2));
-}
-
-static CARNN__INLINE void CARNN__K(carnn_high_forward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                             size_t n) {
-    CARNN__K(lstm_state)(r, j, n, CARNN__GATE_XHC(0), CARNN__GATE_XHC(1), CARNN__GATE_XHC(2));
-}
-
-static CARNN__INLINE void CARNN__K(lstm_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                        size_t n) {
-    carnn__v i = CARNN__GET(r->tape), f = CARNN__GET(r->tape + r->h);
-    carnn__v o = CARNN__GET(r->tape + 2 * r->h), z = CARNN__GET(r->tape + 3 * r->h);
-    carnn__v th = CARNN__V(tanh)(CARNN__GET(r->tape + 4 * r->h));
-    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));
-    carnn__v Dc = CARNN__V(add)(CARNN__GET(r->dc),
-                                CARNN__K(through_tanh)(th, CARNN__V(mul)(D, o)));
-    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_sigmoid)(i, CARNN__V(mul)(Dc, z)));
-    CARNN__K(gate_gradient)
-    (r, j, n, 1, CARNN__K(through_sigmoid)(f, CARNN__V(mul)(Dc, CARNN__GET(r->c_before))));
-    CARNN__K(gate_gradient)(r, j, n, 2, CARNN__K(through_sigmoid)(o, CARNN__V(mul)(D, th)));
-    CARNN__K(gate_gradient)(r, j, n, 3, CARNN__K(through_tanh)(z, CARNN__V(mul)(Dc, i)));
-    CARNN__PUT(r->dc, CARNN__V(mul)(Dc, f));
-    CARNN__PUT(r->dh, CARNN__V(zero)());
-}
-
-static CARNN__INLINE void CARNN__K(carnn_high_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                              size_t n) {
-    size_t gate;
-    CARNN__K(lstm_backward_lanes)(r, j, n);
-    for (gate = 0; gate < 3; gate++)
-        CARNN__ADD_TO(r->dpc + gate * r->h, CARNN__GET(r->dph + gate * r->h));
-}
-
-/* --- GRU -------------------------------------------------------------------------------------
-   u = s(a_u), r = s(a_r) that see h' and x; h = (1 - u) * h' + u * z.
-   gru:       z = tanh(Wz x + Uz (r * h') + b), two products in a step (Cho et al. 2014);
-   gru-after: z = tanh(Wz x + b + r * (Uz h' + b')), one product (cuDNN, PyTorch). Those mix with
-   u and 1 - u exchanged, which is the same cell with the signs of the weights of u turned.
-   Tape: u, r, z, and k = r * h' (gru) or Uz h' + b' (gru-after).
-
-   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what comes through the products;
-   gru: dk = Uz^T da_z, dr = dk * h', dh' += dk * r; gru-after: dr = da_z * k, dk = da_z * r. */
-
-static CARNN__INLINE void CARNN__K(gru_mix)(const CARNN__K(row) * r, size_t j, size_t n, carnn__v u,
-                                            carnn__v z) {
-    carnn__v before = CARNN__GET(r->before);
-    CARNN__PUT(r->tape + 2 * r->h, z);
-    CARNN__PUT(r->out, CARNN__V(fma)(u, CARNN__V(sub)(z, before), before));
-}
-
-static CARNN__INLINE void CARNN__K(gru_forward_lanes)(const CARNN__K(row) * r, size_t j, size_t n) {
-    if (r->stage == 0) {
-        carnn__v reset = CARNN__V(sigmoid)(CARNN__GATE_XH(1));
-        carnn__v k = CARNN__V(mul)(reset, CARNN__GET(r->before));
-        CARNN__PUT(r->tape, CARNN__V(sigmoid)(CARNN__GATE_XH(0)));
-        CARNN__PUT(r->tape + r->h, reset);
-        CARNN__PUT(r->tape + 3 * r->h, k);
-        CARNN__PUT(r->reset, k);
-    } else {
-        CARNN__K(gru_mix)(r, j, n, CARNN__GET(r->tape), CARNN__V(tanh)(CARNN__GATE_XH(2)));
-    }
-}
-
-static CARNN__INLINE void CARNN__K(gru_after_forward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                            size_t n) {
-    carnn__v u = CARNN__V(sigmoid)(CARNN__GATE_XH(0)), reset = CARNN__V(sigmoid)(CARNN__GATE_XH(1));
-    carnn__v k = CARNN__GET(r->ph + 2 * r->h);
-    CARNN__PUT(r->tape, u);
-    CARNN__PUT(r->tape + r->h, reset);
-    CARNN__PUT(r->tape + 3 * r->h, k);
-    CARNN__K(gru_mix)
-    (r, j, n, u, CARNN__V(tanh)(CARNN__V(fma)(reset, k, CARNN__GET(r->px + 2 * r->h))));
-}
-
-/* D through the mix: the gradient of u into both projections, (1 - u) D into dh; returns da_z. */
-static CARNN__INLINE carnn__v CARNN__K(gru_unmix)(const CARNN__K(row) * r, size_t j, size_t n) {
-    carnn__v D = CARNN__V(add)(CARNN__GET(r->dout), CARNN__GET(r->dh));
-    carnn__v u = CARNN__GET(r->tape), z = CARNN__GET(r->tape + 2 * r->h);
-    carnn__v du = CARNN__V(mul)(D, CARNN__V(sub)(z, CARNN__GET(r->before)));
-    CARNN__K(gate_gradient)(r, j, n, 0, CARNN__K(through_sigmoid)(u, du));
-    CARNN__PUT(r->dh, CARNN__V(fnma)(u, D, D));
-    return CARNN__K(through_tanh)(z, CARNN__V(mul)(D, u));
-}
-
-static CARNN__INLINE void CARNN__K(gru_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                       size_t n) {
-    if (r->stage == 1) {
-        CARNN__K(gate_gradient)(r, j, n, 2, CARNN__K(gru_unmix)(r, j, n));
-    } else { /* r->reset holds dk */
-        carnn__v dk = CARNN__GET(r->reset), reset = CARNN__GET(r->tape + r->h);
-        carnn__v dr = CARNN__V(mul)(dk, CARNN__GET(r->before));
-        CARNN__K(gate_gradient)(r, j, n, 1, CARNN__K(through_sigmoid)(reset, dr));
-        CARNN__PUT(r->dh, CARNN__V(fma)(dk, reset, CARNN__GET(r->dh)));
-    }
-}
-
-static CARNN__INLINE void CARNN__K(gru_after_backward_lanes)(const CARNN__K(row) * r, size_t j,
-                                                             size_t n) {
-    carnn__v da = CARNN__K(gru_unmix)(r, j, n), reset = CARNN__GET(r->tape + r->h);
-    carnn__v dr = CARNN__V(mul)(da, CARNN__GET(r->tape + 3 * r->h));
-    CARNN__K(gate_gradient)(r, j, n, 1, CARNN__K(through_sigmoid)(reset, dr));
-    CARNN__ADD_TO(r->dpx + 2 * r->h, da);
-    CARNN__PUT(r->dph + 2 * r->h, CARNN__V(mul)(da, reset));
-}
-
-/* --- the loops around the lanes --------------------------------------------------------------
+/* --- the scan --------------------------------------------------------------------------------
    Over steps, sequences and columns, the same for all cells: rows stream through the cache in the
    order in which they lie. Bound by the vector unit (two sigmoids a column) as long as the rows of
-   a step stay in the second-level cache. */
+   a step stay in the second-level cache.
 
-static CARNN__INLINE CARNN__K(row)
-    CARNN__K(scan_row)(const carnn__scan *s, size_t t, size_t b, size_t gates, size_t context_gates,
-                       size_t recurrent_gates, size_t tape, size_t flags) {
+   The loops are inline functions that get a cell's function and its entry in the table as
+   constants, so each cell has loops of its own in which its function is expanded once. */
+
+/* The row of step t of the sequence of rank b, with the gradients for backward. */
+static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
+                                                     const carnn__cell_kind *k, int back, size_t t,
+                                                     size_t b) {
     size_t h = s->h, row = s->seq->start[t] + b, input = s->index ? s->index[row] : row;
     size_t last = t ? s->seq->start[t - 1] + b : 0;
-    CARNN__K(row) r;
+    carnn__lanes r;
+    r.kind = k;
     r.h = h;
+    r.j = 0;
     r.stage = s->stage;
     r.before = t ? s->out + last * h : s->h0 + b * h;
     r.out = s->out + row * h;
-    r.px = s->px + input * gates * h;
-    r.x = flags & CARNN__INPUT_IS_CANDIDATE ? s->x + input * h : NULL;
-    r.pc = context_gates ? s->pc + b * context_gates * h : NULL;
-    r.ph = recurrent_gates ? s->ph + b * recurrent_gates * h : NULL;
-    r.tape = tape ? s->tape + row * tape * h : NULL;
-    r.reset = flags & CARNN__TWO_STAGES ? s->reset + b * h : NULL;
-    r.c_before = NULL;
-    if (flags & CARNN__HAS_CELL_STATE) /* c stands last on the tape of its row */
-        r.c_before = t ? s->tape + (last * tape + tape - 1) * h : s->c0 + b * h;
-    r.dout = NULL;
+    r.px = s->px + input * k->gates * h;
+    r.x = k->flags & CARNN__INPUT_IS_CANDIDATE ? s->x + input * h : NULL;
+    r.pc = k->context_gates ? s->pc + b * k->context_gates * h : NULL;
+    r.ph = k->recurrent_gates ? s->ph + b * k->recurrent_gates * h : NULL;
+    r.tape = k->tape ? s->tape + row * k->tape * h : NULL;
+    r.reset = k->flags & CARNN__TWO_STAGES ? s->reset + b * h : NULL;
+    r.c_before = r.dout = NULL;
     r.dh = r.dc = r.dx = r.dpx = r.dpc = r.dph = NULL;
-    return r;
-}
-
-/* The same with the gradients. */
-static CARNN__INLINE CARNN__K(row)
-    CARNN__K(scan_gradient_row)(const carnn__scan *s, size_t t, size_t b, size_t gates,
-                                size_t context_gates, size_t recurrent_gates, size_t tape,
-                                size_t flags) {
-    size_t h = s->h, row = s->seq->start[t] + b, input = s->index ? s->index[row] : row;
-    CARNN__K(row) r = CARNN__K(scan_row)(s, t, b, gates, context_gates, recurrent_gates, tape,
-                                         flags);
+    if (k->flags & CARNN__HAS_CELL_STATE)
+        r.c_before = t ? s->tape + (last * k->tape + k->tape - 1) * h : s->c0 + b * h;
+    if (!back) return r;
     r.dout = s->dout + row * h;
     r.dh = s->dh + b * h;
-    r.dpx = s->dpx + input * gates * h;
-    if (flags & CARNN__HAS_CELL_STATE) r.dc = s->dc + b * h;
-    if (flags & CARNN__INPUT_IS_CANDIDATE) r.dx = s->dx + input * h;
-    if (context_gates) r.dpc = s->dpc + b * context_gates * h;
-    if (recurrent_gates) r.dph = s->dph + row * recurrent_gates * h;
+    r.dpx = s->dpx + input * k->gates * h;
+    if (k->flags & CARNN__HAS_CELL_STATE) r.dc = s->dc + b * h;
+    if (k->flags & CARNN__INPUT_IS_CANDIDATE && s->dx) r.dx = s->dx + input * h;
+    if (k->context_gates) r.dpc = s->dpc + b * k->context_gates * h;
+    if (k->recurrent_gates) r.dph = s->dph + row * k->recurrent_gates * h;
     return r;
 }
 
-#define CARNN__SCAN(id, name, title, gates, gb, context_gates, recurrent_gates, gr, tape, gate,    \
-                    bias, flags)                                                                   \
-    static void CARNN__K(id##_forward)(const carnn__scan *s, size_t t0, size_t t1, size_t from,    \
-                                       size_t to) {                                                \
-        size_t t, b, j;                                                                            \
-        for (t = t0; t < t1; t++)                                                                  \
-            for (b = s->first; b < carnn__scan_end(s, t); b++) {                                   \
-                const CARNN__K(row) r = CARNN__K(scan_row)(s, t, b, gates, context_gates,          \
-                                                           recurrent_gates, tape, flags);          \
-                for (j = from; j + 16 <= to; j += 16) CARNN__K(id##_forward_lanes)(&r, j, 16);     \
-                if (j < to) CARNN__K(id##_forward_lanes)(&r, j, to - j);                           \
-            }                                                                                      \
+/* The last columns of a row may be fewer than sixteen. They are copied into a row of sixteen, zeros
+   behind them, and the results are copied back: so a cell knows only whole vectors, and its code is
+   there once. */
+typedef struct CARNN__K(tail) {
+    size_t h, j, n; /* columns j .. j + n - 1 */
+    float *room;    /* for the next copy */
+} CARNN__K(tail);
+
+static CARNN__INLINE float *CARNN__K(tail_in)(CARNN__K(tail) *a, const float *from,
+                                              size_t entries) {
+    float *copy = from ? a->room : NULL;
+    size_t i;
+    for (i = 0; from && i < entries; i++, a->room += CARNN__LANES)
+        store(a->room, loadn(from + i * a->h + a->j, a->n));
+    return copy;
+}
+
+static CARNN__INLINE void CARNN__K(tail_out)(const CARNN__K(tail) *a, const float *from, float *to,
+                                             size_t entries) {
+    size_t i;
+    for (i = 0; to && i < entries; i++)
+        storen(to + i * a->h + a->j, a->n, load(from + i * CARNN__LANES));
+}
+
+/* `wide` becomes a copy of columns j .. j + n - 1 of r. */
+static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j, size_t n,
+                                                carnn__lanes *wide, float *room) {
+    const carnn__cell_kind *k = r->kind;
+    CARNN__K(tail) a;
+    a.h = r->h;
+    a.j = j;
+    a.n = n;
+    a.room = room;
+    wide->x = CARNN__K(tail_in)(&a, r->x, 1);
+    wide->px = CARNN__K(tail_in)(&a, r->px, k->gates);
+    wide->pc = CARNN__K(tail_in)(&a, r->pc, k->context_gates);
+    wide->ph = CARNN__K(tail_in)(&a, r->ph, k->recurrent_gates);
+    wide->before = CARNN__K(tail_in)(&a, r->before, 1);
+    wide->c_before = CARNN__K(tail_in)(&a, r->c_before, 1);
+    wide->tape = CARNN__K(tail_in)(&a, r->tape, k->tape);
+    wide->out = CARNN__K(tail_in)(&a, r->out, 1);
+    wide->reset = CARNN__K(tail_in)(&a, r->reset, 1);
+    wide->dout = CARNN__K(tail_in)(&a, r->dout, 1);
+    wide->dh = CARNN__K(tail_in)(&a, r->dh, 1);
+    wide->dc = CARNN__K(tail_in)(&a, r->dc, 1);
+    wide->dx = CARNN__K(tail_in)(&a, r->dx, 1);
+    wide->dpx = CARNN__K(tail_in)(&a, r->dpx, k->gates);
+    wide->dpc = CARNN__K(tail_in)(&a, r->dpc, k->context_gates);
+    wide->dph = CARNN__K(tail_in)(&a, r->dph, k->recurrent_gates);
+}
+
+/* What the cell has written to `wide` goes back to r. */
+static CARNN__NOINLINE void CARNN__K(tail_close)(const carnn__lanes *r, size_t j, size_t n,
+                                                 const carnn__lanes *wide) {
+    const carnn__cell_kind *k = r->kind;
+    CARNN__K(tail) a;
+    a.h = r->h;
+    a.j = j;
+    a.n = n;
+    a.room = NULL;
+    if (!r->dout) { /* forward */
+        CARNN__K(tail_out)(&a, wide->tape, r->tape, k->tape);
+        CARNN__K(tail_out)(&a, wide->out, r->out, 1);
+        CARNN__K(tail_out)(&a, wide->reset, r->reset, 1);
+        return;
+    }
+    CARNN__K(tail_out)(&a, wide->dh, r->dh, 1);
+    CARNN__K(tail_out)(&a, wide->dc, r->dc, 1);
+    CARNN__K(tail_out)(&a, wide->dx, r->dx, 1);
+    CARNN__K(tail_out)(&a, wide->dpx, r->dpx, k->gates);
+    CARNN__K(tail_out)(&a, wide->dpc, r->dpc, k->context_gates);
+    CARNN__K(tail_out)(&a, wide->dph, r->dph, k->recurrent_gates);
+}
+
+/* Columns [from, to) of the row of step t of the sequence of rank b. The cell is called in one
+   place, for the whole vectors and then for the tail. */
+static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const carnn__cell_kind *k,
+                                                 carnn__lanes_fn cell, int back, size_t t, size_t b,
+                                                 size_t from, size_t to) {
+    carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b), row, wide;
+    float room[CARNN__LANES_ARRAYS * CARNN__LANES];
+    size_t rest = (to - from) % CARNN__LANES, end = to - rest;
+    int tail = 0;
+    for (r.j = from;; tail = 1) {
+        for (; r.j < end; r.j += CARNN__LANES) cell(&r);
+        if (tail || !rest) break;
+        row = CARNN__K(scan_row)(s, k, back, t, b);
+        CARNN__K(tail_open)(&row, end, rest, &wide, room);
+        r = wide;
+        r.kind = k; /* as before, for the compiler */
+        r.h = end = CARNN__LANES;
+        r.stage = s->stage;
+        r.j = 0;
+    }
+    if (tail) CARNN__K(tail_close)(&row, to - rest, rest, &wide);
+}
+
+/* All rows of steps [t0, t1), backward from the last step to the first. */
+static CARNN__INLINE void CARNN__K(scan)(const carnn__scan *s, const carnn__cell_kind *k,
+                                         carnn__lanes_fn cell, int back, size_t t0, size_t t1,
+                                         size_t from, size_t to) {
+    size_t i, t, b;
+    for (i = t0; i < t1; i++) {
+        t = back ? t1 - 1 - (i - t0) : i;
+        for (b = s->first; b < carnn__scan_end(s, t); b++)
+            CARNN__K(scan_columns)(s, k, cell, back, t, b, from, to);
+    }
+}
+
+#define CARNN__SCAN(id, ...)                                                                       \
+    static void CARNN__K(id##_scan)(const carnn__scan *s, size_t t0, size_t t1, size_t from,       \
+                                    size_t to) {                                                   \
+        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(id##_forward), 0, t0, t1,      \
+                       from, to);                                                                  \
     }                                                                                              \
-    static void CARNN__K(id##_backward)(const carnn__scan *s, size_t t0, size_t t1, size_t from,   \
-                                        size_t to) {                                               \
-        size_t t, b, j;                                                                            \
-        for (t = t1; t-- > t0;)                                                                    \
-            for (b = s->first; b < carnn__scan_end(s, t); b++) {                                   \
-                const CARNN__K(row) r = CARNN__K(scan_gradient_row)(                               \
-                    s, t, b, gates, context_gates, recurrent_gates, tape, flags);                  \
-                for (j = from; j + 16 <= to; j += 16) CARNN__K(id##_backward_lanes)(&r, j, 16);    \
-                if (j < to) CARNN__K(id##_backward_lanes)(&r, j, to - j);                          \
-            }                                                                                      \
+    static void CARNN__K(id##_scan_back)(const carnn__scan *s, size_t t0, size_t t1, size_t from,  \
+                                         size_t to) {                                              \
+        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(id##_backward), 1, t0, t1,     \
+                       from, to);                                                                  \
     }
 CARNN__CELLS(CARNN__SCAN)
-
 #undef CARNN__SCAN
-#undef CARNN__GET
-#undef CARNN__PUT
-#undef CARNN__ADD_TO
-#undef CARNN__ONE
-#undef CARNN__ADDITIVE
-#undef CARNN__GATE_XC
-#undef CARNN__GATE_XH
-#undef CARNN__GATE_XHC
+
+#undef vec
+#undef load
+#undef loadn
+#undef store
+#undef storen
+#undef add
+#undef sub
+#undef mul
+#undef fma
+#undef fnma
+#undef set1
+#undef zero
+#undef sigmoid
+#undef tanh
+#undef get
+#undef put
+#undef add_to
+#undef gate
+#undef gate_back
+#undef reaching
+#undef sigmoid_back
+#undef tanh_back
 
 #endif
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-typedef struct carnn__cell_kind {
-    const char *name, *title;
-    size_t gates, bias_gates, context_gates, recurrent_gates, recurrent_bias, tape;
-    size_t open_gate;  /* the gate whose bias starts at open_bias, e.g. LSTM's forget gate at 1 */
-    float open_bias;
-    size_t flags;
-} carnn__cell_kind;
-
-#define CARNN__CELL_ENTRY(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)             \
-    {name, title, g, gb, gc, gh, gr, tape, gate, bias, flags},
-static const carnn__cell_kind carnn__cells[] = {CARNN__CELLS(CARNN__CELL_ENTRY)};
-#undef CARNN__CELL_ENTRY
 
 CARNN_API const char *carnn_cell_name(size_t number) {
     return number < CARNN__CELL_COUNT ? carnn__cells[number].name : NULL;
@@ -4585,9 +4768,9 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
 }
 
 /* Backward over the batch of the last forward. dout (N, h) is the gradient at the states; dx
-   (U, e) is added to (only cells whose candidate is the input touch it here). Afterwards
+   (U, e) is added to by cells whose candidate is the input (NULL: it is not wanted). Afterwards
    r->scan.dh and .dc (B, h) are the gradients of the initial states and .dpc that of the context
-   projections; weights of the recurrent product have theirs added in g. */
+   projections; the gradients of the recurrent weights have been added to g. */
 static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const float *dout,
                                  float *dx) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
@@ -4617,17 +4800,59 @@ static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float
                   carnn__cell_gradient(r, r->cell->context), d);
 }
 
-/* From dpx of all backwards since carnn__cell_project: dx (U, e) += dpx Wx, dWx += dpx^T x,
-   db += sum of dpx. */
+/* From dpx of all backwards since carnn__cell_project: dx (U, e) += dpx Wx (NULL: inputs that are
+   data need no gradient), dWx += dpx^T x, db += sum of dpx. */
 static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float *dx) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, U = r->inputs;
-    carnn__matmul(e, CARNN__NN | CARNN__ADD, U, in, width, r->scan.dpx, width,
-                  carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
+    if (dx)
+        carnn__matmul(e, CARNN__NN | CARNN__ADD, U, in, width, r->scan.dpx, width,
+                      carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, r->scan.dpx, width, r->x, in, NULL,
                   carnn__cell_gradient(r, r->cell->input), in);
     carnn__column_sums(e, U, k->bias_gates * h, r->scan.dpx, width,
                        carnn__cell_gradient(r, r->cell->bias));
+}
+
+/* --- exact explanations -----------------------------------------------------------------------
+   The state of an additive cell is h_t = A_t * h_{t-1} + w_t * k_t: unrolled, it is a weighted sum
+   of the candidates (Tran et al. 2018, Eq. 4 and 7). */
+
+static double carnn__logistic(double x) {
+    return 1.0 / (1.0 + exp(-x));
+}
+
+/* Are the states of a cell exact weighted sums of its candidates? */
+static int carnn__cell_is_additive(size_t kind) {
+    return (carnn__cells[kind].flags & (CARNN__ADDITIVE_UPDATE | CARNN__ADDITIVE_FORGET)) != 0;
+}
+
+/* w_t, A_t, k_t and the part of k_t that is a bias, after a forward pass: column j of row t, which
+   belongs to the sequence of rank b and has the input `slot`. 0: the cell is not additive. */
+static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t t, size_t slot,
+                                     size_t j, double *w, double *A, double *k, double *bias) {
+    const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
+    size_t h = r->cell->h, last = (kind->gates - 1) * h + j, i;
+    const float *px = r->scan.px + slot * kind->gates * h;
+    const float *pc = r->scan.pc + b * kind->context_gates * h;
+    const float *tape = r->scan.tape + t * kind->tape * h;
+    double g[2] = {1.0, 1.0}; /* gates 0 and 1 */
+    if (!carnn__cell_is_additive(r->cell->kind)) return 0;
+    for (i = 0; i < 2 && i < kind->gates; i++) /* on the tape where they read the state */
+        g[i] = kind->tape ? (double)tape[i * h + j]
+                          : carnn__logistic((double)px[i * h + j] + (double)pc[i * h + j]);
+    if (kind->flags & CARNN__INPUT_IS_CANDIDATE) {
+        *k = (double)r->x[slot * h + j];
+        *bias = 0.0;
+    } else {
+        *k = (double)px[last];
+        *bias = kind->bias_gates == kind->gates
+                    ? (double)carnn__cell_weight(r, r->cell->bias)[last]
+                    : 0.0;
+    }
+    *w = kind->flags & CARNN__ADDITIVE_FORGET ? g[0] : g[0] * g[1];
+    *A = kind->flags & CARNN__ADDITIVE_FORGET ? g[1] : 1.0 - g[0];
+    return 1;
 }
 
 /* --- the linear recurrence by itself ---------------------------------------------------------- */
@@ -4705,23 +4930,26 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 
      enc[k] = sum_j l_kj w_j[k]      l_kj = (1 - j/J) - (k/D)(1 - 2j/J)      j, k from 1
 
-   which is a_j + b_j k/D with a_j = 1 - j/J and b_j = 2j/J - 1: two weighted bags of words, that
-   of a and that of b, and ONE product with the ramp k/D. Backward: dw_j[k] += l_kj denc[k]. A text
-   without words is the zero vector. */
+   which is a_j + b_j k/D with a_j = 1 - j/J and b_j = 2j/J - 1: two weighted sums of the words,
+   one with the weights a, one with b, and ONE product with the ramp k/D. Backward:
+   dw_j[k] += l_kj denc[k]. A text without words is the zero vector. */
 
 #if defined(CARNN__ISA)
 
-/* The statements for columns j .. j + n - 1 of [first, last), 16 at a time: n is the constant 16
-   but for the last ones. */
-#define CARNN__COLUMNS(first, last, ...)                                                           \
-    for (j = (first); j + 16 <= (last); j += 16) {                                                 \
-        const size_t n = 16;                                                                       \
-        __VA_ARGS__                                                                                \
-    }                                                                                              \
-    if (j < (last)) {                                                                              \
-        const size_t n = (last)-j;                                                                 \
-        __VA_ARGS__                                                                                \
-    }
+/* The vector operations of @@SIMD under short names, in this section only. */
+#define vec carnn__v
+#define loadn CARNN__V(loadn)
+#define storen CARNN__V(storen)
+#define add CARNN__V(add)
+#define sub CARNN__V(sub)
+#define mul CARNN__V(mul)
+#define fma CARNN__V(fma) /* a b + c */
+#define set1 CARNN__V(set1)
+#define zero CARNN__V(zero)
+
+/* Loops over columns go sixteen at a time. Their bodies are functions of the first column j and of
+   n, how many there are: the constant 16, with which loads and stores are plain ones, and at the
+   end of a row what is left. */
 
 /* Columns [j, j + 16 vectors) of a text, n of them in the last vector; `vectors` and mostly n are
    constants. Four vectors share the work for a word, of which the division is most. */
@@ -4731,56 +4959,63 @@ static CARNN__INLINE void CARNN__K(encode_text)(const carnn__encoder *e, size_t 
                                                 size_t vectors, size_t n) {
     size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
     size_t w, v;
-    carnn__v a[CARNN__ENCODE_VECTORS], b[CARNN__ENCODE_VECTORS];
-    CARNN__UNROLL for (v = 0; v < vectors; v++) a[v] = b[v] = CARNN__V(zero)();
+    vec a[CARNN__ENCODE_VECTORS], b[CARNN__ENCODE_VECTORS];
+    CARNN__UNROLL for (v = 0; v < vectors; v++) a[v] = b[v] = zero();
     for (w = 0; w < J; w++) {
         const float *word = e->table + e->ids[first + w] * e->D + j;
         float place = (float)(w + 1) / (float)J;
-        carnn__v a_j = CARNN__V(set1)(1.0f - place), b_j = CARNN__V(set1)(2.0f * place - 1.0f);
+        vec a_j = set1(1.0f - place), b_j = set1(2.0f * place - 1.0f);
         CARNN__UNROLL for (v = 0; v < vectors; v++) {
-            carnn__v x = CARNN__V(loadn)(word + 16 * v, n);
-            a[v] = CARNN__V(fma)(a_j, x, a[v]);
-            b[v] = CARNN__V(fma)(b_j, x, b[v]);
+            vec x = loadn(word + 16 * v, n);
+            a[v] = fma(a_j, x, a[v]);
+            b[v] = fma(b_j, x, b[v]);
         }
     }
     CARNN__UNROLL for (v = 0; v < vectors; v++) {
-        carnn__v ramp = CARNN__V(loadn)(e->ramp + j + 16 * v, n);
-        CARNN__V(storen)(e->out + i * e->D + j + 16 * v, n, CARNN__V(fma)(ramp, b[v], a[v]));
+        vec ramp = loadn(e->ramp + j + 16 * v, n);
+        storen(e->out + i * e->D + j + 16 * v, n, fma(ramp, b[v], a[v]));
     }
 }
 
-/* Texts [from, to). Bound by reading the words from the cache: two multiply-adds for each number. */
+/* Texts [from, to). Bound by reading the words from the cache: two multiply-adds a number. */
 static void CARNN__K(encode)(const void *job, size_t from, size_t to) {
     const carnn__encoder *e = (const carnn__encoder *)job;
-    const size_t together = 16 * CARNN__ENCODE_VECTORS;
+    const size_t D = e->D, together = 16 * CARNN__ENCODE_VECTORS;
     size_t i, j;
     for (i = from; i < to; i++) {
-        for (j = 0; j + together <= e->D; j += together)
+        for (j = 0; j + together <= D; j += together)
             CARNN__K(encode_text)(e, i, j, CARNN__ENCODE_VECTORS, 16);
-        CARNN__COLUMNS(j, e->D, CARNN__K(encode_text)(e, i, j, 1, n);)
+        for (; j + 16 <= D; j += 16) CARNN__K(encode_text)(e, i, j, 1, 16);
+        if (j < D) CARNN__K(encode_text)(e, i, j, 1, D - j);
     }
 }
 #undef CARNN__ENCODE_VECTORS
 
-/* dw_j += l_j denc for the word at so much of the text: j/J. */
-static CARNN__INLINE void CARNN__K(encode_back_word)(const carnn__encoder *e, size_t word,
-                                                     float place, const float *dout) {
-    float *dword = e->dtable + word * e->D;
-    carnn__v a_j = CARNN__V(set1)(1.0f - place), b_j = CARNN__V(set1)(2.0f * place - 1.0f);
-    size_t j;
-    CARNN__COLUMNS(0, e->D, {
-        carnn__v l = CARNN__V(fma)(b_j, CARNN__V(loadn)(e->ramp + j, n), a_j);
-        carnn__v d = CARNN__V(loadn)(dout + j, n), sum = CARNN__V(loadn)(dword + j, n);
-        CARNN__V(storen)(dword + j, n, CARNN__V(fma)(l, d, sum));
-    })
+/* dw_j += l_j denc, l_j = a_j + b_j k/D. */
+static CARNN__INLINE void CARNN__K(encode_back_columns)(const float *ramp, const float *denc,
+                                                        float *dword, float place, size_t j,
+                                                        size_t n) {
+    vec a_j = set1(1.0f - place), b_j = set1(2.0f * place - 1.0f);
+    vec l = fma(b_j, loadn(ramp + j, n), a_j);
+    storen(dword + j, n, fma(l, loadn(denc + j, n), loadn(dword + j, n)));
 }
 
-/* The words are dealt to so many shares by the remainders of their numbers. */
+/* A word at j/J = `place` of its text. */
+static CARNN__INLINE void CARNN__K(encode_back_word)(const carnn__encoder *e, size_t word,
+                                                     float place, const float *denc) {
+    float *dword = e->dtable + word * e->D;
+    size_t j;
+    for (j = 0; j + 16 <= e->D; j += 16)
+        CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, 16);
+    if (j < e->D) CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, e->D - j);
+}
+
+/* Words are assigned to so many shares by their number modulo it. */
 #define CARNN__ENCODE_SHARES 8
 
-/* All texts, but of their words those of shares [from, to) alone: so no row wanders from one core's
-   cache to the other's. Each row gets its sums in the order of the texts, and rows of no word are
-   not touched. Bound by reading and writing them: one multiply-add for each number. */
+/* All texts, but of their words only those of shares [from, to): each row of the table stays in the
+   cache of one core. A row gets its sums in the order of the texts, and rows of no word are not
+   touched. Bound by reading and writing them: one multiply-add for each number. */
 static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
     const carnn__encoder *e = (const carnn__encoder *)job;
     size_t i, w;
@@ -4798,16 +5033,18 @@ static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
    to[index[i]] += from[i], in the order of i, columns [first, last). Bound by memory: two rows are
    read and one is written for an addition. */
 
+static CARNN__INLINE void CARNN__K(add_columns)(const float *from, float *to, size_t j, size_t n) {
+    storen(to + j, n, add(loadn(to + j, n), loadn(from + j, n)));
+}
+
 static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
     const carnn__scatter *s = (const carnn__scatter *)job;
     size_t i, j;
     for (i = 0; i < s->rows; i++) {
         float *to = s->to + (size_t)s->index[i] * s->columns;
         const float *from = s->from + i * s->columns;
-        CARNN__COLUMNS(first, last, {
-            carnn__v sum = CARNN__V(add)(CARNN__V(loadn)(to + j, n), CARNN__V(loadn)(from + j, n));
-            CARNN__V(storen)(to + j, n, sum);
-        })
+        for (j = first; j + 16 <= last; j += 16) CARNN__K(add_columns)(from, to, j, 16);
+        if (j < last) CARNN__K(add_columns)(from, to, j, last - j);
     }
 }
 
@@ -4818,69 +5055,80 @@ static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
      dal_m = do . ht_m      ds_m = al_m (dal_m - sum_m al_m dal_m)
      dht_m = al_m do + ds_m c        dc += sum_m ds_m ht_m        dh_m = de_m = dht_m
 
-   Sequences [b0, b1): each is a matter of its own. Bound by reading h and e, twice forwards (the
-   second time from the second-level cache, where a history fits), three times backwards. */
+   Sequences [b0, b1), independent of each other. Bound by reading h and e, twice in forward (the
+   second time from the second-level cache, where a history fits), three times in backward. */
 
-static CARNN__INLINE const float *CARNN__K(attended_input)(const carnn__attention *a, size_t row) {
-    return a->e + (a->index ? (size_t)a->index[row] : row) * a->D;
-}
-
-static CARNN__INLINE carnn__v CARNN__K(attended)(const float *h, const float *e, size_t j,
-                                                 size_t n) {
-    return CARNN__V(add)(CARNN__V(loadn)(h + j, n), CARNN__V(loadn)(e + j, n));
-}
-
-/* The states of one sequence from step t on: h and e of so many rows. A few at a time share what
+/* The rows of h and e of one sequence at `count` steps from t on. A few steps at a time share what
    they have in common, and their sums do not wait for each other. */
 #define CARNN__ATTEND_ROWS 4
 
-typedef struct CARNN__K(attended_rows) {
+typedef struct CARNN__K(attended_steps) {
+    size_t count;
     const float *h[CARNN__ATTEND_ROWS], *e[CARNN__ATTEND_ROWS];
-} CARNN__K(attended_rows);
+} CARNN__K(attended_steps);
 
-static CARNN__INLINE CARNN__K(attended_rows)
-    CARNN__K(attended_from)(const carnn__attention *a, size_t b, size_t t, size_t rows) {
-    CARNN__K(attended_rows) x;
+static CARNN__INLINE CARNN__K(attended_steps)
+    CARNN__K(attended_from)(const carnn__attention *a, size_t b, size_t t, size_t count) {
+    CARNN__K(attended_steps) x;
     size_t i;
     memset(&x, 0, sizeof x);
-    CARNN__UNROLL for (i = 0; i < rows; i++) {
+    x.count = count;
+    CARNN__UNROLL for (i = 0; i < count; i++) {
         size_t row = a->seq->start[t + i] + b;
         x.h[i] = a->h + row * a->D;
-        x.e[i] = CARNN__K(attended_input)(a, row);
+        x.e[i] = a->e + (a->index ? (size_t)a->index[row] : row) * a->D;
     }
     return x;
 }
 
-/* out[i] = ht_i . v for `rows` steps from t on */
+/* ht_i */
+static CARNN__INLINE vec CARNN__K(attended)(const CARNN__K(attended_steps) *x, size_t i, size_t j,
+                                            size_t n) {
+    return add(loadn(x->h[i] + j, n), loadn(x->e[i] + j, n));
+}
+
+/* sum[i] += ht_i * v for each of the steps */
+static CARNN__INLINE void CARNN__K(attention_dot_columns)(const CARNN__K(attended_steps) *x,
+                                                          const float *v, vec *sum, size_t j,
+                                                          size_t n) {
+    vec y = loadn(v + j, n);
+    size_t i;
+    CARNN__UNROLL for (i = 0; i < x->count; i++)
+        sum[i] = fma(CARNN__K(attended)(x, i, j, n), y, sum[i]);
+}
+
+/* out[i] = ht_i . v for `count` steps from t on */
 static CARNN__INLINE void CARNN__K(attention_dot)(const carnn__attention *a, size_t b, size_t t,
-                                                  size_t rows, const float *v, float *out) {
-    CARNN__K(attended_rows) x = CARNN__K(attended_from)(a, b, t, rows);
-    carnn__v sum[CARNN__ATTEND_ROWS];
+                                                  size_t count, const float *v, float *out) {
+    CARNN__K(attended_steps) x = CARNN__K(attended_from)(a, b, t, count);
+    vec sum[CARNN__ATTEND_ROWS];
     size_t i, j;
-    CARNN__UNROLL for (i = 0; i < rows; i++) sum[i] = CARNN__V(zero)();
-    CARNN__COLUMNS(0, a->D, {
-        carnn__v y = CARNN__V(loadn)(v + j, n);
-        CARNN__UNROLL for (i = 0; i < rows; i++)
-            sum[i] = CARNN__V(fma)(CARNN__K(attended)(x.h[i], x.e[i], j, n), y, sum[i]);
-    })
-    CARNN__UNROLL for (i = 0; i < rows; i++) out[i] = CARNN__V(sum)(sum[i]);
+    CARNN__UNROLL for (i = 0; i < count; i++) sum[i] = zero();
+    for (j = 0; j + 16 <= a->D; j += 16) CARNN__K(attention_dot_columns)(&x, v, sum, j, 16);
+    if (j < a->D) CARNN__K(attention_dot_columns)(&x, v, sum, j, a->D - j);
+    CARNN__UNROLL for (i = 0; i < count; i++) out[i] = CARNN__V(sum)(sum[i]);
 }
 
-/* out += sum of scale[i] * ht_i over `rows` steps from t on */
-static CARNN__INLINE void CARNN__K(attention_axpy)(const carnn__attention *a, size_t b, size_t t,
-                                                   size_t rows, const float *scale, float *out) {
-    CARNN__K(attended_rows) x = CARNN__K(attended_from)(a, b, t, rows);
-    size_t i, j;
-    CARNN__COLUMNS(0, a->D, {
-        carnn__v o = CARNN__V(loadn)(out + j, n);
-        CARNN__UNROLL for (i = 0; i < rows; i++)
-            o = CARNN__V(fma)(CARNN__V(set1)(scale[i]),
-                              CARNN__K(attended)(x.h[i], x.e[i], j, n), o);
-        CARNN__V(storen)(out + j, n, o);
-    })
+/* out += sum of scale[i] * ht_i over the steps */
+static CARNN__INLINE void CARNN__K(attention_sum_columns)(const CARNN__K(attended_steps) *x,
+                                                          const float *scale, float *out, size_t j,
+                                                          size_t n) {
+    vec o = loadn(out + j, n);
+    size_t i;
+    CARNN__UNROLL for (i = 0; i < x->count; i++)
+        o = fma(set1(scale[i]), CARNN__K(attended)(x, i, j, n), o);
+    storen(out + j, n, o);
 }
 
-/* The same for all M steps of a sequence. */
+static CARNN__INLINE void CARNN__K(attention_sum)(const carnn__attention *a, size_t b, size_t t,
+                                                  size_t count, const float *scale, float *out) {
+    CARNN__K(attended_steps) x = CARNN__K(attended_from)(a, b, t, count);
+    size_t j;
+    for (j = 0; j + 16 <= a->D; j += 16) CARNN__K(attention_sum_columns)(&x, scale, out, j, 16);
+    if (j < a->D) CARNN__K(attention_sum_columns)(&x, scale, out, j, a->D - j);
+}
+
+/* The same for all M steps of a sequence: out (M) = ht v, and out (D) += scale ht. */
 static void CARNN__K(attention_dots)(const carnn__attention *a, size_t b, size_t M, const float *v,
                                      float *out) {
     size_t t;
@@ -4889,12 +5137,19 @@ static void CARNN__K(attention_dots)(const carnn__attention *a, size_t b, size_t
     for (; t < M; t++) CARNN__K(attention_dot)(a, b, t, 1, v, out + t);
 }
 
-static void CARNN__K(attention_sum)(const carnn__attention *a, size_t b, size_t M,
-                                    const float *scale, float *out) {
+static void CARNN__K(attention_sums)(const carnn__attention *a, size_t b, size_t M,
+                                     const float *scale, float *out) {
     size_t t;
     for (t = 0; t + CARNN__ATTEND_ROWS <= M; t += CARNN__ATTEND_ROWS)
-        CARNN__K(attention_axpy)(a, b, t, CARNN__ATTEND_ROWS, scale + t, out);
-    for (; t < M; t++) CARNN__K(attention_axpy)(a, b, t, 1, scale + t, out);
+        CARNN__K(attention_sum)(a, b, t, CARNN__ATTEND_ROWS, scale + t, out);
+    for (; t < M; t++) CARNN__K(attention_sum)(a, b, t, 1, scale + t, out);
+}
+
+/* dht = al do + ds c */
+static CARNN__INLINE void CARNN__K(attend_back_columns)(float al, float ds, const float *go,
+                                                        const float *c, float *gh, size_t j,
+                                                        size_t n) {
+    storen(gh + j, n, fma(set1(al), loadn(go + j, n), mul(set1(ds), loadn(c + j, n))));
 }
 
 /* Length of the sequence of rank b. */
@@ -4913,62 +5168,63 @@ static void CARNN__K(attend)(const void *job, size_t b0, size_t b1) {
         CARNN__K(attention_dots)(a, b, M, a->c + b * a->D, weight);
         CARNN__K(softmax)(weight, M);
         memset(o, 0, a->D * sizeof(float));
-        CARNN__K(attention_sum)(a, b, M, weight, o);
+        CARNN__K(attention_sums)(a, b, M, weight, o);
     }
 }
 
 static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
     const carnn__attention *a = (const carnn__attention *)job;
-    const size_t *start = a->seq->start;
-    size_t b, t, j;
+    size_t b, t, j, D = a->D;
     for (b = b0; b < b1; b++) {
         size_t M = CARNN__K(length)(a->seq, b);
-        const float *weight = a->weight + b * a->seq->steps, *c = a->c + b * a->D;
-        const float *go = a->go + b * a->D;
-        float *gweight = a->gweight + b * a->seq->steps, mean = 0.0f;
-        CARNN__K(attention_dots)(a, b, M, go, gweight);
-        for (t = 0; t < M; t++) mean += weight[t] * gweight[t];
-        for (t = 0; t < M; t++) gweight[t] = weight[t] * (gweight[t] - mean);
-        CARNN__K(attention_sum)(a, b, M, gweight, a->gc + b * a->D);
+        const float *al = a->weight + b * a->seq->steps, *c = a->c + b * D, *go = a->go + b * D;
+        float *ds = a->gweight + b * a->seq->steps, mean = 0.0f; /* first dal */
+        CARNN__K(attention_dots)(a, b, M, go, ds);
+        for (t = 0; t < M; t++) mean += al[t] * ds[t];
+        for (t = 0; t < M; t++) ds[t] = al[t] * (ds[t] - mean);
+        CARNN__K(attention_sums)(a, b, M, ds, a->gc + b * D);
         for (t = 0; t < M; t++) {
-            carnn__v al = CARNN__V(set1)(weight[t]), ds = CARNN__V(set1)(gweight[t]);
-            float *gh = a->gh + (start[t] + b) * a->D;
-            CARNN__COLUMNS(0, a->D, {
-                carnn__v g = CARNN__V(mul)(ds, CARNN__V(loadn)(c + j, n));
-                CARNN__V(storen)(gh + j, n, CARNN__V(fma)(al, CARNN__V(loadn)(go + j, n), g));
-            })
+            float *gh = a->gh + (a->seq->start[t] + b) * D;
+            for (j = 0; j + 16 <= D; j += 16)
+                CARNN__K(attend_back_columns)(al[t], ds[t], go, c, gh, j, 16);
+            if (j < D) CARNN__K(attend_back_columns)(al[t], ds[t], go, c, gh, j, D - j);
         }
     }
 }
 
 /* --- softmax cross entropy -------------------------------------------------------------------
-   Of rows of logits z against one target each: loss = lse(z) - z_target; the gradient
-   scale * (softmax(z) - onehot) replaces z, unless the loss alone is wanted.
-   CARNN__NOWHERE as a target gives no loss and no gradient. Label smoothing s puts s / columns of
-   the target's mass on every column. Three passes over a row that the cache holds, bound by the
-   exponentials of the second. */
+   For rows of logits z with one target each: loss = lse(z) - z_target; the gradient
+   scale * (softmax(z) - onehot) replaces z, unless only the loss is wanted.
+   A row whose target is CARNN__NOWHERE has no loss and no gradient. Label smoothing s spreads s of
+   the target's mass evenly over all columns. Three passes over a row that the cache holds, bound by
+   the exponentials of the second. */
+
+/* z = scale (factor z) + off */
+static CARNN__INLINE void CARNN__K(cross_entropy_columns)(float *z, float factor, float scale,
+                                                          float off, size_t j, size_t n) {
+    storen(z + j, n, fma(set1(scale), mul(loadn(z + j, n), set1(factor)), set1(off)));
+}
 
 static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
     const carnn__cross_entropy *x = (const carnn__cross_entropy *)job;
+    const size_t V = x->columns;
+    const float off = -x->scale * x->smoothing / (float)V;
     size_t i, j;
     for (i = row0; i < row1; i++) {
-        float *z = x->z + i * x->columns, target, mean = 0.0f, lse, factor;
-        carnn__v scale = CARNN__V(set1)(x->scale);
-        carnn__v off = CARNN__V(set1)(-x->scale * x->smoothing / (float)x->columns);
+        float *z = x->z + i * V, target, mean = 0.0f, lse, factor;
         if (x->target[i] == CARNN__NOWHERE) {
-            memset(z, 0, x->columns * sizeof(float));
+            memset(z, 0, V * sizeof(float));
             x->loss[i] = 0.0f;
             continue;
         }
         target = z[x->target[i]];
-        if (x->smoothing > 0.0f) mean = CARNN__K(row_sum)(z, x->columns) / (float)x->columns;
-        lse = CARNN__K(softmax_shape)(z, x->columns, &factor);
+        if (x->smoothing > 0.0f) mean = CARNN__K(row_sum)(z, V) / (float)V;
+        lse = CARNN__K(softmax_shape)(z, V, &factor);
         x->loss[i] = lse - (1.0f - x->smoothing) * target - x->smoothing * mean;
         if (!x->learns) continue;
-        CARNN__COLUMNS(0, x->columns, {
-            carnn__v p = CARNN__V(mul)(CARNN__V(loadn)(z + j, n), CARNN__V(set1)(factor));
-            CARNN__V(storen)(z + j, n, CARNN__V(fma)(scale, p, off));
-        })
+        for (j = 0; j + 16 <= V; j += 16)
+            CARNN__K(cross_entropy_columns)(z, factor, x->scale, off, j, 16);
+        if (j < V) CARNN__K(cross_entropy_columns)(z, factor, x->scale, off, j, V - j);
         z[x->target[i]] -= x->scale * (1.0f - x->smoothing);
     }
 }
@@ -4977,8 +5233,8 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
    Shen, Yang, Deng 2017. A word x_i and what it is aligned with in the other sentence, a_i, are
    compared by their parallel and orthogonal parts, or directly; the words are summed up:
 
-     s_i = x_i . a_i / a_i . a_i      p_i = s_i a_i      o_i = x_i - p_i      f = sum_i w_i [p_i; o_i]
-     direct: s_i = 1                                                          f = sum_i w_i o_i
+     s_i = x_i . a_i / a_i . a_i     p_i = s_i a_i     o_i = x_i - p_i     f = sum_i w_i [p_i; o_i]
+     direct: s_i = 1                                                       f = sum_i w_i o_i
 
    Backward, with the halves of df and t = df_p - df_o (direct: t = -df_o, ds_i = 0):
 
@@ -4986,78 +5242,95 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
      dx_i = w_i df_o + ds_i a_i / a_i . a_i
      da_i = w_i s_i t + ds_i (x_i - 2 s_i a_i) / a_i . a_i
 
-   An a_i shorter than 1e-6 has its square taken for 1e-12, which is then no function of it. Bound
-   by reading x and a twice from the cache. */
+   Where a_i is shorter than 1e-6, its square counts as the constant 1e-12. Bound by reading x and a
+   twice from the cache. */
 
 #define CARNN__ALIGNED_LEAST 1e-12f
 
+/* f_o += w o, and f_p += w p where f_p is not NULL. */
+static CARNN__INLINE void CARNN__K(compose_columns)(const float *x, const float *a, float s,
+                                                    float w, float *f_p, float *f_o, size_t j,
+                                                    size_t n) {
+    vec p = mul(set1(s), loadn(a + j, n)), o = sub(loadn(x + j, n), p);
+    storen(f_o + j, n, fma(set1(w), o, loadn(f_o + j, n)));
+    if (f_p) storen(f_p + j, n, fma(set1(w), p, loadn(f_p + j, n)));
+}
+
 static void CARNN__K(compose)(const carnn__compose *c) {
     const size_t D = c->D;
-    float *rest = c->f + (c->orthogonal ? D : 0);
+    float *f_p = c->orthogonal ? c->f : NULL, *f_o = c->f + (c->orthogonal ? D : 0);
     size_t i, j;
     memset(c->f, 0, (c->orthogonal ? 2 : 1) * D * sizeof(float));
     for (i = 0; i < c->rows; i++) {
         const float *x = c->x + i * D, *a = c->a + i * D;
-        float share = 1.0f, square;
+        float s = 1.0f, w = c->weight[i], square;
         if (c->orthogonal) {
             square = CARNN__K(dot)(a, a, D);
-            share = CARNN__K(dot)(x, a, D);
-            share /= square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST;
+            s = CARNN__K(dot)(x, a, D);
+            s /= square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST;
         }
-        c->share[i] = share;
-        CARNN__COLUMNS(0, D, {
-            carnn__v p = CARNN__V(mul)(CARNN__V(set1)(share), CARNN__V(loadn)(a + j, n));
-            carnn__v o = CARNN__V(sub)(CARNN__V(loadn)(x + j, n), p);
-            carnn__v w = CARNN__V(set1)(c->weight[i]), sum = CARNN__V(loadn)(rest + j, n);
-            CARNN__V(storen)(rest + j, n, CARNN__V(fma)(w, o, sum));
-            if (c->orthogonal) {
-                sum = CARNN__V(loadn)(c->f + j, n);
-                CARNN__V(storen)(c->f + j, n, CARNN__V(fma)(w, p, sum));
-            }
-        })
+        c->share[i] = s;
+        for (j = 0; j + 16 <= D; j += 16) CARNN__K(compose_columns)(x, a, s, w, f_p, f_o, j, 16);
+        if (j < D) CARNN__K(compose_columns)(x, a, s, w, f_p, f_o, j, D - j);
     }
 }
 
-/* dx_i = w_i df_o + of_x a_i and da_i = of_t t + of_x x_i + of_a a_i. */
-static CARNN__INLINE void CARNN__K(compose_row_back)(const carnn__compose *c, size_t i,
-                                                     float of_x, float of_a, float of_t) {
-    const size_t D = c->D;
-    const float *x = c->x + i * D, *a = c->a + i * D;
-    const float *rest = c->df + (c->orthogonal ? D : 0);
-    float *dx = c->dx + i * D, *da = c->da + i * D;
-    size_t j;
-    CARNN__COLUMNS(0, D, {
-        carnn__v r = CARNN__V(loadn)(rest + j, n), t = CARNN__V(sub)(CARNN__V(zero)(), r);
-        carnn__v va = CARNN__V(loadn)(a + j, n), vx = CARNN__V(loadn)(x + j, n);
-        if (c->orthogonal) t = CARNN__V(sub)(CARNN__V(loadn)(c->df + j, n), r);
-        CARNN__V(storen)(dx + j, n, CARNN__V(fma)(CARNN__V(set1)(of_x), va,
-                                                  CARNN__V(mul)(CARNN__V(set1)(c->weight[i]), r)));
-        t = CARNN__V(mul)(CARNN__V(set1)(of_t), t);
-        t = CARNN__V(fma)(CARNN__V(set1)(of_x), vx, t);
-        CARNN__V(storen)(da + j, n, CARNN__V(fma)(CARNN__V(set1)(of_a), va, t));
-    })
+/* One word of compose_back: its vectors, and the factors of the sums
+   dx = w df_o + of_x a and da = of_t t + of_x x + of_a a. */
+typedef struct CARNN__K(compose_word) {
+    const float *x, *a, *df_p, *df_o; /* df_p NULL: direct */
+    float *dx, *da;
+    float w, of_x, of_a, of_t;
+} CARNN__K(compose_word);
+
+static CARNN__INLINE void CARNN__K(compose_back_columns)(const CARNN__K(compose_word) *c, size_t j,
+                                                         size_t n) {
+    vec x = loadn(c->x + j, n), a = loadn(c->a + j, n), df_o = loadn(c->df_o + j, n);
+    vec t = sub(c->df_p ? loadn(c->df_p + j, n) : zero(), df_o), da;
+    storen(c->dx + j, n, fma(set1(c->of_x), a, mul(set1(c->w), df_o)));
+    da = fma(set1(c->of_x), x, mul(set1(c->of_t), t));
+    storen(c->da + j, n, fma(set1(c->of_a), a, da));
 }
 
 static void CARNN__K(compose_back)(const carnn__compose *c) {
     const size_t D = c->D;
-    const float *rest = c->df + (c->orthogonal ? D : 0);
-    size_t i;
+    CARNN__K(compose_word) word;
+    size_t i, j;
+    word.df_p = c->orthogonal ? c->df : NULL;
+    word.df_o = c->df + (c->orthogonal ? D : 0);
     for (i = 0; i < c->rows; i++) {
         const float *x = c->x + i * D, *a = c->a + i * D;
-        float w = c->weight[i], s = c->share[i], ds = 0.0f, square, of_a = 0.0f;
-        float a_t = -CARNN__K(dot)(a, rest, D);
+        float w = c->weight[i], s = c->share[i], ds = 0.0f, of_a = 0.0f, square;
+        float a_t = -CARNN__K(dot)(a, word.df_o, D);
         if (c->orthogonal) {
-            a_t += CARNN__K(dot)(a, c->df, D);
+            a_t += CARNN__K(dot)(a, word.df_p, D);
             square = CARNN__K(dot)(a, a, D);
             ds = w * a_t / (square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST);
             if (square > CARNN__ALIGNED_LEAST) of_a = -2.0f * s * ds;
         }
-        c->dweight[i] = s * a_t + CARNN__K(dot)(x, rest, D);
-        CARNN__K(compose_row_back)(c, i, ds, of_a, w * s);
+        c->dweight[i] = s * a_t + CARNN__K(dot)(x, word.df_o, D);
+        word.x = x;
+        word.a = a;
+        word.dx = c->dx + i * D;
+        word.da = c->da + i * D;
+        word.w = w;
+        word.of_x = ds;
+        word.of_a = of_a;
+        word.of_t = w * s;
+        for (j = 0; j + 16 <= D; j += 16) CARNN__K(compose_back_columns)(&word, j, 16);
+        if (j < D) CARNN__K(compose_back_columns)(&word, j, D - j);
     }
 }
 
-#undef CARNN__COLUMNS
+#undef vec
+#undef loadn
+#undef storen
+#undef add
+#undef sub
+#undef mul
+#undef fma
+#undef set1
+#undef zero
 
 #endif
 
@@ -6503,6 +6776,9 @@ typedef struct carnn__reader carnn__reader;
 
 #define CARNN__CLASS_FINE 0 /* the place of `fine` among the options of classify */
 
+/* Words of a question or an answer at most: pairs are compared word by word. */
+#define CARNN__SENTENCE_WORDS 512
+
 #ifdef CARNN_NO_TEXT
 #define CARNN__TEXT_ONLY(x) NULL
 
@@ -6657,7 +6933,7 @@ static void carnn__reading_member(carnn__reading *r, uint32_t text, uint32_t rol
 
 /* Adds rows of numbers as a text of the record that is added next. All rows of a data set have the
    same number of columns. */
-static uint32_t carnn__reading_rows(carnn__reading *r, const float *x, size_t rows) {
+static inline uint32_t carnn__reading_rows(carnn__reading *r, const float *x, size_t rows) {
     size_t count = rows * r->draft.columns;
     if (!r->draft.row_at) stbds_arrput(r->draft.row_at, 0);
     if (count > 0) memcpy(stbds_arraddnptr(r->draft.numbers, count), x, count * sizeof(float));
@@ -7059,9 +7335,6 @@ static const carnn__reader carnn__sentence_reader = {
    A folder has them as files: a.toks questions, b.toks answers, sim.txt labels, maybe id.txt
    numbers. Consecutive lines with the same number, or without numbers the same question, are the
    answers to one question. */
-
-/* Words of a question or an answer at most: pairs are compared word by word. */
-#define CARNN__SENTENCE_WORDS 512
 
 enum { /* carnn__parser.column: how many there are, then which ones; SIZE_MAX: there is none */
     CARNN__PAIR_COLUMNS,
@@ -7856,13 +8129,24 @@ static size_t carnn__label_tokens(const carnn_model *model, carnn__tokenizer how
     return n;
 }
 
-/* The tokens of a text in a role. */
+#define CARNN__SESSION_WORDS 512 /* of a text that are read, unless the task says otherwise */
+
+static size_t carnn__session_words(const carnn_model *model) {
+    return model->task->session_words ? model->task->session_words(model)
+                                      : (size_t)CARNN__SESSION_WORDS;
+}
+
+/* The tokens of a text in a role: where the task does not count them itself, as many as a session
+   has memory for, so that batches and sessions read the same. */
 static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t role,
                             uint32_t *ids, size_t max) {
     const carnn__role *r = &model->task->roles[role];
-    if (r->labels) return carnn__label_tokens(model, r->tokenizer, text, ids, max);
-    if (model->task->tokens) return model->task->tokens(model, text, role, ids, max);
-    return carnn__tokenize(&model->words, r->tokenizer, text.at, text.length, ids, max);
+    size_t most = carnn__session_words(model), n;
+    if (!r->labels && model->task->tokens) return model->task->tokens(model, text, role, ids, max);
+    max = carnn__min(max, most);
+    if (r->labels) n = carnn__label_tokens(model, r->tokenizer, text, ids, max);
+    else n = carnn__tokenize(&model->words, r->tokenizer, text.at, text.length, ids, max);
+    return carnn__min(n, most);
 }
 
 /* Numbers the distinct pairs of text and role by their first appearance, and tokenises them. */
@@ -8420,6 +8704,38 @@ static void carnn__position_backward(const carnn__work *work, carnn__position *m
     carnn__encode_texts_back(work->engine, &e);
 }
 
+/* --- position encoder of token lists -------------------------------------------------------------
+   Rows of y (lists, D): enc of a list's words (@@PART), of which E (V, D) has the vectors. */
+
+typedef struct carnn__list_encoder {
+    size_t table; /* parameter */
+    float *ramp;  /* (D) */
+} carnn__list_encoder;
+
+static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, size_t D) {
+    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, D, 0,
+                              CARNN__INIT_NORMAL, 0.1f);
+    m->ramp = p->arena ? carnn__floats(p->arena, 1, D) : NULL;
+    if (m->ramp) carnn__encoder_ramp(m->ramp, D);
+}
+
+/* So many lists, those in `which` (NULL: from number `first` on), to the rows of y from `row` on;
+   backward from their gradients to that of E. */
+static void carnn__encode_lists(const carnn__work *work, const carnn__list_encoder *m,
+                                const carnn__lists *lists, size_t first, const uint32_t *which,
+                                size_t count, const carnn__mat *y, size_t row, int backward) {
+    size_t at = row * y->columns;
+    carnn__encoder job = {count, y->columns, which, lists->ids, lists->at + first, m->ramp,
+                          carnn__weight(work, m->table), y->x + at, NULL, NULL};
+    if (!backward) {
+        carnn__encode_texts(work->engine, &job);
+        return;
+    }
+    job.dtable = carnn__gradient(work, m->table);
+    job.dout = y->d + at;
+    carnn__encode_texts_back(work->engine, &job);
+}
+
 /* --- recurrent layers ---------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
@@ -8559,6 +8875,27 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, const ca
             if (in.c) carnn__cell_context_back(run, work->engine, in.c->d);
             carnn__cell_project_back(run, work->engine, in.x->d);
         }
+    }
+}
+
+/* One row of one sequence, without dropout: from the states before it, (layers, 2, h) of each layer
+   the output and the memory of an LSTM, to those after it. Call carnn__rnn_ready before. */
+static void carnn__rnn_step(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
+                            float *state) {
+    size_t l;
+    for (l = 0; l < m->layers; l++) {
+        carnn__cell_run *run = &m->layer[l].run[0];
+        const carnn__cell_kind *k = &carnn__cells[run->cell->kind];
+        size_t h = run->cell->h;
+        float *memory = state + h;
+        carnn__cell_project(run, work->engine, carnn__rnn_below(m, l, x).x->x, 0, 1);
+        if (x->c) carnn__cell_context(run, work->engine, x->c->x, 1);
+        carnn__cell_forward(run, work->engine, x->packed, NULL, state, memory);
+        memcpy(m->layer[l].y.x, run->scan.out, h * sizeof(float));
+        memcpy(state, run->scan.out, h * sizeof(float));
+        if (k->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
+            memcpy(memory, run->scan.tape + (k->tape - 1) * h, h * sizeof(float));
+        state += 2 * h;
     }
 }
 
@@ -8964,6 +9301,190 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
     to[1] = sum > 0.0f ? found / sum : 0.0f;
 }
 
+/* --- sequences of words, row by row ---------------------------------------------------------------
+   Packed without inputs that rows share: each row has an embedding and a dropout mask of its own,
+   x_r = E w_r. So that any list of tokens can be a sequence, the caller says what they are. */
+
+typedef struct carnn__sequences {
+    size_t table, drop;              /* parameter of E; stream of dropout */
+    carnn__packed packed;
+    size_t *start;                   /* (steps + 2) */
+    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank */
+    uint32_t *ids;                   /* (N) */
+    carnn__mat x;                    /* (N, e) */
+} carnn__sequences;
+
+static void carnn__sequences_plan(carnn__plan *p, carnn__sequences *m, size_t table, size_t drop,
+                                  size_t P, size_t N, size_t steps) {
+    uint32_t **of_sequence[] = {&m->length, &m->order, &m->rank};
+    m->table = table;
+    m->drop = drop;
+    m->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
+    if (!p->arena) return;
+    m->start = (size_t *)carnn__take(p->arena, steps + 2, sizeof(size_t));
+    carnn__take_indices(p->arena, of_sequence, CARNN__COUNT(of_sequence), P);
+    m->ids = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+}
+
+/* Packs `count` sequences whose lengths are set. */
+static void carnn__sequences_pack(carnn__sequences *m, size_t count) {
+    size_t b;
+    carnn__pack_sequences(&m->packed, m->length, count, m->order, m->start);
+    for (b = 0; b < count; b++) m->rank[m->order[b]] = (uint32_t)b;
+}
+
+/* Puts the tokens of sequence i into `rows` (N), where its rows are. */
+static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint32_t *tokens,
+                                 uint32_t *rows) {
+    size_t t;
+    for (t = 0; t < m->length[i]; t++) rows[m->start[t] + m->rank[i]] = tokens[t];
+}
+
+/* What a recurrent layer reads: x (N, in) row by row, with contexts c or NULL. */
+static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m, const carnn__mat *x,
+                                               const carnn__mat *c) {
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, {NULL, NULL}, 0};
+    return in;
+}
+
+static void carnn__sequences_forward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
+    size_t N = m->packed.rows, e = m->x.columns;
+    carnn__gather_rows(m->x.x, carnn__weight(work, m->table), m->ids, N, e);
+    carnn__drop(work, m->x.x, N * e, key, m->drop);
+    carnn__mat_clear(&m->x, N);
+}
+
+static void carnn__sequences_backward(const carnn__work *work, carnn__sequences *m, uint64_t key) {
+    size_t N = m->packed.rows, e = m->x.columns;
+    carnn__drop(work, m->x.d, N * e, key, m->drop);
+    carnn__scatter_rows(work->engine, carnn__gradient(work, m->table), m->x.d, m->ids, N, e);
+}
+
+/* [x_r; c_b] of every row; b is the rank of its sequence. Backward: dx_r and dc_b are added to. */
+static void carnn__sequences_join(const carnn__work *work, const carnn__sequences *m,
+                                  const carnn__mat *c, const carnn__mat *y, int backward) {
+    const carnn__packed *p = &m->packed;
+    size_t e = m->x.columns, h = c->columns, t, row;
+    if (!backward) carnn__mat_clear(y, p->rows);
+    for (t = 0; t < p->steps; t++)
+        for (row = p->start[t]; row < p->start[t + 1]; row++) {
+            size_t at = row * (e + h), b = row - p->start[t];
+            if (backward) {
+                work->engine->k->add(y->d + at, m->x.d + row * e, e);
+                work->engine->k->add(y->d + at + e, c->d + b * h, h);
+            } else {
+                memcpy(y->x + at, m->x.x + row * e, e * sizeof(float));
+                memcpy(y->x + at + e, c->x + b * h, h * sizeof(float));
+            }
+        }
+}
+
+/* --- last states ----------------------------------------------------------------------------------
+   c (B, h): the row of rank b of the sequences `to` is the last state of the same sequence of
+   `from`, or the parameter `learned` where that has no rows; from NULL: where none has. */
+
+/* Where the state is among those of `from` (N, h); SIZE_MAX: it is learned. */
+static size_t carnn__last_place(const carnn__sequences *from, const carnn__sequences *to, size_t b,
+                                size_t h) {
+    size_t i = to->order[b];
+    if (!from || !from->length[i]) return SIZE_MAX;
+    return (from->start[from->length[i] - 1] + from->rank[i]) * h;
+}
+
+static void carnn__last_forward(const carnn__work *work, const carnn__sequences *from,
+                                const carnn__mat *states, size_t learned,
+                                const carnn__sequences *to, const carnn__mat *c) {
+    size_t h = c->columns, b;
+    for (b = 0; b < to->packed.sequences; b++) {
+        size_t at = carnn__last_place(from, to, b, h);
+        memcpy(c->x + b * h, at == SIZE_MAX ? carnn__weight(work, learned) : states->x + at,
+               h * sizeof(float));
+    }
+    carnn__mat_clear(c, to->packed.sequences);
+}
+
+static void carnn__last_backward(const carnn__work *work, const carnn__sequences *from,
+                                 const carnn__mat *states, size_t learned,
+                                 const carnn__sequences *to, const carnn__mat *c) {
+    size_t h = c->columns, b;
+    for (b = 0; b < to->packed.sequences; b++) {
+        size_t at = carnn__last_place(from, to, b, h);
+        work->engine->k->add(c->d + b * h,
+                             at == SIZE_MAX ? carnn__gradient(work, learned) : states->d + at, h);
+    }
+}
+
+/* --- softmax over a vocabulary --------------------------------------------------------------------
+   The layer that predicts words, and its loss, on blocks of rows, so that the logits (N, V) are
+   never held whole: those of a block become losses, then gradients, then products before the next
+   block begins. So forward and backward are one loop:
+
+     z = h W^T + b      dz = scale (softmax(z) - onehot)      dh = dz W    dW += dz^T h    db += dz */
+
+/* Floats of a block of logits: large enough for the products, small enough for the cache. */
+#define CARNN__VOCABULARY_LOGITS ((size_t)1 << 22)
+#define CARNN__VOCABULARY_ROWS 16 /* rows of a block at least; in a session, at most */
+
+typedef struct carnn__word_softmax {
+    size_t weight, bias, V, block;
+    float *z, *loss;            /* (block, V), (N) */
+    uint32_t *target;           /* (N) */
+    float *forward, *backward;  /* W packed for the two products; NULL: it is read as it is */
+} carnn__word_softmax;
+
+/* tied: the parameter that is W, too, or SIZE_MAX. A session has few rows: it does not pack W. */
+static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, size_t tied, size_t N,
+                                     size_t h, int session) {
+    m->V = p->model->words.count;
+    m->weight = tied;
+    if (tied == SIZE_MAX)
+        m->weight = carnn__declare(p->store, "output", "weight", m->V, h, 0, CARNN__INIT_GLOROT,
+                                   0.0f);
+    m->bias = carnn__declare(p->store, "output", "bias", 1, m->V, 1, CARNN__INIT_ZERO, 0.0f);
+    if (!p->arena) return;
+    m->block = session ? 0 : CARNN__VOCABULARY_LOGITS / m->V;
+    m->block = carnn__min(N, carnn__max(CARNN__VOCABULARY_ROWS, m->block));
+    m->z = carnn__floats(p->arena, m->block, m->V);
+    m->loss = carnn__floats(p->arena, 1, N);
+    m->target = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    if (!session) m->forward = carnn__floats(p->arena, 1, carnn__packed_size(m->V, h));
+    if (p->work->g) m->backward = carnn__floats(p->arena, 1, carnn__packed_size(h, m->V));
+}
+
+/* z of rows [from, from + rows) of h (N, h), which it returns. */
+static float *carnn__word_softmax_logits(const carnn__work *work, carnn__word_softmax *m,
+                                         const carnn__mat *h, size_t from, size_t rows) {
+    size_t D = h->columns;
+    const float *x = h->x + from * D, *bias = carnn__weight(work, m->bias);
+    if (m->forward)
+        carnn__matmul_packed(work->engine, 0, rows, m->V, D, x, D, m->forward, bias, m->z, m->V);
+    else
+        carnn__matmul(work->engine, CARNN__NT, rows, m->V, D, x, D, carnn__weight(work, m->weight),
+                      D, bias, m->z, m->V);
+    return m->z;
+}
+
+/* The losses of N rows; in training their gradients, times `scale`. That of h replaces h->d. */
+static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax *m,
+                                    const carnn__mat *h, size_t N, float scale) {
+    carnn__engine *e = work->engine;
+    size_t D = h->columns, V = m->V, from, rows;
+    const float *w = carnn__weight(work, m->weight);
+    if (m->forward) carnn__pack(e, CARNN__NT, V, D, w, D, m->forward);
+    if (work->g) carnn__pack(e, CARNN__NN, D, V, w, D, m->backward);
+    for (from = 0; from < N; from += rows) {
+        rows = carnn__min(m->block, N - from);
+        carnn__word_softmax_logits(work, m, h, from, rows);
+        carnn__losses(work, rows, V, m->z, m->target + from, scale, work->smoothing,
+                      m->loss + from);
+        if (!work->g) continue;
+        carnn__matmul_packed(e, 0, rows, D, V, m->z, V, m->backward, NULL, h->d + from * D, D);
+        carnn__matmul(e, CARNN__TN | CARNN__ADD, V, D, rows, m->z, V, h->x + from * D, D, NULL,
+                      carnn__gradient(work, m->weight), D);
+        carnn__column_sums(e, rows, V, m->z, V, carnn__gradient(work, m->bias));
+    }
+}
+
 /* --- the output of a head: logits, for the loss, votes and predictions alike ---------------------- */
 
 struct carnn__logits {
@@ -9078,6 +9599,20 @@ static double carnn__net_loss(carnn__work *work, const carnn__logits *o, carnn__
     }
     tally->examples += o->of_item ? o->of_item[o->items] : o->items;
     return sum;
+}
+
+/* The mean cross entropy of `rows` rows of logits that have a target, without smoothing; its
+   gradient, times `scale`, goes to z->d. loss (rows) is scratch. */
+static double carnn__mean_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
+                               const uint32_t *target, double scale, float *loss) {
+    size_t known = 0, i;
+    double sum = 0.0;
+    for (i = 0; i < rows; i++) known += target[i] != CARNN__NOWHERE;
+    if (!known) return 0.0;
+    memcpy(z->d, z->x, rows * z->columns * sizeof(float));
+    carnn__losses(work, rows, z->columns, z->d, target, (float)(scale / (double)known), 0.0, loss);
+    for (i = 0; i < rows; i++) sum += (double)loss[i];
+    return sum / (double)known;
 }
 
 static double carnn__net_tally(carnn__work *work, carnn__tally *tally) {
@@ -9415,6 +9950,35 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
     tally->loss += carnn__net_tally(works[0], tally);
 }
 
+/* A vote by plurality on decision i: each model has a vote for its best choice; of those with most
+   votes the one with the largest sum of probabilities wins. Logits become probabilities; *right is
+   the mean one of `target`, if it is a choice. */
+static size_t carnn__elect(carnn__work *const *works, size_t count, size_t i, size_t target,
+                           double *right) {
+    const carnn__task *task = works[0]->model->task;
+    const carnn__kernels *k = works[0]->engine->k;
+    size_t m, n, best = 0, most = 0, columns = task->output(works[0]).z->columns;
+    double best_sum = 0.0;
+    *right = 0.0;
+    for (m = 0; m < count; m++) k->softmax(task->output(works[m]).z->x + i * columns, columns);
+    for (m = 0; m < count; m++) {
+        const float *p = task->output(works[m]).z->x + i * columns;
+        size_t mine = k->argmax(p, columns), votes = 0;
+        double sum = 0.0;
+        if (target < columns) *right += (double)p[target] / (double)count;
+        for (n = 0; n < count; n++) {
+            p = task->output(works[n]).z->x + i * columns;
+            votes += k->argmax(p, columns) == mine;
+            sum += (double)p[mine];
+        }
+        if (votes < most || (votes == most && !(sum > best_sum))) continue;
+        best = mine;
+        most = votes;
+        best_sum = sum;
+    }
+    return best;
+}
+
 static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
                              carnn_scores *scores) {
     size_t i;
@@ -9437,7 +10001,6 @@ static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-#define CARNN__SESSION_WORDS 512 /* of a text that are read, unless the task says otherwise */
 #define CARNN__WORD_TEXT 32      /* bytes of a word that are kept for explanations */
 
 struct carnn_session {
@@ -9498,11 +10061,6 @@ static size_t carnn__keep_words(carnn__tokenizer how, const char *text, size_t l
 }
 
 /* --- sessions of a head: a batch of one item ------------------------------------------------------ */
-
-static size_t carnn__session_words(const carnn_model *model) {
-    return model->task->session_words ? model->task->session_words(model)
-                                      : (size_t)CARNN__SESSION_WORDS;
-}
 
 /* The corpus of one item whose texts have as many words as they can have. */
 static void carnn__session_corpus(carnn_session *s, carnn__corpus *c, carnn__arena *arena) {
@@ -9591,50 +10149,6 @@ static void carnn__net_session_part(carnn_session *s, size_t part, carnn_predict
    so the last states v = [fw_n; bw_1] of a text are sums over its words, and a word's part v_i has
    the share v_i . v / v . v in them. What is the biases' belongs to no word. */
 
-static double carnn__logistic(double x) {
-    return 1.0 / (1.0 + exp(-x));
-}
-
-/* w_t, A_t and the bias of k_t in column j of row t (input `slot`) of the sequence of rank b; 0: the
-   cell is not additive. */
-static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t t, size_t slot, size_t j,
-                                double *w, double *A, double *k, double *bias) {
-    const carnn__cell_kind *kind = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h;
-    const float *px = r->scan.px + slot * kind->gates * h + j;
-    const float *pc = r->scan.pc + b * kind->context_gates * h;
-    const float *tape = kind->tape ? r->scan.tape + t * kind->tape * h + j : NULL;
-    double u;
-    *k = kind->flags & CARNN__INPUT_IS_CANDIDATE ? (double)r->x[slot * h + j] : (double)px[2 * h];
-    *bias = kind->bias_gates > 2 ? (double)carnn__cell_weight(r, r->cell->bias)[2 * h + j] : 0.0;
-    switch (r->cell->kind) {
-    case CARNN__CELL_icarnn:
-    case CARNN__CELL_scarnn:
-        u = carnn__logistic((double)px[0] + (double)pc[j]);
-        *w = u * carnn__logistic((double)px[h] + (double)pc[h + j]);
-        *A = 1.0 - u;
-        return 1;
-    case CARNN__CELL_carnn_low:
-        *w = carnn__logistic((double)px[0] + (double)pc[j]);
-        *A = 1.0 - *w;
-        return 1;
-    case CARNN__CELL_ncarnn:
-    case CARNN__CELL_ncarnn_free:
-        *w = (double)tape[0] * (double)tape[h];
-        *A = 1.0 - (double)tape[0];
-        return 1;
-    case CARNN__CELL_ran:
-        *w = (double)tape[0];
-        *A = (double)tape[h];
-        return 1;
-    default: return 0;
-    }
-}
-
-static int carnn__cell_is_additive(size_t kind) {
-    return kind == CARNN__CELL_icarnn || kind == CARNN__CELL_scarnn || kind == CARNN__CELL_carnn_low || kind == CARNN__CELL_ncarnn || kind == CARNN__CELL_ncarnn_free || kind == CARNN__CELL_ran;
-}
-
 /* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t, which has the input `slot` and belongs to the
    sequence of rank b; `share` (h) is R_t and becomes R_{t-1}. 0 where the cell is not additive. */
 static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, size_t slot,
@@ -9697,6 +10211,87 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         for (i = 0; i < m->directions; i++)
             carnn__direction_shares(s, m, text, i, squares, count, out, &e->rest);
     }
+}
+
+/* What each of n words, the only sequence of a batch, adds to y . h_n, times `scale`: its share, or
+   its score in a logit. Goes to out[0 .. n), as far as there is room. `run` NULL: nothing is known.
+   Returns what is left of `rest`. */
+static double carnn__explain_sequence(carnn_session *s, const carnn__cell_run *run, const float *y,
+                                      double scale, double rest, const char *role, unsigned has,
+                                      const uint32_t *ids, size_t n, carnn_contribution *out,
+                                      size_t room) {
+    size_t h = (size_t)s->model->desc.hidden, t, j;
+    for (j = 0; j < h; j++) s->share[j] = scale;
+    for (t = n; t-- > 0;) {
+        double value = run ? carnn__step_score(run, 0, t, t, y, s->share) : 0.0;
+        rest -= value;
+        if (t >= room) continue;
+        out[t].role = role;
+        out[t].text = carnn__names_get(&s->model->words, ids[t]);
+        out[t].has = has;
+        out[t].attention = 0.0;
+        out[t].share = has & CARNN_HAS_SHARE ? value : 0.0;
+        out[t].score = has & CARNN_HAS_SCORE ? value : 0.0;
+    }
+    return rest;
+}
+
+/* --- drawing a choice by its logits ------------------------------------------------------------------- */
+
+/* Lets x[at] sink in a heap of n numbers, where none is above the one at half its place. */
+static void carnn__heap_sink(float *x, size_t n, size_t at) {
+    float value = x[at];
+    size_t child;
+    for (; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && x[child + 1] > x[child]) child++;
+        if (x[child] <= value) break;
+        x[at] = x[child];
+    }
+    x[at] = value;
+}
+
+/* Sets all but the most probable choices to 0, of equal ones the later: at most `most` are kept (0:
+   all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
+static void carnn__sample_truncate(float *p, float *heap, size_t V, size_t most, double mass) {
+    size_t kept, equal = 0, i; /* equal: how many of those kept have the least probability */
+    float least = FLT_MAX;
+    double sum = 0.0;
+    memcpy(heap, p, V * sizeof *p);
+    for (i = V / 2; i-- > 0;) carnn__heap_sink(heap, V, i);
+    for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
+        equal = heap[0] < least ? 1 : equal + 1;
+        least = heap[0];
+        sum += (double)least;
+        heap[0] = heap[V - 1 - kept];
+        carnn__heap_sink(heap, V - 1 - kept, 0);
+    }
+    for (i = 0; i < V; i++)
+        if (p[i] < least || (p[i] <= least && !equal)) p[i] = 0.0f;
+        else if (p[i] <= least) equal--;
+}
+
+/* Draws one of n by the logits z, as `how` says; those with -FLT_MAX are never drawn. z becomes
+   probabilities; heap (n) is scratch; *drawn counts the random numbers that were used. */
+static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, float *z,
+                            float *heap, size_t n, uint64_t *drawn) {
+    size_t most = how->top_k > 0 ? (size_t)how->top_k : 0, last = k->argmax(z, n), i;
+    double temperature = how->temperature, sum = 0.0, best = (double)z[last], at;
+    if (temperature < 0.0) return last;
+    if (temperature == 0.0) temperature = 1.0;
+    for (i = 0; i < n; i++)
+        if (z[i] > -FLT_MAX) z[i] = (float)(((double)z[i] - best) / temperature);
+    k->softmax(z, n);
+    if ((most && most < n) || (how->top_p > 0.0 && how->top_p < 1.0))
+        carnn__sample_truncate(z, heap, n, most, how->top_p);
+    for (i = 0; i < n; i++) sum += (double)z[i];
+    at = sum * (double)carnn__uniform(carnn__stream(how->seed, (*drawn)++), 0);
+    for (i = 0; i < n; i++) {
+        if (z[i] <= 0.0f) continue;
+        last = i;
+        at -= (double)z[i];
+        if (at < 0.0) break;
+    }
+    return last;
 }
 
 /* --- what a program calls ---------------------------------------------------------------------------- */
@@ -9853,6 +10448,19 @@ CARNN_API const float *carnn_session_alignment(const carnn_session *session, int
 
 #ifndef CARNN_NO_TEXT
 
+/* Is a text in this role what is right, and not read? */
+static int carnn__session_is_label(const carnn_session *s, uint32_t role) {
+    return s->model->task->roles[role].labels;
+}
+
+/* Adds a text of an example to those that are read. */
+static void carnn__session_add_text(const carnn_session *s, carnn_text *texts, size_t *count,
+                                    uint32_t role, carnn__span text) {
+    if (carnn__session_is_label(s, role)) return;
+    texts[*count].at = text.at;
+    texts[(*count)++].length = text.length;
+}
+
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error) {
@@ -9861,7 +10469,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     carnn_text texts[CARNN__RECORD_TEXTS];
     carnn__record r;
     carnn_status status;
-    size_t i;
+    size_t i, count = 0;
     memset(&r, 0, sizeof r);
     *found = 0;
     p->error = error;
@@ -9875,15 +10483,12 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (status || !r.count) return status;
     if (r.begins && kind->reset) kind->reset(session);
     session->spoken = r.spoken;
-    for (i = 0; i < r.count; i++) {
-        texts[i].at = r.text[i].at;
-        texts[i].length = r.text[i].length;
-    }
+    for (i = 0; i < r.own; i++) carnn__session_add_text(session, texts, &count, r.role[i], r.text[i]);
     *found = r.example;
     if (r.example)
-        status = carnn_session_predict(session, texts, r.own, top, prediction, error);
+        status = carnn_session_predict(session, texts, count, top, prediction, error);
     for (i = 0; !status && kind->reply && i < r.count; i++) /* what is said goes on */
-        kind->hear(session, r.role[i], texts[i].at, texts[i].length);
+        kind->hear(session, r.role[i], r.text[i].at, r.text[i].length);
     session->spoken = 0;
     return status;
 }
@@ -9895,7 +10500,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     carnn_text texts[CARNN__RECORD_TEXTS];
     const carnn__item *x;
     const carnn__member *m;
-    size_t i, before;
+    size_t i, before, own, count = 0;
     carnn_status status;
     if (strcmp(session->model->desc.task, data->task))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
@@ -9903,21 +10508,22 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     if (number >= data->item_count)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has only %zu examples",
                            data->item_count);
+    if (data->columns)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "sessions read texts, the data set has "
+                           "rows of numbers");
     x = &data->items[number];
     m = carnn__members(data, x);
-    before = x->count > kind->texts ? x->count - kind->texts : 0;
+    for (i = own = 0; i < x->count; i++) own += !carnn__session_is_label(session, m[i].role);
+    before = own > kind->texts ? own - kind->texts : 0; /* labels have nothing before them */
     carnn_session_reset(session);
     for (i = 0; i < before; i++) {
         carnn__span text = carnn__text(data, m[i].text);
         if (kind->hear) kind->hear(session, m[i].role, text.at, text.length);
     }
-    for (i = before; i < x->count; i++) {
-        carnn__span text = carnn__text(data, m[i].text);
-        texts[i - before].at = text.at;
-        texts[i - before].length = text.length;
-    }
-    status = carnn_session_predict(session, texts, x->count - before, top, prediction, error);
-    prediction->example = number;
+    for (i = before; i < x->count; i++)
+        carnn__session_add_text(session, texts, &count, m[i].role, carnn__text(data, m[i].text));
+    status = carnn_session_predict(session, texts, count, top, prediction, error);
+    if (!status) prediction->example = number;
     return status;
 }
 
@@ -9951,7 +10557,8 @@ static const carnn__session_kind carnn__net_session = {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* Bounds: utterances of a batch, which one dialog may exceed; rows and turns of a chunk. */
+/* Bounds: utterances of a batch, which one dialog may exceed; rows and turns of a chunk, which has
+   room for the longest history. */
 #define CARNN__DIALOG_INPUTS 768
 #define CARNN__DIALOG_ROWS 2048
 #define CARNN__DIALOG_CHUNK 64
@@ -10001,61 +10608,49 @@ static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *e
     return CARNN_OK;
 }
 
-/* Utterances before the latest that are read. */
-static size_t carnn__dialog_kept(const carnn_model *model) {
-    double history = carnn__option(model, CARNN__DIALOG_HISTORY);
-    return history < 0.0 ? CARNN__HISTORY_LINES
-                         : carnn__min((size_t)history, CARNN__HISTORY_LINES);
-}
-
-/* Is a line skipped that is fact number `facts` of its block, from 1 (0: no fact)? */
-static int carnn__dialog_skips(const carnn_model *model, size_t facts) {
-    double most = carnn__option(model, CARNN__DIALOG_KB_ROWS);
-    return most >= 0.0 && (double)facts > most;
+/* An option's number, at most `most`, which is also what none stands for. */
+static size_t carnn__dialog_most(const carnn_model *model, size_t option, size_t most) {
+    double number = carnn__option(model, option);
+    return number < 0.0 ? most : carnn__min((size_t)number, most);
 }
 
 /* --- utterances --------------------------------------------------------------------------------- */
 
-/* Roles are the speakers of carnn_speaker, by the names that explanations have for them. */
+/* Roles are the speakers of carnn_speaker, by the names that explanations have for them, and one for
+   <start>, which no text of a data set has. */
 static const carnn__role carnn__dialog_roles[] = {
     {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
-    {NULL, CARNN__WORDS, 0}};
+    {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
+enum { CARNN__DIALOG_STARTS = CARNN_FACT + 1 };
 
 static const char *const carnn__dialog_reserved[] = {"$start", "$user", "$system", "$fact"};
 enum { CARNN__DIALOG_START = 1, CARNN__DIALOG_SPEAKER }; /* their numbers; the first speaker's */
 
-/* The first words of the text, then the speaker's. */
+/* The first words of the text, then the speaker's; of <start> one word. */
 static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, uint32_t role,
                                    uint32_t *ids, size_t max) {
     const size_t most = CARNN__UTTERANCE_WORDS - 1;
     size_t n = carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
                                carnn__min(max, most));
+    uint32_t last = CARNN__DIALOG_SPEAKER + role;
     n = carnn__min(n, most);
-    if (n < max) ids[n] = CARNN__DIALOG_SPEAKER + role;
+    if (role == CARNN__DIALOG_STARTS) {
+        n = 0;
+        last = CARNN__DIALOG_START;
+    }
+    if (n < max) ids[n] = last;
     return n + 1;
 }
 
-/* Candidate i names no speaker. */
-static size_t carnn__dialog_candidate(const carnn_model *model, size_t i, uint32_t *ids,
-                                      size_t max) {
-    const size_t most = CARNN__UTTERANCE_WORDS;
-    return carnn__min(most, carnn__tokenize(&model->words, CARNN__WORDS,
-                                            carnn__names_get(&model->choices, i),
-                                            carnn__names_length(&model->choices, i), ids,
-                                            carnn__min(max, most)));
-}
-
-/* Lines of the dialog from the end of the item before to that of the next one. A dialog has all of
+/* Lines of the dialog from the end of the item before to the end of the next one. A dialog has all of
    its lines in sum, and <start>, whatever of them a model reads: so models that keep different lines
    have the same batches to vote on. */
 static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
-    const carnn_dataset *data = work->data;
-    const carnn__item *x = &data->items[item];
-    int begins = !item || x->group != x[-1].group;
-    size_t from = begins ? x->first : x->first + x->count, to = data->member_count;
-    if (item + 1 < data->item_count)
-        to = x[1].group == x->group ? x[1].first + x[1].count : x[1].first;
-    size[0] = to - from + (size_t)begins;
+    const carnn__item *x = &work->data->items[item], *next = x + 1;
+    size_t begins = !item || x->group != x[-1].group;
+    size_t end = item + 1 == work->data->item_count ? work->data->member_count
+                 : next->group == x->group ? next->first + next->count : next->first;
+    size[0] = end - x->first - (begins ? 0 : x->count) + begins;
 }
 
 #ifndef CARNN_NO_TEXT
@@ -10068,44 +10663,40 @@ static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, siz
     size_t i, wrong;
     for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 1;
     for (wrong = 0; wrong < data->item_count && times[data->items[wrong].target];) wrong++;
-    for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 0;
+    memset(times, 0, data->text_count * sizeof *times);
     if (wrong == data->item_count) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_DATA, data->items[wrong].line,
-                       "%s:%zu: expected one of the %zu candidates as response, found %s",
+                       "%s:%u: expected one of the %zu candidates as response, found %s",
                        carnn__name_end(carnn__dataset_origin(data, wrong)),
-                       (size_t)data->items[wrong].line, data->choice_count,
+                       (unsigned)data->items[wrong].line, data->choice_count,
                        carnn__show(shown, carnn__text(data, data->items[wrong].target)));
 }
 
 /* The vocabulary is made of all texts of the training data, the candidates among them. */
-static carnn_status carnn__dialog_words(carnn_model *model, const carnn_dataset *data,
-                                        size_t *times, carnn_error *error) {
+static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
+                                        carnn_error *error) {
+    const carnn_allocator *a = &model->allocator;
+    size_t *times = (size_t *)carnn__alloc_zero(a, data->text_count, sizeof *times), i;
     carnn__vocabulary v;
-    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__dialog_reserved,
-                                                 CARNN__COUNT(carnn__dialog_reserved), error);
-    size_t i;
-    for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
+    carnn_status status = times ? carnn__dialog_check_responses(data, times, error)
+                                : carnn__out_of_memory(error);
+    if (!status)
+        status = carnn__names_from(&model->choices, data->shown, data->shown_at,
+                                   data->choice_count, 0, a, error);
+    for (i = 0; !status && i < data->member_count; i++) times[data->members[i].text]++;
+    carnn__vocabulary_init(&v, a);
+    if (!status)
+        status = carnn__vocabulary_open(&v, a, carnn__dialog_reserved,
+                                        CARNN__COUNT(carnn__dialog_reserved), error);
     for (i = 0; !status && i < data->text_count; i++) {
         carnn__span text = carnn__text(data, i);
         status = carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length,
                                        carnn__max(times[i], 1), error);
     }
+    carnn__free(a, times);
     if (!status)
         return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
     carnn__vocabulary_free(&v);
-    return status;
-}
-
-static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
-                                        carnn_error *error) {
-    size_t *times = (size_t *)carnn__alloc_zero(&model->allocator, data->text_count, sizeof *times);
-    carnn_status status = times ? CARNN_OK : carnn__out_of_memory(error);
-    if (!status) status = carnn__dialog_check_responses(data, times, error);
-    if (!status) status = carnn__dialog_words(model, data, times, error);
-    if (!status)
-        status = carnn__names_from(&model->choices, data->shown, data->shown_at,
-                                   data->choice_count, 0, &model->allocator, error);
-    carnn__free(&model->allocator, times);
     return status;
 }
 
@@ -10115,131 +10706,134 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
    D: hidden size; L candidates; a batch has R turns and U utterances, a chunk B turns, N rows and T
    steps at most. */
 
+typedef struct carnn__said { /* an utterance that a session keeps for explanations */
+    uint32_t role;
+    char text[160];          /* its first bytes */
+} carnn__said;
+
 typedef struct carnn__dialog {
     carnn__net net;
-    size_t table;             /* parameter: word vectors (V, D) */
+    carnn__list_encoder words;
     carnn__cell cell;
     carnn__cell_run run;
-    float *ramp;              /* (D) */
-    carnn__lists candidates;  /* their words */
+    carnn__lists own;        /* words of the candidates, then those of <start> */
+    int ready;               /* where nothing is learnt: has been done what is done once */
     /* of the data */
-    uint32_t *seq;            /* the dialogs as token lists: <start>, then the lines that are kept */
-    uint32_t *start, *end;    /* (items) places in seq: of <start>, of the user's utterance */
+    uint32_t *seq;           /* the dialogs as token lists: <start>, then the lines that are kept */
+    uint32_t *first, *end;   /* (items) the history and the user's utterance: seq[first .. end] */
     /* of the batch at hand */
-    uint32_t *local;          /* (token lists + 1) number of an utterance, or CARNN__NOWHERE */
-    uint32_t *which;          /* (U) token list of an utterance */
-    size_t inputs;            /* U */
-    uint32_t *turn;           /* (R) items */
-    size_t turns;             /* R */
-    unsigned char *right;     /* (R) was the turn answered rightly? */
-    carnn__mat e;             /* (U, D) */
-    carnn__mat y;             /* (L, D) candidates; where nothing is learnt, a panel of them */
-    float *packed_y;          /* (L, D), packed, where nothing is learnt; */
-    int encoded;              /* once for all batches: it is done */
-    carnn__mat all;           /* (R, L) logits, for votes and predictions */
-    /* of the chunk at hand */
-    size_t from;              /* place of its first turn in the batch */
-    size_t most_rows;
+    uint32_t *local, *which; /* number of a token list in the batch, or CARNN__NOWHERE; the reverse (U) */
+    uint32_t *turn;          /* (R) items */
+    size_t inputs, turns;    /* U, R */
+    unsigned char *right;    /* (R) was the turn answered rightly? */
+    carnn__mat e, y, all;    /* utterances (U, D); candidates (L, D); logits (R, L), if asked for */
+    float *packed_y;         /* where nothing is learnt: y, which is then a panel of it */
+    /* of the chunk at hand, which begins with turn `from` of the batch */
+    size_t from, *start;     /* start (T + 2) */
     carnn__packed packed;
-    size_t *step;             /* (T + 2) */
-    uint32_t *length, *rank, *index, *context, *label; /* (B), (B), (N), (B), (B) */
-    carnn__mat c, o, weight;  /* (B, D), (B, D), alpha (B, T) */
-    float *dh;                /* (N, D) */
-    float *z;                 /* (B, L) logits, then their gradient */
-    float *loss;              /* (B) */
+    uint32_t *length, *rank, *context, *label, *index; /* (B), the last one (N) */
+    carnn__mat c, o, weight; /* (B, D), (B, D), alpha (B, T) */
+    float *dh, *z, *loss;    /* (N, D), (B, L) logits, then their gradient, (B) */
+    /* of a session */
+    size_t slots, heard;     /* rows of e; utterances heard: slot 0 is the oldest, <start> at first */
+    size_t projected, facts; /* so many are projected already; facts in a row up to the latest one */
+    carnn__said *said;       /* (slots) */
 } carnn__dialog;
 
-/* The token list of <start>, which is no text of the data. */
-static size_t carnn__dialog_start(const carnn__dialog *m) { return m->net.corpus.tokens.count; }
-
-static void carnn__dialog_plan_candidates(carnn__plan *p, carnn__dialog *m) {
-    size_t L = p->model->choices.count, total = 0, i;
-    for (i = 0; i < L; i++) total += carnn__dialog_candidate(p->model, i, NULL, 0);
-    m->candidates.count = L;
-    m->candidates.at = (size_t *)carnn__take(p->arena, L + 1, sizeof(size_t));
-    m->candidates.ids = (uint32_t *)carnn__take(p->arena, total, sizeof(uint32_t));
-    if (!m->candidates.at || !m->candidates.ids) return;
-    for (m->candidates.at[0] = i = 0; i < L; i++) {
-        size_t at = m->candidates.at[i];
-        m->candidates.at[i + 1] = at + carnn__dialog_candidate(p->model, i, m->candidates.ids + at,
-                                                               total - at);
+/* The words of the candidates, without the speaker's that would end an utterance, and of <start>. */
+static void carnn__dialog_plan_lists(carnn__plan *p, carnn__dialog *m) {
+    const carnn__names *names = &p->model->choices;
+    size_t n = 0, i, pass;
+    m->own.count = names->count + 1;
+    m->own.at = (size_t *)carnn__take(p->arena, m->own.count + 1, sizeof(size_t));
+    for (pass = 0; pass < 2; pass++) { /* count, then write */
+        for (n = i = 0; i < names->count; i++) {
+            carnn__span text;
+            text.at = carnn__names_get(names, i);
+            text.length = carnn__names_length(names, i);
+            if (pass) m->own.at[i] = n;
+            n += carnn__dialog_tokens(p->model, text, 0, pass ? m->own.ids + n : NULL,
+                                      pass ? SIZE_MAX : 0) - 1;
+        }
+        if (!pass) m->own.ids = (uint32_t *)carnn__take(p->arena, n + 1, sizeof(uint32_t));
+        if (!m->own.ids) return;
     }
+    m->own.ids[n] = CARNN__DIALOG_START;
+    m->own.at[names->count] = n;
+    m->own.at[names->count + 1] = n + 1;
 }
 
-/* The dialogs without what is skipped, up to the last utterance that has an answer. */
+/* The dialogs without facts that are skipped, up to the last utterance that has an answer: so the
+   next dialog begins behind the `end` of the last item. */
 static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
-    uint32_t **of_item[] = {&m->start, &m->end};
     const carnn_dataset *data = p->work->data;
-    size_t at = 0, line = 0, facts = 0, i, items = data->item_count;
+    const carnn__corpus *c = &m->net.corpus;
+    size_t history = carnn__dialog_most(p->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
+    size_t rows = carnn__dialog_most(p->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX), items, i;
+    size_t at = 0, start = 0, line = 0, facts = 0;
+    uint32_t **of_item[] = {&m->first, &m->end};
+    items = data->item_count;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
     m->seq = (uint32_t *)carnn__take(p->arena, data->member_count + items, sizeof(uint32_t));
     for (i = 0; m->seq && i < items; i++) {
         const carnn__item *x = &data->items[i];
-        if (i && x->group == x[-1].group) {
-            m->start[i] = m->start[i - 1];
-        } else {
-            m->start[i] = (uint32_t)at;
-            m->seq[at++] = (uint32_t)carnn__dialog_start(m);
+        if (!i || x->group != x[-1].group) {
+            start = at;
+            m->seq[at++] = (uint32_t)c->tokens.count; /* <start> is no text of the data */
             line = x->first;
             facts = 0;
         }
         for (; line < x->first + x->count; line++) {
             facts = data->members[line].role == CARNN_FACT ? facts + 1 : 0;
-            if (!carnn__dialog_skips(p->model, facts)) m->seq[at++] = m->net.corpus.list[line];
+            if (facts <= rows) m->seq[at++] = c->list[line];
         }
         m->end[i] = (uint32_t)at - 1;
+        m->first[i] = (uint32_t)(at - 1 - carnn__min(at - 1 - start, history));
     }
 }
 
-static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m) {
-    const carnn__corpus *corpus = &m->net.corpus;
+static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D, size_t L) {
+    const carnn__corpus *c = &m->net.corpus;
     const carnn__work *work = p->work;
-    size_t D = (size_t)p->model->desc.hidden, L = p->model->choices.count;
-    size_t R = corpus->most_items, B = carnn__min(R, CARNN__DIALOG_CHUNK), lists, T, N;
-    size_t U = carnn__min(corpus->most_size[0], corpus->tokens.count + 1);
-    uint32_t **of_turn[] = {&m->length, &m->rank, &m->context, &m->label};
-    T = carnn__min(corpus->most_texts / carnn__max(R, 1), carnn__dialog_kept(p->model)) + 1;
-    m->most_rows = carnn__max(T, CARNN__DIALOG_ROWS);
-    N = carnn__min(B * T, m->most_rows);
-    lists = corpus->tokens.count + 1;
+    size_t R = c->most_items, B = carnn__min(R, CARNN__DIALOG_CHUNK), lists = c->tokens.count + 1;
+    size_t T = carnn__min(c->most_texts / carnn__max(R, 1), CARNN__HISTORY_LINES) + 1;
+    size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS), U = carnn__min(c->most_size[0], lists);
+    uint32_t **indices[] = {&m->which, &m->turn, &m->length, &m->rank, &m->context, &m->label,
+                            &m->index};
+    carnn__take_indices(p->arena, indices, CARNN__COUNT(indices),
+                        carnn__max(carnn__max(U, R), carnn__max(B, N)));
     m->local = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
     if (m->local) memset(m->local, 0xFF, lists * sizeof(uint32_t));
-    m->which = (uint32_t *)carnn__take(p->arena, U, sizeof(uint32_t));
-    m->turn = (uint32_t *)carnn__take(p->arena, R, sizeof(uint32_t));
     m->right = (unsigned char *)carnn__take(p->arena, R, 1);
-    m->step = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
-    carnn__take_indices(p->arena, of_turn, CARNN__COUNT(of_turn), B);
-    m->index = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
+    m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
     m->e = carnn__plan_mat(p, U, D);
     m->y = carnn__plan_mat(p, work->g ? L : work->engine->k->tile_columns, D);
-    if (!work->g) m->packed_y = carnn__floats(p->arena, 1, carnn__packed_size(L, D));
-    m->all.x = NULL;
-    m->all.columns = L;
-    if (work->voting || work->wanted) m->all.x = carnn__floats(p->arena, R, L);
+    m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
+    if (work->voting || work->wanted) {
+        m->all = carnn__plan_mat(p, R, L);
+        carnn__plan_logits(p, &m->all, R);
+    }
     m->c = carnn__plan_mat(p, B, D);
     m->o = carnn__plan_mat(p, B, D);
     m->weight = carnn__plan_mat(p, B, T);
     m->z = carnn__floats(p->arena, B, L);
     m->loss = carnn__floats(p->arena, 1, B);
-    if (work->g) m->dh = carnn__floats(p->arena, N, D);
+    m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
     carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B);
 }
 
 static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog *m = (carnn__dialog *)state;
     size_t D = (size_t)p->model->desc.hidden;
-    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, D, 0,
-                              CARNN__INIT_NORMAL, 0.1f);
+    carnn__list_encoder_plan(p, &m->words, D);
     carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D, D,
                         D);
     if (!p->arena) return;
-    m->ramp = carnn__floats(p->arena, 1, D);
-    if (m->ramp) carnn__encoder_ramp(m->ramp, D);
-    carnn__dialog_plan_candidates(p, m);
-    carnn__dialog_plan_lines(p, m);
-    carnn__dialog_plan_batch(p, m);
     m->inputs = m->turns = 0;
-    m->encoded = 0;
+    m->ready = 0;
+    carnn__dialog_plan_lists(p, m);
+    carnn__dialog_plan_lines(p, m);
+    carnn__dialog_plan_batch(p, m, D, p->model->choices.count);
 }
 
 /* --- the utterances and candidates of a batch ------------------------------------------------------ */
@@ -10254,100 +10848,53 @@ static void carnn__dialog_collect(carnn__dialog *m, size_t number) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
         size_t first = dialog->first, last = first + dialog->count - 1;
         for (j = first; j <= last; j++) m->turn[m->turns++] = (uint32_t)j;
-        for (j = m->start[first]; j <= m->end[last]; j++)
-            if (m->local[m->seq[j]] == CARNN__NOWHERE) {
-                m->local[m->seq[j]] = (uint32_t)m->inputs;
-                m->which[m->inputs++] = m->seq[j];
-            }
+        for (j = first ? m->end[first - 1] + 1 : 0; j <= m->end[last]; j++) {
+            if (m->local[m->seq[j]] != CARNN__NOWHERE) continue;
+            m->local[m->seq[j]] = (uint32_t)m->inputs;
+            m->which[m->inputs++] = m->seq[j];
+        }
     }
 }
 
-/* enc (texts, D) of token lists, of those in `which` (NULL: of the first so many) to x; backward,
-   where x is NULL, from d to the word vectors. */
-static void carnn__dialog_encode(const carnn__work *work, const uint32_t *ids, const size_t *at,
-                                 const uint32_t *which, size_t texts, float *x, const float *d) {
+static void carnn__dialog_utterances(const carnn__work *work, int backward) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
-    carnn__encoder job = {texts, (size_t)work->model->desc.hidden, which, ids, at, m->ramp,
-                          carnn__weight(work, m->table), x,
-                          d ? carnn__gradient(work, m->table) : NULL, d};
-    if (x) carnn__encode_texts(work->engine, &job);
-    else carnn__encode_texts_back(work->engine, &job);
+    carnn__encode_lists(work, &m->words, &m->own, m->own.count - 1, NULL, 1, &m->e, 0, backward);
+    carnn__encode_lists(work, &m->words, &m->net.corpus.tokens, 0, m->which + 1, m->inputs - 1,
+                        &m->e, 1, backward);
 }
 
-/* All utterances of the batch. */
-static void carnn__dialog_encode_batch(const carnn__work *work, float *x, const float *d) {
-    static const uint32_t start = CARNN__DIALOG_START;
-    static const size_t start_at[] = {0, 1};
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    const carnn__lists *tokens = &m->net.corpus.tokens;
-    size_t D = m->e.columns;
-    carnn__dialog_encode(work, &start, start_at, NULL, 1, x, d);
-    carnn__dialog_encode(work, tokens->ids, tokens->at, m->which + 1, m->inputs - 1,
-                         x ? x + D : NULL, d ? d + D : NULL);
-}
-
-/* The candidates. Where nothing is learnt they are packed panel by panel, and kept. */
-static void carnn__dialog_encode_candidates(const carnn__work *work, carnn__dialog *m) {
-    const carnn__lists *list = &m->candidates;
-    size_t width = work->g ? list->count : work->engine->k->tile_columns, j, end, D = m->y.columns;
-    for (j = 0; j < list->count && !m->encoded; j = end) {
-        end = carnn__min(j + width, list->count);
-        carnn__dialog_encode(work, list->ids, list->at + j, NULL, end - j, m->y.x, NULL);
-        if (!work->g)
-            carnn__pack_columns(work->engine, CARNN__NT, list->count, D, j, end, m->y.x, D,
-                                m->packed_y);
+/* Packs the recurrent weights and encodes the candidates; where nothing is learnt only once, and the
+   candidates are packed, too, panel by panel. */
+static void carnn__dialog_ready(const carnn__work *work) {
+    carnn__dialog *m = (carnn__dialog *)work->state;
+    carnn__engine *e = work->engine;
+    size_t L = m->own.count - 1, D = m->y.columns, width = work->g ? L : e->k->tile_columns, i, end;
+    if (m->ready) return;
+    carnn__cell_ready(&m->run, e);
+    for (i = 0; i < L; i = end) {
+        end = carnn__min(i + width, L);
+        carnn__encode_lists(work, &m->words, &m->own, i, NULL, end - i, &m->y, 0, 0);
+        if (!work->g) carnn__pack_columns(e, CARNN__NT, L, D, i, end, m->y.x, D, m->packed_y);
     }
-    m->encoded = !work->g;
-}
-
-/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
-enum { CARNN__DROP_UTTERANCES = 1, CARNN__DROP_SUMMARY };
-
-/* Encodes the candidates, encodes and projects the utterances. */
-static void carnn__dialog_inputs(carnn__work *work, uint64_t key) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    carnn__dialog_encode_batch(work, m->e.x, NULL);
-    carnn__dialog_encode_candidates(work, m);
-    carnn__drop(work, m->e.x, m->inputs * m->e.columns, key, CARNN__DROP_UTTERANCES);
-    carnn__cell_ready(&m->run, work->engine);
-    carnn__cell_project(&m->run, work->engine, m->e.x, 0, m->inputs);
-    carnn__mat_clear(&m->e, m->inputs);
-}
-
-/* Backward: from the gradients of e and y to those of the weights. */
-static void carnn__dialog_inputs_backward(carnn__work *work, uint64_t key) {
-    carnn__dialog *m = (carnn__dialog *)work->state;
-    carnn__cell_project_back(&m->run, work->engine, m->e.d);
-    carnn__drop(work, m->e.d, m->inputs * m->e.columns, key, CARNN__DROP_UTTERANCES);
-    carnn__dialog_encode_batch(work, NULL, m->e.d);
-    carnn__dialog_encode(work, m->candidates.ids, m->candidates.at, NULL, m->candidates.count, NULL,
-                         m->y.d);
+    m->ready = !work->g;
 }
 
 /* --- a chunk of turns ------------------------------------------------------------------------------- */
 
-/* The history of an item: places [*first, *first + length) of seq; the last is its utterance. */
-static size_t carnn__dialog_history(const carnn__work *work, size_t item, size_t *first) {
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    size_t kept = carnn__min(m->end[item] - m->start[item], carnn__dialog_kept(work->model));
-    *first = m->end[item] - kept;
-    return kept + 1;
-}
-
 /* Packs the histories of as many turns from m->from on as fit into a chunk; returns how many. */
-static size_t carnn__dialog_pack(carnn__work *work, carnn__dialog *m) {
-    size_t B = 0, rows = 0, b, t, first;
+static size_t carnn__dialog_pack(carnn__dialog *m) {
+    size_t B = 0, rows = 0, b, t;
     for (; m->from + B < m->turns && B < CARNN__DIALOG_CHUNK; B++) {
-        size_t M = carnn__dialog_history(work, m->turn[m->from + B], &first);
-        if (rows + M > m->most_rows) break;
-        m->length[B] = (uint32_t)M;
-        rows += M;
+        size_t item = m->turn[m->from + B];
+        m->length[B] = m->end[item] - m->first[item] + 1;
+        rows += m->length[B];
+        if (rows > CARNN__DIALOG_ROWS) break;
     }
-    carnn__pack_sequences(&m->packed, m->length, B, m->rank, m->step);
+    carnn__pack_sequences(&m->packed, m->length, B, m->rank, m->start);
     for (b = 0; b < B; b++) {
         size_t item = m->turn[m->from + m->rank[b]];
-        size_t M = carnn__dialog_history(work, item, &first);
-        for (t = 0; t < M; t++) m->index[m->step[t] + b] = m->local[m->seq[first + t]];
+        for (t = 0; t < m->length[m->rank[b]]; t++)
+            m->index[m->start[t] + b] = m->local[m->seq[m->first[item] + t]];
         m->context[b] = m->local[m->seq[m->end[item]]];
         m->label[b] = m->net.corpus.target[item];
     }
@@ -10360,12 +10907,15 @@ static carnn__attention carnn__dialog_attention(const carnn__dialog *m) {
     return a;
 }
 
-/* From the packed histories to the logits of the candidates: z (B, L). */
+/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
+enum { CARNN__DROP_UTTERANCES = 1, CARNN__DROP_SUMMARY };
+
+/* From the packed histories to the logits of the candidates: z = o y^T. */
 static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     carnn__attention a = carnn__dialog_attention(m);
-    size_t B = m->packed.sequences, D = m->e.columns, L = m->candidates.count;
+    size_t B = m->packed.sequences, D = m->e.columns, L = m->own.count - 1;
     carnn__gather_rows(m->c.x, m->e.x, m->context, B, D);
     carnn__cell_context(&m->run, e, m->c.x, B);
     carnn__cell_forward(&m->run, e, &m->packed, m->index, NULL, NULL);
@@ -10375,13 +10925,13 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     else carnn__matmul_packed(e, 0, B, L, D, m->o.x, D, m->packed_y, NULL, m->z, L);
 }
 
-/* From the gradient in z back to those of e and y. The first chunk of a batch sets dy, the others
-   add to it:  do = dz y,  dy = dz^T o. */
+/* From the gradient in z back to those of e and y: do = dz y, dy = dz^T o, where the first chunk of a
+   batch sets dy and the others add to it. */
 static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     carnn__attention a = carnn__dialog_attention(m);
-    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, L = m->candidates.count;
+    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, L = m->own.count - 1;
     carnn__matmul(e, CARNN__NN, B, D, L, m->z, L, m->y.x, D, NULL, m->o.d, D);
     carnn__matmul(e, m->from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, m->z, L, m->o.x, D,
                   NULL, m->y.d, D);
@@ -10394,45 +10944,28 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
 
-/* Notes the answers of turns [b0, b1) of the chunk, before the loss makes gradients of the logits. */
-static void carnn__dialog_answers(const void *job, size_t b0, size_t b1) {
-    const carnn__work *work = (const carnn__work *)job;
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    const carnn__kernels *k = work->engine->k;
-    size_t b, L = m->candidates.count;
-    for (b = b0; b < b1; b++) {
-        size_t turn = m->from + m->rank[b];
-        m->right[turn] = k->argmax(m->z + b * L, L) == m->label[b];
-        if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
-    }
-}
+/* --- a batch, votes and scores ------------------------------------------------------------------------- */
 
-/* --- a batch ------------------------------------------------------------------------------------------ */
-
-enum { /* sums of a tally */
-    CARNN__DIALOG_RIGHT,   /* turns that were answered rightly */
-    CARNN__DIALOG_WHOLE,   /* dialogs all of whose turns were */
-    CARNN__DIALOG_DIALOGS,
-    CARNN__DIALOG_KNOWN    /* turns whose response is a candidate: only they have a loss */
+enum { /* sums of a tally; the last one: turns whose response is a candidate, which alone have a loss */
+    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_DIALOGS, CARNN__DIALOG_KNOWN
 };
 
 /* Adds the answers of a batch to the tally. */
 static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__tally *tally) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     const carnn__corpus *c = &m->net.corpus;
-    size_t i, j, at = 0;
+    size_t i, at = 0, end = 0;
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
-        const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
-        size_t right = 0;
-        for (j = 0; j < dialog->count; j++, at++) {
+        size_t turns = c->pieces[c->queue[i]].count, right = 0;
+        for (end += turns; at < end; at++) {
             right += m->right[at];
             tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->turn[at]] != CARNN__NOWHERE;
         }
-        tally->examples += dialog->count;
+        tally->examples += turns;
         tally->sum[CARNN__DIALOG_RIGHT] += (double)right;
-        tally->sum[CARNN__DIALOG_WHOLE] += right == dialog->count;
+        tally->sum[CARNN__DIALOG_ALL_RIGHT] += right == turns;
         tally->sum[CARNN__DIALOG_DIALOGS] += 1.0;
-        carnn__tell_part(work, (double)right, (double)dialog->count);
+        carnn__tell_part(work, (double)right, (double)turns);
     }
 }
 
@@ -10445,67 +10978,44 @@ static carnn__logits carnn__dialog_output(const carnn__work *work) {
 static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
                                 carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)work->state;
-    size_t B, b, L = m->candidates.count;
+    const carnn__mat *e = &m->e;
+    size_t B, b, L = m->own.count - 1;
     carnn__dialog_collect(m, number);
-    carnn__dialog_inputs(work, key);
+    carnn__dialog_ready(work);
+    carnn__dialog_utterances(work, 0);
+    carnn__drop(work, e->x, m->inputs * e->columns, key, CARNN__DROP_UTTERANCES);
+    carnn__cell_project(&m->run, work->engine, e->x, 0, m->inputs);
+    carnn__mat_clear(e, m->inputs);
     for (m->from = 0; m->from < m->turns; m->from += B) {
-        B = carnn__dialog_pack(work, m);
+        B = carnn__dialog_pack(m);
         carnn__dialog_forward(work, key);
-        carnn__split(work->engine, carnn__dialog_answers, work, B, 1, B * L);
+        for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
+            size_t turn = m->from + m->rank[b];
+            m->right[turn] = work->engine->k->argmax(m->z + b * L, L) == m->label[b];
+            if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
+        }
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->turns, work->smoothing, m->loss);
         for (b = 0; b < B; b++) tally->loss += (double)m->loss[b];
         if (work->g) carnn__dialog_backward(work, key);
     }
-    if (work->g) carnn__dialog_inputs_backward(work, key);
     carnn__dialog_count(work, number, tally);
     if (work->wanted) carnn__net_tell(work);
+    if (!work->g) return;
+    carnn__cell_project_back(&m->run, work->engine, e->d);
+    carnn__drop(work, e->d, m->inputs * e->columns, key, CARNN__DROP_UTTERANCES);
+    carnn__dialog_utterances(work, 1);
+    carnn__encode_lists(work, &m->words, &m->own, 0, NULL, L, &m->y, 0, 1);
 }
 
-/* --- votes and scores ---------------------------------------------------------------------------------- */
-
-/* The models' probabilities of the candidates for a turn of the batch. */
-static const float *carnn__dialog_probability(const carnn__work *work, size_t turn) {
-    const carnn__dialog *m = (const carnn__dialog *)work->state;
-    return m->all.x + turn * m->all.columns;
-}
-
-/* Each model votes for its best candidate; of those with most votes the one with the largest sum of
-   probabilities wins. */
-static size_t carnn__dialog_elect(carnn__work *const *works, size_t count, size_t turn) {
-    const carnn__kernels *k = works[0]->engine->k;
-    size_t L = works[0]->model->choices.count, m, n, best = 0, most = 0;
-    double best_sum = 0.0;
-    for (m = 0; m < count; m++) {
-        size_t mine = k->argmax(carnn__dialog_probability(works[m], turn), L), votes = 0;
-        double sum = 0.0;
-        for (n = 0; n < count; n++) {
-            const float *p = carnn__dialog_probability(works[n], turn);
-            votes += k->argmax(p, L) == mine;
-            sum += (double)p[mine];
-        }
-        if (votes > most || (votes == most && sum > best_sum)) {
-            best = mine;
-            most = votes;
-            best_sum = sum;
-        }
-    }
-    return best;
-}
-
-/* The loss is that of the mean probability of the right candidate. */
+/* By plurality. The loss is that of the mean probability of the right candidate. */
 static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
                                carnn__tally *tally) {
-    carnn__dialog *first = (carnn__dialog *)works[0]->state;
-    size_t i, m, L = works[0]->model->choices.count;
-    for (i = 0; i < first->turns; i++) {
-        uint32_t target = first->net.corpus.target[first->turn[i]];
-        double right = 0.0;
-        for (m = 0; m < count; m++) {
-            const carnn__dialog *d = (const carnn__dialog *)works[m]->state;
-            works[0]->engine->k->softmax(d->all.x + i * L, L);
-            if (target != CARNN__NOWHERE) right += (double)d->all.x[i * L + target] / (double)count;
-        }
-        first->right[i] = carnn__dialog_elect(works, count, i) == target;
+    carnn__dialog *m = (carnn__dialog *)works[0]->state;
+    size_t i;
+    for (i = 0; i < m->turns; i++) {
+        uint32_t target = m->net.corpus.target[m->turn[i]];
+        double right;
+        m->right[i] = carnn__elect(works, count, i, target, &right) == target;
         if (target != CARNN__NOWHERE) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
     }
     carnn__dialog_count(works[0], number, tally);
@@ -10515,7 +11025,7 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
     const double *sum = tally->sum;
     scores->loss = tally->loss / fmax(sum[CARNN__DIALOG_KNOWN], 1.0);
     scores->metric[0].value = sum[CARNN__DIALOG_RIGHT] / (double)carnn__max(tally->examples, 1);
-    scores->metric[1].value = sum[CARNN__DIALOG_WHOLE] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
+    scores->metric[1].value = sum[CARNN__DIALOG_ALL_RIGHT] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
 }
 
 /* --- sessions --------------------------------------------------------------------------------------------
@@ -10523,144 +11033,108 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
    projections have a slot for each. An answer costs the encoding of what is new, one scan over the
    history, and one product with the candidates. */
 
-#define CARNN__SESSION_TEXT 160 /* bytes of an utterance that are kept for explanations */
-
-typedef struct carnn__dialog_session {
-    size_t slots;      /* room for a history, the latest utterance and the answer */
-    size_t count;      /* utterances heard; slot 0 is the oldest, <start> at first */
-    size_t projected;  /* those whose projections are made; the others wait for an answer */
-    size_t facts;      /* facts in a row up to the latest utterance */
-    size_t first;      /* the last answer was to slots [first, first + packed.rows) */
-    uint32_t *speaker; /* (slots) */
-    char (*text)[CARNN__SESSION_TEXT]; /* (slots) */
-    uint32_t *ids;     /* (CARNN__UTTERANCE_WORDS) */
-} carnn__dialog_session;
-
-static void carnn__dialog_session_carve(carnn_session *s, carnn__arena *arena) {
-    carnn__dialog_session counting, *d = (carnn__dialog_session *)carnn__take(arena, 1, sizeof *d);
-    void *state = carnn__take(arena, 1, sizeof(carnn__dialog));
+static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
+    carnn__dialog *m = (carnn__dialog *)carnn__take(arena, 1, sizeof *m);
     carnn__corpus *c;
-    size_t slots = carnn__dialog_kept(s->model) + 2;
-    s->head = d;
-    if (!d) d = &counting;
-    memset(d, 0, sizeof *d);
-    d->slots = slots;
-    d->speaker = (uint32_t *)carnn__take(arena, slots, sizeof(uint32_t));
-    d->text = (char (*)[CARNN__SESSION_TEXT])carnn__take(arena, slots, CARNN__SESSION_TEXT);
-    d->ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
-    s->share = (double *)carnn__take(arena, (size_t)s->model->desc.hidden, sizeof(double));
-    if (state) {
-        memset(state, 0, sizeof(carnn__dialog));
-        s->work.state = state;
+    if (m) {
+        memset(m, 0, sizeof *m);
+        s->work.state = m;
     }
-    s->work.data = &s->data; /* without items */
-    c = carnn__corpus_of(&s->work);
+    m = (carnn__dialog *)s->work.state;
+    c = &m->net.corpus;
+    m->slots = 2 + carnn__dialog_most(s->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
+    m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
+    s->share = (double *)carnn__take(arena, (size_t)s->model->desc.hidden, sizeof(double));
     c->most_items = 1;
-    c->most_texts = c->most_size[0] = c->tokens.count = slots;
+    c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
+    c->tokens.ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
+    c->tokens.at = (size_t *)carnn__take(arena, 2, sizeof(size_t));
+    s->work.data = &s->data; /* without items */
+    s->work.voting = 1;      /* keep logits */
     carnn__net_carve(&s->work, arena);
 }
 
 static void carnn__dialog_session_ready(carnn_session *s) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__cell_ready(&m->run, &s->engine);
-    carnn__dialog_encode_candidates(&s->work, m);
+    m->turns = 1;
+    m->turn[0] = 0;
+    carnn__dialog_ready(&s->work);
 }
 
-/* Encodes the words ids[0 .. n) into the slot after the last. */
-static void carnn__dialog_place(carnn_session *s, size_t n, uint32_t speaker, const char *text,
-                                size_t length) {
+/* Encodes an utterance into the slot after the last, when there are `room` free slots: the oldest
+   utterances are forgotten. */
+static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *text, size_t length,
+                                size_t room) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    char *kept = d->text[d->count];
-    size_t at[2] = {0, 0}, i;
-    at[1] = n;
-    carnn__dialog_encode(&s->work, d->ids, at, NULL, 1, m->e.x + d->count * m->e.columns, NULL);
-    length = carnn__min(length, CARNN__SESSION_TEXT - 1);
-    for (i = 0; i < length; i++) kept[i] = text[i] ? text[i] : ' ';
-    kept[length] = 0;
-    d->speaker[d->count] = speaker;
-}
-
-static void carnn__dialog_utter(carnn_session *s, uint32_t speaker, const char *text,
-                                size_t length) {
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
+    carnn__lists *words = &m->net.corpus.tokens;
+    size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
+    size_t gone = m->heard + room > m->slots ? m->heard + room - m->slots : 0, i;
+    float *px = (float *)m->run.scan.px;
+    carnn__said *said;
     carnn__span span = {text, length};
-    carnn__dialog_place(s, carnn__dialog_tokens(s->model, span, speaker, d->ids,
-                                                CARNN__UTTERANCE_WORDS), speaker, text, length);
+    m->heard -= gone;
+    m->projected -= carnn__min(m->projected, gone);
+    if (gone) {
+        memmove(m->e.x, m->e.x + gone * D, m->heard * D * sizeof(float));
+        memmove(px, px + gone * width, m->heard * width * sizeof(float));
+        memmove(m->said, m->said + gone, m->heard * sizeof *m->said);
+    }
+    words->at[0] = 0;
+    words->at[1] = carnn__dialog_tokens(s->model, span, role, words->ids, CARNN__UTTERANCE_WORDS);
+    carnn__encode_lists(&s->work, &m->words, words, 0, NULL, 1, &m->e, m->heard, 0);
+    said = &m->said[m->heard];
+    said->role = role;
+    length = carnn__min(length, sizeof said->text - 1);
+    for (i = 0; i < length; i++) said->text[i] = text[i] ? text[i] : ' ';
+    said->text[length] = 0;
 }
 
 static void carnn__dialog_reset(carnn_session *s) {
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    const char *start = carnn__dialog_reserved[0];
-    d->count = d->projected = d->facts = 0;
-    d->ids[0] = CARNN__DIALOG_START;
-    carnn__dialog_place(s, 1, CARNN_SYSTEM, start, strlen(start));
-    d->count = 1;
-}
-
-/* Forgets the oldest utterances until there are `room` free slots. */
-static void carnn__dialog_room(carnn_session *s, size_t room) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
-    size_t gone = d->count + room > d->slots ? d->count + room - d->slots : 0;
-    size_t left = d->count - gone;
-    float *px = (float *)m->run.scan.px;
-    if (!gone) return;
-    memmove(m->e.x, m->e.x + gone * D, left * D * sizeof(float));
-    memmove(px, px + gone * width, left * width * sizeof(float));
-    memmove(d->speaker, d->speaker + gone, left * sizeof *d->speaker);
-    memmove(d->text, d->text + gone, left * sizeof *d->text);
-    d->count = left;
-    d->projected -= carnn__min(d->projected, gone);
+    m->heard = m->projected = m->facts = 0;
+    carnn__dialog_utter(s, CARNN__DIALOG_STARTS, "$start", 6, 1);
+    m->heard = 1;
 }
 
 static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *text,
                                size_t length) {
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    d->facts = speaker == CARNN_FACT ? d->facts + 1 : 0;
-    if (carnn__dialog_skips(s->model, d->facts)) return;
-    carnn__dialog_room(s, 1);
-    carnn__dialog_utter(s, speaker, text, length);
-    d->count++;
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    m->facts = speaker == CARNN_FACT ? m->facts + 1 : 0;
+    if (m->facts > carnn__dialog_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
+    carnn__dialog_utter(s, speaker, text, length, 1);
+    m->heard++;
     s->predicted = 0;
 }
 
-/* Scores the candidates for the user's words, which go to the slot after the last: what is heard next
-   takes their place. Utterances heard since the last answer are projected with them, so that the
-   weights are read once for all. */
+/* The user's words are in the slot after the last: what is heard next takes their place. Utterances
+   heard since the last answer are projected with them, so that the weights are read once for all. */
 static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                   carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
-    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->all, 1, NULL, m->turn, 1, NULL};
-    size_t t;
-    carnn__dialog_room(s, 2);
-    carnn__dialog_utter(s, CARNN_USER, texts->at, texts->length);
-    m->length[0] = (uint32_t)carnn__min(d->count + 1, d->slots - 1);
-    d->first = d->count + 1 - m->length[0];
-    carnn__pack_sequences(&m->packed, m->length, 1, m->rank, m->step);
-    for (t = 0; t < m->packed.rows; t++) m->index[t] = (uint32_t)(d->first + t);
-    m->context[0] = (uint32_t)d->count;
-    carnn__cell_project(&m->run, &s->engine, m->e.x, d->projected, d->count + 1);
-    d->projected = d->count;
+    carnn__logits o = carnn__dialog_output(&s->work);
+    size_t M, L = s->model->choices.count, t;
+    carnn__dialog_utter(s, CARNN_USER, texts->at, texts->length, 2);
+    M = carnn__min(m->heard + 1, m->slots - 1);
+    m->length[0] = (uint32_t)M;
+    carnn__pack_sequences(&m->packed, m->length, 1, m->rank, m->start);
+    for (t = 0; t < M; t++) m->index[t] = (uint32_t)(m->heard + 1 - M + t);
+    m->context[0] = (uint32_t)m->heard;
+    carnn__cell_project(&m->run, &s->engine, m->e.x, m->projected, m->heard + 1);
+    m->projected = m->heard;
     carnn__dialog_forward(&s->work, 0);
-    m->all.x = m->z;
-    m->turn[0] = 0;
-    m->net.top = carnn__min(carnn__max(top, 1), s->model->choices.count);
+    memcpy(m->all.x, m->z, L * sizeof(float));
+    m->net.top = carnn__min(carnn__max(top, 1), L);
     m->net.best = s->best;
     m->net.probability = s->probability;
-    s->best[0] = 0; /* of logits that are not numbers none is the best */
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
 }
 
 static const char *carnn__dialog_reply(carnn_session *s, const char *user, size_t length) {
-    carnn__dialog_session *d = (carnn__dialog_session *)s->head;
     const carnn__names *choices = &s->model->choices;
     carnn_text text = {user, length};
     carnn_prediction p;
     carnn__dialog_predict(s, &text, 1, &p);
-    d->projected = ++d->count; /* the user's words stay */
+    carnn__dialog_hear(s, CARNN_USER, user, length);
     carnn__dialog_hear(s, CARNN_SYSTEM, carnn__names_get(choices, s->best[0]),
                        carnn__names_length(choices, s->best[0]));
     return carnn__names_get(choices, s->best[0]);
@@ -10698,19 +11172,18 @@ static double carnn__dialog_row_score(const carnn_session *s, size_t t, double *
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
-    const carnn__dialog_session *d = (const carnn__dialog_session *)s->head;
     size_t t, j;
-    carnn__dialog_encode(&s->work, m->candidates.ids, m->candidates.at + s->best[0], NULL, 1,
-                         m->y.x, NULL);
+    carnn__encode_lists(&s->work, &m->words, &m->own, s->best[0], NULL, 1, &m->y, 0, 0);
     for (j = 0; j < m->e.columns; j++) s->share[j] = 0.0;
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, s->best[0]);
     e->exact = carnn__cell_is_additive(m->cell.kind);
     for (t = e->count; t-- > 0;) {
+        const carnn__said *said = &m->said[m->index[t]];
         double score = carnn__dialog_row_score(s, t, &e->rest);
         if (t >= count) continue;
-        out[t].role = carnn__dialog_roles[d->speaker[d->first + t]].name;
-        out[t].text = d->text[d->first + t];
+        out[t].role = carnn__dialog_roles[said->role].name;
+        out[t].text = said->text;
         out[t].has = CARNN_HAS_SCORE | CARNN_HAS_ATTENTION;
         out[t].score = score;
         out[t].attention = (double)m->weight.x[t];
@@ -10718,8 +11191,8 @@ static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribu
     }
 }
 
-static const carnn__session_kind carnn__dialog_sessions = {
-    "predict, hear, reply and explain", 1, carnn__dialog_session_carve, carnn__dialog_session_ready,
+static const carnn__session_kind carnn__dialog_session = {
+    "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_session_ready,
     carnn__dialog_reset, carnn__dialog_predict, NULL, carnn__dialog_hear, carnn__dialog_reply, NULL,
     carnn__dialog_explain, NULL};
 
@@ -10758,7 +11231,7 @@ static const carnn__task carnn__dialog_task = {
     {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure, NULL,
     NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch, carnn__dialog_vote,
     {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {NULL, 0, 0}}, carnn__dialog_score, NULL,
-    &carnn__dialog_sessions, NULL,
+    &carnn__dialog_session, NULL,
     "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
     "3 thai_house R_phone 12\n4 thai_house R_area north\n"
     "5 in the north\tapi_call thai north\n6 thank you\tyou are welcome\n\n"
@@ -10782,7 +11255,7 @@ static const carnn__task carnn__dialog_task = {
    with a label: the act of the sentence before, or the relation of this one to it. The gradient
    goes through c into its encoder and no farther. At the start of a document, and always with
    --context none, c is a learned vector. Where the cell itself has no context but one is asked
-   for, it reads [e_i; c].
+   for, it reads [x_i; c].
 
    Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is neither.
    Publications count differently, so there are three more: perplexity_n2 divides by n + 2,
@@ -10795,24 +11268,15 @@ static const carnn__task carnn__dialog_task = {
 
 #define CARNN__LM_STEPS 256 /* longer sentences are read in pieces, each the context of the next */
 #define CARNN__LM_ROWS 32   /* words of a batch for each of its examples, on average */
-/* Floats of a block of logits: large enough for the products, small enough for the cache. */
-#define CARNN__LM_LOGITS ((size_t)1 << 22)
-#define CARNN__LM_BLOCK 16  /* rows of logits in a session */
 
 static const char *const carnn__lm_reserved[] = {"<s>", "</s>"};
 enum { CARNN__LM_BEGIN = 1, CARNN__LM_END = 2 }; /* their numbers: <unk> is 0 */
 
-/* --- options ------------------------------------------------------------------------------------ */
+/* --- options --------------------------------------------------------------------------------- */
 
-enum { /* in carnn_model_desc.option */
-    CARNN__LM_VOCAB,
-    CARNN__LM_CONTEXT,
-    CARNN__LM_LOWER,
-    CARNN__LM_TIED,
-    CARNN__LM_LABEL_WEIGHT,
-    CARNN__LM_LABEL_ROW
-};
-enum { CARNN__LM_PREVIOUS, CARNN__LM_OTHER }; /* the other context is none, the other row its own */
+enum { CARNN__LM_VOCAB, CARNN__LM_CONTEXT, CARNN__LM_LOWER, CARNN__LM_TIED, CARNN__LM_LABEL_WEIGHT,
+       CARNN__LM_LABEL_ROW }; /* in carnn_model_desc.option */
+enum { CARNN__LM_PREVIOUS = 1, CARNN__LM_OTHER }; /* the other context is none, the other row own */
 
 static const char *const carnn__lm_context[] = {"previous", "none", NULL};
 static const char *const carnn__lm_label_row[] = {"previous", "own", NULL};
@@ -10822,8 +11286,7 @@ static const carnn_option carnn__lm_options[] = {
                         "words that are kept, the most frequent"),
     CARNN__OPTION_CHOICE("context", CARNN__LM_CONTEXT, carnn__lm_context,
                          "what the context is, previous or none"),
-    CARNN__OPTION_WHOLE("lower", CARNN__LM_LOWER, 0, 1, 0,
-                        "1: upper case is folded to lower case"),
+    CARNN__OPTION_WHOLE("lower", CARNN__LM_LOWER, 0, 1, 0, "1: upper case is folded to lower case"),
     CARNN__OPTION_WHOLE("tied", CARNN__LM_TIED, 0, 1, 0,
                         "1: embedding and output share their weights"),
     CARNN__OPTION_REAL("label_weight", CARNN__LM_LABEL_WEIGHT, 0, 1, 1,
@@ -10832,7 +11295,7 @@ static const carnn_option carnn__lm_options[] = {
                          "whose label the context tells, previous or own"),
     CARNN__OPTION_END};
 
-static int carnn__lm_cell_sees_context(const char *cell) {
+static int carnn__lm_sees_context(const char *cell) {
     size_t kind = carnn__cell_number(cell);
     return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
 }
@@ -10844,9 +11307,8 @@ static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train)
     if (!model->layers) model->layers = 1;
     if (!model->min_count) model->min_count = 2; /* else <unk> would never be learnt */
     carnn__option_default(model, CARNN__LM_VOCAB, 10000);
-    carnn__option_default(model, CARNN__LM_CONTEXT,
-                          1 + (carnn__lm_cell_sees_context(model->cell) ? CARNN__LM_PREVIOUS
-                                                                        : CARNN__LM_OTHER));
+    carnn__option_default(model, CARNN__LM_CONTEXT, carnn__lm_sees_context(model->cell)
+                                                        ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
     if (!train->epochs) train->epochs = 4;
     if (!train->batch) train->batch = 64;
     if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.004;
@@ -10856,34 +11318,23 @@ static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train)
     if (!train->patience) train->patience = 3;
 }
 
-/* Is the context made of the sentence before? */
-static int carnn__lm_encodes(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__LM_CONTEXT) == CARNN__LM_PREVIOUS;
-}
+/* Is an option on, or "previous"? */
+static int carnn__lm_is(const carnn_model *m, size_t i) { return m->desc.option[i] == 1.0; }
 
 static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error) {
-    const carnn_model_desc *d = &model->desc;
-    if (carnn__chosen(model, CARNN__LM_CONTEXT) > CARNN__LM_OTHER)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context: \"previous\" or \"none\"");
-    if (carnn__option(model, CARNN__LM_TIED) > 0.0 && d->embedding != d->hidden)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "--embedding is %lld and --hidden is %lld: a tied output needs the same "
-                           "size", (long long)d->embedding, (long long)d->hidden);
-    if (model->choices.count && (!carnn__lm_encodes(model) ||
-                                 carnn__chosen(model, CARNN__LM_LABEL_ROW) > CARNN__LM_OTHER))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "labels need the context \"previous\" and a label_row, \"previous\" or "
-                           "\"own\"");
-    return CARNN_OK;
+    long long e = (long long)model->desc.embedding, h = (long long)model->desc.hidden;
+    if (!carnn__lm_is(model, CARNN__LM_TIED) || e == h) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--embedding is %lld and --hidden is %lld: a "
+                       "tied output needs the same size", e, h);
 }
 
-/* --- words and labels --------------------------------------------------------------------------- */
+/* --- words and labels ------------------------------------------------------------------------ */
 
 static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
                                               {NULL, CARNN__SPACES, 0}};
 
 static carnn__tokenizer carnn__lm_tokenizer(const carnn_model *model) {
-    return carnn__option(model, CARNN__LM_LOWER) > 0.0 ? CARNN__LOWER : CARNN__SPACES;
+    return carnn__lm_is(model, CARNN__LM_LOWER) ? CARNN__LOWER : CARNN__SPACES;
 }
 
 /* <s> w_1 .. w_n </s> */
@@ -10902,8 +11353,7 @@ static size_t carnn__lm_tokens(const carnn_model *model, carnn__span text, uint3
 /* The words of the training data; its labels, where they are to be learnt. */
 static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *data,
                                     carnn_error *error) {
-    double *weight = &model->desc.option[CARNN__LM_LABEL_WEIGHT];
-    double vocab = carnn__option(model, CARNN__LM_VOCAB);
+    double *option = model->desc.option, *weight = &option[CARNN__LM_LABEL_WEIGHT];
     carnn__vocabulary v;
     size_t i;
     carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
@@ -10913,13 +11363,13 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
         status = carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1,
                                        error);
     }
-    v.most = vocab > 0.0 ? (size_t)vocab : 0;
+    v.most = (size_t)fmax(option[CARNN__LM_VOCAB], 0.0);
     if (status) carnn__vocabulary_free(&v);
     else status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
     if (*weight == 0.0) *weight = data->choice_count ? 0.1 : CARNN_NONE;
-    if (!carnn__lm_encodes(model)) *weight = CARNN_NONE;
+    if (!carnn__lm_is(model, CARNN__LM_CONTEXT)) *weight = CARNN_NONE;
     carnn__option_default(&model->desc, CARNN__LM_LABEL_ROW,
-                          1 + (data->spoken ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER));
+                          data->spoken ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
     if (status || *weight < 0.0) return status;
     return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count, 0,
                              &model->allocator, error);
@@ -10928,124 +11378,87 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
 #endif
 
 /* --- parts ---------------------------------------------------------------------------------------
-   A batch has B pieces of sentences, N words, and M words of the pieces before them. */
-
-/* Sequences of words, packed: one for each piece of the batch. */
-typedef struct carnn__lm_sequences {
-    carnn__packed packed;
-    size_t *start;                   /* (steps + 2) */
-    uint32_t *length, *order, *rank; /* (B) of each; order: sequences by rank */
-    uint32_t *ids;                   /* (N) or (M) */
-    carnn__mat x;                    /* (N, e) or (M, e) their embeddings */
-} carnn__lm_sequences;
+   A batch has B pieces of sentences, N words, and M words in the pieces before them. */
 
 typedef struct carnn__lm {
     carnn__net net;
-    size_t *first;                   /* (pieces) place of its first input among the tokens */
-    size_t words, start, output, bias; /* weights: E, the learned context, W, b */
-    int encodes, has_context, projects, joins;
-    carnn__lm_sequences seq, before; /* the pieces; those before them, of length 0: there is none */
+    size_t (*first)[2];      /* (pieces) where it begins among the tokens, and the one before it */
+    size_t words, start;     /* parameters: E, the learned context */
+    int encodes, contexts;   /* there is an encoder; there is a c, maybe always the learned one */
+    carnn__sequences seq[2]; /* the pieces; those before them, of length 0 where there is none, */
+    const carnn__sequences *before; /* which the encoder reads, or NULL */
     carnn__rnn encoder, cell;
-    carnn__linear project;           /* (N, h) of E w, where the cell needs that size */
-    carnn__mat joined;               /* (N, e + h) [E w; c] */
-    carnn__mat c;                    /* (B, h) by rank */
-    uint32_t *piece, *target;        /* (B) by rank, (N) */
-    size_t block;                    /* rows of logits at a time */
-    float *z, *loss;                 /* (block, V), (N) */
-    float *output_forward, *output_backward; /* W packed for both products; NULL in a session */
-    carnn__linear label;
-    uint32_t *label_target;          /* (B) */
-    float *label_loss;               /* (B) */
-    size_t labels_known;
-    double *nll;                     /* (B) of the pieces in the order of the batch */
-    carnn_prediction told;           /* of the sentence that is not yet complete */
-    float *state;                    /* (layers, 2, h) h and c, of a session that generates */
-    uint64_t drawn;                  /* random numbers that it has used */
+    carnn__linear project;   /* (N, h) of x, where the cell needs that size */
+    carnn__mat joined, c;    /* (N, e + h) [x; c], where the cell has no context; (B, h) by rank */
+    const carnn__mat *x;     /* what the cell reads: one of project.y, joined, seq.x */
+    carnn__word_softmax output;
+    carnn__linear label;     /* (B, labels) */
+    size_t labels;           /* how many there are */
+    uint32_t *label_target, *piece; /* (B) by rank */
+    double *nll;             /* (B) -log P of the pieces, in the order of the batch */
+    carnn_prediction told;   /* of the sentence that is not yet complete */
+    size_t at_hand[2];       /* of a session: `first` of its only piece, */
+    float *state;            /* (layers, 2, h) states and memories while it generates, */
+    uint64_t drawn;          /* random numbers that were used */
 } carnn__lm;
 
-/* Sums of a tally. */
-enum {
-    CARNN__LM_NLL,
-    CARNN__LM_END_NLL,
-    CARNN__LM_MACRO,
-    CARNN__LM_LABELS_RIGHT,
-    CARNN__LM_LABELS
-};
-
-/* Streams of a step's random numbers. */
 enum { CARNN__LM_DROP_BEFORE = 1, CARNN__LM_DROP_WORDS, CARNN__LM_DROP_STATES };
 
-static void carnn__lm_plan_sequences(carnn__plan *p, carnn__lm_sequences *s, size_t B, size_t N) {
-    uint32_t **of_piece[] = {&s->length, &s->order, &s->rank};
-    s->x = carnn__plan_mat(p, N, (size_t)p->model->desc.embedding);
-    if (!p->arena) return;
-    s->start = (size_t *)carnn__take(p->arena, CARNN__LM_STEPS + 2, sizeof(size_t));
-    carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
-    s->ids = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
-}
+static int carnn__lm_in_session(const carnn__lm *m) { return !m->net.corpus.piece_count; }
 
-/* What the softmax works in. A session makes a corpus of its own, without a count of pieces; it
-   computes few logits and reads W as it is. */
-static void carnn__lm_plan_output(carnn__plan *p, carnn__lm *m, size_t B, size_t N) {
-    size_t V = p->model->words.count, h = (size_t)p->model->desc.hidden;
-    int session = !m->net.corpus.piece_count;
-    m->block = session ? CARNN__LM_BLOCK : carnn__max(16, CARNN__LM_LOGITS / V);
-    m->block = carnn__min(N, m->block);
-    m->z = carnn__floats(p->arena, m->block, V);
-    m->loss = carnn__floats(p->arena, 1, N);
-    m->target = (uint32_t *)carnn__take(p->arena, N, sizeof(uint32_t));
-    m->piece = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, size_t B, size_t h) {
+    uint32_t **of_piece[] = {&m->label_target, &m->piece};
+    carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
     m->nll = (double *)carnn__take(p->arena, B, sizeof(double));
-    m->label_target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
-    m->label_loss = carnn__floats(p->arena, 1, B);
-    if (!session) m->output_forward = carnn__floats(p->arena, 1, carnn__packed_size(V, h));
-    if (p->work->g) m->output_backward = carnn__floats(p->arena, 1, carnn__packed_size(h, V));
+    if (!carnn__lm_in_session(m)) return;
+    m->state = carnn__floats(p->arena, m->cell.layers, 2 * h);
+    m->at_hand[0] = CARNN__LM_STEPS + 1; /* behind the piece before */
+    m->first = &m->at_hand;
 }
 
 static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__lm *m = (carnn__lm *)state;
     const carnn_model_desc *d = &p->model->desc;
-    const carnn__corpus *c = &m->net.corpus;
-    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, V = p->model->words.count;
-    size_t B = c->most_items, N = c->most_size[0], M = c->most_size[1];
-    size_t kind = carnn__cell_number(d->cell);
+    size_t e = (size_t)d->embedding, h = (size_t)d->hidden, kind = carnn__cell_number(d->cell);
+    size_t B = m->net.corpus.most_items, T = CARNN__LM_STEPS;
+    int session = carnn__lm_in_session(m), sees = carnn__lm_sees_context(d->cell);
+    int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
+    size_t N = session ? T : m->net.corpus.most_size[0];
+    size_t M = session ? T : m->net.corpus.most_size[1];
     carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, M, M, B};
     carnn__rnn_shape cell = {kind, (size_t)d->layers, 1, e, h, h, N, N, B};
-    int sees = carnn__lm_cell_sees_context(d->cell);
-    m->encodes = carnn__lm_encodes(p->model);
-    m->has_context = m->encodes || sees;
-    m->projects = (carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) && e != h;
-    m->joins = m->encodes && !sees;
-    m->words = carnn__declare(p->store, "", "word.weight", V, e, 0, CARNN__INIT_NORMAL, 0.1f);
-    carnn__lm_plan_sequences(p, &m->seq, B, N);
+    m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
+    m->contexts = m->encodes || sees;
+    m->x = &m->seq->x;
+    m->words = carnn__declare(p->store, "word", "weight", p->model->words.count, e, 0,
+                              CARNN__INIT_NORMAL, 0.1f);
+    carnn__sequences_plan(p, &m->seq[0], m->words, CARNN__LM_DROP_WORDS, B, N, T);
     m->c = carnn__plan_mat(p, B, h);
-    if (m->has_context)
-        m->start = carnn__declare(p->store, "", "context.start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
+    if (m->contexts)
+        m->start = carnn__declare(p->store, "context", "start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
     if (m->encodes) {
-        carnn__lm_plan_sequences(p, &m->before, B, M);
+        carnn__sequences_plan(p, &m->seq[1], m->words, CARNN__LM_DROP_BEFORE, B, M, T);
         carnn__rnn_plan(p, &m->encoder, "context", encoder);
+        m->before = &m->seq[1];
     }
-    if (m->projects) {
+    if ((carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) && e != h) {
         carnn__linear_plan(p, &m->project, "word", "project", N, e, h, 0, CARNN__IDENTITY);
-        cell.in = h;
-    }
-    if (m->joins) {
+        m->x = &m->project.y;
+    } else if (m->encodes && !sees) {
         m->joined = carnn__plan_mat(p, N, e + h);
-        cell.in = e + h;
+        m->x = &m->joined;
     }
+    cell.in = m->x->columns;
     m->cell.drop = CARNN__LM_DROP_STATES;
     m->cell.drops_top = 1;
     carnn__rnn_plan(p, &m->cell, "cell", cell);
-    m->output = m->words;
-    if (!(d->option[CARNN__LM_TIED] > 0.0))
-        m->output = carnn__declare(p->store, "", "output.weight", V, h, 0, CARNN__INIT_GLOROT, 0.0f);
-    m->bias = carnn__declare(p->store, "", "output.bias", 1, V, 1, CARNN__INIT_ZERO, 0.0f);
-    if (p->model->choices.count) {
-        carnn__linear_plan(p, &m->label, "label", "weight", B, h, p->model->choices.count, 1,
-                           CARNN__IDENTITY);
+    carnn__word_softmax_plan(p, &m->output, tied ? m->words : SIZE_MAX, N, h, session);
+    m->labels = m->encodes ? p->model->choices.count : 0;
+    if (m->labels) {
+        carnn__linear_plan(p, &m->label, "label", "weight", B, h, m->labels, 1, CARNN__IDENTITY);
         carnn__plan_logits(p, &m->label.y, B);
     }
-    if (p->arena) carnn__lm_plan_output(p, m, B, N);
+    if (p->arena) carnn__lm_memory(p, m, B, h);
 }
 
 /* --- pieces and batches -------------------------------------------------------------------------
@@ -11053,13 +11466,12 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
    and steps of all lengths make better gradients. Their sizes are their own words and those of the
    piece before; the first piece of a document has none before it. */
 
-/* The sentence of an item: its token list. */
-static uint32_t carnn__lm_list(const carnn__work *work, size_t item) {
+/* The token list of an item's sentence; its inputs are all but the last token. */
+static size_t carnn__lm_list(const carnn__work *work, size_t item) {
     const carnn__item *x = &work->data->items[item];
     return carnn__corpus_of(work)->list[x->first + x->count - 1];
 }
 
-/* Words that are predicted: w_1 .. w_n </s>. */
 static size_t carnn__lm_length(const carnn__work *work, size_t item) {
     return carnn__list_length(&carnn__corpus_of(work)->tokens, carnn__lm_list(work, item)) - 1;
 }
@@ -11068,269 +11480,131 @@ static size_t carnn__lm_length(const carnn__work *work, size_t item) {
 static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
     carnn__lm *m = (carnn__lm *)work->state;
     carnn__corpus *c = &m->net.corpus;
-    size_t count = 0, i, from;
-    carnn_status status;
+    size_t count = 0, i, from, n, j = 0;
     for (i = 0; i < work->data->item_count; i++)
         count += carnn__parts(carnn__lm_length(work, i), CARNN__LM_STEPS);
-    status = carnn__corpus_room(c, &work->allocator, count, count, error);
-    m->first = (size_t *)carnn__own(&c->blocks, &work->allocator, count, sizeof *m->first);
-    if (status || !m->first) return carnn__out_of_memory(error);
-    for (i = 0; i < work->data->item_count; i++) {
-        size_t n = carnn__lm_length(work, i), at = c->tokens.at[carnn__lm_list(work, i)];
-        for (from = 0; from < n; from += CARNN__LM_STEPS) {
-            carnn__batch_piece *p = &c->pieces[c->piece_count];
-            p->first = i;
-            p->count = 1;
-            p->size[0] = carnn__min(CARNN__LM_STEPS, n - from);
-            p->size[1] = from || work->data->items[i].count > 1 ? p[-1].size[0] : 0;
-            m->first[c->piece_count] = at + from;
-            c->group_piece[c->groups++] = c->piece_count++;
+    m->first = (size_t (*)[2])carnn__own(&c->blocks, &work->allocator, count, sizeof *m->first);
+    if (carnn__corpus_room(c, &work->allocator, count, count, error) || !m->first)
+        return carnn__out_of_memory(error);
+    for (i = 0; i < work->data->item_count; i++)
+        for (from = 0, n = carnn__lm_length(work, i); from < n; from += CARNN__LM_STEPS, j++) {
+            int follows = from || work->data->items[i].count > 1;
+            size_t before = follows ? c->pieces[j - 1].size[0] : 0;
+            carnn__batch_piece now = {i, 1, {carnn__min(CARNN__LM_STEPS, n - from), before}};
+            c->pieces[j] = now;
+            m->first[j][0] = c->tokens.at[carnn__lm_list(work, i)] + from;
+            m->first[j][1] = follows ? m->first[j - 1][0] : 0;
+            c->group_piece[j] = j;
         }
-    }
-    c->group_piece[c->groups] = c->piece_count;
+    c->piece_count = c->groups = c->group_piece[j] = j;
     return CARNN_OK;
-}
-
-/* Packs `count` sequences whose lengths are there. */
-static void carnn__lm_pack(carnn__lm_sequences *s, size_t count) {
-    size_t b;
-    carnn__pack_sequences(&s->packed, s->length, count, s->order, s->start);
-    for (b = 0; b < count; b++) s->rank[s->order[b]] = (uint32_t)b;
-}
-
-/* Puts the tokens of sequence i where its rows are. */
-static void carnn__lm_put(const carnn__lm_sequences *s, size_t i, const uint32_t *tokens,
-                          uint32_t *to) {
-    size_t t;
-    for (t = 0; t < s->length[i]; t++) to[s->start[t] + s->rank[i]] = tokens[t];
 }
 
 static void carnn__lm_collect(carnn__work *work, size_t number) {
     carnn__lm *m = (carnn__lm *)work->state;
     const carnn__corpus *c = &m->net.corpus;
-    const uint32_t *queue = c->queue + c->batch_start[number];
-    size_t B = c->batch_start[number + 1] - c->batch_start[number], i;
-    for (i = 0; i < B; i++) {
-        m->seq.length[i] = (uint32_t)c->pieces[queue[i]].size[0];
-        if (m->encodes) m->before.length[i] = (uint32_t)c->pieces[queue[i]].size[1];
+    const uint32_t *queue = c->queue + c->batch_start[number], *ids = c->tokens.ids;
+    size_t B = c->batch_start[number + 1] - c->batch_start[number], i, k;
+    for (k = 0; k <= (size_t)m->encodes; k++) {
+        for (i = 0; i < B; i++) m->seq[k].length[i] = (uint32_t)c->pieces[queue[i]].size[k];
+        carnn__sequences_pack(&m->seq[k], B);
+        for (i = 0; i < B; i++) /* the encoder reads </s>, but not <s> */
+            carnn__sequences_put(&m->seq[k], i, ids + m->first[queue[i]][k] + k, m->seq[k].ids);
     }
-    carnn__lm_pack(&m->seq, B);
-    if (m->encodes) carnn__lm_pack(&m->before, B);
     for (i = 0; i < B; i++) {
-        const uint32_t *tokens = c->tokens.ids + m->first[queue[i]];
-        m->piece[m->seq.rank[i]] = queue[i];
-        carnn__lm_put(&m->seq, i, tokens, m->seq.ids);
-        carnn__lm_put(&m->seq, i, tokens + 1, m->target);
-        if (m->encodes && m->before.length[i])
-            carnn__lm_put(&m->before, i, c->tokens.ids + m->first[queue[i] - 1] + 1,
-                          m->before.ids);
+        m->piece[m->seq->rank[i]] = queue[i];
+        carnn__sequences_put(m->seq, i, ids + m->first[queue[i]][0] + 1, m->output.target);
     }
 }
 
-/* --- embeddings: x_r = E w_r, with dropout -------------------------------------------------------- */
-
-static void carnn__lm_embed(carnn__work *work, carnn__lm_sequences *s, uint64_t key,
-                            size_t stream) {
-    size_t rows = s->packed.rows, e = s->x.columns;
-    carnn__gather_rows(s->x.x, carnn__weight(work, ((carnn__lm *)work->state)->words), s->ids, rows,
-                       e);
-    carnn__drop(work, s->x.x, rows * e, key, stream);
-    carnn__mat_clear(&s->x, rows);
-}
-
-static void carnn__lm_embed_backward(carnn__work *work, carnn__lm_sequences *s, uint64_t key,
-                                     size_t stream) {
-    size_t rows = s->packed.rows, e = s->x.columns;
-    carnn__drop(work, s->x.d, rows * e, key, stream);
-    carnn__scatter_rows(work->engine, carnn__gradient(work, ((carnn__lm *)work->state)->words),
-                        s->x.d, s->ids, rows, e);
-}
-
-/* --- contexts: c_b is the last state of the encoder, or the learned vector ------------------------- */
-
-static carnn__rnn_input carnn__lm_reads(const carnn__lm_sequences *s, const carnn__mat *x,
-                                        const carnn__mat *c) {
-    carnn__rnn_input in = {&s->packed, {NULL, NULL}, NULL, x, s->packed.rows, c, {NULL, NULL}, 0};
-    return in;
-}
-
-/* Where the context of rank b is among the encoder's states: SIZE_MAX where it is learned. */
-static size_t carnn__lm_source(const carnn__lm *m, size_t b) {
-    size_t i = m->seq.order[b];
-    if (!m->encodes || !m->before.length[i]) return SIZE_MAX;
-    return (m->before.start[m->before.length[i] - 1] + m->before.rank[i]) * m->c.columns;
-}
+/* --- contexts -------------------------------------------------------------------------------- */
 
 static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t h = m->c.columns, b;
+    carnn__rnn_input in = carnn__sequences_input(&m->seq[1], &m->seq[1].x, NULL);
     if (m->encodes) {
-        carnn__rnn_input in = carnn__lm_reads(&m->before, &m->before.x, NULL);
-        carnn__lm_embed(work, &m->before, key, CARNN__LM_DROP_BEFORE);
+        carnn__sequences_forward(work, &m->seq[1], key);
         carnn__rnn_forward(work, &m->encoder, &in, key);
     }
-    for (b = 0; m->has_context && b < m->seq.packed.sequences; b++) {
-        size_t at = carnn__lm_source(m, b);
-        memcpy(m->c.x + b * h, at == SIZE_MAX ? carnn__weight(work, m->start)
-                                              : carnn__rnn_output(&m->encoder)->x + at,
-               h * sizeof(float));
-    }
-    carnn__mat_clear(&m->c, m->seq.packed.sequences);
+    if (m->contexts)
+        carnn__last_forward(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c);
 }
 
 static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t h = m->c.columns, b;
-    for (b = 0; m->has_context && b < m->seq.packed.sequences; b++) {
-        size_t at = carnn__lm_source(m, b);
-        work->engine->k->add(m->c.d + b * h,
-                             at == SIZE_MAX ? carnn__gradient(work, m->start)
-                                            : carnn__rnn_output(&m->encoder)->d + at, h);
-    }
-    if (m->encodes) {
-        carnn__rnn_input in = carnn__lm_reads(&m->before, &m->before.x, NULL);
-        carnn__rnn_backward(work, &m->encoder, &in, key);
-        carnn__lm_embed_backward(work, &m->before, key, CARNN__LM_DROP_BEFORE);
-    }
+    carnn__rnn_input in = carnn__sequences_input(&m->seq[1], &m->seq[1].x, NULL);
+    if (m->contexts)
+        carnn__last_backward(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c);
+    if (!m->encodes) return;
+    carnn__rnn_backward(work, &m->encoder, &in, key);
+    carnn__sequences_backward(work, &m->seq[1], key);
 }
 
-/* --- labels: Eq. 12. One that the model does not know counts as wrong and gives no loss -------------- */
+/* --- labels: one that the model does not know counts as wrong and gives no loss -------------- */
 
-/* The label that the context of a piece tells: CARNN__NOWHERE if there is none, the number of
-   labels if the model does not know it. */
-static uint32_t carnn__lm_label(const carnn__work *work, const carnn__batch_piece *p) {
-    const carnn__lm *m = (const carnn__lm *)work->state;
+/* The label that the context of a piece tells: the number of labels if the model does not know it;
+   CARNN__NOWHERE if there is none, and for all but the first piece of a sentence, and for the first
+   sentence of a document. */
+static size_t carnn__lm_label(const carnn__work *work, const carnn__batch_piece *p) {
+    const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__item *x = &work->data->items[p->first];
-    size_t i = p->first;
-    if (x->count < 2 || (p > m->net.corpus.pieces && p[-1].first == i))
-        return CARNN__NOWHERE; /* the first of a document; not the first of its sentence */
-    if (carnn__chosen(work->model, CARNN__LM_LABEL_ROW) == CARNN__LM_PREVIOUS) i--;
-    if (work->data->items[i].target == CARNN__NOWHERE) return CARNN__NOWHERE;
-    return carnn__min(m->net.corpus.target[i], (uint32_t)work->model->choices.count);
+    if (x->count < 2 || (p > c->pieces && p[-1].first == p->first)) return CARNN__NOWHERE;
+    if (carnn__lm_is(work->model, CARNN__LM_LABEL_ROW)) x--;
+    if (x->target == CARNN__NOWHERE) return CARNN__NOWHERE;
+    return carnn__min(c->target[x - work->data->items], work->model->choices.count);
 }
+
+enum { CARNN__LM_NLL, CARNN__LM_END_NLL, CARNN__LM_MACRO, CARNN__LM_RIGHT, CARNN__LM_LABELS };
 
 /* Returns the mean loss, whose gradient goes to the logits' d, times `share`. */
 static double carnn__lm_label_forward(carnn__work *work, double share, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t B = m->seq.packed.sequences, K = work->model->choices.count, b;
-    const carnn__mat *z = &m->label.y;
-    double loss = 0.0;
-    m->labels_known = 0;
+    size_t B = m->seq->packed.sequences, K = m->labels, b;
     if (!K) return 0.0;
     carnn__linear_forward(work, &m->label, &m->c, B);
     for (b = 0; b < B; b++) {
-        uint32_t label = carnn__lm_label(work, &m->net.corpus.pieces[m->piece[b]]);
-        m->label_target[b] = label < K ? label : CARNN__NOWHERE;
+        size_t label = carnn__lm_label(work, &m->net.corpus.pieces[m->piece[b]]);
+        m->label_target[b] = label < K ? (uint32_t)label : CARNN__NOWHERE;
         if (label == CARNN__NOWHERE) continue;
         tally->sum[CARNN__LM_LABELS] += 1.0;
-        tally->sum[CARNN__LM_LABELS_RIGHT] += work->engine->k->argmax(z->x + b * K, K) == label;
-        m->labels_known += label < K;
+        tally->sum[CARNN__LM_RIGHT] += work->engine->k->argmax(m->label.y.x + b * K, K) == label;
     }
-    if (!m->labels_known) return 0.0;
-    memcpy(z->d, z->x, B * K * sizeof(float));
-    carnn__losses(work, B, K, z->d, m->label_target, (float)(share / (double)m->labels_known), 0.0,
-                  m->label_loss);
-    for (b = 0; b < B; b++) loss += (double)m->label_loss[b];
-    return loss / (double)m->labels_known;
+    /* the losses of the words come later: theirs is the memory */
+    return carnn__mean_loss(work, &m->label.y, B, m->label_target, share, m->output.loss);
 }
 
-/* --- states: what the cell reads is x, or its projection, or [x; c] ---------------------------------- */
+/* --- words ----------------------------------------------------------------------------------- */
 
-static carnn__rnn_input carnn__lm_cell_reads(const carnn__lm *m) {
-    const carnn__mat *x = m->projects ? &m->project.y : m->joins ? &m->joined : &m->seq.x;
-    return carnn__lm_reads(&m->seq, x, m->has_context ? &m->c : NULL);
-}
-
-/* [x; c] of all rows; backward, the gradient likewise taken apart. */
-static void carnn__lm_join(carnn__work *work, int backward) {
+static carnn__rnn_input carnn__lm_input_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    const carnn__packed *p = &m->seq.packed;
-    size_t e = m->seq.x.columns, h = m->c.columns, t, row;
-    for (t = 0; t < p->steps; t++)
-        for (row = p->start[t]; row < p->start[t + 1]; row++) {
-            size_t at = row * (e + h), b = row - p->start[t];
-            if (backward) {
-                memcpy(m->seq.x.d + row * e, m->joined.d + at, e * sizeof(float));
-                work->engine->k->add(m->joined.d + at + e, m->c.d + b * h, h);
-            } else {
-                memcpy(m->joined.x + at, m->seq.x.x + row * e, e * sizeof(float));
-                memcpy(m->joined.x + at + e, m->c.x + b * h, h * sizeof(float));
-            }
-        }
-    if (!backward) carnn__mat_clear(&m->joined, p->rows);
+    carnn__sequences_forward(work, m->seq, key);
+    if (m->x == &m->project.y)
+        carnn__linear_forward(work, &m->project, &m->seq->x, m->seq->packed.rows);
+    if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 0);
+    return carnn__sequences_input(m->seq, m->x, m->contexts ? &m->c : NULL);
 }
 
-static void carnn__lm_input_forward(carnn__work *work, uint64_t key) {
+/* From tokens to losses and, where something is learnt, the gradients at the states. */
+static void carnn__lm_forward(carnn__work *work, uint64_t key, double share) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__lm_embed(work, &m->seq, key, CARNN__LM_DROP_WORDS);
-    if (m->projects) carnn__linear_forward(work, &m->project, &m->seq.x, m->seq.packed.rows);
-    else if (m->joins) carnn__lm_join(work, 0);
-}
-
-static void carnn__lm_input_backward(carnn__work *work, uint64_t key) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    if (m->projects) carnn__linear_backward(work, &m->project, &m->seq.x, m->seq.packed.rows);
-    else if (m->joins) carnn__lm_join(work, 1);
-    carnn__lm_embed_backward(work, &m->seq, key, CARNN__LM_DROP_WORDS);
-}
-
-static void carnn__lm_states_forward(carnn__work *work, uint64_t key) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_input in = carnn__lm_cell_reads(m);
-    carnn__lm_input_forward(work, key);
+    carnn__rnn_input in = carnn__lm_input_forward(work, key);
+    size_t N = m->seq->packed.rows;
     carnn__rnn_forward(work, &m->cell, &in, key);
+    carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), N,
+                            (float)(share / (double)N));
 }
 
-static void carnn__lm_states_backward(carnn__work *work, uint64_t key) {
+static void carnn__lm_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_input in = carnn__lm_cell_reads(m);
+    carnn__rnn_input in = carnn__sequences_input(m->seq, m->x, m->contexts ? &m->c : NULL);
     carnn__rnn_backward(work, &m->cell, &in, key);
-    carnn__lm_input_backward(work, key);
+    if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 1);
+    if (m->x == &m->project.y)
+        carnn__linear_backward(work, &m->project, &m->seq->x, m->seq->packed.rows);
+    carnn__sequences_backward(work, m->seq, key);
 }
 
-/* --- the softmax over the vocabulary -------------------------------------------------------------
-   Works on blocks of rows, so that (N, V) is never held whole: a block's logits become losses, then
-   gradients, then products, before the next block begins. So forward and backward are one loop:
-
-     z = h W^T + b      dz = scale (softmax(z) - onehot)      dh = dz W    dW += dz^T h    db += dz */
-
-static void carnn__lm_logits(carnn__work *work, size_t from, size_t rows) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    size_t h = m->c.columns, V = work->model->words.count;
-    const float *states = carnn__rnn_output(&m->cell)->x + from * h;
-    const float *bias = carnn__weight(work, m->bias);
-    if (m->output_forward)
-        carnn__matmul_packed(work->engine, 0, rows, V, h, states, h, m->output_forward, bias, m->z,
-                             V);
-    else
-        carnn__matmul(work->engine, CARNN__NT, rows, V, h, states, h,
-                      carnn__weight(work, m->output), h, bias, m->z, V);
-}
-
-/* The losses of all rows; in training their gradients, times `scale`, at the states and weights. */
-static void carnn__lm_softmax(carnn__work *work, float scale) {
-    carnn__lm *m = (carnn__lm *)work->state;
-    carnn__engine *e = work->engine;
-    const carnn__mat *states = carnn__rnn_output(&m->cell);
-    size_t N = m->seq.packed.rows, h = m->c.columns, V = work->model->words.count, from, rows;
-    const float *w = carnn__weight(work, m->output);
-    if (m->output_forward) carnn__pack(e, CARNN__NT, V, h, w, h, m->output_forward);
-    if (work->g) carnn__pack(e, CARNN__NN, h, V, w, h, m->output_backward);
-    for (from = 0; from < N; from += rows) {
-        rows = carnn__min(m->block, N - from);
-        carnn__lm_logits(work, from, rows);
-        carnn__losses(work, rows, V, m->z, m->target + from, scale, work->smoothing,
-                      m->loss + from);
-        if (!work->g) continue;
-        carnn__matmul_packed(e, 0, rows, h, V, m->z, V, m->output_backward, NULL,
-                             states->d + from * h, h);
-        carnn__matmul(e, CARNN__TN | CARNN__ADD, V, h, rows, m->z, V, states->x + from * h, h, NULL,
-                      carnn__gradient(work, m->output), h);
-        carnn__column_sums(e, rows, V, m->z, V, carnn__gradient(work, m->bias));
-    }
-}
-
-/* --- a batch -------------------------------------------------------------------------------------- */
+/* --- a batch --------------------------------------------------------------------------------- */
 
 /* Is piece p the last of its sentence? */
 static int carnn__lm_ends(const carnn__corpus *c, const carnn__batch_piece *p) {
@@ -11342,17 +11616,17 @@ static int carnn__lm_ends(const carnn__corpus *c, const carnn__batch_piece *p) {
 static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     size_t b, t;
-    for (b = 0; b < m->seq.packed.sequences; b++) {
+    for (b = 0; b < m->seq->packed.sequences; b++) {
         const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[b]];
         double sum = 0.0;
-        for (t = 0; t < p->size[0]; t++) sum += (double)m->loss[m->seq.start[t] + b];
+        for (t = 0; t < p->size[0]; t++) sum += (double)m->output.loss[m->seq->start[t] + b];
         tally->sum[CARNN__LM_NLL] += sum;
-        m->nll[m->seq.order[b]] = sum;
+        m->nll[m->seq->order[b]] = sum;
         carnn__tell_part(work, sum, (double)p->size[0]);
         tally->sum[CARNN__LM_MACRO] += sum / (double)carnn__lm_length(work, p->first);
         tally->tokens += p->size[0];
         if (!carnn__lm_ends(&m->net.corpus, p)) continue;
-        tally->sum[CARNN__LM_END_NLL] += (double)m->loss[m->seq.start[p->size[0] - 1] + b];
+        tally->sum[CARNN__LM_END_NLL] += (double)m->output.loss[m->seq->start[t - 1] + b];
         tally->examples++;
     }
 }
@@ -11361,8 +11635,8 @@ static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
 static void carnn__lm_tell(const carnn__work *work) {
     carnn__lm *m = (carnn__lm *)work->state;
     size_t i;
-    for (i = 0; i < m->seq.packed.sequences; i++) {
-        const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[m->seq.rank[i]]];
+    for (i = 0; i < m->seq->packed.sequences; i++) {
+        const carnn__batch_piece *p = &m->net.corpus.pieces[m->piece[m->seq->rank[i]]];
         m->told.score += m->nll[i];
         m->told.tokens += p->size[0];
         if (!carnn__lm_ends(&m->net.corpus, p)) continue;
@@ -11370,47 +11644,43 @@ static void carnn__lm_tell(const carnn__work *work) {
         m->told.example = p->first;
         m->told.parts = 1;
         work->wanted->example(&m->told, work->wanted->user);
-        m->told.score = 0.0;
-        m->told.tokens = 0;
+        memset(&m->told, 0, sizeof m->told);
     }
 }
 
 /* tally->loss is what is trained, in nats a word; without gradients that is the words' loss. */
 static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels, rows;
-    if (work->g && work->model->choices.count)
-        share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
+    double before = tally->sum[CARNN__LM_NLL], share = 0.0, labels;
+    if (work->g && m->labels) share = fmax(carnn__option(work->model, CARNN__LM_LABEL_WEIGHT), 0.0);
     carnn__lm_collect(work, number);
-    rows = (double)m->seq.packed.rows;
     carnn__lm_context_forward(work, key);
     labels = carnn__lm_label_forward(work, share, tally);
-    carnn__lm_states_forward(work, key);
-    carnn__lm_softmax(work, (float)((1.0 - share) / rows));
+    carnn__lm_forward(work, key, 1.0 - share);
     carnn__lm_count(work, tally);
     if (work->wanted) carnn__lm_tell(work);
-    tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) + share * labels * rows;
+    tally->loss += (1.0 - share) * (tally->sum[CARNN__LM_NLL] - before) +
+                   share * labels * (double)m->seq->packed.rows;
     if (!work->g) return;
-    if (m->labels_known)
-        carnn__linear_backward(work, &m->label, &m->c, m->seq.packed.sequences);
-    carnn__lm_states_backward(work, key);
+    if (m->labels) carnn__linear_backward(work, &m->label, &m->c, m->seq->packed.sequences);
+    carnn__lm_backward(work, key);
     carnn__lm_context_backward(work, key);
 }
 
-/* --- scores --------------------------------------------------------------------------------------- */
+/* --- scores ---------------------------------------------------------------------------------- */
 
 /* The mean of the models' probabilities of every word. Labels are not voted on. */
 static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
                            carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)works[0]->state;
-    size_t row, i;
     double before = tally->sum[CARNN__LM_NLL];
+    size_t row, i;
     (void)number;
-    for (row = 0; row < m->seq.packed.rows; row++) {
+    for (row = 0; row < m->seq->packed.rows; row++) {
         double p = 0.0;
         for (i = 0; i < count; i++)
-            p += exp(-(double)((const carnn__lm *)works[i]->state)->loss[row]);
-        m->loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
+            p += exp(-(double)((const carnn__lm *)works[i]->state)->output.loss[row]);
+        m->output.loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
     }
     carnn__lm_count(works[0], tally);
     tally->loss += tally->sum[CARNN__LM_NLL] - before;
@@ -11425,116 +11695,75 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
     scores->metric[1].value = exp(sum[CARNN__LM_NLL] / (tokens + sentences));
     scores->metric[2].value = exp(sum[CARNN__LM_MACRO] / sentences);
     scores->metric[3].value = exp((sum[CARNN__LM_NLL] - sum[CARNN__LM_END_NLL]) / words);
-    if (sum[CARNN__LM_LABELS] > 0.0)
-        scores->metric[4].value = sum[CARNN__LM_LABELS_RIGHT] / sum[CARNN__LM_LABELS];
-    else
-        scores->count = 4; /* no labels, no accuracy */
+    scores->metric[4].value = sum[CARNN__LM_RIGHT] / fmax(sum[CARNN__LM_LABELS], 1.0);
+    if (sum[CARNN__LM_LABELS] <= 0.0) scores->count = 4; /* no labels, no accuracy */
 }
 
-/* --- sessions: reading and scoring ------------------------------------------------------------------
-   A session reads sentence after sentence. Its corpus has two pieces: number 1 is the one at hand
-   and the only one of its batch, number 0 is the one before it, which becomes its context. */
+/* --- sessions ------------------------------------------------------------------------------------
+   A session reads sentence after sentence. Its corpus has one piece, the one at hand, whose tokens
+   begin at number CARNN__LM_STEPS + 1; in front of them are those of the piece before. */
 
-static void carnn__lm_session_carve(carnn_session *s, carnn__arena *arena) {
-    size_t T = CARNN__LM_STEPS, h = (size_t)s->model->desc.hidden;
-    carnn__lm *m = (carnn__lm *)carnn__take(arena, 1, sizeof *m);
-    carnn__corpus *c;
-    if (m) s->work.state = memset(m, 0, sizeof *m);
-    m = (carnn__lm *)s->work.state;
-    c = &m->net.corpus;
-    c->most_items = 1;
-    c->most_size[0] = c->most_size[1] = T;
-    c->tokens.ids = (uint32_t *)carnn__take(arena, 2 * (T + 1), sizeof(uint32_t));
-    c->pieces = (carnn__batch_piece *)carnn__take(arena, 2, sizeof *c->pieces);
-    c->queue = (uint32_t *)carnn__take(arena, 1, sizeof(uint32_t));
-    c->batch_start = (size_t *)carnn__take(arena, 2, sizeof(size_t));
-    m->first = (size_t *)carnn__take(arena, 2, sizeof(size_t));
-    m->state = carnn__floats(arena, (size_t)s->model->desc.layers, 2 * h);
-    s->share = (double *)carnn__take(arena, h, sizeof(double));
-    carnn__net_carve(&s->work, arena);
-}
-
-static void carnn__lm_session_ready(carnn_session *s) {
-    carnn__lm *m = (carnn__lm *)s->work.state;
-    carnn__corpus *c = &m->net.corpus;
-    c->queue[0] = 1;
-    c->batch_start[0] = 0;
-    c->batch_start[1] = 1;
-    m->first[0] = 0;
-    m->first[1] = CARNN__LM_STEPS + 1;
-    carnn__rnn_ready(&s->work, &m->cell);
+static size_t carnn__lm_session_words(const carnn_model *model) {
+    (void)model;
+    return 2 * (CARNN__LM_STEPS + 1);
 }
 
 /* The next sentence begins a document. */
-static void carnn__lm_session_reset(carnn_session *s) {
-    carnn__corpus_of(&s->work)->pieces[1].size[0] = 0;
-}
+static void carnn__lm_reset(carnn_session *s) { carnn__corpus_of(&s->work)->pieces->size[0] = 0; }
 
-/* Begins a piece with the input `id`; the piece at hand becomes its context. */
-static void carnn__lm_begin(carnn_session *s, uint32_t id) {
+/* Adds a token to the piece at hand, or begins a piece with it, whose context is the one at hand.
+   Returns how many targets the piece has. */
+static size_t carnn__lm_push(carnn_session *s, uint32_t id, int begins) {
     const carnn__corpus *c = carnn__corpus_of(&s->work);
     uint32_t *ids = c->tokens.ids + CARNN__LM_STEPS + 1;
-    carnn__batch_piece *p = &c->pieces[1];
-    memcpy(c->tokens.ids, ids, (p->size[0] + 1) * sizeof *ids);
-    p->size[1] = p->size[0];
-    p->size[0] = 0;
-    ids[0] = id;
-}
-
-/* Adds a target to the piece at hand. */
-static void carnn__lm_add(carnn_session *s, uint32_t id) {
-    const carnn__corpus *c = carnn__corpus_of(&s->work);
-    c->tokens.ids[CARNN__LM_STEPS + 1 + ++c->pieces[1].size[0]] = id;
-}
-
-/* Is the piece at hand as long as it can be? Its last target is the first input of the next. */
-static int carnn__lm_full(const carnn_session *s) {
-    return carnn__corpus_of(&s->work)->pieces[1].size[0] == CARNN__LM_STEPS;
+    size_t *size = c->pieces->size;
+    if (begins) memcpy(c->tokens.ids, ids, (size[0] + 1) * sizeof *ids);
+    if (begins) size[1] = size[0];
+    size[0] = begins ? 0 : size[0] + 1;
+    ids[size[0]] = id;
+    return size[0];
 }
 
 static carnn__words carnn__lm_words(const carnn_session *s, const char *text, size_t length) {
     return carnn__words_of(s->spoken ? CARNN__SPOKEN : carnn__lm_tokenizer(s->model), text, length);
 }
 
-/* Moves on to the next word: its number; </s> after the last one, where *more becomes 0. */
+/* The number of the next word; </s> behind the last one. */
 static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *more) {
-    uint32_t id;
-    *more = carnn__next_word(w);
-    if (!*more) return CARNN__LM_END;
-    id = carnn__names_find_folded(&s->model->words, w->word.at, w->word.length,
-                                  carnn__folds(w->kind));
-    return id == CARNN__NOWHERE ? 0 : id;
+    uint32_t id = CARNN__LM_END;
+    *more = carnn__next_word(w) != 0;
+    if (*more)
+        carnn__tokenize(&s->model->words, w->kind, w->word.at, w->word.length, &id, 1);
+    return id;
 }
 
-/* -log P of the piece at hand, which is complete. */
-static double carnn__lm_score_piece(carnn_session *s) {
+/* Adds -log P of the piece at hand, which is complete. */
+static void carnn__lm_score_piece(carnn_session *s, carnn_prediction *p) {
     const carnn__lm *m = (const carnn__lm *)s->work.state;
     double nll = 0.0;
     size_t t;
     carnn__lm_collect(&s->work, 0);
     carnn__lm_context_forward(&s->work, 0);
-    carnn__lm_states_forward(&s->work, 0);
-    carnn__lm_softmax(&s->work, 0.0f);
-    for (t = 0; t < m->seq.packed.rows; t++) nll += (double)m->loss[t];
-    return nll;
+    carnn__lm_forward(&s->work, 0, 0.0);
+    for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->output.loss[t];
+    p->score += nll;
+    p->tokens += t;
 }
 
-/* Reads a sentence; what it costs goes to `p`, which may be NULL. */
-static void carnn__lm_read(carnn_session *s, const char *text, size_t length,
-                           carnn_prediction *p) {
+/* Reads a sentence; p (NULL: it is only a context) gets its likelihood. */
+static void carnn__lm_read(carnn_session *s, const char *text, size_t length, carnn_prediction *p) {
     carnn__words w = carnn__lm_words(s, text, length);
+    uint32_t id = CARNN__LM_BEGIN;
+    size_t steps;
     int more = 1;
-    uint32_t last = CARNN__LM_BEGIN;
-    carnn__lm_begin(s, last);
-    while (more) {
-        if (carnn__lm_full(s)) {
-            if (p) p->score += carnn__lm_score_piece(s);
-            carnn__lm_begin(s, last);
+    for (steps = carnn__lm_push(s, id, 1); more; steps = carnn__lm_push(s, id, 0)) {
+        if (steps == CARNN__LM_STEPS) {
+            if (p) carnn__lm_score_piece(s, p);
+            carnn__lm_push(s, id, 1);
         }
-        carnn__lm_add(s, last = carnn__lm_next(s, &w, &more));
-        if (p) p->tokens++;
+        id = carnn__lm_next(s, &w, &more);
     }
-    if (p) p->score += carnn__lm_score_piece(s);
+    if (p) carnn__lm_score_piece(s, p);
 }
 
 static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
@@ -11549,198 +11778,86 @@ static void carnn__lm_hear(carnn_session *s, uint32_t role, const char *text, si
     carnn__lm_read(s, text, length, NULL);
 }
 
-/* --- sessions: generating --------------------------------------------------------------------------- */
-
-/* Begins a piece with the input `id`, from states that are zero. */
+/* Begins a piece with the input `id`: its context, states that are zero, a batch of one row. */
 static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     carnn__lm *m = (carnn__lm *)s->work.state;
-    carnn__lm_begin(s, id);
+    carnn__lm_push(s, id, 1);
     carnn__lm_collect(&s->work, 0);
     carnn__lm_context_forward(&s->work, 0);
+    m->seq->length[0] = 1;
+    carnn__sequences_pack(m->seq, 1);
+    carnn__rnn_ready(&s->work, &m->cell);
     memset(m->state, 0, m->cell.layers * 2 * m->c.columns * sizeof(float));
 }
 
-/* Reads one word: from the states before it, of each layer h and c, to those after it. */
-static void carnn__lm_step(carnn_session *s, uint32_t id) {
-    carnn__lm *m = (carnn__lm *)s->work.state;
-    size_t h = m->c.columns, l;
-    carnn__rnn_input in;
-    m->seq.length[0] = 1;
-    m->seq.ids[0] = id;
-    carnn__lm_pack(&m->seq, 1);
-    carnn__lm_input_forward(&s->work, 0);
-    in = carnn__lm_cell_reads(m);
-    for (l = 0; l < m->cell.layers; l++) {
-        carnn__cell_run *run = &m->cell.layer[l].run[0];
-        const carnn__cell_kind *k = &carnn__cells[run->cell->kind];
-        float *state = m->state + 2 * l * h;
-        carnn__cell_project(run, &s->engine, carnn__rnn_below(&m->cell, l, &in).x->x, 0, 1);
-        if (in.c) carnn__cell_context(run, &s->engine, in.c->x, 1);
-        carnn__cell_forward(run, &s->engine, in.packed, NULL, state, state + h);
-        memcpy(m->cell.layer[l].y.x, run->scan.out, h * sizeof(float));
-        memcpy(state, run->scan.out, h * sizeof(float));
-        if (k->flags & CARNN__HAS_CELL_STATE) /* c stands last on the tape */
-            memcpy(state + h, run->scan.tape + (k->tape - 1) * h, h * sizeof(float));
-    }
-}
-
-/* Lets x[at] sink in a heap of n numbers, where none is above the one at half its place. */
-static void carnn__lm_sink(float *x, size_t n, size_t at) {
-    float value = x[at];
-    size_t child;
-    for (; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && x[child + 1] > x[child]) child++;
-        if (x[child] <= value) break;
-        x[at] = x[child];
-    }
-    x[at] = value;
-}
-
-/* Sets all but the most probable words to 0, of equal ones the later: at most `most` are kept (0:
-   all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
-static void carnn__lm_truncate(float *p, float *heap, size_t V, size_t most, double mass) {
-    size_t kept, equal = 0, i; /* equal: how many of those kept have the least probability */
-    float least = FLT_MAX;
-    double sum = 0.0;
-    memcpy(heap, p, V * sizeof *p);
-    for (i = V / 2; i-- > 0;) carnn__lm_sink(heap, V, i);
-    for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
-        equal = heap[0] < least ? 1 : equal + 1;
-        least = heap[0];
-        sum += (double)least;
-        heap[0] = heap[V - 1 - kept];
-        carnn__lm_sink(heap, V - 1 - kept, 0);
-    }
-    for (i = 0; i < V; i++)
-        if (p[i] < least || (p[i] <= least && !equal)) p[i] = 0.0f;
-        else if (p[i] <= least) equal--;
-}
-
-/* Draws a word by the logits of the last step. <s> and <unk> are never drawn. */
+/* Draws a word after the last step; <s> and <unk> are never drawn. */
 static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
     carnn__lm *m = (carnn__lm *)s->work.state;
-    size_t V = s->model->words.count, most = how->top_k > 0 ? (size_t)how->top_k : 0, i, last;
-    double temperature = how->temperature == 0.0 ? 1.0 : how->temperature, sum = 0.0, at, best;
-    float *p = m->z;
-    carnn__lm_logits(&s->work, 0, 1);
-    p[0] = p[CARNN__LM_BEGIN] = -FLT_MAX;
-    last = s->engine.k->argmax(p, V);
-    if (temperature < 0.0) return (uint32_t)last;
-    best = (double)p[last];
-    for (i = CARNN__LM_END; i < V; i++) p[i] = (float)(((double)p[i] - best) / temperature);
-    s->engine.k->softmax(p, V);
-    if ((most && most < V) || (how->top_p > 0.0 && how->top_p < 1.0))
-        carnn__lm_truncate(p, p + V, V, most, how->top_p);
-    for (i = 0; i < V; i++) sum += (double)p[i];
-    at = sum * (double)carnn__uniform(carnn__stream(how->seed, m->drawn++), 0);
-    for (i = 0; i < V; i++) {
-        if (p[i] <= 0.0f) continue;
-        last = i;
-        at -= (double)p[i];
-        if (at < 0.0) break;
-    }
-    return (uint32_t)last;
-}
-
-/* Adds a word to the text of `size` bytes that has `*at` already; 0 where it does not fit. */
-static int carnn__lm_write(const char *word, char *text, size_t size, size_t *at) {
-    size_t length = strlen(word);
-    if (*at + length + 2 > size) return 0;
-    if (*at) text[(*at)++] = ' ';
-    memcpy(text + *at, word, length + 1);
-    *at += length;
-    return 1;
+    float *z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), 0, 1);
+    z[0] = z[CARNN__LM_BEGIN] = -FLT_MAX;
+    return (uint32_t)carnn__sample(s->engine.k, how, z, z + m->output.V, m->output.V, &m->drawn);
 }
 
 static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, const char *prompt,
                                size_t length, char *text, size_t size) {
+    carnn__lm *m = (carnn__lm *)s->work.state;
     carnn__words w = carnn__lm_words(s, prompt, length);
-    size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100;
+    size_t at = 0, most = how->words > 0 ? (size_t)how->words : 100, steps = 0;
     uint32_t id = CARNN__LM_BEGIN;
     int more = 1;
-    carnn__lm_generate_from(s, id);
-    while (id != CARNN__LM_END) {
-        if (carnn__lm_full(s)) carnn__lm_generate_from(s, id);
-        carnn__lm_step(s, id);
+    for (carnn__lm_generate_from(s, id); id != CARNN__LM_END; steps = carnn__lm_push(s, id, 0)) {
+        const char *word;
+        carnn__rnn_input in;
+        if (steps == CARNN__LM_STEPS) carnn__lm_generate_from(s, id);
+        m->seq->ids[0] = id;
+        in = carnn__lm_input_forward(&s->work, 0);
+        carnn__rnn_step(&s->work, &m->cell, &in, m->state);
         if (more) id = carnn__lm_next(s, &w, &more);
         if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__LM_END;
-        carnn__lm_add(s, id);
-        if (id != CARNN__LM_END &&
-            !carnn__lm_write(carnn__names_get(&s->model->words, id), text, size, &at))
-            size = 0; /* nor does what follows */
+        word = carnn__names_get(&s->model->words, id);
+        if (at + strlen(word) + 2 > size) size = 0; /* nor does what follows fit */
+        if (size && id != CARNN__LM_END)
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " " : "", word);
     }
 }
 
-/* --- sessions: explaining ---------------------------------------------------------------------------
-   What the last sentence's state has in favour of the most probable next word y is a sum over the
+/* What the last sentence's state has in favour of the most probable next word y is a sum over the
    words read (Tran et al. 2018, Eq. 4 and 7): with h_t = A_t h_{t-1} + w_t k_t,
 
      W_y h_n + b_y = sum_t W_y (w_t R_t k_t) + b_y       R_t = A_{t+1} R_{t+1}, R_n = 1
 
    In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
    has the share v_t c / c c. Biases belong to no word. */
-
-/* One part of the contributions: a piece's inputs, or those of the piece before. */
-typedef struct carnn__lm_part {
-    const char *role;
-    unsigned has;
-    const carnn__cell_run *run; /* NULL: nothing is known of the words */
-    const float *y;             /* (h) */
-    double scale;               /* of their shares in y */
-    const uint32_t *ids;
-    size_t first, steps;        /* contributions [first, first + steps) */
-} carnn__lm_part;
-
-/* Returns what is left of `rest`. */
-static double carnn__lm_explain_part(carnn_session *s, const carnn__lm_part *p, double rest,
-                                     size_t count, carnn_contribution *out) {
-    size_t h = (size_t)s->model->desc.hidden, t, j;
-    for (j = 0; j < h; j++) s->share[j] = p->scale;
-    for (t = p->steps; t-- > 0;) {
-        double value = p->run ? carnn__step_score(p->run, 0, t, t, p->y, s->share) : 0.0;
-        rest -= value;
-        if (p->first + t >= count) continue;
-        memset(&out[p->first + t], 0, sizeof *out);
-        out[p->first + t].role = p->role;
-        out[p->first + t].text = carnn__names_get(&s->model->words, p->ids[t]);
-        out[p->first + t].has = p->has;
-        if (p->has & CARNN_HAS_SHARE) out[p->first + t].share = value;
-        else out[p->first + t].score = value;
-    }
-    return rest;
-}
-
 static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     const carnn__corpus *c = &m->net.corpus;
     const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].run[0];
-    size_t n = c->pieces[1].size[0], before = m->has_context ? c->pieces[1].size[1] : 0;
-    size_t h = m->c.columns, best, j;
-    carnn__lm_part words = {"word", CARNN_HAS_SCORE, run, NULL, 1.0,
-                            c->tokens.ids + m->first[1], before, n};
-    carnn__lm_part earlier = {"before", CARNN_HAS_SHARE,
-                              m->encodes ? &m->encoder.layer[0].run[0] : NULL, m->c.x, 0.0,
-                              c->tokens.ids + 1, 0, before};
-    for (j = 0; j < h; j++) earlier.scale += (double)m->c.x[j] * (double)m->c.x[j];
-    if (earlier.scale > 0.0) earlier.scale = 1.0 / earlier.scale;
-    carnn__lm_explain_part(s, &earlier, 0.0, count, out);
-    carnn__lm_logits(&s->work, n - 1, 1);
-    m->z[CARNN__LM_BEGIN] = -FLT_MAX;
-    best = s->engine.k->argmax(m->z, s->model->words.count);
-    words.y = carnn__weight(&s->work, m->output) + best * h;
-    e->rest = carnn__lm_explain_part(s, &words, (double)m->z[best], count, out);
+    size_t first = m->contexts ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
+    double squares = 0.0;
+    float *z;
+    for (i = 0; first && i < m->c.columns; i++) squares += (double)m->c.x[i] * (double)m->c.x[i];
+    carnn__explain_sequence(s, m->encodes ? m->encoder.layer[0].run : NULL, m->c.x,
+                            squares > 0.0 ? 1.0 / squares : 0.0, 0.0, "before", CARNN_HAS_SHARE,
+                            c->tokens.ids + 1, first, out, count);
+    z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), n - 1, 1);
+    z[CARNN__LM_BEGIN] = -FLT_MAX;
+    best = s->engine.k->argmax(z, m->output.V);
     e->of = carnn__names_get(&s->model->words, best);
-    e->count = before + n;
     e->exact = carnn__cell_is_additive(run->cell->kind);
+    e->count = first + n;
+    first = carnn__min(first, count);
+    e->rest = carnn__explain_sequence(
+        s, run, carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0,
+        (double)z[best], "word", CARNN_HAS_SCORE, c->tokens.ids + m->first[0][0], n,
+        out + first, count - first);
 }
 
 static const carnn__session_kind carnn__lm_session = {
-    "predict, generate and explain", 1, carnn__lm_session_carve, carnn__lm_session_ready,
-    carnn__lm_session_reset, carnn__lm_predict, NULL, carnn__lm_hear, NULL, carnn__lm_generate,
-    carnn__lm_explain, NULL};
+    "predict, generate and explain", 1, carnn__net_session_carve, NULL, carnn__lm_reset,
+    carnn__lm_predict, NULL, carnn__lm_hear, NULL, carnn__lm_generate, carnn__lm_explain, NULL};
 
-/* --- entry ------------------------------------------------------------------------------------------ */
+/* --- entry ----------------------------------------------------------------------------------- */
 
 static const char *const carnn__lm_variants[] = {
     "hidden=19", "hidden=19 cell=icarnn layers=2 tied=1", "hidden=19 cell=scarnn embedding=13",
@@ -11761,15 +11878,14 @@ static const carnn__task_bench carnn__lm_bench = {
 
 static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
-    CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles,
-    carnn__lm_options, carnn__lm_defaults, "carnn.labels", carnn__lm_reserved,
-    CARNN__COUNT(carnn__lm_reserved), CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check,
-    sizeof(carnn__lm), carnn__lm_parts, NULL, carnn__lm_tokens,
-    {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces,
-    NULL, NULL, NULL, NULL, carnn__lm_batch, carnn__lm_vote,
+    CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles, carnn__lm_options,
+    carnn__lm_defaults, "carnn.labels", carnn__lm_reserved, CARNN__COUNT(carnn__lm_reserved),
+    CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
+    carnn__lm_tokens, {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, NULL, NULL, NULL, NULL,
+    carnn__lm_batch, carnn__lm_vote,
     {{"perplexity", 1, 0}, {"perplexity_n2", 1, 1}, {"perplexity_macro", 1, 1},
      {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {NULL, 0, 0}},
-    carnn__lm_score, NULL, &carnn__lm_session, NULL,
+    carnn__lm_score, NULL, &carnn__lm_session, carnn__lm_session_words,
     "a b a b\tx\nb a c\ty\nc a\n\tx\nd b a\ty\n=\na c b b c\ty\nb a\tx\n",
     carnn__lm_variants, CARNN__TRAIN_ONLY(&carnn__lm_bench)};
 
@@ -12797,25 +12913,24 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
 /* =============================================================================================
    @@FILE   model files and checkpoints
 
-   GGUF version 3, the format of the ggml and llama.cpp world. Everything is little-endian:
+   GGUF version 3, the format of ggml and llama.cpp. Everything is little-endian:
 
      "GGUF", u32 version, u64 number of tensors, u64 number of keys
      each key:     name, u32 type, value
      each tensor:  name, u32 dimensions, u64 sizes (the contiguous one first), u32 type, u64 offset
      zeros up to a multiple of 64, then the data, to which the offsets refer
 
-   where a name or any other string is a u64 length and its bytes. The data of a model is its flat
-   parameter vector (@@PARAM), padding and all, so a file in memory is used as it lies there. A
+   A name or any other string is a u64 length and its bytes. The data of a model is its flat
+   parameter vector (@@PARAM) with its padding, so that a file in memory can be used in place. A
    checkpoint has the same form and holds several such vectors.
 
-   What depends on the machine or on the clock (threads, seconds) is not kept: the same training
-   gives the same bytes.
+   Values that depend on the machine or the clock (threads, seconds) are left out of model files:
+   the same training gives the same bytes.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__GGUF_VERSION 3
-#define CARNN__FILE_FORMAT 1 /* of our keys: raised when older readers would misunderstand them */
 
 enum { /* types of values, as GGUF numbers them */
     CARNN__GGUF_U32 = 4,
@@ -12827,9 +12942,8 @@ enum { /* types of values, as GGUF numbers them */
     CARNN__GGUF_TYPES = 13
 };
 
-/* On a little-endian machine floats are used as they lie in the file. Elsewhere (or where the
-   order is not known, or a test says 0) they are taken apart byte by byte, which is right on any
-   machine. */
+/* On a little-endian machine floats are used as they are in the file. On others (or where the order
+   is not known, or a test defines 0) they are converted byte by byte. */
 #ifndef CARNN__LITTLE_ENDIAN
 #if defined(_WIN32) ||                                                                             \
     (defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
@@ -12847,31 +12961,18 @@ static inline uint64_t carnn__get64(const unsigned char *b) {
     return (uint64_t)carnn__get32(b) | (uint64_t)carnn__get32(b + 4) << 32;
 }
 
-static inline void carnn__set32(unsigned char *b, uint32_t x) {
-    size_t i;
-    for (i = 0; i < 4; i++) b[i] = (unsigned char)(x >> 8 * i);
-}
-
 static inline void carnn__set64(unsigned char *b, uint64_t x) {
-    carnn__set32(b, (uint32_t)x);
-    carnn__set32(b + 4, (uint32_t)(x >> 32));
+    size_t i;
+    for (i = 0; i < 8; i++) b[i] = (unsigned char)(x >> 8 * i);
 }
 
-static void carnn__floats_to_bytes(unsigned char *to, const float *from, size_t count) {
+/* Floats to little-endian bytes, or such bytes to floats. */
+static void carnn__swap_floats(void *to, const void *from, size_t count) {
+    const unsigned char *bytes = (const unsigned char *)from;
     size_t i;
-    uint32_t bits;
     for (i = 0; i < count; i++) {
-        memcpy(&bits, from + i, sizeof bits);
-        carnn__set32(to + 4 * i, bits);
-    }
-}
-
-static void carnn__floats_from_bytes(float *to, const unsigned char *from, size_t count) {
-    size_t i;
-    uint32_t bits;
-    for (i = 0; i < count; i++) {
-        bits = carnn__get32(from + 4 * i);
-        memcpy(to + i, &bits, sizeof bits);
+        uint32_t bits = carnn__get32(bytes + 4 * i);
+        memcpy((char *)to + 4 * i, &bits, sizeof bits);
     }
 }
 
@@ -12887,7 +12988,7 @@ static void carnn__floats_from_bytes(float *to, const unsigned char *from, size_
 
 typedef struct carnn__sum {
     uint64_t lane[4], total;
-    unsigned char rest[32]; /* total % 32 bytes that wait for their stripe to be complete */
+    unsigned char rest[32]; /* the last total % 32 bytes, until their stripe of 32 is complete */
 } carnn__sum;
 
 static inline uint64_t carnn__rotate(uint64_t x, unsigned by) { return x << by | x >> (64 - by); }
@@ -12903,34 +13004,27 @@ static void carnn__sum_start(carnn__sum *h) {
     h->lane[3] = 0u - CARNN__SUM_1;
 }
 
-/* Whole stripes of 32 bytes; returns where the rest begins. */
-static const unsigned char *carnn__sum_stripes(carnn__sum *h, const unsigned char *b, size_t n) {
-    uint64_t l0 = h->lane[0], l1 = h->lane[1], l2 = h->lane[2], l3 = h->lane[3];
-    for (; n >= 32; n -= 32, b += 32) {
-        l0 = carnn__sum_round(l0, carnn__get64(b));
-        l1 = carnn__sum_round(l1, carnn__get64(b + 8));
-        l2 = carnn__sum_round(l2, carnn__get64(b + 16));
-        l3 = carnn__sum_round(l3, carnn__get64(b + 24));
+/* Adds n bytes, a stripe at a time. It is a carnn__sink. */
+static int carnn__sum_add(void *sum, const void *bytes, size_t n) {
+    carnn__sum *h = (carnn__sum *)sum;
+    const unsigned char *b = (const unsigned char *)bytes, *stripe;
+    size_t held, count, i;
+    for (; n; n -= count, b += count, h->total += count) {
+        held = (size_t)(h->total % 32);
+        count = carnn__min(n, 32 - held);
+        stripe = count == 32 ? b : h->rest;
+        if (count < 32) memcpy(h->rest + held, b, count);
+        if (held + count == 32)
+            for (i = 0; i < 4; i++)
+                h->lane[i] = carnn__sum_round(h->lane[i], carnn__get64(stripe + 8 * i));
     }
-    h->lane[0] = l0;
-    h->lane[1] = l1;
-    h->lane[2] = l2;
-    h->lane[3] = l3;
-    return b;
+    return 1;
 }
 
-static void carnn__sum_add(carnn__sum *h, const void *bytes, size_t n) {
-    const unsigned char *b = (const unsigned char *)bytes, *end = b + n;
-    size_t held = (size_t)(h->total % 32), fits = carnn__min(n, 32 - held);
-    h->total += n;
-    if (held || n < 32) {
-        if (fits) memcpy(h->rest + held, b, fits);
-        b += fits;
-        if (held + fits < 32) return;
-        carnn__sum_stripes(h, h->rest, 32);
-    }
-    b = carnn__sum_stripes(h, b, (size_t)(end - b));
-    if (b < end) memcpy(h->rest, b, (size_t)(end - b));
+static void carnn__sum_add64(carnn__sum *h, uint64_t x) {
+    unsigned char bytes[8];
+    carnn__set64(bytes, x);
+    carnn__sum_add(h, bytes, sizeof bytes);
 }
 
 static uint64_t carnn__sum_end(const carnn__sum *h) {
@@ -12958,421 +13052,50 @@ static uint64_t carnn__sum_end(const carnn__sum *h) {
     return x ^ x >> 32;
 }
 
-/* --- writer ----------------------------------------------------------------------------------
-   The head of a file (all but the data) is put together in memory. As with an arena, running the
-   same calls without memory tells how much of it is needed. */
+/* --- a file that is written or read -----------------------------------------------------------
+   The functions carnn__key_... and carnn__tensor_... do both: they write a value, or look for it in
+   the file and set it. So one function lists what is in a file.
 
-#define CARNN__GGUF_ARRAYS_MAX 8
-
-typedef struct carnn__gguf_writer {
-    unsigned char *bytes; /* of the head; NULL: count only */
-    size_t size;          /* of the head */
-    size_t checksum_at;
-    uint64_t keys, tensors;
-    struct {
-        const float *value;
-        size_t count; /* a multiple of 16, as all our flat arrays */
-    } array[CARNN__GGUF_ARRAYS_MAX]; /* the data, one after the other */
-    size_t arrays;
-} carnn__gguf_writer;
-
-static void carnn__put_bytes(carnn__gguf_writer *w, const void *bytes, size_t size) {
-    if (w->bytes && size) memcpy(w->bytes + w->size, bytes, size);
-    w->size += size;
-}
-
-static void carnn__put32(carnn__gguf_writer *w, uint32_t x) {
-    unsigned char b[4];
-    carnn__set32(b, x);
-    carnn__put_bytes(w, b, sizeof b);
-}
-
-static void carnn__put64(carnn__gguf_writer *w, uint64_t x) {
-    unsigned char b[8];
-    carnn__set64(b, x);
-    carnn__put_bytes(w, b, sizeof b);
-}
-
-static void carnn__put_string(carnn__gguf_writer *w, const char *s, size_t length) {
-    carnn__put64(w, length);
-    carnn__put_bytes(w, s, length);
-}
-
-static void carnn__put_key(carnn__gguf_writer *w, const char *name, uint32_t type) {
-    carnn__put_string(w, name, strlen(name));
-    carnn__put32(w, type);
-    w->keys++;
-}
-
-static void carnn__put_u32(carnn__gguf_writer *w, const char *name, uint32_t x) {
-    carnn__put_key(w, name, CARNN__GGUF_U32);
-    carnn__put32(w, x);
-}
-
-/* A number of 8 bytes: u64, i64 or f64, given by its bits. */
-static void carnn__put_bits(carnn__gguf_writer *w, const char *name, uint32_t type,
-                            const void *number) {
-    uint64_t bits;
-    memcpy(&bits, number, sizeof bits);
-    carnn__put_key(w, name, type);
-    carnn__put64(w, bits);
-}
-
-static void carnn__put_text(carnn__gguf_writer *w, const char *name, const char *text) {
-    carnn__put_key(w, name, CARNN__GGUF_STRING);
-    carnn__put_string(w, text, strlen(text));
-}
-
-static void carnn__put_names(carnn__gguf_writer *w, const char *name, const carnn__names *names) {
-    size_t i;
-    carnn__put_key(w, name, CARNN__GGUF_ARRAY);
-    carnn__put32(w, CARNN__GGUF_STRING);
-    carnn__put64(w, names->count);
-    for (i = 0; i < names->count; i++)
-        carnn__put_string(w, carnn__names_get(names, i), carnn__names_length(names, i));
-}
-
-/* What every file of ours begins with. */
-static void carnn__put_start(carnn__gguf_writer *w, const char *architecture, uint64_t tensors) {
-    carnn__put_bytes(w, "GGUF", 4);
-    carnn__put32(w, CARNN__GGUF_VERSION);
-    carnn__put64(w, tensors);
-    carnn__put64(w, 0); /* the number of keys, which carnn__gguf_finish knows */
-    carnn__put_text(w, "general.architecture", architecture);
-    carnn__put_u32(w, "general.alignment", CARNN__ALIGN);
-    carnn__put_u32(w, "general.file_type", 0); /* all tensors are F32 */
-    carnn__put_u32(w, "carnn.format", CARNN__FILE_FORMAT);
-    carnn__put_text(w, "carnn.version", CARNN_VERSION);
-    carnn__put_key(w, "carnn.checksum", CARNN__GGUF_U64);
-    w->checksum_at = w->size;
-    carnn__put64(w, 0); /* what it counts as in the sum itself */
-}
-
-/* `offset` in floats. */
-static void carnn__put_tensor(carnn__gguf_writer *w, const char *name, size_t rows,
-                              size_t columns, size_t offset) {
-    carnn__put_string(w, name, strlen(name));
-    carnn__put32(w, rows == 1 ? 1 : 2);
-    carnn__put64(w, columns);
-    if (rows != 1) carnn__put64(w, rows);
-    carnn__put32(w, 0); /* F32 */
-    carnn__put64(w, (uint64_t)offset * 4);
-}
-
-static void carnn__put_data(carnn__gguf_writer *w, const float *value, size_t count) {
-    w->array[w->arrays].value = value;
-    w->array[w->arrays++].count = count;
-}
-
-/* Takes the next bytes of a file; 0 where it cannot. */
-typedef int (*carnn__sink)(void *to, const void *bytes, size_t size);
-
-/* Hands all bytes of the file to `sink`, in order. */
-static int carnn__gguf_emit(const carnn__gguf_writer *w, carnn__sink sink, void *to) {
-    unsigned char block[4096];
-    size_t i, at, count;
-    if (!sink(to, w->bytes, w->size)) return 0;
-    for (i = 0; i < w->arrays; i++) {
-        const float *value = w->array[i].value;
-        if (CARNN__LITTLE_ENDIAN) {
-            if (!sink(to, value, w->array[i].count * 4)) return 0;
-            continue;
-        }
-        for (at = 0; at < w->array[i].count; at += count) {
-            count = carnn__min(w->array[i].count - at, sizeof block / 4);
-            carnn__floats_to_bytes(block, value + at, count);
-            if (!sink(to, block, count * 4)) return 0;
-        }
-    }
-    return 1;
-}
-
-static int carnn__sum_sink(void *to, const void *bytes, size_t size) {
-    carnn__sum_add((carnn__sum *)to, bytes, size);
-    return 1;
-}
-
-static size_t carnn__gguf_size(const carnn__gguf_writer *w) {
-    size_t i, size = w->size;
-    for (i = 0; i < w->arrays; i++) size += w->array[i].count * 4;
-    return size;
-}
-
-/* Says what is in a file by calls of carnn__put_...; has to say the same when called again. */
-typedef void (*carnn__gguf_fill)(carnn__gguf_writer *w, const void *from);
-
-/* Runs `fill` and pads the head; without memory this counts. */
-static void carnn__gguf_run(carnn__gguf_writer *w, carnn__gguf_fill fill, const void *from,
-                            unsigned char *memory) {
-    static const unsigned char zeros[CARNN__ALIGN] = {0};
-    memset(w, 0, sizeof *w);
-    w->bytes = memory;
-    fill(w, from);
-    carnn__put_bytes(w, zeros, carnn__round_up(w->size, CARNN__ALIGN) - w->size);
-}
-
-/* The same with what is known only at the end: the number of keys and the checksum. */
-static void carnn__gguf_finish(carnn__gguf_writer *w, carnn__gguf_fill fill, const void *from,
-                               unsigned char *memory) {
-    carnn__sum sum;
-    carnn__gguf_run(w, fill, from, memory);
-    carnn__set64(memory + 16, w->keys);
-    carnn__sum_start(&sum);
-    carnn__gguf_emit(w, carnn__sum_sink, &sum);
-    carnn__set64(memory + w->checksum_at, carnn__sum_end(&sum));
-}
-
-/* --- files -----------------------------------------------------------------------------------
-   A file is written under another name in the same folder and renamed when it is complete and on
-   the disk: whoever opens the name finds the old file or the new one, also after a crash. */
-
-#ifndef CARNN_NO_STDIO
-
-#include <errno.h>
-#include <sys/stat.h>
-#if defined(_WIN32)
-#include <io.h>
-#else
-#include <fcntl.h>
-#if defined(__STRICT_ANSI__) && !defined(__cplusplus) /* -std=c99 hides these two */
-int fsync(int file);
-int(fileno)(FILE *file);
-#endif
-#endif
-
-typedef struct carnn__output {
-    const carnn_allocator *allocator;
-    const char *name;
-    char *temporary; /* NULL: `name` is a device or a pipe, and written directly */
-    FILE *file;
-} carnn__output;
-
-static carnn_status carnn__cannot_write(carnn_error *error, const char *name) {
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be written: %s", carnn__name_end(name),
-                       strerror(errno));
-}
-
-/* Something is there by this name, and it is no regular file. */
-static int carnn__is_special(const char *name) {
-#if defined(_WIN32)
-    DWORD attributes = GetFileAttributesA(name);
-    return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY);
-#else
-    struct stat found;
-    return stat(name, &found) == 0 && !S_ISREG(found.st_mode);
-#endif
-}
-
-static int carnn__is_pipe(const char *name) {
-#if defined(_WIN32)
-    (void)name;
-    return 0;
-#else
-    struct stat found;
-    return stat(name, &found) == 0 && S_ISFIFO(found.st_mode);
-#endif
-}
-
-/* Opens a new file beside `name`. The mode "x" refuses a name that is taken. */
-static carnn_status carnn__output_open(carnn__output *o, const char *name,
-                                       const carnn_allocator *allocator, carnn_error *error) {
-    size_t room = strlen(name) + 24;
-    double now = carnn__clock();
-    uint64_t key, attempt;
-    o->allocator = allocator;
-    o->name = name;
-    o->temporary = NULL;
-    if (carnn__is_special(name)) {
-        o->file = fopen(name, "wb");
-        return o->file ? CARNN_OK : carnn__cannot_write(error, name);
-    }
-    o->temporary = (char *)carnn__alloc(allocator, room, 1);
-    if (!o->temporary) return carnn__out_of_memory(error);
-    memcpy(&key, &now, sizeof key);
-    for (attempt = 0; attempt < 64; attempt++) {
-        unsigned tail = (unsigned)(carnn__random(key ^ (uintptr_t)o, attempt) >> 32);
-        snprintf(o->temporary, room, "%s.%08x.tmp", name, tail);
-        o->file = fopen(o->temporary, "wbx");
-        if (o->file) return CARNN_OK;
-        if (errno != EEXIST) break;
-    }
-    carnn__cannot_write(error, name);
-    carnn__free(allocator, o->temporary);
-    return CARNN_ERR_IO;
-}
-
-static int carnn__output_sink(void *to, const void *bytes, size_t size) {
-    return fwrite(bytes, 1, size, ((carnn__output *)to)->file) == size;
-}
-
-/* Asks the system to put what has been written on the disk. Some file systems cannot (EINVAL). */
-static int carnn__sync(FILE *file) {
-    if (fflush(file) != 0) return 0;
-#if defined(_WIN32)
-    return _commit(_fileno(file)) == 0;
-#else
-    return fsync(fileno(file)) == 0 || errno == EINVAL;
-#endif
-}
-
-static int carnn__rename(const char *from, const char *to) {
-#if defined(_WIN32)
-    return MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) != 0;
-#else
-    return rename(from, to) == 0;
-#endif
-}
-
-/* The new name is on the disk once the folder is. Nothing is lost where that cannot be asked for,
-   so failures do not count. `path` is a name in the folder and is cut. */
-static void carnn__sync_folder(char *path) {
-#if defined(_WIN32)
-    (void)path;
-#else
-    char *slash = strrchr(path, '/');
-    int folder;
-    if (slash) slash[slash == path] = '\0';
-    folder = open(slash ? path : ".", O_RDONLY);
-    if (folder < 0) return;
-    fsync(folder);
-    close(folder);
-#endif
-}
-
-/* Ends the writing. Where it `failed`, or anything fails here, no trace of the file is left. */
-static carnn_status carnn__output_close(carnn__output *o, int failed, carnn_error *error) {
-    int reason = errno;
-    if (!failed && !(o->temporary ? carnn__sync(o->file) : fflush(o->file) == 0)) {
-        reason = errno;
-        failed = 1;
-    }
-    if (fclose(o->file) != 0 && !failed) {
-        reason = errno;
-        failed = 1;
-    }
-    if (o->temporary && !failed && !carnn__rename(o->temporary, o->name)) {
-        reason = errno;
-        failed = 1;
-    }
-    if (o->temporary && failed) remove(o->temporary);
-    if (o->temporary && !failed) carnn__sync_folder(o->temporary);
-    carnn__free(o->allocator, o->temporary);
-    errno = reason;
-    return failed ? carnn__cannot_write(error, o->name) : CARNN_OK;
-}
-
-CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error) {
-    carnn_allocator allocator = carnn__allocator(NULL);
-    carnn__output o;
-    carnn_status status;
-    if (carnn__is_pipe(file)) return CARNN_OK; /* its reader would see the end of it */
-    status = carnn__output_open(&o, file, &allocator, error);
-    if (status != CARNN_OK) return status;
-    fclose(o.file);
-    if (o.temporary) remove(o.temporary);
-    carnn__free(&allocator, o.temporary);
-    return CARNN_OK;
-}
-
-static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
-                                     const carnn_allocator *allocator, carnn_error *error) {
-    carnn__gguf_writer w;
-    carnn__output o;
-    carnn_status status;
-    unsigned char *head;
-    carnn__gguf_run(&w, fill, from, NULL);
-    head = (unsigned char *)carnn__alloc(allocator, w.size, 1);
-    if (!head) return carnn__out_of_memory(error);
-    status = carnn__output_open(&o, file, allocator, error);
-    if (status == CARNN_OK) {
-        carnn__gguf_finish(&w, fill, from, head);
-        status = carnn__output_close(&o, !carnn__gguf_emit(&w, carnn__output_sink, &o), error);
-    }
-    carnn__free(allocator, head);
-    return status;
-}
-
-/* A whole file in an aligned block, which is where its weights will be used. */
-static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
-                                     void **block, size_t *size, carnn_error *error) {
-    const int special = carnn__is_special(name); /* to open a pipe could take for ever */
-    FILE *file = special ? NULL : fopen(name, "rb");
-    long end = -1;
-    carnn_status status = CARNN_OK;
-    *block = NULL;
-    if (!file && !special) return carnn__io_error(error, name, strerror(errno));
-    if (file && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
-    if (end < 0 || fseek(file, 0, SEEK_SET) != 0) {
-        if (file) fclose(file);
-        return carnn__fail(error, CARNN_ERR_IO, 0, "%s: not a regular file",
-                           carnn__name_end(name));
-    }
-    *size = (size_t)end;
-    *block = carnn__alloc_aligned(allocator, *size, 1);
-    if (!*block) status = carnn__out_of_memory(error);
-    else if (fread(*block, 1, *size, file) != *size)
-        status = carnn__io_error(error, name, ferror(file) ? strerror(errno) : "it got shorter");
-    fclose(file);
-    if (status != CARNN_OK) {
-        carnn__free_aligned(allocator, *block);
-        *block = NULL;
-    }
-    return status;
-}
-
-#else
-
-static carnn_status carnn__no_files(const char *name, carnn_error *error) {
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: built with CARNN_NO_STDIO: no files", name);
-}
-
-static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
-                                     void **block, size_t *size, carnn_error *error) {
-    (void)allocator;
-    (void)size;
-    *block = NULL;
-    return carnn__no_files(name, error);
-}
-
-static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
-                                     const carnn_allocator *allocator, carnn_error *error) {
-    (void)fill;
-    (void)from;
-    (void)allocator;
-    return carnn__no_files(file, error);
-}
-
-CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error) {
-    return carnn__no_files(file, error);
-}
-
-#endif
-
-/* --- reader ----------------------------------------------------------------------------------
-   The bytes may come from anyone. Each count and length is compared with what is left of the file
-   before it is used. The first thing that is wrong is the one reported: after it every read gives
-   zeros and `status` stays. */
+   Writing. The list runs three times: to count the keys, for the checksum, and to write.
+   Reading. The bytes may come from anyone. Each count and length is compared with the rest of the
+   file before it is used. Only the first error is reported: after it reads give zeros. */
 
 #define CARNN__GGUF_KEYS_MAX 128
+
+/* Takes the next bytes of a file that is written; 0 where it cannot. */
+typedef int (*carnn__sink)(void *to, const void *bytes, size_t size);
+
+typedef struct carnn__gguf_kind {
+    const char *architecture;
+    uint32_t format;    /* raised when older readers would misunderstand the keys */
+    const char *advice; /* where the format is another */
+} carnn__gguf_kind;
 
 typedef struct carnn__gguf_key {
     const char *name;
     size_t length;
-    uint32_t type;
-    uint32_t element;           /* type of the elements of an array */
-    uint64_t count;             /* elements of an array, bytes of a string */
-    const unsigned char *value; /* the first of them, or the number */
+    uint32_t type, element;     /* of an array: type of its elements; of others: type */
+    uint64_t count;             /* elements of an array; of others: 1 */
+    const unsigned char *value; /* the first element; strings begin with their length */
 } carnn__gguf_key;
 
 typedef struct carnn__gguf {
-    const char *file; /* name for messages */
+    carnn_status status;
+    size_t keys;                /* so far */
+    size_t size;                /* of the file; in writing: so far */
+    /* writing */
+    int writing;
+    size_t all_keys;            /* these two are known after the first and the second run */
+    uint64_t checksum;
+    carnn__sink sink;           /* NULL: only count */
+    void *to;
+    /* reading */
+    const char *name;           /* for messages */
+    carnn_error *error;
     const unsigned char *bytes;
-    size_t size, at;
+    size_t at;
     uint64_t tensors;
     carnn__gguf_key key[CARNN__GGUF_KEYS_MAX];
-    size_t keys;
-    carnn_status status;
-    carnn_error *error;
 } carnn__gguf;
 
 #if defined(__GNUC__)
@@ -13386,43 +13109,114 @@ static carnn_status carnn__gguf_fail(carnn__gguf *g, const char *format, ...) {
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     g->at = g->size;
-    g->status = carnn__fail(g->error, CARNN_ERR_MODEL, 0, "%s: %s", g->file, text);
+    g->status = carnn__fail(g->error, CARNN_ERR_MODEL, 0, "%s: %s", g->name, text);
     return g->status;
 }
+
+/* --- writing --- */
+
+static void carnn__put_bytes(carnn__gguf *g, const void *bytes, size_t size) {
+    if (g->sink && !g->status && !g->sink(g->to, bytes, size)) g->status = CARNN_ERR_IO;
+    g->size += size;
+}
+
+static void carnn__put_number(carnn__gguf *g, uint64_t x, size_t size) {
+    unsigned char bytes[8];
+    carnn__set64(bytes, x);
+    carnn__put_bytes(g, bytes, size);
+}
+
+static void carnn__put_string(carnn__gguf *g, const char *s, size_t length) {
+    carnn__put_number(g, length, 8);
+    carnn__put_bytes(g, s, length);
+}
+
+static void carnn__put_key(carnn__gguf *g, const char *name, uint32_t type) {
+    carnn__put_string(g, name, strlen(name));
+    carnn__put_number(g, type, 4);
+    g->keys++;
+}
+
+static void carnn__put_key_text(carnn__gguf *g, const char *name, const char *text) {
+    carnn__put_key(g, name, CARNN__GGUF_STRING);
+    carnn__put_string(g, text, strlen(text));
+}
+
+/* The data of one or more tensors. */
+static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) {
+    static const unsigned char zeros[CARNN__ALIGN] = {0};
+    unsigned char block[4096];
+    size_t n;
+    carnn__put_bytes(g, zeros, carnn__round_up(g->size, CARNN__ALIGN) - g->size);
+    if (CARNN__LITTLE_ENDIAN) {
+        carnn__put_bytes(g, value, count * 4);
+        return;
+    }
+    for (; count; count -= n, value += n) {
+        n = carnn__min(count, sizeof block / 4);
+        carnn__swap_floats(block, value, n);
+        carnn__put_bytes(g, block, n * 4);
+    }
+}
+
+/* Writes all of a file, the same each time it is called. */
+typedef void (*carnn__gguf_fill)(carnn__gguf *g, const void *from);
+
+static void carnn__gguf_run(carnn__gguf *g, carnn__gguf_fill fill, const void *from,
+                            carnn__sink sink, void *to) {
+    g->writing = 1;
+    g->all_keys = g->keys;
+    g->keys = g->size = 0;
+    g->sink = sink;
+    g->to = to;
+    fill(g, from);
+}
+
+/* Writes a file to `sink`; returns its size, 0 if the sink fails. Without a sink it only counts. */
+static size_t carnn__gguf_write(carnn__gguf_fill fill, const void *from, carnn__sink sink,
+                                void *to) {
+    carnn__gguf g;
+    carnn__sum sum;
+    memset(&g, 0, sizeof g);
+    carnn__gguf_run(&g, fill, from, NULL, NULL);
+    if (!sink) return g.size;
+    carnn__sum_start(&sum);
+    carnn__gguf_run(&g, fill, from, carnn__sum_add, &sum); /* with zeros for the checksum */
+    g.checksum = carnn__sum_end(&sum);
+    carnn__gguf_run(&g, fill, from, sink, to);
+    return g.status == CARNN_OK ? g.size : 0;
+}
+
+/* --- reading --- */
 
 /* The next `count` items of `size` bytes, or NULL. */
 static const unsigned char *carnn__gguf_take(carnn__gguf *g, uint64_t count, size_t size) {
     const unsigned char *bytes = g->bytes + g->at;
     size_t left = g->size - g->at;
-    if (g->status != CARNN_OK) return NULL;
-    if (count > left / size) {
+    if (g->status == CARNN_OK && count > left / size)
         carnn__gguf_fail(g, "cut off or damaged: %llu bytes expected at byte %llu, %llu are left",
                          (unsigned long long)count * size, (unsigned long long)g->at,
                          (unsigned long long)left);
-        return NULL;
-    }
+    if (g->status != CARNN_OK) return NULL;
     g->at += (size_t)count * size;
     return bytes;
 }
 
-static uint32_t carnn__gguf_take32(carnn__gguf *g) {
-    const unsigned char *b = carnn__gguf_take(g, 1, 4);
-    return b ? carnn__get32(b) : 0;
-}
-
-static uint64_t carnn__gguf_take64(carnn__gguf *g) {
-    const unsigned char *b = carnn__gguf_take(g, 1, 8);
-    return b ? carnn__get64(b) : 0;
+/* A number of 4 or 8 bytes. */
+static uint64_t carnn__gguf_number(carnn__gguf *g, size_t size) {
+    const unsigned char *b = carnn__gguf_take(g, 1, size);
+    if (!b) return 0;
+    return size == 4 ? carnn__get32(b) : carnn__get64(b);
 }
 
 static const char *carnn__gguf_take_string(carnn__gguf *g, size_t *length) {
-    uint64_t n = carnn__gguf_take64(g);
+    uint64_t n = carnn__gguf_number(g, 8);
     const unsigned char *b = carnn__gguf_take(g, n, 1);
     *length = b ? (size_t)n : 0;
     return (const char *)b;
 }
 
-static const carnn__gguf_key *carnn__gguf_look(const carnn__gguf *g, const char *name,
+static const carnn__gguf_key *carnn__gguf_find(const carnn__gguf *g, const char *name,
                                                size_t length) {
     size_t i;
     for (i = 0; i < g->keys; i++)
@@ -13431,188 +13225,634 @@ static const carnn__gguf_key *carnn__gguf_look(const carnn__gguf *g, const char 
     return NULL;
 }
 
-/* Bytes of one value of each type; a string counts with its length, an array is no element. */
-static size_t carnn__gguf_width(uint32_t type) {
-    static const unsigned char width[CARNN__GGUF_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8};
-    return type < CARNN__GGUF_TYPES ? width[type] : 0;
-}
-
-static void carnn__gguf_take_value(carnn__gguf *g, carnn__gguf_key *key) {
-    size_t width, i;
-    key->type = carnn__gguf_take32(g);
-    if (key->type == CARNN__GGUF_STRING) {
-        size_t length;
-        key->value = (const unsigned char *)carnn__gguf_take_string(g, &length);
-        key->count = length;
-        return;
-    }
-    if (key->type != CARNN__GGUF_ARRAY) {
-        width = carnn__gguf_width(key->type);
-        if (!width) carnn__gguf_fail(g, "damaged: a value has type %u", (unsigned)key->type);
-        else key->value = carnn__gguf_take(g, 1, width);
-        return;
-    }
-    key->element = carnn__gguf_take32(g);
-    key->count = carnn__gguf_take64(g);
-    width = carnn__gguf_width(key->element);
-    if (!width) {
-        carnn__gguf_fail(g, "damaged: an array of type %u", (unsigned)key->element);
-        return;
-    }
-    key->value = carnn__gguf_take(g, key->count, width);
-    if (key->element != CARNN__GGUF_STRING || !key->value) return;
-    g->at = (size_t)(key->value - g->bytes); /* room for all lengths: now one after the other */
-    for (i = 0; i < key->count && g->status == CARNN_OK; i++) {
-        size_t length;
-        carnn__gguf_take_string(g, &length);
-    }
-}
-
-static void carnn__gguf_take_keys(carnn__gguf *g, uint64_t count) {
+static void carnn__gguf_take_key(carnn__gguf *g) {
+    static const unsigned char size_of[CARNN__GGUF_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8};
+    carnn__gguf_key *key = &g->key[g->keys];
+    size_t length, size;
     uint64_t i;
-    if (count > CARNN__GGUF_KEYS_MAX)
-        carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)count);
-    for (i = 0; i < count && g->status == CARNN_OK; i++) {
-        carnn__gguf_key *key = &g->key[g->keys];
-        memset(key, 0, sizeof *key);
-        key->name = carnn__gguf_take_string(g, &key->length);
-        if (!key->name) return;
-        if (carnn__gguf_look(g, key->name, key->length))
-            carnn__gguf_fail(g, "damaged: the same key twice (number %u)", (unsigned)i);
-        carnn__gguf_take_value(g, key);
-        g->keys++;
+    key->name = carnn__gguf_take_string(g, &key->length);
+    if (key->name && carnn__gguf_find(g, key->name, key->length))
+        carnn__gguf_fail(g, "damaged: the same key twice (number %u)", (unsigned)g->keys);
+    key->type = key->element = (uint32_t)carnn__gguf_number(g, 4);
+    key->count = 1;
+    if (key->type == CARNN__GGUF_ARRAY) {
+        key->element = (uint32_t)carnn__gguf_number(g, 4);
+        key->count = carnn__gguf_number(g, 8);
     }
+    key->value = g->bytes + g->at;
+    size = key->element < CARNN__GGUF_TYPES ? size_of[key->element] : 0;
+    if (!size) carnn__gguf_fail(g, "damaged: a value has type %u", (unsigned)key->element);
+    else if (key->element != CARNN__GGUF_STRING) carnn__gguf_take(g, key->count, size);
+    else for (i = 0; i < key->count && !g->status; i++) carnn__gguf_take_string(g, &length);
+    g->keys++;
 }
 
-/* A key that has to be there, with this type; NULL (and failure) otherwise. */
+/* A key of this type that is read; NULL (and failure) where there is none. */
 static const carnn__gguf_key *carnn__gguf_need(carnn__gguf *g, const char *name, uint32_t type) {
-    const carnn__gguf_key *key;
-    if (g->status != CARNN_OK) return NULL;
-    key = carnn__gguf_look(g, name, strlen(name));
+    const carnn__gguf_key *key = carnn__gguf_find(g, name, strlen(name));
     if (!key) carnn__gguf_fail(g, "the key %s is missing", name);
     else if (key->type != type) carnn__gguf_fail(g, "the key %s has another type", name);
-    else return key;
-    return NULL;
+    return g->status == CARNN_OK ? key : NULL;
 }
 
-static uint32_t carnn__gguf_u32(carnn__gguf *g, const char *name) {
-    const carnn__gguf_key *key = carnn__gguf_need(g, name, CARNN__GGUF_U32);
-    return key ? carnn__get32(key->value) : 0;
-}
-
-/* The bits of a number of 8 bytes go to `number`, if the key is there. */
-static void carnn__gguf_bits(carnn__gguf *g, const char *name, uint32_t type, void *number) {
-    const carnn__gguf_key *key = carnn__gguf_need(g, name, type);
-    uint64_t bits;
-    if (!key) return;
-    bits = carnn__get64(key->value);
-    memcpy(number, &bits, sizeof bits);
-}
-
-static int carnn__gguf_is(const carnn__gguf_key *key, const char *text) {
-    size_t length = strlen(text);
-    return key && key->count == length && memcmp(key->value, text, length) == 0;
-}
-
-/* Everything but the eight bytes of the sum itself, for which zeros count. */
+/* Over everything but the eight bytes of the checksum itself, for which it has zeros. */
 static void carnn__gguf_verify(carnn__gguf *g) {
-    static const unsigned char zeros[8] = {0};
     const carnn__gguf_key *key = carnn__gguf_need(g, "carnn.checksum", CARNN__GGUF_U64);
     const unsigned char *after;
     carnn__sum sum;
     if (!key) return;
-    after = key->value + sizeof zeros;
+    after = key->value + 8;
     carnn__sum_start(&sum);
     carnn__sum_add(&sum, g->bytes, (size_t)(key->value - g->bytes));
-    carnn__sum_add(&sum, zeros, sizeof zeros);
+    carnn__sum_add64(&sum, 0);
     carnn__sum_add(&sum, after, g->size - (size_t)(after - g->bytes));
     if (carnn__sum_end(&sum) != carnn__get64(key->value))
         carnn__gguf_fail(g, "damaged: the checksum does not fit the contents");
 }
 
-/* Reads all up to the table of tensors. `architecture` says which of our files is wanted. */
-static carnn_status carnn__gguf_open(carnn__gguf *g, const char *architecture, const char *file,
+static void carnn__gguf_count(carnn__gguf *g, size_t expected) {
+    if (g->tensors != expected)
+        carnn__gguf_fail(g, "%llu tensors, expected %llu", (unsigned long long)g->tensors,
+                         (unsigned long long)expected);
+}
+
+/* The data: exactly so many floats. NULL on failure. */
+static const unsigned char *carnn__gguf_data(carnn__gguf *g, size_t floats) {
+    size_t start = carnn__round_up(g->at, CARNN__ALIGN);
+    if (start > g->size) carnn__gguf_fail(g, "cut off before the weights");
+    else if ((g->size - start) % 4 || (g->size - start) / 4 != floats)
+        carnn__gguf_fail(g, "%llu bytes of weights expected, %llu are there",
+                         (unsigned long long)floats * 4, (unsigned long long)(g->size - start));
+    return g->status == CARNN_OK ? g->bytes + start : NULL;
+}
+
+/* --- both --- */
+
+static uint32_t carnn__key_u32(carnn__gguf *g, const char *name, uint32_t x) {
+    const carnn__gguf_key *key;
+    if (g->writing) {
+        carnn__put_key(g, name, CARNN__GGUF_U32);
+        carnn__put_number(g, x, 4);
+        return x;
+    }
+    key = carnn__gguf_need(g, name, CARNN__GGUF_U32);
+    return key ? carnn__get32(key->value) : 0;
+}
+
+/* A number of 8 bytes: u64, i64 or f64. */
+static void carnn__key_number(carnn__gguf *g, const char *name, uint32_t type, void *number) {
+    const carnn__gguf_key *key;
+    uint64_t bits;
+    memcpy(&bits, number, sizeof bits);
+    if (g->writing) {
+        carnn__put_key(g, name, type);
+        carnn__put_number(g, bits, 8);
+    } else if ((key = carnn__gguf_need(g, name, type)) != NULL) {
+        bits = carnn__get64(key->value);
+        memcpy(number, &bits, sizeof bits);
+    }
+}
+
+static void carnn__key_size(carnn__gguf *g, const char *name, size_t *size) {
+    uint64_t x = *size;
+    carnn__key_number(g, name, CARNN__GGUF_U64, &x);
+    *size = (size_t)x;
+}
+
+/* A name of one of our tables; none is so long that it is cut. */
+static void carnn__key_text(carnn__gguf *g, const char *name, char text[64]) {
+    const carnn__gguf_key *key;
+    if (g->writing) {
+        carnn__put_key_text(g, name, text);
+    } else if ((key = carnn__gguf_need(g, name, CARNN__GGUF_STRING)) != NULL) {
+        uint64_t length = carnn__get64(key->value);
+        snprintf(text, 64, "%.*s", (int)(length < 63 ? length : 63), (const char *)key->value + 8);
+    }
+}
+
+/* Is an optional key there? */
+static int carnn__key_there(const carnn__gguf *g, const char *name, int writing) {
+    return g->writing ? writing : carnn__gguf_find(g, name, strlen(name)) != NULL;
+}
+
+/* The next tensor of the table. One that is read has to be exactly this one; `offset` in floats. */
+static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, size_t columns,
+                              size_t offset) {
+    uint32_t dimensions = rows == 1 ? 1 : 2, found, type;
+    uint64_t size[2] = {0, 1}, at;
+    const char *found_name;
+    size_t length;
+    if (g->writing) {
+        carnn__put_string(g, name, strlen(name));
+        carnn__put_number(g, dimensions, 4);
+        carnn__put_number(g, columns, 8);
+        if (dimensions == 2) carnn__put_number(g, rows, 8);
+        carnn__put_number(g, 0, 4); /* F32 */
+        carnn__put_number(g, (uint64_t)offset * 4, 8);
+        return;
+    }
+    found_name = carnn__gguf_take_string(g, &length);
+    if (found_name && (length != strlen(name) || memcmp(found_name, name, length) != 0))
+        carnn__gguf_fail(g, "expected the weights %s, found \"%.*s\"", name,
+                         (int)carnn__min(length, 60), found_name);
+    found = (uint32_t)carnn__gguf_number(g, 4);
+    if (found == dimensions) {
+        size[0] = carnn__gguf_number(g, 8);
+        if (dimensions == 2) size[1] = carnn__gguf_number(g, 8);
+    }
+    if (found != dimensions || size[0] != columns || size[1] != rows)
+        carnn__gguf_fail(g, "%s: expected %llu by %llu weights, found %llu by %llu", name,
+                         (unsigned long long)rows, (unsigned long long)columns,
+                         (unsigned long long)size[1], (unsigned long long)size[0]);
+    type = (uint32_t)carnn__gguf_number(g, 4);
+    at = carnn__gguf_number(g, 8);
+    if (type != 0) carnn__gguf_fail(g, "%s: type %u, expected F32", name, (unsigned)type);
+    if (at % 4 || at / 4 != offset) carnn__gguf_fail(g, "%s: misplaced in the file", name);
+}
+
+/* --- the beginning of a file --- */
+
+/* What every file begins with; carnn__gguf_open reads it. */
+static void carnn__put_start(carnn__gguf *g, const carnn__gguf_kind *kind, size_t tensors) {
+    carnn__put_bytes(g, "GGUF", 4);
+    carnn__put_number(g, CARNN__GGUF_VERSION, 4);
+    carnn__put_number(g, tensors, 8);
+    carnn__put_number(g, g->all_keys, 8);
+    carnn__put_key_text(g, "general.architecture", kind->architecture);
+    carnn__key_u32(g, "general.alignment", CARNN__ALIGN);
+    carnn__key_u32(g, "general.file_type", 0); /* all tensors are F32 */
+    carnn__key_u32(g, "carnn.format", kind->format);
+    carnn__put_key_text(g, "carnn.version", CARNN_VERSION);
+    carnn__put_key(g, "carnn.checksum", CARNN__GGUF_U64);
+    carnn__put_number(g, g->checksum, 8);
+}
+
+/* Reads all up to the table of tensors. */
+static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kind, const char *name,
                                      const void *bytes, size_t size, carnn_error *error) {
-    const carnn__gguf_key *found;
+    const char *architecture = kind->architecture;
+    const carnn__gguf_key *key;
+    uint64_t keys, length;
     uint32_t version;
-    uint64_t keys;
     memset(g, 0, sizeof *g);
-    g->file = carnn__name_end(file ? file : "model in memory");
+    g->name = carnn__name_end(name ? name : "model in memory");
     g->bytes = (const unsigned char *)bytes;
     g->size = size;
     g->error = error;
     if (size < 24 || memcmp(bytes, "GGUF", 4) != 0)
         return carnn__gguf_fail(g, "not a GGUF file");
     g->at = 4;
-    version = carnn__gguf_take32(g);
+    version = (uint32_t)carnn__gguf_number(g, 4);
     if (version != CARNN__GGUF_VERSION)
         return carnn__gguf_fail(g, "GGUF of version %u, expected little-endian version %d",
                                 (unsigned)version, CARNN__GGUF_VERSION);
-    g->tensors = carnn__gguf_take64(g);
-    keys = carnn__gguf_take64(g);
-    carnn__gguf_take_keys(g, keys);
-    found = carnn__gguf_need(g, "general.architecture", CARNN__GGUF_STRING);
-    if (found && !carnn__gguf_is(found, architecture))
-        carnn__gguf_fail(g, "holds \"%.*s\", expected \"%s\"", (int)carnn__min(found->count, 40),
-                         (const char *)found->value, architecture);
+    g->tensors = carnn__gguf_number(g, 8);
+    keys = carnn__gguf_number(g, 8);
+    if (keys > CARNN__GGUF_KEYS_MAX)
+        return carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)keys);
+    for (; keys && !g->status; keys--) carnn__gguf_take_key(g);
+    if ((key = carnn__gguf_need(g, "general.architecture", CARNN__GGUF_STRING)) != NULL) {
+        length = carnn__get64(key->value);
+        if (length != strlen(architecture) ||
+            memcmp(key->value + 8, architecture, (size_t)length) != 0)
+            carnn__gguf_fail(g, "holds \"%.*s\", expected \"%s\"", (int)(length < 40 ? length : 40),
+                             (const char *)key->value + 8, architecture);
+    }
     carnn__gguf_verify(g);
-    version = carnn__gguf_u32(g, "carnn.format");
-    if (g->status == CARNN_OK && version != CARNN__FILE_FORMAT)
+    version = carnn__key_u32(g, "carnn.format", kind->format);
+    if (version != kind->format)
         carnn__gguf_fail(g, "written by another version of carnn (format %u, this is %s with "
-                         "format %d)", (unsigned)version, CARNN_VERSION, CARNN__FILE_FORMAT);
-    if (g->status == CARNN_OK && carnn__gguf_u32(g, "general.alignment") != CARNN__ALIGN)
+                         "format %u)%s", (unsigned)version, CARNN_VERSION, (unsigned)kind->format,
+                         kind->advice);
+    if (carnn__key_u32(g, "general.alignment", CARNN__ALIGN) != CARNN__ALIGN)
         carnn__gguf_fail(g, "general.alignment is not %d", CARNN__ALIGN);
     return g->status;
 }
 
-static void carnn__gguf_count(carnn__gguf *g, size_t expected) {
-    if (g->status == CARNN_OK && g->tensors != expected)
-        carnn__gguf_fail(g, "%llu tensors, expected %llu", (unsigned long long)g->tensors,
-                         (unsigned long long)expected);
+/* --- files on the disk -------------------------------------------------------------------------
+   A file is written under another name in the same folder and renamed when it is complete and on
+   the disk: whoever opens the name finds the old file or the new one, also after a crash. */
+
+#ifndef CARNN_NO_STDIO
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#if defined(_WIN32)
+#include <io.h>
+#define CARNN__SYSTEM(name) _##name
+#define CARNN__IS_REGULAR(mode) (((mode) & _S_IFMT) == _S_IFREG)
+#define CARNN__IS_PIPE(mode) (((mode) & _S_IFMT) == _S_IFIFO)
+#define CARNN__TARGET(name) ((char *)NULL) /* links are replaced */
+#else
+#include <dirent.h>
+#include <fcntl.h>
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus) /* -std=c99 hides these */
+int fsync(int file);
+int(fileno)(FILE *file);
+char *realpath(const char *name, char *path);
+#endif
+#define CARNN__SYSTEM(name) name
+#define CARNN__IS_REGULAR(mode) S_ISREG(mode)
+#define CARNN__IS_PIPE(mode) S_ISFIFO(mode)
+#define CARNN__TARGET(name) realpath(name, NULL)
+#endif
+
+typedef struct carnn__output {
+    const carnn_allocator *allocator;
+    const char *name;
+    char *path;      /* where `name` leads through symbolic links */
+    char *temporary; /* NULL: `name` is a device or a pipe, which is written directly */
+    FILE *file;
+} carnn__output;
+
+static carnn_status carnn__cannot_write(carnn_error *error, const char *name) {
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be written: %s", carnn__name_end(name),
+                       strerror(errno));
 }
 
-/* The next tensor of the table has to be exactly this one; `offset` in floats. */
-static void carnn__gguf_tensor(carnn__gguf *g, const char *name, size_t rows, size_t columns,
-                               size_t offset) {
-    size_t length, expected = rows == 1 ? 1 : 2;
-    const char *found = carnn__gguf_take_string(g, &length);
-    uint32_t dimensions = carnn__gguf_take32(g), type;
-    uint64_t size[2] = {0, 1}, at;
-    if (g->status != CARNN_OK) return;
-    if (length != strlen(name) || memcmp(found, name, length) != 0) {
-        carnn__gguf_fail(g, "expected the weights %s, found \"%.*s\"", name,
-                         (int)carnn__min(length, 60), found);
-        return;
-    }
-    if (dimensions == expected) {
-        size[0] = carnn__gguf_take64(g);
-        if (expected == 2) size[1] = carnn__gguf_take64(g);
-    }
-    if (dimensions != expected || size[0] != columns || size[1] != rows) {
-        carnn__gguf_fail(g, "%s: expected %llu by %llu weights, found %llu by %llu", name,
-                         (unsigned long long)rows, (unsigned long long)columns,
-                         (unsigned long long)size[1], (unsigned long long)size[0]);
-        return;
-    }
-    type = carnn__gguf_take32(g);
-    at = carnn__gguf_take64(g);
-    if (type != 0) carnn__gguf_fail(g, "%s: type %u, expected F32", name, (unsigned)type);
-    else if (at % 4 || at / 4 != offset) carnn__gguf_fail(g, "%s: misplaced in the file", name);
+/* Type and permissions of a file; 0: there is none. */
+static unsigned carnn__file_mode(const char *name) {
+    struct CARNN__SYSTEM(stat) found;
+    return CARNN__SYSTEM(stat)(name, &found) == 0 ? (unsigned)found.st_mode : 0;
 }
 
-/* The data: as many floats as that, no byte less or more. NULL on failure. */
-static const unsigned char *carnn__gguf_data(carnn__gguf *g, size_t floats) {
-    size_t start = carnn__round_up(g->at, CARNN__ALIGN);
-    if (g->status == CARNN_OK && start > g->size) carnn__gguf_fail(g, "cut off before the weights");
-    if (g->status != CARNN_OK) return NULL;
-    if ((g->size - start) % 4 == 0 && (g->size - start) / 4 == floats) return g->bytes + start;
-    carnn__gguf_fail(g, "%llu bytes of weights expected, %llu are there", (unsigned long long)floats
-                     * 4, (unsigned long long)(g->size - start));
-    return NULL;
+static int carnn__is_special(unsigned mode) { return mode && !CARNN__IS_REGULAR(mode); }
+
+#if defined(_WIN32)
+
+static void carnn__remove_stale(carnn__output *o, size_t room) { (void)o, (void)room; }
+static void carnn__sync_folder(char *path) { (void)path; }
+static int carnn__sync(FILE *file) { return fflush(file) == 0 && _commit(_fileno(file)) == 0; }
+
+static int carnn__rename(const char *from, const char *to) {
+    return MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) != 0;
 }
 
-/* Whether no float is NaN or infinite: those have all bits of the exponent set, so that one more
-   carries into the sign. Two at a time; `count` is even, as in all our flat arrays. */
+#else
+
+static int carnn__rename(const char *from, const char *to) { return rename(from, to) == 0; }
+
+/* Asks the system to put what has been written on the disk. Some file systems cannot (EINVAL). */
+static int carnn__sync(FILE *file) {
+    return fflush(file) == 0 && (fsync(fileno(file)) == 0 || errno == EINVAL);
+}
+
+/* The folder of a path, which is cut. */
+static const char *carnn__folder_of(char *path) {
+    char *slash = strrchr(path, '/');
+    if (slash) slash[slash == path] = '\0';
+    return slash ? path : ".";
+}
+
+/* The new name is on the disk once the folder is. Where that cannot be asked for, nothing is lost. */
+static void carnn__sync_folder(char *path) {
+    int folder = open(carnn__folder_of(path), O_RDONLY);
+    if (folder < 0) return;
+    fsync(folder);
+    close(folder);
+}
+
+/* Removes temporary files of this name that killed processes have left: no process is still writing
+   a file that has not changed for an hour. */
+static void carnn__remove_stale(carnn__output *o, size_t room) {
+    const char *slash = strrchr(o->path, '/'), *base = slash ? slash + 1 : o->path;
+    size_t length = strlen(base);
+    struct dirent *entry;
+    struct stat found;
+    DIR *folder = opendir(carnn__folder_of(strcpy(o->temporary, o->path)));
+    while (folder && (entry = readdir(folder)) != NULL) {
+        const char *end = entry->d_name + length; /* ".xxxxxxxx.tmp" */
+        if (strncmp(entry->d_name, base, length) || *end != '.' || strlen(end) != 13 ||
+            strspn(end + 1, "0123456789abcdef") != 8 || strcmp(end + 9, ".tmp"))
+            continue;
+        snprintf(o->temporary, room, "%.*s%s", (int)(base - o->path), o->path, entry->d_name);
+        if (stat(o->temporary, &found) == 0 && difftime(time(NULL), found.st_mtime) > 3600.0)
+            remove(o->temporary);
+    }
+    if (folder) closedir(folder);
+}
+
+#endif
+
+/* Opens a new file beside the old one, whose permissions it gets. */
+static carnn_status carnn__output_open(carnn__output *o, const char *name,
+                                       const carnn_allocator *allocator, carnn_error *error) {
+    unsigned mode = carnn__file_mode(name), tail;
+    char *target = CARNN__IS_REGULAR(mode) ? CARNN__TARGET(name) : NULL;
+    size_t room = strlen(target ? target : name) + 16;
+    double now = carnn__clock();
+    uint64_t key;
+    memset(o, 0, sizeof *o);
+    o->allocator = allocator;
+    o->name = name;
+    if (!carnn__is_special(mode)) o->path = (char *)carnn__alloc(allocator, room, 2);
+    if (o->path) memcpy(o->path, target ? target : name, room - 15);
+    free(target);
+    if (!*name) errno = ENOENT;
+    if (carnn__is_special(mode)) {
+        o->file = fopen(name, "wb");
+    } else if (!o->path) {
+        return carnn__out_of_memory(error);
+    } else if (mode && (!(mode & 0222) || CARNN__SYSTEM(access)(o->path, 2) != 0)) {
+        errno = EACCES; /* the folder would allow it */
+    } else if (*name) {
+        o->temporary = o->path + room;
+        carnn__remove_stale(o, room);
+        memcpy(&key, &now, sizeof key);
+        tail = (unsigned)(carnn__random(key, (uintptr_t)o) >> 32);
+        snprintf(o->temporary, room, "%s.%08x.tmp", o->path, tail);
+        o->file = fopen(o->temporary, "wbx"); /* x: refuses a name that is taken */
+        if (o->file && mode) CARNN__SYSTEM(chmod)(o->temporary, mode & 0777);
+    }
+    if (o->file) return CARNN_OK;
+    carnn__cannot_write(error, name);
+    carnn__free(allocator, o->path);
+    return CARNN_ERR_IO;
+}
+
+static int carnn__output_sink(void *to, const void *bytes, size_t size) {
+    return fwrite(bytes, 1, size, ((carnn__output *)to)->file) == size;
+}
+
+/* Ends the writing. Unless all is `complete` and stays so here, no trace of the file is left. */
+static carnn_status carnn__output_close(carnn__output *o, int complete, carnn_error *error) {
+    int reason = errno;
+    if (complete && !(o->temporary ? carnn__sync(o->file) : fflush(o->file) == 0))
+        complete = 0, reason = errno;
+    if (fclose(o->file) != 0 && complete) complete = 0, reason = errno;
+    if (o->temporary && complete && !carnn__rename(o->temporary, o->path))
+        complete = 0, reason = errno;
+    if (o->temporary && complete) carnn__sync_folder(o->path);
+    else if (o->temporary) remove(o->temporary);
+    carnn__free(o->allocator, o->path);
+    errno = reason;
+    return complete ? CARNN_OK : carnn__cannot_write(error, o->name);
+}
+
+/* Without `fill` it only tries whether the file could be written. */
+static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
+                                     const carnn_allocator *allocator, carnn_error *error) {
+    carnn__output o;
+    carnn_status status;
+    if (!fill && CARNN__IS_PIPE(carnn__file_mode(file))) return CARNN_OK; /* its reader would end */
+    status = carnn__output_open(&o, file, allocator, error);
+    if (status != CARNN_OK) return status;
+    if (fill)
+        return carnn__output_close(&o, carnn__gguf_write(fill, from, carnn__output_sink, &o) > 0,
+                                   error);
+    carnn__output_close(&o, 0, NULL);
+    return CARNN_OK;
+}
+
+/* A whole file in an aligned block, where its weights will be used. */
+static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
+                                     void **block, size_t *size, carnn_error *error) {
+    int special = carnn__is_special(carnn__file_mode(name)); /* to open a pipe could take for ever */
+    FILE *file = special ? NULL : fopen(name, "rb");
+    long end = -1;
+    carnn_status status = CARNN_OK;
+    *block = NULL;
+    if (!file && !special) return carnn__io_error(error, name, strerror(errno));
+    if (file && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
+    if (end < 0 || fseek(file, 0, SEEK_SET) != 0) {
+        status = carnn__io_error(error, name, "not a regular file");
+    } else {
+        *size = (size_t)end;
+        *block = carnn__alloc_aligned(allocator, *size, 1);
+        if (!*block) status = carnn__out_of_memory(error);
+        else if (fread(*block, 1, *size, file) != *size)
+            status = carnn__io_error(error, name, ferror(file) ? strerror(errno) : "it got shorter");
+    }
+    if (file) fclose(file);
+    if (status == CARNN_OK) return CARNN_OK;
+    carnn__free_aligned(allocator, *block);
+    *block = NULL;
+    return status;
+}
+
+#else
+
+static carnn_status carnn__no_files(const char *name, carnn_error *error) {
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: built with CARNN_NO_STDIO: no files", name);
+}
+
+static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
+                                     void **block, size_t *size, carnn_error *error) {
+    (void)allocator, (void)size;
+    *block = NULL;
+    return carnn__no_files(name, error);
+}
+
+static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
+                                     const carnn_allocator *allocator, carnn_error *error) {
+    (void)fill, (void)from, (void)allocator;
+    return carnn__no_files(file, error);
+}
+
+#endif
+
+CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error) {
+    carnn_allocator allocator = carnn__allocator(NULL);
+    return carnn__gguf_save(NULL, NULL, file, &allocator, error);
+}
+
+/* --- keys of models and checkpoints ----------------------------------------------------------- */
+
+/* What a file says of a model and its training besides words and weights. */
+typedef struct carnn__facts {
+    carnn_model_desc model;
+    carnn_train_desc train; /* of a model that was never trained all zero */
+    carnn_scores scores;
+    int64_t best_epoch;
+} carnn__facts;
+
+/* How fast or for how long a training ran is not kept: it changes nothing of the result. */
+static int carnn__option_kept(const carnn_option *o) {
+    return strcmp(o->name, "threads") != 0 && strcmp(o->name, "max_time") != 0;
+}
+
+/* An option is a key with its name. Where a file that is read is older than the option, the option
+   keeps its default. Names become those of our tables. */
+static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn__facts *facts) {
+    carnn__value v = carnn__option_value(o, &facts->model, &facts->train);
+    char key[64], name[64];
+    snprintf(key, sizeof key, "carnn.%s", o->name);
+    if (!carnn__option_kept(o) || !carnn__key_there(g, key, 1)) return;
+    if (o->kind == CARNN_OPTION_NAME) {
+        snprintf(name, sizeof name, "%s", v.name ? v.name : "");
+        carnn__key_text(g, key, name);
+        v.name = carnn_option_choice(o, carnn__choice_named(o, name));
+        if (!v.name && (*name || !strcmp(o->name, "cell"))) /* untrained models have no optimiser */
+            carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
+    } else if (o->kind == CARNN_OPTION_INTEGER) {
+        int64_t whole = (int64_t)v.number;
+        carnn__key_number(g, key, CARNN__GGUF_I64, &whole);
+        v.number = (double)whole;
+    } else {
+        carnn__key_number(g, key, CARNN__GGUF_F64, &v.number);
+    }
+    carnn__option_put(o, &facts->model, &facts->train, v);
+}
+
+static void carnn__scores_add(carnn_scores *s, const carnn__metric *metric) {
+    s->metric[s->count].name = metric->name;
+    s->metric[s->count].lower_is_better = metric->lower_is_better;
+    s->metric[s->count++].secondary = metric->secondary;
+}
+
+/* A model that has met no validation has no metrics. */
+static void carnn__key_scores(carnn__gguf *g, const carnn__task *task, carnn_scores *s) {
+    size_t i, count = s->count;
+    char key[64];
+    carnn__key_size(g, "carnn.score.examples", &s->examples);
+    carnn__key_size(g, "carnn.score.tokens", &s->tokens);
+    carnn__key_number(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
+    for (s->count = i = 0; i < CARNN_SCORES_MAX && task->metric[i].name; i++) {
+        snprintf(key, sizeof key, "carnn.score.%s", task->metric[i].name);
+        if (!carnn__key_there(g, key, s->count < count)) continue;
+        carnn__scores_add(s, &task->metric[i]);
+        carnn__key_number(g, key, CARNN__GGUF_F64, &s->metric[s->count - 1].value);
+    }
+}
+
+static void carnn__key_facts(carnn__gguf *g, carnn__facts *facts) {
+    const carnn__task *task;
+    const carnn_option *o;
+    size_t i;
+    char name[64];
+    snprintf(name, sizeof name, "%s", g->writing ? facts->model.task : "");
+    carnn__key_text(g, "carnn.task", name);
+    task = carnn__task_named(name);
+    if (!task) carnn__gguf_fail(g, "unknown task \"%s\"", name);
+    if (g->status) return;
+    facts->model.task = task->name;
+    if (!g->writing) carnn_defaults(&facts->model, &facts->train, NULL);
+    for (i = 0; (o = carnn__option_of(task->name, i)) != NULL; i++) carnn__key_option(g, o, facts);
+    if (!facts->train.optimizer) memset(&facts->train, 0, sizeof facts->train);
+    carnn__key_number(g, "carnn.best_epoch", CARNN__GGUF_I64, &facts->best_epoch);
+    if (!g->writing && facts->best_epoch < 0)
+        carnn__gguf_fail(g, "carnn.best_epoch is below 0");
+    carnn__key_scores(g, task, &facts->scores);
+}
+
+static void carnn__put_facts(carnn__gguf *g, const carnn_model *model,
+                             const carnn_train_desc *train) {
+    carnn__facts facts;
+    facts.model = model->desc;
+    facts.train = *train;
+    facts.scores = model->scores;
+    facts.best_epoch = model->best_epoch;
+    carnn__key_facts(g, &facts);
+}
+
+/* --- models ---------------------------------------------------------------------------------- */
+
+static const carnn__gguf_kind carnn__model_file = {"carnn", 1, ""};
+
+static void carnn__put_names(carnn__gguf *g, const char *key, const carnn__names *names) {
+    size_t i;
+    carnn__put_key(g, key, CARNN__GGUF_ARRAY);
+    carnn__put_number(g, CARNN__GGUF_STRING, 4);
+    carnn__put_number(g, names->count, 8);
+    for (i = 0; i < names->count; i++)
+        carnn__put_string(g, carnn__names_get(names, i), carnn__names_length(names, i));
+}
+
+static void carnn__put_model(carnn__gguf *g, const void *from) {
+    const carnn_model *model = (const carnn_model *)from;
+    const carnn__store *store = &model->params;
+    const carnn__param *p;
+    char title[96];
+    carnn__put_start(g, &carnn__model_file, store->count);
+    snprintf(title, sizeof title, "%s %s", model->desc.task, model->desc.cell);
+    carnn__put_key_text(g, "general.name", title);
+    carnn__put_facts(g, model, &model->trained);
+    carnn__put_names(g, "carnn.words", &model->words);
+    if (model->task->choices_key) carnn__put_names(g, model->task->choices_key, &model->choices);
+    for (p = store->item; p < store->item + store->count; p++)
+        carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
+    carnn__put_floats(g, store->value, store->size);
+}
+
+CARNN_API size_t carnn_model_size(const carnn_model *model) {
+    return carnn__gguf_write(carnn__put_model, model, NULL, NULL);
+}
+
+static int carnn__memory_sink(void *to, const void *bytes, size_t size) {
+    unsigned char **at = (unsigned char **)to;
+    memcpy(*at, bytes, size);
+    *at += size;
+    return 1;
+}
+
+CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory, size_t size,
+                                         carnn_error *error) {
+    size_t needed = carnn_model_size(model);
+    unsigned char *at = (unsigned char *)memory;
+    if (size < needed)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model takes %llu bytes, given %llu",
+                           (unsigned long long)needed, (unsigned long long)size);
+    carnn__gguf_write(carnn__put_model, model, carnn__memory_sink, &at);
+    return CARNN_OK;
+}
+
+CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
+                                        carnn_error *error) {
+    return carnn__gguf_save(carnn__put_model, model, file, &model->allocator, error);
+}
+
+/* A list of strings. The arrays for building it are no larger than the file. */
+static carnn_status carnn__gguf_names(carnn__gguf *g, const char *name, carnn__names *names,
+                                      const carnn_allocator *allocator) {
+    const carnn__gguf_key *key = carnn__gguf_need(g, name, CARNN__GGUF_ARRAY);
+    const unsigned char *at;
+    const char **text;
+    size_t *length, i, count;
+    carnn_status status;
+    if (key && key->element != CARNN__GGUF_STRING)
+        carnn__gguf_fail(g, "the key %s has another type", name);
+    if (g->status || !key->count) return g->status;
+    at = key->value;
+    count = (size_t)key->count;
+    text = (const char **)carnn__alloc(allocator, count, sizeof *text);
+    length = (size_t *)carnn__alloc(allocator, count, sizeof *length);
+    status = text && length ? CARNN_OK : carnn__out_of_memory(g->error);
+    if (status == CARNN_OK) {
+        for (i = 0; i < count; at += length[i++]) {
+            length[i] = (size_t)carnn__get64(at);
+            at += 8;
+            text[i] = (const char *)at;
+        }
+        status = carnn__names_build(names, allocator, text, length, count, g->error);
+    }
+    carnn__free(allocator, length);
+    carnn__free(allocator, (void *)text);
+    if (status == CARNN_ERR_MODEL) carnn__gguf_fail(g, "%s: the same string twice", name);
+    return g->status = status;
+}
+
+/* The table of tensors has to be the one that the task declares for this description. A product
+   of sizes that overflows, or a matrix beyond the file, is found before anything relies on it. */
+static const unsigned char *carnn__gguf_params(carnn__gguf *g, const carnn__store *store) {
+    const carnn__param *p;
+    size_t floats, offset = 0, left = g->size / 4;
+    carnn__gguf_count(g, store->count);
+    for (p = store->item; p < store->item + store->count && !g->status; p++) {
+        floats = carnn__times(p->rows, p->columns);
+        if (floats > left || p->offset != offset) {
+            carnn__gguf_fail(g, "cut off: the weights %s alone are larger than the file", p->name);
+        } else {
+            offset += carnn__round_up(floats, CARNN__ALIGN / sizeof(float));
+            left -= floats;
+            carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
+        }
+    }
+    return carnn__gguf_data(g, store->size);
+}
+
+/* Whether no float is NaN or infinite: those have all bits of the exponent set, so that adding one
+   more carries into the sign. Two at a time; `count` is even, as in all our flat arrays. */
 static int carnn__finite(const float *x, size_t count) {
     uint64_t bits, carried = 0;
     size_t i;
@@ -13623,273 +13863,70 @@ static int carnn__finite(const float *x, size_t count) {
     return !(carried & 0x8000000080000000u);
 }
 
-/* --- what is said of a model -----------------------------------------------------------------
-   The options stand under the names of their table. */
-
-/* What says how fast or how long, and not what, is not kept. */
-static int carnn__option_kept(const carnn_option *o) {
-    return strcmp(o->name, "threads") != 0 && strcmp(o->name, "max_time") != 0;
-}
-
-static void carnn__option_key(const carnn_option *o, char key[64]) {
-    snprintf(key, 64, "carnn.%s", o->name);
-}
-
-static void carnn__put_options(carnn__gguf_writer *w, const carnn_model_desc *model,
-                               const carnn_train_desc *train) {
-    const carnn_option *o;
-    size_t i;
-    char key[64];
-    carnn__put_text(w, "carnn.task", model->task);
-    for (i = 0; (o = carnn__option_of(model->task, i)) != NULL; i++) {
-        carnn__value v = carnn__option_value(o, model, train);
-        int64_t whole = (int64_t)v.number;
-        if (!carnn__option_kept(o)) continue;
-        carnn__option_key(o, key);
-        if (o->kind == CARNN_OPTION_NAME) carnn__put_text(w, key, v.name ? v.name : "");
-        else if (o->kind == CARNN_OPTION_INTEGER) carnn__put_bits(w, key, CARNN__GGUF_I64, &whole);
-        else carnn__put_bits(w, key, CARNN__GGUF_F64, &v.number);
-    }
-}
-
-/* A name as text with an end; no name of ours is so long that it is cut. */
-static void carnn__gguf_name(carnn__gguf *g, const char *key, char name[64]) {
-    const carnn__gguf_key *found = carnn__gguf_need(g, key, CARNN__GGUF_STRING);
-    size_t length = found ? (size_t)carnn__min(found->count, 63) : 0;
-    if (length) memcpy(name, found->value, length);
-    name[length] = '\0';
-}
-
-/* Names become those of our tables, which stay. A model that was never trained has no optimiser:
-   an empty name. An option that came after the file has its default. */
-static void carnn__gguf_options(carnn__gguf *g, carnn_model_desc *model, carnn_train_desc *train) {
-    const carnn__task *task;
-    const carnn_option *o;
-    size_t i;
-    char key[64], name[64];
-    carnn__gguf_name(g, "carnn.task", name);
-    task = carnn__task_named(name);
-    if (!task) carnn__gguf_fail(g, "unknown task \"%s\"", name);
-    if (g->status) return;
-    model->task = task->name;
-    carnn_defaults(model, train, NULL);
-    for (i = 0; (o = carnn__option_of(model->task, i)) != NULL; i++) {
-        carnn__value v = {0.0, NULL};
-        int64_t whole = 0;
-        carnn__option_key(o, key);
-        if (!carnn__option_kept(o) || !carnn__gguf_look(g, key, strlen(key))) continue;
-        if (o->kind == CARNN_OPTION_NAME) {
-            carnn__gguf_name(g, key, name);
-            v.name = carnn_option_choice(o, carnn__choice_named(o, name));
-            if (!v.name && (*name || !strcmp(o->name, "cell")))
-                carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
-        } else if (o->kind == CARNN_OPTION_INTEGER) {
-            carnn__gguf_bits(g, key, CARNN__GGUF_I64, &whole);
-            v.number = (double)whole;
-        } else {
-            carnn__gguf_bits(g, key, CARNN__GGUF_F64, &v.number);
-        }
-        carnn__option_put(o, model, train, v);
-    }
-    if (!train->optimizer) memset(train, 0, sizeof *train);
-}
-
-static void carnn__put_scores(carnn__gguf_writer *w, const carnn_model *model) {
-    const carnn_scores *s = &model->scores;
-    uint64_t examples = s->examples, tokens = s->tokens;
-    size_t i;
-    char key[64];
-    carnn__put_bits(w, "carnn.best_epoch", CARNN__GGUF_I64, &model->best_epoch);
-    carnn__put_bits(w, "carnn.score.examples", CARNN__GGUF_U64, &examples);
-    carnn__put_bits(w, "carnn.score.tokens", CARNN__GGUF_U64, &tokens);
-    carnn__put_bits(w, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
-    for (i = 0; i < s->count; i++) {
-        snprintf(key, sizeof key, "carnn.score.%s", s->metric[i].name);
-        carnn__put_bits(w, key, CARNN__GGUF_F64, &s->metric[i].value);
-    }
-}
-
-/* The metrics of the task that are there; those of a model that has met no validation are not. */
-static void carnn__gguf_scores(carnn__gguf *g, carnn_model *model) {
-    carnn_scores *s = &model->scores;
-    uint64_t examples = 0, tokens = 0;
-    size_t i;
-    char key[64];
-    carnn__gguf_bits(g, "carnn.best_epoch", CARNN__GGUF_I64, &model->best_epoch);
-    carnn__gguf_bits(g, "carnn.score.examples", CARNN__GGUF_U64, &examples);
-    carnn__gguf_bits(g, "carnn.score.tokens", CARNN__GGUF_U64, &tokens);
-    carnn__gguf_bits(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
-    if (model->best_epoch < 0) carnn__gguf_fail(g, "carnn.best_epoch is below 0");
-    s->examples = (size_t)examples;
-    s->tokens = (size_t)tokens;
-    s->count = 0;
-    for (i = 0; i < CARNN_SCORES_MAX && model->task->metric[i].name; i++) {
-        const char *name = model->task->metric[i].name;
-        snprintf(key, sizeof key, "carnn.score.%s", name);
-        if (!carnn__gguf_look(g, key, strlen(key))) continue;
-        s->metric[s->count].name = name;
-        s->metric[s->count].lower_is_better = model->task->metric[i].lower_is_better;
-        s->metric[s->count].secondary = model->task->metric[i].secondary;
-        carnn__gguf_bits(g, key, CARNN__GGUF_F64, &s->metric[s->count++].value);
-    }
-}
-
-/* --- models ---------------------------------------------------------------------------------- */
-
-static void carnn__put_model(carnn__gguf_writer *w, const void *from) {
-    const carnn_model *model = (const carnn_model *)from;
-    const carnn__store *store = &model->params;
-    size_t i;
-    char title[96];
-    carnn__put_start(w, "carnn", store->count);
-    snprintf(title, sizeof title, "%s %s", model->desc.task, model->desc.cell);
-    carnn__put_text(w, "general.name", title);
-    carnn__put_options(w, &model->desc, &model->trained);
-    carnn__put_scores(w, model);
-    carnn__put_names(w, "carnn.words", &model->words);
-    if (model->task->choices_key) carnn__put_names(w, model->task->choices_key, &model->choices);
-    for (i = 0; i < store->count; i++) {
-        const carnn__param *p = &store->item[i];
-        carnn__put_tensor(w, p->name, p->rows, p->columns, p->offset);
-    }
-    carnn__put_data(w, store->value, store->size);
-}
-
-CARNN_API size_t carnn_model_size(const carnn_model *model) {
-    carnn__gguf_writer w;
-    carnn__gguf_run(&w, carnn__put_model, model, NULL);
-    return carnn__gguf_size(&w);
-}
-
-static int carnn__memory_sink(void *to, const void *bytes, size_t size) {
-    unsigned char **at = (unsigned char **)to;
-    if (*at != bytes) memcpy(*at, bytes, size); /* the head stands where it belongs */
-    *at += size;
-    return 1;
-}
-
-CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory, size_t size,
-                                         carnn_error *error) {
-    size_t needed = carnn_model_size(model);
-    unsigned char *at = (unsigned char *)memory;
-    carnn__gguf_writer w;
-    if (size < needed)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model takes %llu bytes, given %llu",
-                           (unsigned long long)needed, (unsigned long long)size);
-    carnn__gguf_finish(&w, carnn__put_model, model, at);
-    carnn__gguf_emit(&w, carnn__memory_sink, &at);
-    return CARNN_OK;
-}
-
-CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
-                                        carnn_error *error) {
-    return carnn__gguf_save(carnn__put_model, model, file, &model->allocator, error);
-}
-
-/* A list of strings. The table of pointers that is made on the way is not larger than the file. */
-static carnn_status carnn__gguf_names(carnn__gguf *g, const char *name, carnn__names *names,
-                                      const carnn_allocator *allocator) {
-    const carnn__gguf_key *key = carnn__gguf_need(g, name, CARNN__GGUF_ARRAY);
-    const char **text;
-    size_t *length, i, count;
-    carnn_status status;
-    if (!key) return g->status;
-    if (key->element != CARNN__GGUF_STRING)
-        return carnn__gguf_fail(g, "the key %s has another type", name);
-    count = (size_t)key->count;
-    if (!count) return CARNN_OK;
-    text = (const char **)carnn__alloc(allocator, count, sizeof *text);
-    length = (size_t *)carnn__alloc(allocator, count, sizeof *length);
-    if (text && length) {
-        size_t table = g->at;
-        g->at = (size_t)(key->value - g->bytes);
-        for (i = 0; i < count; i++) text[i] = carnn__gguf_take_string(g, &length[i]);
-        g->at = table;
-        status = carnn__names_build(names, allocator, text, length, count, g->error);
-        if (status == CARNN_ERR_MODEL)
-            carnn__gguf_fail(g, "%s: the same string twice", name);
-    } else status = carnn__out_of_memory(g->error);
-    carnn__free(allocator, length);
-    carnn__free(allocator, (void *)text);
-    if (g->status == CARNN_OK) g->status = status;
-    return status;
-}
-
-/* The table of tensors has to be the one that the task declares for this description. A product
-   of sizes that overflows, or a matrix beyond the file, is found before anything relies on it. */
-static const unsigned char *carnn__gguf_params(carnn__gguf *g, const carnn__store *store) {
-    size_t i, offset = 0, most = g->size / 4;
-    carnn__gguf_count(g, store->count);
-    for (i = 0; i < store->count && g->status == CARNN_OK; i++) {
-        const carnn__param *p = &store->item[i];
-        size_t floats = carnn__times(p->rows, p->columns);
-        if (floats > most || p->offset != offset) {
-            carnn__gguf_fail(g, "cut off: the weights %s alone are larger than the file", p->name);
-            return NULL;
-        }
-        offset += carnn__round_up(floats, CARNN__ALIGN / sizeof(float));
-        most -= floats;
-        carnn__gguf_tensor(g, p->name, p->rows, p->columns, p->offset);
-    }
-    return carnn__gguf_data(g, store->size);
-}
-
-/* Uses the weights where they lie, if this machine can, and takes a copy otherwise. */
-static carnn_status carnn__model_weights(carnn_model *model, const unsigned char *data,
-                                         carnn_error *error) {
-    carnn_status status;
-    void *file = model->block;
-    if (CARNN__LITTLE_ENDIAN && (uintptr_t)data % CARNN__ALIGN == 0) {
-        model->params.value = (float *)(uintptr_t)data;
-        return CARNN_OK;
-    }
-    status = carnn__store_alloc(&model->params, &model->allocator, error);
-    if (status != CARNN_OK) return status;
-    carnn__floats_from_bytes(model->params.value, data, model->params.size);
-    model->block = model->params.value;
-    carnn__free_aligned(&model->allocator, file);
-    return CARNN_OK;
+/* The first matrix with a NaN or an infinity among the first `size` floats of an array that is laid
+   out like the store; NULL: there is none. */
+static const char *carnn__not_finite(const carnn__store *store, const float *array, size_t size) {
+    const carnn__param *p = store->item, *end = p + store->count;
+    for (; p < end && p->offset < size; p++)
+        if (!carnn__finite(array + p->offset, (p + 1 < end ? p[1].offset : store->size) - p->offset))
+            return p->name;
+    return NULL;
 }
 
 static carnn_status carnn__model_open(carnn_model *model, const carnn_source *source,
                                       carnn_error *error) {
     carnn__gguf g;
+    carnn__facts facts;
     const unsigned char *data;
-    const carnn__store *store = &model->params;
+    const char *name;
+    void *file = model->block;
     carnn_error why;
-    size_t i;
-    carnn__gguf_open(&g, "carnn", source->name, source->bytes, source->size, error);
-    carnn__gguf_options(&g, &model->desc, &model->trained);
+    carnn_status status;
+    /* what the file says of the model has to be a model that we know */
+    memset(&facts, 0, sizeof facts);
+    carnn__gguf_open(&g, &carnn__model_file, source->name, source->bytes, source->size, error);
+    carnn__key_facts(&g, &facts);
     carnn__gguf_names(&g, "carnn.words", &model->words, &model->allocator);
     if (g.status != CARNN_OK) return g.status;
-    model->task = carnn__task_named(model->desc.task);
-    if (model->task->choices_key)
-        carnn__gguf_names(&g, model->task->choices_key, &model->choices, &model->allocator);
+    model->desc = facts.model;
+    model->trained = facts.train;
+    model->scores = facts.scores;
+    model->best_epoch = facts.best_epoch;
+    name = carnn__task_named(model->desc.task)->choices_key;
+    if (name) carnn__gguf_names(&g, name, &model->choices, &model->allocator);
     if (g.status != CARNN_OK) return g.status;
-    if (carnn__model_declare(model, &why) != CARNN_OK ||
-        (model->trained.optimizer &&
-         carnn__check_options(&model->desc, &model->trained, &why) != CARNN_OK))
-        return carnn__gguf_fail(&g, "%s", why.message);
-    carnn__gguf_scores(&g, model);
-    data = carnn__gguf_params(&g, store);
+    status = carnn__model_declare(model, &why);
+    if (!status && model->trained.optimizer)
+        status = carnn__check_options(&model->desc, &model->trained, &why);
+    if (status == CARNN_ERR_MEMORY) return carnn__out_of_memory(error);
+    if (status) return carnn__gguf_fail(&g, "%s", why.message);
+    /* its weights are used in place if this machine can, else copied */
+    data = carnn__gguf_params(&g, &model->params);
     if (!data) return g.status;
-    g.status = carnn__model_weights(model, data, error);
-    for (i = 0; i < store->count && g.status == CARNN_OK; i++) {
-        size_t end = i + 1 < store->count ? store->item[i + 1].offset : store->size;
-        size_t from = store->item[i].offset;
-        if (!carnn__finite(store->value + from, end - from))
-            carnn__gguf_fail(&g, "%s holds NaN or infinity", store->item[i].name);
+    if (CARNN__LITTLE_ENDIAN && (uintptr_t)data % CARNN__ALIGN == 0) {
+        model->params.value = (float *)(uintptr_t)data;
+    } else {
+        g.status = carnn__store_alloc(&model->params, &model->allocator, error);
+        if (g.status != CARNN_OK) return g.status;
+        carnn__swap_floats(model->params.value, data, model->params.size);
+        model->block = model->params.value;
+        carnn__free_aligned(&model->allocator, file);
     }
-    return g.status;
+    name = carnn__not_finite(&model->params, model->params.value, model->params.size);
+    return name ? carnn__gguf_fail(&g, "%s holds NaN or infinity", name) : CARNN_OK;
 }
 
 CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source *source,
                                         const carnn_allocator *allocator, carnn_error *error) {
     carnn_allocator a = carnn__allocator(allocator);
-    carnn_model *m = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *m);
     carnn_source bytes = *source;
+    carnn_model *m;
     carnn_status status = CARNN_OK;
     *model = NULL;
+    if (!bytes.bytes && !bytes.name)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model is loaded from a file or from "
+                           "memory: neither is named");
+    m = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *m);
     if (!m) return carnn__out_of_memory(error);
     m->allocator = a;
     if (!bytes.bytes) {
@@ -13905,165 +13942,152 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 #ifndef CARNN_NO_TRAIN
 
 /* --- checkpoints -----------------------------------------------------------------------------
-   What a training needs to go on as if it had never stopped. The trainer lists its arrays (each of
-   what is trained of the store) and its counters once, and the list serves both ways. */
+   What a training needs to go on as if it had never stopped. */
+
+static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 2, ": train anew"};
+
+/* What has to be the same when a training goes on. */
+enum { CARNN__SAME_NAMES, CARNN__SAME_VECTORS, CARNN__SAME_TRAIN, CARNN__SAME_VALID, CARNN__SAME };
+
+static const char *const carnn__checkpoint_same[CARNN__SAME][2] = {
+    {"carnn.names", "words or choices"},
+    {"carnn.checkpoint.word_vectors", "word vectors"},
+    {"carnn.checkpoint.training_data", "training data"},
+    {"carnn.checkpoint.validation_data", "validation data"}};
+
+static const char *const carnn__checkpoint_arrays[] = {"weights", "best", "average", "moment.1",
+                                                       "moment.2"};
 
 typedef struct carnn__checkpoint {
-    carnn_model *model; /* its description and names are compared, its scores are kept */
+    carnn_model *model;
     const carnn_train_desc *train; /* complete */
-    struct {
-        const char *name;
-        float *value;
-    } array[CARNN__GGUF_ARRAYS_MAX];
-    size_t arrays;
-    struct {
-        const char *name;
-        uint64_t *whole; /* one of these two */
-        double *real;
-        int same; /* loading compares it (the training data, say) instead of setting it */
-    } value[24];
-    size_t values;
+    /* of what is trained; NULL: not there */
+    float *array[CARNN__COUNT(carnn__checkpoint_arrays)];
+    uint64_t same[CARNN__SAME];    /* checksums */
+    uint64_t epoch, batch, step;
+    carnn__tally tally;            /* of the epoch at hand */
+    double power_a, power_b, best_value, seconds;
 } carnn__checkpoint;
 
-static void carnn__checkpoint_array(carnn__checkpoint *c, const char *name, float *value) {
-    c->array[c->arrays].name = name;
-    c->array[c->arrays++].value = value;
-}
-
-static void carnn__checkpoint_whole(carnn__checkpoint *c, const char *name, uint64_t *value,
-                                    int same) {
-    c->value[c->values].name = name;
-    c->value[c->values].same = same;
-    c->value[c->values++].whole = value;
-}
-
-static void carnn__checkpoint_real(carnn__checkpoint *c, const char *name, double *value) {
-    c->value[c->values].name = name;
-    c->value[c->values++].real = value;
+static void carnn__sum_text(carnn__sum *sum, const char *text, size_t length) {
+    carnn__sum_add64(sum, length);
+    carnn__sum_add(sum, text, length);
 }
 
 static uint64_t carnn__names_sum(const carnn_model *model) {
     const carnn__names *names[2];
     carnn__sum sum;
     size_t i, j;
-    unsigned char length[8];
     names[0] = &model->words;
     names[1] = &model->choices;
     carnn__sum_start(&sum);
     for (i = 0; i < 2; i++)
-        for (j = 0; j < names[i]->count; j++) {
-            carnn__set64(length, carnn__names_length(names[i], j));
-            carnn__sum_add(&sum, length, sizeof length);
-            carnn__sum_add(&sum, carnn__names_get(names[i], j), carnn__names_length(names[i], j));
-        }
+        for (j = 0; j < names[i]->count; j++)
+            carnn__sum_text(&sum, carnn__names_get(names[i], j), carnn__names_length(names[i], j));
     return carnn__sum_end(&sum);
 }
 
-/* A counter's name may be words, as in messages. */
-static void carnn__checkpoint_key(char key[64], const char *name) {
-    char *blank;
-    snprintf(key, 64, "carnn.checkpoint.%s", name);
-    while ((blank = strchr(key, ' ')) != NULL) *blank = '_';
-}
-
-static void carnn__put_checkpoint(carnn__gguf_writer *w, const void *from) {
-    const carnn__checkpoint *c = (const carnn__checkpoint *)from;
-    uint64_t names = carnn__names_sum(c->model);
-    size_t i, size = c->model->params.trained;
+static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     char key[64];
-    carnn__put_start(w, "carnn-checkpoint", c->arrays);
-    carnn__put_options(w, &c->model->desc, c->train);
-    carnn__put_scores(w, c->model);
-    carnn__put_bits(w, "carnn.names", CARNN__GGUF_U64, &names);
-    for (i = 0; i < c->values; i++) {
-        uint32_t type = c->value[i].whole ? CARNN__GGUF_U64 : CARNN__GGUF_F64;
-        carnn__checkpoint_key(key, c->value[i].name);
-        if (c->value[i].whole) carnn__put_bits(w, key, type, c->value[i].whole);
-        else carnn__put_bits(w, key, type, c->value[i].real);
+    size_t i;
+    for (i = 0; i < CARNN__SAME; i++)
+        carnn__key_number(g, carnn__checkpoint_same[i][0], CARNN__GGUF_U64, &c->same[i]);
+    carnn__key_number(g, "carnn.checkpoint.epoch", CARNN__GGUF_U64, &c->epoch);
+    carnn__key_number(g, "carnn.checkpoint.batch", CARNN__GGUF_U64, &c->batch);
+    carnn__key_number(g, "carnn.checkpoint.step", CARNN__GGUF_U64, &c->step);
+    carnn__key_size(g, "carnn.checkpoint.examples", &c->tally.examples);
+    carnn__key_size(g, "carnn.checkpoint.tokens", &c->tally.tokens);
+    carnn__key_number(g, "carnn.checkpoint.loss", CARNN__GGUF_F64, &c->tally.loss);
+    for (i = 0; i < CARNN_SCORES_MAX; i++) {
+        snprintf(key, sizeof key, "carnn.checkpoint.sum.%u", (unsigned)i);
+        carnn__key_number(g, key, CARNN__GGUF_F64, &c->tally.sum[i]);
     }
-    for (i = 0; i < c->arrays; i++)
-        carnn__put_tensor(w, c->array[i].name, 1, size, i * size);
-    for (i = 0; i < c->arrays; i++) carnn__put_data(w, c->array[i].value, size);
+    carnn__key_number(g, "carnn.checkpoint.power_a", CARNN__GGUF_F64, &c->power_a);
+    carnn__key_number(g, "carnn.checkpoint.power_b", CARNN__GGUF_F64, &c->power_b);
+    carnn__key_number(g, "carnn.checkpoint.best_value", CARNN__GGUF_F64, &c->best_value);
+    carnn__key_number(g, "carnn.checkpoint.seconds", CARNN__GGUF_F64, &c->seconds);
 }
 
-static carnn_status carnn__checkpoint_save(const carnn__checkpoint *c, const char *file,
+/* The arrays that are there, in the table of tensors; returns their number. */
+static size_t carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
+    size_t i, n = 0, size = c->model->params.trained;
+    for (i = 0; i < CARNN__COUNT(carnn__checkpoint_arrays); i++)
+        if (c->array[i]) carnn__key_tensor(g, carnn__checkpoint_arrays[i], 1, size, n++ * size);
+    return n;
+}
+
+static void carnn__put_checkpoint(carnn__gguf *g, const void *from) {
+    carnn__checkpoint c = *(const carnn__checkpoint *)from;
+    size_t i, count = 0;
+    for (i = 0; i < CARNN__COUNT(c.array); i++) count += c.array[i] != NULL;
+    carnn__put_start(g, &carnn__checkpoint_file, count);
+    carnn__put_facts(g, c.model, c.train);
+    carnn__key_position(g, &c);
+    carnn__key_arrays(g, &c);
+    for (i = 0; i < CARNN__COUNT(c.array); i++)
+        if (c.array[i]) carnn__put_floats(g, c.array[i], c.model->params.trained);
+}
+
+static carnn_status carnn__checkpoint_save(carnn__checkpoint *c, const char *file,
                                            carnn_error *error) {
+    c->same[CARNN__SAME_NAMES] = carnn__names_sum(c->model);
     return carnn__gguf_save(carnn__put_checkpoint, c, file, &c->model->allocator, error);
 }
 
-/* How long a training goes on may be chosen anew; everything else has to be as it was. */
+/* How long a training goes on may be chosen anew; all other options have to be as they were. */
 static int carnn__option_may_differ(const carnn_option *o) {
     return strcmp(o->name, "epochs") == 0 || strcmp(o->name, "patience") == 0;
 }
 
-static void carnn__checkpoint_options(carnn__gguf *g, const carnn__checkpoint *c) {
-    carnn_model_desc model;
-    carnn_train_desc train;
-    uint64_t names = 0;
+static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c,
+                                      const carnn__facts *facts, const carnn__checkpoint *found) {
+    const char *task = c->model->desc.task;
     const carnn_option *o;
+    char then[64], now[64];
     size_t i;
-    memset(&model, 0, sizeof model);
-    memset(&train, 0, sizeof train);
-    carnn__gguf_options(g, &model, &train);
-    carnn__gguf_bits(g, "carnn.names", CARNN__GGUF_U64, &names);
-    if (g->status != CARNN_OK) return;
-    if (strcmp(model.task, c->model->desc.task) != 0)
-        carnn__gguf_fail(g, "checkpoint of the task %s, not %s", model.task, c->model->desc.task);
-    for (i = 0; g->status == CARNN_OK && (o = carnn__option_of(model.task, i)) != NULL; i++) {
-        char then[64], now[64];
-        if (!carnn__option_kept(o) || carnn__option_may_differ(o)) continue;
-        carnn_option_get(o, &model, &train, then, sizeof then);
+    if (strcmp(facts->model.task, task) != 0)
+        carnn__gguf_fail(g, "checkpoint of the task %s, not %s", facts->model.task, task);
+    for (i = 0; !g->status && (o = carnn__option_of(task, i)) != NULL; i++) {
+        carnn_option_get(o, &facts->model, &facts->train, then, sizeof then);
         carnn_option_get(o, &c->model->desc, c->train, now, sizeof now);
-        if (strcmp(then, now) != 0)
-            carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then,
-                             now);
+        if (carnn__option_kept(o) && !carnn__option_may_differ(o) && strcmp(then, now) != 0)
+            carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then, now);
     }
-    if (names != carnn__names_sum(c->model))
-        carnn__gguf_fail(g, "checkpoint of a training with other words or choices");
+    for (i = 0; i < CARNN__SAME; i++)
+        if (found->same[i] != c->same[i])
+            carnn__gguf_fail(g, "checkpoint of a training with other %s",
+                             carnn__checkpoint_same[i][1]);
 }
 
-/* Values that have to be the same are compared when `set` is 0, the others are set when it is 1:
-   nothing of the trainer changes before all has been seen. */
-static void carnn__checkpoint_values(carnn__gguf *g, const carnn__checkpoint *c, int set) {
-    size_t i;
-    char key[64];
-    for (i = 0; i < c->values; i++) {
-        void *to = c->value[i].whole ? (void *)c->value[i].whole : (void *)c->value[i].real;
-        uint64_t found = 0;
-        carnn__checkpoint_key(key, c->value[i].name);
-        carnn__gguf_bits(g, key, c->value[i].whole ? CARNN__GGUF_U64 : CARNN__GGUF_F64, &found);
-        if (g->status != CARNN_OK) return;
-        if (!set && c->value[i].same && memcmp(&found, to, sizeof found) != 0)
-            carnn__gguf_fail(g, "checkpoint of a training with other %s", c->value[i].name);
-        if (set && !c->value[i].same) memcpy(to, &found, sizeof found);
-    }
-}
-
-static carnn_status carnn__checkpoint_read(carnn__gguf *g, const carnn__checkpoint *c) {
+/* Nothing of the training changes before all has been seen. */
+static carnn_status carnn__checkpoint_read(carnn__gguf *g, carnn__checkpoint *c) {
+    carnn__checkpoint found = *c;
+    carnn__facts facts;
     const unsigned char *data;
     float *values;
-    size_t i, size = c->model->params.trained;
-    carnn__checkpoint_options(g, c);
-    carnn__checkpoint_values(g, c, 0);
-    carnn__gguf_count(g, c->arrays);
-    for (i = 0; i < c->arrays; i++)
-        carnn__gguf_tensor(g, c->array[i].name, 1, size, i * size);
-    data = carnn__gguf_data(g, c->arrays * size);
+    size_t i, n, size = c->model->params.trained;
+    memset(&facts, 0, sizeof facts);
+    carnn__key_facts(g, &facts);
+    carnn__key_position(g, &found);
+    if (!g->status) carnn__checkpoint_compare(g, c, &facts, &found);
+    n = carnn__key_arrays(g, c);
+    carnn__gguf_count(g, n);
+    data = carnn__gguf_data(g, n * size);
     if (!data) return g->status;
-    carnn__gguf_scores(g, c->model);
     values = (float *)(uintptr_t)data; /* in the block of carnn__checkpoint_load, and aligned */
-    carnn__floats_from_bytes(values, data, c->arrays * size);
-    for (i = 0; i < c->arrays; i++)
-        if (!carnn__finite(values + i * size, size))
-            carnn__gguf_fail(g, "%s holds NaN or infinity", c->array[i].name);
-    if (g->status != CARNN_OK) return g->status;
-    for (i = 0; i < c->arrays; i++)
-        memcpy(c->array[i].value, values + i * size, size * sizeof(float));
-    carnn__checkpoint_values(g, c, 1);
+    carnn__swap_floats(values, data, n * size);
+    for (i = n = 0; i < CARNN__COUNT(c->array); i++)
+        if (c->array[i] && !carnn__finite(values + n++ * size, size))
+            return carnn__gguf_fail(g, "%s holds NaN or infinity", carnn__checkpoint_arrays[i]);
+    for (i = n = 0; i < CARNN__COUNT(c->array); i++)
+        if (c->array[i]) memcpy(c->array[i], values + n++ * size, size * sizeof(float));
+    c->model->scores = facts.scores;
+    c->model->best_epoch = facts.best_epoch;
+    *c = found;
     return CARNN_OK;
 }
 
-static carnn_status carnn__checkpoint_load(const carnn__checkpoint *c, const char *file,
+static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *file,
                                            carnn_error *error) {
     const carnn_allocator *allocator = &c->model->allocator;
     carnn__gguf g;
@@ -14071,7 +14095,8 @@ static carnn_status carnn__checkpoint_load(const carnn__checkpoint *c, const cha
     size_t size;
     carnn_status status = carnn__read_file(file, allocator, &block, &size, error);
     if (status != CARNN_OK) return status;
-    status = carnn__gguf_open(&g, "carnn-checkpoint", file, block, size, error);
+    c->same[CARNN__SAME_NAMES] = carnn__names_sum(c->model);
+    status = carnn__gguf_open(&g, &carnn__checkpoint_file, file, block, size, error);
     if (status == CARNN_OK) status = carnn__checkpoint_read(&g, c);
     carnn__free_aligned(allocator, block);
     return status;
@@ -14091,11 +14116,8 @@ static carnn_status carnn__checkpoint_load(const carnn__checkpoint *c, const cha
 static void carnn__score(const carnn__task *task, const carnn__tally *tally, double seconds,
                          carnn_scores *scores) {
     memset(scores, 0, sizeof *scores);
-    for (; task->metric[scores->count].name; scores->count++) {
-        scores->metric[scores->count].name = task->metric[scores->count].name;
-        scores->metric[scores->count].lower_is_better = task->metric[scores->count].lower_is_better;
-        scores->metric[scores->count].secondary = task->metric[scores->count].secondary;
-    }
+    while (task->metric[scores->count].name)
+        carnn__scores_add(scores, &task->metric[scores->count]);
     scores->examples = tally->examples;
     scores->tokens = tally->tokens;
     scores->loss = tally->loss / (double)carnn__max(carnn__tally_size(tally), 1);
@@ -14135,9 +14157,9 @@ static carnn__work carnn__scoring_work(const carnn_model *model, const carnn_dat
     return work;
 }
 
-/* What a model chooses among: candidates, or words. */
+/* What a model chooses among: its choices, or words, as in a task that has a vote of its own. */
 static const carnn__names *carnn__choices(const carnn_model *model) {
-    return model->choices.count ? &model->choices : &model->words;
+    return model->choices.count && !model->task->vote ? &model->choices : &model->words;
 }
 
 /* Models can vote only if they choose among the same answers. */
@@ -14323,19 +14345,15 @@ typedef struct carnn__training {
     carnn_train_desc desc; /* complete */
     const carnn_dataset *train_data, *valid_data;
     carnn__engine engine;
-    carnn__arena arena;    /* training and scoring take turns in it */
+    carnn__arena arena;    /* shared by training and scoring, which alternate */
     carnn__work train, valid;
     carnn__optimizer optimizer;
     float *gradient;        /* laid out like the store, of what is trained; zeros between steps */
     float *best;            /* weights of the best epoch, without validation of the last one */
-    float *average;         /* of the weights of all steps, where one is asked for, or NULL */
-    uint64_t epoch;         /* finished ones */
-    uint64_t batch;         /* finished ones of the epoch at hand */
-    uint64_t step;
-    carnn__tally tally;     /* of the epoch at hand */
+    float *average;         /* moving average of the weights, or NULL */
+    carnn__checkpoint at;   /* where the training is: finished epochs, batches, steps */
+    carnn_status save;      /* of the last checkpoint */
     carnn_scores valid_scores;
-    double best_value;
-    double seconds;         /* of earlier runs that this one resumes */
     double started, reported, saved;
     double norm, rate_started;
     size_t rate_done;       /* examples or words before rate_started */
@@ -14347,28 +14365,81 @@ static void carnn__training_close(carnn__training *t) {
     carnn__net_close(&t->valid);
     carnn__optimizer_close(&t->optimizer, a);
     carnn__free_aligned(a, t->gradient);
-    carnn__free_aligned(a, t->best);
-    carnn__free_aligned(a, t->average);
     carnn__free_aligned(a, t->arena.base);
     carnn__engine_close(&t->engine);
 }
 
-/* All memory of a training, before its first step. */
+static void carnn__sum_list(carnn__sum *sum, const void *list, size_t count, size_t size) {
+    carnn__sum_add64(sum, count);
+    carnn__sum_add(sum, list, count * size);
+}
+
+/* Tells data sets apart: a checkpoint goes on only with the data that it began with. */
+static uint64_t carnn__fingerprint(const carnn_dataset *data) {
+    const carnn__item *x;
+    carnn__sum sum;
+    if (!data) return 0;
+    carnn__sum_start(&sum);
+    carnn__sum_list(&sum, data->bytes, data->text_at[data->text_count], 1);
+    carnn__sum_list(&sum, data->text_at, data->text_count, sizeof *data->text_at);
+    carnn__sum_list(&sum, data->members, data->member_count, sizeof *data->members);
+    for (x = data->items; x < data->items + data->item_count; x++) { /* without their padding */
+        carnn__sum_add64(&sum, x->first);
+        carnn__sum_add(&sum, &x->count, sizeof x->count);
+        carnn__sum_add(&sum, &x->group, sizeof x->group);
+        carnn__sum_add(&sum, &x->target, sizeof x->target);
+        carnn__sum_add(&sum, &x->line, sizeof x->line);
+        carnn__sum_add(&sum, &x->value, sizeof x->value);
+    }
+    carnn__sum_list(&sum, data->choices, data->choice_count, sizeof *data->choices);
+    carnn__sum_list(&sum, data->shown, data->shown_at[data->choice_count], 1);
+    carnn__sum_add64(&sum, (uint64_t)data->spoken);
+    carnn__sum_add64(&sum, data->columns);
+    if (data->columns) {
+        carnn__sum_list(&sum, data->row_at, data->row_count + 1, sizeof *data->row_at);
+        carnn__sum_list(&sum, data->numbers, data->row_at[data->row_count] * data->columns,
+                        sizeof *data->numbers);
+    }
+    return carnn__sum_end(&sum);
+}
+
+/* The arrays of a checkpoint, and the checksums of what must be the same when it is resumed. */
+static void carnn__training_checkpoint(carnn__training *t) {
+    const carnn__store *store = &t->model->params;
+    carnn__sum fixed;
+    t->at.model = t->model;
+    t->at.train = &t->desc;
+    t->at.array[0] = store->value;
+    t->at.array[1] = t->best;
+    t->at.array[2] = t->average;
+    t->at.array[3] = t->optimizer.moment[0];
+    t->at.array[4] = t->optimizer.moment[1];
+    if (!t->desc.checkpoint) return;
+    carnn__sum_start(&fixed);
+    carnn__sum_list(&fixed, store->value + store->trained, store->size - store->trained,
+                    sizeof(float));
+    t->at.same[CARNN__SAME_VECTORS] = carnn__sum_end(&fixed);
+    t->at.same[CARNN__SAME_TRAIN] = carnn__fingerprint(t->train_data);
+    t->at.same[CARNN__SAME_VALID] = carnn__fingerprint(t->valid_data);
+}
+
+/* Takes all memory of a training, before its first step. */
 static carnn_status carnn__training_open(carnn__training *t, carnn_error *error) {
     carnn_model *model = t->model;
     const carnn_allocator *a = &model->allocator;
-    size_t size = model->params.trained;
+    size_t size = model->params.trained, arrays = t->desc.average > 0.0 ? 3 : 2;
     carnn_status status = carnn__engine_open(&t->engine, model->desc.simd,
                                              carnn__thread_count(t->desc.threads), *a, error);
     if (status) return status;
-    t->gradient = (float *)carnn__alloc_aligned(a, size, sizeof(float));
-    t->best = (float *)carnn__alloc_aligned(a, size, sizeof(float));
-    if (t->desc.average > 0.0) t->average = (float *)carnn__alloc_aligned(a, size, sizeof(float));
-    if (!t->gradient || !t->best || (t->desc.average > 0.0 && !t->average))
-        return carnn__out_of_memory(error);
+    t->gradient = (float *)carnn__alloc_aligned(a, size, arrays * sizeof(float));
+    if (!t->gradient) return carnn__out_of_memory(error);
     memset(t->gradient, 0, size * sizeof(float));
+    t->best = t->gradient + size;
     memcpy(t->best, model->params.value, size * sizeof(float));
-    if (t->average) memcpy(t->average, model->params.value, size * sizeof(float));
+    if (arrays == 3) {
+        t->average = t->best + size;
+        memcpy(t->average, model->params.value, size * sizeof(float));
+    }
     t->train = carnn__scoring_work(model, t->train_data, &t->engine);
     t->train.g = t->gradient;
     t->train.batch = t->desc.batch;
@@ -14387,129 +14458,41 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
     if (t->valid_data) carnn__net_carve(&t->valid, &t->arena);
     t->arena.size = t->arena.peak;
     t->arena.base = (char *)carnn__alloc_aligned(a, t->arena.size, 1);
-    return t->arena.base ? CARNN_OK : carnn__out_of_memory(error);
+    if (!t->arena.base) return carnn__out_of_memory(error);
+    carnn__training_checkpoint(t);
+    return CARNN_OK;
 }
 
-static const char *const carnn__sum_names[CARNN_SCORES_MAX] = {"sum.0", "sum.1", "sum.2", "sum.3",
-                                                               "sum.4", "sum.5", "sum.6", "sum.7"};
-
-/* Tells data sets apart: a checkpoint goes on only with the data that it began with. Items are added
-   field by field, since there is padding behind them. */
-static uint64_t carnn__fingerprint(const carnn_dataset *data) {
-    carnn__sum sum;
-    size_t i;
-    if (!data) return 0;
-    carnn__sum_start(&sum);
-    carnn__sum_add(&sum, data->bytes, data->text_at[data->text_count]);
-    carnn__sum_add(&sum, data->text_at, data->text_count * sizeof *data->text_at);
-    carnn__sum_add(&sum, data->members, data->member_count * sizeof *data->members);
-    for (i = 0; i < data->item_count; i++) {
-        const carnn__item *x = &data->items[i];
-        uint64_t field[5];
-        field[0] = x->first;
-        field[1] = x->count;
-        field[2] = x->group;
-        field[3] = x->target;
-        field[4] = x->line;
-        carnn__sum_add(&sum, field, sizeof field);
-        carnn__sum_add(&sum, &x->value, sizeof x->value);
-    }
-    carnn__sum_add(&sum, data->choices, data->choice_count * sizeof *data->choices);
-    carnn__sum_add(&sum, data->shown, data->shown_at[data->choice_count]);
-    carnn__sum_add(&sum, &data->spoken, sizeof data->spoken);
-    if (data->columns) {
-        carnn__sum_add(&sum, &data->columns, sizeof data->columns);
-        carnn__sum_add(&sum, data->row_at, (data->row_count + 1) * sizeof *data->row_at);
-        carnn__sum_add(&sum, data->numbers, data->row_at[data->row_count] * data->columns *
-                                                sizeof *data->numbers);
-    }
-    return carnn__sum_end(&sum);
-}
-
-/* Tells the weights apart that are not trained. */
-static uint64_t carnn__fixed_sum(const carnn__store *store) {
-    carnn__sum sum;
-    carnn__sum_start(&sum);
-    carnn__sum_add(&sum, store->value + store->trained,
-                   (store->size - store->trained) * sizeof(float));
-    return carnn__sum_end(&sum);
-}
-
-/* What of a checkpoint is no field of carnn__training: sums of what must not have changed, and
-   counts of the tally. */
-typedef struct carnn__checkpoint_counts {
-    uint64_t train, valid, fixed, examples, tokens;
-} carnn__checkpoint_counts;
-
-/* What a resumed run needs, for the checkpoint file. The tally's sums are of the epoch at hand. */
-static carnn__checkpoint carnn__training_checkpoint(carnn__training *t,
-                                                    carnn__checkpoint_counts *n) {
-    carnn__checkpoint c;
-    size_t i;
-    memset(&c, 0, sizeof c);
-    c.model = t->model;
-    c.train = &t->desc;
-    carnn__checkpoint_array(&c, "weights", t->model->params.value);
-    carnn__checkpoint_array(&c, "best", t->best);
-    if (t->average) carnn__checkpoint_array(&c, "average", t->average);
-    for (i = 0; i < 2; i++)
-        if (t->optimizer.moment[i])
-            carnn__checkpoint_array(&c, i ? "moment.2" : "moment.1", t->optimizer.moment[i]);
-    carnn__checkpoint_whole(&c, "epoch", &t->epoch, 0);
-    carnn__checkpoint_whole(&c, "batch", &t->batch, 0);
-    carnn__checkpoint_whole(&c, "step", &t->step, 0);
-    n->train = carnn__fingerprint(t->train_data);
-    n->valid = carnn__fingerprint(t->valid_data);
-    n->fixed = carnn__fixed_sum(&t->model->params);
-    n->examples = (uint64_t)t->tally.examples;
-    n->tokens = (uint64_t)t->tally.tokens;
-    carnn__checkpoint_whole(&c, "word vectors", &n->fixed, 1);
-    carnn__checkpoint_whole(&c, "training data", &n->train, 1);
-    carnn__checkpoint_whole(&c, "validation data", &n->valid, 1);
-    carnn__checkpoint_whole(&c, "examples", &n->examples, 0);
-    carnn__checkpoint_whole(&c, "tokens", &n->tokens, 0);
-    carnn__checkpoint_real(&c, "loss", &t->tally.loss);
-    for (i = 0; i < CARNN__COUNT(carnn__sum_names); i++)
-        carnn__checkpoint_real(&c, carnn__sum_names[i], &t->tally.sum[i]);
-    carnn__checkpoint_real(&c, "power_a", &t->optimizer.power_a);
-    carnn__checkpoint_real(&c, "power_b", &t->optimizer.power_b);
-    carnn__checkpoint_real(&c, "best_value", &t->best_value);
-    carnn__checkpoint_real(&c, "seconds", &t->seconds);
-    return c;
-}
-
+/* Writes the checkpoint, if one is wanted and the weights are numbers. */
 static carnn_status carnn__training_save(carnn__training *t, carnn_error *error) {
-    carnn__checkpoint_counts counts;
-    double before = t->seconds;
-    carnn__checkpoint c;
-    carnn_status status;
-    if (!t->desc.checkpoint) return CARNN_OK;
-    t->seconds += carnn__clock() - t->started;
-    c = carnn__training_checkpoint(t, &counts);
-    status = carnn__checkpoint_save(&c, t->desc.checkpoint, error);
-    t->seconds = before;
+    const carnn__store *store = &t->model->params;
+    double before = t->at.seconds;
+    if (!t->desc.checkpoint || carnn__not_finite(store, store->value, store->trained))
+        return CARNN_OK;
+    t->at.seconds += carnn__clock() - t->started;
+    t->at.power_a = t->optimizer.power_a;
+    t->at.power_b = t->optimizer.power_b;
+    t->save = carnn__checkpoint_save(&t->at, t->desc.checkpoint, error);
+    t->at.seconds = before;
     t->saved = carnn__clock();
-    return status;
+    return t->save;
 }
 
 static carnn_status carnn__training_resume(carnn__training *t, carnn_error *error) {
-    carnn__checkpoint_counts counts;
-    carnn__checkpoint c = carnn__training_checkpoint(t, &counts);
-    carnn_status status = carnn__checkpoint_load(&c, t->desc.checkpoint, error);
-    if (status) return status;
-    t->tally.examples = (size_t)counts.examples;
-    t->tally.tokens = (size_t)counts.tokens;
-    return CARNN_OK;
+    carnn_status status = carnn__checkpoint_load(&t->at, t->desc.checkpoint, error);
+    t->optimizer.power_a = t->at.power_a;
+    t->optimizer.power_b = t->at.power_b;
+    return status;
 }
 
 /* --- reports --------------------------------------------------------------------------------- */
 
 static double carnn__learning_rate(const carnn__training *t, double done) {
     const carnn_train_desc *d = &t->desc;
-    double along = ((double)t->epoch + done) / (double)d->epochs;
+    double along = ((double)t->at.epoch + done) / (double)d->epochs;
     double end = d->lr_end > 0.0 ? d->lr_end : 0.0;
     double cosine = end + (1.0 - end) * 0.5 * (1.0 + cos(CARNN__PI * along));
-    return d->lr * cosine * pow(d->lr_decay, (double)t->epoch);
+    return d->lr * cosine * pow(d->lr_decay, (double)t->at.epoch);
 }
 
 /* Tells the callback how things are; returns what it says. */
@@ -14519,16 +14502,16 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     t->reported = now;
     if (!t->desc.progress) return 0;
     memset(&p, 0, sizeof p);
-    p.epoch = (int64_t)t->epoch + !epoch_ended;
+    p.epoch = (int64_t)t->at.epoch + !epoch_ended;
     p.epochs = t->desc.epochs;
     p.done = done;
-    p.loss = t->tally.loss / (double)carnn__max(carnn__tally_size(&t->tally), 1);
-    p.rate = (double)(carnn__tally_size(&t->tally) - t->rate_done) /
+    p.loss = t->at.tally.loss / (double)carnn__max(carnn__tally_size(&t->at.tally), 1);
+    p.rate = (double)(carnn__tally_size(&t->at.tally) - t->rate_done) /
              (now - t->rate_started + 1e-9);
     p.lr = carnn__learning_rate(t, epoch_ended ? 0.0 : done);
     p.gradient_norm = t->norm;
-    p.seconds = t->seconds + now - t->started;
-    epochs_done = (double)t->epoch + (epoch_ended ? 0.0 : done);
+    p.seconds = t->at.seconds + now - t->started;
+    epochs_done = (double)t->at.epoch + (epoch_ended ? 0.0 : done);
     all = epochs_done > 0.0 ? p.seconds / epochs_done * (double)t->desc.epochs : 0.0;
     p.seconds_left = all > p.seconds ? all - p.seconds : 0.0;
     p.epoch_ended = epoch_ended;
@@ -14540,26 +14523,17 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-/* The first matrix of what is trained with a NaN or an infinity in it, NULL if there is none. */
-static const char *carnn__not_finite(const carnn__store *store, const float *array) {
-    size_t i, j;
-    for (i = 0; i < store->count && store->item[i].offset < store->trained; i++)
-        for (j = 0; j < store->item[i].rows * store->item[i].columns; j++)
-            if (!(fabsf(array[store->item[i].offset + j]) <= FLT_MAX)) return store->item[i].name;
-    return NULL;
-}
-
 static carnn_status carnn__diverged(const carnn__training *t, const char *what, const char *name,
                                     carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
                        "%s %s is not finite; try a lower learning rate than %g",
-                       (unsigned long long)t->epoch + 1, (unsigned long long)t->step, what, name,
+                       (unsigned long long)t->at.epoch + 1, (unsigned long long)t->at.step, what, name,
                        carnn__learning_rate(t, 0.0));
 }
 
 static void carnn__average_range(const void *training, size_t from, size_t to) {
     const carnn__training *t = (const carnn__training *)training;
-    double now = (1.0 + (double)t->step) / (10.0 + (double)t->step); /* soon rid of the first */
+    double now = (1.0 + (double)t->at.step) / (10.0 + (double)t->at.step); /* soon rid of the first */
     double keep = now < t->desc.average ? now : t->desc.average;
     t->engine.k->approach(t->model->params.value + from, t->average + from, (float)(1.0 - keep),
                           to - from);
@@ -14572,18 +14546,19 @@ static void carnn__training_average(carnn__training *t) {
 
 static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
     const carnn_train_desc *d = &t->desc;
-    double lr = carnn__learning_rate(t, (double)t->batch / (double)batches);
-    carnn__net_batch(&t->train, (size_t)t->batch,
-                          carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->step),
-                          &t->tally);
+    double lr = carnn__learning_rate(t, (double)t->at.batch / (double)batches);
+    carnn__net_batch(&t->train, (size_t)t->at.batch,
+                          carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->at.step),
+                          &t->at.tally);
     t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, t->model->params.value, t->gradient,
                                     lr, d->clip > 0.0 ? d->clip : 0.0,
                                     d->weight_decay > 0.0 ? d->weight_decay : 0.0);
-    t->step++;
-    t->batch++;
+    t->at.step++;
+    t->at.batch++;
     if (!(t->norm <= DBL_MAX))
         return carnn__diverged(t, "the gradient of",
-                               carnn__not_finite(&t->model->params, t->gradient), error);
+                               carnn__not_finite(&t->model->params, t->gradient,
+                                                 t->model->params.trained), error);
     if (t->average) carnn__training_average(t);
     return CARNN_OK;
 }
@@ -14605,14 +14580,14 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
     int sign = model->task->metric[0].lower_is_better ? -1 : 1;
     double value;
     if (!t->valid_data) {
-        carnn__score(model->task, &t->tally, 0.0, &model->scores);
+        carnn__score(model->task, &t->at.tally, 0.0, &model->scores);
     } else {
         carnn__evaluate(&t->valid, &t->arena, &t->valid_scores);
         if (!(t->valid_scores.loss <= DBL_MAX))
             return carnn__diverged(t, "the loss on", "the validation data", error);
         value = sign * t->valid_scores.metric[0].value;
-        if (model->best_epoch && !(value > t->best_value)) return CARNN_OK;
-        t->best_value = value;
+        if (model->best_epoch && !(value > t->at.best_value)) return CARNN_OK;
+        t->at.best_value = value;
         model->scores = t->valid_scores;
     }
     model->best_epoch = epoch;
@@ -14620,9 +14595,16 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
     return CARNN_OK;
 }
 
-/* One epoch, or the rest of one. Sets *stop where the run is to end after it. */
+/* A checkpoint costs a write of all weights and moments, so there is not one after each epoch. */
+#ifndef CARNN__SECONDS_BETWEEN_SAVES
+#define CARNN__SECONDS_BETWEEN_SAVES 10.0
+#endif
+
+/* One epoch, or the rest of one. Sets *stop where the run is to end after it. A checkpoint that cannot
+   be written is tried again: only the last one counts. */
 static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_error *error) {
-    uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->epoch + 1);
+    uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->at.epoch + 1);
+    const carnn__store *store = &t->model->params;
     const char *broken;
     size_t batches;
     int stopped;
@@ -14631,60 +14613,51 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     carnn__net_carve(&t->train, &t->arena);
     batches = carnn__net_batches(&t->train, key ? key : 1);
     t->rate_started = carnn__clock();
-    t->rate_done = carnn__tally_size(&t->tally);
-    while (t->batch < batches) {
+    t->rate_done = carnn__tally_size(&t->at.tally);
+    while (t->at.batch < batches && !*stop) {
+        double now; /* the clock may be set back, which fabs ends */
         if ((status = carnn__training_step(t, batches, error)) != CARNN_OK) return status;
-        if (t->batch < batches && carnn__clock() - t->reported > 0.1 &&
-            carnn__report(t, (double)t->batch / (double)batches, 0))
+        now = carnn__clock();
+        *stop = t->desc.max_time > 0.0 && now - t->started > t->desc.max_time;
+        if (t->at.batch < batches && fabs(now - t->reported) > 0.1 &&
+            carnn__report(t, (double)t->at.batch / (double)batches, 0))
             return carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped in epoch %llu",
-                               (unsigned long long)t->epoch + 1);
-        if (t->desc.max_time > 0.0 && carnn__clock() - t->started > t->desc.max_time) {
-            *stop = 1;
-            if (t->batch < batches) break;
-        }
+                               (unsigned long long)t->at.epoch + 1);
+        if (fabs(now - t->saved) > CARNN__SECONDS_BETWEEN_SAVES) carnn__training_save(t, NULL);
     }
-    broken = carnn__not_finite(&t->model->params, t->model->params.value);
+    broken = carnn__not_finite(store, store->value, store->trained);
     if (broken) return carnn__diverged(t, "a weight of", broken, error);
-    if (t->batch < batches && (status = carnn__training_save(t, error)) != CARNN_OK)
-        return status; /* what follows is no part of a run that goes on */
+    if (t->at.batch < batches) carnn__training_save(t, error); /* a resumed run does not validate here */
     carnn__training_swap(t, 0);
-    status = carnn__training_validate(t, (int64_t)t->epoch + 1, error);
+    status = carnn__training_validate(t, (int64_t)t->at.epoch + 1, error);
     carnn__training_swap(t, 1);
     if (status) return status;
-    if (t->batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
-    t->epoch++;
-    t->batch = 0;
+    if (t->at.batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
+    t->at.epoch++;
+    t->at.batch = 0;
     stopped = carnn__report(t, 1.0, 1);
-    memset(&t->tally, 0, sizeof t->tally);
+    memset(&t->at.tally, 0, sizeof t->at.tally);
     if (!stopped) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after epoch %llu",
-                       (unsigned long long)t->epoch);
+                       (unsigned long long)t->at.epoch);
 }
 
 /* Are there epochs left, and has one of the last `patience` epochs been the best? */
 static int carnn__training_goes_on(const carnn__training *t) {
-    if (t->epoch >= (uint64_t)t->desc.epochs) return 0;
+    if (t->at.epoch >= (uint64_t)t->desc.epochs) return 0;
     return !t->valid_data || t->desc.patience <= 0 ||
-           (int64_t)t->epoch - t->model->best_epoch < t->desc.patience;
+           (int64_t)t->at.epoch - t->model->best_epoch < t->desc.patience;
 }
 
-/* A checkpoint costs a write of all weights and moments, so short epochs share one. */
-#define CARNN__SECONDS_BETWEEN_SAVES 10.0
-
 static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) {
-    carnn_status status = CARNN_OK, saved;
+    carnn_status status = CARNN_OK;
     int stop = 0;
     t->started = t->saved = carnn__clock();
-    while (!status && !stop && carnn__training_goes_on(t)) {
+    while (!status && !stop && carnn__training_goes_on(t))
         status = carnn__training_epoch(t, &stop, error);
-        if (!status && carnn__clock() - t->saved > CARNN__SECONDS_BETWEEN_SAVES)
-            status = carnn__training_save(t, error);
-    }
-    /* inside an epoch the time was over: that has been saved */
-    if ((status == CARNN_OK && !t->batch) || status == CARNN_ERR_STOPPED) {
-        saved = carnn__training_save(t, status ? NULL : error);
-        if (!status) status = saved;
-    }
+    /* where the time was over inside an epoch, that has been saved */
+    if ((!status && !t->at.batch) || status == CARNN_ERR_STOPPED) carnn__training_save(t, error);
+    if ((!status || status == CARNN_ERR_STOPPED) && t->save) status = t->save;
     if (status == CARNN_ERR_DIVERGED || (t->model->best_epoch && (t->valid_data || t->average)))
         memcpy(t->model->params.value, t->best, t->model->params.trained * sizeof(float));
     return status;
@@ -16184,9 +16157,9 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #define CARNN__KERNEL_ENTRY(name, result, arguments) CARNN__K(name),
 #define CARNN__OPTIMIZE(name, moments, lr, a, b, eps) CARNN__K(name),
 #define CARNN__CELL_FORWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)           \
-    CARNN__K(id##_forward),
+    CARNN__K(id##_scan),
 #define CARNN__CELL_BACKWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)          \
-    CARNN__K(id##_backward),
+    CARNN__K(id##_scan_back),
 static const carnn__kernels CARNN__K(kernels) = {
     CARNN__STRING(CARNN__ISA),
     CARNN__TILE_ROWS,

@@ -1,9 +1,12 @@
 /* The command line of carnn.h: `carnn help` says what it does.
 
-   Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failure
-   at run time, 2 usage, 3 bad data, 4 bad model file, 5 diverged, 130 interrupted. */
+   It knows no task by name: options, data formats, predictions and explanations come from the
+   library. Results go to standard output, everything else to standard error. Exit codes: 0 done,
+   1 failure at run time, 2 usage, 3 bad data, 4 bad model file, 5 diverged, 130 interrupted. */
 
-#ifndef _WIN32
+#ifdef _WIN32
+#define __USE_MINGW_ANSI_STDIO 1 /* %zu */
+#else
 #define _POSIX_C_SOURCE 200809L
 #define _DARWIN_C_SOURCE
 #endif
@@ -11,6 +14,7 @@
 #define CARNN_IMPLEMENTATION
 #include "carnn.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -29,29 +33,76 @@
 enum { DONE = 0, FAILED = 1, USAGE = 2, BAD_DATA = 3, BAD_MODEL = 4, DIVERGED = 5,
        INTERRUPTED = 130 };
 
-/* ==== Arguments ============================================================================== */
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* ==== Errors and memory ====================================================================== */
+/* Prints "carnn: ..." and ends the program with `code`, unless that is DONE. */
+static void say(int code, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    fputs("carnn: ", stderr);
+    vfprintf(stderr, format, values);
+    fputc('\n', stderr);
+    va_end(values);
+    if (code) exit(code);
+}
+
+static carnn_error error; /* the last one of the library */
+
+/* Prints it and returns its exit code. */
+static int failed(void) {
+    static const int codes[] = {DONE,     FAILED,    USAGE,    FAILED,
+                                BAD_DATA, BAD_MODEL, DIVERGED, INTERRUPTED};
+    say(DONE, "%s", error.message);
+    return codes[-(int)error.code];
+}
+
+/* Ends the program where a call of the library has failed. */
+static void check(carnn_status status) { if (status) exit(failed()); }
+
+/* Memory, without which the program ends. */
+static void *resize(void *block, size_t count, size_t size) {
+    void *larger = count < SIZE_MAX / size ? realloc(block, count * size) : NULL;
+    if (!larger) say(FAILED, "out of memory");
+    return larger;
+}
+
+/* Makes room for one more than `count` in an array. */
+static void *grow(void *array, size_t count, size_t *room, size_t size) {
+    if (count < *room) return array;
+    *room = 2 * *room + 64;
+    return resize(array, *room, size);
+}
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t most(size_t a, size_t b) { return a > b ? a : b; }
+
+/* ==== Arguments ============================================================================== */
 typedef struct list {
-    const char **item; /* room for as many as there are arguments */
-    size_t count;
+    const char **item;
+    size_t count, room;
 } list;
 
-typedef struct arguments {
-    const char *task, *valid, *test, *out, *candidates, *log, *simd;
-    list train, data, vectors, files; /* files: what is no option */
-    const char *prompt, *question, *qrels, *run;
-    int64_t top, example, sentences;
-    int json, quiet, resume, explain, help, counts, clean, color;
+static void add_item(list *l, const char *item) {
+    l->item = (const char **)grow(l->item, l->count, &l->room, sizeof *l->item);
+    l->item[l->count++] = item;
+}
+
+static struct arguments { /* what the command line says */
+    const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
+    list train, valid, test, data, vectors, files; /* files: what is no option */
+    list own; /* options of single tasks: name, value, name, value, ... */
+    int64_t top, example, sentences, folds;
+    int json, quiet, resume, explain, help, counts, clean, color, report;
     carnn_sampling sampling;
     carnn_model_desc model;
     carnn_train_desc training;
-} arguments;
+} arg;
 
 typedef struct command {
-    const char *name, *files, *help;
-    const char *more; /* for its own help */
-    unsigned bit;     /* in flag.commands */
-    int (*run)(arguments *a);
+    const char *name, *files, *help, *examples;
+    unsigned bit; /* in flag.commands */
+    int (*run)(void);
     size_t least, most; /* files */
 } command;
 
@@ -60,322 +111,219 @@ enum { /* which commands an option belongs to */
     BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, ALL = 2047
 };
 
-typedef enum kind { SWITCH, WORD, WORDS, NUMBER, REAL } kind;
-
 typedef struct flag {
-    const char *name, *value, *help;
-    kind kind;
+    const char *name, *value, *help; /* the word for its value tells the kind: read_flag() */
     unsigned commands;
-    size_t offset; /* in arguments */
+    size_t offset; /* in struct arguments */
 } flag;
 
-/* The options that are not the library's own (those are in carnn_options()). */
+/* The options that are not the library's own (those are in carnn_option_at()). */
+#define AT(field) offsetof(struct arguments, field)
 static const flag flags[] = {
-    {"task", "NAME", "what to learn", WORD, TRAIN, offsetof(arguments, task)},
-    {"train", "FILE", "training data; several files: repeat the option", WORDS, TRAIN,
-     offsetof(arguments, train)},
-    {"valid", "FILE", "validation data: chooses the epoch whose weights are kept", WORD, TRAIN,
-     offsetof(arguments, valid)},
-    {"test", "FILE", "data to score the finished model on", WORD, TRAIN,
-     offsetof(arguments, test)},
-    {"candidates", "FILE", "dialog: replies to choose from [those of the training data]", WORD,
-     TRAIN, offsetof(arguments, candidates)},
-    {"vectors", "FILE", "word vectors to start from: GloVe, word2vec, .vec, gzip", WORDS, TRAIN,
-     offsetof(arguments, vectors)},
-    {"out", "FILE", "the model file to write", WORD, TRAIN, offsetof(arguments, out)},
-    {"out", "FILE", "write an SVG picture there instead of text", WORD, PLOT,
-     offsetof(arguments, out)},
-    {"data", "FILE", "data to work on; - is standard input", WORDS,
-     TEST | PREDICT | EXPLAIN | RANK, offsetof(arguments, data)},
-    {"clean", NULL, "answer: without questions that have no right or no wrong answer", SWITCH,
-     TRAIN | TEST, offsetof(arguments, clean)},
-    {"qrels", "FILE", "answer: write the labels as trec_eval reads them", WORD, TEST,
-     offsetof(arguments, qrels)},
-    {"run", "FILE", "answer: write the scores as trec_eval reads them", WORD, TEST,
-     offsetof(arguments, run)},
-    {"question", "TEXT", "what the sentences are to answer", WORD, RANK,
-     offsetof(arguments, question)},
-    {"top", "K", "print the K best answers with their probabilities or scores", NUMBER,
-     PREDICT | RANK, offsetof(arguments, top)},
-    {"color", NULL, "answer: alignments as a heat map", SWITCH, EXPLAIN,
-     offsetof(arguments, color)},
-    {"example", "N", "explain only the N-th example [all]", NUMBER, EXPLAIN,
-     offsetof(arguments, example)},
-    {"counts", NULL, "lm: perplexity by three other counts, too", SWITCH, TEST,
-     offsetof(arguments, counts)},
-    {"sentences", "N", "sentences to generate [10]", NUMBER, GENERATE,
-     offsetof(arguments, sentences)},
-    {"words", "N", "words of a sentence at most [100]", NUMBER, GENERATE,
-     offsetof(arguments, sampling.words)},
-    {"prompt", "TEXT", "words that the first sentence begins with", WORD, GENERATE,
-     offsetof(arguments, prompt)},
-    {"temperature", "X", "below 1: more probable words; 0: always the most probable [1]", REAL,
-     GENERATE, offsetof(arguments, sampling.temperature)},
-    {"top-k", "K", "only among the K most probable words [all]", NUMBER, GENERATE,
-     offsetof(arguments, sampling.top_k)},
-    {"top-p", "P", "only among the most probable words that have probability P together [all]",
-     REAL, GENERATE, offsetof(arguments, sampling.top_p)},
-    {"explain", NULL, "show what each utterance added to the score of an answer", SWITCH, CHAT,
-     offsetof(arguments, explain)},
-    {"resume", NULL, "go on from the checkpoint FILE.resume beside --out FILE", SWITCH, TRAIN,
-     offsetof(arguments, resume)},
-    {"log", "FILE", "write one JSON line per epoch", WORD, TRAIN, offsetof(arguments, log)},
-    {"json", NULL, "print the result as one JSON object", SWITCH, TRAIN | TEST | INFO | BENCH,
-     offsetof(arguments, json)},
-    {"quiet", NULL, "no progress", SWITCH, TRAIN, offsetof(arguments, quiet)},
-    {"simd", "NAME", "instruction set [$CARNN_SIMD or the best here]", WORD, TRAIN | BENCH,
-     offsetof(arguments, simd)},
-    {"help", NULL, "this text", SWITCH, ALL, offsetof(arguments, help)},
+    {"task", "NAME", "what to learn", TRAIN, AT(task)},
+    {"train", "FILE...", "training data; several files: repeat the option", TRAIN, AT(train)},
+    {"valid", "FILE...", "validation data: it chooses the epoch to keep", TRAIN, AT(valid)},
+    {"test", "FILE...", "data to score the finished model on", TRAIN, AT(test)},
+    {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
+    {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
+    {"out", "FILE", "the model file to write", TRAIN, AT(out)},
+    {"out", "FILE", "write an SVG picture there instead of text", PLOT, AT(out)},
+    {"folds", "K", "cross-validation over K parts of --train instead", TRAIN, AT(folds)},
+    {"folds-by", "FILE", "the same; a line of FILE names a group's fold", TRAIN, AT(folds_by)},
+    {"data", "FILE...", "data; - is standard input", TEST | PREDICT | EXPLAIN | RANK, AT(data)},
+    {"clean", NULL, "leave out groups without a right or a wrong item", TRAIN | TEST, AT(clean)},
+    {"report", NULL, "scores of every class, and what is confused", TEST, AT(report)},
+    {"qrels", "FILE", "write labels of a ranking as trec_eval reads them", TEST, AT(qrels)},
+    {"run", "FILE", "write scores of a ranking as trec_eval reads them", TEST, AT(run)},
+    {"question", "TEXT", "what the sentences are to answer", RANK, AT(question)},
+    {"top", "K", "print the best K with probabilities or scores", PREDICT | RANK, AT(top)},
+    {"color", NULL, "colours also where the output is no terminal", EXPLAIN, AT(color)},
+    {"example", "N", "explain only the N-th example [all]", EXPLAIN, AT(example)},
+    {"counts", NULL, "the metrics by other counts, too", TEST, AT(counts)},
+    {"sentences", "N", "sentences to generate [10]", GENERATE, AT(sentences)},
+    {"words", "N", "words of a sentence at most [100]", GENERATE, AT(sampling.words)},
+    {"prompt", "TEXT", "words that the first sentence begins with", GENERATE, AT(prompt)},
+    {"temperature", "X", "0: the most probable word [1]", GENERATE, AT(sampling.temperature)},
+    {"top-k", "K", "among the K most probable words [all]", GENERATE, AT(sampling.top_k)},
+    {"top-p", "X", "among words of probability X together [all]", GENERATE, AT(sampling.top_p)},
+    {"explain", NULL, "show what each utterance added to the score", CHAT, AT(explain)},
+    {"resume", NULL, "go on from the checkpoint beside --out FILE", TRAIN, AT(resume)},
+    {"log", "FILE", "write one JSON line per epoch", TRAIN, AT(log)},
+    {"json", NULL, "print one JSON object", TRAIN | TEST | INFO | BENCH, AT(json)},
+    {"quiet", NULL, "no progress", TRAIN, AT(quiet)},
+    {"simd", "NAME", "instruction set [$CARNN_SIMD or the best here]", TRAIN | BENCH, AT(simd)},
+    {"help", NULL, "this text", ALL, AT(help)},
 };
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static unsigned option_commands(const carnn_option *o) {
     if (!strcmp(o->name, "threads")) return TRAIN | TEST | PREDICT | BENCH;
     return strcmp(o->name, "seed") ? TRAIN : TRAIN | GRADCHECK | GENERATE;
 }
 
+/* Option `number` of a task; those that all tasks have come first. */
+static const carnn_option *option_of(const char *task, size_t number) {
+    size_t shared = 0;
+    while (carnn_option_at(NULL, shared)) shared++;
+    return number < shared ? carnn_option_at(NULL, number) : carnn_option_at(task, number - shared);
+}
+
 #define OPTION_TEXT 64
 #define NO_LIMIT "no limit"
 
-static int option_serves(const carnn_option *o, const char *task) {
-    return !o->task || !strcmp(o->task, task);
-}
-
-/* The value of an option, as it could be typed. */
 static const char *option_text(const carnn_option *o, const carnn_model_desc *model,
                                const carnn_train_desc *training, char text[OPTION_TEXT]) {
-    const char *base = o->of_training ? (const char *)training : (const char *)model;
-    const void *value = base + o->offset;
-    double number;
-    if (o->kind == CARNN_OPTION_NAME) {
-        const char *name = *(const char *const *)value;
-        snprintf(text, OPTION_TEXT, "%s", name ? name : "");
-        return text;
-    }
-    number = o->kind == CARNN_OPTION_NUMBER ? *(const double *)value
-                                            : (double)*(const int64_t *)value;
-    if (number == CARNN_NONE) number = 0.0;
-    snprintf(text, OPTION_TEXT, "%.10g", number);
-    if (number == 0.0 && o->none && o->kind == CARNN_OPTION_INTEGER) strcpy(text, NO_LIMIT);
+    const char *value = carnn_option_get(o, model, training, text, OPTION_TEXT);
+    int none = o->none && o->kind == CARNN_OPTION_INTEGER && !strcmp(value, "0");
+    if (value != text || none) snprintf(text, OPTION_TEXT, "%s", none ? NO_LIMIT : value);
     return text;
 }
 
-/* Prints "carnn: ..." and returns the exit code for wrong usage. */
-static int usage(const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    fputs("carnn: ", stderr);
-    vfprintf(stderr, format, values);
-    fputc('\n', stderr);
-    va_end(values);
-    return USAGE;
-}
-
-static int no_memory(void) {
-    fputs("carnn: out of memory\n", stderr);
-    return FAILED;
-}
-
-/* A file that could not be opened or read, by errno. */
-static int not_read(const char *name) {
-    fprintf(stderr, "carnn: %s: %s\n", name, strerror(errno));
-    return FAILED;
-}
-
-static int not_written(const char *name, const char *reason) {
-    fprintf(stderr, "carnn: %s: cannot be written: %s\n", name, reason);
-    return FAILED;
-}
-
-/* Prints an error of the library and returns its exit code. */
-static int failed(const carnn_error *error) {
-    fprintf(stderr, "carnn: %s\n", error->message);
-    switch (error->code) {
-    case CARNN_ERR_ARGUMENT: return USAGE;
-    case CARNN_ERR_DATA: return BAD_DATA;
-    case CARNN_ERR_MODEL: return BAD_MODEL;
-    case CARNN_ERR_DIVERGED: return DIVERGED;
-    case CARNN_ERR_STOPPED: return INTERRUPTED;
-    default: return FAILED;
-    }
-}
-
-/* ==== "Did you mean" ========================================================================= */
-
-/* Options may be spelt with - or _. */
-static char plain(char c) { return c == '_' ? '-' : c; }
-
-static int same_name(const char *a, const char *b) {
-    while (*a && plain(*a) == plain(*b)) a++, b++;
-    return plain(*a) == plain(*b);
-}
-
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 #define LONGEST_NAME 40
 
-/* Letters to insert, delete, replace or swap with their neighbour until `a` is `b`. */
-static size_t edits(const char *a, const char *b) {
-    size_t rows[3][LONGEST_NAME + 1], i, j, n = strlen(a), m = strlen(b);
-    size_t *above2 = rows[0], *above = rows[1], *row = rows[2], *spare;
-    if (n > LONGEST_NAME || m > LONGEST_NAME) return LONGEST_NAME;
-    for (j = 0; j <= m; j++) above[j] = j;
-    for (i = 1; i <= n; i++) {
-        row[0] = i;
-        for (j = 1; j <= m; j++) {
-            row[j] = above[j - 1] + (plain(a[i - 1]) != plain(b[j - 1]));
-            row[j] = least(row[j], least(above[j], row[j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                row[j] = least(row[j], above2[j - 2] + 1);
-        }
-        spare = above2, above2 = above, above = row, row = spare;
-    }
-    return above[m];
+/* A name of the library as an option is typed: with - for _. */
+static const char *dashed(const char *name) {
+    static char text[LONGEST_NAME + 1];
+    char *at = text;
+    snprintf(text, sizeof text, "%s", name);
+    while ((at = strchr(at, '_')) != NULL) *at = '-';
+    return text;
 }
 
-typedef struct guess {
-    const char *word, *best;
-    size_t distance; /* names that are farther away than this are no guess */
+/* Letters, whatever their case, to insert, delete or replace until `word` is `name`. */
+static size_t edits(const char *word, const char *name) {
+    size_t row[LONGEST_NAME + 1], j, length = strlen(name), above, diagonal;
+    for (j = 0; j <= length; j++) row[j] = j;
+    for (; *word; word++)
+        for (diagonal = row[0]++, j = 1; j <= length; j++, diagonal = above) {
+            above = row[j];
+            row[j] = least(diagonal + (tolower((unsigned char)*word) != name[j - 1]),
+                           least(above, row[j - 1]) + 1);
+        }
+    return row[length];
+}
+
+typedef struct guess { /* of what a word was meant to be */
+    const char *word;
+    char best[LONGEST_NAME + 1]; /* "" while no name is near */
+    size_t distance;             /* names that are farther away are no guess */
+    char names[512];             /* all that there are */
 } guess;
 
 static guess guess_for(const char *word) {
-    guess g = {word, NULL, 0};
-    g.distance = strlen(word) / 3 + 2;
-    return g;
+    return (guess){.word = word, .distance = strlen(word) / 3 + 2};
 }
 
-static void consider(guess *g, const char *name) {
-    size_t length = strlen(g->word), distance = edits(g->word, name);
-    if (length >= 2 && !strncmp(name, g->word, length)) distance = 1; /* the start of a name */
-    if (distance >= g->distance) return;
-    g->distance = distance;
-    g->best = name;
+/* Is `name` the word itself? Else it may be the best guess. */
+static int is_word(guess *g, const char *name) {
+    char word[LONGEST_NAME + 1];
+    size_t length = strlen(g->word), used = strlen(g->names), distance;
+    snprintf(word, sizeof word, "%s", dashed(g->word));
+    name = dashed(name);
+    distance = edits(word, name);
+    if (length >= 2 && !strncmp(name, word, length)) distance = 1; /* the start of a name */
+    if (distance < g->distance) strcpy(g->best, name);
+    g->distance = least(distance, g->distance);
+    snprintf(g->names + used, sizeof g->names - used, "%s%s", used ? ", " : "", name);
+    return !strcmp(word, name);
 }
 
-static guess guess_name(const char *word, const char *(*lister)(size_t number)) {
-    guess g = guess_for(word);
-    size_t i;
-    for (i = 0; lister(i); i++) consider(&g, lister(i));
-    return g;
-}
-
-static int unknown(const char *what, guess g, const char *dashes) {
-    if (g.best && *dashes) { /* an option, as it is to be typed */
-        char name[LONGEST_NAME + 1];
-        size_t i = 0;
-        for (; g.best[i]; i++) name[i] = plain(g.best[i]);
-        name[i] = '\0';
-        return usage("unknown %s --%s; did you mean --%s?", what, g.word, name);
-    }
-    if (g.best) return usage("unknown %s \"%s\"; did you mean \"%s\"?", what, g.word, g.best);
-    return usage("unknown %s %s%s%s", what, *dashes ? dashes : "\"", g.word,
-                 *dashes ? "" : "\"");
+static void unknown(const char *what, const guess *g) {
+    say(USAGE, "unknown %s \"%s\"%s%s%s (%s)", what, g->word, *g->best ? "; did you mean \"" : "",
+        g->best, *g->best ? "\"?" : "", g->names);
 }
 
 /* ==== Reading the arguments ================================================================== */
-
-static int set_number(const char *name, const char *text, int64_t *number) {
+static void read_flag(const flag *f, const char *value) {
+    void *field = (char *)&arg + f->offset;
+    const char *kind = f->value ? f->value : "";
+    int whole = !strcmp(kind, "K") || !strcmp(kind, "N");
     char *end;
-    errno = 0;
-    *number = (int64_t)strtoll(text, &end, 10);
-    if (end == text || *end || errno || *number < 1)
-        return usage("--%s: expected a whole number from 1 on, found \"%s\"", name, text);
-    return DONE;
+    double number = strtod(value, &end), low = whole ? 1.0 : 0.0;
+    int right = end > value && !*end && number >= low && number <= 1e15;
+    if ((whole || !strcmp(kind, "X")) && (!right || (whole && number != floor(number))))
+        say(USAGE, "--%s: expected a %snumber from %g on, found \"%s\"", f->name,
+            whole ? "whole " : "", low, value);
+    if (!*kind) *(int *)field = 1;
+    else if (!strcmp(kind, "FILE...")) add_item((list *)field, value);
+    else if (whole) *(int64_t *)field = (int64_t)number;
+    else if (!strcmp(kind, "X")) *(double *)field = number == 0.0 ? CARNN_NONE : number;
+    else *(const char **)field = value;
 }
 
-/* A number from 0 on; 0 is a choice. */
-static int set_real(const char *name, const char *text, double *number) {
-    char *end;
-    *number = strtod(text, &end);
-    if (end == text || *end || !(*number >= 0.0 && *number <= 1e6))
-        return usage("--%s: expected a number from 0 on, found \"%s\"", name, text);
-    if (*number == 0.0) *number = CARNN_NONE;
-    return DONE;
-}
-
-static int set_flag(const flag *f, arguments *a, const char *value) {
-    char *field = (char *)a + f->offset;
-    list *words = (list *)(void *)field;
-    switch (f->kind) {
-    case SWITCH: *(int *)(void *)field = 1; return DONE;
-    case WORD: *(const char **)(void *)field = value; return DONE;
-    case WORDS: words->item[words->count++] = value; return DONE;
-    case REAL: return set_real(f->name, value, (double *)(void *)field);
-    default: return set_number(f->name, value, (int64_t *)(void *)field);
-    }
-}
-
-static int set_option(const carnn_option *o, arguments *a, const char *value) {
-    carnn_error error;
-    guess g;
+static void set_option(const carnn_option *o, const char *value) {
+    guess g = guess_for(value);
     size_t i;
-    if (!carnn_option_set(o, &a->model, &a->training, value, &error)) return DONE;
-    if (o->kind != CARNN_OPTION_NAME) return failed(&error);
-    g = guess_for(value);
-    for (i = 0; carnn_option_choice(o, i); i++) consider(&g, carnn_option_choice(o, i));
-    return unknown(o->name, g, "");
+    if (!carnn_option_set(o, &arg.model, &arg.training, value, &error)) return;
+    if (o->kind != CARNN_OPTION_NAME) exit(failed());
+    for (i = 0; carnn_option_choice(o, i); i++) is_word(&g, carnn_option_choice(o, i));
+    unknown(o->name, &g);
+}
+
+/* The option that `g` is about, of this task alone, or of all tasks (task NULL); NULL: none. */
+static const carnn_option *option_named(const char *task, unsigned bit, guess *g) {
+    const carnn_option *o, *found = NULL;
+    size_t i;
+    for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++)
+        if ((option_commands(o) & bit) && is_word(g, o->name)) found = o;
+    return found;
+}
+
+/* Sets the options of the task, which is known now. */
+static void set_own_options(void) {
+    size_t i, t;
+    for (i = 0; i < arg.own.count; i += 2) {
+        guess g = guess_for(arg.own.item[i]), tasks = guess_for("");
+        const carnn_option *o = option_named(arg.task, TRAIN, &g);
+        for (t = 0; carnn_task_name(t); t++)
+            if (option_named(carnn_task_name(t), TRAIN, &g)) is_word(&tasks, carnn_task_name(t));
+        if (o) set_option(o, arg.own.item[i + 1]);
+        else say(USAGE, "--%s is an option of the task %s, not of %s", dashed(g.word), tasks.names,
+                 arg.task);
+    }
 }
 
 /* One option with its dashes; moves `*at` on where the value is the next argument. */
-static int read_option(arguments *a, unsigned bit, int count, char **argument, int *at) {
-    const char *name = argument[*at] + 1, *value, *equals;
+static void read_option(unsigned bit, int count, char **argument, int *at) {
+    const char *typed = argument[*at], *name = typed + 1 + (typed[1] == '-'), *task, *value;
+    size_t i, length = strcspn(name, "=");
     char word[LONGEST_NAME + 1];
     const flag *f = NULL;
-    size_t i, options, length;
-    const carnn_option *o = carnn_options(&options), *found = NULL;
+    const carnn_option *shared, *own = NULL;
     guess g;
-    name += *name == '-';
-    equals = strchr(name, '=');
-    length = equals ? (size_t)(equals - name) : strlen(name);
-    if (length > LONGEST_NAME) return usage("unknown option %s", argument[*at]);
-    memcpy(word, name, length);
-    word[length] = '\0';
-    if (!strcmp(word, "h")) strcpy(word, "help");
-    g = guess_for(word);
-    for (i = 0; i < COUNT(flags); i++) {
-        if (!(flags[i].commands & bit)) continue;
-        if (same_name(word, flags[i].name)) f = &flags[i];
-        consider(&g, flags[i].name);
-    }
-    for (i = 0; i < options; i++) {
-        if (!(option_commands(o + i) & bit)) continue;
-        if (same_name(word, o[i].name)) found = o + i;
-        consider(&g, o[i].name);
-    }
-    if (!f && !found) return unknown("option", g, "--");
-    if (f && f->kind == SWITCH)
-        return equals ? usage("--%s takes no value", f->name) : set_flag(f, a, NULL);
-    value = equals ? equals + 1 : *at + 1 < count ? argument[++*at] : NULL;
-    if (!value || (!equals && !strncmp(value, "--", 2))) return usage("--%s needs a value", word);
-    return f ? set_flag(f, a, value) : set_option(found, a, value);
+    snprintf(word, sizeof word, "%.*s", (int)least(length, LONGEST_NAME), name);
+    g = guess_for(strcmp(word, "h") ? word : "help");
+    for (i = 0; i < COUNT(flags); i++)
+        if ((flags[i].commands & bit) && is_word(&g, flags[i].name)) f = &flags[i];
+    shared = option_named(NULL, bit, &g);
+    for (i = 0; !own && (task = carnn_task_name(i)) != NULL; i++) own = option_named(task, bit, &g);
+    if (!f && !shared && !own)
+        say(USAGE, "unknown option %.*s%s%s%s", (int)(name - typed) + (int)length, typed,
+            *g.best ? "; did you mean --" : "", g.best, *g.best ? "?" : "");
+    if (f && !f->value && name[length]) say(USAGE, "--%s takes no value", f->name);
+    if (name[length]) value = name + length + 1;
+    else value = f && !f->value ? "" : *at + 1 < count ? argument[++*at] : "--";
+    if (!name[length] && !strncmp(value, "--", 2)) say(USAGE, "--%s needs a value", word);
+    if (f) read_flag(f, value);
+    else if (shared) set_option(shared, value);
+    else add_item(&arg.own, own->name), add_item(&arg.own, value);
 }
 
-static int read_arguments(arguments *a, const command *c, int count, char **argument) {
-    int at, only_files = 0, result = DONE;
-    for (at = 2; at < count && !result; at++) {
+static void read_arguments(const command *c, int count, char **argument) {
+    int at, only_files = 0;
+    for (at = 2; at < count; at++) {
         const char *word = argument[at];
         if (!only_files && !strcmp(word, "--")) only_files = 1;
-        else if (!only_files && word[0] == '-' && word[1])
-            result = read_option(a, c->bit, count, argument, &at);
-        else a->files.item[a->files.count++] = word;
+        else if (only_files || *word != '-' || !word[1]) add_item(&arg.files, word);
+        else read_option(c->bit, count, argument, &at);
     }
-    if (result || a->help) return result;
-    if (a->files.count < c->least)
-        return usage("%s: what to work on is missing: carnn %s %s", c->name, c->name, c->files);
-    if (a->files.count > c->most)
-        return usage("%s: \"%s\" is one file too many; options begin with --", c->name,
-                     a->files.item[c->most]);
-    return DONE;
+    if (!arg.help && arg.files.count < c->least)
+        say(USAGE, "%s: what to work on is missing: carnn %s %s", c->name, c->name, c->files);
+    if (!arg.help && arg.files.count > c->most)
+        say(USAGE, "%s: \"%s\" is one file too many; options begin with --", c->name,
+            arg.files.item[c->most]);
 }
 
 /* ==== JSON =================================================================================== */
-
-typedef struct json {
-    FILE *to;
-    int items; /* in what is open: commas stand between them */
-} json;
-
 /* Bytes of a well-formed UTF-8 sequence at `s`, 0 if there is none. */
 static size_t utf8(const unsigned char *s) {
     size_t i, length = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3
@@ -387,139 +335,99 @@ static size_t utf8(const unsigned char *s) {
     return length;
 }
 
-static void json_string(FILE *to, const char *text) {
+/* `special`, control characters and bad bytes are written by `escape`, as numbers. */
+static void put_escaped(FILE *to, const char *text, const char *special, const char *escape) {
     const unsigned char *s = (const unsigned char *)text;
-    fputc('"', to);
-    while (*s) {
-        size_t length = utf8(s);
-        if (!length) fputs("\\ufffd", to);
-        else if (*s == '"' || *s == '\\') fprintf(to, "\\%c", *s);
-        else if (*s < 0x20) fprintf(to, "\\u%04x", (unsigned)*s);
-        else fwrite(s, 1, length, to);
-        s += length ? length : 1;
+    size_t length;
+    for (; *s; s += length ? length : 1) {
+        length = utf8(s);
+        if (length && *s >= 0x20 && !strchr(special, *s)) fwrite(s, 1, length, to);
+        else fprintf(to, escape, length ? (unsigned)*s : 0xFFFDu);
     }
-    fputc('"', to);
 }
 
-static void json_key(json *j, const char *key) {
-    if (j->items++) fputs(", ", j->to);
-    if (!key) return;
-    json_string(j->to, key);
-    fputs(": ", j->to);
+/* Writes the format with ' as a quotation mark, %s as a JSON string (of NULL null), %z as a size_t,
+   %g as a double: all digits of a whole number, null for what is not finite. */
+static void json(FILE *to, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    for (; *format; format++) {
+        if (*format != '%') fputc(*format == '\'' ? '"' : *format, to);
+        else if (*++format == 'z') fprintf(to, "%zu", va_arg(values, size_t));
+        else if (*format == 'g') {
+            double number = va_arg(values, double);
+            int whole = fabs(number) < 1e16 && number == floor(number);
+            if (isfinite(number)) fprintf(to, whole ? "%.0f" : "%.9g", number);
+            else fputs("null", to);
+        } else {
+            const char *text = va_arg(values, const char *);
+            fputs(text ? "\"" : "null", to);
+            if (text) put_escaped(to, text, "\"\\", "\\u%04x"), fputc('"', to);
+        }
+    }
+    va_end(values);
 }
 
-static void json_open(json *j, const char *key, char bracket) {
-    json_key(j, key);
-    fputc(bracket, j->to);
-    j->items = 0;
-}
-
-static void json_close(json *j, char bracket) {
-    fputc(bracket, j->to);
-    j->items = 1;
-}
-
-static void json_text(json *j, const char *key, const char *text) {
-    json_key(j, key);
-    if (text) json_string(j->to, text);
-    else fputs("null", j->to);
-}
-
-static void json_whole(json *j, const char *key, uint64_t number) {
-    json_key(j, key);
-    fprintf(j->to, "%llu", (unsigned long long)number);
-}
-
-static void json_number(json *j, const char *key, double number) {
-    json_key(j, key);
-    if (isfinite(number)) fprintf(j->to, "%.9g", number);
-    else fputs("null", j->to);
-}
-
-/* The loss and the metrics of the task, by name. */
-static void json_metrics(json *j, const carnn_scores *s) {
+/* The loss and the metrics of the task, by name with a suffix. */
+static void json_metrics(FILE *to, const carnn_scores *s, const char *suffix) {
+    char name[LONGEST_NAME + 1];
     size_t i;
-    if (s->tokens) json_whole(j, "tokens", s->tokens);
-    json_number(j, "loss", s->loss);
-    for (i = 0; i < s->count; i++) json_number(j, s->metric[i].name, s->metric[i].value);
-}
-
-static void json_model(json *j, const carnn_model *model) {
-    const carnn_model_desc *d = carnn_model_describe(model);
-    json_text(j, "task", d->task);
-    json_text(j, "cell", d->cell);
-    json_whole(j, "parameters", carnn_model_parameters(model));
-    json_whole(j, "seed", d->seed);
+    if (s->tokens && !*suffix) json(to, "'tokens': %z, ", s->tokens);
+    for (i = 0; i <= s->count; i++) {
+        snprintf(name, sizeof name, "%s%s", i ? s->metric[i - 1].name : "loss", suffix);
+        json(to, i ? ", %s: %g" : "%s: %g", name, i ? s->metric[i - 1].value : s->loss);
+    }
 }
 
 /* The numbers and names of a description; null where there is no limit. */
-static void json_options(json *j, const carnn_model_desc *model, const carnn_train_desc *training,
-                         int of_training) {
-    size_t i, count;
-    const carnn_option *o = carnn_options(&count);
+static void json_options(const carnn_model_desc *model, const carnn_train_desc *training) {
     char text[OPTION_TEXT];
-    for (i = 0; i < count; i++, o++) {
-        if (o->of_training != of_training || !option_serves(o, model->task) ||
-            !strcmp(o->name, "seed") || !strcmp(o->name, "cell"))
-            continue;
+    const carnn_option *o;
+    size_t i, shown = 0;
+    for (i = 0; (o = option_of(model->task, i)) != NULL; i++) {
+        if ((o->place == CARNN_OPTION_OF_TRAINING) != (training != NULL)) continue;
         option_text(o, model, training, text);
-        if (o->kind == CARNN_OPTION_NAME) {
-            json_text(j, o->name, text);
-        } else {
-            json_key(j, o->name);
-            fputs(strcmp(text, NO_LIMIT) ? text : "null", j->to);
-        }
+        json(stdout, shown++ ? ", %s: " : "%s: ", o->name);
+        if (o->kind == CARNN_OPTION_NAME) json(stdout, "%s", text);
+        else json(stdout, "%g", strcmp(text, NO_LIMIT) ? strtod(text, NULL) : NAN);
     }
 }
 
 /* ==== Terminal and machine =================================================================== */
-
-static int is_terminal(FILE *stream) {
+/* Columns of a line that does not wrap; the most memory so far in MiB, 0: not known. */
 #ifdef _WIN32
-    return _isatty(_fileno(stream));
-#else
-    return isatty(fileno(stream));
-#endif
+static int is_terminal(FILE *stream) { return _isatty(_fileno(stream)); }
+static size_t terminal_width(void) { return 79; }
+static double peak_memory(void) { return 0.0; }
+static size_t processors(void) {
+    SYSTEM_INFO machine;
+    return GetSystemInfo(&machine), machine.dwNumberOfProcessors;
 }
-
-/* Columns that a line on the terminal may have without wrapping. */
+#else
+static int is_terminal(FILE *stream) { return isatty(fileno(stream)); }
 static size_t terminal_width(void) {
-#if !defined(_WIN32) && defined(TIOCGWINSZ)
     struct winsize size;
-    if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 20) return size.ws_col - 1u;
-#endif
-    return 79;
+    int known = !ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 20;
+    return known ? size.ws_col - 1u : 79;
 }
-
-/* The most memory that the program has had, in MiB; 0 where the system does not say. */
 static double peak_memory(void) {
-#if defined(_WIN32)
-    return 0.0;
-#else
     struct rusage used;
     if (getrusage(RUSAGE_SELF, &used)) return 0.0;
-#if defined(__APPLE__)
-    return (double)used.ru_maxrss / (1024.0 * 1024.0);
-#else
+#ifdef __APPLE__
+    used.ru_maxrss /= 1024;
+#endif
     return (double)used.ru_maxrss / 1024.0;
-#endif
-#endif
 }
-
-/* How many processors the system has online; 1 where it does not say. */
-static uint64_t processors(void) {
-#if defined(_WIN32)
-    SYSTEM_INFO system;
-    GetSystemInfo(&system);
-    return system.dwNumberOfProcessors;
-#else
+static size_t processors(void) {
     long count = sysconf(_SC_NPROCESSORS_ONLN);
-    return count > 0 ? (uint64_t)count : 1;
-#endif
+    return count > 0 ? (size_t)count : 1;
 }
+#endif
 
-/* The instruction set that is used where `asked` is that of --simd: it comes before $CARNN_SIMD,
-   and both before the best one. */
+/* Neither colours nor carriage returns, as no-color.org has it. */
+static int is_plain(void) { return getenv("NO_COLOR") && *getenv("NO_COLOR"); }
+
+/* The instruction set that --simd asks for, or $CARNN_SIMD, or the best one. */
 static const char *simd_used(const char *asked) {
     const char *name;
     size_t i;
@@ -547,514 +455,74 @@ static void on_interrupt(int number) {
     signal(number, on_interrupt);
 }
 
-/* Results may be on their way to a full disk. */
-static int finish(int result) {
-    if (fflush(stdout) || ferror(stdout)) {
-        fprintf(stderr, "carnn: cannot write to standard output\n");
-        return result ? result : FAILED;
-    }
-    return result;
+/* ==== Models, data, files ==================================================================== */
+/* What is worked on. It lives as long as the program, which leaves it to the system to free it. */
+#define MODELS 64 /* that are tested together at most */
+static carnn_model *models[MODELS], *model; /* model: the first one */
+static carnn_dataset *data;
+
+static void load_model(size_t number) {
+    carnn_source source = {.name = arg.files.item[number]};
+    check(carnn_model_load(&models[number], &source, NULL, &error));
+    model = models[0];
 }
 
-/* ==== Models and data ======================================================================== */
-
-static int load_model(carnn_model **model, const char *name) {
-    carnn_source source = {NULL, NULL, 0};
-    carnn_error error;
-    source.name = name;
-    return carnn_model_load(model, &source, NULL, &error) ? failed(&error) : DONE;
-}
+static const char *task_of(const carnn_model *m) { return carnn_model_describe(m)->task; }
 
 #define STANDARD_INPUT "/dev/stdin" /* what errors call it */
 
-/* Standard input as a whole. Where it is a socket it cannot be opened by a name. */
-static int read_input(carnn_source *source) {
-    char *bytes = NULL;
-    size_t room = 0;
-    source->name = STANDARD_INPUT;
-    for (;;) {
-        if (source->size == room) {
-            char *larger = (char *)realloc(bytes, room = room ? 2 * room : 65536);
-            if (!larger) return no_memory();
-            source->bytes = bytes = larger;
-        }
-        source->size += fread(bytes + source->size, 1, room - source->size, stdin);
-        if (ferror(stdin)) return not_read(STANDARD_INPUT);
-        if (feof(stdin)) return DONE;
-    }
+static FILE *open_input(const char *name) {
+    FILE *in = strcmp(name, "-") ? fopen(name, "rb") : stdin;
+    if (!in) say(FAILED, "%s: %s", name, strerror(errno));
+    return in;
 }
 
-/* Files as the library takes them, with room for one more; close_sources() also after a failure. */
-static int open_sources(carnn_source **sources, const list *names) {
-    carnn_source *source = (carnn_source *)calloc(names->count + 1, sizeof *source);
-    int result = source ? DONE : no_memory();
+/* Files as the library takes them. Standard input is read here: a socket has no name to open. */
+static carnn_source *open_sources(const list *names) {
+    static char *bytes;
+    static size_t size, room;
+    carnn_source *sources = (carnn_source *)resize(NULL, names->count + 1, sizeof *sources);
     size_t i;
-    for (i = 0; !result && i < names->count; i++) {
-        source[i].name = names->item[i];
-        if (!strcmp(names->item[i], "-")) result = read_input(&source[i]);
+    for (i = 0; i < names->count; i++) {
+        sources[i] = (carnn_source){.name = names->item[i]};
+        if (strcmp(names->item[i], "-")) continue;
+        for (; !feof(stdin) && !ferror(stdin); size += fread(bytes + size, 1, room - size, stdin))
+            bytes = (char *)grow(bytes, size, &room, 1);
+        if (ferror(stdin)) say(FAILED, "%s: %s", STANDARD_INPUT, strerror(errno));
+        sources[i] = (carnn_source){STANDARD_INPUT, bytes, size};
     }
-    *sources = source;
-    return result;
+    return sources;
 }
 
-static void close_sources(carnn_source *source, size_t count) {
-    size_t i;
-    for (i = 0; source && i < count; i++) free((void *)(uintptr_t)source[i].bytes);
-    free(source);
+/* One file or several as one data set; NULL where there is none. */
+static carnn_dataset *load_data(const char *task, const list *names, const char *candidates,
+                                int clean, int lenient) {
+    carnn_source *sources = open_sources(names), choices = {.name = candidates};
+    carnn_dataset_desc desc = {.task = task, .sources = sources, .source_count = names->count,
+                               .candidates = candidates ? &choices : NULL,
+                               .clean = clean, .lenient = lenient};
+    carnn_dataset *loaded = NULL;
+    if (names->count) check(carnn_dataset_load(&loaded, &desc, &error));
+    if (loaded && carnn_dataset_left_out(loaded))
+        fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
+                *names->item, carnn_dataset_left_out(loaded));
+    free(sources);
+    return loaded;
 }
 
-/* One file or several as one data set. */
-static int load_data(carnn_dataset **data, const char *task, const list *names,
-                     const char *candidates, int clean, int lenient) {
-    carnn_source *source;
-    carnn_dataset_desc desc;
-    carnn_error error;
-    int result = open_sources(&source, names);
-    memset(&desc, 0, sizeof desc);
-    desc.task = task;
-    desc.sources = source;
-    desc.source_count = names->count;
-    desc.clean = clean;
-    desc.lenient = lenient;
-    if (!result && candidates) {
-        source[names->count].name = candidates;
-        desc.candidates = source + names->count;
-    }
-    if (!result && carnn_dataset_load(data, &desc, &error)) result = failed(&error);
-    if (!result && carnn_dataset_left_out(*data))
-        fprintf(stderr, "%s: %zu questions without a right or a wrong answer are left out\n",
-                names->item[0], carnn_dataset_left_out(*data));
-    close_sources(source, names->count);
-    return result;
-}
-
-static int load_one(carnn_dataset **data, const char *task, const char *name, int clean) {
-    list names;
-    names.item = &name;
-    names.count = 1;
-    return load_data(data, task, &names, NULL, clean, 0);
-}
-
-static int open_result(FILE **file, const char *name, const char *mode) {
-    if (!name || (*file = fopen(name, mode)) != NULL) return DONE;
-    return not_written(name, strerror(errno));
+static FILE *open_result(const char *name, const char *mode) {
+    FILE *file = name ? fopen(name, mode) : NULL;
+    if (name && !file) say(FAILED, "%s: cannot be written: %s", name, strerror(errno));
+    return file;
 }
 
 /* The reason why a write before failed is no longer known here. */
-static int close_result(FILE *file, const char *name, int result) {
+static void close_result(FILE *file, const char *name) {
     int lost = file && ferror(file);
-    if (!file || (!fclose(file) && !lost)) return result;
-    not_written(name, lost ? "a part is lost, the disk may be full" : strerror(errno));
-    return result ? result : FAILED;
+    if (file && (fclose(file) || lost))
+        say(FAILED, "%s: cannot be written: %s", name,
+            lost ? "a part is lost, the disk may be full" : strerror(errno));
 }
-
-static int print_counts; /* --counts */
-
-/* "accuracy 0.8123  loss 0.5012"; perplexities by other counts only where they are asked for. */
-static void print_metrics(FILE *to, const carnn_scores *s) {
-    size_t i;
-    for (i = 0; i < s->count; i++)
-        if (print_counts || strncmp(s->metric[i].name, "perplexity_", 11))
-            fprintf(to, "%s %.4f  ", s->metric[i].name, s->metric[i].value);
-    fprintf(to, "loss %.4f", s->loss);
-}
-
-/* ==== train ================================================================================== */
-
-typedef struct watch { /* of a training */
-    int live;          /* the line on the terminal is overwritten */
-    int quiet;
-    size_t shown;      /* its length */
-    FILE *log;
-    double seconds;    /* so far */
-    int64_t epochs;    /* that have ended */
-} watch;
-
-static void log_epoch(FILE *to, const carnn_progress *p) {
-    json j = {NULL, 0};
-    j.to = to;
-    json_open(&j, NULL, '{');
-    json_whole(&j, "epoch", (uint64_t)p->epoch);
-    json_number(&j, "loss", p->loss);
-    if (p->scores) {
-        json_open(&j, "valid", '{');
-        json_metrics(&j, p->scores);
-        json_close(&j, '}');
-    }
-    if (p->best) json_whole(&j, "best_epoch", (uint64_t)p->best_epoch);
-    json_number(&j, "lr", p->lr);
-    json_number(&j, "gradient_norm", p->gradient_norm);
-    json_number(&j, "rate", p->rate);
-    json_number(&j, "seconds", p->seconds);
-    json_number(&j, "memory_mib", peak_memory());
-    json_close(&j, '}');
-    fputc('\n', to);
-    fflush(to);
-}
-
-static int on_progress(const carnn_progress *p, void *user) {
-    watch *w = (watch *)user;
-    char line[512], left[32];
-    size_t at;
-#define ADD(...) at += (size_t)snprintf(line + at, sizeof line - at, __VA_ARGS__)
-    w->seconds = p->seconds;
-    w->epochs = p->epoch - !p->epoch_ended;
-    if (w->log && p->epoch_ended) log_epoch(w->log, p);
-    if (w->quiet || (!w->live && !p->epoch_ended)) return interrupted;
-    at = 0;
-    ADD("epoch %lld/%lld %3.0f%%  loss %.4f", (long long)p->epoch, (long long)p->epochs,
-        100.0 * p->done, p->loss);
-    if (p->scores) ADD("  %.32s %.4f", p->scores->metric[0].name, p->scores->metric[0].value);
-    if (p->best) ADD("  best %.4f (%lld)", p->best->metric[0].value, (long long)p->best_epoch);
-    ADD("  %.0f/s  %s left", p->rate, duration(p->seconds_left, left));
-    ADD("  lr %.3g  |g| %.3g  %.0f MiB", p->lr, p->gradient_norm, peak_memory());
-#undef ADD
-    if (!w->live) {
-        fprintf(stderr, "%s\n", line);
-        return interrupted;
-    }
-    at = p->epoch_ended ? at : least(at, terminal_width());
-    fprintf(stderr, "\r%.*s%*s", (int)at, line, (int)(w->shown > at ? w->shown - at : 0), "");
-    if (p->epoch_ended) fputc('\n', stderr);
-    fflush(stderr);
-    w->shown = p->epoch_ended ? 0 : at;
-    return interrupted;
-}
-
-typedef struct train_job { /* what `carnn train` holds */
-    arguments *a;
-    carnn_dataset *train, *valid, *test;
-    carnn_model *model;
-    char *checkpoint;
-    carnn_scores tested;
-    watch watch;
-} train_job;
-
-/* What can be found wrong before hours of work is. */
-static int check_training(train_job *t) {
-    arguments *a = t->a;
-    carnn_model_desc model = a->model;
-    carnn_train_desc desc = a->training;
-    carnn_error error;
-    size_t i;
-    if (!a->task) return usage("train: --task is missing, the name of what to learn");
-    for (i = 0; carnn_task_name(i) && strcmp(carnn_task_name(i), a->task);) i++;
-    if (!carnn_task_name(i)) return unknown("task", guess_name(a->task, carnn_task_name), "");
-    if (!a->train.count) return usage("train: --train FILE is missing, the training data");
-    if (!a->out) return usage("train: --out FILE is missing, the model file to write");
-    model.task = a->task;
-    if (carnn_defaults(&model, &desc, &error)) return failed(&error);
-    if (carnn_file_check(a->out, &error)) return failed(&error);
-    t->checkpoint = (char *)malloc(strlen(a->out) + sizeof ".resume");
-    if (!t->checkpoint) return no_memory();
-    sprintf(t->checkpoint, "%s.resume", a->out);
-    return DONE;
-}
-
-static int create_model(train_job *t) {
-    arguments *a = t->a;
-    carnn_source *vectors;
-    const carnn_dataset *known[2];
-    carnn_error error;
-    int result = open_sources(&vectors, &a->vectors);
-    known[0] = t->valid;
-    known[1] = t->test;
-    a->model.task = a->task;
-    a->model.simd = a->simd;
-    a->model.vectors = a->vectors.count ? vectors : NULL;
-    a->model.vector_count = a->vectors.count;
-    a->model.known = known;
-    a->model.known_count = 2;
-    if (!result && carnn_model_create(&t->model, &a->model, t->train, &error))
-        result = failed(&error);
-    close_sources(vectors, a->vectors.count);
-    return result;
-}
-
-/* The log comes last: where something else is wrong, that of the run before is left as it is. */
-static int prepare_training(train_job *t) {
-    arguments *a = t->a;
-    int result = load_data(&t->train, a->task, &a->train, a->candidates, 0, 0);
-    if (!result && a->valid) result = load_one(&t->valid, a->task, a->valid, a->clean);
-    if (!result && a->test) result = load_one(&t->test, a->task, a->test, a->clean);
-    if (!result) result = create_model(t);
-    if (!result) result = open_result(&t->watch.log, a->log, a->resume ? "a" : "w");
-    a->training.checkpoint = t->checkpoint;
-    a->training.resume = a->resume;
-    a->training.progress = on_progress;
-    a->training.user = &t->watch;
-    t->watch.quiet = a->quiet;
-    t->watch.live = is_terminal(stderr) && !getenv("NO_COLOR");
-    return result;
-}
-
-/* Not ended by an interrupt or by --max-time: there is nothing to resume. */
-static int is_complete(const train_job *t) {
-    const carnn_train_desc *used = carnn_model_training(t->model);
-    int64_t waited = t->watch.epochs - carnn_model_best_epoch(t->model);
-    return t->watch.epochs >= used->epochs ||
-           (t->valid && used->patience > 0 && waited >= used->patience);
-}
-
-/* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
-   training was interrupted or met NaN. */
-static int run_training(train_job *t) {
-    carnn_error error;
-    carnn_status status;
-    long long best;
-    int result;
-    status = carnn_train(t->model, t->train, t->valid, &t->a->training, &error);
-    if (t->watch.shown) fputc('\n', stderr);
-    best = (long long)carnn_model_best_epoch(t->model);
-    result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed(&error);
-    if (result && (result != DIVERGED || !best)) return result;
-    if (best && carnn_model_save(t->model, t->a->out, &error)) return failed(&error);
-    if (best && status)
-        fprintf(stderr, "carnn: %s has the weights of epoch %lld\n", t->a->out, best);
-    if (result == DONE && is_complete(t)) remove(t->checkpoint);
-    else if (result == DONE)
-        fprintf(stderr, "carnn: %s; the same command with --resume goes on\n",
-                status ? "interrupted" : "the time is over");
-    return result ? result : interrupted ? INTERRUPTED : DONE;
-}
-
-static void print_training(const train_job *t, double seconds) {
-    const carnn_model *m = t->model;
-    char time[32];
-    printf("model  %s: %zu parameters, epoch %lld, %s\n", t->a->out, carnn_model_parameters(m),
-           (long long)carnn_model_best_epoch(m), duration(seconds, time));
-    printf("%s  ", t->valid ? "valid" : "train");
-    print_metrics(stdout, carnn_model_scores(m));
-    if (t->test) {
-        printf("\ntest   ");
-        print_metrics(stdout, &t->tested);
-    }
-    printf("\n");
-}
-
-static void json_training(const train_job *t, double seconds) {
-    json j = {NULL, 0};
-    j.to = stdout;
-    json_open(&j, NULL, '{');
-    json_model(&j, t->model);
-    json_whole(&j, "examples", carnn_dataset_examples(t->train));
-    json_number(&j, "seconds", seconds);
-    json_whole(&j, "best_epoch", (uint64_t)carnn_model_best_epoch(t->model));
-    json_metrics(&j, carnn_model_scores(t->model));
-    if (t->test) {
-        json_open(&j, "test", '{');
-        json_whole(&j, "examples", t->tested.examples);
-        json_metrics(&j, &t->tested);
-        json_close(&j, '}');
-    }
-    json_number(&j, "memory_mib", peak_memory());
-    json_text(&j, "file", t->a->out);
-    json_close(&j, '}');
-    printf("\n");
-}
-
-static int train(arguments *a) {
-    train_job t;
-    int result;
-    memset(&t, 0, sizeof t);
-    t.a = a;
-    result = check_training(&t);
-    if (!result) result = prepare_training(&t);
-    can_stop = 1;
-    if (!result) result = run_training(&t);
-    can_stop = 0; /* scoring does not ask for interrupts */
-    if (!result && t.test) {
-        const carnn_model *model = t.model;
-        carnn_error error;
-        if (carnn_test(&model, 1, t.test, a->training.threads, &t.tested, &error))
-            result = failed(&error);
-    }
-    if (!result) (a->json ? json_training : print_training)(&t, t.watch.seconds);
-    result = close_result(t.watch.log, a->log, result);
-    carnn_model_free(t.model);
-    carnn_dataset_free(t.train);
-    carnn_dataset_free(t.valid);
-    carnn_dataset_free(t.test);
-    free(t.checkpoint);
-    return result;
-}
-
-/* ==== test =================================================================================== */
-
-typedef struct parts { /* what the score of a model is the mean of */
-    double *value, *weight;
-    size_t count, room;
-} parts;
-
-typedef struct test_job { /* what `carnn test` holds */
-    arguments *a;
-    carnn_model **model;
-    carnn_dataset *data;
-    carnn_scores *scores; /* of the models, then of their vote */
-    parts *parts;         /* likewise */
-    FILE *qrels, *run;
-    size_t voices;        /* of the models, and of the vote of several */
-    int no_memory;
-} test_job;
-
-static void on_part(size_t model, double value, double weight, void *user) {
-    test_job *t = (test_job *)user;
-    parts *p = &t->parts[model];
-    if (p->count == p->room) {
-        size_t room = p->room ? 2 * p->room : 256;
-        double *larger = (double *)realloc(p->value, room * sizeof *larger);
-        if (larger) p->value = larger;
-        t->no_memory |= !larger;
-        larger = (double *)realloc(p->weight, room * sizeof *larger);
-        if (larger) p->weight = larger;
-        t->no_memory |= !larger;
-        if (t->no_memory) return;
-        p->room = room;
-    }
-    p->value[p->count] = value;
-    p->weight[p->count++] = weight;
-}
-
-/* Questions are numbered as they come, and so are the sentences of each; of several models the vote
-   is written. */
-static void on_pair(const carnn_pair_score *p, void *user) {
-    test_job *t = (test_job *)user;
-    size_t question = p->question + 1, sentence = p->sentence + 1;
-    if (p->model + 1 != t->voices) return;
-    if (t->qrels) fprintf(t->qrels, "%zu 0 %zu-%zu %d\n", question, question, sentence, p->label);
-    if (t->run)
-        fprintf(t->run, "%zu Q0 %zu-%zu 0 %.9g carnn\n", question, question, sentence, p->score);
-}
-
-/* The probability that model i and the first differ as much by chance. */
-static double significance(const test_job *t, size_t i) {
-    const parts *first = &t->parts[0], *other = &t->parts[i];
-    return carnn_significance(first->count, first->value, other->value, first->weight, 1);
-}
-
-/* The scores of a model, or of the vote of several: then what the models share, and their
-   parameters together. */
-static void json_score(json *j, const char *key, const test_job *t, size_t from, size_t count,
-                       const char *file) {
-    const carnn_model_desc *first = carnn_model_describe(t->model[from]);
-    size_t i, parameters = 0, number = key ? count : from;
-    int one_cell = 1, one_seed = 1;
-    for (i = from; i < from + count; i++) {
-        parameters += carnn_model_parameters(t->model[i]);
-        one_cell &= !strcmp(carnn_model_describe(t->model[i])->cell, first->cell);
-        one_seed &= carnn_model_describe(t->model[i])->seed == first->seed;
-    }
-    json_open(j, key, '{');
-    json_text(j, "task", first->task);
-    json_text(j, "cell", one_cell ? first->cell : "mixed");
-    json_whole(j, "parameters", parameters);
-    if (one_seed) json_whole(j, "seed", first->seed);
-    else json_text(j, "seed", NULL);
-    json_whole(j, "examples", t->scores[number].examples);
-    json_number(j, "seconds", t->scores[number].seconds);
-    json_metrics(j, &t->scores[number]);
-    if (carnn_dataset_left_out(t->data))
-        json_whole(j, "left_out", carnn_dataset_left_out(t->data));
-    if (number) json_number(j, "p_value", significance(t, number));
-    if (file) json_text(j, "file", file);
-    json_close(j, '}');
-}
-
-static void json_test(const test_job *t) {
-    const list *files = &t->a->files;
-    size_t i, count = files->count;
-    json j = {NULL, 0};
-    j.to = stdout;
-    if (count > 1) {
-        json_open(&j, NULL, '{');
-        json_open(&j, "models", '[');
-    }
-    for (i = 0; i < count; i++) json_score(&j, NULL, t, i, 1, files->item[i]);
-    if (count > 1) {
-        json_close(&j, ']');
-        json_score(&j, "vote", t, 0, count, NULL);
-        json_close(&j, '}');
-    }
-    printf("\n");
-}
-
-/* A line for each model; p is by paired bootstrap. */
-static void print_test(const test_job *t) {
-    const list *files = &t->a->files;
-    const carnn_scores *s = t->scores;
-    size_t i, width = 4;
-    for (i = 0; i < files->count; i++)
-        if (strlen(files->item[i]) > width) width = strlen(files->item[i]);
-    for (i = 0; i < t->voices; i++) {
-        printf("%-*s  ", (int)width, i < files->count ? files->item[i] : "vote");
-        print_metrics(stdout, s + i);
-        printf("  (%zu examples, %.2f s", s[i].examples, s[i].seconds);
-        if (i) printf(", p %.4f against the first", significance(t, i));
-        printf(")\n");
-    }
-}
-
-/* Loads the models and scores them. */
-static int test_models(test_job *t) {
-    arguments *a = t->a;
-    carnn_test_desc desc;
-    carnn_error error;
-    const char *task = NULL;
-    size_t i;
-    int result = DONE;
-    for (i = 0; i < a->files.count && !result; i++) {
-        result = load_model(&t->model[i], a->files.item[i]);
-        if (result) continue;
-        if (task && strcmp(task, carnn_model_describe(t->model[i])->task))
-            result = usage("test: %s is a model of another task", a->files.item[i]);
-        task = carnn_model_describe(t->model[i])->task;
-    }
-    if (!result && (a->qrels || a->run) && strcmp(task, "answer"))
-        result = usage("test: --qrels and --run are for answer models");
-    if (!result) result = load_data(&t->data, task, &a->data, NULL, a->clean, 0);
-    if (!result) result = open_result(&t->qrels, a->qrels, "w");
-    if (!result) result = open_result(&t->run, a->run, "w");
-    memset(&desc, 0, sizeof desc);
-    desc.threads = a->training.threads;
-    if (a->files.count > 1) desc.part = on_part;
-    if (t->qrels || t->run) desc.pair = on_pair;
-    desc.user = t;
-    if (!result && carnn_test_parts((const carnn_model *const *)t->model, a->files.count, t->data,
-                                    &desc, t->scores, &error))
-        result = failed(&error);
-    result = close_result(t->qrels, a->qrels, result);
-    result = close_result(t->run, a->run, result);
-    return t->no_memory ? no_memory() : result;
-}
-
-static int test(arguments *a) {
-    test_job t;
-    size_t i, count = a->files.count;
-    int result = FAILED;
-    memset(&t, 0, sizeof t);
-    t.a = a;
-    t.voices = count + (count > 1);
-    t.model = (carnn_model **)calloc(count, sizeof *t.model);
-    t.scores = (carnn_scores *)calloc(t.voices, sizeof *t.scores);
-    t.parts = (parts *)calloc(t.voices, sizeof *t.parts);
-    print_counts = a->counts;
-    if (!t.model || !t.scores || !t.parts) no_memory();
-    else if (!a->data.count) result = usage("test: --data FILE is missing, what to score on");
-    else result = test_models(&t);
-    if (!result) (a->json ? json_test : print_test)(&t);
-    for (i = 0; t.model && i < count; i++) carnn_model_free(t.model[i]);
-    for (i = 0; t.parts && i < t.voices; i++) {
-        free(t.parts[i].value);
-        free(t.parts[i].weight);
-    }
-    carnn_dataset_free(t.data);
-    free(t.model);
-    free(t.scores);
-    free(t.parts);
-    return result;
-}
-
-/* ==== Examples, line by line ================================================================= */
 
 typedef struct line {
     char *text; /* ends with a NUL, without the line's end */
@@ -1062,829 +530,820 @@ typedef struct line {
     size_t number; /* from 1 */
 } line;
 
-enum { LINE_READ, LINE_END, LINE_NO_MEMORY };
-
-/* The next line, however long and whatever bytes are in it. */
-static int next_line(FILE *in, line *l) {
-    int c = getc(in), any = c != EOF;
-    for (l->length = 0; c != EOF && c != '\n'; c = getc(in)) {
-        if (l->length + 2 > l->room) {
-            size_t room = l->room ? 2 * l->room : 256;
-            char *text = (char *)realloc(l->text, room);
-            if (!text) return LINE_NO_MEMORY;
-            l->text = text;
-            l->room = room;
-        }
+/* Reads the next line, however long and whatever bytes are in it; 0 at the end of the file. */
+static int next_line(FILE *in, const char *name, line *l) {
+    int c = getc(in);
+    if (c == EOF && ferror(in)) say(FAILED, "%s: %s", name, strerror(errno));
+    if (c == EOF) return 0;
+    for (l->length = 0;; c = getc(in)) {
+        l->text = (char *)grow(l->text, l->length, &l->room, 1);
+        if (c == EOF || c == '\n') break;
         l->text[l->length++] = (char)c;
     }
-    if (!any) return LINE_END;
     if (l->length && l->text[l->length - 1] == '\r') l->length--;
     if (!l->number++ && l->length >= 3 && !memcmp(l->text, "\xEF\xBB\xBF", 3)) /* UTF-8 */
         memmove(l->text, l->text + 3, l->length -= 3);
-    if (l->room) l->text[l->length] = '\0';
-    return LINE_READ;
-}
-
-static int is_blank(const char *text, size_t length) {
-    size_t i = 0;
-    while (i < length && strchr(" \t\v\f\r", text[i]) && text[i]) i++;
-    return i == length;
-}
-
-typedef struct talk { /* a session on a stream of dialogs */
-    arguments *a;
-    carnn_model *model;
-    carnn_session *session;
-    FILE *in, *questions; /* questions: of a folder of pairs, else NULL */
-    line line, asked;     /* the line at hand of each */
-    int result;           /* not DONE: a failure ends the talk */
-    int done;             /* nothing more is to be read */
-    size_t examples;
-    size_t *best; /* (top) */
-    double *probability;
-    const char *question; /* of the pair at hand */
-    size_t question_length;
-} talk;
-
-/* Moves on to the next line of the data; 0 where the talk ends. */
-static int more_lines(talk *t) {
-    int state = t->done || t->result ? LINE_END : next_line(t->in, &t->line);
-    if (state == LINE_NO_MEMORY) t->result = no_memory();
-    if (state == LINE_END && !t->result && ferror(t->in))
-        t->result = not_read(t->in == stdin ? STANDARD_INPUT : t->a->data.item[0]);
-    return state == LINE_READ;
-}
-
-/* A tab by itself says something: it is an example of empty texts. */
-static int says_nothing(const line *l) {
-    return !l->length || (is_blank(l->text, l->length) && !memchr(l->text, '\t', l->length));
-}
-
-/* Moves `*text` behind the number of a line and its blank; -1 if there is no number. */
-static int64_t line_number(const char **text, const char *end) {
-    const char *s = *text;
-    int64_t number = 0;
-    for (; s < end && *s >= '0' && *s <= '9'; s++)
-        if (number <= UINT32_MAX) number = number * 10 + (*s - '0');
-    if (s == *text || (s < end && *s != ' ' && *s != '\t')) return -1;
-    *text = s + (s < end && *s == ' ');
-    return number <= UINT32_MAX ? number : (int64_t)UINT32_MAX + 1;
-}
-
-/* Where the column at `text` ends: at the next tab, or with the line. */
-static const char *column_end(const char *text, const char *end) {
-    const char *tab = (const char *)memchr(text, '\t', (size_t)(end - text));
-    return tab ? tab : end;
-}
-
-/* What was said in the columns from `text` on: the second one, if it is not blank, or the first;
-   it ends at `*end`. */
-static const char *said(const char *text, const char **end) {
-    const char *first_end = column_end(text, *end), *second = first_end + (first_end < *end);
-    *end = column_end(second, *end);
-    if (!is_blank(second, (size_t)(*end - second))) return second;
-    *end = first_end;
-    return text;
-}
-
-/* Works on a turn before the session hears what was really answered; on a sentence; on the sentence
-   of a pair. */
-typedef void (*on_turn)(talk *t, const char *user, size_t length);
-
-/* `N user<TAB>response` is a turn, a line without a tab a fact; an empty line, a number less than
-   the one before, or a second 1, begins a dialog. Of three columns the last is what was said. */
-static void follow_dialogs(talk *t, on_turn turn) {
-    int64_t before = 0, number;
-    while (more_lines(t)) {
-        const char *text = t->line.length ? t->line.text : "", *end = text + t->line.length, *tab;
-        int blank = says_nothing(&t->line);
-        number = blank ? 0 : line_number(&text, end);
-        if (blank || (number >= 0 && number < before) || (number == 1 && before == 1))
-            carnn_session_reset(t->session);
-        if (number >= 0) before = number;
-        if (blank) continue;
-        tab = (const char *)memchr(text, '\t', (size_t)(end - text));
-        if (!tab) {
-            carnn_session_hear(t->session, CARNN_FACT, text, (size_t)(end - text));
-            continue;
-        }
-        t->examples++;
-        turn(t, text, (size_t)(tab - text));
-        carnn_session_hear(t->session, CARNN_USER, text, (size_t)(tab - text));
-        text = said(tab + 1, &end);
-        carnn_session_hear(t->session, CARNN_SYSTEM, text, (size_t)(end - text));
-    }
-}
-
-/* The columns of pairs: those that a first line names, or those of the formats without one; without
-   labels question and sentence are enough. */
-typedef struct columns {
-    size_t question, sentence;
-} columns;
-
-/* Column `number` of a line; empty where there is none. */
-static const char *column(const line *l, size_t number, size_t *length) {
-    const char *at = l->length ? l->text : "", *end = at + l->length, *stop = column_end(at, end);
-    for (; number && stop < end; number--) {
-        at = stop + 1;
-        stop = column_end(at, end);
-    }
-    *length = number ? 0 : (size_t)(stop - at);
-    return at;
-}
-
-/* Blanks around the word do not count. */
-static int is_word(const char *text, size_t length, const char *word) {
-    size_t i;
-    while (length && is_blank(text + length - 1, 1)) length--;
-    for (; length && is_blank(text, 1); length--) text++;
-    for (i = 0; i < length && word[i]; i++)
-        if ((text[i] | 32) != word[i]) return 0;
-    return i == length && !word[i];
-}
-
-/* Finds the columns in the first line; returns whether that only names them. */
-static int find_columns(const line *l, columns *c) {
-    size_t i, count = 1, length;
-    int named = 0;
-    for (i = 0; i < l->length; i++) count += l->text[i] == '\t';
-    c->question = count == 4 ? 2 : 0;
-    c->sentence = count;
-    for (i = 0; i < count; i++) {
-        const char *name = column(l, i, &length);
-        if (is_word(name, length, "question")) c->question = i, named = 1;
-        if (is_word(name, length, "sentence") || is_word(name, length, "answer")) c->sentence = i;
-    }
-    if (!named || c->sentence == count) c->sentence = c->question + 1;
-    return named;
-}
-
-/* Pair by pair. */
-static void follow_pairs(talk *t, on_turn pair) {
-    columns c = {0, 1};
-    int first = 1;
-    while (more_lines(t)) {
-        const char *sentence;
-        size_t length;
-        if (says_nothing(&t->line)) continue;
-        if (first && find_columns(&t->line, &c)) {
-            first = 0;
-            continue;
-        }
-        first = 0;
-        t->examples++;
-        t->question = column(&t->line, c.question, &t->question_length);
-        sentence = column(&t->line, c.sentence, &length);
-        pair(t, sentence, length);
-    }
-}
-
-/* A file of a folder; NULL where there is none. */
-static FILE *open_within(const char *folder, const char *name) {
-    size_t room = strlen(folder) + strlen(name) + 2;
-    char *path = (char *)malloc(room);
-    FILE *file;
-    if (!path) return NULL;
-    snprintf(path, room, "%s/%s", folder, name);
-    file = fopen(path, "rb");
-    free(path);
-    return file;
-}
-
-/* Is the data a folder? Then its questions are read from a.toks and its sentences from b.toks. */
-static int open_folder(talk *t) {
-    const char *folder = t->in == stdin ? NULL : t->a->data.item[0];
-    t->questions = folder ? open_within(folder, "a.toks") : NULL;
-    if (!t->questions) return 0;
-    fclose(t->in);
-    t->in = open_within(folder, "b.toks");
-    if (t->in) return 1;
-    fprintf(stderr, "carnn: %s/b.toks: %s\n", folder, strerror(errno));
-    t->result = FAILED;
+    l->text[l->length] = '\0';
     return 1;
 }
 
-/* Moves on to the next question and its sentence; 0 where the talk ends. */
-static int more_pairs(talk *t) {
-    int sentence = more_lines(t), state;
-    if (t->done || t->result) return 0;
-    state = next_line(t->questions, &t->asked);
-    if (state == LINE_NO_MEMORY) t->result = no_memory();
-    else if (sentence != (state == LINE_READ)) {
-        fprintf(stderr, "carnn: %s/%s:%zu: expected a line as in the file beside it, found the "
-                "end\n", t->a->data.item[0], sentence ? "a.toks" : "b.toks",
-                (sentence ? t->asked.number : t->line.number) + 1);
-        t->result = BAD_DATA;
-    }
-    return sentence && !t->result;
-}
-
-/* Pair by pair, likewise. */
-static void follow_folder(talk *t, on_turn pair) {
-    while (more_pairs(t)) {
-        t->examples++;
-        t->question = t->asked.length ? t->asked.text : "";
-        t->question_length = t->asked.length;
-        pair(t, t->line.length ? t->line.text : "", t->line.length);
-    }
-}
-
-/* Opens a model of one of the `tasks`, and the data. */
-static int open_talk(talk *t, arguments *a, const char *tasks) {
-    carnn_error error;
-    const char *task;
-    size_t top = a->top > 0 ? (size_t)a->top : 1;
-    int result = load_model(&t->model, a->files.item[0]);
-    t->a = a;
-    t->in = stdin;
-    if (result) return result;
-    task = carnn_model_describe(t->model)->task;
-    if (!strstr(tasks, task)) return usage("%s: a model of the task %s cannot do that",
-                                           a->files.item[0], task);
-    if (top > carnn_model_candidate_count(t->model)) top = carnn_model_candidate_count(t->model);
-    a->top = a->top ? (int64_t)top : 0;
-    t->best = (size_t *)calloc(top + 1, sizeof *t->best);
-    t->probability = (double *)calloc(top + 1, sizeof *t->probability);
-    if (!t->best || !t->probability) return no_memory();
-    if (a->data.count > 1) return usage("one --data is all that can be read here");
-    if (a->data.count && strcmp(a->data.item[0], "-")) t->in = fopen(a->data.item[0], "rb");
-    if (!t->in) return not_read(a->data.item[0]);
-    return carnn_session_open(&t->session, t->model, NULL, &error) ? failed(&error) : DONE;
-}
-
-static int close_talk(talk *t, int result) {
-    if (t->in && t->in != stdin) fclose(t->in);
-    if (t->questions) fclose(t->questions);
-    carnn_session_free(t->session);
-    carnn_model_free(t->model);
-    free(t->line.text);
-    free(t->asked.text);
-    free(t->best);
-    free(t->probability);
-    return result;
-}
-
-/* ==== predict, explain, chat ================================================================= */
-
-static int is_lm(const talk *t) {
-    return !strcmp(carnn_model_describe(t->model)->task, "lm");
-}
-
-static int is_answer(const talk *t) {
-    return !strcmp(carnn_model_describe(t->model)->task, "answer");
-}
-
-/* The line of one example. */
-static void print_prediction(const carnn_prediction *p, void *user) {
-    const talk *t = (const talk *)user;
+/* "accuracy 0.8123  loss 0.5012"; with `counts` the secondary ones, too. */
+static void print_metrics(const carnn_scores *s, int counts) {
     size_t i;
-    if (is_answer(t)) printf("%.9g", p->score);
-    if (is_lm(t)) printf("%.9g\t%zu", p->score, p->tokens);
-    for (i = 0; i < p->count; i++) {
-        if (i) putchar('\t');
-        if (t->a->top) printf("%.6g\t", p->probability[i]);
-        fputs(carnn_model_candidate(t->model, p->candidate[i]), stdout);
-    }
-    putchar('\n');
+    for (i = 0; i < s->count; i++)
+        if (counts || !s->metric[i].secondary)
+            printf("%s %.4f  ", s->metric[i].name, s->metric[i].value);
+    printf("loss %.4f", s->loss);
 }
 
-/* The same where an answer is waited for. */
-static void print_at_once(talk *t, double score, size_t tokens, size_t count) {
-    carnn_prediction p = {0, count, t->best, t->probability, score, tokens};
-    print_prediction(&p, t);
+/* ==== train ================================================================================== */
+static struct { /* the training */
+    const carnn_dataset *valid, *test; /* NULL: none */
+    carnn_scores tested;
+    FILE *log;
+    double seconds, before; /* of this run, of the folds before */
+    int64_t epochs;         /* that have ended */
+    size_t fold;            /* of a cross-validation, from 1 */
+    size_t shown;           /* length of the line of progress that is to be overwritten */
+} job;
+
+static void log_epoch(const carnn_progress *p) {
+    fputc('{', job.log);
+    if (job.fold) json(job.log, "'fold': %z, ", job.fold);
+    json(job.log, "'epoch': %g, 'loss': %g", (double)p->epoch, p->loss);
+    if (p->scores) json(job.log, ", 'valid': {"), json_metrics(job.log, p->scores, "");
+    if (p->scores) fputc('}', job.log);
+    if (p->best) json(job.log, ", 'best_epoch': %g", (double)p->best_epoch);
+    json(job.log, ", 'lr': %g, 'gradient_norm': %g, 'rate': %g, 'seconds': %g, 'memory_mib': %g}\n",
+         p->lr, p->gradient_norm, p->rate, p->seconds, peak_memory());
+    fflush(job.log);
+}
+
+static int on_progress(const carnn_progress *p, void *user) {
+    int live = is_terminal(stderr) && !is_plain(); /* the line is overwritten */
+    char text[512], left[32];
+    size_t at = 0;
+    (void)user;
+#define ADD(...) at += (size_t)snprintf(text + at, sizeof text - at, __VA_ARGS__)
+    job.seconds = p->seconds;
+    job.epochs = p->epoch - !p->epoch_ended;
+    if (job.log && p->epoch_ended) log_epoch(p);
+    if (arg.quiet || (!live && !p->epoch_ended)) return interrupted;
+    if (job.fold) ADD("fold %zu  ", job.fold);
+    ADD("epoch %lld/%lld %3.0f%%  loss %.4f", (long long)p->epoch, (long long)p->epochs,
+        100.0 * p->done, p->loss);
+    if (p->scores) ADD("  %.32s %.4f", p->scores->metric[0].name, p->scores->metric[0].value);
+    if (p->best) ADD("  best %.4f (%lld)", p->best->metric[0].value, (long long)p->best_epoch);
+    ADD("  %s left  %.0f/s", duration(p->seconds_left, left), p->rate);
+    ADD("  lr %.3g  |g| %.3g  %.0f MiB", p->lr, p->gradient_norm, peak_memory());
+#undef ADD
+    /* a line that wraps cannot be overwritten: a narrow one does without the last fields */
+    while (live && at > terminal_width())
+        for (at--; at && text[at] != ' ';) at--;
+    fprintf(stderr, "%s%.*s%*s%s", live ? "\r" : "", (int)at, text,
+            (int)(job.shown - least(job.shown, at)), "", p->epoch_ended ? "\n" : "");
+    fflush(stderr);
+    job.shown = p->epoch_ended ? 0 : at;
+    return interrupted;
+}
+
+/* Finds what is wrong before hours of work are lost. */
+static void check_training(int folds) {
+    guess g = guess_for(arg.task ? arg.task : "");
+    size_t i;
+    int is_task = 0;
+    if (!arg.task) say(USAGE, "train: --task is missing, the name of what to learn");
+    for (i = 0; carnn_task_name(i); i++) is_task |= is_word(&g, carnn_task_name(i));
+    if (!is_task) unknown("task", &g);
+    arg.model.task = arg.task;
+    set_own_options();
+    if (!arg.train.count) say(USAGE, "train: --train FILE is missing, the training data");
+    if (folds && (arg.out || arg.resume || arg.valid.count || arg.test.count))
+        say(USAGE, "train: --out, --resume, --valid and --test do not go with --folds");
+    if (!folds && !arg.out) say(USAGE, "train: --out FILE is missing, the model file to write");
+    if (arg.out) check(carnn_file_check(arg.out, &error));
+}
+
+/* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
+   training was interrupted or met NaN. */
+static int run_training(void) {
+    carnn_status status = carnn_train(model, data, job.valid, &arg.training, &error);
+    const carnn_train_desc *used = carnn_model_training(model);
+    int64_t best = carnn_model_best_epoch(model), patience = job.valid ? used->patience : 0;
+    int result;
+    if (job.shown) fputc('\n', stderr);
+    result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed();
+    if (result && (result != DIVERGED || !best)) return result;
+    if (best) check(carnn_model_save(model, arg.out, &error));
+    if (best && status) say(DONE, "%s has the weights of epoch %lld", arg.out, (long long)best);
+    if (result) return result;
+    if (job.epochs >= used->epochs || (patience > 0 && job.epochs - best >= patience))
+        remove(arg.training.checkpoint);
+    else say(DONE, "%s; the same command with --resume goes on",
+             status ? "interrupted" : "the time is over");
+    return interrupted ? INTERRUPTED : DONE;
+}
+
+static void print_training(void) {
+    char time[32];
+    printf("model  %s: %zu parameters, epoch %lld, %s\n%s  ", arg.out,
+           carnn_model_parameters(model), (long long)carnn_model_best_epoch(model),
+           duration(job.seconds, time), job.valid ? "valid" : "train");
+    print_metrics(carnn_model_scores(model), 0);
+    if (job.test) printf("\ntest   "), print_metrics(&job.tested, 0);
+    printf("\n");
+}
+
+/* Of a training, or with its standard deviation of a cross-validation, which has no model file. */
+static void json_training(const carnn_scores *s, const carnn_scores *sd) {
+    const carnn_model_desc *d = carnn_model_describe(model);
+    json(stdout, "{'task': %s, 'cell': %s, 'parameters': %z, 'seed': %g, 'examples': %z, "
+         "'seconds': %g, 'memory_mib': %g, ", d->task, d->cell, carnn_model_parameters(model),
+         (double)d->seed, carnn_dataset_examples(data), job.before + job.seconds, peak_memory());
+    json_metrics(stdout, s, "");
+    if (sd) {
+        json(stdout, ", 'folds': %z, ", job.fold - 1);
+        json_metrics(stdout, sd, "_sd");
+    } else json(stdout, ", 'best_epoch': %g, 'file': %s", (double)carnn_model_best_epoch(model),
+                arg.out);
+    if (job.test) {
+        json(stdout, ", 'test': {'examples': %z, ", job.tested.examples);
+        json_metrics(stdout, &job.tested, "");
+        json(stdout, "}");
+    }
+    json(stdout, "}\n");
+}
+
+static void on_fold(size_t number, size_t count, const carnn_scores *s, void *user) {
+    (void)user;
+    if (job.shown) fputc('\n', stderr);
+    job.shown = 0;
+    job.fold = number + 2;
+    job.before += job.seconds;
+    job.seconds = 0.0;
+    if (arg.json) return;
+    printf("fold %zu of %zu  ", number + 1, count), print_metrics(s, 0);
+    printf("  (%zu examples)\n", s->examples);
     fflush(stdout);
 }
 
-static void predict_turn(talk *t, const char *user, size_t length) {
-    size_t top = t->a->top ? (size_t)t->a->top : 1;
-    print_at_once(t, 0.0, 0, carnn_session_rank(t->session, user, length, top, t->best,
-                                                t->probability));
-}
-
-/* Sentence by sentence; an empty line, or one that begins with "=", ends a document. */
-static void follow_sentences(talk *t, on_turn sentence) {
-    while (more_lines(t)) {
-        const char *text = t->line.length ? t->line.text : "";
-        if (is_blank(text, t->line.length) || *text == '=') {
-            carnn_session_reset(t->session);
-            continue;
-        }
-        t->examples++;
-        sentence(t, text, t->line.length);
+/* The model is not trained: it tells what those of the folds have in common. */
+static void cross_validate(void) {
+    static carnn_folds_desc folds = {.fold = on_fold};
+    list names = {.item = &arg.folds_by, .count = 1};
+    carnn_scores mean, sd;
+    folds.count = arg.folds;
+    if (arg.folds_by) folds.by = open_sources(&names);
+    job.fold = 1;
+    check(carnn_cross_validate(&arg.model, &arg.training, data, &folds, &mean, &sd, &error));
+    if (arg.json) json_training(&mean, &sd);
+    else {
+        printf("mean  "), print_metrics(&mean, 0);
+        printf("\nsd    "), print_metrics(&sd, 0);
+        printf("\n");
     }
 }
 
-static void predict_sentence(talk *t, const char *text, size_t length) {
-    double nll;
-    size_t tokens = carnn_session_score(t->session, text, length, &nll);
-    print_at_once(t, nll, tokens, 0);
-}
-
-static double match(talk *t, const char *sentence, size_t length) {
-    return carnn_session_match(t->session, t->question, t->question_length, sentence, length);
-}
-
-static void predict_pair(talk *t, const char *sentence, size_t length) {
-    print_at_once(t, match(t, sentence, length), 0, 0);
-}
-
-/* Opens model and data and does what belongs to the task with each example. */
-static int follow_examples(talk *t, arguments *a, on_turn turn, on_turn sentence, on_turn pair) {
-    int result;
-    memset(t, 0, sizeof *t);
-    result = open_talk(t, a, "dialog lm answer");
-    if (result) return result;
-    if (is_lm(t)) follow_sentences(t, sentence);
-    else if (!is_answer(t)) follow_dialogs(t, turn);
-    else if (open_folder(t)) follow_folder(t, pair);
-    else follow_pairs(t, pair);
-    return t->result;
-}
-
-/* A file is read as a whole and predicted in batches. */
-static int predict_file(talk *t, arguments *a) {
-    carnn_dataset *data = NULL;
-    carnn_predict_desc desc;
-    carnn_error error;
-    int result;
-    memset(t, 0, sizeof *t);
-    memset(&desc, 0, sizeof desc);
-    t->a = a;
-    result = load_model(&t->model, a->files.item[0]);
-    if (!result)
-        result = load_data(&data, carnn_model_describe(t->model)->task, &a->data, NULL, 0, 1);
-    desc.threads = a->training.threads;
-    desc.top = (size_t)a->top;
-    desc.example = print_prediction;
-    desc.user = t;
-    if (!result && carnn_predict(t->model, data, &desc, &error)) result = failed(&error);
-    t->examples = carnn_dataset_examples(data);
-    carnn_dataset_free(data);
+/* The log is opened last: an error found before leaves that of the last run as it is. */
+static int train(void) {
+    const carnn_dataset *known[2];
+    char *checkpoint = arg.out ? (char *)resize(NULL, strlen(arg.out) + sizeof ".resume", 1) : NULL;
+    int result = DONE, folds = arg.folds || arg.folds_by;
+    check_training(folds);
+    data = load_data(arg.task, &arg.train, arg.candidates, 0, 0);
+    known[0] = job.valid = load_data(arg.task, &arg.valid, NULL, arg.clean, 0);
+    known[1] = job.test = load_data(arg.task, &arg.test, NULL, arg.clean, 0);
+    arg.model.simd = arg.simd;
+    arg.model.vectors = arg.vectors.count ? open_sources(&arg.vectors) : NULL;
+    arg.model.vector_count = arg.vectors.count;
+    arg.model.known = known;
+    arg.model.known_count = COUNT(known);
+    check(carnn_model_create(&model, &arg.model, data, &error));
+    job.log = open_result(arg.log, arg.resume ? "a" : "w");
+    if (arg.out) sprintf(checkpoint, "%s.resume", arg.out);
+    arg.training.checkpoint = checkpoint;
+    arg.training.resume = arg.resume;
+    arg.training.progress = on_progress;
+    can_stop = 1;
+    if (folds) cross_validate();
+    else result = run_training();
+    can_stop = 0; /* scoring does not ask for interrupts */
+    models[0] = model;
+    if (!result && job.test)
+        check(carnn_test((const carnn_model *const *)models, 1, job.test, arg.training.threads,
+                         &job.tested, &error));
+    if (!result && !folds && arg.json) json_training(carnn_model_scores(model), NULL);
+    if (!result && !folds && !arg.json) print_training();
+    close_result(job.log, arg.log);
     return result;
 }
 
-static int predict(arguments *a) {
-    talk t;
-    int file = a->data.count && strcmp(a->data.item[0], "-");
-    int result = file ? predict_file(&t, a)
-                      : follow_examples(&t, a, predict_turn, predict_sentence, predict_pair);
-    if (!result && !t.examples && !is_lm(&t) && !is_answer(&t))
-        fputs("carnn: nothing to answer: no line is `N user<TAB>response`\n", stderr);
-    return close_talk(&t, result);
+/* ==== test =================================================================================== */
+typedef struct report { /* what a model chose */
+    const carnn_model *model;
+    size_t classes; /* choices of the model, and one more for targets that are none of them */
+    size_t *times;  /* (classes, classes) how often which class, by row, was taken for which */
+    size_t seen;
+} report;
+
+typedef struct parts { /* numbers, one for each of what a score is the mean of */
+    double *value;
+    size_t count, room;
+} parts;
+
+static void add_part(parts *p, double value) {
+    p->value = (double *)grow(p->value, p->count, &p->room, sizeof value);
+    p->value[p->count++] = value;
 }
 
-/* Is the example at hand to be explained? After the one that --example names nothing is. */
-static int is_asked_for(talk *t) {
-    size_t only = (size_t)t->a->example;
-    t->done = only == t->examples;
-    return !only || t->done;
+static struct { /* what is scored */
+    carnn_scores scores[MODELS + 1]; /* of the models, then of their vote */
+    parts parts[MODELS + 1], weight; /* likewise; the weights are the same for all */
+    report report[MODELS];
+    FILE *qrels, *run;
+    size_t count, voices;            /* models, and with the vote of several */
+    int ranked;
+} tested;
+
+static void on_part(size_t number, double value, double weight, void *user) {
+    (void)user;
+    add_part(&tested.parts[number], value);
+    if (!number) add_part(&tested.weight, weight);
 }
 
-/* What the last answer is explained by, `*count` parts, to be freed; NULL: out of memory, which
-   ends the talk. */
-static carnn_contribution *explanation(talk *t, size_t *count, double *rest) {
-    carnn_contribution *part;
-    *count = carnn_session_explain(t->session, 0, NULL, rest);
-    part = (carnn_contribution *)calloc(*count + 1, sizeof *part);
-    if (part) carnn_session_explain(t->session, *count, part, rest);
-    else t->result = no_memory();
-    return part;
+/* Of several models the vote is written. The files are opened here: a task that does not rank
+   leaves them as they are. */
+static void on_ranked(const carnn_ranked *r, void *user) {
+    size_t group = r->group + 1, member = r->member + 1;
+    (void)user;
+    if (!tested.ranked++) {
+        tested.qrels = open_result(arg.qrels, "w");
+        tested.run = open_result(arg.run, "w");
+    }
+    if (r->model + 1 != tested.voices) return;
+    if (tested.qrels) fprintf(tested.qrels, "%zu 0 %zu-%zu %d\n", group, group, member, r->label);
+    if (tested.run)
+        fprintf(tested.run, "%zu Q0 %zu-%zu 0 %.9g carnn\n", group, group, member, r->score);
 }
 
-/* How many of the parts are larger than part i. */
-static size_t larger_parts(const carnn_contribution *part, size_t count, size_t i) {
-    size_t j, larger = 0;
-    for (j = 0; j < count; j++) larger += fabs(part[j].score) > fabs(part[i].score);
+/* The probability that model i and the first differ as much by chance. */
+static double significance(size_t i) {
+    const parts *w = &tested.weight, *p = tested.parts;
+    return carnn_significance(w->count, p[0].value, p[i].value, w->value, 1);
+}
+
+static const char *class_name(const report *r, size_t number) {
+    return number + 1 < r->classes ? carnn_model_choice(r->model, number) : "(unknown)";
+}
+
+static void on_choice(const carnn_prediction *p, void *user) {
+    report *r = (report *)user;
+    const char *target = carnn_dataset_target(data, p->example);
+    size_t right = 0;
+    if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count) return;
+    while (right + 1 < r->classes && strcmp(carnn_model_choice(r->model, right), target)) right++;
+    r->times[right * r->classes + p->choice[0]]++;
+    r->seen++;
+}
+
+#define MATRIX 20 /* classes of a confusion matrix at most, and lines of confused pairs */
+
+/* The most frequent first: each that is found is printed and forgotten. */
+static void print_confused(const report *r) {
+    size_t i, k, best;
+    printf("\ntimes  right -> predicted\n");
+    for (k = 0; k < MATRIX; k++) {
+        for (i = best = 1; i < r->classes * r->classes; i++)
+            if (i % (r->classes + 1) && r->times[i] > r->times[best]) best = i;
+        if (!r->times[best]) return;
+        printf("%5zu  %s -> %s\n", r->times[best], class_name(r, best / r->classes),
+               class_name(r, best % r->classes));
+        r->times[best] = 0;
+    }
+}
+
+static void print_matrix(const report *r, const size_t *shown, size_t count) {
+    size_t i, j;
+    printf("\n%-20s", "right \\ predicted");
+    for (j = 0; j < count; j++) printf(" %8.8s", class_name(r, shown[j]));
+    for (i = 0; i < count; i++) {
+        printf("\n%-20.20s", class_name(r, shown[i]));
+        for (j = 0; j < count; j++) printf(" %8zu", r->times[shown[i] * r->classes + shown[j]]);
+    }
+    printf("\n");
+}
+
+/* The classes that are right or predicted somewhere, and what is taken for what. */
+static void print_report(const report *r) {
+    size_t i, k, within, count = 0, n = r->classes, shown[MATRIX];
+    if (!arg.json) printf("\nprecision  recall      f1   count  class\n");
+    for (i = 0; i < n; i++) {
+        size_t both = r->times[i * n + i], right = 0, chosen = 0;
+        double precision, recall, f1;
+        const char *name;
+        for (k = 0; k < n; k++) right += r->times[i * n + k], chosen += r->times[k * n + i];
+        if (!right && !chosen) continue;
+        precision = (double)both / fmax((double)chosen, 1.0);
+        recall = (double)both / fmax((double)right, 1.0);
+        f1 = 2.0 * (double)both / (double)(right + chosen);
+        name = class_name(r, i);
+        if (count++ < MATRIX) shown[count - 1] = i;
+        if (!arg.json) {
+            printf("%9.4f  %6.4f  %6.4f  %6zu  %s\n", precision, recall, f1, right, name);
+            continue;
+        }
+        json(stdout, count > 1 ? ", " : ", 'classes': [");
+        json(stdout, "{'class': %s, 'count': %z, 'precision': %g, 'recall': %g, 'f1': %g, "
+             "'predicted': {", name, right, precision, recall, f1);
+        for (k = within = 0; k < n; k++) {
+            if (!r->times[i * n + k]) continue;
+            json(stdout, within++ ? ", %s: " : "%s: ", class_name(r, k));
+            json(stdout, "%z", r->times[i * n + k]);
+        }
+        json(stdout, "}}");
+    }
+    if (arg.json) json(stdout, "]");
+    else if (count > MATRIX) print_confused(r);
+    else print_matrix(r, shown, count);
+}
+
+static void make_report(report *r, const carnn_model *m) {
+    carnn_predict_desc desc = {arg.training.threads, 1, on_choice, r};
+    *r = (report){.model = m, .classes = carnn_model_choice_count(m) + 1};
+    r->times = (size_t *)resize(NULL, r->classes * r->classes, sizeof *r->times);
+    memset(r->times, 0, r->classes * r->classes * sizeof *r->times);
+    check(carnn_predict(m, data, &desc, &error));
+    if (!r->seen)
+        say(USAGE, "test: --report needs a task that chooses, and targets; this is the task %s",
+            task_of(m));
+}
+
+/* Of a model, or of the vote: then what the models share, and their parameters together. */
+static void json_score(size_t number) {
+    int vote = number == tested.count;
+    size_t i, parameters = 0;
+    const carnn_scores *s = &tested.scores[number];
+    const carnn_model_desc *d = carnn_model_describe(models[vote ? 0 : number]);
+    const char *cell = d->cell;
+    double seed = (double)d->seed;
+    for (i = vote ? 0 : number; i < number + !vote; i++) {
+        d = carnn_model_describe(models[i]);
+        parameters += carnn_model_parameters(models[i]);
+        if (strcmp(d->cell, cell)) cell = "mixed";
+        if ((double)d->seed != seed) seed = NAN;
+    }
+    json(stdout, "{'task': %s, 'cell': %s, 'parameters': %z, 'seed': %g, 'examples': %z, "
+         "'seconds': %g, ", d->task, cell, parameters, seed, s->examples, s->seconds);
+    json_metrics(stdout, s, "");
+    i = carnn_dataset_left_out(data);
+    if (i) json(stdout, ", 'left_out': %z", i);
+    if (number) json(stdout, ", 'p_value': %g", significance(number));
+    if (!vote) json(stdout, ", 'file': %s", arg.files.item[number]);
+    if (!vote && arg.report) print_report(&tested.report[number]);
+    json(stdout, "}");
+}
+
+static void json_test(void) {
+    size_t i;
+    if (tested.count > 1) json(stdout, "{'models': [");
+    for (i = 0; i < tested.voices; i++) {
+        json(stdout, !i ? "" : i < tested.count ? ", " : "], 'vote': ");
+        json_score(i);
+    }
+    json(stdout, tested.count > 1 ? "}\n" : "\n");
+}
+
+/* A line for each model; p is by paired bootstrap. */
+static void print_test(void) {
+    const char *const *file = arg.files.item;
+    const carnn_scores *s = tested.scores;
+    size_t i, width = 4;
+    for (i = 0; i < tested.count; i++) width = most(width, strlen(file[i]));
+    for (i = 0; i < tested.voices; i++, s++) {
+        printf("%-*s  ", (int)width, i < tested.count ? file[i] : "vote");
+        print_metrics(s, arg.counts);
+        printf("  (%zu examples, %.2f s", s->examples, s->seconds);
+        if (i) printf(", p %.4f against the first", significance(i));
+        printf(")\n");
+    }
+    for (i = 0; i < tested.count && arg.report; i++) {
+        if (tested.count > 1) printf("\n%s\n", file[i]);
+        print_report(&tested.report[i]);
+    }
+}
+
+static int test(void) {
+    carnn_test_desc desc = {.threads = arg.training.threads,
+                            .part = arg.files.count > 1 ? on_part : NULL,
+                            .ranked = arg.qrels || arg.run ? on_ranked : NULL};
+    size_t i;
+    if (!arg.data.count) say(USAGE, "test: --data FILE is missing, what to score on");
+    tested.count = arg.files.count;
+    tested.voices = tested.count + (tested.count > 1);
+    for (i = 0; i < tested.count; i++) {
+        load_model(i);
+        if (strcmp(task_of(models[i]), task_of(model)))
+            say(USAGE, "test: %s is a model of another task", arg.files.item[i]);
+    }
+    data = load_data(task_of(model), &arg.data, NULL, arg.clean, 0);
+    check(carnn_test_parts((const carnn_model *const *)models, tested.count, data, &desc,
+                           tested.scores, &error));
+    if (desc.ranked && !tested.ranked)
+        say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not", task_of(model));
+    close_result(tested.qrels, arg.qrels);
+    close_result(tested.run, arg.run);
+    for (i = 0; i < tested.count && arg.report; i++) make_report(&tested.report[i], models[i]);
+    (arg.json ? json_test : print_test)();
+    return DONE;
+}
+
+/* ==== predict, explain, chat, rank, generate ================================================= */
+static carnn_session *session;
+static line input;
+static size_t predicted; /* examples so far */
+
+static void open_session(void) {
+    load_model(0);
+    check(carnn_session_open(&session, model, NULL, &error));
+}
+
+static void load_examples(void) {
+    static const char *name = "-";
+    list names = {.item = &name, .count = 1};
+    data = load_data(task_of(model), arg.data.count ? &arg.data : &names, NULL, 0, 1);
+}
+
+/* Writes the line of one example; its parts come one after the other. */
+static void on_prediction(const carnn_prediction *p, void *user) {
+    static char *text;
+    static size_t room;
+    size_t length = carnn_prediction_text(model, p, (size_t)arg.top, text, room);
+    (void)user;
+    if (length >= room) {
+        text = (char *)resize(text, room = length + 1, 1);
+        carnn_prediction_text(model, p, (size_t)arg.top, text, room);
+    }
+    if (p->parts) fputs(text, stdout);
+    putchar(p->part + 1 < p->parts ? ' ' : '\n');
+    predicted += !p->part;
+}
+
+/* Files are predicted in batches; on standard input somebody may wait for each answer. */
+static int predict(void) {
+    carnn_predict_desc desc = {arg.training.threads, (size_t)arg.top, on_prediction, NULL};
+    carnn_prediction p;
+    size_t i;
+    int found;
+    open_session();
+    if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-"))) {
+        load_examples();
+        check(carnn_predict(model, data, &desc, &error));
+    } else while (next_line(stdin, STANDARD_INPUT, &input)) {
+        check(carnn_session_line(session, input.text, input.length, input.number, desc.top, &found,
+                                 &p, &error));
+        if (found) on_prediction(&p, NULL);
+        for (i = 1; found && i < p.parts; i++) {
+            check(carnn_session_part(session, i, &p, &error));
+            on_prediction(&p, NULL);
+        }
+        fflush(stdout);
+    }
+    if (!predicted) say(DONE, "nothing to answer: no line is an example of %s", task_of(model));
+    return DONE;
+}
+
+/* The numbers of a row of an explanation: of the columns that are shown the row has some; the first
+   one is signed. There are two at least, with and without a context. */
+static void print_numbers(unsigned shown, unsigned has, double score, double share,
+                          double attention) {
+    static const unsigned bit[] = {CARNN_HAS_SCORE, CARNN_HAS_SHARE, CARNN_HAS_ATTENTION};
+    double number[] = {score, share, attention};
+    size_t i, n = 0;
+    for (i = 0; i < 3; i++)
+        if (shown & has & bit[i]) printf(n++ ? "  %9.4f" : "%+10.4f", number[i]);
+        else if (shown & bit[i]) printf(n++ ? "  %9s" : "%10s", "");
+    printf(n < 2 ? "  %9s  " : "%s  ", "");
+}
+
+static int is_colored(void) { return !is_plain() && (arg.color || is_terminal(stdout)); }
+
+/* From dark blue to yellow the larger a share of the largest is. */
+static void begin_color(double share) {
+    static const int colors[] = {17, 18, 24, 30, 36, 42, 78, 114, 150, 186, 222, 228};
+    size_t last = COUNT(colors) - 1, level = least((size_t)((double)last * share + 0.5), last);
+    printf("\033[48;5;%d;38;5;%dm", colors[level], level > last / 2 ? 16 : 231);
+}
+
+static size_t larger_parts(const carnn_contribution *part, size_t count, double score) {
+    size_t i, larger = 0;
+    for (i = 0; i < count; i++) larger += fabs(part[i].score) > fabs(score);
     return larger;
 }
 
-/* What each utterance added to the score of the last answer: the `most` that added or took most. */
-static void show_contributions(talk *t, size_t most) {
-    static const char *const who[] = {"user", "bot", "fact"};
-    double rest, sum;
-    size_t i, count;
-    carnn_contribution *part = explanation(t, &count, &rest);
-    if (!part) return;
-    printf("%10s  %9s\n", "score", "attention");
-    for (i = 0, sum = rest; i < count; i++) {
-        sum += part[i].score;
-        if (larger_parts(part, count, i) < most)
-            printf("%+10.4f  %9.4f  %-4s  %s\n", part[i].score, part[i].attention,
-                   who[part[i].speaker], part[i].text);
-        else rest += part[i].score;
+/* What each part contributed to the last answer, or the `rows` that added or took most; `of`: what
+   to call that which is explained, or NULL. Returns the parts, to be freed. */
+static carnn_contribution *print_parts(const char *of, size_t rows) {
+    carnn_explanation e;
+    carnn_contribution *part, *c;
+    double rest, sum, largest = 1e-9;
+    size_t i, width = 0;
+    unsigned has = 0, first;
+    check(carnn_session_explain(session, 0, NULL, &e, &error));
+    part = (carnn_contribution *)resize(NULL, e.count + 1, sizeof *part);
+    check(carnn_session_explain(session, e.count, part, &e, &error));
+    for (i = 0; i < e.count; i++) {
+        has |= part[i].has;
+        width = most(width, strlen(part[i].role));
+        largest = fmax(largest, part[i].attention);
     }
-    printf("%+10.4f  %9s  rest\n%+10.4f  %9s  sum\n\n", rest, "", sum, "");
-    free(part);
-}
-
-static void explain_turn(talk *t, const char *user, size_t length) {
-    if (!is_asked_for(t)) return;
-    carnn_session_rank(t->session, user, length, 1, t->best, t->probability);
-    printf("example %zu: %.*s\nanswer: %s (probability %.4f)\n", t->examples, (int)length, user,
-           carnn_model_candidate(t->model, t->best[0]), t->probability[0]);
-    show_contributions(t, (size_t)-1);
-    fflush(stdout);
-}
-
-/* The words of the sentence before with their shares in the context, then those of this one with
-   what they add to the logit of the most probable next word. */
-static void explain_sentence(talk *t, const char *text, size_t length) {
-    carnn_contribution *part;
-    size_t i, count;
-    double rest, sum;
-    carnn_session_score(t->session, text, length, NULL);
-    if (!is_asked_for(t)) return;
-    part = explanation(t, &count, &rest);
-    if (!part) return;
-    printf("example %zu: %.*s\nnext word: %s\n%10s  %9s\n", t->examples, (int)length, text,
-           carnn_session_next_word(t->session), "score", "context");
-    for (i = 0, sum = rest; i < count; i++) {
-        if (part[i].speaker == CARNN_FACT)
-            printf("%10s  %9.4f  %s\n", "", part[i].attention, part[i].text);
-        else
-            printf("%+10.4f  %9s  %s\n", part[i].score, "", part[i].text);
-        sum += part[i].score;
-    }
-    printf("%+10.4f  %9s  rest\n%+10.4f  %9s  sum\n\n", rest, "", sum, "");
-    fflush(stdout);
-    free(part);
-}
-
-/* An alignment, row by row: numbers, or with `color` fields that are the lighter the larger. */
-static void show_alignment(talk *t, int of_sentence, const carnn_contribution *word, size_t first) {
-    size_t rows, others, i, j;
-    const float *E = carnn_session_alignment(t->session, of_sentence, &rows, &others);
-    if (!E) return;
-    printf("alignment of the words of the %s\n", of_sentence ? "sentence" : "question");
-    for (i = 0; i < rows; i++) {
-        for (j = 0; j < others; j++) {
-            double share = (double)E[i * others + j];
-            if (t->a->color) printf("\033[48;5;%dm  ", 232 + (int)(23.0 * share + 0.5));
-            else printf("%.2f ", share);
+    first = has & CARNN_HAS_SCORE || !has ? CARNN_HAS_SCORE : CARNN_HAS_SHARE;
+    has |= first;
+    if (of) printf("%s: %s\n", of, e.of);
+    printf("%10s", first == CARNN_HAS_SCORE ? "score" : "share");
+    if (first != CARNN_HAS_SHARE && has & CARNN_HAS_SHARE) printf("  %9s", "share");
+    printf(has & CARNN_HAS_ATTENTION ? "  %9s\n" : "\n", "attention");
+    for (c = part, rest = sum = e.rest; c < part + e.count; c++) {
+        int color = is_colored() && (c->has & CARNN_HAS_ATTENTION);
+        sum += c->score;
+        if (rows < e.count && larger_parts(part, e.count, c->score) >= rows) {
+            rest += c->score;
+            continue;
         }
-        printf("%s%s\n", t->a->color ? "\033[0m " : " ", word[first + i].text);
+        print_numbers(has, c->has, c->score, c->share, c->attention);
+        printf("%-*s  ", (int)width, c->role);
+        if (color) begin_color(c->attention / largest);
+        printf("%s%s\n", c->text, color ? "\033[0m" : "");
+    }
+    print_numbers(has, first, rest, rest, 0.0);
+    puts("rest");
+    if (first == CARNN_HAS_SCORE) print_numbers(has, first, sum, 0.0, 0.0), puts("sum");
+    if (!e.exact)
+        printf("not exact for the cell %s: each number is what its step has by itself, the rest "
+               "what no step accounts for\n", carnn_model_describe(model)->cell);
+    return part;
+}
+
+/* An alignment, row by row: numbers, or fields that are the lighter the larger. */
+static void print_alignment(int of_second, const carnn_contribution *word) {
+    size_t rows, others, i;
+    const float *E = carnn_session_alignment(session, of_second, &rows, &others);
+    float largest = 1e-9f;
+    if (!E || !rows || !others) return;
+    if (of_second) word += others;
+    for (i = 0; i < rows * others; i++) largest = E[i] > largest ? E[i] : largest;
+    printf("alignment of the words of the %s\n", word->role);
+    for (i = 0; i < rows * others; i++) {
+        if (is_colored()) begin_color((double)(E[i] / largest)), printf("  ");
+        else printf("%.2f ", (double)E[i]);
+        if ((i + 1) % others == 0)
+            printf("%s%s\n", is_colored() ? "\033[0m " : " ", word[i / others].text);
     }
 }
 
-/* Weights and shares of the words of both sentences, then the alignments. */
-static void explain_pair(talk *t, const char *sentence, size_t length) {
+/* Of what is scored all texts are told, else the last: the table has those before it. */
+static void explain_example(size_t number) {
+    carnn_prediction p;
     carnn_contribution *part;
-    size_t i, count, questions = 0;
-    double rest, score;
-    if (!is_asked_for(t)) return;
-    score = match(t, sentence, length);
-    part = explanation(t, &count, &rest);
-    if (!part) return;
-    printf("example %zu: %.*s\nsentence: %.*s\nscore %.9g\n%10s  %9s\n", t->examples,
-           (int)t->question_length, t->question, (int)length, sentence, score, "share", "weight");
-    for (i = 0; i < count; i++) {
-        questions += part[i].speaker == CARNN_USER;
-        printf("%+10.4f  %9.4f  %-8s  ", part[i].score, part[i].attention,
-               part[i].speaker == CARNN_USER ? "question" : "sentence");
-        if (t->a->color)
-            printf("\033[48;5;%dm%s\033[0m\n", 232 + (int)(23.0 * part[i].attention + 0.5),
-                   part[i].text);
-        else puts(part[i].text);
-    }
-    printf("%+10.4f  %9s  rest\n", rest, "");
-    show_alignment(t, 0, part, 0);
-    show_alignment(t, 1, part, questions);
+    size_t texts = carnn_dataset_text_count(data, number), i;
+    check(carnn_session_example(session, data, number, 1, &p, &error));
+    printf("example %zu:", number + 1);
+    for (i = p.kind == CARNN_PREDICTS_SCORE || !texts ? 0 : texts - 1; i < texts; i++)
+        printf(" %s\n", carnn_dataset_text(data, number, i));
+    if (p.kind == CARNN_PREDICTS_SCORE) printf("score %.9g\n", p.score);
+    if (p.kind == CARNN_PREDICTS_CHOICES)
+        printf("answer: %s (probability %.4f)\n", carnn_model_choice(model, p.choice[0]),
+               p.probability[0]);
+    part = print_parts(p.kind == CARNN_PREDICTS_LIKELIHOOD ? "next word" : NULL, (size_t)-1);
+    print_alignment(0, part);
+    print_alignment(1, part);
     putchar('\n');
-    fflush(stdout);
     free(part);
 }
 
-static int explain(arguments *a) {
-    talk t;
-    int result = follow_examples(&t, a, explain_turn, explain_sentence, explain_pair);
-    if (!result && (!t.examples || (size_t)a->example > t.examples)) {
-        fprintf(stderr, "carnn: the data has only %zu examples\n", t.examples);
-        result = BAD_DATA;
-    }
-    return close_talk(&t, result);
+static int explain(void) {
+    size_t count, i = arg.example ? (size_t)arg.example - 1 : 0;
+    open_session();
+    load_examples();
+    count = carnn_dataset_examples(data);
+    if (i >= count) say(BAD_DATA, "the data has only %zu examples", count);
+    for (count = arg.example ? i + 1 : count; i < count; i++) explain_example(i);
+    return DONE;
 }
 
-#define CHAT_PARTS 3 /* utterances that an explanation in a chat shows */
-
-static int chat(arguments *a) {
-    talk t;
-    int result, prompt = is_terminal(stdin) && is_terminal(stdout);
-    memset(&t, 0, sizeof t);
-    result = open_talk(&t, a, "dialog");
-    if (!result && prompt)
-        fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
-    while (!result) {
-        if (prompt) fputs("> ", stdout);
-        fflush(stdout);
-        if (!more_lines(&t)) break;
-        if (a->explain && !prompt) printf("> %.*s\n", (int)t.line.length, t.line.text);
-        if (t.line.length) {
-            puts(carnn_session_reply(t.session, t.line.text, t.line.length));
-            if (a->explain) show_contributions(&t, CHAT_PARTS);
-        } else carnn_session_reset(t.session);
+static int chat(void) {
+    int prompt = is_terminal(stdin) && is_terminal(stdout);
+    const char *reply;
+    open_session();
+    if (prompt) fputs("Say something; an empty line begins a new dialog, Ctrl-D ends.\n", stderr);
+    for (;; fflush(stdout)) {
+        if (prompt) fputs("> ", stdout), fflush(stdout);
+        if (!next_line(stdin, STANDARD_INPUT, &input)) break;
+        if (arg.explain && !prompt) printf("> %s\n", input.text);
+        if (!input.length) carnn_session_reset(session);
+        if (!input.length) continue;
+        check(carnn_session_reply(session, input.text, input.length, &reply, &error));
+        puts(reply);
+        if (!arg.explain) continue;
+        free(print_parts(NULL, 3));
+        putchar('\n');
     }
-    if (!result && prompt) putchar('\n');
-    return close_talk(&t, result ? result : t.result);
+    if (prompt) putchar('\n');
+    return DONE;
 }
 
-/* ==== rank =================================================================================== */
-
-typedef struct ranked {
+typedef struct sentence {
     double score;
     size_t number;
-    char *sentence;
-} ranked;
+    char *text;
+} sentence;
 
 static int by_score(const void *a_, const void *b_) {
-    const ranked *a = (const ranked *)a_, *b = (const ranked *)b_;
+    const sentence *a = (const sentence *)a_, *b = (const sentence *)b_;
     if (a->score > b->score || a->score < b->score) return a->score > b->score ? -1 : 1;
     return a->number < b->number ? -1 : 1;
 }
 
-/* Scores the sentences of the input, a line each. */
-static int score_sentences(talk *t, ranked **sentences, size_t *count) {
-    size_t room = 0;
-    while (more_lines(t)) {
-        ranked *r;
-        if (*count == room) {
-            room = room ? 2 * room : 64;
-            r = (ranked *)realloc(*sentences, room * sizeof *r);
-            if (!r) return no_memory();
-            *sentences = r;
-        }
-        r = *sentences + *count;
-        r->sentence = (char *)malloc(t->line.length + 1);
-        if (!r->sentence) return no_memory();
-        if (t->line.length) memcpy(r->sentence, t->line.text, t->line.length);
-        r->sentence[t->line.length] = '\0';
-        r->number = (*count)++;
-        r->score = match(t, r->sentence, t->line.length);
+static int rank(void) {
+    static sentence *sentences, *s;
+    size_t i, count = 0, room = 0;
+    const char *name = arg.data.count ? *arg.data.item : "-";
+    carnn_text pair[2] = {{arg.question, arg.question ? strlen(arg.question) : 0}, {NULL, 0}};
+    carnn_prediction p;
+    FILE *in;
+    if (!arg.question) say(USAGE, "rank: --question TEXT is missing");
+    if (arg.data.count > 1) say(USAGE, "rank: one --data is all that can be read here");
+    open_session();
+    in = open_input(name);
+    for (; next_line(in, name, &input); count++) {
+        pair[1] = (carnn_text){input.text, input.length};
+        check(carnn_session_predict(session, pair, 2, 1, &p, &error));
+        if (p.kind != CARNN_PREDICTS_SCORE)
+            say(USAGE, "rank: a model of the task %s gives no scores", task_of(model));
+        sentences = (sentence *)grow(sentences, count, &room, sizeof *sentences);
+        sentences[count] = (sentence){p.score, count, input.text}; /* the next line has its own */
+        input.text = NULL;
+        input.room = 0;
     }
-    return t->result;
+    if (count) qsort(sentences, count, sizeof *sentences, by_score);
+    for (i = 0, s = sentences; i < (arg.top ? least(count, (size_t)arg.top) : count); i++, s++)
+        printf("%.9g\t%s\n", s->score, s->text);
+    return DONE;
 }
 
-static int rank(arguments *a) {
-    talk t;
-    ranked *sentences = NULL;
-    size_t i, count = 0, top = a->top ? (size_t)a->top : (size_t)-1;
-    int result;
-    memset(&t, 0, sizeof t);
-    if (!a->question) return usage("rank: --question TEXT is missing");
-    result = open_talk(&t, a, "answer");
-    t.question = a->question;
-    t.question_length = strlen(a->question);
-    if (!result) result = score_sentences(&t, &sentences, &count);
-    if (!result && count) qsort(sentences, count, sizeof *sentences, by_score);
-    for (i = 0; !result && i < count && i < top; i++)
-        printf("%.9g\t%s\n", sentences[i].score, sentences[i].sentence);
-    for (i = 0; i < count; i++) free(sentences[i].sentence);
-    free(sentences);
-    return close_talk(&t, result);
-}
-
-/* ==== generate =============================================================================== */
-
-/* Bytes of any sentence that begins with the prompt, which has no more words than bytes. */
-static size_t sentence_room(const carnn_model *m, const char *prompt, int64_t words) {
-    size_t i, longest = 1, most = strlen(prompt) + (size_t)words;
-    for (i = 0; i < carnn_model_word_count(m); i++) {
-        size_t length = strlen(carnn_model_word(m, i)) + 1; /* with the blank before it */
-        if (length > longest) longest = length;
-    }
-    return most < SIZE_MAX / 2 / longest ? most * longest + 1 : SIZE_MAX / 2;
-}
-
-static int generate(arguments *a) {
-    talk t;
-    char *text = NULL;
-    const char *prompt = a->prompt ? a->prompt : "";
-    int64_t i, sentences = a->sentences ? a->sentences : 10;
-    size_t room = 0;
-    int result;
-    memset(&t, 0, sizeof t);
-    a->sampling.seed = a->model.seed ? a->model.seed : 1;
-    if (!a->sampling.words) a->sampling.words = 100;
-    result = open_talk(&t, a, "lm");
-    if (!result) {
-        room = sentence_room(t.model, prompt, a->sampling.words);
-        text = (char *)malloc(room);
-        if (!text) result = no_memory();
-    }
-    for (i = 0; !result && i < sentences; i++, prompt = "") {
-        carnn_session_generate(t.session, &a->sampling, prompt, strlen(prompt), text, room);
+static int generate(void) {
+    const char *prompt = arg.prompt ? arg.prompt : "";
+    size_t i, room, words, longest = 0, sentences = arg.sentences ? (size_t)arg.sentences : 10;
+    static char *text;
+    open_session();
+    arg.sampling.seed = arg.model.seed ? arg.model.seed : 1;
+    if (!arg.sampling.words) arg.sampling.words = 100;
+    words = strlen(prompt) + (size_t)arg.sampling.words; /* a prompt has no more words than bytes */
+    for (i = 0; i < carnn_model_word_count(model); i++)
+        longest = most(longest, strlen(carnn_model_word(model, i)));
+    room = words < SIZE_MAX / 2 / (longest + 1) ? words * (longest + 1) + 1 : SIZE_MAX / 2;
+    text = (char *)resize(NULL, room, 1);
+    for (i = 0; i < sentences; i++, prompt = "") {
+        check(carnn_session_generate(session, &arg.sampling, prompt, strlen(prompt), text, room,
+                                     &error));
         puts(text);
         fflush(stdout);
     }
-    free(text);
-    return close_talk(&t, result);
+    return DONE;
 }
 
 /* ==== info =================================================================================== */
-
-static void json_info(const carnn_model *m, const char *file) {
-    const carnn_model_desc *d = carnn_model_describe(m);
-    json j = {NULL, 0};
+static void json_info(const char *file) {
+    const carnn_scores *s = carnn_model_scores(model);
+    carnn_tensor t;
     size_t i;
-    j.to = stdout;
-    json_open(&j, NULL, '{');
-    json_text(&j, "file", file);
-    json_whole(&j, "bytes", carnn_model_size(m));
-    json_model(&j, m);
-    json_whole(&j, "words", carnn_model_word_count(m));
-    json_whole(&j, "candidates", carnn_model_candidate_count(m));
-    json_options(&j, d, NULL, 0);
-    json_open(&j, "training", '{');
-    json_options(&j, d, carnn_model_training(m), 1);
-    json_close(&j, '}');
-    json_whole(&j, "best_epoch", (uint64_t)carnn_model_best_epoch(m));
-    json_open(&j, "scores", '{');
-    json_whole(&j, "examples", carnn_model_scores(m)->examples);
-    json_metrics(&j, carnn_model_scores(m));
-    json_close(&j, '}');
-    json_open(&j, "tensors", '[');
-    for (i = 0; carnn_model_tensor(m, i).name; i++) {
-        carnn_tensor t = carnn_model_tensor(m, i);
-        json_open(&j, NULL, '{');
-        json_text(&j, "name", t.name);
-        json_whole(&j, "rows", t.rows);
-        json_whole(&j, "columns", t.columns);
-        json_close(&j, '}');
-    }
-    json_close(&j, ']');
-    json_close(&j, '}');
-    printf("\n");
+    json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'words': %z, ", file,
+         carnn_model_size(model), task_of(model), carnn_model_word_count(model));
+    json(stdout, "'choices': %z, 'parameters': %z, ", carnn_model_choice_count(model),
+         carnn_model_parameters(model));
+    json_options(carnn_model_describe(model), NULL);
+    json(stdout, ", 'training': {");
+    json_options(carnn_model_describe(model), carnn_model_training(model));
+    json(stdout, "}, 'best_epoch': %g, 'scores': {'examples': %z, ",
+         (double)carnn_model_best_epoch(model), s->examples);
+    json_metrics(stdout, s, "");
+    json(stdout, "}, 'tensors': [");
+    for (i = 0; (t = carnn_model_tensor(model, i)).name != NULL; i++)
+        json(stdout, i ? ", {'name': %s, 'rows': %z, 'columns': %z}"
+                       : "{'name': %s, 'rows': %z, 'columns': %z}", t.name, t.rows, t.columns);
+    json(stdout, "]}\n");
 }
 
-static void print_info(const carnn_model *m, const char *file) {
-    const carnn_model_desc *d = carnn_model_describe(m);
-    const carnn_train_desc *trained = carnn_model_training(m);
-    const carnn_scores *s = carnn_model_scores(m);
-    size_t i, count;
-    const carnn_option *o = carnn_options(&count);
+static void print_info(const char *file) {
+    const carnn_model_desc *d = carnn_model_describe(model);
+    const carnn_train_desc *trained = carnn_model_training(model);
+    const carnn_scores *s = carnn_model_scores(model);
+    const carnn_option *o;
+    carnn_tensor t;
     char text[OPTION_TEXT];
-    printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(m));
+    size_t i;
+    printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(model));
     printf("%-14s%s\n", "task", d->task);
-    for (i = 0; i < count; i++, o++)
-        if (option_serves(o, d->task) &&
-            (!o->of_training ||
-             (trained->optimizer && strcmp(option_text(o, d, trained, text), "0"))))
-            printf("%-14s%s\n", o->name, option_text(o, d, trained, text));
-    printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(m), "words",
-           carnn_model_word_count(m), "candidates", carnn_model_candidate_count(m));
+    for (i = 0; (o = option_of(d->task, i)) != NULL; i++) {
+        option_text(o, d, trained, text);
+        if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(text, "0")))
+            printf("%-14s%s\n", o->name, text);
+    }
+    printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(model), "words",
+           carnn_model_word_count(model), "choices", carnn_model_choice_count(model));
     if (s->count) {
-        printf("%-14sepoch %lld: ", "scores", (long long)carnn_model_best_epoch(m));
-        print_metrics(stdout, s);
+        printf("%-14sepoch %lld: ", "scores", (long long)carnn_model_best_epoch(model));
+        print_metrics(s, 0);
         printf(" on %zu examples\n", s->examples);
     }
-    for (i = 0; carnn_model_tensor(m, i).name; i++) {
-        carnn_tensor t = carnn_model_tensor(m, i);
+    for (i = 0; (t = carnn_model_tensor(model, i)).name != NULL; i++)
         printf("%-14s%s (%zu, %zu)\n", i ? "" : "tensors", t.name, t.rows, t.columns);
-    }
 }
 
-static int info(arguments *a) {
-    carnn_model *model = NULL;
-    int result = load_model(&model, a->files.item[0]);
-    if (!result) (a->json ? json_info : print_info)(model, a->files.item[0]);
-    carnn_model_free(model);
-    return result;
+static int info(void) {
+    load_model(0);
+    (arg.json ? json_info : print_info)(arg.files.item[0]);
+    return DONE;
 }
 
 /* ==== plot =================================================================================== */
-
-enum { TRAIN_LOSS, VALID_LOSS, SCORE, CURVES };
-
-typedef struct logged { /* an epoch */
-    double epoch, value[CURVES]; /* NAN: there is none */
-} logged;
+enum { EPOCH, TRAIN_LOSS, VALID_LOSS, SCORE, LOGGED }; /* numbers of an epoch; NAN: there is none */
 
 typedef struct history { /* a run, as `train --log` wrote it */
     const char *file;
     char metric[32]; /* the name of the scores, "" while there are none */
     double best;     /* the epoch with the best one */
-    logged *epoch;
+    double (*epoch)[LOGGED];
     size_t count, room;
 } history;
 
-static const char *skip_blanks(const char *s) {
-    while (*s == ' ' || *s == '\t') s++;
-    return s;
-}
-
-/* A JSON string as it is written, shortened to `size` bytes with the NUL; NULL: there is none. */
-static const char *read_string(const char *s, char *text, size_t size) {
-    size_t length = 0;
-    if (*s++ != '"') return NULL;
-    for (; *s && *s != '"'; s++) {
-        if (*s == '\\' && s[1]) s++;
-        if (length + 1 < size) text[length++] = *s;
+/* Reads a line: an object of numbers, strings and objects of them; 0: it is none. The first metric
+   of the validation set is the one that chooses the best epoch. */
+static int read_epoch(history *h, double *e, const char *s) {
+    char key[sizeof h->metric], within[sizeof h->metric] = "", *end;
+    if (*s++ != '{') return 0;
+    for (;;) {
+        double number = NAN, unused, *kept = &unused;
+        int length = 0, valid = !strcmp(within, "valid");
+        sscanf(s, " \"%31[^\"]\" : %n", key, &length);
+        if (!length) return 0;
+        s += length;
+        if (*s == '{' && !*within) {
+            strcpy(within, key);
+            s++;
+            continue;
+        }
+        if (!strcmp(key, "loss") && (valid || !*within)) kept = e + TRAIN_LOSS + valid;
+        else if (valid && strcmp(key, "tokens")) {
+            if (!*h->metric) strcpy(h->metric, key);
+            if (!strcmp(h->metric, key)) kept = e + SCORE;
+        } else if (!*within && !strcmp(key, "epoch")) kept = e + EPOCH;
+        else if (!*within && !strcmp(key, "best_epoch")) kept = &h->best;
+        if (*s == '"') {
+            for (s++; *s && *s != '"'; s++) s += *s == '\\' && s[1];
+            if (!*s++) return 0;
+        } else if (!strncmp(s, "null", 4)) s += 4;
+        else {
+            number = strtod(s, &end);
+            if (end == s || !isfinite(number)) return 0;
+            s = end;
+        }
+        *kept = fabs(number) < 1e30 ? number : NAN; /* cannot be drawn */
+        s += strspn(s, " \t");
+        if (*within && *s == '}') *within = '\0', s += 1 + strspn(s + 1, " \t");
+        if (*s == '}') return !s[1 + strspn(s + 1, " \t")];
+        if (*s++ != ',') return 0;
     }
-    text[length] = '\0';
-    return *s ? s + 1 : NULL;
-}
-
-/* A JSON number or null; what cannot be drawn is NAN. */
-static const char *read_number(const char *s, double *number) {
-    char *end;
-    *number = NAN;
-    if (!strncmp(s, "null", 4)) return s + 4;
-    if ((*s < '0' || *s > '9') && *s != '-') return NULL;
-    *number = strtod(s, &end);
-    if (!(fabs(*number) < 1e30)) *number = NAN;
-    return end > s ? end : NULL;
-}
-
-/* Of several metrics of the validation set the first is the one that chooses the best epoch. */
-static void keep_number(history *h, logged *e, const char *within, const char *key,
-                        double number) {
-    int valid = !strcmp(within, "valid");
-    if (*within && !valid) return;
-    if (!strcmp(key, "loss")) e->value[valid ? VALID_LOSS : TRAIN_LOSS] = number;
-    else if (!valid && !strcmp(key, "epoch")) e->epoch = number;
-    else if (!valid && !strcmp(key, "best_epoch")) h->best = number;
-    else if (valid && strcmp(key, "tokens")) {
-        if (!*h->metric) snprintf(h->metric, sizeof h->metric, "%s", key);
-        if (!strcmp(h->metric, key)) e->value[SCORE] = number;
-    }
-}
-
-/* A JSON object of numbers, strings and, at the top (`within` is ""), objects of them; NULL: there
-   is none. */
-static const char *read_object(const char *s, const char *within, history *h, logged *e) {
-    char key[sizeof h->metric], text[1];
-    double number;
-    if (*s != '{') return NULL;
-    if (*skip_blanks(s + 1) == '}') return skip_blanks(s + 1) + 1;
-    do {
-        s = read_string(skip_blanks(s + 1), key, sizeof key);
-        if (!s || *(s = skip_blanks(s)) != ':') return NULL;
-        s = skip_blanks(s + 1);
-        if (*s == '{' && !*within) s = read_object(s, key, h, e);
-        else if (*s == '"') s = read_string(s, text, sizeof text);
-        else if ((s = read_number(s, &number)) != NULL) keep_number(h, e, within, key, number);
-        if (s) s = skip_blanks(s);
-    } while (s && *s == ',');
-    return s && *s == '}' ? s + 1 : NULL;
 }
 
 /* A run that was resumed may write an epoch again: then the later line counts. */
-static int add_epoch(history *h, const logged *e) {
-    while (h->count && h->epoch[h->count - 1].epoch >= e->epoch) h->count--;
-    if (h->count == h->room) {
-        size_t room = h->room ? 2 * h->room : 64;
-        logged *larger = (logged *)realloc(h->epoch, room * sizeof *larger);
-        if (!larger) return no_memory();
-        h->epoch = larger;
-        h->room = room;
-    }
-    h->epoch[h->count++] = *e;
-    return DONE;
-}
-
-#define LAST_EPOCH 1e15 /* up to there an axis can step from epoch to epoch */
-
-static int read_history(history *h, FILE *in, line *l) {
-    int state = LINE_READ, result = DONE;
-    while (!result && (state = next_line(in, l)) == LINE_READ) {
-        logged e = {NAN, {NAN, NAN, NAN}};
-        const char *end = read_object(l->length ? l->text : "", "", h, &e);
-        if (end && !*skip_blanks(end) && e.epoch >= 1.0 && e.epoch <= LAST_EPOCH &&
-            !isnan(e.value[TRAIN_LOSS])) {
-            result = add_epoch(h, &e);
-            continue;
-        }
-        fprintf(stderr, "carnn: %s:%zu: expected an object with \"epoch\" and \"loss\", as train "
-                "--log writes it\n", h->file, l->number);
-        return BAD_DATA;
-    }
-    if (state == LINE_NO_MEMORY) return no_memory();
-    if (result || h->count || ferror(in)) return result;
-    fprintf(stderr, "carnn: %s:1: expected an epoch, found an empty file\n", h->file);
-    return BAD_DATA;
-}
-
-static int open_history(history *h, const char *file) {
-    FILE *in = fopen(file, "rb");
+static void read_history(history *h, const char *file) {
+    FILE *in = open_input(file);
     line l = {NULL, 0, 0, 0};
-    int result;
-    h->file = file;
-    h->best = NAN;
-    result = in ? read_history(h, in, &l) : FAILED;
-    if (!in || ferror(in)) result = not_read(file);
-    if (in) fclose(in);
+    *h = (history){.file = file, .best = NAN};
+    while (next_line(in, file, &l)) {
+        double e[LOGGED] = {NAN, NAN, NAN, NAN};
+        int right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */
+        if (!right || isnan(e[TRAIN_LOSS]))
+            say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
+                "writes it", file, l.number);
+        while (h->count && h->epoch[h->count - 1][EPOCH] >= e[EPOCH]) h->count--;
+        h->epoch = (double(*)[LOGGED])grow(h->epoch, h->count, &h->room, sizeof e);
+        memcpy(h->epoch[h->count++], e, sizeof e);
+    }
+    if (!h->count) say(BAD_DATA, "%s:1: expected an epoch, found an empty file", file);
+    fclose(in);
     free(l.text);
-    return result;
 }
 
 /* "perplexity 3.4448 at epoch 20": the best score, or the last loss. */
-static void summary(const history *h, char text[96]) {
-    size_t i;
-    snprintf(text, 96, "loss %.4f at epoch %.0f", h->epoch[h->count - 1].value[TRAIN_LOSS],
-             h->epoch[h->count - 1].epoch);
-    for (i = 0; i < h->count; i++)
-        if (h->epoch[i].epoch == h->best && !isnan(h->epoch[i].value[SCORE]))
-            snprintf(text, 96, "%s %.4f at epoch %.0f", h->metric, h->epoch[i].value[SCORE],
-                     h->best);
+static const char *summary(const history *h) {
+    static char text[96];
+    const double *e = h->epoch[h->count - 1], *best = e;
+    while (best > h->epoch[0] && best[EPOCH] > h->best) best -= LOGGED;
+    if (best[EPOCH] == h->best && !isnan(best[SCORE]))
+        snprintf(text, 96, "%s %.4f at epoch %.0f", h->metric, best[SCORE], h->best);
+    else snprintf(text, 96, "loss %.4f at epoch %.0f", e[TRAIN_LOSS], e[EPOCH]);
+    return text;
 }
 
 typedef struct panel { /* a diagram: the losses, or the scores of one name */
@@ -1893,16 +1352,13 @@ typedef struct panel { /* a diagram: the losses, or the scores of one name */
     double across, up;               /* from one mark on the axis to the next */
 } panel;
 
-typedef struct picture {
-    history *run;
-    size_t runs;
-    panel *panel; /* (runs + 1) */
-    size_t panels;
-} picture;
-
 static int shows(const panel *p, const history *h, int curve) {
     return !strcmp(p->name, curve == SCORE ? h->metric : "loss");
 }
+
+/* Where a point is, as a part of the panel from the left, or from the top. */
+static double x_of(const panel *p, double x) { return (x - p->left) / (p->right - p->left); }
+static double y_of(const panel *p, double y) { return (p->top - y) / (p->top - p->bottom); }
 
 /* 1, 2 or 5 times a power of 10, of which about five make the range. */
 static double mark_step(double range) {
@@ -1910,79 +1366,64 @@ static double mark_step(double range) {
     return power * (times <= 1.0 ? 1.0 : times <= 2.0 ? 2.0 : times <= 5.0 ? 5.0 : 10.0);
 }
 
-/* Adds a panel around all that it shows, if there is something. */
-static void add_panel(picture *v, const char *name) {
-    panel *p = &v->panel[v->panels];
-    size_t r, i;
+/* A panel around all that it shows; 0: that is nothing. */
+static int make_panel(panel *p, const char *name, const history *h, size_t runs) {
+    const history *end = h + runs;
+    size_t i;
     int curve;
-    p->name = name;
-    p->left = p->bottom = INFINITY;
-    p->right = p->top = -INFINITY;
-    for (r = 0; r < v->runs; r++)
-        for (curve = 0; curve < CURVES; curve++)
-            for (i = 0; i < v->run[r].count && shows(p, &v->run[r], curve); i++) {
-                const logged *e = &v->run[r].epoch[i];
-                if (isnan(e->value[curve])) continue;
-                p->left = fmin(p->left, e->epoch);
-                p->right = fmax(p->right, e->epoch);
-                p->bottom = fmin(p->bottom, e->value[curve]);
-                p->top = fmax(p->top, e->value[curve]);
+    *p = (panel){name, INFINITY, -INFINITY, INFINITY, -INFINITY, 0.0, 0.0};
+    for (; h < end; h++)
+        for (curve = TRAIN_LOSS; curve <= SCORE; curve++)
+            for (i = 0; i < h->count && shows(p, h, curve); i++) {
+                if (isnan(h->epoch[i][curve])) continue;
+                p->left = fmin(p->left, h->epoch[i][EPOCH]);
+                p->right = fmax(p->right, h->epoch[i][EPOCH]);
+                p->bottom = fmin(p->bottom, h->epoch[i][curve]);
+                p->top = fmax(p->top, h->epoch[i][curve]);
             }
-    if (p->left > p->right) return;
+    if (p->left > p->right) return 0;
     p->right = fmax(p->right, p->left + 1.0);
     p->across = fmax(mark_step(p->right - p->left), 1.0);
     p->up = mark_step(fmax(p->top - p->bottom, 1e-6 * fmax(fabs(p->top), 1.0)));
     p->bottom = p->up * floor(p->bottom / p->up);
     p->top = fmax(p->up * ceil(p->top / p->up), p->bottom + p->up);
-    v->panels++;
-}
-
-static void add_panels(picture *v) {
-    size_t r, i;
-    add_panel(v, "loss");
-    for (r = 0; r < v->runs; r++) {
-        for (i = 0; i < v->panels && strcmp(v->panel[i].name, v->run[r].metric);) i++;
-        if (i == v->panels && *v->run[r].metric) add_panel(v, v->run[r].metric);
-    }
-}
-
-/* The curve at an epoch, between those that were logged on a line; NAN outside. */
-static double value_at(const history *h, int curve, double epoch) {
-    const logged *before = NULL, *e = h->epoch, *end = e + h->count;
-    for (; e < end; e++) {
-        double share;
-        if (isnan(e->value[curve])) continue;
-        if (e->epoch <= epoch) before = e;
-        if (e->epoch < epoch) continue;
-        if (!before || before == e) return before ? e->value[curve] : NAN;
-        share = (epoch - before->epoch) / (e->epoch - before->epoch);
-        return before->value[curve] + share * (e->value[curve] - before->value[curve]);
-    }
-    return NAN;
+    return 1;
 }
 
 enum { ROWS = 16, COLUMNS = 64 };
 
-static size_t row_of(const panel *p, double value) {
-    return (size_t)((ROWS - 1) * (p->top - value) / (p->top - p->bottom) + 0.5);
+static size_t row_of(const panel *p, double y) { return (size_t)((ROWS - 1) * y_of(p, y) + 0.5); }
+
+/* A letter on the straight line through the points of a curve; several make a star. */
+static void draw_curve(char field[ROWS][COLUMNS], const panel *p, const history *h, int curve,
+                       char letter) {
+    double *from = NULL, last = COLUMNS - 1, column;
+    size_t i;
+    for (i = 0; i < h->count && shows(p, h, curve); i++) {
+        double *to = h->epoch[i];
+        if (isnan(to[curve])) continue;
+        if (!from) from = to;
+        column = ceil(last * x_of(p, from[EPOCH]));
+        for (; column <= last * x_of(p, to[EPOCH]); column++) {
+            double epoch = p->left + (p->right - p->left) * column / last;
+            double share = to == from ? 0.0 : (epoch - from[EPOCH]) / (to[EPOCH] - from[EPOCH]);
+            double value = from[curve] + share * (to[curve] - from[curve]);
+            char *at = &field[row_of(p, value)][(size_t)column];
+            *at = *at == ' ' || *at == letter ? letter : '*';
+        }
+        from = to;
+    }
 }
 
 /* One run is the letter a, the next b; capitals are scores and losses of the validation set. */
-static void text_panel(const picture *v, const panel *p) {
-    char field[ROWS][COLUMNS + 1];
+static void text_panel(const panel *p, const history *h, size_t runs) {
+    char field[ROWS][COLUMNS];
     size_t r, i;
     double mark;
-    int curve;
     memset(field, ' ', sizeof field);
-    for (r = 0; r < v->runs; r++)
-        for (curve = 0; curve < CURVES; curve++)
-            for (i = 0; i < COLUMNS && shows(p, &v->run[r], curve); i++) {
-                double epoch = p->left + (p->right - p->left) * (double)i / (COLUMNS - 1);
-                double value = value_at(&v->run[r], curve, epoch);
-                char letter = (char)((curve == TRAIN_LOSS ? 'a' : 'A') + r % 26);
-                char *at = isnan(value) ? NULL : &field[row_of(p, value)][i];
-                if (at) *at = *at == ' ' || *at == letter ? letter : '*';
-            }
+    for (r = 0; r < 3 * runs; r++)
+        draw_curve(field, p, h + r / 3, (int)(TRAIN_LOSS + r % 3),
+                   (char)((r % 3 ? 'A' : 'a') + r / 3 % 26));
     printf("%s\n", p->name);
     for (i = 0; i < ROWS; i++) {
         char label[16] = "";
@@ -1990,413 +1431,270 @@ static void text_panel(const picture *v, const panel *p) {
             if (row_of(p, mark) == i) snprintf(label, sizeof label, "%.6g", mark);
         printf("%10s |%.*s\n", label, COLUMNS, field[i]);
     }
-    printf("%10s +", "");
-    for (i = 0; i < COLUMNS; i++) putchar('-');
-    printf("\n%13.0f%*.0f epoch\n\n", p->left, COLUMNS - 1, p->right);
-}
-
-static void text_picture(const picture *v) {
-    char text[96];
-    size_t i;
-    for (i = 0; i < v->panels; i++) text_panel(v, &v->panel[i]);
-    for (i = 0; i < v->runs; i++) {
-        summary(&v->run[i], text);
-        printf("  %c  %s: %s\n", (char)('a' + i % 26), v->run[i].file, text);
-    }
-    printf("  small letters: training, capitals: validation, *: several\n");
+    memset(field, '-', sizeof field);
+    printf("%10s +%.*s\n", "", COLUMNS, field[0]);
+    printf("%13.0f%*.0f epoch\n\n", p->left, COLUMNS - 1, p->right);
 }
 
 /* Points of an SVG picture: the panels stand side by side, the names of the runs below. */
 enum { MARGIN = 64, HEAD = 40, WIDE = 380, HIGH = 260, FOOT = 64, LEGEND = 22 };
 
-static const char *svg_color(size_t run) {
-    static const char *const color[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                        "#e69f00", "#56b4e9", "#000000", "#999999"};
-    return color[run % COUNT(color)];
-}
+static const char svg_color[8][8] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                     "#e69f00", "#56b4e9", "#000000", "#999999"};
 
-static void svg_escaped(FILE *to, const char *text) {
-    const unsigned char *s = (const unsigned char *)text;
-    for (; *s; s++) {
-        size_t length = utf8(s);
-        if (!length || *s < 0x20) fputs("&#xfffd;", to);
-        else if (strchr("<>&", *s)) fprintf(to, "&#%d;", *s);
-        else fwrite(s, 1, length, to);
-        if (length) s += length - 1;
-    }
-}
-
-static double svg_x(const panel *p, double epoch) {
-    return WIDE * (epoch - p->left) / (p->right - p->left);
-}
-
-static double svg_y(const panel *p, double value) {
-    return HIGH * (p->top - value) / (p->top - p->bottom);
+/* A line of an axis and its number, `right` and `below` of where the line starts. */
+static void svg_mark(FILE *to, double x, double y, const char *path, double right, double below,
+                     const char *anchor, double number) {
+    fprintf(to, "<path d=\"M%.1f %.1f%s\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%.1f\" "
+            "text-anchor=\"%s\">%.6g</text>\n", x, y, path, x + right, y + below, anchor, number);
 }
 
 static void svg_axes(FILE *to, const panel *p) {
     double mark;
-    fprintf(to, "<text x=\"0\" y=\"-12\" font-weight=\"bold\">");
-    svg_escaped(to, p->name);
-    fprintf(to, "</text>\n");
-    for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
-        fprintf(to, "<path d=\"M0 %.1fh%d\" stroke=\"#ddd\"/>"
-                "<text x=\"-8\" y=\"%.1f\" text-anchor=\"end\">%.6g</text>\n", svg_y(p, mark), WIDE,
-                svg_y(p, mark) + 4.0, mark);
-    for (mark = p->across * ceil(p->left / p->across); mark <= p->right; mark += p->across)
-        fprintf(to, "<path d=\"M%.1f %dv5\" stroke=\"#333\"/>"
-                "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n", svg_x(p, mark),
-                HIGH, svg_x(p, mark), HIGH + 20, mark);
-    fprintf(to, "<path d=\"M0 0v%dh%d\" stroke=\"#333\" fill=\"none\"/>"
+    fprintf(to, "<text y=\"-12\" font-weight=\"bold\">");
+    put_escaped(to, p->name, "<>&", "&#%d;");
+    fprintf(to, "</text>\n<path d=\"M0 0v%dh%d\" stroke=\"#333\" fill=\"none\"/>\n"
             "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">epoch</text>\n", HIGH, WIDE, WIDE,
             HIGH + 36);
+    for (mark = p->bottom; mark < p->top + 0.5 * p->up; mark += p->up)
+        svg_mark(to, 0.0, HIGH * y_of(p, mark), "h380", -8.0, 4.0, "end", mark);
+    for (mark = p->across * ceil(p->left / p->across); mark <= p->right; mark += p->across)
+        svg_mark(to, WIDE * x_of(p, mark), HIGH, "v5", 0.0, 20.0, "middle", mark);
 }
 
+/* A dot for each point, as a curve may be one; the best score has a larger one. */
 static void svg_curve(FILE *to, const panel *p, const history *h, int curve, const char *color) {
     size_t i;
+    if (!shows(p, h, curve)) return;
     fprintf(to, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", color,
             curve == TRAIN_LOSS ? " stroke-dasharray=\"5 3\"" : "");
     for (i = 0; i < h->count; i++)
-        if (!isnan(h->epoch[i].value[curve]))
-            fprintf(to, "%.1f,%.1f ", svg_x(p, h->epoch[i].epoch),
-                    svg_y(p, h->epoch[i].value[curve]));
+        if (!isnan(h->epoch[i][curve]))
+            fprintf(to, "%.1f,%.1f ", WIDE * x_of(p, h->epoch[i][EPOCH]),
+                    HIGH * y_of(p, h->epoch[i][curve]));
     fprintf(to, "\"/>\n");
-    for (i = 0; i < h->count; i++) /* a curve may be one point */
-        if (!isnan(h->epoch[i].value[curve]))
+    for (i = 0; i < h->count; i++)
+        if (!isnan(h->epoch[i][curve]))
             fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>\n",
-                    svg_x(p, h->epoch[i].epoch), svg_y(p, h->epoch[i].value[curve]),
-                    curve == SCORE && h->epoch[i].epoch == h->best ? 5 : 2, color);
+                    WIDE * x_of(p, h->epoch[i][EPOCH]), HIGH * y_of(p, h->epoch[i][curve]),
+                    curve == SCORE && h->epoch[i][EPOCH] == h->best ? 5 : 2, color);
 }
 
-static void svg_picture(FILE *to, const picture *v) {
-    size_t i, r, width = v->panels * (MARGIN + WIDE) + MARGIN / 2;
-    size_t below = HEAD + HIGH + FOOT, height = below + (v->runs + 1) * LEGEND;
-    char text[96];
-    int curve;
+static void svg_picture(FILE *to, const panel *p, size_t panels, const history *h, size_t runs) {
+    size_t i, r, below = HEAD + HIGH + FOOT;
     fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%zu\" height=\"%zu\" "
             "font-family=\"sans-serif\" font-size=\"12\">\n"
-            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", width, height);
-    for (i = 0; i < v->panels; i++) {
-        const panel *p = &v->panel[i];
+            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+            panels * (MARGIN + WIDE) + MARGIN / 2, below + (runs + 1) * LEGEND);
+    for (i = 0; i < panels; i++, p++) {
         fprintf(to, "<g transform=\"translate(%zu,%d)\">\n", i * (MARGIN + WIDE) + MARGIN, HEAD);
         svg_axes(to, p);
-        for (r = 0; r < v->runs; r++)
-            for (curve = 0; curve < CURVES; curve++)
-                if (shows(p, &v->run[r], curve))
-                    svg_curve(to, p, &v->run[r], curve, svg_color(r));
+        for (r = 0; r < 3 * runs; r++)
+            svg_curve(to, p, h + r / 3, (int)(TRAIN_LOSS + r % 3), svg_color[r / 3 % 8]);
         fprintf(to, "</g>\n");
     }
-    for (r = 0; r < v->runs; r++) {
-        summary(&v->run[r], text);
+    for (r = 0; r < runs; r++, h++, below += LEGEND) {
         fprintf(to, "<path d=\"M%d %zuh24\" stroke=\"%s\" stroke-width=\"3\"/>"
-                "<text x=\"%d\" y=\"%zu\">", MARGIN, below + r * LEGEND, svg_color(r), MARGIN + 32,
-                below + r * LEGEND + 4);
-        svg_escaped(to, v->run[r].file);
-        fprintf(to, ": %s</text>\n", text);
+                "<text x=\"%d\" y=\"%zu\">", MARGIN, below, svg_color[r % 8], MARGIN + 32,
+                below + 4);
+        put_escaped(to, h->file, "<>&", "&#%d;");
+        fprintf(to, ": %s</text>\n", summary(h));
     }
     fprintf(to, "<text x=\"%d\" y=\"%zu\" fill=\"#666\">dashed: training, solid: validation, dot: "
-            "best</text>\n</svg>\n", MARGIN, below + v->runs * LEGEND + 4);
+            "best</text>\n</svg>\n", MARGIN, below + 4);
 }
 
-static int plot(arguments *a) {
-    picture v;
-    FILE *to = NULL;
-    size_t i;
-    int result = DONE;
-    memset(&v, 0, sizeof v);
-    v.runs = a->files.count;
-    v.run = (history *)calloc(v.runs, sizeof *v.run);
-    v.panel = (panel *)calloc(v.runs + 1, sizeof *v.panel);
-    if (!v.run || !v.panel) result = no_memory();
-    for (i = 0; !result && i < v.runs; i++) result = open_history(&v.run[i], a->files.item[i]);
-    if (!result) add_panels(&v);
-    if (!result) result = open_result(&to, a->out, "w");
-    if (!result && to) svg_picture(to, &v);
-    if (!result && !to) text_picture(&v);
-    result = close_result(to, a->out, result);
-    for (i = 0; v.run && i < v.runs; i++) free(v.run[i].epoch);
-    free(v.run);
-    free(v.panel);
-    return result;
+static int plot(void) {
+    static history h[MODELS];
+    panel p[MODELS + 1];
+    FILE *to;
+    size_t i, k, runs = arg.files.count, panels;
+    for (i = 0; i < runs; i++) read_history(&h[i], arg.files.item[i]);
+    for (i = 0, panels = (size_t)make_panel(p, "loss", h, runs); i < runs; i++) {
+        for (k = 0; k < panels && strcmp(p[k].name, h[i].metric);) k++;
+        if (k == panels) panels += (size_t)make_panel(p + panels, h[i].metric, h, runs);
+    }
+    if ((to = open_result(arg.out, "w")) != NULL) svg_picture(to, p, panels, h, runs);
+    for (i = 0; i < panels && !to; i++) text_panel(&p[i], h, runs);
+    for (i = 0; i < runs && !to; i++)
+        printf("  %c  %s: %s\n", (char)('a' + i % 26), h[i].file, summary(&h[i]));
+    if (!to) printf("  small letters: training, capitals: validation, *: several\n");
+    close_result(to, arg.out);
+    return DONE;
 }
 
 /* ==== gradcheck, bench ======================================================================= */
+static const char *only_name(void) { return arg.files.count ? *arg.files.item : NULL; }
 
 static int check_row(const carnn_check *c, void *user) {
-    int *wrong = (int *)user;
-    *wrong += !c->passed;
+    *(int *)user += !c->passed;
     printf("%-6s  %-24s %6zu derivatives  error %.2e  limit %.0e  %s\n", c->group, c->name,
            c->numbers, c->error, c->limit, c->passed ? "ok" : "WRONG");
     fflush(stdout);
     return 0;
 }
 
-static int gradcheck(arguments *a) {
-    carnn_error error;
+static int gradcheck(void) {
     int wrong = 0;
-    if (carnn_gradcheck(a->files.count ? a->files.item[0] : NULL, a->model.seed, check_row, &wrong,
-                        &error))
-        return failed(&error);
+    check(carnn_gradcheck(only_name(), arg.model.seed, check_row, &wrong, &error));
     printf(wrong ? "%d wrong\n" : "all right\n", wrong);
     return wrong ? FAILED : DONE;
 }
 
-typedef struct bench_job { /* what `carnn bench` holds */
-    const arguments *a;
-    json j; /* to: NULL before the first row */
-} bench_job;
-
-static void json_bench(bench_job *b) {
-    int64_t threads = b->a->training.threads;
-    b->j.to = stdout;
-    json_open(&b->j, NULL, '{');
-    json_text(&b->j, "version", CARNN_VERSION);
-    json_text(&b->j, "simd", simd_used(b->a->simd));
-    json_whole(&b->j, "threads", threads ? (uint64_t)threads : processors());
-    json_open(&b->j, "rows", '[');
-}
-
-static void json_measure(json *j, const carnn_measure *m) {
-    json_open(j, NULL, '{');
-    json_text(j, "group", m->group);
-    json_text(j, "name", m->name);
-    json_text(j, "unit", m->unit);
-    json_number(j, "value", m->value);
-    if (m->share > 0.0) json_number(j, "share", m->share);
-    json_close(j, '}');
-}
-
 static int bench_row(const carnn_measure *m, void *user) {
-    bench_job *b = (bench_job *)user;
-    if (b->a->json) {
-        if (!b->j.to) json_bench(b);
-        json_measure(&b->j, m);
+    size_t *rows = (size_t *)user, threads = (size_t)arg.training.threads;
+    if (arg.json) {
+        if (!(*rows)++)
+            json(stdout, "{'version': %s, 'simd': %s, 'threads': %z, 'rows': [", CARNN_VERSION,
+                 simd_used(arg.simd), threads ? threads : processors());
+        else json(stdout, ", ");
+        json(stdout, "{'group': %s, 'name': %s, 'unit': %s, 'value': %g", m->group, m->name,
+             m->unit, m->value);
+        json(stdout, m->share > 0.0 ? ", 'share': %g}" : "}", m->share);
         return 0;
     }
     printf("%-7s %-36s %10.4g %-12s", m->group, m->name, m->value, m->unit);
     if (m->share > 0.0) printf("%4.0f%%", 100.0 * m->share);
-    printf("\n");
+    putchar('\n');
     fflush(stdout);
     return 0;
 }
 
-static int bench(arguments *a) {
-    carnn_error error;
-    bench_job b = {NULL, {NULL, 0}};
-    int result = DONE;
-    b.a = a;
-    if (carnn_bench(a->files.count ? a->files.item[0] : NULL, a->simd, a->training.threads,
-                    bench_row, &b, &error))
-        result = failed(&error);
-    if (b.j.to) {
-        json_close(&b.j, ']');
-        json_close(&b.j, '}');
-        printf("\n");
-    }
-    return result;
+static int bench(void) {
+    size_t rows = 0;
+    carnn_status status = carnn_bench(only_name(), arg.simd, arg.training.threads, bench_row, &rows,
+                                      &error);
+    if (rows) json(stdout, "]}\n");
+    check(status);
+    return DONE;
 }
 
-/* ==== Commands =============================================================================== */
-
-#define ANY_NUMBER ((size_t)-1)
-
+/* ==== Commands and help ====================================================================== */
 static const command commands[] = {
-    {"train", "--task NAME --train FILE --out MODEL [options]",
-     "trains a model; keeps the weights with the best validation score",
-     "examples:\n"
-     "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
-     "  carnn train --task dialog --train train.txt --out bot.gguf --cell lstm --lr 0.002 --json\n"
+    {"train", "--task NAME --train FILE --out MODEL [options]", "trains a model, keeps its best",
+     "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf --cell lstm\n"
+     "  carnn train --task classify --train train.txt --folds 10 --json\n"
      "\nCtrl-C ends a training and saves it; the same command with --resume goes on.\n",
      TRAIN, train, 0, 0},
-    {"test", "MODEL... --data FILE [options]",
-     "scores models; of several: each one, then their vote",
-     "examples:\n"
-     "  carnn test bot.gguf --data test.txt\n"
-     "  carnn test seed1.gguf seed2.gguf seed3.gguf --data test.txt --json\n",
-     TEST, test, 1, ANY_NUMBER},
-    {"predict", "MODEL [--data FILE] [options]",
-     "writes one line per example: the answer that the model chooses",
-     "examples:\n"
-     "  carnn predict bot.gguf --data test.txt\n"
-     "  carnn predict bot.gguf --top 3 < test.txt\n",
-     PREDICT, predict, 1, 1},
+    {"test", "MODEL... --data FILE [options]", "scores models; several: each one, then their vote",
+     "  carnn test seed1.gguf seed2.gguf --data test.txt --json\n", TEST, test, 1, MODELS},
+    {"predict", "MODEL [--data FILE] [options]", "writes one line per example: what the model says",
+     "  carnn predict bot.gguf --top 3 < test.txt\n", PREDICT, predict, 1, 1},
     {"chat", "MODEL", "talks; an empty line begins a new dialog",
-     "examples:\n"
-     "  carnn chat bot.gguf\n"
-     "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n",
-     CHAT, chat, 1, 1},
-    {"explain", "MODEL [--data FILE] [--example N]",
-     "shows how much each earlier utterance contributed to an answer",
-     "examples:\n"
-     "  carnn explain bot.gguf --data test.txt --example 4\n",
-     EXPLAIN, explain, 1, 1},
-    {"rank", "MODEL --question TEXT [--data FILE]",
-     "ranks sentences, a line each, by how well they answer a question",
-     "examples:\n"
-     "  carnn rank qa.gguf --question 'who wrote faust ?' --data sentences.txt --top 3\n",
-     RANK, rank, 1, 1},
+     "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n", CHAT, chat, 1, 1},
+    {"explain", "MODEL [--data FILE] [--example N]", "shows what words or utterances contribute",
+     "  carnn explain bot.gguf --data test.txt --example 4\n", EXPLAIN, explain, 1, 1},
+    {"rank", "MODEL --question TEXT [--data FILE]", "sorts sentences, the best answer first",
+     "  carnn rank qa.gguf --question 'who wrote faust ?' --data books.txt\n", RANK, rank, 1, 1},
     {"generate", "MODEL [options]", "samples text from a language model, a sentence a line",
-     "examples:\n"
-     "  carnn generate lm.gguf --sentences 5 --temperature 0.8\n"
-     "  carnn generate lm.gguf --prompt 'i think' --top-p 0.9 --seed 7\n",
-     GENERATE, generate, 1, 1},
+     "  carnn generate lm.gguf --prompt 'i think' --top-p 0.9\n", GENERATE, generate, 1, 1},
     {"info", "MODEL [--json]", "says what is in a model file",
-     "examples:\n"
-     "  carnn info bot.gguf\n",
-     INFO, info, 1, 1},
-    {"plot", "RUN.jsonl... [--out FILE.svg]",
-     "draws the losses and scores of trainings, as their --log has them",
-     "examples:\n"
-     "  carnn train --task lm --train train.txt --valid dev.txt --out lm.gguf --log run.jsonl\n"
-     "  carnn plot run.jsonl\n"
-     "  carnn plot icarnn.jsonl lstm.jsonl --out runs.svg\n",
-     PLOT, plot, 1, ANY_NUMBER},
+     "  carnn info bot.gguf\n", INFO, info, 1, 1},
+    {"plot", "RUN.jsonl... [--out FILE.svg]", "draws the losses and scores that train --log wrote",
+     "  carnn plot icarnn.jsonl lstm.jsonl --out runs.svg\n", PLOT, plot, 1, MODELS},
     {"gradcheck", "[NAME]", "compares all derivatives, or those of NAME, with differences",
-     "examples:\n"
-     "  carnn gradcheck\n"
-     "  carnn gradcheck icarnn\n",
-     GRADCHECK, gradcheck, 0, 1},
+     "  carnn gradcheck icarnn\n", GRADCHECK, gradcheck, 0, 1},
     {"bench", "[NAME] [options]", "measures kernels, cells and whole tasks on this machine",
-     "examples:\n"
-     "  carnn bench\n"
-     "  carnn bench cell --threads 1\n",
-     BENCH, bench, 0, 1},
-    {NULL, NULL, NULL, NULL, 0, NULL, 0, 0},
+     "  carnn bench cell --threads 1\n", BENCH, bench, 0, 1},
 };
 
-/* ==== Help =================================================================================== */
-
-static void print_name(const char *name, const char *value) {
-    char text[64];
-    size_t i;
-    snprintf(text, sizeof text, "--%s %s", name, value ? value : "");
-    for (i = 0; i < strlen(name); i++) text[i + 2] = plain(text[i + 2]);
-    printf("  %-22s", text);
+static void print_option(const char *name, const char *value, const char *text) {
+    char word[64];
+    snprintf(word, sizeof word, "--%s %s", dashed(name), value ? value : "");
+    printf("  %-22s%s", word, text);
 }
-
-static void print_names(const char *title, const char *(*lister)(size_t number)) {
-    size_t i;
-    printf("\n%s:", title);
-    for (i = 0; lister(i); i++) printf("%s %s", i ? "," : "", lister(i));
-    printf("\n");
-}
-
-#define TASKS 16
 
 /* [default, task its own default]: those that differ from the first are named. */
-static void print_default(const carnn_option *o, const carnn_model_desc *model,
-                          const carnn_train_desc *training) {
+static void print_default(const carnn_option *o, const char *only) {
     char first[OPTION_TEXT] = "", text[OPTION_TEXT];
     const char *task;
     size_t i;
-    for (i = 0; i < TASKS && (task = carnn_task_name(i)) != NULL; i++) {
-        if (!option_serves(o, task)) continue;
-        option_text(o, &model[i], &training[i], text);
+    for (i = 0; (task = carnn_task_name(i)) != NULL; i++) {
+        carnn_model_desc m = {.task = task};
+        carnn_train_desc training = {.epochs = 0};
+        if ((only && strcmp(only, task)) || carnn_defaults(&m, &training, NULL)) continue;
+        option_text(o, &m, &training, text);
         if (!*text || !strcmp(text, first)) continue;
         printf(*first ? ", %s %s" : " [%s%s", *first ? task : "", text);
-        if (!*first) memcpy(first, text, sizeof text);
+        if (!*first) strcpy(first, text);
     }
     puts(*first ? "]" : "");
 }
 
-static void print_options(unsigned bit, int of_training) {
-    carnn_model_desc model[TASKS];
-    carnn_train_desc training[TASKS];
-    size_t i, count;
-    const carnn_option *o = carnn_options(&count);
-    int title = 0;
-    memset(model, 0, sizeof model);
-    memset(training, 0, sizeof training);
-    for (i = 0; i < TASKS && carnn_task_name(i); i++) {
-        model[i].task = carnn_task_name(i);
-        carnn_defaults(&model[i], &training[i], NULL);
-    }
-    for (i = 0; i < count; i++) {
-        if (o[i].of_training != of_training || !(option_commands(o + i) & bit)) continue;
-        if (!title++) printf("\n%s:\n", of_training ? "training" : "model");
-        print_name(o[i].name, o[i].kind == CARNN_OPTION_NAME ? "NAME" : "N");
-        if (o[i].task) printf("%s: ", o[i].task);
-        fputs(o[i].help, stdout);
-        print_default(o + i, model, training);
+/* The options of a place, with a title; those that all tasks have, or those of one. */
+static void print_options(const char *title, const char *task, unsigned bit,
+                          carnn_option_place place) {
+    const carnn_option *o;
+    size_t i, k;
+    for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
+        int named = o->kind == CARNN_OPTION_NAME;
+        if (o->place != place || !(option_commands(o) & bit)) continue;
+        if (title) printf("\n%s:\n", title);
+        title = NULL;
+        print_option(o->name, named ? "NAME" : "N", o->help);
+        print_default(o, task);
+        for (k = 0; named && carnn_option_choice(o, k); k++)
+            printf("%s%s", k ? ", " : "                        ", carnn_option_choice(o, k));
+        if (named) printf("\n");
     }
 }
 
 static int help_command(const command *c) {
-    unsigned bit = c->bit;
+    const char *task;
     size_t i;
     printf("usage: carnn %s %s\n\n%s.\n\noptions:\n", c->name, c->files, c->help);
     for (i = 0; i < COUNT(flags); i++)
-        if (flags[i].commands & bit) {
-            print_name(flags[i].name, flags[i].value);
-            printf("%s\n", flags[i].help);
-        }
-    print_options(bit, 0);
-    print_options(bit, 1);
-    if (bit & TRAIN) {
-        print_names("tasks", carnn_task_name);
-        print_names("cells", carnn_cell_name);
-        print_names("optimizers", carnn_optimizer_name);
+        if (flags[i].commands & c->bit)
+            print_option(flags[i].name, flags[i].value, flags[i].help), printf("\n");
+    print_options("model", NULL, c->bit, CARNN_OPTION_OF_MODEL);
+    print_options("training", NULL, c->bit, CARNN_OPTION_OF_TRAINING);
+    for (i = 0; c->bit == TRAIN && (task = carnn_task_name(i)) != NULL; i++) {
+        printf("\ntask %s: %s\n  data: %s\n", task, carnn_task_title(i), carnn_task_data(i));
+        print_options(NULL, task, c->bit, CARNN_OPTION_OF_TASK);
     }
-    printf("\n%s", c->more);
+    printf("\nexamples:\n%s", c->examples);
     return DONE;
 }
 
-static int help(FILE *to) {
-    const command *c;
+static int help(int asked) {
+    FILE *to = asked ? stdout : stderr;
+    size_t i;
     fprintf(to, "carnn %s: context-dependent additive recurrent networks\n\n"
             "usage: carnn COMMAND [options] [files]\n\ncommands:\n", CARNN_VERSION);
-    for (c = commands; c->name; c++) fprintf(to, "  %-11s%s\n", c->name, c->help);
-    fprintf(to, "  %-11s%s\n", "help", "this text, or with the name of a command, all about it");
-    fprintf(to, "\nexamples:\n"
+    for (i = 0; i < COUNT(commands); i++)
+        fprintf(to, "  %-11s%s\n", commands[i].name, commands[i].help);
+    fprintf(to, "  help       this text, or with the name of a command, all about it\n\nexamples:\n"
             "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
-            "  carnn test bot.gguf --data test.txt\n"
-            "  carnn chat bot.gguf\n");
-    return DONE;
-}
-
-/* ==== Start ================================================================================ */
-
-static int unknown_command(const char *word) {
-    const command *c;
-    guess g = guess_for(word);
-    for (c = commands; c->name; c++) consider(&g, c->name);
-    return unknown("command", g, "");
-}
-
-static const command *find_command(const char *word) {
-    const command *c = commands;
-    while (c->name && strcmp(c->name, word)) c++;
-    return c->name ? c : NULL;
+            "  carnn test bot.gguf --data test.txt\n  carnn chat bot.gguf\n");
+    return asked ? DONE : USAGE;
 }
 
 static int run(int count, char **argument) {
-    const command *c;
-    arguments a;
-    int result;
+    const command *c = NULL;
     const char *word = count > 1 ? argument[1] : "";
     int asks = !strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h");
-    if (count < 2) return help(stderr), USAGE;
-    if (asks && count == 2) return help(stdout);
-    if (!strcmp(word, "--version") || !strcmp(word, "version")) {
-        printf("carnn %s (%s)\n", CARNN_VERSION, simd_used(NULL));
-        return DONE;
-    }
-    if (asks) word = argument[2];
-    if ((c = find_command(word)) == NULL) return unknown_command(word);
-    if (asks) return help_command(c);
-    memset(&a, 0, sizeof a);
-    a.files.item = (const char **)calloc(4 * (size_t)count, sizeof *a.files.item);
-    if (!a.files.item) return no_memory();
-    a.train.item = a.files.item + count;
-    a.data.item = a.train.item + count;
-    a.vectors.item = a.data.item + count;
-    result = read_arguments(&a, c, count, argument);
-    if (!result) result = a.help ? help_command(c) : c->run(&a);
-    free((void *)a.files.item);
-    return result;
+    size_t i;
+    guess g;
+    if (count < 2 || (asks && count == 2)) return help(asks);
+    if (!strcmp(word, "--version") || !strcmp(word, "version"))
+        return printf("carnn %s (%s)\n", CARNN_VERSION, simd_used(NULL)), DONE;
+    g = guess_for(asks ? argument[2] : word);
+    for (i = 0; i < COUNT(commands); i++)
+        if (is_word(&g, commands[i].name)) c = &commands[i];
+    if (!c) unknown("command", &g);
+    if (!asks) read_arguments(c, count, argument);
+    return asks || arg.help ? help_command(c) : c->run();
 }
 
 int main(int count, char **argument) {
+    int result;
     signal(SIGINT, on_interrupt);
-    return finish(run(count, argument));
+    signal(SIGTERM, on_interrupt);
+#ifdef SIGHUP
+    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* as nohup asks for */
+#endif
+    result = run(count, argument);
+    if (fflush(stdout) || ferror(stdout)) /* the disk may be full */
+        say(result ? result : FAILED, "cannot write to standard output");
+    return result;
 }

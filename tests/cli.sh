@@ -48,7 +48,8 @@ run() {
     shift
     "$carnn" "$@" >out 2>err </dev/null
     code=$?
-    check "exit $code, expected $expected: carnn $*: $(head -n 1 err)" [ $code -eq "$expected" ]
+    command=$(printf %s "$*" | cut -c 1-200)
+    check "exit $code, expected $expected: carnn $command: $(head -n 1 err)" [ $code -eq "$expected" ]
 }
 
 says() { check "no \"$2\" in $1: $(head -n 1 "$1")" grep -q -e "$2" "$1"; }
@@ -67,16 +68,24 @@ run 0 help
 says out '^usage: carnn COMMAND'
 empty err
 run 0 --help
-for command in train test predict chat explain rank generate info plot gradcheck bench; do
-    run 0 help $command
-    says out "^usage: carnn $command"
+for name in train test predict chat explain rank generate info plot gradcheck bench; do
+    run 0 help $name
+    says out "^usage: carnn $name"
     says out '^examples:'
     empty err
-    run 0 $command --help
+    run 0 $name --help
 done
 run 0 help train
-says out '--lr N .*\[0\.[0-9]*, answer 0\.[0-9]*\]'
+says out '--lr N .*\[0\.[0-9]*, [a-z]* 0\.[0-9]*'
 says out 'icarnn'
+for task in dialog lm answer classify; do
+    says out "^task $task: "
+    sed -n "/^task $task: /,/^\$/p" out >task
+    says task '^  data: .'
+    says task '^  --[a-z-]* N.* \[[a-z0-9].*\]$'
+done
+check 'an option of one task is among those of another' \
+    [ "$(sed -n '/^task lm: /,/^$/p' out | grep -c -e --overlap -e --pooling)" -eq 0 ]
 run 0 --version
 says out '^carnn [0-9]'
 CARNN_SIMD=portable
@@ -108,6 +117,25 @@ run 2 train --optimizer adm
 says err 'did you mean "adam"?'
 run 2 train --task dialogue --train x --out y
 says err 'did you mean "dialog"?'
+says err '(.*dialog, .*answer'
+run 2 train --task zzz
+says err 'unknown task "zzz" (.*dialog, .*answer'
+run 2 train --cell LSTM
+says err 'unknown cell "LSTM"; did you mean "lstm"?'
+run 2 train -t 5
+says err 'unknown option -t$'
+run 2 train --task lm --train x --out y --overlap 0
+says err '--overlap is an option of the task answer, not of lm$'
+run 2 train --max_words 5 --task lm --train x --out y
+says err '--max-words is an option of the task classify, not of lm$'
+run 2 train --overlap 0 --train x --out y
+says err 'task is missing'
+run 2 train --task answer --train x --out y --overlapp 0
+says err 'unknown option --overlapp; did you mean --overlap?'
+run 2 test x --data y --overlap 0
+says err 'unknown option --overlap$'
+run 2 train --task answer --train x --out y --overlap much
+says err 'overlap: expected a whole number'
 run 2 train --lr
 says err 'lr needs a value'
 run 2 train --lr --json
@@ -216,6 +244,10 @@ check 'resumed, other bytes' cmp -s whole.gguf parts.gguf
 check 'the checkpoint was left' [ ! -e parts.gguf.resume ]
 check 'the log does not go on' [ "$(grep -c -e '"epoch": 1,' -e '"epoch": 20,' parts.jsonl)" -eq 2 ]
 
+start err '^epoch 2/' $train --epochs 100000 --patience 0 --out ended.gguf
+kill -TERM $process
+wait $process
+check 'SIGTERM does not save' [ $? -eq 130 ] && check 'no model after SIGTERM' [ -s ended.gguf ]
 mkdir gone
 start err '^epoch 2/' $train --epochs 100000 --patience 0 --out gone/m.gguf
 rm -r gone
@@ -319,14 +351,18 @@ run 3 explain a.gguf --data "$data/dialog-test.txt" --example 1000000
 run 1 explain a.gguf --data /
 lines err 1
 says err '^carnn: /: '
-awk 'BEGIN { for (i = 0; i < 100000; i++) print "1 hello\tx" }' |
-    ("$carnn" explain a.gguf --example 2 >out; cat >rest)
-check 'explain reads on after the example' [ -s rest ]
+head -n 20 "$data/dialog-test.txt" >part.txt
+run 0 explain a.gguf --data part.txt
+"$carnn" explain a.gguf <part.txt | cmp -s - out
+check 'another explanation from standard input' [ $? -eq 0 ]
+check 'an exact explanation is said not to be' [ "$(grep -c 'not exact' out)" -eq 0 ]
 run 0 info a.gguf
 says out '^cell  *icarnn'
+says out '^history  *'
+check 'options of other tasks' [ "$(grep -c -e '^overlap' -e '^tied' -e '^pooling' out)" -eq 0 ]
 run 0 info a.gguf --json
 lines out 1
-for key in file task cell parameters words candidates seed hidden training scores tensors; do
+for key in file task cell parameters words choices seed hidden training scores tensors; do
     says out "\"$key\": "
 done
 check 'a number that is not JSON' [ "$(grep -c -i -e ': *-*nan' -e ': *-*inf' out)" -eq 0 ]
@@ -361,11 +397,16 @@ says out '^r.gguf  map 0\.[0-9]* .* examples, .* s, p [01]\.[0-9]* against the f
 lines out 3
 run 0 test q.gguf r.gguf --data "$data/answer-test.tsv" --json
 says out '"p_value": '
-run 2 test a.gguf --data "$data/dialog-test.txt" --qrels qrels
+run 2 test a.gguf --data "$data/dialog-test.txt" --qrels none
+says err 'for tasks that rank'
+check 'a file of a ranking that there is not' [ ! -e none ]
+run 2 test q.gguf --data "$data/answer-test.tsv" --report
+says err 'needs a task that chooses'
+empty out
 run 2 test q.gguf a.gguf --data "$data/answer-test.tsv"
 printf 'a\tb\t1\na\tc\t0\nd\te\t0\n' >pairs.tsv
 run 0 test q.gguf --data pairs.tsv --clean
-says err 'pairs.tsv: 1 questions without'
+says err 'pairs.tsv: 1 groups without'
 printf 'a\tb\t1\na\t\t0\n' >odd.tsv
 run 3 test q.gguf --data odd.tsv
 says err 'odd.tsv:2: expected an answer of 1 to 512 words, found nothing'
@@ -399,6 +440,8 @@ run 0 rank q.gguf --question 'where does edith elster live ?' --data sentences
 lines out 2
 says out "^[-0-9.e+]*${tab}it rained \.\$"
 check 'the best is not first' [ "$(sort -gr out | cmp -s - out; echo $?)" -eq 0 ]
+check 'other scores of sentences from standard input' [ "$("$carnn" rank q.gguf \
+    --question 'where does edith elster live ?' <sentences)" = "$(cat out)" ]
 run 0 rank q.gguf --question 'where does edith elster live ?' --data sentences --top 1
 lines out 1
 run 2 rank q.gguf --data sentences
@@ -407,6 +450,14 @@ run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2
 says out '^alignment of the words of the sentence'
 check 'the shares do not add up' awk '/^ *[-+][0-9.]+ / { total += $1 }
     END { exit !(total > 1.99 && total < 2.01) }' out
+says out '^     share  attention$'
+says out '^ *[-+][0-9.]*  *[0-9.]*  question  '
+says out '^ *[-+][0-9.]*  *[0-9.]*  sentence  '
+check 'an exact explanation is said not to be' [ "$(grep -c 'not exact' out)" -eq 0 ]
+cp out explained
+run 0 explain r.gguf --data "$data/answer-test.tsv" --example 2
+says out '^not exact for the cell lstm: '
+cp explained out
 mkdir folder
 tail -n +2 "$data/answer-test.tsv" | cut -f 2 >folder/a.toks
 tail -n +2 "$data/answer-test.tsv" | cut -f 3 >folder/b.toks
@@ -419,6 +470,11 @@ says err 'folder/a.toks:[0-9]*: expected a line as in the file beside it'
 check 'colours that nobody asked for' [ "$(grep -c "$(printf '\033')" out)" -eq 0 ]
 run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2 --color
 says out "$(printf '\033')\[48;5;"
+NO_COLOR=1
+export NO_COLOR
+run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2 --color
+unset NO_COLOR
+check 'colours in spite of NO_COLOR' cmp -s explained out
 
 # ---- language models
 
@@ -482,6 +538,8 @@ says out '^scores  *epoch 1: perplexity '
 run 0 explain l.gguf --data "$data/lm-test.txt" --example 2
 says out '^example 2: '
 says out '^next word: .'
+says out '^ *[-+][0-9.]*   *word  '
+says out '^  *[0-9.]*  before  '
 check 'the scores do not add up' awk 'substr($0, 1, 10) ~ /[0-9]$/ {
     if ($NF == "sum") exit !(n > 3 && total - $1 < 0.01 && $1 - total < 0.01)
     total += $1; n++ }' out
@@ -519,6 +577,103 @@ run 3 test l.gguf --data nothing
 says err 'nothing:1: expected a sentence, found an empty file'
 run 0 predict l.gguf --data nothing
 empty out
+
+# ---- classification, reports
+
+awk 'BEGIN { for (i = 0; i < 120; i++) { c = i * 7 % 3; print "c" c "\t" (c == 0 ? "red" : c == 1 ? \
+    "blue" : "green") " word" i % 11 } }' >classes.txt
+small="--task classify --hidden 8 --embedding 8 --threads 1 --quiet --train classes.txt"
+# shellcheck disable=SC2086
+{
+run 0 train $small --epochs 3 --valid classes.txt --out t.gguf --json
+for key in task cell parameters examples seconds seed accuracy loss; do says out "\"$key\": "; done
+}
+run 0 test t.gguf --data classes.txt --json
+accuracy=$(value out accuracy)
+check 'classes that nobody asked for' [ "$(grep -c classes\" out)" -eq 0 ]
+run 0 predict t.gguf --data classes.txt
+lines out 120
+cut -f 1 classes.txt | paste - out | awk '{ n += $1 == $2 } END { printf "%.9g\n", n / NR }' >found
+check "accuracy of predict is $(cat found), of test $accuracy" [ "$(cat found)" = "$accuracy" ]
+cp out answers
+"$carnn" predict t.gguf <classes.txt | cmp -s - answers
+check 'other classes from standard input' [ $? -eq 0 ]
+cut -f 1 classes.txt | paste -d ' ' - answers | sort | uniq -c >pairs # times, right, predicted
+run 0 test t.gguf --data classes.txt --report
+awk 'BEGIN { while ((getline <"pairs") > 0) { n[$2, $3] = $1; right[$2] += $1; chosen[$3] += $1 } }
+    NF == 5 && $5 in right { p = chosen[$5] ? n[$5, $5] / chosen[$5] : 0; r = n[$5, $5] / right[$5]
+        f = p + r ? 2 * p * r / (p + r) : 0; classes++
+        if ($1 - p > 1e-4 || p - $1 > 1e-4 || $2 - r > 1e-4 || r - $2 > 1e-4 || $3 - f > 1e-4 ||
+            f - $3 > 1e-4 || $4 != right[$5]) exit 1 }
+    $1 == "right" { for (i = 4; i <= NF; i++) name[i - 2] = $i; columns = NF - 2 }
+    NF == columns && $1 in right { rows++
+        for (i = 2; i <= NF; i++) if ($i != n[$1, name[i]] + 0) exit 1 }
+    END { exit !(classes == 3 && rows == 3) }' out
+check 'the report is wrong' [ $? -eq 0 ]
+run 0 test t.gguf --data classes.txt --report --json
+lines out 1
+says out '"classes": \[{"class": "c[0-2]", "count": 40, "precision": '
+says out '"predicted": {"c[0-2]": '
+check 'a class is missing' [ "$(grep -o '"class": "c[0-2]"' out | sort -u | wc -l)" -eq 3 ]
+sed 's/^c0/new/' classes.txt >new.txt
+run 0 test t.gguf --data new.txt --report
+says out ' 40  (unknown)$'
+run 0 test a.gguf --data "$data/dialog-test.txt" --report
+says out '^times  right -> predicted$'
+says out '^ *[0-9]*  .* -> '
+check 'the most confused are not first' awk '/^times/ { seen = 1; next }
+    seen { if (before && $1 > before) exit 1; before = $1 }' out
+run 2 explain t.gguf --data classes.txt
+says err 'a model of the task classify does not explain'
+run 2 generate t.gguf
+run 0 chat t.gguf
+echo hello | "$carnn" chat t.gguf >out 2>err
+check 'a task that does not reply' [ $? -eq 2 ]
+run 2 rank t.gguf --question x --data classes.txt
+run 2 test t.gguf --data classes.txt --run none
+check 'a file of a ranking that there is not' [ ! -e none ]
+
+# ---- cross-validation
+
+# shellcheck disable=SC2086
+{
+run 0 train $small --epochs 2 --folds 3
+lines out 5
+says out '^fold 1 of 3  accuracy 0\.[0-9]*  .*loss [0-9.]*  (40 examples)$'
+says out '^fold 3 of 3  '
+says out '^mean  accuracy 0\.'
+says out '^sd    accuracy 0\.'
+check 'mean and deviation of the folds' awk '$1 == "fold" { n++; s += $6; q += $6 * $6 }
+    $1 == "mean" { mean = $3 } $1 == "sd" { sd = $3 }
+    END { m = s / n; d = (q - n * m * m) / (n - 1); d = d > 0 ? sqrt(d) : 0
+          exit !(m - mean < 1e-3 && mean - m < 1e-3 && d - sd < 1e-3 && sd - d < 1e-3) }' out
+mean=$(awk '$1 == "mean" { print $3 }' out)
+run 0 train $small --epochs 2 --folds 3 --json --log folds.jsonl
+lines out 1
+for key in task cell parameters examples seconds seed folds accuracy accuracy_sd loss loss_sd; do
+    says out "\"$key\": "
+done
+check 'another mean as JSON' [ "$(printf %.4f "$(value out accuracy)")" = "$mean" ]
+lines folds.jsonl 6
+says folds.jsonl '^{"fold": 3, "epoch": 2, '
+awk '{ print NR % 2 ? "odd" : "even" }' classes.txt >by.txt
+run 0 train $small --epochs 1 --folds-by by.txt
+says out '^fold 2 of 2  .*(60 examples)$'
+lines out 4
+head -n 7 by.txt >short.txt
+run 3 train $small --epochs 1 --folds-by short.txt
+says err 'short.txt'
+run 1 train $small --epochs 1 --folds-by no-such-file
+run 2 train $small --folds 1
+run 2 train $small --folds 1000
+run 2 train $small --folds 0
+for other in '--out m.gguf' --resume '--valid classes.txt' '--test classes.txt'; do
+    run 2 train $small --folds 3 $other
+    says err 'do not go with --folds'
+    run 2 train $small --folds-by by.txt $other
+done
+check 'cross-validation wrote a model' [ ! -e m.gguf ]
+}
 
 # ---- plot
 

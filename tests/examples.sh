@@ -32,6 +32,10 @@ expect '^ *0\.[0-9]*  goldbury' build/rank "$work/rank.gguf" 'where does edith e
 printf 'hi how are you\nwhere is the map\n\nmap the is where\n' > "$work/in"
 expect '^ *[0-9.]*  where is the map' build/language "$work/language.gguf"
 expect '^says: [a-z]' build/language "$work/language.gguf" 2
+expect '^mgu: .*: right' build/cell
+expect '^4 of 4 first words' build/cell
+expect '^derivatives of tag: right' build/tagger
+expect '^labels: D N V$' build/tagger
 
 for example in answer threads embed allocator rank language; do # without a model they say how to be called
     if build/$example > /dev/null 2>&1; then

@@ -47,67 +47,51 @@ static int broken_texts(const carnn_dataset *d) {
     return broken;
 }
 
-/* `start` (count + 1) has to cut [0, end) into pieces that are not empty. */
-static int broken_pieces(const size_t *start, size_t count, size_t end) {
-    int broken = start[0] != 0 || start[count] != end;
-    for (size_t i = 0; i < count; i++) broken += start[i] >= start[i + 1];
+/* Items have texts of their roles, and those of a group are consecutive. */
+static int broken_items(const carnn_dataset *d, size_t roles) {
+    int broken = d->group_count > 0 && d->item_count > 0 && d->items[0].group >= d->group_count;
+    for (size_t i = 0; i < d->member_count; i++)
+        broken += d->members[i].text >= d->text_count || d->members[i].role >= roles;
+    for (size_t i = 0; i < d->item_count; i++) {
+        const carnn__item *x = &d->items[i];
+        broken += !x->count || x->first + x->count > d->member_count || x->group >= d->group_count;
+        broken += i && (x->group < x[-1].group || x->first < x[-1].first);
+        broken += x->target >= d->text_count && x->target != CARNN__NOWHERE;
+    }
     return broken;
 }
 
-static int broken_dialogs(const carnn_dataset *d) {
-    int broken = broken_pieces(d->dialog_start, d->dialog_count, d->line_count);
-    broken += d->examples != d->turn_count;
-    for (size_t i = 0; i < d->line_count; i++)
-        broken += d->lines[i].text >= d->text_count || d->lines[i].speaker > CARNN_FACT;
-    for (size_t i = 0; i < d->candidate_count; i++) {
-        carnn__span shown = {NULL, 0}, text = carnn__text(d, d->candidates[i]);
+/* Choices are distinct texts, which are shown as they were written. */
+static int broken_choices(const carnn_dataset *d) {
+    int broken = 0;
+    for (size_t i = 0; i < d->choice_count; i++) {
+        carnn__span shown = {NULL, 0}, text = carnn__text(d, d->choices[i]);
         shown.at = d->shown + d->shown_at[i];
         shown.length = d->shown_at[i + 1] - d->shown_at[i] - 1;
         shown = carnn__trim(shown);
         broken += shown.length != text.length || memcmp(shown.at, text.at, text.length) != 0;
     }
-    for (size_t i = 0; i < d->turn_count; i++) {
-        const carnn__turn *t = &d->turns[i];
-        broken += t->dialog >= d->dialog_count || t->line < d->dialog_start[t->dialog] ||
-                  t->line + 1 >= d->dialog_start[t->dialog + 1] || t->response >= d->text_count ||
-                  d->lines[t->line].speaker != CARNN_USER ||
-                  d->lines[t->line + 1].speaker != CARNN_SYSTEM ||
-                  (t->candidate != CARNN__NOWHERE &&
-                   (t->candidate >= d->candidate_count ||
-                    d->candidates[t->candidate] != t->response));
+    return broken;
+}
+
+/* The last text of a turn is the user's, and the reply follows. */
+static int broken_dialogs(const carnn_dataset *d) {
+    int broken = 0;
+    for (size_t i = 0; i < d->item_count; i++) {
+        const carnn__member *m = carnn__members(d, &d->items[i]) + d->items[i].count - 1;
+        broken += m->role != CARNN_USER || d->items[i].target == CARNN__NOWHERE ||
+                  m + 1 >= d->members + d->member_count || m[1].role != CARNN_SYSTEM;
     }
     return broken;
 }
 
-static int broken_sentences(const carnn_dataset *d) {
-    int broken = broken_pieces(d->document_start, d->document_count, d->sentence_count);
-    for (size_t i = 0; i < d->sentence_count; i++) {
-        const carnn__sentence *s = &d->sentences[i];
-        broken += s->document >= d->document_count || i < d->document_start[s->document] ||
-                  i >= d->document_start[s->document + 1] || s->text >= d->text_count ||
-                  (s->label >= d->label_count && s->label != CARNN__NOWHERE);
-    }
-    for (size_t i = 0; i < d->label_count; i++) broken += d->labels[i] >= d->text_count;
-    return broken + (d->examples != d->sentence_count);
-}
-
-static int broken_pairs(const carnn_dataset *d) {
-    int broken = broken_pieces(d->group_start, d->group_count, d->pair_count);
-    for (size_t i = 0; i < d->pair_count; i++) {
-        const carnn__pair *p = &d->pairs[i];
-        broken += p->group >= d->group_count || i < d->group_start[p->group] ||
-                  i >= d->group_start[p->group + 1] || p->question >= d->text_count ||
-                  p->answer >= d->text_count || p->label > 1;
-    }
-    return broken + (d->examples != d->pair_count);
-}
-
 static int broken(const carnn_dataset *d) {
-    int count = broken_texts(d);
-    if (strcmp(d->task, "dialog") == 0) count += broken_dialogs(d);
-    if (strcmp(d->task, "lm") == 0) count += broken_sentences(d);
-    if (strcmp(d->task, "answer") == 0) count += broken_pairs(d);
-    return count;
+    int count = broken_texts(d) + broken_choices(d);
+    if (strcmp(d->task, "dialog") == 0) return count + broken_items(d, 3) + broken_dialogs(d);
+    if (strcmp(d->task, "lm") == 0) return count + broken_items(d, 1);
+    for (size_t i = 0; i < d->item_count; i++)
+        count += d->items[i].count != 2 || (d->items[i].value != 0 && d->items[i].value != 1);
+    return count + broken_items(d, 2);
 }
 
 /* A bad input and what is to be said of it. */
@@ -146,26 +130,44 @@ static const char *two_dialogs = "1 <SILENCE>\tHello !\n"
                                  "1 just a fact\n"
                                  "7 hi\tHello !";
 
+/* The first member of a group? */
+static int begins_group(const carnn_dataset *d, size_t member) {
+    for (size_t i = 0; i < d->item_count; i++)
+        if (d->items[i].first == member && (!i || d->items[i].group != d->items[i - 1].group))
+            return 1;
+    return 0;
+}
+
 /* "speaker text|" for each line of a data set; a bar in front of each dialog. */
 static const char *spell(const carnn_dataset *d, char *out) {
     char *end = out;
-    for (size_t i = 0, dialog = 0; i < d->line_count; i++) {
-        if (d->dialog_start[dialog] == i) end += sprintf(end, "||"), dialog++;
-        end += sprintf(end, "%c %s|", "usf"[d->lines[i].speaker], text_at(d, d->lines[i].text));
+    for (size_t i = 0; i < d->member_count; i++) {
+        if (begins_group(d, i)) end += sprintf(end, "||");
+        end += sprintf(end, "%c %s|", "usf"[d->members[i].role], text_at(d, d->members[i].text));
     }
     return out;
 }
 
+/* The text of the last member of an item, and what is right. */
+static const char *asked(const carnn_dataset *d, size_t i) {
+    return carnn_dataset_text(d, i, carnn_dataset_text_count(d, i) - 1);
+}
+
+static size_t choice_of(const carnn_dataset *d, size_t item) {
+    size_t i = 0;
+    while (i < d->choice_count && d->choices[i] != d->items[item].target) i++;
+    return i;
+}
+
 static void test_dialog(void) {
     static const struct {
-        uint32_t dialog, line, candidate;
-        size_t source_line;
-        const char *response;
-    } turn[] = {{0, 0, 0, 1, "Hello !"},
-                {0, 2, 1, 2, "api_call cheap"},
-                {0, 5, 2, 4, "How about the_fork ?"},
-                {1, 8, 3, 8, "you are welcome"},
-                {2, 11, 0, 10, "Hello !"}};
+        uint32_t dialog, texts, choice, line;
+        const char *user, *response;
+    } turn[] = {{0, 1, 0, 1, "<SILENCE>", "Hello !"},
+                {0, 3, 1, 2, "cheap food please", "api_call cheap"},
+                {0, 6, 2, 4, "<SILENCE>", "How about the_fork ?"},
+                {1, 2, 3, 8, "thanks", "you are welcome"},
+                {2, 2, 0, 10, "hi", "Hello !"}};
     carnn_dataset *d = load_text("dialog", two_dialogs, NULL);
     char out[1000];
     CHECK_TEXT(spell(d, out), "||u <SILENCE>|s Hello !|u cheap food please|s api_call cheap|"
@@ -174,13 +176,17 @@ static void test_dialog(void) {
                               "||f just a fact|u hi|s Hello !|");
     CHECK_INT(carnn_dataset_examples(d), 5);
     for (size_t i = 0; i < 5; i++) {
-        CHECK_INT(d->turns[i].dialog, turn[i].dialog);
-        CHECK_INT(d->turns[i].line, turn[i].line);
-        CHECK_INT(d->turns[i].candidate, turn[i].candidate);
-        CHECK_INT(d->turns[i].source_line, turn[i].source_line);
-        CHECK_TEXT(text_at(d, d->turns[i].response), turn[i].response);
+        CHECK_INT(d->items[i].group, turn[i].dialog);
+        CHECK_INT(carnn_dataset_text_count(d, i), turn[i].texts);
+        CHECK_TEXT(asked(d, i), turn[i].user);
+        CHECK_INT(choice_of(d, i), turn[i].choice);
+        CHECK_INT(d->items[i].line, turn[i].line);
+        CHECK_TEXT(carnn_dataset_target(d, i), turn[i].response);
     }
-    CHECK_INT(d->candidate_count, 4);
+    CHECK(carnn_dataset_target(d, 5) == NULL);
+    CHECK(carnn_dataset_text(d, 0, 1) == NULL);
+    CHECK_INT(carnn_dataset_groups(d), 3);
+    CHECK_INT(d->choice_count, 4);
     CHECK_TEXT(d->shown + d->shown_at[3], " you are welcome ");
     CHECK_INT(d->text_count, 10);
     CHECK_INT(broken(d), 0);
@@ -212,11 +218,11 @@ static void test_dialog_boundaries(void) {
 
 static void test_dialog_three_columns(void) {
     carnn_dataset *d = load_text("dialog", "1 hi\tgreet <name>\thello jack\n2 bye\tend\n", NULL);
-    CHECK_INT(d->candidate_count, 2);
-    CHECK_TEXT(text_at(d, d->turns[0].response), "greet <name>");
-    CHECK_TEXT(text_at(d, d->lines[1].text), "hello jack");
+    CHECK_INT(d->choice_count, 2);
+    CHECK_TEXT(carnn_dataset_target(d, 0), "greet <name>");
+    CHECK_TEXT(text_at(d, d->members[1].text), "hello jack");
     CHECK_TEXT(d->shown + d->shown_at[0], "greet <name>");
-    CHECK_TEXT(text_at(d, d->lines[3].text), "end");
+    CHECK_TEXT(text_at(d, d->members[3].text), "end");
     carnn_dataset_free(d);
 }
 
@@ -226,13 +232,21 @@ static void test_dialog_candidates(void) {
     carnn_dataset *d = load_text("dialog", two_dialogs,
                                  "1  you are welcome\r\n1 Hello !\n\n1 Hello ! \n42\n1 2 more\n"
                                  "plain\n12 you are welcome\n7\tx\ty ");
-    CHECK_INT(d->candidate_count, 6);
+    CHECK_INT(d->choice_count, 6);
     for (size_t i = 0; i < 6; i++) CHECK_TEXT(d->shown + d->shown_at[i], shown[i]);
-    CHECK_INT(d->turns[0].candidate, 1);
-    CHECK_INT(d->turns[1].candidate, CARNN__NOWHERE);
-    CHECK_INT(d->turns[3].candidate, 0);
+    CHECK_INT(choice_of(d, 0), 1);
+    CHECK_INT(choice_of(d, 1), d->choice_count);
+    CHECK_INT(choice_of(d, 3), 0);
     CHECK_INT(broken(d), 0);
     carnn_dataset_free(d);
+}
+
+/* Is every response a candidate? */
+static carnn_status check_responses(const carnn_dataset *d, carnn_error *error) {
+    size_t *times = (size_t *)calloc(d->text_count, sizeof *times);
+    carnn_status status = carnn__dialog_check_responses(d, times, error);
+    free(times);
+    return status;
 }
 
 static void test_dialog_check_candidates(void) {
@@ -242,22 +256,24 @@ static void test_dialog_check_candidates(void) {
     sources[0] = source_of_text("one", "1 a\tb\n2 a\td\n");
     sources[1] = source_of_text("two", "\n1 a\t b \n\n2 a\td \x01\n");
     CHECK_INT(read_data(&d, "dialog", sources, 2, &list, NULL, &error), CARNN_OK);
-    CHECK_INT(d->dialog_count, 3);
-    CHECK_INT(carnn__dataset_check_candidates(d, NULL), CARNN_ERR_DATA);
-    CHECK_INT(carnn__dataset_check_candidates(d, &error), CARNN_ERR_DATA);
+    CHECK_INT(d->group_count, 3);
+    CHECK_INT(check_responses(d, NULL), CARNN_ERR_DATA);
+    CHECK_INT(check_responses(d, &error), CARNN_ERR_DATA);
     CHECK_INT(error.line, 4);
     CHECK_TEXT(error.message,
                "two:4: expected one of the 2 candidates as response, found \"d \\x01\"");
     carnn_dataset_free(d);
     CHECK_INT(read_data(&d, "dialog", sources, 1, &list, NULL, &error), CARNN_OK);
-    CHECK_INT(carnn__dataset_check_candidates(d, &error), CARNN_OK);
+    CHECK_INT(check_responses(d, &error), CARNN_OK);
     carnn_dataset_free(d);
 }
 
 static void test_dialog_errors(void) {
     static const bad_sample bad[] = {
-        {"", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected a dialog, found an empty file"},
-        {" \n\r\n", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected a dialog, found an empty file"},
+        {"", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected a turn (number, user, tab, response), found an empty "
+         "file"},
+        {" \n\r\n", NULL, CARNN_ERR_DATA, 1, "f.txt:1: expected a turn (number, user, tab, response), found an empty "
+         "file"},
         {"1 a\tb\nabc\n", NULL, CARNN_ERR_DATA, 2,
          "f.txt:2: expected a line number, found \"abc\""},
         {"1 a\tb\n\n 2 c\td\n", NULL, CARNN_ERR_DATA, 3,
@@ -281,7 +297,7 @@ static void test_dialog_errors(void) {
         {"1", NULL, CARNN_ERR_DATA, 1,
          "f.txt:1: expected words after the line number, found nothing"},
         {"1 fact\n2 fact\n\n1 fact\n", NULL, CARNN_ERR_DATA, 4,
-         "f.txt:4: expected a turn (number, user, tab, response), found facts only"},
+         "f.txt:4: expected a turn (number, user, tab, response), found none to the end"},
         {"1 a\tb\n", " \n\n", CARNN_ERR_DATA, 1,
          "c.txt:1: expected candidates, one a line, found an empty file"},
         {"1 a\tb\n", "1 b\n2  \n", CARNN_ERR_DATA, 2,
@@ -330,11 +346,10 @@ static const char *sentences = "=== 1\n"
 /* "text/label|" for each sentence; a bar in front of each document. */
 static const char *spell_sentences(const carnn_dataset *d, char *out) {
     char *end = out;
-    for (size_t i = 0, document = 0; i < d->sentence_count; i++) {
-        uint32_t label = d->sentences[i].label;
-        if (d->document_start[document] == i) end += sprintf(end, "||"), document++;
-        end += sprintf(end, "%s/%s|", text_at(d, d->sentences[i].text),
-                       label == CARNN__NOWHERE ? "" : text_at(d, d->labels[label]));
+    for (size_t i = 0; i < d->item_count; i++) {
+        const char *label = carnn_dataset_target(d, i);
+        if (d->items[i].count == 1) end += sprintf(end, "||"); /* no sentence before it */
+        end += sprintf(end, "%s/%s|", asked(d, i), label ? label : "");
     }
     return out;
 }
@@ -347,7 +362,7 @@ static void test_sentences(void) {
                "||the cat  sat ./cause|/cause|"
                "||no label/|"
                "||none of them/|minus/|empty/|x | y | z/other|a|b|c|d/|= not a heading/|/sd|");
-    CHECK_INT(d->label_count, 5);
+    CHECK_INT(d->choice_count, 5);
     CHECK_INT(d->spoken, 1);
     CHECK_INT(carnn_dataset_examples(d), 12);
     CHECK_INT(broken(d), 0);
@@ -386,11 +401,10 @@ static void test_sentences_of_two_sources(void) {
 /* "question/answer/label|" for each pair; a bar in front of each question. */
 static const char *spell_pairs(const carnn_dataset *d, char *out) {
     char *end = out;
-    for (size_t i = 0, group = 0; i < d->pair_count; i++) {
-        const carnn__pair *p = &d->pairs[i];
-        if (d->group_start[group] == i) end += sprintf(end, "||"), group++;
-        end += sprintf(end, "%s/%s/%u|", text_at(d, p->question), text_at(d, p->answer),
-                       (unsigned)p->label);
+    for (size_t i = 0; i < d->item_count; i++) {
+        if (!i || d->items[i].group != d->items[i - 1].group) end += sprintf(end, "||");
+        end += sprintf(end, "%s/%s/%.0f|", carnn_dataset_text(d, i, 0), asked(d, i),
+                       (double)d->items[i].value);
     }
     return out;
 }
@@ -572,9 +586,9 @@ static void test_large(void) {
     CHECK_INT(load_large("", "1 a\tb\n", 6, 400000, &examples, &error), CARNN_OK);
     CHECK_INT(examples, 400000);
     CHECK_INT(load_large("", "1 a\tb\n", 6, 500001, &examples, &error), CARNN_ERR_DATA);
-    CHECK_INT(error.line, 499999);
+    CHECK_INT(error.line, 499997);
     CHECK_TEXT(error.message,
-               "large:499999: expected no more than 999996 lines in one data set");
+               "large:499997: expected no more than 999992 lines in one data set");
 }
 
 /* --- memory that runs out --------------------------------------------------------------------*/
@@ -753,19 +767,19 @@ static void test_babi_files(void) {
         source = test_source(path, NULL, 0);
         list = test_source(list_path, NULL, 0);
         CHECK_INT(read_data(&d, "dialog", &source, 1, NULL, NULL, &error), CARNN_OK);
-        if (set[i].responses) CHECK_INT(d->candidate_count, set[i].responses);
+        if (set[i].responses) CHECK_INT(d->choice_count, set[i].responses);
         carnn_dataset_free(d);
         CHECK_INT(read_data(&d, "dialog", &source, 1, &list, NULL, &error), CARNN_OK);
-        CHECK_INT(d->dialog_count, set[i].dialogs);
-        CHECK_INT(d->turn_count, set[i].turns);
-        for (size_t k = 0; k < d->line_count; k++) {
-            facts += d->lines[k].speaker == CARNN_FACT;
-            silent += d->lines[k].speaker == CARNN_USER &&
-                      strcmp(text_at(d, d->lines[k].text), "<SILENCE>") == 0;
+        CHECK_INT(d->group_count, set[i].dialogs);
+        CHECK_INT(d->item_count, set[i].turns);
+        for (size_t k = 0; k < d->member_count; k++) {
+            facts += d->members[k].role == CARNN_FACT;
+            silent += d->members[k].role == CARNN_USER &&
+                      strcmp(text_at(d, d->members[k].text), "<SILENCE>") == 0;
         }
         CHECK_INT(facts, set[i].facts);
         if (set[i].silent) CHECK_INT(silent, set[i].silent);
-        CHECK_INT(d->candidate_count, set[i].candidates);
+        CHECK_INT(d->choice_count, set[i].candidates);
         if (set[i].words) { /* of lines and candidates; counted by another program */
             uint32_t *all = (uint32_t *)malloc(d->text_count * sizeof *all);
             for (uint32_t k = 0; k < d->text_count; k++) all[k] = k;
@@ -773,7 +787,7 @@ static void test_babi_files(void) {
                       set[i].words);
             free(all);
         }
-        CHECK_INT(carnn__dataset_check_candidates(d, &error), CARNN_OK);
+        CHECK_INT(check_responses(d, &error), CARNN_OK);
         CHECK_INT(broken(d), 0);
         carnn_dataset_free(d);
     }
@@ -801,19 +815,20 @@ static void test_lm_files(void) {
         if (!test_published(path, set[i].file)) continue;
         source = test_source(path, NULL, 0);
         CHECK_INT(read_data(&d, "lm", &source, 1, NULL, NULL, &error), CARNN_OK);
-        CHECK_INT(d->document_count, set[i].documents);
-        CHECK_INT(d->sentence_count, set[i].sentences);
-        CHECK_INT(d->label_count, set[i].labels);
+        CHECK_INT(d->group_count, set[i].documents);
+        CHECK_INT(d->item_count, set[i].sentences);
+        CHECK_INT(d->choice_count, set[i].labels);
         CHECK_INT(d->spoken, i < 2);
-        for (size_t k = 0; k < d->sentence_count; k++) {
-            words += word_count(d, CARNN__SPACES, d->sentences[k].text);
-            labelled += d->sentences[k].label != CARNN__NOWHERE;
+        for (size_t k = 0; k < d->item_count; k++) {
+            words += word_count(d, CARNN__SPACES, d->members[k].text);
+            labelled += d->items[k].target != CARNN__NOWHERE;
         }
+        CHECK_INT(d->member_count, d->item_count);
         CHECK_INT(words, set[i].words);
         CHECK_INT(labelled, set[i].labelled);
         if (set[i].types)
-            CHECK_INT(vocabulary_size(d, CARNN__SPACES, &d->sentences[0].text, d->sentence_count,
-                                      sizeof *d->sentences), set[i].types);
+            CHECK_INT(vocabulary_size(d, CARNN__SPACES, &d->members[0].text, d->member_count,
+                                      sizeof *d->members), set[i].types);
         CHECK_INT(broken(d), 0);
         carnn_dataset_free(d);
     }
@@ -850,8 +865,8 @@ static void test_answer_files(void) {
             continue;
         }
         CHECK_INT(d->group_count, set[i].questions);
-        CHECK_INT(d->pair_count, set[i].pairs);
-        for (size_t k = 0; k < d->pair_count; k++) right += d->pairs[k].label;
+        CHECK_INT(d->item_count, set[i].pairs);
+        for (size_t k = 0; k < d->item_count; k++) right += d->items[k].value > 0.0f;
         CHECK_INT(right, set[i].right);
         for (uint32_t k = 0; set[i].odd >= 0 && k < d->text_count; k++)
             odd += word_count(d, CARNN__TOKENS, k) != word_count(d, CARNN__SPACES, k);

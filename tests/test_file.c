@@ -7,6 +7,19 @@
 #define FOLDER_THAT_IS_NOT "no-such-folder/model.gguf"
 #define IMAGE_FILE "test_file.gguf"
 #define CHECKPOINT_FILE "test_file.resume"
+#define LINK_FILE "test_file.link"
+
+#if !defined(_WIN32)
+#include <utime.h>
+#if defined(__STRICT_ANSI__)
+int symlink(const char *target, const char *name);
+int lstat(const char *name, struct stat *found);
+#ifndef S_IFMT
+#define S_IFMT 0170000
+#define S_IFLNK 0120000
+#endif
+#endif
+#endif
 
 /* A small model, made anew by every test that changes it. */
 static carnn_model *small_model(void) {
@@ -123,9 +136,9 @@ static void check_same_model(const carnn_model *a, const carnn_model *b) {
     CHECK_INT(carnn_model_word_count(a), carnn_model_word_count(b));
     for (i = 0; i < carnn_model_word_count(a); i++)
         CHECK_TEXT(carnn_model_word(a, i), carnn_model_word(b, i));
-    CHECK_INT(carnn_model_candidate_count(a), carnn_model_candidate_count(b));
-    for (i = 0; i < carnn_model_candidate_count(a); i++)
-        CHECK_TEXT(carnn_model_candidate(a, i), carnn_model_candidate(b, i));
+    CHECK_INT(carnn_model_choice_count(a), carnn_model_choice_count(b));
+    for (i = 0; i < carnn_model_choice_count(a); i++)
+        CHECK_TEXT(carnn_model_choice(a, i), carnn_model_choice(b, i));
     for (i = 0; carnn_model_tensor(a, i).name; i++) {
         carnn_tensor x = carnn_model_tensor(a, i), y = carnn_model_tensor(b, i);
         CHECK_TEXT(x.name, y.name);
@@ -209,7 +222,9 @@ static void try_sealed(image i) {
     if (read_image(&model, i.bytes, i.size, &error) == CARNN_OK) {
         image_free(image_of(model, 0));
         if (carnn_session_open(&session, model, NULL, &error) == CARNN_OK) {
-            CHECK(carnn_session_reply(session, "thai food", 9) != NULL);
+            const char *reply = NULL;
+            CHECK_INT(carnn_session_reply(session, "thai food", 9, &reply, &error), CARNN_OK);
+            CHECK(reply != NULL);
             carnn_session_free(session);
         } else CHECK(error.message[0] != '\0');
     } else CHECK(error.message[0] != '\0');
@@ -274,19 +289,30 @@ static void test_messages(void) {
     refuse("cell.bias", 9 + 16, "\1", 1, "cell.bias: misplaced");
 }
 
+/* The value of an option of a model, as text. */
+static const char *option_text(const carnn_model *model, const char *name, char text[64]) {
+    const carnn_option *o;
+    size_t i;
+    for (i = 0; (o = carnn__option_of(model->desc.task, i)) != NULL; i++)
+        if (!strcmp(o->name, name))
+            return carnn_option_get(o, &model->desc, &model->trained, text, 64);
+    return NULL;
+}
+
 /* A file that was written before there was an option: the option has its default. */
 static void test_option_unknown_then(void) {
     carnn_model *model = small_model(), *loaded = NULL;
     image i = image_of(model, 0);
     carnn_source source = {"image", NULL, 0};
     carnn_error error;
-    CHECK(carnn_model_describe(model)->kb_rows != 0);
+    char one[64], two[64];
+    CHECK(option_text(model, "kb_rows", one) != NULL);
     memcpy(find(i, "carnn.kb_rows"), "carnn.ab_rows", 13);
     seal(i);
     source.bytes = i.bytes;
     source.size = i.size;
     CHECK_INT(carnn_model_load(&loaded, &source, NULL, &error), CARNN_OK);
-    CHECK_INT(carnn_model_describe(loaded)->kb_rows, carnn_model_describe(model)->kb_rows);
+    CHECK_TEXT(option_text(loaded, "kb_rows", two), one);
     carnn_model_free(loaded);
     image_free(i);
     carnn_model_free(model);
@@ -317,7 +343,7 @@ static void test_weights_that_are_no_numbers(void) {
     size_t i;
     for (i = 0; i < 4; i++) {
         image sealed = image_of(model, 0);
-        carnn__floats_to_bytes(sealed.bytes + sealed.size - 4 * model->params.size, &wrong[i], 1);
+        carnn__swap_floats(sealed.bytes + sealed.size - 4 * model->params.size, &wrong[i], 1);
         seal(sealed);
         CHECK(refused(sealed.bytes, sealed.size, &error));
         CHECK(strstr(error.message, "NaN or infinity") != NULL);
@@ -378,6 +404,9 @@ static void test_disk(void) {
     carnn_model_free(loaded);
     CHECK_INT(carnn_model_save(model, FOLDER_THAT_IS_NOT, &error), CARNN_ERR_IO);
     CHECK(strstr(error.message, FOLDER_THAT_IS_NOT ": cannot be written") != NULL);
+    CHECK_INT(carnn_file_check("", &error), CARNN_ERR_IO);
+    CHECK_INT(carnn_model_save(model, "", &error), CARNN_ERR_IO);
+    CHECK(strstr(error.message, "cannot be written") != NULL);
     CHECK_INT(carnn_file_check(FOLDER_THAT_IS_NOT, &error), CARNN_ERR_IO);
     source.name = ".";
     CHECK_INT(carnn_model_load(&loaded, &source, NULL, &error), CARNN_ERR_IO);
@@ -385,7 +414,7 @@ static void test_disk(void) {
 #if defined(__linux__)
     CHECK_INT(carnn_model_save(model, "/dev/full", &error), CARNN_ERR_IO);
     CHECK_INT(carnn_model_save(model, "/dev/null", &error), CARNN_OK);
-    CHECK(carnn__is_special("/dev/null")); /* still what it was */
+    CHECK(carnn__is_special(carnn__file_mode("/dev/null"))); /* still what it was */
 #endif
     remove(IMAGE_FILE);
     image_free(found);
@@ -393,26 +422,99 @@ static void test_disk(void) {
     carnn_model_free(model);
 }
 
+static void test_nothing_to_load(void) {
+    carnn_source nothing = {NULL, NULL, 0};
+    carnn_model *model = NULL;
+    carnn_error error;
+    CHECK_INT(carnn_model_load(&model, &nothing, NULL, &error), CARNN_ERR_ARGUMENT);
+    CHECK(model == NULL && error.message[0]);
+}
+
+#if !defined(_WIN32)
+
+static size_t files_with(const char *beginning) { /* names in this folder */
+    DIR *folder = opendir(".");
+    struct dirent *entry;
+    size_t count = 0;
+    while (folder && (entry = readdir(folder)) != NULL)
+        count += !strncmp(entry->d_name, beginning, strlen(beginning));
+    if (folder) closedir(folder);
+    return count;
+}
+
+/* A link leads to the file that is written, which keeps its permissions; one that may not be written
+   is not replaced either, though its folder would allow it. */
+static void test_links_and_permissions(void) {
+    carnn_model *model = small_model();
+    carnn_error error;
+    struct stat found;
+    remove(LINK_FILE);
+    CHECK_INT(carnn_model_save(model, IMAGE_FILE, &error), CARNN_OK);
+    CHECK(symlink(IMAGE_FILE, LINK_FILE) == 0 && chmod(IMAGE_FILE, 0600) == 0);
+    CHECK_INT(carnn_file_check(LINK_FILE, &error), CARNN_OK);
+    CHECK_INT(carnn_model_save(model, LINK_FILE, &error), CARNN_OK);
+    CHECK(lstat(LINK_FILE, &found) == 0 && (found.st_mode & S_IFMT) == S_IFLNK);
+    CHECK(lstat(IMAGE_FILE, &found) == 0 && S_ISREG(found.st_mode));
+    CHECK_INT(found.st_mode & 0777, 0600);
+    CHECK(chmod(IMAGE_FILE, 0400) == 0);
+    CHECK_INT(carnn_file_check(LINK_FILE, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn_model_save(model, IMAGE_FILE, &error), CARNN_ERR_IO);
+    CHECK(strstr(error.message, IMAGE_FILE ": cannot be written") != NULL);
+    CHECK_INT(files_with(IMAGE_FILE), 1);
+    remove(LINK_FILE);
+    remove(IMAGE_FILE);
+    carnn_model_free(model);
+}
+
+/* What killed processes have left goes, what another one may be writing stays. */
+static void test_stale_files(void) {
+    static const char *const name[] = {IMAGE_FILE ".0123abcd.tmp", IMAGE_FILE ".0123abce.tmp",
+                                       IMAGE_FILE ".0123abcx.tmp", IMAGE_FILE "0.0123abcd.tmp"};
+    carnn_model *model = small_model();
+    struct utimbuf old;
+    size_t i;
+    old.actime = old.modtime = time(NULL) - 4000;
+    for (i = 0; i < 4; i++) {
+        FILE *file = fopen(name[i], "wb");
+        CHECK(file != NULL);
+        if (file) fclose(file);
+        if (i != 1) CHECK(utime(name[i], &old) == 0);
+    }
+    CHECK_INT(carnn_model_save(model, IMAGE_FILE, NULL), CARNN_OK);
+    for (i = 0; i < 4; i++) CHECK_INT(remove(name[i]) == 0, i > 0);
+    remove(IMAGE_FILE);
+    carnn_model_free(model);
+}
+
+#endif
+
 /* --- checkpoints --- */
 
-typedef struct trainer { /* what a trainer would have */
-    float *best;
-    uint64_t step, examples;
-    double loss;
-} trainer;
-
 static carnn__checkpoint checkpoint_of(carnn_model *model, const carnn_train_desc *train,
-                                       trainer *r) {
+                                       float *best) {
     carnn__checkpoint c;
     memset(&c, 0, sizeof c);
     c.model = model;
     c.train = train;
-    carnn__checkpoint_array(&c, "weights", model->params.value);
-    carnn__checkpoint_array(&c, "best", r->best);
-    carnn__checkpoint_whole(&c, "step", &r->step, 0);
-    carnn__checkpoint_whole(&c, "training examples", &r->examples, 1);
-    carnn__checkpoint_real(&c, "loss", &r->loss);
+    c.array[0] = model->params.value;
+    c.array[1] = best;
+    c.same[CARNN__SAME_TRAIN] = 10;
     return c;
+}
+
+/* A sealed checkpoint of another format. */
+static void put_other_format(const char *file) {
+    image i;
+    void *block;
+    FILE *out;
+    CHECK_INT(carnn__read_file(file, &standard, &block, &i.size, NULL), CARNN_OK);
+    i.bytes = (unsigned char *)block;
+    find(i, "carnn.format")[12 + 4] = 1;
+    seal(i);
+    out = fopen(file, "wb");
+    CHECK(out && fwrite(i.bytes, 1, i.size, out) == i.size);
+    if (out) fclose(out);
+    image_free(i);
 }
 
 static void test_checkpoint(void) {
@@ -422,35 +524,39 @@ static void test_checkpoint(void) {
     carnn_train_desc train;
     carnn__checkpoint c, d;
     carnn_error error;
-    trainer a = {NULL, 123456789012345u, 10, 0.1}, b = {NULL, 0, 10, 0.0};
+    float *best = (float *)carnn__alloc_aligned(&standard, size, sizeof(float));
+    float *other_best = (float *)carnn__alloc_aligned(&standard, size, sizeof(float));
     memset(&train, 0, sizeof train);
     CHECK_INT(carnn_defaults(&desc, &train, &error), CARNN_OK);
-    a.best = (float *)carnn__alloc_aligned(&standard, size, sizeof(float));
-    b.best = (float *)carnn__alloc_aligned(&standard, size, sizeof(float));
-    for (i = 0; i < size; i++) a.best[i] = (float)i, b.best[i] = 0.0f;
+    for (i = 0; i < size; i++) best[i] = (float)i, other_best[i] = 0.0f;
     memset(other->params.value, 0, size * sizeof(float));
-    model->scores.count = 1;
-    model->scores.metric[0].name = model->head->metric[0];
+    carnn__scores_add(&model->scores, &model->task->metric[0]);
     model->scores.metric[0].value = 0.75;
     model->best_epoch = 3;
-    c = checkpoint_of(model, &train, &a);
-    d = checkpoint_of(other, &train, &b);
+    c = checkpoint_of(model, &train, best);
+    d = checkpoint_of(other, &train, other_best);
+    c.step = 123456789012345u;
+    c.tally.examples = 17;
+    c.tally.loss = 0.1;
+    c.tally.sum[CARNN_SCORES_MAX - 1] = 0.2;
+    c.seconds = 0.3;
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_IO);
     CHECK_INT(carnn__checkpoint_save(&c, CHECKPOINT_FILE, &error), CARNN_OK);
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_OK);
     check_same_model(model, other);
-    CHECK(b.step == a.step && b.loss == a.loss);
-    CHECK(memcmp(a.best, b.best, size * sizeof(float)) == 0);
+    CHECK(d.step == c.step && !memcmp(&d.tally, &c.tally, sizeof c.tally));
+    CHECK(d.seconds == c.seconds);
+    CHECK(memcmp(best, other_best, size * sizeof(float)) == 0);
     CHECK_INT(other->best_epoch, 3);
     CHECK_NEAR(other->scores.metric[0].value, 0.75, 0);
 
-    b.examples = 11; /* other data */
-    b.step = 5;
+    d.same[CARNN__SAME_TRAIN] = 11; /* other data */
+    d.step = 5;
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
     CHECK_TEXT(error.message,
-               CHECKPOINT_FILE ": checkpoint of a training with other training examples");
-    CHECK_INT(b.step, 5);
-    b.examples = 10;
+               CHECKPOINT_FILE ": checkpoint of a training with other training data");
+    CHECK_INT(d.step, 5);
+    d.same[CARNN__SAME_TRAIN] = 10;
     train.epochs++; /* a longer training may go on */
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_OK);
     train.batch += 1;
@@ -463,27 +569,31 @@ static void test_checkpoint(void) {
     other->desc.seed--;
     other->words.bytes[0] ^= 1;
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
-    CHECK(strstr(error.message, "other words or candidates") != NULL);
+    CHECK(strstr(error.message, "other words or choices") != NULL);
 
     other->words.bytes[0] ^= 1;
     model->best_epoch = -3; /* what a trainer cannot have written */
     CHECK_INT(carnn__checkpoint_save(&c, CHECKPOINT_FILE, &error), CARNN_OK);
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
     model->best_epoch = 3;
-    a.best[1] = NAN;
+    best[1] = NAN;
     CHECK_INT(carnn__checkpoint_save(&c, CHECKPOINT_FILE, &error), CARNN_OK);
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
     CHECK(strstr(error.message, "best holds NaN") != NULL);
-    CHECK(b.best[1] == 1.0f); /* nothing of the trainer has changed */
+    CHECK(other_best[1] == 1.0f); /* nothing of the trainer has changed */
     { /* neither kind of file passes for the other */
         carnn_source source = {CHECKPOINT_FILE, NULL, 0};
         carnn_model *none = NULL;
         CHECK_INT(carnn_model_load(&none, &source, NULL, &error), CARNN_ERR_MODEL);
         CHECK(strstr(error.message, "\"carnn-checkpoint\", expected \"carnn\"") != NULL);
     }
+    put_other_format(CHECKPOINT_FILE); /* that of older versions */
+    CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
+    CHECK(strstr(error.message, "written by another version of carnn (format 1, ") != NULL);
+    CHECK(strstr(error.message, "): train anew") != NULL);
     remove(CHECKPOINT_FILE);
-    carnn__free_aligned(&standard, a.best);
-    carnn__free_aligned(&standard, b.best);
+    carnn__free_aligned(&standard, best);
+    carnn__free_aligned(&standard, other_best);
     carnn_model_free(model);
     carnn_model_free(other);
 }
@@ -500,6 +610,11 @@ int main(void) {
     test_weights_that_are_no_numbers();
     test_no_memory();
     test_disk();
+#if !defined(_WIN32)
+    test_links_and_permissions();
+    test_stale_files();
+#endif
+    test_nothing_to_load();
     test_checkpoint();
     return test_end();
 }

@@ -16,11 +16,11 @@ static carnn_model *lm_model(const char *cell, const char *context, const carnn_
     memset(&desc, 0, sizeof desc);
     desc.task = "lm";
     desc.cell = cell;
-    desc.context = context;
     desc.hidden = 19;
     desc.embedding = 13;
     desc.layers = 2;
     desc.min_count = 1;
+    if (context) carnn_set(&desc, NULL, "context", context, &error);
     if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
     return model;
 }
@@ -37,6 +37,43 @@ static carnn_status lm_fit(carnn_model *model, const carnn_dataset *data, int64_
     return carnn_train(model, data, data, &train, &error);
 }
 
+/* What a session makes of a sentence: -log P, and its words go to *tokens. */
+static double lm_score(carnn_session *session, const char *text, size_t length, size_t *tokens) {
+    carnn_text one = {NULL, 0};
+    carnn_prediction p;
+    one.at = text;
+    one.length = length;
+    CHECK_INT(carnn_session_predict(session, &one, 1, 0, &p, NULL), CARNN_OK);
+    CHECK_INT(p.kind, CARNN_PREDICTS_LIKELIHOOD);
+    *tokens = p.tokens;
+    return p.score;
+}
+
+/* The place of a matrix in the array of weights. */
+static float *lm_weights(carnn_model *model, const char *name) {
+    size_t i;
+    for (i = 0; strcmp(model->params.item[i].name, name);) i++;
+    return carnn__piece(&model->params, model->params.value, i);
+}
+
+/* The value of an option of the task as text. */
+static const char *lm_option(const carnn_model *model, const char *name) {
+    static char text[32];
+    carnn_train_desc unused;
+    size_t i;
+    memset(&unused, 0, sizeof unused);
+    for (i = 0; strcmp(carnn_option_at("lm", i)->name, name);) i++;
+    return carnn_option_get(carnn_option_at("lm", i), &model->desc, &unused, text, sizeof text);
+}
+
+/* Writes a sentence; returns its length. */
+static size_t lm_generate(carnn_session *session, const carnn_sampling *how, const char *prompt,
+                          char *text, size_t size) {
+    CHECK_INT(carnn_session_generate(session, how, prompt, strlen(prompt), text, size, NULL),
+              CARNN_OK);
+    return size ? strlen(text) : 0;
+}
+
 static double metric(const carnn_scores *s, const char *name) {
     size_t i;
     for (i = 0; i < s->count; i++)
@@ -50,22 +87,24 @@ static void test_lower(void) {
     carnn_model *model = NULL;
     carnn_model_desc desc;
     carnn_session *session = NULL;
-    double lower = 0.0, upper = 1.0;
+    double lower;
+    size_t tokens;
     memset(&desc, 0, sizeof desc);
     desc.task = "lm";
     desc.hidden = 5;
-    desc.lower = 1;
+    CHECK_INT(carnn_set(&desc, NULL, "lower", "1", NULL), CARNN_OK);
     desc.min_count = 1;
     CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
     CHECK_INT(carnn_model_word_count(model), 6); /* <unk> <s> </s> the cat sat */
     CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
-    CHECK_INT(carnn_session_score(session, "the cat", 7, &lower), 3);
+    lower = lm_score(session, "the cat", 7, &tokens);
+    CHECK_INT(tokens, 3);
     carnn_session_reset(session);
-    CHECK_INT(carnn_session_score(session, "THE cAt", 7, &upper), 3);
-    CHECK_NEAR(lower, upper, 0.0);
+    CHECK_NEAR(lm_score(session, "THE cAt", 7, &tokens), lower, 0.0);
+    CHECK_INT(tokens, 3);
     carnn_session_reset(session);
-    CHECK_INT(carnn_session_score(session, "th\xC3\x84 cat", 8, &upper), 3);
-    CHECK(lower != upper);
+    CHECK(lm_score(session, "th\xC3\x84 cat", 8, &tokens) != lower);
+    CHECK_INT(tokens, 3);
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -80,7 +119,7 @@ static void test_lower(void) {
 static void test_counts(void) {
     carnn_dataset *train = lm_data("a a\na\n"), *data = lm_data("a a\nz\n");
     carnn_model *model = lm_model("icarnn", "none", train);
-    float *w = model->params.value, *bias = w + model->params.item[model->lm.bias].offset;
+    float *w = model->params.value, *bias = lm_weights(model, "output.bias");
     carnn_scores s;
     CHECK_INT(model->words.count, 4);
     memset(w, 0, model->params.size * sizeof(float));
@@ -109,10 +148,10 @@ static void test_labels(void) {
     carnn_model *model = lm_model("ncarnn", NULL, data);
     carnn_scores s;
     size_t i;
-    CHECK_INT(model->labels.count, 2);
-    CHECK_TEXT(carnn_model_describe(model)->label_row, "own");
-    CHECK_NEAR(carnn_model_describe(model)->label_weight, 0.1, 0.0);
-    model->desc.label_weight = 0.5; /* a few rows are to be learnt by heart */
+    CHECK_INT(model->choices.count, 2);
+    CHECK_TEXT(lm_option(model, "label_row"), "own");
+    CHECK_TEXT(lm_option(model, "label_weight"), "0.1");
+    model->desc.option[CARNN__LM_LABEL_WEIGHT] = 0.5; /* a few rows are to be learnt by heart */
     CHECK_INT(lm_fit(model, data, 1, 40, 0.02), CARNN_OK);
     s = test_scores(model, data);
     CHECK(metric(&s, "label_accuracy") >= 0.99);
@@ -121,26 +160,26 @@ static void test_labels(void) {
     CHECK(metric(&s, "label_accuracy") >= 0.0 && metric(&s, "label_accuracy") < 0.67);
     carnn_model_free(model);
     model = lm_model("ncarnn", NULL, data);
-    model->desc.label_weight = 1.0; /* words have no part in the loss: nothing is learnt of them */
+    model->desc.option[CARNN__LM_LABEL_WEIGHT] = 1.0; /* words have no part in the loss: nothing is learnt of them */
     CHECK_INT(lm_fit(model, data, 1, 3, 0.02), CARNN_OK);
     for (i = 0; i < model->words.count; i++)
-        CHECK(carnn__piece(&model->params, model->params.value, model->lm.bias)[i] == 0.0f);
+        CHECK(lm_weights(model, "output.bias")[i] == 0.0f);
     carnn_model_free(model);
     model = lm_model("ncarnn", "none", data);
-    CHECK_INT(model->labels.count, 0); /* nothing to tell them from */
+    CHECK_INT(model->choices.count, 0); /* nothing to tell them from */
     carnn_model_free(model);
     carnn_dataset_free(data);
     carnn_dataset_free(odd);
     data = lm_data("a b\nb a\n");
     model = lm_model("ncarnn", NULL, data);
-    model->desc.label_row = NULL; /* as in a file that says nothing of it */
+    model->desc.option[CARNN__LM_LABEL_ROW] = 0.0; /* as in a file that says nothing of it */
     s = test_scores(model, data);
     CHECK(isfinite(metric(&s, "perplexity")));
     carnn_model_free(model);
     carnn_dataset_free(data);
     data = lm_data("=== 1\nA|Well, it's Fine.|sd\nB|Yes.|aa\n");
     model = lm_model("icarnn", NULL, data);
-    CHECK_TEXT(carnn_model_describe(model)->label_row, "previous");
+    CHECK_TEXT(lm_option(model, "label_row"), "previous");
     CHECK(carnn__names_find(&model->words, "it's", 4) != CARNN__NOWHERE);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -154,8 +193,8 @@ static void test_lm_session(const char *cell, const char *context) {
     carnn_model *model = lm_model(cell, context, data);
     carnn_session *session = NULL;
     carnn_error error;
-    double nll, sum = 0.0;
-    size_t i, tokens = 0;
+    double sum = 0.0;
+    size_t i, tokens = 0, more;
     carnn_scores s;
     for (i = 0; i < 700; i++) memcpy(longer + 2 * i, i % 3 ? "a " : "b ", 2);
     memcpy(longer + 1400, "\na\n", 4);
@@ -165,11 +204,9 @@ static void test_lm_session(const char *cell, const char *context) {
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     for (i = 0; i < 2; i++) {
         carnn_session_reset(session);
-        sum = 0.0;
-        tokens = carnn_session_score(session, longer, 1400, &nll);
-        sum += nll;
-        tokens += carnn_session_score(session, "a", 1, &nll);
-        sum += nll;
+        sum = lm_score(session, longer, 1400, &tokens);
+        sum += lm_score(session, "a", 1, &more);
+        tokens += more;
     }
     CHECK_INT(tokens, 703);
     CHECK_INT(s.tokens, 703);
@@ -180,30 +217,91 @@ static void test_lm_session(const char *cell, const char *context) {
     carnn_dataset_free(one);
 }
 
+typedef struct lm_told { /* what carnn_predict tells is what a session says */
+    carnn_session *session;
+    const carnn_dataset *data;
+    size_t count;
+} lm_told;
+
+static void on_likelihood(const carnn_prediction *p, void *user) {
+    lm_told *told = (lm_told *)user;
+    const char *text = carnn_dataset_text(
+        told->data, p->example, carnn_dataset_text_count(told->data, p->example) - 1);
+    carnn_prediction alone;
+    size_t tokens;
+    CHECK_INT(p->example, told->count++);
+    CHECK_INT(carnn_session_example(told->session, told->data, p->example, 0, &alone, NULL),
+              CARNN_OK);
+    CHECK(alone.score == p->score);
+    CHECK_INT(alone.tokens, p->tokens);
+    if (carnn_dataset_text_count(told->data, p->example) > 1) return;
+    carnn_session_reset(told->session); /* the first of a document */
+    CHECK(lm_score(told->session, text, strlen(text), &tokens) == p->score);
+    CHECK_INT(tokens, p->tokens);
+}
+
+static void test_lm_predict(const char *cell, const char *context) {
+    static char longer[sizeof lm_text + 3 * 600];
+    carnn_dataset *data;
+    carnn_predict_desc how;
+    carnn_model *model;
+    lm_told told;
+    size_t i;
+    memset(&how, 0, sizeof how);
+    memset(&told, 0, sizeof told);
+    for (i = 0; i < 600; i++) memcpy(longer + 2 * i, i % 7 ? "a " : "b ", 2);
+    longer[1200] = '\n';
+    memcpy(longer + 1201, lm_text, sizeof lm_text);
+    data = lm_data(longer);
+    model = lm_model(cell, context, data);
+    CHECK_INT(lm_fit(model, data, 1, 1, 0.02), CARNN_OK);
+    CHECK_INT(carnn_session_open(&told.session, model, NULL, NULL), CARNN_OK);
+    told.data = data;
+    how.threads = 1;
+    how.example = on_likelihood;
+    how.user = &told;
+    CHECK_INT(carnn_predict(model, data, &how, NULL), CARNN_OK);
+    CHECK_INT(told.count, carnn_dataset_examples(data));
+    carnn_session_free(told.session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* What words add to a logit is all of it; shares in the context come to nearly one. */
-static void test_explain(void) {
+static void test_lm_explain(void) {
     carnn_dataset *data = lm_data(lm_text);
     carnn_model *model = lm_model("scarnn", NULL, data);
     carnn_session *session = NULL;
     carnn_contribution part[32];
+    carnn_explanation e;
     carnn_error error;
-    double rest, sum;
-    size_t i, count;
+    double sum;
+    size_t i, tokens;
     CHECK_INT(lm_fit(model, data, 1, 5, 0.02), CARNN_OK);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
-    CHECK_INT(carnn_session_explain(session, 32, part, &rest), 0);
-    carnn_session_score(session, "the cat sat", 11, NULL);
-    carnn_session_score(session, "a dog", 5, NULL);
-    count = carnn_session_explain(session, 32, part, &rest);
-    CHECK_INT(count, 4 + 3);
+    CHECK_INT(carnn_session_explain(session, 32, part, &e, NULL), CARNN_OK);
+    CHECK_INT(e.count, 0);
+    lm_score(session, "the cat sat", 11, &tokens);
+    lm_score(session, "a dog", 5, &tokens);
+    CHECK_INT(carnn_session_explain(session, 32, part, &e, NULL), CARNN_OK);
+    CHECK_INT(e.count, 4 + 3);
+    CHECK_INT(e.exact, 1);
     CHECK_TEXT(part[0].text, "the");
+    CHECK_TEXT(part[0].role, "before");
+    CHECK_INT(part[0].has, CARNN_HAS_SHARE);
     CHECK_TEXT(part[6].text, "dog");
-    for (i = 0, sum = rest; i < count; i++) sum += part[i].score;
-    i = carnn__names_find(&model->words, carnn_session_next_word(session),
-                          strlen(carnn_session_next_word(session)));
-    CHECK_NEAR(sum, session->lm->z[i], 1e-4);
+    CHECK_TEXT(part[6].role, "word");
+    CHECK_INT(part[6].has, CARNN_HAS_SCORE);
+    for (i = 0, sum = e.rest; i < e.count; i++) sum += part[i].score;
+    i = carnn__names_find(&model->words, e.of, strlen(e.of));
+    CHECK_NEAR(sum, ((const carnn__lm *)session->work.state)->output.z[i], 1e-4);
     /* the bias belongs to no word: exact shares leave only that */
-    CHECK_NEAR(rest, model->params.value[model->params.item[model->lm.bias].offset + i], 1e-4);
+    CHECK_NEAR(e.rest, lm_weights(model, "output.bias")[i], 1e-4);
+    memset(part, 0, sizeof part);
+    CHECK_INT(carnn_session_explain(session, 5, part, &e, NULL), CARNN_OK); /* room for fewer */
+    CHECK_INT(e.count, 4 + 3);
+    CHECK_TEXT(part[4].text, "<s>");
+    CHECK(part[5].text == NULL);
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -222,7 +320,7 @@ static void test_truncate(void) {
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         float q[5], heap[5];
         memcpy(q, p, sizeof q);
-        carnn__lm_truncate(q, heap, 5, cases[i].most, cases[i].mass);
+        carnn__sample_truncate(q, heap, 5, cases[i].most, cases[i].mass);
         for (j = 0; j < 5; j++) CHECK(q[j] == (cases[i].kept[j] == '1' ? p[j] : 0.0f));
     }
 }
@@ -233,37 +331,39 @@ static void test_generate(void) {
     carnn_session *session = NULL;
     carnn_sampling how;
     carnn_error error;
+    const char *reply;
     char a[200], b[200], tiny[6];
     memset(&how, 0, sizeof how);
     CHECK_INT(lm_fit(model, data, 1, 60, 0.02), CARNN_OK);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     how.temperature = CARNN_NONE;
-    CHECK(carnn_session_generate(session, &how, "the dog", 7, a, sizeof a) > 7);
+    CHECK(lm_generate(session, &how, "the dog", a, sizeof a) > 7);
     CHECK(!strncmp(a, "the dog ", 8));
     carnn_session_reset(session);
     how.temperature = 0.0;
     how.top_k = 1; /* the same as none */
-    carnn_session_generate(session, &how, "the dog", 7, b, sizeof b);
+    lm_generate(session, &how, "the dog", b, sizeof b);
     CHECK_TEXT(b, a);
     carnn_session_reset(session);
     how.top_k = 0;
     how.top_p = 1e-6;
-    carnn_session_generate(session, &how, "the dog", 7, b, sizeof b);
+    lm_generate(session, &how, "the dog", b, sizeof b);
     CHECK_TEXT(b, a);
     carnn_session_reset(session);
     how.top_p = 0.0;
     how.temperature = 1e-40; /* logits over it are no floats */
-    carnn_session_generate(session, &how, "the dog", 7, b, sizeof b);
+    lm_generate(session, &how, "the dog", b, sizeof b);
     CHECK_TEXT(b, a);
-    CHECK(carnn_session_generate(session, &how, "dog the a cat", 13, tiny, sizeof tiny) == 3);
+    CHECK(lm_generate(session, &how, "dog the a cat", tiny, sizeof tiny) == 3);
     CHECK_TEXT(tiny, "dog"); /* no word behind one that does not fit */
-    carnn_session_generate(session, &how, "", 0, tiny, 0);
+    lm_generate(session, &how, "", tiny, 0);
     how.words = 3;
     how.top_p = 0.0;
     how.temperature = 5.0;
-    carnn_session_generate(session, &how, "", 0, a, sizeof a);
+    lm_generate(session, &how, "", a, sizeof a);
     CHECK(strlen(a) < 20);
-    CHECK_INT(carnn_session_rank(session, "a", 1, 1, NULL, NULL), 0); /* a dialog model's call */
+    CHECK_INT(carnn_session_reply(session, "a", 1, &reply, &error), CARNN_ERR_ARGUMENT);
+    CHECK(strstr(error.message, "generate") != NULL); /* what it does instead */
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -296,7 +396,7 @@ static void test_lm_same_bytes(void) {
         CHECK_INT(carnn_model_load(&model, &source, NULL, &error), CARNN_OK);
         s = test_scores(model, data);
         CHECK(s.loss == carnn_model_scores(model)->loss);
-        CHECK_INT(model->labels.count, 2);
+        CHECK_INT(model->choices.count, 2);
         carnn_model_free(model);
     }
     for (i = 0; i < 3; i++) {
@@ -348,7 +448,7 @@ static void test_odd_texts(void) {
     carnn_session *session = NULL;
     carnn_error error;
     carnn_scores s;
-    double nll;
+    size_t tokens;
     for (i = 0; i < WORD; i++) bytes[at++] = 'w';
     memcpy(bytes + at, " a\n\xff\xfe a \xc3\n", 10);
     at += 10;
@@ -361,9 +461,10 @@ static void test_odd_texts(void) {
     CHECK_INT(s.tokens, 3 + 4 + WORDS + 1);
     CHECK(metric(&s, "perplexity") > 1.0 && metric(&s, "perplexity") < 100.0);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
-    CHECK_INT(carnn_session_score(session, bytes, at, &nll), 5 + WORDS + 1);
-    CHECK_INT(carnn_session_score(session, NULL, 0, &nll), 1);
-    CHECK(nll > 0.0);
+    lm_score(session, bytes, at, &tokens);
+    CHECK_INT(tokens, 5 + WORDS + 1);
+    CHECK(lm_score(session, NULL, 0, &tokens) > 0.0);
+    CHECK_INT(tokens, 1);
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -375,14 +476,16 @@ static void test_odd_texts(void) {
 static void test_odd_rows(void) {
     static const char rows[] = "=\n\n=== empty\n= again\nA|Well, it's Fine.|sd\nB|--|x\n"
                                "no speaker | here\n\n\tx\n</s> <unk> <s> N\n= end\n=\n";
-    static const char *const line[] = {"A|Well, it's Fine.|sd", "B|--|x", "no speaker | here", NULL,
+    static const char *const line[] = {"A|Well, it's Fine.|sd", "B|--|x", "no speaker | here", "",
                                        "\tx", "</s> <unk> <s> N"};
     carnn_dataset *data = lm_data(rows);
     carnn_model *model = lm_model("icarnn", NULL, data);
     carnn_session *session = NULL;
     carnn_scores s;
-    double nll, sum = 0.0;
+    carnn_prediction p;
+    double sum = 0.0;
     size_t i, tokens = 0;
+    int found;
     CHECK_INT(carnn_dataset_examples(data), 5);
     CHECK_INT(model->words.count, 3 + 5 + 4 + 1); /* <unk> <s> </s>; well , it's fine . */
     CHECK_INT(lm_fit(model, data, 1, 2, 0.01), CARNN_OK);
@@ -390,8 +493,10 @@ static void test_odd_rows(void) {
     CHECK_INT(s.tokens, 6 + 1 + 5 + 1 + 5);
     CHECK_INT(carnn_session_open(&session, model, NULL, NULL), CARNN_OK);
     for (i = 0; i < CARNN__COUNT(line); i++) {
-        if (!line[i]) carnn_session_reset(session);
-        else tokens += carnn_session_score(session, line[i], strlen(line[i]), &nll), sum += nll;
+        CHECK_INT(carnn_session_line(session, line[i], strlen(line[i]), i + 1, 0, &found, &p, NULL),
+                  CARNN_OK);
+        CHECK_INT(found, *line[i] != 0);
+        if (found) tokens += p.tokens, sum += p.score;
     }
     CHECK_INT(tokens, s.tokens);
     CHECK_NEAR(sum, s.loss * (double)s.tokens, 1e-9 * sum);
@@ -422,7 +527,7 @@ static void test_lm_vectors(void) {
     CHECK(carnn__names_find(&model->words, "zebra", 5) == CARNN__NOWHERE);
     carnn_model_free(model);
     model = NULL;
-    desc.tied = 1;
+    CHECK_INT(carnn_set(&desc, NULL, "tied", "1", NULL), CARNN_OK);
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, "same size") != NULL);
     CHECK(model == NULL);
@@ -504,14 +609,12 @@ static void test_lm_errors(void) {
     CHECK(strstr(error.message, "empty.txt:1: expected a sentence") != NULL);
     memset(&odd, 0, sizeof odd);
     odd.task = "lm";
-    odd.tied = 1;
+    CHECK_INT(carnn_set(&odd, NULL, "tied", "1", NULL), CARNN_OK);
     odd.hidden = 8;
     odd.embedding = 4;
     CHECK_INT(carnn_model_create(&refused, &odd, data, &error), CARNN_ERR_ARGUMENT);
     CHECK(strstr(error.message, "same size") != NULL);
-    odd.tied = 0;
-    odd.context = "next";
-    CHECK_INT(carnn_model_create(&refused, &odd, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(carnn_set(&odd, NULL, "context", "next", &error), CARNN_ERR_ARGUMENT);
     memset(&train, 0, sizeof train);
     train.epochs = 50;
     train.lr = 1e5;
@@ -519,7 +622,7 @@ static void test_lm_errors(void) {
     train.clip = CARNN_NONE;
     CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_ERR_DIVERGED);
     CHECK(strstr(error.message, "step") != NULL);
-    CHECK(carnn__not_finite(&model->params, model->params.value) == NULL);
+    CHECK(carnn__not_finite(&model->params, model->params.value, model->params.size) == NULL);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -533,7 +636,10 @@ int main(void) {
         test_lm_session(carnn_cell_name(i), "previous");
         test_lm_session(carnn_cell_name(i), "none");
     }
-    test_explain();
+    test_lm_predict("ncarnn", NULL);
+    test_lm_predict("gru", "previous");
+    test_lm_predict("lstm", "none");
+    test_lm_explain();
     test_truncate();
     test_generate();
     test_lm_same_bytes();

@@ -11,7 +11,7 @@
 typedef struct predictions {
     size_t count, disordered;
     double score[PREDICT_MOST], probability[PREDICT_MOST][PREDICT_TOP];
-    size_t tokens[PREDICT_MOST], candidate[PREDICT_MOST][PREDICT_TOP];
+    size_t tokens[PREDICT_MOST], choice[PREDICT_MOST][PREDICT_TOP];
 } predictions;
 
 static void keep_prediction(const carnn_prediction *p, void *user) {
@@ -21,7 +21,7 @@ static void keep_prediction(const carnn_prediction *p, void *user) {
     all->score[i] = p->score;
     all->tokens[i] = p->tokens;
     for (j = 0; j < p->count; j++) {
-        all->candidate[i][j] = p->candidate[j];
+        all->choice[i][j] = p->choice[j];
         all->probability[i][j] = p->probability[j];
     }
 }
@@ -48,7 +48,7 @@ static carnn_model *odd_model(const char *task, const char *cell, const carnn_al
     desc.task = task;
     desc.cell = cell;
     desc.hidden = 20;
-    desc.history = 3;
+    if (!strcmp(task, "dialog")) desc.option[CARNN__DIALOG_HISTORY] = 3;
     desc.min_count = 1;
     desc.seed = 4;
     desc.allocator = allocator;
@@ -60,52 +60,46 @@ static carnn_model *odd_model(const char *task, const char *cell, const carnn_al
 
 /* --- what a session says --------------------------------------------------------------------- */
 
-static void session_dialogs(carnn_session *s, const carnn_dataset *data, predictions *all) {
-    size_t dialog, i, turn = 0;
-    for (dialog = 0; dialog < data->dialog_count; dialog++) {
-        carnn_session_reset(s);
-        for (i = data->dialog_start[dialog]; i < data->dialog_start[dialog + 1]; i++) {
-            carnn__span said = carnn__text(data, data->lines[i].text);
-            if (turn < data->turn_count && data->turns[turn].line == i) {
-                carnn_session_rank(s, said.at, said.length, PREDICT_TOP, all->candidate[turn],
-                                   all->probability[turn]);
-                turn++;
-            }
-            carnn_session_hear(s, (carnn_speaker)data->lines[i].speaker, said.at, said.length);
+/* Example by example. */
+static void session_examples(carnn_session *s, const carnn_dataset *data, predictions *all) {
+    size_t i;
+    for (i = 0; i < data->item_count; i++) {
+        carnn_prediction p;
+        CHECK(!carnn_session_example(s, data, i, PREDICT_TOP, &p, NULL));
+        keep_prediction(&p, all);
+    }
+}
+
+/* Line by line of the same text. */
+static void session_lines(carnn_session *s, const char *text, predictions *all) {
+    size_t number, i, length;
+    for (i = 0; i < PREDICT_TIMES; i++) {
+        const char *at = text;
+        for (number = 1; *at; number++, at += length + (at[length] == '\n')) {
+            carnn_prediction p;
+            int found;
+            length = strcspn(at, "\n");
+            CHECK(!carnn_session_line(s, at, length, number, PREDICT_TOP, &found, &p, NULL));
+            if (!found) continue;
+            p.example = all->count;
+            keep_prediction(&p, all);
         }
     }
 }
 
-static void session_sentences(carnn_session *s, const carnn_dataset *data, predictions *all) {
-    size_t i;
-    for (i = 0; i < data->sentence_count; i++) {
-        carnn__span text = carnn__text(data, data->sentences[i].text);
-        if (!i || data->sentences[i].document != data->sentences[i - 1].document)
-            carnn_session_reset(s);
-        all->tokens[i] = carnn_session_score(s, text.at, text.length, &all->score[i]);
-    }
-}
-
-static void session_pairs(carnn_session *s, const carnn_dataset *data, predictions *all) {
-    size_t i;
-    for (i = 0; i < data->pair_count; i++) {
-        carnn__span question = carnn__text(data, data->pairs[i].question);
-        carnn__span answer = carnn__text(data, data->pairs[i].answer);
-        all->score[i] = carnn_session_match(s, question.at, question.length, answer.at,
-                                            answer.length);
-    }
-}
-
-typedef void (*session_fn)(carnn_session *s, const carnn_dataset *data, predictions *all);
-
-static void test_same_as_session(carnn_model *model, const carnn_dataset *data, session_fn by) {
+/* text: what the data repeats, of tasks whose lines a session reads one by one; or NULL. */
+static void test_same_as_session(carnn_model *model, const carnn_dataset *data, const char *text) {
     predictions *expected = (predictions *)calloc(2, sizeof *expected), *found = expected + 1;
     carnn_predict_desc desc = {0, PREDICT_TOP, keep_prediction, NULL};
     carnn_session *session = NULL;
-    CHECK(data->examples <= PREDICT_MOST);
+    CHECK(data->item_count <= PREDICT_MOST);
     CHECK(!carnn_session_open(&session, model, NULL, NULL));
-    by(session, data, expected);
-    expected->count = data->examples;
+    session_examples(session, data, expected);
+    CHECK_INT(expected->count, data->item_count);
+    if (text) {
+        session_lines(session, text, found);
+        CHECK(!memcmp(found, expected, sizeof *found));
+    }
     desc.user = found;
     for (desc.threads = 1; desc.threads <= 3; desc.threads++) {
         memset(found, 0, sizeof *found);
@@ -131,11 +125,11 @@ static const char odd_dialogs[] =
 static void predict_dialogs(void) {
     carnn_dataset *data = odd_data("dialog", odd_dialogs);
     size_t cell;
-    CHECK_INT(data->examples, 8 * PREDICT_TIMES);
-    CHECK_INT(data->dialog_count, 4 * PREDICT_TIMES);
+    CHECK_INT(data->item_count, 8 * PREDICT_TIMES);
+    CHECK_INT(data->group_count, 4 * PREDICT_TIMES);
     for (cell = 0; carnn_cell_name(cell); cell++) {
         carnn_model *model = odd_model("dialog", carnn_cell_name(cell), NULL, known_dialogs);
-        test_same_as_session(model, data, session_dialogs);
+        test_same_as_session(model, data, odd_dialogs);
         carnn_model_free(model);
     }
     carnn_dataset_free(data);
@@ -151,7 +145,7 @@ static void predict_long_candidate(void) {
     sprintf(text + at, "\n3 hello\tbye\n");
     data = odd_data("dialog", "1 hello\tx\n2 bye\tx\n");
     model = odd_model("dialog", "icarnn", NULL, text);
-    test_same_as_session(model, data, session_dialogs);
+    test_same_as_session(model, data, NULL);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -166,9 +160,9 @@ static void predict_sentences(void) {
     for (i = 0; i < 2 * CARNN__LM_STEPS + 5; i++) at += (size_t)sprintf(odd + at, "cat ");
     sprintf(odd + at, "\nyes\n");
     data = odd_data("lm", odd);
-    CHECK_INT(data->examples, 6 * PREDICT_TIMES);
+    CHECK_INT(data->item_count, 6 * PREDICT_TIMES);
     model = odd_model("lm", "ncarnn", NULL, "do you have a cat\nyes i have two\nno cat\n");
-    test_same_as_session(model, data, session_sentences);
+    test_same_as_session(model, data, NULL);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -181,10 +175,10 @@ static void predict_pairs(void) {
                               "\tonly an answer\t1\nzz \377\tqq\tx\nwho\tbob left early\t0\t0\n";
     carnn_dataset *data = odd_data("answer", odd);
     size_t i;
-    CHECK_INT(data->examples, 6 * PREDICT_TIMES);
+    CHECK_INT(data->item_count, 6 * PREDICT_TIMES);
     for (i = 0; i < 2; i++) {
         carnn_model *model = odd_model("answer", i ? "lstm" : "scarnn", NULL, known_pairs);
-        test_same_as_session(model, data, session_pairs);
+        test_same_as_session(model, data, NULL);
         carnn_model_free(model);
     }
     carnn_dataset_free(data);
@@ -198,8 +192,8 @@ static void predict_nothing(void) {
     carnn_model *model = odd_model("dialog", NULL, NULL, known_dialogs);
     carnn_scores scores;
     const carnn_model *models = model;
-    CHECK_INT(facts->examples, 0);
-    CHECK_INT(empty->examples, 0);
+    CHECK_INT(facts->item_count, 0);
+    CHECK_INT(empty->item_count, 0);
     CHECK_INT(carnn_predict(model, facts, &desc, NULL), CARNN_OK);
     CHECK_INT(carnn_predict(model, empty, &desc, NULL), CARNN_ERR_ARGUMENT);
     CHECK_INT(carnn_test(&models, 1, facts, 1, &scores, NULL), CARNN_ERR_DATA);
@@ -227,7 +221,7 @@ static void predict_memory(void) {
         CHECK_INT(memory.blocks, blocks);
     }
     CHECK_INT(status, CARNN_OK);
-    CHECK_INT(all->count, data->examples);
+    CHECK_INT(all->count, data->item_count);
     carnn_model_free(model);
     carnn_dataset_free(data);
     free(all);

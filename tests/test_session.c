@@ -1,4 +1,4 @@
-/* @@DEPLOY: sessions of dialog models: the same answers as scoring gives, explanations that add up,
+/* Sessions of dialog models: the same answers as scoring gives, explanations that add up,
    memory, long dialogs. */
 
 #include "test.h"
@@ -15,8 +15,8 @@ static carnn_dataset *load_dialogs(void) {
 }
 
 /* A model with random weights, large enough for answers that differ. */
-static carnn_model *chat_model(const carnn_dataset *data, const char *cell, int64_t kb_rows,
-                               int64_t history, const carnn_allocator *allocator) {
+static carnn_model *chat_model(const carnn_dataset *data, const char *cell, double kb_rows,
+                               double history, const carnn_allocator *allocator) {
     carnn_model_desc desc;
     carnn_model *model = NULL;
     size_t i;
@@ -24,8 +24,8 @@ static carnn_model *chat_model(const carnn_dataset *data, const char *cell, int6
     desc.task = "dialog";
     desc.cell = cell;
     desc.hidden = 24;
-    desc.kb_rows = kb_rows;
-    desc.history = history;
+    desc.option[CARNN__DIALOG_KB_ROWS] = kb_rows;
+    desc.option[CARNN__DIALOG_HISTORY] = history;
     desc.seed = 5;
     desc.allocator = allocator;
     CHECK(!carnn_model_create(&model, &desc, data, NULL));
@@ -33,30 +33,44 @@ static carnn_model *chat_model(const carnn_dataset *data, const char *cell, int6
     return model;
 }
 
+/* What a session says to the user's words, all choices of the model at most. */
+static carnn_prediction predict(carnn_session *session, const char *user, size_t length) {
+    carnn_text text = {user, length};
+    carnn_prediction p;
+    CHECK(!carnn_session_predict(session, &text, 1, SIZE_MAX, &p, NULL));
+    return p;
+}
+
+static const char *reply(carnn_session *session, const char *user, size_t length) {
+    const char *said = NULL;
+    CHECK(!carnn_session_reply(session, user, length, &said, NULL));
+    return said;
+}
+
+static void hear(carnn_session *session, carnn_speaker speaker, const char *text) {
+    CHECK(!carnn_session_hear(session, speaker, text, strlen(text), NULL));
+}
+
 /* Goes through the data set as a user of sessions would; returns how many answers are right. */
 static size_t answer_all(carnn_session *session, const carnn_dataset *data) {
-    size_t i, line = 0, right = 0, best;
-    for (i = 0; i < data->turn_count; i++) {
-        const carnn__turn *turn = &data->turns[i];
-        carnn__span user = carnn__text(data, data->lines[turn->line].text);
-        carnn__span gold = carnn__text(data, turn->response);
-        if (!i || turn->dialog != data->turns[i - 1].dialog) {
-            carnn_session_reset(session);
-            line = data->dialog_start[turn->dialog];
-        }
-        for (; line < turn->line; line++) {
-            carnn__span said = carnn__text(data, data->lines[line].text);
-            carnn_session_hear(session, (carnn_speaker)data->lines[line].speaker, said.at,
-                               said.length);
-        }
-        CHECK_INT(carnn_session_rank(session, user.at, user.length, 1, &best, NULL), 1);
-        right += !strcmp(carnn_model_candidate(session->model, best), gold.at);
+    size_t i, line, right = 0;
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *x = &data->items[i];
+        carnn__span user = carnn__text(data, data->members[x->first + x->count - 1].text);
+        carnn_prediction p;
+        carnn_session_reset(session);
+        for (line = x->first; line + 1 < x->first + x->count; line++)
+            hear(session, (carnn_speaker)data->members[line].role,
+                 carnn__text(data, data->members[line].text).at);
+        p = predict(session, user.at, user.length);
+        right += !strcmp(carnn_model_choice(session->model, p.choice[0]),
+                         carnn_dataset_target(data, i));
     }
     return right;
 }
 
 static void test_same_as_scoring(void) {
-    static const int64_t limits[][2] = {{0, 0}, {1, 0}, {CARNN_NONE, 3}};
+    static const double limits[][2] = {{0, 0}, {1, 0}, {CARNN_NONE, 3}};
     carnn_dataset *data = load_dialogs();
     size_t cell, i;
     for (cell = 0; carnn_cell_name(cell); cell++)
@@ -69,7 +83,7 @@ static void test_same_as_scoring(void) {
             CHECK(!carnn_test(&models, 1, data, 1, scores, NULL));
             CHECK(!carnn_session_open(&session, model, NULL, NULL));
             CHECK_INT(answer_all(session, data),
-                      (size_t)(scores[0].metric[0].value * (double)data->turn_count + 0.5));
+                      (size_t)(scores[0].metric[0].value * (double)data->item_count + 0.5));
             carnn_session_free(session);
             carnn_model_free(model);
         }
@@ -84,21 +98,27 @@ static void test_explanations_add_up(void) {
         carnn_model *model = chat_model(data, carnn_cell_name(cell), 0, 0, NULL);
         carnn_session *session = NULL;
         carnn_contribution part[16];
-        double rest, sum, attention = 0.0, logit = 0.0, size = 0.0;
+        carnn_explanation e;
+        const carnn__dialog *m;
+        double sum, attention = 0.0, logit = 0.0, size = 0.0;
+        float *bias = carnn__named(&model->params, "cell.bias");
         CHECK(!carnn_session_open(&session, model, NULL, NULL));
-        for (i = 0; i < model->params.item[model->cells[0].bias].columns; i++)
-            carnn__piece(&model->params, model->params.value, model->cells[0].bias)[i] =
-                carnn__uniform(9, i) - 0.5f; /* biases that matter */
-        carnn_session_hear(session, CARNN_FACT, "oak R_rating 3", 14);
-        carnn_session_reply(session, "hello there", 11);
-        carnn_session_reply(session, "cheap food in the south", 23);
-        CHECK_INT(carnn_session_explain(session, 16, part, &rest), 5);
-        for (i = 0, sum = rest; i < 5; i++) {
+        m = (const carnn__dialog *)session->work.state;
+        for (i = 0; i < model->params.item[m->cell.bias].columns; i++)
+            bias[i] = carnn__uniform(9, i) - 0.5f; /* biases that matter */
+        hear(session, CARNN_FACT, "oak R_rating 3");
+        reply(session, "hello there", 11);
+        reply(session, "cheap food in the south", 23);
+        CHECK(!carnn_session_explain(session, 16, part, &e, NULL));
+        CHECK_INT(e.count, 5);
+        CHECK_INT(e.exact, carnn__cell_is_additive(cell));
+        CHECK_TEXT(e.of, carnn_model_choice(model, session->best[0]));
+        for (i = 0, sum = e.rest; i < 5; i++) {
             sum += part[i].score;
             attention += part[i].attention;
         }
-        for (j = 0; j < 24; j++) {
-            double product = (double)session->o[j] * (double)session->some[j];
+        for (j = 0; j < 24; j++) { /* y: explaining has left the best reply in its first row */
+            double product = (double)m->o.x[j] * (double)m->y.x[j];
             logit += product;
             size += fabs(product);
         }
@@ -106,31 +126,44 @@ static void test_explanations_add_up(void) {
         CHECK_NEAR(attention, 1.0, 1e-5);
         CHECK_TEXT(part[1].text, "oak R_rating 3");
         CHECK_TEXT(part[4].text, "cheap food in the south");
-        CHECK_INT(part[1].speaker, CARNN_FACT);
+        CHECK_TEXT(part[1].role, "fact");
+        CHECK_TEXT(part[3].role, "bot");
+        CHECK_TEXT(part[4].role, "user");
         carnn_session_free(session);
         carnn_model_free(model);
     }
     carnn_dataset_free(data);
 }
 
-/* What was ranked for is not a part of the history: the next thing heard takes its place, and there
-   is nothing to explain any more. A speaker that is none of the three is not heard. */
+static size_t explained(carnn_session *session) {
+    carnn_contribution part[16];
+    carnn_explanation e;
+    CHECK(!carnn_session_explain(session, 16, part, &e, NULL));
+    return e.count;
+}
+
+/* A prediction or a reply is explained until something else is heard. A fact that is skipped is not
+   heard, and a speaker that is none of the three is refused. */
 static void test_explain_after_hearing(void) {
     carnn_dataset *data = load_dialogs();
-    carnn_model *model = chat_model(data, "icarnn", 0, 0, NULL);
+    carnn_model *model = chat_model(data, "icarnn", 1, 0, NULL);
     carnn_session *session = NULL;
-    carnn_contribution part[16];
-    double rest;
     CHECK(!carnn_session_open(&session, model, NULL, NULL));
-    carnn_session_hear(session, (carnn_speaker)7, "hello there", 11);
-    carnn_session_hear(session, (carnn_speaker)-1, "hello there", 11);
-    carnn_session_rank(session, "hello there", 11, 0, NULL, NULL);
-    CHECK_INT(carnn_session_explain(session, 16, part, &rest), 2); /* $start, too */
-    carnn_session_hear(session, CARNN_USER, "bye", 3);
-    CHECK_INT(carnn_session_explain(session, 16, part, &rest), 0);
-    carnn_session_reply(session, "hello there", 11);
-    carnn_session_hear(session, CARNN_USER, "bye", 3);
-    CHECK_INT(carnn_session_explain(session, 16, part, &rest), 3);
+    CHECK_INT(explained(session), 0);
+    CHECK_INT(carnn_session_hear(session, (carnn_speaker)7, "hello", 5, NULL), CARNN_ERR_ARGUMENT);
+    CHECK_INT(carnn_session_hear(session, (carnn_speaker)-1, "hello", 5, NULL),
+              CARNN_ERR_ARGUMENT);
+    hear(session, CARNN_FACT, "oak R_rating 3");
+    predict(session, "hello there", 11);
+    CHECK_INT(explained(session), 3); /* $start, too */
+    hear(session, CARNN_FACT, "elm R_rating 9");
+    CHECK_INT(explained(session), 3);
+    hear(session, CARNN_USER, "bye");
+    CHECK_INT(explained(session), 0);
+    reply(session, "hello there", 11);
+    CHECK_INT(explained(session), 4);
+    hear(session, CARNN_USER, "bye");
+    CHECK_INT(explained(session), 0);
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);
@@ -155,13 +188,18 @@ static void test_own_memory(void) {
     calls = memory.calls;
     CHECK(!carnn_session_open(&session, model, aligned, NULL));
     for (i = 0; i < 1000000; i++) long_text[i] = i % 7 ? (char)('a' + i % 26) : ' ';
-    CHECK(carnn_session_reply(session, "hello", 5) != NULL);
-    CHECK(carnn_session_reply(session, long_text, 1000000) != NULL);
-    CHECK(carnn_session_reply(session, "a\0b", 3) != NULL);
-    CHECK(carnn_session_reply(session, NULL, 0) != NULL);
-    for (i = 0; i < 3000; i++) carnn_session_hear(session, CARNN_FACT, "oak R_rating 3", 14);
-    CHECK(carnn_session_reply(session, "hello", 5) != NULL);
+    CHECK(reply(session, "hello", 5) != NULL);
+    CHECK(reply(session, long_text, 1000000) != NULL);
+    CHECK(reply(session, "a\0b", 3) != NULL);
+    CHECK(reply(session, NULL, 0) != NULL);
+    for (i = 0; i < 3000; i++) hear(session, CARNN_FACT, "oak R_rating 3");
+    CHECK(reply(session, "hello", 5) != NULL);
     CHECK_INT(memory.calls, calls);
+    { /* the history has only the latest utterances, <start> is forgotten */
+        const carnn__dialog *m = (const carnn__dialog *)session->work.state;
+        CHECK_INT(m->packed.rows, CARNN__HISTORY_LINES + 1);
+        CHECK_TEXT(m->said[m->index[0]].text, "oak R_rating 3");
+    }
     carnn_session_free(session); /* gives nothing back that is not its own */
     carnn_model_free(model);
     CHECK_INT(memory.blocks, 0);
@@ -175,24 +213,23 @@ static void test_ranking(void) {
     carnn_dataset *data = load_dialogs();
     carnn_model *model = chat_model(data, "ncarnn", 0, 0, NULL);
     carnn_session *session = NULL;
-    size_t candidate[64], i, L = carnn_model_candidate_count(model);
-    double probability[64], again[64], sum = 0.0;
+    size_t best, i, L = carnn_model_choice_count(model);
+    double probability[64], sum = 0.0;
+    carnn_prediction p;
     CHECK(!carnn_session_open(&session, model, NULL, NULL));
-    CHECK_INT(carnn_session_rank(session, "hello", 5, 64, candidate, probability), L);
+    p = predict(session, "hello", 5);
+    CHECK_INT(p.count, L);
+    best = p.choice[0];
     for (i = 0; i < L; i++) {
-        sum += probability[i];
+        sum += probability[i] = p.probability[i];
         CHECK(!i || probability[i] <= probability[i - 1]);
     }
     CHECK_NEAR(sum, 1.0, 1e-5);
-    carnn_session_rank(session, "hello", 5, 64, NULL, again);
-    CHECK(!memcmp(probability, again, L * sizeof *again));
-    CHECK_TEXT(carnn_session_reply(session, "hello", 5),
-               carnn_model_candidate(model, candidate[0]));
-    carnn_session_rank(session, "hello", 5, 64, NULL, again);
-    CHECK(memcmp(probability, again, L * sizeof *again) != 0);
+    CHECK(!memcmp(probability, predict(session, "hello", 5).probability, L * sizeof sum));
+    CHECK_TEXT(reply(session, "hello", 5), carnn_model_choice(model, best));
+    CHECK(memcmp(probability, predict(session, "hello", 5).probability, L * sizeof sum) != 0);
     carnn_session_reset(session);
-    carnn_session_rank(session, "hello", 5, 64, NULL, again);
-    CHECK(!memcmp(probability, again, L * sizeof *again));
+    CHECK(!memcmp(probability, predict(session, "hello", 5).probability, L * sizeof sum));
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);

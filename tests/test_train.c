@@ -130,7 +130,6 @@ static void test_learns(void) {
     carnn_dataset_free(data);
 }
 
-/* The learning rate falls to lr_end and never below, also where that is zero. */
 /* The weights after 1, 2, .. steps, averaged here, against a training that averages them. */
 static void test_average(void) {
     enum { TIMES = 4 };
@@ -168,6 +167,7 @@ static void test_average(void) {
     carnn_dataset_free(data);
 }
 
+/* The learning rate falls to lr_end and never below, also where that is zero. */
 static int watch_rate(const carnn_progress *progress, void *user) {
     double *low = (double *)user;
     if (progress->lr < *low) *low = progress->lr;
@@ -481,11 +481,79 @@ static void test_own_optimizer(void) {
 static void test_fingerprint(void) {
     carnn_dataset *two = load_dialog_text("1 a\tb\n\n2 c\td\n", NULL);
     carnn_dataset *one = load_dialog_text("1 a\tb\n2 c\td\n", NULL);
-    CHECK_INT(two->dialog_count, 2);
+    CHECK_INT(two->group_count, 2);
     CHECK(carnn__fingerprint(one) != carnn__fingerprint(two));
     carnn_dataset_free(one);
     carnn_dataset_free(two);
 }
+
+/* Resuming is refused where only two answers were swapped, in what is learnt or in what validates:
+   no text is another, and no list of them. */
+static void test_resume_with_other_answers(void) {
+    carnn_dataset *data = load_dialog_text("1 a\tx\n2 b\tx\n3 a\ty\n4 b\ty\n", NULL);
+    carnn_dataset *swapped = load_dialog_text("1 a\tx\n2 b\ty\n3 a\tx\n4 b\ty\n", NULL);
+    carnn_model *model = new_model("icarnn", 8, data);
+    carnn_train_desc train = train_desc(2);
+    carnn_error error;
+    train.checkpoint = CHECKPOINT;
+    CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
+    train.resume = 1;
+    CHECK_INT(carnn_train(model, swapped, data, &train, &error), CARNN_ERR_MODEL);
+    CHECK(strstr(error.message, "checkpoint of a training with other training data") != NULL);
+    CHECK_INT(carnn_train(model, data, swapped, &train, &error), CARNN_ERR_MODEL);
+    CHECK(strstr(error.message, "checkpoint of a training with other validation data") != NULL);
+    CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
+    remove(CHECKPOINT);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    carnn_dataset_free(swapped);
+}
+
+/* The same for labels of pairs, which are numbers. */
+static void test_fingerprint_of_labels(void) {
+    static const char *const text[] = {
+        "QuestionID\tQuestion\tSentence\tLabel\nQ1\tq\ta\t1\nQ1\tq\tb\t0\n",
+        "QuestionID\tQuestion\tSentence\tLabel\nQ1\tq\ta\t0\nQ1\tq\tb\t1\n"};
+    uint64_t sum[2];
+    size_t i;
+    for (i = 0; i < 2; i++) {
+        carnn_source source = {"pairs", text[i], strlen(text[i])};
+        carnn_dataset_desc desc;
+        carnn_dataset *data = NULL;
+        memset(&desc, 0, sizeof desc);
+        desc.task = "answer";
+        desc.sources = &source;
+        desc.source_count = 1;
+        CHECK_INT(carnn_dataset_load(&data, &desc, NULL), CARNN_OK);
+        sum[i] = carnn__fingerprint(data);
+        carnn_dataset_free(data);
+    }
+    CHECK(sum[0] != sum[1]);
+}
+
+#if defined(__linux__)
+
+/* Where a checkpoint cannot be written the training ends as it would without one, and says so. */
+static void test_checkpoint_not_written(void) {
+    carnn_dataset *data = load_dialog_text(dialogs, NULL), *valid = load_dialog_text(others, NULL);
+    int validated;
+    for (validated = 0; validated < 2; validated++) {
+        carnn_train_desc train = train_desc(5);
+        carnn_model *kept = new_model("icarnn", 8, data), *model = new_model("icarnn", 8, data);
+        carnn_error error;
+        CHECK_INT(carnn_train(kept, data, validated ? valid : NULL, &train, NULL), CARNN_OK);
+        train.checkpoint = "/dev/full";
+        CHECK_INT(carnn_train(model, data, validated ? valid : NULL, &train, &error), CARNN_ERR_IO);
+        CHECK(strstr(error.message, "/dev/full: cannot be written") != NULL);
+        CHECK(model_digest(model) == model_digest(kept));
+        carnn_model_free(model);
+        carnn_model_free(kept);
+    }
+    carnn_dataset_free(data);
+    carnn_dataset_free(valid);
+}
+
+#endif
 
 typedef struct calls {
     const test_memory *memory;
@@ -590,7 +658,7 @@ static void set_word(carnn_model *model, const char *word, float value) {
     uint32_t i = carnn__names_find(&model->words, word, strlen(word));
     CHECK(i != CARNN__NOWHERE);
     if (i != CARNN__NOWHERE)
-        carnn__piece(&model->params, model->params.value, model->word_table)[i * D + D - 1] = value;
+        carnn__named(&model->params, "word.weight")[i * D + D - 1] = value;
 }
 
 static carnn_model *model_that_says(const carnn_dataset *data, double x, double y, double z) {
@@ -745,38 +813,37 @@ static void test_real_data(void) {
     carnn_dataset_free(dev);
 }
 
-/* The table of options: each of one task or of all, with defaults that it would take itself. */
+/* An option of all tasks, then of this one; NULL past the last. */
+static const carnn_option *numbered_option(const char *task, size_t number) {
+    size_t shared = 0;
+    while (carnn_option_at(NULL, shared)) shared++;
+    return number < shared ? carnn_option_at(NULL, number)
+                           : carnn_option_at(task, number - shared);
+}
+
+/* The options of a task: names of their own, with defaults that they would take themselves. */
 static void test_options(void) {
-    size_t count, twice = 0, i, t;
-    const carnn_option *o = carnn_options(&count);
+    const carnn_option *o;
+    size_t i, j, t;
     for (t = 0; carnn_task_name(t); t++) {
-        carnn_model_desc model = {0}, again = {0};
-        carnn_train_desc train = {0}, train_again = {0};
-        model.task = carnn_task_name(t);
+        carnn_model_desc model, again;
+        carnn_train_desc train, train_again;
+        memset(&model, 0, sizeof model);
+        memset(&again, 0, sizeof again);
+        memset(&train, 0, sizeof train);
+        memset(&train_again, 0, sizeof train_again);
+        model.task = again.task = carnn_task_name(t);
         CHECK_INT(carnn_defaults(&model, &train, NULL), CARNN_OK);
-        for (i = 0; i < count; i++) {
-            const char *field = o[i].of_training ? (char *)&train : (char *)&model;
-            const char *copy = o[i].of_training ? (char *)&train_again : (char *)&again;
-            char text[64];
-            double number;
-            int64_t whole;
-            memcpy(&whole, field + o[i].offset, sizeof whole);
-            memcpy(&number, field + o[i].offset, sizeof number);
-            if (o[i].kind == CARNN_OPTION_INTEGER) number = (double)whole;
-            if (o[i].kind == CARNN_OPTION_NAME || !number) continue;
-            snprintf(text, sizeof text, "%.17g", number == CARNN_NONE ? 0.0 : number);
-            CHECK_INT(carnn_option_set(&o[i], &again, &train_again, text, NULL), CARNN_OK);
-            CHECK(!memcmp(copy + o[i].offset, field + o[i].offset, 8));
+        for (i = 0; (o = numbered_option(model.task, i)) != NULL; i++) {
+            char text[64], copy[64];
+            for (j = 0; j < i; j++) CHECK(strcmp(numbered_option(model.task, j)->name, o->name));
+            carnn_option_get(o, &model, &train, text, sizeof text);
+            if (!strcmp(text, "0") && !o->none && (o->low > 0.0 || o->high <= 0.0)) continue;
+            if (!*text) continue; /* a name that is not chosen */
+            CHECK_INT(carnn_option_set(o, &again, &train_again, text, NULL), CARNN_OK);
+            CHECK_TEXT(carnn_option_get(o, &again, &train_again, copy, sizeof copy), text);
         }
     }
-    for (i = 0; i < count; i++) {
-        int known = !o[i].task;
-        for (t = 0; !known && carnn_task_name(t); t++)
-            known = !strcmp(o[i].task, carnn_task_name(t));
-        CHECK(known);
-        for (t = 0; t < i; t++) twice += !strcmp(o[t].name, o[i].name);
-    }
-    CHECK_INT(twice, 0);
 }
 
 int main(void) {
@@ -795,6 +862,11 @@ int main(void) {
     test_max_time_and_resume();
     test_own_optimizer();
     test_fingerprint();
+    test_resume_with_other_answers();
+    test_fingerprint_of_labels();
+#if defined(__linux__)
+    test_checkpoint_not_written();
+#endif
     test_vote_parts();
     test_no_allocation();
     test_out_of_memory();
