@@ -19,17 +19,19 @@
        carnn_model *model;
        carnn_session *session;
        carnn_source file = {"bot.gguf", NULL, 0};
+       const char *reply;
        if (carnn_model_load(&model, &file, NULL, &error) ||
-           carnn_session_open(&session, model, NULL, &error)) {
+           carnn_session_open(&session, model, NULL, &error) ||
+           carnn_session_reply(session, "i want cheap thai food", 22, &reply, &error)) {
            puts(error.message);
            exit(1);
        }
-       puts(carnn_session_reply(session, "i want cheap thai food", 22));
+       puts(reply);
        carnn_session_free(session);
        carnn_model_free(model);
 
    examples/ has complete programs: training, own memory, threads, C++, an own allocator, ranking
-   sentences, a language model that scores and generates.
+   sentences, a language model that scores and generates, a task and a cell of one's own.
 
    CONTENTS: search for the tag.
 
@@ -43,19 +45,58 @@
        @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
-       @@DATA    data sets and their readers
-       @@MODEL   a model, what a task must provide
-       @@HEAD    one part per task: dialog, lm, answer
-       @@TASKS   the table of tasks, options
+       @@DATA    data sets of items, from lines to records; the formats
+       @@MODEL   a model, the entry of a task, a model at work
+       @@BATCH   token lists, pieces, the texts of a batch
+       @@NET     the parts of heads: embedding, linear and recurrent layers, pooling, attention,
+                 comparison, losses, ranks
+       @@SESSION prediction one example at a time, explanation
+       @@HEAD    one part per task: dialog, lm, answer, classify
+       @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
-       @@TRAIN   training and scoring
-       @@DEPLOY  sessions: answering and explaining; scoring and generating; matching
+       @@TRAIN   training, scoring, cross-validation
        @@CHECK   the gradient check
        @@BENCH   the benchmark
 
    Each part relies only on those above it. Adding a cell is adding one entry to CARNN__CELLS (and
-   its two functions), adding a task is adding one entry to carnn__heads: help, gradient check,
-   golden values, benchmark and model files follow from these tables.
+   its two functions), adding a task is adding one entry to carnn__tasks: help, options, gradient
+   check, benchmark, sessions and model files follow from these tables.
+
+   A TASK OF YOUR OWN needs no change here. Before the implementation, in one file:
+
+       #define CARNN_EXTRA_HEADS(X) X(tag_task)
+       #define CARNN_IMPLEMENTATION
+       #include "carnn.h"
+
+   and behind it `const carnn__task tag_task = {...};`, whose fields are explained at struct
+   carnn__task (@@MODEL); those marked (*) may be NULL. examples/tagger.c is complete. Training, early
+   stopping, checkpoints, model files, sessions, cross-validation and the gradient check then work.
+   What such a file may use:
+
+       reader    a function from a line to a record: carnn__record_text, carnn__cut, carnn__trim,
+                 carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
+                 of which those with `labels` name the model's choices
+       options   CARNN__OPTION_WHOLE, _REAL, _CHOICE; read by carnn__option and carnn__chosen; the
+                 entry's `defaults` fills what is 0
+       words     carnn__net_build: the vocabulary of all inputs, the choices of all targets
+       state     a struct that begins with carnn__net: net.corpus has the tokens and targets of the
+                 data set, net.texts the texts of the batch at hand (@@BATCH)
+       parts     one function that lists all weights and memory, and runs for either: it calls
+                 carnn__texts_plan first, then the _plan of each part; carnn__declare for weights of
+                 its own; carnn__floats and carnn__take on p->arena (where that is not NULL; they
+                 return NULL while memory is counted)
+       forward   calls the _forward of each part, then `output` says where the logits are
+       backward  the _backward of each part in the reverse order: the gradient of the loss with
+                 respect to the logits is in their d; parts add to the d of what they read
+       dropout   carnn__drop with the same key and stream in both directions
+       loss      softmax cross entropy over the logits, or one of its own
+       sample    lines of data for the gradient check, and `variants`, options to check
+
+   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (carnn__text_rnn_plan,
+   _forward, _backward over texts), carnn__pool_part, carnn__additive, carnn__position,
+   carnn__compare, carnn__overlap. Every part clears the d of its own output in _forward. These names
+   stay within a minor version; everything else that begins with carnn__ is private. A model file
+   names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -69,6 +110,7 @@
        CARNN_NO_TEXT                   no data sets and vocabularies, hence no stb_ds and no
                                        training: what is left loads models and answers
        CARNN_NO_STB_DS_IMPLEMENTATION  the program has stb_ds's implementation elsewhere
+       CARNN_EXTRA_HEADS               tasks of your own (above)
        CARNN_EXTRA_CELLS               cells of your own, and the file with their functions
        CARNN_EXTRA_CELL_FILE             (see "a cell of your own" in @@CELL)
 
@@ -5424,10 +5466,7 @@ static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x
    A text is any bytes, NUL included, and its pieces are not copied: a span points into it. Letters,
    and upper and lower case, are those of ASCII. */
 
-typedef struct carnn__span {
-    const char *at;
-    size_t length;
-} carnn__span;
+typedef carnn_text carnn__span;
 
 static inline int carnn__blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
@@ -6734,6 +6773,9 @@ typedef struct carnn__reader carnn__reader;
 
 #define CARNN__CLASS_FINE 0 /* the place of `fine` among the options of classify */
 
+/* Words of a question or an answer at most: pairs are compared word by word. */
+#define CARNN__SENTENCE_WORDS 512
+
 #ifdef CARNN_NO_TEXT
 #define CARNN__TEXT_ONLY(x) NULL
 
@@ -6888,7 +6930,7 @@ static void carnn__reading_member(carnn__reading *r, uint32_t text, uint32_t rol
 
 /* Adds rows of numbers as a text of the record that is added next. All rows of a data set have the
    same number of columns. */
-static uint32_t carnn__reading_rows(carnn__reading *r, const float *x, size_t rows) {
+static inline uint32_t carnn__reading_rows(carnn__reading *r, const float *x, size_t rows) {
     size_t count = rows * r->draft.columns;
     if (!r->draft.row_at) stbds_arrput(r->draft.row_at, 0);
     if (count > 0) memcpy(stbds_arraddnptr(r->draft.numbers, count), x, count * sizeof(float));
@@ -7290,9 +7332,6 @@ static const carnn__reader carnn__sentence_reader = {
    A folder has them as files: a.toks questions, b.toks answers, sim.txt labels, maybe id.txt
    numbers. Consecutive lines with the same number, or without numbers the same question, are the
    answers to one question. */
-
-/* Words of a question or an answer at most: pairs are compared word by word. */
-#define CARNN__SENTENCE_WORDS 512
 
 enum { /* carnn__parser.column: how many there are, then which ones; SIZE_MAX: there is none */
     CARNN__PAIR_COLUMNS,
@@ -8058,9 +8097,9 @@ typedef struct carnn__net {
     carnn__corpus corpus;
     carnn__texts texts;    /* of the batch at hand; a head that reads them otherwise has its own */
     int holds;             /* gradient check: the masks of relu and max stay what they were */
-    size_t top;            /* choices of a prediction, most probable first */
-    size_t *best;          /* (top) */
-    double *probability;   /* (top) */
+    size_t top;            /* so many choices are told of */
+    size_t *best;          /* (choices) of a prediction, most probable first */
+    double *probability;   /* (choices) */
 } carnn__net;
 
 static inline carnn__net *carnn__net_of(const carnn__work *work) {
@@ -8087,13 +8126,24 @@ static size_t carnn__label_tokens(const carnn_model *model, carnn__tokenizer how
     return n;
 }
 
-/* The tokens of a text in a role. */
+#define CARNN__SESSION_WORDS 512 /* of a text that are read, unless the task says otherwise */
+
+static size_t carnn__session_words(const carnn_model *model) {
+    return model->task->session_words ? model->task->session_words(model)
+                                      : (size_t)CARNN__SESSION_WORDS;
+}
+
+/* The tokens of a text in a role: where the task does not count them itself, as many as a session
+   has memory for, so that batches and sessions read the same. */
 static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t role,
                             uint32_t *ids, size_t max) {
     const carnn__role *r = &model->task->roles[role];
-    if (r->labels) return carnn__label_tokens(model, r->tokenizer, text, ids, max);
-    if (model->task->tokens) return model->task->tokens(model, text, role, ids, max);
-    return carnn__tokenize(&model->words, r->tokenizer, text.at, text.length, ids, max);
+    size_t most = carnn__session_words(model), n;
+    if (!r->labels && model->task->tokens) return model->task->tokens(model, text, role, ids, max);
+    max = carnn__min(max, most);
+    if (r->labels) n = carnn__label_tokens(model, r->tokenizer, text, ids, max);
+    else n = carnn__tokenize(&model->words, r->tokenizer, text.at, text.length, ids, max);
+    return carnn__min(n, most);
 }
 
 /* Numbers the distinct pairs of text and role by their first appearance, and tokenises them. */
@@ -9697,15 +9747,6 @@ static size_t carnn__ranking(const carnn__kernels *k, const float *p, size_t n, 
     return i;
 }
 
-/* Memory for the most probable choices that are asked for. */
-static void carnn__net_plan_top(carnn__plan *p, carnn__net *net) {
-    size_t wanted = p->arena && p->work->wanted ? carnn__max(p->work->wanted->top, 1) : 0;
-    if (!wanted) return;
-    net->top = carnn__min(wanted, p->model->choices.count);
-    net->best = (size_t *)carnn__take(p->arena, net->top, sizeof(size_t));
-    net->probability = (double *)carnn__take(p->arena, net->top, sizeof(double));
-}
-
 /* Decision i of item b as a prediction. */
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
@@ -9809,10 +9850,8 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
 /* Declares the weights of a new or loaded model. */
 static carnn_status carnn__net_declare(carnn_model *model, carnn_error *error) {
     void *state = carnn__alloc_zero(&model->allocator, 1, model->task->state);
-    carnn__plan p = {NULL, NULL, NULL, NULL};
+    carnn__plan p = {&model->params, NULL, NULL, model};
     if (!state) return carnn__out_of_memory(error);
-    p.store = &model->params;
-    p.model = model;
     model->task->parts(&p, state);
     carnn__free(&model->allocator, state);
     return CARNN_OK;
@@ -9837,17 +9876,15 @@ static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
 
 /* Takes the memory of a batch; may be called again when another work has used the arena. */
 static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
+    size_t choices = work->model->choices.count;
+    carnn__net *net = carnn__net_of(work);
     carnn__store same; /* the weights get the numbers that they have in the model */
-    carnn__plan p = {NULL, NULL, NULL, NULL};
-    same.count = same.size = same.trained = 0;
-    same.fixed = 0;
-    same.value = NULL;
-    p.store = &same;
-    p.arena = arena;
-    p.work = work;
-    p.model = work->model;
+    carnn__plan p = {&same, arena, work, work->model};
+    memset(&same, 0, sizeof same);
     work->model->task->parts(&p, work->state);
-    carnn__net_plan_top(&p, carnn__net_of(work));
+    if (work->wanted) net->top = carnn__max(work->wanted->top, 1);
+    net->best = (size_t *)carnn__take(arena, choices, sizeof(size_t));
+    net->probability = (double *)carnn__take(arena, choices, sizeof(double));
 }
 
 /* Makes the batches of an epoch, shuffled by `key` (0: in the order of the data). */
@@ -9948,7 +9985,6 @@ static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-#define CARNN__SESSION_WORDS 512 /* of a text that are read, unless the task says otherwise */
 #define CARNN__WORD_TEXT 32      /* bytes of a word that are kept for explanations */
 
 struct carnn_session {
@@ -9963,9 +9999,6 @@ struct carnn_session {
     int predicted;           /* there is something to explain */
     size_t parts;            /* of the last prediction */
     int spoken;              /* texts are tokenised as those of Switchboard are */
-    size_t *best;            /* (choices) of the last prediction, the most probable first */
-    double *probability;
-    void *head;              /* what the task's own sessions have */
 #ifndef CARNN_NO_TEXT
     carnn__parser parser;    /* of carnn_session_line */
 #endif
@@ -9975,11 +10008,10 @@ struct carnn_session {
 struct carnn__session_kind {
     const char *calls;       /* for messages: "predict, explain" */
     size_t texts;            /* of an example, for carnn_session_predict */
+    /* takes the memory of the corpus and what else the session needs beside the head's parts */
     void (*carve)(carnn_session *s, carnn__arena *arena);
-    void (*ready)(carnn_session *s); /* (*) once there is memory */
-    void (*reset)(carnn_session *s); /* (*) */
+    void (*reset)(carnn_session *s); /* (*) called once there is memory, too */
     void (*predict)(carnn_session *s, const carnn_text *texts, size_t top, carnn_prediction *p);
-    void (*part)(carnn_session *s, size_t part, carnn_prediction *p); /* (*) of the last example */
     /* (*) reads a text that comes before the example, in this role */
     void (*hear)(carnn_session *s, uint32_t role, const char *text, size_t length);
     const char *(*reply)(carnn_session *s, const char *user, size_t length); /* (*) */
@@ -10010,13 +10042,9 @@ static size_t carnn__keep_words(carnn__tokenizer how, const char *text, size_t l
 
 /* --- sessions of a head: a batch of one item ------------------------------------------------------ */
 
-static size_t carnn__session_words(const carnn_model *model) {
-    return model->task->session_words ? model->task->session_words(model)
-                                      : (size_t)CARNN__SESSION_WORDS;
-}
-
 /* The corpus of one item whose texts have as many words as they can have. */
-static void carnn__session_corpus(carnn_session *s, carnn__corpus *c, carnn__arena *arena) {
+static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
+    carnn__corpus *c = carnn__corpus_of(&s->work);
     size_t T = carnn__session_of(s)->texts, W = carnn__session_words(s->model), i;
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
     c->tokens.count = T;
@@ -10027,6 +10055,7 @@ static void carnn__session_corpus(carnn_session *s, carnn__corpus *c, carnn__are
     c->pieces = (carnn__batch_piece *)carnn__take(arena, 1, sizeof *c->pieces);
     c->queue = (uint32_t *)carnn__take(arena, 1, sizeof(uint32_t));
     c->batch_start = (size_t *)carnn__take(arena, 2, sizeof(size_t));
+    s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, T * W, CARNN__WORD_TEXT);
     c->most_items = 1;
     c->most_texts = T;
     c->most_steps = W;
@@ -10049,20 +10078,6 @@ static void carnn__session_corpus(carnn_session *s, carnn__corpus *c, carnn__are
     c->batch_start[1] = 1;
 }
 
-static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
-    size_t T = carnn__session_of(s)->texts, W = carnn__session_words(s->model);
-    void *state = carnn__take(arena, 1, s->model->task->state);
-    if (state) {
-        memset(state, 0, s->model->task->state);
-        s->work.state = state;
-    }
-    s->work.data = &s->data;
-    carnn__session_corpus(s, carnn__corpus_of(&s->work), arena);
-    s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, T * W, CARNN__WORD_TEXT);
-    s->share = (double *)carnn__take(arena, (size_t)s->model->desc.hidden, sizeof(double));
-    carnn__net_carve(&s->work, arena);
-}
-
 static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                        carnn_prediction *p) {
     carnn__net *net = carnn__net_of(&s->work);
@@ -10070,27 +10085,17 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
     size_t W = carnn__session_words(s->model), i, at = 0;
     carnn__logits o;
     for (i = 0; i < carnn__session_of(s)->texts; i++) {
-        carnn__span text;
-        text.at = texts[i].at;
-        text.length = texts[i].length;
         c->tokens.at[i] = at;
-        at += carnn__min(W, carnn__tokens(s->model, text, (uint32_t)i, c->tokens.ids + at, W));
-        carnn__keep_words(s->model->task->roles[i].tokenizer, text.at, text.length,
+        at += carnn__min(W, carnn__tokens(s->model, texts[i], (uint32_t)i, c->tokens.ids + at, W));
+        carnn__keep_words(s->model->task->roles[i].tokenizer, texts[i].at, texts[i].length,
                           s->word + c->tokens.at[i], at - c->tokens.at[i]);
     }
     c->tokens.at[i] = at;
     if (net->texts.roles) carnn__texts_collect(&net->texts, 0);
     s->model->task->forward(&s->work, 0);
     o = s->model->task->output(&s->work);
-    net->top = carnn__min(carnn__max(top, 1), s->model->choices.count);
-    net->best = s->best;
-    net->probability = s->probability;
+    net->top = carnn__max(top, 1);
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
-}
-
-static void carnn__net_session_part(carnn_session *s, size_t part, carnn_prediction *p) {
-    carnn__logits o = s->model->task->output(&s->work);
-    *p = carnn__net_prediction(&s->work, &o, 0, part);
 }
 
 /* --- explanation: the words' shares in the last states of an encoder ---------------------------------
@@ -10102,11 +10107,11 @@ static void carnn__net_session_part(carnn_session *s, size_t part, carnn_predict
    so the last states v = [fw_n; bw_1] of a text are sums over its words, and a word's part v_i has
    the share v_i . v / v . v in them. What is the biases' belongs to no word. */
 
-/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t, which has the input `slot` and belongs to the
-   sequence of rank b; `share` (h) is R_t and becomes R_{t-1}. 0 where the cell is not additive. */
-static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, size_t slot,
-                                const float *y, double *share) {
-    size_t j;
+/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t, which belongs to the sequence of rank b; `share` (h)
+   is R_t and becomes R_{t-1}. 0 where the cell is not additive. */
+static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, const float *y,
+                                double *share) {
+    size_t j, slot = r->scan.index ? r->scan.index[t] : t;
     double score = 0.0;
     for (j = 0; j < r->cell->h; j++) {
         double w, A, k, bias;
@@ -10117,23 +10122,30 @@ static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, si
     return score;
 }
 
-/* Adds the shares of the words of text s in one direction to those in out, of which there are
-   `count`; takes them off *rest. */
-static void carnn__direction_shares(carnn_session *s, const carnn__rnn *m, size_t text,
-                                    size_t direction, double squares, size_t count,
-                                    carnn_contribution *out, double *rest) {
-    const carnn__texts *t = &carnn__net_of(&s->work)->texts;
-    const carnn__cell_run *r = &m->layer[0].run[direction];
-    size_t h = r->cell->h, n = t->at[text + 1] - t->at[text], step, j;
-    size_t b = t->place[t->sequence[text]];
-    const float *v = r->scan.out + (t->start[n - 1] + b) * h;
-    for (j = 0; j < h; j++) s->share[j] = 1.0 / squares;
+static carnn_contribution carnn__contribution(const char *role, const char *text, unsigned has) {
+    carnn_contribution c;
+    memset(&c, 0, sizeof c);
+    c.role = role;
+    c.text = text;
+    c.has = has;
+    return c;
+}
+
+/* Adds what each of the n words of the sequence of rank b adds to y . h_n, times `scale`, to its
+   score or share in out[0 .. room), and takes it off *rest. backward: the run reads the last word
+   first. */
+static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_t b, size_t n,
+                               int backward, const float *y, double scale, carnn_contribution *out,
+                               size_t room, double *rest) {
+    size_t step, j;
+    for (j = 0; j < r->cell->h; j++) s->share[j] = scale;
     for (step = n; step-- > 0;) {
-        size_t row = t->start[step] + b;
-        size_t word = t->at[text] + (direction ? n - 1 - step : step);
-        double share = carnn__step_score(r, b, row, t->index[direction][row], v, s->share);
-        *rest -= share;
-        if (word < count) out[word].share += share;
+        size_t word = backward ? n - 1 - step : step;
+        double value = carnn__step_score(r, b, r->scan.seq->start[step] + b, y, s->share);
+        *rest -= value;
+        if (word >= room) continue;
+        if (out[word].has & CARNN_HAS_SCORE) out[word].score += value;
+        else out[word].share += value;
     }
 }
 
@@ -10145,48 +10157,28 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
     e->count = carnn__texts_rows(t);
     e->exact = m->layers == 1 && carnn__cell_is_additive(m->layer[0].cell[0].kind);
     for (text = 0; text < t->texts; text++) {
+        size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
+        size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
         double squares = 0.0;
-        size_t n = t->at[text + 1] - t->at[text];
-        for (r = t->at[text]; r < t->at[text + 1] && r < count; r++) {
-            out[r].role = s->model->task->roles[t->role[text]].name;
-            out[r].text = s->word[r];
-            out[r].has = CARNN_HAS_SHARE | (weight ? CARNN_HAS_ATTENTION : 0);
-            out[r].attention = weight ? (double)weight[r] : 0.0;
-            out[r].score = out[r].share = 0.0;
+        for (r = from; r < t->at[text + 1] && r < count; r++) {
+            out[r] = carnn__contribution(s->model->task->roles[t->role[text]].name, s->word[r],
+                                         CARNN_HAS_SHARE);
+            if (!weight) continue;
+            out[r].has |= CARNN_HAS_ATTENTION;
+            out[r].attention = (double)weight[r];
         }
         for (i = 0; n && i < m->directions; i++) {
-            const float *v = m->layer[0].run[i].scan.out +
-                             (t->start[n - 1] + t->place[t->sequence[text]]) * h;
+            const float *v = m->layer[0].run[i].scan.out + last;
             for (j = 0; j < h; j++) squares += (double)v[j] * (double)v[j];
         }
         if (!(squares > 0.0)) continue;
         e->rest += 1.0;
-        for (i = 0; i < m->directions; i++)
-            carnn__direction_shares(s, m, text, i, squares, count, out, &e->rest);
+        for (i = 0; i < m->directions; i++) {
+            const carnn__cell_run *run = &m->layer[0].run[i];
+            carnn__explain_run(s, run, b, n, i == 1, run->scan.out + last, 1.0 / squares,
+                               out + from, count - from, &e->rest);
+        }
     }
-}
-
-/* What each of n words, the only sequence of a batch, adds to y . h_n, times `scale`: its share, or
-   its score in a logit. Goes to out[0 .. n), as far as there is room. `run` NULL: nothing is known.
-   Returns what is left of `rest`. */
-static double carnn__explain_sequence(carnn_session *s, const carnn__cell_run *run, const float *y,
-                                      double scale, double rest, const char *role, unsigned has,
-                                      const uint32_t *ids, size_t n, carnn_contribution *out,
-                                      size_t room) {
-    size_t h = (size_t)s->model->desc.hidden, t, j;
-    for (j = 0; j < h; j++) s->share[j] = scale;
-    for (t = n; t-- > 0;) {
-        double value = run ? carnn__step_score(run, 0, t, t, y, s->share) : 0.0;
-        rest -= value;
-        if (t >= room) continue;
-        out[t].role = role;
-        out[t].text = carnn__names_get(&s->model->words, ids[t]);
-        out[t].has = has;
-        out[t].attention = 0.0;
-        out[t].share = has & CARNN_HAS_SHARE ? value : 0.0;
-        out[t].score = has & CARNN_HAS_SCORE ? value : 0.0;
-    }
-    return rest;
 }
 
 /* --- drawing a choice by its logits ------------------------------------------------------------------- */
@@ -10252,16 +10244,19 @@ static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, 
 /* Lays out a session; on a counting arena this is how its size is known. */
 static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carnn__arena *arena) {
     const carnn_model *model = s->model;
-    size_t L = model->choices.count;
+    void *state;
     carnn__take(arena, 1, sizeof *s);
+    state = carnn__take(arena, 1, model->task->state);
+    if (state) s->work.state = memset(state, 0, model->task->state);
     carnn__engine_borrow(&s->engine, k, carnn__take(arena, 1, carnn__engine_scratch(1)));
+    s->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
     s->work.model = model;
+    s->work.data = &s->data;
     s->work.engine = &s->engine;
     s->work.w = model->params.value;
     s->work.batch = 1;
-    s->best = (size_t *)carnn__take(arena, L, sizeof(size_t));
-    s->probability = (double *)carnn__take(arena, L, sizeof(double));
     carnn__session_of(s)->carve(s, arena);
+    carnn__net_carve(&s->work, arena);
 }
 
 CARNN_API size_t carnn_session_size(const carnn_model *model) {
@@ -10302,7 +10297,6 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     s->model = model;
     s->own = own;
     carnn__session_carve(s, k, &arena);
-    if (carnn__session_of(s)->ready) carnn__session_of(s)->ready(s);
     carnn_session_reset(s);
     *out = s;
     return CARNN_OK;
@@ -10346,10 +10340,12 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
 
 CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
                                           carnn_prediction *prediction, carnn_error *error) {
-    if (!carnn__session_of(session)->part || !session->predicted || part >= session->parts)
+    carnn__logits o;
+    if (!session->model->task->forward || !session->predicted || part >= session->parts)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the last prediction has no part %zu",
                            part);
-    carnn__session_of(session)->part(session, part, prediction);
+    o = session->model->task->output(&session->work);
+    *prediction = carnn__net_prediction(&session->work, &o, 0, part);
     return CARNN_OK;
 }
 
@@ -10401,6 +10397,11 @@ CARNN_API const float *carnn_session_alignment(const carnn_session *session, int
 
 #ifndef CARNN_NO_TEXT
 
+/* Is a text in this role what is right, and not read? */
+static int carnn__session_is_label(const carnn_session *s, uint32_t role) {
+    return s->model->task->roles[role].labels;
+}
+
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error) {
@@ -10409,7 +10410,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     carnn_text texts[CARNN__RECORD_TEXTS];
     carnn__record r;
     carnn_status status;
-    size_t i;
+    size_t i, count = 0;
     memset(&r, 0, sizeof r);
     *found = 0;
     p->error = error;
@@ -10423,15 +10424,13 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (status || !r.count) return status;
     if (r.begins && kind->reset) kind->reset(session);
     session->spoken = r.spoken;
-    for (i = 0; i < r.count; i++) {
-        texts[i].at = r.text[i].at;
-        texts[i].length = r.text[i].length;
-    }
+    for (i = 0; i < r.own; i++)
+        if (!carnn__session_is_label(session, r.role[i])) texts[count++] = r.text[i];
     *found = r.example;
     if (r.example)
-        status = carnn_session_predict(session, texts, r.own, top, prediction, error);
+        status = carnn_session_predict(session, texts, count, top, prediction, error);
     for (i = 0; !status && kind->reply && i < r.count; i++) /* what is said goes on */
-        kind->hear(session, r.role[i], texts[i].at, texts[i].length);
+        kind->hear(session, r.role[i], r.text[i].at, r.text[i].length);
     session->spoken = 0;
     return status;
 }
@@ -10443,7 +10442,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     carnn_text texts[CARNN__RECORD_TEXTS];
     const carnn__item *x;
     const carnn__member *m;
-    size_t i, before;
+    size_t i, before, own, heard, count = 0;
     carnn_status status;
     if (strcmp(session->model->desc.task, data->task))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
@@ -10451,29 +10450,30 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     if (number >= data->item_count)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has only %zu examples",
                            data->item_count);
+    if (data->columns)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "sessions read texts, the data set has "
+                           "rows of numbers");
     x = &data->items[number];
     m = carnn__members(data, x);
-    before = x->count > kind->texts ? x->count - kind->texts : 0;
+    for (i = own = 0; i < x->count; i++) own += !carnn__session_is_label(session, m[i].role);
+    before = own > kind->texts ? own - kind->texts : 0; /* labels have nothing before them */
     carnn_session_reset(session);
-    for (i = 0; i < before; i++) {
+    for (i = heard = 0; i < x->count; i++) {
         carnn__span text = carnn__text(data, m[i].text);
-        if (kind->hear) kind->hear(session, m[i].role, text.at, text.length);
+        if (carnn__session_is_label(session, m[i].role)) continue;
+        if (heard++ >= before) texts[count++] = text;
+        else if (kind->hear) kind->hear(session, m[i].role, text.at, text.length);
     }
-    for (i = before; i < x->count; i++) {
-        carnn__span text = carnn__text(data, m[i].text);
-        texts[i - before].at = text.at;
-        texts[i - before].length = text.length;
-    }
-    status = carnn_session_predict(session, texts, x->count - before, top, prediction, error);
-    prediction->example = number;
+    status = carnn_session_predict(session, texts, count, top, prediction, error);
+    if (!status) prediction->example = number;
     return status;
 }
 
 #endif /* CARNN_NO_TEXT */
 
 static const carnn__session_kind carnn__net_session = {
-    "predict", 1, carnn__net_session_carve, NULL, NULL, carnn__net_session_predict,
-    carnn__net_session_part, NULL, NULL, NULL, NULL, NULL};
+    "predict", 1, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL, NULL, NULL,
+    NULL, NULL};
 
 #endif
 /* =============================================================================================
@@ -10976,31 +10976,15 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
    history, and one product with the candidates. */
 
 static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
-    carnn__dialog *m = (carnn__dialog *)carnn__take(arena, 1, sizeof *m);
-    carnn__corpus *c;
-    if (m) {
-        memset(m, 0, sizeof *m);
-        s->work.state = m;
-    }
-    m = (carnn__dialog *)s->work.state;
-    c = &m->net.corpus;
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__corpus *c = &m->net.corpus;
     m->slots = 2 + carnn__dialog_most(s->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
-    s->share = (double *)carnn__take(arena, (size_t)s->model->desc.hidden, sizeof(double));
     c->most_items = 1;
     c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
     c->tokens.ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
     c->tokens.at = (size_t *)carnn__take(arena, 2, sizeof(size_t));
-    s->work.data = &s->data; /* without items */
-    s->work.voting = 1;      /* keep logits */
-    carnn__net_carve(&s->work, arena);
-}
-
-static void carnn__dialog_session_ready(carnn_session *s) {
-    carnn__dialog *m = (carnn__dialog *)s->work.state;
-    m->turns = 1;
-    m->turn[0] = 0;
-    carnn__dialog_ready(&s->work);
+    s->work.voting = 1; /* keep logits */
 }
 
 /* Encodes an utterance into the slot after the last, when there are `room` free slots: the oldest
@@ -11033,6 +11017,9 @@ static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *tex
 
 static void carnn__dialog_reset(carnn_session *s) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__dialog_ready(&s->work);
+    m->turns = 1;
+    m->turn[0] = 0;
     m->heard = m->projected = m->facts = 0;
     carnn__dialog_utter(s, CARNN__DIALOG_STARTS, "$start", 6, 1);
     m->heard = 1;
@@ -11065,9 +11052,7 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     m->projected = m->heard;
     carnn__dialog_forward(&s->work, 0);
     memcpy(m->all.x, m->z, L * sizeof(float));
-    m->net.top = carnn__min(carnn__max(top, 1), L);
-    m->net.best = s->best;
-    m->net.probability = s->probability;
+    m->net.top = carnn__max(top, 1);
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
 }
 
@@ -11075,11 +11060,12 @@ static const char *carnn__dialog_reply(carnn_session *s, const char *user, size_
     const carnn__names *choices = &s->model->choices;
     carnn_text text = {user, length};
     carnn_prediction p;
+    const char *reply;
     carnn__dialog_predict(s, &text, 1, &p);
+    reply = carnn__names_get(choices, p.choice[0]);
     carnn__dialog_hear(s, CARNN_USER, user, length);
-    carnn__dialog_hear(s, CARNN_SYSTEM, carnn__names_get(choices, s->best[0]),
-                       carnn__names_length(choices, s->best[0]));
-    return carnn__names_get(choices, s->best[0]);
+    carnn__dialog_hear(s, CARNN_SYSTEM, reply, carnn__names_length(choices, p.choice[0]));
+    return reply;
 }
 
 /* --- explanation ------------------------------------------------------------------------------------------
@@ -11114,29 +11100,27 @@ static double carnn__dialog_row_score(const carnn_session *s, size_t t, double *
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
-    size_t t, j;
-    carnn__encode_lists(&s->work, &m->words, &m->own, s->best[0], NULL, 1, &m->y, 0, 0);
+    size_t t, j, best = m->net.best[0];
+    carnn__encode_lists(&s->work, &m->words, &m->own, best, NULL, 1, &m->y, 0, 0);
     for (j = 0; j < m->e.columns; j++) s->share[j] = 0.0;
     e->count = m->packed.rows;
-    e->of = carnn__names_get(&s->model->choices, s->best[0]);
+    e->of = carnn__names_get(&s->model->choices, best);
     e->exact = carnn__cell_is_additive(m->cell.kind);
     for (t = e->count; t-- > 0;) {
         const carnn__said *said = &m->said[m->index[t]];
         double score = carnn__dialog_row_score(s, t, &e->rest);
         if (t >= count) continue;
-        out[t].role = carnn__dialog_roles[said->role].name;
-        out[t].text = said->text;
-        out[t].has = CARNN_HAS_SCORE | CARNN_HAS_ATTENTION;
+        out[t] = carnn__contribution(carnn__dialog_roles[said->role].name, said->text,
+                                     CARNN_HAS_SCORE | CARNN_HAS_ATTENTION);
         out[t].score = score;
         out[t].attention = (double)m->weight.x[t];
-        out[t].share = 0.0;
     }
 }
 
 static const carnn__session_kind carnn__dialog_session = {
-    "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_session_ready,
-    carnn__dialog_reset, carnn__dialog_predict, NULL, carnn__dialog_hear, carnn__dialog_reply, NULL,
-    carnn__dialog_explain, NULL};
+    "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_reset,
+    carnn__dialog_predict, carnn__dialog_hear, carnn__dialog_reply, NULL, carnn__dialog_explain,
+    NULL};
 
 /* --- the entry --------------------------------------------------------------------------------------------- */
 
@@ -11770,34 +11754,44 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
 
    In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
    has the share v_t c / c c. Biases belong to no word. */
+static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run, const float *y,
+                                    double scale, const char *role, unsigned has,
+                                    const uint32_t *ids, size_t n, carnn_contribution *out,
+                                    size_t room, double *rest) {
+    size_t i;
+    for (i = 0; i < n && i < room; i++)
+        out[i] = carnn__contribution(role, carnn__names_get(&s->model->words, ids[i]), has);
+    if (run) carnn__explain_run(s, run, 0, n, 0, y, scale, out, room, rest);
+}
+
 static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     const carnn__corpus *c = &m->net.corpus;
     const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].run[0];
     size_t first = m->contexts ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
-    double squares = 0.0;
+    double squares = 0.0, biases = 0.0;
     float *z;
     for (i = 0; first && i < m->c.columns; i++) squares += (double)m->c.x[i] * (double)m->c.x[i];
-    carnn__explain_sequence(s, m->encodes ? m->encoder.layer[0].run : NULL, m->c.x,
-                            squares > 0.0 ? 1.0 / squares : 0.0, 0.0, "before", CARNN_HAS_SHARE,
-                            c->tokens.ids + 1, first, out, count);
+    carnn__lm_explain_words(s, m->encodes ? m->encoder.layer[0].run : NULL, m->c.x,
+                            squares > 0.0 ? 1.0 / squares : 0.0, "before", CARNN_HAS_SHARE,
+                            c->tokens.ids + 1, first, out, count, &biases);
     z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), n - 1, 1);
     z[CARNN__LM_BEGIN] = -FLT_MAX;
     best = s->engine.k->argmax(z, m->output.V);
     e->of = carnn__names_get(&s->model->words, best);
     e->exact = carnn__cell_is_additive(run->cell->kind);
     e->count = first + n;
+    e->rest = (double)z[best];
     first = carnn__min(first, count);
-    e->rest = carnn__explain_sequence(
-        s, run, carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0,
-        (double)z[best], "word", CARNN_HAS_SCORE, c->tokens.ids + m->first[0][0], n,
-        out + first, count - first);
+    carnn__lm_explain_words(
+        s, run, carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0, "word",
+        CARNN_HAS_SCORE, c->tokens.ids + m->first[0][0], n, out + first, count - first, &e->rest);
 }
 
 static const carnn__session_kind carnn__lm_session = {
-    "predict, generate and explain", 1, carnn__net_session_carve, NULL, carnn__lm_reset,
-    carnn__lm_predict, NULL, carnn__lm_hear, NULL, carnn__lm_generate, carnn__lm_explain, NULL};
+    "predict, generate and explain", 1, carnn__net_session_carve, carnn__lm_reset,
+    carnn__lm_predict, carnn__lm_hear, NULL, carnn__lm_generate, carnn__lm_explain, NULL};
 
 /* --- entry ----------------------------------------------------------------------------------- */
 
@@ -12152,8 +12146,8 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
 }
 
 static const carnn__session_kind carnn__answer_session = {
-    "predict and explain", 2, carnn__net_session_carve, NULL, NULL, carnn__net_session_predict,
-    carnn__net_session_part, NULL, NULL, NULL, carnn__answer_explain, carnn__answer_alignment};
+    "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
+    NULL, NULL, carnn__answer_explain, carnn__answer_alignment};
 
 static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101",

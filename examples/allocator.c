@@ -40,6 +40,7 @@ int main(int argc, char **argv) {
     carnn_source file = {NULL, NULL, 0};
     carnn_model *model = NULL;
     carnn_session *session = NULL;
+    const char *reply = NULL;
     carnn_error error = {CARNN_OK, 0, ""};
 
     if (argc != 2) {
@@ -49,10 +50,11 @@ int main(int argc, char **argv) {
     allocator.user = &p;
     file.name = argv[1];
     if (carnn_model_load(&model, &file, &allocator, &error) ||
-        carnn_session_open(&session, model, NULL, &error)) {
+        carnn_session_open(&session, model, NULL, &error) ||
+        carnn_session_reply(session, "hello", 5, &reply, &error)) {
         fprintf(stderr, "%s\n", error.message);
         return 1;
     }
-    printf("%s\n%zu bytes of %zu used\n", carnn_session_reply(session, "hello", 5), p.used, p.size);
+    printf("%s\n%zu bytes of %zu used\n", reply, p.used, p.size);
     return 0;
 }

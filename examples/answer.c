@@ -10,6 +10,7 @@ int main(int argc, char **argv) {
     carnn_session *session = NULL;
     carnn_error error = {CARNN_OK, 0, ""};
     char *block = NULL, *memory;
+    const char *reply;
 
     if (argc != 2) {
         fprintf(stderr, "usage: %s MODEL < utterances\n", argv[0]);
@@ -22,12 +23,12 @@ int main(int argc, char **argv) {
         memory = block + (64 - (uintptr_t)block % 64) % 64;
         carnn_session_open(&session, model, memory, &error);
     }
-    if (error.code) fprintf(stderr, "%s\n", error.message);
-    while (session && fgets(line, sizeof line, stdin)) {
+    while (session && !error.code && fgets(line, sizeof line, stdin)) {
         size_t length = strcspn(line, "\r\n");
-        if (length) puts(carnn_session_reply(session, line, length));
-        else carnn_session_reset(session); /* an empty line begins a new dialog */
+        if (!length) carnn_session_reset(session); /* an empty line begins a new dialog */
+        else if (!carnn_session_reply(session, line, length, &reply, &error)) puts(reply);
     }
+    if (error.code) fprintf(stderr, "%s\n", error.message);
     carnn_session_free(session);
     free(block);
     carnn_model_free(model);

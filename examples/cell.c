@@ -63,14 +63,17 @@ static carnn_status train(carnn_model **model, carnn_error *error) {
 static int remembered(carnn_session *session) {
     int first, last, best, right = 0;
     for (first = 0; first < 4; first++) {
-        double nll[4];
+        double least = 1e30; /* of -log P */
         for (best = last = 0; last < 4; last++) {
             char line[100];
-            int length = sprintf(line, "%s and %s and green is %s", colour[first],
-                                 colour[3 - first], colour[last]);
+            carnn_text text = {line, 0};
+            carnn_prediction p;
+            text.length = (size_t)sprintf(line, "%s and %s and green is %s", colour[first],
+                                          colour[3 - first], colour[last]);
             carnn_session_reset(session);
-            carnn_session_score(session, line, (size_t)length, &nll[last]);
-            if (nll[last] < nll[best]) best = last;
+            if (carnn_session_predict(session, &text, 1, 0, &p, NULL) || p.score >= least) continue;
+            least = p.score;
+            best = last;
         }
         printf("%s and %s and green is %s\n", colour[first], colour[3 - first], colour[best]);
         right += best == first;

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <vector>
 
 int main(int argc, char **argv) {
     if (argc != 3) {
@@ -30,12 +29,14 @@ int main(int argc, char **argv) {
     std::unique_ptr<carnn_session, decltype(&carnn_session_free)> session(opened,
                                                                           carnn_session_free);
     const std::string said = argv[2];
-    std::vector<size_t> candidate(3);
-    std::vector<double> probability(3);
-    const size_t found = carnn_session_rank(session.get(), said.data(), said.size(),
-                                            candidate.size(), candidate.data(),
-                                            probability.data());
-    for (size_t i = 0; i < found; i++)
-        std::printf("%.3f  %s\n", probability[i], carnn_model_candidate(model.get(), candidate[i]));
+    const carnn_text text = {said.data(), said.size()};
+    carnn_prediction best; // the three most probable replies
+    if (carnn_session_predict(session.get(), &text, 1, 3, &best, &error)) {
+        std::fprintf(stderr, "%s\n", error.message);
+        return 1;
+    }
+    for (size_t i = 0; i < best.count; i++)
+        std::printf("%.3f  %s\n", best.probability[i],
+                    carnn_model_choice(model.get(), best.choice[i]));
     return 0;
 }

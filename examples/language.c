@@ -29,29 +29,31 @@ static carnn_status train(carnn_model **model, const char *name, carnn_error *er
 }
 
 /* The perplexity of each sentence: of its words and its end. */
-static void score(carnn_session *session) {
+static carnn_status score(carnn_session *session, carnn_error *error) {
     char line[BYTES];
-    double nll;
+    carnn_prediction p;
     while (fgets(line, BYTES, stdin)) {
-        size_t tokens, length = strcspn(line, "\r\n");
-        line[length] = '\0';
-        if (!length) carnn_session_reset(session);
-        if (!length) continue;
-        tokens = carnn_session_score(session, line, length, &nll);
-        printf("%8.2f  %s\n", exp(nll / (double)tokens), line);
+        carnn_text sentence = {line, strcspn(line, "\r\n")};
+        line[sentence.length] = '\0';
+        if (!sentence.length) carnn_session_reset(session);
+        else if (carnn_session_predict(session, &sentence, 1, 0, &p, error)) return error->code;
+        else printf("%8.2f  %s\n", exp(p.score / (double)p.tokens), line);
     }
+    return CARNN_OK;
 }
 
-static void generate(carnn_session *session, uint64_t seed) {
+static carnn_status generate(carnn_session *session, uint64_t seed, carnn_error *error) {
     char text[BYTES];
     carnn_sampling how = {0};
     int i;
     how.temperature = 0.8;
     how.seed = seed;
     for (i = 0; i < SAID; i++) {
-        carnn_session_generate(session, &how, "", 0, text, sizeof text);
+        if (carnn_session_generate(session, &how, "", 0, text, sizeof text, error))
+            return error->code;
         printf("says: %s\n", text);
     }
+    return CARNN_OK;
 }
 
 int main(int argc, char **argv) {
@@ -70,12 +72,10 @@ int main(int argc, char **argv) {
     if (there) fclose(there);
     if (there) carnn_model_load(&model, &file, NULL, &error);
     else train(&model, argv[1], &error);
-    if (!error.code) carnn_session_open(&session, model, NULL, &error);
-    if (error.code) fprintf(stderr, "%s\n", error.message);
-    if (session) {
-        score(session);
-        generate(session, argc == 3 ? strtoull(argv[2], NULL, 10) : 1);
-    }
+    if (error.code || carnn_session_open(&session, model, NULL, &error) ||
+        score(session, &error) ||
+        generate(session, argc == 3 ? strtoull(argv[2], NULL, 10) : 1, &error))
+        fprintf(stderr, "%s\n", error.message);
     carnn_session_free(session);
     carnn_model_free(model);
     return error.code ? 1 : 0;

@@ -28,13 +28,27 @@ static carnn_status train(carnn_model **model, const char *name, carnn_error *er
     return status;
 }
 
-/* The words of the best sentence and their weights. */
-static void explain(carnn_session *session) {
+/* How well a sentence answers the question. */
+static carnn_status match(carnn_session *session, const char *question, const char *answer,
+                          double *score, carnn_error *error) {
+    carnn_text pair[2] = {{NULL, 0}, {NULL, 0}};
+    carnn_prediction p;
+    pair[0].at = question, pair[0].length = strlen(question);
+    pair[1].at = answer, pair[1].length = strlen(answer);
+    if (!carnn_session_predict(session, pair, 2, 0, &p, error)) *score = p.score;
+    return error->code;
+}
+
+/* The words of the last sentence and their weights. */
+static carnn_status explain(carnn_session *session, carnn_error *error) {
     static carnn_contribution word[WORDS];
-    size_t i, count = carnn_session_explain(session, WORDS, word, NULL);
-    for (i = 0; i < count; i++)
-        if (word[i].speaker == CARNN_SYSTEM)
+    carnn_explanation e;
+    size_t i;
+    if (carnn_session_explain(session, WORDS, word, &e, error)) return error->code;
+    for (i = 0; i < e.count && i < WORDS; i++)
+        if (!strcmp(word[i].role, "sentence"))
             printf("%8.4f  %s\n", word[i].attention, word[i].text);
+    return CARNN_OK;
 }
 
 int main(int argc, char **argv) {
@@ -42,7 +56,7 @@ int main(int argc, char **argv) {
     carnn_model *model = NULL;
     carnn_session *session = NULL;
     carnn_error error = {CARNN_OK, 0, ""};
-    double score, best_score = -1e30;
+    double score = 0.0, best_score = -1e30;
     size_t count = 0, best = 0;
     FILE *there;
 
@@ -56,21 +70,18 @@ int main(int argc, char **argv) {
     if (there) carnn_model_load(&model, &file, NULL, &error);
     else train(&model, argv[1], &error);
     if (!error.code) carnn_session_open(&session, model, NULL, &error);
-    if (error.code) fprintf(stderr, "%s\n", error.message);
-    while (session && count < SENTENCES && fgets(sentence[count], BYTES, stdin)) {
-        size_t length = strcspn(sentence[count], "\r\n");
-        sentence[count][length] = '\0';
-        score = carnn_session_match(session, argv[2], strlen(argv[2]), sentence[count], length);
+    while (!error.code && count < SENTENCES && fgets(sentence[count], BYTES, stdin)) {
+        sentence[count][strcspn(sentence[count], "\r\n")] = '\0';
+        if (match(session, argv[2], sentence[count], &score, &error)) break;
         printf("%+.4f  %s\n", score, sentence[count]);
         if (score > best_score) best_score = score, best = count;
         count++;
     }
-    if (count) {
+    if (!error.code && count) {
         printf("best: %s\n", sentence[best]);
-        carnn_session_match(session, argv[2], strlen(argv[2]), sentence[best],
-                            strlen(sentence[best]));
-        explain(session);
+        if (!match(session, argv[2], sentence[best], &score, &error)) explain(session, &error);
     }
+    if (error.code) fprintf(stderr, "%s\n", error.message);
     carnn_session_free(session);
     carnn_model_free(model);
     return error.code ? 1 : 0;

@@ -14,7 +14,7 @@ static void *work(void *argument) {
     job *j = (job *)argument;
     carnn_session *session;
     if (!carnn_session_open(&session, j->model, NULL, &j->error)) {
-        j->answer = carnn_session_reply(session, j->question, strlen(j->question));
+        carnn_session_reply(session, j->question, strlen(j->question), &j->answer, &j->error);
         carnn_session_free(session); /* the answer belongs to the model */
     }
     return NULL;

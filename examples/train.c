@@ -26,7 +26,7 @@ static carnn_status load(carnn_dataset **data, const char *file, carnn_error *er
 
 int main(int argc, char **argv) {
     const char *file = argc > 1 ? argv[1] : "build/example.gguf";
-    const char *question = "hello, i want to go to the station";
+    const char *question = "hello, i want to go to the station", *reply;
     carnn_model_desc desc = {.task = "dialog", .cell = "icarnn", .hidden = 64, .seed = 1};
     carnn_train_desc training = {.epochs = 4, .threads = 2, .progress = show};
     carnn_dataset *train = NULL, *valid = NULL;
@@ -39,12 +39,11 @@ int main(int argc, char **argv) {
         carnn_model_create(&model, &desc, train, &error) ||
         carnn_train(model, train, valid, &training, &error) ||
         carnn_model_save(model, file, &error) ||
-        carnn_session_open(&session, model, NULL, &error)) {
+        carnn_session_open(&session, model, NULL, &error) ||
+        carnn_session_reply(session, question, strlen(question), &reply, &error))
         fprintf(stderr, "%s\n", error.message);
-    } else {
-        printf("you: %s\nbot: %s\n", question,
-               carnn_session_reply(session, question, strlen(question)));
-    }
+    else
+        printf("you: %s\nbot: %s\n", question, reply);
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(valid);

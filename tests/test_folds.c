@@ -62,21 +62,21 @@ static void check_subset(const char *task, const char *const *group, const uint3
 static const char *const labelled[] = {
     "x\ta b a b\n", "y\tb a c c d\n", "x\tb a\n", "z\td b a\n", "y\ta c b b c\n", "x\tb a e\n",
     "y\tc c\n",     "x\tb b a\n",     "y\tc d c\n", "x\ta\n",   "y\td c c\n",     "x\ta b\n", NULL};
-static const char *const pairs[] = {
+static const char *const fold_pairs[] = {
     "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\n", "d c\td\t1\nd c\ta d b\t0\n",
     "b b\tb\t0\nb b\ta b\t1\n", "c\tc a\t1\nc\te e\t0\n", NULL};
 
 static const char *const documents[] = {
     "a b c\tq\nb b\ts\nc\tq\n\n", "d a\tq\n\n", "a e\tnone\nb a d\tq\n\n", "e e\ts\nb\tt\n\n",
     "a c\tt\nd b a\tq\n\n", NULL};
-static const char *const dialogs[] = {
+static const char *const fold_dialogs[] = {
     "1 the fact\n2 hi\thello\n3 more \tbye\n\n", "1 hi\tno\tin other words\n2 why\tbye\n\n",
     "1 bye\tbye\n2 hi\thello\n\n", "1 who\tno\n\n", "1 a last fact\n2 hi\tno\n3 end\tbye\n\n", NULL};
 
 /* Of dialogs the replies of all are the candidates, of a part as well. */
 static void test_subset_of_dialogs(void) {
     static const uint32_t number[] = {1, 0, 0, 1, 0};
-    carnn_dataset *all = load_groups("dialog", dialogs, number, -1), *subset;
+    carnn_dataset *all = load_groups("dialog", fold_dialogs, number, -1), *subset;
     CHECK_INT(carnn__dataset_subset(&subset, all, number, 1, NULL), CARNN_OK);
     CHECK_INT(carnn_dataset_groups(subset), 2);
     CHECK_INT(carnn_dataset_examples(subset), 3);
@@ -95,7 +95,7 @@ static void test_subset_of_dialogs(void) {
 static void test_subsets(void) {
     static const uint32_t number[] = {1, 0, 0, 1, 0, 1, 1, 1, 0, 0, 1, 0};
     check_subset("classify", labelled, number);
-    check_subset("answer", pairs, number);
+    check_subset("answer", fold_pairs, number);
     check_subset("lm", documents, number);
     test_subset_of_dialogs();
 }
@@ -116,7 +116,7 @@ static void test_left_out(void) {
 }
 
 /* What the sum of a data set for checkpoints is of. */
-static void test_fingerprint(void) {
+static void test_fold_fingerprint(void) {
     carnn_dataset *data = load_groups("classify", labelled, NULL, -1);
     uint64_t sum = carnn__fingerprint(data);
     size_t fields = offsetof(carnn__item, value) + sizeof(float);
@@ -204,7 +204,7 @@ static int stop_training(const carnn_progress *p, void *user) {
     return 1;
 }
 
-static carnn_model_desc small_model(const char *task) {
+static carnn_model_desc fold_desc(const char *task) {
     carnn_model_desc m;
     memset(&m, 0, sizeof m);
     m.task = task;
@@ -232,7 +232,7 @@ static carnn_status cross(const carnn_dataset *data, int64_t count, const char *
                           carnn_error *error) {
     carnn_source source = test_source("folds.txt", by, by ? strlen(by) : 0);
     carnn_folds_desc folds;
-    carnn_model_desc model = small_model(data->task);
+    carnn_model_desc model = fold_desc(data->task);
     carnn_train_desc train = short_training(s, threads);
     memset(&folds, 0, sizeof folds);
     memset(s, 0, sizeof *s);
@@ -287,7 +287,7 @@ static void test_by_hand(void) {
     static const char by[] = "one\ntwo\none\ntwo\ntwo\none\none\ntwo\none\ntwo\none\ntwo\n";
     static const uint32_t fold[] = {0, 1, 0, 1, 1, 0, 0, 1, 0, 1, 0, 1};
     carnn_dataset *data = load_groups("classify", labelled, NULL, -1), *part[3];
-    carnn_model_desc desc = small_model("classify");
+    carnn_model_desc desc = fold_desc("classify");
     carnn_train_desc train;
     carnn_scores mean, deviation;
     static folds_seen s, unused;
@@ -348,8 +348,8 @@ static void check_error(const carnn_dataset *data, int64_t count, const char *by
 }
 
 static void test_errors(void) {
-    carnn_dataset *data = load_groups("answer", pairs, NULL, -1);
-    carnn_model_desc model = small_model("answer");
+    carnn_dataset *data = load_groups("answer", fold_pairs, NULL, -1);
+    carnn_model_desc model = fold_desc("answer");
     carnn_train_desc train = short_training(NULL, 1);
     carnn_folds_desc folds;
     carnn_source missing = test_source("no/such/file", NULL, 0);
@@ -395,7 +395,7 @@ static void test_memory_of_folds(void) {
     carnn_source by = test_source("by", "a\nb\na\nb\n", 8);
     carnn_dataset_desc desc;
     carnn_dataset *data;
-    carnn_model_desc model = small_model("classify");
+    carnn_model_desc model = fold_desc("classify");
     carnn_train_desc train;
     carnn_folds_desc folds;
     carnn_scores mean, deviation;
@@ -429,12 +429,12 @@ int main(void) {
     size_t count;
     test_subsets();
     test_left_out();
-    test_fingerprint();
+    test_fold_fingerprint();
     for (count = 2; count <= GROUPS; count += 3) check_parts(count, count);
     check_task("classify", labelled, 4);
-    check_task("answer", pairs, 2);
+    check_task("answer", fold_pairs, 2);
     check_task("lm", documents, 5);
-    check_task("dialog", dialogs, 3);
+    check_task("dialog", fold_dialogs, 3);
     test_by_hand();
     test_unknown_class();
     test_errors();

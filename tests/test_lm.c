@@ -622,7 +622,7 @@ static void test_lm_errors(void) {
     train.clip = CARNN_NONE;
     CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_ERR_DIVERGED);
     CHECK(strstr(error.message, "step") != NULL);
-    CHECK(carnn__not_finite(&model->params, model->params.value) == NULL);
+    CHECK(carnn__not_finite(&model->params, model->params.value, model->params.size) == NULL);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
