@@ -195,7 +195,7 @@ static void predict_classes(void) {
     for (i = 0; i < 4; i++) {
         const char *text = i % 2 ? classes : alone;
         carnn_dataset *data = odd_data("classify", text);
-        carnn_model *model = odd_model("classify", i / 2 ? "gru" : "ran", NULL, known);
+        carnn_model *model = odd_model("classify", i / 2 ? "gru" : "icarnn", NULL, known);
         CHECK_INT(data->item_count, 6 * PREDICT_TIMES);
         test_same_as_session(model, data, text);
         carnn_model_free(model);
