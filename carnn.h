@@ -4512,6 +4512,8 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     s->h = h;
     s->px = carnn__floats(arena, U, k->gates * h);
     if (k->context_gates) s->pc = carnn__floats(arena, B, k->context_gates * h);
+    if (!cell->d && s->pc) /* without a context its projection is zero */
+        memset((void *)s->pc, 0, B * k->context_gates * h * sizeof(float));
     s->out = carnn__floats(arena, N, h);
     r->zeros = carnn__floats(arena, B, h);
     if (arena->base && r->zeros) memset((void *)r->zeros, 0, B * h * sizeof(float));
@@ -10328,8 +10330,9 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
                                              carnn_error *error) {
     const carnn__session_kind *kind = carnn__session_of(session);
     if (count != kind->texts)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an example of the task %s has %zu texts, "
-                           "not %zu", session->model->desc.task, kind->texts, count);
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s predicts from %zu text%s, not "
+                           "%zu", session->model->desc.task, kind->texts,
+                           kind->texts == 1 ? "" : "s", count);
     memset(prediction, 0, sizeof *prediction);
     prediction->parts = 1;
     kind->predict(session, texts, top, prediction);

@@ -112,7 +112,7 @@ const carnn__task tag_task = {
     .metric = {{"accuracy", 0, 0}}, .session = &carnn__net_session,
     .sample = "the dog runs\tD N V\na cat sees the dog\tD N V D N\nruns\tV\nthe cat\tD N\n"
               "a dog sees a cat\tD N V D N\nthe dog sees\tD N V\n",
-    .variants = (const char *const[]){"hidden=19 cell=lstm layers=2", "hidden=19", NULL}};
+    .variants = (const char *const[]){"hidden=19 cell=lstm layers=2", "hidden=19 cell=icarnn", NULL}};
 
 /* --- the program ------------------------------------------------------------------------------ */
 

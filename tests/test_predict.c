@@ -87,7 +87,7 @@ static void session_lines(carnn_session *s, const char *text, predictions *all) 
     }
 }
 
-/* text: what the data repeats, of tasks whose lines a session reads one by one; or NULL. */
+/* text: what the data repeats, which the session also reads line by line; or NULL. */
 static void test_same_as_session(carnn_model *model, const carnn_dataset *data, const char *text) {
     predictions *expected = (predictions *)calloc(2, sizeof *expected), *found = expected + 1;
     carnn_predict_desc desc = {0, PREDICT_TOP, keep_prediction, NULL};
@@ -162,7 +162,7 @@ static void predict_sentences(void) {
     data = odd_data("lm", odd);
     CHECK_INT(data->item_count, 6 * PREDICT_TIMES);
     model = odd_model("lm", "ncarnn", NULL, "do you have a cat\nyes i have two\nno cat\n");
-    test_same_as_session(model, data, NULL);
+    test_same_as_session(model, data, odd);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -178,10 +178,29 @@ static void predict_pairs(void) {
     CHECK_INT(data->item_count, 6 * PREDICT_TIMES);
     for (i = 0; i < 2; i++) {
         carnn_model *model = odd_model("answer", i ? "lstm" : "scarnn", NULL, known_pairs);
-        test_same_as_session(model, data, NULL);
+        test_same_as_session(model, data, odd);
         carnn_model_free(model);
     }
     carnn_dataset_free(data);
+}
+
+/* Texts alone, some without words, one longer than is read; then with classes, some not known. */
+static void predict_classes(void) {
+    static const char known[] = "x\ta b a b\ny\tb a c c d\nz\td b a\ny\ta c b b c\n";
+    static char alone[4096] = "a b c\n\nzz qq \377\n  \nd\n";
+    static const char classes[] = "x\ta b\nq\tb c\n\ty\nz\t\n\t\ny\td d d\tb\n";
+    size_t i, at = strlen(alone);
+    for (i = 0; i < 700; i++) at += (size_t)sprintf(alone + at, "%s ", i % 3 ? "a" : "c");
+    sprintf(alone + at, "\n");
+    for (i = 0; i < 4; i++) {
+        const char *text = i % 2 ? classes : alone;
+        carnn_dataset *data = odd_data("classify", text);
+        carnn_model *model = odd_model("classify", i / 2 ? "gru" : "icarnn", NULL, known);
+        CHECK_INT(data->item_count, 6 * PREDICT_TIMES);
+        test_same_as_session(model, data, text);
+        carnn_model_free(model);
+        carnn_dataset_free(data);
+    }
 }
 
 /* Nothing to predict is told of nobody; another task's examples are refused. */
@@ -232,6 +251,7 @@ int main(void) {
     predict_long_candidate();
     predict_sentences();
     predict_pairs();
+    predict_classes();
     predict_nothing();
     predict_memory();
     return test_end();
