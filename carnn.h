@@ -8112,22 +8112,6 @@ static inline carnn__corpus *carnn__corpus_of(const carnn__work *work) {
     return &carnn__net_of(work)->corpus;
 }
 
-static size_t carnn__role_count(const carnn__task *task) {
-    size_t n = 0;
-    while (task->roles[n].name) n++;
-    return n;
-}
-
-/* Number of a label among the model's choices; used for roles of labels. */
-static size_t carnn__label_tokens(const carnn_model *model, carnn__tokenizer how, carnn__span text,
-                                  uint32_t *ids, size_t max) {
-    carnn__words w = carnn__words_of(how, text.at, text.length);
-    size_t n;
-    for (n = 0; carnn__next_word(&w); n++)
-        if (n < max) ids[n] = carnn__names_find(&model->choices, w.word.at, w.word.length);
-    return n;
-}
-
 #define CARNN__SESSION_WORDS 512 /* of a text that are read, unless the task says otherwise */
 
 static size_t carnn__session_words(const carnn_model *model) {
@@ -8135,17 +8119,23 @@ static size_t carnn__session_words(const carnn_model *model) {
                                       : (size_t)CARNN__SESSION_WORDS;
 }
 
-/* The tokens of a text in a role: where the task does not count them itself, as many as a session
-   has memory for, so that batches and sessions read the same. */
+/* The tokens of a text in a role; of labels their numbers among the model's choices. Where the task
+   does not count them itself, as many as a session has memory for: batches and sessions read the
+   same. */
 static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t role,
                             uint32_t *ids, size_t max) {
     const carnn__role *r = &model->task->roles[role];
-    size_t most = carnn__session_words(model), n;
+    carnn__words w;
+    size_t n, most = carnn__session_words(model);
     if (!r->labels && model->task->tokens) return model->task->tokens(model, text, role, ids, max);
     max = carnn__min(max, most);
-    if (r->labels) n = carnn__label_tokens(model, r->tokenizer, text, ids, max);
-    else n = carnn__tokenize(&model->words, r->tokenizer, text.at, text.length, ids, max);
-    return carnn__min(n, most);
+    if (!r->labels)
+        return carnn__min(most, carnn__tokenize(&model->words, r->tokenizer, text.at, text.length,
+                                                ids, max));
+    w = carnn__words_of(r->tokenizer, text.at, text.length);
+    for (n = 0; n < most && carnn__next_word(&w); n++)
+        if (n < max) ids[n] = carnn__names_find(&model->choices, w.word.at, w.word.length);
+    return n;
 }
 
 /* Numbers the distinct pairs of text and role by their first appearance, and tokenises them. */
@@ -8153,9 +8143,11 @@ static carnn_status carnn__corpus_tokens(carnn__corpus *c, const carnn__work *wo
                                          carnn_error *error) {
     const carnn_dataset *data = work->data;
     const carnn_allocator *a = &work->allocator;
-    size_t roles = carnn__role_count(work->model->task), pairs = data->text_count * roles;
-    size_t i, j, at = 0, n;
-    uint32_t *number = (uint32_t *)carnn__own(&c->blocks, a, pairs, sizeof(uint32_t));
+    size_t roles = 0, pairs, i, j, at = 0, n;
+    uint32_t *number;
+    while (work->model->task->roles[roles].name) roles++;
+    pairs = data->text_count * roles;
+    number = (uint32_t *)carnn__own(&c->blocks, a, pairs, sizeof(uint32_t));
     c->list = (uint32_t *)carnn__own(&c->blocks, a, data->member_count, sizeof(uint32_t));
     if (!number || !c->list) return carnn__out_of_memory(error);
     if (data->columns) { /* row r is token r */
@@ -8239,17 +8231,13 @@ static carnn_status carnn__corpus_targets(carnn__corpus *c, const carnn__work *w
 
 /* --- pieces ------------------------------------------------------------------------------------ */
 
-/* The size of an item: what its task measures, or the rows of its texts. */
-static void carnn__item_size(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
+/* The rows of an item's texts: its size, where its task does not measure it. */
+static void carnn__item_rows(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
     const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__item *x = &work->data->items[item];
     const carnn__role *roles = work->model->task->roles;
     size_t i;
     size[0] = size[1] = 0;
-    if (work->model->task->measure) {
-        work->model->task->measure(work, item, size);
-        return;
-    }
     for (i = x->first; i < x->first + x->count; i++)
         if (!roles[work->data->members[i].role].labels)
             size[0] += carnn__list_length(&c->tokens, c->list[i]);
@@ -8275,34 +8263,6 @@ static void carnn__grow(size_t now[CARNN__SIZES], const size_t more[CARNN__SIZES
     for (k = 0; k < CARNN__SIZES; k++) now[k] += more[k];
 }
 
-/* Cuts the groups into pieces. The items of a piece have the same first text. Without memory for
-   the pieces it only counts them. */
-static void carnn__corpus_cut(carnn__corpus *c, const carnn__work *work) {
-    const carnn_dataset *data = work->data;
-    size_t most = work->model->task->limits.piece, limit[CARNN__SIZES], k, i;
-    carnn__batch_piece now = {0, 0, {0, 0}};
-    for (k = 0; k < CARNN__SIZES; k++) limit[k] = most == SIZE_MAX ? SIZE_MAX : carnn__limit(work, k);
-    c->piece_count = c->groups = 0;
-    for (i = 0; i < data->item_count; i++) {
-        const carnn__item *x = &data->items[i];
-        size_t size[CARNN__SIZES];
-        int begins = !i || x->group != x[-1].group;
-        carnn__item_size(work, i, size);
-        if (begins && c->pieces) c->group_piece[c->groups] = c->piece_count;
-        c->groups += (size_t)begins;
-        if (begins || now.count == most || carnn__over(now.size, size, limit) ||
-            carnn__members(data, x)->text != carnn__members(data, x - 1)->text) {
-            memset(&now, 0, sizeof now);
-            now.first = i;
-            c->piece_count++;
-        }
-        now.count++;
-        carnn__grow(now.size, size);
-        if (c->pieces) c->pieces[c->piece_count - 1] = now;
-    }
-    if (c->pieces) c->group_piece[c->groups] = c->piece_count;
-}
-
 /* Memory for so many pieces and groups, and for their order. */
 static carnn_status carnn__corpus_room(carnn__corpus *c, const carnn_allocator *a, size_t pieces,
                                        size_t groups, carnn_error *error) {
@@ -8313,6 +8273,35 @@ static carnn_status carnn__corpus_room(carnn__corpus *c, const carnn_allocator *
     c->batch_start = (size_t *)carnn__own(&c->blocks, a, pieces + 1, sizeof(size_t));
     if (c->pieces && c->group_piece && c->order && c->queue && c->batch_start) return CARNN_OK;
     return carnn__out_of_memory(error);
+}
+
+/* Cuts the groups into pieces. The items of a piece have the same first text. */
+static carnn_status carnn__corpus_cut(carnn__corpus *c, const carnn__work *work,
+                                      carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    const carnn__task *task = work->model->task;
+    size_t most = task->limits.piece, limit[CARNN__SIZES], k, i;
+    carnn__batch_piece *now = NULL;
+    if (carnn__corpus_room(c, &work->allocator, data->item_count, data->item_count, error))
+        return CARNN_ERR_MEMORY;
+    for (k = 0; k < CARNN__SIZES; k++) limit[k] = most == SIZE_MAX ? SIZE_MAX : carnn__limit(work, k);
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *x = &data->items[i];
+        size_t size[CARNN__SIZES];
+        int begins = !i || x->group != x[-1].group;
+        (task->measure ? task->measure : carnn__item_rows)(work, i, size);
+        if (begins) c->group_piece[c->groups++] = c->piece_count;
+        if (begins || now->count == most || carnn__over(now->size, size, limit) ||
+            carnn__members(data, x)->text != carnn__members(data, x - 1)->text) {
+            now = &c->pieces[c->piece_count++];
+            memset(now, 0, sizeof *now);
+            now->first = i;
+        }
+        now->count++;
+        carnn__grow(now->size, size);
+    }
+    c->group_piece[c->groups] = c->piece_count;
+    return CARNN_OK;
 }
 
 /* The largest batch that any order of the pieces can make. */
@@ -8339,30 +8328,22 @@ static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
     c->most_texts *= c->most_items;
 }
 
-static void carnn__corpus_close(carnn__corpus *c, const carnn_allocator *a) {
-    carnn__disown(&c->blocks, a);
-}
-
 /* Readies work->data for work->model. */
 static carnn_status carnn__corpus_open(carnn__work *work, carnn_error *error) {
     carnn__corpus *c = carnn__corpus_of(work);
     carnn_status status = carnn__corpus_tokens(c, work, error);
     if (!status) status = carnn__corpus_targets(c, work, error);
-    if (status) return status;
-    if (work->model->task->pieces) {
-        status = work->model->task->pieces(work, error);
-    } else {
-        carnn__corpus_cut(c, work);
-        status = carnn__corpus_room(c, &work->allocator, c->piece_count, c->groups, error);
-        if (!status) carnn__corpus_cut(c, work);
-    }
+    if (!status)
+        status = work->model->task->pieces ? work->model->task->pieces(work, error)
+                                           : carnn__corpus_cut(c, work, error);
     if (!status) carnn__corpus_most(c, work);
     return status;
 }
 
 /* Makes the batches of an epoch, shuffled by `key` (0: in the order of the data): whole groups,
    until there are enough items or the next piece may not fit. Returns their number. */
-static size_t carnn__corpus_batches(carnn__corpus *c, size_t batch, uint64_t key) {
+static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
+    carnn__corpus *c = carnn__corpus_of(work);
     size_t i, j, pieces = 0, batches = 0, items = 0, now[CARNN__SIZES] = {0};
     for (i = 0; i < c->groups; i++) c->order[i] = (uint32_t)i;
     if (key) carnn__shuffle(key, c->order, c->groups);
@@ -8371,7 +8352,7 @@ static size_t carnn__corpus_batches(carnn__corpus *c, size_t batch, uint64_t key
             c->queue[pieces++] = (uint32_t)j;
     for (i = 0; i < pieces; i++) {
         const carnn__batch_piece *p = &c->pieces[c->queue[i]];
-        if (!i || items >= batch || carnn__over(now, p->size, c->most_size)) {
+        if (!i || items >= (size_t)work->batch || carnn__over(now, p->size, c->most_size)) {
             c->batch_start[batches++] = i;
             items = now[0] = now[1] = 0;
         }
@@ -8554,6 +8535,11 @@ static int carnn__holds(const carnn__work *work) { return carnn__net_of(work)->h
    y_i = [E w_i; more] for the inputs of a batch; E (V, e) is the word table, and the head fills the
    columns behind it. Rows of numbers are their own vectors. Backward: dE w_i += dy_i. */
 
+static size_t carnn__declare_words(carnn__plan *p) {
+    return carnn__declare(p->store, "word", "weight", p->model->words.count,
+                          (size_t)p->model->desc.embedding, 0, CARNN__INIT_NORMAL, 0.1f);
+}
+
 typedef struct carnn__embed {
     size_t table, e; /* parameter; columns of it */
     int fixed;       /* the table is not trained */
@@ -8563,9 +8549,7 @@ typedef struct carnn__embed {
 /* Declares the table: the last of the weights that are trained where it is fixed. */
 static void carnn__embed_table(carnn__plan *p, carnn__embed *m, int fixed) {
     m->fixed = fixed;
-    m->e = (size_t)p->model->desc.embedding;
-    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, m->e, 0,
-                              CARNN__INIT_NORMAL, 0.1f);
+    m->table = carnn__declare_words(p);
 }
 
 static void carnn__embed_plan(carnn__plan *p, carnn__embed *m, const carnn__texts *t, size_t more) {
@@ -8602,6 +8586,7 @@ typedef struct carnn__linear {
     int biased;
     carnn__activation f;
     unsigned char *on; /* (rows, out) where relu passes its input on */
+    int adds;          /* x W^T is added to what y.x is */
     carnn__mat y;      /* (rows, out) */
 } carnn__linear;
 
@@ -8621,8 +8606,9 @@ static void carnn__linear_plan(carnn__plan *p, carnn__linear *m, const char *nam
 static void carnn__linear_forward(const carnn__work *work, carnn__linear *m, const carnn__mat *x,
                                   size_t rows) {
     size_t in = x->columns, out = m->y.columns, i;
-    carnn__matmul(work->engine, CARNN__NT, rows, out, in, x->x, in, carnn__weight(work, m->weight),
-                  in, m->biased ? carnn__weight(work, m->bias) : NULL, m->y.x, out);
+    carnn__matmul(work->engine, m->adds ? CARNN__NT | CARNN__ADD : CARNN__NT, rows, out, in, x->x,
+                  in, carnn__weight(work, m->weight), in,
+                  m->biased ? carnn__weight(work, m->bias) : NULL, m->y.x, out);
     if (m->f == CARNN__TANH) work->engine->k->tanh_n(m->y.x, m->y.x, rows * out);
     for (i = 0; m->f == CARNN__RELU && i < rows * out; i++) {
         if (!carnn__holds(work)) m->on[i] = m->y.x[i] > 0.0f;
@@ -8667,40 +8653,21 @@ static void carnn__position_plan(carnn__plan *p, carnn__position *m, size_t D,
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
 
-static carnn__encoder carnn__position_job(const carnn__position *m, const carnn__texts *t,
-                                          const carnn__mat *x) {
+/* x (U, D): the inputs of the batch. Sums become means, and backward likewise. */
+static void carnn__position_run(const carnn__work *work, carnn__position *m, const carnn__texts *t,
+                                const carnn__mat *x, int backward) {
     carnn__encoder e = {t->packed.sequences, m->y.columns, m->other, t->ids, t->at, m->ramp,
                         x->x, m->y.x, x->d, m->y.d};
-    return e;
-}
-
-/* From sums to means, or the gradient likewise. */
-static void carnn__position_scale(const carnn__position *m, const carnn__kernels *k,
-                                  const carnn__texts *t, float *y) {
+    float *y = backward ? m->y.d : m->y.x;
     size_t b;
-    for (b = 0; b < t->packed.sequences; b++) {
+    for (b = 0; b < e.texts; b++) m->other[b] = t->first[t->rank[b]] ^ 1;
+    if (!backward) carnn__encode_texts(work->engine, &e);
+    for (b = 0; b < e.texts; b++) {
         size_t n = t->at[m->other[b] + 1] - t->at[m->other[b]];
-        if (n) k->scale(y + b * m->y.columns, 1.0f / (float)n, m->y.columns);
+        if (n) work->engine->k->scale(y + b * m->y.columns, 1.0f / (float)n, m->y.columns);
     }
-}
-
-/* x (U, D): the inputs of the batch. */
-static void carnn__position_forward(const carnn__work *work, carnn__position *m,
-                                    const carnn__texts *t, const carnn__mat *x) {
-    carnn__encoder e;
-    size_t b;
-    for (b = 0; b < t->packed.sequences; b++) m->other[b] = t->first[t->rank[b]] ^ 1;
-    e = carnn__position_job(m, t, x);
-    carnn__encode_texts(work->engine, &e);
-    carnn__position_scale(m, work->engine->k, t, m->y.x);
-    carnn__mat_clear(&m->y, t->packed.sequences);
-}
-
-static void carnn__position_backward(const carnn__work *work, carnn__position *m,
-                                     const carnn__texts *t, const carnn__mat *x) {
-    carnn__encoder e = carnn__position_job(m, t, x);
-    carnn__position_scale(m, work->engine->k, t, m->y.d);
-    carnn__encode_texts_back(work->engine, &e);
+    if (backward) carnn__encode_texts_back(work->engine, &e);
+    else carnn__mat_clear(&m->y, e.texts);
 }
 
 /* --- position encoder of token lists -------------------------------------------------------------
@@ -8712,8 +8679,7 @@ typedef struct carnn__list_encoder {
 } carnn__list_encoder;
 
 static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, size_t D) {
-    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, D, 0,
-                              CARNN__INIT_NORMAL, 0.1f);
+    m->table = carnn__declare_words(p);
     m->ramp = p->arena ? carnn__floats(p->arena, 1, D) : NULL;
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
@@ -8755,10 +8721,8 @@ typedef struct carnn__rnn {
     carnn__rnn_layer layer[CARNN__LAYERS_MAX];
 } carnn__rnn;
 
-/* What a recurrent layer is, and the largest batch that it reads. */
 typedef struct carnn__rnn_shape {
     size_t cell, layers, directions, in, h, d; /* cell: its number; d: of the context */
-    size_t U, N, P;                            /* at most: inputs, packed rows, sequences */
 } carnn__rnn_shape;
 
 /* A packed batch as a recurrent layer reads it. */
@@ -8774,8 +8738,10 @@ typedef struct carnn__rnn_input {
     size_t rows;              /* R */
 } carnn__rnn_input;
 
-/* `name` and maybe ".2", ".forward": what the weights of a layer are called. */
-static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, carnn__rnn_shape s) {
+/* name: of the weights, with ".2", ".forward" behind it where there are several layers, directions.
+   U, N, P: inputs, packed rows, sequences of a batch at most. */
+static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, carnn__rnn_shape s,
+                            size_t U, size_t N, size_t P) {
     static const char *const direction[] = {".forward", ".backward"};
     char prefix[48], number[8] = "";
     size_t i, l;
@@ -8790,12 +8756,12 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
             carnn__cell_declare(&layer->cell[i], p->store, prefix, s.cell, s.in, s.h, s.d);
             if (!p->arena) continue;
             carnn__cell_plan(&layer->run[i], &layer->cell[i], &p->model->params, p->work->w,
-                             p->work->g, p->arena, s.U, s.N, s.P);
-            if (p->work->g) layer->dout[i] = carnn__floats(p->arena, s.N, s.h);
+                             p->work->g, p->arena, U, N, P);
+            if (p->work->g) layer->dout[i] = carnn__floats(p->arena, N, s.h);
         }
-        layer->y = carnn__plan_mat(p, s.N, s.directions * s.h);
+        layer->y = carnn__plan_mat(p, N, s.directions * s.h);
         s.in = s.directions * s.h;
-        s.U = s.N;
+        U = N;
     }
 }
 
@@ -8831,13 +8797,13 @@ static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const ca
     return in;
 }
 
-static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
+static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
                                uint64_t key) {
     size_t l, i, r;
     carnn__rnn_ready(work, m);
     for (l = 0; l < m->layers; l++) {
         carnn__rnn_layer *layer = &m->layer[l];
-        carnn__rnn_input in = carnn__rnn_below(m, l, x);
+        carnn__rnn_input in = carnn__rnn_below(m, l, &x);
         size_t h = layer->cell[0].h;
         for (i = 0; i < m->directions; i++) {
             carnn__cell_run *run = &layer->run[i];
@@ -8854,12 +8820,12 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, const car
     }
 }
 
-static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
+static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
                                 uint64_t key) {
     size_t l, i, r;
     for (l = m->layers; l-- > 0;) {
         carnn__rnn_layer *layer = &m->layer[l];
-        carnn__rnn_input in = carnn__rnn_below(m, l, x);
+        carnn__rnn_input in = carnn__rnn_below(m, l, &x);
         size_t h = layer->cell[0].h;
         if (l + 1 < m->layers || m->drops_top)
             carnn__drop(work, layer->y.d, in.rows * layer->y.columns, key, m->drop + l);
@@ -8898,36 +8864,13 @@ static void carnn__rnn_step(const carnn__work *work, carnn__rnn *m, const carnn_
     }
 }
 
-/* --- an encoder of texts: recurrent layers whose output y (R, D) is in reading order ------------------ */
-
-/* The shape needs no U, N, P. */
-static void carnn__text_rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name,
-                                 carnn__rnn_shape s, const carnn__texts *t) {
-    s.U = t->most_inputs;
-    s.N = t->most_rows;
-    s.P = t->most_texts;
-    carnn__rnn_plan(p, m, name, s);
-}
-
-static carnn__rnn_input carnn__text_rnn_input(const carnn__texts *t, const carnn__mat *x,
-                                              const carnn__mat *c) {
+/* The texts of a batch as input x (U, in), whose output y (R, D) is in reading order; c (P, d) contexts,
+   or NULL. */
+static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__mat *x,
+                                          const carnn__mat *c) {
     carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
                            {t->row[0], t->row[1]}, t->at[t->texts]};
     return in;
-}
-
-/* x (U, in): the inputs of the batch; c (P, d) contexts, or NULL. */
-static void carnn__text_rnn_forward(const carnn__work *work, carnn__rnn *m, const carnn__texts *t,
-                                    const carnn__mat *x, const carnn__mat *c, uint64_t key) {
-    carnn__rnn_input in = carnn__text_rnn_input(t, x, c);
-    carnn__rnn_forward(work, m, &in, key);
-}
-
-static void carnn__text_rnn_backward(const carnn__work *work, carnn__rnn *m,
-                                     const carnn__texts *t, const carnn__mat *x,
-                                     const carnn__mat *c, uint64_t key) {
-    carnn__rnn_input in = carnn__text_rnn_input(t, x, c);
-    carnn__rnn_backward(work, m, &in, key);
 }
 
 /* --- pooling ------------------------------------------------------------------------------------
@@ -8959,162 +8902,117 @@ static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size
     if (p->arena) m->where = (uint32_t *)carnn__take(p->arena, S * width, sizeof(uint32_t));
 }
 
-/* Rows [from, to) of x to D columns of y. */
-static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
-                             carnn__pooling kind, const carnn__mat *x, size_t from, size_t to,
-                             float *y, uint32_t *where) {
+/* The row of [from, to) that each of D columns of a maximum, a minimum or the last states is from. */
+static void carnn__pool_choose(const carnn__pool_part *m, carnn__pooling kind, const carnn__mat *x,
+                               size_t from, size_t to, uint32_t *where) {
     size_t D = x->columns, r, j, backward = m->directions > 1 ? D / 2 : D;
-    if (from == to) return;
-    if (kind == CARNN__POOL_MEAN) {
-        for (r = from; r < to; r++) work->engine->k->add(x->x + r * D, y, D);
-        work->engine->k->scale(y, 1.0f / (float)(to - from), D);
-        return;
-    }
-    if (!carnn__holds(work)) {
-        for (j = 0; j < D; j++) where[j] = (uint32_t)from;
-        for (j = 0; kind == CARNN__POOL_LAST && j < backward; j++) where[j] = (uint32_t)to - 1;
-        for (r = from + 1; kind != CARNN__POOL_LAST && r < to; r++)
-            for (j = 0; j < D; j++) {
-                float value = x->x[r * D + j], best = x->x[where[j] * D + j];
-                if (kind == CARNN__POOL_MAX ? value > best : value < best) where[j] = (uint32_t)r;
-            }
-    }
-    for (j = 0; j < D; j++) y[j] = x->x[where[j] * D + j];
-}
-
-static void carnn__pool_forward(const carnn__work *work, carnn__pool_part *m,
-                                const carnn__texts *t, const carnn__mat *x) {
-    size_t D = x->columns, s, k;
-    memset(m->y.x, 0, t->texts * m->y.columns * sizeof(float));
-    for (s = 0; s < t->texts; s++)
-        for (k = 0; k < m->kinds; k++)
-            carnn__pool_text(work, m, m->kind[k], x, t->at[s], t->at[s + 1],
-                             m->y.x + (s * m->kinds + k) * D, m->where + (s * m->kinds + k) * D);
-    carnn__mat_clear(&m->y, t->texts);
-}
-
-static void carnn__pool_backward(const carnn__work *work, carnn__pool_part *m,
-                                 const carnn__texts *t, const carnn__mat *x) {
-    size_t D = x->columns, s, k, r, j;
-    for (s = 0; s < t->texts; s++)
-        for (k = 0; k < m->kinds && t->at[s + 1] > t->at[s]; k++) {
-            float *dy = m->y.d + (s * m->kinds + k) * D;
-            const uint32_t *where = m->where + (s * m->kinds + k) * D;
-            if (m->kind[k] == CARNN__POOL_MEAN) {
-                work->engine->k->scale(dy, 1.0f / (float)(t->at[s + 1] - t->at[s]), D);
-                for (r = t->at[s]; r < t->at[s + 1]; r++)
-                    work->engine->k->add(dy, x->d + r * D, D);
-            } else {
-                for (j = 0; j < D; j++) x->d[where[j] * D + j] += dy[j];
-            }
+    for (j = 0; j < D; j++)
+        where[j] = (uint32_t)(kind == CARNN__POOL_LAST && j < backward ? to - 1 : from);
+    for (r = from + 1; kind != CARNN__POOL_LAST && r < to; r++)
+        for (j = 0; j < D; j++) {
+            float value = x->x[r * D + j], best = x->x[where[j] * D + j];
+            if (kind == CARNN__POOL_MAX ? value > best : value < best) where[j] = (uint32_t)r;
         }
 }
 
+/* Kind k of text s. */
+static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
+                             const carnn__texts *t, const carnn__mat *x, size_t s, size_t k,
+                             int backward) {
+    size_t D = x->columns, from = t->at[s], to = t->at[s + 1], at = (s * m->kinds + k) * D, r, j;
+    float *y = m->y.x + at, *dy = backward ? m->y.d + at : NULL;
+    uint32_t *where = m->where + at;
+    if (from == to) return;
+    if (m->kind[k] == CARNN__POOL_MEAN) {
+        for (r = from; !backward && r < to; r++) work->engine->k->add(x->x + r * D, y, D);
+        work->engine->k->scale(backward ? dy : y, 1.0f / (float)(to - from), D);
+        for (r = from; backward && r < to; r++) work->engine->k->add(dy, x->d + r * D, D);
+        return;
+    }
+    if (!backward && !carnn__holds(work)) carnn__pool_choose(m, m->kind[k], x, from, to, where);
+    for (j = 0; j < D; j++)
+        if (backward) x->d[where[j] * D + j] += dy[j];
+        else y[j] = x->x[where[j] * D + j];
+}
+
+static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, const carnn__texts *t,
+                              const carnn__mat *x, int backward) {
+    size_t s, k;
+    if (!backward) memset(m->y.x, 0, t->texts * m->y.columns * sizeof(float));
+    if (!backward) carnn__mat_clear(&m->y, t->texts);
+    for (s = 0; s < t->texts; s++)
+        for (k = 0; k < m->kinds; k++) carnn__pool_text(work, m, t, x, s, k, backward);
+}
+
 /* --- additive attention over the words of each text ---------------------------------------------
-   k (R, D) the words, q (S, D) a query for each text, that of the other text of the pair where
-   `crosswise`:
+   k (R, D) the words, q (S, D) a query for each text: its words are weighed by that of the other text
+   of the pair.
 
-     g_r = tanh(W1 k_r + W2 q)      w = softmax over the text of v . g_r
-     W1, W2 (h, D)   v (h)
+     g_r = tanh(W1 k_r + W2 q)      w = softmax over the text of v . g_r      W1, W2 (h, D)   v (h)
 
-   Backward, from dw: ds = w * (dw - w . dw)   dv += sum ds_r g_r   dg = ds v (1 - g^2)
-     dW1 += dg^T k   dk += dg W1   db = sum of dg over the text   dW2 += db^T q   dq += db W2 */
+   Backward, from dw: ds = w * (dw - w . dw), then through the three linear layers. */
 
 typedef struct carnn__additive {
-    size_t keys, query, vector;
-    int crosswise;
-    carnn__mat b, g, w; /* (S, h) W2 q; (R, h); (R, 1) */
+    carnn__linear keys, query, score; /* g (R, h); W2 q (S, h); w (R, 1) */
 } carnn__additive;
 
 static void carnn__additive_plan(carnn__plan *p, carnn__additive *m, const char *name, size_t D,
-                                 size_t h, int crosswise, const carnn__texts *t) {
-    m->crosswise = crosswise;
-    m->keys = carnn__declare(p->store, name, "weight", h, D, 0, CARNN__INIT_GLOROT, 0.0f);
-    m->query = carnn__declare(p->store, name, "other", h, D, 0, CARNN__INIT_GLOROT, 0.0f);
-    m->vector = carnn__declare(p->store, name, "vector", 1, h, 0, CARNN__INIT_GLOROT, 0.0f);
-    m->b = carnn__plan_mat(p, t->most_texts, h);
-    m->g = carnn__plan_mat(p, t->most_rows, h);
-    m->w = carnn__plan_mat(p, t->most_rows, 1);
+                                 size_t h, const carnn__texts *t) {
+    size_t R = t->most_rows;
+    carnn__linear_plan(p, &m->keys, name, "weight", R, D, h, 0, CARNN__TANH);
+    carnn__linear_plan(p, &m->query, name, "other", t->most_texts, D, h, 0, CARNN__IDENTITY);
+    carnn__linear_plan(p, &m->score, name, "vector", R, h, 1, 0, CARNN__IDENTITY);
+    m->keys.adds = 1;
 }
 
 static void carnn__additive_forward(const carnn__work *work, carnn__additive *m,
                                     const carnn__texts *t, const carnn__mat *k,
                                     const carnn__mat *q) {
-    carnn__engine *e = work->engine;
-    size_t h = m->g.columns, D = k->columns, R = carnn__texts_rows(t), s, r;
-    carnn__matmul(e, CARNN__NT, t->texts, h, D, q->x, D, carnn__weight(work, m->query), D, NULL,
-                  m->b.x, h);
+    size_t h = m->keys.y.columns, R = carnn__texts_rows(t), s, r;
+    carnn__linear_forward(work, &m->query, q, t->texts);
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            memcpy(m->g.x + r * h, m->b.x + (s ^ (size_t)m->crosswise) * h, h * sizeof(float));
-    carnn__matmul(e, CARNN__NT | CARNN__ADD, R, h, D, k->x, D, carnn__weight(work, m->keys), D,
-                  NULL, m->g.x, h);
-    e->k->tanh_n(m->g.x, m->g.x, R * h);
-    carnn__matmul(e, CARNN__NT, R, 1, h, m->g.x, h, carnn__weight(work, m->vector), h, NULL,
-                  m->w.x, 1);
+            memcpy(m->keys.y.x + r * h, m->query.y.x + (s ^ 1) * h, h * sizeof(float));
+    carnn__linear_forward(work, &m->keys, k, R);
+    carnn__linear_forward(work, &m->score, &m->keys.y, R);
     for (s = 0; s < t->texts; s++)
-        if (t->at[s + 1] > t->at[s]) e->k->softmax(m->w.x + t->at[s], t->at[s + 1] - t->at[s]);
-    carnn__mat_clear(&m->w, R);
+        if (t->at[s + 1] > t->at[s])
+            work->engine->k->softmax(m->score.y.x + t->at[s], t->at[s + 1] - t->at[s]);
 }
 
 static void carnn__additive_backward(const carnn__work *work, carnn__additive *m,
                                      const carnn__texts *t, const carnn__mat *k,
                                      const carnn__mat *q) {
-    carnn__engine *e = work->engine;
-    size_t h = m->g.columns, D = k->columns, R = carnn__texts_rows(t), s, r, j;
-    const float *v = carnn__weight(work, m->vector);
+    const carnn__kernels *kernels = work->engine->k;
+    size_t h = m->keys.y.columns, R = carnn__texts_rows(t), s, r;
     for (s = 0; s < t->texts; s++)
-        carnn__softmax_back(e->k, m->w.x + t->at[s], m->w.d + t->at[s], t->at[s + 1] - t->at[s]);
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, 1, h, R, m->w.d, 1, m->g.x, h, NULL,
-                  carnn__gradient(work, m->vector), h);
-    for (r = 0; r < R; r++)
-        for (j = 0; j < h; j++)
-            m->g.d[r * h + j] = m->w.d[r] * v[j] * (1.0f - m->g.x[r * h + j] * m->g.x[r * h + j]);
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, h, D, R, m->g.d, h, k->x, D, NULL,
-                  carnn__gradient(work, m->keys), D);
-    carnn__matmul(e, CARNN__NN | CARNN__ADD, R, D, h, m->g.d, h, carnn__weight(work, m->keys), D,
-                  NULL, k->d, D);
-    carnn__mat_clear(&m->b, t->texts);
+        carnn__softmax_back(kernels, m->score.y.x + t->at[s], m->score.y.d + t->at[s],
+                            t->at[s + 1] - t->at[s]);
+    carnn__linear_backward(work, &m->score, &m->keys.y, R);
+    carnn__linear_backward(work, &m->keys, k, R);
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            e->k->add(m->g.d + r * h, m->b.d + (s ^ (size_t)m->crosswise) * h, h);
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, h, D, t->texts, m->b.d, h, q->x, D, NULL,
-                  carnn__gradient(work, m->query), D);
-    carnn__matmul(e, CARNN__NN | CARNN__ADD, t->texts, D, h, m->b.d, h,
-                  carnn__weight(work, m->query), D, NULL, q->d, D);
+            kernels->add(m->keys.y.d + r * h, m->query.y.d + (s ^ 1) * h, h);
+    carnn__linear_backward(work, &m->query, q, t->texts);
 }
 
 /* --- what each word adds to the states of its text ------------------------------------------------
    y (R, D) from x = [fw; bw]: [fw_i - fw_{i-1}; bw_i - bw_{i+1}], the states outside of the text
    being 0. */
 
-/* Row r of text s has a row before it (columns of fw) or behind it (bw). */
-static size_t carnn__neighbour(const carnn__texts *t, size_t s, size_t r, int backward) {
-    if (backward) return r + 1 < t->at[s + 1] ? r + 1 : SIZE_MAX;
-    return r > t->at[s] ? r - 1 : SIZE_MAX;
-}
-
-static void carnn__differences_forward(const carnn__texts *t, const carnn__mat *x,
-                                       const carnn__mat *y) {
+static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const carnn__mat *y,
+                               int backward) {
     size_t D = x->columns, s, r, j;
+    if (!backward) carnn__mat_clear(y, carnn__texts_rows(t));
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
             for (j = 0; j < D; j++) {
-                size_t near = carnn__neighbour(t, s, r, j >= D / 2);
-                y->x[r * D + j] = x->x[r * D + j] - (near < SIZE_MAX ? x->x[near * D + j] : 0.0f);
-            }
-    carnn__mat_clear(y, carnn__texts_rows(t));
-}
-
-static void carnn__differences_backward(const carnn__texts *t, const carnn__mat *x,
-                                        const carnn__mat *y) {
-    size_t D = x->columns, s, r, j;
-    for (s = 0; s < t->texts; s++)
-        for (r = t->at[s]; r < t->at[s + 1]; r++)
-            for (j = 0; j < D; j++) {
-                size_t near = carnn__neighbour(t, s, r, j >= D / 2);
-                x->d[r * D + j] += y->d[r * D + j];
-                if (near < SIZE_MAX) x->d[near * D + j] -= y->d[r * D + j];
+                size_t i = r * D + j; /* and the state that is subtracted from it, if there is one */
+                size_t near = j < D / 2 ? i - D : i + D;
+                int has = j < D / 2 ? r > t->at[s] : r + 1 < t->at[s + 1];
+                if (!backward) y->x[i] = x->x[i] - (has ? x->x[near] : 0.0f);
+                else x->d[i] += y->d[i];
+                if (backward && has) x->d[near] -= y->d[i];
             }
 }
 
@@ -9124,7 +9022,7 @@ static void carnn__differences_backward(const carnn__texts *t, const carnn__mat 
    or with w_i o_i alone (@@PART, decomposition). Pairs are independent: threads share them. */
 
 typedef struct carnn__compare {
-    int orthogonal;
+    int orthogonal, backward;
     carnn__mat a, E, f; /* (R, D); the matrices of both texts of each pair; (B, 2 F) */
     float *share;       /* (R) */
     size_t *cell_at;    /* (B) where a pair's matrices are in E */
@@ -9157,35 +9055,28 @@ static carnn__compose carnn__compare_text(const carnn__compare *m, size_t s) {
     return c;
 }
 
+/* Both texts of a pair. Backward, the decomposition sets dx, to which the alignment adds. */
 static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
     const carnn__compare *m = (const carnn__compare *)job;
     carnn__engine e = carnn__engine_of(m->work->engine, worker);
     const size_t *at = m->t->at;
-    size_t D = m->x->columns, s, cell = m->cell_at[pair];
-    for (s = 2 * pair; s < 2 * pair + 2; s++) {
-        size_t n = at[s + 1] - at[s], other = s ^ 1, others = at[other + 1] - at[other];
-        carnn__compose c = carnn__compare_text(m, s);
-        carnn__align(&e, n, others, D, m->x->x + at[s] * D, m->x->x + at[other] * D,
-                     m->E.x + cell, m->a.x + at[s] * D);
-        e.k->compose(&c);
-        cell += n * others;
+    const carnn__mat *x = m->x, *a = &m->a, *E = &m->E;
+    size_t D = x->columns, s, cell = m->cell_at[pair];
+    carnn__compose c[2];
+    for (s = 0; s < 2; s++) {
+        c[s] = carnn__compare_text(m, 2 * pair + s);
+        if (m->backward) e.k->compose_back(&c[s]);
     }
-}
-
-static void carnn__compare_pair_back(void *job, size_t pair, size_t worker) {
-    const carnn__compare *m = (const carnn__compare *)job;
-    carnn__engine e = carnn__engine_of(m->work->engine, worker);
-    const size_t *at = m->t->at;
-    size_t D = m->x->columns, s, cell = m->cell_at[pair];
-    for (s = 2 * pair; s < 2 * pair + 2; s++) {
-        carnn__compose c = carnn__compare_text(m, s);
-        e.k->compose_back(&c); /* sets dx: it comes first */
-    }
-    for (s = 2 * pair; s < 2 * pair + 2; s++) {
-        size_t n = at[s + 1] - at[s], other = s ^ 1, others = at[other + 1] - at[other];
-        carnn__align_back(&e, n, others, D, m->x->x + at[s] * D, m->x->x + at[other] * D,
-                          m->E.x + cell, m->a.d + at[s] * D, m->E.d + cell, m->x->d + at[s] * D,
-                          m->x->d + at[other] * D);
+    for (s = 0; s < 2; s++) {
+        size_t mine = at[2 * pair + s] * D, other = at[2 * pair + 1 - s] * D;
+        size_t n = c[s].rows, others = c[1 - s].rows;
+        if (m->backward) {
+            carnn__align_back(&e, n, others, D, x->x + mine, x->x + other, E->x + cell, a->d + mine,
+                              E->d + cell, x->d + mine, x->d + other);
+        } else {
+            carnn__align(&e, n, others, D, x->x + mine, x->x + other, E->x + cell, a->x + mine);
+            e.k->compose(&c[s]);
+        }
         cell += n * others;
     }
 }
@@ -9203,13 +9094,15 @@ static void carnn__compare_forward(const carnn__work *work, carnn__compare *m,
         m->cell_at[b] = cell;
         cell += 2 * (t->at[2 * b + 1] - t->at[2 * b]) * (t->at[2 * b + 2] - t->at[2 * b + 1]);
     }
+    m->backward = 0;
     carnn__parallel(work->engine->pool, t->count, carnn__compare_pair, m);
     carnn__mat_clear(&m->f, t->count);
 }
 
 /* Sets (does not add to) the gradients of x and w: call it before what adds to them. */
 static void carnn__compare_backward(const carnn__work *work, carnn__compare *m) {
-    carnn__parallel(work->engine->pool, m->t->count, carnn__compare_pair_back, m);
+    m->backward = 1;
+    carnn__parallel(work->engine->pool, m->t->count, carnn__compare_pair, m);
 }
 
 /* --- words that both texts of a pair have -------------------------------------------------------------
@@ -9224,26 +9117,24 @@ typedef struct carnn__overlap {
     uint32_t *stem; /* (V) equal for words that count as one */
 } carnn__overlap;
 
-/* Those that stand for words that the model does not know (numbers below `unknown`) are the same
-   only if they are one. */
-static uint32_t carnn__overlap_stem(const carnn_model *model, size_t word, size_t unknown,
-                                    double most) {
-    const char *name = carnn__names_get(&model->words, word);
-    size_t length = carnn__names_length(&model->words, word), i;
-    double letters = 0.0;
-    for (i = 0; i < length && word >= unknown; i++) {
-        letters += ((unsigned char)name[i] & 0xC0) != 0x80; /* UTF-8: bytes that begin a letter */
-        if (letters > most) break;
+/* Declares the idf, which is not trained: after all that is. Words are the same if they have the
+   first `most` letters in common; those that stand for words that the model does not know (numbers
+   below `unknown`), only if they are one. */
+static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknown, double most) {
+    const carnn__names *words = &p->model->words;
+    size_t i, w;
+    m->idf = carnn__declare(p->store, "", "word.idf", 1, words->count, 0, CARNN__INIT_ZERO, 0.0f);
+    if (p->arena) m->stem = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
+    for (w = 0; m->stem && w < words->count; w++) {
+        const char *name = carnn__names_get(words, w);
+        size_t length = carnn__names_length(words, w);
+        double letters = 0.0;
+        for (i = 0; i < length && w >= unknown; i++) {
+            letters += ((unsigned char)name[i] & 0xC0) != 0x80; /* UTF-8: bytes that begin a letter */
+            if (letters > most) break;
+        }
+        m->stem[w] = (uint32_t)carnn__hash(name, w < unknown ? length : i, 1);
     }
-    return (uint32_t)carnn__hash(name, word < unknown ? length : i, 1);
-}
-
-/* Declares the idf, which is not trained: after all that is. letters: by which words are the same. */
-static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknown, double letters) {
-    size_t V = p->model->words.count, i;
-    m->idf = carnn__declare(p->store, "", "word.idf", 1, V, 0, CARNN__INIT_ZERO, 0.0f);
-    if (p->arena) m->stem = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
-    for (i = 0; m->stem && i < V; i++) m->stem[i] = carnn__overlap_stem(p->model, i, unknown, letters);
 }
 
 /* idf of a word that occurs k times among K words of training data: log(K / k) / log K. */
@@ -9380,37 +9271,25 @@ static void carnn__sequences_join(const carnn__work *work, const carnn__sequence
 
 /* --- last states ----------------------------------------------------------------------------------
    c (B, h): the row of rank b of the sequences `to` is the last state of the same sequence of
-   `from`, or the parameter `learned` where that has no rows; from NULL: where none has. */
+   `from`, or the parameter `learned` where that has no rows; from NULL: where none has. Backward: the
+   gradient is added to theirs. */
 
-/* Where the state is among those of `from` (N, h); SIZE_MAX: it is learned. */
-static size_t carnn__last_place(const carnn__sequences *from, const carnn__sequences *to, size_t b,
-                                size_t h) {
-    size_t i = to->order[b];
-    if (!from || !from->length[i]) return SIZE_MAX;
-    return (from->start[from->length[i] - 1] + from->rank[i]) * h;
-}
-
-static void carnn__last_forward(const carnn__work *work, const carnn__sequences *from,
-                                const carnn__mat *states, size_t learned,
-                                const carnn__sequences *to, const carnn__mat *c) {
+static void carnn__last_states(const carnn__work *work, const carnn__sequences *from,
+                               const carnn__mat *states, size_t learned,
+                               const carnn__sequences *to, const carnn__mat *c, int backward) {
     size_t h = c->columns, b;
     for (b = 0; b < to->packed.sequences; b++) {
-        size_t at = carnn__last_place(from, to, b, h);
-        memcpy(c->x + b * h, at == SIZE_MAX ? carnn__weight(work, learned) : states->x + at,
-               h * sizeof(float));
+        size_t i = to->order[b], at;
+        int has = from && from->length[i];
+        at = has ? (from->start[from->length[i] - 1] + from->rank[i]) * h : 0;
+        if (backward)
+            work->engine->k->add(c->d + b * h,
+                                 has ? states->d + at : carnn__gradient(work, learned), h);
+        else
+            memcpy(c->x + b * h, has ? states->x + at : carnn__weight(work, learned),
+                   h * sizeof(float));
     }
-    carnn__mat_clear(c, to->packed.sequences);
-}
-
-static void carnn__last_backward(const carnn__work *work, const carnn__sequences *from,
-                                 const carnn__mat *states, size_t learned,
-                                 const carnn__sequences *to, const carnn__mat *c) {
-    size_t h = c->columns, b;
-    for (b = 0; b < to->packed.sequences; b++) {
-        size_t at = carnn__last_place(from, to, b, h);
-        work->engine->k->add(c->d + b * h,
-                             at == SIZE_MAX ? carnn__gradient(work, learned) : states->d + at, h);
-    }
+    if (!backward) carnn__mat_clear(c, to->packed.sequences);
 }
 
 /* --- softmax over a vocabulary --------------------------------------------------------------------
@@ -9495,6 +9374,10 @@ struct carnn__logits {
     size_t items;           /* B */
     const uint32_t *target; /* (count) the right choice, or CARNN__NOWHERE: none is known */
 };
+
+static size_t carnn__first_decision(const carnn__logits *o, size_t b) {
+    return o->of_item ? o->of_item[b] : b;
+}
 
 /* Softmax cross entropy of the decisions that have a target:
 
@@ -9583,23 +9466,6 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
     return sum / (double)pieces * (double)t->count;
 }
 
-/* Where a head has no loss of its own: softmax cross entropy; sum[0] counts what is right. */
-static double carnn__net_loss(carnn__work *work, const carnn__logits *o, carnn__tally *tally) {
-    size_t counted, b, i;
-    double sum = carnn__softmax_loss(work, o, &counted);
-    for (b = 0; b < o->items; b++) {
-        size_t first = o->of_item ? o->of_item[b] : b, end = o->of_item ? o->of_item[b + 1] : b + 1;
-        double right = 0.0;
-        for (i = first; i < end; i++)
-            right += work->engine->k->argmax(o->z->x + i * o->z->columns, o->z->columns) ==
-                     o->target[i];
-        tally->sum[0] += right;
-        if (end > first) carnn__tell_part(work, right, (double)(end - first));
-    }
-    tally->examples += o->of_item ? o->of_item[o->items] : o->items;
-    return sum;
-}
-
 /* The mean cross entropy of `rows` rows of logits that have a target, without smoothing; its
    gradient, times `scale`, goes to z->d. loss (rows) is scratch. */
 static double carnn__mean_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
@@ -9614,11 +9480,67 @@ static double carnn__mean_loss(const carnn__work *work, const carnn__mat *z, siz
     return sum / (double)known;
 }
 
+/* The loss of a batch: where a head has none of its own, softmax cross entropy; sum[0] counts what is
+   right. */
 static double carnn__net_tally(carnn__work *work, carnn__tally *tally) {
+    const carnn__task *task = work->model->task;
+    size_t counted, b, i;
     carnn__logits o;
-    if (work->model->task->loss) return work->model->task->loss(work, tally);
-    o = work->model->task->output(work);
-    return carnn__net_loss(work, &o, tally);
+    double sum;
+    if (task->loss) return task->loss(work, tally);
+    o = task->output(work);
+    sum = carnn__softmax_loss(work, &o, &counted);
+    for (b = 0; b < o.items; b++) {
+        size_t first = carnn__first_decision(&o, b), end = carnn__first_decision(&o, b + 1);
+        double right = 0.0;
+        for (i = first; i < end; i++)
+            right += work->engine->k->argmax(o.z->x + i * o.z->columns, o.z->columns) ==
+                     o.target[i];
+        tally->sum[0] += right;
+        if (end > first) carnn__tell_part(work, right, (double)(end - first));
+    }
+    tally->examples += carnn__first_decision(&o, o.items);
+    return sum;
+}
+
+/* --- ranking by score ---------------------------------------------------------------------------
+   A heap of numbers, that of the highest score on top. Of equal scores, wrong items go first where
+   there are items, then low numbers. */
+
+static int carnn__heap_before(const float *score, const carnn__item *items, size_t a, size_t b) {
+    if (score[a] > score[b] || score[a] < score[b]) return score[a] > score[b];
+    if (items && (items[a].value < items[b].value || items[a].value > items[b].value))
+        return items[a].value < items[b].value;
+    return a < b;
+}
+
+/* Lets number i sink. */
+static void carnn__heap_sink(const float *score, const carnn__item *items, uint32_t *heap, size_t i,
+                             size_t n) {
+    uint32_t number = heap[i];
+    size_t child;
+    for (; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && carnn__heap_before(score, items, heap[child + 1], heap[child])) child++;
+        if (!carnn__heap_before(score, items, heap[child], number)) break;
+        heap[i] = heap[child];
+    }
+    heap[i] = number;
+}
+
+static void carnn__heap_make(const float *score, const carnn__item *items, uint32_t *heap,
+                             size_t n) {
+    size_t i;
+    for (i = n / 2; i-- > 0;) carnn__heap_sink(score, items, heap, i, n);
+}
+
+/* Takes the top off a heap of n: it goes behind the n - 1 that are left. */
+static uint32_t carnn__heap_pop(const float *score, const carnn__item *items, uint32_t *heap,
+                                size_t n) {
+    uint32_t top = heap[0];
+    heap[0] = heap[n - 1];
+    heap[n - 1] = top;
+    carnn__heap_sink(score, items, heap, 0, n - 1);
+    return top;
 }
 
 /* --- ranks: mean average precision and mean reciprocal rank ---------------------------------------------
@@ -9645,45 +9567,17 @@ static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
     m->ranked = (uint32_t *)carnn__take(p->arena, largest, sizeof(uint32_t));
 }
 
-/* Does item a stand before item b? */
-static int carnn__ranks_before(const float *score, const carnn__item *items, size_t a, size_t b) {
-    if (score[a] > score[b] || score[a] < score[b]) return score[a] > score[b];
-    if (items[a].value < items[b].value || items[a].value > items[b].value)
-        return items[a].value < items[b].value;
-    return a < b;
-}
-
-/* Lets item `i` of a heap of n sink, in which the last one in the ranking is on top. */
-static void carnn__ranks_sink(const float *score, const carnn__item *items, uint32_t *heap,
-                              size_t i, size_t n) {
-    uint32_t item = heap[i];
-    size_t child;
-    for (; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && carnn__ranks_before(score, items, heap[child], heap[child + 1]))
-            child++;
-        if (!carnn__ranks_before(score, items, item, heap[child])) break;
-        heap[i] = heap[child];
-    }
-    heap[i] = item;
-}
-
-/* Adds the ranking of items [from, to) to the tally: heap sort, then a pass over the right ones. */
+/* Adds the ranking of items [from, to) to the tally. */
 static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, const float *score, size_t from,
                                size_t to, carnn__tally *tally) {
     const carnn__item *items = work->data->items;
-    uint32_t *heap = m->ranked;
     double precision = 0.0, reciprocal = 0.0, right = 0.0;
     size_t i, n = to - from;
-    for (i = 0; i < n; i++) heap[i] = (uint32_t)(from + i);
-    for (i = n / 2; i-- > 0;) carnn__ranks_sink(score, items, heap, i, n);
-    while (n > 1) {
-        uint32_t last = heap[--n];
-        heap[n] = heap[0];
-        heap[0] = last;
-        carnn__ranks_sink(score, items, heap, 0, n);
-    }
-    for (i = 0; i < to - from; i++) {
-        if (items[heap[i]].value <= 0.0f) continue;
+    for (i = 0; i < n; i++) m->ranked[i] = (uint32_t)(from + i);
+    carnn__heap_make(score, items, m->ranked, n);
+    for (i = 0; i < n; i++) {
+        uint32_t item = carnn__heap_pop(score, items, m->ranked, n - i);
+        if (items[item].value <= 0.0f) continue;
         right += 1.0;
         precision += right / (double)(i + 1);
         if (right < 1.5) reciprocal = 1.0 / (double)(i + 1);
@@ -9725,25 +9619,19 @@ static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) 
 
 /* --- predictions -------------------------------------------------------------------------------- */
 
-/* The largest of x below x[last] (n: of all), the first of equal ones; n where there is none. */
-static size_t carnn__next_best(const carnn__kernels *k, const float *x, size_t n, size_t last) {
-    size_t i, best = n;
-    if (last == n) return k->argmax(x, n);
-    for (i = 0; i < n; i++) {
-        int after = x[i] < x[last] || (x[i] <= x[last] && i > last);
-        if (after && (best == n || x[i] > x[best])) best = i;
-    }
-    return best;
-}
-
-/* The `count` most probable of n, with their probabilities; returns how many there are. */
+/* The `count` most probable of n, of equal ones the first, with their probabilities; returns how many
+   there are: fewer, where there are some that are not numbers. */
 static size_t carnn__ranking(const carnn__kernels *k, const float *p, size_t n, size_t count,
                              size_t *best, double *probability) {
-    size_t i, last = n;
+    size_t i, j, last = n;
     for (i = 0; i < carnn__min(count, n); i++) {
-        last = carnn__next_best(k, p, n, last);
-        if (last == n) break; /* what is left is not a number */
-        best[i] = last;
+        size_t next = i ? n : k->argmax(p, n);
+        for (j = 0; i && j < n; j++) {
+            int after = p[j] < p[last] || (p[j] <= p[last] && j > last);
+            if (after && (next == n || p[j] > p[next])) next = j;
+        }
+        if (next == n) break;
+        best[i] = last = next;
         probability[i] = (double)p[last];
     }
     return i;
@@ -9753,14 +9641,14 @@ static size_t carnn__ranking(const carnn__kernels *k, const float *p, size_t n, 
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
-    size_t n = o->z->columns, first = o->of_item ? o->of_item[b] : b;
+    size_t n = o->z->columns, first = carnn__first_decision(o, b);
     float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is free: nothing is learnt */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
     told.kind = o->kind == CARNN__OUTPUT_SCORE ? CARNN_PREDICTS_SCORE : CARNN_PREDICTS_CHOICES;
     told.example = o->item[b];
     told.part = i - first;
-    told.parts = o->of_item ? o->of_item[b + 1] - first : 1;
+    told.parts = carnn__first_decision(o, b + 1) - first;
     if (!told.parts) return told; /* an item without decisions */
     if (o->kind == CARNN__OUTPUT_SCORE) {
         told.score = (double)*z;
@@ -9778,7 +9666,7 @@ static void carnn__net_tell(carnn__work *work) {
     carnn__logits o = work->model->task->output(work);
     size_t b, i;
     for (b = 0; b < o.items; b++) {
-        size_t first = o.of_item ? o.of_item[b] : b, end = o.of_item ? o.of_item[b + 1] : b + 1;
+        size_t first = carnn__first_decision(&o, b), end = carnn__first_decision(&o, b + 1);
         for (i = first; i < carnn__max(end, first + 1); i++) {
             carnn_prediction p = carnn__net_prediction(work, &o, b, i);
             work->wanted->example(&p, work->wanted->user);
@@ -9810,34 +9698,26 @@ static carnn_status carnn__net_add_words(carnn__vocabulary *v, const carnn_model
     return status;
 }
 
-/* The vocabulary of all inputs of the training data. */
-static carnn_status carnn__net_build_words(carnn_model *model, const carnn_dataset *data,
-                                           carnn_error *error) {
+/* The vocabulary of all inputs of the training data, and what the known data sets add to it; as choices
+   the words in roles of labels, or else the targets. */
+static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
+                                     carnn_error *error) {
     const carnn__task *task = model->task;
     carnn__vocabulary v;
-    size_t least = (size_t)model->desc.min_count, i;
+    size_t least = (size_t)model->desc.min_count, i, labels = 0;
     carnn_status status = carnn__vocabulary_open(&v, &model->allocator, task->reserved,
                                                  task->reserved_count, error);
     if (!status) status = carnn__net_add_words(&v, model, data, 0, 1, error);
     for (i = 0; !status && model->desc.vector_count && i < model->desc.known_count; i++)
         if (model->desc.known[i])
             status = carnn__net_add_words(&v, model, model->desc.known[i], 0, least, error);
-    if (!status) return carnn__vocabulary_close(&v, least, &model->words, error);
-    carnn__vocabulary_free(&v);
-    return status;
-}
-
-/* And its choices: the words in roles of labels, or else the targets. */
-static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
-                                     carnn_error *error) {
-    carnn__vocabulary v;
-    carnn_status status = carnn__net_build_words(model, data, error);
-    size_t i, labels = 0;
-    for (i = 0; model->task->roles[i].name; i++) labels += model->task->roles[i].labels != 0;
-    if (!status && !labels)
+    if (!status) status = carnn__vocabulary_close(&v, least, &model->words, error);
+    else carnn__vocabulary_free(&v);
+    if (status) return status;
+    for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels != 0;
+    if (!labels)
         return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count,
                                  0, &model->allocator, error);
-    if (status) return status;
     carnn__vocabulary_init(&v, &model->allocator);
     status = carnn__net_add_words(&v, model, data, 1, 1, error);
     if (!status) return carnn__vocabulary_close(&v, 1, &model->choices, error);
@@ -9861,7 +9741,7 @@ static carnn_status carnn__net_declare(carnn_model *model, carnn_error *error) {
 
 static void carnn__net_close(carnn__work *work) {
     if (!work->state) return;
-    carnn__corpus_close(carnn__corpus_of(work), &work->allocator);
+    carnn__disown(&carnn__corpus_of(work)->blocks, &work->allocator);
     carnn__free(&work->allocator, work->state);
     work->state = NULL;
 }
@@ -9887,11 +9767,6 @@ static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     if (work->wanted) net->top = carnn__max(work->wanted->top, 1);
     net->best = (size_t *)carnn__take(arena, choices, sizeof(size_t));
     net->probability = (double *)carnn__take(arena, choices, sizeof(double));
-}
-
-/* Makes the batches of an epoch, shuffled by `key` (0: in the order of the data). */
-static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
-    return carnn__corpus_batches(carnn__corpus_of(work), (size_t)work->batch, key);
 }
 
 /* One batch: adds to the tally and, where there is work->g, to the gradients; `key` draws the
@@ -10029,17 +9904,11 @@ static const carnn__session_kind *carnn__session_of(const carnn_session *s) {
     return s->model->task->session;
 }
 
-/* A text's words as they are kept for explanations; returns how many there are. */
-static size_t carnn__keep_words(carnn__tokenizer how, const char *text, size_t length,
-                                char (*word)[CARNN__WORD_TEXT], size_t most) {
-    carnn__words w = carnn__words_of(how, text, length);
-    size_t n, j;
-    for (n = 0; n < most && carnn__next_word(&w); n++) {
-        size_t bytes = carnn__min(w.word.length, CARNN__WORD_TEXT - 1);
-        for (j = 0; j < bytes; j++) word[n][j] = w.word.at[j] ? w.word.at[j] : ' ';
-        word[n][bytes] = 0;
-    }
-    return n;
+/* Keeps the first bytes of a text for explanations, as a string: a NUL becomes a blank. */
+static void carnn__keep_text(char *to, size_t size, carnn__span text) {
+    size_t n = carnn__min(text.length, size - 1), i;
+    for (i = 0; i < n; i++) to[i] = text.at[i] ? text.at[i] : ' ';
+    to[n] = 0;
 }
 
 /* --- sessions of a head: a batch of one item ------------------------------------------------------ */
@@ -10084,13 +9953,15 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
                                        carnn_prediction *p) {
     carnn__net *net = carnn__net_of(&s->work);
     carnn__corpus *c = &net->corpus;
-    size_t W = carnn__session_words(s->model), i, at = 0;
+    size_t W = carnn__session_words(s->model), i, at = 0, word;
     carnn__logits o;
     for (i = 0; i < carnn__session_of(s)->texts; i++) {
-        c->tokens.at[i] = at;
+        carnn__words w = carnn__words_of(s->model->task->roles[i].tokenizer, texts[i].at,
+                                         texts[i].length);
+        c->tokens.at[i] = word = at;
         at += carnn__min(W, carnn__tokens(s->model, texts[i], (uint32_t)i, c->tokens.ids + at, W));
-        carnn__keep_words(s->model->task->roles[i].tokenizer, texts[i].at, texts[i].length,
-                          s->word + c->tokens.at[i], at - c->tokens.at[i]);
+        for (; word < at && carnn__next_word(&w); word++)
+            carnn__keep_text(s->word[word], sizeof s->word[word], w.word);
     }
     c->tokens.at[i] = at;
     if (net->texts.roles) carnn__texts_collect(&net->texts, 0);
@@ -10185,42 +10056,22 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
 
 /* --- drawing a choice by its logits ------------------------------------------------------------------- */
 
-/* Lets x[at] sink in a heap of n numbers, where none is above the one at half its place. */
-static void carnn__heap_sink(float *x, size_t n, size_t at) {
-    float value = x[at];
-    size_t child;
-    for (; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && x[child + 1] > x[child]) child++;
-        if (x[child] <= value) break;
-        x[at] = x[child];
-    }
-    x[at] = value;
-}
-
 /* Sets all but the most probable choices to 0, of equal ones the later: at most `most` are kept (0:
    all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
-static void carnn__sample_truncate(float *p, float *heap, size_t V, size_t most, double mass) {
-    size_t kept, equal = 0, i; /* equal: how many of those kept have the least probability */
-    float least = FLT_MAX;
+static void carnn__sample_truncate(float *p, uint32_t *heap, size_t V, size_t most, double mass) {
+    size_t left, i;
     double sum = 0.0;
-    memcpy(heap, p, V * sizeof *p);
-    for (i = V / 2; i-- > 0;) carnn__heap_sink(heap, V, i);
-    for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
-        equal = heap[0] < least ? 1 : equal + 1;
-        least = heap[0];
-        sum += (double)least;
-        heap[0] = heap[V - 1 - kept];
-        carnn__heap_sink(heap, V - 1 - kept, 0);
-    }
-    for (i = 0; i < V; i++)
-        if (p[i] < least || (p[i] <= least && !equal)) p[i] = 0.0f;
-        else if (p[i] <= least) equal--;
+    for (i = 0; i < V; i++) heap[i] = (uint32_t)i;
+    carnn__heap_make(p, NULL, heap, V);
+    for (left = V; left && (!most || V - left < most) && (mass <= 0.0 || sum < mass); left--)
+        sum += (double)p[carnn__heap_pop(p, NULL, heap, left)];
+    for (i = 0; i < left; i++) p[heap[i]] = 0.0f;
 }
 
 /* Draws one of n by the logits z, as `how` says; those with -FLT_MAX are never drawn. z becomes
    probabilities; heap (n) is scratch; *drawn counts the random numbers that were used. */
 static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, float *z,
-                            float *heap, size_t n, uint64_t *drawn) {
+                            uint32_t *heap, size_t n, uint64_t *drawn) {
     size_t most = how->top_k > 0 ? (size_t)how->top_k : 0, last = k->argmax(z, n), i;
     double temperature = how->temperature, sum = 0.0, best = (double)z[last], at;
     if (temperature < 0.0) return last;
@@ -10997,7 +10848,7 @@ static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *tex
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__lists *words = &m->net.corpus.tokens;
     size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
-    size_t gone = m->heard + room > m->slots ? m->heard + room - m->slots : 0, i;
+    size_t gone = m->heard + room > m->slots ? m->heard + room - m->slots : 0;
     float *px = (float *)m->run.scan.px;
     carnn__said *said;
     carnn__span span = {text, length};
@@ -11013,9 +10864,7 @@ static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *tex
     carnn__encode_lists(&s->work, &m->words, words, 0, NULL, 1, &m->e, m->heard, 0);
     said = &m->said[m->heard];
     said->role = role;
-    length = carnn__min(length, sizeof said->text - 1);
-    for (i = 0; i < length; i++) said->text[i] = text[i] ? text[i] : ' ';
-    said->text[length] = 0;
+    carnn__keep_text(said->text, sizeof said->text, span);
 }
 
 static void carnn__dialog_reset(carnn_session *s) {
@@ -11328,6 +11177,7 @@ typedef struct carnn__lm {
     carnn_prediction told;   /* of the sentence that is not yet complete */
     size_t at_hand[2];       /* of a session: `first` of its only piece, */
     float *state;            /* (layers, 2, h) states and memories while it generates, */
+    uint32_t *heap;          /* (V) scratch, */
     uint64_t drawn;          /* random numbers that were used */
 } carnn__lm;
 
@@ -11341,6 +11191,7 @@ static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, size_t B, size_t h) {
     m->nll = (double *)carnn__take(p->arena, B, sizeof(double));
     if (!carnn__lm_in_session(m)) return;
     m->state = carnn__floats(p->arena, m->cell.layers, 2 * h);
+    m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
     m->at_hand[0] = CARNN__LM_STEPS + 1; /* behind the piece before */
     m->first = &m->at_hand;
 }
@@ -11354,20 +11205,19 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
     size_t N = session ? T : m->net.corpus.most_size[0];
     size_t M = session ? T : m->net.corpus.most_size[1];
-    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, M, M, B};
-    carnn__rnn_shape cell = {kind, (size_t)d->layers, 1, e, h, h, N, N, B};
+    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0};
+    carnn__rnn_shape cell = {kind, (size_t)d->layers, 1, e, h, h};
     m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
     m->contexts = m->encodes || sees;
     m->x = &m->seq->x;
-    m->words = carnn__declare(p->store, "word", "weight", p->model->words.count, e, 0,
-                              CARNN__INIT_NORMAL, 0.1f);
+    m->words = carnn__declare_words(p);
     carnn__sequences_plan(p, &m->seq[0], m->words, CARNN__LM_DROP_WORDS, B, N, T);
     m->c = carnn__plan_mat(p, B, h);
     if (m->contexts)
         m->start = carnn__declare(p->store, "context", "start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
     if (m->encodes) {
         carnn__sequences_plan(p, &m->seq[1], m->words, CARNN__LM_DROP_BEFORE, B, M, T);
-        carnn__rnn_plan(p, &m->encoder, "context", encoder);
+        carnn__rnn_plan(p, &m->encoder, "context", encoder, M, M, B);
         m->before = &m->seq[1];
     }
     if ((carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) && e != h) {
@@ -11380,7 +11230,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     cell.in = m->x->columns;
     m->cell.drop = CARNN__LM_DROP_STATES;
     m->cell.drops_top = 1;
-    carnn__rnn_plan(p, &m->cell, "cell", cell);
+    carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
     carnn__word_softmax_plan(p, &m->output, tied ? m->words : SIZE_MAX, N, h, session);
     m->labels = m->encodes ? p->model->choices.count : 0;
     if (m->labels) {
@@ -11450,23 +11300,23 @@ static void carnn__lm_collect(carnn__work *work, size_t number) {
 
 static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_input in = carnn__sequences_input(&m->seq[1], &m->seq[1].x, NULL);
+    carnn__sequences *before = &m->seq[1];
     if (m->encodes) {
-        carnn__sequences_forward(work, &m->seq[1], key);
-        carnn__rnn_forward(work, &m->encoder, &in, key);
+        carnn__sequences_forward(work, before, key);
+        carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before, &before->x, NULL), key);
     }
     if (m->contexts)
-        carnn__last_forward(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c);
+        carnn__last_states(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c, 0);
 }
 
 static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_input in = carnn__sequences_input(&m->seq[1], &m->seq[1].x, NULL);
+    carnn__sequences *before = &m->seq[1];
     if (m->contexts)
-        carnn__last_backward(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c);
+        carnn__last_states(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c, 1);
     if (!m->encodes) return;
-    carnn__rnn_backward(work, &m->encoder, &in, key);
-    carnn__sequences_backward(work, &m->seq[1], key);
+    carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(before, &before->x, NULL), key);
+    carnn__sequences_backward(work, before, key);
 }
 
 /* --- labels: one that the model does not know counts as wrong and gives no loss -------------- */
@@ -11516,17 +11366,16 @@ static carnn__rnn_input carnn__lm_input_forward(carnn__work *work, uint64_t key)
 /* From tokens to losses and, where something is learnt, the gradients at the states. */
 static void carnn__lm_forward(carnn__work *work, uint64_t key, double share) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_input in = carnn__lm_input_forward(work, key);
     size_t N = m->seq->packed.rows;
-    carnn__rnn_forward(work, &m->cell, &in, key);
+    carnn__rnn_forward(work, &m->cell, carnn__lm_input_forward(work, key), key);
     carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), N,
                             (float)(share / (double)N));
 }
 
 static void carnn__lm_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_input in = carnn__sequences_input(m->seq, m->x, m->contexts ? &m->c : NULL);
-    carnn__rnn_backward(work, &m->cell, &in, key);
+    const carnn__mat *c = m->contexts ? &m->c : NULL;
+    carnn__rnn_backward(work, &m->cell, carnn__sequences_input(m->seq, m->x, c), key);
     if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 1);
     if (m->x == &m->project.y)
         carnn__linear_backward(work, &m->project, &m->seq->x, m->seq->packed.rows);
@@ -11724,7 +11573,7 @@ static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     float *z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), 0, 1);
     z[0] = z[CARNN__LM_BEGIN] = -FLT_MAX;
-    return (uint32_t)carnn__sample(s->engine.k, how, z, z + m->output.V, m->output.V, &m->drawn);
+    return (uint32_t)carnn__sample(s->engine.k, how, z, m->heap, m->output.V, &m->drawn);
 }
 
 static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, const char *prompt,
@@ -12006,7 +11855,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     int siamese = carnn__answer_is_siamese(model), reads = carnn__cells[kind].context_gates > 0;
     int direct = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
     int fixed = carnn__option(model, CARNN__ANSWER_TUNE) <= 0.0;
-    carnn__rnn_shape shape = {kind, (size_t)model->desc.layers, 2, h, h, h, 0, 0, 0};
+    carnn__rnn_shape shape = {kind, (size_t)model->desc.layers, 2, h, h, h};
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
     carnn__ranks_plan(p, &m->ranks);
     if (!fixed) carnn__embed_table(p, &m->words, 0);
@@ -12014,7 +11863,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
                        CARNN__IDENTITY);
     m->encoder.drop = CARNN__ANSWER_DROP_LAYERS;
-    carnn__text_rnn_plan(p, &m->encoder, "cell", shape, t);
+    carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
     if (reads) carnn__position_plan(p, &m->context, h, t);
     m->pool.kinds = 1;
     m->pool.kind[0] = siamese ? CARNN__POOL_LAST : CARNN__POOL_MEAN;
@@ -12022,7 +11871,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     if (!siamese) {
         m->skips = carnn__chosen(model, CARNN__ANSWER_WEIGHTING) == 1;
         if (m->skips) m->skip = carnn__plan_mat(p, t->most_rows, 2 * h);
-        carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, 1, t);
+        carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, t);
         carnn__compare_plan(p, &m->compare, 2 * h, !direct, t);
         carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items,
                            m->compare.f.columns, h, 1, CARNN__TANH);
@@ -12059,13 +11908,13 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, &m->words.y);
     carnn__drop(work, m->words.y.x, t->inputs * m->words.y.columns, key, CARNN__ANSWER_DROP_WORDS);
     carnn__linear_forward(work, &m->project, &m->words.y, t->inputs);
-    if (c) carnn__position_forward(work, &m->context, t, &m->project.y);
-    carnn__text_rnn_forward(work, &m->encoder, t, &m->project.y, c, key);
-    carnn__pool_forward(work, &m->pool, t, s);
+    if (c) carnn__position_run(work, &m->context, t, &m->project.y, 0);
+    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
+    carnn__pool_words(work, &m->pool, t, s, 0);
     if (!siamese) {
-        if (m->skips) carnn__differences_forward(t, s, &m->skip);
+        if (m->skips) carnn__differences(t, s, &m->skip, 0);
         carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
-        carnn__compare_forward(work, &m->compare, t, s, &m->attend.w);
+        carnn__compare_forward(work, &m->compare, t, s, &m->attend.score.y);
         carnn__drop(work, f->x, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
         carnn__linear_forward(work, &m->hidden, f, t->count);
     }
@@ -12100,11 +11949,11 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
         carnn__drop(work, f->d, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
         carnn__compare_backward(work, &m->compare);
         carnn__additive_backward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
-        if (m->skips) carnn__differences_backward(t, s, &m->skip);
+        if (m->skips) carnn__differences(t, s, &m->skip, 1);
     }
-    carnn__pool_backward(work, &m->pool, t, s);
-    carnn__text_rnn_backward(work, &m->encoder, t, &m->project.y, c, key);
-    if (c) carnn__position_backward(work, &m->context, t, &m->project.y);
+    carnn__pool_words(work, &m->pool, t, s, 1);
+    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
+    if (c) carnn__position_run(work, &m->context, t, &m->project.y, 1);
     carnn__linear_backward(work, &m->project, &m->words.y, t->inputs);
     carnn__drop(work, m->words.y.d, t->inputs * m->words.y.columns, key, CARNN__ANSWER_DROP_WORDS);
     carnn__embed_backward(work, &m->words, t);
@@ -12134,7 +11983,8 @@ static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribu
                                   carnn_explanation *e) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
     carnn__explain_words(s, &m->encoder,
-                         carnn__answer_is_siamese(s->model) ? NULL : m->attend.w.x, count, out, e);
+                         carnn__answer_is_siamese(s->model) ? NULL : m->attend.score.y.x, count,
+                         out, e);
 }
 
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
@@ -12290,13 +12140,13 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     size_t h = (size_t)d->hidden, i;
     carnn__rnn_shape s = {carnn__cell_number(d->cell), (size_t)d->layers,
                           (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS], (size_t)d->embedding, h,
-                          0, 0, 0, 0};
+                          0};
     size_t D = s.directions * h;
     carnn__texts_plan(p, t, 1, 1, NULL);
     carnn__embed_table(p, &m->words, 0);
     carnn__embed_plan(p, &m->words, t, 0);
     m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
-    carnn__text_rnn_plan(p, &m->encoder, "cell", s, t);
+    carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
     for (m->pool.kinds = i = 0; i < CARNN__POOL_COUNT; i++)
         if (strstr(pooling, carnn__poolings[i])) m->pool.kind[m->pool.kinds++] = (carnn__pooling)i;
     carnn__pool_plan(p, &m->pool, D, s.directions, t);
@@ -12316,8 +12166,8 @@ static void carnn__classify_forward(carnn__work *work, uint64_t key) {
     for (i = 0; i < t->count; i++) m->target[i] = m->net.corpus.target[t->item[i]];
     carnn__embed_forward(work, &m->words, t);
     carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
-    carnn__text_rnn_forward(work, &m->encoder, t, x, NULL, key);
-    carnn__pool_forward(work, &m->pool, t, carnn__rnn_output(&m->encoder));
+    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
     carnn__drop(work, v->x, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
     carnn__linear_forward(work, &m->hidden, v, t->count);
     carnn__linear_forward(work, &m->output, &m->hidden.y, t->count);
@@ -12330,8 +12180,8 @@ static void carnn__classify_backward(carnn__work *work, uint64_t key) {
     carnn__linear_backward(work, &m->output, &m->hidden.y, t->count);
     carnn__linear_backward(work, &m->hidden, v, t->count);
     carnn__drop(work, v->d, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
-    carnn__pool_backward(work, &m->pool, t, carnn__rnn_output(&m->encoder));
-    carnn__text_rnn_backward(work, &m->encoder, t, x, NULL, key);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
+    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
     carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
     carnn__embed_backward(work, &m->words, t);
 }
