@@ -6621,13 +6621,8 @@ typedef struct carnn__item {
     uint32_t target; /* text of what is right: a reply, a class; CARNN__NOWHERE: not known */
     uint32_t line;   /* of the file it comes from */
     float value;     /* what is right, as a number: 1 for a right answer, 0 for a wrong one */
+    uint32_t origin; /* of the file: where its name begins in `origin_names` */
 } carnn__item;
-
-/* One source of a data set, so that errors can name it after the data is read. */
-typedef struct carnn__origin {
-    size_t name;    /* where its name begins in `origin_names` */
-    size_t example; /* the first one that comes from it */
-} carnn__origin;
 
 struct carnn_dataset {
     carnn_allocator allocator;
@@ -6645,8 +6640,7 @@ struct carnn_dataset {
     float *numbers;      /* (rows, columns) */
     size_t row_count;    /* texts of numbers: number i has the rows row_at[i] .. row_at[i + 1] - 1 */
     size_t *row_at;
-    size_t origin_count;
-    carnn__origin *origins;
+    size_t origin_bytes; /* of the names of the files, so that errors can name them later */
     char *origin_names;
     const char *format;  /* see carnn_dataset_format */
     int spoken;          /* lines are turns of speakers, their labels dialog acts */
@@ -6664,14 +6658,18 @@ struct carnn_dataset {
     X(char, shown)                                                                                 \
     X(float, numbers)                                                                              \
     X(size_t, row_at)                                                                              \
-    X(carnn__origin, origins)                                                                      \
     X(char, origin_names)
 
+/* String i of a list of strings that stand one after the other, each with a NUL behind it. */
+static inline carnn__span carnn__string(const char *bytes, const size_t *at, size_t i) {
+    carnn__span string;
+    string.at = bytes + at[i];
+    string.length = at[i + 1] - at[i] - 1;
+    return string;
+}
+
 static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
-    carnn__span text;
-    text.at = data->bytes + data->text_at[i];
-    text.length = data->text_at[i + 1] - data->text_at[i] - 1;
-    return text;
+    return carnn__string(data->bytes, data->text_at, i);
 }
 
 /* The first member of an item, which has `count`. */
@@ -6761,6 +6759,7 @@ typedef struct carnn__record {
     size_t own;      /* the first so many belong to the example; later ones follow it (a reply) */
     carnn__span text[CARNN__RECORD_TEXTS];
     uint32_t role[CARNN__RECORD_TEXTS];
+    size_t columns;  /* its texts are floats: rows of so many numbers; 0: they are words */
     int has_target;
     carnn__span target;
     float value;
@@ -6812,12 +6811,17 @@ typedef struct carnn__reading {
     carnn_allocator allocator;
     carnn__parser parser;
     carnn__input input;   /* the source that is being read */
-    carnn_dataset draft;
+    carnn_dataset draft, *finished;
     carnn__names texts;   /* becomes bytes, text_at, text_count of the draft */
     uint32_t *listed;     /* (texts.count) number of a text among the choices */
     size_t group_first;   /* first member of the group at hand */
+    uint32_t origin;      /* see carnn__item */
     carnn__input columns[4]; /* files that stand side by side */
     char *scratch;           /* a path, or a sentence as words */
+    /* a part of another data set instead of sources */
+    const carnn_dataset *whole;
+    const uint32_t *of_group; /* (groups of `whole`) */
+    uint32_t wanted;          /* groups with this number are kept */
 } carnn__reading;
 
 /* How the data of a task is read. */
@@ -6886,23 +6890,29 @@ static void carnn__reading_member(carnn__reading *r, uint32_t text, uint32_t rol
     stbds_arrput(r->draft.members, m);
 }
 
-/* Adds rows of numbers as a text of the record that is added next. All rows of a data set have the
-   same number of columns. */
-static uint32_t carnn__reading_rows(carnn__reading *r, const float *x, size_t rows) {
-    size_t count = rows * r->draft.columns;
-    if (!r->draft.row_at) stbds_arrput(r->draft.row_at, 0);
-    if (count > 0) memcpy(stbds_arraddnptr(r->draft.numbers, count), x, count * sizeof(float));
-    stbds_arrput(r->draft.row_at, stbds_arrlenu(r->draft.numbers) / r->draft.columns);
-    return (uint32_t)stbds_arrlenu(r->draft.row_at) - 2;
+/* Adds rows of numbers as a text: its number. */
+static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
+    carnn_dataset *d = &r->draft;
+    size_t count = numbers.length / sizeof(float);
+    if (!d->row_at) stbds_arrput(d->row_at, 0);
+    if (count) memcpy(stbds_arraddnptr(d->numbers, count), numbers.at, count * sizeof(float));
+    stbds_arrput(d->row_at, stbds_arrlenu(d->numbers) / d->columns);
+    return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
-/* Adds what a line says. */
+/* Adds what a line says. The target is added before the texts: vocabularies depend on the order. */
 static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
     carnn_status status = carnn__reading_room(r);
     carnn_dataset *d = &r->draft;
-    carnn__item x = {0, 0, 0, CARNN__NOWHERE, 0, 0.0f};
+    carnn__item x = {0, 0, 0, CARNN__NOWHERE, 0, 0.0f, 0};
     size_t i, earlier, at = stbds_arrlenu(d->members);
     if (status) return status;
+    if (at && record->columns != d->columns)
+        return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
+                           "%s:%zu: expected rows of %zu numbers, found rows of %zu",
+                           carnn__name_end(r->parser.lines.name), r->parser.lines.number,
+                           d->columns, record->columns);
+    d->columns = record->columns;
     if (record->begins || !d->group_count) {
         r->group_first = at;
         d->group_count++;
@@ -6912,9 +6922,10 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         if (!r->desc->candidates) carnn__reading_choice(r, x.target, record->target);
     }
     for (i = 0; i < record->count; i++) {
-        carnn__span text = record->spoken ? carnn__spoken_words(r, record->text[i])
-                                          : record->text[i];
-        carnn__reading_member(r, carnn__reading_text(r, text), record->role[i]);
+        carnn__span text = record->text[i];
+        if (record->spoken) text = carnn__spoken_words(r, text);
+        carnn__reading_member(r, record->columns ? carnn__reading_rows(r, text)
+                                                 : carnn__reading_text(r, text), record->role[i]);
     }
     d->spoken |= record->spoken;
     if (!record->example) return CARNN_OK;
@@ -6924,18 +6935,9 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     x.group = (uint32_t)(d->group_count - 1);
     x.line = (uint32_t)carnn__min(r->parser.lines.number, UINT32_MAX);
     x.value = record->value;
+    x.origin = r->origin;
     stbds_arrput(d->items, x);
     return CARNN_OK;
-}
-
-/* Parses the line at hand and adds what it says. */
-static carnn_status carnn__reading_line(carnn__reading *r) {
-    carnn__record record;
-    carnn_status status;
-    memset(&record, 0, sizeof record);
-    status = r->reader->line(&r->parser, &record);
-    if (status || !record.count) return status;
-    return carnn__reading_record(r, &record);
 }
 
 /* A source without what it has to have: "f.txt:1: expected a dialog, found an empty file". */
@@ -6958,18 +6960,13 @@ static carnn_status carnn__reading_open(carnn__reading *r, const carnn_source *s
 /* Notes that the examples from here on come from the source `name`. */
 static void carnn__reading_origin(carnn__reading *r, const char *name) {
     size_t bytes = strlen(name) + 1;
-    carnn__origin origin;
-    origin.name = stbds_arrlenu(r->draft.origin_names);
-    origin.example = stbds_arrlenu(r->draft.items);
+    r->origin = (uint32_t)stbds_arrlenu(r->draft.origin_names);
     memcpy(stbds_arraddnptr(r->draft.origin_names, bytes), name, bytes);
-    stbds_arrput(r->draft.origins, origin);
 }
 
 /* The name of the source that an example comes from. */
 static const char *carnn__dataset_origin(const carnn_dataset *data, size_t example) {
-    size_t i = data->origin_count - 1;
-    while (i && data->origins[i].example > example) i--;
-    return data->origin_names + data->origins[i].name;
+    return data->origin_names + data->items[example].origin;
 }
 
 /* Leaves out the groups from item `from` on, the first of which is number `group`, that have no
@@ -7006,9 +7003,16 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     r->parser.option = r->desc->model ? r->desc->model->option : NULL;
     if (!source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
-    if (!status && !folder) status = carnn__reading_open(r, source);
-    if (!status && !folder) carnn__reading_origin(r, r->input.name);
-    while (!status && !folder && carnn__next_line(&r->parser.lines)) status = carnn__reading_line(r);
+    if (!status && !folder) {
+        status = carnn__reading_open(r, source);
+        if (!status) carnn__reading_origin(r, r->input.name);
+        while (!status && carnn__next_line(&r->parser.lines)) {
+            carnn__record record;
+            memset(&record, 0, sizeof record);
+            status = r->reader->line(&r->parser, &record);
+            if (!status && record.count) status = carnn__reading_record(r, &record);
+        }
+    }
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
     if (stbds_arrlenu(d->members) == members) return carnn__reading_empty(r, r->reader->example);
@@ -7024,9 +7028,8 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
    a candidate. */
 static carnn__span carnn__unnumbered(carnn__span line) {
     size_t digits = carnn__digits(line);
-    if (!digits || digits == line.length || !carnn__blank(line.at[digits])) return line;
-    line.at += digits + 1;
-    line.length -= digits + 1;
+    if (digits && digits < line.length && carnn__blank(line.at[digits]))
+        carnn__skip(&line, digits + 1);
     return line;
 }
 
@@ -7047,32 +7050,6 @@ static carnn_status carnn__reading_candidates(carnn__reading *r, const carnn_sou
     return status;
 }
 
-/* How many there are of everything, once all is read. */
-static void carnn__reading_count(carnn_dataset *draft) {
-    draft->member_count = stbds_arrlenu(draft->members);
-    draft->item_count = stbds_arrlenu(draft->items);
-    draft->choice_count = stbds_arrlenu(draft->choices);
-    draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
-    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
-}
-
-static carnn_status carnn__reading_all(void *job) {
-    carnn__reading *r = (carnn__reading *)job;
-    carnn_dataset *draft = &r->draft;
-    carnn_status status = CARNN_OK;
-    size_t i;
-    if (r->desc->candidates) status = carnn__reading_candidates(r, r->desc->candidates);
-    for (i = 0; !status && i < r->desc->source_count; i++)
-        status = carnn__reading_source(r, &r->desc->sources[i]);
-    if (status) return status;
-    carnn__reading_count(draft);
-    if (draft->item_count || r->desc->lenient) return CARNN_OK;
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
-                       "%s:%zu: expected %s, found none to the end",
-                       carnn__name_end(r->parser.lines.name), r->parser.lines.number,
-                       r->reader->example);
-}
-
 static carnn_status carnn__reading_drop(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     size_t i;
@@ -7088,38 +7065,59 @@ static carnn_status carnn__reading_drop(void *job) {
     return CARNN_OK;
 }
 
-/* Copies a draft into a data set with lists of their final size. */
-static carnn_status carnn__dataset_copy(carnn_dataset **dataset, const carnn_dataset *draft,
-                                        carnn_error *error) {
-    const carnn_allocator *a = &draft->allocator;
-    carnn_dataset *data = (carnn_dataset *)carnn__alloc(a, 1, sizeof *data);
-    size_t count;
+/* Copies the draft, which is complete, into a data set with lists of their final size. */
+static carnn_status carnn__reading_finish(carnn__reading *r) {
+    carnn_dataset *draft = &r->draft, *data;
     int complete = 1;
-    if (!data) return carnn__out_of_memory(error);
-    *data = *draft;
-#define CARNN__COPY_LIST(type, list)                                                               \
-    count = stbds_arrlenu(draft->list);                                                            \
-    data->list = (type *)carnn__copy(a, draft->list, count, sizeof(type));                         \
-    if (!data->list) complete = 0;
-    CARNN__DATASET_LISTS(CARNN__COPY_LIST)
-#undef CARNN__COPY_LIST
-    if (complete) {
-        *dataset = data;
-        return CARNN_OK;
-    }
-    carnn_dataset_free(data);
-    return carnn__out_of_memory(error);
-}
-
-static carnn_status carnn__reading_finish(carnn_dataset **dataset, carnn__reading *r) {
-    r->draft.allocator = r->allocator;
-    r->draft.text_count = r->texts.count;
-    r->draft.origin_count = stbds_arrlenu(r->draft.origins);
-    r->draft.bytes = r->texts.bytes; /* the draft owns them now */
-    r->draft.text_at = r->texts.at;
+    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
+    draft->allocator = r->allocator;
+    draft->text_count = r->texts.count;
+    draft->bytes = r->texts.bytes; /* the draft owns them now */
+    draft->text_at = r->texts.at;
     r->texts.bytes = NULL;
     r->texts.at = NULL;
-    return carnn__dataset_copy(dataset, &r->draft, r->parser.error);
+    draft->member_count = stbds_arrlenu(draft->members);
+    draft->item_count = stbds_arrlenu(draft->items);
+    draft->choice_count = stbds_arrlenu(draft->choices);
+    draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
+    draft->origin_bytes = stbds_arrlenu(draft->origin_names);
+    data = (carnn_dataset *)carnn__alloc(&r->allocator, 1, sizeof *data);
+    if (!data) return carnn__out_of_memory(r->parser.error);
+    *data = *draft;
+#define CARNN__COPY_LIST(type, list)                                                               \
+    data->list = (type *)carnn__copy(&r->allocator, draft->list, stbds_arrlenu(draft->list),       \
+                                     sizeof(type));                                                \
+    complete &= data->list != NULL;
+    CARNN__DATASET_LISTS(CARNN__COPY_LIST)
+#undef CARNN__COPY_LIST
+    if (complete) r->finished = data;
+    else carnn_dataset_free(data);
+    return complete ? CARNN_OK : carnn__out_of_memory(r->parser.error);
+}
+
+/* Makes a data set of what `read` adds to the draft. */
+static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *r,
+                                       carnn__build_fn read) {
+    carnn_status status = carnn__build(&r->allocator, read, r, r->parser.error);
+    carnn__build(&r->allocator, carnn__reading_drop, r, NULL);
+    *dataset = r->finished;
+    return status;
+}
+
+/* All sources of a description. */
+static carnn_status carnn__reading_all(void *job) {
+    carnn__reading *r = (carnn__reading *)job;
+    carnn_status status = CARNN_OK;
+    size_t i;
+    if (r->desc->candidates) status = carnn__reading_candidates(r, r->desc->candidates);
+    for (i = 0; !status && i < r->desc->source_count; i++)
+        status = carnn__reading_source(r, &r->desc->sources[i]);
+    if (status) return status;
+    if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
+    return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
+                       "%s:%zu: expected %s, found none to the end",
+                       carnn__name_end(r->parser.lines.name), r->parser.lines.number,
+                       r->reader->example);
 }
 
 /* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
@@ -7128,7 +7126,6 @@ static const carnn__reader *carnn__reader_of(const char **task);
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error) {
     carnn__reading reading;
-    carnn_status status;
     *dataset = NULL;
     if (!desc || !desc->task || !desc->sources || !desc->source_count)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a data set needs a task and a source");
@@ -7147,10 +7144,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
                            reading.draft.task);
     reading.allocator = carnn__allocator(desc->allocator);
     reading.parser.error = error;
-    status = carnn__build(&reading.allocator, carnn__reading_all, &reading, error);
-    if (!status) status = carnn__reading_finish(dataset, &reading);
-    carnn__build(&reading.allocator, carnn__reading_drop, &reading, NULL);
-    return status;
+    return carnn__reading_run(dataset, &reading, carnn__reading_all);
 }
 
 /* --- dialog ----------------------------------------------------------------------------------
@@ -7172,20 +7166,8 @@ static int carnn__numbered(carnn__span *s, uint64_t *number) {
     if (!carnn__whole(digits, number)) return 0;
     if (i < s->length && !carnn__gap(s->at[i])) return 0;
     if (i < s->length && s->at[i] == ' ') i++; /* a tab already ends the user's empty words */
-    s->at += i;
-    s->length -= i;
+    carnn__skip(s, i);
     return 1;
-}
-
-/* Is the line at hand, which is `line` behind its number, one of the format? */
-static carnn_status carnn__dialog_line_check(const carnn__parser *p, int numbered, uint64_t number,
-                                             carnn__span line) {
-    if (!numbered) return carnn__unexpected(p, "a line number", line);
-    if (number > UINT32_MAX)
-        return carnn__unexpected(p, "a line number below 4294967296", p->lines.line);
-    if (!carnn__trim(line).length && !memchr(p->lines.line.at, '\t', p->lines.line.length))
-        return carnn__unexpected(p, "words after the line number", carnn__trim(line));
-    return CARNN_OK;
 }
 
 /* A turn: its columns without the line number. */
@@ -7208,7 +7190,6 @@ static carnn_status carnn__dialog_turn(carnn__parser *p, carnn__span user, carnn
 /* A line without a number goes on with the dialog. */
 static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line, user;
-    carnn_status status = CARNN_OK;
     uint64_t number;
     int numbered;
     if (!carnn__says_something(p)) {
@@ -7216,8 +7197,9 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
         return CARNN_OK;
     }
     numbered = carnn__numbered(&line, &number);
-    if (!p->lenient) status = carnn__dialog_line_check(p, numbered, number, line);
-    if (status) return status;
+    if (!numbered && !p->lenient) return carnn__unexpected(p, "a line number", line);
+    if (!p->lenient && number > UINT32_MAX)
+        return carnn__unexpected(p, "a line number below 4294967296", p->lines.line);
     r->begins = !p->begun || (numbered && ((int64_t)number < p->last ||
                                            (number == 1 && p->last == 1)));
     if (r->begins) p->last = 0;
@@ -7225,6 +7207,8 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     p->begun = 1;
     r->before = SIZE_MAX;
     if (carnn__cut(&line, '\t', &user)) return carnn__dialog_turn(p, user, line, r);
+    if (!carnn__trim(user).length && !p->lenient)
+        return carnn__unexpected(p, "words after the line number", carnn__trim(user));
     carnn__record_text(r, CARNN_FACT, user);
     return CARNN_OK;
 }
@@ -7265,8 +7249,7 @@ static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
     r->spoken = carnn__spoken(rest, &text, &label);
     if (!r->spoken && carnn__cut(&rest, '\t', &text)) carnn__cut(&rest, '\t', &label);
     label = carnn__trim(label);
-    r->has_target = label.length && !(label.length == 2 && memcmp(label.at, "-1", 2) == 0) &&
-                    !(label.length == 4 && memcmp(label.at, "none", 4) == 0);
+    r->has_target = label.length && !carnn__is("-1", label, 0) && !carnn__is("none", label, 0);
     r->target = label;
     r->begins = !p->begun;
     r->example = 1;
@@ -7305,17 +7288,21 @@ enum { /* carnn__parser.column: how many there are, then which ones; SIZE_MAX: t
 /* The columns of a file from its first line; *named if that only names them. */
 static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
     static const size_t three[5] = {3, SIZE_MAX, 0, 1, 2}, four[5] = {4, 0, 2, 3, 1};
+    static const struct {
+        const char *name;
+        size_t column;
+    } names[] = {{"questionid", CARNN__PAIR_NUMBER}, {"question", CARNN__PAIR_QUESTION},
+                 {"sentence", CARNN__PAIR_ANSWER}, {"answer", CARNN__PAIR_ANSWER},
+                 {"label", CARNN__PAIR_LABEL}};
     carnn__span rest = p->lines.line, field;
-    size_t *c = p->column, i;
+    size_t *c = p->column, i, j;
     int more = 1;
     for (i = 1; i < CARNN__COUNT(three); i++) c[i] = SIZE_MAX;
     for (i = 0; more; i++) {
         more = carnn__cut(&rest, '\t', &field);
-        if (carnn__is("questionid", carnn__trim(field), 1)) c[CARNN__PAIR_NUMBER] = i;
-        if (carnn__is("question", carnn__trim(field), 1)) c[CARNN__PAIR_QUESTION] = i;
-        if (carnn__is("sentence", carnn__trim(field), 1) || carnn__is("answer", carnn__trim(field), 1))
-            c[CARNN__PAIR_ANSWER] = i;
-        if (carnn__is("label", carnn__trim(field), 1)) c[CARNN__PAIR_LABEL] = i;
+        field = carnn__trim(field);
+        for (j = 0; j < CARNN__COUNT(names); j++)
+            if (carnn__is(names[j].name, field, 1)) c[names[j].column] = i;
     }
     c[CARNN__PAIR_COLUMNS] = i;
     *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
@@ -7415,24 +7402,20 @@ static int carnn__absent(const char *name) {
 static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, int *found) {
     static const char *const files[] = {"a.toks", "b.toks", "sim.txt", "id.txt"};
     size_t i, length = strlen(folder) + 9;
-    *found = 0;
     stbds_arrsetlen(r->scratch, 4 * length);
     for (i = 0; i < 4; i++) {
-        int needed = i == CARNN__ANSWERS || i == CARNN__LABELS;
-        char *path = r->scratch + i * length;
         carnn_source source = {NULL, NULL, 0};
-        carnn_error error; /* not the caller's before it is known to be one */
         carnn_status status;
+        char *path = r->scratch + i * length;
         snprintf(path, length, "%s/%s", folder, files[i]);
         source.name = path;
         carnn__input_close(&r->columns[i], &r->allocator);
-        status = carnn__input_open(&r->columns[i], &source, &r->allocator, &error);
-        if (!status) continue;
-        if (needed || !carnn__absent(path)) {
-            if (r->parser.error) *r->parser.error = error;
-            return status;
+        if (i != CARNN__ANSWERS && i != CARNN__LABELS && carnn__absent(path)) {
+            if (i == CARNN__QUESTIONS) return CARNN_OK;
+            continue;
         }
-        if (i == CARNN__QUESTIONS) return CARNN_OK;
+        status = carnn__input_open(&r->columns[i], &source, &r->allocator, r->parser.error);
+        if (status) return status;
     }
     *found = 1;
     return CARNN_OK;
@@ -7492,14 +7475,14 @@ static const carnn__reader carnn__pair_reader = {
    ("3 men in a boat"): the style of TREC or SST is then believed only where the next lines have it,
    too. In a file of texts alone a blank line is an empty text. */
 
-typedef enum carnn__class_style {
+enum {
     CARNN__CLASS_UNKNOWN,
     CARNN__CLASS_FASTTEXT,
     CARNN__CLASS_TABBED,
     CARNN__CLASS_COARSE,
     CARNN__CLASS_DIGIT,
     CARNN__CLASS_NONE /* texts without classes */
-} carnn__class_style;
+};
 
 /* By style: what a line has to be, for errors and for those who ask what a file was read as. */
 static const char *const carnn__class_formats[] = {
@@ -7512,19 +7495,17 @@ static const char *const carnn__class_formats[] = {
 /* Takes the first word and the blank behind it off `s`. */
 static carnn__span carnn__first_word(carnn__span *s) {
     carnn__span word = *s;
-    size_t n = 0;
-    while (n < s->length && !carnn__gap(s->at[n])) n++;
-    word.length = n;
-    n += n < s->length;
-    s->at += n;
-    s->length -= n;
+    word.length = 0;
+    while (word.length < s->length && !carnn__gap(s->at[word.length])) word.length++;
+    carnn__skip(s, carnn__min(word.length + 1, s->length));
     return word;
 }
 
 /* Divides a line of this style into class and text; 0: it is not of this style. */
-static int carnn__class_split(const carnn__parser *p, carnn__class_style style, carnn__span line,
+static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
                               carnn__span *label, carnn__span *text) {
     static const char mark[] = "__label__";
+    const size_t length = sizeof mark - 1;
     size_t colon = 0;
     *text = line;
     label->length = 0;
@@ -7533,10 +7514,8 @@ static int carnn__class_split(const carnn__parser *p, carnn__class_style style, 
     *label = carnn__first_word(text);
     if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
     if (style == CARNN__CLASS_FASTTEXT) {
-        size_t length = sizeof mark - 1;
         if (label->length < length || memcmp(label->at, mark, length)) return 0;
-        label->at += length;
-        label->length -= length;
+        carnn__skip(label, length);
         return 1;
     }
     while (colon < label->length && label->at[colon] >= 'A' && label->at[colon] <= 'Z') colon++;
@@ -7546,7 +7525,7 @@ static int carnn__class_split(const carnn__parser *p, carnn__class_style style, 
 }
 
 /* Is the line at hand, and where classes may be missing the next ones, too, of this style? */
-static int carnn__class_is(const carnn__parser *p, carnn__class_style style) {
+static int carnn__class_is(const carnn__parser *p, int style) {
     carnn__lines lines = p->lines;
     size_t looked_at = 0, most = p->lenient && style > CARNN__CLASS_TABBED
                                      ? CARNN__CLASS_LOOKED_AT : 1;
@@ -7560,28 +7539,27 @@ static int carnn__class_is(const carnn__parser *p, carnn__class_style style) {
 }
 
 /* The style that the first lines show. */
-static carnn__class_style carnn__class_style_of(const carnn__parser *p) {
+static int carnn__class_style_of(const carnn__parser *p) {
     int style = 1;
-    while (style < CARNN__CLASS_NONE && !carnn__class_is(p, (carnn__class_style)style)) style++;
-    if (style < CARNN__CLASS_NONE) return (carnn__class_style)style;
+    while (style < CARNN__CLASS_NONE && !carnn__class_is(p, style)) style++;
+    if (style < CARNN__CLASS_NONE) return style;
     return p->lenient && carnn__trim(p->lines.line).length ? CARNN__CLASS_NONE
                                                            : CARNN__CLASS_UNKNOWN;
 }
 
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text, other, rest;
-    carnn__class_style style;
     int found;
-    if (!p->style) p->style = (int)carnn__class_style_of(p);
-    style = (carnn__class_style)p->style;
-    if (style) p->format = carnn__class_formats[style];
-    if (!carnn__says_something(p) && (!p->lenient || (style && style != CARNN__CLASS_NONE)))
+    if (!p->style) p->style = carnn__class_style_of(p);
+    if (p->style) p->format = carnn__class_formats[p->style];
+    if (!carnn__says_something(p) &&
+        !(p->lenient && (p->style == CARNN__CLASS_UNKNOWN || p->style == CARNN__CLASS_NONE)))
         return CARNN_OK;
-    found = carnn__class_split(p, style, p->lines.line, &label, &text);
+    found = carnn__class_split(p, p->style, p->lines.line, &label, &text);
     if (!p->lenient && (!found || !carnn__trim(label).length))
-        return carnn__unexpected(p, carnn__class_formats[style], p->lines.line);
-    if (!p->lenient && style == CARNN__CLASS_FASTTEXT &&
-        carnn__class_split(p, style, text, &other, &rest))
+        return carnn__unexpected(p, carnn__class_formats[p->style], p->lines.line);
+    if (!p->lenient && p->style == CARNN__CLASS_FASTTEXT &&
+        carnn__class_split(p, p->style, text, &other, &rest))
         return carnn__unexpected(p, "one label", p->lines.line);
     if (found) r->target = carnn__trim(label);
     r->has_target = r->target.length > 0;
@@ -7601,90 +7579,69 @@ static const carnn__reader carnn__class_reader = {
    which a model takes its vocabulary, and their own targets as choices. A list of candidates is not
    of the groups but of the task, and stays whole. */
 
-typedef struct carnn__subset {
-    carnn__reading reading; /* first: carnn__reading_drop has it */
-    const carnn_dataset *data;
-    const uint32_t *of_group; /* (groups) */
-    uint32_t wanted;          /* groups with this number are kept */
-} carnn__subset;
-
-/* Item x, whose group begins with member `first` of the data and `at` of the subset. */
-static void carnn__subset_item(carnn__subset *s, carnn__item x, size_t first, size_t at) {
-    carnn__reading *r = &s->reading;
-    x.first = x.first - first + at;
-    x.group = (uint32_t)(r->draft.group_count - 1);
-    if (x.target != CARNN__NOWHERE) {
-        carnn__span target = carnn__text(s->data, x.target);
-        x.target = carnn__reading_text(r, target);
-        if (!r->reader->candidates) carnn__reading_choice(r, x.target, target);
-    }
-    stbds_arrput(r->draft.items, x);
-}
-
-/* A group: items [i, end), and the members up to those of the next group. */
-static void carnn__subset_group(carnn__subset *s, size_t i, size_t end) {
-    const carnn_dataset *data = s->data;
-    carnn__reading *r = &s->reading;
+/* A group: items [i, end), and the members up to those of the next group. What a line says is added
+   in the order of carnn__reading_record. */
+static void carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
+    const carnn_dataset *data = r->whole;
     size_t first = data->items[i].first, at = stbds_arrlenu(r->draft.members), m;
     size_t last = end < data->item_count ? data->items[end].first : data->member_count;
     r->draft.group_count++;
     for (m = first; m < last; m++) {
         uint32_t text = data->members[m].text;
-        for (; i < end && data->items[i].first + data->items[i].count == m + 1; i++)
-            carnn__subset_item(s, data->items[i], first, at);
+        for (; i < end && data->items[i].first + data->items[i].count == m + 1; i++) {
+            carnn__item x = data->items[i];
+            x.first = x.first - first + at;
+            x.group = (uint32_t)(r->draft.group_count - 1);
+            if (x.target != CARNN__NOWHERE) {
+                carnn__span target = carnn__text(data, x.target);
+                x.target = carnn__reading_text(r, target);
+                if (!r->reader->candidates) carnn__reading_choice(r, x.target, target);
+            }
+            stbds_arrput(r->draft.items, x);
+        }
         if (!data->columns) text = carnn__reading_text(r, carnn__text(data, text));
         carnn__reading_member(r, text, data->members[m].role);
     }
 }
 
 static carnn_status carnn__subset_all(void *job) {
-    carnn__subset *s = (carnn__subset *)job;
-    const carnn_dataset *data = s->data;
-    carnn__reading *r = &s->reading;
-    size_t i, end, origin = 0, numbers = data->columns ? data->row_at[data->row_count] : 0;
+    carnn__reading *r = (carnn__reading *)job;
+    const carnn_dataset *data = r->whole;
+    size_t i, end, numbers = data->columns ? data->row_at[data->row_count] * data->columns : 0;
+    memcpy(stbds_arraddnptr(r->draft.origin_names, data->origin_bytes), data->origin_names,
+           data->origin_bytes);
     for (i = 0; r->reader->candidates && i < data->choice_count; i++) {
-        carnn__span shown;
-        shown.at = data->shown + data->shown_at[i];
-        shown.length = data->shown_at[i + 1] - data->shown_at[i] - 1;
+        carnn__span shown = carnn__string(data->shown, data->shown_at, i);
         carnn__reading_choice(r, carnn__reading_text(r, shown), shown);
     }
     if (numbers) { /* of all groups: nothing is learnt from those that no member names */
-        numbers *= data->columns;
         memcpy(stbds_arraddnptr(r->draft.numbers, numbers), data->numbers, numbers * sizeof(float));
         for (i = 0; i <= data->row_count; i++) stbds_arrput(r->draft.row_at, data->row_at[i]);
     }
     for (i = 0; i < data->item_count; i = end) {
         uint32_t group = data->items[i].group;
         for (end = i; end < data->item_count && data->items[end].group == group;) end++;
-        for (; origin < data->origin_count && data->origins[origin].example <= i; origin++)
-            carnn__reading_origin(r, data->origin_names + data->origins[origin].name);
-        if (s->of_group[group] == s->wanted) carnn__subset_group(s, i, end);
+        if (r->of_group[group] == r->wanted) carnn__subset_group(r, i, end);
     }
-    carnn__reading_count(&r->draft);
-    return CARNN_OK;
+    return carnn__reading_finish(r);
 }
 
 /* The groups g with of_group[g] == wanted. */
 static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_dataset *data,
                                           const uint32_t *of_group, uint32_t wanted,
                                           carnn_error *error) {
-    carnn__subset s;
-    carnn_status status;
-    *subset = NULL;
-    memset(&s, 0, sizeof s);
-    s.data = data;
-    s.of_group = of_group;
-    s.wanted = wanted;
-    s.reading.allocator = data->allocator;
-    s.reading.parser.error = error;
-    s.reading.draft.task = data->task;
-    s.reading.draft.columns = data->columns;
-    s.reading.draft.spoken = data->spoken;
-    s.reading.reader = carnn__reader_of(&s.reading.draft.task);
-    status = carnn__build(&data->allocator, carnn__subset_all, &s, error);
-    if (!status) status = carnn__reading_finish(subset, &s.reading);
-    carnn__build(&data->allocator, carnn__reading_drop, &s, NULL);
-    return status;
+    carnn__reading r;
+    memset(&r, 0, sizeof r);
+    r.whole = data;
+    r.of_group = of_group;
+    r.wanted = wanted;
+    r.allocator = data->allocator;
+    r.parser.error = error;
+    r.draft.task = data->task;
+    r.draft.columns = data->columns;
+    r.draft.spoken = data->spoken;
+    r.reader = carnn__reader_of(&r.draft.task);
+    return carnn__reading_run(subset, &r, carnn__subset_all);
 }
 
 #endif /* CARNN_NO_TEXT */
