@@ -14798,10 +14798,10 @@ static carnn_status carnn__validation_drop(void *job) {
 }
 
 /* Folds of the same size, by chance. */
-static carnn_status carnn__validation_draw(carnn__validation *f, carnn_error *error) {
+static carnn_status carnn__validation_draw(carnn__validation *f) {
     size_t i;
     if (f->desc->count < 2 || (uint64_t)f->desc->count > f->groups)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many as "
+        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many as "
                            "there are groups, found %lld", f->groups, (long long)f->desc->count);
     f->count = (size_t)f->desc->count;
     for (i = 0; i < f->groups; i++) f->order[i] = (uint32_t)i;
@@ -14811,14 +14811,14 @@ static carnn_status carnn__validation_draw(carnn__validation *f, carnn_error *er
 }
 
 /* What each group is for in fold `number`. */
-static carnn_status carnn__validation_part(carnn__validation *f, size_t number, carnn_error *error) {
+static carnn_status carnn__validation_part(carnn__validation *f, size_t number) {
     size_t i, n = 0;
     for (i = 0; i < f->groups; i++) {
         f->part[i] = f->fold[i] == number ? CARNN__FOLD_TESTS : CARNN__FOLD_TRAINS;
         if (f->fold[i] != number) f->order[n++] = (uint32_t)i;
     }
     if (n < 2)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for training: "
+        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for training: "
                            "expected one to learn from and one that chooses the epoch", number + 1,
                            n);
     carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, number + 1), f->order, n);
@@ -14828,23 +14828,22 @@ static carnn_status carnn__validation_part(carnn__validation *f, size_t number, 
 }
 
 /* Trains and scores the model of a fold. */
-static carnn_status carnn__validation_run(carnn__validation *f, size_t number, carnn_error *error) {
+static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
     carnn_dataset *data[CARNN__FOLD_PARTS] = {NULL, NULL, NULL};
     carnn_model *model = NULL;
     const carnn_model *const *models = (const carnn_model *const *)&model;
-    carnn_status status = carnn__validation_part(f, number, error);
+    carnn_scores *scores = &f->scores[number];
+    carnn_status status = carnn__validation_part(f, number);
     uint32_t i;
     for (i = 0; !status && i < CARNN__FOLD_PARTS; i++)
-        status = carnn__dataset_subset(&data[i], f->data, f->part, i, error);
-    if (!status) status = carnn_model_create(&model, &f->model, data[CARNN__FOLD_TRAINS], error);
+        status = carnn__dataset_subset(&data[i], f->data, f->part, i, f->error);
+    if (!status) status = carnn_model_create(&model, &f->model, data[CARNN__FOLD_TRAINS], f->error);
     if (!status)
         status = carnn_train(model, data[CARNN__FOLD_TRAINS], data[CARNN__FOLD_VALIDATES], f->train,
-                             error);
+                             f->error);
     if (!status)
-        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads,
-                            &f->scores[number], error);
-    if (!status && f->desc->fold)
-        f->desc->fold(number, f->count, &f->scores[number], f->desc->user);
+        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads, scores, f->error);
+    if (!status && f->desc->fold) f->desc->fold(number, f->count, scores, f->desc->user);
     carnn_model_free(model);
     for (i = 0; i < CARNN__FOLD_PARTS; i++) carnn_dataset_free(data[i]);
     return status;
@@ -14856,7 +14855,8 @@ static double *carnn__validation_number(carnn_scores *scores, size_t k) {
 }
 
 /* Mean and standard deviation over the folds. */
-static void carnn__validation_score(const carnn__validation *f, carnn_scores *mean, carnn_scores *deviation) {
+static void carnn__validation_score(const carnn__validation *f, carnn_scores *mean,
+                                    carnn_scores *deviation) {
     size_t i, k;
     *mean = *deviation = f->scores[0]; /* names of metrics */
     deviation->examples = deviation->tokens = 0;
@@ -14878,18 +14878,6 @@ static void carnn__validation_score(const carnn__validation *f, carnn_scores *me
     }
 }
 
-/* Runs all folds, once they are known. */
-static carnn_status carnn__validation_all(carnn__validation *f, carnn_scores *mean, carnn_scores *deviation,
-                                     carnn_error *error) {
-    carnn_status status = CARNN_OK;
-    size_t i;
-    f->scores = (carnn_scores *)carnn__alloc_zero(&f->allocator, f->count, sizeof *f->scores);
-    if (!f->scores) return carnn__out_of_memory(error);
-    for (i = 0; !status && i < f->count; i++) status = carnn__validation_run(f, i, error);
-    if (!status) carnn__validation_score(f, mean, deviation);
-    return status;
-}
-
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_train_desc *train,
                                             const carnn_dataset *data,
@@ -14899,10 +14887,11 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
     carnn_train_desc unused = *train;
     carnn__validation f;
     carnn_status status;
-    memset(&f, 0, sizeof f);
+    size_t i;
     if (train->checkpoint || train->resume)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "cross-validation has no checkpoints");
     if ((status = carnn_defaults(&complete, &unused, error)) != CARNN_OK) return status;
+    memset(&f, 0, sizeof f);
     f.model = *model;
     f.model.seed = complete.seed;
     f.train = train;
@@ -14915,11 +14904,16 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
     if (!f.fold) return carnn__out_of_memory(error);
     f.part = f.fold + f.groups;
     f.order = f.part + f.groups;
+    /* the folds */
     status = folds->by ? carnn__build(&f.allocator, carnn__validation_read, &f, error)
-                       : carnn__validation_draw(&f, error);
+                       : carnn__validation_draw(&f);
     carnn__build(&f.allocator, carnn__validation_drop, &f, NULL);
     carnn__input_close(&f.by, &f.allocator);
-    if (!status) status = carnn__validation_all(&f, mean, deviation, error);
+    /* their models */
+    if (!status) f.scores = (carnn_scores *)carnn__alloc_zero(&f.allocator, f.count, sizeof *f.scores);
+    if (!status && !f.scores) status = carnn__out_of_memory(error);
+    for (i = 0; !status && i < f.count; i++) status = carnn__validation_run(&f, i);
+    if (!status) carnn__validation_score(&f, mean, deviation);
     carnn__free(&f.allocator, f.scores);
     carnn__free(&f.allocator, f.fold);
     return status;
