@@ -6764,7 +6764,6 @@ typedef struct carnn__record {
     carnn__span target;
     float value;
     int spoken;      /* its texts are tokenised as those of Switchboard are */
-    const char *file[CARNN__RECORD_TEXTS]; /* where its texts have files of their own, else NULL */
 } carnn__record;
 
 /* A reader's place in a file, and what a format has to remember from line to line. */
@@ -6775,7 +6774,8 @@ typedef struct carnn__parser {
     int begun;           /* a group is open */
     int64_t last;        /* number of the line before */
     uint64_t key;        /* hash of what the group before is told by */
-    size_t column[5];    /* of tables: how many columns, and which is which */
+    size_t column[5];    /* of tables: which column is which, and how many there are */
+    const char *file[2]; /* where texts have files of their own: their names, else NULL */
     int style;           /* of formats with variants: which one, from the first lines; 0: not known */
     const char *format;  /* its name, for those who ask */
     const double *option; /* the task's, of the model that will read the data; NULL: defaults */
@@ -6834,6 +6834,13 @@ struct carnn__reader {
     carnn_status (*folder)(carnn__reading *r, const char *name, int *found);
     const char *help;    /* the formats, for help texts */
 };
+
+/* "f.txt:1: expected a dialog, found an empty file" */
+static carnn_status carnn__reading_fail(const carnn__reading *r, size_t line, const char *expected,
+                                        const char *found) {
+    return carnn__fail(r->parser.error, CARNN_ERR_DATA, line, "%s:%zu: expected %s, found %s",
+                       carnn__name_end(r->parser.lines.name), line, expected, found);
+}
 
 /* Is there room for one line more? Texts, members and items are numbered with 32 bits. */
 static carnn_status carnn__reading_room(carnn__reading *r) {
@@ -6908,10 +6915,8 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     size_t i, earlier, at = stbds_arrlenu(d->members);
     if (status) return status;
     if (at && record->columns != d->columns)
-        return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
-                           "%s:%zu: expected rows of %zu numbers, found rows of %zu",
-                           carnn__name_end(r->parser.lines.name), r->parser.lines.number,
-                           d->columns, record->columns);
+        return carnn__reading_fail(r, r->parser.lines.number, "rows as long as those before",
+                                   "another number of columns");
     d->columns = record->columns;
     if (record->begins || !d->group_count) {
         r->group_first = at;
@@ -6938,14 +6943,6 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     x.origin = r->origin;
     stbds_arrput(d->items, x);
     return CARNN_OK;
-}
-
-/* A source without what it has to have: "f.txt:1: expected a dialog, found an empty file". */
-static carnn_status carnn__reading_empty(carnn__reading *r, const char *what) {
-    if (r->desc->lenient) return CARNN_OK;
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, 1,
-                       "%s:1: expected %s, found an empty file",
-                       carnn__name_end(r->parser.lines.name), what);
 }
 
 /* Opens a source for reading line by line. */
@@ -7015,7 +7012,8 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     }
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
-    if (stbds_arrlenu(d->members) == members) return carnn__reading_empty(r, r->reader->example);
+    if (stbds_arrlenu(d->members) == members && !r->desc->lenient)
+        return carnn__reading_fail(r, 1, r->reader->example, "an empty file");
     if (r->desc->clean) carnn__reading_clean(d, items, groups);
     if (r->desc->clean && stbds_arrlenu(d->items) == items)
         return carnn__fail(error, CARNN_ERR_DATA, 0,
@@ -7045,8 +7043,8 @@ static carnn_status carnn__reading_candidates(carnn__reading *r, const carnn_sou
         status = carnn__reading_room(r);
         if (!status) carnn__reading_choice(r, carnn__reading_text(r, line), line);
     }
-    if (!status && !stbds_arrlenu(r->draft.choices))
-        return carnn__reading_empty(r, "candidates, one a line");
+    if (!status && !stbds_arrlenu(r->draft.choices) && !r->desc->lenient)
+        return carnn__reading_fail(r, 1, "candidates, one a line", "an empty file");
     return status;
 }
 
@@ -7114,10 +7112,7 @@ static carnn_status carnn__reading_all(void *job) {
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
-                       "%s:%zu: expected %s, found none to the end",
-                       carnn__name_end(r->parser.lines.name), r->parser.lines.number,
-                       r->reader->example);
+    return carnn__reading_fail(r, r->parser.lines.number, r->reader->example, "none to the end");
 }
 
 /* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
@@ -7277,17 +7272,19 @@ static const carnn__reader carnn__sentence_reader = {
 /* Words of a question or an answer at most: pairs are compared word by word. */
 #define CARNN__SENTENCE_WORDS 512
 
-enum { /* carnn__parser.column: how many there are, then which ones; SIZE_MAX: there is none */
-    CARNN__PAIR_COLUMNS,
-    CARNN__PAIR_NUMBER,
+/* The fields of a pair: columns of a table or files of a folder. carnn__parser.column has the column
+   of each, SIZE_MAX where there is none, and then the number of columns. */
+enum {
     CARNN__PAIR_QUESTION,
     CARNN__PAIR_ANSWER,
-    CARNN__PAIR_LABEL
+    CARNN__PAIR_LABEL,
+    CARNN__PAIR_NUMBER,
+    CARNN__PAIR_FIELDS
 };
 
 /* The columns of a file from its first line; *named if that only names them. */
 static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
-    static const size_t three[5] = {3, SIZE_MAX, 0, 1, 2}, four[5] = {4, 0, 2, 3, 1};
+    static const size_t three[5] = {0, 1, 2, SIZE_MAX, 3}, four[5] = {2, 3, 1, 0, 4};
     static const struct {
         const char *name;
         size_t column;
@@ -7297,14 +7294,14 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
     carnn__span rest = p->lines.line, field;
     size_t *c = p->column, i, j;
     int more = 1;
-    for (i = 1; i < CARNN__COUNT(three); i++) c[i] = SIZE_MAX;
+    for (i = 0; i < CARNN__PAIR_FIELDS; i++) c[i] = SIZE_MAX;
     for (i = 0; more; i++) {
         more = carnn__cut(&rest, '\t', &field);
         field = carnn__trim(field);
         for (j = 0; j < CARNN__COUNT(names); j++)
             if (carnn__is(names[j].name, field, 1)) c[names[j].column] = i;
     }
-    c[CARNN__PAIR_COLUMNS] = i;
+    c[CARNN__PAIR_FIELDS] = i;
     *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
     if (*named && p->lenient && c[CARNN__PAIR_ANSWER] == SIZE_MAX)
         c[CARNN__PAIR_ANSWER] = c[CARNN__PAIR_QUESTION] + 1;
@@ -7321,7 +7318,7 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
 }
 
 /* A question or an answer has words, and not too many. */
-static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, const char *file,
+static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, int number,
                                          carnn__span text) {
     carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
     char expected[64];
@@ -7330,18 +7327,17 @@ static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, con
     while (words <= CARNN__SENTENCE_WORDS && carnn__next_word(&w)) words++;
     if (words && words <= CARNN__SENTENCE_WORDS) return CARNN_OK;
     snprintf(expected, sizeof expected, "%s of 1 to %d words", what, CARNN__SENTENCE_WORDS);
-    if (file) p->lines.name = file;
+    if (p->file[number]) p->lines.name = p->file[number];
     return carnn__unexpected(p, expected, carnn__trim(text));
 }
 
-/* A pair from its fields; `number` tells the question. */
-static carnn_status carnn__pair_record(carnn__parser *p, carnn__span number, carnn__span label,
+/* A pair from its fields; its number tells the question. */
+static carnn_status carnn__pair_record(carnn__parser *p, const carnn__span *field,
                                        carnn__record *r) {
+    carnn__span number = carnn__trim(field[CARNN__PAIR_NUMBER]), label = field[CARNN__PAIR_LABEL];
+    uint64_t key = carnn__hash(number.at, number.length, 0);
     carnn_status status;
-    uint64_t key;
     double value = 0.0;
-    number = carnn__trim(number);
-    key = carnn__hash(number.at, number.length, 0);
     if (!p->lenient && (!carnn__number(carnn__trim(label), &value) || (value != 0 && value != 1)))
         return carnn__unexpected(p, "the label 0 or 1", label);
     r->begins = !p->begun || key != p->key;
@@ -7350,40 +7346,36 @@ static carnn_status carnn__pair_record(carnn__parser *p, carnn__span number, car
     r->example = 1;
     r->own = 2;
     r->value = (float)value;
-    status = carnn__pair_sentence(p, "a question", r->file[0], r->text[0]);
-    if (!status) status = carnn__pair_sentence(p, "an answer", r->file[1], r->text[1]);
-    return status;
+    carnn__record_text(r, 0, field[CARNN__PAIR_QUESTION]);
+    carnn__record_text(r, 1, field[CARNN__PAIR_ANSWER]);
+    status = carnn__pair_sentence(p, "a question", 0, r->text[0]);
+    return status ? status : carnn__pair_sentence(p, "an answer", 1, r->text[1]);
 }
 
 static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
-    carnn__span rest = p->lines.line, field, found[5];
+    carnn__span rest = p->lines.line, cell, field[CARNN__PAIR_FIELDS];
     char what[64];
     size_t i = 0, j;
     int more = 1, named = 0;
     carnn_status status = CARNN_OK;
     if (!carnn__says_something(p)) return CARNN_OK;
-    if (!p->column[CARNN__PAIR_COLUMNS]) status = carnn__pair_header(p, &named);
+    if (!p->column[CARNN__PAIR_FIELDS]) status = carnn__pair_header(p, &named);
     if (status || named) return status;
-    memset(found, 0, sizeof found);
+    memset(field, 0, sizeof field);
     for (; more; i++) {
-        more = carnn__cut(&rest, '\t', &field);
-        for (j = 1; j < CARNN__COUNT(found); j++)
-            if (p->column[j] == i) found[j] = field;
+        more = carnn__cut(&rest, '\t', &cell);
+        for (j = 0; j < CARNN__PAIR_FIELDS; j++)
+            if (p->column[j] == i) field[j] = cell;
     }
-    if (i != p->column[CARNN__PAIR_COLUMNS] && !p->lenient) {
+    if (i != p->column[CARNN__PAIR_FIELDS] && !p->lenient) {
         snprintf(what, sizeof what, "%zu columns with tabs between them",
-                 p->column[CARNN__PAIR_COLUMNS]);
+                 p->column[CARNN__PAIR_FIELDS]);
         return carnn__unexpected(p, what, p->lines.line);
     }
-    carnn__record_text(r, 0, found[CARNN__PAIR_QUESTION]);
-    carnn__record_text(r, 1, found[CARNN__PAIR_ANSWER]);
-    return carnn__pair_record(p, p->column[CARNN__PAIR_NUMBER] == SIZE_MAX
-                                     ? found[CARNN__PAIR_QUESTION] : found[CARNN__PAIR_NUMBER],
-                              found[CARNN__PAIR_LABEL], r);
+    if (p->column[CARNN__PAIR_NUMBER] == SIZE_MAX)
+        field[CARNN__PAIR_NUMBER] = field[CARNN__PAIR_QUESTION];
+    return carnn__pair_record(p, field, r);
 }
-
-/* The files of a folder: their places in carnn__reading.columns. */
-enum { CARNN__QUESTIONS, CARNN__ANSWERS, CARNN__LABELS, CARNN__NUMBERS };
 
 /* Is there nothing by this name? What is there and cannot be read is not absent: there is a reason
    to be told. */
@@ -7402,16 +7394,16 @@ static int carnn__absent(const char *name) {
 static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, int *found) {
     static const char *const files[] = {"a.toks", "b.toks", "sim.txt", "id.txt"};
     size_t i, length = strlen(folder) + 9;
-    stbds_arrsetlen(r->scratch, 4 * length);
-    for (i = 0; i < 4; i++) {
+    stbds_arrsetlen(r->scratch, CARNN__PAIR_FIELDS * length);
+    for (i = 0; i < CARNN__PAIR_FIELDS; i++) {
         carnn_source source = {NULL, NULL, 0};
         carnn_status status;
         char *path = r->scratch + i * length;
         snprintf(path, length, "%s/%s", folder, files[i]);
         source.name = path;
         carnn__input_close(&r->columns[i], &r->allocator);
-        if (i != CARNN__ANSWERS && i != CARNN__LABELS && carnn__absent(path)) {
-            if (i == CARNN__QUESTIONS) return CARNN_OK;
+        if ((i == CARNN__PAIR_QUESTION || i == CARNN__PAIR_NUMBER) && carnn__absent(path)) {
+            if (i == CARNN__PAIR_QUESTION) return CARNN_OK;
             continue;
         }
         status = carnn__input_open(&r->columns[i], &source, &r->allocator, r->parser.error);
@@ -7421,38 +7413,32 @@ static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, in
     return CARNN_OK;
 }
 
-/* Moves on to the next line in all files of a folder; *done at the end of all. */
-static carnn_status carnn__folder_next(carnn__reading *r, carnn__lines lines[4], int *done) {
-    int found[4] = {0, 0, 0, 0};
-    size_t i, count = lines[CARNN__NUMBERS].name ? 4 : 3, there = 0;
-    for (i = 0; i < count; i++) there += (size_t)(found[i] = carnn__next_line(&lines[i]));
-    *done = !there;
-    if (!there || there == count) return CARNN_OK;
-    for (i = 0; found[i]; i++) {}
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, lines[i].number + 1,
-                       "%s:%zu: expected a line as in the files beside it, found the end",
-                       carnn__name_end(lines[i].name), lines[i].number + 1);
-}
-
+/* Line i of each file of a folder is a field of pair i. */
 static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, int *found) {
     carnn_status status = carnn__folder_open(r, folder, found);
-    carnn__lines lines[4];
-    size_t i;
-    int done = !*found;
-    if (!status && *found) carnn__reading_origin(r, folder);
-    for (i = 0; i < 4; i++) lines[i] = carnn__lines_of(&r->columns[i]);
-    while (!status && !done) {
+    carnn__lines lines[CARNN__PAIR_FIELDS];
+    carnn__span field[CARNN__PAIR_FIELDS];
+    size_t i, there, ended, count = r->columns[CARNN__PAIR_NUMBER].name ? 4 : 3;
+    if (status || !*found) return status;
+    carnn__reading_origin(r, folder);
+    for (i = 0; i < count; i++) lines[i] = carnn__lines_of(&r->columns[i]);
+    for (i = 0; i < 2; i++) r->parser.file[i] = lines[i].name;
+    while (!status) {
         carnn__record record;
         memset(&record, 0, sizeof record);
-        status = carnn__folder_next(r, lines, &done);
-        r->parser.lines = lines[CARNN__LABELS];
-        if (status || done) break;
-        for (i = 0; i < 2; i++) {
-            carnn__record_text(&record, (uint32_t)i, lines[i].line);
-            record.file[i] = lines[i].name;
+        there = 0;
+        ended = count; /* the first file that has no more lines */
+        for (i = 0; i < count; i++) {
+            if (carnn__next_line(&lines[i])) there++;
+            else if (ended == count) ended = i;
         }
-        i = lines[CARNN__NUMBERS].name ? CARNN__NUMBERS : CARNN__QUESTIONS;
-        status = carnn__pair_record(&r->parser, lines[i].line, lines[CARNN__LABELS].line, &record);
+        r->parser.lines = lines[there && there < count ? ended : CARNN__PAIR_LABEL];
+        if (!there) return CARNN_OK;
+        if (there < count)
+            return carnn__reading_fail(r, r->parser.lines.number + 1,
+                                       "a line as in the files beside it", "the end");
+        for (i = 0; i < CARNN__PAIR_FIELDS; i++) field[i] = lines[i < count ? i : 0].line;
+        status = carnn__pair_record(&r->parser, field, &record);
         if (!status) status = carnn__reading_record(r, &record);
     }
     return status;
