@@ -6662,13 +6662,8 @@ typedef struct carnn__item {
     uint32_t target; /* text of what is right: a reply, a class; CARNN__NOWHERE: not known */
     uint32_t line;   /* of the file it comes from */
     float value;     /* what is right, as a number: 1 for a right answer, 0 for a wrong one */
+    uint32_t origin; /* of the file: where its name begins in `origin_names` */
 } carnn__item;
-
-/* One source of a data set, so that errors can name it after the data is read. */
-typedef struct carnn__origin {
-    size_t name;    /* where its name begins in `origin_names` */
-    size_t example; /* the first one that comes from it */
-} carnn__origin;
 
 struct carnn_dataset {
     carnn_allocator allocator;
@@ -6686,8 +6681,7 @@ struct carnn_dataset {
     float *numbers;      /* (rows, columns) */
     size_t row_count;    /* texts of numbers: number i has the rows row_at[i] .. row_at[i + 1] - 1 */
     size_t *row_at;
-    size_t origin_count;
-    carnn__origin *origins;
+    size_t origin_bytes; /* of the names of the files, so that errors can name them later */
     char *origin_names;
     const char *format;  /* see carnn_dataset_format */
     int spoken;          /* lines are turns of speakers, their labels dialog acts */
@@ -6705,14 +6699,18 @@ struct carnn_dataset {
     X(char, shown)                                                                                 \
     X(float, numbers)                                                                              \
     X(size_t, row_at)                                                                              \
-    X(carnn__origin, origins)                                                                      \
     X(char, origin_names)
 
+/* String i of a list of strings that stand one after the other, each with a NUL behind it. */
+static inline carnn__span carnn__string(const char *bytes, const size_t *at, size_t i) {
+    carnn__span string;
+    string.at = bytes + at[i];
+    string.length = at[i + 1] - at[i] - 1;
+    return string;
+}
+
 static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
-    carnn__span text;
-    text.at = data->bytes + data->text_at[i];
-    text.length = data->text_at[i + 1] - data->text_at[i] - 1;
-    return text;
+    return carnn__string(data->bytes, data->text_at, i);
 }
 
 /* The first member of an item, which has `count`. */
@@ -6805,11 +6803,11 @@ typedef struct carnn__record {
     size_t own;      /* the first so many belong to the example; later ones follow it (a reply) */
     carnn__span text[CARNN__RECORD_TEXTS];
     uint32_t role[CARNN__RECORD_TEXTS];
+    size_t columns;  /* its texts are floats: rows of so many numbers; 0: they are words */
     int has_target;
     carnn__span target;
     float value;
     int spoken;      /* its texts are tokenised as those of Switchboard are */
-    const char *file[CARNN__RECORD_TEXTS]; /* where its texts have files of their own, else NULL */
 } carnn__record;
 
 /* A reader's place in a file, and what a format has to remember from line to line. */
@@ -6820,7 +6818,8 @@ typedef struct carnn__parser {
     int begun;           /* a group is open */
     int64_t last;        /* number of the line before */
     uint64_t key;        /* hash of what the group before is told by */
-    size_t column[5];    /* of tables: how many columns, and which is which */
+    size_t column[5];    /* of tables: which column is which, and how many there are */
+    const char *file[2]; /* where texts have files of their own: their names, else NULL */
     int style;           /* of formats with variants: which one, from the first lines; 0: not known */
     const char *format;  /* its name, for those who ask */
     const double *option; /* the task's, of the model that will read the data; NULL: defaults */
@@ -6856,12 +6855,17 @@ typedef struct carnn__reading {
     carnn_allocator allocator;
     carnn__parser parser;
     carnn__input input;   /* the source that is being read */
-    carnn_dataset draft;
+    carnn_dataset draft, *finished;
     carnn__names texts;   /* becomes bytes, text_at, text_count of the draft */
     uint32_t *listed;     /* (texts.count) number of a text among the choices */
     size_t group_first;   /* first member of the group at hand */
+    uint32_t origin;      /* see carnn__item */
     carnn__input columns[4]; /* files that stand side by side */
     char *scratch;           /* a path, or a sentence as words */
+    /* a part of another data set instead of sources */
+    const carnn_dataset *whole;
+    const uint32_t *of_group; /* (groups of `whole`) */
+    uint32_t wanted;          /* groups with this number are kept */
 } carnn__reading;
 
 /* How the data of a task is read. */
@@ -6874,6 +6878,13 @@ struct carnn__reader {
     carnn_status (*folder)(carnn__reading *r, const char *name, int *found);
     const char *help;    /* the formats, for help texts */
 };
+
+/* "f.txt:1: expected a dialog, found an empty file" */
+static carnn_status carnn__reading_fail(const carnn__reading *r, size_t line, const char *expected,
+                                        const char *found) {
+    return carnn__fail(r->parser.error, CARNN_ERR_DATA, line, "%s:%zu: expected %s, found %s",
+                       carnn__name_end(r->parser.lines.name), line, expected, found);
+}
 
 /* Is there room for one line more? Texts, members and items are numbered with 32 bits. */
 static carnn_status carnn__reading_room(carnn__reading *r) {
@@ -6930,23 +6941,27 @@ static void carnn__reading_member(carnn__reading *r, uint32_t text, uint32_t rol
     stbds_arrput(r->draft.members, m);
 }
 
-/* Adds rows of numbers as a text of the record that is added next. All rows of a data set have the
-   same number of columns. */
-static inline uint32_t carnn__reading_rows(carnn__reading *r, const float *x, size_t rows) {
-    size_t count = rows * r->draft.columns;
-    if (!r->draft.row_at) stbds_arrput(r->draft.row_at, 0);
-    if (count > 0) memcpy(stbds_arraddnptr(r->draft.numbers, count), x, count * sizeof(float));
-    stbds_arrput(r->draft.row_at, stbds_arrlenu(r->draft.numbers) / r->draft.columns);
-    return (uint32_t)stbds_arrlenu(r->draft.row_at) - 2;
+/* Adds rows of numbers as a text: its number. */
+static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
+    carnn_dataset *d = &r->draft;
+    size_t count = numbers.length / sizeof(float);
+    if (!d->row_at) stbds_arrput(d->row_at, 0);
+    if (count) memcpy(stbds_arraddnptr(d->numbers, count), numbers.at, count * sizeof(float));
+    stbds_arrput(d->row_at, stbds_arrlenu(d->numbers) / d->columns);
+    return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
-/* Adds what a line says. */
+/* Adds what a line says. The target is added before the texts: vocabularies depend on the order. */
 static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
     carnn_status status = carnn__reading_room(r);
     carnn_dataset *d = &r->draft;
-    carnn__item x = {0, 0, 0, CARNN__NOWHERE, 0, 0.0f};
+    carnn__item x = {0, 0, 0, CARNN__NOWHERE, 0, 0.0f, 0};
     size_t i, earlier, at = stbds_arrlenu(d->members);
     if (status) return status;
+    if (at && record->columns != d->columns)
+        return carnn__reading_fail(r, r->parser.lines.number, "rows as long as those before",
+                                   "another number of columns");
+    d->columns = record->columns;
     if (record->begins || !d->group_count) {
         r->group_first = at;
         d->group_count++;
@@ -6956,9 +6971,10 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         if (!r->desc->candidates) carnn__reading_choice(r, x.target, record->target);
     }
     for (i = 0; i < record->count; i++) {
-        carnn__span text = record->spoken ? carnn__spoken_words(r, record->text[i])
-                                          : record->text[i];
-        carnn__reading_member(r, carnn__reading_text(r, text), record->role[i]);
+        carnn__span text = record->text[i];
+        if (record->spoken) text = carnn__spoken_words(r, text);
+        carnn__reading_member(r, record->columns ? carnn__reading_rows(r, text)
+                                                 : carnn__reading_text(r, text), record->role[i]);
     }
     d->spoken |= record->spoken;
     if (!record->example) return CARNN_OK;
@@ -6968,26 +6984,9 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     x.group = (uint32_t)(d->group_count - 1);
     x.line = (uint32_t)carnn__min(r->parser.lines.number, UINT32_MAX);
     x.value = record->value;
+    x.origin = r->origin;
     stbds_arrput(d->items, x);
     return CARNN_OK;
-}
-
-/* Parses the line at hand and adds what it says. */
-static carnn_status carnn__reading_line(carnn__reading *r) {
-    carnn__record record;
-    carnn_status status;
-    memset(&record, 0, sizeof record);
-    status = r->reader->line(&r->parser, &record);
-    if (status || !record.count) return status;
-    return carnn__reading_record(r, &record);
-}
-
-/* A source without what it has to have: "f.txt:1: expected a dialog, found an empty file". */
-static carnn_status carnn__reading_empty(carnn__reading *r, const char *what) {
-    if (r->desc->lenient) return CARNN_OK;
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, 1,
-                       "%s:1: expected %s, found an empty file",
-                       carnn__name_end(r->parser.lines.name), what);
 }
 
 /* Opens a source for reading line by line. */
@@ -7002,18 +7001,13 @@ static carnn_status carnn__reading_open(carnn__reading *r, const carnn_source *s
 /* Notes that the examples from here on come from the source `name`. */
 static void carnn__reading_origin(carnn__reading *r, const char *name) {
     size_t bytes = strlen(name) + 1;
-    carnn__origin origin;
-    origin.name = stbds_arrlenu(r->draft.origin_names);
-    origin.example = stbds_arrlenu(r->draft.items);
+    r->origin = (uint32_t)stbds_arrlenu(r->draft.origin_names);
     memcpy(stbds_arraddnptr(r->draft.origin_names, bytes), name, bytes);
-    stbds_arrput(r->draft.origins, origin);
 }
 
 /* The name of the source that an example comes from. */
 static const char *carnn__dataset_origin(const carnn_dataset *data, size_t example) {
-    size_t i = data->origin_count - 1;
-    while (i && data->origins[i].example > example) i--;
-    return data->origin_names + data->origins[i].name;
+    return data->origin_names + data->items[example].origin;
 }
 
 /* Leaves out the groups from item `from` on, the first of which is number `group`, that have no
@@ -7050,12 +7044,20 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     r->parser.option = r->desc->model ? r->desc->model->option : NULL;
     if (!source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
-    if (!status && !folder) status = carnn__reading_open(r, source);
-    if (!status && !folder) carnn__reading_origin(r, r->input.name);
-    while (!status && !folder && carnn__next_line(&r->parser.lines)) status = carnn__reading_line(r);
+    if (!status && !folder) {
+        status = carnn__reading_open(r, source);
+        if (!status) carnn__reading_origin(r, r->input.name);
+        while (!status && carnn__next_line(&r->parser.lines)) {
+            carnn__record record;
+            memset(&record, 0, sizeof record);
+            status = r->reader->line(&r->parser, &record);
+            if (!status && record.count) status = carnn__reading_record(r, &record);
+        }
+    }
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
-    if (stbds_arrlenu(d->members) == members) return carnn__reading_empty(r, r->reader->example);
+    if (stbds_arrlenu(d->members) == members && !r->desc->lenient)
+        return carnn__reading_fail(r, 1, r->reader->example, "an empty file");
     if (r->desc->clean) carnn__reading_clean(d, items, groups);
     if (r->desc->clean && stbds_arrlenu(d->items) == items)
         return carnn__fail(error, CARNN_ERR_DATA, 0,
@@ -7068,9 +7070,8 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
    a candidate. */
 static carnn__span carnn__unnumbered(carnn__span line) {
     size_t digits = carnn__digits(line);
-    if (!digits || digits == line.length || !carnn__blank(line.at[digits])) return line;
-    line.at += digits + 1;
-    line.length -= digits + 1;
+    if (digits && digits < line.length && carnn__blank(line.at[digits]))
+        carnn__skip(&line, digits + 1);
     return line;
 }
 
@@ -7086,35 +7087,9 @@ static carnn_status carnn__reading_candidates(carnn__reading *r, const carnn_sou
         status = carnn__reading_room(r);
         if (!status) carnn__reading_choice(r, carnn__reading_text(r, line), line);
     }
-    if (!status && !stbds_arrlenu(r->draft.choices))
-        return carnn__reading_empty(r, "candidates, one a line");
+    if (!status && !stbds_arrlenu(r->draft.choices) && !r->desc->lenient)
+        return carnn__reading_fail(r, 1, "candidates, one a line", "an empty file");
     return status;
-}
-
-/* How many there are of everything, once all is read. */
-static void carnn__reading_count(carnn_dataset *draft) {
-    draft->member_count = stbds_arrlenu(draft->members);
-    draft->item_count = stbds_arrlenu(draft->items);
-    draft->choice_count = stbds_arrlenu(draft->choices);
-    draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
-    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
-}
-
-static carnn_status carnn__reading_all(void *job) {
-    carnn__reading *r = (carnn__reading *)job;
-    carnn_dataset *draft = &r->draft;
-    carnn_status status = CARNN_OK;
-    size_t i;
-    if (r->desc->candidates) status = carnn__reading_candidates(r, r->desc->candidates);
-    for (i = 0; !status && i < r->desc->source_count; i++)
-        status = carnn__reading_source(r, &r->desc->sources[i]);
-    if (status) return status;
-    carnn__reading_count(draft);
-    if (draft->item_count || r->desc->lenient) return CARNN_OK;
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
-                       "%s:%zu: expected %s, found none to the end",
-                       carnn__name_end(r->parser.lines.name), r->parser.lines.number,
-                       r->reader->example);
 }
 
 static carnn_status carnn__reading_drop(void *job) {
@@ -7132,38 +7107,56 @@ static carnn_status carnn__reading_drop(void *job) {
     return CARNN_OK;
 }
 
-/* Copies a draft into a data set with lists of their final size. */
-static carnn_status carnn__dataset_copy(carnn_dataset **dataset, const carnn_dataset *draft,
-                                        carnn_error *error) {
-    const carnn_allocator *a = &draft->allocator;
-    carnn_dataset *data = (carnn_dataset *)carnn__alloc(a, 1, sizeof *data);
-    size_t count;
+/* Copies the draft, which is complete, into a data set with lists of their final size. */
+static carnn_status carnn__reading_finish(carnn__reading *r) {
+    carnn_dataset *draft = &r->draft, *data;
     int complete = 1;
-    if (!data) return carnn__out_of_memory(error);
-    *data = *draft;
-#define CARNN__COPY_LIST(type, list)                                                               \
-    count = stbds_arrlenu(draft->list);                                                            \
-    data->list = (type *)carnn__copy(a, draft->list, count, sizeof(type));                         \
-    if (!data->list) complete = 0;
-    CARNN__DATASET_LISTS(CARNN__COPY_LIST)
-#undef CARNN__COPY_LIST
-    if (complete) {
-        *dataset = data;
-        return CARNN_OK;
-    }
-    carnn_dataset_free(data);
-    return carnn__out_of_memory(error);
-}
-
-static carnn_status carnn__reading_finish(carnn_dataset **dataset, carnn__reading *r) {
-    r->draft.allocator = r->allocator;
-    r->draft.text_count = r->texts.count;
-    r->draft.origin_count = stbds_arrlenu(r->draft.origins);
-    r->draft.bytes = r->texts.bytes; /* the draft owns them now */
-    r->draft.text_at = r->texts.at;
+    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
+    draft->allocator = r->allocator;
+    draft->text_count = r->texts.count;
+    draft->bytes = r->texts.bytes; /* the draft owns them now */
+    draft->text_at = r->texts.at;
     r->texts.bytes = NULL;
     r->texts.at = NULL;
-    return carnn__dataset_copy(dataset, &r->draft, r->parser.error);
+    draft->member_count = stbds_arrlenu(draft->members);
+    draft->item_count = stbds_arrlenu(draft->items);
+    draft->choice_count = stbds_arrlenu(draft->choices);
+    draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
+    draft->origin_bytes = stbds_arrlenu(draft->origin_names);
+    data = (carnn_dataset *)carnn__alloc(&r->allocator, 1, sizeof *data);
+    if (!data) return carnn__out_of_memory(r->parser.error);
+    *data = *draft;
+#define CARNN__COPY_LIST(type, list)                                                               \
+    data->list = (type *)carnn__copy(&r->allocator, draft->list, stbds_arrlenu(draft->list),       \
+                                     sizeof(type));                                                \
+    complete &= data->list != NULL;
+    CARNN__DATASET_LISTS(CARNN__COPY_LIST)
+#undef CARNN__COPY_LIST
+    if (complete) r->finished = data;
+    else carnn_dataset_free(data);
+    return complete ? CARNN_OK : carnn__out_of_memory(r->parser.error);
+}
+
+/* Makes a data set of what `read` adds to the draft. */
+static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *r,
+                                       carnn__build_fn read) {
+    carnn_status status = carnn__build(&r->allocator, read, r, r->parser.error);
+    carnn__build(&r->allocator, carnn__reading_drop, r, NULL);
+    *dataset = r->finished;
+    return status;
+}
+
+/* All sources of a description. */
+static carnn_status carnn__reading_all(void *job) {
+    carnn__reading *r = (carnn__reading *)job;
+    carnn_status status = CARNN_OK;
+    size_t i;
+    if (r->desc->candidates) status = carnn__reading_candidates(r, r->desc->candidates);
+    for (i = 0; !status && i < r->desc->source_count; i++)
+        status = carnn__reading_source(r, &r->desc->sources[i]);
+    if (status) return status;
+    if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
+    return carnn__reading_fail(r, r->parser.lines.number, r->reader->example, "none to the end");
 }
 
 /* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
@@ -7172,7 +7165,6 @@ static const carnn__reader *carnn__reader_of(const char **task);
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error) {
     carnn__reading reading;
-    carnn_status status;
     *dataset = NULL;
     if (!desc || !desc->task || !desc->sources || !desc->source_count)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a data set needs a task and a source");
@@ -7191,10 +7183,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
                            reading.draft.task);
     reading.allocator = carnn__allocator(desc->allocator);
     reading.parser.error = error;
-    status = carnn__build(&reading.allocator, carnn__reading_all, &reading, error);
-    if (!status) status = carnn__reading_finish(dataset, &reading);
-    carnn__build(&reading.allocator, carnn__reading_drop, &reading, NULL);
-    return status;
+    return carnn__reading_run(dataset, &reading, carnn__reading_all);
 }
 
 /* --- dialog ----------------------------------------------------------------------------------
@@ -7216,20 +7205,8 @@ static int carnn__numbered(carnn__span *s, uint64_t *number) {
     if (!carnn__whole(digits, number)) return 0;
     if (i < s->length && !carnn__gap(s->at[i])) return 0;
     if (i < s->length && s->at[i] == ' ') i++; /* a tab already ends the user's empty words */
-    s->at += i;
-    s->length -= i;
+    carnn__skip(s, i);
     return 1;
-}
-
-/* Is the line at hand, which is `line` behind its number, one of the format? */
-static carnn_status carnn__dialog_line_check(const carnn__parser *p, int numbered, uint64_t number,
-                                             carnn__span line) {
-    if (!numbered) return carnn__unexpected(p, "a line number", line);
-    if (number > UINT32_MAX)
-        return carnn__unexpected(p, "a line number below 4294967296", p->lines.line);
-    if (!carnn__trim(line).length && !memchr(p->lines.line.at, '\t', p->lines.line.length))
-        return carnn__unexpected(p, "words after the line number", carnn__trim(line));
-    return CARNN_OK;
 }
 
 /* A turn: its columns without the line number. */
@@ -7252,7 +7229,6 @@ static carnn_status carnn__dialog_turn(carnn__parser *p, carnn__span user, carnn
 /* A line without a number goes on with the dialog. */
 static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line, user;
-    carnn_status status = CARNN_OK;
     uint64_t number;
     int numbered;
     if (!carnn__says_something(p)) {
@@ -7260,8 +7236,9 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
         return CARNN_OK;
     }
     numbered = carnn__numbered(&line, &number);
-    if (!p->lenient) status = carnn__dialog_line_check(p, numbered, number, line);
-    if (status) return status;
+    if (!numbered && !p->lenient) return carnn__unexpected(p, "a line number", line);
+    if (!p->lenient && number > UINT32_MAX)
+        return carnn__unexpected(p, "a line number below 4294967296", p->lines.line);
     r->begins = !p->begun || (numbered && ((int64_t)number < p->last ||
                                            (number == 1 && p->last == 1)));
     if (r->begins) p->last = 0;
@@ -7269,6 +7246,8 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     p->begun = 1;
     r->before = SIZE_MAX;
     if (carnn__cut(&line, '\t', &user)) return carnn__dialog_turn(p, user, line, r);
+    if (!carnn__trim(user).length && !p->lenient)
+        return carnn__unexpected(p, "words after the line number", carnn__trim(user));
     carnn__record_text(r, CARNN_FACT, user);
     return CARNN_OK;
 }
@@ -7309,8 +7288,7 @@ static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
     r->spoken = carnn__spoken(rest, &text, &label);
     if (!r->spoken && carnn__cut(&rest, '\t', &text)) carnn__cut(&rest, '\t', &label);
     label = carnn__trim(label);
-    r->has_target = label.length && !(label.length == 2 && memcmp(label.at, "-1", 2) == 0) &&
-                    !(label.length == 4 && memcmp(label.at, "none", 4) == 0);
+    r->has_target = label.length && !carnn__is("-1", label, 0) && !carnn__is("none", label, 0);
     r->target = label;
     r->begins = !p->begun;
     r->example = 1;
@@ -7335,30 +7313,36 @@ static const carnn__reader carnn__sentence_reader = {
    numbers. Consecutive lines with the same number, or without numbers the same question, are the
    answers to one question. */
 
-enum { /* carnn__parser.column: how many there are, then which ones; SIZE_MAX: there is none */
-    CARNN__PAIR_COLUMNS,
-    CARNN__PAIR_NUMBER,
+/* The fields of a pair: columns of a table or files of a folder. carnn__parser.column has the column
+   of each, SIZE_MAX where there is none, and then the number of columns. */
+enum {
     CARNN__PAIR_QUESTION,
     CARNN__PAIR_ANSWER,
-    CARNN__PAIR_LABEL
+    CARNN__PAIR_LABEL,
+    CARNN__PAIR_NUMBER,
+    CARNN__PAIR_FIELDS
 };
 
 /* The columns of a file from its first line; *named if that only names them. */
 static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
-    static const size_t three[5] = {3, SIZE_MAX, 0, 1, 2}, four[5] = {4, 0, 2, 3, 1};
+    static const size_t three[5] = {0, 1, 2, SIZE_MAX, 3}, four[5] = {2, 3, 1, 0, 4};
+    static const struct {
+        const char *name;
+        size_t column;
+    } names[] = {{"questionid", CARNN__PAIR_NUMBER}, {"question", CARNN__PAIR_QUESTION},
+                 {"sentence", CARNN__PAIR_ANSWER}, {"answer", CARNN__PAIR_ANSWER},
+                 {"label", CARNN__PAIR_LABEL}};
     carnn__span rest = p->lines.line, field;
-    size_t *c = p->column, i;
+    size_t *c = p->column, i, j;
     int more = 1;
-    for (i = 1; i < CARNN__COUNT(three); i++) c[i] = SIZE_MAX;
+    for (i = 0; i < CARNN__PAIR_FIELDS; i++) c[i] = SIZE_MAX;
     for (i = 0; more; i++) {
         more = carnn__cut(&rest, '\t', &field);
-        if (carnn__is("questionid", carnn__trim(field), 1)) c[CARNN__PAIR_NUMBER] = i;
-        if (carnn__is("question", carnn__trim(field), 1)) c[CARNN__PAIR_QUESTION] = i;
-        if (carnn__is("sentence", carnn__trim(field), 1) || carnn__is("answer", carnn__trim(field), 1))
-            c[CARNN__PAIR_ANSWER] = i;
-        if (carnn__is("label", carnn__trim(field), 1)) c[CARNN__PAIR_LABEL] = i;
+        field = carnn__trim(field);
+        for (j = 0; j < CARNN__COUNT(names); j++)
+            if (carnn__is(names[j].name, field, 1)) c[names[j].column] = i;
     }
-    c[CARNN__PAIR_COLUMNS] = i;
+    c[CARNN__PAIR_FIELDS] = i;
     *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
     if (*named && p->lenient && c[CARNN__PAIR_ANSWER] == SIZE_MAX)
         c[CARNN__PAIR_ANSWER] = c[CARNN__PAIR_QUESTION] + 1;
@@ -7375,7 +7359,7 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
 }
 
 /* A question or an answer has words, and not too many. */
-static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, const char *file,
+static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, int number,
                                          carnn__span text) {
     carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
     char expected[64];
@@ -7384,18 +7368,17 @@ static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, con
     while (words <= CARNN__SENTENCE_WORDS && carnn__next_word(&w)) words++;
     if (words && words <= CARNN__SENTENCE_WORDS) return CARNN_OK;
     snprintf(expected, sizeof expected, "%s of 1 to %d words", what, CARNN__SENTENCE_WORDS);
-    if (file) p->lines.name = file;
+    if (p->file[number]) p->lines.name = p->file[number];
     return carnn__unexpected(p, expected, carnn__trim(text));
 }
 
-/* A pair from its fields; `number` tells the question. */
-static carnn_status carnn__pair_record(carnn__parser *p, carnn__span number, carnn__span label,
+/* A pair from its fields; its number tells the question. */
+static carnn_status carnn__pair_record(carnn__parser *p, const carnn__span *field,
                                        carnn__record *r) {
+    carnn__span number = carnn__trim(field[CARNN__PAIR_NUMBER]), label = field[CARNN__PAIR_LABEL];
+    uint64_t key = carnn__hash(number.at, number.length, 0);
     carnn_status status;
-    uint64_t key;
     double value = 0.0;
-    number = carnn__trim(number);
-    key = carnn__hash(number.at, number.length, 0);
     if (!p->lenient && (!carnn__number(carnn__trim(label), &value) || (value != 0 && value != 1)))
         return carnn__unexpected(p, "the label 0 or 1", label);
     r->begins = !p->begun || key != p->key;
@@ -7404,40 +7387,36 @@ static carnn_status carnn__pair_record(carnn__parser *p, carnn__span number, car
     r->example = 1;
     r->own = 2;
     r->value = (float)value;
-    status = carnn__pair_sentence(p, "a question", r->file[0], r->text[0]);
-    if (!status) status = carnn__pair_sentence(p, "an answer", r->file[1], r->text[1]);
-    return status;
+    carnn__record_text(r, 0, field[CARNN__PAIR_QUESTION]);
+    carnn__record_text(r, 1, field[CARNN__PAIR_ANSWER]);
+    status = carnn__pair_sentence(p, "a question", 0, r->text[0]);
+    return status ? status : carnn__pair_sentence(p, "an answer", 1, r->text[1]);
 }
 
 static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
-    carnn__span rest = p->lines.line, field, found[5];
+    carnn__span rest = p->lines.line, cell, field[CARNN__PAIR_FIELDS];
     char what[64];
     size_t i = 0, j;
     int more = 1, named = 0;
     carnn_status status = CARNN_OK;
     if (!carnn__says_something(p)) return CARNN_OK;
-    if (!p->column[CARNN__PAIR_COLUMNS]) status = carnn__pair_header(p, &named);
+    if (!p->column[CARNN__PAIR_FIELDS]) status = carnn__pair_header(p, &named);
     if (status || named) return status;
-    memset(found, 0, sizeof found);
+    memset(field, 0, sizeof field);
     for (; more; i++) {
-        more = carnn__cut(&rest, '\t', &field);
-        for (j = 1; j < CARNN__COUNT(found); j++)
-            if (p->column[j] == i) found[j] = field;
+        more = carnn__cut(&rest, '\t', &cell);
+        for (j = 0; j < CARNN__PAIR_FIELDS; j++)
+            if (p->column[j] == i) field[j] = cell;
     }
-    if (i != p->column[CARNN__PAIR_COLUMNS] && !p->lenient) {
+    if (i != p->column[CARNN__PAIR_FIELDS] && !p->lenient) {
         snprintf(what, sizeof what, "%zu columns with tabs between them",
-                 p->column[CARNN__PAIR_COLUMNS]);
+                 p->column[CARNN__PAIR_FIELDS]);
         return carnn__unexpected(p, what, p->lines.line);
     }
-    carnn__record_text(r, 0, found[CARNN__PAIR_QUESTION]);
-    carnn__record_text(r, 1, found[CARNN__PAIR_ANSWER]);
-    return carnn__pair_record(p, p->column[CARNN__PAIR_NUMBER] == SIZE_MAX
-                                     ? found[CARNN__PAIR_QUESTION] : found[CARNN__PAIR_NUMBER],
-                              found[CARNN__PAIR_LABEL], r);
+    if (p->column[CARNN__PAIR_NUMBER] == SIZE_MAX)
+        field[CARNN__PAIR_NUMBER] = field[CARNN__PAIR_QUESTION];
+    return carnn__pair_record(p, field, r);
 }
-
-/* The files of a folder: their places in carnn__reading.columns. */
-enum { CARNN__QUESTIONS, CARNN__ANSWERS, CARNN__LABELS, CARNN__NUMBERS };
 
 /* Is there nothing by this name? What is there and cannot be read is not absent: there is a reason
    to be told. */
@@ -7456,61 +7435,51 @@ static int carnn__absent(const char *name) {
 static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, int *found) {
     static const char *const files[] = {"a.toks", "b.toks", "sim.txt", "id.txt"};
     size_t i, length = strlen(folder) + 9;
-    *found = 0;
-    stbds_arrsetlen(r->scratch, 4 * length);
-    for (i = 0; i < 4; i++) {
-        int needed = i == CARNN__ANSWERS || i == CARNN__LABELS;
-        char *path = r->scratch + i * length;
+    stbds_arrsetlen(r->scratch, CARNN__PAIR_FIELDS * length);
+    for (i = 0; i < CARNN__PAIR_FIELDS; i++) {
         carnn_source source = {NULL, NULL, 0};
-        carnn_error error; /* not the caller's before it is known to be one */
         carnn_status status;
+        char *path = r->scratch + i * length;
         snprintf(path, length, "%s/%s", folder, files[i]);
         source.name = path;
         carnn__input_close(&r->columns[i], &r->allocator);
-        status = carnn__input_open(&r->columns[i], &source, &r->allocator, &error);
-        if (!status) continue;
-        if (needed || !carnn__absent(path)) {
-            if (r->parser.error) *r->parser.error = error;
-            return status;
+        if ((i == CARNN__PAIR_QUESTION || i == CARNN__PAIR_NUMBER) && carnn__absent(path)) {
+            if (i == CARNN__PAIR_QUESTION) return CARNN_OK;
+            continue;
         }
-        if (i == CARNN__QUESTIONS) return CARNN_OK;
+        status = carnn__input_open(&r->columns[i], &source, &r->allocator, r->parser.error);
+        if (status) return status;
     }
     *found = 1;
     return CARNN_OK;
 }
 
-/* Moves on to the next line in all files of a folder; *done at the end of all. */
-static carnn_status carnn__folder_next(carnn__reading *r, carnn__lines lines[4], int *done) {
-    int found[4] = {0, 0, 0, 0};
-    size_t i, count = lines[CARNN__NUMBERS].name ? 4 : 3, there = 0;
-    for (i = 0; i < count; i++) there += (size_t)(found[i] = carnn__next_line(&lines[i]));
-    *done = !there;
-    if (!there || there == count) return CARNN_OK;
-    for (i = 0; found[i]; i++) {}
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, lines[i].number + 1,
-                       "%s:%zu: expected a line as in the files beside it, found the end",
-                       carnn__name_end(lines[i].name), lines[i].number + 1);
-}
-
+/* Line i of each file of a folder is a field of pair i. */
 static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, int *found) {
     carnn_status status = carnn__folder_open(r, folder, found);
-    carnn__lines lines[4];
-    size_t i;
-    int done = !*found;
-    if (!status && *found) carnn__reading_origin(r, folder);
-    for (i = 0; i < 4; i++) lines[i] = carnn__lines_of(&r->columns[i]);
-    while (!status && !done) {
+    carnn__lines lines[CARNN__PAIR_FIELDS];
+    carnn__span field[CARNN__PAIR_FIELDS];
+    size_t i, there, ended, count = r->columns[CARNN__PAIR_NUMBER].name ? 4 : 3;
+    if (status || !*found) return status;
+    carnn__reading_origin(r, folder);
+    for (i = 0; i < count; i++) lines[i] = carnn__lines_of(&r->columns[i]);
+    for (i = 0; i < 2; i++) r->parser.file[i] = lines[i].name;
+    while (!status) {
         carnn__record record;
         memset(&record, 0, sizeof record);
-        status = carnn__folder_next(r, lines, &done);
-        r->parser.lines = lines[CARNN__LABELS];
-        if (status || done) break;
-        for (i = 0; i < 2; i++) {
-            carnn__record_text(&record, (uint32_t)i, lines[i].line);
-            record.file[i] = lines[i].name;
+        there = 0;
+        ended = count; /* the first file that has no more lines */
+        for (i = 0; i < count; i++) {
+            if (carnn__next_line(&lines[i])) there++;
+            else if (ended == count) ended = i;
         }
-        i = lines[CARNN__NUMBERS].name ? CARNN__NUMBERS : CARNN__QUESTIONS;
-        status = carnn__pair_record(&r->parser, lines[i].line, lines[CARNN__LABELS].line, &record);
+        r->parser.lines = lines[there && there < count ? ended : CARNN__PAIR_LABEL];
+        if (!there) return CARNN_OK;
+        if (there < count)
+            return carnn__reading_fail(r, r->parser.lines.number + 1,
+                                       "a line as in the files beside it", "the end");
+        for (i = 0; i < CARNN__PAIR_FIELDS; i++) field[i] = lines[i < count ? i : 0].line;
+        status = carnn__pair_record(&r->parser, field, &record);
         if (!status) status = carnn__reading_record(r, &record);
     }
     return status;
@@ -7533,14 +7502,14 @@ static const carnn__reader carnn__pair_reader = {
    ("3 men in a boat"): the style of TREC or SST is then believed only where the next lines have it,
    too. In a file of texts alone a blank line is an empty text. */
 
-typedef enum carnn__class_style {
+enum {
     CARNN__CLASS_UNKNOWN,
     CARNN__CLASS_FASTTEXT,
     CARNN__CLASS_TABBED,
     CARNN__CLASS_COARSE,
     CARNN__CLASS_DIGIT,
     CARNN__CLASS_NONE /* texts without classes */
-} carnn__class_style;
+};
 
 /* By style: what a line has to be, for errors and for those who ask what a file was read as. */
 static const char *const carnn__class_formats[] = {
@@ -7553,19 +7522,17 @@ static const char *const carnn__class_formats[] = {
 /* Takes the first word and the blank behind it off `s`. */
 static carnn__span carnn__first_word(carnn__span *s) {
     carnn__span word = *s;
-    size_t n = 0;
-    while (n < s->length && !carnn__gap(s->at[n])) n++;
-    word.length = n;
-    n += n < s->length;
-    s->at += n;
-    s->length -= n;
+    word.length = 0;
+    while (word.length < s->length && !carnn__gap(s->at[word.length])) word.length++;
+    carnn__skip(s, carnn__min(word.length + 1, s->length));
     return word;
 }
 
 /* Divides a line of this style into class and text; 0: it is not of this style. */
-static int carnn__class_split(const carnn__parser *p, carnn__class_style style, carnn__span line,
+static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
                               carnn__span *label, carnn__span *text) {
     static const char mark[] = "__label__";
+    const size_t length = sizeof mark - 1;
     size_t colon = 0;
     *text = line;
     label->length = 0;
@@ -7574,10 +7541,8 @@ static int carnn__class_split(const carnn__parser *p, carnn__class_style style, 
     *label = carnn__first_word(text);
     if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
     if (style == CARNN__CLASS_FASTTEXT) {
-        size_t length = sizeof mark - 1;
         if (label->length < length || memcmp(label->at, mark, length)) return 0;
-        label->at += length;
-        label->length -= length;
+        carnn__skip(label, length);
         return 1;
     }
     while (colon < label->length && label->at[colon] >= 'A' && label->at[colon] <= 'Z') colon++;
@@ -7587,7 +7552,7 @@ static int carnn__class_split(const carnn__parser *p, carnn__class_style style, 
 }
 
 /* Is the line at hand, and where classes may be missing the next ones, too, of this style? */
-static int carnn__class_is(const carnn__parser *p, carnn__class_style style) {
+static int carnn__class_is(const carnn__parser *p, int style) {
     carnn__lines lines = p->lines;
     size_t looked_at = 0, most = p->lenient && style > CARNN__CLASS_TABBED
                                      ? CARNN__CLASS_LOOKED_AT : 1;
@@ -7601,28 +7566,27 @@ static int carnn__class_is(const carnn__parser *p, carnn__class_style style) {
 }
 
 /* The style that the first lines show. */
-static carnn__class_style carnn__class_style_of(const carnn__parser *p) {
+static int carnn__class_style_of(const carnn__parser *p) {
     int style = 1;
-    while (style < CARNN__CLASS_NONE && !carnn__class_is(p, (carnn__class_style)style)) style++;
-    if (style < CARNN__CLASS_NONE) return (carnn__class_style)style;
+    while (style < CARNN__CLASS_NONE && !carnn__class_is(p, style)) style++;
+    if (style < CARNN__CLASS_NONE) return style;
     return p->lenient && carnn__trim(p->lines.line).length ? CARNN__CLASS_NONE
                                                            : CARNN__CLASS_UNKNOWN;
 }
 
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text, other, rest;
-    carnn__class_style style;
     int found;
-    if (!p->style) p->style = (int)carnn__class_style_of(p);
-    style = (carnn__class_style)p->style;
-    if (style) p->format = carnn__class_formats[style];
-    if (!carnn__says_something(p) && (!p->lenient || (style && style != CARNN__CLASS_NONE)))
+    if (!p->style) p->style = carnn__class_style_of(p);
+    if (p->style) p->format = carnn__class_formats[p->style];
+    if (!carnn__says_something(p) &&
+        !(p->lenient && (p->style == CARNN__CLASS_UNKNOWN || p->style == CARNN__CLASS_NONE)))
         return CARNN_OK;
-    found = carnn__class_split(p, style, p->lines.line, &label, &text);
+    found = carnn__class_split(p, p->style, p->lines.line, &label, &text);
     if (!p->lenient && (!found || !carnn__trim(label).length))
-        return carnn__unexpected(p, carnn__class_formats[style], p->lines.line);
-    if (!p->lenient && style == CARNN__CLASS_FASTTEXT &&
-        carnn__class_split(p, style, text, &other, &rest))
+        return carnn__unexpected(p, carnn__class_formats[p->style], p->lines.line);
+    if (!p->lenient && p->style == CARNN__CLASS_FASTTEXT &&
+        carnn__class_split(p, p->style, text, &other, &rest))
         return carnn__unexpected(p, "one label", p->lines.line);
     if (found) r->target = carnn__trim(label);
     r->has_target = r->target.length > 0;
@@ -7642,90 +7606,69 @@ static const carnn__reader carnn__class_reader = {
    which a model takes its vocabulary, and their own targets as choices. A list of candidates is not
    of the groups but of the task, and stays whole. */
 
-typedef struct carnn__subset {
-    carnn__reading reading; /* first: carnn__reading_drop has it */
-    const carnn_dataset *data;
-    const uint32_t *of_group; /* (groups) */
-    uint32_t wanted;          /* groups with this number are kept */
-} carnn__subset;
-
-/* Item x, whose group begins with member `first` of the data and `at` of the subset. */
-static void carnn__subset_item(carnn__subset *s, carnn__item x, size_t first, size_t at) {
-    carnn__reading *r = &s->reading;
-    x.first = x.first - first + at;
-    x.group = (uint32_t)(r->draft.group_count - 1);
-    if (x.target != CARNN__NOWHERE) {
-        carnn__span target = carnn__text(s->data, x.target);
-        x.target = carnn__reading_text(r, target);
-        if (!r->reader->candidates) carnn__reading_choice(r, x.target, target);
-    }
-    stbds_arrput(r->draft.items, x);
-}
-
-/* A group: items [i, end), and the members up to those of the next group. */
-static void carnn__subset_group(carnn__subset *s, size_t i, size_t end) {
-    const carnn_dataset *data = s->data;
-    carnn__reading *r = &s->reading;
+/* A group: items [i, end), and the members up to those of the next group. What a line says is added
+   in the order of carnn__reading_record. */
+static void carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
+    const carnn_dataset *data = r->whole;
     size_t first = data->items[i].first, at = stbds_arrlenu(r->draft.members), m;
     size_t last = end < data->item_count ? data->items[end].first : data->member_count;
     r->draft.group_count++;
     for (m = first; m < last; m++) {
         uint32_t text = data->members[m].text;
-        for (; i < end && data->items[i].first + data->items[i].count == m + 1; i++)
-            carnn__subset_item(s, data->items[i], first, at);
+        for (; i < end && data->items[i].first + data->items[i].count == m + 1; i++) {
+            carnn__item x = data->items[i];
+            x.first = x.first - first + at;
+            x.group = (uint32_t)(r->draft.group_count - 1);
+            if (x.target != CARNN__NOWHERE) {
+                carnn__span target = carnn__text(data, x.target);
+                x.target = carnn__reading_text(r, target);
+                if (!r->reader->candidates) carnn__reading_choice(r, x.target, target);
+            }
+            stbds_arrput(r->draft.items, x);
+        }
         if (!data->columns) text = carnn__reading_text(r, carnn__text(data, text));
         carnn__reading_member(r, text, data->members[m].role);
     }
 }
 
 static carnn_status carnn__subset_all(void *job) {
-    carnn__subset *s = (carnn__subset *)job;
-    const carnn_dataset *data = s->data;
-    carnn__reading *r = &s->reading;
-    size_t i, end, origin = 0, numbers = data->columns ? data->row_at[data->row_count] : 0;
+    carnn__reading *r = (carnn__reading *)job;
+    const carnn_dataset *data = r->whole;
+    size_t i, end, numbers = data->columns ? data->row_at[data->row_count] * data->columns : 0;
+    memcpy(stbds_arraddnptr(r->draft.origin_names, data->origin_bytes), data->origin_names,
+           data->origin_bytes);
     for (i = 0; r->reader->candidates && i < data->choice_count; i++) {
-        carnn__span shown;
-        shown.at = data->shown + data->shown_at[i];
-        shown.length = data->shown_at[i + 1] - data->shown_at[i] - 1;
+        carnn__span shown = carnn__string(data->shown, data->shown_at, i);
         carnn__reading_choice(r, carnn__reading_text(r, shown), shown);
     }
     if (numbers) { /* of all groups: nothing is learnt from those that no member names */
-        numbers *= data->columns;
         memcpy(stbds_arraddnptr(r->draft.numbers, numbers), data->numbers, numbers * sizeof(float));
         for (i = 0; i <= data->row_count; i++) stbds_arrput(r->draft.row_at, data->row_at[i]);
     }
     for (i = 0; i < data->item_count; i = end) {
         uint32_t group = data->items[i].group;
         for (end = i; end < data->item_count && data->items[end].group == group;) end++;
-        for (; origin < data->origin_count && data->origins[origin].example <= i; origin++)
-            carnn__reading_origin(r, data->origin_names + data->origins[origin].name);
-        if (s->of_group[group] == s->wanted) carnn__subset_group(s, i, end);
+        if (r->of_group[group] == r->wanted) carnn__subset_group(r, i, end);
     }
-    carnn__reading_count(&r->draft);
-    return CARNN_OK;
+    return carnn__reading_finish(r);
 }
 
 /* The groups g with of_group[g] == wanted. */
 static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_dataset *data,
                                           const uint32_t *of_group, uint32_t wanted,
                                           carnn_error *error) {
-    carnn__subset s;
-    carnn_status status;
-    *subset = NULL;
-    memset(&s, 0, sizeof s);
-    s.data = data;
-    s.of_group = of_group;
-    s.wanted = wanted;
-    s.reading.allocator = data->allocator;
-    s.reading.parser.error = error;
-    s.reading.draft.task = data->task;
-    s.reading.draft.columns = data->columns;
-    s.reading.draft.spoken = data->spoken;
-    s.reading.reader = carnn__reader_of(&s.reading.draft.task);
-    status = carnn__build(&data->allocator, carnn__subset_all, &s, error);
-    if (!status) status = carnn__reading_finish(subset, &s.reading);
-    carnn__build(&data->allocator, carnn__reading_drop, &s, NULL);
-    return status;
+    carnn__reading r;
+    memset(&r, 0, sizeof r);
+    r.whole = data;
+    r.of_group = of_group;
+    r.wanted = wanted;
+    r.allocator = data->allocator;
+    r.parser.error = error;
+    r.draft.task = data->task;
+    r.draft.columns = data->columns;
+    r.draft.spoken = data->spoken;
+    r.reader = carnn__reader_of(&r.draft.task);
+    return carnn__reading_run(subset, &r, carnn__subset_all);
 }
 
 #endif /* CARNN_NO_TEXT */
@@ -14546,10 +14489,10 @@ static carnn_status carnn__validation_drop(void *job) {
 }
 
 /* Folds of the same size, by chance. */
-static carnn_status carnn__validation_draw(carnn__validation *f, carnn_error *error) {
+static carnn_status carnn__validation_draw(carnn__validation *f) {
     size_t i;
     if (f->desc->count < 2 || (uint64_t)f->desc->count > f->groups)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many as "
+        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many as "
                            "there are groups, found %lld", f->groups, (long long)f->desc->count);
     f->count = (size_t)f->desc->count;
     for (i = 0; i < f->groups; i++) f->order[i] = (uint32_t)i;
@@ -14559,14 +14502,14 @@ static carnn_status carnn__validation_draw(carnn__validation *f, carnn_error *er
 }
 
 /* What each group is for in fold `number`. */
-static carnn_status carnn__validation_part(carnn__validation *f, size_t number, carnn_error *error) {
+static carnn_status carnn__validation_part(carnn__validation *f, size_t number) {
     size_t i, n = 0;
     for (i = 0; i < f->groups; i++) {
         f->part[i] = f->fold[i] == number ? CARNN__FOLD_TESTS : CARNN__FOLD_TRAINS;
         if (f->fold[i] != number) f->order[n++] = (uint32_t)i;
     }
     if (n < 2)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for training: "
+        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for training: "
                            "expected one to learn from and one that chooses the epoch", number + 1,
                            n);
     carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, number + 1), f->order, n);
@@ -14576,23 +14519,22 @@ static carnn_status carnn__validation_part(carnn__validation *f, size_t number, 
 }
 
 /* Trains and scores the model of a fold. */
-static carnn_status carnn__validation_run(carnn__validation *f, size_t number, carnn_error *error) {
+static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
     carnn_dataset *data[CARNN__FOLD_PARTS] = {NULL, NULL, NULL};
     carnn_model *model = NULL;
     const carnn_model *const *models = (const carnn_model *const *)&model;
-    carnn_status status = carnn__validation_part(f, number, error);
+    carnn_scores *scores = &f->scores[number];
+    carnn_status status = carnn__validation_part(f, number);
     uint32_t i;
     for (i = 0; !status && i < CARNN__FOLD_PARTS; i++)
-        status = carnn__dataset_subset(&data[i], f->data, f->part, i, error);
-    if (!status) status = carnn_model_create(&model, &f->model, data[CARNN__FOLD_TRAINS], error);
+        status = carnn__dataset_subset(&data[i], f->data, f->part, i, f->error);
+    if (!status) status = carnn_model_create(&model, &f->model, data[CARNN__FOLD_TRAINS], f->error);
     if (!status)
         status = carnn_train(model, data[CARNN__FOLD_TRAINS], data[CARNN__FOLD_VALIDATES], f->train,
-                             error);
+                             f->error);
     if (!status)
-        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads,
-                            &f->scores[number], error);
-    if (!status && f->desc->fold)
-        f->desc->fold(number, f->count, &f->scores[number], f->desc->user);
+        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads, scores, f->error);
+    if (!status && f->desc->fold) f->desc->fold(number, f->count, scores, f->desc->user);
     carnn_model_free(model);
     for (i = 0; i < CARNN__FOLD_PARTS; i++) carnn_dataset_free(data[i]);
     return status;
@@ -14604,7 +14546,8 @@ static double *carnn__validation_number(carnn_scores *scores, size_t k) {
 }
 
 /* Mean and standard deviation over the folds. */
-static void carnn__validation_score(const carnn__validation *f, carnn_scores *mean, carnn_scores *deviation) {
+static void carnn__validation_score(const carnn__validation *f, carnn_scores *mean,
+                                    carnn_scores *deviation) {
     size_t i, k;
     *mean = *deviation = f->scores[0]; /* names of metrics */
     deviation->examples = deviation->tokens = 0;
@@ -14626,18 +14569,6 @@ static void carnn__validation_score(const carnn__validation *f, carnn_scores *me
     }
 }
 
-/* Runs all folds, once they are known. */
-static carnn_status carnn__validation_all(carnn__validation *f, carnn_scores *mean, carnn_scores *deviation,
-                                     carnn_error *error) {
-    carnn_status status = CARNN_OK;
-    size_t i;
-    f->scores = (carnn_scores *)carnn__alloc_zero(&f->allocator, f->count, sizeof *f->scores);
-    if (!f->scores) return carnn__out_of_memory(error);
-    for (i = 0; !status && i < f->count; i++) status = carnn__validation_run(f, i, error);
-    if (!status) carnn__validation_score(f, mean, deviation);
-    return status;
-}
-
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_train_desc *train,
                                             const carnn_dataset *data,
@@ -14647,10 +14578,11 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
     carnn_train_desc unused = *train;
     carnn__validation f;
     carnn_status status;
-    memset(&f, 0, sizeof f);
+    size_t i;
     if (train->checkpoint || train->resume)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "cross-validation has no checkpoints");
     if ((status = carnn_defaults(&complete, &unused, error)) != CARNN_OK) return status;
+    memset(&f, 0, sizeof f);
     f.model = *model;
     f.model.seed = complete.seed;
     f.train = train;
@@ -14663,11 +14595,16 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
     if (!f.fold) return carnn__out_of_memory(error);
     f.part = f.fold + f.groups;
     f.order = f.part + f.groups;
+    /* the folds */
     status = folds->by ? carnn__build(&f.allocator, carnn__validation_read, &f, error)
-                       : carnn__validation_draw(&f, error);
+                       : carnn__validation_draw(&f);
     carnn__build(&f.allocator, carnn__validation_drop, &f, NULL);
     carnn__input_close(&f.by, &f.allocator);
-    if (!status) status = carnn__validation_all(&f, mean, deviation, error);
+    /* their models */
+    if (!status) f.scores = (carnn_scores *)carnn__alloc_zero(&f.allocator, f.count, sizeof *f.scores);
+    if (!status && !f.scores) status = carnn__out_of_memory(error);
+    for (i = 0; !status && i < f.count; i++) status = carnn__validation_run(&f, i);
+    if (!status) carnn__validation_score(&f, mean, deviation);
     carnn__free(&f.allocator, f.scores);
     carnn__free(&f.allocator, f.fold);
     return status;
@@ -14728,11 +14665,12 @@ typedef struct carnn__subject carnn__subject;
 struct carnn__subject {
     carnn__engine *engine;
     carnn__arena arena;
+    carnn_error *error;
     uint64_t key;        /* of its numbers */
     uint64_t drawn;      /* arrays so far */
     size_t number, variant; /* in the table; of the entry */
     const char *how;     /* the variant, in words */
-    double (*loss)(carnn__subject *s); /* sets the gradients, too; NULL: there is no such variant */
+    double (*loss)(carnn__subject *s); /* adds to the gradients, too; NULL: no such variant */
     carnn__checked array[CARNN__PARAMS_MAX + 8];
     size_t arrays;
     size_t batch, batches; /* of tasks: the batch whose loss it is, and how many there are */
@@ -14746,6 +14684,7 @@ struct carnn__subject {
     /* cells and parts: inputs, and the weights of the loss sum_i weight_i out_i */
     carnn__checked x, c, h, h0, c0, out;
     float *scratch, *scratch_back;
+    float setting;       /* of a part */
     carnn__store store;
     carnn__cell cell;
     carnn__cell_run run;
@@ -14762,23 +14701,17 @@ static void carnn__check_draw(carnn__subject *s, float *x, size_t count) {
     for (i = 0; x && i < count; i++) x[i] = 2.0f * carnn__uniform(key, i) - 1.0f;
 }
 
-/* An array of the subject, with memory for its gradient. */
-static carnn__checked carnn__check_array(carnn__subject *s, size_t rows, size_t columns) {
-    carnn__checked a = {NULL, NULL, NULL, 0, 0};
+/* An array of the subject, with memory for its gradient; with a name its derivatives are checked. */
+static carnn__checked carnn__check_array(carnn__subject *s, const char *name, size_t rows,
+                                         size_t columns) {
+    carnn__checked a;
+    a.name = name;
     a.value = carnn__floats(&s->arena, rows, columns);
     a.gradient = carnn__floats(&s->arena, rows, columns);
     a.count = rows * columns;
     a.columns = columns;
     carnn__check_draw(s, a.value, a.count);
-    return a;
-}
-
-/* One whose derivatives are checked. */
-static carnn__checked carnn__check_input(carnn__subject *s, const char *name, size_t rows,
-                                         size_t columns) {
-    carnn__checked a = carnn__check_array(s, rows, columns);
-    a.name = name;
-    if (a.count) s->array[s->arrays++] = a;
+    if (name && a.count) s->array[s->arrays++] = a;
     return a;
 }
 
@@ -14797,8 +14730,12 @@ static void carnn__check_store(carnn__subject *s, const carnn__store *store, flo
     }
 }
 
-static void carnn__check_clear(const carnn__checked *a) {
-    memset(a->gradient, 0, a->count * sizeof(float));
+/* The loss, with its gradients. */
+static double carnn__check_run(carnn__subject *s) {
+    size_t i;
+    for (i = 0; i < s->arrays; i++)
+        memset(s->array[i].gradient, 0, s->array[i].count * sizeof(float));
+    return s->loss(s);
 }
 
 /* The loss sum_i weight_i out_i of what a forward pass has put into `out`; its derivatives at
@@ -14837,27 +14774,21 @@ static void carnn__check_sequences(carnn__subject *s, size_t reading) {
 static double carnn__check_cell_loss(carnn__subject *s) {
     carnn__cell_run *r = &s->run;
     int states = (int)(carnn__cells[s->number].flags & CARNN__HAS_CELL_STATE);
-    memset(r->g, 0, s->store.size * sizeof(float));
-    carnn__check_clear(&s->x);
     carnn__cell_ready(r, s->engine);
     carnn__cell_project(r, s->engine, s->x.value, 0, s->inputs);
     if (s->c.count) carnn__cell_context(r, s->engine, s->c.value, CARNN__CHECK_B);
     carnn__cell_forward(r, s->engine, &s->seq, s->shared, s->h0.value, states ? s->c0.value : NULL);
     carnn__cell_backward(r, s->engine, s->out.value, s->x.gradient);
-    if (s->c.count) {
-        carnn__check_clear(&s->c);
-        carnn__cell_context_back(r, s->engine, s->c.gradient);
-    }
+    if (s->c.count) carnn__cell_context_back(r, s->engine, s->c.gradient);
     carnn__cell_project_back(r, s->engine, s->x.gradient);
     memcpy(s->h0.gradient, r->scan.dh, s->h0.count * sizeof(float));
     if (states) memcpy(s->c0.gradient, r->scan.dc, s->c0.count * sizeof(float));
     return carnn__check_sum(&s->out, r->scan.out);
 }
 
-static carnn_status carnn__check_cell_open(carnn__subject *s, carnn_error *error) {
+static carnn_status carnn__check_cell_open(carnn__subject *s) {
     const carnn__cell_kind *k = &carnn__cells[s->number];
     size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? CARNN__CHECK_H : CARNN__CHECK_E;
-    (void)error;
     if (s->variant == CARNN__CHECK_READINGS) return CARNN_OK;
     s->how = carnn__check_readings[s->variant];
     carnn__check_sequences(s, s->variant);
@@ -14871,12 +14802,12 @@ static void carnn__check_cell_carve(carnn__subject *s) {
     float *g = carnn__floats(&s->arena, 1, s->store.size), dummy = 0.0f;
     if (w) memset(w, 0, s->store.size * sizeof(float));
     carnn__check_store(s, &s->store, w, g);
-    s->x = carnn__check_input(s, "x", s->inputs, s->cell.e);
-    if (s->cell.d) s->c = carnn__check_input(s, "context", CARNN__CHECK_B, s->cell.d);
-    s->h0 = carnn__check_input(s, "h0", CARNN__CHECK_B, CARNN__CHECK_H);
+    s->x = carnn__check_array(s, "x", s->inputs, s->cell.e);
+    if (s->cell.d) s->c = carnn__check_array(s, "context", CARNN__CHECK_B, s->cell.d);
+    s->h0 = carnn__check_array(s, "h0", CARNN__CHECK_B, CARNN__CHECK_H);
     if (carnn__cells[s->number].flags & CARNN__HAS_CELL_STATE)
-        s->c0 = carnn__check_input(s, "c0", CARNN__CHECK_B, CARNN__CHECK_H);
-    s->out = carnn__check_array(s, CARNN__CHECK_ROWS, CARNN__CHECK_H);
+        s->c0 = carnn__check_array(s, "c0", CARNN__CHECK_B, CARNN__CHECK_H);
+    s->out = carnn__check_array(s, NULL, CARNN__CHECK_ROWS, CARNN__CHECK_H);
     carnn__cell_plan(&s->run, &s->cell, &s->store, w, g ? g : &dummy, &s->arena, s->inputs,
                      CARNN__CHECK_ROWS, CARNN__CHECK_B);
 }
@@ -14936,9 +14867,9 @@ static double carnn__check_attention_loss(carnn__subject *s) {
 }
 
 /* The gradient replaces the logits; one row has no target. */
-static double carnn__check_entropy(carnn__subject *s, float smoothing) {
+static double carnn__check_entropy_loss(carnn__subject *s) {
     static const uint32_t target[] = {3, 0, CARNN__NOWHERE, CARNN__CHECK_H - 1};
-    carnn__cross_entropy e = {CARNN__CHECK_H, s->x.gradient, target, 1, 0.5f, smoothing,
+    carnn__cross_entropy e = {CARNN__CHECK_H, s->x.gradient, target, 1, 0.5f, s->setting,
                               s->scratch};
     double sum = 0.0;
     size_t i;
@@ -14947,9 +14878,6 @@ static double carnn__check_entropy(carnn__subject *s, float smoothing) {
     for (i = 0; i < CARNN__COUNT(target); i++) sum += 0.5 * (double)s->scratch[i];
     return sum;
 }
-
-static double carnn__check_hard_loss(carnn__subject *s) { return carnn__check_entropy(s, 0.0f); }
-static double carnn__check_soft_loss(carnn__subject *s) { return carnn__check_entropy(s, 0.3f); }
 
 /* Forward and backward draw the same mask. */
 static double carnn__check_dropout_loss(carnn__subject *s) {
@@ -14968,17 +14896,14 @@ static double carnn__check_align_loss(carnn__subject *s) {
     return carnn__check_sum(&s->out, s->scratch);
 }
 
-static double carnn__check_compose(carnn__subject *s, int orthogonal) {
-    carnn__compose c = {5, CARNN__CHECK_H, orthogonal, s->x.value, s->h.value, s->c.value,
+static double carnn__check_compose_loss(carnn__subject *s) {
+    carnn__compose c = {5, CARNN__CHECK_H, s->setting > 0.0f, s->x.value, s->h.value, s->c.value,
                         s->scratch_back, s->scratch, s->out.value, s->x.gradient, s->h.gradient,
                         s->c.gradient};
     s->engine->k->compose(&c);
     s->engine->k->compose_back(&c);
     return carnn__check_sum(&s->out, s->scratch);
 }
-
-static double carnn__check_orthogonal_loss(carnn__subject *s) { return carnn__check_compose(s, 1); }
-static double carnn__check_direct_loss(carnn__subject *s) { return carnn__check_compose(s, 0); }
 
 static double carnn__check_cosine_loss(carnn__subject *s) {
     *s->scratch = carnn__cosine(s->engine->k, CARNN__CHECK_H, s->x.value, s->h.value);
@@ -14990,25 +14915,26 @@ static double carnn__check_cosine_loss(carnn__subject *s) {
 /* Rows and columns of the arrays that a part works on; without rows there is no array. */
 static const struct {
     const char *name;
-    double (*loss)(carnn__subject *s); /* the gradients are zeros before */
+    double (*loss)(carnn__subject *s);
+    float setting; /* label smoothing; 1: the decomposition is the orthogonal one */
     size_t x[2], h[2], c[2], out[2];
 } carnn__check_parts[] = {
 #define CARNN__H CARNN__CHECK_H
-    {"position encoder", carnn__check_encoder_loss, {6, CARNN__H}, {0}, {0}, {5, CARNN__H}},
-    {"rows by index", carnn__check_rows_loss, {3, CARNN__H}, {0}, {0}, {5, CARNN__H}},
-    {"product", carnn__check_product_loss, {CARNN__CHECK_ROWS, CARNN__CHECK_E},
+    {"position encoder", carnn__check_encoder_loss, 0.0f, {6, CARNN__H}, {0}, {0}, {5, CARNN__H}},
+    {"rows by index", carnn__check_rows_loss, 0.0f, {3, CARNN__H}, {0}, {0}, {5, CARNN__H}},
+    {"product", carnn__check_product_loss, 0.0f, {CARNN__CHECK_ROWS, CARNN__CHECK_E},
      {CARNN__H, CARNN__CHECK_E}, {1, CARNN__H}, {CARNN__CHECK_ROWS, CARNN__H}},
-    {"attention", carnn__check_attention_loss, {CARNN__CHECK_INPUTS, CARNN__H},
+    {"attention", carnn__check_attention_loss, 0.0f, {CARNN__CHECK_INPUTS, CARNN__H},
      {CARNN__CHECK_ROWS, CARNN__H}, {CARNN__CHECK_B, CARNN__H}, {CARNN__CHECK_B, CARNN__H}},
-    {"alignment", carnn__check_align_loss, {5, CARNN__H}, {4, CARNN__H}, {0}, {5, CARNN__H}},
-    {"orthogonal decomposition", carnn__check_orthogonal_loss, {5, CARNN__H}, {5, CARNN__H},
+    {"alignment", carnn__check_align_loss, 0.0f, {5, CARNN__H}, {4, CARNN__H}, {0}, {5, CARNN__H}},
+    {"orthogonal decomposition", carnn__check_compose_loss, 1.0f, {5, CARNN__H}, {5, CARNN__H},
      {5, 1}, {1, 2 * CARNN__H}},
-    {"direct decomposition", carnn__check_direct_loss, {5, CARNN__H}, {5, CARNN__H}, {5, 1},
+    {"direct decomposition", carnn__check_compose_loss, 0.0f, {5, CARNN__H}, {5, CARNN__H}, {5, 1},
      {1, CARNN__H}},
-    {"cosine", carnn__check_cosine_loss, {1, CARNN__H}, {1, CARNN__H}, {0}, {1, 1}},
-    {"cross entropy", carnn__check_hard_loss, {4, CARNN__H}, {0}, {0}, {0}},
-    {"smoothed cross entropy", carnn__check_soft_loss, {4, CARNN__H}, {0}, {0}, {0}},
-    {"dropout", carnn__check_dropout_loss, {3, CARNN__H}, {0}, {0}, {3, CARNN__H}},
+    {"cosine", carnn__check_cosine_loss, 0.0f, {1, CARNN__H}, {1, CARNN__H}, {0}, {1, 1}},
+    {"cross entropy", carnn__check_entropy_loss, 0.0f, {4, CARNN__H}, {0}, {0}, {0}},
+    {"smoothed cross entropy", carnn__check_entropy_loss, 0.3f, {4, CARNN__H}, {0}, {0}, {0}},
+    {"dropout", carnn__check_dropout_loss, 0.0f, {3, CARNN__H}, {0}, {0}, {3, CARNN__H}},
 #undef CARNN__H
 };
 
@@ -15016,17 +14942,11 @@ static const char *carnn__check_part_name(size_t number) {
     return number < CARNN__COUNT(carnn__check_parts) ? carnn__check_parts[number].name : NULL;
 }
 
-static double carnn__check_part_loss(carnn__subject *s) {
-    size_t i;
-    for (i = 0; i < s->arrays; i++) carnn__check_clear(&s->array[i]);
-    return carnn__check_parts[s->number].loss(s);
-}
-
-static carnn_status carnn__check_part_open(carnn__subject *s, carnn_error *error) {
-    (void)error;
+static carnn_status carnn__check_part_open(carnn__subject *s) {
     if (s->variant) return CARNN_OK;
     carnn__check_sequences(s, CARNN__CHECK_SHARED);
-    s->loss = carnn__check_part_loss;
+    s->setting = carnn__check_parts[s->number].setting;
+    s->loss = carnn__check_parts[s->number].loss;
     return CARNN_OK;
 }
 
@@ -15034,10 +14954,10 @@ static void carnn__check_part_carve(carnn__subject *s) {
     size_t n = s->number;
     s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, 2 * CARNN__CHECK_H);
     s->scratch_back = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
-    s->x = carnn__check_input(s, "x", carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
-    s->h = carnn__check_input(s, "h", carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
-    s->c = carnn__check_input(s, "c", carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
-    s->out = carnn__check_array(s, carnn__check_parts[n].out[0], carnn__check_parts[n].out[1]);
+    s->x = carnn__check_array(s, "x", carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
+    s->h = carnn__check_array(s, "h", carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
+    s->c = carnn__check_array(s, "c", carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
+    s->out = carnn__check_array(s, NULL, carnn__check_parts[n].out[0], carnn__check_parts[n].out[1]);
 }
 
 /* --- tasks -----------------------------------------------------------------------------------
@@ -15048,7 +14968,6 @@ static void carnn__check_part_carve(carnn__subject *s) {
 static double carnn__check_task_loss(carnn__subject *s) {
     carnn__tally tally;
     memset(&tally, 0, sizeof tally);
-    memset(s->work.g, 0, s->model->params.trained * sizeof(float));
     carnn__net_of(&s->work)->holds = s->holds;
     carnn__net_batch(&s->work, s->batch, s->key, &tally);
     return tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
@@ -15071,7 +14990,7 @@ static carnn_status carnn__check_options_of(const char *text, carnn_model_desc *
     return status;
 }
 
-static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error) {
+static carnn_status carnn__check_task_open(carnn__subject *s) {
     const carnn__task *task = carnn__task_at(s->number);
     carnn_source source = {"sample", task->sample, strlen(task->sample)};
     carnn_dataset_desc data = {task->name, NULL, 1, NULL, 0, 0, NULL, NULL};
@@ -15082,16 +15001,16 @@ static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error
     data.sources = &source;
     memset(&model, 0, sizeof model);
     model.task = task->name;
-    status = carnn__check_options_of(s->how, &model, error);
-    if (!status) status = carnn_dataset_load(&s->data, &data, error);
-    if (!status) status = carnn_model_create(&s->model, &model, s->data, error);
+    status = carnn__check_options_of(s->how, &model, s->error);
+    if (!status) status = carnn_dataset_load(&s->data, &data, s->error);
+    if (!status) status = carnn_model_create(&s->model, &model, s->data, s->error);
     if (status) return status;
     s->loss = carnn__check_task_loss;
     s->work = carnn__scoring_work(s->model, s->data, s->engine);
     s->work.batch = CARNN__CHECK_BATCH;
     s->work.dropout = 0.25;
     s->work.smoothing = 0.1;
-    status = carnn__net_open(&s->work, error);
+    status = carnn__net_open(&s->work, s->error);
     if (!status) s->batches = carnn__net_batches(&s->work, 0);
     return status;
 }
@@ -15110,7 +15029,7 @@ static void carnn__check_task_carve(carnn__subject *s) {
 static const struct {
     const char *group;
     const char *(*name)(size_t number);
-    carnn_status (*open)(carnn__subject *s, carnn_error *error);
+    carnn_status (*open)(carnn__subject *s);
     void (*carve)(carnn__subject *s);
 } carnn__check_groups[] = {
     {"cell", carnn_cell_name, carnn__check_cell_open, carnn__check_cell_carve},
@@ -15132,7 +15051,7 @@ static double carnn__check_slope(carnn__subject *s, const carnn__checked *a, con
     for (p = 0; p < 4; p++) {
         for (i = first; i < first + count; i++)
             a->value[i] = (float)((double)value[i] + at[p] * step * carnn__check_sign(s->key, i));
-        slope += share[p] * s->loss(s) / (12.0 * step);
+        slope += share[p] * carnn__check_run(s) / (12.0 * step);
     }
     for (i = first; i < first + count; i++) a->value[i] = value[i];
     return slope;
@@ -15178,21 +15097,20 @@ static void carnn__check_one(carnn__subject *s, const carnn__checked *a, const f
 }
 
 /* Adds the subject's derivatives to the line of its entry. */
-static carnn_status carnn__check_subject(carnn__subject *s, carnn_check *check,
-                                         carnn_error *error) {
+static carnn_status carnn__check_subject(carnn__subject *s, carnn_check *check) {
     const carnn_allocator *allocator = &s->engine->allocator;
     size_t i, most = 1;
     float *copy;
     for (i = 0; i < s->arrays; i++) most = carnn__max(most, s->array[i].count);
     copy = (float *)carnn__alloc(allocator, 2 * most, sizeof(float));
-    if (!copy) return carnn__out_of_memory(error);
+    if (!copy) return carnn__out_of_memory(s->error);
     for (s->batch = 0; s->batch < carnn__max(s->batches, 1); s->batch++) {
         s->holds = 0;
-        s->loss(s);
+        carnn__check_run(s);
         s->holds = 1;
         for (i = 0; i < s->arrays; i++) {
             const carnn__checked *a = &s->array[i];
-            s->loss(s);
+            carnn__check_run(s);
             memcpy(copy, a->value, a->count * sizeof(float));
             memcpy(copy + most, a->gradient, a->count * sizeof(float));
             carnn__check_one(s, a, copy, copy + most, check);
@@ -15203,12 +15121,11 @@ static carnn_status carnn__check_subject(carnn__subject *s, carnn_check *check,
 }
 
 /* Gives the subject its memory: planned first, then taken. */
-static carnn_status carnn__check_carve(carnn__subject *s, void (*carve)(carnn__subject *s),
-                                       carnn_error *error) {
+static carnn_status carnn__check_carve(carnn__subject *s, void (*carve)(carnn__subject *s)) {
     carve(s);
     s->arena.size = s->arena.peak;
     s->arena.base = (char *)carnn__alloc_aligned(&s->engine->allocator, s->arena.size, 1);
-    if (!s->arena.base) return carnn__out_of_memory(error);
+    if (!s->arena.base) return carnn__out_of_memory(s->error);
     memset(s->arena.base, 0, s->arena.size);
     s->arena.used = s->arrays = 0;
     carve(s);
@@ -15229,22 +15146,19 @@ static carnn_status carnn__check_entry(carnn__engine *engine, size_t group, size
     carnn_status status = s ? CARNN_OK : carnn__out_of_memory(error);
     size_t variant;
     int more = 1;
-    check->group = carnn__check_groups[group].group;
-    check->name = carnn__check_groups[group].name(number);
-    check->limit = CARNN__CHECK_LIMIT;
     for (variant = 0; !status && more; variant++) {
         memset(s, 0, sizeof *s);
         s->engine = engine;
+        s->error = error;
         s->key = carnn__stream(seed, variant + 1);
         s->number = number;
         s->variant = variant;
-        status = carnn__check_groups[group].open(s, error);
-        more = s->loss != NULL;
-        if (!status && more) status = carnn__check_carve(s, carnn__check_groups[group].carve, error);
-        if (!status && more) status = carnn__check_subject(s, check, error);
+        status = carnn__check_groups[group].open(s);
+        more = !status && s->loss;
+        if (more) status = carnn__check_carve(s, carnn__check_groups[group].carve);
+        if (more && !status) status = carnn__check_subject(s, check);
         carnn__check_close(s);
     }
-    check->passed = check->numbers > 0 && check->error <= check->limit;
     carnn__free(&engine->allocator, s);
     return status;
 }
@@ -15264,7 +15178,11 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
                 continue;
             found++;
             memset(&check, 0, sizeof check);
+            check.group = carnn__check_groups[group].group;
+            check.name = name;
+            check.limit = CARNN__CHECK_LIMIT;
             status = carnn__check_entry(&engine, group, number, seed, &check, error);
+            check.passed = check.numbers > 0 && check.error <= check.limit;
             if (!status && row(&check, user))
                 status = carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after %s", name);
         }
@@ -15331,11 +15249,15 @@ typedef struct carnn__bench {
     double peak[CARNN__UNBOUND]; /* G a second; 0: not measured yet */
     carnn_allocator counting;    /* counts what is allocated through it */
     size_t live, most;           /* bytes */
-    /* the row at hand */
-    const size_t *n;             /* its sizes */
-    double rate;                 /* G a second of what bounds it, where the row knows better */
     carnn_status status;
     carnn_error *error;
+    /* the row at hand */
+    const size_t *n;             /* its sizes */
+    double amount;               /* what a call does: a rate is that of its units; of "ms" one unit */
+    double bounded;              /* G that a call takes of what bounds it; 0: see `cost` */
+    double value, rate;          /* rate: G a second of what bounds it */
+    double sample[CARNN__BENCH_SAMPLES];
+    size_t samples;
     float *x, *y, *z;
     carnn__optimizer optimizer;
     carnn__store store;
@@ -15346,34 +15268,29 @@ typedef struct carnn__bench {
     carnn_dataset *data;
     carnn_model *model;
     carnn_session *session;
-    double sample[CARNN__BENCH_SAMPLES];
-    size_t samples;
-    size_t predicted;            /* examples, or words */
-    volatile long measured; /* 0: the thread beside goes on */
-    double beside;
+    volatile long measured;      /* 0: the thread beside goes on */
 } carnn__bench;
 
 typedef struct carnn__bench_row {
     const char *group, *unit;
     char name[80];
-    double (*run)(carnn__bench *b); /* returns the value */
+    void (*open)(carnn__bench *b); /* makes ready and sets `amount`; sets `value` if that is all */
+    void (*call)(carnn__bench *b); /* what is timed, or NULL */
     int bound;
-    double cost; /* what a unit of the value takes of that bound; 0: `run` sets `rate` */
-    size_t n[5]; /* sizes, see `run` */
+    double cost; /* what a unit of the value takes of that bound; 0: `bounded` says it */
+    size_t n[5]; /* sizes, see `open` */
 } carnn__bench_row;
 
 /* --- time and memory ------------------------------------------------------------------------- */
 
+static int carnn__bench_order(const void *a, const void *b) {
+    double difference = *(const double *)a - *(const double *)b;
+    return (difference > 0.0) - (difference < 0.0);
+}
+
 static double carnn__bench_median(carnn__bench *b) {
-    double *x = b->sample, swap;
-    size_t i, j;
-    for (i = 1; i < b->samples; i++)
-        for (j = i; j > 0 && x[j] < x[j - 1]; j--) {
-            swap = x[j];
-            x[j] = x[j - 1];
-            x[j - 1] = swap;
-        }
-    return b->samples ? x[b->samples / 2] : 0.0;
+    qsort(b->sample, b->samples, sizeof *b->sample, carnn__bench_order);
+    return b->samples ? b->sample[b->samples / 2] : 0.0;
 }
 
 /* Median of the seconds of a call. The first call, which meets cold caches, does not count. */
@@ -15439,8 +15356,14 @@ static void carnn__bench_fma_piece(void *job, size_t piece, size_t worker) {
     ((carnn__bench *)job)->engine.k->multiply_add(CARNN__BENCH_ROUNDS);
 }
 
-static void carnn__bench_fma(carnn__bench *b) {
+static void carnn__bench_fma_call(carnn__bench *b) {
     carnn__parallel(b->engine.pool, carnn__pool_threads(b->engine.pool), carnn__bench_fma_piece, b);
+}
+
+static void carnn__bench_fma(carnn__bench *b) {
+    const carnn__kernels *k = b->engine.k;
+    size_t sums = k->tile_rows * k->tile_columns * carnn__pool_threads(b->engine.pool);
+    b->amount = 2e-9 * CARNN__BENCH_ROUNDS * (double)sums;
 }
 
 /* Reads by adding up 64 columns: four sums that do not wait for each other. */
@@ -15450,26 +15373,21 @@ static void carnn__bench_read_range(const void *job, size_t from, size_t to) {
     b->engine.k->column_sums(to - from, 64, b->x + from * 64, 64, sum);
 }
 
-static void carnn__bench_read(carnn__bench *b) {
+static void carnn__bench_read_call(carnn__bench *b) {
     carnn__split(&b->engine, carnn__bench_read_range, b, b->n[0] << 12, 1, SIZE_MAX);
 }
 
-/* n: MiB to read; 0: multiply-adds. */
-static double carnn__bench_peak(carnn__bench *b) {
-    const carnn__kernels *k = b->engine.k;
-    size_t sums = k->tile_rows * k->tile_columns * carnn__pool_threads(b->engine.pool);
-    if (!b->n[0])
-        return 2e-9 * CARNN__BENCH_ROUNDS * (double)sums /
-               carnn__bench_seconds(b, carnn__bench_fma);
+/* n: MiB to read. */
+static void carnn__bench_read(carnn__bench *b) {
     b->x = carnn__bench_floats(b, b->n[0] << 18);
-    return 1e-9 * (double)(b->n[0] << 20) / carnn__bench_seconds(b, carnn__bench_read);
+    b->amount = 1e-9 * (double)(b->n[0] << 20);
 }
 
 /* --- kernels --------------------------------------------------------------------------------- */
 
 #define CARNN__PACKED_B 8 /* beside the forms of @@MAT: B is packed before */
 
-static void carnn__bench_product(carnn__bench *b) {
+static void carnn__bench_matmul_call(carnn__bench *b) {
     size_t M = b->n[0], N = b->n[1], K = b->n[2];
     int form = (int)b->n[3];
     if (form == CARNN__PACKED_B)
@@ -15480,51 +15398,39 @@ static void carnn__bench_product(carnn__bench *b) {
 }
 
 /* n: M, N, K, form. */
-static double carnn__bench_matmul(carnn__bench *b) {
+static void carnn__bench_matmul(carnn__bench *b) {
     size_t M = b->n[0], N = b->n[1], K = b->n[2];
     b->x = carnn__bench_floats(b, M * K);
     b->y = carnn__bench_floats(b, carnn__packed_size(N, K)); /* N K, rounded up */
     b->z = carnn__bench_floats(b, M * N);
-    return 2e-9 * (double)M * (double)N * (double)K / carnn__bench_seconds(b, carnn__bench_product);
+    b->amount = 2e-9 * (double)M * (double)N * (double)K;
 }
 
-enum { CARNN__BENCH_EXP, CARNN__BENCH_SIGMOID, CARNN__BENCH_TANH, CARNN__BENCH_SOFTMAX };
+static void carnn__bench_exp(carnn__bench *b) { b->engine.k->exp_n(b->x, b->y, b->n[0]); }
+static void carnn__bench_sigmoid(carnn__bench *b) { b->engine.k->sigmoid_n(b->x, b->y, b->n[0]); }
+static void carnn__bench_tanh(carnn__bench *b) { b->engine.k->tanh_n(b->x, b->y, b->n[0]); }
+static void carnn__bench_softmax(carnn__bench *b) { b->engine.k->softmax(b->x, b->n[0]); }
 
-static void carnn__bench_function(carnn__bench *b) {
-    const carnn__kernels *k = b->engine.k;
-    switch (b->n[0]) {
-    case CARNN__BENCH_EXP: k->exp_n(b->x, b->y, b->n[1]); break;
-    case CARNN__BENCH_SIGMOID: k->sigmoid_n(b->x, b->y, b->n[1]); break;
-    case CARNN__BENCH_TANH: k->tanh_n(b->x, b->y, b->n[1]); break;
-    default: k->softmax(b->x, b->n[1]); break;
-    }
+/* n: how many numbers, multiply-adds for each. One thread, whatever the engine has: the share is one
+   of that thread's part of the peak. */
+static void carnn__bench_math(carnn__bench *b) {
+    b->x = carnn__bench_floats(b, b->n[0]);
+    b->y = carnn__bench_floats(b, b->n[0]);
+    b->amount = 1e-9 * (double)b->n[0];
+    b->bounded = b->amount * 2.0 * (double)(b->n[1] * carnn__pool_threads(b->engine.pool));
 }
 
-/* n: which function, how many numbers, multiply-adds for each. One thread, whatever the engine has:
-   the share is one of that thread's part of the peak. */
-static double carnn__bench_math(carnn__bench *b) {
-    double value;
-    b->x = carnn__bench_floats(b, b->n[1]);
-    b->y = carnn__bench_floats(b, b->n[1]);
-    value = 1e-9 * (double)b->n[1] / carnn__bench_seconds(b, carnn__bench_function);
-    b->rate = value * 2.0 * (double)(b->n[2] * carnn__pool_threads(b->engine.pool));
-    return value;
-}
-
-static void carnn__bench_step(carnn__bench *b) {
+static void carnn__bench_adam_call(carnn__bench *b) {
     carnn__optimizer_step(&b->optimizer, &b->engine, b->x, b->y, 0.001, 1.0, 0.01);
 }
 
 /* n: how many weights. */
-static double carnn__bench_adam(carnn__bench *b) {
-    double seconds = 1.0;
+static void carnn__bench_adam(carnn__bench *b) {
     b->x = carnn__bench_floats(b, b->n[0]);
     b->y = carnn__bench_floats(b, b->n[0]);
     b->status = carnn__optimizer_open(&b->optimizer, CARNN__OPTIMIZER_adam, b->n[0],
                                       &b->engine.allocator, b->error);
-    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_step);
-    carnn__optimizer_close(&b->optimizer, &b->engine.allocator);
-    return 1e-6 * (double)b->n[0] / seconds;
+    b->amount = 1e-6 * (double)b->n[0];
 }
 
 /* --- cells ----------------------------------------------------------------------------------- */
@@ -15556,7 +15462,7 @@ static void carnn__bench_cell_open(carnn__bench *b, size_t kind, size_t B, size_
 }
 
 /* What a training step does with a cell. */
-static void carnn__bench_cell_step(carnn__bench *b) {
+static void carnn__bench_cell_call(carnn__bench *b) {
     carnn__engine *e = &b->engine;
     memset(b->gradient, 0, b->store.size * sizeof(float));
     memset(b->dx, 0, b->seq.rows * b->cell.e * sizeof(float));
@@ -15572,16 +15478,13 @@ static void carnn__bench_cell_step(carnn__bench *b) {
 
 /* n: kind, B, T, input, hidden. The share is that of the products alone, of which two thirds are
    backward. */
-static double carnn__bench_cell(carnn__bench *b) {
+static void carnn__bench_cell(carnn__bench *b) {
     const carnn__cell_kind *k = &carnn__cells[b->n[0]];
     size_t B = b->n[1], T = b->n[2], h = b->n[4];
     size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? h : b->n[3];
-    double products = (double)(B * T * h) * (double)(k->gates * e + k->recurrent_gates * h) +
-                      (double)(B * h) * (double)(k->context_gates * h), seconds;
     carnn__bench_cell_open(b, b->n[0], B, T, e, h, 1);
-    seconds = carnn__bench_seconds(b, carnn__bench_cell_step);
-    b->rate = 6e-9 * products / seconds;
-    return 1e3 * seconds;
+    b->bounded = 6e-9 * ((double)(B * T * h) * (double)(k->gates * e + k->recurrent_gates * h) +
+                         (double)(B * h) * (double)(k->context_gates * h));
 }
 
 static void carnn__bench_scan(carnn__bench *b) {
@@ -15600,24 +15503,26 @@ static void carnn__bench_loop(carnn__bench *b) {
         }
 }
 
-/* n: T, h, 1 for the plain loop. The forward pass of the simplest cell over one sequence. */
-static double carnn__bench_recurrence(carnn__bench *b) {
+/* n: T, h. The forward pass of the simplest cell over one sequence. */
+static void carnn__bench_recurrence(carnn__bench *b) {
     carnn__bench_cell_open(b, CARNN__CELL_carnn_low, 1, b->n[0], b->n[1], b->n[1], 0);
     carnn__cell_project(&b->run, &b->engine, b->x, 0, b->seq.rows);
     carnn__cell_context(&b->run, &b->engine, b->c, 1);
-    return 1e-6 * (double)b->n[0] /
-           carnn__bench_seconds(b, b->n[2] ? carnn__bench_loop : carnn__bench_scan);
+    b->amount = 1e-6 * (double)b->n[0];
 }
 
 /* --- tasks: the rows of a task are made from the benchmark in its entry ------------------------ */
 
 #define CARNN__BENCH_EXAMPLES 16 /* of a session, at most */
 
-/* A data set of the task, from the texts of its entry. */
-static void carnn__bench_load(carnn__bench *b, const carnn__task *task) {
+/* n: hidden, task. A model of the task, and its data set, from the texts of its entry. */
+static void carnn__bench_task(carnn__bench *b) {
+    const carnn__task *task = carnn__task_at(b->n[1]);
     carnn_source source[2] = {{"data", NULL, 0}, {"candidates", NULL, 0}};
-    carnn_dataset_desc desc = {task->name, source, 1, NULL, 0, 0, &b->counting, NULL};
+    carnn_dataset_desc data = {task->name, source, 1, NULL, 0, 0, &b->counting, NULL};
+    carnn_model_desc model;
     size_t i;
+    b->live = b->most = 0;
     for (i = 0; i < 2; i++) {
         carnn__bench_text text = {NULL, 0, CARNN__BENCH_TEXT};
         text.at = (char *)carnn__take(&b->arena, text.size, 1);
@@ -15625,34 +15530,16 @@ static void carnn__bench_load(carnn__bench *b, const carnn__task *task) {
         source[i].bytes = text.at;
         source[i].size = text.length;
     }
-    if (source[1].size) desc.candidates = &source[1];
-    b->status = carnn_dataset_load(&b->data, &desc, b->error);
-}
-
-/* A model of b->n[0] units for the task b->n[1], and its data. */
-static const carnn__task_bench *carnn__bench_task_open(carnn__bench *b) {
-    const carnn__task *task = carnn__task_at(b->n[1]);
-    carnn_model_desc desc;
-    memset(&desc, 0, sizeof desc);
-    b->live = b->most = 0;
-    desc.task = task->name;
-    desc.cell = task->bench->cell;
-    desc.min_count = 1;
-    desc.hidden = (int64_t)b->n[0];
-    desc.simd = b->simd;
-    desc.allocator = &b->counting;
-    carnn__bench_load(b, task);
-    if (!b->status) b->status = carnn_model_create(&b->model, &desc, b->data, b->error);
-    return task->bench;
-}
-
-static void carnn__bench_task_close(carnn__bench *b) {
-    carnn_session_free(b->session);
-    carnn_model_free(b->model);
-    carnn_dataset_free(b->data);
-    b->session = NULL;
-    b->model = NULL;
-    b->data = NULL;
+    if (source[1].size) data.candidates = &source[1];
+    memset(&model, 0, sizeof model);
+    model.task = task->name;
+    model.cell = task->bench->cell;
+    model.min_count = 1;
+    model.hidden = (int64_t)b->n[0];
+    model.simd = b->simd;
+    model.allocator = &b->counting;
+    b->status = carnn_dataset_load(&b->data, &data, b->error);
+    if (!b->status) b->status = carnn_model_create(&b->model, &model, b->data, b->error);
 }
 
 /* Notes the speed of each epoch, and stops when there are enough. */
@@ -15664,9 +15551,10 @@ static int carnn__bench_epoch(const carnn_progress *p, void *user) {
 }
 
 /* n: hidden, task, 1 for the memory instead of the speed. */
-static double carnn__bench_training(carnn__bench *b) {
-    const carnn__task_bench *bench = carnn__bench_task_open(b);
+static void carnn__bench_training(carnn__bench *b) {
+    const carnn__task_bench *bench = carnn__task_at(b->n[1])->bench;
     carnn_train_desc desc;
+    carnn__bench_task(b);
     memset(&desc, 0, sizeof desc);
     desc.batch = bench->batch;
     desc.optimizer = bench->optimizer;
@@ -15677,60 +15565,49 @@ static double carnn__bench_training(carnn__bench *b) {
     b->samples = 0;
     if (!b->status) b->status = carnn_train(b->model, b->data, NULL, &desc, b->error);
     if (b->status == CARNN_ERR_STOPPED) b->status = CARNN_OK;
-    carnn__bench_task_close(b);
-    return b->n[2] ? (double)b->most / 1048576.0 : carnn__bench_median(b);
+    b->value = b->n[2] ? (double)b->most / 1048576.0 : carnn__bench_median(b);
 }
 
 /* Piece 0 is the measurement, piece 1 another thread that keeps a processor busy meanwhile. */
 static void carnn__bench_beside_piece(void *job, size_t piece, size_t worker) {
     carnn__bench *b = (carnn__bench *)job;
     (void)worker;
-    if (piece) {
-        while (!carnn__get(&b->measured)) b->engine.k->multiply_add(CARNN__BENCH_ROUNDS);
-        return;
-    }
-    b->beside = carnn__bench_training(b);
+    while (piece && !carnn__get(&b->measured)) b->engine.k->multiply_add(CARNN__BENCH_ROUNDS);
+    if (piece) return;
+    carnn__bench_training(b);
     carnn__put(&b->measured, 1);
 }
 
 /* The same, on a machine that has something else to do. */
-static double carnn__bench_beside(carnn__bench *b) {
+static void carnn__bench_beside(carnn__bench *b) {
     carnn__pool *pool;
-    if (carnn__pool_create(&pool, 2, carnn__allocator(NULL))) {
-        b->status = carnn__out_of_memory(b->error);
-        return 0.0;
+    b->status = carnn__pool_create(&pool, 2, carnn__allocator(NULL));
+    if (b->status) {
+        carnn__out_of_memory(b->error);
+        return;
     }
     b->measured = 0;
     carnn__parallel(pool, 2, carnn__bench_beside_piece, b);
     carnn__pool_free(pool);
-    return b->beside;
 }
 
 /* Counts what training counts: the words of texts whose likelihood is told, else examples. */
 static void carnn__bench_prediction(const carnn_prediction *prediction, void *user) {
     carnn__bench *b = (carnn__bench *)user;
-    if (prediction->kind == CARNN_PREDICTS_LIKELIHOOD) b->predicted += prediction->tokens;
-    else b->predicted += !prediction->part;
+    if (prediction->kind == CARNN_PREDICTS_LIKELIHOOD) b->amount += (double)prediction->tokens;
+    else b->amount += !prediction->part;
 }
 
+/* All examples, with what has to be made ready for them. */
 static void carnn__bench_predict(carnn__bench *b) {
     carnn_predict_desc desc = {b->threads, 1, carnn__bench_prediction, b};
-    b->predicted = 0;
+    b->amount = 0.0;
     if (!b->status) b->status = carnn_predict(b->model, b->data, &desc, b->error);
-}
-
-/* n: hidden, task. All examples, with what has to be made ready for them. */
-static double carnn__bench_predicting(carnn__bench *b) {
-    double seconds = 1.0;
-    carnn__bench_task_open(b);
-    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_predict);
-    carnn__bench_task_close(b);
-    return (double)b->predicted / seconds;
 }
 
 /* The examples of the first group in a session: where it replies, each reply comes after all that
    was said before, else each is predicted by itself. */
-static void carnn__bench_session(carnn__bench *b) {
+static void carnn__bench_session_call(carnn__bench *b) {
     const carnn_dataset *data = b->data;
     size_t most = carnn__min(data->item_count, CARNN__BENCH_EXAMPLES), i;
     carnn_prediction prediction;
@@ -15740,62 +15617,54 @@ static void carnn__bench_session(carnn__bench *b) {
         if (b->n[2]) carnn_session_reply(b->session, user, strlen(user), &reply, NULL);
         else carnn_session_example(b->session, data, i, 1, &prediction, NULL);
     }
-    b->predicted = i;
+    b->amount = (double)i;
 }
 
 /* n: hidden, task, 1 for replies. */
-static double carnn__bench_answer(carnn__bench *b) {
-    double seconds = 0.0;
-    carnn__bench_task_open(b);
+static void carnn__bench_session(carnn__bench *b) {
+    carnn__bench_task(b);
     if (!b->status) b->status = carnn_session_open(&b->session, b->model, NULL, b->error);
-    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_session);
-    carnn__bench_task_close(b);
-    return 1e3 * seconds / (double)carnn__max(b->predicted, 1);
 }
 
 /* The rows of a task, for each size of its models. */
-static const struct {
-    const char *what, *unit;        /* NULL: what its entry says */
-    double (*run)(carnn__bench *b);
-    size_t n;                       /* see `run` */
-} carnn__bench_kinds[] = {
-    {"training", NULL, carnn__bench_training, 0},
-    {"training beside a busy thread", NULL, carnn__bench_beside, 0},
-    {NULL, NULL, carnn__bench_predicting, 0},
-    {"one answer", "ms", carnn__bench_answer, 1},
-    {"one prediction in a session", "ms", carnn__bench_answer, 0},
-    {"memory of training", "MiB", carnn__bench_training, 1},
+static const carnn__bench_row carnn__bench_kinds[] = {
+#define CARNN__BENCH_KIND(name, unit, open, call, n)                                               \
+    {"task", unit, name, open, call, CARNN__UNBOUND, 0.0, {0, 0, n, 0, 0}},
+    CARNN__BENCH_KIND("training", NULL, carnn__bench_training, NULL, 0)
+    CARNN__BENCH_KIND("training beside a busy thread", NULL, carnn__bench_beside, NULL, 0)
+    CARNN__BENCH_KIND("", NULL, carnn__bench_task, carnn__bench_predict, 0)
+    CARNN__BENCH_KIND("one answer", "ms", carnn__bench_session, carnn__bench_session_call, 1)
+    CARNN__BENCH_KIND("one prediction in a session", "ms", carnn__bench_session,
+                      carnn__bench_session_call, 0)
+    CARNN__BENCH_KIND("memory of training", "MiB", carnn__bench_training, NULL, 1)
+#undef CARNN__BENCH_KIND
 };
 
 /* Does the task have this kind of row for its models number `size`? */
-static int carnn__bench_has(const carnn__task *task, size_t size, size_t kind) {
+static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__bench_row *kind) {
     if (!task->bench || !task->bench->hidden[size]) return 0;
-    if (carnn__bench_kinds[kind].run == carnn__bench_beside) return size == 1;
-    if (carnn__bench_kinds[kind].run != carnn__bench_answer) return 1;
-    return task->session && (task->session->reply != NULL) == (int)carnn__bench_kinds[kind].n;
+    if (kind->open == carnn__bench_beside) return size == 1;
+    if (kind->open != carnn__bench_session) return 1;
+    return task->session && (task->session->reply != NULL) == (int)kind->n[2];
 }
 
 /* Row `number` of those of the tasks; 0: there is none. */
 static int carnn__bench_task_row(size_t number, carnn__bench_row *row) {
     const carnn__task *task;
+    const carnn__task_bench *b;
     size_t t, size, kind;
     for (t = 0; (task = carnn__task_at(t)) != NULL; t++)
         for (size = 0; size < 2; size++)
             for (kind = 0; kind < CARNN__COUNT(carnn__bench_kinds); kind++) {
-                const carnn__task_bench *b = task->bench;
-                const char *what = carnn__bench_kinds[kind].what;
-                const char *unit = carnn__bench_kinds[kind].unit;
-                if (!carnn__bench_has(task, size, kind) || number--) continue;
-                memset(row, 0, sizeof *row);
-                snprintf(row->name, sizeof row->name, "%s %zu, %s", task->name, b->hidden[size],
-                         what ? what : b->predicting);
-                row->group = "task";
-                row->unit = unit ? unit : b->unit;
-                row->run = carnn__bench_kinds[kind].run;
-                row->bound = CARNN__UNBOUND;
+                *row = carnn__bench_kinds[kind];
+                if (!carnn__bench_has(task, size, row) || number--) continue;
+                b = task->bench;
                 row->n[0] = b->hidden[size];
                 row->n[1] = t;
-                row->n[2] = carnn__bench_kinds[kind].n;
+                snprintf(row->name, sizeof row->name, "%s %zu, %s", task->name, row->n[0],
+                         row->call == carnn__bench_predict ? b->predicting
+                                                           : carnn__bench_kinds[kind].name);
+                if (!row->unit) row->unit = b->unit;
                 return 1;
             }
     return 0;
@@ -15803,38 +15672,37 @@ static int carnn__bench_task_row(size_t number, carnn__bench_row *row) {
 
 /* --- the table ------------------------------------------------------------------------------- */
 
+#define CARNN__BENCH_ROW(group, name, unit, open, call, bound, cost, ...)                          \
+    {group, unit, name, carnn__bench_##open, carnn__bench_##call, bound, cost, {__VA_ARGS__}},
 #define CARNN__BENCH_PRODUCT(what, m, n, k, form)                                                  \
-    {"kernel", "GFLOP/s", "matmul " #m " x " #n " x " #k what, carnn__bench_matmul,                \
-     CARNN__BOUND_FMA, 1.0, {m, n, k, form, 0}},
+    CARNN__BENCH_ROW("kernel", "matmul " #m " x " #n " x " #k what, "GFLOP/s", matmul,             \
+                     matmul_call, CARNN__BOUND_FMA, 1.0, m, n, k, form)
 #define CARNN__BENCH_PRODUCTS(m, n, k)                                                             \
     CARNN__BENCH_PRODUCT(" A B", m, n, k, CARNN__NN)                                               \
     CARNN__BENCH_PRODUCT(" A B'", m, n, k, CARNN__NT)                                              \
     CARNN__BENCH_PRODUCT(" A' B", m, n, k, CARNN__TN)
-#define CARNN__BENCH_MATH(name, operations, function)                                              \
-    {"kernel", "G/s", name, carnn__bench_math, CARNN__BOUND_FMA, 0.0,                              \
-     {function, 4096, operations, 0, 0}},
+#define CARNN__BENCH_MATH(name, operations)                                                        \
+    CARNN__BENCH_ROW("kernel", #name, "G/s", math, name, CARNN__BOUND_FMA, 0.0, 4096, operations)
+#define CARNN__BENCH_SHAPE(id, name, ...)                                                          \
+    CARNN__BENCH_ROW("cell", name, "ms", cell, cell_call, CARNN__BOUND_FMA, 0.0,                   \
+                     CARNN__CELL_##id, __VA_ARGS__)
 #define CARNN__BENCH_CELL(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)             \
-    {"cell", "ms", name " A", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
-     {CARNN__CELL_##id, 32, 50, 256, 1024}},                                                       \
-    {"cell", "ms", name " B", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
-     {CARNN__CELL_##id, 32, 40, 300, 200}},                                                        \
-    {"cell", "ms", name " C", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
-     {CARNN__CELL_##id, 1, 200, 128, 128}},
-#define CARNN__BENCH_ROW(group, name, unit, run, bound, cost, n0, n1, n2, n3)                      \
-    {group, unit, name, run, bound, cost, {n0, n1, n2, n3, 0}},
+    CARNN__BENCH_SHAPE(id, name " A", 32, 50, 256, 1024)                                           \
+    CARNN__BENCH_SHAPE(id, name " B", 32, 40, 300, 200)                                            \
+    CARNN__BENCH_SHAPE(id, name " C", 1, 200, 128, 128)
 
 /* The peaks come first, in the order of their numbers. A product with one row reads each weight
    once: 4 bytes for 2 operations. The functions take so many vector operations for 16 numbers, each
    in the place of a multiply-add. Adam with clipping reads five and writes four floats: more than
    the peak of memory where a large third level holds them. */
 static const carnn__bench_row carnn__bench_rows[] = {
-    CARNN__BENCH_ROW("peak", "multiply-add", "GFLOP/s", carnn__bench_peak, 0, 1.0, 0, 0, 0, 0)
-    CARNN__BENCH_ROW("peak", "read 1 MiB", "GB/s", carnn__bench_peak, 1, 1.0, 1, 0, 0, 0)
-    CARNN__BENCH_ROW("peak", "read 4 MiB", "GB/s", carnn__bench_peak, 2, 1.0, 4, 0, 0, 0)
-    CARNN__BENCH_ROW("peak", "read 256 MiB", "GB/s", carnn__bench_peak, 3, 1.0, 256, 0, 0, 0)
-    CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B", "GFLOP/s", carnn__bench_matmul,
+    CARNN__BENCH_ROW("peak", "multiply-add", "GFLOP/s", fma, fma_call, 0, 1.0, 0)
+    CARNN__BENCH_ROW("peak", "read 1 MiB", "GB/s", read, read_call, 1, 1.0, 1)
+    CARNN__BENCH_ROW("peak", "read 4 MiB", "GB/s", read, read_call, 2, 1.0, 4)
+    CARNN__BENCH_ROW("peak", "read 256 MiB", "GB/s", read, read_call, 3, 1.0, 256)
+    CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B", "GFLOP/s", matmul, matmul_call,
                      CARNN__BOUND_READ_4, 2.0, 1, 1024, 1024, CARNN__NN)
-    CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B'", "GFLOP/s", carnn__bench_matmul,
+    CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B'", "GFLOP/s", matmul, matmul_call,
                      CARNN__BOUND_READ_4, 2.0, 1, 1024, 1024, CARNN__NT)
     CARNN__BENCH_PRODUCTS(32, 1024, 1024)
     CARNN__BENCH_PRODUCT(" packed", 32, 1024, 1024, CARNN__PACKED_B)
@@ -15845,17 +15713,17 @@ static const carnn__bench_row carnn__bench_rows[] = {
     CARNN__BENCH_PRODUCTS(512, 400, 300)
     CARNN__BENCH_PRODUCTS(800, 3072, 1024)
     CARNN__BENCH_PRODUCTS(2048, 2048, 2048)
-    CARNN__BENCH_MATH("exp", 14, CARNN__BENCH_EXP)
-    CARNN__BENCH_MATH("sigmoid", 19, CARNN__BENCH_SIGMOID)
-    CARNN__BENCH_MATH("tanh", 18, CARNN__BENCH_TANH)
-    CARNN__BENCH_MATH("softmax", 18, CARNN__BENCH_SOFTMAX)
-    CARNN__BENCH_ROW("kernel", "adam, clipping", "M weights/s", carnn__bench_adam,
-                     CARNN__BOUND_READ_256, 0.036, 8000000, 0, 0, 0)
+    CARNN__BENCH_MATH(exp, 14)
+    CARNN__BENCH_MATH(sigmoid, 19)
+    CARNN__BENCH_MATH(tanh, 18)
+    CARNN__BENCH_MATH(softmax, 18)
+    CARNN__BENCH_ROW("kernel", "adam, clipping", "M weights/s", adam, adam_call,
+                     CARNN__BOUND_READ_256, 0.036, 8000000)
     CARNN__CELLS(CARNN__BENCH_CELL)
-    CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps", "M steps/s", carnn__bench_recurrence,
-                     CARNN__UNBOUND, 0.0, 1000000, 16, 0, 0)
-    CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps, plain loop", "M steps/s",
-                     carnn__bench_recurrence, CARNN__UNBOUND, 0.0, 1000000, 16, 1, 0)
+    CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps", "M steps/s", recurrence, scan,
+                     CARNN__UNBOUND, 0.0, 1000000, 16)
+    CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps, plain loop", "M steps/s", recurrence,
+                     loop, CARNN__UNBOUND, 0.0, 1000000, 16)
 };
 
 /* Row `number` of the benchmark; 0: there is none. */
@@ -15866,14 +15734,27 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
     return 1;
 }
 
+/* Measures a row: `value` of it, and `rate` where it is bounded. */
 static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {
-    double value;
+    double seconds;
     b->n = row->n;
-    b->rate = 0.0;
+    b->amount = 1.0;
+    b->bounded = 0.0;
     b->arena.used = 0;
-    value = row->run(b);
-    if (row->cost > 0.0) b->rate = row->cost * value;
-    return value;
+    row->open(b);
+    if (row->call && !b->status) {
+        seconds = carnn__bench_seconds(b, row->call);
+        b->value = strcmp(row->unit, "ms") ? b->amount / seconds : 1e3 * seconds / b->amount;
+        b->rate = row->cost > 0.0 ? row->cost * b->value : b->bounded / seconds;
+    }
+    carnn__optimizer_close(&b->optimizer, &b->engine.allocator);
+    carnn_session_free(b->session);
+    carnn_model_free(b->model);
+    carnn_dataset_free(b->data);
+    b->session = NULL;
+    b->model = NULL;
+    b->data = NULL;
+    return b->value;
 }
 
 static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_row *row) {
@@ -15883,9 +15764,8 @@ static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_ro
     rate = b->rate;
     if (b->status || row->bound == CARNN__UNBOUND) return m;
     if (b->peak[row->bound] <= 0.0)
-        b->peak[row->bound] = row->run == carnn__bench_peak
-                                  ? m.value
-                                  : carnn__bench_value(b, &carnn__bench_rows[row->bound]);
+        b->peak[row->bound] = strcmp(row->group, "peak")
+                                  ? carnn__bench_value(b, &carnn__bench_rows[row->bound]) : m.value;
     m.share = rate / b->peak[row->bound];
     return m;
 }
@@ -15960,12 +15840,7 @@ static const carnn__kernels CARNN__K(kernels) = {
     CARNN__KERNELS(CARNN__KERNEL_ENTRY){CARNN__OPTIMIZERS(CARNN__OPTIMIZE)},
     {CARNN__CELLS(CARNN__CELL_FORWARD)},
     {CARNN__CELLS(CARNN__CELL_BACKWARD)}};
-#undef CARNN__OPTIMIZE
-#undef CARNN__CELL_FORWARD
-#undef CARNN__CELL_BACKWARD
-#undef CARNN__KERNEL_ENTRY
-#undef CARNN__STRING
-#undef CARNN__STRING_
+/* what the next pass defines otherwise */
 #undef CARNN__TILE_ROWS
 #undef CARNN__TILE_VECTORS
 #undef CARNN__TILE_WIDEST
@@ -15974,10 +15849,8 @@ static const carnn__kernels CARNN__K(kernels) = {
 #undef CARNN__FETCH_TILES
 #undef CARNN__FETCH_STEPS
 #undef CARNN__TURNED_ROWS
-#undef CARNN__TILE_COLUMNS
 #undef CARNN__MASK
 #undef CARNN__PARTS
-#undef CARNN__PART_LANES
 #undef CARNN__PART_LOAD
 #undef CARNN__PART_STORE
 #undef CARNN__PART_SET
