@@ -7598,8 +7598,8 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
 
 static const carnn__reader carnn__class_reader = {
     carnn__class_line, "a class and a text", 0, 0, NULL,
-    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or \"4 text\" "
-    "(SST), as the first line has it"};
+    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or "
+    "\"4 text\" (SST), as the first line has it"};
 
 /* --- a part of a data set ----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: with their own texts alone, from
@@ -12045,7 +12045,7 @@ static carnn_status carnn__classify_check(const carnn_model *model, carnn_error 
                        "a classify model needs training data with classes");
 }
 
-/* --- words --------------------------------------------------------------------------------------- */
+/* --- words ----------------------------------------------------------------------------------- */
 
 static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
                                                     {NULL, CARNN__WORDS, 0}};
@@ -12062,7 +12062,7 @@ static size_t carnn__classify_tokens(const carnn_model *model, carnn__span text,
                                             carnn__min(max, most)));
 }
 
-/* --- parts --------------------------------------------------------------------------------------- */
+/* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__classify {
     carnn__net net;
