@@ -1529,6 +1529,8 @@ extern "C" {
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
+/* Passes of -O2 that find nothing in code which is vector operations already. */
+#pragma GCC optimize("no-tree-pre", "no-tree-vrp", "no-tree-slp-vectorize")
 #elif defined(_MSC_VER)
 #pragma fp_contract(off)
 #endif
@@ -1550,10 +1552,10 @@ extern "C" {
 #define CARNN__INLINE inline __attribute__((always_inline)) /* after `static` */
 #define CARNN__PREFETCH(address) __builtin_prefetch((address), 1) /* to be written */
 #define CARNN__PREFETCH_2(address) __builtin_prefetch((address), 0, 2) /* into level 2, to be read */
-#define CARNN__NOINLINE __attribute__((noinline))
+#define CARNN__NOINLINE __attribute__((noinline, unused))
 #else
 #define CARNN__INLINE inline
-#define CARNN__NOINLINE
+#define CARNN__NOINLINE inline
 #define CARNN__PREFETCH(address) ((void)(address))
 #define CARNN__PREFETCH_2(address) ((void)(address))
 #endif
@@ -1679,15 +1681,21 @@ typedef struct carnn__kernels {
 #undef CARNN__ISA
 #endif
 
-/* In plain C sixteen lanes are sixteen statements: inlined and unrolled everywhere they would keep
-   the compiler busy for minutes and gain nothing. */
+/* In plain C an operation is a loop over sixteen lanes. Inlined everywhere these loops would keep
+   the compiler busy for minutes; called they cost the same, since memory holds vectors anyway. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
+/* From here to the end of the header no loop counts that is not in the kernels: gcc needs half as
+   long for it at -O1. Without expensive-optimizations it would leave out vzeroupper, and scalar
+   code after a kernel would run at a sixth of its speed. */
+#pragma GCC optimize("O1", "strict-aliasing", "expensive-optimizations")
+#endif
 #pragma push_macro("CARNN__INLINE")
 #pragma push_macro("CARNN__UNROLL")
 #pragma push_macro("CARNN__UNROLL_4")
 #undef CARNN__INLINE
 #undef CARNN__UNROLL
 #undef CARNN__UNROLL_4
-#define CARNN__INLINE inline
+#define CARNN__INLINE CARNN__NOINLINE
 #define CARNN__UNROLL
 #define CARNN__UNROLL_4
 #define CARNN__ISA portable
@@ -1752,7 +1760,7 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
    of 16 by 16 floats whose rows are ld apart: lane i of out[j] is p[i * ld + j]. */
 
 /* Does the compiler know that these are all lanes? Then a masked access becomes a plain one. */
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(CARNN__PORTABLE)
 #define CARNN__ALL(n) (__builtin_constant_p(n) && (n) == CARNN__LANES)
 #else
 #define CARNN__ALL(n) ((n) == CARNN__LANES)
@@ -2207,6 +2215,8 @@ static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *ou
 }
 
 #endif
+
+#undef CARNN__ALL
 
 #endif /* CARNN__ISA */
 
@@ -2686,15 +2696,12 @@ static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, 
     }
 }
 
-/* Turns the block of b (n, k) that has rows j.. and columns p.., as far as it reaches. */
-static CARNN__INLINE void CARNN__K(turn_block)(size_t n, size_t k, const float *b, size_t ldb,
-                                               size_t j, size_t p, carnn__v *out) {
+/* Transposes the block of b (n, k) at row j and column p where it reaches beyond b's edge: what lies
+   outside counts as zero. */
+static CARNN__NOINLINE void CARNN__K(transpose_edge)(size_t n, size_t k, const float *b, size_t ldb,
+                                                     size_t j, size_t p, carnn__v *out) {
     float edge[CARNN__LANES * CARNN__LANES];
     size_t width = k - p < CARNN__LANES ? k - p : CARNN__LANES, i;
-    if (n - j >= CARNN__LANES && width == CARNN__LANES) {
-        CARNN__V(turn)(b + j * ldb + p, ldb, out);
-        return;
-    }
     for (i = 0; i < CARNN__LANES; i++)
         CARNN__V(store)(edge + i * CARNN__LANES,
                         j + i < n ? CARNN__V(loadn)(b + (j + i) * ldb + p, width)
@@ -2702,20 +2709,22 @@ static CARNN__INLINE void CARNN__K(turn_block)(size_t n, size_t k, const float *
     CARNN__V(turn)(edge, CARNN__LANES, out);
 }
 
-/* packed (k, n rounded up to 16) = b (n, k) transposed, filled up with zeros. Bound by the shuffles
+/* packed (k, n rounded up to 16) = b (n, k) transposed, padded with zeros. Bound by the shuffles
    (see v(turn)): A B' with few rows is slower than A B by their share. */
 static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
     size_t width = carnn__round_up(n, CARNN__LANES), p, j, s;
     for (j = 0; j < n; j += CARNN__LANES) {
         for (p = 0; p < k; p += CARNN__LANES) {
             carnn__v block[CARNN__LANES];
-            CARNN__K(turn_block)(n, k, b, ldb, j, p, block);
-            if (k - p >= CARNN__LANES) {
+            float *to = packed + p * width + j;
+            if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
+                CARNN__V(turn)(b + j * ldb + p, ldb, block);
                 CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++)
-                    CARNN__V(store)(packed + (p + s) * width + j, block[s]);
+                    CARNN__V(store)(to + s * width, block[s]);
             } else {
-                for (s = 0; s < k - p; s++)
-                    CARNN__V(store)(packed + (p + s) * width + j, block[s]);
+                CARNN__K(transpose_edge)(n, k, b, ldb, j, p, block);
+                for (s = 0; s < CARNN__LANES && s < k - p; s++)
+                    CARNN__V(store)(to + s * width, block[s]);
             }
         }
     }
@@ -2752,15 +2761,16 @@ static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b
         carnn__v block[CARNN__LANES], sum = CARNN__V(zero)();
         if (start) sum = width < CARNN__LANES ? CARNN__V(loadn)(start + j, width)
                                               : CARNN__V(load)(start + j);
-        for (p = 0; p + CARNN__LANES <= k; p += CARNN__LANES) {
-            CARNN__K(turn_block)(n, k, b, ldb, j, p, block);
-            CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++)
-                sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
-        }
-        if (p < k) {
-            CARNN__K(turn_block)(n, k, b, ldb, j, p, block);
-            for (s = 0; s < k - p; s++)
-                sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
+        for (p = 0; p < k; p += CARNN__LANES) {
+            if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
+                CARNN__V(turn)(b + j * ldb + p, ldb, block);
+                CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++)
+                    sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
+            } else {
+                CARNN__K(transpose_edge)(n, k, b, ldb, j, p, block);
+                for (s = 0; s < CARNN__LANES && s < k - p; s++)
+                    sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
+            }
         }
         if (width < CARNN__LANES)
             CARNN__V(storen)(y + j, width, sum);
