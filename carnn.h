@@ -2586,12 +2586,9 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     } else {
         CARNN__K(tile_load)(rows, vectors, rest, from, from_row, sum);
     }
-    if (dense && job->a_column == 1 && at->fetch)
+    if (dense && job->a_column == 1)
         CARNN__K(steps)(rows, vectors, job->a_row, 1, width, CARNN__LANES, k, at->a, at->b, NULL,
                         at->fetch, sum);
-    else if (dense && job->a_column == 1)
-        CARNN__K(steps)(rows, vectors, job->a_row, 1, width, CARNN__LANES, k, at->a, at->b, NULL,
-                        NULL, sum);
     else if (dense && job->a_column == CARNN__TILE_ROWS && job->a_row == 1)
         CARNN__K(steps)(rows, vectors, 1, CARNN__TILE_ROWS, width, CARNN__LANES, k, at->a, at->b,
                         NULL, NULL, sum);
