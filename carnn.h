@@ -1530,7 +1530,7 @@ extern "C" {
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
 /* Passes of -O2 that find nothing in code which is vector operations already. */
-#pragma GCC optimize("no-tree-pre", "no-tree-vrp", "no-tree-slp-vectorize")
+#pragma GCC optimize("no-tree-pre", "no-tree-slp-vectorize")
 #elif defined(_MSC_VER)
 #pragma fp_contract(off)
 #endif
