@@ -1725,6 +1725,8 @@ extern "C" {
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
+/* Passes of -O2 that find nothing in code which is vector operations already. */
+#pragma GCC optimize("no-tree-pre", "no-tree-slp-vectorize")
 #elif defined(_MSC_VER)
 #pragma fp_contract(off)
 #endif
@@ -1746,10 +1748,10 @@ extern "C" {
 #define CARNN__INLINE inline __attribute__((always_inline)) /* after `static` */
 #define CARNN__PREFETCH(address) __builtin_prefetch((address), 1) /* to be written */
 #define CARNN__PREFETCH_2(address) __builtin_prefetch((address), 0, 2) /* into level 2, to be read */
-#define CARNN__NOINLINE __attribute__((noinline))
+#define CARNN__NOINLINE __attribute__((noinline, unused))
 #else
 #define CARNN__INLINE inline
-#define CARNN__NOINLINE
+#define CARNN__NOINLINE inline
 #define CARNN__PREFETCH(address) ((void)(address))
 #define CARNN__PREFETCH_2(address) ((void)(address))
 #endif
@@ -1875,15 +1877,15 @@ typedef struct carnn__kernels {
 #undef CARNN__ISA
 #endif
 
-/* In plain C sixteen lanes are sixteen statements: inlined and unrolled everywhere they would keep
-   the compiler busy for minutes and gain nothing. */
+/* In plain C an operation is a loop over sixteen lanes. Inlined everywhere, these loops would keep
+   the compiler busy for minutes; called, they are as fast, since vectors lie in memory anyway. */
 #pragma push_macro("CARNN__INLINE")
 #pragma push_macro("CARNN__UNROLL")
 #pragma push_macro("CARNN__UNROLL_4")
 #undef CARNN__INLINE
 #undef CARNN__UNROLL
 #undef CARNN__UNROLL_4
-#define CARNN__INLINE inline
+#define CARNN__INLINE CARNN__NOINLINE
 #define CARNN__UNROLL
 #define CARNN__UNROLL_4
 #define CARNN__ISA portable
@@ -1894,6 +1896,13 @@ typedef struct carnn__kernels {
 #pragma pop_macro("CARNN__INLINE")
 #pragma pop_macro("CARNN__UNROLL")
 #pragma pop_macro("CARNN__UNROLL_4")
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
+/* From here to the end of the header no loop counts that is not in the kernels: gcc needs half as
+   long for it at -O1. Without expensive-optimizations it would leave out vzeroupper, and scalar
+   code after a kernel would run at a sixth of its speed. */
+#pragma GCC optimize("O1", "strict-aliasing", "expensive-optimizations")
+#endif
 
 /* --- the choice ------------------------------------------------------------------------------ */
 
@@ -1944,11 +1953,11 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
    c - a b, v(signed)(a, s) is |a| with the sign of s, v(if_less)(a, b, yes, no) chooses lane by
    lane, `no` where one of them is NaN.
    v(keep)(v, n) sets the lanes from n on to zero. The loads and stores that end in n touch only
-   the first n floats; loadn fills up with zeros, loadf with `fill`. v(turn) transposes the block
-   of 16 by 16 floats whose rows are ld apart: lane i of out[j] is p[i * ld + j]. */
+   the first n floats; loadn fills up with zeros, loadf with `fill`. v(transpose) transposes the
+   block of 16 by 16 floats whose rows are ld apart: lane i of out[j] is p[i * ld + j]. */
 
 /* Does the compiler know that these are all lanes? Then a masked access becomes a plain one. */
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(CARNN__PORTABLE)
 #define CARNN__ALL(n) (__builtin_constant_p(n) && (n) == CARNN__LANES)
 #else
 #define CARNN__ALL(n) ((n) == CARNN__LANES)
@@ -2022,7 +2031,7 @@ CARNN__HALVES(largest, max)
 /* Four rounds that exchange rows at distance 1, 2, 4 and 8: 64 shuffles, all on one port, which is
    a quarter of a cycle for each number. Every cache line is read once, as a row: rows of matrices
    whose width is a power of two fall into the same few places of the first-level cache. */
-static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *out) {
+static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
     __m512 a[16], b[16];
     int i;
     CARNN__UNROLL for (i = 0; i < 16; i++) a[i] = _mm512_loadu_ps(p + (size_t)i * ld);
@@ -2170,7 +2179,7 @@ CARNN__HALVES(largest, max)
 #undef CARNN__HALVES
 
 /* Eight rows by four columns: lane L of a register holds rows 4 L .. 4 L + 3 of a column. */
-static CARNN__INLINE void CARNN__V(turn8)(const float *p, size_t ld, __m256 *out) {
+static CARNN__INLINE void CARNN__V(transpose8)(const float *p, size_t ld, __m256 *out) {
     __m256 t[4], a, b, c, d;
     size_t i;
     CARNN__UNROLL for (i = 0; i < 4; i++)
@@ -2185,15 +2194,15 @@ static CARNN__INLINE void CARNN__V(turn8)(const float *p, size_t ld, __m256 *out
     out[2] = _mm256_shuffle_ps(b, d, 0x44);
     out[3] = _mm256_shuffle_ps(b, d, 0xEE);
 }
-static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *out) {
+static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
     __m256 part[4];
     size_t i, j;
     for (j = 0; j < 16; j += 4) {
-        CARNN__V(turn8)(p + j, ld, part);
+        CARNN__V(transpose8)(p + j, ld, part);
         CARNN__UNROLL for (i = 0; i < 4; i++) out[j + i].lo = part[i];
     }
     for (j = 0; j < 16; j += 4) {
-        CARNN__V(turn8)(p + 8 * ld + j, ld, part);
+        CARNN__V(transpose8)(p + 8 * ld + j, ld, part);
         CARNN__UNROLL for (i = 0; i < 4; i++) out[j + i].hi = part[i];
     }
 }
@@ -2201,15 +2210,15 @@ static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *ou
 /* y[i] continues its chain of fused multiply-adds with row i of b (8 groups, k) and x. A column of
    eight rows goes from the shuffles to its sum without a detour over memory, as it must in blocks
    of sixteen, and the groups' sums do not wait for each other. k is a multiple of 4. */
-#define CARNN__TURNED_ROWS 8
-static CARNN__INLINE void CARNN__V(turned_dots)(size_t groups, size_t k, const float *x,
+#define CARNN__DOT_ROWS 8
+static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const float *x,
                                                 const float *b, size_t ld, float *y) {
     __m256 sum[3], column[4];
     size_t g, i, p;
     CARNN__UNROLL for (g = 0; g < groups; g++) sum[g] = _mm256_loadu_ps(y + 8 * g);
     for (p = 0; p < k; p += 4) {
         CARNN__UNROLL for (g = 0; g < groups; g++) {
-            CARNN__V(turn8)(b + 8 * g * ld + p, ld, column);
+            CARNN__V(transpose8)(b + 8 * g * ld + p, ld, column);
             CARNN__UNROLL for (i = 0; i < 4; i++)
                 sum[g] = _mm256_fmadd_ps(_mm256_broadcast_ss(x + p + i), column[i], sum[g]);
         }
@@ -2264,28 +2273,28 @@ typedef float CARNN__K(part);
 /* A fused multiply-add without the instruction. The product of two floats is exact in a double;
    the sum is rounded to odd there (where it is inexact its last bit is set), after which the
    rounding to float is the only one that counts (Boldo and Melquiond 2008). */
-static CARNN__INLINE float CARNN__K(fma)(float a, float b, float c) {
+static inline float CARNN__K(fma)(float a, float b, float c) {
 #if defined(FP_FAST_FMAF) || FLT_EVAL_METHOD != 0
     return fmaf(a, b, c);
 #else
     double product = (double)a * b, sum = product + c, part = sum - product;
     double error = (product - (sum - part)) + ((double)c - part);
-    uint64_t bits;
+    int64_t bits, step;
     memcpy(&bits, &sum, sizeof bits);
-    if ((error < 0 || error > 0) && !(bits & 1)) {
-        bits = (error > 0) == (sum > 0) ? bits + 1 : bits - 1;
-        memcpy(&sum, &bits, sizeof bits);
-    }
+    step = error * sum > 0 ? 1 : -1;
+    step = error < 0 || error > 0 ? step : 0;
+    bits += step & ((bits & 1) - 1); /* without branches: nobody could predict them */
+    memcpy(&sum, &bits, sizeof bits);
     return (float)sum;
 #endif
 }
-static CARNN__INLINE float CARNN__V(part_power2)(float n) {
+static inline float CARNN__V(part_power2)(float n) {
     uint32_t bits = (uint32_t)((n > -127 && n < 128 ? (int32_t)n : 0) + 127) << 23;
     float power;
     memcpy(&power, &bits, sizeof power);
     return power;
 }
-static CARNN__INLINE float CARNN__V(part_scale2)(float a, float n) {
+static inline float CARNN__V(part_scale2)(float a, float n) {
     float first = (float)(n > -300 && n < 300 ? (int32_t)n / 2 : 0);
     return a * CARNN__V(part_power2)(first) * CARNN__V(part_power2)(n - first);
 }
@@ -2382,7 +2391,7 @@ static CARNN__INLINE float CARNN__V(largest)(carnn__v a) {
 }
 
 /* Blocks as large as a part: of 4 by 4 numbers on NEON, of one otherwise. */
-static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *out) {
+static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
     size_t i, j;
     for (i = 0; i < CARNN__PARTS; i++, p += ld * CARNN__PART_LANES) {
         for (j = 0; j < 16; j += CARNN__PART_LANES) {
@@ -2403,6 +2412,8 @@ static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *ou
 }
 
 #endif
+
+#undef CARNN__ALL
 
 #endif /* CARNN__ISA */
 
@@ -2621,19 +2632,27 @@ static float CARNN__K(softmax)(float *row, size_t n) {
 /* =============================================================================================
    @@MAT   matrix products, and the engine that runs them
 
-   All matrices are row-major. Every element of a product is one chain of fused multiply-adds over
-   k in ascending order, starting from zero, from a bias or from what C holds:
+   All matrices are row-major. This is the product C = start + A B, bit for bit:
 
-       c[i][j] = fma(a[i][k-1], b[k-1][j], ... fma(a[i][0], b[0][j], start))
+       for (i = 0; i < m; i++)
+           for (j = 0; j < n; j++) {
+               float sum = start;               // 0, bias[j], or what C holds
+               for (p = 0; p < k; p++) sum = fmaf(a[i * lda + p], b[p * ldb + j], sum);
+               c[i * ldc + j] = sum;
+           }
 
-   Storing the unfinished chain in C between blocks of k changes no bit of it, so blocks, tiles,
-   packing and threads are free choices: all of them give the same bits.
+   The loop is slow for two reasons: each multiply-add waits for the one before it, and each needs
+   two loads. The engine below computes a tile of C at once, some rows by some vectors of columns,
+   whose sums stay in registers and do not depend on each other; a number that is loaded serves a
+   whole row or column of the tile. Each sum still adds its products in the order of p. It may rest
+   in C between two blocks of p without losing a bit, so tiles, blocks, packing and threads are free
+   choices that cannot be seen in the result.
 
-   The work is cut into panels of B, as wide as a tile of registers and some hundreds of rows deep.
-   With few rows each panel is copied (or, where B is transposed, turned) into the first level of
-   cache when it is needed; with many rows a block of panels is, into the second level. A B that was
-   packed before is used as it lies; a large one comes from afar, so the tiles of a panel ask for the
-   next one.
+   B is read in panels, as wide as a tile and some hundreds of rows deep, so that a panel stays in
+   the first level of cache while all tiles of its columns use it. For few rows of A each panel is
+   copied there (transposed, where B is stored (n, k)) when it is needed. For many rows a block of
+   panels is packed into the second level first. A B that was packed before is used as it lies; where
+   it is large it comes from memory, and the tiles prefetch the next panel meanwhile.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -2763,12 +2782,9 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     } else {
         CARNN__K(tile_load)(rows, vectors, rest, from, from_row, sum);
     }
-    if (dense && job->a_column == 1 && at->fetch)
+    if (dense && job->a_column == 1)
         CARNN__K(steps)(rows, vectors, job->a_row, 1, width, CARNN__LANES, k, at->a, at->b, NULL,
                         at->fetch, sum);
-    else if (dense && job->a_column == 1)
-        CARNN__K(steps)(rows, vectors, job->a_row, 1, width, CARNN__LANES, k, at->a, at->b, NULL,
-                        NULL, sum);
     else if (dense && job->a_column == CARNN__TILE_ROWS && job->a_row == 1)
         CARNN__K(steps)(rows, vectors, 1, CARNN__TILE_ROWS, width, CARNN__LANES, k, at->a, at->b,
                         NULL, NULL, sum);
@@ -2828,8 +2844,8 @@ static size_t CARNN__K(abreast)(const carnn__panel *job) {
 
 /* All rows of A against the panels. With many rows only multiply-adds count: nine tenths of the
    peak and more (matmul 512 x 400 x 300 of `carnn bench`). With 32 rows every panel is copied or
-   turned for six tiles, which leaves two thirds to four fifths of it; packed before, more. One row
-   takes half of what the cache that has B can be read at (gemv A B). */
+   transposed for six tiles, which leaves two thirds to four fifths of it; packed before, more. One
+   row takes half of what the cache that has B can be read at (gemv A B). */
 static void CARNN__K(panel)(const carnn__panel *job) {
     CARNN__K(place) at;
     size_t tiles = carnn__parts(job->m, CARNN__TILE_ROWS), least = job->m / tiles;
@@ -2882,81 +2898,81 @@ static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, 
     }
 }
 
-/* Turns the block of b (n, k) that has rows j.. and columns p.., as far as it reaches. */
-static CARNN__INLINE void CARNN__K(turn_block)(size_t n, size_t k, const float *b, size_t ldb,
-                                               size_t j, size_t p, carnn__v *out) {
+/* Transposes the block of b (n, k) at row j and column p where it reaches beyond the edge of b: what
+   lies outside counts as zero. */
+static CARNN__NOINLINE void CARNN__K(transpose_edge)(size_t n, size_t k, const float *b, size_t ldb,
+                                                     size_t j, size_t p, carnn__v *out) {
     float edge[CARNN__LANES * CARNN__LANES];
     size_t width = k - p < CARNN__LANES ? k - p : CARNN__LANES, i;
-    if (n - j >= CARNN__LANES && width == CARNN__LANES) {
-        CARNN__V(turn)(b + j * ldb + p, ldb, out);
-        return;
-    }
     for (i = 0; i < CARNN__LANES; i++)
         CARNN__V(store)(edge + i * CARNN__LANES,
                         j + i < n ? CARNN__V(loadn)(b + (j + i) * ldb + p, width)
                                   : CARNN__V(zero)());
-    CARNN__V(turn)(edge, CARNN__LANES, out);
+    CARNN__V(transpose)(edge, CARNN__LANES, out);
 }
 
-/* packed (k, n rounded up to 16) = b (n, k) transposed, filled up with zeros. Bound by the shuffles
-   (see v(turn)): A B' with few rows is slower than A B by their share. */
+/* packed (k, n rounded up to 16) = b (n, k) transposed, padded with zeros. Bound by the shuffles
+   (see v(transpose)): A B' with few rows is slower than A B by their share. */
 static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
     size_t width = carnn__round_up(n, CARNN__LANES), p, j, s;
     for (j = 0; j < n; j += CARNN__LANES) {
         for (p = 0; p < k; p += CARNN__LANES) {
             carnn__v block[CARNN__LANES];
-            CARNN__K(turn_block)(n, k, b, ldb, j, p, block);
-            if (k - p >= CARNN__LANES) {
+            float *to = packed + p * width + j;
+            if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
+                CARNN__V(transpose)(b + j * ldb + p, ldb, block);
                 CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++)
-                    CARNN__V(store)(packed + (p + s) * width + j, block[s]);
+                    CARNN__V(store)(to + s * width, block[s]);
             } else {
-                for (s = 0; s < k - p; s++)
-                    CARNN__V(store)(packed + (p + s) * width + j, block[s]);
+                CARNN__K(transpose_edge)(n, k, b, ldb, j, p, block);
+                for (s = 0; s < CARNN__LANES && s < k - p; s++)
+                    CARNN__V(store)(to + s * width, block[s]);
             }
         }
     }
 }
 
-#if defined(CARNN__TURNED_ROWS)
+#if defined(CARNN__DOT_ROWS)
 /* The product below as far as whole groups of rows reach: returns the rows that are done. Rows that
    lie 2 KiB or a multiple of it apart fall into the same few places of the first-level cache, which
    has room for one group of them. */
-static size_t CARNN__K(gemv_turned)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
+static size_t CARNN__K(gemv_groups)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
                                     const float *start, float *y) {
-    size_t j = 0, done = k % 4 ? 0 : n / CARNN__TURNED_ROWS * CARNN__TURNED_ROWS;
+    size_t j = 0, done = k % 4 ? 0 : n / CARNN__DOT_ROWS * CARNN__DOT_ROWS;
     if (!start) memset(y, 0, done * sizeof *y);
     else if (start != y) memcpy(y, start, done * sizeof *y);
-    for (; ldb % 512 && j + 3 * CARNN__TURNED_ROWS <= done; j += 3 * CARNN__TURNED_ROWS)
-        CARNN__V(turned_dots)(3, k, x, b + j * ldb, ldb, y + j);
-    for (; j < done; j += CARNN__TURNED_ROWS)
-        CARNN__V(turned_dots)(1, k, x, b + j * ldb, ldb, y + j);
+    for (; ldb % 512 && j + 3 * CARNN__DOT_ROWS <= done; j += 3 * CARNN__DOT_ROWS)
+        CARNN__V(row_dots)(3, k, x, b + j * ldb, ldb, y + j);
+    for (; j < done; j += CARNN__DOT_ROWS)
+        CARNN__V(row_dots)(1, k, x, b + j * ldb, ldb, y + j);
     return done;
 }
 #endif
 
 /* y (n) = start + b (n, k) x: the product of one row with a B that is stored (n, k). Sixteen rows
-   of b at a time are turned in registers. Bound by the shuffles, at a third of what the cache can
-   be read at (gemv A B'), and beyond the caches by memory. */
+   of b at a time are transposed in registers. Bound by the shuffles, at a third of what the cache
+   can be read at (gemv A B'), and beyond the caches by memory. */
 static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
                               const float *start, float *y) {
     size_t j = 0, p, s;
-#if defined(CARNN__TURNED_ROWS)
-    j = CARNN__K(gemv_turned)(n, k, x, b, ldb, start, y);
+#if defined(CARNN__DOT_ROWS)
+    j = CARNN__K(gemv_groups)(n, k, x, b, ldb, start, y);
 #endif
     for (; j < n; j += CARNN__LANES) {
         size_t width = n - j < CARNN__LANES ? n - j : CARNN__LANES;
         carnn__v block[CARNN__LANES], sum = CARNN__V(zero)();
         if (start) sum = width < CARNN__LANES ? CARNN__V(loadn)(start + j, width)
                                               : CARNN__V(load)(start + j);
-        for (p = 0; p + CARNN__LANES <= k; p += CARNN__LANES) {
-            CARNN__K(turn_block)(n, k, b, ldb, j, p, block);
-            CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++)
-                sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
-        }
-        if (p < k) {
-            CARNN__K(turn_block)(n, k, b, ldb, j, p, block);
-            for (s = 0; s < k - p; s++)
-                sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
+        for (p = 0; p < k; p += CARNN__LANES) {
+            if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
+                CARNN__V(transpose)(b + j * ldb + p, ldb, block);
+                CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++)
+                    sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
+            } else {
+                CARNN__K(transpose_edge)(n, k, b, ldb, j, p, block);
+                for (s = 0; s < CARNN__LANES && s < k - p; s++)
+                    sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
+            }
         }
         if (width < CARNN__LANES)
             CARNN__V(storen)(y + j, width, sum);
@@ -3211,7 +3227,7 @@ static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i
 /* From so many floats on a packed matrix comes from afar: the last level of cache, or memory. */
 #define CARNN__FAR ((size_t)1 << 20)
 
-/* Few rows: panel by panel. A panel that need not be turned or filled up is copied on the way by
+/* Few rows: panel by panel. A panel that needs no transposing or padding is copied on the way by
    the first tile that reads it. */
 static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1, size_t j0,
                                   size_t j1, size_t p, size_t worker) {
@@ -3269,7 +3285,7 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
     size_t j1 = carnn__min(j0 + x->piece_n, x->n), i1 = carnn__min(i0 + x->piece_m, x->m), p;
     size_t columns = x->e->k->tile_columns, most, width, end;
-    if (x->m == 1 && x->form & CARNN__NT && !x->packed) { /* turned in registers, not in memory */
+    if (x->m == 1 && x->form & CARNN__NT && !x->packed) { /* transposed in registers */
         const float *start = x->form & CARNN__ADD ? x->c + j0 : x->bias ? x->bias + j0 : NULL;
         x->e->k->gemv_nt(j1 - j0, x->k, x->a, x->b + j0 * x->ldb, x->ldb, start, x->c + j0);
         return;
@@ -3535,106 +3551,82 @@ CARNN_API const char *carnn_optimizer_name(size_t number) {
 
 #if defined(CARNN__ISA)
 
-/* The moments of a weight without gradients, such as the vector of a rare word, fade away. Before
-   they become denormal numbers, which processors are slow with, they are 0. */
+#define load(array) CARNN__V(load)((array) + i)
+#define store(array, v) CARNN__V(store)((array) + i, v)
+#define every(x) CARNN__V(set1)(x) /* x in every lane */
+#define add CARNN__V(add)
+#define mul CARNN__V(mul)
+#define div CARNN__V(div)
+#define root CARNN__V(sqrt)
+#define fma CARNN__V(fma)
+#define fnma CARNN__V(fnma)
+
+/* Moments of a weight that gets no gradient, such as the vector of a rare word, decay towards zero.
+   They become 0 before they are denormal numbers, which processors are slow with. */
 static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v moment) {
-    return CARNN__V(if_less)(CARNN__V(abs)(moment), CARNN__V(set1)(1e-30f), CARNN__V(zero)(),
-                             moment);
+    return CARNN__V(if_less)(CARNN__V(abs)(moment), every(1e-30f), CARNN__V(zero)(), moment);
 }
 
-/* One pass over memory: clip, update the moments, update and decay the weight, and zeros for the
-   next step's gradient. Bound by memory: Adam reads four floats of each weight and writes them. */
-static void CARNN__K(sgd)(const void *job, size_t from, size_t to) {
-    const carnn__update *u = (const carnn__update *)job;
-    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
-    carnn__v keep = CARNN__V(set1)(u->keep);
+/* One pass over memory for weights [from, to): clips, updates the moments, updates and decays the
+   weight, and clears the gradient for the next step. `number` is constant after inlining. Bound by
+   memory: Adam reads four floats for each weight and writes them. */
+static CARNN__INLINE void CARNN__K(update)(const carnn__update *u, int number, size_t from,
+                                           size_t to) {
+    const carnn__v a = every(u->a), a1 = every(u->a1), b = every(u->b), b1 = every(u->b1);
+    const carnn__v clip = every(u->clip), keep = every(u->keep), lr = every(u->lr);
+    const carnn__v eps = every(u->eps), correct = every(u->correct);
+    float *const m0 = u->moment[0], *const m1 = u->moment[1];
     size_t i;
-    for (i = from; i < to; i += 16) {
-        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
-        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
-        CARNN__V(store)(u->g + i, CARNN__V(zero)());
-        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, g, w));
+    for (i = from; i < to; i += CARNN__LANES) {
+        carnn__v g = mul(clip, load(u->g)), w = mul(keep, load(u->w)), d = g, m, s, x;
+        switch (number) {
+        case CARNN__OPTIMIZER_adagrad:
+            s = fma(g, g, load(m0));
+            d = div(g, add(root(s), eps));
+            store(m0, s);
+            break;
+        case CARNN__OPTIMIZER_rmsprop:
+            s = fma(mul(a1, g), g, mul(a, load(m0)));
+            d = div(g, add(root(s), eps));
+            store(m0, CARNN__K(faded)(s));
+            break;
+        case CARNN__OPTIMIZER_adadelta:
+            s = fma(mul(a1, g), g, mul(a, load(m0)));
+            x = load(m1);
+            d = mul(root(div(add(x, eps), add(s, eps))), g);
+            x = fma(mul(a1, d), d, mul(a, x));
+            store(m0, CARNN__K(faded)(s));
+            store(m1, CARNN__K(faded)(x));
+            break;
+        case CARNN__OPTIMIZER_adam: /* lr and correct hold the corrections by 1-a^t and 1-b^t */
+            m = fma(a1, g, mul(a, load(m0)));
+            s = fma(mul(b1, g), g, mul(b, load(m1)));
+            d = div(m, fma(correct, root(s), eps));
+            store(m0, CARNN__K(faded)(m));
+            store(m1, CARNN__K(faded)(s));
+            break;
+        default: break; /* sgd: d = g */
+        }
+        store(u->g, CARNN__V(zero)());
+        store(u->w, fnma(lr, d, w));
     }
 }
+#define CARNN__OPTIMIZER_FUNCTION(name, moments, lr, a, b, eps)                                    \
+    static void CARNN__K(name)(const void *job, size_t from, size_t to) {                          \
+        CARNN__K(update)((const carnn__update *)job, CARNN__OPTIMIZER_##name, from, to);           \
+    }
+CARNN__OPTIMIZERS(CARNN__OPTIMIZER_FUNCTION)
+#undef CARNN__OPTIMIZER_FUNCTION
 
-static void CARNN__K(adagrad)(const void *job, size_t from, size_t to) {
-    const carnn__update *u = (const carnn__update *)job;
-    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
-    carnn__v keep = CARNN__V(set1)(u->keep), eps = CARNN__V(set1)(u->eps);
-    size_t i;
-    for (i = from; i < to; i += 16) {
-        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
-        carnn__v s = CARNN__V(fma)(g, g, CARNN__V(load)(u->moment[0] + i));
-        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
-        carnn__v d = CARNN__V(div)(g, CARNN__V(add)(CARNN__V(sqrt)(s), eps));
-        CARNN__V(store)(u->g + i, CARNN__V(zero)());
-        CARNN__V(store)(u->moment[0] + i, s);
-        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, d, w));
-    }
-}
-
-static void CARNN__K(rmsprop)(const void *job, size_t from, size_t to) {
-    const carnn__update *u = (const carnn__update *)job;
-    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
-    carnn__v keep = CARNN__V(set1)(u->keep), eps = CARNN__V(set1)(u->eps);
-    carnn__v a = CARNN__V(set1)(u->a), a1 = CARNN__V(set1)(u->a1);
-    size_t i;
-    for (i = from; i < to; i += 16) {
-        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
-        carnn__v s = CARNN__V(mul)(a, CARNN__V(load)(u->moment[0] + i));
-        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
-        CARNN__V(store)(u->g + i, CARNN__V(zero)());
-        s = CARNN__V(fma)(CARNN__V(mul)(a1, g), g, s);
-        CARNN__V(store)(u->moment[0] + i, CARNN__K(faded)(s));
-        g = CARNN__V(div)(g, CARNN__V(add)(CARNN__V(sqrt)(s), eps));
-        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, g, w));
-    }
-}
-
-static void CARNN__K(adadelta)(const void *job, size_t from, size_t to) {
-    const carnn__update *u = (const carnn__update *)job;
-    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
-    carnn__v keep = CARNN__V(set1)(u->keep), eps = CARNN__V(set1)(u->eps);
-    carnn__v a = CARNN__V(set1)(u->a), a1 = CARNN__V(set1)(u->a1);
-    size_t i;
-    for (i = from; i < to; i += 16) {
-        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
-        carnn__v s = CARNN__V(mul)(a, CARNN__V(load)(u->moment[0] + i));
-        carnn__v x = CARNN__V(load)(u->moment[1] + i), d;
-        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
-        CARNN__V(store)(u->g + i, CARNN__V(zero)());
-        s = CARNN__V(fma)(CARNN__V(mul)(a1, g), g, s);
-        d = CARNN__V(sqrt)(CARNN__V(div)(CARNN__V(add)(x, eps), CARNN__V(add)(s, eps)));
-        d = CARNN__V(mul)(d, g);
-        x = CARNN__V(fma)(CARNN__V(mul)(a1, d), d, CARNN__V(mul)(a, x));
-        CARNN__V(store)(u->moment[0] + i, CARNN__K(faded)(s));
-        CARNN__V(store)(u->moment[1] + i, CARNN__K(faded)(x));
-        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, d, w));
-    }
-}
-
-static void CARNN__K(adam)(const void *job, size_t from, size_t to) {
-    const carnn__update *u = (const carnn__update *)job;
-    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
-    carnn__v keep = CARNN__V(set1)(u->keep), eps = CARNN__V(set1)(u->eps);
-    carnn__v a = CARNN__V(set1)(u->a), a1 = CARNN__V(set1)(u->a1);
-    carnn__v b = CARNN__V(set1)(u->b), b1 = CARNN__V(set1)(u->b1);
-    carnn__v correct = CARNN__V(set1)(u->correct);
-    size_t i;
-    for (i = from; i < to; i += 16) {
-        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
-        carnn__v m = CARNN__V(mul)(a, CARNN__V(load)(u->moment[0] + i));
-        carnn__v s = CARNN__V(mul)(b, CARNN__V(load)(u->moment[1] + i)), root;
-        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
-        CARNN__V(store)(u->g + i, CARNN__V(zero)());
-        m = CARNN__V(fma)(a1, g, m);
-        s = CARNN__V(fma)(CARNN__V(mul)(b1, g), g, s);
-        root = CARNN__V(fma)(correct, CARNN__V(sqrt)(s), eps);
-        CARNN__V(store)(u->moment[0] + i, CARNN__K(faded)(m));
-        CARNN__V(store)(u->moment[1] + i, CARNN__K(faded)(s));
-        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, CARNN__V(div)(m, root), w));
-    }
-}
+#undef load
+#undef store
+#undef every
+#undef add
+#undef mul
+#undef div
+#undef root
+#undef fma
+#undef fnma
 
 #endif
 
@@ -15848,7 +15840,7 @@ static const carnn__kernels CARNN__K(kernels) = {
 #undef CARNN__TILES
 #undef CARNN__FETCH_TILES
 #undef CARNN__FETCH_STEPS
-#undef CARNN__TURNED_ROWS
+#undef CARNN__DOT_ROWS
 #undef CARNN__MASK
 #undef CARNN__PARTS
 #undef CARNN__PART_LOAD
