@@ -4444,7 +4444,7 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
     open->open_from = k->open_gate * h;
     open->open_count = h;
     open->open_value = k->open_bias;
-    if (k->context_gates)
+    if (cell->d)
         cell->context = carnn__declare(store, prefix, "context.weight", k->context_gates * h, d, h,
                                        CARNN__INIT_GLOROT, 0.0f);
     if (k->recurrent_gates)
@@ -4571,12 +4571,14 @@ static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const floa
     if (r->g) memset(r->scan.dpx + from * width, 0, (to - from) * width * sizeof(float));
 }
 
-/* pc = c Wc^T for the contexts c (B, d) of the sequences, in the order of their ranks. */
+/* pc = c Wc^T for the contexts c (B, d) of the sequences, in the order of their ranks; zeros for a
+   cell that is declared without one (d is 0). */
 static void carnn__cell_context(carnn__cell_run *r, carnn__engine *e, const float *c, size_t B) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t d = r->cell->d, width = k->context_gates * r->cell->h;
     r->c = c;
-    if (width)
+    if (width && !d) memset((float *)r->scan.pc, 0, B * width * sizeof(float));
+    if (d)
         carnn__matmul(e, CARNN__NT, B, width, d, c, d, carnn__cell_weight(r, r->cell->context), d,
                       NULL, (float *)r->scan.pc, width);
 }
@@ -4787,7 +4789,7 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
 static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float *dc) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t d = r->cell->d, width = k->context_gates * r->cell->h, B = r->scan.seq->sequences;
-    if (!width) return;
+    if (!d) return;
     carnn__matmul(e, CARNN__NN | CARNN__ADD, B, d, width, r->scan.dpc, width,
                   carnn__cell_weight(r, r->cell->context), d, NULL, dc, d);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, d, B, r->scan.dpc, width, r->c, d, NULL,
@@ -8743,7 +8745,7 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
         for (i = 0; i < m->directions; i++) {
             carnn__cell_run *run = &layer->run[i];
             carnn__cell_project(run, work->engine, in.x->x, 0, in.inputs);
-            if (in.c) carnn__cell_context(run, work->engine, in.c->x, in.packed->sequences);
+            carnn__cell_context(run, work->engine, in.c ? in.c->x : NULL, in.packed->sequences);
             carnn__cell_forward(run, work->engine, in.packed, in.index[i], NULL, NULL);
             for (r = 0; r < in.rows; r++)
                 memcpy(layer->y.x + (r * m->directions + i) * h,
@@ -15841,6 +15843,7 @@ static const carnn__kernels CARNN__K(kernels) = {
 #undef CARNN__FETCH_TILES
 #undef CARNN__FETCH_STEPS
 #undef CARNN__DOT_ROWS
+#undef CARNN__TILE_COLUMNS
 #undef CARNN__MASK
 #undef CARNN__PARTS
 #undef CARNN__PART_LOAD
