@@ -6730,6 +6730,9 @@ typedef struct carnn__reader carnn__reader;
 
 #define CARNN__CLASS_FINE 0 /* the place of `fine` among the options of classify */
 
+/* Words of a question or an answer at most: pairs are compared word by word. */
+#define CARNN__SENTENCE_WORDS 512
+
 #ifdef CARNN_NO_TEXT
 #define CARNN__TEXT_ONLY(x) NULL
 
@@ -7013,22 +7016,17 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
                        carnn__name_end(r->parser.lines.name));
 }
 
-/* A line of a list of candidates without its number and the one blank after it; a number alone is
-   a candidate. */
-static carnn__span carnn__unnumbered(carnn__span line) {
+/* One candidate a line, after an optional number and one blank; a number alone is a candidate. Of two
+   that differ in the blanks at their ends only, the first one counts. */
+static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
+    carnn__span line = p->lines.line;
     size_t digits = carnn__digits(line);
     if (digits && digits < line.length && carnn__blank(line.at[digits]))
         carnn__skip(&line, digits + 1);
-    return line;
-}
-
-/* One candidate a line, after an optional number and one blank. Of two that differ in the blanks
-   at their ends only, the first one counts. */
-static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
-    r->target = carnn__unnumbered(p->lines.line);
+    r->target = line;
     r->has_target = carnn__trim(p->lines.line).length > 0;
-    if (!r->has_target || carnn__trim(r->target).length) return CARNN_OK;
-    return carnn__unexpected(p, "a candidate after the number", carnn__trim(r->target));
+    if (!r->has_target || carnn__trim(line).length) return CARNN_OK;
+    return carnn__unexpected(p, "a candidate after the number", carnn__trim(line));
 }
 
 static const carnn__reader carnn__candidate_reader = {
@@ -7261,9 +7259,6 @@ static const carnn__reader carnn__sentence_reader = {
    numbers. Consecutive lines with the same number, or without numbers the same question, are the
    answers to one question. */
 
-/* Words of a question or an answer at most: pairs are compared word by word. */
-#define CARNN__SENTENCE_WORDS 512
-
 /* The fields of a pair: columns of a table or files of a folder. carnn__parser.column has the column
    of each, SIZE_MAX where there is none, and then the number of columns. */
 enum {
@@ -7423,11 +7418,13 @@ static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, in
             if (carnn__next_line(&lines[i])) there++;
             else if (ended == count) ended = i;
         }
-        r->parser.lines = lines[there && there < count ? ended : CARNN__PAIR_LABEL];
+        r->parser.lines = lines[CARNN__PAIR_LABEL];
         if (!there) return CARNN_OK;
-        if (there < count)
-            return carnn__reading_fail(r, r->parser.lines.number + 1,
+        if (ended < count) {
+            r->parser.lines = lines[ended];
+            return carnn__reading_fail(r, lines[ended].number + 1,
                                        "a line as in the files beside it", "the end");
+        }
         for (i = 0; i < CARNN__PAIR_FIELDS; i++) field[i] = lines[i < count ? i : 0].line;
         status = carnn__pair_record(&r->parser, field, &record);
         if (!status) status = carnn__reading_record(r, &record);
@@ -7469,26 +7466,18 @@ static const char *const carnn__class_formats[] = {
 
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
 
-/* Takes the first word and the blank behind it off `s`. */
-static carnn__span carnn__first_word(carnn__span *s) {
-    carnn__span word = *s;
-    word.length = 0;
-    while (word.length < s->length && !carnn__gap(s->at[word.length])) word.length++;
-    carnn__skip(s, carnn__min(word.length + 1, s->length));
-    return word;
-}
-
 /* Divides a line of this style into class and text; 0: it is not of this style. */
 static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
                               carnn__span *label, carnn__span *text) {
     static const char mark[] = "__label__";
     const size_t length = sizeof mark - 1;
     size_t colon = 0;
-    *text = line;
+    *text = *label = line;
     label->length = 0;
     if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
     if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
-    *label = carnn__first_word(text);
+    while (label->length < line.length && !carnn__gap(line.at[label->length])) label->length++;
+    carnn__skip(text, carnn__min(label->length + 1, line.length));
     if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
     if (style == CARNN__CLASS_FASTTEXT) {
         if (label->length < length || memcmp(label->at, mark, length)) return 0;
@@ -7515,19 +7504,14 @@ static int carnn__class_is(const carnn__parser *p, int style) {
     return looked_at > 0;
 }
 
-/* The style that the first lines show. */
-static int carnn__class_style_of(const carnn__parser *p) {
-    int style = 1;
-    while (style < CARNN__CLASS_NONE && !carnn__class_is(p, style)) style++;
-    if (style < CARNN__CLASS_NONE) return style;
-    return p->lenient && carnn__trim(p->lines.line).length ? CARNN__CLASS_NONE
-                                                           : CARNN__CLASS_UNKNOWN;
-}
-
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text, other, rest;
     int found;
-    if (!p->style) p->style = carnn__class_style_of(p);
+    if (!p->style) { /* the one that the first lines show */
+        for (p->style = 1; p->style < CARNN__CLASS_NONE && !carnn__class_is(p, p->style);) p->style++;
+        if (p->style == CARNN__CLASS_NONE && !(p->lenient && carnn__trim(p->lines.line).length))
+            p->style = CARNN__CLASS_UNKNOWN;
+    }
     if (p->style) p->format = carnn__class_formats[p->style];
     if (!carnn__says_something(p) &&
         !(p->lenient && (p->style == CARNN__CLASS_UNKNOWN || p->style == CARNN__CLASS_NONE)))
@@ -12521,9 +12505,9 @@ CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_m
     return text;
 }
 
+/* Are two names the same, with - for _? */
 static int carnn__same_option(const char *a, const char *b) {
-    for (; *a && *b; a++, b++)
-        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_'))) return 0;
+    for (; *a && (*a == '-' ? '_' : *a) == (*b == '-' ? '_' : *b); a++, b++) {}
     return !*a && !*b;
 }
 
@@ -12620,17 +12604,6 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     return status ? status : carnn__net_declare(model, error);
 }
 
-/* A name of the caller becomes one of ours; NULL stays: the best path when there is work. */
-static carnn_status carnn__simd_choice(const char **simd, carnn_error *error) {
-    const carnn__kernels *k = carnn__simd_select(*simd);
-    if (!k)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is no path of "
-                           "this machine (the best here is \"%s\")",
-                           *simd ? *simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
-    if (*simd) *simd = k->name;
-    return CARNN_OK;
-}
-
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     if (strcmp(model->desc.task, data->task))
@@ -12678,19 +12651,25 @@ static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
 CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error) {
     carnn_allocator a = carnn__allocator(desc->allocator);
-    carnn_model *model = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *model);
+    const carnn__kernels *k = carnn__simd_select(desc->simd);
+    carnn_model *model;
     carnn_train_desc unused;
     carnn__vectors vectors;
     carnn_status status;
     *out = NULL;
+    if (!k)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is no path of "
+                           "this machine (the best here is \"%s\")",
+                           desc->simd ? desc->simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
+    model = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *model);
     if (!model) return carnn__out_of_memory(error);
     memset(&unused, 0, sizeof unused);
     memset(&vectors, 0, sizeof vectors);
     model->allocator = a;
     model->desc = *desc;
     model->desc.allocator = NULL;
-    status = carnn__simd_choice(&model->desc.simd, error);
-    if (!status) status = carnn_defaults(&model->desc, &unused, error);
+    if (desc->simd) model->desc.simd = k->name; /* NULL stays: the best path when there is work */
+    status = carnn_defaults(&model->desc, &unused, error);
     if (!status) status = carnn__same_task(model, train, error);
     if (!status) model->task = carnn__task_named(model->desc.task);
     if (!status) status = model->task->build(model, train, error);
@@ -15415,39 +15394,21 @@ static void carnn__check_close(carnn__subject *s) {
     carnn__free_aligned(&s->engine->allocator, s->arena.base);
 }
 
-/* Checks entry `number` of a group, in all variants. */
-static carnn_status carnn__check_entry(carnn__engine *engine, size_t group, size_t number,
-                                       uint64_t seed, carnn_check *check, carnn_error *error) {
-    carnn__subject *s = (carnn__subject *)carnn__alloc(&engine->allocator, 1, sizeof *s);
-    carnn_status status = s ? CARNN_OK : carnn__out_of_memory(error);
-    size_t variant;
-    int more = 1;
-    for (variant = 0; !status && more; variant++) {
-        memset(s, 0, sizeof *s);
-        s->engine = engine;
-        s->error = error;
-        s->check = check;
-        s->key = carnn__stream(seed, variant + 1);
-        s->number = number;
-        s->variant = variant;
-        status = carnn__check_groups[group].open(s);
-        more = !status && s->loss;
-        if (more) status = carnn__check_carve(s, carnn__check_groups[group].carve);
-        if (more && !status) status = carnn__check_subject(s);
-        carnn__check_close(s);
-    }
-    carnn__free(&engine->allocator, s);
-    return status;
-}
-
 CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
                                        int (*row)(const carnn_check *check, void *user),
                                        void *user, carnn_error *error) {
+    const carnn_allocator a = carnn__allocator(NULL);
+    carnn__subject *s = (carnn__subject *)carnn__alloc(&a, 1, sizeof *s);
     carnn__engine engine;
-    size_t group, number, found = 0;
+    size_t group, number, variant, found = 0;
     const char *name;
-    carnn_status status = carnn__engine_open(&engine, NULL, 1, carnn__allocator(NULL), error);
-    if (status) return status;
+    int more;
+    carnn_status status = s ? carnn__engine_open(&engine, NULL, 1, a, error)
+                            : carnn__out_of_memory(error);
+    if (status) {
+        carnn__free(&a, s);
+        return status;
+    }
     for (group = 0; group < CARNN__COUNT(carnn__check_groups); group++)
         for (number = 0; !status && (name = carnn__check_groups[group].name(number)); number++) {
             carnn_check check;
@@ -15458,11 +15419,25 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
             check.group = carnn__check_groups[group].group;
             check.name = name;
             check.limit = CARNN__CHECK_LIMIT;
-            status = carnn__check_entry(&engine, group, number, seed, &check, error);
+            for (more = 1, variant = 0; !status && more; variant++) {
+                memset(s, 0, sizeof *s);
+                s->engine = &engine;
+                s->error = error;
+                s->check = &check;
+                s->key = carnn__stream(seed, variant + 1);
+                s->number = number;
+                s->variant = variant;
+                status = carnn__check_groups[group].open(s);
+                more = !status && s->loss;
+                if (more) status = carnn__check_carve(s, carnn__check_groups[group].carve);
+                if (more && !status) status = carnn__check_subject(s);
+                carnn__check_close(s);
+            }
             check.passed = check.numbers > 0 && check.error <= check.limit;
             if (!status && row(&check, user))
                 status = carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after %s", name);
         }
+    carnn__free(&a, s);
     carnn__engine_close(&engine);
     if (!status && !found)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no cell, part or task called "
@@ -15923,28 +15898,6 @@ static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__b
     return task->session && (task->session->reply != NULL) == (int)kind->n[2];
 }
 
-/* Row `number` of those of the tasks; 0: there is none. */
-static int carnn__bench_task_row(size_t number, carnn__bench_row *row) {
-    const carnn__task *task;
-    const carnn__task_bench *b;
-    size_t t, size, kind;
-    for (t = 0; (task = carnn__task_at(t)) != NULL; t++)
-        for (size = 0; size < 2; size++)
-            for (kind = 0; kind < CARNN__COUNT(carnn__bench_kinds); kind++) {
-                *row = carnn__bench_kinds[kind];
-                if (!carnn__bench_has(task, size, row) || number--) continue;
-                b = task->bench;
-                row->n[0] = b->hidden[size];
-                row->n[1] = t;
-                snprintf(row->name, sizeof row->name, "%s %zu, %s", task->name, row->n[0],
-                         row->call == carnn__bench_predict ? b->predicting
-                                                           : carnn__bench_kinds[kind].name);
-                if (!row->unit) row->unit = b->unit;
-                return 1;
-            }
-    return 0;
-}
-
 /* --- the table ------------------------------------------------------------------------------- */
 
 #define CARNN__BENCH_ROW(group, name, unit, open, call, bound, cost, ...)                          \
@@ -16001,12 +15954,28 @@ static const carnn__bench_row carnn__bench_rows[] = {
                      loop, CARNN__UNBOUND, 0.0, 1000000, 16)
 };
 
-/* Row `number` of the benchmark; 0: there is none. */
+/* Row `number` of the benchmark: of the table, then of the tasks; 0: there is none. */
 static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
-    size_t count = CARNN__COUNT(carnn__bench_rows);
-    if (number >= count) return carnn__bench_task_row(number - count, row);
-    *row = carnn__bench_rows[number];
-    return 1;
+    const size_t count = CARNN__COUNT(carnn__bench_rows);
+    const carnn__task *task;
+    size_t t, size, kind;
+    if (number < count) *row = carnn__bench_rows[number];
+    if (number < count) return 1;
+    number -= count;
+    for (t = 0; (task = carnn__task_at(t)) != NULL; t++)
+        for (size = 0; size < 2; size++)
+            for (kind = 0; kind < CARNN__COUNT(carnn__bench_kinds); kind++) {
+                *row = carnn__bench_kinds[kind];
+                if (!carnn__bench_has(task, size, row) || number--) continue;
+                row->n[0] = task->bench->hidden[size];
+                row->n[1] = t;
+                snprintf(row->name, sizeof row->name, "%s %zu, %s", task->name, row->n[0],
+                         row->call == carnn__bench_predict ? task->bench->predicting
+                                                           : carnn__bench_kinds[kind].name);
+                if (!row->unit) row->unit = task->bench->unit;
+                return 1;
+            }
+    return 0;
 }
 
 /* Measures a row: `value` of it, and `rate` where it is bounded. */
