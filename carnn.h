@@ -6697,9 +6697,7 @@ struct carnn_dataset {
 
 /* String i of a list of strings that stand one after the other, each with a NUL behind it. */
 static inline carnn__span carnn__string(const char *bytes, const size_t *at, size_t i) {
-    carnn__span string;
-    string.at = bytes + at[i];
-    string.length = at[i + 1] - at[i] - 1;
+    carnn__span string = {bytes + at[i], at[i + 1] - at[i] - 1};
     return string;
 }
 
@@ -6853,6 +6851,8 @@ typedef struct carnn__reading {
     carnn__names texts;   /* becomes bytes, text_at, text_count of the draft */
     uint32_t *listed;     /* (texts.count) number of a text among the choices */
     size_t group_first;   /* first member of the group at hand */
+    size_t records;       /* so far */
+    int lists;            /* targets become choices */
     uint32_t origin;      /* see carnn__item */
     carnn__input columns[4]; /* files that stand side by side */
     char *scratch;           /* a path, or a sentence as words */
@@ -6929,9 +6929,7 @@ static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
 }
 
 static void carnn__reading_member(carnn__reading *r, uint32_t text, uint32_t role) {
-    carnn__member m = {0, 0};
-    m.text = text;
-    m.role = role;
+    carnn__member m = {text, role};
     stbds_arrput(r->draft.members, m);
 }
 
@@ -6949,9 +6947,15 @@ static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
 static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
     carnn_status status = carnn__reading_room(r);
     carnn_dataset *d = &r->draft;
-    carnn__item x = {0, 0, 0, CARNN__NOWHERE, 0, 0.0f, 0};
-    size_t i, earlier, at = stbds_arrlenu(d->members);
+    size_t i, at = stbds_arrlenu(d->members);
+    uint32_t target = CARNN__NOWHERE;
     if (status) return status;
+    r->records++;
+    if (record->has_target) {
+        target = carnn__reading_text(r, record->target);
+        if (r->lists) carnn__reading_choice(r, target, record->target);
+    }
+    if (!record->count) return CARNN_OK;
     if (at && record->columns != d->columns)
         return carnn__reading_fail(r, r->parser.lines.number, "rows as long as those before",
                                    "another number of columns");
@@ -6960,10 +6964,6 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
         r->group_first = at;
         d->group_count++;
     }
-    if (record->has_target) {
-        x.target = carnn__reading_text(r, record->target);
-        if (!r->desc->candidates) carnn__reading_choice(r, x.target, record->target);
-    }
     for (i = 0; i < record->count; i++) {
         carnn__span text = record->text[i];
         if (record->spoken) text = carnn__spoken_words(r, text);
@@ -6971,25 +6971,14 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
                                                  : carnn__reading_text(r, text), record->role[i]);
     }
     d->spoken |= record->spoken;
-    if (!record->example) return CARNN_OK;
-    earlier = carnn__min(record->before, at - r->group_first);
-    x.first = at - earlier;
-    x.count = (uint32_t)(earlier + record->own);
-    x.group = (uint32_t)(d->group_count - 1);
-    x.line = (uint32_t)carnn__min(r->parser.lines.number, UINT32_MAX);
-    x.value = record->value;
-    x.origin = r->origin;
-    stbds_arrput(d->items, x);
+    if (record->example) {
+        size_t earlier = carnn__min(record->before, at - r->group_first);
+        uint32_t line = (uint32_t)carnn__min(r->parser.lines.number, UINT32_MAX);
+        carnn__item x = {at - earlier, (uint32_t)(earlier + record->own),
+                         (uint32_t)(d->group_count - 1), target, line, record->value, r->origin};
+        stbds_arrput(d->items, x);
+    }
     return CARNN_OK;
-}
-
-/* Opens a source for reading line by line. */
-static carnn_status carnn__reading_open(carnn__reading *r, const carnn_source *source) {
-    carnn_status status;
-    carnn__input_close(&r->input, &r->allocator);
-    status = carnn__input_open(&r->input, source, &r->allocator, r->parser.error);
-    if (!status) r->parser.lines = carnn__lines_of(&r->input);
-    return status;
 }
 
 /* Notes that the examples from here on come from the source `name`. */
@@ -7025,11 +7014,11 @@ static void carnn__reading_clean(carnn_dataset *draft, size_t from, size_t group
     if (n) stbds_arrsetlen(draft->items, kept);
 }
 
+/* Reads a source with the reader at hand. */
 static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source *source) {
     carnn_status status = CARNN_OK;
     carnn_dataset *d = &r->draft;
-    size_t items = stbds_arrlenu(d->items), members = stbds_arrlenu(d->members);
-    size_t groups = d->group_count;
+    size_t items = stbds_arrlenu(d->items), groups = d->group_count, records = r->records;
     int folder = 0;
     carnn_error *error = r->parser.error;
     memset(&r->parser, 0, sizeof r->parser);
@@ -7039,52 +7028,44 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     if (!source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
     if (!status && !folder) {
-        status = carnn__reading_open(r, source);
-        if (!status) carnn__reading_origin(r, r->input.name);
+        carnn__input_close(&r->input, &r->allocator);
+        status = carnn__input_open(&r->input, source, &r->allocator, error);
+        if (status) return status;
+        r->parser.lines = carnn__lines_of(&r->input);
+        carnn__reading_origin(r, r->input.name);
         while (!status && carnn__next_line(&r->parser.lines)) {
             carnn__record record;
             memset(&record, 0, sizeof record);
             status = r->reader->line(&r->parser, &record);
-            if (!status && record.count) status = carnn__reading_record(r, &record);
+            if (!status && (record.count || record.has_target))
+                status = carnn__reading_record(r, &record);
         }
     }
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
-    if (stbds_arrlenu(d->members) == members && !r->desc->lenient)
+    if (r->records == records && !r->desc->lenient)
         return carnn__reading_fail(r, 1, r->reader->example, "an empty file");
     if (r->desc->clean) carnn__reading_clean(d, items, groups);
-    if (r->desc->clean && stbds_arrlenu(d->items) == items)
-        return carnn__fail(error, CARNN_ERR_DATA, 0,
-                           "%s: every question lacks a right or a wrong answer",
-                           carnn__name_end(r->parser.lines.name));
-    return CARNN_OK;
+    if (!r->desc->clean || stbds_arrlenu(d->items) > items) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: every question lacks a right or a wrong answer",
+                       carnn__name_end(r->parser.lines.name));
 }
 
-/* A line of a list of candidates without its number and the one blank after it; a number alone is
-   a candidate. */
-static carnn__span carnn__unnumbered(carnn__span line) {
+/* One candidate a line, after an optional number and one blank; a number alone is a candidate. Of two
+   that differ in the blanks at their ends only, the first one counts. */
+static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
+    carnn__span line = p->lines.line;
     size_t digits = carnn__digits(line);
     if (digits && digits < line.length && carnn__blank(line.at[digits]))
         carnn__skip(&line, digits + 1);
-    return line;
+    r->target = line;
+    r->has_target = carnn__trim(p->lines.line).length > 0;
+    if (!r->has_target || carnn__trim(line).length) return CARNN_OK;
+    return carnn__unexpected(p, "a candidate after the number", carnn__trim(line));
 }
 
-/* One candidate a line, after an optional number and one blank. Of two that differ in the blanks
-   at their ends only, the first one counts. */
-static carnn_status carnn__reading_candidates(carnn__reading *r, const carnn_source *source) {
-    carnn_status status = carnn__reading_open(r, source);
-    while (!status && carnn__next_line(&r->parser.lines)) {
-        carnn__span line = carnn__unnumbered(r->parser.lines.line);
-        if (!carnn__trim(r->parser.lines.line).length) continue;
-        if (!carnn__trim(line).length)
-            return carnn__unexpected(&r->parser, "a candidate after the number", carnn__trim(line));
-        status = carnn__reading_room(r);
-        if (!status) carnn__reading_choice(r, carnn__reading_text(r, line), line);
-    }
-    if (!status && !stbds_arrlenu(r->draft.choices) && !r->desc->lenient)
-        return carnn__reading_fail(r, 1, "candidates, one a line", "an empty file");
-    return status;
-}
+static const carnn__reader carnn__candidate_reader = {
+    carnn__candidate_line, "candidates, one a line", 0, 0, NULL, NULL};
 
 static carnn_status carnn__reading_drop(void *job) {
     carnn__reading *r = (carnn__reading *)job;
@@ -7143,9 +7124,16 @@ static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *
 /* All sources of a description. */
 static carnn_status carnn__reading_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
+    const carnn__reader *reader = r->reader;
     carnn_status status = CARNN_OK;
     size_t i;
-    if (r->desc->candidates) status = carnn__reading_candidates(r, r->desc->candidates);
+    r->lists = 1;
+    if (r->desc->candidates) {
+        r->reader = &carnn__candidate_reader;
+        status = carnn__reading_source(r, r->desc->candidates);
+        r->reader = reader;
+        r->lists = 0;
+    }
     for (i = 0; !status && i < r->desc->source_count; i++)
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
@@ -7159,6 +7147,7 @@ static const carnn__reader *carnn__reader_of(const char **task);
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error) {
     carnn__reading reading;
+    int lists;
     *dataset = NULL;
     if (!desc || !desc->task || !desc->sources || !desc->source_count)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a data set needs a task and a source");
@@ -7169,12 +7158,10 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     if (!reading.reader)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a task, found \"%.40s\"",
                            desc->task);
-    if (desc->candidates && !reading.reader->candidates)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no list of candidates",
-                           reading.draft.task);
-    if (desc->clean && !reading.reader->cleans)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no groups to clean",
-                           reading.draft.task);
+    lists = desc->candidates && !reading.reader->candidates;
+    if (lists || (desc->clean && !reading.reader->cleans))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no %s",
+                           reading.draft.task, lists ? "list of candidates" : "groups to clean");
     reading.allocator = carnn__allocator(desc->allocator);
     reading.parser.error = error;
     return carnn__reading_run(dataset, &reading, carnn__reading_all);
@@ -7431,11 +7418,10 @@ static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, in
     size_t i, length = strlen(folder) + 9;
     stbds_arrsetlen(r->scratch, CARNN__PAIR_FIELDS * length);
     for (i = 0; i < CARNN__PAIR_FIELDS; i++) {
-        carnn_source source = {NULL, NULL, 0};
-        carnn_status status;
         char *path = r->scratch + i * length;
+        carnn_source source = {path, NULL, 0};
+        carnn_status status;
         snprintf(path, length, "%s/%s", folder, files[i]);
-        source.name = path;
         carnn__input_close(&r->columns[i], &r->allocator);
         if ((i == CARNN__PAIR_QUESTION || i == CARNN__PAIR_NUMBER) && carnn__absent(path)) {
             if (i == CARNN__PAIR_QUESTION) return CARNN_OK;
@@ -7467,11 +7453,13 @@ static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, in
             if (carnn__next_line(&lines[i])) there++;
             else if (ended == count) ended = i;
         }
-        r->parser.lines = lines[there && there < count ? ended : CARNN__PAIR_LABEL];
+        r->parser.lines = lines[CARNN__PAIR_LABEL];
         if (!there) return CARNN_OK;
-        if (there < count)
-            return carnn__reading_fail(r, r->parser.lines.number + 1,
+        if (ended < count) {
+            r->parser.lines = lines[ended];
+            return carnn__reading_fail(r, lines[ended].number + 1,
                                        "a line as in the files beside it", "the end");
+        }
         for (i = 0; i < CARNN__PAIR_FIELDS; i++) field[i] = lines[i < count ? i : 0].line;
         status = carnn__pair_record(&r->parser, field, &record);
         if (!status) status = carnn__reading_record(r, &record);
@@ -7513,26 +7501,18 @@ static const char *const carnn__class_formats[] = {
 
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
 
-/* Takes the first word and the blank behind it off `s`. */
-static carnn__span carnn__first_word(carnn__span *s) {
-    carnn__span word = *s;
-    word.length = 0;
-    while (word.length < s->length && !carnn__gap(s->at[word.length])) word.length++;
-    carnn__skip(s, carnn__min(word.length + 1, s->length));
-    return word;
-}
-
 /* Divides a line of this style into class and text; 0: it is not of this style. */
 static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
                               carnn__span *label, carnn__span *text) {
     static const char mark[] = "__label__";
     const size_t length = sizeof mark - 1;
     size_t colon = 0;
-    *text = line;
+    *text = *label = line;
     label->length = 0;
     if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
     if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
-    *label = carnn__first_word(text);
+    while (label->length < line.length && !carnn__gap(line.at[label->length])) label->length++;
+    carnn__skip(text, carnn__min(label->length + 1, line.length));
     if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
     if (style == CARNN__CLASS_FASTTEXT) {
         if (label->length < length || memcmp(label->at, mark, length)) return 0;
@@ -7559,19 +7539,14 @@ static int carnn__class_is(const carnn__parser *p, int style) {
     return looked_at > 0;
 }
 
-/* The style that the first lines show. */
-static int carnn__class_style_of(const carnn__parser *p) {
-    int style = 1;
-    while (style < CARNN__CLASS_NONE && !carnn__class_is(p, style)) style++;
-    if (style < CARNN__CLASS_NONE) return style;
-    return p->lenient && carnn__trim(p->lines.line).length ? CARNN__CLASS_NONE
-                                                           : CARNN__CLASS_UNKNOWN;
-}
-
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text, other, rest;
     int found;
-    if (!p->style) p->style = carnn__class_style_of(p);
+    if (!p->style) { /* the one that the first lines show */
+        for (p->style = 1; p->style < CARNN__CLASS_NONE && !carnn__class_is(p, p->style);) p->style++;
+        if (p->style == CARNN__CLASS_NONE && !(p->lenient && carnn__trim(p->lines.line).length))
+            p->style = CARNN__CLASS_UNKNOWN;
+    }
     if (p->style) p->format = carnn__class_formats[p->style];
     if (!carnn__says_something(p) &&
         !(p->lenient && (p->style == CARNN__CLASS_UNKNOWN || p->style == CARNN__CLASS_NONE)))
@@ -12336,7 +12311,7 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error) {
     carnn__value v = {0.0, NULL};
-    carnn__span text;
+    carnn__span text = {value, strlen(value)};
     if (option->kind == CARNN_OPTION_NAME) {
         size_t choice = carnn__choice_named(option, value);
         if (choice == SIZE_MAX)
@@ -12344,8 +12319,6 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
                                value);
         v.name = carnn_option_choice(option, choice);
     } else {
-        text.at = value;
-        text.length = strlen(value);
         if (!carnn__number(text, &v.number) ||
             !(v.number >= option->low && v.number <= option->high) ||
             (option->kind == CARNN_OPTION_INTEGER && v.number != floor(v.number)))
@@ -12373,9 +12346,9 @@ CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_m
     return text;
 }
 
+/* Are two names the same, with - for _? */
 static int carnn__same_option(const char *a, const char *b) {
-    for (; *a && *b; a++, b++)
-        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_'))) return 0;
+    for (; *a && (*a == '-' ? '_' : *a) == (*b == '-' ? '_' : *b); a++, b++) {}
     return !*a && !*b;
 }
 
@@ -12472,22 +12445,15 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     return status ? status : carnn__net_declare(model, error);
 }
 
-/* A name of the caller becomes one of ours; NULL stays: the best path when there is work. */
-static carnn_status carnn__simd_choice(const char **simd, carnn_error *error) {
-    const carnn__kernels *k = carnn__simd_select(*simd);
-    if (!k)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is no path of "
-                           "this machine (the best here is \"%s\")",
-                           *simd ? *simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
-    if (*simd) *simd = k->name;
-    return CARNN_OK;
-}
-
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
-    if (!strcmp(model->desc.task, data->task)) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the model of "
-                       "the task %s", data->task, model->desc.task);
+    if (strcmp(model->desc.task, data->task))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the model "
+                           "of the task %s", data->task, model->desc.task);
+    if (!data->columns || data->columns == (size_t)model->desc.embedding) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has rows of %zu numbers, the "
+                       "embedding of the model %lld", data->columns,
+                       (long long)model->desc.embedding);
 }
 
 #ifndef CARNN_NO_TEXT
@@ -12526,19 +12492,25 @@ static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
 CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error) {
     carnn_allocator a = carnn__allocator(desc->allocator);
-    carnn_model *model = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *model);
+    const carnn__kernels *k = carnn__simd_select(desc->simd);
+    carnn_model *model;
     carnn_train_desc unused;
     carnn__vectors vectors;
     carnn_status status;
     *out = NULL;
+    if (!k)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is no path of "
+                           "this machine (the best here is \"%s\")",
+                           desc->simd ? desc->simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
+    model = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *model);
     if (!model) return carnn__out_of_memory(error);
     memset(&unused, 0, sizeof unused);
     memset(&vectors, 0, sizeof vectors);
     model->allocator = a;
     model->desc = *desc;
     model->desc.allocator = NULL;
-    status = carnn__simd_choice(&model->desc.simd, error);
-    if (!status) status = carnn_defaults(&model->desc, &unused, error);
+    if (desc->simd) model->desc.simd = k->name; /* NULL stays: the best path when there is work */
+    status = carnn_defaults(&model->desc, &unused, error);
     if (!status) status = carnn__same_task(model, train, error);
     if (!status) model->task = carnn__task_named(model->desc.task);
     if (!status) status = model->task->build(model, train, error);
@@ -14667,6 +14639,8 @@ struct carnn__subject {
     double (*loss)(carnn__subject *s); /* adds to the gradients, too; NULL: no such variant */
     carnn__checked array[CARNN__PARAMS_MAX + 8];
     size_t arrays;
+    float *value, *gradient; /* copies of those of the array that is checked */
+    carnn_check *check;  /* what is found is added here */
     size_t batch, batches; /* of tasks: the batch whose loss it is, and how many there are */
     int holds;           /* the masks of relu and max stay as they are */
     /* sequences */
@@ -14814,13 +14788,8 @@ static void carnn__check_cell_carve(carnn__subject *s) {
 static double carnn__check_encoder_loss(carnn__subject *s) {
     static const uint32_t ids[] = {0, 1, 2, 3, 4, 4, 5, 1, 0}, which[] = {0, 1, 2, 3, 0};
     static const size_t at[] = {0, 3, 3, 4, 9};
-    carnn__encoder e = {CARNN__COUNT(which), CARNN__CHECK_H, which, ids, at, NULL, NULL, NULL, NULL,
-                        NULL};
-    e.ramp = s->scratch_back;
-    e.table = s->x.value;
-    e.out = s->scratch;
-    e.dtable = s->x.gradient;
-    e.dout = s->out.value;
+    carnn__encoder e = {CARNN__COUNT(which), CARNN__CHECK_H, which, ids, at, s->scratch_back,
+                        s->x.value, s->scratch, s->x.gradient, s->out.value};
     carnn__encoder_ramp(s->scratch_back, CARNN__CHECK_H);
     carnn__encode_texts(s->engine, &e);
     carnn__encode_texts_back(s->engine, &e);
@@ -14850,9 +14819,8 @@ static double carnn__check_product_loss(carnn__subject *s) {
 
 static double carnn__check_attention_loss(carnn__subject *s) {
     carnn__attention a = {&s->seq, CARNN__CHECK_H, s->shared, s->h.value, s->x.value, s->c.value,
-                          s->scratch_back, NULL, s->scratch, s->out.value, s->h.gradient,
-                          s->c.gradient};
-    a.gweight = s->scratch_back + CARNN__CHECK_B * CARNN__CHECK_STEPS;
+                          s->scratch_back, s->scratch_back + CARNN__CHECK_B * CARNN__CHECK_STEPS,
+                          s->scratch, s->out.value, s->h.gradient, s->c.gradient};
     s->engine->k->attend(&a, 0, CARNN__CHECK_B);
     s->engine->k->attend_back(&a, 0, CARNN__CHECK_B);
     carnn__scatter_rows(s->engine, s->x.gradient, s->h.gradient, s->shared, CARNN__CHECK_ROWS,
@@ -14987,12 +14955,11 @@ static carnn_status carnn__check_options_of(const char *text, carnn_model_desc *
 static carnn_status carnn__check_task_open(carnn__subject *s) {
     const carnn__task *task = carnn__task_at(s->number);
     carnn_source source = {"sample", task->sample, strlen(task->sample)};
-    carnn_dataset_desc data = {task->name, NULL, 1, NULL, 0, 0, NULL, NULL};
+    carnn_dataset_desc data = {task->name, &source, 1, NULL, 0, 0, NULL, NULL};
     carnn_model_desc model;
     carnn_status status;
     s->how = task->variants[s->variant];
     if (!s->how) return CARNN_OK;
-    data.sources = &source;
     memset(&model, 0, sizeof model);
     model.task = task->name;
     status = carnn__check_options_of(s->how, &model, s->error);
@@ -15037,33 +15004,33 @@ static double carnn__check_sign(uint64_t key, size_t i) {
 }
 
 /* The slope of the loss along the `count` numbers from `first` on, each up or down. */
-static double carnn__check_slope(carnn__subject *s, const carnn__checked *a, const float *value,
-                                 size_t first, size_t count, double step) {
+static double carnn__check_slope(carnn__subject *s, const carnn__checked *a, size_t first,
+                                 size_t count, double step) {
     static const double at[4] = {2.0, 1.0, -1.0, -2.0}, share[4] = {-1.0, 8.0, -8.0, 1.0};
     double slope = 0.0;
     size_t i, p;
     for (p = 0; p < 4; p++) {
         for (i = first; i < first + count; i++)
-            a->value[i] = (float)((double)value[i] + at[p] * step * carnn__check_sign(s->key, i));
+            a->value[i] = (float)((double)s->value[i] + at[p] * step * carnn__check_sign(s->key, i));
         slope += share[p] * carnn__check_run(s) / (12.0 * step);
     }
-    for (i = first; i < first + count; i++) a->value[i] = value[i];
+    for (i = first; i < first + count; i++) a->value[i] = s->value[i];
     return slope;
 }
 
 /* Compares the derivative along these numbers of an array with the nearest of three slopes, relative
    to `size`, and notes the largest error of all; not a number is the largest. */
-static void carnn__check_along(carnn__subject *s, const carnn__checked *a, const float *value,
-                               const float *gradient, size_t first, size_t count, double size,
-                               carnn_check *check) {
+static void carnn__check_along(carnn__subject *s, const carnn__checked *a, size_t first,
+                               size_t count, double size) {
     static const double step[3] = {1.0 / 64.0, 1.0 / 16.0, 1.0 / 4.0};
     double along = 0.0, nearest = 0.0, root = sqrt((double)count), error;
+    carnn_check *check = s->check;
     char entry[64];
     size_t i;
     for (i = first; i < first + count; i++)
-        along += carnn__check_sign(s->key, i) * (double)gradient[i];
+        along += carnn__check_sign(s->key, i) * (double)s->gradient[i];
     for (i = 0; i < 3; i++) {
-        double slope = carnn__check_slope(s, a, value, first, count, step[i] / root);
+        double slope = carnn__check_slope(s, a, first, count, step[i] / root);
         if (!i || !(fabs(slope - along) >= fabs(nearest - along))) nearest = slope;
     }
     error = fabs(nearest - along) / (root * (size + CARNN__CHECK_FLOOR));
@@ -15075,42 +15042,35 @@ static void carnn__check_along(carnn__subject *s, const carnn__checked *a, const
              s->how ? s->how : "");
 }
 
-/* Checks an array; `value` and `gradient` are copies of it. */
-static void carnn__check_one(carnn__subject *s, const carnn__checked *a, const float *value,
-                             const float *gradient, carnn_check *check) {
+/* Checks an array: all numbers at once, then some alone. */
+static void carnn__check_one(carnn__subject *s, const carnn__checked *a) {
     size_t i, n = a->count, samples = carnn__min(n, CARNN__CHECK_SAMPLES);
     double size = 0.0;
-    for (i = 0; i < n; i++) size += (double)gradient[i] * (double)gradient[i];
+    carnn__check_run(s);
+    memcpy(s->value, a->value, n * sizeof(float));
+    memcpy(s->gradient, a->gradient, n * sizeof(float));
+    for (i = 0; i < n; i++) size += (double)s->gradient[i] * (double)s->gradient[i];
     size = sqrt(size / (double)n);
-    carnn__check_along(s, a, value, gradient, 0, n, size, check);
-    for (i = 0; i < samples; i++) {
-        size_t place = samples < n ? (size_t)(carnn__random(s->key, i) % n) : i;
-        carnn__check_along(s, a, value, gradient, place, 1, size, check);
-    }
-    check->numbers += samples;
+    carnn__check_along(s, a, 0, n, size);
+    for (i = 0; i < samples; i++)
+        carnn__check_along(s, a, samples < n ? (size_t)(carnn__random(s->key, i) % n) : i, 1, size);
+    s->check->numbers += samples;
 }
 
 /* Adds the subject's derivatives to the line of its entry. */
-static carnn_status carnn__check_subject(carnn__subject *s, carnn_check *check) {
-    const carnn_allocator *allocator = &s->engine->allocator;
+static carnn_status carnn__check_subject(carnn__subject *s) {
     size_t i, most = 1;
-    float *copy;
     for (i = 0; i < s->arrays; i++) most = carnn__max(most, s->array[i].count);
-    copy = (float *)carnn__alloc(allocator, 2 * most, sizeof(float));
-    if (!copy) return carnn__out_of_memory(s->error);
+    s->value = (float *)carnn__alloc(&s->engine->allocator, 2 * most, sizeof(float));
+    if (!s->value) return carnn__out_of_memory(s->error);
+    s->gradient = s->value + most;
     for (s->batch = 0; s->batch < carnn__max(s->batches, 1); s->batch++) {
         s->holds = 0;
         carnn__check_run(s);
         s->holds = 1;
-        for (i = 0; i < s->arrays; i++) {
-            const carnn__checked *a = &s->array[i];
-            carnn__check_run(s);
-            memcpy(copy, a->value, a->count * sizeof(float));
-            memcpy(copy + most, a->gradient, a->count * sizeof(float));
-            carnn__check_one(s, a, copy, copy + most, check);
-        }
+        for (i = 0; i < s->arrays; i++) carnn__check_one(s, &s->array[i]);
     }
-    carnn__free(allocator, copy);
+    carnn__free(&s->engine->allocator, s->value);
     return CARNN_OK;
 }
 
@@ -15133,38 +15093,21 @@ static void carnn__check_close(carnn__subject *s) {
     carnn__free_aligned(&s->engine->allocator, s->arena.base);
 }
 
-/* Checks entry `number` of a group, in all variants. */
-static carnn_status carnn__check_entry(carnn__engine *engine, size_t group, size_t number,
-                                       uint64_t seed, carnn_check *check, carnn_error *error) {
-    carnn__subject *s = (carnn__subject *)carnn__alloc(&engine->allocator, 1, sizeof *s);
-    carnn_status status = s ? CARNN_OK : carnn__out_of_memory(error);
-    size_t variant;
-    int more = 1;
-    for (variant = 0; !status && more; variant++) {
-        memset(s, 0, sizeof *s);
-        s->engine = engine;
-        s->error = error;
-        s->key = carnn__stream(seed, variant + 1);
-        s->number = number;
-        s->variant = variant;
-        status = carnn__check_groups[group].open(s);
-        more = !status && s->loss;
-        if (more) status = carnn__check_carve(s, carnn__check_groups[group].carve);
-        if (more && !status) status = carnn__check_subject(s, check);
-        carnn__check_close(s);
-    }
-    carnn__free(&engine->allocator, s);
-    return status;
-}
-
 CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
                                        int (*row)(const carnn_check *check, void *user),
                                        void *user, carnn_error *error) {
+    const carnn_allocator a = carnn__allocator(NULL);
+    carnn__subject *s = (carnn__subject *)carnn__alloc(&a, 1, sizeof *s);
     carnn__engine engine;
-    size_t group, number, found = 0;
+    size_t group, number, variant, found = 0;
     const char *name;
-    carnn_status status = carnn__engine_open(&engine, NULL, 1, carnn__allocator(NULL), error);
-    if (status) return status;
+    int more;
+    carnn_status status = s ? carnn__engine_open(&engine, NULL, 1, a, error)
+                            : carnn__out_of_memory(error);
+    if (status) {
+        carnn__free(&a, s);
+        return status;
+    }
     for (group = 0; group < CARNN__COUNT(carnn__check_groups); group++)
         for (number = 0; !status && (name = carnn__check_groups[group].name(number)); number++) {
             carnn_check check;
@@ -15175,11 +15118,25 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
             check.group = carnn__check_groups[group].group;
             check.name = name;
             check.limit = CARNN__CHECK_LIMIT;
-            status = carnn__check_entry(&engine, group, number, seed, &check, error);
+            for (more = 1, variant = 0; !status && more; variant++) {
+                memset(s, 0, sizeof *s);
+                s->engine = &engine;
+                s->error = error;
+                s->check = &check;
+                s->key = carnn__stream(seed, variant + 1);
+                s->number = number;
+                s->variant = variant;
+                status = carnn__check_groups[group].open(s);
+                more = !status && s->loss;
+                if (more) status = carnn__check_carve(s, carnn__check_groups[group].carve);
+                if (more && !status) status = carnn__check_subject(s);
+                carnn__check_close(s);
+            }
             check.passed = check.numbers > 0 && check.error <= check.limit;
             if (!status && row(&check, user))
                 status = carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after %s", name);
         }
+    carnn__free(&a, s);
     carnn__engine_close(&engine);
     if (!status && !found)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no cell, part or task called "
@@ -15433,6 +15390,7 @@ static void carnn__bench_adam(carnn__bench *b) {
 static void carnn__bench_cell_open(carnn__bench *b, size_t kind, size_t B, size_t T, size_t e,
                                    size_t h, int learn) {
     size_t t, *start = (size_t *)carnn__take(&b->arena, T + 1, sizeof(size_t));
+    carnn__packed seq = {B, T, B * T, start};
     memset(&b->store, 0, sizeof b->store);
     carnn__cell_declare(&b->cell, &b->store, "", kind, e, h, h);
     b->store.value = carnn__bench_floats(b, b->store.size);
@@ -15447,10 +15405,7 @@ static void carnn__bench_cell_open(carnn__bench *b, size_t kind, size_t B, size_
     }
     carnn__store_init(&b->store, 1);
     for (t = 0; t <= T; t++) start[t] = t * B;
-    b->seq.sequences = B;
-    b->seq.steps = T;
-    b->seq.rows = B * T;
-    b->seq.start = start;
+    b->seq = seq;
     carnn__cell_plan(&b->run, &b->cell, &b->store, b->store.value, b->gradient, &b->arena, B * T,
                      B * T, B);
 }
@@ -15518,8 +15473,8 @@ static void carnn__bench_task(carnn__bench *b) {
     size_t i;
     b->live = b->most = 0;
     for (i = 0; i < 2; i++) {
-        carnn__bench_text text = {NULL, 0, CARNN__BENCH_TEXT};
-        text.at = (char *)carnn__take(&b->arena, text.size, 1);
+        carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0,
+                                  CARNN__BENCH_TEXT};
         task->bench->text(&text, i == 1);
         source[i].bytes = text.at;
         source[i].size = text.length;
@@ -15642,28 +15597,6 @@ static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__b
     return task->session && (task->session->reply != NULL) == (int)kind->n[2];
 }
 
-/* Row `number` of those of the tasks; 0: there is none. */
-static int carnn__bench_task_row(size_t number, carnn__bench_row *row) {
-    const carnn__task *task;
-    const carnn__task_bench *b;
-    size_t t, size, kind;
-    for (t = 0; (task = carnn__task_at(t)) != NULL; t++)
-        for (size = 0; size < 2; size++)
-            for (kind = 0; kind < CARNN__COUNT(carnn__bench_kinds); kind++) {
-                *row = carnn__bench_kinds[kind];
-                if (!carnn__bench_has(task, size, row) || number--) continue;
-                b = task->bench;
-                row->n[0] = b->hidden[size];
-                row->n[1] = t;
-                snprintf(row->name, sizeof row->name, "%s %zu, %s", task->name, row->n[0],
-                         row->call == carnn__bench_predict ? b->predicting
-                                                           : carnn__bench_kinds[kind].name);
-                if (!row->unit) row->unit = b->unit;
-                return 1;
-            }
-    return 0;
-}
-
 /* --- the table ------------------------------------------------------------------------------- */
 
 #define CARNN__BENCH_ROW(group, name, unit, open, call, bound, cost, ...)                          \
@@ -15720,12 +15653,28 @@ static const carnn__bench_row carnn__bench_rows[] = {
                      loop, CARNN__UNBOUND, 0.0, 1000000, 16)
 };
 
-/* Row `number` of the benchmark; 0: there is none. */
+/* Row `number` of the benchmark: of the table, then of the tasks; 0: there is none. */
 static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
-    size_t count = CARNN__COUNT(carnn__bench_rows);
-    if (number >= count) return carnn__bench_task_row(number - count, row);
-    *row = carnn__bench_rows[number];
-    return 1;
+    const size_t count = CARNN__COUNT(carnn__bench_rows);
+    const carnn__task *task;
+    size_t t, size, kind;
+    if (number < count) *row = carnn__bench_rows[number];
+    if (number < count) return 1;
+    number -= count;
+    for (t = 0; (task = carnn__task_at(t)) != NULL; t++)
+        for (size = 0; size < 2; size++)
+            for (kind = 0; kind < CARNN__COUNT(carnn__bench_kinds); kind++) {
+                *row = carnn__bench_kinds[kind];
+                if (!carnn__bench_has(task, size, row) || number--) continue;
+                row->n[0] = task->bench->hidden[size];
+                row->n[1] = t;
+                snprintf(row->name, sizeof row->name, "%s %zu, %s", task->name, row->n[0],
+                         row->call == carnn__bench_predict ? task->bench->predicting
+                                                           : carnn__bench_kinds[kind].name);
+                if (!row->unit) row->unit = task->bench->unit;
+                return 1;
+            }
+    return 0;
 }
 
 /* Measures a row: `value` of it, and `rate` where it is bounded. */

@@ -714,7 +714,8 @@ static carnn_check spoilt_check(carnn__engine *e, int how) {
     CHECK_INT(carnn__check_carve(&s, carnn__check_cell_carve), CARNN_OK);
     s.loss = spoilt_loss;
     if (how == 5) s.array[s.arrays++] = unused;
-    CHECK_INT(carnn__check_subject(&s, &check), CARNN_OK);
+    s.check = &check;
+    CHECK_INT(carnn__check_subject(&s), CARNN_OK);
     carnn__check_close(&s);
     return check;
 }
