@@ -633,7 +633,7 @@ static int run_training(void) {
     int result;
     if (job.shown) fputc('\n', stderr);
     result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed();
-    if (result && (result != DIVERGED || !best)) return result;
+    if (result && !best) return result;
     if (best) check(carnn_model_save(model, arg.out, &error));
     if (best && status) say(DONE, "%s has the weights of epoch %lld", arg.out, (long long)best);
     if (result) return result;
