@@ -7423,10 +7423,10 @@ static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, in
         carnn_status status;
         snprintf(path, length, "%s/%s", folder, files[i]);
         carnn__input_close(&r->columns[i], &r->allocator);
-        if ((i == CARNN__PAIR_QUESTION || i == CARNN__PAIR_NUMBER) && carnn__absent(path)) {
-            if (i == CARNN__PAIR_QUESTION) return CARNN_OK;
+        if (i == CARNN__PAIR_QUESTION && carnn__absent(path)) return CARNN_OK;
+        if ((i == CARNN__PAIR_NUMBER || (i == CARNN__PAIR_LABEL && r->desc->lenient)) &&
+            carnn__absent(path))
             continue;
-        }
         status = carnn__input_open(&r->columns[i], &source, &r->allocator, r->parser.error);
         if (status) return status;
     }
@@ -7439,28 +7439,33 @@ static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, in
     carnn_status status = carnn__folder_open(r, folder, found);
     carnn__lines lines[CARNN__PAIR_FIELDS];
     carnn__span field[CARNN__PAIR_FIELDS];
-    size_t i, there, ended, count = r->columns[CARNN__PAIR_NUMBER].name ? 4 : 3;
+    size_t i, there, ended;
     if (status || !*found) return status;
     carnn__reading_origin(r, folder);
-    for (i = 0; i < count; i++) lines[i] = carnn__lines_of(&r->columns[i]);
+    memset(field, 0, sizeof field);
+    for (i = 0; i < CARNN__PAIR_FIELDS; i++) lines[i] = carnn__lines_of(&r->columns[i]);
     for (i = 0; i < 2; i++) r->parser.file[i] = lines[i].name;
     while (!status) {
         carnn__record record;
         memset(&record, 0, sizeof record);
         there = 0;
-        ended = count; /* the first file that has no more lines */
-        for (i = 0; i < count; i++) {
+        ended = CARNN__PAIR_FIELDS; /* the first file that has no more lines */
+        for (i = 0; i < CARNN__PAIR_FIELDS; i++) {
+            if (!lines[i].name) continue; /* there is no such file */
             if (carnn__next_line(&lines[i])) there++;
-            else if (ended == count) ended = i;
+            else if (ended == CARNN__PAIR_FIELDS) ended = i;
+            field[i] = lines[i].line;
         }
-        r->parser.lines = lines[CARNN__PAIR_LABEL];
+        r->parser.lines = lines[lines[CARNN__PAIR_LABEL].name ? CARNN__PAIR_LABEL
+                                                             : CARNN__PAIR_ANSWER];
         if (!there) return CARNN_OK;
-        if (ended < count) {
+        if (ended < CARNN__PAIR_FIELDS) {
             r->parser.lines = lines[ended];
             return carnn__reading_fail(r, lines[ended].number + 1,
                                        "a line as in the files beside it", "the end");
         }
-        for (i = 0; i < CARNN__PAIR_FIELDS; i++) field[i] = lines[i < count ? i : 0].line;
+        if (!lines[CARNN__PAIR_NUMBER].name)
+            field[CARNN__PAIR_NUMBER] = field[CARNN__PAIR_QUESTION];
         status = carnn__pair_record(&r->parser, field, &record);
         if (!status) status = carnn__reading_record(r, &record);
     }
