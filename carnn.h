@@ -9397,27 +9397,29 @@ static double carnn__mean_loss(const carnn__work *work, const carnn__mat *z, siz
     return sum / (double)known;
 }
 
-/* The loss of a batch: where a head has none of its own, softmax cross entropy; sum[0] counts what is
-   right. */
-static double carnn__net_tally(carnn__work *work, carnn__tally *tally) {
-    const carnn__task *task = work->model->task;
+/* The loss of heads whose logits are choices: softmax cross entropy; sum[0] counts what is right. */
+static double carnn__choices_loss(carnn__work *work, const carnn__logits *o, carnn__tally *tally) {
     size_t counted, b, i;
-    carnn__logits o;
-    double sum;
-    if (task->loss) return task->loss(work, tally);
-    o = task->output(work);
-    sum = carnn__softmax_loss(work, &o, &counted);
-    for (b = 0; b < o.items; b++) {
-        size_t first = carnn__first_decision(&o, b), end = carnn__first_decision(&o, b + 1);
+    double sum = carnn__softmax_loss(work, o, &counted);
+    for (b = 0; b < o->items; b++) {
+        size_t first = carnn__first_decision(o, b), end = carnn__first_decision(o, b + 1);
         double right = 0.0;
         for (i = first; i < end; i++)
-            right += work->engine->k->argmax(o.z->x + i * o.z->columns, o.z->columns) ==
-                     o.target[i];
+            right += work->engine->k->argmax(o->z->x + i * o->z->columns, o->z->columns) ==
+                     o->target[i];
         tally->sum[0] += right;
         if (end > first) carnn__tell_part(work, right, (double)(end - first));
     }
-    tally->examples += carnn__first_decision(&o, o.items);
+    tally->examples += carnn__first_decision(o, o->items);
     return sum;
+}
+
+static double carnn__net_tally(carnn__work *work, carnn__tally *tally) {
+    const carnn__task *task = work->model->task;
+    carnn__logits o;
+    if (task->loss) return task->loss(work, tally);
+    o = task->output(work);
+    return carnn__choices_loss(work, &o, tally);
 }
 
 /* --- ranking by score ---------------------------------------------------------------------------
@@ -12044,7 +12046,8 @@ typedef struct carnn__classify {
     carnn__rnn encoder;
     carnn__pool_part pool;
     carnn__linear hidden, output;
-    uint32_t *target; /* (B) */
+    uint32_t *target;   /* (B) */
+    uint32_t *count[2]; /* (classes, 3) told, there and rightly told so far; in a vote */
 } carnn__classify;
 
 enum { CARNN__CLASSIFY_DROP_WORDS = 1, CARNN__CLASSIFY_DROP_SUM, CARNN__CLASSIFY_DROP_LAYERS };
@@ -12072,7 +12075,11 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, h,
                        p->model->choices.count, 1, CARNN__IDENTITY);
     carnn__plan_logits(p, &m->output.y, t->most_items);
-    if (p->arena) m->target = (uint32_t *)carnn__take(p->arena, t->most_items, sizeof(uint32_t));
+    if (!p->arena) return;
+    m->target = (uint32_t *)carnn__take(p->arena, t->most_items, sizeof(uint32_t));
+    for (i = 0; i < 2; i++)
+        m->count[i] = (uint32_t *)carnn__take(p->arena, p->model->choices.count,
+                                              3 * sizeof(uint32_t));
 }
 
 static void carnn__classify_forward(carnn__work *work, uint64_t key) {
@@ -12111,6 +12118,31 @@ static carnn__logits carnn__classify_output(const carnn__work *work) {
     return o;
 }
 
+/* Cross entropy; and the mean over the classes of F1 = 2 rightly told / (told + there), of those that
+   are told or there. */
+static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
+    const carnn__classify *m = (const carnn__classify *)work->state;
+    carnn__logits o = carnn__classify_output(work);
+    size_t i, K = o.z->columns, classes = 0;
+    uint32_t *count = m->count[work->as_vote];
+    double sum, f1 = 0.0;
+    if (!tally->examples) memset(count, 0, 3 * K * sizeof(uint32_t));
+    sum = carnn__choices_loss(work, &o, tally);
+    for (i = 0; i < o.count; i++) {
+        size_t told = work->engine->k->argmax(o.z->x + i * K, K);
+        count[3 * told]++;
+        if (m->target[i] < K) count[3 * m->target[i] + 1]++;
+        count[3 * told + 2] += told == m->target[i];
+    }
+    for (i = 0; i < 3 * K; i += 3) {
+        if (!count[i] && !count[i + 1]) continue;
+        f1 += 2.0 * count[i + 2] / ((double)count[i] + (double)count[i + 1]);
+        classes++;
+    }
+    tally->sum[1] = f1 / (double)classes * (double)tally->examples; /* as is divided by them */
+    return sum;
+}
+
 static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=17", "hidden=19 embedding=17 cell=gru layers=2 pooling=max,mean,min",
     "hidden=19 embedding=17 cell=ncarnn-free directions=1 layers=3 pooling=last",
@@ -12136,8 +12168,8 @@ static const carnn__task carnn__classify_task = {
     CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify),
     carnn__classify_parts, NULL, carnn__classify_tokens,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
-    carnn__classify_forward, carnn__classify_output, NULL, carnn__classify_backward, NULL, NULL,
-    {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, carnn__classify_words,
+    carnn__classify_forward, carnn__classify_output, carnn__classify_loss, carnn__classify_backward,
+    NULL, NULL, {{"accuracy", 0, 0}, {"macro_f1", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, carnn__classify_words,
     "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
     carnn__classify_variants, CARNN__TRAIN_ONLY(&carnn__classify_bench)};
 

@@ -500,9 +500,12 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
     carnn_source *sources = open_sources(names), choices = {.name = candidates};
     carnn_dataset_desc desc = {.task = task, .sources = sources, .source_count = names->count,
                                .candidates = candidates ? &choices : NULL,
-                               .clean = clean, .lenient = lenient};
+                               .clean = clean, .lenient = lenient,
+                               .model = model ? carnn_model_describe(model) : &arg.model};
     carnn_dataset *loaded = NULL;
     if (names->count) check(carnn_dataset_load(&loaded, &desc, &error));
+    if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
+        fprintf(stderr, "%s: read as %s\n", *names->item, carnn_dataset_format(loaded));
     if (loaded && carnn_dataset_left_out(loaded))
         fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
                 *names->item, carnn_dataset_left_out(loaded));
