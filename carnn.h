@@ -8486,16 +8486,9 @@ static size_t carnn__declare_words(carnn__plan *p) {
 }
 
 typedef struct carnn__embed {
-    size_t table, e; /* parameter; columns of it */
-    int fixed;       /* the table is not trained */
+    size_t table, e; /* parameter, from carnn__declare_words; columns of it */
     carnn__mat y;    /* (U, e + more) */
 } carnn__embed;
-
-/* Declares the table: the last of the weights that are trained where it is fixed. */
-static void carnn__embed_table(carnn__plan *p, carnn__embed *m, int fixed) {
-    m->fixed = fixed;
-    m->table = carnn__declare_words(p);
-}
 
 static void carnn__embed_plan(carnn__plan *p, carnn__embed *m, const carnn__texts *t, size_t more) {
     m->e = (size_t)p->model->desc.embedding;
@@ -8513,7 +8506,8 @@ static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const
 
 static void carnn__embed_backward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
     size_t i;
-    if (m->fixed || work->data->columns) return;
+    if (work->data->columns) return; /* numbers are not trained, nor is a table that is fixed */
+    if (work->model->params.item[m->table].offset >= work->model->params.trained) return;
     for (i = 0; i < t->inputs; i++)
         work->engine->k->add(m->y.d + i * m->y.columns,
                              carnn__gradient(work, m->table) + (size_t)(t->input[i] / 2) * m->e,
@@ -8681,6 +8675,9 @@ typedef struct carnn__rnn_input {
     const uint32_t *row[2];   /* (R) packed row of each row of the output, by direction; NULL: the
                                  output is packed */
     size_t rows;              /* R */
+    float *state;             /* (layers, 2, h) of one sequence, one direction: the output and the
+                                 memory of an LSTM before its first row, replaced by those behind its
+                                 last; NULL: they begin with 0. The weights are packed already. */
 } carnn__rnn_input;
 
 /* name: of the weights, with ".2", ".forward" behind it where there are several layers, directions.
@@ -8745,16 +8742,23 @@ static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const ca
 static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
                                uint64_t key) {
     size_t l, i, r;
-    carnn__rnn_ready(work, m);
+    if (!x.state) carnn__rnn_ready(work, m);
     for (l = 0; l < m->layers; l++) {
         carnn__rnn_layer *layer = &m->layer[l];
         carnn__rnn_input in = carnn__rnn_below(m, l, &x);
         size_t h = layer->cell[0].h;
         for (i = 0; i < m->directions; i++) {
             carnn__cell_run *run = &layer->run[i];
+            const carnn__cell_kind *kind = &carnn__cells[run->cell->kind];
+            float *state = in.state ? in.state + 2 * l * h : NULL;
             carnn__cell_project(run, work->engine, in.x->x, 0, in.inputs);
             if (in.c) carnn__cell_context(run, work->engine, in.c->x, in.packed->sequences);
-            carnn__cell_forward(run, work->engine, in.packed, in.index[i], NULL, NULL);
+            carnn__cell_forward(run, work->engine, in.packed, in.index[i], state,
+                                state ? state + h : NULL);
+            if (state) memcpy(state, run->scan.out + (in.packed->rows - 1) * h, h * sizeof(float));
+            if (state && kind->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
+                memcpy(state + h, run->scan.tape + (in.packed->rows * kind->tape - 1) * h,
+                       h * sizeof(float));
             for (r = 0; r < in.rows; r++)
                 memcpy(layer->y.x + (r * m->directions + i) * h,
                        run->scan.out + (in.row[i] ? in.row[i][r] : r) * h, h * sizeof(float));
@@ -8788,33 +8792,12 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
     }
 }
 
-/* One row of one sequence, without dropout: from the states before it, (layers, 2, h) of each layer
-   the output and the memory of an LSTM, to those after it. Call carnn__rnn_ready before. */
-static void carnn__rnn_step(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
-                            float *state) {
-    size_t l;
-    for (l = 0; l < m->layers; l++) {
-        carnn__cell_run *run = &m->layer[l].run[0];
-        const carnn__cell_kind *k = &carnn__cells[run->cell->kind];
-        size_t h = run->cell->h;
-        float *memory = state + h;
-        carnn__cell_project(run, work->engine, carnn__rnn_below(m, l, x).x->x, 0, 1);
-        if (x->c) carnn__cell_context(run, work->engine, x->c->x, 1);
-        carnn__cell_forward(run, work->engine, x->packed, NULL, state, memory);
-        memcpy(m->layer[l].y.x, run->scan.out, h * sizeof(float));
-        memcpy(state, run->scan.out, h * sizeof(float));
-        if (k->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
-            memcpy(memory, run->scan.tape + (k->tape - 1) * h, h * sizeof(float));
-        state += 2 * h;
-    }
-}
-
 /* The texts of a batch as input x (U, in), whose output y (R, D) is in reading order; c (P, d) contexts,
    or NULL. */
 static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__mat *x,
                                           const carnn__mat *c) {
     carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
-                           {t->row[0], t->row[1]}, t->at[t->texts]};
+                           {t->row[0], t->row[1]}, t->at[t->texts], NULL};
     return in;
 }
 
@@ -9178,7 +9161,8 @@ static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint
 /* What a recurrent layer reads: x (N, in) row by row, with contexts c or NULL. */
 static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m, const carnn__mat *x,
                                                const carnn__mat *c) {
-    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, {NULL, NULL}, 0};
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, {NULL, NULL}, 0,
+                           NULL};
     return in;
 }
 
@@ -11526,7 +11510,8 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
         if (steps == CARNN__LM_STEPS) carnn__lm_generate_from(s, id);
         m->seq->ids[0] = id;
         in = carnn__lm_input_forward(&s->work, 0);
-        carnn__rnn_step(&s->work, &m->cell, &in, m->state);
+        in.state = m->state;
+        carnn__rnn_forward(&s->work, &m->cell, in, 0);
         if (more) id = carnn__lm_next(s, &w, &more);
         if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__LM_END;
         word = carnn__names_get(&s->model->words, id);
@@ -11795,7 +11780,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__rnn_shape shape = {kind, (size_t)model->desc.layers, 2, h, h, h};
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
     carnn__ranks_plan(p, &m->ranks);
-    if (!fixed) carnn__embed_table(p, &m->words, 0);
+    if (!fixed) m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, more);
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
                        CARNN__IDENTITY);
@@ -11818,7 +11803,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
                        !carnn__answer_ranks(model), CARNN__IDENTITY);
     carnn__plan_logits(p, &m->output.y, t->most_items);
     p->store->fixed = 1;
-    if (fixed) carnn__embed_table(p, &m->words, 1);
+    if (fixed) m->words.table = carnn__declare_words(p);
     carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
                         carnn__option(model, CARNN__ANSWER_OVERLAP));
 }
@@ -12080,7 +12065,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
                           0};
     size_t D = s.directions * h;
     carnn__texts_plan(p, t, 1, 1, NULL);
-    carnn__embed_table(p, &m->words, 0);
+    m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, 0);
     m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
     carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);

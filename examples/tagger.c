@@ -71,7 +71,7 @@ static void tag_parts(carnn__plan *p, void *state) {
     carnn__rnn_shape s = {carnn__cell_number(d->cell), (size_t)d->layers, 2, (size_t)d->embedding,
                           h, 0};
     carnn__texts_plan(p, t, 1, 1, NULL);
-    carnn__embed_table(p, &m->words, 0);
+    m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, 0);
     carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_rows, 2 * h,
