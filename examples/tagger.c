@@ -75,8 +75,7 @@ static void tag_parts(carnn__plan *p, void *state) {
     carnn__embed_plan(p, &m->words, t, 0);
     carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_rows, 2 * h,
-                       p->model->choices.count, 1, CARNN__IDENTITY);
-    carnn__plan_logits(p, &m->output.y, t->most_rows);
+                       p->model->choices.count, 1, CARNN__LOGITS);
     if (!p->arena) return;
     m->first = (size_t *)carnn__take(p->arena, t->most_items + 1, sizeof(size_t));
     m->target = (uint32_t *)carnn__take(p->arena, t->most_rows, sizeof(uint32_t));
