@@ -7988,7 +7988,7 @@ struct carnn__texts {
     unsigned roles;             /* those that are read, a bit each */
     int shares;                 /* equal texts share a sequence */
     carnn__flag_fn flag;        /* or NULL */
-    size_t most_items, most_texts, most_rows, most_steps, most_inputs;
+    size_t most_items, most_texts, most_rows, most_inputs;
     uint32_t *local;            /* (2 V) the input that word v without, with flag is */
     uint32_t *seen;             /* (token lists) the sequence that a list has */
     /* the batch at hand */
@@ -8310,7 +8310,6 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     B = t->most_items = c->most_items;
     S = t->most_texts = c->most_texts;
     R = t->most_rows = c->most_size[0];
-    t->most_steps = c->most_steps;
     t->most_inputs = c->tokens.ids ? carnn__min(R, 2 * V) : R;
     lists = c->tokens.count;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
@@ -8318,7 +8317,7 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
     t->of_item = (size_t *)carnn__take(p->arena, B + 1, sizeof(size_t));
     t->at = (size_t *)carnn__take(p->arena, S + 1, sizeof(size_t));
-    t->start = (size_t *)carnn__take(p->arena, t->most_steps + 2, sizeof(size_t));
+    t->start = (size_t *)carnn__take(p->arena, c->most_steps + 2, sizeof(size_t));
     t->input = (uint32_t *)carnn__take(p->arena, t->most_inputs, sizeof(uint32_t));
     t->local = (uint32_t *)carnn__take(p->arena, 2 * V, sizeof(uint32_t));
     t->seen = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
@@ -8326,32 +8325,25 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     if (t->seen) memset(t->seen, 0xFF, lists * sizeof(uint32_t));
 }
 
-/* The input that token `i` of the corpus is, new or not; rows of numbers are not compared. */
-static uint32_t carnn__texts_input(carnn__texts *t, size_t member, size_t i) {
-    const carnn__corpus *c = carnn__corpus_of(t->work);
-    uint32_t input = (uint32_t)i, *known;
-    if (!c->tokens.ids) {
-        t->input[t->inputs] = input;
-        return (uint32_t)t->inputs++;
-    }
-    input = 2 * c->tokens.ids[i];
-    if (t->flag) input += t->flag(t, member, c->tokens.ids[i]);
-    known = &t->local[input];
-    if (*known == CARNN__NOWHERE) {
-        *known = (uint32_t)t->inputs;
-        t->input[t->inputs++] = input;
-    }
-    return *known;
-}
-
-/* Adds a text of an item to the batch: its words become inputs. */
+/* Adds a text of an item to the batch: its distinct words become inputs, rows of numbers all. */
 static void carnn__texts_add(carnn__texts *t, size_t member) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     uint32_t role = t->work->data->members[member].role, list = c->list[member];
     size_t i, s = t->texts, at = t->at[s];
     if (!(t->roles >> role & 1)) return;
-    for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++)
-        t->ids[at++] = carnn__texts_input(t, member, i);
+    for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++) {
+        uint32_t input = (uint32_t)i, one_more = CARNN__NOWHERE, *known = &one_more;
+        if (c->tokens.ids) {
+            input = 2 * c->tokens.ids[i];
+            if (t->flag) input += t->flag(t, member, c->tokens.ids[i]);
+            known = &t->local[input];
+        }
+        if (*known == CARNN__NOWHERE) {
+            *known = (uint32_t)t->inputs;
+            t->input[t->inputs++] = input;
+        }
+        t->ids[at++] = *known;
+    }
     t->list[s] = list;
     t->role[s] = role;
     t->at[++t->texts] = at;
@@ -8436,17 +8428,9 @@ static carnn__mat carnn__plan_mat(carnn__plan *p, size_t rows, size_t columns) {
     return m;
 }
 
-/* Logits, whose loss works in their gradient also where nothing is learnt. */
-static void carnn__plan_logits(carnn__plan *p, carnn__mat *m, size_t rows) {
-    if (p->arena && !p->work->g) m->d = carnn__floats(p->arena, rows, m->columns);
-}
-
 static void carnn__mat_clear(const carnn__mat *m, size_t rows) {
     if (m->d) memset(m->d, 0, rows * m->columns * sizeof(float));
 }
-
-/* Does a gradient check hold the masks of relu and max? */
-static int carnn__holds(const carnn__work *work) { return carnn__net_of(work)->holds; }
 
 /* --- embedding --------------------------------------------------------------------------------
    y_i = [E w_i; more] for the inputs of a batch; E (V, e) is the word table, and the head fills the
@@ -8458,16 +8442,9 @@ static size_t carnn__declare_words(carnn__plan *p) {
 }
 
 typedef struct carnn__embed {
-    size_t table, e; /* parameter; columns of it */
-    int fixed;       /* the table is not trained */
+    size_t table, e; /* parameter, from carnn__declare_words; columns of it */
     carnn__mat y;    /* (U, e + more) */
 } carnn__embed;
-
-/* Declares the table: the last of the weights that are trained where it is fixed. */
-static void carnn__embed_table(carnn__plan *p, carnn__embed *m, int fixed) {
-    m->fixed = fixed;
-    m->table = carnn__declare_words(p);
-}
 
 static void carnn__embed_plan(carnn__plan *p, carnn__embed *m, const carnn__texts *t, size_t more) {
     m->e = (size_t)p->model->desc.embedding;
@@ -8485,7 +8462,8 @@ static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const
 
 static void carnn__embed_backward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
     size_t i;
-    if (m->fixed || work->data->columns) return;
+    if (work->data->columns) return; /* numbers are not trained, nor is a table that is fixed */
+    if (work->model->params.item[m->table].offset >= work->model->params.trained) return;
     for (i = 0; i < t->inputs; i++)
         work->engine->k->add(m->y.d + i * m->y.columns,
                              carnn__gradient(work, m->table) + (size_t)(t->input[i] / 2) * m->e,
@@ -8494,9 +8472,12 @@ static void carnn__embed_backward(const carnn__work *work, carnn__embed *m, cons
 
 /* --- linear layer ------------------------------------------------------------------------------
      y = f(x W^T + b)     f: identity, tanh or relu     W (out, in)  b (out)
+   Logits are the identity, and have y.d also where nothing is learnt: their loss works in it.
    Backward: da = f'(a) dy;  dW += da^T x;  db += sum of da over rows;  dx += da W. */
 
-typedef enum carnn__activation { CARNN__IDENTITY, CARNN__TANH, CARNN__RELU } carnn__activation;
+typedef enum carnn__activation {
+    CARNN__IDENTITY, CARNN__TANH, CARNN__RELU, CARNN__LOGITS
+} carnn__activation;
 
 typedef struct carnn__linear {
     size_t weight, bias;
@@ -8516,6 +8497,7 @@ static void carnn__linear_plan(carnn__plan *p, carnn__linear *m, const char *nam
     if (biased)
         m->bias = carnn__declare(p->store, name, "bias", 1, out, 1, CARNN__INIT_ZERO, 0.0f);
     m->y = carnn__plan_mat(p, rows, out);
+    if (p->arena && !p->work->g && f == CARNN__LOGITS) m->y.d = carnn__floats(p->arena, rows, out);
     if (p->arena && f == CARNN__RELU)
         m->on = (unsigned char *)carnn__take(p->arena, rows * out, 1);
 }
@@ -8528,7 +8510,7 @@ static void carnn__linear_forward(const carnn__work *work, carnn__linear *m, con
                   m->biased ? carnn__weight(work, m->bias) : NULL, m->y.x, out);
     if (m->f == CARNN__TANH) work->engine->k->tanh_n(m->y.x, m->y.x, rows * out);
     for (i = 0; m->f == CARNN__RELU && i < rows * out; i++) {
-        if (!carnn__holds(work)) m->on[i] = m->y.x[i] > 0.0f;
+        if (!carnn__net_of(work)->holds) m->on[i] = m->y.x[i] > 0.0f;
         if (!m->on[i]) m->y.x[i] = 0.0f;
     }
     carnn__mat_clear(&m->y, rows);
@@ -8653,6 +8635,9 @@ typedef struct carnn__rnn_input {
     const uint32_t *row[2];   /* (R) packed row of each row of the output, by direction; NULL: the
                                  output is packed */
     size_t rows;              /* R */
+    float *state;             /* (layers, 2, h) of one sequence, one direction: the output and the
+                                 memory of an LSTM before its first row, replaced by those behind its
+                                 last; NULL: they begin with 0. The weights are packed already. */
 } carnn__rnn_input;
 
 /* name: of the weights, with ".2", ".forward" behind it where there are several layers, directions.
@@ -8681,9 +8666,6 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
         U = N;
     }
 }
-
-/* Does the cell read a context? */
-static int carnn__rnn_reads_context(const carnn__rnn *m) { return m->layer[0].cell[0].d > 0; }
 
 static const carnn__mat *carnn__rnn_output(const carnn__rnn *m) {
     return &m->layer[m->layers - 1].y;
@@ -8717,16 +8699,23 @@ static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const ca
 static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
                                uint64_t key) {
     size_t l, i, r;
-    carnn__rnn_ready(work, m);
+    if (!x.state) carnn__rnn_ready(work, m);
     for (l = 0; l < m->layers; l++) {
         carnn__rnn_layer *layer = &m->layer[l];
         carnn__rnn_input in = carnn__rnn_below(m, l, &x);
         size_t h = layer->cell[0].h;
         for (i = 0; i < m->directions; i++) {
             carnn__cell_run *run = &layer->run[i];
+            const carnn__cell_kind *kind = &carnn__cells[run->cell->kind];
+            float *state = in.state ? in.state + 2 * l * h : NULL;
             carnn__cell_project(run, work->engine, in.x->x, 0, in.inputs);
             carnn__cell_context(run, work->engine, in.c ? in.c->x : NULL, in.packed->sequences);
-            carnn__cell_forward(run, work->engine, in.packed, in.index[i], NULL, NULL);
+            carnn__cell_forward(run, work->engine, in.packed, in.index[i], state,
+                                state ? state + h : NULL);
+            if (state) memcpy(state, run->scan.out + (in.packed->rows - 1) * h, h * sizeof(float));
+            if (state && kind->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
+                memcpy(state + h, run->scan.tape + (in.packed->rows * kind->tape - 1) * h,
+                       h * sizeof(float));
             for (r = 0; r < in.rows; r++)
                 memcpy(layer->y.x + (r * m->directions + i) * h,
                        run->scan.out + (in.row[i] ? in.row[i][r] : r) * h, h * sizeof(float));
@@ -8760,33 +8749,12 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
     }
 }
 
-/* One row of one sequence, without dropout: from the states before it, (layers, 2, h) of each layer
-   the output and the memory of an LSTM, to those after it. Call carnn__rnn_ready before. */
-static void carnn__rnn_step(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
-                            float *state) {
-    size_t l;
-    for (l = 0; l < m->layers; l++) {
-        carnn__cell_run *run = &m->layer[l].run[0];
-        const carnn__cell_kind *k = &carnn__cells[run->cell->kind];
-        size_t h = run->cell->h;
-        float *memory = state + h;
-        carnn__cell_project(run, work->engine, carnn__rnn_below(m, l, x).x->x, 0, 1);
-        if (x->c) carnn__cell_context(run, work->engine, x->c->x, 1);
-        carnn__cell_forward(run, work->engine, x->packed, NULL, state, memory);
-        memcpy(m->layer[l].y.x, run->scan.out, h * sizeof(float));
-        memcpy(state, run->scan.out, h * sizeof(float));
-        if (k->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
-            memcpy(memory, run->scan.tape + (k->tape - 1) * h, h * sizeof(float));
-        state += 2 * h;
-    }
-}
-
 /* The texts of a batch as input x (U, in), whose output y (R, D) is in reading order; c (P, d) contexts,
    or NULL. */
 static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__mat *x,
                                           const carnn__mat *c) {
     carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
-                           {t->row[0], t->row[1]}, t->at[t->texts]};
+                           {t->row[0], t->row[1]}, t->at[t->texts], NULL};
     return in;
 }
 
@@ -8846,7 +8814,8 @@ static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
         for (r = from; backward && r < to; r++) work->engine->k->add(dy, x->d + r * D, D);
         return;
     }
-    if (!backward && !carnn__holds(work)) carnn__pool_choose(m, m->kind[k], x, from, to, where);
+    if (!backward && !carnn__net_of(work)->holds)
+        carnn__pool_choose(m, m->kind[k], x, from, to, where);
     for (j = 0; j < D; j++)
         if (backward) x->d[where[j] * D + j] += dy[j];
         else y[j] = x->x[where[j] * D + j];
@@ -9150,7 +9119,8 @@ static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint
 /* What a recurrent layer reads: x (N, in) row by row, with contexts c or NULL. */
 static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m, const carnn__mat *x,
                                                const carnn__mat *c) {
-    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, {NULL, NULL}, 0};
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, {NULL, NULL}, 0,
+                           NULL};
     return in;
 }
 
@@ -9471,19 +9441,15 @@ enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS }; /* sums of a tal
 
 typedef struct carnn__ranks {
     float *score[2];  /* (items) of this model, of a vote that it leads */
-    uint32_t *ranked; /* (items of the largest group) */
+    uint32_t *ranked; /* (items) scratch */
 } carnn__ranks;
 
 static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
-    const carnn__item *items = p->arena ? p->work->data->items : NULL;
-    size_t i, largest = 0, size = 0, n = p->arena ? p->work->data->item_count : 0;
+    size_t i, n;
     if (!p->arena) return;
-    for (i = 0; i < n; i++) {
-        size = i && items[i].group == items[i - 1].group ? size + 1 : 1;
-        largest = carnn__max(largest, size);
-    }
+    n = p->work->data->item_count;
     for (i = 0; i < 2; i++) m->score[i] = carnn__floats(p->arena, 1, n);
-    m->ranked = (uint32_t *)carnn__take(p->arena, largest, sizeof(uint32_t));
+    m->ranked = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
 }
 
 /* Adds the ranking of items [from, to) to the tally. */
@@ -9792,8 +9758,7 @@ struct carnn_session {
     carnn__item item;
     char (*word)[CARNN__WORD_TEXT]; /* (words) of the texts at hand, for explanations */
     double *share;           /* (D) */
-    int predicted;           /* there is something to explain */
-    size_t parts;            /* of the last prediction */
+    size_t parts;            /* of the last prediction; 0: there is nothing to explain */
     int spoken;              /* texts are tokenised as those of Switchboard are */
 #ifndef CARNN_NO_TEXT
     carnn__parser parser;    /* of carnn_session_line */
@@ -10082,7 +10047,7 @@ CARNN_API void carnn_session_free(carnn_session *session) {
 }
 
 CARNN_API void carnn_session_reset(carnn_session *session) {
-    session->predicted = 0;
+    session->parts = 0;
 #ifndef CARNN_NO_TEXT
     memset(&session->parser, 0, sizeof session->parser);
 #endif
@@ -10106,7 +10071,6 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
     memset(prediction, 0, sizeof *prediction);
     prediction->parts = 1;
     kind->predict(session, texts, top, prediction);
-    session->predicted = 1;
     session->parts = prediction->parts;
     return CARNN_OK;
 }
@@ -10114,7 +10078,7 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
 CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
                                           carnn_prediction *prediction, carnn_error *error) {
     carnn__logits o;
-    if (!session->model->task->forward || !session->predicted || part >= session->parts)
+    if (!session->model->task->forward || part >= session->parts)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the last prediction has no part %zu",
                            part);
     o = session->model->task->output(&session->work);
@@ -10136,7 +10100,7 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
     *reply = "";
     if (!carnn__session_of(session)->reply) return carnn__no_such_call(session, "reply", error);
     *reply = carnn__session_of(session)->reply(session, user, length);
-    session->predicted = 1;
+    session->parts = 1;
     return CARNN_OK;
 }
 
@@ -10146,7 +10110,7 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
     if (size) *text = 0;
     if (!carnn__session_of(session)->generate)
         return carnn__no_such_call(session, "generate", error);
-    session->predicted = 0;
+    session->parts = 0;
     carnn__session_of(session)->generate(session, how, prompt, length, text, size);
     return CARNN_OK;
 }
@@ -10157,14 +10121,14 @@ CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t coun
     memset(explanation, 0, sizeof *explanation);
     if (!carnn__session_of(session)->explain)
         return carnn__no_such_call(session, "explain", error);
-    if (session->predicted) carnn__session_of(session)->explain(session, count, out, explanation);
+    if (session->parts) carnn__session_of(session)->explain(session, count, out, explanation);
     return CARNN_OK;
 }
 
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns) {
     *rows = *columns = 0;
-    if (!session->predicted || !carnn__session_of(session)->alignment) return NULL;
+    if (!session->parts || !carnn__session_of(session)->alignment) return NULL;
     return carnn__session_of(session)->alignment(session, of_second, rows, columns);
 }
 
@@ -10526,7 +10490,6 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
     if (work->voting || work->wanted) {
         m->all = carnn__plan_mat(p, R, L);
-        carnn__plan_logits(p, &m->all, R);
     }
     m->c = carnn__plan_mat(p, B, D);
     m->o = carnn__plan_mat(p, B, D);
@@ -10803,7 +10766,7 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *t
     if (m->facts > carnn__dialog_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
     carnn__dialog_utter(s, speaker, text, length, 1);
     m->heard++;
-    s->predicted = 0;
+    s->parts = 0;
 }
 
 /* The user's words are in the slot after the last: what is heard next takes their place. Utterances
@@ -11153,8 +11116,7 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__word_softmax_plan(p, &m->output, tied ? m->words : SIZE_MAX, N, h, session);
     m->labels = m->encodes ? p->model->choices.count : 0;
     if (m->labels) {
-        carnn__linear_plan(p, &m->label, "label", "weight", B, h, m->labels, 1, CARNN__IDENTITY);
-        carnn__plan_logits(p, &m->label.y, B);
+        carnn__linear_plan(p, &m->label, "label", "weight", B, h, m->labels, 1, CARNN__LOGITS);
     }
     if (p->arena) carnn__lm_memory(p, m, B, h);
 }
@@ -11508,7 +11470,8 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
         if (steps == CARNN__LM_STEPS) carnn__lm_generate_from(s, id);
         m->seq->ids[0] = id;
         in = carnn__lm_input_forward(&s->work, 0);
-        carnn__rnn_step(&s->work, &m->cell, &in, m->state);
+        in.state = m->state;
+        carnn__rnn_forward(&s->work, &m->cell, in, 0);
         if (more) id = carnn__lm_next(s, &w, &more);
         if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__LM_END;
         word = carnn__names_get(&s->model->words, id);
@@ -11777,7 +11740,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__rnn_shape shape = {kind, (size_t)model->desc.layers, 2, h, h, h};
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
     carnn__ranks_plan(p, &m->ranks);
-    if (!fixed) carnn__embed_table(p, &m->words, 0);
+    if (!fixed) m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, more);
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
                        CARNN__IDENTITY);
@@ -11797,10 +11760,9 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     }
     m->top = carnn__plan_mat(p, t->most_items, (siamese ? 1 : h) + more);
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
-                       !carnn__answer_ranks(model), CARNN__IDENTITY);
-    carnn__plan_logits(p, &m->output.y, t->most_items);
+                       !carnn__answer_ranks(model), CARNN__LOGITS);
     p->store->fixed = 1;
-    if (fixed) carnn__embed_table(p, &m->words, 1);
+    if (fixed) m->words.table = carnn__declare_words(p);
     carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
                         carnn__option(model, CARNN__ANSWER_OVERLAP));
 }
@@ -11818,7 +11780,7 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder) ? &m->context.y : NULL;
+    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL;
     const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
@@ -11850,7 +11812,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
 static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder) ? &m->context.y : NULL;
+    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL;
     const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
@@ -12063,7 +12025,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
                           0};
     size_t D = s.directions * h;
     carnn__texts_plan(p, t, 1, 1, NULL);
-    carnn__embed_table(p, &m->words, 0);
+    m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, 0);
     m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
     carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
@@ -12073,8 +12035,7 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items, m->pool.kinds * D, h, 1,
                        CARNN__RELU);
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, h,
-                       p->model->choices.count, 1, CARNN__IDENTITY);
-    carnn__plan_logits(p, &m->output.y, t->most_items);
+                       p->model->choices.count, 1, CARNN__LOGITS);
     if (!p->arena) return;
     m->target = (uint32_t *)carnn__take(p->arena, t->most_items, sizeof(uint32_t));
     for (i = 0; i < 2; i++)

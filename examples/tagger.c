@@ -63,12 +63,11 @@ static void tag_parts(carnn__plan *p, void *state) {
                               .layers = (size_t)d->layers, .in = (size_t)d->embedding,
                               .h = (size_t)d->hidden};
     carnn__texts_plan(p, t, 1u << WORDS, 1, NULL); /* equal sentences are read once */
-    carnn__embed_table(p, &m->words, 0);
+    m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, 0);
     carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_rows, 2 * shape.h,
-                       p->model->choices.count, 1, CARNN__IDENTITY);
-    carnn__plan_logits(p, &m->output.y, t->most_rows);
+                       p->model->choices.count, 1, CARNN__LOGITS);
     if (p->arena) m->target = (uint32_t *)carnn__take(p->arena, t->most_rows, sizeof(uint32_t));
 }
 
