@@ -7493,8 +7493,8 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
 /* Is the line at hand, and where classes may be missing the next ones, too, of this style? */
 static int carnn__class_is(const carnn__parser *p, int style) {
     carnn__lines lines = p->lines;
-    size_t looked_at = 0, most = p->lenient && style > CARNN__CLASS_TABBED
-                                     ? CARNN__CLASS_LOOKED_AT : 1;
+    size_t looked_at = 0;
+    size_t most = p->lenient && style > CARNN__CLASS_TABBED ? CARNN__CLASS_LOOKED_AT : 1;
     carnn__span label, text;
     do {
         if (!carnn__trim(lines.line).length) continue;
@@ -15507,7 +15507,7 @@ typedef struct carnn__bench {
     const size_t *n;             /* its sizes */
     double amount;               /* what a call does: a rate is that of its units; of "ms" one unit */
     double bounded;              /* G that a call takes of what bounds it; 0: see `cost` */
-    double value, rate;          /* rate: G a second of what bounds it */
+    double value;
     double sample[CARNN__BENCH_SAMPLES];
     size_t samples;
     float *x, *y, *z;
@@ -15978,9 +15978,11 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
     return 0;
 }
 
-/* Measures a row: `value` of it, and `rate` where it is bounded. */
-static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {
-    double seconds;
+/* Measures a row, and what bounds it where that is not known yet. */
+static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_row *row) {
+    carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0};
+    double seconds, rate = 0.0, *peak;
+    /* the value */
     b->n = row->n;
     b->amount = 1.0;
     b->bounded = 0.0;
@@ -15989,8 +15991,9 @@ static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {
     if (row->call && !b->status) {
         seconds = carnn__bench_seconds(b, row->call);
         b->value = strcmp(row->unit, "ms") ? b->amount / seconds : 1e3 * seconds / b->amount;
-        b->rate = row->cost > 0.0 ? row->cost * b->value : b->bounded / seconds;
+        rate = row->cost > 0.0 ? row->cost * b->value : b->bounded / seconds;
     }
+    m.value = b->value;
     carnn__optimizer_close(&b->optimizer, &b->engine.allocator);
     carnn_session_free(b->session);
     carnn_model_free(b->model);
@@ -15998,19 +16001,12 @@ static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {
     b->session = NULL;
     b->model = NULL;
     b->data = NULL;
-    return b->value;
-}
-
-static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_row *row) {
-    carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0};
-    double rate;
-    m.value = carnn__bench_value(b, row);
-    rate = b->rate;
+    /* its share of the peak */
     if (b->status || row->bound == CARNN__UNBOUND) return m;
-    if (b->peak[row->bound] <= 0.0)
-        b->peak[row->bound] = strcmp(row->group, "peak")
-                                  ? carnn__bench_value(b, &carnn__bench_rows[row->bound]) : m.value;
-    m.share = rate / b->peak[row->bound];
+    peak = &b->peak[row->bound];
+    if (!strcmp(row->group, "peak")) *peak = m.value;
+    if (*peak <= 0.0) carnn__bench_measure(b, &carnn__bench_rows[row->bound]);
+    m.share = rate / *peak;
     return m;
 }
 
@@ -16030,6 +16026,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
                                    void *user, carnn_error *error) {
     carnn_allocator a = carnn__allocator(NULL);
     carnn__bench *b = (carnn__bench *)carnn__alloc_zero(&a, 1, sizeof *b);
+    carnn_allocator counting = {carnn__bench_alloc, carnn__bench_realloc, carnn__bench_free, b};
     carnn__bench_row r;
     size_t i, found = 0;
     carnn_status status;
@@ -16037,10 +16034,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
     b->simd = simd;
     b->threads = threads;
     b->error = error;
-    b->counting.alloc = carnn__bench_alloc;
-    b->counting.realloc = carnn__bench_realloc;
-    b->counting.free = carnn__bench_free;
-    b->counting.user = b;
+    b->counting = counting;
     b->arena.size = (size_t)CARNN__BENCH_MIB << 20;
     b->arena.base = (char *)carnn__alloc_aligned(&a, b->arena.size, 1);
     status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn__thread_count(threads), a,
