@@ -7012,12 +7012,13 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
         return carnn__reading_fail(r, 1, r->reader->example, "an empty file");
     if (r->desc->clean) carnn__reading_clean(d, items, groups);
     if (!r->desc->clean || stbds_arrlenu(d->items) > items) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: every question lacks a right or a wrong answer",
+    return carnn__fail(error, CARNN_ERR_DATA, 0,
+                       "%s: every question lacks a right or a wrong answer",
                        carnn__name_end(r->parser.lines.name));
 }
 
-/* One candidate a line, after an optional number and one blank; a number alone is a candidate. Of two
-   that differ in the blanks at their ends only, the first one counts. */
+/* One candidate a line, after an optional number and one blank; a number alone is a candidate. Of
+   two that differ in the blanks at their ends only, the first one counts. */
 static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line;
     size_t digits = carnn__digits(line);
@@ -7155,26 +7156,9 @@ static int carnn__numbered(carnn__span *s, uint64_t *number) {
     return 1;
 }
 
-/* A turn: its columns without the line number. */
-static carnn_status carnn__dialog_turn(carnn__parser *p, carnn__span user, carnn__span rest,
-                                       carnn__record *r) {
-    carnn__span response, spoken = {NULL, 0};
-    if (carnn__cut(&rest, '\t', &response) && carnn__cut(&rest, '\t', &spoken) && !p->lenient)
-        return carnn__unexpected(p, "at most three columns", p->lines.line);
-    if (!carnn__trim(response).length && !p->lenient)
-        return carnn__unexpected(p, "a response after the tab", carnn__trim(response));
-    r->example = 1;
-    r->own = 1;
-    r->has_target = 1;
-    r->target = response;
-    carnn__record_text(r, CARNN_USER, user);
-    carnn__record_text(r, CARNN_SYSTEM, carnn__trim(spoken).length ? spoken : response);
-    return CARNN_OK;
-}
-
 /* A line without a number goes on with the dialog. */
 static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
-    carnn__span line = p->lines.line, user;
+    carnn__span line = p->lines.line, user, response, spoken = {NULL, 0};
     uint64_t number;
     int numbered;
     if (!carnn__says_something(p)) {
@@ -7191,10 +7175,21 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     if (numbered) p->last = (int64_t)number;
     p->begun = 1;
     r->before = SIZE_MAX;
-    if (carnn__cut(&line, '\t', &user)) return carnn__dialog_turn(p, user, line, r);
-    if (!carnn__trim(user).length && !p->lenient)
-        return carnn__unexpected(p, "words after the line number", carnn__trim(user));
-    carnn__record_text(r, CARNN_FACT, user);
+    if (!carnn__cut(&line, '\t', &user)) { /* a fact */
+        if (!carnn__trim(user).length && !p->lenient)
+            return carnn__unexpected(p, "words after the line number", carnn__trim(user));
+        carnn__record_text(r, CARNN_FACT, user);
+        return CARNN_OK;
+    }
+    if (carnn__cut(&line, '\t', &response) && carnn__cut(&line, '\t', &spoken) && !p->lenient)
+        return carnn__unexpected(p, "at most three columns", p->lines.line);
+    if (!carnn__trim(response).length && !p->lenient)
+        return carnn__unexpected(p, "a response after the tab", carnn__trim(response));
+    r->example = r->has_target = 1;
+    r->own = 1;
+    r->target = response;
+    carnn__record_text(r, CARNN_USER, user);
+    carnn__record_text(r, CARNN_SYSTEM, carnn__trim(spoken).length ? spoken : response);
     return CARNN_OK;
 }
 
@@ -7259,8 +7254,8 @@ static const carnn__reader carnn__sentence_reader = {
    numbers. Consecutive lines with the same number, or without numbers the same question, are the
    answers to one question. */
 
-/* The fields of a pair: columns of a table or files of a folder. carnn__parser.column has the column
-   of each, SIZE_MAX where there is none, and then the number of columns. */
+/* The fields of a pair: columns of a table or files of a folder. carnn__parser.column has the
+   column of each, SIZE_MAX where there is none, and then the number of columns. */
 enum {
     CARNN__PAIR_QUESTION,
     CARNN__PAIR_ANSWER,
@@ -7508,7 +7503,8 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text, other, rest;
     int found;
     if (!p->style) { /* the one that the first lines show */
-        for (p->style = 1; p->style < CARNN__CLASS_NONE && !carnn__class_is(p, p->style);) p->style++;
+        p->style = 1;
+        while (p->style < CARNN__CLASS_NONE && !carnn__class_is(p, p->style)) p->style++;
         if (p->style == CARNN__CLASS_NONE && !(p->lenient && carnn__trim(p->lines.line).length))
             p->style = CARNN__CLASS_UNKNOWN;
     }
@@ -15876,18 +15872,18 @@ static void carnn__bench_session(carnn__bench *b) {
     if (!b->status) b->status = carnn_session_open(&b->session, b->model, NULL, b->error);
 }
 
-/* The rows of a task, for each size of its models. */
+/* The rows of a task, for each size of its models. A unit that is NULL is in the task's entry. */
 static const carnn__bench_row carnn__bench_kinds[] = {
-#define CARNN__BENCH_KIND(name, unit, open, call, n)                                               \
-    {"task", unit, name, open, call, CARNN__UNBOUND, 0.0, {0, 0, n, 0, 0}},
-    CARNN__BENCH_KIND("training", NULL, carnn__bench_training, NULL, 0)
-    CARNN__BENCH_KIND("training beside a busy thread", NULL, carnn__bench_beside, NULL, 0)
-    CARNN__BENCH_KIND("", NULL, carnn__bench_task, carnn__bench_predict, 0)
-    CARNN__BENCH_KIND("one answer", "ms", carnn__bench_session, carnn__bench_session_call, 1)
-    CARNN__BENCH_KIND("one prediction in a session", "ms", carnn__bench_session,
-                      carnn__bench_session_call, 0)
-    CARNN__BENCH_KIND("memory of training", "MiB", carnn__bench_training, NULL, 1)
-#undef CARNN__BENCH_KIND
+    {"task", NULL, "training", carnn__bench_training, NULL, CARNN__UNBOUND, 0.0, {0}},
+    {"task", NULL, "training beside a busy thread", carnn__bench_beside, NULL, CARNN__UNBOUND, 0.0,
+     {0}},
+    {"task", NULL, "", carnn__bench_task, carnn__bench_predict, CARNN__UNBOUND, 0.0, {0}},
+    {"task", "ms", "one answer", carnn__bench_session, carnn__bench_session_call, CARNN__UNBOUND,
+     0.0, {0, 0, 1}},
+    {"task", "ms", "one prediction in a session", carnn__bench_session, carnn__bench_session_call,
+     CARNN__UNBOUND, 0.0, {0}},
+    {"task", "MiB", "memory of training", carnn__bench_training, NULL, CARNN__UNBOUND, 0.0,
+     {0, 0, 1}},
 };
 
 /* Does the task have this kind of row for its models number `size`? */
