@@ -12603,8 +12603,8 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     if (strcmp(model->desc.task, data->task))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the model "
-                           "of the task %s", data->task, model->desc.task);
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
+                           "model of the task %s", data->task, model->desc.task);
     if (!data->columns || data->columns == (size_t)model->desc.embedding) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has rows of %zu numbers, the "
                        "embedding of the model %lld", data->columns,
@@ -14755,8 +14755,8 @@ static carnn_status carnn__validation_drop(void *job) {
 static carnn_status carnn__validation_draw(carnn__validation *f) {
     size_t i;
     if (f->desc->count < 2 || (uint64_t)f->desc->count > f->groups)
-        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many as "
-                           "there are groups, found %lld", f->groups, (long long)f->desc->count);
+        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many "
+                           "as there are groups, found %lld", f->groups, (long long)f->desc->count);
     f->count = (size_t)f->desc->count;
     for (i = 0; i < f->groups; i++) f->order[i] = (uint32_t)i;
     carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, 0), f->order, f->groups);
@@ -14772,9 +14772,9 @@ static carnn_status carnn__validation_part(carnn__validation *f, size_t number) 
         if (f->fold[i] != number) f->order[n++] = (uint32_t)i;
     }
     if (n < 2)
-        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for training: "
-                           "expected one to learn from and one that chooses the epoch", number + 1,
-                           n);
+        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for "
+                           "training: expected one to learn from and one that chooses the epoch",
+                           number + 1, n);
     carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, number + 1), f->order, n);
     for (i = 0; i < carnn__max(n / CARNN__FOLD_CHOOSES, 1); i++)
         f->part[f->order[i]] = CARNN__FOLD_VALIDATES;
@@ -14796,7 +14796,8 @@ static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
         status = carnn_train(model, data[CARNN__FOLD_TRAINS], data[CARNN__FOLD_VALIDATES], f->train,
                              f->error);
     if (!status)
-        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads, scores, f->error);
+        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads, scores,
+                            f->error);
     if (!status && f->desc->fold) f->desc->fold(number, f->count, scores, f->desc->user);
     carnn_model_free(model);
     for (i = 0; i < CARNN__FOLD_PARTS; i++) carnn_dataset_free(data[i]);
@@ -14864,7 +14865,7 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
     carnn__build(&f.allocator, carnn__validation_drop, &f, NULL);
     carnn__input_close(&f.by, &f.allocator);
     /* their models */
-    if (!status) f.scores = (carnn_scores *)carnn__alloc_zero(&f.allocator, f.count, sizeof *f.scores);
+    f.scores = (carnn_scores *)carnn__alloc_zero(&f.allocator, f.count, sizeof *f.scores);
     if (!status && !f.scores) status = carnn__out_of_memory(error);
     for (i = 0; !status && i < f.count; i++) status = carnn__validation_run(&f, i);
     if (!status) carnn__validation_score(&f, mean, deviation);
@@ -14966,7 +14967,7 @@ static void carnn__check_draw(carnn__subject *s, float *x, size_t count) {
     for (i = 0; x && i < count; i++) x[i] = 2.0f * carnn__uniform(key, i) - 1.0f;
 }
 
-/* An array of the subject, with memory for its gradient; with a name its derivatives are checked. */
+/* An array of the subject, with memory for its gradient; if it has a name it is checked. */
 static carnn__checked carnn__check_array(carnn__subject *s, const char *name, size_t rows,
                                          size_t columns) {
     carnn__checked a;
@@ -15210,13 +15211,13 @@ static carnn_status carnn__check_part_open(carnn__subject *s) {
 }
 
 static void carnn__check_part_carve(carnn__subject *s) {
-    size_t n = s->number;
+    const size_t n = s->number, *out = carnn__check_parts[n].out;
     s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, 2 * CARNN__CHECK_H);
     s->scratch_back = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
     s->x = carnn__check_array(s, "x", carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
     s->h = carnn__check_array(s, "h", carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
     s->c = carnn__check_array(s, "c", carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
-    s->out = carnn__check_array(s, NULL, carnn__check_parts[n].out[0], carnn__check_parts[n].out[1]);
+    s->out = carnn__check_array(s, NULL, out[0], out[1]);
 }
 
 /* --- tasks -----------------------------------------------------------------------------------
@@ -15308,7 +15309,8 @@ static double carnn__check_slope(carnn__subject *s, const carnn__checked *a, siz
     size_t i, p;
     for (p = 0; p < 4; p++) {
         for (i = first; i < first + count; i++)
-            a->value[i] = (float)((double)s->value[i] + at[p] * step * carnn__check_sign(s->key, i));
+            a->value[i] = (float)((double)s->value[i] +
+                                  at[p] * step * carnn__check_sign(s->key, i));
         slope += share[p] * carnn__check_run(s) / (12.0 * step);
     }
     for (i = first; i < first + count; i++) a->value[i] = s->value[i];
@@ -15501,7 +15503,7 @@ typedef struct carnn__bench {
     carnn_error *error;
     /* the row at hand */
     const size_t *n;             /* its sizes */
-    double amount;               /* what a call does: a rate is that of its units; of "ms" one unit */
+    double amount;               /* of what the value counts in a call; "ms" is the time of 1 */
     double bounded;              /* G that a call takes of what bounds it; 0: see `cost` */
     double value;
     double sample[CARNN__BENCH_SAMPLES];
@@ -15659,8 +15661,8 @@ static void carnn__bench_sigmoid(carnn__bench *b) { b->engine.k->sigmoid_n(b->x,
 static void carnn__bench_tanh(carnn__bench *b) { b->engine.k->tanh_n(b->x, b->y, b->n[0]); }
 static void carnn__bench_softmax(carnn__bench *b) { b->engine.k->softmax(b->x, b->n[0]); }
 
-/* n: how many numbers, multiply-adds for each. One thread, whatever the engine has: the share is one
-   of that thread's part of the peak. */
+/* n: how many numbers, multiply-adds for each. One thread, whatever the engine has: the share is
+   one of that thread's part of the peak. */
 static void carnn__bench_math(carnn__bench *b) {
     b->x = carnn__bench_floats(b, b->n[0]);
     b->y = carnn__bench_floats(b, b->n[0]);
