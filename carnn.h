@@ -7047,12 +7047,13 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
         return carnn__reading_fail(r, 1, r->reader->example, "an empty file");
     if (r->desc->clean) carnn__reading_clean(d, items, groups);
     if (!r->desc->clean || stbds_arrlenu(d->items) > items) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_DATA, 0, "%s: every question lacks a right or a wrong answer",
+    return carnn__fail(error, CARNN_ERR_DATA, 0,
+                       "%s: every question lacks a right or a wrong answer",
                        carnn__name_end(r->parser.lines.name));
 }
 
-/* One candidate a line, after an optional number and one blank; a number alone is a candidate. Of two
-   that differ in the blanks at their ends only, the first one counts. */
+/* One candidate a line, after an optional number and one blank; a number alone is a candidate. Of
+   two that differ in the blanks at their ends only, the first one counts. */
 static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line;
     size_t digits = carnn__digits(line);
@@ -7190,26 +7191,9 @@ static int carnn__numbered(carnn__span *s, uint64_t *number) {
     return 1;
 }
 
-/* A turn: its columns without the line number. */
-static carnn_status carnn__dialog_turn(carnn__parser *p, carnn__span user, carnn__span rest,
-                                       carnn__record *r) {
-    carnn__span response, spoken = {NULL, 0};
-    if (carnn__cut(&rest, '\t', &response) && carnn__cut(&rest, '\t', &spoken) && !p->lenient)
-        return carnn__unexpected(p, "at most three columns", p->lines.line);
-    if (!carnn__trim(response).length && !p->lenient)
-        return carnn__unexpected(p, "a response after the tab", carnn__trim(response));
-    r->example = 1;
-    r->own = 1;
-    r->has_target = 1;
-    r->target = response;
-    carnn__record_text(r, CARNN_USER, user);
-    carnn__record_text(r, CARNN_SYSTEM, carnn__trim(spoken).length ? spoken : response);
-    return CARNN_OK;
-}
-
 /* A line without a number goes on with the dialog. */
 static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
-    carnn__span line = p->lines.line, user;
+    carnn__span line = p->lines.line, user, response, spoken = {NULL, 0};
     uint64_t number;
     int numbered;
     if (!carnn__says_something(p)) {
@@ -7226,10 +7210,21 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     if (numbered) p->last = (int64_t)number;
     p->begun = 1;
     r->before = SIZE_MAX;
-    if (carnn__cut(&line, '\t', &user)) return carnn__dialog_turn(p, user, line, r);
-    if (!carnn__trim(user).length && !p->lenient)
-        return carnn__unexpected(p, "words after the line number", carnn__trim(user));
-    carnn__record_text(r, CARNN_FACT, user);
+    if (!carnn__cut(&line, '\t', &user)) { /* a fact */
+        if (!carnn__trim(user).length && !p->lenient)
+            return carnn__unexpected(p, "words after the line number", carnn__trim(user));
+        carnn__record_text(r, CARNN_FACT, user);
+        return CARNN_OK;
+    }
+    if (carnn__cut(&line, '\t', &response) && carnn__cut(&line, '\t', &spoken) && !p->lenient)
+        return carnn__unexpected(p, "at most three columns", p->lines.line);
+    if (!carnn__trim(response).length && !p->lenient)
+        return carnn__unexpected(p, "a response after the tab", carnn__trim(response));
+    r->example = r->has_target = 1;
+    r->own = 1;
+    r->target = response;
+    carnn__record_text(r, CARNN_USER, user);
+    carnn__record_text(r, CARNN_SYSTEM, carnn__trim(spoken).length ? spoken : response);
     return CARNN_OK;
 }
 
@@ -7294,8 +7289,8 @@ static const carnn__reader carnn__sentence_reader = {
    numbers. Consecutive lines with the same number, or without numbers the same question, are the
    answers to one question. */
 
-/* The fields of a pair: columns of a table or files of a folder. carnn__parser.column has the column
-   of each, SIZE_MAX where there is none, and then the number of columns. */
+/* The fields of a pair: columns of a table or files of a folder. carnn__parser.column has the
+   column of each, SIZE_MAX where there is none, and then the number of columns. */
 enum {
     CARNN__PAIR_QUESTION,
     CARNN__PAIR_ANSWER,
@@ -7533,8 +7528,8 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
 /* Is the line at hand, and where classes may be missing the next ones, too, of this style? */
 static int carnn__class_is(const carnn__parser *p, int style) {
     carnn__lines lines = p->lines;
-    size_t looked_at = 0, most = p->lenient && style > CARNN__CLASS_TABBED
-                                     ? CARNN__CLASS_LOOKED_AT : 1;
+    size_t looked_at = 0;
+    size_t most = p->lenient && style > CARNN__CLASS_TABBED ? CARNN__CLASS_LOOKED_AT : 1;
     carnn__span label, text;
     do {
         if (!carnn__trim(lines.line).length) continue;
@@ -7548,7 +7543,8 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text, other, rest;
     int found;
     if (!p->style) { /* the one that the first lines show */
-        for (p->style = 1; p->style < CARNN__CLASS_NONE && !carnn__class_is(p, p->style);) p->style++;
+        p->style = 1;
+        while (p->style < CARNN__CLASS_NONE && !carnn__class_is(p, p->style)) p->style++;
         if (p->style == CARNN__CLASS_NONE && !(p->lenient && carnn__trim(p->lines.line).length))
             p->style = CARNN__CLASS_UNKNOWN;
     }
@@ -12446,8 +12442,8 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     if (strcmp(model->desc.task, data->task))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the model "
-                           "of the task %s", data->task, model->desc.task);
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
+                           "model of the task %s", data->task, model->desc.task);
     if (!data->columns || data->columns == (size_t)model->desc.embedding) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has rows of %zu numbers, the "
                        "embedding of the model %lld", data->columns,
@@ -14456,8 +14452,8 @@ static carnn_status carnn__validation_drop(void *job) {
 static carnn_status carnn__validation_draw(carnn__validation *f) {
     size_t i;
     if (f->desc->count < 2 || (uint64_t)f->desc->count > f->groups)
-        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many as "
-                           "there are groups, found %lld", f->groups, (long long)f->desc->count);
+        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many "
+                           "as there are groups, found %lld", f->groups, (long long)f->desc->count);
     f->count = (size_t)f->desc->count;
     for (i = 0; i < f->groups; i++) f->order[i] = (uint32_t)i;
     carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, 0), f->order, f->groups);
@@ -14473,9 +14469,9 @@ static carnn_status carnn__validation_part(carnn__validation *f, size_t number) 
         if (f->fold[i] != number) f->order[n++] = (uint32_t)i;
     }
     if (n < 2)
-        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for training: "
-                           "expected one to learn from and one that chooses the epoch", number + 1,
-                           n);
+        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for "
+                           "training: expected one to learn from and one that chooses the epoch",
+                           number + 1, n);
     carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, number + 1), f->order, n);
     for (i = 0; i < carnn__max(n / CARNN__FOLD_CHOOSES, 1); i++)
         f->part[f->order[i]] = CARNN__FOLD_VALIDATES;
@@ -14497,7 +14493,8 @@ static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
         status = carnn_train(model, data[CARNN__FOLD_TRAINS], data[CARNN__FOLD_VALIDATES], f->train,
                              f->error);
     if (!status)
-        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads, scores, f->error);
+        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads, scores,
+                            f->error);
     if (!status && f->desc->fold) f->desc->fold(number, f->count, scores, f->desc->user);
     carnn_model_free(model);
     for (i = 0; i < CARNN__FOLD_PARTS; i++) carnn_dataset_free(data[i]);
@@ -14565,7 +14562,7 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
     carnn__build(&f.allocator, carnn__validation_drop, &f, NULL);
     carnn__input_close(&f.by, &f.allocator);
     /* their models */
-    if (!status) f.scores = (carnn_scores *)carnn__alloc_zero(&f.allocator, f.count, sizeof *f.scores);
+    f.scores = (carnn_scores *)carnn__alloc_zero(&f.allocator, f.count, sizeof *f.scores);
     if (!status && !f.scores) status = carnn__out_of_memory(error);
     for (i = 0; !status && i < f.count; i++) status = carnn__validation_run(&f, i);
     if (!status) carnn__validation_score(&f, mean, deviation);
@@ -14667,7 +14664,7 @@ static void carnn__check_draw(carnn__subject *s, float *x, size_t count) {
     for (i = 0; x && i < count; i++) x[i] = 2.0f * carnn__uniform(key, i) - 1.0f;
 }
 
-/* An array of the subject, with memory for its gradient; with a name its derivatives are checked. */
+/* An array of the subject, with memory for its gradient; if it has a name it is checked. */
 static carnn__checked carnn__check_array(carnn__subject *s, const char *name, size_t rows,
                                          size_t columns) {
     carnn__checked a;
@@ -14911,13 +14908,13 @@ static carnn_status carnn__check_part_open(carnn__subject *s) {
 }
 
 static void carnn__check_part_carve(carnn__subject *s) {
-    size_t n = s->number;
+    const size_t n = s->number, *out = carnn__check_parts[n].out;
     s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, 2 * CARNN__CHECK_H);
     s->scratch_back = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
     s->x = carnn__check_array(s, "x", carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
     s->h = carnn__check_array(s, "h", carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
     s->c = carnn__check_array(s, "c", carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
-    s->out = carnn__check_array(s, NULL, carnn__check_parts[n].out[0], carnn__check_parts[n].out[1]);
+    s->out = carnn__check_array(s, NULL, out[0], out[1]);
 }
 
 /* --- tasks -----------------------------------------------------------------------------------
@@ -15009,7 +15006,8 @@ static double carnn__check_slope(carnn__subject *s, const carnn__checked *a, siz
     size_t i, p;
     for (p = 0; p < 4; p++) {
         for (i = first; i < first + count; i++)
-            a->value[i] = (float)((double)s->value[i] + at[p] * step * carnn__check_sign(s->key, i));
+            a->value[i] = (float)((double)s->value[i] +
+                                  at[p] * step * carnn__check_sign(s->key, i));
         slope += share[p] * carnn__check_run(s) / (12.0 * step);
     }
     for (i = first; i < first + count; i++) a->value[i] = s->value[i];
@@ -15202,9 +15200,9 @@ typedef struct carnn__bench {
     carnn_error *error;
     /* the row at hand */
     const size_t *n;             /* its sizes */
-    double amount;               /* what a call does: a rate is that of its units; of "ms" one unit */
+    double amount;               /* of what the value counts in a call; "ms" is the time of 1 */
     double bounded;              /* G that a call takes of what bounds it; 0: see `cost` */
-    double value, rate;          /* rate: G a second of what bounds it */
+    double value;
     double sample[CARNN__BENCH_SAMPLES];
     size_t samples;
     float *x, *y, *z;
@@ -15360,8 +15358,8 @@ static void carnn__bench_sigmoid(carnn__bench *b) { b->engine.k->sigmoid_n(b->x,
 static void carnn__bench_tanh(carnn__bench *b) { b->engine.k->tanh_n(b->x, b->y, b->n[0]); }
 static void carnn__bench_softmax(carnn__bench *b) { b->engine.k->softmax(b->x, b->n[0]); }
 
-/* n: how many numbers, multiply-adds for each. One thread, whatever the engine has: the share is one
-   of that thread's part of the peak. */
+/* n: how many numbers, multiply-adds for each. One thread, whatever the engine has: the share is
+   one of that thread's part of the peak. */
 static void carnn__bench_math(carnn__bench *b) {
     b->x = carnn__bench_floats(b, b->n[0]);
     b->y = carnn__bench_floats(b, b->n[0]);
@@ -15573,18 +15571,18 @@ static void carnn__bench_session(carnn__bench *b) {
     if (!b->status) b->status = carnn_session_open(&b->session, b->model, NULL, b->error);
 }
 
-/* The rows of a task, for each size of its models. */
+/* The rows of a task, for each size of its models. A unit that is NULL is in the task's entry. */
 static const carnn__bench_row carnn__bench_kinds[] = {
-#define CARNN__BENCH_KIND(name, unit, open, call, n)                                               \
-    {"task", unit, name, open, call, CARNN__UNBOUND, 0.0, {0, 0, n, 0, 0}},
-    CARNN__BENCH_KIND("training", NULL, carnn__bench_training, NULL, 0)
-    CARNN__BENCH_KIND("training beside a busy thread", NULL, carnn__bench_beside, NULL, 0)
-    CARNN__BENCH_KIND("", NULL, carnn__bench_task, carnn__bench_predict, 0)
-    CARNN__BENCH_KIND("one answer", "ms", carnn__bench_session, carnn__bench_session_call, 1)
-    CARNN__BENCH_KIND("one prediction in a session", "ms", carnn__bench_session,
-                      carnn__bench_session_call, 0)
-    CARNN__BENCH_KIND("memory of training", "MiB", carnn__bench_training, NULL, 1)
-#undef CARNN__BENCH_KIND
+    {"task", NULL, "training", carnn__bench_training, NULL, CARNN__UNBOUND, 0.0, {0}},
+    {"task", NULL, "training beside a busy thread", carnn__bench_beside, NULL, CARNN__UNBOUND, 0.0,
+     {0}},
+    {"task", NULL, "", carnn__bench_task, carnn__bench_predict, CARNN__UNBOUND, 0.0, {0}},
+    {"task", "ms", "one answer", carnn__bench_session, carnn__bench_session_call, CARNN__UNBOUND,
+     0.0, {0, 0, 1}},
+    {"task", "ms", "one prediction in a session", carnn__bench_session, carnn__bench_session_call,
+     CARNN__UNBOUND, 0.0, {0}},
+    {"task", "MiB", "memory of training", carnn__bench_training, NULL, CARNN__UNBOUND, 0.0,
+     {0, 0, 1}},
 };
 
 /* Does the task have this kind of row for its models number `size`? */
@@ -15675,9 +15673,11 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
     return 0;
 }
 
-/* Measures a row: `value` of it, and `rate` where it is bounded. */
-static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {
-    double seconds;
+/* Measures a row, and what bounds it where that is not known yet. */
+static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_row *row) {
+    carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0};
+    double seconds, rate = 0.0, *peak;
+    /* the value */
     b->n = row->n;
     b->amount = 1.0;
     b->bounded = 0.0;
@@ -15686,8 +15686,9 @@ static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {
     if (row->call && !b->status) {
         seconds = carnn__bench_seconds(b, row->call);
         b->value = strcmp(row->unit, "ms") ? b->amount / seconds : 1e3 * seconds / b->amount;
-        b->rate = row->cost > 0.0 ? row->cost * b->value : b->bounded / seconds;
+        rate = row->cost > 0.0 ? row->cost * b->value : b->bounded / seconds;
     }
+    m.value = b->value;
     carnn__optimizer_close(&b->optimizer, &b->engine.allocator);
     carnn_session_free(b->session);
     carnn_model_free(b->model);
@@ -15695,19 +15696,12 @@ static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {
     b->session = NULL;
     b->model = NULL;
     b->data = NULL;
-    return b->value;
-}
-
-static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_row *row) {
-    carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0};
-    double rate;
-    m.value = carnn__bench_value(b, row);
-    rate = b->rate;
+    /* its share of the peak */
     if (b->status || row->bound == CARNN__UNBOUND) return m;
-    if (b->peak[row->bound] <= 0.0)
-        b->peak[row->bound] = strcmp(row->group, "peak")
-                                  ? carnn__bench_value(b, &carnn__bench_rows[row->bound]) : m.value;
-    m.share = rate / b->peak[row->bound];
+    peak = &b->peak[row->bound];
+    if (!strcmp(row->group, "peak")) *peak = m.value;
+    if (*peak <= 0.0) carnn__bench_measure(b, &carnn__bench_rows[row->bound]);
+    m.share = rate / *peak;
     return m;
 }
 
@@ -15727,6 +15721,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
                                    void *user, carnn_error *error) {
     carnn_allocator a = carnn__allocator(NULL);
     carnn__bench *b = (carnn__bench *)carnn__alloc_zero(&a, 1, sizeof *b);
+    carnn_allocator counting = {carnn__bench_alloc, carnn__bench_realloc, carnn__bench_free, b};
     carnn__bench_row r;
     size_t i, found = 0;
     carnn_status status;
@@ -15734,10 +15729,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
     b->simd = simd;
     b->threads = threads;
     b->error = error;
-    b->counting.alloc = carnn__bench_alloc;
-    b->counting.realloc = carnn__bench_realloc;
-    b->counting.free = carnn__bench_free;
-    b->counting.user = b;
+    b->counting = counting;
     b->arena.size = (size_t)CARNN__BENCH_MIB << 20;
     b->arena.base = (char *)carnn__alloc_aligned(&a, b->arena.size, 1);
     status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn__thread_count(threads), a,

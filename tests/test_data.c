@@ -876,7 +876,7 @@ static void test_answer_files(void) {
     }
 }
 
-/* --- rows of numbers, by a reader of this test -------------------------------------------------- */
+/* --- rows of numbers, by a reader of this test ------------------------------------------------ */
 
 /* class<TAB>columns<TAB>number number ...: an item of rows. */
 static carnn_status row_line(carnn__parser *p, carnn__record *r) {
@@ -937,6 +937,7 @@ static void test_rows(void) {
     carnn_model_desc desc;
     carnn_train_desc training;
     carnn_model *model;
+    const carnn_model *const *models = (const carnn_model *const *)&model;
     carnn_scores scores;
     carnn_error error;
     CHECK_INT(read_rows(&data, "up\t2\t0 1 1 0\ndown\t2\t1 0 0 1\nup\t2\t0 1 0 1 1 0\n"
@@ -962,9 +963,9 @@ static void test_rows(void) {
     training.threads = 1;
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
     CHECK_INT(carnn_train(model, data, NULL, &training, &error), CARNN_OK);
-    CHECK_INT(carnn_test((const carnn_model *const *)&model, 1, data, 1, &scores, &error), CARNN_OK);
+    CHECK_INT(carnn_test(models, 1, data, 1, &scores, &error), CARNN_OK);
     CHECK_NEAR(scores.metric[0].value, 1.0, 0.0);
-    CHECK_INT(carnn_test((const carnn_model *const *)&model, 1, part, 1, &scores, &error), CARNN_OK);
+    CHECK_INT(carnn_test(models, 1, part, 1, &scores, &error), CARNN_OK);
     CHECK_INT(scores.examples, 2);
     CHECK_NEAR(scores.metric[0].value, 1.0, 0.0);
     carnn_model_free(model);
