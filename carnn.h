@@ -8432,7 +8432,8 @@ static void carnn__texts_collect(carnn__texts *t, size_t number) {
 
    Each part is a struct with three functions: _plan declares its weights or takes its memory (see
    carnn__plan), _forward computes its output from its inputs, _backward adds the gradients of its
-   inputs and weights. A head's forward pass is a list of calls; its backward pass, written by hand
+   inputs and weights. Where the two passes are the same loops, they are one function with the
+   argument `backward`. A head's forward pass is a list of calls; its backward pass, written by hand
    beside it, is the same list from the end. Outside the recurrent layer rows lie in reading order,
    text by text.
    ============================================================================================= */
@@ -11496,13 +11497,8 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
     }
 }
 
-/* What the last sentence's state has in favour of the most probable next word y is a sum over the
-   words read (Tran et al. 2018, Eq. 4 and 7): with h_t = A_t h_{t-1} + w_t k_t,
-
-     W_y h_n + b_y = sum_t W_y (w_t R_t k_t) + b_y       R_t = A_{t+1} R_{t+1}, R_n = 1
-
-   In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
-   has the share v_t c / c c. Biases belong to no word. */
+/* The n words `ids` that `run` has read, and what each adds to y . h_n, times `scale`, as its share or
+   score (`has`). run NULL: nothing is known of them. */
 static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run, const float *y,
                                     double scale, const char *role, unsigned has,
                                     const uint32_t *ids, size_t n, carnn_contribution *out,
@@ -11513,6 +11509,13 @@ static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run
     if (run) carnn__explain_run(s, run, 0, n, 0, y, scale, out, room, rest);
 }
 
+/* What the last sentence's state has in favour of the most probable next word y is a sum over the
+   words read (Tran et al. 2018, Eq. 4 and 7): with h_t = A_t h_{t-1} + w_t k_t,
+
+     W_y h_n + b_y = sum_t W_y (w_t R_t k_t) + b_y       R_t = A_{t+1} R_{t+1}, R_n = 1
+
+   In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
+   has the share v_t c / c c. Biases belong to no word. */
 static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
