@@ -8400,7 +8400,8 @@ static void carnn__texts_collect(carnn__texts *t, size_t number) {
 
    Each part is a struct with three functions: _plan declares its weights or takes its memory (see
    carnn__plan), _forward computes its output from its inputs, _backward adds the gradients of its
-   inputs and weights. A head's forward pass is a list of calls; its backward pass, written by hand
+   inputs and weights. Where the two passes are the same loops, they are one function with the
+   argument `backward`. A head's forward pass is a list of calls; its backward pass, written by hand
    beside it, is the same list from the end. Outside the recurrent layer rows lie in reading order,
    text by text.
    ============================================================================================= */
@@ -8631,9 +8632,10 @@ typedef struct carnn__rnn_input {
     const uint32_t *row[2];   /* (R) packed row of each row of the output, by direction; NULL: the
                                  output is packed */
     size_t rows;              /* R */
-    float *state;             /* (layers, 2, h) of one sequence, one direction: the output and the
-                                 memory of an LSTM before its first row, replaced by those behind its
-                                 last; NULL: they begin with 0. The weights are packed already. */
+    float *state;             /* (layers, 2, h) of one sequence in one direction: the output and the
+                                 memory of an LSTM before its first row, replaced by those after its
+                                 last row. carnn__rnn_ready was called before. NULL: they begin
+                                 with 0. */
 } carnn__rnn_input;
 
 /* name: of the weights, with ".2", ".forward" behind it where there are several layers, directions.
@@ -8745,8 +8747,8 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
     }
 }
 
-/* The texts of a batch as input x (U, in), whose output y (R, D) is in reading order; c (P, d) contexts,
-   or NULL. */
+/* The texts of a batch as a recurrent layer reads them: x (U, in) their inputs, c (P, d) contexts or
+   NULL. The output (R, D) is in reading order. */
 static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__mat *x,
                                           const carnn__mat *c) {
     carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
@@ -8783,7 +8785,7 @@ static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size
     if (p->arena) m->where = (uint32_t *)carnn__take(p->arena, S * width, sizeof(uint32_t));
 }
 
-/* The row of [from, to) that each of D columns of a maximum, a minimum or the last states is from. */
+/* The row of [from, to) that each column of a maximum, a minimum or the last states is from. */
 static void carnn__pool_choose(const carnn__pool_part *m, carnn__pooling kind, const carnn__mat *x,
                                size_t from, size_t to, uint32_t *where) {
     size_t D = x->columns, r, j, backward = m->directions > 1 ? D / 2 : D;
@@ -8827,8 +8829,8 @@ static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, cons
 }
 
 /* --- additive attention over the words of each text ---------------------------------------------
-   k (R, D) the words, q (S, D) a query for each text: its words are weighed by that of the other text
-   of the pair.
+   k (R, D) the words, q (S, D) a query of each text, which weighs the words of the other text of the
+   pair:
 
      g_r = tanh(W1 k_r + W2 q)      w = softmax over the text of v . g_r      W1, W2 (h, D)   v (h)
 
@@ -8889,8 +8891,7 @@ static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
             for (j = 0; j < D; j++) {
-                size_t i = r * D + j; /* and the state that is subtracted from it, if there is one */
-                size_t near = j < D / 2 ? i - D : i + D;
+                size_t i = r * D + j, near = j < D / 2 ? i - D : i + D;
                 int has = j < D / 2 ? r > t->at[s] : r + 1 < t->at[s + 1];
                 if (!backward) y->x[i] = x->x[i] - (has ? x->x[near] : 0.0f);
                 else x->d[i] += y->d[i];
@@ -9012,7 +9013,7 @@ static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknow
         size_t length = carnn__names_length(words, w);
         double letters = 0.0;
         for (i = 0; i < length && w >= unknown; i++) {
-            letters += ((unsigned char)name[i] & 0xC0) != 0x80; /* UTF-8: bytes that begin a letter */
+            letters += ((unsigned char)name[i] & 0xC0) != 0x80; /* UTF-8: a letter begins */
             if (letters > most) break;
         }
         m->stem[w] = (uint32_t)carnn__hash(name, w < unknown ? length : i, 1);
@@ -9154,8 +9155,8 @@ static void carnn__sequences_join(const carnn__work *work, const carnn__sequence
 
 /* --- last states ----------------------------------------------------------------------------------
    c (B, h): the row of rank b of the sequences `to` is the last state of the same sequence of
-   `from`, or the parameter `learned` where that has no rows; from NULL: where none has. Backward: the
-   gradient is added to theirs. */
+   `from`, or the parameter `learned` where that has no rows; from NULL: where none has. Backward adds
+   the gradient to theirs. */
 
 static void carnn__last_states(const carnn__work *work, const carnn__sequences *from,
                                const carnn__mat *states, size_t learned,
@@ -9405,7 +9406,8 @@ static void carnn__heap_sink(const float *score, const carnn__item *items, uint3
     uint32_t number = heap[i];
     size_t child;
     for (; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && carnn__heap_before(score, items, heap[child + 1], heap[child])) child++;
+        if (child + 1 < n && carnn__heap_before(score, items, heap[child + 1], heap[child]))
+            child++;
         if (!carnn__heap_before(score, items, heap[child], number)) break;
         heap[i] = heap[child];
     }
@@ -9476,14 +9478,13 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
                                const float *z, carnn__tally *tally) {
     const carnn__item *items = work->data->items;
     float *score = m->score[work->as_vote];
-    size_t b, group = 0, first;
+    size_t b, first;
     for (b = 0; b < t->count; b++) {
         size_t i = t->item[b], end = i + 1;
         score[i] = z[b];
         for (first = i; first && items[first - 1].group == items[i].group;) first--;
-        group = first;
         if (work->asked && work->asked->ranked)
-            carnn__tell_ranked(work, i, i - group, (double)score[i]);
+            carnn__tell_ranked(work, i, i - first, (double)score[i]);
         if (b + 1 < t->count && t->piece[b + 1] == t->piece[b]) continue; /* inside a piece */
         if (work->g) first = carnn__corpus_of(work)->pieces[t->piece[b]].first;
         if (work->g || end == work->data->item_count || items[end].group != items[i].group)
@@ -9500,8 +9501,8 @@ static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) 
 
 /* --- predictions -------------------------------------------------------------------------------- */
 
-/* The `count` most probable of n, of equal ones the first, with their probabilities; returns how many
-   there are: fewer, where there are some that are not numbers. */
+/* The `count` most probable of n, of equal ones the first, with their probabilities. Returns how many
+   there are: NaN is none. */
 static size_t carnn__ranking(const carnn__kernels *k, const float *p, size_t n, size_t count,
                              size_t *best, double *probability) {
     size_t i, j, last = n;
@@ -9579,8 +9580,8 @@ static carnn_status carnn__net_add_words(carnn__vocabulary *v, const carnn_model
     return status;
 }
 
-/* The vocabulary of all inputs of the training data, and what the known data sets add to it; as choices
-   the words in roles of labels, or else the targets. */
+/* The vocabulary: the words of all inputs of the training data, and of the known data sets. The
+   choices: the words in roles of labels, or else the targets. */
 static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     const carnn__task *task = model->task;
@@ -9796,7 +9797,9 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
 /* The corpus of one item whose texts have as many words as they can have. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
-    size_t T = carnn__session_of(s)->texts, W = carnn__session_words(s->model), i;
+    const carnn__task *task = s->model->task;
+    size_t T = carnn__session_of(s)->texts, i;
+    size_t W = task->session_words ? task->session_words(s->model) : (size_t)CARNN__SESSION_WORDS;
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
     c->tokens.count = T;
     c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
@@ -9833,7 +9836,7 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
                                        carnn_prediction *p) {
     carnn__net *net = carnn__net_of(&s->work);
     carnn__corpus *c = &net->corpus;
-    size_t W = carnn__session_words(s->model), i, at = 0, word;
+    size_t W = c->most_steps, i, at = 0, word;
     carnn__logits o;
     for (i = 0; i < carnn__session_of(s)->texts; i++) {
         carnn__words w = carnn__words_of(s->model->task->roles[i].tokenizer, texts[i].at,
@@ -11477,13 +11480,8 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
     }
 }
 
-/* What the last sentence's state has in favour of the most probable next word y is a sum over the
-   words read (Tran et al. 2018, Eq. 4 and 7): with h_t = A_t h_{t-1} + w_t k_t,
-
-     W_y h_n + b_y = sum_t W_y (w_t R_t k_t) + b_y       R_t = A_{t+1} R_{t+1}, R_n = 1
-
-   In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
-   has the share v_t c / c c. Biases belong to no word. */
+/* The n words `ids` that `run` has read, and what each adds to y . h_n, times `scale`, as its share or
+   score (`has`). run NULL: nothing is known of them. */
 static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run, const float *y,
                                     double scale, const char *role, unsigned has,
                                     const uint32_t *ids, size_t n, carnn_contribution *out,
@@ -11494,6 +11492,13 @@ static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run
     if (run) carnn__explain_run(s, run, 0, n, 0, y, scale, out, room, rest);
 }
 
+/* What the last sentence's state has in favour of the most probable next word y is a sum over the
+   words read (Tran et al. 2018, Eq. 4 and 7): with h_t = A_t h_{t-1} + w_t k_t,
+
+     W_y h_n + b_y = sum_t W_y (w_t R_t k_t) + b_y       R_t = A_{t+1} R_{t+1}, R_n = 1
+
+   In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
+   has the share v_t c / c c. Biases belong to no word. */
 static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
@@ -15664,7 +15669,7 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
                 if (!carnn__bench_has(task, size, row) || number--) continue;
                 row->n[0] = task->bench->hidden[size];
                 row->n[1] = t;
-                snprintf(row->name, sizeof row->name, "%s %zu, %s", task->name, row->n[0],
+                snprintf(row->name, sizeof row->name, "%s %zu, %.40s", task->name, row->n[0],
                          row->call == carnn__bench_predict ? task->bench->predicting
                                                            : carnn__bench_kinds[kind].name);
                 if (!row->unit) row->unit = task->bench->unit;
