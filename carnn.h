@@ -9263,34 +9263,21 @@ static size_t carnn__first_decision(const carnn__logits *o, size_t b) {
     return o->of_item ? o->of_item[b] : b;
 }
 
-/* Softmax cross entropy of the decisions that have a target:
-
-     L = lse(z) - sum_j y_j z_j      y_j = smoothing / choices + (1 - smoothing) [j is the target]
-
-   z->d becomes the gradient of the mean. Returns the sum; how many there are goes to *counted. */
-static double carnn__softmax_loss(const carnn__work *work, const carnn__logits *o,
-                                  size_t *counted) {
-    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
-    size_t i, j, n = o->z->columns;
-    for (*counted = i = 0; i < o->count; i++) {
-        const float *z = o->z->x + i * n;
-        float *p = o->z->d + i * n;
-        double lse;
-        if (o->target[i] >= n) {
-            memset(p, 0, n * sizeof(float));
-            continue;
-        }
-        memcpy(p, z, n * sizeof(float));
-        lse = (double)work->engine->k->softmax(p, n);
-        for (j = 0; j < n; j++) {
-            double y = smoothing / (double)n + (j == o->target[i] ? 1.0 - smoothing : 0.0);
-            sum += y * (lse - (double)z[j]);
-            p[j] = (float)((double)p[j] - y);
-        }
-        ++*counted;
+/* Softmax cross entropy (@@PART) of the rows of z that have a target: returns the sum and, in *known, how
+   many there are. z->d becomes the gradient of the mean, times `scale`. */
+static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
+                                  const uint32_t *target, double scale, double smoothing,
+                                  size_t *known) {
+    size_t i, n = z->columns;
+    double sum = 0.0;
+    float loss;
+    for (*known = i = 0; i < rows; i++) *known += target[i] != CARNN__NOWHERE;
+    memcpy(z->d, z->x, rows * n * sizeof(float));
+    scale /= (double)carnn__max(*known, 1);
+    for (i = 0; i < rows; i++) {
+        carnn__losses(work, 1, n, z->d + i * n, target + i, (float)scale, smoothing, &loss);
+        sum += (double)loss;
     }
-    if (work->g && *counted)
-        work->engine->k->scale(o->z->d, 1.0f / (float)*counted, o->count * n);
     return sum;
 }
 
@@ -9350,24 +9337,10 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
     return sum / (double)pieces * (double)t->count;
 }
 
-/* The mean cross entropy of `rows` rows of logits that have a target, without smoothing; its
-   gradient, times `scale`, goes to z->d. loss (rows) is scratch. */
-static double carnn__mean_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
-                               const uint32_t *target, double scale, float *loss) {
-    size_t known = 0, i;
-    double sum = 0.0;
-    for (i = 0; i < rows; i++) known += target[i] != CARNN__NOWHERE;
-    if (!known) return 0.0;
-    memcpy(z->d, z->x, rows * z->columns * sizeof(float));
-    carnn__losses(work, rows, z->columns, z->d, target, (float)(scale / (double)known), 0.0, loss);
-    for (i = 0; i < rows; i++) sum += (double)loss[i];
-    return sum / (double)known;
-}
-
 /* The loss of heads whose logits are choices: softmax cross entropy; sum[0] counts what is right. */
 static double carnn__choices_loss(carnn__work *work, const carnn__logits *o, carnn__tally *tally) {
-    size_t counted, b, i;
-    double sum = carnn__softmax_loss(work, o, &counted);
+    size_t known, b, i;
+    double sum = carnn__softmax_loss(work, o->z, o->count, o->target, 1.0, work->smoothing, &known);
     for (b = 0; b < o->items; b++) {
         size_t first = carnn__first_decision(o, b), end = carnn__first_decision(o, b + 1);
         double right = 0.0;
@@ -11218,7 +11191,8 @@ enum { CARNN__LM_NLL, CARNN__LM_END_NLL, CARNN__LM_MACRO, CARNN__LM_RIGHT, CARNN
 /* Returns the mean loss, whose gradient goes to the logits' d, times `share`. */
 static double carnn__lm_label_forward(carnn__work *work, double share, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t B = m->seq->packed.sequences, K = m->labels, b;
+    size_t B = m->seq->packed.sequences, K = m->labels, b, known;
+    double sum;
     if (!K) return 0.0;
     carnn__linear_forward(work, &m->label, &m->c, B);
     for (b = 0; b < B; b++) {
@@ -11228,8 +11202,8 @@ static double carnn__lm_label_forward(carnn__work *work, double share, carnn__ta
         tally->sum[CARNN__LM_LABELS] += 1.0;
         tally->sum[CARNN__LM_RIGHT] += work->engine->k->argmax(m->label.y.x + b * K, K) == label;
     }
-    /* the losses of the words come later: theirs is the memory */
-    return carnn__mean_loss(work, &m->label.y, B, m->label_target, share, m->output.loss);
+    sum = carnn__softmax_loss(work, &m->label.y, B, m->label_target, share, 0.0, &known);
+    return sum / (double)carnn__max(known, 1);
 }
 
 /* --- words ----------------------------------------------------------------------------------- */
