@@ -1725,6 +1725,8 @@ extern "C" {
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
+/* Passes of -O2 that find nothing in code which is vector operations already. */
+#pragma GCC optimize("no-tree-pre", "no-tree-slp-vectorize")
 #elif defined(_MSC_VER)
 #pragma fp_contract(off)
 #endif
@@ -1746,10 +1748,10 @@ extern "C" {
 #define CARNN__INLINE inline __attribute__((always_inline)) /* after `static` */
 #define CARNN__PREFETCH(address) __builtin_prefetch((address), 1) /* to be written */
 #define CARNN__PREFETCH_2(address) __builtin_prefetch((address), 0, 2) /* into level 2, to be read */
-#define CARNN__NOINLINE __attribute__((noinline))
+#define CARNN__NOINLINE __attribute__((noinline, unused))
 #else
 #define CARNN__INLINE inline
-#define CARNN__NOINLINE
+#define CARNN__NOINLINE inline
 #define CARNN__PREFETCH(address) ((void)(address))
 #define CARNN__PREFETCH_2(address) ((void)(address))
 #endif
@@ -1875,15 +1877,15 @@ typedef struct carnn__kernels {
 #undef CARNN__ISA
 #endif
 
-/* In plain C sixteen lanes are sixteen statements: inlined and unrolled everywhere they would keep
-   the compiler busy for minutes and gain nothing. */
+/* In plain C an operation is a loop over sixteen lanes. Inlined everywhere, these loops would keep
+   the compiler busy for minutes; called, they are as fast, since vectors lie in memory anyway. */
 #pragma push_macro("CARNN__INLINE")
 #pragma push_macro("CARNN__UNROLL")
 #pragma push_macro("CARNN__UNROLL_4")
 #undef CARNN__INLINE
 #undef CARNN__UNROLL
 #undef CARNN__UNROLL_4
-#define CARNN__INLINE inline
+#define CARNN__INLINE CARNN__NOINLINE
 #define CARNN__UNROLL
 #define CARNN__UNROLL_4
 #define CARNN__ISA portable
@@ -1894,6 +1896,13 @@ typedef struct carnn__kernels {
 #pragma pop_macro("CARNN__INLINE")
 #pragma pop_macro("CARNN__UNROLL")
 #pragma pop_macro("CARNN__UNROLL_4")
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
+/* From here to the end of the header no loop counts that is not in the kernels: gcc needs half as
+   long for it at -O1. Without expensive-optimizations it would leave out vzeroupper, and scalar
+   code after a kernel would run at a sixth of its speed. */
+#pragma GCC optimize("O1", "strict-aliasing", "expensive-optimizations")
+#endif
 
 /* --- the choice ------------------------------------------------------------------------------ */
 
@@ -1944,11 +1953,11 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
    c - a b, v(signed)(a, s) is |a| with the sign of s, v(if_less)(a, b, yes, no) chooses lane by
    lane, `no` where one of them is NaN.
    v(keep)(v, n) sets the lanes from n on to zero. The loads and stores that end in n touch only
-   the first n floats; loadn fills up with zeros, loadf with `fill`. v(turn) transposes the block
-   of 16 by 16 floats whose rows are ld apart: lane i of out[j] is p[i * ld + j]. */
+   the first n floats; loadn fills up with zeros, loadf with `fill`. v(transpose) transposes the
+   block of 16 by 16 floats whose rows are ld apart: lane i of out[j] is p[i * ld + j]. */
 
 /* Does the compiler know that these are all lanes? Then a masked access becomes a plain one. */
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(CARNN__PORTABLE)
 #define CARNN__ALL(n) (__builtin_constant_p(n) && (n) == CARNN__LANES)
 #else
 #define CARNN__ALL(n) ((n) == CARNN__LANES)
@@ -2022,7 +2031,7 @@ CARNN__HALVES(largest, max)
 /* Four rounds that exchange rows at distance 1, 2, 4 and 8: 64 shuffles, all on one port, which is
    a quarter of a cycle for each number. Every cache line is read once, as a row: rows of matrices
    whose width is a power of two fall into the same few places of the first-level cache. */
-static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *out) {
+static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
     __m512 a[16], b[16];
     int i;
     CARNN__UNROLL for (i = 0; i < 16; i++) a[i] = _mm512_loadu_ps(p + (size_t)i * ld);
@@ -2170,7 +2179,7 @@ CARNN__HALVES(largest, max)
 #undef CARNN__HALVES
 
 /* Eight rows by four columns: lane L of a register holds rows 4 L .. 4 L + 3 of a column. */
-static CARNN__INLINE void CARNN__V(turn8)(const float *p, size_t ld, __m256 *out) {
+static CARNN__INLINE void CARNN__V(transpose8)(const float *p, size_t ld, __m256 *out) {
     __m256 t[4], a, b, c, d;
     size_t i;
     CARNN__UNROLL for (i = 0; i < 4; i++)
@@ -2185,15 +2194,15 @@ static CARNN__INLINE void CARNN__V(turn8)(const float *p, size_t ld, __m256 *out
     out[2] = _mm256_shuffle_ps(b, d, 0x44);
     out[3] = _mm256_shuffle_ps(b, d, 0xEE);
 }
-static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *out) {
+static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
     __m256 part[4];
     size_t i, j;
     for (j = 0; j < 16; j += 4) {
-        CARNN__V(turn8)(p + j, ld, part);
+        CARNN__V(transpose8)(p + j, ld, part);
         CARNN__UNROLL for (i = 0; i < 4; i++) out[j + i].lo = part[i];
     }
     for (j = 0; j < 16; j += 4) {
-        CARNN__V(turn8)(p + 8 * ld + j, ld, part);
+        CARNN__V(transpose8)(p + 8 * ld + j, ld, part);
         CARNN__UNROLL for (i = 0; i < 4; i++) out[j + i].hi = part[i];
     }
 }
@@ -2201,15 +2210,15 @@ static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *ou
 /* y[i] continues its chain of fused multiply-adds with row i of b (8 groups, k) and x. A column of
    eight rows goes from the shuffles to its sum without a detour over memory, as it must in blocks
    of sixteen, and the groups' sums do not wait for each other. k is a multiple of 4. */
-#define CARNN__TURNED_ROWS 8
-static CARNN__INLINE void CARNN__V(turned_dots)(size_t groups, size_t k, const float *x,
+#define CARNN__DOT_ROWS 8
+static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const float *x,
                                                 const float *b, size_t ld, float *y) {
     __m256 sum[3], column[4];
     size_t g, i, p;
     CARNN__UNROLL for (g = 0; g < groups; g++) sum[g] = _mm256_loadu_ps(y + 8 * g);
     for (p = 0; p < k; p += 4) {
         CARNN__UNROLL for (g = 0; g < groups; g++) {
-            CARNN__V(turn8)(b + 8 * g * ld + p, ld, column);
+            CARNN__V(transpose8)(b + 8 * g * ld + p, ld, column);
             CARNN__UNROLL for (i = 0; i < 4; i++)
                 sum[g] = _mm256_fmadd_ps(_mm256_broadcast_ss(x + p + i), column[i], sum[g]);
         }
@@ -2264,28 +2273,28 @@ typedef float CARNN__K(part);
 /* A fused multiply-add without the instruction. The product of two floats is exact in a double;
    the sum is rounded to odd there (where it is inexact its last bit is set), after which the
    rounding to float is the only one that counts (Boldo and Melquiond 2008). */
-static CARNN__INLINE float CARNN__K(fma)(float a, float b, float c) {
+static inline float CARNN__K(fma)(float a, float b, float c) {
 #if defined(FP_FAST_FMAF) || FLT_EVAL_METHOD != 0
     return fmaf(a, b, c);
 #else
     double product = (double)a * b, sum = product + c, part = sum - product;
     double error = (product - (sum - part)) + ((double)c - part);
-    uint64_t bits;
+    int64_t bits, step;
     memcpy(&bits, &sum, sizeof bits);
-    if ((error < 0 || error > 0) && !(bits & 1)) {
-        bits = (error > 0) == (sum > 0) ? bits + 1 : bits - 1;
-        memcpy(&sum, &bits, sizeof bits);
-    }
+    step = error * sum > 0 ? 1 : -1;
+    step = error < 0 || error > 0 ? step : 0;
+    bits += step & ((bits & 1) - 1); /* without branches: nobody could predict them */
+    memcpy(&sum, &bits, sizeof bits);
     return (float)sum;
 #endif
 }
-static CARNN__INLINE float CARNN__V(part_power2)(float n) {
+static inline float CARNN__V(part_power2)(float n) {
     uint32_t bits = (uint32_t)((n > -127 && n < 128 ? (int32_t)n : 0) + 127) << 23;
     float power;
     memcpy(&power, &bits, sizeof power);
     return power;
 }
-static CARNN__INLINE float CARNN__V(part_scale2)(float a, float n) {
+static inline float CARNN__V(part_scale2)(float a, float n) {
     float first = (float)(n > -300 && n < 300 ? (int32_t)n / 2 : 0);
     return a * CARNN__V(part_power2)(first) * CARNN__V(part_power2)(n - first);
 }
@@ -2382,7 +2391,7 @@ static CARNN__INLINE float CARNN__V(largest)(carnn__v a) {
 }
 
 /* Blocks as large as a part: of 4 by 4 numbers on NEON, of one otherwise. */
-static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *out) {
+static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
     size_t i, j;
     for (i = 0; i < CARNN__PARTS; i++, p += ld * CARNN__PART_LANES) {
         for (j = 0; j < 16; j += CARNN__PART_LANES) {
@@ -2403,6 +2412,8 @@ static CARNN__INLINE void CARNN__V(turn)(const float *p, size_t ld, carnn__v *ou
 }
 
 #endif
+
+#undef CARNN__ALL
 
 #endif /* CARNN__ISA */
 
@@ -2621,19 +2632,27 @@ static float CARNN__K(softmax)(float *row, size_t n) {
 /* =============================================================================================
    @@MAT   matrix products, and the engine that runs them
 
-   All matrices are row-major. Every element of a product is one chain of fused multiply-adds over
-   k in ascending order, starting from zero, from a bias or from what C holds:
+   All matrices are row-major. This is the product C = start + A B, bit for bit:
 
-       c[i][j] = fma(a[i][k-1], b[k-1][j], ... fma(a[i][0], b[0][j], start))
+       for (i = 0; i < m; i++)
+           for (j = 0; j < n; j++) {
+               float sum = start;               // 0, bias[j], or what C holds
+               for (p = 0; p < k; p++) sum = fmaf(a[i * lda + p], b[p * ldb + j], sum);
+               c[i * ldc + j] = sum;
+           }
 
-   Storing the unfinished chain in C between blocks of k changes no bit of it, so blocks, tiles,
-   packing and threads are free choices: all of them give the same bits.
+   The loop is slow for two reasons: each multiply-add waits for the one before it, and each needs
+   two loads. The engine below computes a tile of C at once, some rows by some vectors of columns,
+   whose sums stay in registers and do not depend on each other; a number that is loaded serves a
+   whole row or column of the tile. Each sum still adds its products in the order of p. It may rest
+   in C between two blocks of p without losing a bit, so tiles, blocks, packing and threads are free
+   choices that cannot be seen in the result.
 
-   The work is cut into panels of B, as wide as a tile of registers and some hundreds of rows deep.
-   With few rows each panel is copied (or, where B is transposed, turned) into the first level of
-   cache when it is needed; with many rows a block of panels is, into the second level. A B that was
-   packed before is used as it lies; a large one comes from afar, so the tiles of a panel ask for the
-   next one.
+   B is read in panels, as wide as a tile and some hundreds of rows deep, so that a panel stays in
+   the first level of cache while all tiles of its columns use it. For few rows of A each panel is
+   copied there (transposed, where B is stored (n, k)) when it is needed. For many rows a block of
+   panels is packed into the second level first. A B that was packed before is used as it lies; where
+   it is large it comes from memory, and the tiles prefetch the next panel meanwhile.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -2763,12 +2782,9 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
     } else {
         CARNN__K(tile_load)(rows, vectors, rest, from, from_row, sum);
     }
-    if (dense && job->a_column == 1 && at->fetch)
+    if (dense && job->a_column == 1)
         CARNN__K(steps)(rows, vectors, job->a_row, 1, width, CARNN__LANES, k, at->a, at->b, NULL,
                         at->fetch, sum);
-    else if (dense && job->a_column == 1)
-        CARNN__K(steps)(rows, vectors, job->a_row, 1, width, CARNN__LANES, k, at->a, at->b, NULL,
-                        NULL, sum);
     else if (dense && job->a_column == CARNN__TILE_ROWS && job->a_row == 1)
         CARNN__K(steps)(rows, vectors, 1, CARNN__TILE_ROWS, width, CARNN__LANES, k, at->a, at->b,
                         NULL, NULL, sum);
@@ -2828,8 +2844,8 @@ static size_t CARNN__K(abreast)(const carnn__panel *job) {
 
 /* All rows of A against the panels. With many rows only multiply-adds count: nine tenths of the
    peak and more (matmul 512 x 400 x 300 of `carnn bench`). With 32 rows every panel is copied or
-   turned for six tiles, which leaves two thirds to four fifths of it; packed before, more. One row
-   takes half of what the cache that has B can be read at (gemv A B). */
+   transposed for six tiles, which leaves two thirds to four fifths of it; packed before, more. One
+   row takes half of what the cache that has B can be read at (gemv A B). */
 static void CARNN__K(panel)(const carnn__panel *job) {
     CARNN__K(place) at;
     size_t tiles = carnn__parts(job->m, CARNN__TILE_ROWS), least = job->m / tiles;
@@ -2882,81 +2898,81 @@ static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, 
     }
 }
 
-/* Turns the block of b (n, k) that has rows j.. and columns p.., as far as it reaches. */
-static CARNN__INLINE void CARNN__K(turn_block)(size_t n, size_t k, const float *b, size_t ldb,
-                                               size_t j, size_t p, carnn__v *out) {
+/* Transposes the block of b (n, k) at row j and column p where it reaches beyond the edge of b: what
+   lies outside counts as zero. */
+static CARNN__NOINLINE void CARNN__K(transpose_edge)(size_t n, size_t k, const float *b, size_t ldb,
+                                                     size_t j, size_t p, carnn__v *out) {
     float edge[CARNN__LANES * CARNN__LANES];
     size_t width = k - p < CARNN__LANES ? k - p : CARNN__LANES, i;
-    if (n - j >= CARNN__LANES && width == CARNN__LANES) {
-        CARNN__V(turn)(b + j * ldb + p, ldb, out);
-        return;
-    }
     for (i = 0; i < CARNN__LANES; i++)
         CARNN__V(store)(edge + i * CARNN__LANES,
                         j + i < n ? CARNN__V(loadn)(b + (j + i) * ldb + p, width)
                                   : CARNN__V(zero)());
-    CARNN__V(turn)(edge, CARNN__LANES, out);
+    CARNN__V(transpose)(edge, CARNN__LANES, out);
 }
 
-/* packed (k, n rounded up to 16) = b (n, k) transposed, filled up with zeros. Bound by the shuffles
-   (see v(turn)): A B' with few rows is slower than A B by their share. */
+/* packed (k, n rounded up to 16) = b (n, k) transposed, padded with zeros. Bound by the shuffles
+   (see v(transpose)): A B' with few rows is slower than A B by their share. */
 static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
     size_t width = carnn__round_up(n, CARNN__LANES), p, j, s;
     for (j = 0; j < n; j += CARNN__LANES) {
         for (p = 0; p < k; p += CARNN__LANES) {
             carnn__v block[CARNN__LANES];
-            CARNN__K(turn_block)(n, k, b, ldb, j, p, block);
-            if (k - p >= CARNN__LANES) {
+            float *to = packed + p * width + j;
+            if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
+                CARNN__V(transpose)(b + j * ldb + p, ldb, block);
                 CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++)
-                    CARNN__V(store)(packed + (p + s) * width + j, block[s]);
+                    CARNN__V(store)(to + s * width, block[s]);
             } else {
-                for (s = 0; s < k - p; s++)
-                    CARNN__V(store)(packed + (p + s) * width + j, block[s]);
+                CARNN__K(transpose_edge)(n, k, b, ldb, j, p, block);
+                for (s = 0; s < CARNN__LANES && s < k - p; s++)
+                    CARNN__V(store)(to + s * width, block[s]);
             }
         }
     }
 }
 
-#if defined(CARNN__TURNED_ROWS)
+#if defined(CARNN__DOT_ROWS)
 /* The product below as far as whole groups of rows reach: returns the rows that are done. Rows that
    lie 2 KiB or a multiple of it apart fall into the same few places of the first-level cache, which
    has room for one group of them. */
-static size_t CARNN__K(gemv_turned)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
+static size_t CARNN__K(gemv_groups)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
                                     const float *start, float *y) {
-    size_t j = 0, done = k % 4 ? 0 : n / CARNN__TURNED_ROWS * CARNN__TURNED_ROWS;
+    size_t j = 0, done = k % 4 ? 0 : n / CARNN__DOT_ROWS * CARNN__DOT_ROWS;
     if (!start) memset(y, 0, done * sizeof *y);
     else if (start != y) memcpy(y, start, done * sizeof *y);
-    for (; ldb % 512 && j + 3 * CARNN__TURNED_ROWS <= done; j += 3 * CARNN__TURNED_ROWS)
-        CARNN__V(turned_dots)(3, k, x, b + j * ldb, ldb, y + j);
-    for (; j < done; j += CARNN__TURNED_ROWS)
-        CARNN__V(turned_dots)(1, k, x, b + j * ldb, ldb, y + j);
+    for (; ldb % 512 && j + 3 * CARNN__DOT_ROWS <= done; j += 3 * CARNN__DOT_ROWS)
+        CARNN__V(row_dots)(3, k, x, b + j * ldb, ldb, y + j);
+    for (; j < done; j += CARNN__DOT_ROWS)
+        CARNN__V(row_dots)(1, k, x, b + j * ldb, ldb, y + j);
     return done;
 }
 #endif
 
 /* y (n) = start + b (n, k) x: the product of one row with a B that is stored (n, k). Sixteen rows
-   of b at a time are turned in registers. Bound by the shuffles, at a third of what the cache can
-   be read at (gemv A B'), and beyond the caches by memory. */
+   of b at a time are transposed in registers. Bound by the shuffles, at a third of what the cache
+   can be read at (gemv A B'), and beyond the caches by memory. */
 static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
                               const float *start, float *y) {
     size_t j = 0, p, s;
-#if defined(CARNN__TURNED_ROWS)
-    j = CARNN__K(gemv_turned)(n, k, x, b, ldb, start, y);
+#if defined(CARNN__DOT_ROWS)
+    j = CARNN__K(gemv_groups)(n, k, x, b, ldb, start, y);
 #endif
     for (; j < n; j += CARNN__LANES) {
         size_t width = n - j < CARNN__LANES ? n - j : CARNN__LANES;
         carnn__v block[CARNN__LANES], sum = CARNN__V(zero)();
         if (start) sum = width < CARNN__LANES ? CARNN__V(loadn)(start + j, width)
                                               : CARNN__V(load)(start + j);
-        for (p = 0; p + CARNN__LANES <= k; p += CARNN__LANES) {
-            CARNN__K(turn_block)(n, k, b, ldb, j, p, block);
-            CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++)
-                sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
-        }
-        if (p < k) {
-            CARNN__K(turn_block)(n, k, b, ldb, j, p, block);
-            for (s = 0; s < k - p; s++)
-                sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
+        for (p = 0; p < k; p += CARNN__LANES) {
+            if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
+                CARNN__V(transpose)(b + j * ldb + p, ldb, block);
+                CARNN__UNROLL for (s = 0; s < CARNN__LANES; s++)
+                    sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
+            } else {
+                CARNN__K(transpose_edge)(n, k, b, ldb, j, p, block);
+                for (s = 0; s < CARNN__LANES && s < k - p; s++)
+                    sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
+            }
         }
         if (width < CARNN__LANES)
             CARNN__V(storen)(y + j, width, sum);
@@ -3211,7 +3227,7 @@ static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i
 /* From so many floats on a packed matrix comes from afar: the last level of cache, or memory. */
 #define CARNN__FAR ((size_t)1 << 20)
 
-/* Few rows: panel by panel. A panel that need not be turned or filled up is copied on the way by
+/* Few rows: panel by panel. A panel that needs no transposing or padding is copied on the way by
    the first tile that reads it. */
 static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1, size_t j0,
                                   size_t j1, size_t p, size_t worker) {
@@ -3269,7 +3285,7 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
     size_t j1 = carnn__min(j0 + x->piece_n, x->n), i1 = carnn__min(i0 + x->piece_m, x->m), p;
     size_t columns = x->e->k->tile_columns, most, width, end;
-    if (x->m == 1 && x->form & CARNN__NT && !x->packed) { /* turned in registers, not in memory */
+    if (x->m == 1 && x->form & CARNN__NT && !x->packed) { /* transposed in registers */
         const float *start = x->form & CARNN__ADD ? x->c + j0 : x->bias ? x->bias + j0 : NULL;
         x->e->k->gemv_nt(j1 - j0, x->k, x->a, x->b + j0 * x->ldb, x->ldb, start, x->c + j0);
         return;
@@ -3535,106 +3551,82 @@ CARNN_API const char *carnn_optimizer_name(size_t number) {
 
 #if defined(CARNN__ISA)
 
-/* The moments of a weight without gradients, such as the vector of a rare word, fade away. Before
-   they become denormal numbers, which processors are slow with, they are 0. */
+#define load(array) CARNN__V(load)((array) + i)
+#define store(array, v) CARNN__V(store)((array) + i, v)
+#define every(x) CARNN__V(set1)(x) /* x in every lane */
+#define add CARNN__V(add)
+#define mul CARNN__V(mul)
+#define div CARNN__V(div)
+#define root CARNN__V(sqrt)
+#define fma CARNN__V(fma)
+#define fnma CARNN__V(fnma)
+
+/* Moments of a weight that gets no gradient, such as the vector of a rare word, decay towards zero.
+   They become 0 before they are denormal numbers, which processors are slow with. */
 static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v moment) {
-    return CARNN__V(if_less)(CARNN__V(abs)(moment), CARNN__V(set1)(1e-30f), CARNN__V(zero)(),
-                             moment);
+    return CARNN__V(if_less)(CARNN__V(abs)(moment), every(1e-30f), CARNN__V(zero)(), moment);
 }
 
-/* One pass over memory: clip, update the moments, update and decay the weight, and zeros for the
-   next step's gradient. Bound by memory: Adam reads four floats of each weight and writes them. */
-static void CARNN__K(sgd)(const void *job, size_t from, size_t to) {
-    const carnn__update *u = (const carnn__update *)job;
-    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
-    carnn__v keep = CARNN__V(set1)(u->keep);
+/* One pass over memory for weights [from, to): clips, updates the moments, updates and decays the
+   weight, and clears the gradient for the next step. `number` is constant after inlining. Bound by
+   memory: Adam reads four floats for each weight and writes them. */
+static CARNN__INLINE void CARNN__K(update)(const carnn__update *u, int number, size_t from,
+                                           size_t to) {
+    const carnn__v a = every(u->a), a1 = every(u->a1), b = every(u->b), b1 = every(u->b1);
+    const carnn__v clip = every(u->clip), keep = every(u->keep), lr = every(u->lr);
+    const carnn__v eps = every(u->eps), correct = every(u->correct);
+    float *const m0 = u->moment[0], *const m1 = u->moment[1];
     size_t i;
-    for (i = from; i < to; i += 16) {
-        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
-        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
-        CARNN__V(store)(u->g + i, CARNN__V(zero)());
-        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, g, w));
+    for (i = from; i < to; i += CARNN__LANES) {
+        carnn__v g = mul(clip, load(u->g)), w = mul(keep, load(u->w)), d = g, m, s, x;
+        switch (number) {
+        case CARNN__OPTIMIZER_adagrad:
+            s = fma(g, g, load(m0));
+            d = div(g, add(root(s), eps));
+            store(m0, s);
+            break;
+        case CARNN__OPTIMIZER_rmsprop:
+            s = fma(mul(a1, g), g, mul(a, load(m0)));
+            d = div(g, add(root(s), eps));
+            store(m0, CARNN__K(faded)(s));
+            break;
+        case CARNN__OPTIMIZER_adadelta:
+            s = fma(mul(a1, g), g, mul(a, load(m0)));
+            x = load(m1);
+            d = mul(root(div(add(x, eps), add(s, eps))), g);
+            x = fma(mul(a1, d), d, mul(a, x));
+            store(m0, CARNN__K(faded)(s));
+            store(m1, CARNN__K(faded)(x));
+            break;
+        case CARNN__OPTIMIZER_adam: /* lr and correct hold the corrections by 1-a^t and 1-b^t */
+            m = fma(a1, g, mul(a, load(m0)));
+            s = fma(mul(b1, g), g, mul(b, load(m1)));
+            d = div(m, fma(correct, root(s), eps));
+            store(m0, CARNN__K(faded)(m));
+            store(m1, CARNN__K(faded)(s));
+            break;
+        default: break; /* sgd: d = g */
+        }
+        store(u->g, CARNN__V(zero)());
+        store(u->w, fnma(lr, d, w));
     }
 }
+#define CARNN__OPTIMIZER_FUNCTION(name, moments, lr, a, b, eps)                                    \
+    static void CARNN__K(name)(const void *job, size_t from, size_t to) {                          \
+        CARNN__K(update)((const carnn__update *)job, CARNN__OPTIMIZER_##name, from, to);           \
+    }
+CARNN__OPTIMIZERS(CARNN__OPTIMIZER_FUNCTION)
+#undef CARNN__OPTIMIZER_FUNCTION
 
-static void CARNN__K(adagrad)(const void *job, size_t from, size_t to) {
-    const carnn__update *u = (const carnn__update *)job;
-    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
-    carnn__v keep = CARNN__V(set1)(u->keep), eps = CARNN__V(set1)(u->eps);
-    size_t i;
-    for (i = from; i < to; i += 16) {
-        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
-        carnn__v s = CARNN__V(fma)(g, g, CARNN__V(load)(u->moment[0] + i));
-        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
-        carnn__v d = CARNN__V(div)(g, CARNN__V(add)(CARNN__V(sqrt)(s), eps));
-        CARNN__V(store)(u->g + i, CARNN__V(zero)());
-        CARNN__V(store)(u->moment[0] + i, s);
-        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, d, w));
-    }
-}
-
-static void CARNN__K(rmsprop)(const void *job, size_t from, size_t to) {
-    const carnn__update *u = (const carnn__update *)job;
-    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
-    carnn__v keep = CARNN__V(set1)(u->keep), eps = CARNN__V(set1)(u->eps);
-    carnn__v a = CARNN__V(set1)(u->a), a1 = CARNN__V(set1)(u->a1);
-    size_t i;
-    for (i = from; i < to; i += 16) {
-        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
-        carnn__v s = CARNN__V(mul)(a, CARNN__V(load)(u->moment[0] + i));
-        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
-        CARNN__V(store)(u->g + i, CARNN__V(zero)());
-        s = CARNN__V(fma)(CARNN__V(mul)(a1, g), g, s);
-        CARNN__V(store)(u->moment[0] + i, CARNN__K(faded)(s));
-        g = CARNN__V(div)(g, CARNN__V(add)(CARNN__V(sqrt)(s), eps));
-        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, g, w));
-    }
-}
-
-static void CARNN__K(adadelta)(const void *job, size_t from, size_t to) {
-    const carnn__update *u = (const carnn__update *)job;
-    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
-    carnn__v keep = CARNN__V(set1)(u->keep), eps = CARNN__V(set1)(u->eps);
-    carnn__v a = CARNN__V(set1)(u->a), a1 = CARNN__V(set1)(u->a1);
-    size_t i;
-    for (i = from; i < to; i += 16) {
-        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
-        carnn__v s = CARNN__V(mul)(a, CARNN__V(load)(u->moment[0] + i));
-        carnn__v x = CARNN__V(load)(u->moment[1] + i), d;
-        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
-        CARNN__V(store)(u->g + i, CARNN__V(zero)());
-        s = CARNN__V(fma)(CARNN__V(mul)(a1, g), g, s);
-        d = CARNN__V(sqrt)(CARNN__V(div)(CARNN__V(add)(x, eps), CARNN__V(add)(s, eps)));
-        d = CARNN__V(mul)(d, g);
-        x = CARNN__V(fma)(CARNN__V(mul)(a1, d), d, CARNN__V(mul)(a, x));
-        CARNN__V(store)(u->moment[0] + i, CARNN__K(faded)(s));
-        CARNN__V(store)(u->moment[1] + i, CARNN__K(faded)(x));
-        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, d, w));
-    }
-}
-
-static void CARNN__K(adam)(const void *job, size_t from, size_t to) {
-    const carnn__update *u = (const carnn__update *)job;
-    carnn__v clip = CARNN__V(set1)(u->clip), lr = CARNN__V(set1)(u->lr);
-    carnn__v keep = CARNN__V(set1)(u->keep), eps = CARNN__V(set1)(u->eps);
-    carnn__v a = CARNN__V(set1)(u->a), a1 = CARNN__V(set1)(u->a1);
-    carnn__v b = CARNN__V(set1)(u->b), b1 = CARNN__V(set1)(u->b1);
-    carnn__v correct = CARNN__V(set1)(u->correct);
-    size_t i;
-    for (i = from; i < to; i += 16) {
-        carnn__v g = CARNN__V(mul)(clip, CARNN__V(load)(u->g + i));
-        carnn__v m = CARNN__V(mul)(a, CARNN__V(load)(u->moment[0] + i));
-        carnn__v s = CARNN__V(mul)(b, CARNN__V(load)(u->moment[1] + i)), root;
-        carnn__v w = CARNN__V(mul)(keep, CARNN__V(load)(u->w + i));
-        CARNN__V(store)(u->g + i, CARNN__V(zero)());
-        m = CARNN__V(fma)(a1, g, m);
-        s = CARNN__V(fma)(CARNN__V(mul)(b1, g), g, s);
-        root = CARNN__V(fma)(correct, CARNN__V(sqrt)(s), eps);
-        CARNN__V(store)(u->moment[0] + i, CARNN__K(faded)(m));
-        CARNN__V(store)(u->moment[1] + i, CARNN__K(faded)(s));
-        CARNN__V(store)(u->w + i, CARNN__V(fnma)(lr, CARNN__V(div)(m, root), w));
-    }
-}
+#undef load
+#undef store
+#undef every
+#undef add
+#undef mul
+#undef div
+#undef root
+#undef fma
+#undef fnma
 
 #endif
 
@@ -4452,7 +4444,7 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
     open->open_from = k->open_gate * h;
     open->open_count = h;
     open->open_value = k->open_bias;
-    if (k->context_gates)
+    if (cell->d)
         cell->context = carnn__declare(store, prefix, "context.weight", k->context_gates * h, d, h,
                                        CARNN__INIT_GLOROT, 0.0f);
     if (k->recurrent_gates)
@@ -4579,12 +4571,14 @@ static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const floa
     if (r->g) memset(r->scan.dpx + from * width, 0, (to - from) * width * sizeof(float));
 }
 
-/* pc = c Wc^T for the contexts c (B, d) of the sequences, in the order of their ranks. */
+/* pc = c Wc^T for the contexts c (B, d) of the sequences, in the order of their ranks; zeros for a
+   cell that is declared without one (d is 0). */
 static void carnn__cell_context(carnn__cell_run *r, carnn__engine *e, const float *c, size_t B) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t d = r->cell->d, width = k->context_gates * r->cell->h;
     r->c = c;
-    if (width)
+    if (width && !d) memset((float *)r->scan.pc, 0, B * width * sizeof(float));
+    if (d)
         carnn__matmul(e, CARNN__NT, B, width, d, c, d, carnn__cell_weight(r, r->cell->context), d,
                       NULL, (float *)r->scan.pc, width);
 }
@@ -4795,7 +4789,7 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
 static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float *dc) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t d = r->cell->d, width = k->context_gates * r->cell->h, B = r->scan.seq->sequences;
-    if (!width) return;
+    if (!d) return;
     carnn__matmul(e, CARNN__NN | CARNN__ADD, B, d, width, r->scan.dpc, width,
                   carnn__cell_weight(r, r->cell->context), d, NULL, dc, d);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, d, B, r->scan.dpc, width, r->c, d, NULL,
@@ -5468,10 +5462,7 @@ static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x
    A text is any bytes, NUL included, and its pieces are not copied: a span points into it. Letters,
    and upper and lower case, are those of ASCII. */
 
-typedef struct carnn__span {
-    const char *at;
-    size_t length;
-} carnn__span;
+typedef carnn_text carnn__span;
 
 static inline int carnn__blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
@@ -6665,13 +6656,8 @@ typedef struct carnn__item {
     uint32_t target; /* text of what is right: a reply, a class; CARNN__NOWHERE: not known */
     uint32_t line;   /* of the file it comes from */
     float value;     /* what is right, as a number: 1 for a right answer, 0 for a wrong one */
+    uint32_t origin; /* of the file: where its name begins in `origin_names` */
 } carnn__item;
-
-/* One source of a data set, so that errors can name it after the data is read. */
-typedef struct carnn__origin {
-    size_t name;    /* where its name begins in `origin_names` */
-    size_t example; /* the first one that comes from it */
-} carnn__origin;
 
 struct carnn_dataset {
     carnn_allocator allocator;
@@ -6689,8 +6675,7 @@ struct carnn_dataset {
     float *numbers;      /* (rows, columns) */
     size_t row_count;    /* texts of numbers: number i has the rows row_at[i] .. row_at[i + 1] - 1 */
     size_t *row_at;
-    size_t origin_count;
-    carnn__origin *origins;
+    size_t origin_bytes; /* of the names of the files, so that errors can name them later */
     char *origin_names;
     const char *format;  /* see carnn_dataset_format */
     int spoken;          /* lines are turns of speakers, their labels dialog acts */
@@ -6708,14 +6693,16 @@ struct carnn_dataset {
     X(char, shown)                                                                                 \
     X(float, numbers)                                                                              \
     X(size_t, row_at)                                                                              \
-    X(carnn__origin, origins)                                                                      \
     X(char, origin_names)
 
+/* String i of a list of strings that stand one after the other, each with a NUL behind it. */
+static inline carnn__span carnn__string(const char *bytes, const size_t *at, size_t i) {
+    carnn__span string = {bytes + at[i], at[i + 1] - at[i] - 1};
+    return string;
+}
+
 static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
-    carnn__span text;
-    text.at = data->bytes + data->text_at[i];
-    text.length = data->text_at[i + 1] - data->text_at[i] - 1;
-    return text;
+    return carnn__string(data->bytes, data->text_at, i);
 }
 
 /* The first member of an item, which has `count`. */
@@ -6808,11 +6795,11 @@ typedef struct carnn__record {
     size_t own;      /* the first so many belong to the example; later ones follow it (a reply) */
     carnn__span text[CARNN__RECORD_TEXTS];
     uint32_t role[CARNN__RECORD_TEXTS];
+    size_t columns;  /* its texts are floats: rows of so many numbers; 0: they are words */
     int has_target;
     carnn__span target;
     float value;
     int spoken;      /* its texts are tokenised as those of Switchboard are */
-    const char *file[CARNN__RECORD_TEXTS]; /* where its texts have files of their own, else NULL */
 } carnn__record;
 
 /* A reader's place in a file, and what a format has to remember from line to line. */
@@ -6823,7 +6810,8 @@ typedef struct carnn__parser {
     int begun;           /* a group is open */
     int64_t last;        /* number of the line before */
     uint64_t key;        /* hash of what the group before is told by */
-    size_t column[5];    /* of tables: how many columns, and which is which */
+    size_t column[5];    /* of tables: which column is which, and how many there are */
+    const char *file[2]; /* where texts have files of their own: their names, else NULL */
     int style;           /* of formats with variants: which one, from the first lines; 0: not known */
     const char *format;  /* its name, for those who ask */
     const double *option; /* the task's, of the model that will read the data; NULL: defaults */
@@ -6859,12 +6847,19 @@ typedef struct carnn__reading {
     carnn_allocator allocator;
     carnn__parser parser;
     carnn__input input;   /* the source that is being read */
-    carnn_dataset draft;
+    carnn_dataset draft, *finished;
     carnn__names texts;   /* becomes bytes, text_at, text_count of the draft */
     uint32_t *listed;     /* (texts.count) number of a text among the choices */
     size_t group_first;   /* first member of the group at hand */
+    size_t records;       /* so far */
+    int lists;            /* targets become choices */
+    uint32_t origin;      /* see carnn__item */
     carnn__input columns[4]; /* files that stand side by side */
     char *scratch;           /* a path, or a sentence as words */
+    /* a part of another data set instead of sources */
+    const carnn_dataset *whole;
+    const uint32_t *of_group; /* (groups of `whole`) */
+    uint32_t wanted;          /* groups with this number are kept */
 } carnn__reading;
 
 /* How the data of a task is read. */
@@ -6877,6 +6872,13 @@ struct carnn__reader {
     carnn_status (*folder)(carnn__reading *r, const char *name, int *found);
     const char *help;    /* the formats, for help texts */
 };
+
+/* "f.txt:1: expected a dialog, found an empty file" */
+static carnn_status carnn__reading_fail(const carnn__reading *r, size_t line, const char *expected,
+                                        const char *found) {
+    return carnn__fail(r->parser.error, CARNN_ERR_DATA, line, "%s:%zu: expected %s, found %s",
+                       carnn__name_end(r->parser.lines.name), line, expected, found);
+}
 
 /* Is there room for one line more? Texts, members and items are numbered with 32 bits. */
 static carnn_status carnn__reading_room(carnn__reading *r) {
@@ -6927,96 +6929,68 @@ static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
 }
 
 static void carnn__reading_member(carnn__reading *r, uint32_t text, uint32_t role) {
-    carnn__member m = {0, 0};
-    m.text = text;
-    m.role = role;
+    carnn__member m = {text, role};
     stbds_arrput(r->draft.members, m);
 }
 
-/* Adds rows of numbers as a text of the record that is added next. All rows of a data set have the
-   same number of columns. */
-static inline uint32_t carnn__reading_rows(carnn__reading *r, const float *x, size_t rows) {
-    size_t count = rows * r->draft.columns;
-    if (!r->draft.row_at) stbds_arrput(r->draft.row_at, 0);
-    if (count > 0) memcpy(stbds_arraddnptr(r->draft.numbers, count), x, count * sizeof(float));
-    stbds_arrput(r->draft.row_at, stbds_arrlenu(r->draft.numbers) / r->draft.columns);
-    return (uint32_t)stbds_arrlenu(r->draft.row_at) - 2;
+/* Adds rows of numbers as a text: its number. */
+static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
+    carnn_dataset *d = &r->draft;
+    size_t count = numbers.length / sizeof(float);
+    if (!d->row_at) stbds_arrput(d->row_at, 0);
+    if (count) memcpy(stbds_arraddnptr(d->numbers, count), numbers.at, count * sizeof(float));
+    stbds_arrput(d->row_at, stbds_arrlenu(d->numbers) / d->columns);
+    return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
-/* Adds what a line says. */
+/* Adds what a line says. The target is added before the texts: vocabularies depend on the order. */
 static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
     carnn_status status = carnn__reading_room(r);
     carnn_dataset *d = &r->draft;
-    carnn__item x = {0, 0, 0, CARNN__NOWHERE, 0, 0.0f};
-    size_t i, earlier, at = stbds_arrlenu(d->members);
+    size_t i, at = stbds_arrlenu(d->members);
+    uint32_t target = CARNN__NOWHERE;
     if (status) return status;
+    r->records++;
+    if (record->has_target) {
+        target = carnn__reading_text(r, record->target);
+        if (r->lists) carnn__reading_choice(r, target, record->target);
+    }
+    if (!record->count) return CARNN_OK;
+    if (at && record->columns != d->columns)
+        return carnn__reading_fail(r, r->parser.lines.number, "rows as long as those before",
+                                   "another number of columns");
+    d->columns = record->columns;
     if (record->begins || !d->group_count) {
         r->group_first = at;
         d->group_count++;
     }
-    if (record->has_target) {
-        x.target = carnn__reading_text(r, record->target);
-        if (!r->desc->candidates) carnn__reading_choice(r, x.target, record->target);
-    }
     for (i = 0; i < record->count; i++) {
-        carnn__span text = record->spoken ? carnn__spoken_words(r, record->text[i])
-                                          : record->text[i];
-        carnn__reading_member(r, carnn__reading_text(r, text), record->role[i]);
+        carnn__span text = record->text[i];
+        if (record->spoken) text = carnn__spoken_words(r, text);
+        carnn__reading_member(r, record->columns ? carnn__reading_rows(r, text)
+                                                 : carnn__reading_text(r, text), record->role[i]);
     }
     d->spoken |= record->spoken;
-    if (!record->example) return CARNN_OK;
-    earlier = carnn__min(record->before, at - r->group_first);
-    x.first = at - earlier;
-    x.count = (uint32_t)(earlier + record->own);
-    x.group = (uint32_t)(d->group_count - 1);
-    x.line = (uint32_t)carnn__min(r->parser.lines.number, UINT32_MAX);
-    x.value = record->value;
-    stbds_arrput(d->items, x);
+    if (record->example) {
+        size_t earlier = carnn__min(record->before, at - r->group_first);
+        uint32_t line = (uint32_t)carnn__min(r->parser.lines.number, UINT32_MAX);
+        carnn__item x = {at - earlier, (uint32_t)(earlier + record->own),
+                         (uint32_t)(d->group_count - 1), target, line, record->value, r->origin};
+        stbds_arrput(d->items, x);
+    }
     return CARNN_OK;
-}
-
-/* Parses the line at hand and adds what it says. */
-static carnn_status carnn__reading_line(carnn__reading *r) {
-    carnn__record record;
-    carnn_status status;
-    memset(&record, 0, sizeof record);
-    status = r->reader->line(&r->parser, &record);
-    if (status || !record.count) return status;
-    return carnn__reading_record(r, &record);
-}
-
-/* A source without what it has to have: "f.txt:1: expected a dialog, found an empty file". */
-static carnn_status carnn__reading_empty(carnn__reading *r, const char *what) {
-    if (r->desc->lenient) return CARNN_OK;
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, 1,
-                       "%s:1: expected %s, found an empty file",
-                       carnn__name_end(r->parser.lines.name), what);
-}
-
-/* Opens a source for reading line by line. */
-static carnn_status carnn__reading_open(carnn__reading *r, const carnn_source *source) {
-    carnn_status status;
-    carnn__input_close(&r->input, &r->allocator);
-    status = carnn__input_open(&r->input, source, &r->allocator, r->parser.error);
-    if (!status) r->parser.lines = carnn__lines_of(&r->input);
-    return status;
 }
 
 /* Notes that the examples from here on come from the source `name`. */
 static void carnn__reading_origin(carnn__reading *r, const char *name) {
     size_t bytes = strlen(name) + 1;
-    carnn__origin origin;
-    origin.name = stbds_arrlenu(r->draft.origin_names);
-    origin.example = stbds_arrlenu(r->draft.items);
+    r->origin = (uint32_t)stbds_arrlenu(r->draft.origin_names);
     memcpy(stbds_arraddnptr(r->draft.origin_names, bytes), name, bytes);
-    stbds_arrput(r->draft.origins, origin);
 }
 
 /* The name of the source that an example comes from. */
 static const char *carnn__dataset_origin(const carnn_dataset *data, size_t example) {
-    size_t i = data->origin_count - 1;
-    while (i && data->origins[i].example > example) i--;
-    return data->origin_names + data->origins[i].name;
+    return data->origin_names + data->items[example].origin;
 }
 
 /* Leaves out the groups from item `from` on, the first of which is number `group`, that have no
@@ -7040,11 +7014,11 @@ static void carnn__reading_clean(carnn_dataset *draft, size_t from, size_t group
     if (n) stbds_arrsetlen(draft->items, kept);
 }
 
+/* Reads a source with the reader at hand. */
 static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source *source) {
     carnn_status status = CARNN_OK;
     carnn_dataset *d = &r->draft;
-    size_t items = stbds_arrlenu(d->items), members = stbds_arrlenu(d->members);
-    size_t groups = d->group_count;
+    size_t items = stbds_arrlenu(d->items), groups = d->group_count, records = r->records;
     int folder = 0;
     carnn_error *error = r->parser.error;
     memset(&r->parser, 0, sizeof r->parser);
@@ -7053,72 +7027,46 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     r->parser.option = r->desc->model ? r->desc->model->option : NULL;
     if (!source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
-    if (!status && !folder) status = carnn__reading_open(r, source);
-    if (!status && !folder) carnn__reading_origin(r, r->input.name);
-    while (!status && !folder && carnn__next_line(&r->parser.lines)) status = carnn__reading_line(r);
+    if (!status && !folder) {
+        carnn__input_close(&r->input, &r->allocator);
+        status = carnn__input_open(&r->input, source, &r->allocator, error);
+        if (status) return status;
+        r->parser.lines = carnn__lines_of(&r->input);
+        carnn__reading_origin(r, r->input.name);
+        while (!status && carnn__next_line(&r->parser.lines)) {
+            carnn__record record;
+            memset(&record, 0, sizeof record);
+            status = r->reader->line(&r->parser, &record);
+            if (!status && (record.count || record.has_target))
+                status = carnn__reading_record(r, &record);
+        }
+    }
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
-    if (stbds_arrlenu(d->members) == members) return carnn__reading_empty(r, r->reader->example);
+    if (r->records == records && !r->desc->lenient)
+        return carnn__reading_fail(r, 1, r->reader->example, "an empty file");
     if (r->desc->clean) carnn__reading_clean(d, items, groups);
-    if (r->desc->clean && stbds_arrlenu(d->items) == items)
-        return carnn__fail(error, CARNN_ERR_DATA, 0,
-                           "%s: every question lacks a right or a wrong answer",
-                           carnn__name_end(r->parser.lines.name));
-    return CARNN_OK;
+    if (!r->desc->clean || stbds_arrlenu(d->items) > items) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_DATA, 0,
+                       "%s: every question lacks a right or a wrong answer",
+                       carnn__name_end(r->parser.lines.name));
 }
 
-/* A line of a list of candidates without its number and the one blank after it; a number alone is
-   a candidate. */
-static carnn__span carnn__unnumbered(carnn__span line) {
+/* One candidate a line, after an optional number and one blank; a number alone is a candidate. Of
+   two that differ in the blanks at their ends only, the first one counts. */
+static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
+    carnn__span line = p->lines.line;
     size_t digits = carnn__digits(line);
-    if (!digits || digits == line.length || !carnn__blank(line.at[digits])) return line;
-    line.at += digits + 1;
-    line.length -= digits + 1;
-    return line;
+    if (digits && digits < line.length && carnn__blank(line.at[digits]))
+        carnn__skip(&line, digits + 1);
+    r->target = line;
+    r->has_target = carnn__trim(p->lines.line).length > 0;
+    if (!r->has_target || carnn__trim(line).length) return CARNN_OK;
+    return carnn__unexpected(p, "a candidate after the number", carnn__trim(line));
 }
 
-/* One candidate a line, after an optional number and one blank. Of two that differ in the blanks
-   at their ends only, the first one counts. */
-static carnn_status carnn__reading_candidates(carnn__reading *r, const carnn_source *source) {
-    carnn_status status = carnn__reading_open(r, source);
-    while (!status && carnn__next_line(&r->parser.lines)) {
-        carnn__span line = carnn__unnumbered(r->parser.lines.line);
-        if (!carnn__trim(r->parser.lines.line).length) continue;
-        if (!carnn__trim(line).length)
-            return carnn__unexpected(&r->parser, "a candidate after the number", carnn__trim(line));
-        status = carnn__reading_room(r);
-        if (!status) carnn__reading_choice(r, carnn__reading_text(r, line), line);
-    }
-    if (!status && !stbds_arrlenu(r->draft.choices))
-        return carnn__reading_empty(r, "candidates, one a line");
-    return status;
-}
-
-/* How many there are of everything, once all is read. */
-static void carnn__reading_count(carnn_dataset *draft) {
-    draft->member_count = stbds_arrlenu(draft->members);
-    draft->item_count = stbds_arrlenu(draft->items);
-    draft->choice_count = stbds_arrlenu(draft->choices);
-    draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
-    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
-}
-
-static carnn_status carnn__reading_all(void *job) {
-    carnn__reading *r = (carnn__reading *)job;
-    carnn_dataset *draft = &r->draft;
-    carnn_status status = CARNN_OK;
-    size_t i;
-    if (r->desc->candidates) status = carnn__reading_candidates(r, r->desc->candidates);
-    for (i = 0; !status && i < r->desc->source_count; i++)
-        status = carnn__reading_source(r, &r->desc->sources[i]);
-    if (status) return status;
-    carnn__reading_count(draft);
-    if (draft->item_count || r->desc->lenient) return CARNN_OK;
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
-                       "%s:%zu: expected %s, found none to the end",
-                       carnn__name_end(r->parser.lines.name), r->parser.lines.number,
-                       r->reader->example);
-}
+static const carnn__reader carnn__candidate_reader = {
+    carnn__candidate_line, "candidates, one a line", 0, 0, NULL, NULL};
 
 static carnn_status carnn__reading_drop(void *job) {
     carnn__reading *r = (carnn__reading *)job;
@@ -7135,38 +7083,63 @@ static carnn_status carnn__reading_drop(void *job) {
     return CARNN_OK;
 }
 
-/* Copies a draft into a data set with lists of their final size. */
-static carnn_status carnn__dataset_copy(carnn_dataset **dataset, const carnn_dataset *draft,
-                                        carnn_error *error) {
-    const carnn_allocator *a = &draft->allocator;
-    carnn_dataset *data = (carnn_dataset *)carnn__alloc(a, 1, sizeof *data);
-    size_t count;
+/* Copies the draft, which is complete, into a data set with lists of their final size. */
+static carnn_status carnn__reading_finish(carnn__reading *r) {
+    carnn_dataset *draft = &r->draft, *data;
     int complete = 1;
-    if (!data) return carnn__out_of_memory(error);
-    *data = *draft;
-#define CARNN__COPY_LIST(type, list)                                                               \
-    count = stbds_arrlenu(draft->list);                                                            \
-    data->list = (type *)carnn__copy(a, draft->list, count, sizeof(type));                         \
-    if (!data->list) complete = 0;
-    CARNN__DATASET_LISTS(CARNN__COPY_LIST)
-#undef CARNN__COPY_LIST
-    if (complete) {
-        *dataset = data;
-        return CARNN_OK;
-    }
-    carnn_dataset_free(data);
-    return carnn__out_of_memory(error);
-}
-
-static carnn_status carnn__reading_finish(carnn_dataset **dataset, carnn__reading *r) {
-    r->draft.allocator = r->allocator;
-    r->draft.text_count = r->texts.count;
-    r->draft.origin_count = stbds_arrlenu(r->draft.origins);
-    r->draft.bytes = r->texts.bytes; /* the draft owns them now */
-    r->draft.text_at = r->texts.at;
+    stbds_arrput(draft->shown_at, stbds_arrlenu(draft->shown));
+    draft->allocator = r->allocator;
+    draft->text_count = r->texts.count;
+    draft->bytes = r->texts.bytes; /* the draft owns them now */
+    draft->text_at = r->texts.at;
     r->texts.bytes = NULL;
     r->texts.at = NULL;
-    return carnn__dataset_copy(dataset, &r->draft, r->parser.error);
+    draft->member_count = stbds_arrlenu(draft->members);
+    draft->item_count = stbds_arrlenu(draft->items);
+    draft->choice_count = stbds_arrlenu(draft->choices);
+    draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
+    draft->origin_bytes = stbds_arrlenu(draft->origin_names);
+    data = (carnn_dataset *)carnn__alloc(&r->allocator, 1, sizeof *data);
+    if (!data) return carnn__out_of_memory(r->parser.error);
+    *data = *draft;
+#define CARNN__COPY_LIST(type, list)                                                               \
+    data->list = (type *)carnn__copy(&r->allocator, draft->list, stbds_arrlenu(draft->list),       \
+                                     sizeof(type));                                                \
+    complete &= data->list != NULL;
+    CARNN__DATASET_LISTS(CARNN__COPY_LIST)
+#undef CARNN__COPY_LIST
+    if (complete) r->finished = data;
+    else carnn_dataset_free(data);
+    return complete ? CARNN_OK : carnn__out_of_memory(r->parser.error);
+}
+
+/* Makes a data set of what `read` adds to the draft. */
+static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *r,
+                                       carnn__build_fn read) {
+    carnn_status status = carnn__build(&r->allocator, read, r, r->parser.error);
+    carnn__build(&r->allocator, carnn__reading_drop, r, NULL);
+    *dataset = r->finished;
+    return status;
+}
+
+/* All sources of a description. */
+static carnn_status carnn__reading_all(void *job) {
+    carnn__reading *r = (carnn__reading *)job;
+    const carnn__reader *reader = r->reader;
+    carnn_status status = CARNN_OK;
+    size_t i;
+    r->lists = 1;
+    if (r->desc->candidates) {
+        r->reader = &carnn__candidate_reader;
+        status = carnn__reading_source(r, r->desc->candidates);
+        r->reader = reader;
+        r->lists = 0;
+    }
+    for (i = 0; !status && i < r->desc->source_count; i++)
+        status = carnn__reading_source(r, &r->desc->sources[i]);
+    if (status) return status;
+    if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
+    return carnn__reading_fail(r, r->parser.lines.number, r->reader->example, "none to the end");
 }
 
 /* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
@@ -7175,7 +7148,7 @@ static const carnn__reader *carnn__reader_of(const char **task);
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error) {
     carnn__reading reading;
-    carnn_status status;
+    int lists;
     *dataset = NULL;
     if (!desc || !desc->task || !desc->sources || !desc->source_count)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a data set needs a task and a source");
@@ -7186,18 +7159,13 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     if (!reading.reader)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected a task, found \"%.40s\"",
                            desc->task);
-    if (desc->candidates && !reading.reader->candidates)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no list of candidates",
-                           reading.draft.task);
-    if (desc->clean && !reading.reader->cleans)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no groups to clean",
-                           reading.draft.task);
+    lists = desc->candidates && !reading.reader->candidates;
+    if (lists || (desc->clean && !reading.reader->cleans))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no %s",
+                           reading.draft.task, lists ? "list of candidates" : "groups to clean");
     reading.allocator = carnn__allocator(desc->allocator);
     reading.parser.error = error;
-    status = carnn__build(&reading.allocator, carnn__reading_all, &reading, error);
-    if (!status) status = carnn__reading_finish(dataset, &reading);
-    carnn__build(&reading.allocator, carnn__reading_drop, &reading, NULL);
-    return status;
+    return carnn__reading_run(dataset, &reading, carnn__reading_all);
 }
 
 /* --- dialog ----------------------------------------------------------------------------------
@@ -7219,43 +7187,13 @@ static int carnn__numbered(carnn__span *s, uint64_t *number) {
     if (!carnn__whole(digits, number)) return 0;
     if (i < s->length && !carnn__gap(s->at[i])) return 0;
     if (i < s->length && s->at[i] == ' ') i++; /* a tab already ends the user's empty words */
-    s->at += i;
-    s->length -= i;
+    carnn__skip(s, i);
     return 1;
-}
-
-/* Is the line at hand, which is `line` behind its number, one of the format? */
-static carnn_status carnn__dialog_line_check(const carnn__parser *p, int numbered, uint64_t number,
-                                             carnn__span line) {
-    if (!numbered) return carnn__unexpected(p, "a line number", line);
-    if (number > UINT32_MAX)
-        return carnn__unexpected(p, "a line number below 4294967296", p->lines.line);
-    if (!carnn__trim(line).length && !memchr(p->lines.line.at, '\t', p->lines.line.length))
-        return carnn__unexpected(p, "words after the line number", carnn__trim(line));
-    return CARNN_OK;
-}
-
-/* A turn: its columns without the line number. */
-static carnn_status carnn__dialog_turn(carnn__parser *p, carnn__span user, carnn__span rest,
-                                       carnn__record *r) {
-    carnn__span response, spoken = {NULL, 0};
-    if (carnn__cut(&rest, '\t', &response) && carnn__cut(&rest, '\t', &spoken) && !p->lenient)
-        return carnn__unexpected(p, "at most three columns", p->lines.line);
-    if (!carnn__trim(response).length && !p->lenient)
-        return carnn__unexpected(p, "a response after the tab", carnn__trim(response));
-    r->example = 1;
-    r->own = 1;
-    r->has_target = 1;
-    r->target = response;
-    carnn__record_text(r, CARNN_USER, user);
-    carnn__record_text(r, CARNN_SYSTEM, carnn__trim(spoken).length ? spoken : response);
-    return CARNN_OK;
 }
 
 /* A line without a number goes on with the dialog. */
 static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
-    carnn__span line = p->lines.line, user;
-    carnn_status status = CARNN_OK;
+    carnn__span line = p->lines.line, user, response, spoken = {NULL, 0};
     uint64_t number;
     int numbered;
     if (!carnn__says_something(p)) {
@@ -7263,16 +7201,30 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
         return CARNN_OK;
     }
     numbered = carnn__numbered(&line, &number);
-    if (!p->lenient) status = carnn__dialog_line_check(p, numbered, number, line);
-    if (status) return status;
+    if (!numbered && !p->lenient) return carnn__unexpected(p, "a line number", line);
+    if (!p->lenient && number > UINT32_MAX)
+        return carnn__unexpected(p, "a line number below 4294967296", p->lines.line);
     r->begins = !p->begun || (numbered && ((int64_t)number < p->last ||
                                            (number == 1 && p->last == 1)));
     if (r->begins) p->last = 0;
     if (numbered) p->last = (int64_t)number;
     p->begun = 1;
     r->before = SIZE_MAX;
-    if (carnn__cut(&line, '\t', &user)) return carnn__dialog_turn(p, user, line, r);
-    carnn__record_text(r, CARNN_FACT, user);
+    if (!carnn__cut(&line, '\t', &user)) { /* a fact */
+        if (!carnn__trim(user).length && !p->lenient)
+            return carnn__unexpected(p, "words after the line number", carnn__trim(user));
+        carnn__record_text(r, CARNN_FACT, user);
+        return CARNN_OK;
+    }
+    if (carnn__cut(&line, '\t', &response) && carnn__cut(&line, '\t', &spoken) && !p->lenient)
+        return carnn__unexpected(p, "at most three columns", p->lines.line);
+    if (!carnn__trim(response).length && !p->lenient)
+        return carnn__unexpected(p, "a response after the tab", carnn__trim(response));
+    r->example = r->has_target = 1;
+    r->own = 1;
+    r->target = response;
+    carnn__record_text(r, CARNN_USER, user);
+    carnn__record_text(r, CARNN_SYSTEM, carnn__trim(spoken).length ? spoken : response);
     return CARNN_OK;
 }
 
@@ -7312,8 +7264,7 @@ static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
     r->spoken = carnn__spoken(rest, &text, &label);
     if (!r->spoken && carnn__cut(&rest, '\t', &text)) carnn__cut(&rest, '\t', &label);
     label = carnn__trim(label);
-    r->has_target = label.length && !(label.length == 2 && memcmp(label.at, "-1", 2) == 0) &&
-                    !(label.length == 4 && memcmp(label.at, "none", 4) == 0);
+    r->has_target = label.length && !carnn__is("-1", label, 0) && !carnn__is("none", label, 0);
     r->target = label;
     r->begins = !p->begun;
     r->example = 1;
@@ -7338,30 +7289,36 @@ static const carnn__reader carnn__sentence_reader = {
    numbers. Consecutive lines with the same number, or without numbers the same question, are the
    answers to one question. */
 
-enum { /* carnn__parser.column: how many there are, then which ones; SIZE_MAX: there is none */
-    CARNN__PAIR_COLUMNS,
-    CARNN__PAIR_NUMBER,
+/* The fields of a pair: columns of a table or files of a folder. carnn__parser.column has the
+   column of each, SIZE_MAX where there is none, and then the number of columns. */
+enum {
     CARNN__PAIR_QUESTION,
     CARNN__PAIR_ANSWER,
-    CARNN__PAIR_LABEL
+    CARNN__PAIR_LABEL,
+    CARNN__PAIR_NUMBER,
+    CARNN__PAIR_FIELDS
 };
 
 /* The columns of a file from its first line; *named if that only names them. */
 static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
-    static const size_t three[5] = {3, SIZE_MAX, 0, 1, 2}, four[5] = {4, 0, 2, 3, 1};
+    static const size_t three[5] = {0, 1, 2, SIZE_MAX, 3}, four[5] = {2, 3, 1, 0, 4};
+    static const struct {
+        const char *name;
+        size_t column;
+    } names[] = {{"questionid", CARNN__PAIR_NUMBER}, {"question", CARNN__PAIR_QUESTION},
+                 {"sentence", CARNN__PAIR_ANSWER}, {"answer", CARNN__PAIR_ANSWER},
+                 {"label", CARNN__PAIR_LABEL}};
     carnn__span rest = p->lines.line, field;
-    size_t *c = p->column, i;
+    size_t *c = p->column, i, j;
     int more = 1;
-    for (i = 1; i < CARNN__COUNT(three); i++) c[i] = SIZE_MAX;
+    for (i = 0; i < CARNN__PAIR_FIELDS; i++) c[i] = SIZE_MAX;
     for (i = 0; more; i++) {
         more = carnn__cut(&rest, '\t', &field);
-        if (carnn__is("questionid", carnn__trim(field), 1)) c[CARNN__PAIR_NUMBER] = i;
-        if (carnn__is("question", carnn__trim(field), 1)) c[CARNN__PAIR_QUESTION] = i;
-        if (carnn__is("sentence", carnn__trim(field), 1) || carnn__is("answer", carnn__trim(field), 1))
-            c[CARNN__PAIR_ANSWER] = i;
-        if (carnn__is("label", carnn__trim(field), 1)) c[CARNN__PAIR_LABEL] = i;
+        field = carnn__trim(field);
+        for (j = 0; j < CARNN__COUNT(names); j++)
+            if (carnn__is(names[j].name, field, 1)) c[names[j].column] = i;
     }
-    c[CARNN__PAIR_COLUMNS] = i;
+    c[CARNN__PAIR_FIELDS] = i;
     *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
     if (*named && p->lenient && c[CARNN__PAIR_ANSWER] == SIZE_MAX)
         c[CARNN__PAIR_ANSWER] = c[CARNN__PAIR_QUESTION] + 1;
@@ -7378,7 +7335,7 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
 }
 
 /* A question or an answer has words, and not too many. */
-static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, const char *file,
+static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, int number,
                                          carnn__span text) {
     carnn__words w = carnn__words_of(CARNN__TOKENS, text.at, text.length);
     char expected[64];
@@ -7387,18 +7344,17 @@ static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, con
     while (words <= CARNN__SENTENCE_WORDS && carnn__next_word(&w)) words++;
     if (words && words <= CARNN__SENTENCE_WORDS) return CARNN_OK;
     snprintf(expected, sizeof expected, "%s of 1 to %d words", what, CARNN__SENTENCE_WORDS);
-    if (file) p->lines.name = file;
+    if (p->file[number]) p->lines.name = p->file[number];
     return carnn__unexpected(p, expected, carnn__trim(text));
 }
 
-/* A pair from its fields; `number` tells the question. */
-static carnn_status carnn__pair_record(carnn__parser *p, carnn__span number, carnn__span label,
+/* A pair from its fields; its number tells the question. */
+static carnn_status carnn__pair_record(carnn__parser *p, const carnn__span *field,
                                        carnn__record *r) {
+    carnn__span number = carnn__trim(field[CARNN__PAIR_NUMBER]), label = field[CARNN__PAIR_LABEL];
+    uint64_t key = carnn__hash(number.at, number.length, 0);
     carnn_status status;
-    uint64_t key;
     double value = 0.0;
-    number = carnn__trim(number);
-    key = carnn__hash(number.at, number.length, 0);
     if (!p->lenient && (!carnn__number(carnn__trim(label), &value) || (value != 0 && value != 1)))
         return carnn__unexpected(p, "the label 0 or 1", label);
     r->begins = !p->begun || key != p->key;
@@ -7407,40 +7363,36 @@ static carnn_status carnn__pair_record(carnn__parser *p, carnn__span number, car
     r->example = 1;
     r->own = 2;
     r->value = (float)value;
-    status = carnn__pair_sentence(p, "a question", r->file[0], r->text[0]);
-    if (!status) status = carnn__pair_sentence(p, "an answer", r->file[1], r->text[1]);
-    return status;
+    carnn__record_text(r, 0, field[CARNN__PAIR_QUESTION]);
+    carnn__record_text(r, 1, field[CARNN__PAIR_ANSWER]);
+    status = carnn__pair_sentence(p, "a question", 0, r->text[0]);
+    return status ? status : carnn__pair_sentence(p, "an answer", 1, r->text[1]);
 }
 
 static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
-    carnn__span rest = p->lines.line, field, found[5];
+    carnn__span rest = p->lines.line, cell, field[CARNN__PAIR_FIELDS];
     char what[64];
     size_t i = 0, j;
     int more = 1, named = 0;
     carnn_status status = CARNN_OK;
     if (!carnn__says_something(p)) return CARNN_OK;
-    if (!p->column[CARNN__PAIR_COLUMNS]) status = carnn__pair_header(p, &named);
+    if (!p->column[CARNN__PAIR_FIELDS]) status = carnn__pair_header(p, &named);
     if (status || named) return status;
-    memset(found, 0, sizeof found);
+    memset(field, 0, sizeof field);
     for (; more; i++) {
-        more = carnn__cut(&rest, '\t', &field);
-        for (j = 1; j < CARNN__COUNT(found); j++)
-            if (p->column[j] == i) found[j] = field;
+        more = carnn__cut(&rest, '\t', &cell);
+        for (j = 0; j < CARNN__PAIR_FIELDS; j++)
+            if (p->column[j] == i) field[j] = cell;
     }
-    if (i != p->column[CARNN__PAIR_COLUMNS] && !p->lenient) {
+    if (i != p->column[CARNN__PAIR_FIELDS] && !p->lenient) {
         snprintf(what, sizeof what, "%zu columns with tabs between them",
-                 p->column[CARNN__PAIR_COLUMNS]);
+                 p->column[CARNN__PAIR_FIELDS]);
         return carnn__unexpected(p, what, p->lines.line);
     }
-    carnn__record_text(r, 0, found[CARNN__PAIR_QUESTION]);
-    carnn__record_text(r, 1, found[CARNN__PAIR_ANSWER]);
-    return carnn__pair_record(p, p->column[CARNN__PAIR_NUMBER] == SIZE_MAX
-                                     ? found[CARNN__PAIR_QUESTION] : found[CARNN__PAIR_NUMBER],
-                              found[CARNN__PAIR_LABEL], r);
+    if (p->column[CARNN__PAIR_NUMBER] == SIZE_MAX)
+        field[CARNN__PAIR_NUMBER] = field[CARNN__PAIR_QUESTION];
+    return carnn__pair_record(p, field, r);
 }
-
-/* The files of a folder: their places in carnn__reading.columns. */
-enum { CARNN__QUESTIONS, CARNN__ANSWERS, CARNN__LABELS, CARNN__NUMBERS };
 
 /* Is there nothing by this name? What is there and cannot be read is not absent: there is a reason
    to be told. */
@@ -7459,61 +7411,57 @@ static int carnn__absent(const char *name) {
 static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, int *found) {
     static const char *const files[] = {"a.toks", "b.toks", "sim.txt", "id.txt"};
     size_t i, length = strlen(folder) + 9;
-    *found = 0;
-    stbds_arrsetlen(r->scratch, 4 * length);
-    for (i = 0; i < 4; i++) {
-        int needed = i == CARNN__ANSWERS || i == CARNN__LABELS;
+    stbds_arrsetlen(r->scratch, CARNN__PAIR_FIELDS * length);
+    for (i = 0; i < CARNN__PAIR_FIELDS; i++) {
         char *path = r->scratch + i * length;
-        carnn_source source = {NULL, NULL, 0};
-        carnn_error error; /* not the caller's before it is known to be one */
+        carnn_source source = {path, NULL, 0};
         carnn_status status;
         snprintf(path, length, "%s/%s", folder, files[i]);
-        source.name = path;
         carnn__input_close(&r->columns[i], &r->allocator);
-        status = carnn__input_open(&r->columns[i], &source, &r->allocator, &error);
-        if (!status) continue;
-        if (needed || !carnn__absent(path)) {
-            if (r->parser.error) *r->parser.error = error;
-            return status;
-        }
-        if (i == CARNN__QUESTIONS) return CARNN_OK;
+        if (i == CARNN__PAIR_QUESTION && carnn__absent(path)) return CARNN_OK;
+        if ((i == CARNN__PAIR_NUMBER || (i == CARNN__PAIR_LABEL && r->desc->lenient)) &&
+            carnn__absent(path))
+            continue;
+        status = carnn__input_open(&r->columns[i], &source, &r->allocator, r->parser.error);
+        if (status) return status;
     }
     *found = 1;
     return CARNN_OK;
 }
 
-/* Moves on to the next line in all files of a folder; *done at the end of all. */
-static carnn_status carnn__folder_next(carnn__reading *r, carnn__lines lines[4], int *done) {
-    int found[4] = {0, 0, 0, 0};
-    size_t i, count = lines[CARNN__NUMBERS].name ? 4 : 3, there = 0;
-    for (i = 0; i < count; i++) there += (size_t)(found[i] = carnn__next_line(&lines[i]));
-    *done = !there;
-    if (!there || there == count) return CARNN_OK;
-    for (i = 0; found[i]; i++) {}
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, lines[i].number + 1,
-                       "%s:%zu: expected a line as in the files beside it, found the end",
-                       carnn__name_end(lines[i].name), lines[i].number + 1);
-}
-
+/* Line i of each file of a folder is a field of pair i. */
 static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, int *found) {
     carnn_status status = carnn__folder_open(r, folder, found);
-    carnn__lines lines[4];
-    size_t i;
-    int done = !*found;
-    if (!status && *found) carnn__reading_origin(r, folder);
-    for (i = 0; i < 4; i++) lines[i] = carnn__lines_of(&r->columns[i]);
-    while (!status && !done) {
+    carnn__lines lines[CARNN__PAIR_FIELDS];
+    carnn__span field[CARNN__PAIR_FIELDS];
+    size_t i, there, ended;
+    if (status || !*found) return status;
+    carnn__reading_origin(r, folder);
+    memset(field, 0, sizeof field);
+    for (i = 0; i < CARNN__PAIR_FIELDS; i++) lines[i] = carnn__lines_of(&r->columns[i]);
+    for (i = 0; i < 2; i++) r->parser.file[i] = lines[i].name;
+    while (!status) {
         carnn__record record;
         memset(&record, 0, sizeof record);
-        status = carnn__folder_next(r, lines, &done);
-        r->parser.lines = lines[CARNN__LABELS];
-        if (status || done) break;
-        for (i = 0; i < 2; i++) {
-            carnn__record_text(&record, (uint32_t)i, lines[i].line);
-            record.file[i] = lines[i].name;
+        there = 0;
+        ended = CARNN__PAIR_FIELDS; /* the first file that has no more lines */
+        for (i = 0; i < CARNN__PAIR_FIELDS; i++) {
+            if (!lines[i].name) continue; /* there is no such file */
+            if (carnn__next_line(&lines[i])) there++;
+            else if (ended == CARNN__PAIR_FIELDS) ended = i;
+            field[i] = lines[i].line;
         }
-        i = lines[CARNN__NUMBERS].name ? CARNN__NUMBERS : CARNN__QUESTIONS;
-        status = carnn__pair_record(&r->parser, lines[i].line, lines[CARNN__LABELS].line, &record);
+        r->parser.lines = lines[lines[CARNN__PAIR_LABEL].name ? CARNN__PAIR_LABEL
+                                                             : CARNN__PAIR_ANSWER];
+        if (!there) return CARNN_OK;
+        if (ended < CARNN__PAIR_FIELDS) {
+            r->parser.lines = lines[ended];
+            return carnn__reading_fail(r, lines[ended].number + 1,
+                                       "a line as in the files beside it", "the end");
+        }
+        if (!lines[CARNN__PAIR_NUMBER].name)
+            field[CARNN__PAIR_NUMBER] = field[CARNN__PAIR_QUESTION];
+        status = carnn__pair_record(&r->parser, field, &record);
         if (!status) status = carnn__reading_record(r, &record);
     }
     return status;
@@ -7536,14 +7484,14 @@ static const carnn__reader carnn__pair_reader = {
    ("3 men in a boat"): the style of TREC or SST is then believed only where the next lines have it,
    too. In a file of texts alone a blank line is an empty text. */
 
-typedef enum carnn__class_style {
+enum {
     CARNN__CLASS_UNKNOWN,
     CARNN__CLASS_FASTTEXT,
     CARNN__CLASS_TABBED,
     CARNN__CLASS_COARSE,
     CARNN__CLASS_DIGIT,
     CARNN__CLASS_NONE /* texts without classes */
-} carnn__class_style;
+};
 
 /* By style: what a line has to be, for errors and for those who ask what a file was read as. */
 static const char *const carnn__class_formats[] = {
@@ -7553,34 +7501,22 @@ static const char *const carnn__class_formats[] = {
 
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
 
-/* Takes the first word and the blank behind it off `s`. */
-static carnn__span carnn__first_word(carnn__span *s) {
-    carnn__span word = *s;
-    size_t n = 0;
-    while (n < s->length && !carnn__gap(s->at[n])) n++;
-    word.length = n;
-    n += n < s->length;
-    s->at += n;
-    s->length -= n;
-    return word;
-}
-
 /* Divides a line of this style into class and text; 0: it is not of this style. */
-static int carnn__class_split(const carnn__parser *p, carnn__class_style style, carnn__span line,
+static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
                               carnn__span *label, carnn__span *text) {
     static const char mark[] = "__label__";
+    const size_t length = sizeof mark - 1;
     size_t colon = 0;
-    *text = line;
+    *text = *label = line;
     label->length = 0;
     if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
     if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
-    *label = carnn__first_word(text);
+    while (label->length < line.length && !carnn__gap(line.at[label->length])) label->length++;
+    carnn__skip(text, carnn__min(label->length + 1, line.length));
     if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
     if (style == CARNN__CLASS_FASTTEXT) {
-        size_t length = sizeof mark - 1;
         if (label->length < length || memcmp(label->at, mark, length)) return 0;
-        label->at += length;
-        label->length -= length;
+        carnn__skip(label, length);
         return 1;
     }
     while (colon < label->length && label->at[colon] >= 'A' && label->at[colon] <= 'Z') colon++;
@@ -7590,10 +7526,10 @@ static int carnn__class_split(const carnn__parser *p, carnn__class_style style, 
 }
 
 /* Is the line at hand, and where classes may be missing the next ones, too, of this style? */
-static int carnn__class_is(const carnn__parser *p, carnn__class_style style) {
+static int carnn__class_is(const carnn__parser *p, int style) {
     carnn__lines lines = p->lines;
-    size_t looked_at = 0, most = p->lenient && style > CARNN__CLASS_TABBED
-                                     ? CARNN__CLASS_LOOKED_AT : 1;
+    size_t looked_at = 0;
+    size_t most = p->lenient && style > CARNN__CLASS_TABBED ? CARNN__CLASS_LOOKED_AT : 1;
     carnn__span label, text;
     do {
         if (!carnn__trim(lines.line).length) continue;
@@ -7603,29 +7539,24 @@ static int carnn__class_is(const carnn__parser *p, carnn__class_style style) {
     return looked_at > 0;
 }
 
-/* The style that the first lines show. */
-static carnn__class_style carnn__class_style_of(const carnn__parser *p) {
-    int style = 1;
-    while (style < CARNN__CLASS_NONE && !carnn__class_is(p, (carnn__class_style)style)) style++;
-    if (style < CARNN__CLASS_NONE) return (carnn__class_style)style;
-    return p->lenient && carnn__trim(p->lines.line).length ? CARNN__CLASS_NONE
-                                                           : CARNN__CLASS_UNKNOWN;
-}
-
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text, other, rest;
-    carnn__class_style style;
     int found;
-    if (!p->style) p->style = (int)carnn__class_style_of(p);
-    style = (carnn__class_style)p->style;
-    if (style) p->format = carnn__class_formats[style];
-    if (!carnn__says_something(p) && (!p->lenient || (style && style != CARNN__CLASS_NONE)))
+    if (!p->style) { /* the one that the first lines show */
+        p->style = 1;
+        while (p->style < CARNN__CLASS_NONE && !carnn__class_is(p, p->style)) p->style++;
+        if (p->style == CARNN__CLASS_NONE && !(p->lenient && carnn__trim(p->lines.line).length))
+            p->style = CARNN__CLASS_UNKNOWN;
+    }
+    if (p->style) p->format = carnn__class_formats[p->style];
+    if (!carnn__says_something(p) &&
+        !(p->lenient && (p->style == CARNN__CLASS_UNKNOWN || p->style == CARNN__CLASS_NONE)))
         return CARNN_OK;
-    found = carnn__class_split(p, style, p->lines.line, &label, &text);
+    found = carnn__class_split(p, p->style, p->lines.line, &label, &text);
     if (!p->lenient && (!found || !carnn__trim(label).length))
-        return carnn__unexpected(p, carnn__class_formats[style], p->lines.line);
-    if (!p->lenient && style == CARNN__CLASS_FASTTEXT &&
-        carnn__class_split(p, style, text, &other, &rest))
+        return carnn__unexpected(p, carnn__class_formats[p->style], p->lines.line);
+    if (!p->lenient && p->style == CARNN__CLASS_FASTTEXT &&
+        carnn__class_split(p, p->style, text, &other, &rest))
         return carnn__unexpected(p, "one label", p->lines.line);
     if (found) r->target = carnn__trim(label);
     r->has_target = r->target.length > 0;
@@ -7637,98 +7568,77 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
 
 static const carnn__reader carnn__class_reader = {
     carnn__class_line, "a class and a text", 0, 0, NULL,
-    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or \"4 text\" "
-    "(SST), as the first line has it"};
+    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or "
+    "\"4 text\" (SST), as the first line has it"};
 
 /* --- a part of a data set ----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: with their own texts alone, from
    which a model takes its vocabulary, and their own targets as choices. A list of candidates is not
    of the groups but of the task, and stays whole. */
 
-typedef struct carnn__subset {
-    carnn__reading reading; /* first: carnn__reading_drop has it */
-    const carnn_dataset *data;
-    const uint32_t *of_group; /* (groups) */
-    uint32_t wanted;          /* groups with this number are kept */
-} carnn__subset;
-
-/* Item x, whose group begins with member `first` of the data and `at` of the subset. */
-static void carnn__subset_item(carnn__subset *s, carnn__item x, size_t first, size_t at) {
-    carnn__reading *r = &s->reading;
-    x.first = x.first - first + at;
-    x.group = (uint32_t)(r->draft.group_count - 1);
-    if (x.target != CARNN__NOWHERE) {
-        carnn__span target = carnn__text(s->data, x.target);
-        x.target = carnn__reading_text(r, target);
-        if (!r->reader->candidates) carnn__reading_choice(r, x.target, target);
-    }
-    stbds_arrput(r->draft.items, x);
-}
-
-/* A group: items [i, end), and the members up to those of the next group. */
-static void carnn__subset_group(carnn__subset *s, size_t i, size_t end) {
-    const carnn_dataset *data = s->data;
-    carnn__reading *r = &s->reading;
+/* A group: items [i, end), and the members up to those of the next group. What a line says is added
+   in the order of carnn__reading_record. */
+static void carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
+    const carnn_dataset *data = r->whole;
     size_t first = data->items[i].first, at = stbds_arrlenu(r->draft.members), m;
     size_t last = end < data->item_count ? data->items[end].first : data->member_count;
     r->draft.group_count++;
     for (m = first; m < last; m++) {
         uint32_t text = data->members[m].text;
-        for (; i < end && data->items[i].first + data->items[i].count == m + 1; i++)
-            carnn__subset_item(s, data->items[i], first, at);
+        for (; i < end && data->items[i].first + data->items[i].count == m + 1; i++) {
+            carnn__item x = data->items[i];
+            x.first = x.first - first + at;
+            x.group = (uint32_t)(r->draft.group_count - 1);
+            if (x.target != CARNN__NOWHERE) {
+                carnn__span target = carnn__text(data, x.target);
+                x.target = carnn__reading_text(r, target);
+                if (!r->reader->candidates) carnn__reading_choice(r, x.target, target);
+            }
+            stbds_arrput(r->draft.items, x);
+        }
         if (!data->columns) text = carnn__reading_text(r, carnn__text(data, text));
         carnn__reading_member(r, text, data->members[m].role);
     }
 }
 
 static carnn_status carnn__subset_all(void *job) {
-    carnn__subset *s = (carnn__subset *)job;
-    const carnn_dataset *data = s->data;
-    carnn__reading *r = &s->reading;
-    size_t i, end, origin = 0, numbers = data->columns ? data->row_at[data->row_count] : 0;
+    carnn__reading *r = (carnn__reading *)job;
+    const carnn_dataset *data = r->whole;
+    size_t i, end, numbers = data->columns ? data->row_at[data->row_count] * data->columns : 0;
+    memcpy(stbds_arraddnptr(r->draft.origin_names, data->origin_bytes), data->origin_names,
+           data->origin_bytes);
     for (i = 0; r->reader->candidates && i < data->choice_count; i++) {
-        carnn__span shown;
-        shown.at = data->shown + data->shown_at[i];
-        shown.length = data->shown_at[i + 1] - data->shown_at[i] - 1;
+        carnn__span shown = carnn__string(data->shown, data->shown_at, i);
         carnn__reading_choice(r, carnn__reading_text(r, shown), shown);
     }
     if (numbers) { /* of all groups: nothing is learnt from those that no member names */
-        numbers *= data->columns;
         memcpy(stbds_arraddnptr(r->draft.numbers, numbers), data->numbers, numbers * sizeof(float));
         for (i = 0; i <= data->row_count; i++) stbds_arrput(r->draft.row_at, data->row_at[i]);
     }
     for (i = 0; i < data->item_count; i = end) {
         uint32_t group = data->items[i].group;
         for (end = i; end < data->item_count && data->items[end].group == group;) end++;
-        for (; origin < data->origin_count && data->origins[origin].example <= i; origin++)
-            carnn__reading_origin(r, data->origin_names + data->origins[origin].name);
-        if (s->of_group[group] == s->wanted) carnn__subset_group(s, i, end);
+        if (r->of_group[group] == r->wanted) carnn__subset_group(r, i, end);
     }
-    carnn__reading_count(&r->draft);
-    return CARNN_OK;
+    return carnn__reading_finish(r);
 }
 
 /* The groups g with of_group[g] == wanted. */
 static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_dataset *data,
                                           const uint32_t *of_group, uint32_t wanted,
                                           carnn_error *error) {
-    carnn__subset s;
-    carnn_status status;
-    *subset = NULL;
-    memset(&s, 0, sizeof s);
-    s.data = data;
-    s.of_group = of_group;
-    s.wanted = wanted;
-    s.reading.allocator = data->allocator;
-    s.reading.parser.error = error;
-    s.reading.draft.task = data->task;
-    s.reading.draft.columns = data->columns;
-    s.reading.draft.spoken = data->spoken;
-    s.reading.reader = carnn__reader_of(&s.reading.draft.task);
-    status = carnn__build(&data->allocator, carnn__subset_all, &s, error);
-    if (!status) status = carnn__reading_finish(subset, &s.reading);
-    carnn__build(&data->allocator, carnn__reading_drop, &s, NULL);
-    return status;
+    carnn__reading r;
+    memset(&r, 0, sizeof r);
+    r.whole = data;
+    r.of_group = of_group;
+    r.wanted = wanted;
+    r.allocator = data->allocator;
+    r.parser.error = error;
+    r.draft.task = data->task;
+    r.draft.columns = data->columns;
+    r.draft.spoken = data->spoken;
+    r.reader = carnn__reader_of(&r.draft.task);
+    return carnn__reading_run(subset, &r, carnn__subset_all);
 }
 
 #endif /* CARNN_NO_TEXT */
@@ -8074,7 +7984,7 @@ struct carnn__texts {
     unsigned roles;             /* those that are read, a bit each */
     int shares;                 /* equal texts share a sequence */
     carnn__flag_fn flag;        /* or NULL */
-    size_t most_items, most_texts, most_rows, most_steps, most_inputs;
+    size_t most_items, most_texts, most_rows, most_inputs;
     uint32_t *local;            /* (2 V) the input that word v without, with flag is */
     uint32_t *seen;             /* (token lists) the sequence that a list has */
     /* the batch at hand */
@@ -8102,9 +8012,9 @@ typedef struct carnn__net {
     carnn__corpus corpus;
     carnn__texts texts;    /* of the batch at hand; a head that reads them otherwise has its own */
     int holds;             /* gradient check: the masks of relu and max stay what they were */
-    size_t top;            /* choices of a prediction, most probable first */
-    size_t *best;          /* (top) */
-    double *probability;   /* (top) */
+    size_t top;            /* so many choices are told of */
+    size_t *best;          /* (choices) of a prediction, most probable first */
+    double *probability;   /* (choices) */
 } carnn__net;
 
 static inline carnn__net *carnn__net_of(const carnn__work *work) {
@@ -8115,22 +8025,6 @@ static inline carnn__corpus *carnn__corpus_of(const carnn__work *work) {
     return &carnn__net_of(work)->corpus;
 }
 
-static size_t carnn__role_count(const carnn__task *task) {
-    size_t n = 0;
-    while (task->roles[n].name) n++;
-    return n;
-}
-
-/* Number of a label among the model's choices; used for roles of labels. */
-static size_t carnn__label_tokens(const carnn_model *model, carnn__tokenizer how, carnn__span text,
-                                  uint32_t *ids, size_t max) {
-    carnn__words w = carnn__words_of(how, text.at, text.length);
-    size_t n;
-    for (n = 0; carnn__next_word(&w); n++)
-        if (n < max) ids[n] = carnn__names_find(&model->choices, w.word.at, w.word.length);
-    return n;
-}
-
 #define CARNN__SESSION_WORDS 512 /* of a text that are read, unless the task says otherwise */
 
 static size_t carnn__session_words(const carnn_model *model) {
@@ -8138,17 +8032,23 @@ static size_t carnn__session_words(const carnn_model *model) {
                                       : (size_t)CARNN__SESSION_WORDS;
 }
 
-/* The tokens of a text in a role: where the task does not count them itself, as many as a session
-   has memory for, so that batches and sessions read the same. */
+/* The tokens of a text in a role; of labels their numbers among the model's choices. Where the task
+   does not count them itself, as many as a session has memory for: batches and sessions read the
+   same. */
 static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t role,
                             uint32_t *ids, size_t max) {
     const carnn__role *r = &model->task->roles[role];
-    size_t most = carnn__session_words(model), n;
+    carnn__words w;
+    size_t n, most = carnn__session_words(model);
     if (!r->labels && model->task->tokens) return model->task->tokens(model, text, role, ids, max);
     max = carnn__min(max, most);
-    if (r->labels) n = carnn__label_tokens(model, r->tokenizer, text, ids, max);
-    else n = carnn__tokenize(&model->words, r->tokenizer, text.at, text.length, ids, max);
-    return carnn__min(n, most);
+    if (!r->labels)
+        return carnn__min(most, carnn__tokenize(&model->words, r->tokenizer, text.at, text.length,
+                                                ids, max));
+    w = carnn__words_of(r->tokenizer, text.at, text.length);
+    for (n = 0; n < most && carnn__next_word(&w); n++)
+        if (n < max) ids[n] = carnn__names_find(&model->choices, w.word.at, w.word.length);
+    return n;
 }
 
 /* Numbers the distinct pairs of text and role by their first appearance, and tokenises them. */
@@ -8156,9 +8056,11 @@ static carnn_status carnn__corpus_tokens(carnn__corpus *c, const carnn__work *wo
                                          carnn_error *error) {
     const carnn_dataset *data = work->data;
     const carnn_allocator *a = &work->allocator;
-    size_t roles = carnn__role_count(work->model->task), pairs = data->text_count * roles;
-    size_t i, j, at = 0, n;
-    uint32_t *number = (uint32_t *)carnn__own(&c->blocks, a, pairs, sizeof(uint32_t));
+    size_t roles = 0, pairs, i, j, at = 0, n;
+    uint32_t *number;
+    while (work->model->task->roles[roles].name) roles++;
+    pairs = data->text_count * roles;
+    number = (uint32_t *)carnn__own(&c->blocks, a, pairs, sizeof(uint32_t));
     c->list = (uint32_t *)carnn__own(&c->blocks, a, data->member_count, sizeof(uint32_t));
     if (!number || !c->list) return carnn__out_of_memory(error);
     if (data->columns) { /* row r is token r */
@@ -8242,17 +8144,13 @@ static carnn_status carnn__corpus_targets(carnn__corpus *c, const carnn__work *w
 
 /* --- pieces ------------------------------------------------------------------------------------ */
 
-/* The size of an item: what its task measures, or the rows of its texts. */
-static void carnn__item_size(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
+/* The rows of an item's texts: its size, where its task does not measure it. */
+static void carnn__item_rows(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
     const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__item *x = &work->data->items[item];
     const carnn__role *roles = work->model->task->roles;
     size_t i;
     size[0] = size[1] = 0;
-    if (work->model->task->measure) {
-        work->model->task->measure(work, item, size);
-        return;
-    }
     for (i = x->first; i < x->first + x->count; i++)
         if (!roles[work->data->members[i].role].labels)
             size[0] += carnn__list_length(&c->tokens, c->list[i]);
@@ -8278,34 +8176,6 @@ static void carnn__grow(size_t now[CARNN__SIZES], const size_t more[CARNN__SIZES
     for (k = 0; k < CARNN__SIZES; k++) now[k] += more[k];
 }
 
-/* Cuts the groups into pieces. The items of a piece have the same first text. Without memory for
-   the pieces it only counts them. */
-static void carnn__corpus_cut(carnn__corpus *c, const carnn__work *work) {
-    const carnn_dataset *data = work->data;
-    size_t most = work->model->task->limits.piece, limit[CARNN__SIZES], k, i;
-    carnn__batch_piece now = {0, 0, {0, 0}};
-    for (k = 0; k < CARNN__SIZES; k++) limit[k] = most == SIZE_MAX ? SIZE_MAX : carnn__limit(work, k);
-    c->piece_count = c->groups = 0;
-    for (i = 0; i < data->item_count; i++) {
-        const carnn__item *x = &data->items[i];
-        size_t size[CARNN__SIZES];
-        int begins = !i || x->group != x[-1].group;
-        carnn__item_size(work, i, size);
-        if (begins && c->pieces) c->group_piece[c->groups] = c->piece_count;
-        c->groups += (size_t)begins;
-        if (begins || now.count == most || carnn__over(now.size, size, limit) ||
-            carnn__members(data, x)->text != carnn__members(data, x - 1)->text) {
-            memset(&now, 0, sizeof now);
-            now.first = i;
-            c->piece_count++;
-        }
-        now.count++;
-        carnn__grow(now.size, size);
-        if (c->pieces) c->pieces[c->piece_count - 1] = now;
-    }
-    if (c->pieces) c->group_piece[c->groups] = c->piece_count;
-}
-
 /* Memory for so many pieces and groups, and for their order. */
 static carnn_status carnn__corpus_room(carnn__corpus *c, const carnn_allocator *a, size_t pieces,
                                        size_t groups, carnn_error *error) {
@@ -8316,6 +8186,35 @@ static carnn_status carnn__corpus_room(carnn__corpus *c, const carnn_allocator *
     c->batch_start = (size_t *)carnn__own(&c->blocks, a, pieces + 1, sizeof(size_t));
     if (c->pieces && c->group_piece && c->order && c->queue && c->batch_start) return CARNN_OK;
     return carnn__out_of_memory(error);
+}
+
+/* Cuts the groups into pieces. The items of a piece have the same first text. */
+static carnn_status carnn__corpus_cut(carnn__corpus *c, const carnn__work *work,
+                                      carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    const carnn__task *task = work->model->task;
+    size_t most = task->limits.piece, limit[CARNN__SIZES], k, i;
+    carnn__batch_piece *now = NULL;
+    if (carnn__corpus_room(c, &work->allocator, data->item_count, data->item_count, error))
+        return CARNN_ERR_MEMORY;
+    for (k = 0; k < CARNN__SIZES; k++) limit[k] = most == SIZE_MAX ? SIZE_MAX : carnn__limit(work, k);
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *x = &data->items[i];
+        size_t size[CARNN__SIZES];
+        int begins = !i || x->group != x[-1].group;
+        (task->measure ? task->measure : carnn__item_rows)(work, i, size);
+        if (begins) c->group_piece[c->groups++] = c->piece_count;
+        if (begins || now->count == most || carnn__over(now->size, size, limit) ||
+            carnn__members(data, x)->text != carnn__members(data, x - 1)->text) {
+            now = &c->pieces[c->piece_count++];
+            memset(now, 0, sizeof *now);
+            now->first = i;
+        }
+        now->count++;
+        carnn__grow(now->size, size);
+    }
+    c->group_piece[c->groups] = c->piece_count;
+    return CARNN_OK;
 }
 
 /* The largest batch that any order of the pieces can make. */
@@ -8342,30 +8241,22 @@ static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
     c->most_texts *= c->most_items;
 }
 
-static void carnn__corpus_close(carnn__corpus *c, const carnn_allocator *a) {
-    carnn__disown(&c->blocks, a);
-}
-
 /* Readies work->data for work->model. */
 static carnn_status carnn__corpus_open(carnn__work *work, carnn_error *error) {
     carnn__corpus *c = carnn__corpus_of(work);
     carnn_status status = carnn__corpus_tokens(c, work, error);
     if (!status) status = carnn__corpus_targets(c, work, error);
-    if (status) return status;
-    if (work->model->task->pieces) {
-        status = work->model->task->pieces(work, error);
-    } else {
-        carnn__corpus_cut(c, work);
-        status = carnn__corpus_room(c, &work->allocator, c->piece_count, c->groups, error);
-        if (!status) carnn__corpus_cut(c, work);
-    }
+    if (!status)
+        status = work->model->task->pieces ? work->model->task->pieces(work, error)
+                                           : carnn__corpus_cut(c, work, error);
     if (!status) carnn__corpus_most(c, work);
     return status;
 }
 
 /* Makes the batches of an epoch, shuffled by `key` (0: in the order of the data): whole groups,
    until there are enough items or the next piece may not fit. Returns their number. */
-static size_t carnn__corpus_batches(carnn__corpus *c, size_t batch, uint64_t key) {
+static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
+    carnn__corpus *c = carnn__corpus_of(work);
     size_t i, j, pieces = 0, batches = 0, items = 0, now[CARNN__SIZES] = {0};
     for (i = 0; i < c->groups; i++) c->order[i] = (uint32_t)i;
     if (key) carnn__shuffle(key, c->order, c->groups);
@@ -8374,7 +8265,7 @@ static size_t carnn__corpus_batches(carnn__corpus *c, size_t batch, uint64_t key
             c->queue[pieces++] = (uint32_t)j;
     for (i = 0; i < pieces; i++) {
         const carnn__batch_piece *p = &c->pieces[c->queue[i]];
-        if (!i || items >= batch || carnn__over(now, p->size, c->most_size)) {
+        if (!i || items >= (size_t)work->batch || carnn__over(now, p->size, c->most_size)) {
             c->batch_start[batches++] = i;
             items = now[0] = now[1] = 0;
         }
@@ -8415,7 +8306,6 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     B = t->most_items = c->most_items;
     S = t->most_texts = c->most_texts;
     R = t->most_rows = c->most_size[0];
-    t->most_steps = c->most_steps;
     t->most_inputs = c->tokens.ids ? carnn__min(R, 2 * V) : R;
     lists = c->tokens.count;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
@@ -8423,7 +8313,7 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
     t->of_item = (size_t *)carnn__take(p->arena, B + 1, sizeof(size_t));
     t->at = (size_t *)carnn__take(p->arena, S + 1, sizeof(size_t));
-    t->start = (size_t *)carnn__take(p->arena, t->most_steps + 2, sizeof(size_t));
+    t->start = (size_t *)carnn__take(p->arena, c->most_steps + 2, sizeof(size_t));
     t->input = (uint32_t *)carnn__take(p->arena, t->most_inputs, sizeof(uint32_t));
     t->local = (uint32_t *)carnn__take(p->arena, 2 * V, sizeof(uint32_t));
     t->seen = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
@@ -8431,32 +8321,25 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     if (t->seen) memset(t->seen, 0xFF, lists * sizeof(uint32_t));
 }
 
-/* The input that token `i` of the corpus is, new or not; rows of numbers are not compared. */
-static uint32_t carnn__texts_input(carnn__texts *t, size_t member, size_t i) {
-    const carnn__corpus *c = carnn__corpus_of(t->work);
-    uint32_t input = (uint32_t)i, *known;
-    if (!c->tokens.ids) {
-        t->input[t->inputs] = input;
-        return (uint32_t)t->inputs++;
-    }
-    input = 2 * c->tokens.ids[i];
-    if (t->flag) input += t->flag(t, member, c->tokens.ids[i]);
-    known = &t->local[input];
-    if (*known == CARNN__NOWHERE) {
-        *known = (uint32_t)t->inputs;
-        t->input[t->inputs++] = input;
-    }
-    return *known;
-}
-
-/* Adds a text of an item to the batch: its words become inputs. */
+/* Adds a text of an item to the batch: its distinct words become inputs, rows of numbers all. */
 static void carnn__texts_add(carnn__texts *t, size_t member) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     uint32_t role = t->work->data->members[member].role, list = c->list[member];
     size_t i, s = t->texts, at = t->at[s];
     if (!(t->roles >> role & 1)) return;
-    for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++)
-        t->ids[at++] = carnn__texts_input(t, member, i);
+    for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++) {
+        uint32_t input = (uint32_t)i, one_more = CARNN__NOWHERE, *known = &one_more;
+        if (c->tokens.ids) {
+            input = 2 * c->tokens.ids[i];
+            if (t->flag) input += t->flag(t, member, c->tokens.ids[i]);
+            known = &t->local[input];
+        }
+        if (*known == CARNN__NOWHERE) {
+            *known = (uint32_t)t->inputs;
+            t->input[t->inputs++] = input;
+        }
+        t->ids[at++] = *known;
+    }
     t->list[s] = list;
     t->role[s] = role;
     t->at[++t->texts] = at;
@@ -8517,7 +8400,8 @@ static void carnn__texts_collect(carnn__texts *t, size_t number) {
 
    Each part is a struct with three functions: _plan declares its weights or takes its memory (see
    carnn__plan), _forward computes its output from its inputs, _backward adds the gradients of its
-   inputs and weights. A head's forward pass is a list of calls; its backward pass, written by hand
+   inputs and weights. Where the two passes are the same loops, they are one function with the
+   argument `backward`. A head's forward pass is a list of calls; its backward pass, written by hand
    beside it, is the same list from the end. Outside the recurrent layer rows lie in reading order,
    text by text.
    ============================================================================================= */
@@ -8541,35 +8425,23 @@ static carnn__mat carnn__plan_mat(carnn__plan *p, size_t rows, size_t columns) {
     return m;
 }
 
-/* Logits, whose loss works in their gradient also where nothing is learnt. */
-static void carnn__plan_logits(carnn__plan *p, carnn__mat *m, size_t rows) {
-    if (p->arena && !p->work->g) m->d = carnn__floats(p->arena, rows, m->columns);
-}
-
 static void carnn__mat_clear(const carnn__mat *m, size_t rows) {
     if (m->d) memset(m->d, 0, rows * m->columns * sizeof(float));
 }
-
-/* Does a gradient check hold the masks of relu and max? */
-static int carnn__holds(const carnn__work *work) { return carnn__net_of(work)->holds; }
 
 /* --- embedding --------------------------------------------------------------------------------
    y_i = [E w_i; more] for the inputs of a batch; E (V, e) is the word table, and the head fills the
    columns behind it. Rows of numbers are their own vectors. Backward: dE w_i += dy_i. */
 
+static size_t carnn__declare_words(carnn__plan *p) {
+    return carnn__declare(p->store, "word", "weight", p->model->words.count,
+                          (size_t)p->model->desc.embedding, 0, CARNN__INIT_NORMAL, 0.1f);
+}
+
 typedef struct carnn__embed {
-    size_t table, e; /* parameter; columns of it */
-    int fixed;       /* the table is not trained */
+    size_t table, e; /* parameter, from carnn__declare_words; columns of it */
     carnn__mat y;    /* (U, e + more) */
 } carnn__embed;
-
-/* Declares the table: the last of the weights that are trained where it is fixed. */
-static void carnn__embed_table(carnn__plan *p, carnn__embed *m, int fixed) {
-    m->fixed = fixed;
-    m->e = (size_t)p->model->desc.embedding;
-    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, m->e, 0,
-                              CARNN__INIT_NORMAL, 0.1f);
-}
 
 static void carnn__embed_plan(carnn__plan *p, carnn__embed *m, const carnn__texts *t, size_t more) {
     m->e = (size_t)p->model->desc.embedding;
@@ -8587,7 +8459,8 @@ static void carnn__embed_forward(const carnn__work *work, carnn__embed *m, const
 
 static void carnn__embed_backward(const carnn__work *work, carnn__embed *m, const carnn__texts *t) {
     size_t i;
-    if (m->fixed || work->data->columns) return;
+    if (work->data->columns) return; /* numbers are not trained, nor is a table that is fixed */
+    if (work->model->params.item[m->table].offset >= work->model->params.trained) return;
     for (i = 0; i < t->inputs; i++)
         work->engine->k->add(m->y.d + i * m->y.columns,
                              carnn__gradient(work, m->table) + (size_t)(t->input[i] / 2) * m->e,
@@ -8596,15 +8469,19 @@ static void carnn__embed_backward(const carnn__work *work, carnn__embed *m, cons
 
 /* --- linear layer ------------------------------------------------------------------------------
      y = f(x W^T + b)     f: identity, tanh or relu     W (out, in)  b (out)
+   Logits are the identity, and have y.d also where nothing is learnt: their loss works in it.
    Backward: da = f'(a) dy;  dW += da^T x;  db += sum of da over rows;  dx += da W. */
 
-typedef enum carnn__activation { CARNN__IDENTITY, CARNN__TANH, CARNN__RELU } carnn__activation;
+typedef enum carnn__activation {
+    CARNN__IDENTITY, CARNN__TANH, CARNN__RELU, CARNN__LOGITS
+} carnn__activation;
 
 typedef struct carnn__linear {
     size_t weight, bias;
     int biased;
     carnn__activation f;
     unsigned char *on; /* (rows, out) where relu passes its input on */
+    int adds;          /* x W^T is added to what y.x is */
     carnn__mat y;      /* (rows, out) */
 } carnn__linear;
 
@@ -8617,6 +8494,7 @@ static void carnn__linear_plan(carnn__plan *p, carnn__linear *m, const char *nam
     if (biased)
         m->bias = carnn__declare(p->store, name, "bias", 1, out, 1, CARNN__INIT_ZERO, 0.0f);
     m->y = carnn__plan_mat(p, rows, out);
+    if (p->arena && !p->work->g && f == CARNN__LOGITS) m->y.d = carnn__floats(p->arena, rows, out);
     if (p->arena && f == CARNN__RELU)
         m->on = (unsigned char *)carnn__take(p->arena, rows * out, 1);
 }
@@ -8624,11 +8502,12 @@ static void carnn__linear_plan(carnn__plan *p, carnn__linear *m, const char *nam
 static void carnn__linear_forward(const carnn__work *work, carnn__linear *m, const carnn__mat *x,
                                   size_t rows) {
     size_t in = x->columns, out = m->y.columns, i;
-    carnn__matmul(work->engine, CARNN__NT, rows, out, in, x->x, in, carnn__weight(work, m->weight),
-                  in, m->biased ? carnn__weight(work, m->bias) : NULL, m->y.x, out);
+    carnn__matmul(work->engine, m->adds ? CARNN__NT | CARNN__ADD : CARNN__NT, rows, out, in, x->x,
+                  in, carnn__weight(work, m->weight), in,
+                  m->biased ? carnn__weight(work, m->bias) : NULL, m->y.x, out);
     if (m->f == CARNN__TANH) work->engine->k->tanh_n(m->y.x, m->y.x, rows * out);
     for (i = 0; m->f == CARNN__RELU && i < rows * out; i++) {
-        if (!carnn__holds(work)) m->on[i] = m->y.x[i] > 0.0f;
+        if (!carnn__net_of(work)->holds) m->on[i] = m->y.x[i] > 0.0f;
         if (!m->on[i]) m->y.x[i] = 0.0f;
     }
     carnn__mat_clear(&m->y, rows);
@@ -8670,40 +8549,21 @@ static void carnn__position_plan(carnn__plan *p, carnn__position *m, size_t D,
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
 
-static carnn__encoder carnn__position_job(const carnn__position *m, const carnn__texts *t,
-                                          const carnn__mat *x) {
+/* x (U, D): the inputs of the batch. Sums become means, and backward likewise. */
+static void carnn__position_run(const carnn__work *work, carnn__position *m, const carnn__texts *t,
+                                const carnn__mat *x, int backward) {
     carnn__encoder e = {t->packed.sequences, m->y.columns, m->other, t->ids, t->at, m->ramp,
                         x->x, m->y.x, x->d, m->y.d};
-    return e;
-}
-
-/* From sums to means, or the gradient likewise. */
-static void carnn__position_scale(const carnn__position *m, const carnn__kernels *k,
-                                  const carnn__texts *t, float *y) {
+    float *y = backward ? m->y.d : m->y.x;
     size_t b;
-    for (b = 0; b < t->packed.sequences; b++) {
+    for (b = 0; b < e.texts; b++) m->other[b] = t->first[t->rank[b]] ^ 1;
+    if (!backward) carnn__encode_texts(work->engine, &e);
+    for (b = 0; b < e.texts; b++) {
         size_t n = t->at[m->other[b] + 1] - t->at[m->other[b]];
-        if (n) k->scale(y + b * m->y.columns, 1.0f / (float)n, m->y.columns);
+        if (n) work->engine->k->scale(y + b * m->y.columns, 1.0f / (float)n, m->y.columns);
     }
-}
-
-/* x (U, D): the inputs of the batch. */
-static void carnn__position_forward(const carnn__work *work, carnn__position *m,
-                                    const carnn__texts *t, const carnn__mat *x) {
-    carnn__encoder e;
-    size_t b;
-    for (b = 0; b < t->packed.sequences; b++) m->other[b] = t->first[t->rank[b]] ^ 1;
-    e = carnn__position_job(m, t, x);
-    carnn__encode_texts(work->engine, &e);
-    carnn__position_scale(m, work->engine->k, t, m->y.x);
-    carnn__mat_clear(&m->y, t->packed.sequences);
-}
-
-static void carnn__position_backward(const carnn__work *work, carnn__position *m,
-                                     const carnn__texts *t, const carnn__mat *x) {
-    carnn__encoder e = carnn__position_job(m, t, x);
-    carnn__position_scale(m, work->engine->k, t, m->y.d);
-    carnn__encode_texts_back(work->engine, &e);
+    if (backward) carnn__encode_texts_back(work->engine, &e);
+    else carnn__mat_clear(&m->y, e.texts);
 }
 
 /* --- position encoder of token lists -------------------------------------------------------------
@@ -8715,8 +8575,7 @@ typedef struct carnn__list_encoder {
 } carnn__list_encoder;
 
 static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, size_t D) {
-    m->table = carnn__declare(p->store, "", "word.weight", p->model->words.count, D, 0,
-                              CARNN__INIT_NORMAL, 0.1f);
+    m->table = carnn__declare_words(p);
     m->ramp = p->arena ? carnn__floats(p->arena, 1, D) : NULL;
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
@@ -8758,10 +8617,8 @@ typedef struct carnn__rnn {
     carnn__rnn_layer layer[CARNN__LAYERS_MAX];
 } carnn__rnn;
 
-/* What a recurrent layer is, and the largest batch that it reads. */
 typedef struct carnn__rnn_shape {
     size_t cell, layers, directions, in, h, d; /* cell: its number; d: of the context */
-    size_t U, N, P;                            /* at most: inputs, packed rows, sequences */
 } carnn__rnn_shape;
 
 /* A packed batch as a recurrent layer reads it. */
@@ -8775,10 +8632,16 @@ typedef struct carnn__rnn_input {
     const uint32_t *row[2];   /* (R) packed row of each row of the output, by direction; NULL: the
                                  output is packed */
     size_t rows;              /* R */
+    float *state;             /* (layers, 2, h) of one sequence in one direction: the output and the
+                                 memory of an LSTM before its first row, replaced by those after its
+                                 last row. carnn__rnn_ready was called before. NULL: they begin
+                                 with 0. */
 } carnn__rnn_input;
 
-/* `name` and maybe ".2", ".forward": what the weights of a layer are called. */
-static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, carnn__rnn_shape s) {
+/* name: of the weights, with ".2", ".forward" behind it where there are several layers, directions.
+   U, N, P: inputs, packed rows, sequences of a batch at most. */
+static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, carnn__rnn_shape s,
+                            size_t U, size_t N, size_t P) {
     static const char *const direction[] = {".forward", ".backward"};
     char prefix[48], number[8] = "";
     size_t i, l;
@@ -8793,17 +8656,14 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
             carnn__cell_declare(&layer->cell[i], p->store, prefix, s.cell, s.in, s.h, s.d);
             if (!p->arena) continue;
             carnn__cell_plan(&layer->run[i], &layer->cell[i], &p->model->params, p->work->w,
-                             p->work->g, p->arena, s.U, s.N, s.P);
-            if (p->work->g) layer->dout[i] = carnn__floats(p->arena, s.N, s.h);
+                             p->work->g, p->arena, U, N, P);
+            if (p->work->g) layer->dout[i] = carnn__floats(p->arena, N, s.h);
         }
-        layer->y = carnn__plan_mat(p, s.N, s.directions * s.h);
+        layer->y = carnn__plan_mat(p, N, s.directions * s.h);
         s.in = s.directions * s.h;
-        s.U = s.N;
+        U = N;
     }
 }
-
-/* Does the cell read a context? */
-static int carnn__rnn_reads_context(const carnn__rnn *m) { return m->layer[0].cell[0].d > 0; }
 
 static const carnn__mat *carnn__rnn_output(const carnn__rnn *m) {
     return &m->layer[m->layers - 1].y;
@@ -8834,19 +8694,26 @@ static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const ca
     return in;
 }
 
-static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
+static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
                                uint64_t key) {
     size_t l, i, r;
-    carnn__rnn_ready(work, m);
+    if (!x.state) carnn__rnn_ready(work, m);
     for (l = 0; l < m->layers; l++) {
         carnn__rnn_layer *layer = &m->layer[l];
-        carnn__rnn_input in = carnn__rnn_below(m, l, x);
+        carnn__rnn_input in = carnn__rnn_below(m, l, &x);
         size_t h = layer->cell[0].h;
         for (i = 0; i < m->directions; i++) {
             carnn__cell_run *run = &layer->run[i];
+            const carnn__cell_kind *kind = &carnn__cells[run->cell->kind];
+            float *state = in.state ? in.state + 2 * l * h : NULL;
             carnn__cell_project(run, work->engine, in.x->x, 0, in.inputs);
-            if (in.c) carnn__cell_context(run, work->engine, in.c->x, in.packed->sequences);
-            carnn__cell_forward(run, work->engine, in.packed, in.index[i], NULL, NULL);
+            carnn__cell_context(run, work->engine, in.c ? in.c->x : NULL, in.packed->sequences);
+            carnn__cell_forward(run, work->engine, in.packed, in.index[i], state,
+                                state ? state + h : NULL);
+            if (state) memcpy(state, run->scan.out + (in.packed->rows - 1) * h, h * sizeof(float));
+            if (state && kind->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
+                memcpy(state + h, run->scan.tape + (in.packed->rows * kind->tape - 1) * h,
+                       h * sizeof(float));
             for (r = 0; r < in.rows; r++)
                 memcpy(layer->y.x + (r * m->directions + i) * h,
                        run->scan.out + (in.row[i] ? in.row[i][r] : r) * h, h * sizeof(float));
@@ -8857,12 +8724,12 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, const car
     }
 }
 
-static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
+static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
                                 uint64_t key) {
     size_t l, i, r;
     for (l = m->layers; l-- > 0;) {
         carnn__rnn_layer *layer = &m->layer[l];
-        carnn__rnn_input in = carnn__rnn_below(m, l, x);
+        carnn__rnn_input in = carnn__rnn_below(m, l, &x);
         size_t h = layer->cell[0].h;
         if (l + 1 < m->layers || m->drops_top)
             carnn__drop(work, layer->y.d, in.rows * layer->y.columns, key, m->drop + l);
@@ -8880,57 +8747,13 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, const ca
     }
 }
 
-/* One row of one sequence, without dropout: from the states before it, (layers, 2, h) of each layer
-   the output and the memory of an LSTM, to those after it. Call carnn__rnn_ready before. */
-static void carnn__rnn_step(const carnn__work *work, carnn__rnn *m, const carnn__rnn_input *x,
-                            float *state) {
-    size_t l;
-    for (l = 0; l < m->layers; l++) {
-        carnn__cell_run *run = &m->layer[l].run[0];
-        const carnn__cell_kind *k = &carnn__cells[run->cell->kind];
-        size_t h = run->cell->h;
-        float *memory = state + h;
-        carnn__cell_project(run, work->engine, carnn__rnn_below(m, l, x).x->x, 0, 1);
-        if (x->c) carnn__cell_context(run, work->engine, x->c->x, 1);
-        carnn__cell_forward(run, work->engine, x->packed, NULL, state, memory);
-        memcpy(m->layer[l].y.x, run->scan.out, h * sizeof(float));
-        memcpy(state, run->scan.out, h * sizeof(float));
-        if (k->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
-            memcpy(memory, run->scan.tape + (k->tape - 1) * h, h * sizeof(float));
-        state += 2 * h;
-    }
-}
-
-/* --- an encoder of texts: recurrent layers whose output y (R, D) is in reading order ------------------ */
-
-/* The shape needs no U, N, P. */
-static void carnn__text_rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name,
-                                 carnn__rnn_shape s, const carnn__texts *t) {
-    s.U = t->most_inputs;
-    s.N = t->most_rows;
-    s.P = t->most_texts;
-    carnn__rnn_plan(p, m, name, s);
-}
-
-static carnn__rnn_input carnn__text_rnn_input(const carnn__texts *t, const carnn__mat *x,
-                                              const carnn__mat *c) {
+/* The texts of a batch as a recurrent layer reads them: x (U, in) their inputs, c (P, d) contexts or
+   NULL. The output (R, D) is in reading order. */
+static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__mat *x,
+                                          const carnn__mat *c) {
     carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
-                           {t->row[0], t->row[1]}, t->at[t->texts]};
+                           {t->row[0], t->row[1]}, t->at[t->texts], NULL};
     return in;
-}
-
-/* x (U, in): the inputs of the batch; c (P, d) contexts, or NULL. */
-static void carnn__text_rnn_forward(const carnn__work *work, carnn__rnn *m, const carnn__texts *t,
-                                    const carnn__mat *x, const carnn__mat *c, uint64_t key) {
-    carnn__rnn_input in = carnn__text_rnn_input(t, x, c);
-    carnn__rnn_forward(work, m, &in, key);
-}
-
-static void carnn__text_rnn_backward(const carnn__work *work, carnn__rnn *m,
-                                     const carnn__texts *t, const carnn__mat *x,
-                                     const carnn__mat *c, uint64_t key) {
-    carnn__rnn_input in = carnn__text_rnn_input(t, x, c);
-    carnn__rnn_backward(work, m, &in, key);
 }
 
 /* --- pooling ------------------------------------------------------------------------------------
@@ -8962,162 +8785,117 @@ static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size
     if (p->arena) m->where = (uint32_t *)carnn__take(p->arena, S * width, sizeof(uint32_t));
 }
 
-/* Rows [from, to) of x to D columns of y. */
-static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
-                             carnn__pooling kind, const carnn__mat *x, size_t from, size_t to,
-                             float *y, uint32_t *where) {
+/* The row of [from, to) that each column of a maximum, a minimum or the last states is from. */
+static void carnn__pool_choose(const carnn__pool_part *m, carnn__pooling kind, const carnn__mat *x,
+                               size_t from, size_t to, uint32_t *where) {
     size_t D = x->columns, r, j, backward = m->directions > 1 ? D / 2 : D;
-    if (from == to) return;
-    if (kind == CARNN__POOL_MEAN) {
-        for (r = from; r < to; r++) work->engine->k->add(x->x + r * D, y, D);
-        work->engine->k->scale(y, 1.0f / (float)(to - from), D);
-        return;
-    }
-    if (!carnn__holds(work)) {
-        for (j = 0; j < D; j++) where[j] = (uint32_t)from;
-        for (j = 0; kind == CARNN__POOL_LAST && j < backward; j++) where[j] = (uint32_t)to - 1;
-        for (r = from + 1; kind != CARNN__POOL_LAST && r < to; r++)
-            for (j = 0; j < D; j++) {
-                float value = x->x[r * D + j], best = x->x[where[j] * D + j];
-                if (kind == CARNN__POOL_MAX ? value > best : value < best) where[j] = (uint32_t)r;
-            }
-    }
-    for (j = 0; j < D; j++) y[j] = x->x[where[j] * D + j];
-}
-
-static void carnn__pool_forward(const carnn__work *work, carnn__pool_part *m,
-                                const carnn__texts *t, const carnn__mat *x) {
-    size_t D = x->columns, s, k;
-    memset(m->y.x, 0, t->texts * m->y.columns * sizeof(float));
-    for (s = 0; s < t->texts; s++)
-        for (k = 0; k < m->kinds; k++)
-            carnn__pool_text(work, m, m->kind[k], x, t->at[s], t->at[s + 1],
-                             m->y.x + (s * m->kinds + k) * D, m->where + (s * m->kinds + k) * D);
-    carnn__mat_clear(&m->y, t->texts);
-}
-
-static void carnn__pool_backward(const carnn__work *work, carnn__pool_part *m,
-                                 const carnn__texts *t, const carnn__mat *x) {
-    size_t D = x->columns, s, k, r, j;
-    for (s = 0; s < t->texts; s++)
-        for (k = 0; k < m->kinds && t->at[s + 1] > t->at[s]; k++) {
-            float *dy = m->y.d + (s * m->kinds + k) * D;
-            const uint32_t *where = m->where + (s * m->kinds + k) * D;
-            if (m->kind[k] == CARNN__POOL_MEAN) {
-                work->engine->k->scale(dy, 1.0f / (float)(t->at[s + 1] - t->at[s]), D);
-                for (r = t->at[s]; r < t->at[s + 1]; r++)
-                    work->engine->k->add(dy, x->d + r * D, D);
-            } else {
-                for (j = 0; j < D; j++) x->d[where[j] * D + j] += dy[j];
-            }
+    for (j = 0; j < D; j++)
+        where[j] = (uint32_t)(kind == CARNN__POOL_LAST && j < backward ? to - 1 : from);
+    for (r = from + 1; kind != CARNN__POOL_LAST && r < to; r++)
+        for (j = 0; j < D; j++) {
+            float value = x->x[r * D + j], best = x->x[where[j] * D + j];
+            if (kind == CARNN__POOL_MAX ? value > best : value < best) where[j] = (uint32_t)r;
         }
 }
 
+/* Kind k of text s. */
+static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
+                             const carnn__texts *t, const carnn__mat *x, size_t s, size_t k,
+                             int backward) {
+    size_t D = x->columns, from = t->at[s], to = t->at[s + 1], at = (s * m->kinds + k) * D, r, j;
+    float *y = m->y.x + at, *dy = backward ? m->y.d + at : NULL;
+    uint32_t *where = m->where + at;
+    if (from == to) return;
+    if (m->kind[k] == CARNN__POOL_MEAN) {
+        for (r = from; !backward && r < to; r++) work->engine->k->add(x->x + r * D, y, D);
+        work->engine->k->scale(backward ? dy : y, 1.0f / (float)(to - from), D);
+        for (r = from; backward && r < to; r++) work->engine->k->add(dy, x->d + r * D, D);
+        return;
+    }
+    if (!backward && !carnn__net_of(work)->holds)
+        carnn__pool_choose(m, m->kind[k], x, from, to, where);
+    for (j = 0; j < D; j++)
+        if (backward) x->d[where[j] * D + j] += dy[j];
+        else y[j] = x->x[where[j] * D + j];
+}
+
+static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, const carnn__texts *t,
+                              const carnn__mat *x, int backward) {
+    size_t s, k;
+    if (!backward) memset(m->y.x, 0, t->texts * m->y.columns * sizeof(float));
+    if (!backward) carnn__mat_clear(&m->y, t->texts);
+    for (s = 0; s < t->texts; s++)
+        for (k = 0; k < m->kinds; k++) carnn__pool_text(work, m, t, x, s, k, backward);
+}
+
 /* --- additive attention over the words of each text ---------------------------------------------
-   k (R, D) the words, q (S, D) a query for each text, that of the other text of the pair where
-   `crosswise`:
+   k (R, D) the words, q (S, D) a query of each text, which weighs the words of the other text of the
+   pair:
 
-     g_r = tanh(W1 k_r + W2 q)      w = softmax over the text of v . g_r
-     W1, W2 (h, D)   v (h)
+     g_r = tanh(W1 k_r + W2 q)      w = softmax over the text of v . g_r      W1, W2 (h, D)   v (h)
 
-   Backward, from dw: ds = w * (dw - w . dw)   dv += sum ds_r g_r   dg = ds v (1 - g^2)
-     dW1 += dg^T k   dk += dg W1   db = sum of dg over the text   dW2 += db^T q   dq += db W2 */
+   Backward, from dw: ds = w * (dw - w . dw), then through the three linear layers. */
 
 typedef struct carnn__additive {
-    size_t keys, query, vector;
-    int crosswise;
-    carnn__mat b, g, w; /* (S, h) W2 q; (R, h); (R, 1) */
+    carnn__linear keys, query, score; /* g (R, h); W2 q (S, h); w (R, 1) */
 } carnn__additive;
 
 static void carnn__additive_plan(carnn__plan *p, carnn__additive *m, const char *name, size_t D,
-                                 size_t h, int crosswise, const carnn__texts *t) {
-    m->crosswise = crosswise;
-    m->keys = carnn__declare(p->store, name, "weight", h, D, 0, CARNN__INIT_GLOROT, 0.0f);
-    m->query = carnn__declare(p->store, name, "other", h, D, 0, CARNN__INIT_GLOROT, 0.0f);
-    m->vector = carnn__declare(p->store, name, "vector", 1, h, 0, CARNN__INIT_GLOROT, 0.0f);
-    m->b = carnn__plan_mat(p, t->most_texts, h);
-    m->g = carnn__plan_mat(p, t->most_rows, h);
-    m->w = carnn__plan_mat(p, t->most_rows, 1);
+                                 size_t h, const carnn__texts *t) {
+    size_t R = t->most_rows;
+    carnn__linear_plan(p, &m->keys, name, "weight", R, D, h, 0, CARNN__TANH);
+    carnn__linear_plan(p, &m->query, name, "other", t->most_texts, D, h, 0, CARNN__IDENTITY);
+    carnn__linear_plan(p, &m->score, name, "vector", R, h, 1, 0, CARNN__IDENTITY);
+    m->keys.adds = 1;
 }
 
 static void carnn__additive_forward(const carnn__work *work, carnn__additive *m,
                                     const carnn__texts *t, const carnn__mat *k,
                                     const carnn__mat *q) {
-    carnn__engine *e = work->engine;
-    size_t h = m->g.columns, D = k->columns, R = carnn__texts_rows(t), s, r;
-    carnn__matmul(e, CARNN__NT, t->texts, h, D, q->x, D, carnn__weight(work, m->query), D, NULL,
-                  m->b.x, h);
+    size_t h = m->keys.y.columns, R = carnn__texts_rows(t), s, r;
+    carnn__linear_forward(work, &m->query, q, t->texts);
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            memcpy(m->g.x + r * h, m->b.x + (s ^ (size_t)m->crosswise) * h, h * sizeof(float));
-    carnn__matmul(e, CARNN__NT | CARNN__ADD, R, h, D, k->x, D, carnn__weight(work, m->keys), D,
-                  NULL, m->g.x, h);
-    e->k->tanh_n(m->g.x, m->g.x, R * h);
-    carnn__matmul(e, CARNN__NT, R, 1, h, m->g.x, h, carnn__weight(work, m->vector), h, NULL,
-                  m->w.x, 1);
+            memcpy(m->keys.y.x + r * h, m->query.y.x + (s ^ 1) * h, h * sizeof(float));
+    carnn__linear_forward(work, &m->keys, k, R);
+    carnn__linear_forward(work, &m->score, &m->keys.y, R);
     for (s = 0; s < t->texts; s++)
-        if (t->at[s + 1] > t->at[s]) e->k->softmax(m->w.x + t->at[s], t->at[s + 1] - t->at[s]);
-    carnn__mat_clear(&m->w, R);
+        if (t->at[s + 1] > t->at[s])
+            work->engine->k->softmax(m->score.y.x + t->at[s], t->at[s + 1] - t->at[s]);
 }
 
 static void carnn__additive_backward(const carnn__work *work, carnn__additive *m,
                                      const carnn__texts *t, const carnn__mat *k,
                                      const carnn__mat *q) {
-    carnn__engine *e = work->engine;
-    size_t h = m->g.columns, D = k->columns, R = carnn__texts_rows(t), s, r, j;
-    const float *v = carnn__weight(work, m->vector);
+    const carnn__kernels *kernels = work->engine->k;
+    size_t h = m->keys.y.columns, R = carnn__texts_rows(t), s, r;
     for (s = 0; s < t->texts; s++)
-        carnn__softmax_back(e->k, m->w.x + t->at[s], m->w.d + t->at[s], t->at[s + 1] - t->at[s]);
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, 1, h, R, m->w.d, 1, m->g.x, h, NULL,
-                  carnn__gradient(work, m->vector), h);
-    for (r = 0; r < R; r++)
-        for (j = 0; j < h; j++)
-            m->g.d[r * h + j] = m->w.d[r] * v[j] * (1.0f - m->g.x[r * h + j] * m->g.x[r * h + j]);
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, h, D, R, m->g.d, h, k->x, D, NULL,
-                  carnn__gradient(work, m->keys), D);
-    carnn__matmul(e, CARNN__NN | CARNN__ADD, R, D, h, m->g.d, h, carnn__weight(work, m->keys), D,
-                  NULL, k->d, D);
-    carnn__mat_clear(&m->b, t->texts);
+        carnn__softmax_back(kernels, m->score.y.x + t->at[s], m->score.y.d + t->at[s],
+                            t->at[s + 1] - t->at[s]);
+    carnn__linear_backward(work, &m->score, &m->keys.y, R);
+    carnn__linear_backward(work, &m->keys, k, R);
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            e->k->add(m->g.d + r * h, m->b.d + (s ^ (size_t)m->crosswise) * h, h);
-    carnn__matmul(e, CARNN__TN | CARNN__ADD, h, D, t->texts, m->b.d, h, q->x, D, NULL,
-                  carnn__gradient(work, m->query), D);
-    carnn__matmul(e, CARNN__NN | CARNN__ADD, t->texts, D, h, m->b.d, h,
-                  carnn__weight(work, m->query), D, NULL, q->d, D);
+            kernels->add(m->keys.y.d + r * h, m->query.y.d + (s ^ 1) * h, h);
+    carnn__linear_backward(work, &m->query, q, t->texts);
 }
 
 /* --- what each word adds to the states of its text ------------------------------------------------
    y (R, D) from x = [fw; bw]: [fw_i - fw_{i-1}; bw_i - bw_{i+1}], the states outside of the text
    being 0. */
 
-/* Row r of text s has a row before it (columns of fw) or behind it (bw). */
-static size_t carnn__neighbour(const carnn__texts *t, size_t s, size_t r, int backward) {
-    if (backward) return r + 1 < t->at[s + 1] ? r + 1 : SIZE_MAX;
-    return r > t->at[s] ? r - 1 : SIZE_MAX;
-}
-
-static void carnn__differences_forward(const carnn__texts *t, const carnn__mat *x,
-                                       const carnn__mat *y) {
+static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const carnn__mat *y,
+                               int backward) {
     size_t D = x->columns, s, r, j;
+    if (!backward) carnn__mat_clear(y, carnn__texts_rows(t));
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
             for (j = 0; j < D; j++) {
-                size_t near = carnn__neighbour(t, s, r, j >= D / 2);
-                y->x[r * D + j] = x->x[r * D + j] - (near < SIZE_MAX ? x->x[near * D + j] : 0.0f);
-            }
-    carnn__mat_clear(y, carnn__texts_rows(t));
-}
-
-static void carnn__differences_backward(const carnn__texts *t, const carnn__mat *x,
-                                        const carnn__mat *y) {
-    size_t D = x->columns, s, r, j;
-    for (s = 0; s < t->texts; s++)
-        for (r = t->at[s]; r < t->at[s + 1]; r++)
-            for (j = 0; j < D; j++) {
-                size_t near = carnn__neighbour(t, s, r, j >= D / 2);
-                x->d[r * D + j] += y->d[r * D + j];
-                if (near < SIZE_MAX) x->d[near * D + j] -= y->d[r * D + j];
+                size_t i = r * D + j, near = j < D / 2 ? i - D : i + D;
+                int has = j < D / 2 ? r > t->at[s] : r + 1 < t->at[s + 1];
+                if (!backward) y->x[i] = x->x[i] - (has ? x->x[near] : 0.0f);
+                else x->d[i] += y->d[i];
+                if (backward && has) x->d[near] -= y->d[i];
             }
 }
 
@@ -9127,7 +8905,7 @@ static void carnn__differences_backward(const carnn__texts *t, const carnn__mat 
    or with w_i o_i alone (@@PART, decomposition). Pairs are independent: threads share them. */
 
 typedef struct carnn__compare {
-    int orthogonal;
+    int orthogonal, backward;
     carnn__mat a, E, f; /* (R, D); the matrices of both texts of each pair; (B, 2 F) */
     float *share;       /* (R) */
     size_t *cell_at;    /* (B) where a pair's matrices are in E */
@@ -9160,35 +8938,28 @@ static carnn__compose carnn__compare_text(const carnn__compare *m, size_t s) {
     return c;
 }
 
+/* Both texts of a pair. Backward, the decomposition sets dx, to which the alignment adds. */
 static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
     const carnn__compare *m = (const carnn__compare *)job;
     carnn__engine e = carnn__engine_of(m->work->engine, worker);
     const size_t *at = m->t->at;
-    size_t D = m->x->columns, s, cell = m->cell_at[pair];
-    for (s = 2 * pair; s < 2 * pair + 2; s++) {
-        size_t n = at[s + 1] - at[s], other = s ^ 1, others = at[other + 1] - at[other];
-        carnn__compose c = carnn__compare_text(m, s);
-        carnn__align(&e, n, others, D, m->x->x + at[s] * D, m->x->x + at[other] * D,
-                     m->E.x + cell, m->a.x + at[s] * D);
-        e.k->compose(&c);
-        cell += n * others;
+    const carnn__mat *x = m->x, *a = &m->a, *E = &m->E;
+    size_t D = x->columns, s, cell = m->cell_at[pair];
+    carnn__compose c[2];
+    for (s = 0; s < 2; s++) {
+        c[s] = carnn__compare_text(m, 2 * pair + s);
+        if (m->backward) e.k->compose_back(&c[s]);
     }
-}
-
-static void carnn__compare_pair_back(void *job, size_t pair, size_t worker) {
-    const carnn__compare *m = (const carnn__compare *)job;
-    carnn__engine e = carnn__engine_of(m->work->engine, worker);
-    const size_t *at = m->t->at;
-    size_t D = m->x->columns, s, cell = m->cell_at[pair];
-    for (s = 2 * pair; s < 2 * pair + 2; s++) {
-        carnn__compose c = carnn__compare_text(m, s);
-        e.k->compose_back(&c); /* sets dx: it comes first */
-    }
-    for (s = 2 * pair; s < 2 * pair + 2; s++) {
-        size_t n = at[s + 1] - at[s], other = s ^ 1, others = at[other + 1] - at[other];
-        carnn__align_back(&e, n, others, D, m->x->x + at[s] * D, m->x->x + at[other] * D,
-                          m->E.x + cell, m->a.d + at[s] * D, m->E.d + cell, m->x->d + at[s] * D,
-                          m->x->d + at[other] * D);
+    for (s = 0; s < 2; s++) {
+        size_t mine = at[2 * pair + s] * D, other = at[2 * pair + 1 - s] * D;
+        size_t n = c[s].rows, others = c[1 - s].rows;
+        if (m->backward) {
+            carnn__align_back(&e, n, others, D, x->x + mine, x->x + other, E->x + cell, a->d + mine,
+                              E->d + cell, x->d + mine, x->d + other);
+        } else {
+            carnn__align(&e, n, others, D, x->x + mine, x->x + other, E->x + cell, a->x + mine);
+            e.k->compose(&c[s]);
+        }
         cell += n * others;
     }
 }
@@ -9206,13 +8977,15 @@ static void carnn__compare_forward(const carnn__work *work, carnn__compare *m,
         m->cell_at[b] = cell;
         cell += 2 * (t->at[2 * b + 1] - t->at[2 * b]) * (t->at[2 * b + 2] - t->at[2 * b + 1]);
     }
+    m->backward = 0;
     carnn__parallel(work->engine->pool, t->count, carnn__compare_pair, m);
     carnn__mat_clear(&m->f, t->count);
 }
 
 /* Sets (does not add to) the gradients of x and w: call it before what adds to them. */
 static void carnn__compare_backward(const carnn__work *work, carnn__compare *m) {
-    carnn__parallel(work->engine->pool, m->t->count, carnn__compare_pair_back, m);
+    m->backward = 1;
+    carnn__parallel(work->engine->pool, m->t->count, carnn__compare_pair, m);
 }
 
 /* --- words that both texts of a pair have -------------------------------------------------------------
@@ -9227,26 +9000,24 @@ typedef struct carnn__overlap {
     uint32_t *stem; /* (V) equal for words that count as one */
 } carnn__overlap;
 
-/* Those that stand for words that the model does not know (numbers below `unknown`) are the same
-   only if they are one. */
-static uint32_t carnn__overlap_stem(const carnn_model *model, size_t word, size_t unknown,
-                                    double most) {
-    const char *name = carnn__names_get(&model->words, word);
-    size_t length = carnn__names_length(&model->words, word), i;
-    double letters = 0.0;
-    for (i = 0; i < length && word >= unknown; i++) {
-        letters += ((unsigned char)name[i] & 0xC0) != 0x80; /* UTF-8: bytes that begin a letter */
-        if (letters > most) break;
+/* Declares the idf, which is not trained: after all that is. Words are the same if they have the
+   first `most` letters in common; those that stand for words that the model does not know (numbers
+   below `unknown`), only if they are one. */
+static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknown, double most) {
+    const carnn__names *words = &p->model->words;
+    size_t i, w;
+    m->idf = carnn__declare(p->store, "", "word.idf", 1, words->count, 0, CARNN__INIT_ZERO, 0.0f);
+    if (p->arena) m->stem = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
+    for (w = 0; m->stem && w < words->count; w++) {
+        const char *name = carnn__names_get(words, w);
+        size_t length = carnn__names_length(words, w);
+        double letters = 0.0;
+        for (i = 0; i < length && w >= unknown; i++) {
+            letters += ((unsigned char)name[i] & 0xC0) != 0x80; /* UTF-8: a letter begins */
+            if (letters > most) break;
+        }
+        m->stem[w] = (uint32_t)carnn__hash(name, w < unknown ? length : i, 1);
     }
-    return (uint32_t)carnn__hash(name, word < unknown ? length : i, 1);
-}
-
-/* Declares the idf, which is not trained: after all that is. letters: by which words are the same. */
-static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknown, double letters) {
-    size_t V = p->model->words.count, i;
-    m->idf = carnn__declare(p->store, "", "word.idf", 1, V, 0, CARNN__INIT_ZERO, 0.0f);
-    if (p->arena) m->stem = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
-    for (i = 0; m->stem && i < V; i++) m->stem[i] = carnn__overlap_stem(p->model, i, unknown, letters);
 }
 
 /* idf of a word that occurs k times among K words of training data: log(K / k) / log K. */
@@ -9345,7 +9116,8 @@ static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint
 /* What a recurrent layer reads: x (N, in) row by row, with contexts c or NULL. */
 static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m, const carnn__mat *x,
                                                const carnn__mat *c) {
-    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, {NULL, NULL}, 0};
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, {NULL, NULL}, 0,
+                           NULL};
     return in;
 }
 
@@ -9383,37 +9155,25 @@ static void carnn__sequences_join(const carnn__work *work, const carnn__sequence
 
 /* --- last states ----------------------------------------------------------------------------------
    c (B, h): the row of rank b of the sequences `to` is the last state of the same sequence of
-   `from`, or the parameter `learned` where that has no rows; from NULL: where none has. */
+   `from`, or the parameter `learned` where that has no rows; from NULL: where none has. Backward adds
+   the gradient to theirs. */
 
-/* Where the state is among those of `from` (N, h); SIZE_MAX: it is learned. */
-static size_t carnn__last_place(const carnn__sequences *from, const carnn__sequences *to, size_t b,
-                                size_t h) {
-    size_t i = to->order[b];
-    if (!from || !from->length[i]) return SIZE_MAX;
-    return (from->start[from->length[i] - 1] + from->rank[i]) * h;
-}
-
-static void carnn__last_forward(const carnn__work *work, const carnn__sequences *from,
-                                const carnn__mat *states, size_t learned,
-                                const carnn__sequences *to, const carnn__mat *c) {
+static void carnn__last_states(const carnn__work *work, const carnn__sequences *from,
+                               const carnn__mat *states, size_t learned,
+                               const carnn__sequences *to, const carnn__mat *c, int backward) {
     size_t h = c->columns, b;
     for (b = 0; b < to->packed.sequences; b++) {
-        size_t at = carnn__last_place(from, to, b, h);
-        memcpy(c->x + b * h, at == SIZE_MAX ? carnn__weight(work, learned) : states->x + at,
-               h * sizeof(float));
+        size_t i = to->order[b], at;
+        int has = from && from->length[i];
+        at = has ? (from->start[from->length[i] - 1] + from->rank[i]) * h : 0;
+        if (backward)
+            work->engine->k->add(c->d + b * h,
+                                 has ? states->d + at : carnn__gradient(work, learned), h);
+        else
+            memcpy(c->x + b * h, has ? states->x + at : carnn__weight(work, learned),
+                   h * sizeof(float));
     }
-    carnn__mat_clear(c, to->packed.sequences);
-}
-
-static void carnn__last_backward(const carnn__work *work, const carnn__sequences *from,
-                                 const carnn__mat *states, size_t learned,
-                                 const carnn__sequences *to, const carnn__mat *c) {
-    size_t h = c->columns, b;
-    for (b = 0; b < to->packed.sequences; b++) {
-        size_t at = carnn__last_place(from, to, b, h);
-        work->engine->k->add(c->d + b * h,
-                             at == SIZE_MAX ? carnn__gradient(work, learned) : states->d + at, h);
-    }
+    if (!backward) carnn__mat_clear(c, to->packed.sequences);
 }
 
 /* --- softmax over a vocabulary --------------------------------------------------------------------
@@ -9498,6 +9258,10 @@ struct carnn__logits {
     size_t items;           /* B */
     const uint32_t *target; /* (count) the right choice, or CARNN__NOWHERE: none is known */
 };
+
+static size_t carnn__first_decision(const carnn__logits *o, size_t b) {
+    return o->of_item ? o->of_item[b] : b;
+}
 
 /* Softmax cross entropy of the decisions that have a target:
 
@@ -9586,23 +9350,6 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
     return sum / (double)pieces * (double)t->count;
 }
 
-/* Where a head has no loss of its own: softmax cross entropy; sum[0] counts what is right. */
-static double carnn__net_loss(carnn__work *work, const carnn__logits *o, carnn__tally *tally) {
-    size_t counted, b, i;
-    double sum = carnn__softmax_loss(work, o, &counted);
-    for (b = 0; b < o->items; b++) {
-        size_t first = o->of_item ? o->of_item[b] : b, end = o->of_item ? o->of_item[b + 1] : b + 1;
-        double right = 0.0;
-        for (i = first; i < end; i++)
-            right += work->engine->k->argmax(o->z->x + i * o->z->columns, o->z->columns) ==
-                     o->target[i];
-        tally->sum[0] += right;
-        if (end > first) carnn__tell_part(work, right, (double)(end - first));
-    }
-    tally->examples += o->of_item ? o->of_item[o->items] : o->items;
-    return sum;
-}
-
 /* The mean cross entropy of `rows` rows of logits that have a target, without smoothing; its
    gradient, times `scale`, goes to z->d. loss (rows) is scratch. */
 static double carnn__mean_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
@@ -9617,11 +9364,70 @@ static double carnn__mean_loss(const carnn__work *work, const carnn__mat *z, siz
     return sum / (double)known;
 }
 
+/* The loss of heads whose logits are choices: softmax cross entropy; sum[0] counts what is right. */
+static double carnn__choices_loss(carnn__work *work, const carnn__logits *o, carnn__tally *tally) {
+    size_t counted, b, i;
+    double sum = carnn__softmax_loss(work, o, &counted);
+    for (b = 0; b < o->items; b++) {
+        size_t first = carnn__first_decision(o, b), end = carnn__first_decision(o, b + 1);
+        double right = 0.0;
+        for (i = first; i < end; i++)
+            right += work->engine->k->argmax(o->z->x + i * o->z->columns, o->z->columns) ==
+                     o->target[i];
+        tally->sum[0] += right;
+        if (end > first) carnn__tell_part(work, right, (double)(end - first));
+    }
+    tally->examples += carnn__first_decision(o, o->items);
+    return sum;
+}
+
 static double carnn__net_tally(carnn__work *work, carnn__tally *tally) {
+    const carnn__task *task = work->model->task;
     carnn__logits o;
-    if (work->model->task->loss) return work->model->task->loss(work, tally);
-    o = work->model->task->output(work);
-    return carnn__net_loss(work, &o, tally);
+    if (task->loss) return task->loss(work, tally);
+    o = task->output(work);
+    return carnn__choices_loss(work, &o, tally);
+}
+
+/* --- ranking by score ---------------------------------------------------------------------------
+   A heap of numbers, that of the highest score on top. Of equal scores, wrong items go first where
+   there are items, then low numbers. */
+
+static int carnn__heap_before(const float *score, const carnn__item *items, size_t a, size_t b) {
+    if (score[a] > score[b] || score[a] < score[b]) return score[a] > score[b];
+    if (items && (items[a].value < items[b].value || items[a].value > items[b].value))
+        return items[a].value < items[b].value;
+    return a < b;
+}
+
+/* Lets number i sink. */
+static void carnn__heap_sink(const float *score, const carnn__item *items, uint32_t *heap, size_t i,
+                             size_t n) {
+    uint32_t number = heap[i];
+    size_t child;
+    for (; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && carnn__heap_before(score, items, heap[child + 1], heap[child]))
+            child++;
+        if (!carnn__heap_before(score, items, heap[child], number)) break;
+        heap[i] = heap[child];
+    }
+    heap[i] = number;
+}
+
+static void carnn__heap_make(const float *score, const carnn__item *items, uint32_t *heap,
+                             size_t n) {
+    size_t i;
+    for (i = n / 2; i-- > 0;) carnn__heap_sink(score, items, heap, i, n);
+}
+
+/* Takes the top off a heap of n: it goes behind the n - 1 that are left. */
+static uint32_t carnn__heap_pop(const float *score, const carnn__item *items, uint32_t *heap,
+                                size_t n) {
+    uint32_t top = heap[0];
+    heap[0] = heap[n - 1];
+    heap[n - 1] = top;
+    carnn__heap_sink(score, items, heap, 0, n - 1);
+    return top;
 }
 
 /* --- ranks: mean average precision and mean reciprocal rank ---------------------------------------------
@@ -9633,60 +9439,28 @@ enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS }; /* sums of a tal
 
 typedef struct carnn__ranks {
     float *score[2];  /* (items) of this model, of a vote that it leads */
-    uint32_t *ranked; /* (items of the largest group) */
+    uint32_t *ranked; /* (items) scratch */
 } carnn__ranks;
 
 static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
-    const carnn__item *items = p->arena ? p->work->data->items : NULL;
-    size_t i, largest = 0, size = 0, n = p->arena ? p->work->data->item_count : 0;
+    size_t i, n;
     if (!p->arena) return;
-    for (i = 0; i < n; i++) {
-        size = i && items[i].group == items[i - 1].group ? size + 1 : 1;
-        largest = carnn__max(largest, size);
-    }
+    n = p->work->data->item_count;
     for (i = 0; i < 2; i++) m->score[i] = carnn__floats(p->arena, 1, n);
-    m->ranked = (uint32_t *)carnn__take(p->arena, largest, sizeof(uint32_t));
+    m->ranked = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
 }
 
-/* Does item a stand before item b? */
-static int carnn__ranks_before(const float *score, const carnn__item *items, size_t a, size_t b) {
-    if (score[a] > score[b] || score[a] < score[b]) return score[a] > score[b];
-    if (items[a].value < items[b].value || items[a].value > items[b].value)
-        return items[a].value < items[b].value;
-    return a < b;
-}
-
-/* Lets item `i` of a heap of n sink, in which the last one in the ranking is on top. */
-static void carnn__ranks_sink(const float *score, const carnn__item *items, uint32_t *heap,
-                              size_t i, size_t n) {
-    uint32_t item = heap[i];
-    size_t child;
-    for (; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && carnn__ranks_before(score, items, heap[child], heap[child + 1]))
-            child++;
-        if (!carnn__ranks_before(score, items, item, heap[child])) break;
-        heap[i] = heap[child];
-    }
-    heap[i] = item;
-}
-
-/* Adds the ranking of items [from, to) to the tally: heap sort, then a pass over the right ones. */
+/* Adds the ranking of items [from, to) to the tally. */
 static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, const float *score, size_t from,
                                size_t to, carnn__tally *tally) {
     const carnn__item *items = work->data->items;
-    uint32_t *heap = m->ranked;
     double precision = 0.0, reciprocal = 0.0, right = 0.0;
     size_t i, n = to - from;
-    for (i = 0; i < n; i++) heap[i] = (uint32_t)(from + i);
-    for (i = n / 2; i-- > 0;) carnn__ranks_sink(score, items, heap, i, n);
-    while (n > 1) {
-        uint32_t last = heap[--n];
-        heap[n] = heap[0];
-        heap[0] = last;
-        carnn__ranks_sink(score, items, heap, 0, n);
-    }
-    for (i = 0; i < to - from; i++) {
-        if (items[heap[i]].value <= 0.0f) continue;
+    for (i = 0; i < n; i++) m->ranked[i] = (uint32_t)(from + i);
+    carnn__heap_make(score, items, m->ranked, n);
+    for (i = 0; i < n; i++) {
+        uint32_t item = carnn__heap_pop(score, items, m->ranked, n - i);
+        if (items[item].value <= 0.0f) continue;
         right += 1.0;
         precision += right / (double)(i + 1);
         if (right < 1.5) reciprocal = 1.0 / (double)(i + 1);
@@ -9704,14 +9478,13 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
                                const float *z, carnn__tally *tally) {
     const carnn__item *items = work->data->items;
     float *score = m->score[work->as_vote];
-    size_t b, group = 0, first;
+    size_t b, first;
     for (b = 0; b < t->count; b++) {
         size_t i = t->item[b], end = i + 1;
         score[i] = z[b];
         for (first = i; first && items[first - 1].group == items[i].group;) first--;
-        group = first;
         if (work->asked && work->asked->ranked)
-            carnn__tell_ranked(work, i, i - group, (double)score[i]);
+            carnn__tell_ranked(work, i, i - first, (double)score[i]);
         if (b + 1 < t->count && t->piece[b + 1] == t->piece[b]) continue; /* inside a piece */
         if (work->g) first = carnn__corpus_of(work)->pieces[t->piece[b]].first;
         if (work->g || end == work->data->item_count || items[end].group != items[i].group)
@@ -9728,51 +9501,36 @@ static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) 
 
 /* --- predictions -------------------------------------------------------------------------------- */
 
-/* The largest of x below x[last] (n: of all), the first of equal ones; n where there is none. */
-static size_t carnn__next_best(const carnn__kernels *k, const float *x, size_t n, size_t last) {
-    size_t i, best = n;
-    if (last == n) return k->argmax(x, n);
-    for (i = 0; i < n; i++) {
-        int after = x[i] < x[last] || (x[i] <= x[last] && i > last);
-        if (after && (best == n || x[i] > x[best])) best = i;
-    }
-    return best;
-}
-
-/* The `count` most probable of n, with their probabilities; returns how many there are. */
+/* The `count` most probable of n, of equal ones the first, with their probabilities. Returns how many
+   there are: NaN is none. */
 static size_t carnn__ranking(const carnn__kernels *k, const float *p, size_t n, size_t count,
                              size_t *best, double *probability) {
-    size_t i, last = n;
+    size_t i, j, last = n;
     for (i = 0; i < carnn__min(count, n); i++) {
-        last = carnn__next_best(k, p, n, last);
-        if (last == n) break; /* what is left is not a number */
-        best[i] = last;
+        size_t next = i ? n : k->argmax(p, n);
+        for (j = 0; i && j < n; j++) {
+            int after = p[j] < p[last] || (p[j] <= p[last] && j > last);
+            if (after && (next == n || p[j] > p[next])) next = j;
+        }
+        if (next == n) break;
+        best[i] = last = next;
         probability[i] = (double)p[last];
     }
     return i;
-}
-
-/* Memory for the most probable choices that are asked for. */
-static void carnn__net_plan_top(carnn__plan *p, carnn__net *net) {
-    size_t wanted = p->arena && p->work->wanted ? carnn__max(p->work->wanted->top, 1) : 0;
-    if (!wanted) return;
-    net->top = carnn__min(wanted, p->model->choices.count);
-    net->best = (size_t *)carnn__take(p->arena, net->top, sizeof(size_t));
-    net->probability = (double *)carnn__take(p->arena, net->top, sizeof(double));
 }
 
 /* Decision i of item b as a prediction. */
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
-    size_t n = o->z->columns, first = o->of_item ? o->of_item[b] : b;
+    size_t n = o->z->columns, first = carnn__first_decision(o, b);
     float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is free: nothing is learnt */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
     told.kind = o->kind == CARNN__OUTPUT_SCORE ? CARNN_PREDICTS_SCORE : CARNN_PREDICTS_CHOICES;
     told.example = o->item[b];
     told.part = i - first;
-    told.parts = o->of_item ? o->of_item[b + 1] - first : 1;
+    told.parts = carnn__first_decision(o, b + 1) - first;
     if (!told.parts) return told; /* an item without decisions */
     if (o->kind == CARNN__OUTPUT_SCORE) {
         told.score = (double)*z;
@@ -9790,7 +9548,7 @@ static void carnn__net_tell(carnn__work *work) {
     carnn__logits o = work->model->task->output(work);
     size_t b, i;
     for (b = 0; b < o.items; b++) {
-        size_t first = o.of_item ? o.of_item[b] : b, end = o.of_item ? o.of_item[b + 1] : b + 1;
+        size_t first = carnn__first_decision(&o, b), end = carnn__first_decision(&o, b + 1);
         for (i = first; i < carnn__max(end, first + 1); i++) {
             carnn_prediction p = carnn__net_prediction(work, &o, b, i);
             work->wanted->example(&p, work->wanted->user);
@@ -9822,34 +9580,26 @@ static carnn_status carnn__net_add_words(carnn__vocabulary *v, const carnn_model
     return status;
 }
 
-/* The vocabulary of all inputs of the training data. */
-static carnn_status carnn__net_build_words(carnn_model *model, const carnn_dataset *data,
-                                           carnn_error *error) {
+/* The vocabulary: the words of all inputs of the training data, and of the known data sets. The
+   choices: the words in roles of labels, or else the targets. */
+static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
+                                     carnn_error *error) {
     const carnn__task *task = model->task;
     carnn__vocabulary v;
-    size_t least = (size_t)model->desc.min_count, i;
+    size_t least = (size_t)model->desc.min_count, i, labels = 0;
     carnn_status status = carnn__vocabulary_open(&v, &model->allocator, task->reserved,
                                                  task->reserved_count, error);
     if (!status) status = carnn__net_add_words(&v, model, data, 0, 1, error);
     for (i = 0; !status && model->desc.vector_count && i < model->desc.known_count; i++)
         if (model->desc.known[i])
             status = carnn__net_add_words(&v, model, model->desc.known[i], 0, least, error);
-    if (!status) return carnn__vocabulary_close(&v, least, &model->words, error);
-    carnn__vocabulary_free(&v);
-    return status;
-}
-
-/* And its choices: the words in roles of labels, or else the targets. */
-static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
-                                     carnn_error *error) {
-    carnn__vocabulary v;
-    carnn_status status = carnn__net_build_words(model, data, error);
-    size_t i, labels = 0;
-    for (i = 0; model->task->roles[i].name; i++) labels += model->task->roles[i].labels != 0;
-    if (!status && !labels)
+    if (!status) status = carnn__vocabulary_close(&v, least, &model->words, error);
+    else carnn__vocabulary_free(&v);
+    if (status) return status;
+    for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels != 0;
+    if (!labels)
         return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count,
                                  0, &model->allocator, error);
-    if (status) return status;
     carnn__vocabulary_init(&v, &model->allocator);
     status = carnn__net_add_words(&v, model, data, 1, 1, error);
     if (!status) return carnn__vocabulary_close(&v, 1, &model->choices, error);
@@ -9864,10 +9614,8 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
 /* Declares the weights of a new or loaded model. */
 static carnn_status carnn__net_declare(carnn_model *model, carnn_error *error) {
     void *state = carnn__alloc_zero(&model->allocator, 1, model->task->state);
-    carnn__plan p = {NULL, NULL, NULL, NULL};
+    carnn__plan p = {&model->params, NULL, NULL, model};
     if (!state) return carnn__out_of_memory(error);
-    p.store = &model->params;
-    p.model = model;
     model->task->parts(&p, state);
     carnn__free(&model->allocator, state);
     return CARNN_OK;
@@ -9875,7 +9623,7 @@ static carnn_status carnn__net_declare(carnn_model *model, carnn_error *error) {
 
 static void carnn__net_close(carnn__work *work) {
     if (!work->state) return;
-    carnn__corpus_close(carnn__corpus_of(work), &work->allocator);
+    carnn__disown(&carnn__corpus_of(work)->blocks, &work->allocator);
     carnn__free(&work->allocator, work->state);
     work->state = NULL;
 }
@@ -9892,22 +9640,15 @@ static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
 
 /* Takes the memory of a batch; may be called again when another work has used the arena. */
 static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
+    size_t choices = work->model->choices.count;
+    carnn__net *net = carnn__net_of(work);
     carnn__store same; /* the weights get the numbers that they have in the model */
-    carnn__plan p = {NULL, NULL, NULL, NULL};
-    same.count = same.size = same.trained = 0;
-    same.fixed = 0;
-    same.value = NULL;
-    p.store = &same;
-    p.arena = arena;
-    p.work = work;
-    p.model = work->model;
+    carnn__plan p = {&same, arena, work, work->model};
+    memset(&same, 0, sizeof same);
     work->model->task->parts(&p, work->state);
-    carnn__net_plan_top(&p, carnn__net_of(work));
-}
-
-/* Makes the batches of an epoch, shuffled by `key` (0: in the order of the data). */
-static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
-    return carnn__corpus_batches(carnn__corpus_of(work), (size_t)work->batch, key);
+    if (work->wanted) net->top = carnn__max(work->wanted->top, 1);
+    net->best = (size_t *)carnn__take(arena, choices, sizeof(size_t));
+    net->probability = (double *)carnn__take(arena, choices, sizeof(double));
 }
 
 /* One batch: adds to the tally and, where there is work->g, to the gradients; `key` draws the
@@ -10014,12 +9755,8 @@ struct carnn_session {
     carnn__item item;
     char (*word)[CARNN__WORD_TEXT]; /* (words) of the texts at hand, for explanations */
     double *share;           /* (D) */
-    int predicted;           /* there is something to explain */
-    size_t parts;            /* of the last prediction */
+    size_t parts;            /* of the last prediction; 0: there is nothing to explain */
     int spoken;              /* texts are tokenised as those of Switchboard are */
-    size_t *best;            /* (choices) of the last prediction, the most probable first */
-    double *probability;
-    void *head;              /* what the task's own sessions have */
 #ifndef CARNN_NO_TEXT
     carnn__parser parser;    /* of carnn_session_line */
 #endif
@@ -10029,11 +9766,10 @@ struct carnn_session {
 struct carnn__session_kind {
     const char *calls;       /* for messages: "predict, explain" */
     size_t texts;            /* of an example, for carnn_session_predict */
+    /* takes the memory of the corpus and what else the session needs beside the head's parts */
     void (*carve)(carnn_session *s, carnn__arena *arena);
-    void (*ready)(carnn_session *s); /* (*) once there is memory */
-    void (*reset)(carnn_session *s); /* (*) */
+    void (*reset)(carnn_session *s); /* (*) called once there is memory, too */
     void (*predict)(carnn_session *s, const carnn_text *texts, size_t top, carnn_prediction *p);
-    void (*part)(carnn_session *s, size_t part, carnn_prediction *p); /* (*) of the last example */
     /* (*) reads a text that comes before the example, in this role */
     void (*hear)(carnn_session *s, uint32_t role, const char *text, size_t length);
     const char *(*reply)(carnn_session *s, const char *user, size_t length); /* (*) */
@@ -10049,24 +9785,21 @@ static const carnn__session_kind *carnn__session_of(const carnn_session *s) {
     return s->model->task->session;
 }
 
-/* A text's words as they are kept for explanations; returns how many there are. */
-static size_t carnn__keep_words(carnn__tokenizer how, const char *text, size_t length,
-                                char (*word)[CARNN__WORD_TEXT], size_t most) {
-    carnn__words w = carnn__words_of(how, text, length);
-    size_t n, j;
-    for (n = 0; n < most && carnn__next_word(&w); n++) {
-        size_t bytes = carnn__min(w.word.length, CARNN__WORD_TEXT - 1);
-        for (j = 0; j < bytes; j++) word[n][j] = w.word.at[j] ? w.word.at[j] : ' ';
-        word[n][bytes] = 0;
-    }
-    return n;
+/* Keeps the first bytes of a text for explanations, as a string: a NUL becomes a blank. */
+static void carnn__keep_text(char *to, size_t size, carnn__span text) {
+    size_t n = carnn__min(text.length, size - 1), i;
+    for (i = 0; i < n; i++) to[i] = text.at[i] ? text.at[i] : ' ';
+    to[n] = 0;
 }
 
 /* --- sessions of a head: a batch of one item ------------------------------------------------------ */
 
 /* The corpus of one item whose texts have as many words as they can have. */
-static void carnn__session_corpus(carnn_session *s, carnn__corpus *c, carnn__arena *arena) {
-    size_t T = carnn__session_of(s)->texts, W = carnn__session_words(s->model), i;
+static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
+    carnn__corpus *c = carnn__corpus_of(&s->work);
+    const carnn__task *task = s->model->task;
+    size_t T = carnn__session_of(s)->texts, i;
+    size_t W = task->session_words ? task->session_words(s->model) : (size_t)CARNN__SESSION_WORDS;
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
     c->tokens.count = T;
     c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
@@ -10076,6 +9809,7 @@ static void carnn__session_corpus(carnn_session *s, carnn__corpus *c, carnn__are
     c->pieces = (carnn__batch_piece *)carnn__take(arena, 1, sizeof *c->pieces);
     c->queue = (uint32_t *)carnn__take(arena, 1, sizeof(uint32_t));
     c->batch_start = (size_t *)carnn__take(arena, 2, sizeof(size_t));
+    s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, T * W, CARNN__WORD_TEXT);
     c->most_items = 1;
     c->most_texts = T;
     c->most_steps = W;
@@ -10098,48 +9832,26 @@ static void carnn__session_corpus(carnn_session *s, carnn__corpus *c, carnn__are
     c->batch_start[1] = 1;
 }
 
-static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
-    size_t T = carnn__session_of(s)->texts, W = carnn__session_words(s->model);
-    void *state = carnn__take(arena, 1, s->model->task->state);
-    if (state) {
-        memset(state, 0, s->model->task->state);
-        s->work.state = state;
-    }
-    s->work.data = &s->data;
-    carnn__session_corpus(s, carnn__corpus_of(&s->work), arena);
-    s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, T * W, CARNN__WORD_TEXT);
-    s->share = (double *)carnn__take(arena, (size_t)s->model->desc.hidden, sizeof(double));
-    carnn__net_carve(&s->work, arena);
-}
-
 static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                        carnn_prediction *p) {
     carnn__net *net = carnn__net_of(&s->work);
     carnn__corpus *c = &net->corpus;
-    size_t W = carnn__session_words(s->model), i, at = 0;
+    size_t W = c->most_steps, i, at = 0, word;
     carnn__logits o;
     for (i = 0; i < carnn__session_of(s)->texts; i++) {
-        carnn__span text;
-        text.at = texts[i].at;
-        text.length = texts[i].length;
-        c->tokens.at[i] = at;
-        at += carnn__min(W, carnn__tokens(s->model, text, (uint32_t)i, c->tokens.ids + at, W));
-        carnn__keep_words(s->model->task->roles[i].tokenizer, text.at, text.length,
-                          s->word + c->tokens.at[i], at - c->tokens.at[i]);
+        carnn__words w = carnn__words_of(s->model->task->roles[i].tokenizer, texts[i].at,
+                                         texts[i].length);
+        c->tokens.at[i] = word = at;
+        at += carnn__min(W, carnn__tokens(s->model, texts[i], (uint32_t)i, c->tokens.ids + at, W));
+        for (; word < at && carnn__next_word(&w); word++)
+            carnn__keep_text(s->word[word], sizeof s->word[word], w.word);
     }
     c->tokens.at[i] = at;
     if (net->texts.roles) carnn__texts_collect(&net->texts, 0);
     s->model->task->forward(&s->work, 0);
     o = s->model->task->output(&s->work);
-    net->top = carnn__min(carnn__max(top, 1), s->model->choices.count);
-    net->best = s->best;
-    net->probability = s->probability;
+    net->top = carnn__max(top, 1);
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
-}
-
-static void carnn__net_session_part(carnn_session *s, size_t part, carnn_prediction *p) {
-    carnn__logits o = s->model->task->output(&s->work);
-    *p = carnn__net_prediction(&s->work, &o, 0, part);
 }
 
 /* --- explanation: the words' shares in the last states of an encoder ---------------------------------
@@ -10151,11 +9863,11 @@ static void carnn__net_session_part(carnn_session *s, size_t part, carnn_predict
    so the last states v = [fw_n; bw_1] of a text are sums over its words, and a word's part v_i has
    the share v_i . v / v . v in them. What is the biases' belongs to no word. */
 
-/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t, which has the input `slot` and belongs to the
-   sequence of rank b; `share` (h) is R_t and becomes R_{t-1}. 0 where the cell is not additive. */
-static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, size_t slot,
-                                const float *y, double *share) {
-    size_t j;
+/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t, which belongs to the sequence of rank b; `share` (h)
+   is R_t and becomes R_{t-1}. 0 where the cell is not additive. */
+static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, const float *y,
+                                double *share) {
+    size_t j, slot = r->scan.index ? r->scan.index[t] : t;
     double score = 0.0;
     for (j = 0; j < r->cell->h; j++) {
         double w, A, k, bias;
@@ -10166,23 +9878,30 @@ static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, si
     return score;
 }
 
-/* Adds the shares of the words of text s in one direction to those in out, of which there are
-   `count`; takes them off *rest. */
-static void carnn__direction_shares(carnn_session *s, const carnn__rnn *m, size_t text,
-                                    size_t direction, double squares, size_t count,
-                                    carnn_contribution *out, double *rest) {
-    const carnn__texts *t = &carnn__net_of(&s->work)->texts;
-    const carnn__cell_run *r = &m->layer[0].run[direction];
-    size_t h = r->cell->h, n = t->at[text + 1] - t->at[text], step, j;
-    size_t b = t->place[t->sequence[text]];
-    const float *v = r->scan.out + (t->start[n - 1] + b) * h;
-    for (j = 0; j < h; j++) s->share[j] = 1.0 / squares;
+static carnn_contribution carnn__contribution(const char *role, const char *text, unsigned has) {
+    carnn_contribution c;
+    memset(&c, 0, sizeof c);
+    c.role = role;
+    c.text = text;
+    c.has = has;
+    return c;
+}
+
+/* Adds what each of the n words of the sequence of rank b adds to y . h_n, times `scale`, to its
+   score or share in out[0 .. room), and takes it off *rest. backward: the run reads the last word
+   first. */
+static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_t b, size_t n,
+                               int backward, const float *y, double scale, carnn_contribution *out,
+                               size_t room, double *rest) {
+    size_t step, j;
+    for (j = 0; j < r->cell->h; j++) s->share[j] = scale;
     for (step = n; step-- > 0;) {
-        size_t row = t->start[step] + b;
-        size_t word = t->at[text] + (direction ? n - 1 - step : step);
-        double share = carnn__step_score(r, b, row, t->index[direction][row], v, s->share);
-        *rest -= share;
-        if (word < count) out[word].share += share;
+        size_t word = backward ? n - 1 - step : step;
+        double value = carnn__step_score(r, b, r->scan.seq->start[step] + b, y, s->share);
+        *rest -= value;
+        if (word >= room) continue;
+        if (out[word].has & CARNN_HAS_SCORE) out[word].score += value;
+        else out[word].share += value;
     }
 }
 
@@ -10194,88 +9913,48 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
     e->count = carnn__texts_rows(t);
     e->exact = m->layers == 1 && carnn__cell_is_additive(m->layer[0].cell[0].kind);
     for (text = 0; text < t->texts; text++) {
+        size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
+        size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
         double squares = 0.0;
-        size_t n = t->at[text + 1] - t->at[text];
-        for (r = t->at[text]; r < t->at[text + 1] && r < count; r++) {
-            out[r].role = s->model->task->roles[t->role[text]].name;
-            out[r].text = s->word[r];
-            out[r].has = CARNN_HAS_SHARE | (weight ? CARNN_HAS_ATTENTION : 0);
-            out[r].attention = weight ? (double)weight[r] : 0.0;
-            out[r].score = out[r].share = 0.0;
+        for (r = from; r < t->at[text + 1] && r < count; r++) {
+            out[r] = carnn__contribution(s->model->task->roles[t->role[text]].name, s->word[r],
+                                         CARNN_HAS_SHARE);
+            if (!weight) continue;
+            out[r].has |= CARNN_HAS_ATTENTION;
+            out[r].attention = (double)weight[r];
         }
         for (i = 0; n && i < m->directions; i++) {
-            const float *v = m->layer[0].run[i].scan.out +
-                             (t->start[n - 1] + t->place[t->sequence[text]]) * h;
+            const float *v = m->layer[0].run[i].scan.out + last;
             for (j = 0; j < h; j++) squares += (double)v[j] * (double)v[j];
         }
         if (!(squares > 0.0)) continue;
         e->rest += 1.0;
-        for (i = 0; i < m->directions; i++)
-            carnn__direction_shares(s, m, text, i, squares, count, out, &e->rest);
+        for (i = 0; i < m->directions; i++) {
+            const carnn__cell_run *run = &m->layer[0].run[i];
+            carnn__explain_run(s, run, b, n, i == 1, run->scan.out + last, 1.0 / squares,
+                               out + from, count - from, &e->rest);
+        }
     }
-}
-
-/* What each of n words, the only sequence of a batch, adds to y . h_n, times `scale`: its share, or
-   its score in a logit. Goes to out[0 .. n), as far as there is room. `run` NULL: nothing is known.
-   Returns what is left of `rest`. */
-static double carnn__explain_sequence(carnn_session *s, const carnn__cell_run *run, const float *y,
-                                      double scale, double rest, const char *role, unsigned has,
-                                      const uint32_t *ids, size_t n, carnn_contribution *out,
-                                      size_t room) {
-    size_t h = (size_t)s->model->desc.hidden, t, j;
-    for (j = 0; j < h; j++) s->share[j] = scale;
-    for (t = n; t-- > 0;) {
-        double value = run ? carnn__step_score(run, 0, t, t, y, s->share) : 0.0;
-        rest -= value;
-        if (t >= room) continue;
-        out[t].role = role;
-        out[t].text = carnn__names_get(&s->model->words, ids[t]);
-        out[t].has = has;
-        out[t].attention = 0.0;
-        out[t].share = has & CARNN_HAS_SHARE ? value : 0.0;
-        out[t].score = has & CARNN_HAS_SCORE ? value : 0.0;
-    }
-    return rest;
 }
 
 /* --- drawing a choice by its logits ------------------------------------------------------------------- */
 
-/* Lets x[at] sink in a heap of n numbers, where none is above the one at half its place. */
-static void carnn__heap_sink(float *x, size_t n, size_t at) {
-    float value = x[at];
-    size_t child;
-    for (; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && x[child + 1] > x[child]) child++;
-        if (x[child] <= value) break;
-        x[at] = x[child];
-    }
-    x[at] = value;
-}
-
 /* Sets all but the most probable choices to 0, of equal ones the later: at most `most` are kept (0:
    all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
-static void carnn__sample_truncate(float *p, float *heap, size_t V, size_t most, double mass) {
-    size_t kept, equal = 0, i; /* equal: how many of those kept have the least probability */
-    float least = FLT_MAX;
+static void carnn__sample_truncate(float *p, uint32_t *heap, size_t V, size_t most, double mass) {
+    size_t left, i;
     double sum = 0.0;
-    memcpy(heap, p, V * sizeof *p);
-    for (i = V / 2; i-- > 0;) carnn__heap_sink(heap, V, i);
-    for (kept = 0; kept < V && (!most || kept < most) && (mass <= 0.0 || sum < mass); kept++) {
-        equal = heap[0] < least ? 1 : equal + 1;
-        least = heap[0];
-        sum += (double)least;
-        heap[0] = heap[V - 1 - kept];
-        carnn__heap_sink(heap, V - 1 - kept, 0);
-    }
-    for (i = 0; i < V; i++)
-        if (p[i] < least || (p[i] <= least && !equal)) p[i] = 0.0f;
-        else if (p[i] <= least) equal--;
+    for (i = 0; i < V; i++) heap[i] = (uint32_t)i;
+    carnn__heap_make(p, NULL, heap, V);
+    for (left = V; left && (!most || V - left < most) && (mass <= 0.0 || sum < mass); left--)
+        sum += (double)p[carnn__heap_pop(p, NULL, heap, left)];
+    for (i = 0; i < left; i++) p[heap[i]] = 0.0f;
 }
 
 /* Draws one of n by the logits z, as `how` says; those with -FLT_MAX are never drawn. z becomes
    probabilities; heap (n) is scratch; *drawn counts the random numbers that were used. */
 static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, float *z,
-                            float *heap, size_t n, uint64_t *drawn) {
+                            uint32_t *heap, size_t n, uint64_t *drawn) {
     size_t most = how->top_k > 0 ? (size_t)how->top_k : 0, last = k->argmax(z, n), i;
     double temperature = how->temperature, sum = 0.0, best = (double)z[last], at;
     if (temperature < 0.0) return last;
@@ -10301,16 +9980,19 @@ static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, 
 /* Lays out a session; on a counting arena this is how its size is known. */
 static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carnn__arena *arena) {
     const carnn_model *model = s->model;
-    size_t L = model->choices.count;
+    void *state;
     carnn__take(arena, 1, sizeof *s);
+    state = carnn__take(arena, 1, model->task->state);
+    if (state) s->work.state = memset(state, 0, model->task->state);
     carnn__engine_borrow(&s->engine, k, carnn__take(arena, 1, carnn__engine_scratch(1)));
+    s->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
     s->work.model = model;
+    s->work.data = &s->data;
     s->work.engine = &s->engine;
     s->work.w = model->params.value;
     s->work.batch = 1;
-    s->best = (size_t *)carnn__take(arena, L, sizeof(size_t));
-    s->probability = (double *)carnn__take(arena, L, sizeof(double));
     carnn__session_of(s)->carve(s, arena);
+    carnn__net_carve(&s->work, arena);
 }
 
 CARNN_API size_t carnn_session_size(const carnn_model *model) {
@@ -10351,7 +10033,6 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     s->model = model;
     s->own = own;
     carnn__session_carve(s, k, &arena);
-    if (carnn__session_of(s)->ready) carnn__session_of(s)->ready(s);
     carnn_session_reset(s);
     *out = s;
     return CARNN_OK;
@@ -10365,7 +10046,7 @@ CARNN_API void carnn_session_free(carnn_session *session) {
 }
 
 CARNN_API void carnn_session_reset(carnn_session *session) {
-    session->predicted = 0;
+    session->parts = 0;
 #ifndef CARNN_NO_TEXT
     memset(&session->parser, 0, sizeof session->parser);
 #endif
@@ -10389,17 +10070,18 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
     memset(prediction, 0, sizeof *prediction);
     prediction->parts = 1;
     kind->predict(session, texts, top, prediction);
-    session->predicted = 1;
     session->parts = prediction->parts;
     return CARNN_OK;
 }
 
 CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
                                           carnn_prediction *prediction, carnn_error *error) {
-    if (!carnn__session_of(session)->part || !session->predicted || part >= session->parts)
+    carnn__logits o;
+    if (!session->model->task->forward || part >= session->parts)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the last prediction has no part %zu",
                            part);
-    carnn__session_of(session)->part(session, part, prediction);
+    o = session->model->task->output(&session->work);
+    *prediction = carnn__net_prediction(&session->work, &o, 0, part);
     return CARNN_OK;
 }
 
@@ -10417,7 +10099,7 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
     *reply = "";
     if (!carnn__session_of(session)->reply) return carnn__no_such_call(session, "reply", error);
     *reply = carnn__session_of(session)->reply(session, user, length);
-    session->predicted = 1;
+    session->parts = 1;
     return CARNN_OK;
 }
 
@@ -10427,7 +10109,7 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
     if (size) *text = 0;
     if (!carnn__session_of(session)->generate)
         return carnn__no_such_call(session, "generate", error);
-    session->predicted = 0;
+    session->parts = 0;
     carnn__session_of(session)->generate(session, how, prompt, length, text, size);
     return CARNN_OK;
 }
@@ -10438,14 +10120,14 @@ CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t coun
     memset(explanation, 0, sizeof *explanation);
     if (!carnn__session_of(session)->explain)
         return carnn__no_such_call(session, "explain", error);
-    if (session->predicted) carnn__session_of(session)->explain(session, count, out, explanation);
+    if (session->parts) carnn__session_of(session)->explain(session, count, out, explanation);
     return CARNN_OK;
 }
 
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns) {
     *rows = *columns = 0;
-    if (!session->predicted || !carnn__session_of(session)->alignment) return NULL;
+    if (!session->parts || !carnn__session_of(session)->alignment) return NULL;
     return carnn__session_of(session)->alignment(session, of_second, rows, columns);
 }
 
@@ -10454,14 +10136,6 @@ CARNN_API const float *carnn_session_alignment(const carnn_session *session, int
 /* Is a text in this role what is right, and not read? */
 static int carnn__session_is_label(const carnn_session *s, uint32_t role) {
     return s->model->task->roles[role].labels;
-}
-
-/* Adds a text of an example to those that are read. */
-static void carnn__session_add_text(const carnn_session *s, carnn_text *texts, size_t *count,
-                                    uint32_t role, carnn__span text) {
-    if (carnn__session_is_label(s, role)) return;
-    texts[*count].at = text.at;
-    texts[(*count)++].length = text.length;
 }
 
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
@@ -10486,7 +10160,8 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (status || !r.count) return status;
     if (r.begins && kind->reset) kind->reset(session);
     session->spoken = r.spoken;
-    for (i = 0; i < r.own; i++) carnn__session_add_text(session, texts, &count, r.role[i], r.text[i]);
+    for (i = 0; i < r.own; i++)
+        if (!carnn__session_is_label(session, r.role[i])) texts[count++] = r.text[i];
     *found = r.example;
     if (r.example)
         status = carnn_session_predict(session, texts, count, top, prediction, error);
@@ -10503,7 +10178,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     carnn_text texts[CARNN__RECORD_TEXTS];
     const carnn__item *x;
     const carnn__member *m;
-    size_t i, before, own, count = 0;
+    size_t i, before, own, heard, count = 0;
     carnn_status status;
     if (strcmp(session->model->desc.task, data->task))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
@@ -10519,12 +10194,12 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     for (i = own = 0; i < x->count; i++) own += !carnn__session_is_label(session, m[i].role);
     before = own > kind->texts ? own - kind->texts : 0; /* labels have nothing before them */
     carnn_session_reset(session);
-    for (i = 0; i < before; i++) {
+    for (i = heard = 0; i < x->count; i++) {
         carnn__span text = carnn__text(data, m[i].text);
-        if (kind->hear) kind->hear(session, m[i].role, text.at, text.length);
+        if (carnn__session_is_label(session, m[i].role)) continue;
+        if (heard++ >= before) texts[count++] = text;
+        else if (kind->hear) kind->hear(session, m[i].role, text.at, text.length);
     }
-    for (i = before; i < x->count; i++)
-        carnn__session_add_text(session, texts, &count, m[i].role, carnn__text(data, m[i].text));
     status = carnn_session_predict(session, texts, count, top, prediction, error);
     if (!status) prediction->example = number;
     return status;
@@ -10533,8 +10208,8 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 #endif /* CARNN_NO_TEXT */
 
 static const carnn__session_kind carnn__net_session = {
-    "predict", 1, carnn__net_session_carve, NULL, NULL, carnn__net_session_predict,
-    carnn__net_session_part, NULL, NULL, NULL, NULL, NULL};
+    "predict", 1, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL, NULL, NULL,
+    NULL, NULL};
 
 #endif
 /* =============================================================================================
@@ -10814,7 +10489,6 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
     if (work->voting || work->wanted) {
         m->all = carnn__plan_mat(p, R, L);
-        carnn__plan_logits(p, &m->all, R);
     }
     m->c = carnn__plan_mat(p, B, D);
     m->o = carnn__plan_mat(p, B, D);
@@ -11037,31 +10711,15 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
    history, and one product with the candidates. */
 
 static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
-    carnn__dialog *m = (carnn__dialog *)carnn__take(arena, 1, sizeof *m);
-    carnn__corpus *c;
-    if (m) {
-        memset(m, 0, sizeof *m);
-        s->work.state = m;
-    }
-    m = (carnn__dialog *)s->work.state;
-    c = &m->net.corpus;
+    carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__corpus *c = &m->net.corpus;
     m->slots = 2 + carnn__dialog_most(s->model, CARNN__DIALOG_HISTORY, CARNN__HISTORY_LINES);
     m->said = (carnn__said *)carnn__take(arena, m->slots, sizeof *m->said);
-    s->share = (double *)carnn__take(arena, (size_t)s->model->desc.hidden, sizeof(double));
     c->most_items = 1;
     c->most_texts = c->most_size[0] = c->tokens.count = m->slots;
     c->tokens.ids = (uint32_t *)carnn__take(arena, CARNN__UTTERANCE_WORDS, sizeof(uint32_t));
     c->tokens.at = (size_t *)carnn__take(arena, 2, sizeof(size_t));
-    s->work.data = &s->data; /* without items */
-    s->work.voting = 1;      /* keep logits */
-    carnn__net_carve(&s->work, arena);
-}
-
-static void carnn__dialog_session_ready(carnn_session *s) {
-    carnn__dialog *m = (carnn__dialog *)s->work.state;
-    m->turns = 1;
-    m->turn[0] = 0;
-    carnn__dialog_ready(&s->work);
+    s->work.voting = 1; /* keep logits */
 }
 
 /* Encodes an utterance into the slot after the last, when there are `room` free slots: the oldest
@@ -11071,7 +10729,7 @@ static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *tex
     carnn__dialog *m = (carnn__dialog *)s->work.state;
     carnn__lists *words = &m->net.corpus.tokens;
     size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
-    size_t gone = m->heard + room > m->slots ? m->heard + room - m->slots : 0, i;
+    size_t gone = m->heard + room > m->slots ? m->heard + room - m->slots : 0;
     float *px = (float *)m->run.scan.px;
     carnn__said *said;
     carnn__span span = {text, length};
@@ -11087,13 +10745,14 @@ static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *tex
     carnn__encode_lists(&s->work, &m->words, words, 0, NULL, 1, &m->e, m->heard, 0);
     said = &m->said[m->heard];
     said->role = role;
-    length = carnn__min(length, sizeof said->text - 1);
-    for (i = 0; i < length; i++) said->text[i] = text[i] ? text[i] : ' ';
-    said->text[length] = 0;
+    carnn__keep_text(said->text, sizeof said->text, span);
 }
 
 static void carnn__dialog_reset(carnn_session *s) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
+    carnn__dialog_ready(&s->work);
+    m->turns = 1;
+    m->turn[0] = 0;
     m->heard = m->projected = m->facts = 0;
     carnn__dialog_utter(s, CARNN__DIALOG_STARTS, "$start", 6, 1);
     m->heard = 1;
@@ -11106,7 +10765,7 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *t
     if (m->facts > carnn__dialog_most(s->model, CARNN__DIALOG_KB_ROWS, SIZE_MAX)) return;
     carnn__dialog_utter(s, speaker, text, length, 1);
     m->heard++;
-    s->predicted = 0;
+    s->parts = 0;
 }
 
 /* The user's words are in the slot after the last: what is heard next takes their place. Utterances
@@ -11126,9 +10785,7 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     m->projected = m->heard;
     carnn__dialog_forward(&s->work, 0);
     memcpy(m->all.x, m->z, L * sizeof(float));
-    m->net.top = carnn__min(carnn__max(top, 1), L);
-    m->net.best = s->best;
-    m->net.probability = s->probability;
+    m->net.top = carnn__max(top, 1);
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
 }
 
@@ -11136,11 +10793,12 @@ static const char *carnn__dialog_reply(carnn_session *s, const char *user, size_
     const carnn__names *choices = &s->model->choices;
     carnn_text text = {user, length};
     carnn_prediction p;
+    const char *reply;
     carnn__dialog_predict(s, &text, 1, &p);
+    reply = carnn__names_get(choices, p.choice[0]);
     carnn__dialog_hear(s, CARNN_USER, user, length);
-    carnn__dialog_hear(s, CARNN_SYSTEM, carnn__names_get(choices, s->best[0]),
-                       carnn__names_length(choices, s->best[0]));
-    return carnn__names_get(choices, s->best[0]);
+    carnn__dialog_hear(s, CARNN_SYSTEM, reply, carnn__names_length(choices, p.choice[0]));
+    return reply;
 }
 
 /* --- explanation ------------------------------------------------------------------------------------------
@@ -11175,29 +10833,27 @@ static double carnn__dialog_row_score(const carnn_session *s, size_t t, double *
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
-    size_t t, j;
-    carnn__encode_lists(&s->work, &m->words, &m->own, s->best[0], NULL, 1, &m->y, 0, 0);
+    size_t t, j, best = m->net.best[0];
+    carnn__encode_lists(&s->work, &m->words, &m->own, best, NULL, 1, &m->y, 0, 0);
     for (j = 0; j < m->e.columns; j++) s->share[j] = 0.0;
     e->count = m->packed.rows;
-    e->of = carnn__names_get(&s->model->choices, s->best[0]);
+    e->of = carnn__names_get(&s->model->choices, best);
     e->exact = carnn__cell_is_additive(m->cell.kind);
     for (t = e->count; t-- > 0;) {
         const carnn__said *said = &m->said[m->index[t]];
         double score = carnn__dialog_row_score(s, t, &e->rest);
         if (t >= count) continue;
-        out[t].role = carnn__dialog_roles[said->role].name;
-        out[t].text = said->text;
-        out[t].has = CARNN_HAS_SCORE | CARNN_HAS_ATTENTION;
+        out[t] = carnn__contribution(carnn__dialog_roles[said->role].name, said->text,
+                                     CARNN_HAS_SCORE | CARNN_HAS_ATTENTION);
         out[t].score = score;
         out[t].attention = (double)m->weight.x[t];
-        out[t].share = 0.0;
     }
 }
 
 static const carnn__session_kind carnn__dialog_session = {
-    "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_session_ready,
-    carnn__dialog_reset, carnn__dialog_predict, NULL, carnn__dialog_hear, carnn__dialog_reply, NULL,
-    carnn__dialog_explain, NULL};
+    "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_reset,
+    carnn__dialog_predict, carnn__dialog_hear, carnn__dialog_reply, NULL, carnn__dialog_explain,
+    NULL};
 
 /* --- the entry --------------------------------------------------------------------------------------------- */
 
@@ -11402,6 +11058,7 @@ typedef struct carnn__lm {
     carnn_prediction told;   /* of the sentence that is not yet complete */
     size_t at_hand[2];       /* of a session: `first` of its only piece, */
     float *state;            /* (layers, 2, h) states and memories while it generates, */
+    uint32_t *heap;          /* (V) scratch, */
     uint64_t drawn;          /* random numbers that were used */
 } carnn__lm;
 
@@ -11415,6 +11072,7 @@ static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, size_t B, size_t h) {
     m->nll = (double *)carnn__take(p->arena, B, sizeof(double));
     if (!carnn__lm_in_session(m)) return;
     m->state = carnn__floats(p->arena, m->cell.layers, 2 * h);
+    m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
     m->at_hand[0] = CARNN__LM_STEPS + 1; /* behind the piece before */
     m->first = &m->at_hand;
 }
@@ -11428,20 +11086,19 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
     size_t N = session ? T : m->net.corpus.most_size[0];
     size_t M = session ? T : m->net.corpus.most_size[1];
-    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, M, M, B};
-    carnn__rnn_shape cell = {kind, (size_t)d->layers, 1, e, h, h, N, N, B};
+    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0};
+    carnn__rnn_shape cell = {kind, (size_t)d->layers, 1, e, h, h};
     m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
     m->contexts = m->encodes || sees;
     m->x = &m->seq->x;
-    m->words = carnn__declare(p->store, "word", "weight", p->model->words.count, e, 0,
-                              CARNN__INIT_NORMAL, 0.1f);
+    m->words = carnn__declare_words(p);
     carnn__sequences_plan(p, &m->seq[0], m->words, CARNN__LM_DROP_WORDS, B, N, T);
     m->c = carnn__plan_mat(p, B, h);
     if (m->contexts)
         m->start = carnn__declare(p->store, "context", "start", 1, h, 1, CARNN__INIT_NORMAL, 0.1f);
     if (m->encodes) {
         carnn__sequences_plan(p, &m->seq[1], m->words, CARNN__LM_DROP_BEFORE, B, M, T);
-        carnn__rnn_plan(p, &m->encoder, "context", encoder);
+        carnn__rnn_plan(p, &m->encoder, "context", encoder, M, M, B);
         m->before = &m->seq[1];
     }
     if ((carnn__cells[kind].flags & CARNN__INPUT_IS_CANDIDATE) && e != h) {
@@ -11454,12 +11111,11 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     cell.in = m->x->columns;
     m->cell.drop = CARNN__LM_DROP_STATES;
     m->cell.drops_top = 1;
-    carnn__rnn_plan(p, &m->cell, "cell", cell);
+    carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
     carnn__word_softmax_plan(p, &m->output, tied ? m->words : SIZE_MAX, N, h, session);
     m->labels = m->encodes ? p->model->choices.count : 0;
     if (m->labels) {
-        carnn__linear_plan(p, &m->label, "label", "weight", B, h, m->labels, 1, CARNN__IDENTITY);
-        carnn__plan_logits(p, &m->label.y, B);
+        carnn__linear_plan(p, &m->label, "label", "weight", B, h, m->labels, 1, CARNN__LOGITS);
     }
     if (p->arena) carnn__lm_memory(p, m, B, h);
 }
@@ -11524,23 +11180,23 @@ static void carnn__lm_collect(carnn__work *work, size_t number) {
 
 static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_input in = carnn__sequences_input(&m->seq[1], &m->seq[1].x, NULL);
+    carnn__sequences *before = &m->seq[1];
     if (m->encodes) {
-        carnn__sequences_forward(work, &m->seq[1], key);
-        carnn__rnn_forward(work, &m->encoder, &in, key);
+        carnn__sequences_forward(work, before, key);
+        carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before, &before->x, NULL), key);
     }
     if (m->contexts)
-        carnn__last_forward(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c);
+        carnn__last_states(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c, 0);
 }
 
 static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_input in = carnn__sequences_input(&m->seq[1], &m->seq[1].x, NULL);
+    carnn__sequences *before = &m->seq[1];
     if (m->contexts)
-        carnn__last_backward(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c);
+        carnn__last_states(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c, 1);
     if (!m->encodes) return;
-    carnn__rnn_backward(work, &m->encoder, &in, key);
-    carnn__sequences_backward(work, &m->seq[1], key);
+    carnn__rnn_backward(work, &m->encoder, carnn__sequences_input(before, &before->x, NULL), key);
+    carnn__sequences_backward(work, before, key);
 }
 
 /* --- labels: one that the model does not know counts as wrong and gives no loss -------------- */
@@ -11590,17 +11246,16 @@ static carnn__rnn_input carnn__lm_input_forward(carnn__work *work, uint64_t key)
 /* From tokens to losses and, where something is learnt, the gradients at the states. */
 static void carnn__lm_forward(carnn__work *work, uint64_t key, double share) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_input in = carnn__lm_input_forward(work, key);
     size_t N = m->seq->packed.rows;
-    carnn__rnn_forward(work, &m->cell, &in, key);
+    carnn__rnn_forward(work, &m->cell, carnn__lm_input_forward(work, key), key);
     carnn__word_softmax_run(work, &m->output, carnn__rnn_output(&m->cell), N,
                             (float)(share / (double)N));
 }
 
 static void carnn__lm_backward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
-    carnn__rnn_input in = carnn__sequences_input(m->seq, m->x, m->contexts ? &m->c : NULL);
-    carnn__rnn_backward(work, &m->cell, &in, key);
+    const carnn__mat *c = m->contexts ? &m->c : NULL;
+    carnn__rnn_backward(work, &m->cell, carnn__sequences_input(m->seq, m->x, c), key);
     if (m->x == &m->joined) carnn__sequences_join(work, m->seq, &m->c, &m->joined, 1);
     if (m->x == &m->project.y)
         carnn__linear_backward(work, &m->project, &m->seq->x, m->seq->packed.rows);
@@ -11798,7 +11453,7 @@ static uint32_t carnn__lm_draw(carnn_session *s, const carnn_sampling *how) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     float *z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), 0, 1);
     z[0] = z[CARNN__LM_BEGIN] = -FLT_MAX;
-    return (uint32_t)carnn__sample(s->engine.k, how, z, z + m->output.V, m->output.V, &m->drawn);
+    return (uint32_t)carnn__sample(s->engine.k, how, z, m->heap, m->output.V, &m->drawn);
 }
 
 static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, const char *prompt,
@@ -11814,7 +11469,8 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
         if (steps == CARNN__LM_STEPS) carnn__lm_generate_from(s, id);
         m->seq->ids[0] = id;
         in = carnn__lm_input_forward(&s->work, 0);
-        carnn__rnn_step(&s->work, &m->cell, &in, m->state);
+        in.state = m->state;
+        carnn__rnn_forward(&s->work, &m->cell, in, 0);
         if (more) id = carnn__lm_next(s, &w, &more);
         if (!more) id = most-- ? carnn__lm_draw(s, how) : (uint32_t)CARNN__LM_END;
         word = carnn__names_get(&s->model->words, id);
@@ -11822,6 +11478,18 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
         if (size && id != CARNN__LM_END)
             at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " " : "", word);
     }
+}
+
+/* The n words `ids` that `run` has read, and what each adds to y . h_n, times `scale`, as its share or
+   score (`has`). run NULL: nothing is known of them. */
+static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run, const float *y,
+                                    double scale, const char *role, unsigned has,
+                                    const uint32_t *ids, size_t n, carnn_contribution *out,
+                                    size_t room, double *rest) {
+    size_t i;
+    for (i = 0; i < n && i < room; i++)
+        out[i] = carnn__contribution(role, carnn__names_get(&s->model->words, ids[i]), has);
+    if (run) carnn__explain_run(s, run, 0, n, 0, y, scale, out, room, rest);
 }
 
 /* What the last sentence's state has in favour of the most probable next word y is a sum over the
@@ -11837,28 +11505,28 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
     const carnn__corpus *c = &m->net.corpus;
     const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].run[0];
     size_t first = m->contexts ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
-    double squares = 0.0;
+    double squares = 0.0, biases = 0.0;
     float *z;
     for (i = 0; first && i < m->c.columns; i++) squares += (double)m->c.x[i] * (double)m->c.x[i];
-    carnn__explain_sequence(s, m->encodes ? m->encoder.layer[0].run : NULL, m->c.x,
-                            squares > 0.0 ? 1.0 / squares : 0.0, 0.0, "before", CARNN_HAS_SHARE,
-                            c->tokens.ids + 1, first, out, count);
+    carnn__lm_explain_words(s, m->encodes ? m->encoder.layer[0].run : NULL, m->c.x,
+                            squares > 0.0 ? 1.0 / squares : 0.0, "before", CARNN_HAS_SHARE,
+                            c->tokens.ids + 1, first, out, count, &biases);
     z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), n - 1, 1);
     z[CARNN__LM_BEGIN] = -FLT_MAX;
     best = s->engine.k->argmax(z, m->output.V);
     e->of = carnn__names_get(&s->model->words, best);
     e->exact = carnn__cell_is_additive(run->cell->kind);
     e->count = first + n;
+    e->rest = (double)z[best];
     first = carnn__min(first, count);
-    e->rest = carnn__explain_sequence(
-        s, run, carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0,
-        (double)z[best], "word", CARNN_HAS_SCORE, c->tokens.ids + m->first[0][0], n,
-        out + first, count - first);
+    carnn__lm_explain_words(
+        s, run, carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0, "word",
+        CARNN_HAS_SCORE, c->tokens.ids + m->first[0][0], n, out + first, count - first, &e->rest);
 }
 
 static const carnn__session_kind carnn__lm_session = {
-    "predict, generate and explain", 1, carnn__net_session_carve, NULL, carnn__lm_reset,
-    carnn__lm_predict, NULL, carnn__lm_hear, NULL, carnn__lm_generate, carnn__lm_explain, NULL};
+    "predict, generate and explain", 1, carnn__net_session_carve, carnn__lm_reset,
+    carnn__lm_predict, carnn__lm_hear, NULL, carnn__lm_generate, carnn__lm_explain, NULL};
 
 /* --- entry ----------------------------------------------------------------------------------- */
 
@@ -12070,15 +11738,15 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     int siamese = carnn__answer_is_siamese(model), reads = carnn__cells[kind].context_gates > 0;
     int direct = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
     int fixed = carnn__option(model, CARNN__ANSWER_TUNE) <= 0.0;
-    carnn__rnn_shape shape = {kind, (size_t)model->desc.layers, 2, h, h, h, 0, 0, 0};
+    carnn__rnn_shape shape = {kind, (size_t)model->desc.layers, 2, h, h, h};
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
     carnn__ranks_plan(p, &m->ranks);
-    if (!fixed) carnn__embed_table(p, &m->words, 0);
+    if (!fixed) m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, more);
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
                        CARNN__IDENTITY);
     m->encoder.drop = CARNN__ANSWER_DROP_LAYERS;
-    carnn__text_rnn_plan(p, &m->encoder, "cell", shape, t);
+    carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
     if (reads) carnn__position_plan(p, &m->context, h, t);
     m->pool.kinds = 1;
     m->pool.kind[0] = siamese ? CARNN__POOL_LAST : CARNN__POOL_MEAN;
@@ -12086,17 +11754,16 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     if (!siamese) {
         m->skips = carnn__chosen(model, CARNN__ANSWER_WEIGHTING) == 1;
         if (m->skips) m->skip = carnn__plan_mat(p, t->most_rows, 2 * h);
-        carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, 1, t);
+        carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, t);
         carnn__compare_plan(p, &m->compare, 2 * h, !direct, t);
         carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items,
                            m->compare.f.columns, h, 1, CARNN__TANH);
     }
     m->top = carnn__plan_mat(p, t->most_items, (siamese ? 1 : h) + more);
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
-                       !carnn__answer_ranks(model), CARNN__IDENTITY);
-    carnn__plan_logits(p, &m->output.y, t->most_items);
+                       !carnn__answer_ranks(model), CARNN__LOGITS);
     p->store->fixed = 1;
-    if (fixed) carnn__embed_table(p, &m->words, 1);
+    if (fixed) m->words.table = carnn__declare_words(p);
     carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
                         carnn__option(model, CARNN__ANSWER_OVERLAP));
 }
@@ -12114,7 +11781,7 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder) ? &m->context.y : NULL;
+    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL;
     const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
@@ -12123,13 +11790,13 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, &m->words.y);
     carnn__drop(work, m->words.y.x, t->inputs * m->words.y.columns, key, CARNN__ANSWER_DROP_WORDS);
     carnn__linear_forward(work, &m->project, &m->words.y, t->inputs);
-    if (c) carnn__position_forward(work, &m->context, t, &m->project.y);
-    carnn__text_rnn_forward(work, &m->encoder, t, &m->project.y, c, key);
-    carnn__pool_forward(work, &m->pool, t, s);
+    if (c) carnn__position_run(work, &m->context, t, &m->project.y, 0);
+    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
+    carnn__pool_words(work, &m->pool, t, s, 0);
     if (!siamese) {
-        if (m->skips) carnn__differences_forward(t, s, &m->skip);
+        if (m->skips) carnn__differences(t, s, &m->skip, 0);
         carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
-        carnn__compare_forward(work, &m->compare, t, s, &m->attend.w);
+        carnn__compare_forward(work, &m->compare, t, s, &m->attend.score.y);
         carnn__drop(work, f->x, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
         carnn__linear_forward(work, &m->hidden, f, t->count);
     }
@@ -12146,7 +11813,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
 static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    const carnn__mat *c = carnn__rnn_reads_context(&m->encoder) ? &m->context.y : NULL;
+    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL;
     const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
@@ -12164,11 +11831,11 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
         carnn__drop(work, f->d, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
         carnn__compare_backward(work, &m->compare);
         carnn__additive_backward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
-        if (m->skips) carnn__differences_backward(t, s, &m->skip);
+        if (m->skips) carnn__differences(t, s, &m->skip, 1);
     }
-    carnn__pool_backward(work, &m->pool, t, s);
-    carnn__text_rnn_backward(work, &m->encoder, t, &m->project.y, c, key);
-    if (c) carnn__position_backward(work, &m->context, t, &m->project.y);
+    carnn__pool_words(work, &m->pool, t, s, 1);
+    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
+    if (c) carnn__position_run(work, &m->context, t, &m->project.y, 1);
     carnn__linear_backward(work, &m->project, &m->words.y, t->inputs);
     carnn__drop(work, m->words.y.d, t->inputs * m->words.y.columns, key, CARNN__ANSWER_DROP_WORDS);
     carnn__embed_backward(work, &m->words, t);
@@ -12198,7 +11865,8 @@ static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribu
                                   carnn_explanation *e) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
     carnn__explain_words(s, &m->encoder,
-                         carnn__answer_is_siamese(s->model) ? NULL : m->attend.w.x, count, out, e);
+                         carnn__answer_is_siamese(s->model) ? NULL : m->attend.score.y.x, count,
+                         out, e);
 }
 
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
@@ -12213,8 +11881,8 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
 }
 
 static const carnn__session_kind carnn__answer_session = {
-    "predict and explain", 2, carnn__net_session_carve, NULL, NULL, carnn__net_session_predict,
-    carnn__net_session_part, NULL, NULL, NULL, carnn__answer_explain, carnn__answer_alignment};
+    "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
+    NULL, NULL, carnn__answer_explain, carnn__answer_alignment};
 
 static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101",
@@ -12316,7 +11984,7 @@ static carnn_status carnn__classify_check(const carnn_model *model, carnn_error 
                        "a classify model needs training data with classes");
 }
 
-/* --- words --------------------------------------------------------------------------------------- */
+/* --- words ----------------------------------------------------------------------------------- */
 
 static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
                                                     {NULL, CARNN__WORDS, 0}};
@@ -12333,7 +12001,7 @@ static size_t carnn__classify_tokens(const carnn_model *model, carnn__span text,
                                             carnn__min(max, most)));
 }
 
-/* --- parts --------------------------------------------------------------------------------------- */
+/* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__classify {
     carnn__net net;
@@ -12341,7 +12009,8 @@ typedef struct carnn__classify {
     carnn__rnn encoder;
     carnn__pool_part pool;
     carnn__linear hidden, output;
-    uint32_t *target; /* (B) */
+    uint32_t *target;   /* (B) */
+    uint32_t *count[2]; /* (classes, 3) told, there and rightly told so far; in a vote */
 } carnn__classify;
 
 enum { CARNN__CLASSIFY_DROP_WORDS = 1, CARNN__CLASSIFY_DROP_SUM, CARNN__CLASSIFY_DROP_LAYERS };
@@ -12354,22 +12023,25 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     size_t h = (size_t)d->hidden, i;
     carnn__rnn_shape s = {carnn__cell_number(d->cell), (size_t)d->layers,
                           (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS], (size_t)d->embedding, h,
-                          0, 0, 0, 0};
+                          0};
     size_t D = s.directions * h;
     carnn__texts_plan(p, t, 1, 1, NULL);
-    carnn__embed_table(p, &m->words, 0);
+    m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, 0);
     m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
-    carnn__text_rnn_plan(p, &m->encoder, "cell", s, t);
+    carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
     for (m->pool.kinds = i = 0; i < CARNN__POOL_COUNT; i++)
         if (strstr(pooling, carnn__poolings[i])) m->pool.kind[m->pool.kinds++] = (carnn__pooling)i;
     carnn__pool_plan(p, &m->pool, D, s.directions, t);
     carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items, m->pool.kinds * D, h, 1,
                        CARNN__RELU);
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, h,
-                       p->model->choices.count, 1, CARNN__IDENTITY);
-    carnn__plan_logits(p, &m->output.y, t->most_items);
-    if (p->arena) m->target = (uint32_t *)carnn__take(p->arena, t->most_items, sizeof(uint32_t));
+                       p->model->choices.count, 1, CARNN__LOGITS);
+    if (!p->arena) return;
+    m->target = (uint32_t *)carnn__take(p->arena, t->most_items, sizeof(uint32_t));
+    for (i = 0; i < 2; i++)
+        m->count[i] = (uint32_t *)carnn__take(p->arena, p->model->choices.count,
+                                              3 * sizeof(uint32_t));
 }
 
 static void carnn__classify_forward(carnn__work *work, uint64_t key) {
@@ -12380,8 +12052,8 @@ static void carnn__classify_forward(carnn__work *work, uint64_t key) {
     for (i = 0; i < t->count; i++) m->target[i] = m->net.corpus.target[t->item[i]];
     carnn__embed_forward(work, &m->words, t);
     carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
-    carnn__text_rnn_forward(work, &m->encoder, t, x, NULL, key);
-    carnn__pool_forward(work, &m->pool, t, carnn__rnn_output(&m->encoder));
+    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
     carnn__drop(work, v->x, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
     carnn__linear_forward(work, &m->hidden, v, t->count);
     carnn__linear_forward(work, &m->output, &m->hidden.y, t->count);
@@ -12394,8 +12066,8 @@ static void carnn__classify_backward(carnn__work *work, uint64_t key) {
     carnn__linear_backward(work, &m->output, &m->hidden.y, t->count);
     carnn__linear_backward(work, &m->hidden, v, t->count);
     carnn__drop(work, v->d, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
-    carnn__pool_backward(work, &m->pool, t, carnn__rnn_output(&m->encoder));
-    carnn__text_rnn_backward(work, &m->encoder, t, x, NULL, key);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
+    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
     carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
     carnn__embed_backward(work, &m->words, t);
 }
@@ -12406,6 +12078,31 @@ static carnn__logits carnn__classify_output(const carnn__work *work) {
     carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->output.y, t->count, NULL, t->item, t->count,
                        m->target};
     return o;
+}
+
+/* Cross entropy; and the mean over the classes of F1 = 2 rightly told / (told + there), of those that
+   are told or there. */
+static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
+    const carnn__classify *m = (const carnn__classify *)work->state;
+    carnn__logits o = carnn__classify_output(work);
+    size_t i, K = o.z->columns, classes = 0;
+    uint32_t *count = m->count[work->as_vote];
+    double sum, f1 = 0.0;
+    if (!tally->examples) memset(count, 0, 3 * K * sizeof(uint32_t));
+    sum = carnn__choices_loss(work, &o, tally);
+    for (i = 0; i < o.count; i++) {
+        size_t told = work->engine->k->argmax(o.z->x + i * K, K);
+        count[3 * told]++;
+        if (m->target[i] < K) count[3 * m->target[i] + 1]++;
+        count[3 * told + 2] += told == m->target[i];
+    }
+    for (i = 0; i < 3 * K; i += 3) {
+        if (!count[i] && !count[i + 1]) continue;
+        f1 += 2.0 * count[i + 2] / ((double)count[i] + (double)count[i + 1]);
+        classes++;
+    }
+    tally->sum[1] = f1 / (double)classes * (double)tally->examples; /* as is divided by them */
+    return sum;
 }
 
 static const char *const carnn__classify_variants[] = {
@@ -12433,8 +12130,8 @@ static const carnn__task carnn__classify_task = {
     CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify),
     carnn__classify_parts, NULL, carnn__classify_tokens,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
-    carnn__classify_forward, carnn__classify_output, NULL, carnn__classify_backward, NULL, NULL,
-    {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, carnn__classify_words,
+    carnn__classify_forward, carnn__classify_output, carnn__classify_loss, carnn__classify_backward,
+    NULL, NULL, {{"accuracy", 0, 0}, {"macro_f1", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, carnn__classify_words,
     "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
     carnn__classify_variants, CARNN__TRAIN_ONLY(&carnn__classify_bench)};
 
@@ -12613,7 +12310,7 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error) {
     carnn__value v = {0.0, NULL};
-    carnn__span text;
+    carnn__span text = {value, strlen(value)};
     if (option->kind == CARNN_OPTION_NAME) {
         size_t choice = carnn__choice_named(option, value);
         if (choice == SIZE_MAX)
@@ -12621,8 +12318,6 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
                                value);
         v.name = carnn_option_choice(option, choice);
     } else {
-        text.at = value;
-        text.length = strlen(value);
         if (!carnn__number(text, &v.number) ||
             !(v.number >= option->low && v.number <= option->high) ||
             (option->kind == CARNN_OPTION_INTEGER && v.number != floor(v.number)))
@@ -12650,9 +12345,9 @@ CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_m
     return text;
 }
 
+/* Are two names the same, with - for _? */
 static int carnn__same_option(const char *a, const char *b) {
-    for (; *a && *b; a++, b++)
-        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_'))) return 0;
+    for (; *a && (*a == '-' ? '_' : *a) == (*b == '-' ? '_' : *b); a++, b++) {}
     return !*a && !*b;
 }
 
@@ -12749,22 +12444,15 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     return status ? status : carnn__net_declare(model, error);
 }
 
-/* A name of the caller becomes one of ours; NULL stays: the best path when there is work. */
-static carnn_status carnn__simd_choice(const char **simd, carnn_error *error) {
-    const carnn__kernels *k = carnn__simd_select(*simd);
-    if (!k)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is no path of "
-                           "this machine (the best here is \"%s\")",
-                           *simd ? *simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
-    if (*simd) *simd = k->name;
-    return CARNN_OK;
-}
-
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
-    if (!strcmp(model->desc.task, data->task)) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the model of "
-                       "the task %s", data->task, model->desc.task);
+    if (strcmp(model->desc.task, data->task))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
+                           "model of the task %s", data->task, model->desc.task);
+    if (!data->columns || data->columns == (size_t)model->desc.embedding) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has rows of %zu numbers, the "
+                       "embedding of the model %lld", data->columns,
+                       (long long)model->desc.embedding);
 }
 
 #ifndef CARNN_NO_TEXT
@@ -12803,19 +12491,25 @@ static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
 CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error) {
     carnn_allocator a = carnn__allocator(desc->allocator);
-    carnn_model *model = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *model);
+    const carnn__kernels *k = carnn__simd_select(desc->simd);
+    carnn_model *model;
     carnn_train_desc unused;
     carnn__vectors vectors;
     carnn_status status;
     *out = NULL;
+    if (!k)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is no path of "
+                           "this machine (the best here is \"%s\")",
+                           desc->simd ? desc->simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
+    model = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *model);
     if (!model) return carnn__out_of_memory(error);
     memset(&unused, 0, sizeof unused);
     memset(&vectors, 0, sizeof vectors);
     model->allocator = a;
     model->desc = *desc;
     model->desc.allocator = NULL;
-    status = carnn__simd_choice(&model->desc.simd, error);
-    if (!status) status = carnn_defaults(&model->desc, &unused, error);
+    if (desc->simd) model->desc.simd = k->name; /* NULL stays: the best path when there is work */
+    status = carnn_defaults(&model->desc, &unused, error);
     if (!status) status = carnn__same_task(model, train, error);
     if (!status) model->task = carnn__task_named(model->desc.task);
     if (!status) status = model->task->build(model, train, error);
@@ -13007,19 +12701,31 @@ static void carnn__sum_start(carnn__sum *h) {
     h->lane[3] = 0u - CARNN__SUM_1;
 }
 
-/* Adds n bytes, a stripe at a time. It is a carnn__sink. */
+static void carnn__sum_stripes(carnn__sum *h, const unsigned char *b, size_t bytes) {
+    uint64_t l0 = h->lane[0], l1 = h->lane[1], l2 = h->lane[2], l3 = h->lane[3];
+    for (; bytes; bytes -= 32, b += 32) {
+        l0 = carnn__sum_round(l0, carnn__get64(b));
+        l1 = carnn__sum_round(l1, carnn__get64(b + 8));
+        l2 = carnn__sum_round(l2, carnn__get64(b + 16));
+        l3 = carnn__sum_round(l3, carnn__get64(b + 24));
+    }
+    h->lane[0] = l0, h->lane[1] = l1, h->lane[2] = l2, h->lane[3] = l3;
+}
+
+/* Adds n bytes; a carnn__sink. */
 static int carnn__sum_add(void *sum, const void *bytes, size_t n) {
     carnn__sum *h = (carnn__sum *)sum;
-    const unsigned char *b = (const unsigned char *)bytes, *stripe;
-    size_t held, count, i;
+    const unsigned char *b = (const unsigned char *)bytes;
+    size_t held, count;
     for (; n; n -= count, b += count, h->total += count) {
         held = (size_t)(h->total % 32);
-        count = carnn__min(n, 32 - held);
-        stripe = count == 32 ? b : h->rest;
-        if (count < 32) memcpy(h->rest + held, b, count);
-        if (held + count == 32)
-            for (i = 0; i < 4; i++)
-                h->lane[i] = carnn__sum_round(h->lane[i], carnn__get64(stripe + 8 * i));
+        count = held || n < 32 ? carnn__min(n, 32 - held) : n - n % 32;
+        if (count >= 32) {
+            carnn__sum_stripes(h, b, count);
+        } else {
+            memcpy(h->rest + held, b, count);
+            if (held + count == 32) carnn__sum_stripes(h, h->rest, 32);
+        }
     }
     return 1;
 }
@@ -13508,7 +13214,7 @@ static const char *carnn__folder_of(char *path) {
     return slash ? path : ".";
 }
 
-/* The new name is on the disk once the folder is. Where that cannot be asked for, nothing is lost. */
+/* The new name is on the disk once the folder is. A failure loses nothing, so it does not count. */
 static void carnn__sync_folder(char *path) {
     int folder = open(carnn__folder_of(path), O_RDONLY);
     if (folder < 0) return;
@@ -13611,7 +13317,7 @@ static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, co
 /* A whole file in an aligned block, where its weights will be used. */
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
-    int special = carnn__is_special(carnn__file_mode(name)); /* to open a pipe could take for ever */
+    int special = carnn__is_special(carnn__file_mode(name)); /* opening a pipe could block */
     FILE *file = special ? NULL : fopen(name, "rb");
     long end = -1;
     carnn_status status = CARNN_OK;
@@ -13625,7 +13331,8 @@ static carnn_status carnn__read_file(const char *name, const carnn_allocator *al
         *block = carnn__alloc_aligned(allocator, *size, 1);
         if (!*block) status = carnn__out_of_memory(error);
         else if (fread(*block, 1, *size, file) != *size)
-            status = carnn__io_error(error, name, ferror(file) ? strerror(errno) : "it got shorter");
+            status = carnn__io_error(error, name,
+                                     ferror(file) ? strerror(errno) : "it got shorter");
     }
     if (file) fclose(file);
     if (status == CARNN_OK) return CARNN_OK;
@@ -13869,10 +13576,12 @@ static int carnn__finite(const float *x, size_t count) {
 /* The first matrix with a NaN or an infinity among the first `size` floats of an array that is laid
    out like the store; NULL: there is none. */
 static const char *carnn__not_finite(const carnn__store *store, const float *array, size_t size) {
-    const carnn__param *p = store->item, *end = p + store->count;
-    for (; p < end && p->offset < size; p++)
-        if (!carnn__finite(array + p->offset, (p + 1 < end ? p[1].offset : store->size) - p->offset))
-            return p->name;
+    size_t i, end;
+    for (i = 0; i < store->count && store->item[i].offset < size; i++) {
+        end = i + 1 < store->count ? store->item[i + 1].offset : store->size;
+        if (!carnn__finite(array + store->item[i].offset, end - store->item[i].offset))
+            return store->item[i].name;
+    }
     return NULL;
 }
 
@@ -13972,21 +13681,19 @@ typedef struct carnn__checkpoint {
     double power_a, power_b, best_value, seconds;
 } carnn__checkpoint;
 
-static void carnn__sum_text(carnn__sum *sum, const char *text, size_t length) {
-    carnn__sum_add64(sum, length);
-    carnn__sum_add(sum, text, length);
+static void carnn__sum_list(carnn__sum *sum, const void *list, size_t count, size_t size) {
+    carnn__sum_add64(sum, count);
+    carnn__sum_add(sum, list, count * size);
 }
 
 static uint64_t carnn__names_sum(const carnn_model *model) {
-    const carnn__names *names[2];
+    const carnn__names *words = &model->words, *choices = &model->choices;
     carnn__sum sum;
-    size_t i, j;
-    names[0] = &model->words;
-    names[1] = &model->choices;
     carnn__sum_start(&sum);
-    for (i = 0; i < 2; i++)
-        for (j = 0; j < names[i]->count; j++)
-            carnn__sum_text(&sum, carnn__names_get(names[i], j), carnn__names_length(names[i], j));
+    carnn__sum_list(&sum, words->at, words->count, sizeof(size_t));
+    carnn__sum_list(&sum, words->bytes, words->count ? words->at[words->count] : 0, 1);
+    carnn__sum_list(&sum, choices->at, choices->count, sizeof(size_t));
+    carnn__sum_list(&sum, choices->bytes, choices->count ? choices->at[choices->count] : 0, 1);
     return carnn__sum_end(&sum);
 }
 
@@ -14054,7 +13761,8 @@ static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c
         carnn_option_get(o, &facts->model, &facts->train, then, sizeof then);
         carnn_option_get(o, &c->model->desc, c->train, now, sizeof now);
         if (carnn__option_kept(o) && !carnn__option_may_differ(o) && strcmp(then, now) != 0)
-            carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then, now);
+            carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then,
+                             now);
     }
     for (i = 0; i < CARNN__SAME; i++)
         if (found->same[i] != c->same[i])
@@ -14187,6 +13895,7 @@ typedef struct carnn__testing {
     carnn__engine engine;
     carnn__arena arena;
     size_t count, opened;
+    void *blocks;                 /* carnn__own */
     carnn__work *work, **pointer; /* (count) */
     carnn__tally *tally;          /* (count + 1) the last one is the vote's */
 } carnn__testing;
@@ -14195,9 +13904,7 @@ static void carnn__testing_close(carnn__testing *t) {
     const carnn_allocator *a = &t->allocator;
     while (t->opened-- > 0) carnn__net_close(&t->work[t->opened]);
     carnn__free_aligned(a, t->arena.base);
-    carnn__free(a, t->tally);
-    carnn__free(a, t->pointer);
-    carnn__free(a, t->work);
+    carnn__disown(&t->blocks, a);
     carnn__engine_close(&t->engine);
 }
 
@@ -14206,10 +13913,11 @@ static carnn_status carnn__testing_open(carnn__testing *t, const carnn_model *co
                                         const carnn__work *like, carnn_error *error) {
     const carnn_allocator *a = &t->allocator;
     size_t m;
-    t->work = (carnn__work *)carnn__alloc_zero(a, t->count, sizeof *t->work);
-    t->pointer = (carnn__work **)carnn__alloc(a, t->count, sizeof *t->pointer);
-    t->tally = (carnn__tally *)carnn__alloc_zero(a, t->count + 1, sizeof *t->tally);
+    t->work = (carnn__work *)carnn__own(&t->blocks, a, t->count, sizeof *t->work);
+    t->pointer = (carnn__work **)carnn__own(&t->blocks, a, t->count, sizeof *t->pointer);
+    t->tally = (carnn__tally *)carnn__own(&t->blocks, a, t->count + 1, sizeof *t->tally);
     if (!t->work || !t->pointer || !t->tally) return carnn__out_of_memory(error);
+    memset(t->tally, 0, (t->count + 1) * sizeof *t->tally);
     for (; t->opened < t->count; t->opened++) {
         carnn__work *work = t->pointer[t->opened] = &t->work[t->opened];
         carnn_status status;
@@ -14374,28 +14082,17 @@ static void carnn__training_close(carnn__training *t) {
     carnn__engine_close(&t->engine);
 }
 
-static void carnn__sum_list(carnn__sum *sum, const void *list, size_t count, size_t size) {
-    carnn__sum_add64(sum, count);
-    carnn__sum_add(sum, list, count * size);
-}
-
 /* Tells data sets apart: a checkpoint goes on only with the data that it began with. */
 static uint64_t carnn__fingerprint(const carnn_dataset *data) {
-    const carnn__item *x;
     carnn__sum sum;
+    size_t i;
     if (!data) return 0;
     carnn__sum_start(&sum);
     carnn__sum_list(&sum, data->bytes, data->text_at[data->text_count], 1);
     carnn__sum_list(&sum, data->text_at, data->text_count, sizeof *data->text_at);
     carnn__sum_list(&sum, data->members, data->member_count, sizeof *data->members);
-    for (x = data->items; x < data->items + data->item_count; x++) { /* without their padding */
-        carnn__sum_add64(&sum, x->first);
-        carnn__sum_add(&sum, &x->count, sizeof x->count);
-        carnn__sum_add(&sum, &x->group, sizeof x->group);
-        carnn__sum_add(&sum, &x->target, sizeof x->target);
-        carnn__sum_add(&sum, &x->line, sizeof x->line);
-        carnn__sum_add(&sum, &x->value, sizeof x->value);
-    }
+    for (i = 0; i < data->item_count; i++) /* without the padding behind the last field */
+        carnn__sum_add(&sum, &data->items[i], offsetof(carnn__item, value) + sizeof(float));
     carnn__sum_list(&sum, data->choices, data->choice_count, sizeof *data->choices);
     carnn__sum_list(&sum, data->shown, data->shown_at[data->choice_count], 1);
     carnn__sum_add64(&sum, (uint64_t)data->spoken);
@@ -14532,14 +14229,14 @@ static carnn_status carnn__diverged(const carnn__training *t, const char *what, 
                                     carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
                        "%s %s is not finite; try a lower learning rate than %g",
-                       (unsigned long long)t->at.epoch + 1, (unsigned long long)t->at.step, what, name,
-                       carnn__learning_rate(t, 0.0));
+                       (unsigned long long)t->at.epoch + 1, (unsigned long long)t->at.step, what,
+                       name, carnn__learning_rate(t, 0.0));
 }
 
 static void carnn__average_range(const void *training, size_t from, size_t to) {
     const carnn__training *t = (const carnn__training *)training;
-    double now = (1.0 + (double)t->at.step) / (10.0 + (double)t->at.step); /* soon rid of the first */
-    double keep = now < t->desc.average ? now : t->desc.average;
+    double step = (double)t->at.step, early = (1.0 + step) / (10.0 + step); /* of few steps */
+    double keep = early < t->desc.average ? early : t->desc.average;
     t->engine.k->approach(t->model->params.value + from, t->average + from, (float)(1.0 - keep),
                           to - from);
 }
@@ -14605,8 +14302,8 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
 #define CARNN__SECONDS_BETWEEN_SAVES 10.0
 #endif
 
-/* One epoch, or the rest of one. Sets *stop where the run is to end after it. A checkpoint that cannot
-   be written is tried again: only the last one counts. */
+/* One epoch, or the rest of one. Sets *stop where the run is to end after it. A checkpoint that
+   cannot be written does not end the training: only the last one counts. */
 static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_error *error) {
     uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->at.epoch + 1);
     const carnn__store *store = &t->model->params;
@@ -14620,19 +14317,20 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     t->rate_started = carnn__clock();
     t->rate_done = carnn__tally_size(&t->at.tally);
     while (t->at.batch < batches && !*stop) {
-        double now; /* the clock may be set back, which fabs ends */
+        double now;
         if ((status = carnn__training_step(t, batches, error)) != CARNN_OK) return status;
-        now = carnn__clock();
+        now = carnn__clock(); /* where it has been set back, fabs sees it */
         *stop = t->desc.max_time > 0.0 && now - t->started > t->desc.max_time;
+        if (fabs(now - t->saved) > CARNN__SECONDS_BETWEEN_SAVES) carnn__training_save(t, NULL);
         if (t->at.batch < batches && fabs(now - t->reported) > 0.1 &&
             carnn__report(t, (double)t->at.batch / (double)batches, 0))
             return carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped in epoch %llu",
                                (unsigned long long)t->at.epoch + 1);
-        if (fabs(now - t->saved) > CARNN__SECONDS_BETWEEN_SAVES) carnn__training_save(t, NULL);
     }
     broken = carnn__not_finite(store, store->value, store->trained);
     if (broken) return carnn__diverged(t, "a weight of", broken, error);
-    if (t->at.batch < batches) carnn__training_save(t, error); /* a resumed run does not validate here */
+    /* saved before the validation, which a run that is not stopped here does not have */
+    if (t->at.batch < batches) carnn__training_save(t, error);
     carnn__training_swap(t, 0);
     status = carnn__training_validate(t, (int64_t)t->at.epoch + 1, error);
     carnn__training_swap(t, 1);
@@ -14758,11 +14456,11 @@ static carnn_status carnn__validation_drop(void *job) {
 }
 
 /* Folds of the same size, by chance. */
-static carnn_status carnn__validation_draw(carnn__validation *f, carnn_error *error) {
+static carnn_status carnn__validation_draw(carnn__validation *f) {
     size_t i;
     if (f->desc->count < 2 || (uint64_t)f->desc->count > f->groups)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many as "
-                           "there are groups, found %lld", f->groups, (long long)f->desc->count);
+        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "expected from 2 to %zu folds, as many "
+                           "as there are groups, found %lld", f->groups, (long long)f->desc->count);
     f->count = (size_t)f->desc->count;
     for (i = 0; i < f->groups; i++) f->order[i] = (uint32_t)i;
     carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, 0), f->order, f->groups);
@@ -14771,16 +14469,16 @@ static carnn_status carnn__validation_draw(carnn__validation *f, carnn_error *er
 }
 
 /* What each group is for in fold `number`. */
-static carnn_status carnn__validation_part(carnn__validation *f, size_t number, carnn_error *error) {
+static carnn_status carnn__validation_part(carnn__validation *f, size_t number) {
     size_t i, n = 0;
     for (i = 0; i < f->groups; i++) {
         f->part[i] = f->fold[i] == number ? CARNN__FOLD_TESTS : CARNN__FOLD_TRAINS;
         if (f->fold[i] != number) f->order[n++] = (uint32_t)i;
     }
     if (n < 2)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for training: "
-                           "expected one to learn from and one that chooses the epoch", number + 1,
-                           n);
+        return carnn__fail(f->error, CARNN_ERR_ARGUMENT, 0, "fold %zu leaves %zu group for "
+                           "training: expected one to learn from and one that chooses the epoch",
+                           number + 1, n);
     carnn__shuffle(carnn__stream(f->model.seed ^ CARNN__FOLD_STREAM, number + 1), f->order, n);
     for (i = 0; i < carnn__max(n / CARNN__FOLD_CHOOSES, 1); i++)
         f->part[f->order[i]] = CARNN__FOLD_VALIDATES;
@@ -14788,23 +14486,23 @@ static carnn_status carnn__validation_part(carnn__validation *f, size_t number, 
 }
 
 /* Trains and scores the model of a fold. */
-static carnn_status carnn__validation_run(carnn__validation *f, size_t number, carnn_error *error) {
+static carnn_status carnn__validation_run(carnn__validation *f, size_t number) {
     carnn_dataset *data[CARNN__FOLD_PARTS] = {NULL, NULL, NULL};
     carnn_model *model = NULL;
     const carnn_model *const *models = (const carnn_model *const *)&model;
-    carnn_status status = carnn__validation_part(f, number, error);
+    carnn_scores *scores = &f->scores[number];
+    carnn_status status = carnn__validation_part(f, number);
     uint32_t i;
     for (i = 0; !status && i < CARNN__FOLD_PARTS; i++)
-        status = carnn__dataset_subset(&data[i], f->data, f->part, i, error);
-    if (!status) status = carnn_model_create(&model, &f->model, data[CARNN__FOLD_TRAINS], error);
+        status = carnn__dataset_subset(&data[i], f->data, f->part, i, f->error);
+    if (!status) status = carnn_model_create(&model, &f->model, data[CARNN__FOLD_TRAINS], f->error);
     if (!status)
         status = carnn_train(model, data[CARNN__FOLD_TRAINS], data[CARNN__FOLD_VALIDATES], f->train,
-                             error);
+                             f->error);
     if (!status)
-        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads,
-                            &f->scores[number], error);
-    if (!status && f->desc->fold)
-        f->desc->fold(number, f->count, &f->scores[number], f->desc->user);
+        status = carnn_test(models, 1, data[CARNN__FOLD_TESTS], f->train->threads, scores,
+                            f->error);
+    if (!status && f->desc->fold) f->desc->fold(number, f->count, scores, f->desc->user);
     carnn_model_free(model);
     for (i = 0; i < CARNN__FOLD_PARTS; i++) carnn_dataset_free(data[i]);
     return status;
@@ -14816,7 +14514,8 @@ static double *carnn__validation_number(carnn_scores *scores, size_t k) {
 }
 
 /* Mean and standard deviation over the folds. */
-static void carnn__validation_score(const carnn__validation *f, carnn_scores *mean, carnn_scores *deviation) {
+static void carnn__validation_score(const carnn__validation *f, carnn_scores *mean,
+                                    carnn_scores *deviation) {
     size_t i, k;
     *mean = *deviation = f->scores[0]; /* names of metrics */
     deviation->examples = deviation->tokens = 0;
@@ -14838,18 +14537,6 @@ static void carnn__validation_score(const carnn__validation *f, carnn_scores *me
     }
 }
 
-/* Runs all folds, once they are known. */
-static carnn_status carnn__validation_all(carnn__validation *f, carnn_scores *mean, carnn_scores *deviation,
-                                     carnn_error *error) {
-    carnn_status status = CARNN_OK;
-    size_t i;
-    f->scores = (carnn_scores *)carnn__alloc_zero(&f->allocator, f->count, sizeof *f->scores);
-    if (!f->scores) return carnn__out_of_memory(error);
-    for (i = 0; !status && i < f->count; i++) status = carnn__validation_run(f, i, error);
-    if (!status) carnn__validation_score(f, mean, deviation);
-    return status;
-}
-
 CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_train_desc *train,
                                             const carnn_dataset *data,
@@ -14859,10 +14546,11 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
     carnn_train_desc unused = *train;
     carnn__validation f;
     carnn_status status;
-    memset(&f, 0, sizeof f);
+    size_t i;
     if (train->checkpoint || train->resume)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "cross-validation has no checkpoints");
     if ((status = carnn_defaults(&complete, &unused, error)) != CARNN_OK) return status;
+    memset(&f, 0, sizeof f);
     f.model = *model;
     f.model.seed = complete.seed;
     f.train = train;
@@ -14875,11 +14563,16 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
     if (!f.fold) return carnn__out_of_memory(error);
     f.part = f.fold + f.groups;
     f.order = f.part + f.groups;
+    /* the folds */
     status = folds->by ? carnn__build(&f.allocator, carnn__validation_read, &f, error)
-                       : carnn__validation_draw(&f, error);
+                       : carnn__validation_draw(&f);
     carnn__build(&f.allocator, carnn__validation_drop, &f, NULL);
     carnn__input_close(&f.by, &f.allocator);
-    if (!status) status = carnn__validation_all(&f, mean, deviation, error);
+    /* their models */
+    f.scores = (carnn_scores *)carnn__alloc_zero(&f.allocator, f.count, sizeof *f.scores);
+    if (!status && !f.scores) status = carnn__out_of_memory(error);
+    for (i = 0; !status && i < f.count; i++) status = carnn__validation_run(&f, i);
+    if (!status) carnn__validation_score(&f, mean, deviation);
     carnn__free(&f.allocator, f.scores);
     carnn__free(&f.allocator, f.fold);
     return status;
@@ -14940,13 +14633,16 @@ typedef struct carnn__subject carnn__subject;
 struct carnn__subject {
     carnn__engine *engine;
     carnn__arena arena;
+    carnn_error *error;
     uint64_t key;        /* of its numbers */
     uint64_t drawn;      /* arrays so far */
     size_t number, variant; /* in the table; of the entry */
     const char *how;     /* the variant, in words */
-    double (*loss)(carnn__subject *s); /* sets the gradients, too; NULL: there is no such variant */
+    double (*loss)(carnn__subject *s); /* adds to the gradients, too; NULL: no such variant */
     carnn__checked array[CARNN__PARAMS_MAX + 8];
     size_t arrays;
+    float *value, *gradient; /* copies of those of the array that is checked */
+    carnn_check *check;  /* what is found is added here */
     size_t batch, batches; /* of tasks: the batch whose loss it is, and how many there are */
     int holds;           /* the masks of relu and max stay as they are */
     /* sequences */
@@ -14958,6 +14654,7 @@ struct carnn__subject {
     /* cells and parts: inputs, and the weights of the loss sum_i weight_i out_i */
     carnn__checked x, c, h, h0, c0, out;
     float *scratch, *scratch_back;
+    float setting;       /* of a part */
     carnn__store store;
     carnn__cell cell;
     carnn__cell_run run;
@@ -14974,23 +14671,17 @@ static void carnn__check_draw(carnn__subject *s, float *x, size_t count) {
     for (i = 0; x && i < count; i++) x[i] = 2.0f * carnn__uniform(key, i) - 1.0f;
 }
 
-/* An array of the subject, with memory for its gradient. */
-static carnn__checked carnn__check_array(carnn__subject *s, size_t rows, size_t columns) {
-    carnn__checked a = {NULL, NULL, NULL, 0, 0};
+/* An array of the subject, with memory for its gradient; if it has a name it is checked. */
+static carnn__checked carnn__check_array(carnn__subject *s, const char *name, size_t rows,
+                                         size_t columns) {
+    carnn__checked a;
+    a.name = name;
     a.value = carnn__floats(&s->arena, rows, columns);
     a.gradient = carnn__floats(&s->arena, rows, columns);
     a.count = rows * columns;
     a.columns = columns;
     carnn__check_draw(s, a.value, a.count);
-    return a;
-}
-
-/* One whose derivatives are checked. */
-static carnn__checked carnn__check_input(carnn__subject *s, const char *name, size_t rows,
-                                         size_t columns) {
-    carnn__checked a = carnn__check_array(s, rows, columns);
-    a.name = name;
-    if (a.count) s->array[s->arrays++] = a;
+    if (name && a.count) s->array[s->arrays++] = a;
     return a;
 }
 
@@ -15009,8 +14700,12 @@ static void carnn__check_store(carnn__subject *s, const carnn__store *store, flo
     }
 }
 
-static void carnn__check_clear(const carnn__checked *a) {
-    memset(a->gradient, 0, a->count * sizeof(float));
+/* The loss, with its gradients. */
+static double carnn__check_run(carnn__subject *s) {
+    size_t i;
+    for (i = 0; i < s->arrays; i++)
+        memset(s->array[i].gradient, 0, s->array[i].count * sizeof(float));
+    return s->loss(s);
 }
 
 /* The loss sum_i weight_i out_i of what a forward pass has put into `out`; its derivatives at
@@ -15049,27 +14744,21 @@ static void carnn__check_sequences(carnn__subject *s, size_t reading) {
 static double carnn__check_cell_loss(carnn__subject *s) {
     carnn__cell_run *r = &s->run;
     int states = (int)(carnn__cells[s->number].flags & CARNN__HAS_CELL_STATE);
-    memset(r->g, 0, s->store.size * sizeof(float));
-    carnn__check_clear(&s->x);
     carnn__cell_ready(r, s->engine);
     carnn__cell_project(r, s->engine, s->x.value, 0, s->inputs);
     if (s->c.count) carnn__cell_context(r, s->engine, s->c.value, CARNN__CHECK_B);
     carnn__cell_forward(r, s->engine, &s->seq, s->shared, s->h0.value, states ? s->c0.value : NULL);
     carnn__cell_backward(r, s->engine, s->out.value, s->x.gradient);
-    if (s->c.count) {
-        carnn__check_clear(&s->c);
-        carnn__cell_context_back(r, s->engine, s->c.gradient);
-    }
+    if (s->c.count) carnn__cell_context_back(r, s->engine, s->c.gradient);
     carnn__cell_project_back(r, s->engine, s->x.gradient);
     memcpy(s->h0.gradient, r->scan.dh, s->h0.count * sizeof(float));
     if (states) memcpy(s->c0.gradient, r->scan.dc, s->c0.count * sizeof(float));
     return carnn__check_sum(&s->out, r->scan.out);
 }
 
-static carnn_status carnn__check_cell_open(carnn__subject *s, carnn_error *error) {
+static carnn_status carnn__check_cell_open(carnn__subject *s) {
     const carnn__cell_kind *k = &carnn__cells[s->number];
     size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? CARNN__CHECK_H : CARNN__CHECK_E;
-    (void)error;
     if (s->variant == CARNN__CHECK_READINGS) return CARNN_OK;
     s->how = carnn__check_readings[s->variant];
     carnn__check_sequences(s, s->variant);
@@ -15083,12 +14772,12 @@ static void carnn__check_cell_carve(carnn__subject *s) {
     float *g = carnn__floats(&s->arena, 1, s->store.size), dummy = 0.0f;
     if (w) memset(w, 0, s->store.size * sizeof(float));
     carnn__check_store(s, &s->store, w, g);
-    s->x = carnn__check_input(s, "x", s->inputs, s->cell.e);
-    if (s->cell.d) s->c = carnn__check_input(s, "context", CARNN__CHECK_B, s->cell.d);
-    s->h0 = carnn__check_input(s, "h0", CARNN__CHECK_B, CARNN__CHECK_H);
+    s->x = carnn__check_array(s, "x", s->inputs, s->cell.e);
+    if (s->cell.d) s->c = carnn__check_array(s, "context", CARNN__CHECK_B, s->cell.d);
+    s->h0 = carnn__check_array(s, "h0", CARNN__CHECK_B, CARNN__CHECK_H);
     if (carnn__cells[s->number].flags & CARNN__HAS_CELL_STATE)
-        s->c0 = carnn__check_input(s, "c0", CARNN__CHECK_B, CARNN__CHECK_H);
-    s->out = carnn__check_array(s, CARNN__CHECK_ROWS, CARNN__CHECK_H);
+        s->c0 = carnn__check_array(s, "c0", CARNN__CHECK_B, CARNN__CHECK_H);
+    s->out = carnn__check_array(s, NULL, CARNN__CHECK_ROWS, CARNN__CHECK_H);
     carnn__cell_plan(&s->run, &s->cell, &s->store, w, g ? g : &dummy, &s->arena, s->inputs,
                      CARNN__CHECK_ROWS, CARNN__CHECK_B);
 }
@@ -15101,13 +14790,8 @@ static void carnn__check_cell_carve(carnn__subject *s) {
 static double carnn__check_encoder_loss(carnn__subject *s) {
     static const uint32_t ids[] = {0, 1, 2, 3, 4, 4, 5, 1, 0}, which[] = {0, 1, 2, 3, 0};
     static const size_t at[] = {0, 3, 3, 4, 9};
-    carnn__encoder e = {CARNN__COUNT(which), CARNN__CHECK_H, which, ids, at, NULL, NULL, NULL, NULL,
-                        NULL};
-    e.ramp = s->scratch_back;
-    e.table = s->x.value;
-    e.out = s->scratch;
-    e.dtable = s->x.gradient;
-    e.dout = s->out.value;
+    carnn__encoder e = {CARNN__COUNT(which), CARNN__CHECK_H, which, ids, at, s->scratch_back,
+                        s->x.value, s->scratch, s->x.gradient, s->out.value};
     carnn__encoder_ramp(s->scratch_back, CARNN__CHECK_H);
     carnn__encode_texts(s->engine, &e);
     carnn__encode_texts_back(s->engine, &e);
@@ -15137,9 +14821,8 @@ static double carnn__check_product_loss(carnn__subject *s) {
 
 static double carnn__check_attention_loss(carnn__subject *s) {
     carnn__attention a = {&s->seq, CARNN__CHECK_H, s->shared, s->h.value, s->x.value, s->c.value,
-                          s->scratch_back, NULL, s->scratch, s->out.value, s->h.gradient,
-                          s->c.gradient};
-    a.gweight = s->scratch_back + CARNN__CHECK_B * CARNN__CHECK_STEPS;
+                          s->scratch_back, s->scratch_back + CARNN__CHECK_B * CARNN__CHECK_STEPS,
+                          s->scratch, s->out.value, s->h.gradient, s->c.gradient};
     s->engine->k->attend(&a, 0, CARNN__CHECK_B);
     s->engine->k->attend_back(&a, 0, CARNN__CHECK_B);
     carnn__scatter_rows(s->engine, s->x.gradient, s->h.gradient, s->shared, CARNN__CHECK_ROWS,
@@ -15148,9 +14831,9 @@ static double carnn__check_attention_loss(carnn__subject *s) {
 }
 
 /* The gradient replaces the logits; one row has no target. */
-static double carnn__check_entropy(carnn__subject *s, float smoothing) {
+static double carnn__check_entropy_loss(carnn__subject *s) {
     static const uint32_t target[] = {3, 0, CARNN__NOWHERE, CARNN__CHECK_H - 1};
-    carnn__cross_entropy e = {CARNN__CHECK_H, s->x.gradient, target, 1, 0.5f, smoothing,
+    carnn__cross_entropy e = {CARNN__CHECK_H, s->x.gradient, target, 1, 0.5f, s->setting,
                               s->scratch};
     double sum = 0.0;
     size_t i;
@@ -15159,9 +14842,6 @@ static double carnn__check_entropy(carnn__subject *s, float smoothing) {
     for (i = 0; i < CARNN__COUNT(target); i++) sum += 0.5 * (double)s->scratch[i];
     return sum;
 }
-
-static double carnn__check_hard_loss(carnn__subject *s) { return carnn__check_entropy(s, 0.0f); }
-static double carnn__check_soft_loss(carnn__subject *s) { return carnn__check_entropy(s, 0.3f); }
 
 /* Forward and backward draw the same mask. */
 static double carnn__check_dropout_loss(carnn__subject *s) {
@@ -15180,17 +14860,14 @@ static double carnn__check_align_loss(carnn__subject *s) {
     return carnn__check_sum(&s->out, s->scratch);
 }
 
-static double carnn__check_compose(carnn__subject *s, int orthogonal) {
-    carnn__compose c = {5, CARNN__CHECK_H, orthogonal, s->x.value, s->h.value, s->c.value,
+static double carnn__check_compose_loss(carnn__subject *s) {
+    carnn__compose c = {5, CARNN__CHECK_H, s->setting > 0.0f, s->x.value, s->h.value, s->c.value,
                         s->scratch_back, s->scratch, s->out.value, s->x.gradient, s->h.gradient,
                         s->c.gradient};
     s->engine->k->compose(&c);
     s->engine->k->compose_back(&c);
     return carnn__check_sum(&s->out, s->scratch);
 }
-
-static double carnn__check_orthogonal_loss(carnn__subject *s) { return carnn__check_compose(s, 1); }
-static double carnn__check_direct_loss(carnn__subject *s) { return carnn__check_compose(s, 0); }
 
 static double carnn__check_cosine_loss(carnn__subject *s) {
     *s->scratch = carnn__cosine(s->engine->k, CARNN__CHECK_H, s->x.value, s->h.value);
@@ -15202,25 +14879,26 @@ static double carnn__check_cosine_loss(carnn__subject *s) {
 /* Rows and columns of the arrays that a part works on; without rows there is no array. */
 static const struct {
     const char *name;
-    double (*loss)(carnn__subject *s); /* the gradients are zeros before */
+    double (*loss)(carnn__subject *s);
+    float setting; /* label smoothing; 1: the decomposition is the orthogonal one */
     size_t x[2], h[2], c[2], out[2];
 } carnn__check_parts[] = {
 #define CARNN__H CARNN__CHECK_H
-    {"position encoder", carnn__check_encoder_loss, {6, CARNN__H}, {0}, {0}, {5, CARNN__H}},
-    {"rows by index", carnn__check_rows_loss, {3, CARNN__H}, {0}, {0}, {5, CARNN__H}},
-    {"product", carnn__check_product_loss, {CARNN__CHECK_ROWS, CARNN__CHECK_E},
+    {"position encoder", carnn__check_encoder_loss, 0.0f, {6, CARNN__H}, {0}, {0}, {5, CARNN__H}},
+    {"rows by index", carnn__check_rows_loss, 0.0f, {3, CARNN__H}, {0}, {0}, {5, CARNN__H}},
+    {"product", carnn__check_product_loss, 0.0f, {CARNN__CHECK_ROWS, CARNN__CHECK_E},
      {CARNN__H, CARNN__CHECK_E}, {1, CARNN__H}, {CARNN__CHECK_ROWS, CARNN__H}},
-    {"attention", carnn__check_attention_loss, {CARNN__CHECK_INPUTS, CARNN__H},
+    {"attention", carnn__check_attention_loss, 0.0f, {CARNN__CHECK_INPUTS, CARNN__H},
      {CARNN__CHECK_ROWS, CARNN__H}, {CARNN__CHECK_B, CARNN__H}, {CARNN__CHECK_B, CARNN__H}},
-    {"alignment", carnn__check_align_loss, {5, CARNN__H}, {4, CARNN__H}, {0}, {5, CARNN__H}},
-    {"orthogonal decomposition", carnn__check_orthogonal_loss, {5, CARNN__H}, {5, CARNN__H},
+    {"alignment", carnn__check_align_loss, 0.0f, {5, CARNN__H}, {4, CARNN__H}, {0}, {5, CARNN__H}},
+    {"orthogonal decomposition", carnn__check_compose_loss, 1.0f, {5, CARNN__H}, {5, CARNN__H},
      {5, 1}, {1, 2 * CARNN__H}},
-    {"direct decomposition", carnn__check_direct_loss, {5, CARNN__H}, {5, CARNN__H}, {5, 1},
+    {"direct decomposition", carnn__check_compose_loss, 0.0f, {5, CARNN__H}, {5, CARNN__H}, {5, 1},
      {1, CARNN__H}},
-    {"cosine", carnn__check_cosine_loss, {1, CARNN__H}, {1, CARNN__H}, {0}, {1, 1}},
-    {"cross entropy", carnn__check_hard_loss, {4, CARNN__H}, {0}, {0}, {0}},
-    {"smoothed cross entropy", carnn__check_soft_loss, {4, CARNN__H}, {0}, {0}, {0}},
-    {"dropout", carnn__check_dropout_loss, {3, CARNN__H}, {0}, {0}, {3, CARNN__H}},
+    {"cosine", carnn__check_cosine_loss, 0.0f, {1, CARNN__H}, {1, CARNN__H}, {0}, {1, 1}},
+    {"cross entropy", carnn__check_entropy_loss, 0.0f, {4, CARNN__H}, {0}, {0}, {0}},
+    {"smoothed cross entropy", carnn__check_entropy_loss, 0.3f, {4, CARNN__H}, {0}, {0}, {0}},
+    {"dropout", carnn__check_dropout_loss, 0.0f, {3, CARNN__H}, {0}, {0}, {3, CARNN__H}},
 #undef CARNN__H
 };
 
@@ -15228,28 +14906,22 @@ static const char *carnn__check_part_name(size_t number) {
     return number < CARNN__COUNT(carnn__check_parts) ? carnn__check_parts[number].name : NULL;
 }
 
-static double carnn__check_part_loss(carnn__subject *s) {
-    size_t i;
-    for (i = 0; i < s->arrays; i++) carnn__check_clear(&s->array[i]);
-    return carnn__check_parts[s->number].loss(s);
-}
-
-static carnn_status carnn__check_part_open(carnn__subject *s, carnn_error *error) {
-    (void)error;
+static carnn_status carnn__check_part_open(carnn__subject *s) {
     if (s->variant) return CARNN_OK;
     carnn__check_sequences(s, CARNN__CHECK_SHARED);
-    s->loss = carnn__check_part_loss;
+    s->setting = carnn__check_parts[s->number].setting;
+    s->loss = carnn__check_parts[s->number].loss;
     return CARNN_OK;
 }
 
 static void carnn__check_part_carve(carnn__subject *s) {
-    size_t n = s->number;
+    const size_t n = s->number, *out = carnn__check_parts[n].out;
     s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, 2 * CARNN__CHECK_H);
     s->scratch_back = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
-    s->x = carnn__check_input(s, "x", carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
-    s->h = carnn__check_input(s, "h", carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
-    s->c = carnn__check_input(s, "c", carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
-    s->out = carnn__check_array(s, carnn__check_parts[n].out[0], carnn__check_parts[n].out[1]);
+    s->x = carnn__check_array(s, "x", carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
+    s->h = carnn__check_array(s, "h", carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
+    s->c = carnn__check_array(s, "c", carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
+    s->out = carnn__check_array(s, NULL, out[0], out[1]);
 }
 
 /* --- tasks -----------------------------------------------------------------------------------
@@ -15260,7 +14932,6 @@ static void carnn__check_part_carve(carnn__subject *s) {
 static double carnn__check_task_loss(carnn__subject *s) {
     carnn__tally tally;
     memset(&tally, 0, sizeof tally);
-    memset(s->work.g, 0, s->model->params.trained * sizeof(float));
     carnn__net_of(&s->work)->holds = s->holds;
     carnn__net_batch(&s->work, s->batch, s->key, &tally);
     return tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
@@ -15283,27 +14954,26 @@ static carnn_status carnn__check_options_of(const char *text, carnn_model_desc *
     return status;
 }
 
-static carnn_status carnn__check_task_open(carnn__subject *s, carnn_error *error) {
+static carnn_status carnn__check_task_open(carnn__subject *s) {
     const carnn__task *task = carnn__task_at(s->number);
     carnn_source source = {"sample", task->sample, strlen(task->sample)};
-    carnn_dataset_desc data = {task->name, NULL, 1, NULL, 0, 0, NULL, NULL};
+    carnn_dataset_desc data = {task->name, &source, 1, NULL, 0, 0, NULL, NULL};
     carnn_model_desc model;
     carnn_status status;
     s->how = task->variants[s->variant];
     if (!s->how) return CARNN_OK;
-    data.sources = &source;
     memset(&model, 0, sizeof model);
     model.task = task->name;
-    status = carnn__check_options_of(s->how, &model, error);
-    if (!status) status = carnn_dataset_load(&s->data, &data, error);
-    if (!status) status = carnn_model_create(&s->model, &model, s->data, error);
+    status = carnn__check_options_of(s->how, &model, s->error);
+    if (!status) status = carnn_dataset_load(&s->data, &data, s->error);
+    if (!status) status = carnn_model_create(&s->model, &model, s->data, s->error);
     if (status) return status;
     s->loss = carnn__check_task_loss;
     s->work = carnn__scoring_work(s->model, s->data, s->engine);
     s->work.batch = CARNN__CHECK_BATCH;
     s->work.dropout = 0.25;
     s->work.smoothing = 0.1;
-    status = carnn__net_open(&s->work, error);
+    status = carnn__net_open(&s->work, s->error);
     if (!status) s->batches = carnn__net_batches(&s->work, 0);
     return status;
 }
@@ -15322,7 +14992,7 @@ static void carnn__check_task_carve(carnn__subject *s) {
 static const struct {
     const char *group;
     const char *(*name)(size_t number);
-    carnn_status (*open)(carnn__subject *s, carnn_error *error);
+    carnn_status (*open)(carnn__subject *s);
     void (*carve)(carnn__subject *s);
 } carnn__check_groups[] = {
     {"cell", carnn_cell_name, carnn__check_cell_open, carnn__check_cell_carve},
@@ -15336,33 +15006,34 @@ static double carnn__check_sign(uint64_t key, size_t i) {
 }
 
 /* The slope of the loss along the `count` numbers from `first` on, each up or down. */
-static double carnn__check_slope(carnn__subject *s, const carnn__checked *a, const float *value,
-                                 size_t first, size_t count, double step) {
+static double carnn__check_slope(carnn__subject *s, const carnn__checked *a, size_t first,
+                                 size_t count, double step) {
     static const double at[4] = {2.0, 1.0, -1.0, -2.0}, share[4] = {-1.0, 8.0, -8.0, 1.0};
     double slope = 0.0;
     size_t i, p;
     for (p = 0; p < 4; p++) {
         for (i = first; i < first + count; i++)
-            a->value[i] = (float)((double)value[i] + at[p] * step * carnn__check_sign(s->key, i));
-        slope += share[p] * s->loss(s) / (12.0 * step);
+            a->value[i] = (float)((double)s->value[i] +
+                                  at[p] * step * carnn__check_sign(s->key, i));
+        slope += share[p] * carnn__check_run(s) / (12.0 * step);
     }
-    for (i = first; i < first + count; i++) a->value[i] = value[i];
+    for (i = first; i < first + count; i++) a->value[i] = s->value[i];
     return slope;
 }
 
 /* Compares the derivative along these numbers of an array with the nearest of three slopes, relative
    to `size`, and notes the largest error of all; not a number is the largest. */
-static void carnn__check_along(carnn__subject *s, const carnn__checked *a, const float *value,
-                               const float *gradient, size_t first, size_t count, double size,
-                               carnn_check *check) {
+static void carnn__check_along(carnn__subject *s, const carnn__checked *a, size_t first,
+                               size_t count, double size) {
     static const double step[3] = {1.0 / 64.0, 1.0 / 16.0, 1.0 / 4.0};
     double along = 0.0, nearest = 0.0, root = sqrt((double)count), error;
+    carnn_check *check = s->check;
     char entry[64];
     size_t i;
     for (i = first; i < first + count; i++)
-        along += carnn__check_sign(s->key, i) * (double)gradient[i];
+        along += carnn__check_sign(s->key, i) * (double)s->gradient[i];
     for (i = 0; i < 3; i++) {
-        double slope = carnn__check_slope(s, a, value, first, count, step[i] / root);
+        double slope = carnn__check_slope(s, a, first, count, step[i] / root);
         if (!i || !(fabs(slope - along) >= fabs(nearest - along))) nearest = slope;
     }
     error = fabs(nearest - along) / (root * (size + CARNN__CHECK_FLOOR));
@@ -15374,53 +15045,44 @@ static void carnn__check_along(carnn__subject *s, const carnn__checked *a, const
              s->how ? s->how : "");
 }
 
-/* Checks an array; `value` and `gradient` are copies of it. */
-static void carnn__check_one(carnn__subject *s, const carnn__checked *a, const float *value,
-                             const float *gradient, carnn_check *check) {
+/* Checks an array: all numbers at once, then some alone. */
+static void carnn__check_one(carnn__subject *s, const carnn__checked *a) {
     size_t i, n = a->count, samples = carnn__min(n, CARNN__CHECK_SAMPLES);
     double size = 0.0;
-    for (i = 0; i < n; i++) size += (double)gradient[i] * (double)gradient[i];
+    carnn__check_run(s);
+    memcpy(s->value, a->value, n * sizeof(float));
+    memcpy(s->gradient, a->gradient, n * sizeof(float));
+    for (i = 0; i < n; i++) size += (double)s->gradient[i] * (double)s->gradient[i];
     size = sqrt(size / (double)n);
-    carnn__check_along(s, a, value, gradient, 0, n, size, check);
-    for (i = 0; i < samples; i++) {
-        size_t place = samples < n ? (size_t)(carnn__random(s->key, i) % n) : i;
-        carnn__check_along(s, a, value, gradient, place, 1, size, check);
-    }
-    check->numbers += samples;
+    carnn__check_along(s, a, 0, n, size);
+    for (i = 0; i < samples; i++)
+        carnn__check_along(s, a, samples < n ? (size_t)(carnn__random(s->key, i) % n) : i, 1, size);
+    s->check->numbers += samples;
 }
 
 /* Adds the subject's derivatives to the line of its entry. */
-static carnn_status carnn__check_subject(carnn__subject *s, carnn_check *check,
-                                         carnn_error *error) {
-    const carnn_allocator *allocator = &s->engine->allocator;
+static carnn_status carnn__check_subject(carnn__subject *s) {
     size_t i, most = 1;
-    float *copy;
     for (i = 0; i < s->arrays; i++) most = carnn__max(most, s->array[i].count);
-    copy = (float *)carnn__alloc(allocator, 2 * most, sizeof(float));
-    if (!copy) return carnn__out_of_memory(error);
+    s->value = (float *)carnn__alloc(&s->engine->allocator, 2 * most, sizeof(float));
+    if (!s->value) return carnn__out_of_memory(s->error);
+    s->gradient = s->value + most;
     for (s->batch = 0; s->batch < carnn__max(s->batches, 1); s->batch++) {
         s->holds = 0;
-        s->loss(s);
+        carnn__check_run(s);
         s->holds = 1;
-        for (i = 0; i < s->arrays; i++) {
-            const carnn__checked *a = &s->array[i];
-            s->loss(s);
-            memcpy(copy, a->value, a->count * sizeof(float));
-            memcpy(copy + most, a->gradient, a->count * sizeof(float));
-            carnn__check_one(s, a, copy, copy + most, check);
-        }
+        for (i = 0; i < s->arrays; i++) carnn__check_one(s, &s->array[i]);
     }
-    carnn__free(allocator, copy);
+    carnn__free(&s->engine->allocator, s->value);
     return CARNN_OK;
 }
 
 /* Gives the subject its memory: planned first, then taken. */
-static carnn_status carnn__check_carve(carnn__subject *s, void (*carve)(carnn__subject *s),
-                                       carnn_error *error) {
+static carnn_status carnn__check_carve(carnn__subject *s, void (*carve)(carnn__subject *s)) {
     carve(s);
     s->arena.size = s->arena.peak;
     s->arena.base = (char *)carnn__alloc_aligned(&s->engine->allocator, s->arena.size, 1);
-    if (!s->arena.base) return carnn__out_of_memory(error);
+    if (!s->arena.base) return carnn__out_of_memory(s->error);
     memset(s->arena.base, 0, s->arena.size);
     s->arena.used = s->arrays = 0;
     carve(s);
@@ -15434,41 +15096,21 @@ static void carnn__check_close(carnn__subject *s) {
     carnn__free_aligned(&s->engine->allocator, s->arena.base);
 }
 
-/* Checks entry `number` of a group, in all variants. */
-static carnn_status carnn__check_entry(carnn__engine *engine, size_t group, size_t number,
-                                       uint64_t seed, carnn_check *check, carnn_error *error) {
-    carnn__subject *s = (carnn__subject *)carnn__alloc(&engine->allocator, 1, sizeof *s);
-    carnn_status status = s ? CARNN_OK : carnn__out_of_memory(error);
-    size_t variant;
-    int more = 1;
-    check->group = carnn__check_groups[group].group;
-    check->name = carnn__check_groups[group].name(number);
-    check->limit = CARNN__CHECK_LIMIT;
-    for (variant = 0; !status && more; variant++) {
-        memset(s, 0, sizeof *s);
-        s->engine = engine;
-        s->key = carnn__stream(seed, variant + 1);
-        s->number = number;
-        s->variant = variant;
-        status = carnn__check_groups[group].open(s, error);
-        more = s->loss != NULL;
-        if (!status && more) status = carnn__check_carve(s, carnn__check_groups[group].carve, error);
-        if (!status && more) status = carnn__check_subject(s, check, error);
-        carnn__check_close(s);
-    }
-    check->passed = check->numbers > 0 && check->error <= check->limit;
-    carnn__free(&engine->allocator, s);
-    return status;
-}
-
 CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
                                        int (*row)(const carnn_check *check, void *user),
                                        void *user, carnn_error *error) {
+    const carnn_allocator a = carnn__allocator(NULL);
+    carnn__subject *s = (carnn__subject *)carnn__alloc(&a, 1, sizeof *s);
     carnn__engine engine;
-    size_t group, number, found = 0;
+    size_t group, number, variant, found = 0;
     const char *name;
-    carnn_status status = carnn__engine_open(&engine, NULL, 1, carnn__allocator(NULL), error);
-    if (status) return status;
+    int more;
+    carnn_status status = s ? carnn__engine_open(&engine, NULL, 1, a, error)
+                            : carnn__out_of_memory(error);
+    if (status) {
+        carnn__free(&a, s);
+        return status;
+    }
     for (group = 0; group < CARNN__COUNT(carnn__check_groups); group++)
         for (number = 0; !status && (name = carnn__check_groups[group].name(number)); number++) {
             carnn_check check;
@@ -15476,10 +15118,28 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
                 continue;
             found++;
             memset(&check, 0, sizeof check);
-            status = carnn__check_entry(&engine, group, number, seed, &check, error);
+            check.group = carnn__check_groups[group].group;
+            check.name = name;
+            check.limit = CARNN__CHECK_LIMIT;
+            for (more = 1, variant = 0; !status && more; variant++) {
+                memset(s, 0, sizeof *s);
+                s->engine = &engine;
+                s->error = error;
+                s->check = &check;
+                s->key = carnn__stream(seed, variant + 1);
+                s->number = number;
+                s->variant = variant;
+                status = carnn__check_groups[group].open(s);
+                more = !status && s->loss;
+                if (more) status = carnn__check_carve(s, carnn__check_groups[group].carve);
+                if (more && !status) status = carnn__check_subject(s);
+                carnn__check_close(s);
+            }
+            check.passed = check.numbers > 0 && check.error <= check.limit;
             if (!status && row(&check, user))
                 status = carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after %s", name);
         }
+    carnn__free(&a, s);
     carnn__engine_close(&engine);
     if (!status && !found)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no cell, part or task called "
@@ -15543,11 +15203,15 @@ typedef struct carnn__bench {
     double peak[CARNN__UNBOUND]; /* G a second; 0: not measured yet */
     carnn_allocator counting;    /* counts what is allocated through it */
     size_t live, most;           /* bytes */
-    /* the row at hand */
-    const size_t *n;             /* its sizes */
-    double rate;                 /* G a second of what bounds it, where the row knows better */
     carnn_status status;
     carnn_error *error;
+    /* the row at hand */
+    const size_t *n;             /* its sizes */
+    double amount;               /* of what the value counts in a call; "ms" is the time of 1 */
+    double bounded;              /* G that a call takes of what bounds it; 0: see `cost` */
+    double value;
+    double sample[CARNN__BENCH_SAMPLES];
+    size_t samples;
     float *x, *y, *z;
     carnn__optimizer optimizer;
     carnn__store store;
@@ -15558,34 +15222,29 @@ typedef struct carnn__bench {
     carnn_dataset *data;
     carnn_model *model;
     carnn_session *session;
-    double sample[CARNN__BENCH_SAMPLES];
-    size_t samples;
-    size_t predicted;            /* examples, or words */
-    volatile long measured; /* 0: the thread beside goes on */
-    double beside;
+    volatile long measured;      /* 0: the thread beside goes on */
 } carnn__bench;
 
 typedef struct carnn__bench_row {
     const char *group, *unit;
     char name[80];
-    double (*run)(carnn__bench *b); /* returns the value */
+    void (*open)(carnn__bench *b); /* makes ready and sets `amount`; sets `value` if that is all */
+    void (*call)(carnn__bench *b); /* what is timed, or NULL */
     int bound;
-    double cost; /* what a unit of the value takes of that bound; 0: `run` sets `rate` */
-    size_t n[5]; /* sizes, see `run` */
+    double cost; /* what a unit of the value takes of that bound; 0: `bounded` says it */
+    size_t n[5]; /* sizes, see `open` */
 } carnn__bench_row;
 
 /* --- time and memory ------------------------------------------------------------------------- */
 
+static int carnn__bench_order(const void *a, const void *b) {
+    double difference = *(const double *)a - *(const double *)b;
+    return (difference > 0.0) - (difference < 0.0);
+}
+
 static double carnn__bench_median(carnn__bench *b) {
-    double *x = b->sample, swap;
-    size_t i, j;
-    for (i = 1; i < b->samples; i++)
-        for (j = i; j > 0 && x[j] < x[j - 1]; j--) {
-            swap = x[j];
-            x[j] = x[j - 1];
-            x[j - 1] = swap;
-        }
-    return b->samples ? x[b->samples / 2] : 0.0;
+    qsort(b->sample, b->samples, sizeof *b->sample, carnn__bench_order);
+    return b->samples ? b->sample[b->samples / 2] : 0.0;
 }
 
 /* Median of the seconds of a call. The first call, which meets cold caches, does not count. */
@@ -15651,8 +15310,14 @@ static void carnn__bench_fma_piece(void *job, size_t piece, size_t worker) {
     ((carnn__bench *)job)->engine.k->multiply_add(CARNN__BENCH_ROUNDS);
 }
 
-static void carnn__bench_fma(carnn__bench *b) {
+static void carnn__bench_fma_call(carnn__bench *b) {
     carnn__parallel(b->engine.pool, carnn__pool_threads(b->engine.pool), carnn__bench_fma_piece, b);
+}
+
+static void carnn__bench_fma(carnn__bench *b) {
+    const carnn__kernels *k = b->engine.k;
+    size_t sums = k->tile_rows * k->tile_columns * carnn__pool_threads(b->engine.pool);
+    b->amount = 2e-9 * CARNN__BENCH_ROUNDS * (double)sums;
 }
 
 /* Reads by adding up 64 columns: four sums that do not wait for each other. */
@@ -15662,26 +15327,21 @@ static void carnn__bench_read_range(const void *job, size_t from, size_t to) {
     b->engine.k->column_sums(to - from, 64, b->x + from * 64, 64, sum);
 }
 
-static void carnn__bench_read(carnn__bench *b) {
+static void carnn__bench_read_call(carnn__bench *b) {
     carnn__split(&b->engine, carnn__bench_read_range, b, b->n[0] << 12, 1, SIZE_MAX);
 }
 
-/* n: MiB to read; 0: multiply-adds. */
-static double carnn__bench_peak(carnn__bench *b) {
-    const carnn__kernels *k = b->engine.k;
-    size_t sums = k->tile_rows * k->tile_columns * carnn__pool_threads(b->engine.pool);
-    if (!b->n[0])
-        return 2e-9 * CARNN__BENCH_ROUNDS * (double)sums /
-               carnn__bench_seconds(b, carnn__bench_fma);
+/* n: MiB to read. */
+static void carnn__bench_read(carnn__bench *b) {
     b->x = carnn__bench_floats(b, b->n[0] << 18);
-    return 1e-9 * (double)(b->n[0] << 20) / carnn__bench_seconds(b, carnn__bench_read);
+    b->amount = 1e-9 * (double)(b->n[0] << 20);
 }
 
 /* --- kernels --------------------------------------------------------------------------------- */
 
 #define CARNN__PACKED_B 8 /* beside the forms of @@MAT: B is packed before */
 
-static void carnn__bench_product(carnn__bench *b) {
+static void carnn__bench_matmul_call(carnn__bench *b) {
     size_t M = b->n[0], N = b->n[1], K = b->n[2];
     int form = (int)b->n[3];
     if (form == CARNN__PACKED_B)
@@ -15692,51 +15352,39 @@ static void carnn__bench_product(carnn__bench *b) {
 }
 
 /* n: M, N, K, form. */
-static double carnn__bench_matmul(carnn__bench *b) {
+static void carnn__bench_matmul(carnn__bench *b) {
     size_t M = b->n[0], N = b->n[1], K = b->n[2];
     b->x = carnn__bench_floats(b, M * K);
     b->y = carnn__bench_floats(b, carnn__packed_size(N, K)); /* N K, rounded up */
     b->z = carnn__bench_floats(b, M * N);
-    return 2e-9 * (double)M * (double)N * (double)K / carnn__bench_seconds(b, carnn__bench_product);
+    b->amount = 2e-9 * (double)M * (double)N * (double)K;
 }
 
-enum { CARNN__BENCH_EXP, CARNN__BENCH_SIGMOID, CARNN__BENCH_TANH, CARNN__BENCH_SOFTMAX };
+static void carnn__bench_exp(carnn__bench *b) { b->engine.k->exp_n(b->x, b->y, b->n[0]); }
+static void carnn__bench_sigmoid(carnn__bench *b) { b->engine.k->sigmoid_n(b->x, b->y, b->n[0]); }
+static void carnn__bench_tanh(carnn__bench *b) { b->engine.k->tanh_n(b->x, b->y, b->n[0]); }
+static void carnn__bench_softmax(carnn__bench *b) { b->engine.k->softmax(b->x, b->n[0]); }
 
-static void carnn__bench_function(carnn__bench *b) {
-    const carnn__kernels *k = b->engine.k;
-    switch (b->n[0]) {
-    case CARNN__BENCH_EXP: k->exp_n(b->x, b->y, b->n[1]); break;
-    case CARNN__BENCH_SIGMOID: k->sigmoid_n(b->x, b->y, b->n[1]); break;
-    case CARNN__BENCH_TANH: k->tanh_n(b->x, b->y, b->n[1]); break;
-    default: k->softmax(b->x, b->n[1]); break;
-    }
+/* n: how many numbers, multiply-adds for each. One thread, whatever the engine has: the share is
+   one of that thread's part of the peak. */
+static void carnn__bench_math(carnn__bench *b) {
+    b->x = carnn__bench_floats(b, b->n[0]);
+    b->y = carnn__bench_floats(b, b->n[0]);
+    b->amount = 1e-9 * (double)b->n[0];
+    b->bounded = b->amount * 2.0 * (double)(b->n[1] * carnn__pool_threads(b->engine.pool));
 }
 
-/* n: which function, how many numbers, multiply-adds for each. One thread, whatever the engine has:
-   the share is one of that thread's part of the peak. */
-static double carnn__bench_math(carnn__bench *b) {
-    double value;
-    b->x = carnn__bench_floats(b, b->n[1]);
-    b->y = carnn__bench_floats(b, b->n[1]);
-    value = 1e-9 * (double)b->n[1] / carnn__bench_seconds(b, carnn__bench_function);
-    b->rate = value * 2.0 * (double)(b->n[2] * carnn__pool_threads(b->engine.pool));
-    return value;
-}
-
-static void carnn__bench_step(carnn__bench *b) {
+static void carnn__bench_adam_call(carnn__bench *b) {
     carnn__optimizer_step(&b->optimizer, &b->engine, b->x, b->y, 0.001, 1.0, 0.01);
 }
 
 /* n: how many weights. */
-static double carnn__bench_adam(carnn__bench *b) {
-    double seconds = 1.0;
+static void carnn__bench_adam(carnn__bench *b) {
     b->x = carnn__bench_floats(b, b->n[0]);
     b->y = carnn__bench_floats(b, b->n[0]);
     b->status = carnn__optimizer_open(&b->optimizer, CARNN__OPTIMIZER_adam, b->n[0],
                                       &b->engine.allocator, b->error);
-    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_step);
-    carnn__optimizer_close(&b->optimizer, &b->engine.allocator);
-    return 1e-6 * (double)b->n[0] / seconds;
+    b->amount = 1e-6 * (double)b->n[0];
 }
 
 /* --- cells ----------------------------------------------------------------------------------- */
@@ -15745,6 +15393,7 @@ static double carnn__bench_adam(carnn__bench *b) {
 static void carnn__bench_cell_open(carnn__bench *b, size_t kind, size_t B, size_t T, size_t e,
                                    size_t h, int learn) {
     size_t t, *start = (size_t *)carnn__take(&b->arena, T + 1, sizeof(size_t));
+    carnn__packed seq = {B, T, B * T, start};
     memset(&b->store, 0, sizeof b->store);
     carnn__cell_declare(&b->cell, &b->store, "", kind, e, h, h);
     b->store.value = carnn__bench_floats(b, b->store.size);
@@ -15759,16 +15408,13 @@ static void carnn__bench_cell_open(carnn__bench *b, size_t kind, size_t B, size_
     }
     carnn__store_init(&b->store, 1);
     for (t = 0; t <= T; t++) start[t] = t * B;
-    b->seq.sequences = B;
-    b->seq.steps = T;
-    b->seq.rows = B * T;
-    b->seq.start = start;
+    b->seq = seq;
     carnn__cell_plan(&b->run, &b->cell, &b->store, b->store.value, b->gradient, &b->arena, B * T,
                      B * T, B);
 }
 
 /* What a training step does with a cell. */
-static void carnn__bench_cell_step(carnn__bench *b) {
+static void carnn__bench_cell_call(carnn__bench *b) {
     carnn__engine *e = &b->engine;
     memset(b->gradient, 0, b->store.size * sizeof(float));
     memset(b->dx, 0, b->seq.rows * b->cell.e * sizeof(float));
@@ -15784,16 +15430,13 @@ static void carnn__bench_cell_step(carnn__bench *b) {
 
 /* n: kind, B, T, input, hidden. The share is that of the products alone, of which two thirds are
    backward. */
-static double carnn__bench_cell(carnn__bench *b) {
+static void carnn__bench_cell(carnn__bench *b) {
     const carnn__cell_kind *k = &carnn__cells[b->n[0]];
     size_t B = b->n[1], T = b->n[2], h = b->n[4];
     size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? h : b->n[3];
-    double products = (double)(B * T * h) * (double)(k->gates * e + k->recurrent_gates * h) +
-                      (double)(B * h) * (double)(k->context_gates * h), seconds;
     carnn__bench_cell_open(b, b->n[0], B, T, e, h, 1);
-    seconds = carnn__bench_seconds(b, carnn__bench_cell_step);
-    b->rate = 6e-9 * products / seconds;
-    return 1e3 * seconds;
+    b->bounded = 6e-9 * ((double)(B * T * h) * (double)(k->gates * e + k->recurrent_gates * h) +
+                         (double)(B * h) * (double)(k->context_gates * h));
 }
 
 static void carnn__bench_scan(carnn__bench *b) {
@@ -15812,59 +15455,43 @@ static void carnn__bench_loop(carnn__bench *b) {
         }
 }
 
-/* n: T, h, 1 for the plain loop. The forward pass of the simplest cell over one sequence. */
-static double carnn__bench_recurrence(carnn__bench *b) {
+/* n: T, h. The forward pass of the simplest cell over one sequence. */
+static void carnn__bench_recurrence(carnn__bench *b) {
     carnn__bench_cell_open(b, CARNN__CELL_carnn_low, 1, b->n[0], b->n[1], b->n[1], 0);
     carnn__cell_project(&b->run, &b->engine, b->x, 0, b->seq.rows);
     carnn__cell_context(&b->run, &b->engine, b->c, 1);
-    return 1e-6 * (double)b->n[0] /
-           carnn__bench_seconds(b, b->n[2] ? carnn__bench_loop : carnn__bench_scan);
+    b->amount = 1e-6 * (double)b->n[0];
 }
 
 /* --- tasks: the rows of a task are made from the benchmark in its entry ------------------------ */
 
 #define CARNN__BENCH_EXAMPLES 16 /* of a session, at most */
 
-/* A data set of the task, from the texts of its entry. */
-static void carnn__bench_load(carnn__bench *b, const carnn__task *task) {
+/* n: hidden, task. A model of the task, and its data set, from the texts of its entry. */
+static void carnn__bench_task(carnn__bench *b) {
+    const carnn__task *task = carnn__task_at(b->n[1]);
     carnn_source source[2] = {{"data", NULL, 0}, {"candidates", NULL, 0}};
-    carnn_dataset_desc desc = {task->name, source, 1, NULL, 0, 0, &b->counting, NULL};
+    carnn_dataset_desc data = {task->name, source, 1, NULL, 0, 0, &b->counting, NULL};
+    carnn_model_desc model;
     size_t i;
+    b->live = b->most = 0;
     for (i = 0; i < 2; i++) {
-        carnn__bench_text text = {NULL, 0, CARNN__BENCH_TEXT};
-        text.at = (char *)carnn__take(&b->arena, text.size, 1);
+        carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0,
+                                  CARNN__BENCH_TEXT};
         task->bench->text(&text, i == 1);
         source[i].bytes = text.at;
         source[i].size = text.length;
     }
-    if (source[1].size) desc.candidates = &source[1];
-    b->status = carnn_dataset_load(&b->data, &desc, b->error);
-}
-
-/* A model of b->n[0] units for the task b->n[1], and its data. */
-static const carnn__task_bench *carnn__bench_task_open(carnn__bench *b) {
-    const carnn__task *task = carnn__task_at(b->n[1]);
-    carnn_model_desc desc;
-    memset(&desc, 0, sizeof desc);
-    b->live = b->most = 0;
-    desc.task = task->name;
-    desc.cell = task->bench->cell;
-    desc.min_count = 1;
-    desc.hidden = (int64_t)b->n[0];
-    desc.simd = b->simd;
-    desc.allocator = &b->counting;
-    carnn__bench_load(b, task);
-    if (!b->status) b->status = carnn_model_create(&b->model, &desc, b->data, b->error);
-    return task->bench;
-}
-
-static void carnn__bench_task_close(carnn__bench *b) {
-    carnn_session_free(b->session);
-    carnn_model_free(b->model);
-    carnn_dataset_free(b->data);
-    b->session = NULL;
-    b->model = NULL;
-    b->data = NULL;
+    if (source[1].size) data.candidates = &source[1];
+    memset(&model, 0, sizeof model);
+    model.task = task->name;
+    model.cell = task->bench->cell;
+    model.min_count = 1;
+    model.hidden = (int64_t)b->n[0];
+    model.simd = b->simd;
+    model.allocator = &b->counting;
+    b->status = carnn_dataset_load(&b->data, &data, b->error);
+    if (!b->status) b->status = carnn_model_create(&b->model, &model, b->data, b->error);
 }
 
 /* Notes the speed of each epoch, and stops when there are enough. */
@@ -15876,9 +15503,10 @@ static int carnn__bench_epoch(const carnn_progress *p, void *user) {
 }
 
 /* n: hidden, task, 1 for the memory instead of the speed. */
-static double carnn__bench_training(carnn__bench *b) {
-    const carnn__task_bench *bench = carnn__bench_task_open(b);
+static void carnn__bench_training(carnn__bench *b) {
+    const carnn__task_bench *bench = carnn__task_at(b->n[1])->bench;
     carnn_train_desc desc;
+    carnn__bench_task(b);
     memset(&desc, 0, sizeof desc);
     desc.batch = bench->batch;
     desc.optimizer = bench->optimizer;
@@ -15889,60 +15517,49 @@ static double carnn__bench_training(carnn__bench *b) {
     b->samples = 0;
     if (!b->status) b->status = carnn_train(b->model, b->data, NULL, &desc, b->error);
     if (b->status == CARNN_ERR_STOPPED) b->status = CARNN_OK;
-    carnn__bench_task_close(b);
-    return b->n[2] ? (double)b->most / 1048576.0 : carnn__bench_median(b);
+    b->value = b->n[2] ? (double)b->most / 1048576.0 : carnn__bench_median(b);
 }
 
 /* Piece 0 is the measurement, piece 1 another thread that keeps a processor busy meanwhile. */
 static void carnn__bench_beside_piece(void *job, size_t piece, size_t worker) {
     carnn__bench *b = (carnn__bench *)job;
     (void)worker;
-    if (piece) {
-        while (!carnn__get(&b->measured)) b->engine.k->multiply_add(CARNN__BENCH_ROUNDS);
-        return;
-    }
-    b->beside = carnn__bench_training(b);
+    while (piece && !carnn__get(&b->measured)) b->engine.k->multiply_add(CARNN__BENCH_ROUNDS);
+    if (piece) return;
+    carnn__bench_training(b);
     carnn__put(&b->measured, 1);
 }
 
 /* The same, on a machine that has something else to do. */
-static double carnn__bench_beside(carnn__bench *b) {
+static void carnn__bench_beside(carnn__bench *b) {
     carnn__pool *pool;
-    if (carnn__pool_create(&pool, 2, carnn__allocator(NULL))) {
-        b->status = carnn__out_of_memory(b->error);
-        return 0.0;
+    b->status = carnn__pool_create(&pool, 2, carnn__allocator(NULL));
+    if (b->status) {
+        carnn__out_of_memory(b->error);
+        return;
     }
     b->measured = 0;
     carnn__parallel(pool, 2, carnn__bench_beside_piece, b);
     carnn__pool_free(pool);
-    return b->beside;
 }
 
 /* Counts what training counts: the words of texts whose likelihood is told, else examples. */
 static void carnn__bench_prediction(const carnn_prediction *prediction, void *user) {
     carnn__bench *b = (carnn__bench *)user;
-    if (prediction->kind == CARNN_PREDICTS_LIKELIHOOD) b->predicted += prediction->tokens;
-    else b->predicted += !prediction->part;
+    if (prediction->kind == CARNN_PREDICTS_LIKELIHOOD) b->amount += (double)prediction->tokens;
+    else b->amount += !prediction->part;
 }
 
+/* All examples, with what has to be made ready for them. */
 static void carnn__bench_predict(carnn__bench *b) {
     carnn_predict_desc desc = {b->threads, 1, carnn__bench_prediction, b};
-    b->predicted = 0;
+    b->amount = 0.0;
     if (!b->status) b->status = carnn_predict(b->model, b->data, &desc, b->error);
-}
-
-/* n: hidden, task. All examples, with what has to be made ready for them. */
-static double carnn__bench_predicting(carnn__bench *b) {
-    double seconds = 1.0;
-    carnn__bench_task_open(b);
-    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_predict);
-    carnn__bench_task_close(b);
-    return (double)b->predicted / seconds;
 }
 
 /* The examples of the first group in a session: where it replies, each reply comes after all that
    was said before, else each is predicted by itself. */
-static void carnn__bench_session(carnn__bench *b) {
+static void carnn__bench_session_call(carnn__bench *b) {
     const carnn_dataset *data = b->data;
     size_t most = carnn__min(data->item_count, CARNN__BENCH_EXAMPLES), i;
     carnn_prediction prediction;
@@ -15952,101 +15569,70 @@ static void carnn__bench_session(carnn__bench *b) {
         if (b->n[2]) carnn_session_reply(b->session, user, strlen(user), &reply, NULL);
         else carnn_session_example(b->session, data, i, 1, &prediction, NULL);
     }
-    b->predicted = i;
+    b->amount = (double)i;
 }
 
 /* n: hidden, task, 1 for replies. */
-static double carnn__bench_answer(carnn__bench *b) {
-    double seconds = 0.0;
-    carnn__bench_task_open(b);
+static void carnn__bench_session(carnn__bench *b) {
+    carnn__bench_task(b);
     if (!b->status) b->status = carnn_session_open(&b->session, b->model, NULL, b->error);
-    if (!b->status) seconds = carnn__bench_seconds(b, carnn__bench_session);
-    carnn__bench_task_close(b);
-    return 1e3 * seconds / (double)carnn__max(b->predicted, 1);
 }
 
-/* The rows of a task, for each size of its models. */
-static const struct {
-    const char *what, *unit;        /* NULL: what its entry says */
-    double (*run)(carnn__bench *b);
-    size_t n;                       /* see `run` */
-} carnn__bench_kinds[] = {
-    {"training", NULL, carnn__bench_training, 0},
-    {"training beside a busy thread", NULL, carnn__bench_beside, 0},
-    {NULL, NULL, carnn__bench_predicting, 0},
-    {"one answer", "ms", carnn__bench_answer, 1},
-    {"one prediction in a session", "ms", carnn__bench_answer, 0},
-    {"memory of training", "MiB", carnn__bench_training, 1},
+/* The rows of a task, for each size of its models. A unit that is NULL is in the task's entry. */
+static const carnn__bench_row carnn__bench_kinds[] = {
+    {"task", NULL, "training", carnn__bench_training, NULL, CARNN__UNBOUND, 0.0, {0}},
+    {"task", NULL, "training beside a busy thread", carnn__bench_beside, NULL, CARNN__UNBOUND, 0.0,
+     {0}},
+    {"task", NULL, "", carnn__bench_task, carnn__bench_predict, CARNN__UNBOUND, 0.0, {0}},
+    {"task", "ms", "one answer", carnn__bench_session, carnn__bench_session_call, CARNN__UNBOUND,
+     0.0, {0, 0, 1}},
+    {"task", "ms", "one prediction in a session", carnn__bench_session, carnn__bench_session_call,
+     CARNN__UNBOUND, 0.0, {0}},
+    {"task", "MiB", "memory of training", carnn__bench_training, NULL, CARNN__UNBOUND, 0.0,
+     {0, 0, 1}},
 };
 
 /* Does the task have this kind of row for its models number `size`? */
-static int carnn__bench_has(const carnn__task *task, size_t size, size_t kind) {
+static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__bench_row *kind) {
     if (!task->bench || !task->bench->hidden[size]) return 0;
-    if (carnn__bench_kinds[kind].run == carnn__bench_beside) return size == 1;
-    if (carnn__bench_kinds[kind].run != carnn__bench_answer) return 1;
-    return task->session && (task->session->reply != NULL) == (int)carnn__bench_kinds[kind].n;
-}
-
-/* Row `number` of those of the tasks; 0: there is none. */
-static int carnn__bench_task_row(size_t number, carnn__bench_row *row) {
-    const carnn__task *task;
-    size_t t, size, kind;
-    for (t = 0; (task = carnn__task_at(t)) != NULL; t++)
-        for (size = 0; size < 2; size++)
-            for (kind = 0; kind < CARNN__COUNT(carnn__bench_kinds); kind++) {
-                const carnn__task_bench *b = task->bench;
-                const char *what = carnn__bench_kinds[kind].what;
-                const char *unit = carnn__bench_kinds[kind].unit;
-                if (!carnn__bench_has(task, size, kind) || number--) continue;
-                memset(row, 0, sizeof *row);
-                snprintf(row->name, sizeof row->name, "%s %zu, %s", task->name, b->hidden[size],
-                         what ? what : b->predicting);
-                row->group = "task";
-                row->unit = unit ? unit : b->unit;
-                row->run = carnn__bench_kinds[kind].run;
-                row->bound = CARNN__UNBOUND;
-                row->n[0] = b->hidden[size];
-                row->n[1] = t;
-                row->n[2] = carnn__bench_kinds[kind].n;
-                return 1;
-            }
-    return 0;
+    if (kind->open == carnn__bench_beside) return size == 1;
+    if (kind->open != carnn__bench_session) return 1;
+    return task->session && (task->session->reply != NULL) == (int)kind->n[2];
 }
 
 /* --- the table ------------------------------------------------------------------------------- */
 
+#define CARNN__BENCH_ROW(group, name, unit, open, call, bound, cost, ...)                          \
+    {group, unit, name, carnn__bench_##open, carnn__bench_##call, bound, cost, {__VA_ARGS__}},
 #define CARNN__BENCH_PRODUCT(what, m, n, k, form)                                                  \
-    {"kernel", "GFLOP/s", "matmul " #m " x " #n " x " #k what, carnn__bench_matmul,                \
-     CARNN__BOUND_FMA, 1.0, {m, n, k, form, 0}},
+    CARNN__BENCH_ROW("kernel", "matmul " #m " x " #n " x " #k what, "GFLOP/s", matmul,             \
+                     matmul_call, CARNN__BOUND_FMA, 1.0, m, n, k, form)
 #define CARNN__BENCH_PRODUCTS(m, n, k)                                                             \
     CARNN__BENCH_PRODUCT(" A B", m, n, k, CARNN__NN)                                               \
     CARNN__BENCH_PRODUCT(" A B'", m, n, k, CARNN__NT)                                              \
     CARNN__BENCH_PRODUCT(" A' B", m, n, k, CARNN__TN)
-#define CARNN__BENCH_MATH(name, operations, function)                                              \
-    {"kernel", "G/s", name, carnn__bench_math, CARNN__BOUND_FMA, 0.0,                              \
-     {function, 4096, operations, 0, 0}},
+#define CARNN__BENCH_MATH(name, operations)                                                        \
+    CARNN__BENCH_ROW("kernel", #name, "G/s", math, name, CARNN__BOUND_FMA, 0.0, 4096, operations)
+#define CARNN__BENCH_SHAPE(id, name, ...)                                                          \
+    CARNN__BENCH_ROW("cell", name, "ms", cell, cell_call, CARNN__BOUND_FMA, 0.0,                   \
+                     CARNN__CELL_##id, __VA_ARGS__)
 #define CARNN__BENCH_CELL(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)             \
-    {"cell", "ms", name " A", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
-     {CARNN__CELL_##id, 32, 50, 256, 1024}},                                                       \
-    {"cell", "ms", name " B", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
-     {CARNN__CELL_##id, 32, 40, 300, 200}},                                                        \
-    {"cell", "ms", name " C", carnn__bench_cell, CARNN__BOUND_FMA, 0.0,                            \
-     {CARNN__CELL_##id, 1, 200, 128, 128}},
-#define CARNN__BENCH_ROW(group, name, unit, run, bound, cost, n0, n1, n2, n3)                      \
-    {group, unit, name, run, bound, cost, {n0, n1, n2, n3, 0}},
+    CARNN__BENCH_SHAPE(id, name " A", 32, 50, 256, 1024)                                           \
+    CARNN__BENCH_SHAPE(id, name " B", 32, 40, 300, 200)                                            \
+    CARNN__BENCH_SHAPE(id, name " C", 1, 200, 128, 128)
 
 /* The peaks come first, in the order of their numbers. A product with one row reads each weight
    once: 4 bytes for 2 operations. The functions take so many vector operations for 16 numbers, each
    in the place of a multiply-add. Adam with clipping reads five and writes four floats: more than
    the peak of memory where a large third level holds them. */
 static const carnn__bench_row carnn__bench_rows[] = {
-    CARNN__BENCH_ROW("peak", "multiply-add", "GFLOP/s", carnn__bench_peak, 0, 1.0, 0, 0, 0, 0)
-    CARNN__BENCH_ROW("peak", "read 1 MiB", "GB/s", carnn__bench_peak, 1, 1.0, 1, 0, 0, 0)
-    CARNN__BENCH_ROW("peak", "read 4 MiB", "GB/s", carnn__bench_peak, 2, 1.0, 4, 0, 0, 0)
-    CARNN__BENCH_ROW("peak", "read 256 MiB", "GB/s", carnn__bench_peak, 3, 1.0, 256, 0, 0, 0)
-    CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B", "GFLOP/s", carnn__bench_matmul,
+    CARNN__BENCH_ROW("peak", "multiply-add", "GFLOP/s", fma, fma_call, 0, 1.0, 0)
+    CARNN__BENCH_ROW("peak", "read 1 MiB", "GB/s", read, read_call, 1, 1.0, 1)
+    CARNN__BENCH_ROW("peak", "read 4 MiB", "GB/s", read, read_call, 2, 1.0, 4)
+    CARNN__BENCH_ROW("peak", "read 256 MiB", "GB/s", read, read_call, 3, 1.0, 256)
+    CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B", "GFLOP/s", matmul, matmul_call,
                      CARNN__BOUND_READ_4, 2.0, 1, 1024, 1024, CARNN__NN)
-    CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B'", "GFLOP/s", carnn__bench_matmul,
+    CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B'", "GFLOP/s", matmul, matmul_call,
                      CARNN__BOUND_READ_4, 2.0, 1, 1024, 1024, CARNN__NT)
     CARNN__BENCH_PRODUCTS(32, 1024, 1024)
     CARNN__BENCH_PRODUCT(" packed", 32, 1024, 1024, CARNN__PACKED_B)
@@ -16057,48 +15643,72 @@ static const carnn__bench_row carnn__bench_rows[] = {
     CARNN__BENCH_PRODUCTS(512, 400, 300)
     CARNN__BENCH_PRODUCTS(800, 3072, 1024)
     CARNN__BENCH_PRODUCTS(2048, 2048, 2048)
-    CARNN__BENCH_MATH("exp", 14, CARNN__BENCH_EXP)
-    CARNN__BENCH_MATH("sigmoid", 19, CARNN__BENCH_SIGMOID)
-    CARNN__BENCH_MATH("tanh", 18, CARNN__BENCH_TANH)
-    CARNN__BENCH_MATH("softmax", 18, CARNN__BENCH_SOFTMAX)
-    CARNN__BENCH_ROW("kernel", "adam, clipping", "M weights/s", carnn__bench_adam,
-                     CARNN__BOUND_READ_256, 0.036, 8000000, 0, 0, 0)
+    CARNN__BENCH_MATH(exp, 14)
+    CARNN__BENCH_MATH(sigmoid, 19)
+    CARNN__BENCH_MATH(tanh, 18)
+    CARNN__BENCH_MATH(softmax, 18)
+    CARNN__BENCH_ROW("kernel", "adam, clipping", "M weights/s", adam, adam_call,
+                     CARNN__BOUND_READ_256, 0.036, 8000000)
     CARNN__CELLS(CARNN__BENCH_CELL)
-    CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps", "M steps/s", carnn__bench_recurrence,
-                     CARNN__UNBOUND, 0.0, 1000000, 16, 0, 0)
-    CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps, plain loop", "M steps/s",
-                     carnn__bench_recurrence, CARNN__UNBOUND, 0.0, 1000000, 16, 1, 0)
+    CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps", "M steps/s", recurrence, scan,
+                     CARNN__UNBOUND, 0.0, 1000000, 16)
+    CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps, plain loop", "M steps/s", recurrence,
+                     loop, CARNN__UNBOUND, 0.0, 1000000, 16)
 };
 
-/* Row `number` of the benchmark; 0: there is none. */
+/* Row `number` of the benchmark: of the table, then of the tasks; 0: there is none. */
 static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
-    size_t count = CARNN__COUNT(carnn__bench_rows);
-    if (number >= count) return carnn__bench_task_row(number - count, row);
-    *row = carnn__bench_rows[number];
-    return 1;
+    const size_t count = CARNN__COUNT(carnn__bench_rows);
+    const carnn__task *task;
+    size_t t, size, kind;
+    if (number < count) *row = carnn__bench_rows[number];
+    if (number < count) return 1;
+    number -= count;
+    for (t = 0; (task = carnn__task_at(t)) != NULL; t++)
+        for (size = 0; size < 2; size++)
+            for (kind = 0; kind < CARNN__COUNT(carnn__bench_kinds); kind++) {
+                *row = carnn__bench_kinds[kind];
+                if (!carnn__bench_has(task, size, row) || number--) continue;
+                row->n[0] = task->bench->hidden[size];
+                row->n[1] = t;
+                snprintf(row->name, sizeof row->name, "%s %zu, %.40s", task->name, row->n[0],
+                         row->call == carnn__bench_predict ? task->bench->predicting
+                                                           : carnn__bench_kinds[kind].name);
+                if (!row->unit) row->unit = task->bench->unit;
+                return 1;
+            }
+    return 0;
 }
 
-static double carnn__bench_value(carnn__bench *b, const carnn__bench_row *row) {
-    double value;
-    b->n = row->n;
-    b->rate = 0.0;
-    b->arena.used = 0;
-    value = row->run(b);
-    if (row->cost > 0.0) b->rate = row->cost * value;
-    return value;
-}
-
+/* Measures a row, and what bounds it where that is not known yet. */
 static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_row *row) {
     carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0};
-    double rate;
-    m.value = carnn__bench_value(b, row);
-    rate = b->rate;
+    double seconds, rate = 0.0, *peak;
+    /* the value */
+    b->n = row->n;
+    b->amount = 1.0;
+    b->bounded = 0.0;
+    b->arena.used = 0;
+    row->open(b);
+    if (row->call && !b->status) {
+        seconds = carnn__bench_seconds(b, row->call);
+        b->value = strcmp(row->unit, "ms") ? b->amount / seconds : 1e3 * seconds / b->amount;
+        rate = row->cost > 0.0 ? row->cost * b->value : b->bounded / seconds;
+    }
+    m.value = b->value;
+    carnn__optimizer_close(&b->optimizer, &b->engine.allocator);
+    carnn_session_free(b->session);
+    carnn_model_free(b->model);
+    carnn_dataset_free(b->data);
+    b->session = NULL;
+    b->model = NULL;
+    b->data = NULL;
+    /* its share of the peak */
     if (b->status || row->bound == CARNN__UNBOUND) return m;
-    if (b->peak[row->bound] <= 0.0)
-        b->peak[row->bound] = row->run == carnn__bench_peak
-                                  ? m.value
-                                  : carnn__bench_value(b, &carnn__bench_rows[row->bound]);
-    m.share = rate / b->peak[row->bound];
+    peak = &b->peak[row->bound];
+    if (!strcmp(row->group, "peak")) *peak = m.value;
+    if (*peak <= 0.0) carnn__bench_measure(b, &carnn__bench_rows[row->bound]);
+    m.share = rate / *peak;
     return m;
 }
 
@@ -16118,6 +15728,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
                                    void *user, carnn_error *error) {
     carnn_allocator a = carnn__allocator(NULL);
     carnn__bench *b = (carnn__bench *)carnn__alloc_zero(&a, 1, sizeof *b);
+    carnn_allocator counting = {carnn__bench_alloc, carnn__bench_realloc, carnn__bench_free, b};
     carnn__bench_row r;
     size_t i, found = 0;
     carnn_status status;
@@ -16125,10 +15736,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
     b->simd = simd;
     b->threads = threads;
     b->error = error;
-    b->counting.alloc = carnn__bench_alloc;
-    b->counting.realloc = carnn__bench_realloc;
-    b->counting.free = carnn__bench_free;
-    b->counting.user = b;
+    b->counting = counting;
     b->arena.size = (size_t)CARNN__BENCH_MIB << 20;
     b->arena.base = (char *)carnn__alloc_aligned(&a, b->arena.size, 1);
     status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn__thread_count(threads), a,
@@ -16172,12 +15780,7 @@ static const carnn__kernels CARNN__K(kernels) = {
     CARNN__KERNELS(CARNN__KERNEL_ENTRY){CARNN__OPTIMIZERS(CARNN__OPTIMIZE)},
     {CARNN__CELLS(CARNN__CELL_FORWARD)},
     {CARNN__CELLS(CARNN__CELL_BACKWARD)}};
-#undef CARNN__OPTIMIZE
-#undef CARNN__CELL_FORWARD
-#undef CARNN__CELL_BACKWARD
-#undef CARNN__KERNEL_ENTRY
-#undef CARNN__STRING
-#undef CARNN__STRING_
+/* what the next pass defines otherwise */
 #undef CARNN__TILE_ROWS
 #undef CARNN__TILE_VECTORS
 #undef CARNN__TILE_WIDEST
@@ -16185,11 +15788,10 @@ static const carnn__kernels CARNN__K(kernels) = {
 #undef CARNN__TILES
 #undef CARNN__FETCH_TILES
 #undef CARNN__FETCH_STEPS
-#undef CARNN__TURNED_ROWS
+#undef CARNN__DOT_ROWS
 #undef CARNN__TILE_COLUMNS
 #undef CARNN__MASK
 #undef CARNN__PARTS
-#undef CARNN__PART_LANES
 #undef CARNN__PART_LOAD
 #undef CARNN__PART_STORE
 #undef CARNN__PART_SET

@@ -500,9 +500,12 @@ static carnn_dataset *load_data(const char *task, const list *names, const char 
     carnn_source *sources = open_sources(names), choices = {.name = candidates};
     carnn_dataset_desc desc = {.task = task, .sources = sources, .source_count = names->count,
                                .candidates = candidates ? &choices : NULL,
-                               .clean = clean, .lenient = lenient};
+                               .clean = clean, .lenient = lenient,
+                               .model = model ? carnn_model_describe(model) : &arg.model};
     carnn_dataset *loaded = NULL;
     if (names->count) check(carnn_dataset_load(&loaded, &desc, &error));
+    if (loaded && carnn_dataset_format(loaded) && !arg.quiet)
+        fprintf(stderr, "%s: read as %s\n", *names->item, carnn_dataset_format(loaded));
     if (loaded && carnn_dataset_left_out(loaded))
         fprintf(stderr, "%s: %zu groups without a right or a wrong item are left out\n",
                 *names->item, carnn_dataset_left_out(loaded));
@@ -633,7 +636,7 @@ static int run_training(void) {
     int result;
     if (job.shown) fputc('\n', stderr);
     result = status == CARNN_OK || status == CARNN_ERR_STOPPED ? DONE : failed();
-    if (result && (result != DIVERGED || !best)) return result;
+    if (result && !best) return result;
     if (best) check(carnn_model_save(model, arg.out, &error));
     if (best && status) say(DONE, "%s has the weights of epoch %lld", arg.out, (long long)best);
     if (result) return result;

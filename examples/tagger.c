@@ -63,12 +63,11 @@ static void tag_parts(carnn__plan *p, void *state) {
                               .layers = (size_t)d->layers, .in = (size_t)d->embedding,
                               .h = (size_t)d->hidden};
     carnn__texts_plan(p, t, 1u << TAG_WORDS, 1, NULL); /* equal sentences are read once */
-    carnn__embed_table(p, &m->words, 0);
+    m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, 0);
-    carnn__text_rnn_plan(p, &m->encoder, "cell", shape, t);
+    carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_rows, 2 * shape.h,
-                       p->model->choices.count, 1, CARNN__IDENTITY);
-    carnn__plan_logits(p, &m->output.y, t->most_rows);
+                       p->model->choices.count, 1, CARNN__LOGITS);
     if (p->arena) m->target = (uint32_t *)carnn__take(p->arena, t->most_rows, sizeof(uint32_t));
 }
 
@@ -84,7 +83,7 @@ static void tag_forward(carnn__work *work, uint64_t key) {
             m->target[i] = x->count > TAG_LABELS ? c->tokens.ids[label++] : CARNN__NOWHERE;
     }
     carnn__embed_forward(work, &m->words, t);
-    carnn__text_rnn_forward(work, &m->encoder, t, &m->words.y, NULL, key);
+    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, &m->words.y, NULL), key);
     carnn__linear_forward(work, &m->output, carnn__rnn_output(&m->encoder), carnn__texts_rows(t));
 }
 
@@ -92,7 +91,7 @@ static void tag_backward(carnn__work *work, uint64_t key) {
     tag_head *m = (tag_head *)work->state;
     const carnn__texts *t = &m->net.texts;
     carnn__linear_backward(work, &m->output, carnn__rnn_output(&m->encoder), carnn__texts_rows(t));
-    carnn__text_rnn_backward(work, &m->encoder, t, &m->words.y, NULL, key);
+    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, &m->words.y, NULL), key);
     carnn__embed_backward(work, &m->words, t);
 }
 

@@ -19,9 +19,8 @@ fasttext_lines() {
         LC_ALL=C sort -g | LC_ALL=C cut -f 2-
 }
 
-# percent of the number behind "NAME": in a line of JSON
-percent() { awk -v RS='[,{}]' -v name="\"$1\":" 'index($0, name) == 1 {
-    print 100 * substr($0, length(name) + 1) }' "$2" | head -n 1; }
+# percent NAME FILE: a hundred times the number of this name in a line of JSON
+percent() { tr ',' '\n' <"$2" | awk -v name="\"$1\":" '$1 == name { print 100 * $2 }'; }
 
 # compare NAME SCRIPT TRAIN DEV
 compare() {
@@ -36,7 +35,8 @@ compare() {
         "$program" train --task classify --train "$data/$3" --valid "$data/$4" --seed $seed \
             --vectors "$data/embeddings/glove.6B.50d.subset.txt.gz" \
             --vectors "$data/embeddings/induced.50d.txt.gz" \
-            --out "$folder/model.gguf" --quiet --json >"$folder/json" || exit 1
+            --threads "${THREADS:-0}" --out "$folder/model.gguf" --quiet --json \
+            >"$folder/json" || exit 1
         percent accuracy "$folder/json" >>"$folder/ours"
     done
     awk -v name="$1" -v theirs="$theirs" '{ sum += $1; squares += $1 * $1 } END {
@@ -48,4 +48,6 @@ compare() {
 compare trec-qc 's/^\([A-Z]*\):[^ ]* /__label__\1 /' trec-qc/trec-train.label trec-qc/trec-dev.label
 compare sst-binary 's/^/__label__/' sst/stsa.binary.train sst/stsa.binary.dev
 compare sst-fine 's/^/__label__/' sst/stsa.fine.train sst/stsa.fine.dev
-compare imdb 's/^\([^	]*\)	/__label__\1 /' imdb/imdb-train.tsv imdb/imdb-dev.tsv
+# Raw text: lower case, and marks as words of their own, as fastText's examples do it.
+compare imdb 's/^\([^	]*\)	/__label__\1 /; s/\([.!?,()"'"'"'\/]\)/ \1 /g
+    y/ABCDEFGHIJKLMNOPQRSTUVWXYZ/abcdefghijklmnopqrstuvwxyz/' imdb/imdb-train.tsv imdb/imdb-dev.tsv

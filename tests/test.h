@@ -29,6 +29,8 @@
 #define CARNN_IMPLEMENTATION
 #define CARNN__COUNT_LIMIT 1000000 /* so that the limit can be reached */
 #define CARNN__FIRST_READ 8        /* so that buffers have to move what is in them */
+#define CARNN__SECONDS_BETWEEN_SAVES test_seconds_between_saves
+static double test_seconds_between_saves = 10.0;
 #include "../carnn.h"
 
 #include <math.h>

@@ -50,7 +50,7 @@ static void check_names(void) {
               !strcmp(row.group, "cell") || !strcmp(row.group, "task"));
         for (j = 0; j < i && carnn__bench_row_at(j, &other); j++)
             CHECK(strcmp(row.name, other.name) != 0);
-        cells += row.run == carnn__bench_cell;
+        cells += row.open == carnn__bench_cell;
         trained += strstr(row.name, ", training") != NULL && !strstr(row.name, "beside");
     }
     for (j = 0; carnn_task_name(j); j++)

@@ -710,11 +710,12 @@ static carnn_check spoilt_check(carnn__engine *e, int how) {
     spoil = how;
     s.engine = e;
     s.number = CARNN__CELL_lstm;
-    CHECK_INT(carnn__check_cell_open(&s, NULL), CARNN_OK);
-    CHECK_INT(carnn__check_carve(&s, carnn__check_cell_carve, NULL), CARNN_OK);
+    CHECK_INT(carnn__check_cell_open(&s), CARNN_OK);
+    CHECK_INT(carnn__check_carve(&s, carnn__check_cell_carve), CARNN_OK);
     s.loss = spoilt_loss;
     if (how == 5) s.array[s.arrays++] = unused;
-    CHECK_INT(carnn__check_subject(&s, &check, NULL), CARNN_OK);
+    s.check = &check;
+    CHECK_INT(carnn__check_subject(&s), CARNN_OK);
     carnn__check_close(&s);
     return check;
 }

@@ -113,7 +113,7 @@ static void classify_sources(void) {
 
 /* --- models ------------------------------------------------------------------------------------ */
 
-static const char letters[] =
+static const char classify_letters[] =
     "x\ta b a b\ny\tb a c c d\nx\tc a\ny\td b a\ny\ta c b b c\nx\tb a\nz\td d c\nz\t\nx\ta a a\n";
 
 static carnn_model *classify_model(const char *options, const char *simd,
@@ -233,7 +233,7 @@ static void classify_logits(const carnn_model *model, const float *x, size_t n, 
 
 /* Compares a batch of all texts. */
 static void classify_by_loops(const char *options, size_t directions) {
-    carnn_dataset *data = test_data("classify", letters, strlen(letters), 0, 0);
+    carnn_dataset *data = test_data("classify", classify_letters, strlen(classify_letters), 0, 0);
     carnn_model *model = classify_model(options, NULL, data);
     carnn__arena arena = {NULL, 0, 0, 0};
     const carnn__mat *x;
@@ -338,7 +338,7 @@ static void classify_unlabelled(void) {
 /* Sessions predict what batches do, from texts, lines and examples, bit by bit. */
 static void classify_sessions(void) {
     static const char texts[] = "a b a b d d\n\nd c q\nzz\na a a a a a a a a b c d a\n3 b c\n";
-    carnn_dataset *data = test_data("classify", letters, strlen(letters), 0, 0);
+    carnn_dataset *data = test_data("classify", classify_letters, strlen(classify_letters), 0, 0);
     carnn_dataset *asked = test_data("classify", texts, strlen(texts), 0, 1);
     carnn_model *model = classify_model("max_words=7 layers=2", NULL, data);
     carnn_prediction p;
@@ -376,7 +376,7 @@ static void classify_sessions(void) {
 
 /* The same bytes from any number of threads and all SIMD paths, and a file that keeps them. */
 static void classify_same_bytes(void) {
-    carnn_dataset *data = test_data("classify", letters, strlen(letters), 0, 0);
+    carnn_dataset *data = test_data("classify", classify_letters, strlen(classify_letters), 0, 0);
     classified first, other;
     float *kept = NULL;
     size_t size = 0, i;

@@ -876,6 +876,107 @@ static void test_answer_files(void) {
     }
 }
 
+/* --- rows of numbers, by a reader of this test ------------------------------------------------ */
+
+/* class<TAB>columns<TAB>number number ...: an item of rows. */
+static carnn_status row_line(carnn__parser *p, carnn__record *r) {
+    static float x[16];
+    carnn__span rest = p->lines.line, columns, word;
+    uint64_t whole;
+    double number;
+    size_t n = 0;
+    carnn__cut(&rest, '\t', &r->target);
+    carnn__cut(&rest, '\t', &columns);
+    if (!carnn__whole(columns, &whole)) return carnn__unexpected(p, "columns", columns);
+    while (rest.length && n < 16) {
+        carnn__cut(&rest, ' ', &word);
+        if (!carnn__number(word, &number)) return carnn__unexpected(p, "a number", word);
+        x[n++] = (float)number;
+    }
+    word.at = (const char *)x;
+    word.length = n * sizeof *x;
+    r->begins = r->example = r->has_target = 1;
+    r->own = 1;
+    r->columns = (size_t)whole;
+    carnn__record_text(r, 0, word);
+    return CARNN_OK;
+}
+
+static const carnn__reader row_reader = {row_line, "rows", 0, 0, NULL, ""};
+
+/* Reads rows for the task classify, whose own reader knows words only. */
+static carnn_status read_rows(carnn_dataset **data, const char *text, carnn_error *error) {
+    carnn_source source = source_of_text("rows", text);
+    carnn_dataset_desc desc;
+    carnn__reading r;
+    memset(&desc, 0, sizeof desc);
+    memset(&r, 0, sizeof r);
+    desc.sources = &source;
+    desc.source_count = 1;
+    r.desc = &desc;
+    r.reader = &row_reader;
+    r.allocator = carnn__allocator(NULL);
+    r.parser.error = error;
+    r.draft.task = "classify";
+    return carnn__reading_run(data, &r, carnn__reading_all);
+}
+
+static void check_row_data(const carnn_dataset *d, size_t items, size_t rows) {
+    CHECK_INT(d->columns, 2);
+    CHECK_INT(d->item_count, items);
+    CHECK_INT(d->row_count, 4);
+    CHECK_INT(d->row_at[4], rows);
+    CHECK(carnn_dataset_text(d, 0, 0) == NULL);
+    CHECK_TEXT(carnn_dataset_target(d, 0), "up");
+}
+
+/* They are read, kept in a part of the data, and learnt from: a class by the order of two rows. */
+static void test_rows(void) {
+    static const uint32_t half[] = {0, 1, 1, 0};
+    carnn_dataset *data, *part;
+    carnn_model_desc desc;
+    carnn_train_desc training;
+    carnn_model *model;
+    const carnn_model *const *models = (const carnn_model *const *)&model;
+    carnn_scores scores;
+    carnn_error error;
+    CHECK_INT(read_rows(&data, "up\t2\t0 1 1 0\ndown\t2\t1 0 0 1\nup\t2\t0 1 0 1 1 0\n"
+                               "down\t2\t1 0 1 0 0 1\n", &error), CARNN_OK);
+    check_row_data(data, 4, 10);
+    CHECK_INT(data->members[data->items[2].first].text, 2);
+    CHECK_NEAR(data->numbers[2 * data->row_at[2] + 5], 0.0, 0.0);
+    CHECK_INT(carnn__dataset_subset(&part, data, half, 0, &error), CARNN_OK);
+    check_row_data(part, 2, 10);
+    CHECK_INT(part->members[part->items[1].first].text, 3);
+    memset(&desc, 0, sizeof desc);
+    memset(&training, 0, sizeof training);
+    desc.task = "classify";
+    desc.embedding = 3;
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message,
+               "the data set has rows of 2 numbers, the embedding of the model 3");
+    desc.embedding = 2;
+    desc.hidden = 8;
+    training.epochs = 60;
+    training.batch = 4;
+    training.lr = 0.02;
+    training.threads = 1;
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
+    CHECK_INT(carnn_train(model, data, NULL, &training, &error), CARNN_OK);
+    CHECK_INT(carnn_test(models, 1, data, 1, &scores, &error), CARNN_OK);
+    CHECK_NEAR(scores.metric[0].value, 1.0, 0.0);
+    CHECK_INT(carnn_test(models, 1, part, 1, &scores, &error), CARNN_OK);
+    CHECK_INT(scores.examples, 2);
+    CHECK_NEAR(scores.metric[0].value, 1.0, 0.0);
+    carnn_model_free(model);
+    carnn_dataset_free(part);
+    carnn_dataset_free(data);
+    CHECK_INT(read_rows(&data, "up\t2\t0 1\nup\t3\t0 1 2\n", &error), CARNN_ERR_DATA);
+    CHECK(data == NULL);
+    CHECK_TEXT(error.message,
+               "rows:2: expected rows as long as those before, found another number of columns");
+}
+
 int main(void) {
     test_dialog();
     test_dialog_boundaries();
@@ -903,5 +1004,6 @@ int main(void) {
     test_babi_files();
     test_lm_files();
     test_answer_files();
+    test_rows();
     return test_end();
 }

@@ -290,7 +290,7 @@ static void test_messages(void) {
 }
 
 /* The value of an option of a model, as text. */
-static const char *option_of(const carnn_model *model, const char *name, char text[64]) {
+static const char *option_text(const carnn_model *model, const char *name, char text[64]) {
     const carnn_option *o;
     size_t i;
     for (i = 0; (o = carnn__option_of(model->desc.task, i)) != NULL; i++)
@@ -306,13 +306,13 @@ static void test_option_unknown_then(void) {
     carnn_source source = {"image", NULL, 0};
     carnn_error error;
     char one[64], two[64];
-    CHECK(option_of(model, "kb_rows", one) != NULL);
+    CHECK(option_text(model, "kb_rows", one) != NULL);
     memcpy(find(i, "carnn.kb_rows"), "carnn.ab_rows", 13);
     seal(i);
     source.bytes = i.bytes;
     source.size = i.size;
     CHECK_INT(carnn_model_load(&loaded, &source, NULL, &error), CARNN_OK);
-    CHECK_TEXT(option_of(loaded, "kb_rows", two), one);
+    CHECK_TEXT(option_text(loaded, "kb_rows", two), one);
     carnn_model_free(loaded);
     image_free(i);
     carnn_model_free(model);
@@ -442,8 +442,8 @@ static size_t files_with(const char *beginning) { /* names in this folder */
     return count;
 }
 
-/* A link leads to the file that is written, which keeps its permissions; one that may not be written
-   is not replaced either, though its folder would allow it. */
+/* A link leads to the file that is written, which keeps its permissions. A file that may not be
+   written is not replaced either, though its folder would allow it. */
 static void test_links_and_permissions(void) {
     carnn_model *model = small_model();
     carnn_error error;

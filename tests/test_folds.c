@@ -162,11 +162,11 @@ static void check_parts(size_t count, uint64_t seed) {
     v.fold = fold;
     v.part = part;
     v.order = order;
-    CHECK_INT(carnn__validation_draw(&v, NULL), CARNN_OK);
+    CHECK_INT(carnn__validation_draw(&v), CARNN_OK);
     CHECK_INT(v.count, count);
     for (f = 0; f < count; f++) {
         size_t size[3] = {0};
-        CHECK_INT(carnn__validation_part(&v, f, NULL), CARNN_OK);
+        CHECK_INT(carnn__validation_part(&v, f), CARNN_OK);
         for (i = 0; i < GROUPS; i++) {
             size[part[i]]++;
             scored[i] += part[i] == CARNN__FOLD_TESTS;

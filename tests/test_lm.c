@@ -318,7 +318,8 @@ static void test_truncate(void) {
                  {4, 2.0, "11110"}, {0, 2.0, "11111"}, {9, 0.0, "11111"}};
     size_t i, j;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
-        float q[5], heap[5];
+        float q[5];
+        uint32_t heap[5];
         memcpy(q, p, sizeof q);
         carnn__sample_truncate(q, heap, 5, cases[i].most, cases[i].mass);
         for (j = 0; j < 5; j++) CHECK(q[j] == (cases[i].kept[j] == '1' ? p[j] : 0.0f));

@@ -112,7 +112,7 @@ static void test_explanations_add_up(void) {
         CHECK(!carnn_session_explain(session, 16, part, &e, NULL));
         CHECK_INT(e.count, 5);
         CHECK_INT(e.exact, carnn__cell_is_additive(cell));
-        CHECK_TEXT(e.of, carnn_model_choice(model, session->best[0]));
+        CHECK_TEXT(e.of, carnn_model_choice(model, carnn__net_of(&session->work)->best[0]));
         for (i = 0, sum = e.rest; i < 5; i++) {
             sum += part[i].score;
             attention += part[i].attention;

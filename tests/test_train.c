@@ -318,6 +318,40 @@ static void test_resume(void) {
     carnn_dataset_free(valid);
 }
 
+/* Keeps the checkpoint that was written in the middle of the third epoch. */
+static int keep_checkpoint(const carnn_progress *progress, void *user) {
+    int *kept = (int *)user;
+    if (progress->epoch_ended && progress->epoch == 2) wait_a_little();
+    if (!progress->epoch_ended && progress->epoch == 3 && !*kept)
+        *kept = rename(CHECKPOINT, CHECKPOINT ".kept") == 0;
+    return 0;
+}
+
+/* A run that was killed goes on from the checkpoint that was the last in time. */
+static void test_resume_after_kill(void) {
+    script never = {0, 0, 0};
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    carnn_train_desc train = train_desc(4);
+    uint64_t whole = interrupted(never, train, data, data);
+    int run, kept = 0;
+    test_seconds_between_saves = 0.0;
+    for (run = 0; run < 2; run++) {
+        carnn_model *model = new_model("ncarnn", 12, data);
+        train.progress = run ? NULL : keep_checkpoint;
+        train.user = &kept;
+        train.checkpoint = run ? CHECKPOINT ".kept" : CHECKPOINT;
+        train.resume = run;
+        CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
+        CHECK(model_digest(model) == whole);
+        CHECK_INT(kept, 1);
+        carnn_model_free(model);
+    }
+    test_seconds_between_saves = 10.0;
+    remove(CHECKPOINT);
+    remove(CHECKPOINT ".kept");
+    carnn_dataset_free(data);
+}
+
 /* A run that is stopped at the very moment when its patience is over has nothing left to do. */
 static void test_resume_without_patience(void) {
     script never = {0, 0, 0}, stop = {2, 0, 0};
@@ -511,7 +545,9 @@ static void test_resume_with_other_answers(void) {
 
 /* The same for labels of pairs, which are numbers. */
 static void test_fingerprint_of_labels(void) {
-    static const char *const text[] = {"1\t1\tq\ta\n1\t0\tq\tb\n", "1\t0\tq\ta\n1\t1\tq\tb\n"};
+    static const char *const text[] = {
+        "QuestionID\tQuestion\tSentence\tLabel\nQ1\tq\ta\t1\nQ1\tq\tb\t0\n",
+        "QuestionID\tQuestion\tSentence\tLabel\nQ1\tq\ta\t0\nQ1\tq\tb\t1\n"};
     uint64_t sum[2];
     size_t i;
     for (i = 0; i < 2; i++) {
@@ -852,6 +888,7 @@ int main(void) {
     test_same_bytes();
     test_simd_choice();
     test_resume();
+    test_resume_after_kill();
     test_resume_without_patience();
     test_resume_refused();
     test_early_stopping();
