@@ -11,12 +11,14 @@
     } while (0)
 #define WORKS(call) CHECK_INT(call, CARNN_OK)
 
-/* --- models and data of every task, from the samples of the table --------------------------------- */
+/* --- models and data of every task, from the samples of the table ----------------------------- */
 
 static carnn_dataset *odd_sample(const char *task, int lenient) {
+    const char *sample;
     size_t t = 0;
     while (strcmp(carnn_task_name(t), task)) t++;
-    return test_data(task, carnn__task_at(t)->sample, strlen(carnn__task_at(t)->sample), 0, lenient);
+    sample = carnn__task_at(t)->sample;
+    return test_data(task, sample, strlen(sample), 0, lenient);
 }
 
 static carnn_model *odd_small(const char *task, const carnn_dataset *data) {
@@ -29,7 +31,7 @@ static carnn_model *odd_small(const char *task, const carnn_dataset *data) {
     return model;
 }
 
-/* --- tables ------------------------------------------------------------------------------------------ */
+/* --- tables ----------------------------------------------------------------------------------- */
 
 static void odd_tables(void) {
     const carnn_option *o = carnn_option_at(NULL, 0);
@@ -64,7 +66,7 @@ static void odd_tables(void) {
     CHECK_TEXT(model.task, carnn_task_name(0));
 }
 
-/* --- data sets and models ---------------------------------------------------------------------------- */
+/* --- data sets and models --------------------------------------------------------------------- */
 
 static void odd_data_sets(const char *task) {
     carnn_source nothing, empty = test_source("empty", "", 0);
@@ -143,7 +145,7 @@ static void odd_models(const char *task, const carnn_dataset *data, carnn_model 
     CHECK_INT(carnn_model_scores(model)->examples, 0);
 }
 
-/* --- training, tests and predictions ------------------------------------------------------------------ */
+/* --- training, tests and predictions ---------------------------------------------------------- */
 
 static void odd_training(const carnn_dataset *data, carnn_model *model) {
     carnn_train_desc desc;
@@ -201,7 +203,7 @@ static void odd_tests(const char *task, const carnn_dataset *data, const carnn_m
     carnn_dataset_free(other);
 }
 
-/* --- sessions ------------------------------------------------------------------------------------------ */
+/* --- sessions --------------------------------------------------------------------------------- */
 
 /* Calls that only some tasks have: in the others an error that says what there is instead. */
 static void odd_calls(carnn_session *s, const carnn__session_kind *kind) {
@@ -304,7 +306,7 @@ static void odd_sessions(const char *task, const carnn_dataset *data, const carn
     carnn_dataset_free(other);
 }
 
-/* --- the rest ------------------------------------------------------------------------------------------ */
+/* --- the rest --------------------------------------------------------------------------------- */
 
 static int odd_check_row(const carnn_check *check, void *user) {
     (void)check;

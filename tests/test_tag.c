@@ -84,8 +84,8 @@ static void tag_keep_parts(carnn_session *session, carnn_prediction p, size_t ex
    nobody knows, and one that is longer than a session reads. */
 static char *tag_odd_text(void) {
     char *text = (char *)malloc(8192);
-    size_t at = (size_t)sprintf(text, "the dog runs\nthe dog runs\tD N V\na  cat\tD\nzz \377 qq\tx y z\n"
-                                      " \t \nruns\t\n  the cat  \n\n");
+    size_t at = (size_t)sprintf(text, "the dog runs\nthe dog runs\tD N V\na  cat\tD\n"
+                                      "zz \377 qq\tx y z\n \t \nruns\t\n  the cat  \n\n");
     int i;
     for (i = 0; i < 600; i++) at += (size_t)sprintf(text + at, "%s ", i % 3 ? "the" : "cat");
     sprintf(text + at, "\nruns\tV\n");
