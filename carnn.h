@@ -13981,6 +13981,8 @@ CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_datas
     memset(&like, 0, sizeof like);
     like.data = data;
     like.wanted = desc;
+    if (!desc->example)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "nobody to tell the predictions to");
     if (!data->item_count) return carnn__same_task(model, data, error);
     return carnn__test(&model, 1, &like, desc->threads, NULL, error);
 }

@@ -10,7 +10,7 @@
 
 /* --- data: "words<TAB>labels", as many labels as words, or words alone ------------------------ */
 
-enum { WORDS, LABELS }; /* the roles of an example's texts */
+enum { TAG_WORDS, TAG_LABELS }; /* the roles of an example's texts */
 static const carnn__role tag_roles[] = {
     {"words", CARNN__SPACES, 0}, {"labels", CARNN__SPACES, 1}, {NULL, CARNN__SPACES, 0}};
 
@@ -29,8 +29,8 @@ static carnn_status tag_line(carnn__parser *p, carnn__record *r) {
     if (labelled && count_words(words) != count_words(labels))
         return carnn__unexpected(p, "a label for each word", labels);
     r->begins = r->example = 1;
-    carnn__record_text(r, WORDS, words);
-    if (labelled) carnn__record_text(r, LABELS, labels);
+    carnn__record_text(r, TAG_WORDS, words);
+    if (labelled) carnn__record_text(r, TAG_LABELS, labels);
     r->own = r->count;
     return CARNN_OK;
 }
@@ -62,7 +62,7 @@ static void tag_parts(carnn__plan *p, void *state) {
     carnn__rnn_shape shape = {.cell = carnn__cell_number(d->cell), .directions = 2,
                               .layers = (size_t)d->layers, .in = (size_t)d->embedding,
                               .h = (size_t)d->hidden};
-    carnn__texts_plan(p, t, 1u << WORDS, 1, NULL); /* equal sentences are read once */
+    carnn__texts_plan(p, t, 1u << TAG_WORDS, 1, NULL); /* equal sentences are read once */
     m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, 0);
     carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
@@ -78,9 +78,9 @@ static void tag_forward(carnn__work *work, uint64_t key) {
     size_t b, i;
     for (b = 0; b < t->count; b++) { /* item b has one text, with rows at[b] .. at[b + 1] - 1 */
         const carnn__item *x = &work->data->items[t->item[b]];
-        size_t label = x->count > LABELS ? c->tokens.at[c->list[x->first + LABELS]] : 0;
+        size_t label = x->count > TAG_LABELS ? c->tokens.at[c->list[x->first + TAG_LABELS]] : 0;
         for (i = t->at[b]; i < t->at[b + 1]; i++)
-            m->target[i] = x->count > LABELS ? c->tokens.ids[label++] : CARNN__NOWHERE;
+            m->target[i] = x->count > TAG_LABELS ? c->tokens.ids[label++] : CARNN__NOWHERE;
     }
     carnn__embed_forward(work, &m->words, t);
     carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, &m->words.y, NULL), key);
@@ -111,7 +111,7 @@ const carnn__task tag_task = {
     .metric = {{"accuracy", 0, 0}}, .session = &carnn__net_session,
     .sample = "the dog runs\tD N V\na cat sees the dog\tD N V D N\nruns\tV\nthe cat\tD N\n"
               "a dog sees a cat\tD N V D N\nthe dog sees\tD N V\n",
-    .variants = (const char *const[]){"hidden=19 cell=lstm layers=2", "hidden=19 cell=icarnn", NULL}};
+    .variants = (const char *const[]){"hidden=19 layers=2", "hidden=19 cell=icarnn", NULL}};
 
 /* --- the program ------------------------------------------------------------------------------ */
 

@@ -931,7 +931,7 @@ static void check_row_data(const carnn_dataset *d, size_t items, size_t rows) {
 }
 
 /* They are read, kept in a part of the data, and learnt from: a class by the order of two rows. */
-static void test_rows(void) {
+static void test_number_rows(void) {
     static const uint32_t half[] = {0, 1, 1, 0};
     carnn_dataset *data, *part;
     carnn_model_desc desc;
@@ -1004,6 +1004,6 @@ int main(void) {
     test_babi_files();
     test_lm_files();
     test_answer_files();
-    test_rows();
+    test_number_rows();
     return test_end();
 }

@@ -4,22 +4,24 @@
 #define CARNN_EXTRA_HEADS(X) X(tag_task)
 #include "test.h"
 
+#pragma push_macro("main") /* one program of all tests gives it another name, too */
+#undef main
 #define main tag_main
 #include "../examples/tagger.c"
-#undef main
+#pragma pop_macro("main")
 
-enum { TAG_WORDS = 2000 };
+enum { TAG_MOST = 2000 };
 
 typedef struct tagged { /* every label of every sentence that was predicted */
     size_t count, sentences;
-    size_t example[TAG_WORDS], part[TAG_WORDS], parts[TAG_WORDS], choice[TAG_WORDS][2];
-    double probability[TAG_WORDS][2];
+    size_t example[TAG_MOST], part[TAG_MOST], parts[TAG_MOST], choice[TAG_MOST][2];
+    double probability[TAG_MOST][2];
 } tagged;
 
 static void tag_keep(const carnn_prediction *p, void *user) {
     tagged *all = (tagged *)user;
     size_t i = all->count++, j;
-    CHECK(i < TAG_WORDS && p->kind == CARNN_PREDICTS_CHOICES);
+    CHECK(i < TAG_MOST && p->kind == CARNN_PREDICTS_CHOICES);
     CHECK_INT(p->count, p->parts ? 2 : 0);
     all->sentences += !p->part;
     all->example[i] = p->example;
@@ -82,8 +84,8 @@ static void tag_keep_parts(carnn_session *session, carnn_prediction p, size_t ex
    nobody knows, and one that is longer than a session reads. */
 static char *tag_odd_text(void) {
     char *text = (char *)malloc(8192);
-    size_t at = (size_t)sprintf(text, "the dog runs\nthe dog runs\tD N V\na  cat\tD\nzz \377 qq\tx y z\n"
-                                      " \t \nruns\t\n  the cat  \n\n");
+    size_t at = (size_t)sprintf(text, "the dog runs\nthe dog runs\tD N V\na  cat\tD\n"
+                                      "zz \377 qq\tx y z\n \t \nruns\t\n  the cat  \n\n");
     int i;
     for (i = 0; i < 600; i++) at += (size_t)sprintf(text + at, "%s ", i % 3 ? "the" : "cat");
     sprintf(text + at, "\nruns\tV\n");

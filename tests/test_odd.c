@@ -1,0 +1,360 @@
+/* Every public function with zeros, NULL and numbers that make no sense, for every task: an error
+   with a message where something is wrong, an answer where nothing is, and never a crash. */
+
+#include "test.h"
+
+#define FAILS(call)                                                                                \
+    do {                                                                                           \
+        memset(&error, 0, sizeof error);                                                           \
+        CHECK_INT(call, CARNN_ERR_ARGUMENT);                                                       \
+        CHECK(error.code == CARNN_ERR_ARGUMENT && *error.message);                                 \
+    } while (0)
+#define WORKS(call) CHECK_INT(call, CARNN_OK)
+
+/* --- models and data of every task, from the samples of the table ----------------------------- */
+
+static carnn_dataset *odd_sample(const char *task, int lenient) {
+    const char *sample;
+    size_t t = 0;
+    while (strcmp(carnn_task_name(t), task)) t++;
+    sample = carnn__task_at(t)->sample;
+    return test_data(task, sample, strlen(sample), 0, lenient);
+}
+
+static carnn_model *odd_small(const char *task, const carnn_dataset *data) {
+    carnn_model_desc desc;
+    carnn_model *model = NULL;
+    memset(&desc, 0, sizeof desc);
+    desc.task = task;
+    desc.hidden = 5;
+    WORKS(carnn_model_create(&model, &desc, data, NULL));
+    return model;
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+static void odd_tables(void) {
+    const carnn_option *o = carnn_option_at(NULL, 0);
+    carnn_model_desc model;
+    carnn_train_desc train;
+    carnn_error error;
+    char text[4];
+    size_t i;
+    CHECK(carnn_status_text((carnn_status)77) != NULL);
+    CHECK(carnn_option_at("no such task", 0) == NULL);
+    CHECK(carnn_option_at(NULL, SIZE_MAX) == NULL && carnn_option_at("lm", SIZE_MAX) == NULL);
+    CHECK(carnn_cell_name(SIZE_MAX) == NULL && carnn_cell_title(SIZE_MAX) == NULL);
+    CHECK(carnn_task_name(SIZE_MAX) == NULL && carnn_task_title(SIZE_MAX) == NULL);
+    CHECK(carnn_task_data(SIZE_MAX) == NULL && carnn_optimizer_name(SIZE_MAX) == NULL);
+    CHECK(carnn_simd_name(SIZE_MAX) == NULL);
+    memset(&model, 0, sizeof model);
+    memset(&train, 0, sizeof train);
+    for (i = 0; (o = carnn_option_at(NULL, i)) != NULL; i++) {
+        CHECK(carnn_option_choice(o, SIZE_MAX) == NULL);
+        FAILS(carnn_option_set(o, &model, &train, "", &error));
+        FAILS(carnn_option_set(o, &model, &train, "no such value", &error));
+        carnn_option_get(o, &model, &train, text, sizeof text); /* too little room: cut off */
+        CHECK(strlen(text) < sizeof text);
+    }
+    FAILS(carnn_set(&model, &train, "no such option", "1", &error));
+    FAILS(carnn_set(&model, NULL, "epochs", "1", &error)); /* nowhere to set it */
+    model.task = "no such task";
+    FAILS(carnn_set(&model, &train, "fine", "1", &error));
+    FAILS(carnn_defaults(&model, &train, &error));
+    model.task = NULL;
+    WORKS(carnn_defaults(&model, &train, NULL));
+    CHECK_TEXT(model.task, carnn_task_name(0));
+}
+
+/* --- data sets and models --------------------------------------------------------------------- */
+
+static void odd_data_sets(const char *task) {
+    carnn_source nothing, empty = test_source("empty", "", 0);
+    carnn_dataset_desc desc;
+    carnn_dataset *data = NULL;
+    carnn_error error;
+    size_t n;
+    memset(&nothing, 0, sizeof nothing);
+    memset(&desc, 0, sizeof desc);
+    FAILS(carnn_dataset_load(&data, NULL, &error));
+    FAILS(carnn_dataset_load(&data, &desc, &error));
+    desc.task = task;
+    desc.source_count = 1;
+    FAILS(carnn_dataset_load(&data, &desc, &error));
+    desc.sources = &nothing;
+    CHECK(carnn_dataset_load(&data, &desc, &error) != CARNN_OK && *error.message);
+    desc.sources = &empty;
+    CHECK_INT(carnn_dataset_load(&data, &desc, NULL), CARNN_ERR_DATA);
+    CHECK(data == NULL);
+    desc.lenient = 1;
+    WORKS(carnn_dataset_load(&data, &desc, NULL));
+    CHECK_INT(carnn_dataset_examples(data) + carnn_dataset_groups(data), 0);
+    CHECK_INT(carnn_dataset_text_count(data, 0), 0);
+    CHECK(carnn_dataset_text(data, 0, 0) == NULL && carnn_dataset_target(data, 0) == NULL);
+    carnn_dataset_free(data);
+    data = odd_sample(task, 0);
+    n = carnn_dataset_examples(data);
+    CHECK_INT(carnn_dataset_text_count(data, n), 0);
+    CHECK(carnn_dataset_text(data, 0, SIZE_MAX) == NULL);
+    CHECK(carnn_dataset_text(data, n, 0) == NULL && carnn_dataset_target(data, SIZE_MAX) == NULL);
+    carnn_dataset_free(data);
+    CHECK_INT(carnn_dataset_examples(NULL) + carnn_dataset_groups(NULL), 0);
+    CHECK(carnn_dataset_left_out(NULL) == 0 && carnn_dataset_format(NULL) == NULL);
+    carnn_dataset_free(NULL);
+}
+
+static void odd_models(const char *task, const carnn_dataset *data, carnn_model *model) {
+    carnn_source nothing, empty = test_source("empty", "", 0), bad = test_source("bad", "GGUF", 4);
+    carnn_model_desc desc;
+    carnn_model *got = NULL;
+    carnn_tensor tensor = carnn_model_tensor(model, SIZE_MAX);
+    carnn_error error;
+    char byte = 'x';
+    memset(&desc, 0, sizeof desc);
+    desc.task = "no such task";
+    FAILS(carnn_model_create(&got, &desc, data, &error));
+    desc.task = !strcmp(task, "lm") ? "answer" : "lm";
+    FAILS(carnn_model_create(&got, &desc, data, &error)); /* the data is another task's */
+    desc.task = task;
+    desc.cell = "a cell with a name as long as this, which nobody would give to it, would they?";
+    FAILS(carnn_model_create(&got, &desc, data, &error));
+    desc.cell = NULL;
+    desc.hidden = -1;
+    FAILS(carnn_model_create(&got, &desc, data, &error));
+    desc.hidden = INT64_MAX;
+    FAILS(carnn_model_create(&got, &desc, data, &error));
+    desc.hidden = 0;
+    desc.simd = "no such path";
+    FAILS(carnn_model_create(&got, &desc, data, &error));
+    CHECK(got == NULL);
+    carnn_model_free(NULL);
+    memset(&nothing, 0, sizeof nothing);
+    FAILS(carnn_model_load(&got, &nothing, NULL, &error));
+    CHECK_INT(carnn_model_load(&got, &empty, NULL, NULL), CARNN_ERR_MODEL);
+    CHECK_INT(carnn_model_load(&got, &bad, NULL, NULL), CARNN_ERR_MODEL);
+    CHECK(got == NULL);
+    CHECK(carnn_model_save(model, "", &error) != CARNN_OK && *error.message);
+    CHECK(carnn_model_write(model, NULL, 0, NULL) != CARNN_OK);
+    CHECK(carnn_model_write(model, &byte, 1, &error) != CARNN_OK && byte == 'x');
+    CHECK(carnn_file_check("", &error) != CARNN_OK);
+    CHECK(tensor.name == NULL && carnn_model_tensor(model, 0).name != NULL);
+    CHECK(carnn_model_word(model, SIZE_MAX) == NULL);
+    CHECK(carnn_model_choice(model, carnn_model_choice_count(model)) == NULL);
+    CHECK_INT(carnn_model_best_epoch(model), 0);
+    CHECK_INT(carnn_model_training(model)->epochs, 0);
+    CHECK_INT(carnn_model_scores(model)->examples, 0);
+}
+
+/* --- training, tests and predictions ---------------------------------------------------------- */
+
+static void odd_training(const carnn_dataset *data, carnn_model *model) {
+    carnn_train_desc desc;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.epochs = -1;
+    FAILS(carnn_train(model, data, NULL, &desc, &error));
+    desc.epochs = 1;
+    desc.optimizer = "no such optimiser";
+    FAILS(carnn_train(model, data, NULL, &desc, &error));
+    desc.optimizer = NULL;
+    desc.lr = -1.0;
+    FAILS(carnn_train(model, data, NULL, &desc, &error));
+    desc.lr = 0.0;
+    desc.dropout = 1.5;
+    FAILS(carnn_train(model, data, NULL, &desc, &error));
+    desc.dropout = 0.0;
+    desc.resume = 1;
+    FAILS(carnn_train(model, data, NULL, &desc, &error));
+    desc.resume = 0;
+    desc.threads = -5;
+    CHECK(carnn_train(model, data, NULL, &desc, &error) == CARNN_OK || *error.message);
+    desc.threads = 1;
+    WORKS(carnn_train(model, data, data, &desc, NULL));
+}
+
+static void odd_told(const carnn_prediction *p, void *user) {
+    *(size_t *)user += p->part == 0;
+}
+
+static void odd_tests(const char *task, const carnn_dataset *data, const carnn_model *model) {
+    carnn_dataset *other = odd_sample(!strcmp(task, "lm") ? "answer" : "lm", 0);
+    const carnn_model *two[2] = {NULL, NULL};
+    carnn_test_desc how;
+    carnn_predict_desc desc;
+    carnn_scores scores[3];
+    carnn_error error;
+    size_t told = 0;
+    two[0] = two[1] = model;
+    memset(&how, 0, sizeof how);
+    memset(&desc, 0, sizeof desc);
+    FAILS(carnn_test(two, 0, data, 1, scores, &error));
+    FAILS(carnn_test(two, 2, other, 1, scores, &error));
+    WORKS(carnn_test(two, 2, data, 1, scores, NULL));
+    WORKS(carnn_test(two, 1, data, 1, NULL, NULL));
+    WORKS(carnn_test_parts(two, 1, data, &how, scores, NULL));
+    FAILS(carnn_predict(model, data, &desc, &error)); /* nobody to tell */
+    desc.example = odd_told;
+    desc.user = &told;
+    FAILS(carnn_predict(model, other, &desc, &error));
+    CHECK_INT(told, 0);
+    desc.top = SIZE_MAX;
+    WORKS(carnn_predict(model, data, &desc, NULL));
+    CHECK_INT(told, carnn_dataset_examples(data));
+    carnn_dataset_free(other);
+}
+
+/* --- sessions --------------------------------------------------------------------------------- */
+
+/* Calls that only some tasks have: in the others an error that says what there is instead. */
+static void odd_calls(carnn_session *s, const carnn__session_kind *kind) {
+    carnn_contribution part[4];
+    carnn_explanation e;
+    carnn_sampling how;
+    carnn_prediction p;
+    const char *reply = NULL;
+    carnn_error error;
+    char text[8] = "xxxxxxx";
+    size_t rows = 1, columns = 1;
+    memset(&how, 0, sizeof how);
+    if (kind->reply) {
+        WORKS(carnn_session_hear(s, CARNN_USER, NULL, 0, NULL));
+        FAILS(carnn_session_hear(s, (carnn_speaker)77, "x", 1, &error));
+        FAILS(carnn_session_hear(s, (carnn_speaker)-1, "x", 1, &error));
+        WORKS(carnn_session_reply(s, NULL, 0, &reply, NULL));
+        CHECK(reply && *reply);
+    } else {
+        FAILS(carnn_session_hear(s, CARNN_USER, "x", 1, &error));
+        CHECK(strstr(error.message, kind->calls) != NULL);
+        FAILS(carnn_session_reply(s, "x", 1, &reply, &error));
+        CHECK(strstr(error.message, kind->calls) != NULL);
+        CHECK_TEXT(reply, "");
+    }
+    if (kind->generate) {
+        WORKS(carnn_session_generate(s, &how, NULL, 0, text, sizeof text, NULL));
+        WORKS(carnn_session_generate(s, &how, "a", 1, NULL, 0, NULL));
+        how.temperature = 1e-300, how.top_k = INT64_MAX, how.top_p = 2.0, how.words = 9;
+        WORKS(carnn_session_generate(s, &how, "", 0, text, sizeof text, NULL));
+        how.temperature = 1e300, how.top_k = -3, how.top_p = 1e-300, how.words = -9;
+        WORKS(carnn_session_generate(s, &how, "", 0, text, 1, NULL));
+        CHECK_TEXT(text, "");
+    } else {
+        FAILS(carnn_session_generate(s, &how, "", 0, text, sizeof text, &error));
+        CHECK(strstr(error.message, kind->calls) != NULL);
+        CHECK_TEXT(text, "");
+    }
+    carnn_session_reset(s); /* nothing to explain */
+    if (kind->explain) {
+        WORKS(carnn_session_explain(s, 4, part, &e, NULL));
+        CHECK_INT(e.count, 0);
+    } else {
+        FAILS(carnn_session_explain(s, 4, part, &e, &error));
+        CHECK(strstr(error.message, kind->calls) != NULL);
+    }
+    FAILS(carnn_session_part(s, 0, &p, &error));
+    CHECK(carnn_session_alignment(s, 0, &rows, &columns) == NULL && !rows && !columns);
+}
+
+/* Examples without words and with bytes that are no text; lines of all kinds. */
+static void odd_examples(carnn_session *s, const carnn__session_kind *kind,
+                         const carnn_dataset *data) {
+    static const char *const lines[] = {"", " ", "\t", "\t\t\t\t\t\t", "1", "1 ", "a", "\377\t\376",
+                                        "=", "1 a\tb", "a\tb\t1"};
+    carnn_text texts[4] = {{NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}};
+    carnn_prediction p;
+    carnn_explanation e;
+    carnn_contribution part[2];
+    carnn_error error;
+    char text[64];
+    size_t i, length;
+    int found = 7;
+    FAILS(carnn_session_predict(s, texts, 0, 1, &p, &error));
+    FAILS(carnn_session_predict(s, NULL, kind->texts + 1, 1, &p, &error));
+    WORKS(carnn_session_predict(s, texts, kind->texts, SIZE_MAX, &p, NULL));
+    CHECK(p.count <= carnn_model_choice_count(s->model));
+    length = carnn_prediction_text(s->model, &p, SIZE_MAX, NULL, 0);
+    CHECK_INT(carnn_prediction_text(s->model, &p, SIZE_MAX, text, 2), length);
+    CHECK(strlen(text) < 2);
+    if (kind->explain) WORKS(carnn_session_explain(s, 0, NULL, &e, NULL));
+    if (kind->explain) WORKS(carnn_session_explain(s, 2, part, &e, NULL));
+    for (i = 0; i < kind->texts; i++) texts[i].at = "\0\377 \n\t", texts[i].length = 5;
+    WORKS(carnn_session_predict(s, texts, kind->texts, 0, &p, NULL));
+    for (i = 0; i < 2 * CARNN__COUNT(lines); i++) {
+        const char *line = lines[i % CARNN__COUNT(lines)];
+        if (i == CARNN__COUNT(lines)) carnn_session_reset(s);
+        WORKS(carnn_session_line(s, line, strlen(line), i, 0, &found, &p, NULL));
+        CHECK(found == 0 || found == 1);
+    }
+    WORKS(carnn_session_line(s, NULL, 0, 0, 0, &found, &p, NULL));
+    FAILS(carnn_session_example(s, data, carnn_dataset_examples(data), 1, &p, &error));
+    FAILS(carnn_session_example(s, data, SIZE_MAX, 1, &p, &error));
+    WORKS(carnn_session_example(s, data, 0, SIZE_MAX, &p, NULL));
+}
+
+static void odd_sessions(const char *task, const carnn_dataset *data, const carnn_model *model) {
+    carnn_dataset *other = odd_sample(!strcmp(task, "lm") ? "answer" : "lm", 0);
+    const carnn__session_kind *kind = model->task->session;
+    carnn_session *s = NULL;
+    carnn_prediction p;
+    carnn_error error;
+    WORKS(carnn_session_open(&s, model, NULL, NULL));
+    odd_calls(s, kind);
+    odd_examples(s, kind, data);
+    odd_calls(s, kind);
+    FAILS(carnn_session_example(s, other, 0, 1, &p, &error));
+    carnn_session_free(s);
+    carnn_session_free(NULL);
+    carnn_dataset_free(other);
+}
+
+/* --- the rest --------------------------------------------------------------------------------- */
+
+static int odd_check_row(const carnn_check *check, void *user) {
+    (void)check;
+    ++*(int *)user;
+    return 1;
+}
+
+static int odd_bench_row(const carnn_measure *measure, void *user) {
+    (void)measure;
+    ++*(int *)user;
+    return 1;
+}
+
+static void odd_numbers(void) {
+    float A[4] = {1, 1, 1, 1}, Z[4] = {1, 2, 3, 4}, y[4] = {0, 0, 0, 0};
+    double one = 1.0, two = 2.0, zero = 0.0;
+    carnn_error error;
+    int rows = 0;
+    WORKS(carnn_recurrence(0, 0, NULL, NULL, NULL, NULL, 1, NULL));
+    WORKS(carnn_recurrence(0, 4, A, Z, NULL, y, 1, NULL));
+    WORKS(carnn_recurrence(4, 1, A, Z, NULL, y, -1, NULL));
+    CHECK(y[0] == 1.0f && y[3] == 10.0f);
+    WORKS(carnn_recurrence(4, 1, A, Z, NULL, y, 100, NULL));
+    CHECK(y[3] == 10.0f);
+    WORKS(carnn_recurrence_backward(0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1, NULL));
+    CHECK_NEAR(carnn_significance(0, NULL, NULL, NULL, 1), 1.0, 0.0);
+    CHECK_NEAR(carnn_significance(1, &one, &two, &zero, 1), 1.0, 0.0);
+    FAILS(carnn_gradcheck("no such name", 1, odd_check_row, &rows, &error));
+    FAILS(carnn_bench("no such name", NULL, 1, odd_bench_row, &rows, &error));
+    CHECK_INT(rows, 0);
+}
+
+int main(void) {
+    const char *task;
+    size_t t;
+    odd_tables();
+    for (t = 0; (task = carnn_task_name(t)) != NULL; t++) {
+        carnn_dataset *data = odd_sample(task, 0);
+        carnn_model *model = odd_small(task, data);
+        odd_data_sets(task);
+        odd_models(task, data, model);
+        odd_sessions(task, data, model);
+        odd_training(data, model);
+        odd_tests(task, data, model);
+        odd_sessions(task, data, model);
+        carnn_model_free(model);
+        carnn_dataset_free(data);
+    }
+    odd_numbers();
+    return test_end();
+}
