@@ -53,8 +53,10 @@ static void check_names(void) {
         cells += row.open == carnn__bench_cell;
         trained += strstr(row.name, ", training") != NULL && !strstr(row.name, "beside");
     }
-    for (j = 0; carnn_task_name(j); j++)
-        tasks += (size_t)(1 + (carnn__task_at(j)->bench->hidden[1] > 0));
+    for (j = 0; carnn_task_name(j); j++) {
+        const carnn__task_bench *sizes = carnn__task_at(j)->bench;
+        if (sizes) tasks += (size_t)(1 + (sizes->hidden[1] > 0));
+    }
     CHECK_INT(cells, 3 * CARNN__CELL_COUNT);
     CHECK_INT(trained, tasks);
 }
