@@ -466,7 +466,7 @@ run 0 explain q.gguf --data folder --example 2
 check 'another explanation from a folder' cmp -s explained out
 echo >>folder/b.toks
 run 3 explain q.gguf --data folder
-says err 'folder/a.toks:[0-9]*: expected a line as in the file beside it'
+says err 'folder/a.toks:[0-9]*: expected a line as in the files beside it'
 check 'colours that nobody asked for' [ "$(grep -c "$(printf '\033')" out)" -eq 0 ]
 run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2 --color
 says out "$(printf '\033')\[48;5;"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # What must compile, without a warning, and link: gcc and clang, C99 and C++17, the declarations
-# alone, each option macro, two translation units. Compilers that are not there are named.
+# alone, all combinations of the option macros, two translation units. Compilers that are not there
+# are named.
 # The last line reads N passed, N failed.
 strict='-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror'
 passed=0
@@ -43,14 +44,23 @@ for compiler in gcc clang; do
     check "$plus, C++ calls C" $plus "$work/make.o" "$work/usepp.o" -o "$work/three" -lm -lpthread
 done
 
-# Every option macro, alone and with all the others.
+# Every combination of the option macros; each of them alone also as a program that links, where
+# the optimiser looks at what is left.
 options='CARNN_STATIC CARNN_NO_STDIO CARNN_NO_THREADS CARNN_NO_SIMD CARNN_NO_TRAIN CARNN_NO_TEXT'
-all=
-for option in $options; do
-    all="$all -D$option"
-    check "$option" ${CC:-cc} -std=c99 $strict -O1 -D$option -I. -fsyntax-only "$work/alone.c"
+number=0
+while [ $number -lt 64 ]; do
+    chosen= rest=$number
+    for option in $options; do
+        [ $((rest % 2)) -eq 1 ] && chosen="$chosen -D$option"
+        rest=$((rest / 2))
+    done
+    check "options:$chosen" ${CC:-cc} -std=c99 $strict $chosen -I. -fsyntax-only "$work/alone.c"
+    number=$((number + 1))
 done
-check "all options" ${CC:-cc} -std=c99 $strict -O1 $all -I. -fsyntax-only "$work/alone.c"
+for option in $options; do
+    check "$option links" ${CC:-cc} -std=c99 $strict -O1 -D$option -I. "$work/alone.c" \
+        -o "$work/alone" -lm -lpthread
+done
 check "no optimisation" ${CC:-cc} -std=c99 $strict -O0 -I. -fsyntax-only "$work/make.c"
 for option in -ffast-math -ffinite-math-only; do
     check "$option is refused" sh -c "! ${CC:-cc} -std=c99 $option -I. -fsyntax-only '$work/make.c'"
