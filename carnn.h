@@ -69,9 +69,9 @@
        #include "carnn.h"
 
    and behind it `const carnn__task tag_task = {...};`, whose fields are explained at struct
-   carnn__task (@@MODEL); those marked (*) may be NULL. examples/tagger.c is complete. Training, early
-   stopping, checkpoints, model files, sessions, cross-validation and the gradient check then work.
-   What such a file may use:
+   carnn__task (@@MODEL); those marked (*) may be NULL. examples/tagger.c is complete. Training,
+   early stopping, checkpoints, model files, sessions, cross-validation and the gradient check then
+   work. What such a file may use:
 
        reader    a function from a line to a record: carnn__record_text, carnn__cut, carnn__trim,
                  carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
@@ -94,9 +94,9 @@
 
    Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (carnn__text_rnn_plan,
    _forward, _backward over texts), carnn__pool_part, carnn__additive, carnn__position,
-   carnn__compare, carnn__overlap. Every part clears the d of its own output in _forward. These names
-   stay within a minor version; everything else that begins with carnn__ is private. A model file
-   names its task: only programs that have it can load the model.
+   carnn__compare, carnn__overlap. Every part clears the d of its own output in _forward. These
+   names stay within a minor version; everything else that begins with carnn__ is private. A model
+   file names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -262,7 +262,7 @@ typedef struct carnn_model_desc {
                           NULL */
     size_t known_count;
     uint64_t seed;     /* of the initial weights and of everything random in training; to 2^53 */
-    const char *simd;  /* "avx512", "avx2", "neon", "portable"; NULL: $CARNN_SIMD or the best here */
+    const char *simd;  /* "avx512", "avx2", "neon", "portable"; NULL: $CARNN_SIMD or the best */
     const carnn_allocator *allocator;
 } carnn_model_desc;
 
@@ -499,7 +499,7 @@ typedef struct carnn_ranked {
 typedef struct carnn_test_desc {
     int64_t threads;
     void (*part)(size_t model, double value, double weight, void *user); /* may be NULL */
-    void (*ranked)(const carnn_ranked *item, void *user); /* tasks that rank; in order; may be NULL */
+    void (*ranked)(const carnn_ranked *item, void *user); /* tasks that rank, in order; or NULL */
     void *user;
 } carnn_test_desc;
 
@@ -678,7 +678,7 @@ typedef struct carnn_contribution {
 
 typedef struct carnn_explanation {
     size_t count;       /* contributions that there are */
-    const char *of;     /* what is explained: a reply, the most probable next word, a class; or NULL */
+    const char *of;     /* what is explained: a reply, the likeliest next word, a class; or NULL */
     double rest;        /* what no contribution accounts for (biases) */
     int exact;          /* 1: scores (shares) and the rest add up exactly, as they do for the
                            additive cells, Eq. 4 and 7; 0: for this cell they are what each step
@@ -711,8 +711,8 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
                                               size_t size, carnn_error *error);
 
 /* What each word of the first text (of_second 0), or of the second (1), of the last prediction is
-   aligned with: (*rows, *columns), a row for each of its words, which is 1 in all, a column for each
-   of the other's. NULL where the model has no alignment. Belongs to the session. */
+   aligned with: (*rows, *columns), a row for each of its words, which is 1 in all, a column for
+   each of the other's. NULL where the model has no alignment. Belongs to the session. */
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
@@ -936,7 +936,7 @@ static void carnn__free_aligned(const carnn_allocator *a, void *aligned) {
     a->free(block, a->user);
 }
 
-/* --- arena -----------------------------------------------------------------------------------
+/* --- arena --------------------------------------------------------------------------------------
    One block, handed out from the front, given back by resetting `used` to an earlier value. A
    plan is made by running the same code on an arena without memory: it only counts, and `peak`
    then is the size to allocate. */
@@ -966,7 +966,7 @@ static float *carnn__floats(carnn__arena *arena, size_t rows, size_t columns) {
     return (float *)carnn__take(arena, carnn__times(rows, columns), sizeof(float));
 }
 
-/* --- random numbers --------------------------------------------------------------------------
+/* --- random numbers -----------------------------------------------------------------------------
    Counter based: number i of stream s is a hash of (seed, s, i). Nothing is carried from one
    number to the next, so any thread can produce any part of a stream. The mixing function is the
    finaliser of SplitMix64 (Steele, Lea and Flood 2014), applied three times. */
@@ -1032,7 +1032,7 @@ static double carnn__clock(void) {
 #endif
 }
 
-/* --- threads ---------------------------------------------------------------------------------
+/* --- threads ------------------------------------------------------------------------------------
    A pool runs a job of `count` independent pieces. Pieces are claimed one by one from a shared
    counter, by the workers and by the caller alike, so a worker that the system does not run
    delays nothing. Which thread works on a piece must not matter to its result: pieces split the
@@ -1417,7 +1417,7 @@ static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, v
 #endif /* CARNN_NO_THREADS */
 
 #endif /* CARNN_IMPLEMENTATION */
-/* --- what the kernels work on ----------------------------------------------------------------
+/* --- what the kernels work on -------------------------------------------------------------------
    The kernels of all parts are compiled once per instruction set (see @@SIMD), so the structs that
    they take are declared before them. */
 
@@ -1506,7 +1506,7 @@ typedef struct carnn__compose {
     float *dweight;      /* (rows) */
 } carnn__compose;
 
-#define CARNN__NOWHERE UINT32_MAX
+#define CARNN__NO_INDEX UINT32_MAX /* of a word, a text, a class, ...: there is none */
 
 /* A linear recurrence over one long sequence, in blocks of steps (@@CELL). */
 typedef struct carnn__recurrence {
@@ -1747,7 +1747,7 @@ extern "C" {
 #if defined(__GNUC__)
 #define CARNN__INLINE inline __attribute__((always_inline)) /* after `static` */
 #define CARNN__PREFETCH(address) __builtin_prefetch((address), 1) /* to be written */
-#define CARNN__PREFETCH_2(address) __builtin_prefetch((address), 0, 2) /* into level 2, to be read */
+#define CARNN__PREFETCH_2(address) __builtin_prefetch((address), 0, 2) /* to level 2, to be read */
 #define CARNN__NOINLINE __attribute__((noinline, unused))
 #else
 #define CARNN__INLINE inline
@@ -1786,7 +1786,7 @@ typedef struct carnn__panel {
     X(scale, void, (float *y, float factor, size_t n))                                             \
     X(add, void, (const float *x, float *y, size_t n))                                             \
     /* y moves towards x by a share of the way */                                                  \
-    X(approach, void, (const float *x, float *y, float share, size_t n))                           \
+    X(moving_average, void, (const float *x, float *y, float share, size_t n))                     \
     /* the place of the largest number, of the first of equal ones */                              \
     X(argmax, size_t, (const float *x, size_t n))                                                  \
     X(dot, float, (const float *x, const float *y, size_t n))                                      \
@@ -1944,7 +1944,7 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
 
 #if defined(CARNN__ISA)
 
-/* --- the vector ------------------------------------------------------------------------------
+/* --- the vector ---------------------------------------------------------------------------------
    v(max)(a, b) is a > b ? a : b and v(min)(a, b) is a < b ? a : b on every path: where either is
    NaN the result is b, so v(max)(bound, x) lets a NaN in x through and v(max)(x, bound) does not.
    v(scale2)(v, n) is v * 2^n for |v| in [1/4, 4] and integral n in [-252, 252]; results below
@@ -2523,12 +2523,12 @@ static void CARNN__K(scale)(float *y, float factor, size_t n) {
 static void CARNN__K(add)(const float *x, float *y, size_t n) {
     CARNN__LOOP(1, CARNN__V(add)(v, w))
 }
-static void CARNN__K(approach)(const float *x, float *y, float share, size_t n) {
+static void CARNN__K(moving_average)(const float *x, float *y, float share, size_t n) {
     CARNN__LOOP(1, CARNN__V(fma)(CARNN__C(share), CARNN__V(sub)(v, w), w))
 }
 #undef CARNN__LOOP
 
-/* --- sums over an array: element i goes to partial sum i % 16 --------------------------------- */
+/* --- sums over an array: element i goes to partial sum i % 16 -------------------------------- */
 
 static float CARNN__K(dot)(const float *x, const float *y, size_t n) {
     carnn__v sum = CARNN__V(zero)();
@@ -2651,8 +2651,8 @@ static float CARNN__K(softmax)(float *row, size_t n) {
    B is read in panels, as wide as a tile and some hundreds of rows deep, so that a panel stays in
    the first level of cache while all tiles of its columns use it. For few rows of A each panel is
    copied there (transposed, where B is stored (n, k)) when it is needed. For many rows a block of
-   panels is packed into the second level first. A B that was packed before is used as it lies; where
-   it is large it comes from memory, and the tiles prefetch the next panel meanwhile.
+   panels is packed into the second level first. A B that was packed before is used as it lies;
+   where it is large it comes from memory, and the tiles prefetch the next panel meanwhile.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -2809,7 +2809,7 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
 CARNN__TILES(CARNN__TILE_FUNCTION)
 #undef CARNN__TILE_FUNCTION
 
-/* All rows of A against one panel: so many tiles of `least` rows, or one more; `at` is the first. */
+/* All rows of A against one panel: so many tiles of `least` rows, or one more, from `at`. */
 static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles, size_t least,
                                          CARNN__K(place) * at) {
     size_t vectors = carnn__parts(at->columns, CARNN__LANES), t, rows;
@@ -2898,8 +2898,8 @@ static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, 
     }
 }
 
-/* Transposes the block of b (n, k) at row j and column p where it reaches beyond the edge of b: what
-   lies outside counts as zero. */
+/* Transposes the block of b (n, k) at row j and column p where it reaches beyond the edge of b:
+   what lies outside counts as zero. */
 static CARNN__NOINLINE void CARNN__K(transpose_edge)(size_t n, size_t k, const float *b, size_t ldb,
                                                      size_t j, size_t p, carnn__v *out) {
     float edge[CARNN__LANES * CARNN__LANES];
@@ -3130,7 +3130,7 @@ static void carnn__split(carnn__engine *e, carnn__range_fn fn, const void *job, 
     carnn__parallel(e->pool, carnn__parts(count, s.width), carnn__split_piece, &s);
 }
 
-/* --- packed matrices -------------------------------------------------------------------------
+/* --- packed matrices ----------------------------------------------------------------------------
    Blocks of carnn__depth rows one after the other; in each the panels one after the other; a
    panel is (rows of the block, tile columns), the last one only as wide as it must be, in 16s. */
 
@@ -3516,7 +3516,7 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
 
 #endif
 
-/* --- optimisers ------------------------------------------------------------------------------
+/* --- optimisers ---------------------------------------------------------------------------------
    g is the gradient after clipping, w a weight; a, b are the decay rates:
 
      sgd       w -= lr g
@@ -3883,7 +3883,7 @@ static CARNN__INLINE vec tanh_back(vec z, vec dz) {
     return mul(dz, fnma(z, z, set1(1.0f)));
 }
 
-/* --- nCARNN, iCARNN, sCARNN ------------------------------------------------------------------
+/* --- nCARNN, iCARNN, sCARNN ---------------------------------------------------------------------
    Tran et al. 2018, Eq. 3, 5 and 6:
 
      u = s(a_u)   f = s(a_f)   h = u * (f * k) + (1 - u) * h'
@@ -3969,7 +3969,7 @@ static CARNN__INLINE void CARNN__K(carnn_low_backward)(const carnn__lanes *r) {
     if (r->dx) add_to(r, r->dx, 0, dk);
 }
 
-/* --- RAN -------------------------------------------------------------------------------------
+/* --- RAN ----------------------------------------------------------------------------------------
    Tran et al. 2018, Eq. 2 (Lee et al. 2017), z without a bias:
 
      i = s(a_i)   f = s(a_f)   z = Wz x   c = i * z + f * c'   h = c (ran) or tanh(c) (ran-tanh)
@@ -4014,7 +4014,7 @@ static CARNN__INLINE void CARNN__K(ran_tanh_backward)(const carnn__lanes *r) {
     put(r, r->dh, 0, zero());
 }
 
-/* --- vanilla RNN -----------------------------------------------------------------------------
+/* --- vanilla RNN --------------------------------------------------------------------------------
    h = tanh(a), a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. */
 
 static CARNN__INLINE void CARNN__K(rnn_forward)(const carnn__lanes *r) {
@@ -4026,7 +4026,7 @@ static CARNN__INLINE void CARNN__K(rnn_backward)(const carnn__lanes *r) {
     put(r, r->dh, 0, zero());
 }
 
-/* --- LSTM and carnn-high ---------------------------------------------------------------------
+/* --- LSTM and carnn-high ------------------------------------------------------------------------
    Tran et al. 2018, Eq. 1:
 
      i = s(a_i)   f = s(a_f)   o = s(a_o)   z = tanh(a_z)   c = i * z + f * c'   h = o * tanh(c)
@@ -4070,7 +4070,7 @@ static CARNN__INLINE void CARNN__K(carnn_high_backward)(const carnn__lanes *r) {
     CARNN__K(lstm_backward)(r);
 }
 
-/* --- GRU -------------------------------------------------------------------------------------
+/* --- GRU ----------------------------------------------------------------------------------------
    u = s(a_u)   q = s(a_q)   h = (1 - u) * h' + u * z, where q, the reset gate, acts
 
      gru:       before the product (Cho et al. 2014): z = tanh(Wz x + Uz (q * h') + b)
@@ -4135,7 +4135,7 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
     put(r, r->dph, 2, mul(da_z, q));
 }
 
-/* --- a cell of your own ----------------------------------------------------------------------
+/* --- a cell of your own -------------------------------------------------------------------------
    A program adds cells to the table without touching this file. Before CARNN_IMPLEMENTATION:
 
      #define CARNN_EXTRA_CELLS(X) X(mgu, "mgu", "minimal gated unit", 2, 2, 0, 2, 0, 3, 0, 0.0f, \
@@ -4166,7 +4166,7 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
 #include CARNN_EXTRA_CELL_FILE
 #endif
 
-/* --- the linear recurrence by itself ----------------------------------------------------------
+/* --- the linear recurrence by itself ------------------------------------------------------------
    y_t = A_t * y_{t-1} + Z_t, what all additive cells come down to, over one sequence that is so
    long that threads should share its steps and not its columns. Backward is the same recurrence in
    reverse: D_t = G_t + A_{t+1} * D_{t+1}; dZ_t = D_t; dA_t = D_t * y_{t-1}.
@@ -4212,7 +4212,7 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
     }
 }
 
-/* --- the scan --------------------------------------------------------------------------------
+/* --- the scan -----------------------------------------------------------------------------------
    Over steps, sequences and columns, the same for all cells: rows stream through the cache in the
    order in which they lie. Bound by the vector unit (two sigmoids a column) as long as the rows of
    a step stay in the second-level cache.
@@ -4455,7 +4455,7 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
                                               k->recurrent_gates * h, 1, CARNN__INIT_ZERO, 0.0f);
 }
 
-/* --- a cell at work --------------------------------------------------------------------------
+/* --- a cell at work -----------------------------------------------------------------------------
    The stages can be repeated: inputs are projected once, then any number of packed batches over
    them (each with its own context) run forward and backward, then the gradients of all of them go
    back through the input projection at once. */
@@ -4632,7 +4632,7 @@ static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
         }
 }
 
-/* --- bands: sequences side by side in threads -------------------------------------------------
+/* --- bands: sequences side by side in threads ---------------------------------------------------
    Within a step threads would have to wait for each other after every product. Where the recurrent
    weights are small enough for the cache of each, a thread takes some of the sequences, a band of
    ranks, through all steps instead; but not where sequences share inputs, to whose gradients both
@@ -4810,7 +4810,7 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
                        carnn__cell_gradient(r, r->cell->bias));
 }
 
-/* --- exact explanations -----------------------------------------------------------------------
+/* --- exact explanations -------------------------------------------------------------------------
    The state of an additive cell is h_t = A_t * h_{t-1} + w_t * k_t: unrolled, it is a weighted sum
    of the candidates (Tran et al. 2018, Eq. 4 and 7). */
 
@@ -4851,7 +4851,7 @@ static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t 
     return 1;
 }
 
-/* --- the linear recurrence by itself ---------------------------------------------------------- */
+/* --- the linear recurrence by itself --------------------------------------------------------- */
 
 /* What flows out of a block of that which flows into it. Where the product of its factors is no
    float, the state goes through them one by one. */
@@ -4921,7 +4921,7 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
             decomposition, cosine
    ============================================================================================= */
 
-/* --- position encoder -------------------------------------------------------------------------
+/* --- position encoder ---------------------------------------------------------------------------
    Sukhbaatar et al. 2015. A text of J words w_1 .. w_J (rows of the embedding, D columns) becomes
 
      enc[k] = sum_j l_kj w_j[k]      l_kj = (1 - j/J) - (k/D)(1 - 2j/J)      j, k from 1
@@ -5025,7 +5025,7 @@ static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
     }
 }
 
-/* --- rows by index ---------------------------------------------------------------------------
+/* --- rows by index ------------------------------------------------------------------------------
    to[index[i]] += from[i], in the order of i, columns [first, last). Bound by memory: two rows are
    read and one is written for an addition. */
 
@@ -5044,7 +5044,7 @@ static void CARNN__K(scatter_add)(const void *job, size_t first, size_t last) {
     }
 }
 
-/* --- attention over the history --------------------------------------------------------------
+/* --- attention over the history -----------------------------------------------------------------
    Tran et al. 2018, Eq. 8: ht_m = h_m + e_m (a residual connection around the cell),
    al = softmax_m(ht_m . c), o = sum_m al_m ht_m. Backward, given do:
 
@@ -5188,10 +5188,10 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
     }
 }
 
-/* --- softmax cross entropy -------------------------------------------------------------------
+/* --- softmax cross entropy ----------------------------------------------------------------------
    For rows of logits z with one target each: loss = lse(z) - z_target; the gradient
    scale * (softmax(z) - onehot) replaces z, unless only the loss is wanted.
-   A row whose target is CARNN__NOWHERE has no loss and no gradient. Label smoothing s spreads s of
+   A row whose target is CARNN__NO_INDEX has no loss and no gradient. Label smoothing s spreads s of
    the target's mass evenly over all columns. Three passes over a row that the cache holds, bound by
    the exponentials of the second. */
 
@@ -5208,7 +5208,7 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
     size_t i, j;
     for (i = row0; i < row1; i++) {
         float *z = x->z + i * V, target, mean = 0.0f, lse, factor;
-        if (x->target[i] == CARNN__NOWHERE) {
+        if (x->target[i] == CARNN__NO_INDEX) {
             memset(z, 0, V * sizeof(float));
             x->loss[i] = 0.0f;
             continue;
@@ -5225,7 +5225,7 @@ static void CARNN__K(cross_entropy)(const void *job, size_t row0, size_t row1) {
     }
 }
 
-/* --- decomposition ---------------------------------------------------------------------------
+/* --- decomposition ------------------------------------------------------------------------------
    Shen, Yang, Deng 2017. A word x_i and what it is aligned with in the other sentence, a_i, are
    compared by their parallel and orthogonal parts, or directly; the words are summed up:
 
@@ -5363,7 +5363,7 @@ static void carnn__scatter_rows(carnn__engine *e, float *to, const float *from,
     carnn__split(e, e->k->scatter_add, &s, columns, 16, rows * columns);
 }
 
-/* --- dropout ---------------------------------------------------------------------------------
+/* --- dropout ------------------------------------------------------------------------------------
    Inverted dropout (Srivastava et al. 2014): a value is 0 with probability p, else 1 / (1 - p)
    times itself. The mask is a function of the key and the place, so backward draws the same one
    again and no thread can change it: each random number serves four values, 16 bits for each. */
@@ -5395,11 +5395,11 @@ static void carnn__dropout(carnn__engine *e, float *x, size_t count, double p, u
     if (p > 0.0) carnn__split(e, carnn__dropout_range, &job, (count + 3) / 4, 16, count * 4);
 }
 
-/* --- alignment of two sentences ---------------------------------------------------------------
+/* --- alignment of two sentences -----------------------------------------------------------------
    Of the words x (m, D) of one sentence, each with a mean of the words y (n, D) of the other:
 
      E = softmax of the rows of x y'      a = E y
-     dE = da y'      dM = E * (dE - rows' sums of E * dE)      dx += dM y      dy += dM' x + E' da */
+     dE = da y'     dM = E * (dE - rows' sums of E * dE)     dx += dM y     dy += dM' x + E' da */
 
 /* dp (n), the gradient at the probabilities p, becomes that at the logits. */
 static void carnn__softmax_back(const carnn__kernels *k, const float *p, float *dp, size_t n) {
@@ -5428,7 +5428,7 @@ static void carnn__align_back(carnn__engine *e, size_t m, size_t n, size_t D, co
     carnn__matmul(e, CARNN__TN | CARNN__ADD, n, D, m, E, n, da, D, NULL, dy, D);
 }
 
-/* --- cosine ----------------------------------------------------------------------------------
+/* --- cosine -------------------------------------------------------------------------------------
    S = x . y / |x| |y|; dx += dS (y / |x| |y| - S x / |x|^2), and so for y. Where one of them is
    the zero vector S is 0 and does not change. */
 
@@ -5458,7 +5458,7 @@ static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* --- pieces of text --------------------------------------------------------------------------
+/* --- pieces of text -----------------------------------------------------------------------------
    A text is any bytes, NUL included, and its pieces are not copied: a span points into it. Letters,
    and upper and lower case, are those of ASCII. */
 
@@ -5519,7 +5519,7 @@ static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
     return stop != NULL;
 }
 
-/* --- numbers ---------------------------------------------------------------------------------
+/* --- numbers ------------------------------------------------------------------------------------
    The library reads every number that is written as text with these functions, never with strtod
    alone, whose decimal point is the locale's. */
 
@@ -5597,7 +5597,7 @@ static int carnn__number(carnn__span s, double *number) {
     return fabs(*number) <= DBL_MAX;
 }
 
-/* --- tokenisers ------------------------------------------------------------------------------
+/* --- tokenisers ---------------------------------------------------------------------------------
    Finds the words of a text one at a time, without memory: a word is a span of the text, and where
    a tokeniser folds upper to lower case, that is done when a word is hashed or compared. */
 
@@ -5700,7 +5700,7 @@ static int carnn__next_word(carnn__words *w) {
     return w->word.length > 0;
 }
 
-/* --- lists of names --------------------------------------------------------------------------
+/* --- lists of names -----------------------------------------------------------------------------
    A list of distinct byte strings, numbered in order, which are found by a hash table with open
    addressing, at most half full. A finished list is read-only, so any number of threads may use it.
    The hash has a random key, so that no file can be written whose strings collide; numbers do not
@@ -5710,16 +5710,14 @@ typedef struct carnn__names {
     size_t count;
     char *bytes;    /* string i is at bytes + at[i], and ends with a NUL */
     size_t *at;     /* (count + 1) */
-    uint32_t *slot; /* (slots) the number of a string, or CARNN__NOWHERE */
+    uint32_t *slot; /* (slots) the number of a string, or CARNN__NO_INDEX */
     size_t slots;   /* a power of two */
     uint64_t key;   /* of the hash */
 } carnn__names;
 
-#define CARNN__NOWHERE UINT32_MAX
-
 /* Numbers of words, texts, lines and examples have 32 bits. A data set with more is refused. */
 #ifndef CARNN__COUNT_LIMIT
-#define CARNN__COUNT_LIMIT (CARNN__NOWHERE - 1)
+#define CARNN__COUNT_LIMIT (CARNN__NO_INDEX - 1)
 #endif
 
 static inline const char *carnn__names_get(const carnn__names *n, size_t i) {
@@ -5738,7 +5736,7 @@ static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t len
         eight = eight << 8 | carnn__folded(s[i], fold);
         if (i % 8 == 7 || i + 1 == length) hash = carnn__mix(hash ^ eight);
     }
-    for (slot = (size_t)hash & (n->slots - 1); n->slot[slot] != CARNN__NOWHERE;
+    for (slot = (size_t)hash & (n->slots - 1); n->slot[slot] != CARNN__NO_INDEX;
          slot = (slot + 1) & (n->slots - 1)) {
         i = n->slot[slot];
         if (carnn__names_length(n, i) == length &&
@@ -5748,10 +5746,10 @@ static size_t carnn__names_slot(const carnn__names *n, const char *s, size_t len
     return slot;
 }
 
-/* The number of `s`, folded if `fold` is set; CARNN__NOWHERE if the list does not have it. */
+/* The number of `s`, folded if `fold` is set; CARNN__NO_INDEX if the list does not have it. */
 static uint32_t carnn__names_find_folded(const carnn__names *n, const char *s, size_t length,
                                          int fold) {
-    return n->slots ? n->slot[carnn__names_slot(n, s, length, fold)] : CARNN__NOWHERE;
+    return n->slots ? n->slot[carnn__names_slot(n, s, length, fold)] : CARNN__NO_INDEX;
 }
 
 static uint32_t carnn__names_find(const carnn__names *n, const char *s, size_t length) {
@@ -5806,7 +5804,7 @@ static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a
     carnn__names_clear(n);
     for (i = 0; i < count; i++) {
         size_t slot = carnn__names_slot(n, s[i], length[i], 0);
-        if (n->slot[slot] != CARNN__NOWHERE) {
+        if (n->slot[slot] != CARNN__NO_INDEX) {
             carnn__names_free(n, a);
             return carnn__fail(error, CARNN_ERR_MODEL, 0,
                                "number %zu of a list of names stands there twice", i);
@@ -5826,7 +5824,7 @@ static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, 
         uint32_t id;
         if (count >= max) continue;
         id = carnn__names_find_folded(words, w.word.at, w.word.length, carnn__folds(kind));
-        ids[count] = id == CARNN__NOWHERE ? 0 : id;
+        ids[count] = id == CARNN__NO_INDEX ? 0 : id;
     }
     return count;
 }
@@ -5845,7 +5843,7 @@ static carnn_status carnn__io_error(carnn_error *error, const char *name, const 
 
 #ifndef CARNN_NO_TEXT
 
-/* --- stb_ds ----------------------------------------------------------------------------------
+/* --- stb_ds -------------------------------------------------------------------------------------
    Vocabularies and readers grow their lists with the dynamic arrays of stb_ds, and copy them into
    blocks of the right size when they are complete. Its hash tables are not used: they write during
    lookups and share one seed in the whole process (both are races between threads), and their
@@ -5965,10 +5963,10 @@ static void *carnn__copy(const carnn_allocator *a, const void *items, size_t cou
     return block;
 }
 
-/* --- growing lists of names ------------------------------------------------------------------
+/* --- growing lists of names ---------------------------------------------------------------------
    A list that begins as zeros and grows in carnn__build: its three arrays are stb_ds's. */
 
-/* The number of `s`, which is added (folded if `fold` is set) if it is new; CARNN__NOWHERE if the
+/* The number of `s`, which is added (folded if `fold` is set) if it is new; CARNN__NO_INDEX if the
    list is full. */
 static uint32_t carnn__names_add(carnn__names *n, const char *s, size_t length, int fold) {
     size_t slot, i;
@@ -5983,7 +5981,7 @@ static uint32_t carnn__names_add(carnn__names *n, const char *s, size_t length, 
         }
     }
     slot = carnn__names_slot(n, s, length, fold);
-    if (n->slot[slot] != CARNN__NOWHERE || n->count >= CARNN__COUNT_LIMIT) return n->slot[slot];
+    if (n->slot[slot] != CARNN__NO_INDEX || n->count >= CARNN__COUNT_LIMIT) return n->slot[slot];
     if (!n->at) stbds_arrput(n->at, 0);
     (void)stbds_arraddnptr(n->bytes, length + 1);
     stbds_arrput(n->at, 0);
@@ -5998,7 +5996,7 @@ static void carnn__names_drop(carnn__names *n) {
     memset(n, 0, sizeof *n);
 }
 
-/* --- vocabulary ------------------------------------------------------------------------------
+/* --- vocabulary ---------------------------------------------------------------------------------
    Counts the words of texts and makes a list of the frequent ones: open it, add texts, close it.
    The result is a finished list of "<unk>", which is number 0, the reserved words that it was
    opened with, and the words that occurred often enough, in the order in which they first occurred.
@@ -6034,7 +6032,7 @@ static carnn_status carnn__vocabulary_count(void *job) {
     while (carnn__next_word(&w)) {
         uint32_t id = carnn__names_add(&j->v->words, w.word.at, w.word.length,
                                        carnn__folds(j->kind));
-        if (id == CARNN__NOWHERE)
+        if (id == CARNN__NO_INDEX)
             return carnn__fail(j->error, CARNN_ERR_DATA, 0, "more than %zu different words",
                                (size_t)CARNN__COUNT_LIMIT);
         if (id == stbds_arrlenu(j->v->times)) stbds_arrput(j->v->times, 0);
@@ -6119,7 +6117,7 @@ static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_cou
     return status;
 }
 
-/* --- input -----------------------------------------------------------------------------------
+/* --- input --------------------------------------------------------------------------------------
    Reads a source: carnn__input_open reads all of it, carnn__input_begin and _want as much as the
    reader needs, which removes bytes from the front of the bytes at hand, `rest`. These are the
    caller's, or in a buffer that is filled from a file, so that pipes and devices can be read.
@@ -6305,7 +6303,7 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
     return status;
 }
 
-/* --- lines -----------------------------------------------------------------------------------
+/* --- lines --------------------------------------------------------------------------------------
    The lines of an input one at a time, and errors that name them. Lines end with LF or CR LF; the
    byte order mark of UTF-8 at the beginning is skipped. */
 
@@ -6362,7 +6360,7 @@ static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, c
                        carnn__name_end(l->name), l->number, what, carnn__show(shown, found));
 }
 
-/* --- word vectors ----------------------------------------------------------------------------
+/* --- word vectors -------------------------------------------------------------------------------
    Reads the vectors of the words of a vocabulary from a file of word vectors, once from front to
    end; only lines of these words are turned into numbers. A number has to be within
    +-CARNN__VECTOR_MAX: a larger one is damage, and would also make infinities of the vectors of
@@ -6407,7 +6405,7 @@ static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
    word, or if the word has a vector. */
 static float *carnn__vector_row(carnn__vector_file *f, carnn__span word) {
     uint32_t row = carnn__names_find(f->words, word.at, word.length);
-    if (row == CARNN__NOWHERE || f->v->has[row]) return NULL;
+    if (row == CARNN__NO_INDEX || f->v->has[row]) return NULL;
     f->v->has[row] = 1;
     f->v->found++;
     return f->v->value + row * f->dimension;
@@ -6653,7 +6651,7 @@ typedef struct carnn__item {
     size_t first;    /* its texts are members[first] .. members[first + count - 1] */
     uint32_t count;
     uint32_t group;  /* items of a group are consecutive */
-    uint32_t target; /* text of what is right: a reply, a class; CARNN__NOWHERE: not known */
+    uint32_t target; /* text of what is right: a reply, a class; CARNN__NO_INDEX: not known */
     uint32_t line;   /* of the file it comes from */
     float value;     /* what is right, as a number: 1 for a right answer, 0 for a wrong one */
     uint32_t origin; /* of the file: where its name begins in `origin_names` */
@@ -6673,7 +6671,7 @@ struct carnn_dataset {
     char *shown;         /* them byte for byte, with blanks at their ends, and a NUL behind each */
     size_t columns;      /* members are rows of so many numbers instead of words; 0: of words */
     float *numbers;      /* (rows, columns) */
-    size_t row_count;    /* texts of numbers: number i has the rows row_at[i] .. row_at[i + 1] - 1 */
+    size_t row_count;    /* texts of numbers: text i has the rows row_at[i] .. row_at[i + 1] - 1 */
     size_t *row_at;
     size_t origin_bytes; /* of the names of the files, so that errors can name them later */
     char *origin_names;
@@ -6748,7 +6746,7 @@ CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t ex
 }
 
 CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t example) {
-    if (example >= dataset->item_count || dataset->items[example].target == CARNN__NOWHERE)
+    if (example >= dataset->item_count || dataset->items[example].target == CARNN__NO_INDEX)
         return NULL;
     return carnn__text(dataset, dataset->items[example].target).at;
 }
@@ -6781,7 +6779,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
 #else
 #define CARNN__TEXT_ONLY(x) x
 
-/* --- from a line to a record -----------------------------------------------------------------
+/* --- from a line to a record --------------------------------------------------------------------
    A format is a function from a line to a record: what the line says, as pieces of it. Data sets
    are built of records, and a session that is given a file's lines one by one reads the same. */
 
@@ -6812,7 +6810,7 @@ typedef struct carnn__parser {
     uint64_t key;        /* hash of what the group before is told by */
     size_t column[5];    /* of tables: which column is which, and how many there are */
     const char *file[2]; /* where texts have files of their own: their names, else NULL */
-    int style;           /* of formats with variants: which one, from the first lines; 0: not known */
+    int style;           /* of formats with variants: which, from the first lines; 0: not known */
     const char *format;  /* its name, for those who ask */
     const double *option; /* the task's, of the model that will read the data; NULL: defaults */
 } carnn__parser;
@@ -6837,7 +6835,7 @@ static void carnn__record_text(carnn__record *r, uint32_t role, carnn__span text
     r->role[r->count++] = role;
 }
 
-/* --- reading ---------------------------------------------------------------------------------
+/* --- reading ------------------------------------------------------------------------------------
    A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. Its lists are
    copied when all is well; either way the draft is dropped afterwards. */
 
@@ -6896,14 +6894,14 @@ static uint32_t carnn__reading_text(carnn__reading *r, carnn__span s) {
     uint32_t text;
     s = carnn__trim(s);
     text = carnn__names_add(&r->texts, s.at, s.length, 0);
-    if (text == stbds_arrlenu(r->listed)) stbds_arrput(r->listed, CARNN__NOWHERE);
+    if (text == stbds_arrlenu(r->listed)) stbds_arrput(r->listed, CARNN__NO_INDEX);
     return text;
 }
 
 /* Makes a text a choice if it is none; `shown` is how it was written. */
 static void carnn__reading_choice(carnn__reading *r, uint32_t text, carnn__span shown) {
     char *copy;
-    if (r->listed[text] != CARNN__NOWHERE) return;
+    if (r->listed[text] != CARNN__NO_INDEX) return;
     r->listed[text] = (uint32_t)stbds_arrlenu(r->draft.choices);
     stbds_arrput(r->draft.choices, text);
     stbds_arrput(r->draft.shown_at, stbds_arrlenu(r->draft.shown));
@@ -6948,7 +6946,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     carnn_status status = carnn__reading_room(r);
     carnn_dataset *d = &r->draft;
     size_t i, at = stbds_arrlenu(d->members);
-    uint32_t target = CARNN__NOWHERE;
+    uint32_t target = CARNN__NO_INDEX;
     if (status) return status;
     r->records++;
     if (record->has_target) {
@@ -7168,7 +7166,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
     return carnn__reading_run(dataset, &reading, carnn__reading_all);
 }
 
-/* --- dialog ----------------------------------------------------------------------------------
+/* --- dialog -------------------------------------------------------------------------------------
    The dialog bAbI format (Bordes, Boureau and Weston 2017):
 
        1 hello<TAB>what can I do for you ?     a turn: user, then system
@@ -7232,7 +7230,7 @@ static const carnn__reader carnn__dialog_reader = {
     carnn__dialog_line, "a turn (number, user, tab, response)", 1, 0, NULL,
     "lines \"N user<TAB>response\" and facts \"N fact\"; an empty line ends a dialog"};
 
-/* --- sentences -------------------------------------------------------------------------------
+/* --- sentences ----------------------------------------------------------------------------------
    Text for language models, a sentence a line; an empty line, or one that begins with "=", ends a
    document. Either
 
@@ -7277,9 +7275,9 @@ static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
 
 static const carnn__reader carnn__sentence_reader = {
     carnn__sentence_line, "a sentence", 0, 0, NULL,
-    "a sentence a line, \"words<TAB>label\" or \"speaker|text|act\"; an empty line ends a document"};
+    "a sentence a line, \"words<TAB>label\" or \"speaker|text|act\"; empty lines end documents"};
 
-/* --- pairs -----------------------------------------------------------------------------------
+/* --- pairs --------------------------------------------------------------------------------------
    Questions and candidate answers, a pair a line. Columns lie between tabs: named by a first line
    that has at least "Question", "Sentence" or "Answer", and "Label", maybe "QuestionID"; or else
 
@@ -7472,7 +7470,7 @@ static const carnn__reader carnn__pair_reader = {
     "\"question<TAB>answer<TAB>label\", columns named by a first line, or a folder with a.toks, "
     "b.toks, sim.txt"};
 
-/* --- classes ---------------------------------------------------------------------------------
+/* --- classes ------------------------------------------------------------------------------------
    A text and its class, a line each, in one of these styles:
 
        class<TAB>text
@@ -7571,7 +7569,7 @@ static const carnn__reader carnn__class_reader = {
     "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or "
     "\"4 text\" (SST), as the first line has it"};
 
-/* --- a part of a data set ----------------------------------------------------------------------
+/* --- a part of a data set -----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: with their own texts alone, from
    which a model takes its vocabulary, and their own targets as choices. A list of candidates is not
    of the groups but of the task, and stays whole. */
@@ -7589,7 +7587,7 @@ static void carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
             carnn__item x = data->items[i];
             x.first = x.first - first + at;
             x.group = (uint32_t)(r->draft.group_count - 1);
-            if (x.target != CARNN__NOWHERE) {
+            if (x.target != CARNN__NO_INDEX) {
                 carnn__span target = carnn__text(data, x.target);
                 x.target = carnn__reading_text(r, target);
                 if (!r->reader->candidates) carnn__reading_choice(r, x.target, target);
@@ -7735,7 +7733,7 @@ static void carnn__tell_ranked(const carnn__work *work, size_t i, size_t member,
     work->asked->ranked(&told, work->asked->user);
 }
 
-/* --- the list of a head's parts ---------------------------------------------------------------
+/* --- the list of a head's parts -----------------------------------------------------------------
    A head lists its weights and matrices in one function, which runs twice: on a new or loaded model
    to declare the weights (store is the model's, arena is NULL), and for a model at work to take
    memory (arena is there; the store is scratch, whose numbers are the same again). */
@@ -7770,7 +7768,7 @@ typedef enum carnn__output_kind {
 
 typedef struct carnn__logits carnn__logits; /* @@NET */
 
-/* --- what a task is measured with --------------------------------------------------------------
+/* --- what a task is measured with ---------------------------------------------------------------
    Data of the size that the task usually has, made of random words. */
 
 #ifdef CARNN_NO_TRAIN
@@ -7842,7 +7840,7 @@ struct carnn__task {
     /* batches */
     carnn__limits limits;
     void (*measure)(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]); /* (*) rows */
-    carnn_status (*pieces)(carnn__work *work, carnn_error *error); /* (*) instead of items' groups */
+    carnn_status (*pieces)(carnn__work *work, carnn_error *error); /* (*) not items' groups */
     /* a step: forward to logits, loss with the gradient at the logits, backward */
     void (*forward)(carnn__work *work, uint64_t key);
     carnn__logits (*output)(const carnn__work *work);
@@ -7873,7 +7871,7 @@ static int carnn__is_adam(const carnn_train_desc *train) {
            !strcmp(train->optimizer, carnn__optimizers[CARNN__OPTIMIZER_adam].name);
 }
 
-/* --- options of a task ------------------------------------------------------------------------
+/* --- options of a task --------------------------------------------------------------------------
    Entries of a task's table. A number's field is option[number]; a name's is 1 + its place among
    the choices, so that 0 is "not chosen yet" for both. */
 
@@ -7918,7 +7916,7 @@ static inline double carnn__option(const carnn_model *model, size_t number) {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* --- memory that is freed together ------------------------------------------------------------ */
+/* --- memory that is freed together ----------------------------------------------------------- */
 
 /* A block of the list; NULL where there is no memory. */
 static void *carnn__own(void **list, const carnn_allocator *a, size_t count, size_t size) {
@@ -7937,7 +7935,7 @@ static void carnn__disown(void **list, const carnn_allocator *a) {
     }
 }
 
-/* --- corpus ----------------------------------------------------------------------------------- */
+/* --- corpus ---------------------------------------------------------------------------------- */
 
 /* Token lists: list i has ids[at[i]] .. ids[at[i + 1] - 1]. */
 typedef struct carnn__lists {
@@ -7960,7 +7958,7 @@ typedef struct carnn__corpus {
     void *blocks;          /* carnn__own */
     carnn__lists tokens;   /* of every distinct (text, role); ids NULL: rows of numbers */
     uint32_t *list;        /* (members) token list of each */
-    uint32_t *target;      /* (items) choice of the model, or CARNN__NOWHERE */
+    uint32_t *target;      /* (items) choice of the model, or CARNN__NO_INDEX */
     carnn__batch_piece *pieces;
     size_t piece_count, groups;
     size_t *group_piece;   /* (groups + 1) first piece of each */
@@ -7970,7 +7968,7 @@ typedef struct carnn__corpus {
     size_t most_items, most_texts, most_steps, most_size[CARNN__SIZES]; /* of a batch */
 } carnn__corpus;
 
-/* --- the texts of a batch ----------------------------------------------------------------------
+/* --- the texts of a batch -----------------------------------------------------------------------
    B items, S texts, R rows, U inputs; P sequences, N packed rows. */
 
 typedef struct carnn__texts carnn__texts;
@@ -8005,7 +8003,7 @@ struct carnn__texts {
     uint32_t *row[2];           /* (R) packed row of each row, by direction */
 };
 
-/* --- the state of a head ------------------------------------------------------------------------ */
+/* --- the state of a head --------------------------------------------------------------------- */
 
 /* What the state of every head begins with. */
 typedef struct carnn__net {
@@ -8074,7 +8072,7 @@ static carnn_status carnn__corpus_tokens(carnn__corpus *c, const carnn__work *wo
     memset(number, 0xFF, pairs * sizeof(uint32_t));
     for (i = 0; i < data->member_count; i++) {
         uint32_t *known = &number[(size_t)data->members[i].text * roles + data->members[i].role];
-        if (*known == CARNN__NOWHERE) *known = (uint32_t)c->tokens.count++;
+        if (*known == CARNN__NO_INDEX) *known = (uint32_t)c->tokens.count++;
         c->list[i] = *known;
     }
     c->tokens.at = (size_t *)carnn__own(&c->blocks, a, c->tokens.count + 1, sizeof(size_t));
@@ -8134,7 +8132,7 @@ static carnn_status carnn__corpus_targets(carnn__corpus *c, const carnn__work *w
     if (status) return status;
     for (i = 0; i < data->item_count; i++) {
         carnn__span text;
-        if (data->items[i].target == CARNN__NOWHERE) continue;
+        if (data->items[i].target == CARNN__NO_INDEX) continue;
         text = carnn__text(data, data->items[i].target);
         c->target[i] = carnn__names_find(&trimmed, text.at, text.length);
     }
@@ -8142,7 +8140,7 @@ static carnn_status carnn__corpus_targets(carnn__corpus *c, const carnn__work *w
     return CARNN_OK;
 }
 
-/* --- pieces ------------------------------------------------------------------------------------ */
+/* --- pieces ---------------------------------------------------------------------------------- */
 
 /* The rows of an item's texts: its size, where its task does not measure it. */
 static void carnn__item_rows(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
@@ -8197,7 +8195,8 @@ static carnn_status carnn__corpus_cut(carnn__corpus *c, const carnn__work *work,
     carnn__batch_piece *now = NULL;
     if (carnn__corpus_room(c, &work->allocator, data->item_count, data->item_count, error))
         return CARNN_ERR_MEMORY;
-    for (k = 0; k < CARNN__SIZES; k++) limit[k] = most == SIZE_MAX ? SIZE_MAX : carnn__limit(work, k);
+    for (k = 0; k < CARNN__SIZES; k++)
+        limit[k] = most == SIZE_MAX ? SIZE_MAX : carnn__limit(work, k);
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
         size_t size[CARNN__SIZES];
@@ -8230,7 +8229,8 @@ static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
     }
     c->most_items = carnn__min(count, (size_t)work->batch + items);
     for (k = 0; k < CARNN__SIZES; k++)
-        c->most_size[k] = carnn__min(carnn__min(total[k], carnn__max(carnn__limit(work, k), largest[k])),
+        c->most_size[k] = carnn__min(carnn__min(total[k],
+                                                carnn__max(carnn__limit(work, k), largest[k])),
                                      carnn__times((size_t)work->batch, largest[k]));
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
@@ -8276,7 +8276,7 @@ static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
     return batches;
 }
 
-/* --- collecting a batch ------------------------------------------------------------------------- */
+/* --- collecting a batch ---------------------------------------------------------------------- */
 
 static size_t carnn__texts_rows(const carnn__texts *t) { return t->at[t->texts]; }
 
@@ -8328,13 +8328,13 @@ static void carnn__texts_add(carnn__texts *t, size_t member) {
     size_t i, s = t->texts, at = t->at[s];
     if (!(t->roles >> role & 1)) return;
     for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++) {
-        uint32_t input = (uint32_t)i, one_more = CARNN__NOWHERE, *known = &one_more;
+        uint32_t input = (uint32_t)i, one_more = CARNN__NO_INDEX, *known = &one_more;
         if (c->tokens.ids) {
             input = 2 * c->tokens.ids[i];
             if (t->flag) input += t->flag(t, member, c->tokens.ids[i]);
             known = &t->local[input];
         }
-        if (*known == CARNN__NOWHERE) {
+        if (*known == CARNN__NO_INDEX) {
             *known = (uint32_t)t->inputs;
             t->input[t->inputs++] = input;
         }
@@ -8350,14 +8350,14 @@ static void carnn__texts_pack(carnn__texts *t) {
     size_t P = 0, b, i, s;
     for (i = 0; i < t->texts; i++) {
         uint32_t *seen = &t->seen[t->list[i]];
-        if (!t->shares || *seen == CARNN__NOWHERE) {
+        if (!t->shares || *seen == CARNN__NO_INDEX) {
             t->first[P] = (uint32_t)i;
             t->length[P] = (uint32_t)(t->at[i + 1] - t->at[i]);
             *seen = (uint32_t)P++;
         }
         t->sequence[i] = *seen;
     }
-    for (i = 0; i < t->texts; i++) t->seen[t->list[i]] = CARNN__NOWHERE;
+    for (i = 0; i < t->texts; i++) t->seen[t->list[i]] = CARNN__NO_INDEX;
     carnn__pack_sequences(&t->packed, t->length, P, t->rank, t->start);
     carnn__reverse_index(&t->packed, t->reversed);
     for (b = 0; b < P; b++) {
@@ -8390,7 +8390,7 @@ static void carnn__texts_collect(carnn__texts *t, size_t number) {
         }
     }
     /* now: the next time another model may have used the arena, where the list of inputs is */
-    for (i = 0; c->tokens.ids && i < t->inputs; i++) t->local[t->input[i]] = CARNN__NOWHERE;
+    for (i = 0; c->tokens.ids && i < t->inputs; i++) t->local[t->input[i]] = CARNN__NO_INDEX;
     carnn__texts_pack(t);
 }
 
@@ -8408,7 +8408,7 @@ static void carnn__texts_collect(carnn__texts *t, size_t number) {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* --- matrices ---------------------------------------------------------------------------------
+/* --- matrices -----------------------------------------------------------------------------------
    A matrix (rows, columns) and the gradient of the loss with respect to it. The part whose output
    it is clears the gradient in its forward pass; the parts that read the output add to it. */
 
@@ -8429,7 +8429,7 @@ static void carnn__mat_clear(const carnn__mat *m, size_t rows) {
     if (m->d) memset(m->d, 0, rows * m->columns * sizeof(float));
 }
 
-/* --- embedding --------------------------------------------------------------------------------
+/* --- embedding ----------------------------------------------------------------------------------
    y_i = [E w_i; more] for the inputs of a batch; E (V, e) is the word table, and the head fills the
    columns behind it. Rows of numbers are their own vectors. Backward: dE w_i += dy_i. */
 
@@ -8467,7 +8467,7 @@ static void carnn__embed_backward(const carnn__work *work, carnn__embed *m, cons
                              m->e);
 }
 
-/* --- linear layer ------------------------------------------------------------------------------
+/* --- linear layer -------------------------------------------------------------------------------
      y = f(x W^T + b)     f: identity, tanh or relu     W (out, in)  b (out)
    Logits are the identity, and have y.d also where nothing is learnt: their loss works in it.
    Backward: da = f'(a) dy;  dW += da^T x;  db += sum of da over rows;  dx += da W. */
@@ -8566,7 +8566,7 @@ static void carnn__position_run(const carnn__work *work, carnn__position *m, con
     else carnn__mat_clear(&m->y, e.texts);
 }
 
-/* --- position encoder of token lists -------------------------------------------------------------
+/* --- position encoder of token lists ------------------------------------------------------------
    Rows of y (lists, D): enc of a list's words (@@PART), of which E (V, D) has the vectors. */
 
 typedef struct carnn__list_encoder {
@@ -8600,8 +8600,8 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
 /* --- recurrent layers ---------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. The last one's output is packed, too, or in reading order,
-   where texts that share a sequence have the same rows; backward adds those up. */
+   others read the rows of the layer below. The last one's output is packed, too, or in reading
+   order, where texts that share a sequence have the same rows; backward adds those up. */
 
 typedef struct carnn__rnn_layer {
     carnn__cell cell[2];
@@ -8747,8 +8747,8 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
     }
 }
 
-/* The texts of a batch as a recurrent layer reads them: x (U, in) their inputs, c (P, d) contexts or
-   NULL. The output (R, D) is in reading order. */
+/* The texts of a batch as a recurrent layer reads them: x (U, in) their inputs, c (P, d) contexts
+   or NULL. The output (R, D) is in reading order. */
 static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__mat *x,
                                           const carnn__mat *c) {
     carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
@@ -8757,8 +8757,8 @@ static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__ma
 }
 
 /* --- pooling ------------------------------------------------------------------------------------
-   Over the words of each text: the largest or the smallest value of every column (the first of equal
-   ones), the mean, or the last states: of [fw; bw] the last of fw and the first of bw. A text
+   Over the words of each text: the largest or the smallest value of every column (the first of
+   equal ones), the mean, or the last states: of [fw; bw] the last of fw and the first of bw. A text
    without words gives zeros. Several of them stand side by side: y (S, kinds D). */
 
 typedef enum carnn__pooling {
@@ -8829,8 +8829,8 @@ static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, cons
 }
 
 /* --- additive attention over the words of each text ---------------------------------------------
-   k (R, D) the words, q (S, D) a query of each text, which weighs the words of the other text of the
-   pair:
+   k (R, D) the words, q (S, D) a query of each text, which weighs the words of the other text of
+   the pair:
 
      g_r = tanh(W1 k_r + W2 q)      w = softmax over the text of v . g_r      W1, W2 (h, D)   v (h)
 
@@ -8880,7 +8880,7 @@ static void carnn__additive_backward(const carnn__work *work, carnn__additive *m
     carnn__linear_backward(work, &m->query, q, t->texts);
 }
 
-/* --- what each word adds to the states of its text ------------------------------------------------
+/* --- what each word adds to the states of its text ----------------------------------------------
    y (R, D) from x = [fw; bw]: [fw_i - fw_{i-1}; bw_i - bw_{i+1}], the states outside of the text
    being 0. */
 
@@ -8899,7 +8899,7 @@ static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const
             }
 }
 
-/* --- comparison of the two texts of a pair ---------------------------------------------------------
+/* --- comparison of the two texts of a pair ------------------------------------------------------
    Each word x_i of one text beside what it is aligned with in the other one, a_i = sum_j
    softmax_j(x_i . y_j) y_j, taken apart and summed up with weights w_i: f = sum_i w_i [p_i; o_i],
    or with w_i o_i alone (@@PART, decomposition). Pairs are independent: threads share them. */
@@ -8988,7 +8988,7 @@ static void carnn__compare_backward(const carnn__work *work, carnn__compare *m) 
     carnn__parallel(work->engine->pool, m->t->count, carnn__compare_pair, m);
 }
 
-/* --- words that both texts of a pair have -------------------------------------------------------------
+/* --- words that both texts of a pair have -------------------------------------------------------
    Two more inputs for every word: is it in the other text?, and that times its idf; and two for
    every pair: the share of the first text's words that are in the second, by number and by idf.
    Words with the same first letters count as one: lives, lived, living. */
@@ -9074,7 +9074,7 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
     to[1] = sum > 0.0f ? found / sum : 0.0f;
 }
 
-/* --- sequences of words, row by row ---------------------------------------------------------------
+/* --- sequences of words, row by row -------------------------------------------------------------
    Packed without inputs that rows share: each row has an embedding and a dropout mask of its own,
    x_r = E w_r. So that any list of tokens can be a sequence, the caller says what they are. */
 
@@ -9153,10 +9153,10 @@ static void carnn__sequences_join(const carnn__work *work, const carnn__sequence
         }
 }
 
-/* --- last states ----------------------------------------------------------------------------------
+/* --- last states --------------------------------------------------------------------------------
    c (B, h): the row of rank b of the sequences `to` is the last state of the same sequence of
-   `from`, or the parameter `learned` where that has no rows; from NULL: where none has. Backward adds
-   the gradient to theirs. */
+   `from`, or the parameter `learned` where that has no rows; from NULL: where none has. Backward
+   adds the gradient to theirs. */
 
 static void carnn__last_states(const carnn__work *work, const carnn__sequences *from,
                                const carnn__mat *states, size_t learned,
@@ -9176,12 +9176,12 @@ static void carnn__last_states(const carnn__work *work, const carnn__sequences *
     if (!backward) carnn__mat_clear(c, to->packed.sequences);
 }
 
-/* --- softmax over a vocabulary --------------------------------------------------------------------
+/* --- softmax over a vocabulary ------------------------------------------------------------------
    The layer that predicts words, and its loss, on blocks of rows, so that the logits (N, V) are
    never held whole: those of a block become losses, then gradients, then products before the next
    block begins. So forward and backward are one loop:
 
-     z = h W^T + b      dz = scale (softmax(z) - onehot)      dh = dz W    dW += dz^T h    db += dz */
+     z = h W^T + b     dz = scale (softmax(z) - onehot)     dh = dz W    dW += dz^T h    db += dz */
 
 /* Floats of a block of logits: large enough for the products, small enough for the cache. */
 #define CARNN__VOCABULARY_LOGITS ((size_t)1 << 22)
@@ -9247,62 +9247,49 @@ static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax
     }
 }
 
-/* --- the output of a head: logits, for the loss, votes and predictions alike ---------------------- */
+/* --- the output of a head: logits, for the loss, votes and predictions alike ----------------- */
 
 struct carnn__logits {
     carnn__output_kind kind;
     const carnn__mat *z;    /* (count, choices); a score has one column */
     size_t count;           /* decisions: one for each item, or for each word, ... */
-    const size_t *of_item;  /* (B + 1) the first decision of each item; NULL: item i has decision i */
+    const size_t *of_item;  /* (B + 1) the first decision of each item; NULL: item i has number i */
     const uint32_t *item;   /* (B) in the data set */
     size_t items;           /* B */
-    const uint32_t *target; /* (count) the right choice, or CARNN__NOWHERE: none is known */
+    const uint32_t *target; /* (count) the right choice, or CARNN__NO_INDEX: none is known */
 };
 
 static size_t carnn__first_decision(const carnn__logits *o, size_t b) {
     return o->of_item ? o->of_item[b] : b;
 }
 
-/* Softmax cross entropy of the decisions that have a target:
-
-     L = lse(z) - sum_j y_j z_j      y_j = smoothing / choices + (1 - smoothing) [j is the target]
-
-   z->d becomes the gradient of the mean. Returns the sum; how many there are goes to *counted. */
-static double carnn__softmax_loss(const carnn__work *work, const carnn__logits *o,
-                                  size_t *counted) {
-    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
-    size_t i, j, n = o->z->columns;
-    for (*counted = i = 0; i < o->count; i++) {
-        const float *z = o->z->x + i * n;
-        float *p = o->z->d + i * n;
-        double lse;
-        if (o->target[i] >= n) {
-            memset(p, 0, n * sizeof(float));
-            continue;
-        }
-        memcpy(p, z, n * sizeof(float));
-        lse = (double)work->engine->k->softmax(p, n);
-        for (j = 0; j < n; j++) {
-            double y = smoothing / (double)n + (j == o->target[i] ? 1.0 - smoothing : 0.0);
-            sum += y * (lse - (double)z[j]);
-            p[j] = (float)((double)p[j] - y);
-        }
-        ++*counted;
+/* Softmax cross entropy (@@PART) of the rows of z that have a target: returns the sum and, in
+   *known, how many there are. z->d becomes the gradient of the mean, times `scale`. */
+static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
+                                  const uint32_t *target, double scale, double smoothing,
+                                  size_t *known) {
+    size_t i, n = z->columns;
+    double sum = 0.0;
+    float loss;
+    for (*known = i = 0; i < rows; i++) *known += target[i] != CARNN__NO_INDEX;
+    memcpy(z->d, z->x, rows * n * sizeof(float));
+    scale /= (double)carnn__max(*known, 1);
+    for (i = 0; i < rows; i++) {
+        carnn__losses(work, 1, n, z->d + i * n, target + i, (float)scale, smoothing, &loss);
+        sum += (double)loss;
     }
-    if (work->g && *counted)
-        work->engine->k->scale(o->z->d, 1.0f / (float)*counted, o->count * n);
     return sum;
 }
 
-/* --- losses of scores z (B, 1) ------------------------------------------------------------------------
+/* --- losses of scores z (B, 1) ------------------------------------------------------------------
    What is right has the value 1. The gradient of the mean goes to z->d; they return the sum. */
 
 static double carnn__right(const carnn__work *work, const carnn__texts *t, size_t b) {
     return work->data->items[t->item[b]].value > 0.0f ? 1.0 : 0.0;
 }
 
-/* Cross entropy of sigmoid(z), in which right and wrong items weigh the same in all, where there are
-   both; weight (2) is filled at the first call. */
+/* Cross entropy of sigmoid(z), in which right and wrong items weigh the same in all, where there
+   are both; weight (2) is filled at the first call. */
 static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z,
                                float weight[2]) {
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0, all, right = 0.0;
@@ -9350,24 +9337,10 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
     return sum / (double)pieces * (double)t->count;
 }
 
-/* The mean cross entropy of `rows` rows of logits that have a target, without smoothing; its
-   gradient, times `scale`, goes to z->d. loss (rows) is scratch. */
-static double carnn__mean_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
-                               const uint32_t *target, double scale, float *loss) {
-    size_t known = 0, i;
-    double sum = 0.0;
-    for (i = 0; i < rows; i++) known += target[i] != CARNN__NOWHERE;
-    if (!known) return 0.0;
-    memcpy(z->d, z->x, rows * z->columns * sizeof(float));
-    carnn__losses(work, rows, z->columns, z->d, target, (float)(scale / (double)known), 0.0, loss);
-    for (i = 0; i < rows; i++) sum += (double)loss[i];
-    return sum / (double)known;
-}
-
-/* The loss of heads whose logits are choices: softmax cross entropy; sum[0] counts what is right. */
+/* The loss of logits of choices: softmax cross entropy; sum[0] counts what is right. */
 static double carnn__choices_loss(carnn__work *work, const carnn__logits *o, carnn__tally *tally) {
-    size_t counted, b, i;
-    double sum = carnn__softmax_loss(work, o, &counted);
+    size_t known, b, i;
+    double sum = carnn__softmax_loss(work, o->z, o->count, o->target, 1.0, work->smoothing, &known);
     for (b = 0; b < o->items; b++) {
         size_t first = carnn__first_decision(o, b), end = carnn__first_decision(o, b + 1);
         double right = 0.0;
@@ -9430,7 +9403,7 @@ static uint32_t carnn__heap_pop(const float *score, const carnn__item *items, ui
     return top;
 }
 
-/* --- ranks: mean average precision and mean reciprocal rank ---------------------------------------------
+/* --- ranks: mean average precision and mean reciprocal rank -------------------------------------
    Items of a group by falling score; average precision AP is the mean over the right ones of (right
    ones at or above it) / its rank, RR is one over the rank of the first right one. Of equal scores
    the wrong ones go first. A group without a right one does not count. */
@@ -9499,10 +9472,10 @@ static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) 
     scores->metric[1].value = tally->sum[CARNN__RANKS_RR] / groups;
 }
 
-/* --- predictions -------------------------------------------------------------------------------- */
+/* --- predictions ----------------------------------------------------------------------------- */
 
-/* The `count` most probable of n, of equal ones the first, with their probabilities. Returns how many
-   there are: NaN is none. */
+/* The `count` most probable of n, of equal ones the first, with their probabilities. Returns how
+   many there are: NaN is none. */
 static size_t carnn__ranking(const carnn__kernels *k, const float *p, size_t n, size_t count,
                              size_t *best, double *probability) {
     size_t i, j, last = n;
@@ -9524,7 +9497,7 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
     size_t n = o->z->columns, first = carnn__first_decision(o, b);
-    float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is free: nothing is learnt */
+    float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is not in use */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
     told.kind = o->kind == CARNN__OUTPUT_SCORE ? CARNN_PREDICTS_SCORE : CARNN_PREDICTS_CHOICES;
@@ -9556,7 +9529,7 @@ static void carnn__net_tell(carnn__work *work) {
     }
 }
 
-/* --- words and choices of a new model ---------------------------------------------------------------- */
+/* --- words and choices of a new model -------------------------------------------------------- */
 
 #ifndef CARNN_NO_TEXT
 
@@ -9609,7 +9582,7 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
 
 #endif
 
-/* --- a head at work: what training, scoring and sessions call ----------------------------------------- */
+/* --- a head at work: what training, scoring and sessions call -------------------------------- */
 
 /* Declares the weights of a new or loaded model. */
 static carnn_status carnn__net_declare(carnn_model *model, carnn_error *error) {
@@ -9792,7 +9765,7 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
     to[n] = 0;
 }
 
-/* --- sessions of a head: a batch of one item ------------------------------------------------------ */
+/* --- sessions of a head: a batch of one item ------------------------------------------------- */
 
 /* The corpus of one item whose texts have as many words as they can have. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
@@ -9824,7 +9797,7 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
         members[i].text = c->list[i] = (uint32_t)i;
         members[i].role = (uint32_t)i;
     }
-    *c->target = CARNN__NOWHERE;
+    *c->target = CARNN__NO_INDEX;
     *c->queue = 0;
     c->pieces->first = 0;
     c->pieces->count = 1;
@@ -9854,7 +9827,7 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
 }
 
-/* --- explanation: the words' shares in the last states of an encoder ---------------------------------
+/* --- explanation: the words' shares in the last states of an encoder ----------------------------
    The states of the additive cells are weighted sums of their candidates (Tran et al. 2018, Eq. 4
    and 7): with h_t = A_t h_{t-1} + w_t k_t, the last state is
 
@@ -9863,8 +9836,8 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
    so the last states v = [fw_n; bw_1] of a text are sums over its words, and a word's part v_i has
    the share v_i . v / v . v in them. What is the biases' belongs to no word. */
 
-/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t, which belongs to the sequence of rank b; `share` (h)
-   is R_t and becomes R_{t-1}. 0 where the cell is not additive. */
+/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t, which belongs to the sequence of rank b; `share`
+   (h) is R_t and becomes R_{t-1}. 0 where the cell is not additive. */
 static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, const float *y,
                                 double *share) {
     size_t j, slot = r->scan.index ? r->scan.index[t] : t;
@@ -9937,7 +9910,7 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
     }
 }
 
-/* --- drawing a choice by its logits ------------------------------------------------------------------- */
+/* --- drawing a choice by its logits ---------------------------------------------------------- */
 
 /* Sets all but the most probable choices to 0, of equal ones the later: at most `most` are kept (0:
    all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
@@ -9975,7 +9948,7 @@ static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, 
     return last;
 }
 
-/* --- what a program calls ---------------------------------------------------------------------------- */
+/* --- what a program calls -------------------------------------------------------------------- */
 
 /* Lays out a session; on a counting arena this is how its size is known. */
 static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carnn__arena *arena) {
@@ -10064,9 +10037,10 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
                                              carnn_error *error) {
     const carnn__session_kind *kind = carnn__session_of(session);
     if (count != kind->texts)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s predicts from %zu text%s, not "
-                           "%zu", session->model->desc.task, kind->texts,
-                           kind->texts == 1 ? "" : "s", count);
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "the task %s predicts from %zu text%s, not %zu",
+                           session->model->desc.task, kind->texts, kind->texts == 1 ? "" : "s",
+                           count);
     memset(prediction, 0, sizeof *prediction);
     prediction->parts = 1;
     kind->predict(session, texts, top, prediction);
@@ -10215,22 +10189,22 @@ static const carnn__session_kind carnn__net_session = {
 /* =============================================================================================
    @@HEAD dialog   choose the reply, given the dialog so far
 
-   Tran et al. 2018, section 4.1. The position encoder turns every utterance of the history and every
-   candidate into a vector. A cell reads the history; its context c is the user's latest utterance.
-   Attention with a residual connection sums the history up (Eq. 8), and a product scores the
-   candidates:
+   Tran et al. 2018, section 4.1. The position encoder turns every utterance of the history and
+   every candidate into a vector. A cell reads the history; its context c is the user's latest
+   utterance. Attention with a residual connection sums the history up (Eq. 8), and a product scores
+   the candidates:
 
      e_m = enc(utterance m)     c = e_M      h_1 .. h_M = cell(e_1 .. e_M, c)
      al = softmax_m((h_m + e_m) . c)         o = sum_m al_m (h_m + e_m)                  (Eq. 8)
      P(y_l) = softmax_l(o . enc(y_l))                                                    (Eq. 9, 10)
 
    Every history begins with the utterance <start>. The cell reads the latest utterance, too, as the
-   last one of the history; Eq. 8 leaves it out (README has what this is worth). Every utterance ends
-   with a word that names its speaker.
+   last one of the history; Eq. 8 leaves it out (README has what this is worth). Every utterance
+   ends with a word that names its speaker.
 
    A batch is whole dialogs. Each distinct utterance in it is encoded and projected once for all of
-   their turns, and the candidates are encoded once. Each turn has a scan, an attention and one row of
-   the product with the candidates; turns are worked on in chunks of a bounded number of rows.
+   their turns, and the candidates are encoded once. Each turn has a scan, an attention and one row
+   of the product with the candidates; turns are worked on in chunks of a bounded number of rows.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -10241,11 +10215,11 @@ static const carnn__session_kind carnn__net_session = {
 #define CARNN__DIALOG_ROWS 2048
 #define CARNN__DIALOG_CHUNK 64
 
-/* Words that are read of an utterance, with the speaker's; utterances that are read of a history. */
+/* The most words of an utterance, with the speaker's, and the most utterances of a history. */
 #define CARNN__UTTERANCE_WORDS 1024
 #define CARNN__HISTORY_LINES 1024
 
-/* --- options ------------------------------------------------------------------------------------ */
+/* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS }; /* in carnn_model_desc.option */
 
@@ -10292,10 +10266,10 @@ static size_t carnn__dialog_most(const carnn_model *model, size_t option, size_t
     return number < 0.0 ? most : carnn__min((size_t)number, most);
 }
 
-/* --- utterances --------------------------------------------------------------------------------- */
+/* --- utterances ------------------------------------------------------------------------------ */
 
-/* Roles are the speakers of carnn_speaker, by the names that explanations have for them, and one for
-   <start>, which no text of a data set has. */
+/* Roles are the speakers of carnn_speaker, by the names that explanations have for them, and one
+   for <start>, which no text of a data set has. */
 static const carnn__role carnn__dialog_roles[] = {
     {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
     {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
@@ -10320,9 +10294,9 @@ static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, u
     return n + 1;
 }
 
-/* Lines of the dialog from the end of the item before to the end of the next one. A dialog has all of
-   its lines in sum, and <start>, whatever of them a model reads: so models that keep different lines
-   have the same batches to vote on. */
+/* Lines of the dialog from the end of the item before to the end of the next one. A dialog has all
+   of its lines in sum, and <start>, whatever of them a model reads: so models that keep different
+   lines have the same batches to vote on. */
 static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
     const carnn__item *x = &work->data->items[item], *next = x + 1;
     size_t begins = !item || x->group != x[-1].group;
@@ -10380,7 +10354,7 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
 
 #endif
 
-/* --- parts ----------------------------------------------------------------------------------------
+/* --- parts --------------------------------------------------------------------------------------
    D: hidden size; L candidates; a batch has R turns and U utterances, a chunk B turns, N rows and T
    steps at most. */
 
@@ -10400,7 +10374,7 @@ typedef struct carnn__dialog {
     uint32_t *seq;           /* the dialogs as token lists: <start>, then the lines that are kept */
     uint32_t *first, *end;   /* (items) the history and the user's utterance: seq[first .. end] */
     /* of the batch at hand */
-    uint32_t *local, *which; /* number of a token list in the batch, or CARNN__NOWHERE; the reverse (U) */
+    uint32_t *local, *which; /* a token list's number in the batch, or none; its reverse (U) */
     uint32_t *turn;          /* (R) items */
     size_t inputs, turns;    /* U, R */
     unsigned char *right;    /* (R) was the turn answered rightly? */
@@ -10413,12 +10387,12 @@ typedef struct carnn__dialog {
     carnn__mat c, o, weight; /* (B, D), (B, D), alpha (B, T) */
     float *dh, *z, *loss;    /* (N, D), (B, L) logits, then their gradient, (B) */
     /* of a session */
-    size_t slots, heard;     /* rows of e; utterances heard: slot 0 is the oldest, <start> at first */
-    size_t projected, facts; /* so many are projected already; facts in a row up to the latest one */
+    size_t slots, heard;     /* rows of e; heard: slot 0 is the oldest, <start> at first */
+    size_t projected, facts; /* so many are projected; facts in a row up to the latest one */
     carnn__said *said;       /* (slots) */
 } carnn__dialog;
 
-/* The words of the candidates, without the speaker's that would end an utterance, and of <start>. */
+/* The words of the candidates and of <start>, which have no speaker's word at their end. */
 static void carnn__dialog_plan_lists(carnn__plan *p, carnn__dialog *m) {
     const carnn__names *names = &p->model->choices;
     size_t n = 0, i, pass;
@@ -10513,20 +10487,20 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog_plan_batch(p, m, D, p->model->choices.count);
 }
 
-/* --- the utterances and candidates of a batch ------------------------------------------------------ */
+/* --- the utterances and candidates of a batch ------------------------------------------------ */
 
 /* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. */
 static void carnn__dialog_collect(carnn__dialog *m, size_t number) {
     const carnn__corpus *c = &m->net.corpus;
     size_t i, j;
-    for (i = 0; i < m->inputs; i++) m->local[m->which[i]] = CARNN__NOWHERE;
+    for (i = 0; i < m->inputs; i++) m->local[m->which[i]] = CARNN__NO_INDEX;
     m->inputs = m->turns = 0;
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
         size_t first = dialog->first, last = first + dialog->count - 1;
         for (j = first; j <= last; j++) m->turn[m->turns++] = (uint32_t)j;
         for (j = first ? m->end[first - 1] + 1 : 0; j <= m->end[last]; j++) {
-            if (m->local[m->seq[j]] != CARNN__NOWHERE) continue;
+            if (m->local[m->seq[j]] != CARNN__NO_INDEX) continue;
             m->local[m->seq[j]] = (uint32_t)m->inputs;
             m->which[m->inputs++] = m->seq[j];
         }
@@ -10540,8 +10514,8 @@ static void carnn__dialog_utterances(const carnn__work *work, int backward) {
                         &m->e, 1, backward);
 }
 
-/* Packs the recurrent weights and encodes the candidates; where nothing is learnt only once, and the
-   candidates are packed, too, panel by panel. */
+/* Packs the recurrent weights and encodes the candidates; where nothing is learnt only once, and
+   the candidates are packed, too, panel by panel. */
 static void carnn__dialog_ready(const carnn__work *work) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
@@ -10556,7 +10530,7 @@ static void carnn__dialog_ready(const carnn__work *work) {
     m->ready = !work->g;
 }
 
-/* --- a chunk of turns ------------------------------------------------------------------------------- */
+/* --- a chunk of turns ------------------------------------------------------------------------ */
 
 /* Packs the histories of as many turns from m->from on as fit into a chunk; returns how many. */
 static size_t carnn__dialog_pack(carnn__dialog *m) {
@@ -10602,8 +10576,8 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     else carnn__matmul_packed(e, 0, B, L, D, m->o.x, D, m->packed_y, NULL, m->z, L);
 }
 
-/* From the gradient in z back to those of e and y: do = dz y, dy = dz^T o, where the first chunk of a
-   batch sets dy and the others add to it. */
+/* From the gradient in z back to those of e and y: do = dz y, dy = dz^T o, where the first chunk of
+   a batch sets dy and the others add to it. */
 static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
@@ -10621,9 +10595,9 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
 
-/* --- a batch, votes and scores ------------------------------------------------------------------------- */
+/* --- a batch, votes and scores --------------------------------------------------------------- */
 
-enum { /* sums of a tally; the last one: turns whose response is a candidate, which alone have a loss */
+enum { /* sums of a tally; the last one: turns whose response is a candidate, which have a loss */
     CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_DIALOGS, CARNN__DIALOG_KNOWN
 };
 
@@ -10636,7 +10610,7 @@ static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__t
         size_t turns = c->pieces[c->queue[i]].count, right = 0;
         for (end += turns; at < end; at++) {
             right += m->right[at];
-            tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->turn[at]] != CARNN__NOWHERE;
+            tally->sum[CARNN__DIALOG_KNOWN] += c->target[m->turn[at]] != CARNN__NO_INDEX;
         }
         tally->examples += turns;
         tally->sum[CARNN__DIALOG_RIGHT] += (double)right;
@@ -10693,7 +10667,7 @@ static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t n
         uint32_t target = m->net.corpus.target[m->turn[i]];
         double right;
         m->right[i] = carnn__elect(works, count, i, target, &right) == target;
-        if (target != CARNN__NOWHERE) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
+        if (target != CARNN__NO_INDEX) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
     }
     carnn__dialog_count(works[0], number, tally);
 }
@@ -10705,7 +10679,7 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
     scores->metric[1].value = sum[CARNN__DIALOG_ALL_RIGHT] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
 }
 
-/* --- sessions --------------------------------------------------------------------------------------------
+/* --- sessions -----------------------------------------------------------------------------------
    A session is a batch of one turn whose utterances stay from one turn to the next: e and its
    projections have a slot for each. An answer costs the encoding of what is new, one scan over the
    history, and one product with the candidates. */
@@ -10769,7 +10743,7 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *t
 }
 
 /* The user's words are in the slot after the last: what is heard next takes their place. Utterances
-   heard since the last answer are projected with them, so that the weights are read once for all. */
+   heard since the last answer are projected with them: the weights are read once for all. */
 static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                   carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
@@ -10801,7 +10775,7 @@ static const char *carnn__dialog_reply(carnn_session *s, const char *user, size_
     return reply;
 }
 
-/* --- explanation ------------------------------------------------------------------------------------------
+/* --- explanation --------------------------------------------------------------------------------
    The states of the additive cells are weighted sums of their candidates (Tran et al. 2018, Eq. 4
    and 7), so o is one too. With h_t = A_t h_{t-1} + w_t k_t, and al_t from Eq. 8:
 
@@ -10855,13 +10829,13 @@ static const carnn__session_kind carnn__dialog_session = {
     carnn__dialog_predict, carnn__dialog_hear, carnn__dialog_reply, NULL, carnn__dialog_explain,
     NULL};
 
-/* --- the entry --------------------------------------------------------------------------------------------- */
+/* --- the entry ------------------------------------------------------------------------------- */
 
 static const char *const carnn__dialog_variants[] = {
     "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1", NULL};
 
-/* Dialogs like those of bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14 turns,
-   so that a response has 14 utterances before it on average. */
+/* Dialogs like those of bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14
+   turns, so that a response has 14 utterances before it on average. */
 static void carnn__dialog_bench_text(carnn__bench_text *t, int candidates) {
     unsigned i;
     for (i = 0; !candidates && i < 36 * 14; i++) {
@@ -11036,7 +11010,7 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
 
 #endif
 
-/* --- parts ---------------------------------------------------------------------------------------
+/* --- parts --------------------------------------------------------------------------------------
    A batch has B pieces of sentences, N words, and M words in the pieces before them. */
 
 typedef struct carnn__lm {
@@ -11183,7 +11157,8 @@ static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
     carnn__sequences *before = &m->seq[1];
     if (m->encodes) {
         carnn__sequences_forward(work, before, key);
-        carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before, &before->x, NULL), key);
+        carnn__rnn_forward(work, &m->encoder, carnn__sequences_input(before, &before->x, NULL),
+                           key);
     }
     if (m->contexts)
         carnn__last_states(work, m->before, &m->encoder.layer->y, m->start, m->seq, &m->c, 0);
@@ -11202,14 +11177,14 @@ static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
 /* --- labels: one that the model does not know counts as wrong and gives no loss -------------- */
 
 /* The label that the context of a piece tells: the number of labels if the model does not know it;
-   CARNN__NOWHERE if there is none, and for all but the first piece of a sentence, and for the first
+   CARNN__NO_INDEX if there is none, for all but the first piece of a sentence, and for the first
    sentence of a document. */
 static size_t carnn__lm_label(const carnn__work *work, const carnn__batch_piece *p) {
     const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__item *x = &work->data->items[p->first];
-    if (x->count < 2 || (p > c->pieces && p[-1].first == p->first)) return CARNN__NOWHERE;
+    if (x->count < 2 || (p > c->pieces && p[-1].first == p->first)) return CARNN__NO_INDEX;
     if (carnn__lm_is(work->model, CARNN__LM_LABEL_ROW)) x--;
-    if (x->target == CARNN__NOWHERE) return CARNN__NOWHERE;
+    if (x->target == CARNN__NO_INDEX) return CARNN__NO_INDEX;
     return carnn__min(c->target[x - work->data->items], work->model->choices.count);
 }
 
@@ -11218,18 +11193,19 @@ enum { CARNN__LM_NLL, CARNN__LM_END_NLL, CARNN__LM_MACRO, CARNN__LM_RIGHT, CARNN
 /* Returns the mean loss, whose gradient goes to the logits' d, times `share`. */
 static double carnn__lm_label_forward(carnn__work *work, double share, carnn__tally *tally) {
     carnn__lm *m = (carnn__lm *)work->state;
-    size_t B = m->seq->packed.sequences, K = m->labels, b;
+    size_t B = m->seq->packed.sequences, K = m->labels, b, known;
+    double sum;
     if (!K) return 0.0;
     carnn__linear_forward(work, &m->label, &m->c, B);
     for (b = 0; b < B; b++) {
         size_t label = carnn__lm_label(work, &m->net.corpus.pieces[m->piece[b]]);
-        m->label_target[b] = label < K ? (uint32_t)label : CARNN__NOWHERE;
-        if (label == CARNN__NOWHERE) continue;
+        m->label_target[b] = label < K ? (uint32_t)label : CARNN__NO_INDEX;
+        if (label == CARNN__NO_INDEX) continue;
         tally->sum[CARNN__LM_LABELS] += 1.0;
         tally->sum[CARNN__LM_RIGHT] += work->engine->k->argmax(m->label.y.x + b * K, K) == label;
     }
-    /* the losses of the words come later: theirs is the memory */
-    return carnn__mean_loss(work, &m->label.y, B, m->label_target, share, m->output.loss);
+    sum = carnn__softmax_loss(work, &m->label.y, B, m->label_target, share, 0.0, &known);
+    return sum / (double)carnn__max(known, 1);
 }
 
 /* --- words ----------------------------------------------------------------------------------- */
@@ -11357,7 +11333,7 @@ static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
     if (sum[CARNN__LM_LABELS] <= 0.0) scores->count = 4; /* no labels, no accuracy */
 }
 
-/* --- sessions ------------------------------------------------------------------------------------
+/* --- sessions -----------------------------------------------------------------------------------
    A session reads sentence after sentence. Its corpus has one piece, the one at hand, whose tokens
    begin at number CARNN__LM_STEPS + 1; in front of them are those of the piece before. */
 
@@ -11480,8 +11456,8 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
     }
 }
 
-/* The n words `ids` that `run` has read, and what each adds to y . h_n, times `scale`, as its share or
-   score (`has`). run NULL: nothing is known of them. */
+/* The n words `ids` that `run` has read, and what each adds to y . h_n, times `scale`, as its share
+   or score (`has`). run NULL: nothing is known of them. */
 static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run, const float *y,
                                     double scale, const char *role, unsigned has,
                                     const uint32_t *ids, size_t n, carnn_contribution *out,
@@ -11579,16 +11555,16 @@ static const carnn__task carnn__lm_task = {
 
    F is 4h (orthogonal) or 2h (direct); without overlap the 2s are 0; b4 is there for pairs only.
 
-   `--weighting skip` puts what word i adds to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in the
-   place of x_i in the weights. `--model siamese` has the score W4 [cosine; overlap] + b4 of the two
-   sentences' last states instead.
+   `--weighting skip` puts what word i adds to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in
+   the place of x_i in the weights. `--model siamese` has the score W4 [cosine; overlap] + b4 of the
+   two sentences' last states instead.
 
    Overlap: an input more for every word, is it in the other sentence?, and that times its idf; and
    for every pair the share of the question's words that are in the sentence, by number and by idf.
    Words with the same first letters (`--overlap 4`) count as one there: lives, lived, living.
 
-   Loss: of pairs, cross entropy of sigmoid(score), in which right and wrong sentences weigh the same
-   in all; of ranks, cross entropy of the softmax over a question's sentences, whose target is
+   Loss: of pairs, cross entropy of sigmoid(score), in which right and wrong sentences weigh the
+   same in all; of ranks, cross entropy of the softmax over a question's sentences, whose target is
    shared by the right ones. A question without a right or a wrong one has no rank to learn.
    ============================================================================================= */
 
@@ -11599,7 +11575,7 @@ static const carnn__task carnn__lm_task = {
 #define CARNN__ANSWER_PIECE 64
 #define CARNN__ANSWER_ROWS 3072
 #define CARNN__ANSWER_CELLS ((size_t)1 << 18)
-/* --- options ----------------------------------------------------------------------------------- */
+/* --- options --------------------------------------------------------------------------------- */
 
 enum { /* in carnn_model_desc.option */
     CARNN__ANSWER_MODEL,
@@ -11638,7 +11614,7 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     carnn__option_default(model, CARNN__ANSWER_MODEL, 1);
     carnn__option_default(model, CARNN__ANSWER_DECOMPOSITION, 1);
     carnn__option_default(model, CARNN__ANSWER_WEIGHTING, 1);
-    carnn__option_default(model, CARNN__ANSWER_OVERLAP, 4); /* writer is like writes, wrote is not */
+    carnn__option_default(model, CARNN__ANSWER_OVERLAP, 4); /* as in writer and writes */
     carnn__option_default(model, CARNN__ANSWER_LOSS, 2);
     if (!model->vector_count) carnn__option_default(model, CARNN__ANSWER_TUNE, 1);
     if (!train->epochs) train->epochs = 5;
@@ -11664,7 +11640,7 @@ static size_t carnn__answer_overlaps(const carnn_model *model) {
     return carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? CARNN__OVERLAPS : 0;
 }
 
-/* --- words --------------------------------------------------------------------------------------- */
+/* --- words ----------------------------------------------------------------------------------- */
 
 static const carnn__role carnn__answer_roles[] = {
     {"question", CARNN__TOKENS, 0}, {"sentence", CARNN__TOKENS, 0}, {NULL, CARNN__TOKENS, 0}};
@@ -11678,7 +11654,7 @@ static const char *const carnn__answer_reserved[] = {
 
 static uint32_t carnn__answer_word(const carnn_model *model, carnn__span word) {
     uint32_t id = carnn__names_find_folded(&model->words, word.at, word.length, 1);
-    if (id != CARNN__NOWHERE) return id;
+    if (id != CARNN__NO_INDEX) return id;
     return (uint32_t)(carnn__hash(word.at, word.length, 1) % CARNN__UNKNOWN);
 }
 
@@ -11692,7 +11668,7 @@ static size_t carnn__answer_tokens(const carnn_model *model, carnn__span text, u
     return n;
 }
 
-/* --- parts --------------------------------------------------------------------------------------- */
+/* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__answer {
     carnn__net net;
@@ -11776,7 +11752,7 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
         top[i] = 5.0f; /* a cosine is small for a sigmoid */
 }
 
-/* --- forward and backward -------------------------------------------------------------------------- */
+/* --- forward and backward -------------------------------------------------------------------- */
 
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
@@ -11841,7 +11817,7 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__embed_backward(work, &m->words, t);
 }
 
-/* --- loss, scores ---------------------------------------------------------------------------------- */
+/* --- loss, scores ---------------------------------------------------------------------------- */
 
 static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     carnn__answer *m = (carnn__answer *)work->state;
@@ -11859,7 +11835,7 @@ static carnn__logits carnn__answer_output(const carnn__work *work) {
     return o;
 }
 
-/* --- sessions -------------------------------------------------------------------------------------- */
+/* --- sessions -------------------------------------------------------------------------------- */
 
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
@@ -12080,8 +12056,8 @@ static carnn__logits carnn__classify_output(const carnn__work *work) {
     return o;
 }
 
-/* Cross entropy; and the mean over the classes of F1 = 2 rightly told / (told + there), of those that
-   are told or there. */
+/* Cross entropy; and the mean over the classes of F1 = 2 rightly told / (told + there), of those
+   that are told or there. */
 static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__classify *m = (const carnn__classify *)work->state;
     carnn__logits o = carnn__classify_output(work);
@@ -12131,7 +12107,8 @@ static const carnn__task carnn__classify_task = {
     carnn__classify_parts, NULL, carnn__classify_tokens,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
     carnn__classify_forward, carnn__classify_output, carnn__classify_loss, carnn__classify_backward,
-    NULL, NULL, {{"accuracy", 0, 0}, {"macro_f1", 0, 0}, {NULL, 0, 0}}, NULL, NULL, &carnn__net_session, carnn__classify_words,
+    NULL, NULL, {{"accuracy", 0, 0}, {"macro_f1", 0, 0}, {NULL, 0, 0}}, NULL, NULL,
+    &carnn__net_session, carnn__classify_words,
     "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
     carnn__classify_variants, CARNN__TRAIN_ONLY(&carnn__classify_bench)};
 
@@ -12600,7 +12577,8 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
         char *to = at < size ? text + at : NULL;
         size_t room = at < size ? size - at : 0;
         const char *name = carnn_model_choice(model, p->choice[i]);
-        at += (size_t)(top ? snprintf(to, room, "%s%.6g\t%s", i ? "\t" : "", p->probability[i], name)
+        at += (size_t)(top ? snprintf(to, room, "%s%.6g\t%s", i ? "\t" : "", p->probability[i],
+                                      name)
                            : snprintf(to, room, "%s", name));
     }
     return at;
@@ -12673,7 +12651,7 @@ static void carnn__swap_floats(void *to, const void *from, size_t count) {
     }
 }
 
-/* --- checksum --------------------------------------------------------------------------------
+/* --- checksum -----------------------------------------------------------------------------------
    XXH64 (Collet 2012) with seed 0. It needs no tables and runs at the speed of memory, so that
    verifying a file costs less than reading it. */
 
@@ -12761,7 +12739,7 @@ static uint64_t carnn__sum_end(const carnn__sum *h) {
     return x ^ x >> 32;
 }
 
-/* --- a file that is written or read -----------------------------------------------------------
+/* --- a file that is written or read -------------------------------------------------------------
    The functions carnn__key_... and carnn__tensor_... do both: they write a value, or look for it in
    the file and set it. So one function lists what is in a file.
 
@@ -12822,7 +12800,7 @@ static carnn_status carnn__gguf_fail(carnn__gguf *g, const char *format, ...) {
     return g->status;
 }
 
-/* --- writing --- */
+/* --- writing --------------------------------------------------------------------------------- */
 
 static void carnn__put_bytes(carnn__gguf *g, const void *bytes, size_t size) {
     if (g->sink && !g->status && !g->sink(g->to, bytes, size)) g->status = CARNN_ERR_IO;
@@ -12896,7 +12874,7 @@ static size_t carnn__gguf_write(carnn__gguf_fill fill, const void *from, carnn__
     return g.status == CARNN_OK ? g.size : 0;
 }
 
-/* --- reading --- */
+/* --- reading --------------------------------------------------------------------------------- */
 
 /* The next `count` items of `size` bytes, or NULL. */
 static const unsigned char *carnn__gguf_take(carnn__gguf *g, uint64_t count, size_t size) {
@@ -12995,7 +12973,7 @@ static const unsigned char *carnn__gguf_data(carnn__gguf *g, size_t floats) {
     return g->status == CARNN_OK ? g->bytes + start : NULL;
 }
 
-/* --- both --- */
+/* --- both ------------------------------------------------------------------------------------ */
 
 static uint32_t carnn__key_u32(carnn__gguf *g, const char *name, uint32_t x) {
     const carnn__gguf_key *key;
@@ -13079,7 +13057,7 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
     if (at % 4 || at / 4 != offset) carnn__gguf_fail(g, "%s: misplaced in the file", name);
 }
 
-/* --- the beginning of a file --- */
+/* --- the beginning of a file ----------------------------------------------------------------- */
 
 /* What every file begins with; carnn__gguf_open reads it. */
 static void carnn__put_start(carnn__gguf *g, const carnn__gguf_kind *kind, size_t tensors) {
@@ -13138,7 +13116,7 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kin
     return g->status;
 }
 
-/* --- files on the disk -------------------------------------------------------------------------
+/* --- files on the disk --------------------------------------------------------------------------
    A file is written under another name in the same folder and renamed when it is complete and on
    the disk: whoever opens the name finds the old file or the new one, also after a crash. */
 
@@ -13367,7 +13345,7 @@ CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error) {
     return carnn__gguf_save(NULL, NULL, file, &allocator, error);
 }
 
-/* --- keys of models and checkpoints ----------------------------------------------------------- */
+/* --- keys of models and checkpoints ---------------------------------------------------------- */
 
 /* What a file says of a model and its training besides words and weights. */
 typedef struct carnn__facts {
@@ -13653,7 +13631,7 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 
 #ifndef CARNN_NO_TRAIN
 
-/* --- checkpoints -----------------------------------------------------------------------------
+/* --- checkpoints --------------------------------------------------------------------------------
    What a training needs to go on as if it had never stopped. */
 
 static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 2, ": train anew"};
@@ -14042,7 +14020,7 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
 
 #ifndef CARNN_NO_TRAIN
 
-/* --- training --------------------------------------------------------------------------------
+/* --- training -----------------------------------------------------------------------------------
    An epoch goes through the shuffled batches; each batch is one step of the optimiser. After an
    epoch the validation set is scored, and the best weights so far are kept. The learning rate goes
    down along half a cosine from lr to lr_end * lr over all epochs (Loshchilov and Hutter 2017), and
@@ -14237,8 +14215,8 @@ static void carnn__average_range(const void *training, size_t from, size_t to) {
     const carnn__training *t = (const carnn__training *)training;
     double step = (double)t->at.step, early = (1.0 + step) / (10.0 + step); /* of few steps */
     double keep = early < t->desc.average ? early : t->desc.average;
-    t->engine.k->approach(t->model->params.value + from, t->average + from, (float)(1.0 - keep),
-                          to - from);
+    t->engine.k->moving_average(t->model->params.value + from, t->average + from,
+                                (float)(1.0 - keep), to - from);
 }
 
 static void carnn__training_average(carnn__training *t) {
@@ -14401,10 +14379,10 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     return status;
 }
 
-/* --- cross-validation -----------------------------------------------------------------------------
+/* --- cross-validation ---------------------------------------------------------------------------
    Whole groups are in one fold, so that a model is not scored on a part of what it has learnt from.
-   For each fold a model of its own is made from the other folds' groups: a tenth of them chooses the
-   epoch, the others are learnt from. The fold is scored, and is used for nothing else. */
+   For each fold a model of its own is made from the other folds' groups: a tenth of them chooses
+   the epoch, the others are learnt from. The fold is scored, and is used for nothing else. */
 
 #define CARNN__FOLD_STREAM 0x464F4C44ACE5u
 #define CARNN__FOLD_CHOOSES 10 /* one in so many groups of a fold's training chooses the epoch */
@@ -14441,12 +14419,14 @@ static carnn_status carnn__validation_read(void *job) {
     }
     f->count = f->names.count;
     if (lines.number != f->groups)
-        return carnn__fail(f->error, CARNN_ERR_DATA, lines.number, "%s: expected %zu lines with the "
-                           "name of a fold, one for each group of the data, found %zu",
-                           carnn__name_end(lines.name), f->groups, lines.number);
+        return carnn__fail(f->error, CARNN_ERR_DATA, lines.number,
+                           "%s: expected %zu lines with the name of a fold, one for each group of "
+                           "the data, found %zu", carnn__name_end(lines.name), f->groups,
+                           lines.number);
     if (f->count > 1) return CARNN_OK;
-    return carnn__fail(f->error, CARNN_ERR_DATA, 1, "%s:1: expected the names of two folds or more, "
-                       "found one", carnn__name_end(lines.name));
+    return carnn__fail(f->error, CARNN_ERR_DATA, 1,
+                       "%s:1: expected the names of two folds or more, found one",
+                       carnn__name_end(lines.name));
 }
 
 static carnn_status carnn__validation_drop(void *job) {
@@ -14542,7 +14522,7 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             const carnn_dataset *data,
                                             const carnn_folds_desc *folds, carnn_scores *mean,
                                             carnn_scores *deviation, carnn_error *error) {
-    carnn_model_desc complete = *model; /* for the seed alone: an embedding may have its vectors' size */
+    carnn_model_desc complete = *model; /* for the seed alone: `size` may be that of vectors */
     carnn_train_desc unused = *train;
     carnn__validation f;
     carnn_status status;
@@ -14584,9 +14564,9 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
 /* =============================================================================================
    @@CHECK   derivatives against central differences
 
-   A "subject" is an entry of the table of cells, parts or tasks, in one of its variants: some arrays
-   of floats (inputs and weights), a loss L, and the derivatives that our backward functions compute.
-   The check moves one number at a time,
+   A "subject" is an entry of the table of cells, parts or tasks, in one of its variants: some
+   arrays of floats (inputs and weights), a loss L, and the derivatives that our backward functions
+   compute. The check moves one number at a time,
 
      dL/dx = (8 (L(x+s) - L(x-s)) - (L(x+2s) - L(x-2s))) / 12 s + O(s^4)
 
@@ -14782,9 +14762,9 @@ static void carnn__check_cell_carve(carnn__subject *s) {
                      CARNN__CHECK_ROWS, CARNN__CHECK_B);
 }
 
-/* --- parts -----------------------------------------------------------------------------------
-   Functions of @@MAT and @@PART by themselves. The parts of @@NET are checked as parts of models: the
-   variants of the tasks have every one of them, in each of its kinds. */
+/* --- parts --------------------------------------------------------------------------------------
+   Functions of @@MAT and @@PART by themselves. The parts of @@NET are checked as parts of models:
+   the variants of the tasks have every one of them, in each of its kinds. */
 
 /* Texts of 3, 0, 1 and 5 words out of 6; one of them is read twice. */
 static double carnn__check_encoder_loss(carnn__subject *s) {
@@ -14832,7 +14812,7 @@ static double carnn__check_attention_loss(carnn__subject *s) {
 
 /* The gradient replaces the logits; one row has no target. */
 static double carnn__check_entropy_loss(carnn__subject *s) {
-    static const uint32_t target[] = {3, 0, CARNN__NOWHERE, CARNN__CHECK_H - 1};
+    static const uint32_t target[] = {3, 0, CARNN__NO_INDEX, CARNN__CHECK_H - 1};
     carnn__cross_entropy e = {CARNN__CHECK_H, s->x.gradient, target, 1, 0.5f, s->setting,
                               s->scratch};
     double sum = 0.0;
@@ -14924,7 +14904,7 @@ static void carnn__check_part_carve(carnn__subject *s) {
     s->out = carnn__check_array(s, NULL, out[0], out[1]);
 }
 
-/* --- tasks -----------------------------------------------------------------------------------
+/* --- tasks --------------------------------------------------------------------------------------
    Small models of the task, with the options of a variant, on the sample of its entry, with dropout
    and label smoothing. Each batch is a loss of its own: the masks of relu and max are those of its
    first run, so that a step does not cross a kink, and a part has room for those of one batch. */
@@ -15021,8 +15001,8 @@ static double carnn__check_slope(carnn__subject *s, const carnn__checked *a, siz
     return slope;
 }
 
-/* Compares the derivative along these numbers of an array with the nearest of three slopes, relative
-   to `size`, and notes the largest error of all; not a number is the largest. */
+/* Compares the derivative along these numbers of an array with the nearest of three slopes,
+   relative to `size`, and notes the largest error of all; not a number is the largest. */
 static void carnn__check_along(carnn__subject *s, const carnn__checked *a, size_t first,
                                size_t count, double size) {
     static const double step[3] = {1.0 / 64.0, 1.0 / 16.0, 1.0 / 4.0};
@@ -15463,7 +15443,7 @@ static void carnn__bench_recurrence(carnn__bench *b) {
     b->amount = 1e-6 * (double)b->n[0];
 }
 
-/* --- tasks: the rows of a task are made from the benchmark in its entry ------------------------ */
+/* --- tasks: the rows of a task are made from the benchmark in its entry ---------------------- */
 
 #define CARNN__BENCH_EXAMPLES 16 /* of a session, at most */
 
@@ -15565,7 +15545,8 @@ static void carnn__bench_session_call(carnn__bench *b) {
     carnn_prediction prediction;
     carnn_session_reset(b->session);
     for (i = 0; i < most && data->items[i].group == data->items[0].group; i++) {
-        const char *reply, *user = carnn_dataset_text(data, i, carnn_dataset_text_count(data, i) - 1);
+        const char *reply;
+        const char *user = carnn_dataset_text(data, i, carnn_dataset_text_count(data, i) - 1);
         if (b->n[2]) carnn_session_reply(b->session, user, strlen(user), &reply, NULL);
         else carnn_session_example(b->session, data, i, 1, &prediction, NULL);
     }

@@ -80,7 +80,7 @@ static void tag_forward(carnn__work *work, uint64_t key) {
         const carnn__item *x = &work->data->items[t->item[b]];
         size_t label = x->count > TAG_LABELS ? c->tokens.at[c->list[x->first + TAG_LABELS]] : 0;
         for (i = t->at[b]; i < t->at[b + 1]; i++)
-            m->target[i] = x->count > TAG_LABELS ? c->tokens.ids[label++] : CARNN__NOWHERE;
+            m->target[i] = x->count > TAG_LABELS ? c->tokens.ids[label++] : CARNN__NO_INDEX;
     }
     carnn__embed_forward(work, &m->words, t);
     carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, &m->words.y, NULL), key);

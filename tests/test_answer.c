@@ -529,8 +529,8 @@ static void test_vectors(int tuned) {
     desc.known_count = 2;
     known[1] = valid;
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
-    CHECK(carnn__names_find(&model->words, "zebra", 5) != CARNN__NOWHERE);
-    CHECK(carnn__names_find(&model->words, "unicorn", 7) == CARNN__NOWHERE);
+    CHECK(carnn__names_find(&model->words, "zebra", 5) != CARNN__NO_INDEX);
+    CHECK(carnn__names_find(&model->words, "unicorn", 7) == CARNN__NO_INDEX);
     CHECK(carnn__answer_word(model, lion) < CARNN__UNKNOWN);
     CHECK_INT(answer_fit(model, data, 1, 2, 0.01), CARNN_OK);
     cat = weight(model, "word.weight") + carnn__names_find(&model->words, "cat", 3) * 5;

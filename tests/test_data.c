@@ -56,7 +56,7 @@ static int broken_items(const carnn_dataset *d, size_t roles) {
         const carnn__item *x = &d->items[i];
         broken += !x->count || x->first + x->count > d->member_count || x->group >= d->group_count;
         broken += i && (x->group < x[-1].group || x->first < x[-1].first);
-        broken += x->target >= d->text_count && x->target != CARNN__NOWHERE;
+        broken += x->target >= d->text_count && x->target != CARNN__NO_INDEX;
     }
     return broken;
 }
@@ -79,7 +79,7 @@ static int broken_dialogs(const carnn_dataset *d) {
     int broken = 0;
     for (size_t i = 0; i < d->item_count; i++) {
         const carnn__member *m = carnn__members(d, &d->items[i]) + d->items[i].count - 1;
-        broken += m->role != CARNN_USER || d->items[i].target == CARNN__NOWHERE ||
+        broken += m->role != CARNN_USER || d->items[i].target == CARNN__NO_INDEX ||
                   m + 1 >= d->members + d->member_count || m[1].role != CARNN_SYSTEM;
     }
     return broken;
@@ -821,7 +821,7 @@ static void test_lm_files(void) {
         CHECK_INT(d->spoken, i < 2);
         for (size_t k = 0; k < d->item_count; k++) {
             words += word_count(d, CARNN__SPACES, d->members[k].text);
-            labelled += d->items[k].target != CARNN__NOWHERE;
+            labelled += d->items[k].target != CARNN__NO_INDEX;
         }
         CHECK_INT(d->member_count, d->item_count);
         CHECK_INT(words, set[i].words);

@@ -6,7 +6,7 @@
 /* --- parts of a data set ---------------------------------------------------------------------- */
 
 static int same_text(const carnn_dataset *a, uint32_t i, const carnn_dataset *b, uint32_t j) {
-    if (i == CARNN__NOWHERE || j == CARNN__NOWHERE) return i == j;
+    if (i == CARNN__NO_INDEX || j == CARNN__NO_INDEX) return i == j;
     return i == j && !strcmp(carnn__text(a, i).at, carnn__text(b, j).at);
 }
 

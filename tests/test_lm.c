@@ -180,7 +180,7 @@ static void test_labels(void) {
     data = lm_data("=== 1\nA|Well, it's Fine.|sd\nB|Yes.|aa\n");
     model = lm_model("icarnn", NULL, data);
     CHECK_TEXT(lm_option(model, "label_row"), "previous");
-    CHECK(carnn__names_find(&model->words, "it's", 4) != CARNN__NOWHERE);
+    CHECK(carnn__names_find(&model->words, "it's", 4) != CARNN__NO_INDEX);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -525,7 +525,7 @@ static void test_lm_vectors(void) {
     CHECK_INT(carnn_model_describe(model)->embedding, 3);
     w = carnn_model_tensor(model, 0).value + 3 * carnn__names_find(&model->words, "cat", 3);
     CHECK(w[0] == -1.0f && w[1] == 0.5f && w[2] == 0.0f);
-    CHECK(carnn__names_find(&model->words, "zebra", 5) == CARNN__NOWHERE);
+    CHECK(carnn__names_find(&model->words, "zebra", 5) == CARNN__NO_INDEX);
     carnn_model_free(model);
     model = NULL;
     CHECK_INT(carnn_set(&desc, NULL, "tied", "1", NULL), CARNN_OK);

@@ -126,7 +126,7 @@ static void check_arrays(void) {
             for (i = 0; i < 3; i++) memcpy(w + i * n, y, n * sizeof *y);
             k->scale(w, 0.3f, n);
             k->add(x, w + n, n);
-            k->approach(x, w + 2 * n, 0.2f, n);
+            k->moving_average(x, w + 2 * n, 0.2f, n);
             results[0] = k->dot(x, y, n);
             results[1] = k->row_sum(x, n);
             results[2] = (float)k->sum_squares(x, n);

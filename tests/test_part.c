@@ -398,7 +398,7 @@ static void test_cross_entropy(void) {
     for (i = 0; i < 20; i++) z[i] = 5.0f;
     CHECK_NEAR(entropy(z, 20, 7, 1.0f, 0.0f), log(20.0), 1e-6); /* all the same */
     for (i = 0; i < 20; i++) z[i] = 5.0f;
-    CHECK(entropy(z, 20, CARNN__NOWHERE, 1.0f, 0.3f) == 0.0f);
+    CHECK(entropy(z, 20, CARNN__NO_INDEX, 1.0f, 0.3f) == 0.0f);
     for (i = 0; i < 20; i++) CHECK(z[i] == 0.0f);
     CHECK(entropy(huge, 3, 0, 1.0f, 0.0f) == 0.0f);
     for (i = 0; i < 3; i++) CHECK(huge[i] == 0.0f);

@@ -173,15 +173,15 @@ static void test_names(void) {
         CHECK_INT(carnn__names_length(&n, i), length[i]);
         CHECK(memcmp(carnn__names_get(&n, i), s[i], length[i] + 1) == 0);
     }
-    CHECK_INT(carnn__names_find(&n, "a", 1), CARNN__NOWHERE);
-    CHECK_INT(carnn__names_find(&n, "a\0d", 3), CARNN__NOWHERE);
+    CHECK_INT(carnn__names_find(&n, "a", 1), CARNN__NO_INDEX);
+    CHECK_INT(carnn__names_find(&n, "a\0d", 3), CARNN__NO_INDEX);
     CHECK_INT(carnn__names_find_folded(&n, "<UNK>", 5, 1), 0);
     CHECK_INT(carnn__names_find_folded(&n, "TWO words", 9, 1), 2);
-    CHECK_INT(carnn__names_find(&n, "TWO words", 9), CARNN__NOWHERE);
+    CHECK_INT(carnn__names_find(&n, "TWO words", 9), CARNN__NO_INDEX);
     carnn__names_free(&n, &a);
-    CHECK_INT(carnn__names_find(&n, "a", 1), CARNN__NOWHERE);
+    CHECK_INT(carnn__names_find(&n, "a", 1), CARNN__NO_INDEX);
     CHECK_INT(carnn__names_build(&n, &a, NULL, NULL, 0, &error), CARNN_OK);
-    CHECK_INT(carnn__names_find(&n, "", 0), CARNN__NOWHERE);
+    CHECK_INT(carnn__names_find(&n, "", 0), CARNN__NO_INDEX);
     carnn__names_free(&n, &a);
     CHECK_INT(memory.blocks, 0);
 }
@@ -196,7 +196,7 @@ static void test_names_not_distinct(void) {
     CHECK_INT(carnn__names_build(&n, &a, s, length, 3, &error), CARNN_ERR_MODEL);
     CHECK_INT(error.code, CARNN_ERR_MODEL);
     CHECK_INT(carnn__names_build(&n, &a, s, length, 3, NULL), CARNN_ERR_MODEL);
-    CHECK_INT(carnn__names_build(&n, &a, s, length, CARNN__NOWHERE, &error), CARNN_ERR_MODEL);
+    CHECK_INT(carnn__names_build(&n, &a, s, length, CARNN__NO_INDEX, &error), CARNN_ERR_MODEL);
     CHECK_INT(memory.blocks, 0);
 }
 
@@ -238,7 +238,7 @@ static void test_names_grow(void) {
     for (size_t i = 0; i < 2 * job.count; i++) {
         size_t length = number_name(name, i);
         uint32_t found = carnn__names_find(&job.grown, name, length);
-        wrong += found != (i < job.count ? i : CARNN__NOWHERE);
+        wrong += found != (i < job.count ? i : CARNN__NO_INDEX);
         if (i < job.count)
             wrong += carnn__names_length(&job.grown, i) != length ||
                      memcmp(carnn__names_get(&job.grown, i), name, length + 1) != 0;
@@ -271,7 +271,7 @@ static void test_names_of_one_hash(void) {
     CHECK_INT(carnn__names_build(&n, &a, s, length, 256, NULL), CARNN_OK);
     CHECK_INT(n.slots, 512);
     for (size_t i = 0; i < n.slots; i++) {
-        run = n.slot[i] == CARNN__NOWHERE ? 0 : run + 1;
+        run = n.slot[i] == CARNN__NO_INDEX ? 0 : run + 1;
         longest = carnn__max(longest, run);
     }
     CHECK(longest < 128);
@@ -370,7 +370,7 @@ static void test_vocabulary_of_labels(void) {
             CHECK_INT(carnn__names_find(&labels, expected[i], strlen(expected[i])), i);
         }
         CHECK_INT(labels.at[labels.count], empty ? 0 : 16); /* bytes, in one piece */
-        CHECK_INT(carnn__names_find(&labels, "I-loc", 5), CARNN__NOWHERE);
+        CHECK_INT(carnn__names_find(&labels, "I-loc", 5), CARNN__NO_INDEX);
         carnn__names_free(&labels, &a);
     }
     CHECK_INT(memory.blocks, 0);
