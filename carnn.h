@@ -13781,7 +13781,7 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     const carnn_allocator *allocator = &c->model->allocator;
     carnn__gguf g;
     void *block;
-    size_t size;
+    size_t size = 0;
     carnn_status status = carnn__read_file(file, allocator, &block, &size, error);
     if (status != CARNN_OK) return status;
     c->same[CARNN__SAME_NAMES] = carnn__names_sum(c->model);
