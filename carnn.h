@@ -10225,9 +10225,9 @@ enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS }; /* in carnn_model_desc.op
 
 static const carnn_option carnn__dialog_options[] = {
     CARNN__OPTION_WHOLE("history", CARNN__DIALOG_HISTORY, 0, 1e9, 1,
-                        "history utterances that are read, the latest so many"),
+                        "history utterances read, the latest so many"),
     CARNN__OPTION_WHOLE("kb_rows", CARNN__DIALOG_KB_ROWS, 0, 1e9, 1,
-                        "knowledge-base lines kept of each block, the first so many"),
+                        "rows of a knowledge-base block, the first"),
     CARNN__OPTION_END};
 
 /* Chosen on a part of the training dialogs and on dev of bAbI task 6: README has the figures. */

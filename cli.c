@@ -1575,7 +1575,7 @@ static int bench(void) {
 /* ==== Commands and help ====================================================================== */
 static const command commands[] = {
     {"train", "--task NAME --train FILE --out MODEL [options]", "trains a model, keeps its best",
-     "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf --cell lstm\n"
+     "  carnn train --task dialog --train train.txt --valid dev.txt --out bot.gguf\n"
      "  carnn train --task classify --train train.txt --folds 10 --json\n"
      "\nCtrl-C ends a training and saves it; the same command with --resume goes on.\n",
      TRAIN, train, 0, 0},
@@ -1667,7 +1667,7 @@ static int help_command(const command *c) {
     print_options("training", NULL, c->bit, CARNN_OPTION_OF_TRAINING);
     for (i = 0; c->bit == TRAIN && (task = carnn_task_name(i)) != NULL; i++) {
         printf("\ntask %s: %s\n", task, carnn_task_title(i));
-        print_help("  data", carnn_task_data(i));
+        print_help("  data:", carnn_task_data(i));
         print_options(NULL, task, c->bit, CARNN_OPTION_OF_TASK);
     }
     printf("\nexamples:\n%s", c->examples);
