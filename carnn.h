@@ -326,7 +326,7 @@ typedef struct carnn_option {
    NULL past the last. */
 CARNN_API const carnn_option *carnn_option_at(const char *task, size_t number);
 
-/* What an option of the kind NAME may be: NULL past the last. */
+/* What an option of the kind NAME may be: NULL past the last, and for the other kinds. */
 CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t number);
 
 /* Sets one option from text ("256", "0.5", "icarnn") after checking kind and range. A NAME becomes
@@ -12229,6 +12229,7 @@ static const carnn_option *carnn__option_of(const char *task, size_t number) {
 
 CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t number) {
     size_t i;
+    if (option->kind != CARNN_OPTION_NAME) return NULL;
     if (option->place == CARNN_OPTION_OF_MODEL) return carnn_cell_name(number);
     if (option->place == CARNN_OPTION_OF_TRAINING) return carnn_optimizer_name(number);
     for (i = 0; option->choices[i] && i < number;) i++;
@@ -13782,7 +13783,7 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     const carnn_allocator *allocator = &c->model->allocator;
     carnn__gguf g;
     void *block;
-    size_t size;
+    size_t size = 0;
     carnn_status status = carnn__read_file(file, allocator, &block, &size, error);
     if (status != CARNN_OK) return status;
     c->same[CARNN__SAME_NAMES] = carnn__names_sum(c->model);

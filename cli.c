@@ -1601,44 +1601,58 @@ static const command commands[] = {
      "  carnn bench cell --threads 1\n", BENCH, bench, 0, 1},
 };
 
-static void print_option(const char *name, const char *value, const char *text) {
-    char word[64];
-    snprintf(word, sizeof word, "--%s %s", dashed(name), value ? value : "");
-    printf("  %-22s%s", word, text);
+/* Behind `head`, words of a text from column 24 on, in lines that end before column 80. */
+static void print_help(const char *head, const char *text) {
+    int length, at = printf("%-24s", head);
+    for (; *text; text += length + (text[length] == ' ')) {
+        length = (int)strcspn(text, " ");
+        if (at + length > 78) at = printf("\n%24s", "") - 1;
+        at += printf("%s%.*s", at > 24 ? " " : "", length, text);
+    }
+    puts("");
 }
 
-/* [default, task its own default]: those that differ from the first are named. */
-static void print_default(const carnn_option *o, const char *only) {
-    char first[OPTION_TEXT] = "", text[OPTION_TEXT];
+static void print_option(const char *name, const char *value, const char *text) {
+    char head[64];
+    snprintf(head, sizeof head, "  --%s %s", dashed(name), value ? value : "");
+    print_help(head, text);
+}
+
+/* " [default, task its own default]": those that differ from the first are named. */
+static void add_default(char *text, size_t room, const carnn_option *o, const char *only) {
+    char first[OPTION_TEXT] = "", own[OPTION_TEXT];
     const char *task;
-    size_t i;
+    size_t i, at = strlen(text);
     for (i = 0; (task = carnn_task_name(i)) != NULL; i++) {
         carnn_model_desc m = {.task = task};
         carnn_train_desc training = {.epochs = 0};
         if ((only && strcmp(only, task)) || carnn_defaults(&m, &training, NULL)) continue;
-        option_text(o, &m, &training, text);
-        if (!*text || !strcmp(text, first)) continue;
-        printf(*first ? ", %s %s" : " [%s%s", *first ? task : "", text);
-        if (!*first) strcpy(first, text);
+        option_text(o, &m, &training, own);
+        if (!*own || !strcmp(own, first)) continue;
+        at += (size_t)snprintf(text + at, room - at, *first ? ", %s %s" : " [%s%s",
+                               *first ? task : "", own);
+        if (!*first) strcpy(first, own);
     }
-    puts(*first ? "]" : "");
+    if (*first) snprintf(text + at, room - at, "]");
 }
 
 /* The options of a place, with a title; those that all tasks have, or those of one. */
 static void print_options(const char *title, const char *task, unsigned bit,
                           carnn_option_place place) {
     const carnn_option *o;
-    size_t i, k;
+    char text[1024];
+    size_t i, k, at;
     for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
-        int named = o->kind == CARNN_OPTION_NAME;
         if (o->place != place || !(option_commands(o) & bit)) continue;
         if (title) printf("\n%s:\n", title);
         title = NULL;
-        print_option(o->name, named ? "NAME" : "N", o->help);
-        print_default(o, task);
-        for (k = 0; named && carnn_option_choice(o, k); k++)
-            printf("%s%s", k ? ", " : "                        ", carnn_option_choice(o, k));
-        if (named) printf("\n");
+        snprintf(text, sizeof text / 2, "%s", o->help);
+        add_default(text, sizeof text, o, task);
+        print_option(o->name, o->kind == CARNN_OPTION_NAME ? "NAME" : "N", text);
+        for (k = at = 0; carnn_option_choice(o, k) && at < sizeof text; k++)
+            at += (size_t)snprintf(text + at, sizeof text - at, k ? ", %s" : "%s",
+                                   carnn_option_choice(o, k));
+        if (at) print_help("", text);
     }
 }
 
@@ -1648,11 +1662,12 @@ static int help_command(const command *c) {
     printf("usage: carnn %s %s\n\n%s.\n\noptions:\n", c->name, c->files, c->help);
     for (i = 0; i < COUNT(flags); i++)
         if (flags[i].commands & c->bit)
-            print_option(flags[i].name, flags[i].value, flags[i].help), printf("\n");
+            print_option(flags[i].name, flags[i].value, flags[i].help);
     print_options("model", NULL, c->bit, CARNN_OPTION_OF_MODEL);
     print_options("training", NULL, c->bit, CARNN_OPTION_OF_TRAINING);
     for (i = 0; c->bit == TRAIN && (task = carnn_task_name(i)) != NULL; i++) {
-        printf("\ntask %s: %s\n  data: %s\n", task, carnn_task_title(i), carnn_task_data(i));
+        printf("\ntask %s: %s\n", task, carnn_task_title(i));
+        print_help("  data", carnn_task_data(i));
         print_options(NULL, task, c->bit, CARNN_OPTION_OF_TASK);
     }
     printf("\nexamples:\n%s", c->examples);
