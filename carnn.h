@@ -13328,8 +13328,9 @@ static carnn_status carnn__no_files(const char *name, carnn_error *error) {
 
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
-    (void)allocator, (void)size;
+    (void)allocator;
     *block = NULL;
+    *size = 0;
     return carnn__no_files(name, error);
 }
 

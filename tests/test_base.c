@@ -144,7 +144,7 @@ static void check_pool_busy(void) {
     carnn__pool *pool;
     size_t left, round, i;
     if (carnn__pool_create(&pool, 3, carnn__allocator(NULL)) || carnn__pool_threads(pool) < 3) {
-        CHECK(!"three threads");
+        CHECK(0 && "three threads");
         return;
     }
     for (left = 2; left > 0; left--) {
