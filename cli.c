@@ -1109,9 +1109,9 @@ static void explain_example(size_t number) {
     carnn_contribution *part;
     size_t texts = carnn_dataset_text_count(data, number), i;
     check(carnn_session_example(session, data, number, 1, &p, &error));
-    printf("example %zu:", number + 1);
+    printf("example %zu: ", number + 1);
     for (i = p.kind == CARNN_PREDICTS_SCORE || !texts ? 0 : texts - 1; i < texts; i++)
-        printf(" %s\n", carnn_dataset_text(data, number, i));
+        puts(carnn_dataset_text(data, number, i));
     if (p.kind == CARNN_PREDICTS_SCORE) printf("score %.9g\n", p.score);
     if (p.kind == CARNN_PREDICTS_CHOICES)
         printf("answer: %s (probability %.4f)\n", carnn_model_choice(model, p.choice[0]),
