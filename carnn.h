@@ -10235,8 +10235,6 @@ static void carnn__dialog_defaults(carnn_model_desc *model, carnn_train_desc *tr
     if (!model->cell) model->cell = "icarnn";
     if (!model->hidden) model->hidden = 256;
     if (!model->embedding) model->embedding = model->hidden;
-    if (!model->layers) model->layers = 1;
-    if (!model->min_count) model->min_count = 1;
     carnn__option_default(model, CARNN__DIALOG_HISTORY, CARNN_NONE);
     carnn__option_default(model, CARNN__DIALOG_KB_ROWS, CARNN_NONE);
     if (!train->epochs) train->epochs = 20;
@@ -10937,7 +10935,6 @@ static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train)
     if (!model->cell) model->cell = "ncarnn";
     if (!model->hidden) model->hidden = 256;
     if (!model->embedding) model->embedding = model->hidden;
-    if (!model->layers) model->layers = 1;
     if (!model->min_count) model->min_count = 2; /* else <unk> would never be learnt */
     carnn__option_default(model, CARNN__LM_VOCAB, 10000);
     carnn__option_default(model, CARNN__LM_CONTEXT, carnn__lm_sees_context(model->cell)
@@ -11575,16 +11572,11 @@ static const carnn__task carnn__lm_task = {
 #define CARNN__ANSWER_PIECE 64
 #define CARNN__ANSWER_ROWS 3072
 #define CARNN__ANSWER_CELLS ((size_t)1 << 18)
+
 /* --- options --------------------------------------------------------------------------------- */
 
-enum { /* in carnn_model_desc.option */
-    CARNN__ANSWER_MODEL,
-    CARNN__ANSWER_DECOMPOSITION,
-    CARNN__ANSWER_WEIGHTING,
-    CARNN__ANSWER_OVERLAP,
-    CARNN__ANSWER_LOSS,
-    CARNN__ANSWER_TUNE
-};
+enum { CARNN__ANSWER_MODEL, CARNN__ANSWER_DECOMPOSITION, CARNN__ANSWER_WEIGHTING,
+       CARNN__ANSWER_OVERLAP, CARNN__ANSWER_LOSS, CARNN__ANSWER_TUNE }; /* in .option */
 
 static const char *const carnn__answer_models[] = {"iwan", "siamese", NULL};
 static const char *const carnn__answer_decompositions[] = {"orthogonal", "direct", NULL};
@@ -11609,8 +11601,6 @@ static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *tr
     if (!model->cell) model->cell = "icarnn";
     if (!model->hidden) model->hidden = 150;
     if (!model->embedding) model->embedding = 50;
-    if (!model->layers) model->layers = 1;
-    if (!model->min_count) model->min_count = 1;
     carnn__option_default(model, CARNN__ANSWER_MODEL, 1);
     carnn__option_default(model, CARNN__ANSWER_DECOMPOSITION, 1);
     carnn__option_default(model, CARNN__ANSWER_WEIGHTING, 1);
@@ -11940,8 +11930,6 @@ static void carnn__classify_defaults(carnn_model_desc *model, carnn_train_desc *
     if (!model->cell) model->cell = "lstm";
     if (!model->hidden) model->hidden = 100;
     if (!model->embedding) model->embedding = 50;
-    if (!model->layers) model->layers = 1;
-    if (!model->min_count) model->min_count = 1;
     carnn__option_default(model, CARNN__CLASSIFY_DIRECTIONS, 2);
     carnn__option_default(model, CARNN__CLASSIFY_POOLING, 11); /* max,mean,min */
     carnn__option_default(model, CARNN__CLASSIFY_WORDS, 400);
@@ -12370,6 +12358,8 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
     if (!model->seed) model->seed = 1;
     if (!train->optimizer) train->optimizer = carnn__optimizers[CARNN__OPTIMIZER_adam].name;
     task->defaults(model, train);
+    if (!model->layers) model->layers = 1;
+    if (!model->min_count) model->min_count = 1;
     optimizer = carnn__optimizer_number(train->optimizer);
     if (optimizer == CARNN__OPTIMIZER_COUNT)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown optimizer \"%.60s\"",

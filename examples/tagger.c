@@ -49,8 +49,6 @@ static void tag_defaults(carnn_model_desc *model, carnn_train_desc *train) {
     if (!model->cell) model->cell = "gru";
     if (!model->hidden) model->hidden = 24;
     if (!model->embedding) model->embedding = 24;
-    if (!model->layers) model->layers = 1;
-    if (!model->min_count) model->min_count = 1;
     if (!train->epochs) train->epochs = 60;
     if (!train->batch) train->batch = 2;
 }
