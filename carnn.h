@@ -6127,7 +6127,7 @@ static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_cou
 
 #ifdef CARNN__GZIP
 extern char **environ;
-#if defined(__STRICT_ANSI__) && !defined(__cplusplus) /* -std=c99 hides it */
+#ifndef __cplusplus /* -std=c99 and feature macros may hide it */
 FILE *fdopen(int file, const char *mode);
 #endif
 #endif
@@ -13125,10 +13125,12 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kin
 #else
 #include <dirent.h>
 #include <fcntl.h>
-#if defined(__STRICT_ANSI__) && !defined(__cplusplus) /* -std=c99 hides these */
+#ifndef __cplusplus /* -std=c99 and feature macros may hide these */
 int fsync(int file);
 int(fileno)(FILE *file);
+#if !defined(__USE_MISC) && !defined(__USE_XOPEN_EXTENDED) && !__USE_FORTIFY_LEVEL /* of glibc */
 char *realpath(const char *name, char *path);
+#endif
 #endif
 #define CARNN__SYSTEM(name) name
 #define CARNN__IS_REGULAR(mode) S_ISREG(mode)

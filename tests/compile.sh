@@ -39,6 +39,7 @@ for compiler in gcc clang; do
     check "$compiler, included often" $compiler -std=c99 -O1 $strict -I. -fsyntax-only "$work/often.c"
     check "$compiler, two units link" $compiler "$work/make.o" "$work/use.o" -o "$work/two" -lm -lpthread
     check "$compiler, command line" $compiler -std=c99 -O1 $strict -I. -fsyntax-only cli.c
+    check "$compiler, GNU C" $compiler -O2 -D_FORTIFY_SOURCE=2 $strict -I. -fsyntax-only cli.c
     check "$plus, C++17" $plus -std=c++17 -O1 $strict -I. -fsyntax-only "$work/make.cpp"
     check "$plus, declarations" $plus -std=c++17 $strict -I. -c "$work/use.cpp" -o "$work/usepp.o"
     check "$plus, C++ calls C" $plus "$work/make.o" "$work/usepp.o" -o "$work/three" -lm -lpthread
