@@ -6620,7 +6620,6 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
 
 #endif /* CARNN_NO_TEXT */
 
-
 #endif
 /* =============================================================================================
    @@DATA   data sets: texts, items and groups; the formats of their files
@@ -7667,6 +7666,18 @@ struct carnn_model {
     int64_t best_epoch;
 };
 
+/* Can the model read the data set? */
+static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
+                                     carnn_error *error) {
+    if (strcmp(model->desc.task, data->task))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
+                           "model of the task %s", data->task, model->desc.task);
+    if (!data->columns || data->columns == (size_t)model->desc.embedding) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has rows of %zu numbers, the "
+                       "embedding of the model %lld", data->columns,
+                       (long long)model->desc.embedding);
+}
+
 /* What a run adds up over its batches. */
 typedef struct carnn__tally {
     size_t examples, tokens;
@@ -7834,7 +7845,7 @@ struct carnn__task {
     size_t state;                /* bytes of the head's state, which begins with a carnn__net */
     void (*parts)(carnn__plan *p, void *state);
     void (*init)(carnn_model *model, const carnn_dataset *data); /* (*) more than random numbers */
-    /* the tokens of a text in a role: their number; writes at most `max`, which may be 0 */
+    /* (*) the tokens of a text in a role: their number; writes at most `max`, which may be 0 */
     size_t (*tokens)(const carnn_model *model, carnn__span text, uint32_t role, uint32_t *ids,
                      size_t max);
     /* batches */
@@ -7852,8 +7863,6 @@ struct carnn__task {
     /* scores and predictions */
     carnn__metric metric[CARNN_SCORES_MAX + 1];
     void (*score)(const carnn__tally *tally, carnn_scores *scores); /* (*) sum[i] / examples */
-    size_t (*print)(const carnn_model *model, const carnn_prediction *p, size_t top, char *text,
-                    size_t size); /* (*) choices by name, or the score */
     const carnn__session_kind *session; /* (*) @@SESSION */
     size_t (*session_words)(const carnn_model *model); /* (*) of a text that a session reads */
     /* checks */
@@ -8101,9 +8110,7 @@ static carnn_status carnn__names_from(carnn__names *names, const char *bytes, co
     size_t *length = (size_t *)carnn__alloc(a, count, sizeof *length), i;
     carnn_status status = s && length ? CARNN_OK : carnn__out_of_memory(error);
     for (i = 0; !status && i < count; i++) {
-        carnn__span text;
-        text.at = bytes + at[i];
-        text.length = at[i + 1] - at[i] - 1;
+        carnn__span text = carnn__string(bytes, at, i);
         if (trim) text = carnn__trim(text);
         s[i] = text.at;
         length[i] = text.length;
@@ -9770,9 +9777,7 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
 /* The corpus of one item whose texts have as many words as they can have. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
-    const carnn__task *task = s->model->task;
-    size_t T = carnn__session_of(s)->texts, i;
-    size_t W = task->session_words ? task->session_words(s->model) : (size_t)CARNN__SESSION_WORDS;
+    size_t T = carnn__session_of(s)->texts, W = carnn__session_words(s->model), i;
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
     c->tokens.count = T;
     c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
@@ -10154,15 +10159,13 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
     const carnn__member *m;
     size_t i, before, own, heard, count = 0;
     carnn_status status;
-    if (strcmp(session->model->desc.task, data->task))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
-                           "model of the task %s", data->task, session->model->desc.task);
-    if (number >= data->item_count)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has only %zu examples",
-                           data->item_count);
     if (data->columns)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "sessions read texts, the data set has "
                            "rows of numbers");
+    if (carnn__same_task(session->model, data, error)) return CARNN_ERR_ARGUMENT;
+    if (number >= data->item_count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has only %zu examples",
+                           data->item_count);
     x = &data->items[number];
     m = carnn__members(data, x);
     for (i = own = 0; i < x->count; i++) own += !carnn__session_is_label(session, m[i].role);
@@ -10398,9 +10401,7 @@ static void carnn__dialog_plan_lists(carnn__plan *p, carnn__dialog *m) {
     m->own.at = (size_t *)carnn__take(p->arena, m->own.count + 1, sizeof(size_t));
     for (pass = 0; pass < 2; pass++) { /* count, then write */
         for (n = i = 0; i < names->count; i++) {
-            carnn__span text;
-            text.at = carnn__names_get(names, i);
-            text.length = carnn__names_length(names, i);
+            carnn__span text = carnn__string(names->bytes, names->at, i);
             if (pass) m->own.at[i] = n;
             n += carnn__dialog_tokens(p->model, text, 0, pass ? m->own.ids + n : NULL,
                                       pass ? SIZE_MAX : 0) - 1;
@@ -10459,9 +10460,7 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     m->e = carnn__plan_mat(p, U, D);
     m->y = carnn__plan_mat(p, work->g ? L : work->engine->k->tile_columns, D);
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
-    if (work->voting || work->wanted) {
-        m->all = carnn__plan_mat(p, R, L);
-    }
+    if (work->voting || work->wanted) m->all = carnn__plan_mat(p, R, L);
     m->c = carnn__plan_mat(p, B, D);
     m->o = carnn__plan_mat(p, B, D);
     m->weight = carnn__plan_mat(p, B, T);
@@ -10861,7 +10860,7 @@ static const carnn__task carnn__dialog_task = {
     carnn__dialog_check, sizeof(carnn__dialog), carnn__dialog_parts, NULL, carnn__dialog_tokens,
     {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure, NULL,
     NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch, carnn__dialog_vote,
-    {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {NULL, 0, 0}}, carnn__dialog_score, NULL,
+    {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {NULL, 0, 0}}, carnn__dialog_score,
     &carnn__dialog_session, NULL,
     "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
     "3 thai_house R_phone 12\n4 thai_house R_area north\n"
@@ -11085,9 +11084,8 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     carnn__rnn_plan(p, &m->cell, "cell", cell, N, N, B);
     carnn__word_softmax_plan(p, &m->output, tied ? m->words : SIZE_MAX, N, h, session);
     m->labels = m->encodes ? p->model->choices.count : 0;
-    if (m->labels) {
+    if (m->labels)
         carnn__linear_plan(p, &m->label, "label", "weight", B, h, m->labels, 1, CARNN__LOGITS);
-    }
     if (p->arena) carnn__lm_memory(p, m, B, h);
 }
 
@@ -11529,7 +11527,7 @@ static const carnn__task carnn__lm_task = {
     carnn__lm_batch, carnn__lm_vote,
     {{"perplexity", 1, 0}, {"perplexity_n2", 1, 1}, {"perplexity_macro", 1, 1},
      {"perplexity_words", 1, 1}, {"label_accuracy", 0, 0}, {NULL, 0, 0}},
-    carnn__lm_score, NULL, &carnn__lm_session, carnn__lm_session_words,
+    carnn__lm_score, &carnn__lm_session, carnn__lm_session_words,
     "a b a b\tx\nb a c\ty\nc a\n\tx\nd b a\ty\n=\na c b b c\ty\nb a\tx\n",
     carnn__lm_variants, CARNN__TRAIN_ONLY(&carnn__lm_bench)};
 
@@ -11882,7 +11880,7 @@ static const carnn__task carnn__answer_task = {
     sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__answer_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
     NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss, carnn__answer_backward,
-    NULL, NULL, {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__ranks_score, NULL,
+    NULL, NULL, {{"map", 0, 0}, {"mrr", 0, 0}, {NULL, 0, 0}}, carnn__ranks_score,
     &carnn__answer_session, NULL,
     "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n",
     carnn__answer_variants, CARNN__TRAIN_ONLY(&carnn__answer_bench)};
@@ -11955,14 +11953,6 @@ static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
 
 static size_t carnn__classify_words(const carnn_model *model) {
     return (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
-}
-
-static size_t carnn__classify_tokens(const carnn_model *model, carnn__span text, uint32_t role,
-                                     uint32_t *ids, size_t max) {
-    size_t most = carnn__classify_words(model);
-    (void)role;
-    return carnn__min(most, carnn__tokenize(&model->words, CARNN__WORDS, text.at, text.length, ids,
-                                            carnn__min(max, most)));
 }
 
 /* --- parts ----------------------------------------------------------------------------------- */
@@ -12092,10 +12082,10 @@ static const carnn__task carnn__classify_task = {
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
     carnn__classify_options, carnn__classify_defaults, "carnn.labels", NULL, 0,
     CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify),
-    carnn__classify_parts, NULL, carnn__classify_tokens,
+    carnn__classify_parts, NULL, NULL,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
     carnn__classify_forward, carnn__classify_output, carnn__classify_loss, carnn__classify_backward,
-    NULL, NULL, {{"accuracy", 0, 0}, {"macro_f1", 0, 0}, {NULL, 0, 0}}, NULL, NULL,
+    NULL, NULL, {{"accuracy", 0, 0}, {"macro_f1", 0, 0}, {NULL, 0, 0}}, NULL,
     &carnn__net_session, carnn__classify_words,
     "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
     carnn__classify_variants, CARNN__TRAIN_ONLY(&carnn__classify_bench)};
@@ -12412,17 +12402,6 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     return status ? status : carnn__net_declare(model, error);
 }
 
-static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
-                                     carnn_error *error) {
-    if (strcmp(model->desc.task, data->task))
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set is of the task %s, the "
-                           "model of the task %s", data->task, model->desc.task);
-    if (!data->columns || data->columns == (size_t)model->desc.embedding) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has rows of %zu numbers, the "
-                       "embedding of the model %lld", data->columns,
-                       (long long)model->desc.embedding);
-}
-
 #ifndef CARNN_NO_TEXT
 
 /* Reads the vectors of the model's words; an embedding whose size is left open has theirs. */
@@ -12559,7 +12538,6 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
                                        size_t top, char *text, size_t size) {
     size_t at = 0, i;
     if (size) *text = 0;
-    if (model->task->print) return model->task->print(model, p, top, text, size);
     if (p->kind == CARNN_PREDICTS_SCORE)
         return (size_t)snprintf(text, size, "%.9g", p->score);
     if (p->kind == CARNN_PREDICTS_LIKELIHOOD)
