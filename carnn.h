@@ -1952,82 +1952,247 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
    i and i + 8, then i + 4, i + 2, i + 1; v(largest) is the largest lane. v(fnma)(a, b, c) is
    c - a b, v(signed)(a, s) is |a| with the sign of s, v(if_less)(a, b, yes, no) chooses lane by
    lane, `no` where one of them is NaN.
-   v(keep)(v, n) sets the lanes from n on to zero. The loads and stores that end in n touch only
-   the first n floats; loadn fills up with zeros, loadf with `fill`. v(transpose) transposes the
-   block of 16 by 16 floats whose rows are ld apart: lane i of out[j] is p[i * ld + j]. */
+   v(fill)(v, n, w) has the first n lanes of v and the others of w. loadn and storen touch only the
+   first n floats; loadn sets the other lanes to zero. v(transpose) transposes the block of 16 by 16
+   floats whose rows are ld apart: lane i of out[j] is p[i * ld + j].
 
-/* Does the compiler know that these are all lanes? Then a masked access becomes a plain one. */
+   A vector is CARNN__PARTS registers of CARNN__WIDTH floats; `i` is the number of the part in the
+   expressions of CARNN__LANEWISE. */
+
+#if defined(CARNN__AVX512)
+#define CARNN__PARTS 1
+typedef __m512 CARNN__K(part);
+#elif defined(CARNN__AVX2)
+#define CARNN__PARTS 2
+typedef __m256 CARNN__K(part);
+#elif defined(CARNN__NEON)
+#define CARNN__PARTS 4
+typedef float32x4_t CARNN__K(part);
+#else
+#define CARNN__PARTS 16
+typedef float CARNN__K(part);
+#endif
+#define CARNN__WIDTH (CARNN__LANES / CARNN__PARTS)
+typedef struct CARNN__K(parts) {
+    CARNN__K(part) x[CARNN__PARTS];
+} carnn__v;
+
+/* A statement for each part. The numbers of one or two parts are constants even where nothing is
+   optimised. */
+#if CARNN__PARTS == 1
+#define CARNN__EACH(statement) { enum { i = 0 }; statement; }
+#elif CARNN__PARTS == 2
+#define CARNN__EACH(statement) { enum { i = 0 }; statement; } { enum { i = 1 }; statement; }
+#else
+#define CARNN__EACH(statement)                                                                     \
+    int i;                                                                                         \
+    CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++) { statement; }
+#endif
+#define CARNN__LANEWISE(name, arguments, value)                                                    \
+    static CARNN__INLINE carnn__v CARNN__V(name) arguments {                                       \
+        carnn__v v;                                                                                \
+        CARNN__EACH(v.x[i] = value)                                                                \
+        return v;                                                                                  \
+    }
+CARNN__LANEWISE(add, (carnn__v a, carnn__v b), a.x[i] + b.x[i])
+CARNN__LANEWISE(sub, (carnn__v a, carnn__v b), a.x[i] - b.x[i])
+CARNN__LANEWISE(mul, (carnn__v a, carnn__v b), a.x[i] * b.x[i])
+CARNN__LANEWISE(div, (carnn__v a, carnn__v b), a.x[i] / b.x[i])
+
+#if defined(CARNN__AVX512) || defined(CARNN__AVX2)
+
+#if defined(CARNN__AVX512)
+#define CARNN__X86(name) _mm512_##name##_ps
+#define CARNN__LOW(v) _mm512_castps512_ps256(v.x[0])
+#define CARNN__HIGH(v) _mm512_extractf32x8_ps(v.x[0], 1)
+#define CARNN__BELOW(n) ((__mmask16)((1u << (n)) - 1u)) /* the lanes below n */
+CARNN__LANEWISE(load_some, (const float *p, size_t n), _mm512_maskz_loadu_ps(CARNN__BELOW(n), p))
+CARNN__LANEWISE(fill, (carnn__v a, size_t n, carnn__v w),
+                _mm512_mask_blend_ps(CARNN__BELOW(n), w.x[i], a.x[i]))
+static CARNN__INLINE void CARNN__V(store_some)(float *p, size_t n, carnn__v a) {
+    _mm512_mask_storeu_ps(p, CARNN__BELOW(n), a.x[0]);
+}
+CARNN__LANEWISE(if_less, (carnn__v a, carnn__v b, carnn__v yes, carnn__v no),
+                _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.x[i], b.x[i], _CMP_LT_OQ), no.x[i],
+                                     yes.x[i]))
+CARNN__LANEWISE(scale2, (carnn__v a, carnn__v n), _mm512_scalef_ps(a.x[i], n.x[i]))
+CARNN__LANEWISE(power2, (carnn__v n), _mm512_scalef_ps(_mm512_set1_ps(1.0f), n.x[i]))
+CARNN__LANEWISE(signed, (carnn__v a, carnn__v s), /* sign bit ? s : a, bit by bit */
+                _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
+                    _mm512_set1_epi32(INT32_MIN), _mm512_castps_si512(s.x[i]),
+                    _mm512_castps_si512(a.x[i]), 0xCA)))
+#else
+#define CARNN__X86(name) _mm256_##name##_ps
+#define CARNN__LOW(v) v.x[0]
+#define CARNN__HIGH(v) v.x[1]
+/* All ones in the lanes below n of part i. */
+static CARNN__INLINE __m256i CARNN__V(below)(size_t n, int i) {
+    __m256i lane = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                                    _mm256_set1_epi32(8 * i));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
+}
+CARNN__LANEWISE(load_some, (const float *p, size_t n),
+                _mm256_maskload_ps(p + 8 * i, CARNN__V(below)(n, i)))
+CARNN__LANEWISE(fill, (carnn__v a, size_t n, carnn__v w),
+                _mm256_blendv_ps(w.x[i], a.x[i], _mm256_castsi256_ps(CARNN__V(below)(n, i))))
+static CARNN__INLINE void CARNN__V(store_some)(float *p, size_t n, carnn__v a) {
+    CARNN__EACH(_mm256_maskstore_ps(p + 8 * i, CARNN__V(below)(n, i), a.x[i]))
+}
+CARNN__LANEWISE(if_less, (carnn__v a, carnn__v b, carnn__v yes, carnn__v no),
+                _mm256_blendv_ps(no.x[i], yes.x[i], _mm256_cmp_ps(a.x[i], b.x[i], _CMP_LT_OQ)))
+CARNN__LANEWISE(signed, (carnn__v a, carnn__v s),
+                _mm256_or_ps(_mm256_and_ps(_mm256_set1_ps(-0.0f), s.x[i]),
+                             _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.x[i])))
+static CARNN__INLINE __m256 CARNN__V(part_power2)(__m256i n) {
+    __m256i biased = _mm256_add_epi32(n, _mm256_set1_epi32(127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
+}
+/* 2^n as two factors, each a normal float, since 2^n itself may not be one. */
+static CARNN__INLINE __m256 CARNN__V(part_scale2)(__m256 a, __m256 n) {
+    __m256i whole = _mm256_cvtps_epi32(n), first = _mm256_srai_epi32(whole, 1);
+    return a * CARNN__V(part_power2)(first) *
+           CARNN__V(part_power2)(_mm256_sub_epi32(whole, first));
+}
+CARNN__LANEWISE(power2, (carnn__v n), CARNN__V(part_power2)(_mm256_cvtps_epi32(n.x[i])))
+CARNN__LANEWISE(scale2, (carnn__v a, carnn__v n), CARNN__V(part_scale2)(a.x[i], n.x[i]))
+#endif
+CARNN__LANEWISE(load, (const float *p), CARNN__X86(loadu)(p + i * CARNN__WIDTH))
+static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
+    CARNN__EACH(CARNN__X86(storeu)(p + i * CARNN__WIDTH, a.x[i]))
+}
+CARNN__LANEWISE(set1, (float x), CARNN__X86(set1)(x))
+CARNN__LANEWISE(max, (carnn__v a, carnn__v b), CARNN__X86(max)(a.x[i], b.x[i]))
+CARNN__LANEWISE(min, (carnn__v a, carnn__v b), CARNN__X86(min)(a.x[i], b.x[i]))
+CARNN__LANEWISE(sqrt, (carnn__v a), CARNN__X86(sqrt)(a.x[i]))
+CARNN__LANEWISE(abs, (carnn__v a), CARNN__X86(andnot)(CARNN__X86(set1)(-0.0f), a.x[i]))
+CARNN__LANEWISE(fma, (carnn__v a, carnn__v b, carnn__v c),
+                CARNN__X86(fmadd)(a.x[i], b.x[i], c.x[i]))
+CARNN__LANEWISE(fnma, (carnn__v a, carnn__v b, carnn__v c),
+                CARNN__X86(fnmadd)(a.x[i], b.x[i], c.x[i]))
+#define CARNN__FOLD(name, operation)                                                               \
+    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                        \
+        __m256 a = _mm256_##operation##_ps(CARNN__LOW(v), CARNN__HIGH(v));                         \
+        __m128 b = _mm_##operation##_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));   \
+        b = _mm_##operation##_ps(b, _mm_movehl_ps(b, b));                                          \
+        return _mm_cvtss_f32(_mm_##operation##_ss(b, _mm_movehdup_ps(b)));                         \
+    }
+CARNN__FOLD(sum, add)
+CARNN__FOLD(largest, max)
+#else
+
+#if defined(CARNN__NEON)
+#define CARNN__CHOOSE(a, b, yes, no) vbslq_f32(vcltq_f32(a, b), yes, no) /* a < b ? yes : no */
+CARNN__LANEWISE(load, (const float *p), vld1q_f32(p + 4 * i))
+static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
+    CARNN__EACH(vst1q_f32(p + 4 * i, a.x[i]))
+}
+CARNN__LANEWISE(set1, (float x), vdupq_n_f32(x))
+CARNN__LANEWISE(sqrt, (carnn__v a), vsqrtq_f32(a.x[i]))
+CARNN__LANEWISE(abs, (carnn__v a), vabsq_f32(a.x[i]))
+CARNN__LANEWISE(signed, (carnn__v a, carnn__v s),
+                vbslq_f32(vdupq_n_u32(0x80000000u), s.x[i], a.x[i]))
+CARNN__LANEWISE(fma, (carnn__v a, carnn__v b, carnn__v c), vfmaq_f32(c.x[i], a.x[i], b.x[i]))
+CARNN__LANEWISE(fnma, (carnn__v a, carnn__v b, carnn__v c), vfmsq_f32(c.x[i], a.x[i], b.x[i]))
+static CARNN__INLINE float32x4_t CARNN__V(part_power2)(int32x4_t n) {
+    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
+}
+static CARNN__INLINE float32x4_t CARNN__V(part_scale2)(float32x4_t a, float32x4_t n) {
+    int32x4_t whole = vcvtq_s32_f32(n), first = vshrq_n_s32(whole, 1);
+    return a * CARNN__V(part_power2)(first) * CARNN__V(part_power2)(vsubq_s32(whole, first));
+}
+CARNN__LANEWISE(power2, (carnn__v n), CARNN__V(part_power2)(vcvtq_s32_f32(n.x[i])))
+#else
+#define CARNN__CHOOSE(a, b, yes, no) ((a) < (b) ? (yes) : (no))
+CARNN__LANEWISE(load, (const float *p), p[i])
+static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) { memcpy(p, a.x, sizeof a.x); }
+CARNN__LANEWISE(set1, (float x), x)
+CARNN__LANEWISE(sqrt, (carnn__v a), sqrtf(a.x[i]))
+CARNN__LANEWISE(abs, (carnn__v a), fabsf(a.x[i]))
+CARNN__LANEWISE(signed, (carnn__v a, carnn__v s), copysignf(a.x[i], s.x[i]))
+/* A fused multiply-add without the instruction. The product of two floats is exact in a double;
+   the sum is rounded to odd there (where it is inexact its last bit is set), after which the
+   rounding to float is the only one that counts (Boldo and Melquiond 2008). */
+static inline float CARNN__K(fma)(float a, float b, float c) {
+#if defined(FP_FAST_FMAF) || FLT_EVAL_METHOD != 0
+    return fmaf(a, b, c);
+#else
+    double product = (double)a * b, sum = product + c, part = sum - product;
+    double error = (product - (sum - part)) + ((double)c - part);
+    int64_t bits, step;
+    memcpy(&bits, &sum, sizeof bits);
+    step = error * sum > 0 ? 1 : -1;
+    step = error < 0 || error > 0 ? step : 0;
+    bits += step & ((bits & 1) - 1); /* without branches: nobody could predict them */
+    memcpy(&sum, &bits, sizeof bits);
+    return (float)sum;
+#endif
+}
+CARNN__LANEWISE(fma, (carnn__v a, carnn__v b, carnn__v c), CARNN__K(fma)(a.x[i], b.x[i], c.x[i]))
+CARNN__LANEWISE(fnma, (carnn__v a, carnn__v b, carnn__v c),
+                CARNN__K(fma)(-a.x[i], b.x[i], c.x[i]))
+static inline float CARNN__V(part_power2)(float n) {
+    uint32_t bits = (uint32_t)((n > -127 && n < 128 ? (int32_t)n : 0) + 127) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+static inline float CARNN__V(part_scale2)(float a, float n) {
+    float first = (float)(n > -300 && n < 300 ? (int32_t)n / 2 : 0);
+    return a * CARNN__V(part_power2)(first) * CARNN__V(part_power2)(n - first);
+}
+CARNN__LANEWISE(power2, (carnn__v n), CARNN__V(part_power2)(n.x[i]))
+#endif
+CARNN__LANEWISE(scale2, (carnn__v a, carnn__v n), CARNN__V(part_scale2)(a.x[i], n.x[i]))
+CARNN__LANEWISE(max, (carnn__v a, carnn__v b), CARNN__CHOOSE(b.x[i], a.x[i], a.x[i], b.x[i]))
+CARNN__LANEWISE(min, (carnn__v a, carnn__v b), CARNN__CHOOSE(a.x[i], b.x[i], a.x[i], b.x[i]))
+CARNN__LANEWISE(if_less, (carnn__v a, carnn__v b, carnn__v yes, carnn__v no),
+                CARNN__CHOOSE(a.x[i], b.x[i], yes.x[i], no.x[i]))
+static CARNN__INLINE carnn__v CARNN__V(load_some)(const float *p, size_t n) {
+    float lane[CARNN__LANES] = {0};
+    memcpy(lane, p, n * sizeof *p);
+    return CARNN__V(load)(lane);
+}
+static CARNN__INLINE void CARNN__V(store_some)(float *p, size_t n, carnn__v a) {
+    float lane[CARNN__LANES];
+    CARNN__V(store)(lane, a);
+    memcpy(p, lane, n * sizeof *p);
+}
+static CARNN__INLINE carnn__v CARNN__V(fill)(carnn__v a, size_t n, carnn__v w) {
+    float lane[CARNN__LANES];
+    CARNN__V(store)(lane, w);
+    CARNN__V(store_some)(lane, n, a);
+    return CARNN__V(load)(lane);
+}
+#define CARNN__FOLD(name, value)                                                                   \
+    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                        \
+        float lane[CARNN__LANES];                                                                  \
+        int half, i;                                                                               \
+        CARNN__V(store)(lane, v);                                                                  \
+        for (half = CARNN__LANES / 2; half; half /= 2)                                             \
+            for (i = 0; i < half; i++) lane[i] = value;                                            \
+        return lane[0];                                                                            \
+    }
+CARNN__FOLD(sum, lane[i] + lane[i + half])
+CARNN__FOLD(largest, lane[i] > lane[i + half] ? lane[i] : lane[i + half])
+#endif
+
+static CARNN__INLINE carnn__v CARNN__V(zero)(void) { return CARNN__V(set1)(0.0f); }
+
+/* Where the compiler knows that n is 16 a masked access becomes a plain one. */
 #if defined(__GNUC__) && !defined(CARNN__PORTABLE)
 #define CARNN__ALL(n) (__builtin_constant_p(n) && (n) == CARNN__LANES)
 #else
 #define CARNN__ALL(n) ((n) == CARNN__LANES)
 #endif
+static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
+    return CARNN__ALL(n) ? CARNN__V(load)(p) : CARNN__V(load_some)(p, n);
+}
+static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
+    if (CARNN__ALL(n)) CARNN__V(store)(p, a);
+    else CARNN__V(store_some)(p, n, a);
+}
 
 #if defined(CARNN__AVX512)
-
-typedef __m512 carnn__v;
-
-#define CARNN__MASK(n) ((__mmask16)((1u << (n)) - 1u))
-static CARNN__INLINE carnn__v CARNN__V(load)(const float *p) { return _mm512_loadu_ps(p); }
-static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
-    if (CARNN__ALL(n)) return CARNN__V(load)(p);
-    return _mm512_maskz_loadu_ps(CARNN__MASK(n), p);
-}
-static CARNN__INLINE carnn__v CARNN__V(loadf)(const float *p, size_t n, float fill) {
-    return _mm512_mask_loadu_ps(_mm512_set1_ps(fill), CARNN__MASK(n), p);
-}
-static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) { _mm512_storeu_ps(p, a); }
-static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
-    if (CARNN__ALL(n)) {
-        CARNN__V(store)(p, a);
-        return;
-    }
-    _mm512_mask_storeu_ps(p, CARNN__MASK(n), a);
-}
-static CARNN__INLINE carnn__v CARNN__V(keep)(carnn__v a, size_t n) {
-    return _mm512_maskz_mov_ps(CARNN__MASK(n), a);
-}
-static CARNN__INLINE carnn__v CARNN__V(set1)(float x) { return _mm512_set1_ps(x); }
-static CARNN__INLINE carnn__v CARNN__V(zero)(void) { return _mm512_setzero_ps(); }
-static CARNN__INLINE carnn__v CARNN__V(add)(carnn__v a, carnn__v b) { return _mm512_add_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(sub)(carnn__v a, carnn__v b) { return _mm512_sub_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(mul)(carnn__v a, carnn__v b) { return _mm512_mul_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(div)(carnn__v a, carnn__v b) { return _mm512_div_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(sqrt)(carnn__v a) { return _mm512_sqrt_ps(a); }
-static CARNN__INLINE carnn__v CARNN__V(max)(carnn__v a, carnn__v b) { return _mm512_max_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(min)(carnn__v a, carnn__v b) { return _mm512_min_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
-    return _mm512_fmadd_ps(a, b, c);
-}
-static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
-    return _mm512_fnmadd_ps(a, b, c);
-}
-static CARNN__INLINE carnn__v CARNN__V(scale2)(carnn__v a, carnn__v n) {
-    return _mm512_scalef_ps(a, n);
-}
-static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v n) {
-    return _mm512_scalef_ps(_mm512_set1_ps(1.0f), n);
-}
-static CARNN__INLINE carnn__v CARNN__V(abs)(carnn__v a) { return _mm512_abs_ps(a); }
-static CARNN__INLINE carnn__v CARNN__V(signed)(carnn__v a, carnn__v sign) {
-    __m512i bits = _mm512_set1_epi32(INT32_MIN); /* sign ? sign : a, bit by bit */
-    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(bits, _mm512_castps_si512(sign),
-                                                         _mm512_castps_si512(a), 0xCA));
-}
-static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v yes, carnn__v no) {
-    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
-}
-#define CARNN__HALVES(name, op)                                                                    \
-    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                        \
-        __m256 a = _mm256_##op##_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));      \
-        __m128 b = _mm_##op##_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));          \
-        b = _mm_##op##_ps(b, _mm_movehl_ps(b, b));                                                 \
-        return _mm_cvtss_f32(_mm_##op##_ss(b, _mm_movehdup_ps(b)));                                \
-    }
-CARNN__HALVES(sum, add)
-CARNN__HALVES(largest, max)
-#undef CARNN__HALVES
-
 /* Four rounds that exchange rows at distance 1, 2, 4 and 8: 64 shuffles, all on one port, which is
    a quarter of a cycle for each number. Every cache line is read once, as a row: rows of matrices
    whose width is a power of two fall into the same few places of the first-level cache. */
@@ -2052,134 +2217,15 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
         b[i + 12] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0xDD);
     }
     CARNN__UNROLL for (i = 0; i < 8; i++) {
-        out[i] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0x88);
-        out[i + 8] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0xDD);
+        out[i].x[0] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0x88);
+        out[i + 8].x[0] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0xDD);
     }
 }
 
-#elif defined(CARNN__AVX2)
-
-typedef struct CARNN__K(pair) {
-    __m256 lo, hi;
-} carnn__v;
-
-static CARNN__INLINE carnn__v CARNN__V(make)(__m256 lo, __m256 hi) {
-    carnn__v v;
-    v.lo = lo;
-    v.hi = hi;
-    return v;
-}
-/* All ones in the lanes below n, counted from `first`. */
-static CARNN__INLINE __m256i CARNN__V(below)(size_t n, int first) {
-    __m256i lane = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
-                                    _mm256_set1_epi32(first));
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
-}
-static CARNN__INLINE carnn__v CARNN__V(load)(const float *p) {
-    return CARNN__V(make)(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8));
-}
-static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
-    if (CARNN__ALL(n)) return CARNN__V(load)(p);
-    return CARNN__V(make)(_mm256_maskload_ps(p, CARNN__V(below)(n, 0)),
-                          _mm256_maskload_ps(p + 8, CARNN__V(below)(n, 8)));
-}
-static CARNN__INLINE carnn__v CARNN__V(loadf)(const float *p, size_t n, float fill) {
-    carnn__v v = CARNN__V(loadn)(p, n);
-    __m256 f = _mm256_set1_ps(fill);
-    v.lo = _mm256_blendv_ps(f, v.lo, _mm256_castsi256_ps(CARNN__V(below)(n, 0)));
-    v.hi = _mm256_blendv_ps(f, v.hi, _mm256_castsi256_ps(CARNN__V(below)(n, 8)));
-    return v;
-}
-static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
-    _mm256_storeu_ps(p, a.lo);
-    _mm256_storeu_ps(p + 8, a.hi);
-}
-static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
-    if (CARNN__ALL(n)) {
-        CARNN__V(store)(p, a);
-        return;
-    }
-    _mm256_maskstore_ps(p, CARNN__V(below)(n, 0), a.lo);
-    _mm256_maskstore_ps(p + 8, CARNN__V(below)(n, 8), a.hi);
-}
-static CARNN__INLINE carnn__v CARNN__V(keep)(carnn__v a, size_t n) {
-    a.lo = _mm256_and_ps(a.lo, _mm256_castsi256_ps(CARNN__V(below)(n, 0)));
-    a.hi = _mm256_and_ps(a.hi, _mm256_castsi256_ps(CARNN__V(below)(n, 8)));
-    return a;
-}
-static CARNN__INLINE carnn__v CARNN__V(set1)(float x) {
-    __m256 v = _mm256_set1_ps(x);
-    return CARNN__V(make)(v, v);
-}
-static CARNN__INLINE carnn__v CARNN__V(zero)(void) {
-    return CARNN__V(make)(_mm256_setzero_ps(), _mm256_setzero_ps());
-}
-#define CARNN__LANEWISE(name, op)                                                                  \
-    static CARNN__INLINE carnn__v CARNN__V(name)(carnn__v a, carnn__v b) {                         \
-        return CARNN__V(make)(_mm256_##op##_ps(a.lo, b.lo), _mm256_##op##_ps(a.hi, b.hi));         \
-    }
-CARNN__LANEWISE(add, add)
-CARNN__LANEWISE(sub, sub)
-CARNN__LANEWISE(mul, mul)
-CARNN__LANEWISE(div, div)
-CARNN__LANEWISE(max, max)
-CARNN__LANEWISE(min, min)
-#undef CARNN__LANEWISE
-static CARNN__INLINE carnn__v CARNN__V(sqrt)(carnn__v a) {
-    return CARNN__V(make)(_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
-    return CARNN__V(make)(_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
-    return CARNN__V(make)(_mm256_fnmadd_ps(a.lo, b.lo, c.lo), _mm256_fnmadd_ps(a.hi, b.hi, c.hi));
-}
-/* 2^n as two factors, each a normal float, since 2^n itself may not be one. */
-static CARNN__INLINE __m256 CARNN__V(half_scale2)(__m256 a, __m256 n) {
-    __m256i whole = _mm256_cvtps_epi32(n), first = _mm256_srai_epi32(whole, 1);
-    __m256i second = _mm256_sub_epi32(whole, first), bias = _mm256_set1_epi32(127);
-    first = _mm256_slli_epi32(_mm256_add_epi32(first, bias), 23);
-    second = _mm256_slli_epi32(_mm256_add_epi32(second, bias), 23);
-    return _mm256_mul_ps(_mm256_mul_ps(a, _mm256_castsi256_ps(first)),
-                         _mm256_castsi256_ps(second));
-}
-static CARNN__INLINE __m256 CARNN__V(half_power2)(__m256 n) {
-    __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
-}
-static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v n) {
-    return CARNN__V(make)(CARNN__V(half_power2)(n.lo), CARNN__V(half_power2)(n.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(scale2)(carnn__v a, carnn__v n) {
-    return CARNN__V(make)(CARNN__V(half_scale2)(a.lo, n.lo), CARNN__V(half_scale2)(a.hi, n.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(abs)(carnn__v a) {
-    __m256 sign = _mm256_set1_ps(-0.0f);
-    return CARNN__V(make)(_mm256_andnot_ps(sign, a.lo), _mm256_andnot_ps(sign, a.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(signed)(carnn__v a, carnn__v sign) {
-    __m256 bit = _mm256_set1_ps(-0.0f);
-    return CARNN__V(make)(
-        _mm256_or_ps(_mm256_and_ps(bit, sign.lo), _mm256_andnot_ps(bit, a.lo)),
-        _mm256_or_ps(_mm256_and_ps(bit, sign.hi), _mm256_andnot_ps(bit, a.hi)));
-}
-static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v yes, carnn__v no) {
-    return CARNN__V(make)(_mm256_blendv_ps(no.lo, yes.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ)),
-                          _mm256_blendv_ps(no.hi, yes.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)));
-}
-#define CARNN__HALVES(name, op)                                                                    \
-    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                        \
-        __m256 a = _mm256_##op##_ps(v.lo, v.hi);                                                   \
-        __m128 b = _mm_##op##_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));          \
-        b = _mm_##op##_ps(b, _mm_movehl_ps(b, b));                                                 \
-        return _mm_cvtss_f32(_mm_##op##_ss(b, _mm_movehdup_ps(b)));                                \
-    }
-CARNN__HALVES(sum, add)
-CARNN__HALVES(largest, max)
-#undef CARNN__HALVES
-
-/* Eight rows by four columns: lane L of a register holds rows 4 L .. 4 L + 3 of a column. */
-static CARNN__INLINE void CARNN__V(transpose8)(const float *p, size_t ld, __m256 *out) {
+#else
+/* Part 0 of four vectors: the columns from p on of as many rows as a part has floats. */
+static CARNN__INLINE void CARNN__V(four_columns)(const float *p, size_t ld, CARNN__K(part) *out) {
+#if defined(CARNN__AVX2) /* lane L of a register holds rows 4 L .. 4 L + 3 of a column */
     __m256 t[4], a, b, c, d;
     size_t i;
     CARNN__UNROLL for (i = 0; i < 4; i++)
@@ -2193,20 +2239,33 @@ static CARNN__INLINE void CARNN__V(transpose8)(const float *p, size_t ld, __m256
     out[1] = _mm256_shuffle_ps(a, c, 0xEE);
     out[2] = _mm256_shuffle_ps(b, d, 0x44);
     out[3] = _mm256_shuffle_ps(b, d, 0xEE);
+#elif defined(CARNN__NEON)
+    float32x4_t r0 = vld1q_f32(p), r1 = vld1q_f32(p + ld);
+    float32x4_t r2 = vld1q_f32(p + 2 * ld), r3 = vld1q_f32(p + 3 * ld);
+    float32x4_t a = vtrn1q_f32(r0, r1), b = vtrn2q_f32(r0, r1);
+    float32x4_t c = vtrn1q_f32(r2, r3), d = vtrn2q_f32(r2, r3);
+    out[0] = vcombine_f32(vget_low_f32(a), vget_low_f32(c));
+    out[1] = vcombine_f32(vget_low_f32(b), vget_low_f32(d));
+    out[2] = vcombine_f32(vget_high_f32(a), vget_high_f32(c));
+    out[3] = vcombine_f32(vget_high_f32(b), vget_high_f32(d));
+#else
+    (void)ld;
+    memcpy(out, p, 4 * sizeof *out);
+#endif
 }
 static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
-    __m256 part[4];
-    size_t i, j;
-    for (j = 0; j < 16; j += 4) {
-        CARNN__V(transpose8)(p + j, ld, part);
-        CARNN__UNROLL for (i = 0; i < 4; i++) out[j + i].lo = part[i];
-    }
-    for (j = 0; j < 16; j += 4) {
-        CARNN__V(transpose8)(p + 8 * ld + j, ld, part);
-        CARNN__UNROLL for (i = 0; i < 4; i++) out[j + i].hi = part[i];
+    CARNN__K(part) part[4];
+    size_t i, j, s;
+    CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++, p += ld * CARNN__WIDTH) {
+        for (j = 0; j < 16; j += 4) {
+            CARNN__V(four_columns)(p + j, ld, part);
+            CARNN__UNROLL for (s = 0; s < 4; s++) out[j + s].x[i] = part[s];
+        }
     }
 }
+#endif
 
+#if defined(CARNN__AVX2)
 /* y[i] continues its chain of fused multiply-adds with row i of b (8 groups, k) and x. A column of
    eight rows goes from the shuffles to its sum without a detour over memory, as it must in blocks
    of sixteen, and the groups' sums do not wait for each other. k is a multiple of 4. */
@@ -2218,7 +2277,7 @@ static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const floa
     CARNN__UNROLL for (g = 0; g < groups; g++) sum[g] = _mm256_loadu_ps(y + 8 * g);
     for (p = 0; p < k; p += 4) {
         CARNN__UNROLL for (g = 0; g < groups; g++) {
-            CARNN__V(transpose8)(b + 8 * g * ld + p, ld, column);
+            CARNN__V(four_columns)(b + 8 * g * ld + p, ld, column);
             CARNN__UNROLL for (i = 0; i < 4; i++)
                 sum[g] = _mm256_fmadd_ps(_mm256_broadcast_ss(x + p + i), column[i], sum[g]);
         }
@@ -2226,193 +2285,18 @@ static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const floa
     CARNN__UNROLL for (g = 0; g < groups; g++) _mm256_storeu_ps(y + 8 * g, sum[g]);
 }
 
-#else /* NEON: four registers; portable: sixteen floats */
-
-#if defined(CARNN__NEON)
-#define CARNN__PARTS 4
-typedef float32x4_t CARNN__K(part);
-#define CARNN__PART_LOAD(p) vld1q_f32(p)
-#define CARNN__PART_STORE(p, a) vst1q_f32(p, a)
-#define CARNN__PART_SET(x) vdupq_n_f32(x)
-#define CARNN__PART_ADD(a, b) vaddq_f32(a, b)
-#define CARNN__PART_SUB(a, b) vsubq_f32(a, b)
-#define CARNN__PART_MUL(a, b) vmulq_f32(a, b)
-#define CARNN__PART_DIV(a, b) vdivq_f32(a, b)
-#define CARNN__PART_SQRT(a) vsqrtq_f32(a)
-#define CARNN__PART_FMA(a, b, c) vfmaq_f32(c, a, b)
-#define CARNN__PART_FNMA(a, b, c) vfmsq_f32(c, a, b)
-#define CARNN__PART_ABS(a) vabsq_f32(a)
-#define CARNN__PART_SIGNED(a, s) vbslq_f32(vdupq_n_u32(0x80000000u), s, a)
-#define CARNN__PART_IF_LESS(a, b, yes, no) vbslq_f32(vcltq_f32(a, b), yes, no)
-static CARNN__INLINE float32x4_t CARNN__V(part_power2)(float32x4_t n) {
-    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23));
-}
-static CARNN__INLINE float32x4_t CARNN__V(part_scale2)(float32x4_t a, float32x4_t n) {
-    int32x4_t whole = vcvtq_s32_f32(n), first = vshrq_n_s32(whole, 1);
-    int32x4_t second = vsubq_s32(whole, first), bias = vdupq_n_s32(127);
-    first = vshlq_n_s32(vaddq_s32(first, bias), 23);
-    second = vshlq_n_s32(vaddq_s32(second, bias), 23);
-    return vmulq_f32(vmulq_f32(a, vreinterpretq_f32_s32(first)), vreinterpretq_f32_s32(second));
-}
-#else
-#define CARNN__PARTS 16
-typedef float CARNN__K(part);
-#define CARNN__PART_LOAD(p) (*(p))
-#define CARNN__PART_STORE(p, a) (*(p) = (a))
-#define CARNN__PART_SET(x) (x)
-#define CARNN__PART_ADD(a, b) ((a) + (b))
-#define CARNN__PART_SUB(a, b) ((a) - (b))
-#define CARNN__PART_MUL(a, b) ((a) * (b))
-#define CARNN__PART_DIV(a, b) ((a) / (b))
-#define CARNN__PART_SQRT(a) sqrtf(a)
-#define CARNN__PART_FMA(a, b, c) CARNN__K(fma)(a, b, c)
-#define CARNN__PART_FNMA(a, b, c) CARNN__K(fma)(-(a), b, c)
-#define CARNN__PART_ABS(a) fabsf(a)
-#define CARNN__PART_SIGNED(a, s) copysignf(a, s)
-#define CARNN__PART_IF_LESS(a, b, yes, no) ((a) < (b) ? (yes) : (no))
-/* A fused multiply-add without the instruction. The product of two floats is exact in a double;
-   the sum is rounded to odd there (where it is inexact its last bit is set), after which the
-   rounding to float is the only one that counts (Boldo and Melquiond 2008). */
-static inline float CARNN__K(fma)(float a, float b, float c) {
-#if defined(FP_FAST_FMAF) || FLT_EVAL_METHOD != 0
-    return fmaf(a, b, c);
-#else
-    double product = (double)a * b, sum = product + c, part = sum - product;
-    double error = (product - (sum - part)) + ((double)c - part);
-    int64_t bits, step;
-    memcpy(&bits, &sum, sizeof bits);
-    step = error * sum > 0 ? 1 : -1;
-    step = error < 0 || error > 0 ? step : 0;
-    bits += step & ((bits & 1) - 1); /* without branches: nobody could predict them */
-    memcpy(&sum, &bits, sizeof bits);
-    return (float)sum;
-#endif
-}
-static inline float CARNN__V(part_power2)(float n) {
-    uint32_t bits = (uint32_t)((n > -127 && n < 128 ? (int32_t)n : 0) + 127) << 23;
-    float power;
-    memcpy(&power, &bits, sizeof power);
-    return power;
-}
-static inline float CARNN__V(part_scale2)(float a, float n) {
-    float first = (float)(n > -300 && n < 300 ? (int32_t)n / 2 : 0);
-    return a * CARNN__V(part_power2)(first) * CARNN__V(part_power2)(n - first);
-}
 #endif
 
-#define CARNN__PART_LANES (CARNN__LANES / CARNN__PARTS)
-typedef struct CARNN__K(parts) {
-    CARNN__K(part) x[CARNN__PARTS];
-} carnn__v;
-
-#define CARNN__EACH(expression)                                                                    \
-    carnn__v v;                                                                                    \
-    int i;                                                                                         \
-    CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++) v.x[i] = expression;                          \
-    return v
-static CARNN__INLINE carnn__v CARNN__V(load)(const float *p) {
-    CARNN__EACH(CARNN__PART_LOAD(p + i * CARNN__PART_LANES));
-}
-static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
-    int i;
-    CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++)
-        CARNN__PART_STORE(p + i * CARNN__PART_LANES, a.x[i]);
-}
-static CARNN__INLINE carnn__v CARNN__V(loadf)(const float *p, size_t n, float fill) {
-    float lane[CARNN__LANES];
-    size_t i;
-    for (i = 0; i < CARNN__LANES; i++) lane[i] = i < n ? p[i] : fill;
-    return CARNN__V(load)(lane);
-}
-static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
-    if (CARNN__ALL(n)) return CARNN__V(load)(p);
-    return CARNN__V(loadf)(p, n, 0);
-}
-static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
-    if (CARNN__ALL(n)) {
-        CARNN__V(store)(p, a);
-        return;
-    }
-    float lane[CARNN__LANES];
-    size_t i;
-    CARNN__V(store)(lane, a);
-    for (i = 0; i < n; i++) p[i] = lane[i];
-}
-static CARNN__INLINE carnn__v CARNN__V(keep)(carnn__v a, size_t n) {
-    float lane[CARNN__LANES];
-    CARNN__V(store)(lane, a);
-    return CARNN__V(loadn)(lane, n);
-}
-static CARNN__INLINE carnn__v CARNN__V(set1)(float x) { CARNN__EACH(CARNN__PART_SET(x)); }
-static CARNN__INLINE carnn__v CARNN__V(zero)(void) { CARNN__EACH(CARNN__PART_SET(0)); }
-#define CARNN__LANEWISE(name, expression)                                                          \
-    static CARNN__INLINE carnn__v CARNN__V(name)(carnn__v a, carnn__v b) {                         \
-        CARNN__EACH(expression);                                                                   \
-    }
-CARNN__LANEWISE(add, CARNN__PART_ADD(a.x[i], b.x[i]))
-CARNN__LANEWISE(sub, CARNN__PART_SUB(a.x[i], b.x[i]))
-CARNN__LANEWISE(mul, CARNN__PART_MUL(a.x[i], b.x[i]))
-CARNN__LANEWISE(div, CARNN__PART_DIV(a.x[i], b.x[i]))
-CARNN__LANEWISE(max, CARNN__PART_IF_LESS(b.x[i], a.x[i], a.x[i], b.x[i]))
-CARNN__LANEWISE(min, CARNN__PART_IF_LESS(a.x[i], b.x[i], a.x[i], b.x[i]))
-CARNN__LANEWISE(scale2, CARNN__V(part_scale2)(a.x[i], b.x[i]))
-CARNN__LANEWISE(signed, CARNN__PART_SIGNED(a.x[i], b.x[i]))
-#undef CARNN__LANEWISE
-static CARNN__INLINE carnn__v CARNN__V(sqrt)(carnn__v a) { CARNN__EACH(CARNN__PART_SQRT(a.x[i])); }
-static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v a) {
-    CARNN__EACH(CARNN__V(part_power2)(a.x[i]));
-}
-static CARNN__INLINE carnn__v CARNN__V(abs)(carnn__v a) { CARNN__EACH(CARNN__PART_ABS(a.x[i])); }
-static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
-    CARNN__EACH(CARNN__PART_FMA(a.x[i], b.x[i], c.x[i]));
-}
-static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
-    CARNN__EACH(CARNN__PART_FNMA(a.x[i], b.x[i], c.x[i]));
-}
-static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v yes, carnn__v no) {
-    CARNN__EACH(CARNN__PART_IF_LESS(a.x[i], b.x[i], yes.x[i], no.x[i]));
-}
+#undef CARNN__PARTS
+#undef CARNN__WIDTH
 #undef CARNN__EACH
-static CARNN__INLINE float CARNN__V(sum)(carnn__v a) {
-    float lane[CARNN__LANES];
-    int half, i;
-    CARNN__V(store)(lane, a);
-    for (half = CARNN__LANES / 2; half; half /= 2)
-        for (i = 0; i < half; i++) lane[i] += lane[i + half];
-    return lane[0];
-}
-static CARNN__INLINE float CARNN__V(largest)(carnn__v a) {
-    float lane[CARNN__LANES];
-    int half, i;
-    CARNN__V(store)(lane, a);
-    for (half = CARNN__LANES / 2; half; half /= 2)
-        for (i = 0; i < half; i++) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
-    return lane[0];
-}
-
-/* Blocks as large as a part: of 4 by 4 numbers on NEON, of one otherwise. */
-static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
-    size_t i, j;
-    for (i = 0; i < CARNN__PARTS; i++, p += ld * CARNN__PART_LANES) {
-        for (j = 0; j < 16; j += CARNN__PART_LANES) {
-#if defined(CARNN__NEON)
-            float32x4_t r0 = vld1q_f32(p + j), r1 = vld1q_f32(p + ld + j);
-            float32x4_t r2 = vld1q_f32(p + 2 * ld + j), r3 = vld1q_f32(p + 3 * ld + j);
-            float32x4_t a = vtrn1q_f32(r0, r1), b = vtrn2q_f32(r0, r1);
-            float32x4_t c = vtrn1q_f32(r2, r3), d = vtrn2q_f32(r2, r3);
-            out[j].x[i] = vcombine_f32(vget_low_f32(a), vget_low_f32(c));
-            out[j + 1].x[i] = vcombine_f32(vget_low_f32(b), vget_low_f32(d));
-            out[j + 2].x[i] = vcombine_f32(vget_high_f32(a), vget_high_f32(c));
-            out[j + 3].x[i] = vcombine_f32(vget_high_f32(b), vget_high_f32(d));
-#else
-            out[j].x[i] = p[j];
-#endif
-        }
-    }
-}
-
-#endif
-
+#undef CARNN__LANEWISE
+#undef CARNN__X86
+#undef CARNN__LOW
+#undef CARNN__HIGH
+#undef CARNN__BELOW
+#undef CARNN__CHOOSE
+#undef CARNN__FOLD
 #undef CARNN__ALL
 
 #endif /* CARNN__ISA */
@@ -2565,7 +2449,7 @@ static float CARNN__K(maximum)(const float *x, size_t n) {
     size_t i;
     for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES)
         top = CARNN__V(max)(CARNN__V(load)(x + i), top);
-    if (i < n) top = CARNN__V(max)(CARNN__V(loadf)(x + i, n - i, -INFINITY), top);
+    if (i < n) top = CARNN__V(max)(CARNN__V(fill)(CARNN__V(loadn)(x + i, n - i), n - i, top), top);
     return CARNN__V(largest)(top);
 }
 
@@ -2589,7 +2473,7 @@ static CARNN__INLINE float CARNN__K(exp_sum)(const float *x, float top, float *y
     if (i < n) {
         e = CARNN__V(exp)(CARNN__V(sub)(CARNN__V(loadn)(x + i, n - i), shift));
         CARNN__V(storen)(y + i, n - i, e);
-        sum = CARNN__V(add)(sum, CARNN__V(keep)(e, n - i));
+        sum = CARNN__V(add)(sum, CARNN__V(fill)(e, n - i, CARNN__V(zero)()));
     }
     return CARNN__V(sum)(sum);
 }
@@ -15743,21 +15627,6 @@ static const carnn__kernels CARNN__K(kernels) = {
 #undef CARNN__FETCH_STEPS
 #undef CARNN__DOT_ROWS
 #undef CARNN__TILE_COLUMNS
-#undef CARNN__MASK
-#undef CARNN__PARTS
-#undef CARNN__PART_LOAD
-#undef CARNN__PART_STORE
-#undef CARNN__PART_SET
-#undef CARNN__PART_ADD
-#undef CARNN__PART_SUB
-#undef CARNN__PART_MUL
-#undef CARNN__PART_DIV
-#undef CARNN__PART_SQRT
-#undef CARNN__PART_FMA
-#undef CARNN__PART_FNMA
-#undef CARNN__PART_ABS
-#undef CARNN__PART_SIGNED
-#undef CARNN__PART_IF_LESS
 
 #endif
 
