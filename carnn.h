@@ -1879,9 +1879,6 @@ typedef struct carnn__kernels {
 
 /* In plain C an operation is a loop over sixteen lanes. Inlined everywhere, these loops would keep
    the compiler busy for minutes; called, they are as fast, since vectors lie in memory anyway. */
-#pragma push_macro("CARNN__INLINE")
-#pragma push_macro("CARNN__UNROLL")
-#pragma push_macro("CARNN__UNROLL_4")
 #undef CARNN__INLINE
 #undef CARNN__UNROLL
 #undef CARNN__UNROLL_4
@@ -1893,9 +1890,6 @@ typedef struct carnn__kernels {
 #include CARNN_FILE
 #undef CARNN__PORTABLE
 #undef CARNN__ISA
-#pragma pop_macro("CARNN__INLINE")
-#pragma pop_macro("CARNN__UNROLL")
-#pragma pop_macro("CARNN__UNROLL_4")
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
 /* From here to the end of the header no loop counts that is not in the kernels: gcc needs half as
@@ -2007,7 +2001,7 @@ CARNN__LANEWISE(div, (carnn__v a, carnn__v b), a.x[i] / b.x[i])
 #define CARNN__HIGH(v) _mm512_extractf32x8_ps(v.x[0], 1)
 #define CARNN__BELOW(n) ((__mmask16)((1u << (n)) - 1u)) /* the lanes below n */
 CARNN__LANEWISE(load_some, (const float *p, size_t n), _mm512_maskz_loadu_ps(CARNN__BELOW(n), p))
-CARNN__LANEWISE(fill, (carnn__v a, size_t n, carnn__v w),
+CARNN__LANEWISE(fill_some, (carnn__v a, size_t n, carnn__v w),
                 _mm512_mask_blend_ps(CARNN__BELOW(n), w.x[i], a.x[i]))
 static CARNN__INLINE void CARNN__V(store_some)(float *p, size_t n, carnn__v a) {
     _mm512_mask_storeu_ps(p, CARNN__BELOW(n), a.x[0]);
@@ -2033,7 +2027,7 @@ static CARNN__INLINE __m256i CARNN__V(below)(size_t n, int i) {
 }
 CARNN__LANEWISE(load_some, (const float *p, size_t n),
                 _mm256_maskload_ps(p + 8 * i, CARNN__V(below)(n, i)))
-CARNN__LANEWISE(fill, (carnn__v a, size_t n, carnn__v w),
+CARNN__LANEWISE(fill_some, (carnn__v a, size_t n, carnn__v w),
                 _mm256_blendv_ps(w.x[i], a.x[i], _mm256_castsi256_ps(CARNN__V(below)(n, i))))
 static CARNN__INLINE void CARNN__V(store_some)(float *p, size_t n, carnn__v a) {
     CARNN__EACH(_mm256_maskstore_ps(p + 8 * i, CARNN__V(below)(n, i), a.x[i]))
@@ -2157,7 +2151,7 @@ static CARNN__INLINE void CARNN__V(store_some)(float *p, size_t n, carnn__v a) {
     CARNN__V(store)(lane, a);
     memcpy(p, lane, n * sizeof *p);
 }
-static CARNN__INLINE carnn__v CARNN__V(fill)(carnn__v a, size_t n, carnn__v w) {
+static CARNN__INLINE carnn__v CARNN__V(fill_some)(carnn__v a, size_t n, carnn__v w) {
     float lane[CARNN__LANES];
     CARNN__V(store)(lane, w);
     CARNN__V(store_some)(lane, n, a);
@@ -2190,6 +2184,9 @@ static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
 static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
     if (CARNN__ALL(n)) CARNN__V(store)(p, a);
     else CARNN__V(store_some)(p, n, a);
+}
+static CARNN__INLINE carnn__v CARNN__V(fill)(carnn__v a, size_t n, carnn__v w) {
+    return CARNN__ALL(n) ? a : CARNN__V(fill_some)(a, n, w);
 }
 
 #if defined(CARNN__AVX512)
@@ -2375,61 +2372,51 @@ static CARNN__INLINE carnn__v CARNN__V(tanh)(carnn__v x) {
 
 /* --- arrays ---------------------------------------------------------------------------------- */
 
-/* One loop for y[i] = expression of v = x[i] (and of w = y[i]). */
-#define CARNN__LOOP(load_y, expression)                                                            \
+/* A statement for every 16 of n numbers: for m of them from i on, where m is a constant (and loads
+   and stores are not masked) but for the last. */
+#define CARNN__LOOP(statement)                                                                     \
     size_t i;                                                                                      \
-    carnn__v v, w = CARNN__V(zero)();                                                              \
-    (void)w;                                                                                       \
     for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES) {                                        \
-        v = CARNN__V(load)(x + i);                                                                 \
-        if (load_y) w = CARNN__V(load)(y + i);                                                     \
-        CARNN__V(store)(y + i, expression);                                                        \
+        enum { m = CARNN__LANES };                                                                 \
+        statement;                                                                                 \
     }                                                                                              \
     if (i < n) {                                                                                   \
-        v = CARNN__V(loadn)(x + i, n - i);                                                         \
-        if (load_y) w = CARNN__V(loadn)(y + i, n - i);                                             \
-        CARNN__V(storen)(y + i, n - i, expression);                                                \
+        const size_t m = n - i;                                                                    \
+        statement;                                                                                 \
     }
+#define CARNN__X CARNN__V(loadn)(x + i, m)
+#define CARNN__Y CARNN__V(loadn)(y + i, m)
+#define CARNN__MAP(value) CARNN__LOOP(CARNN__V(storen)(y + i, m, value))
 
 static void CARNN__K(exp_n)(const float *x, float *y, size_t n) {
-    CARNN__LOOP(0, CARNN__V(exp)(v))
+    CARNN__MAP(CARNN__V(exp)(CARNN__X))
 }
 static void CARNN__K(sigmoid_n)(const float *x, float *y, size_t n) {
-    CARNN__LOOP(0, CARNN__V(sigmoid)(v))
+    CARNN__MAP(CARNN__V(sigmoid)(CARNN__X))
 }
 static void CARNN__K(tanh_n)(const float *x, float *y, size_t n) {
-    CARNN__LOOP(0, CARNN__V(tanh)(v))
+    CARNN__MAP(CARNN__V(tanh)(CARNN__X))
 }
 static void CARNN__K(scale)(float *y, float factor, size_t n) {
-    const float *x = y;
-    CARNN__LOOP(0, CARNN__V(mul)(v, CARNN__C(factor)))
+    CARNN__MAP(CARNN__V(mul)(CARNN__Y, CARNN__C(factor)))
 }
 static void CARNN__K(add)(const float *x, float *y, size_t n) {
-    CARNN__LOOP(1, CARNN__V(add)(v, w))
+    CARNN__MAP(CARNN__V(add)(CARNN__X, CARNN__Y))
 }
 static void CARNN__K(moving_average)(const float *x, float *y, float share, size_t n) {
-    CARNN__LOOP(1, CARNN__V(fma)(CARNN__C(share), CARNN__V(sub)(v, w), w))
+    CARNN__MAP(CARNN__V(fma)(CARNN__C(share), CARNN__V(sub)(CARNN__X, CARNN__Y), CARNN__Y))
 }
-#undef CARNN__LOOP
 
-/* --- sums over an array: element i goes to partial sum i % 16 -------------------------------- */
-
+/* Sums over an array: element i is added to partial sum i % 16. */
 static float CARNN__K(dot)(const float *x, const float *y, size_t n) {
     carnn__v sum = CARNN__V(zero)();
-    size_t i;
-    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES)
-        sum = CARNN__V(fma)(CARNN__V(load)(x + i), CARNN__V(load)(y + i), sum);
-    if (i < n)
-        sum = CARNN__V(fma)(CARNN__V(loadn)(x + i, n - i), CARNN__V(loadn)(y + i, n - i), sum);
+    CARNN__LOOP(sum = CARNN__V(fma)(CARNN__X, CARNN__Y, sum))
     return CARNN__V(sum)(sum);
 }
 
 static float CARNN__K(row_sum)(const float *x, size_t n) {
     carnn__v sum = CARNN__V(zero)();
-    size_t i;
-    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES)
-        sum = CARNN__V(add)(sum, CARNN__V(load)(x + i));
-    if (i < n) sum = CARNN__V(add)(sum, CARNN__V(loadn)(x + i, n - i));
+    CARNN__LOOP(sum = CARNN__V(add)(sum, CARNN__X))
     return CARNN__V(sum)(sum);
 }
 
@@ -2437,19 +2424,14 @@ static float CARNN__K(row_sum)(const float *x, size_t n) {
 static double CARNN__K(sum_squares)(const float *x, size_t n) {
     double total = 0;
     size_t i;
-    for (i = 0; i < n; i += 4096) {
-        size_t block = n - i < 4096 ? n - i : 4096;
-        total += (double)CARNN__K(dot)(x + i, x + i, block);
-    }
+    for (i = 0; i < n; i += 4096)
+        total += (double)CARNN__K(dot)(x + i, x + i, carnn__min(n - i, 4096));
     return total;
 }
 
 static float CARNN__K(maximum)(const float *x, size_t n) {
     carnn__v top = CARNN__C(-INFINITY);
-    size_t i;
-    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES)
-        top = CARNN__V(max)(CARNN__V(load)(x + i), top);
-    if (i < n) top = CARNN__V(max)(CARNN__V(fill)(CARNN__V(loadn)(x + i, n - i), n - i, top), top);
+    CARNN__LOOP(top = CARNN__V(max)(CARNN__V(fill)(CARNN__X, m, top), top))
     return CARNN__V(largest)(top);
 }
 
@@ -2464,19 +2446,14 @@ static size_t CARNN__K(argmax)(const float *x, size_t n) {
 /* y = exp(x - top), and the sum of it. */
 static CARNN__INLINE float CARNN__K(exp_sum)(const float *x, float top, float *y, size_t n) {
     carnn__v sum = CARNN__V(zero)(), shift = CARNN__C(top), e;
-    size_t i;
-    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES) {
-        e = CARNN__V(exp)(CARNN__V(sub)(CARNN__V(load)(x + i), shift));
-        CARNN__V(store)(y + i, e);
-        sum = CARNN__V(add)(sum, e);
-    }
-    if (i < n) {
-        e = CARNN__V(exp)(CARNN__V(sub)(CARNN__V(loadn)(x + i, n - i), shift));
-        CARNN__V(storen)(y + i, n - i, e);
-        sum = CARNN__V(add)(sum, CARNN__V(fill)(e, n - i, CARNN__V(zero)()));
-    }
+    CARNN__LOOP(e = CARNN__V(exp)(CARNN__V(sub)(CARNN__X, shift)); CARNN__V(storen)(y + i, m, e);
+                sum = CARNN__V(add)(sum, CARNN__V(fill)(e, m, CARNN__V(zero)())))
     return CARNN__V(sum)(sum);
 }
+#undef CARNN__LOOP
+#undef CARNN__X
+#undef CARNN__Y
+#undef CARNN__MAP
 
 /* The natural logarithm of a positive normal number: x = m 2^e with m in [sqrt 1/2, sqrt 2) and
    log m = 2 artanh((m - 1) / (m + 1)), eleven terms of its series. Ours, because the last bit
