@@ -2712,7 +2712,7 @@ static void CARNN__K(panel)(const carnn__panel *job) {
     size_t tiles = carnn__parts(job->m, CARNN__TILE_ROWS), least = job->m / tiles;
     size_t step = CARNN__K(abreast)(job) * CARNN__LANES, j;
     for (j = 0; j < job->n; j += step) {
-        at.columns = job->n - j < step ? job->n - j : step;
+        at.columns = carnn__min(job->n - j, step);
         at.a = job->a;
         at.b = job->b + j * (job->b_row ? 1 : job->k);
         at.b_row = job->b_row;
@@ -2764,7 +2764,7 @@ static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, 
 static CARNN__NOINLINE void CARNN__K(transpose_edge)(size_t n, size_t k, const float *b, size_t ldb,
                                                      size_t j, size_t p, carnn__v *out) {
     float edge[CARNN__LANES * CARNN__LANES];
-    size_t width = k - p < CARNN__LANES ? k - p : CARNN__LANES, i;
+    size_t width = carnn__min(k - p, CARNN__LANES), i;
     for (i = 0; i < CARNN__LANES; i++)
         CARNN__V(store)(edge + i * CARNN__LANES,
                         j + i < n ? CARNN__V(loadn)(b + (j + i) * ldb + p, width)
@@ -2793,37 +2793,26 @@ static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ld
     }
 }
 
-#if defined(CARNN__DOT_ROWS)
-/* The product below as far as whole groups of rows reach: returns the rows that are done. Rows that
-   lie 2 KiB or a multiple of it apart fall into the same few places of the first-level cache, which
-   has room for one group of them. */
-static size_t CARNN__K(gemv_groups)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
-                                    const float *start, float *y) {
-    size_t j = 0, done = k % 4 ? 0 : n / CARNN__DOT_ROWS * CARNN__DOT_ROWS;
-    if (!start) memset(y, 0, done * sizeof *y);
-    else if (start != y) memcpy(y, start, done * sizeof *y);
-    for (; ldb % 512 && j + 3 * CARNN__DOT_ROWS <= done; j += 3 * CARNN__DOT_ROWS)
-        CARNN__V(row_dots)(3, k, x, b + j * ldb, ldb, y + j);
-    for (; j < done; j += CARNN__DOT_ROWS)
-        CARNN__V(row_dots)(1, k, x, b + j * ldb, ldb, y + j);
-    return done;
-}
-#endif
-
 /* y (n) = start + b (n, k) x: the product of one row with a B that is stored (n, k). Sixteen rows
-   of b at a time are transposed in registers. Bound by the shuffles, at a third of what the cache
-   can be read at (gemv A B'), and beyond the caches by memory. */
+   of b at a time are transposed in registers; groups of fewer rows, where the path has them, wait
+   less. Bound by the shuffles, at a third of what the cache can be read at (gemv A B'), and beyond
+   the caches by memory. */
 static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
                               const float *start, float *y) {
     size_t j = 0, p, s;
+    if (!start) memset(y, 0, n * sizeof *y);
+    else if (start != y) memcpy(y, start, n * sizeof *y);
 #if defined(CARNN__DOT_ROWS)
-    j = CARNN__K(gemv_groups)(n, k, x, b, ldb, start, y);
+    /* Rows that lie a multiple of 2 KiB apart compete for the same few lines of the first-level
+       cache, which have room for one group of them. */
+    for (; k % 4 == 0 && ldb % 512 && j + 3 * CARNN__DOT_ROWS <= n; j += 3 * CARNN__DOT_ROWS)
+        CARNN__V(row_dots)(3, k, x, b + j * ldb, ldb, y + j);
+    for (; k % 4 == 0 && j + CARNN__DOT_ROWS <= n; j += CARNN__DOT_ROWS)
+        CARNN__V(row_dots)(1, k, x, b + j * ldb, ldb, y + j);
 #endif
     for (; j < n; j += CARNN__LANES) {
-        size_t width = n - j < CARNN__LANES ? n - j : CARNN__LANES;
-        carnn__v block[CARNN__LANES], sum = CARNN__V(zero)();
-        if (start) sum = width < CARNN__LANES ? CARNN__V(loadn)(start + j, width)
-                                              : CARNN__V(load)(start + j);
+        size_t width = carnn__min(n - j, CARNN__LANES);
+        carnn__v block[CARNN__LANES], sum = CARNN__V(loadn)(y + j, width);
         for (p = 0; p < k; p += CARNN__LANES) {
             if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
                 CARNN__V(transpose)(b + j * ldb + p, ldb, block);
@@ -2835,35 +2824,34 @@ static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b
                     sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
             }
         }
-        if (width < CARNN__LANES)
-            CARNN__V(storen)(y + j, width, sum);
-        else
-            CARNN__V(store)(y + j, sum);
+        CARNN__V(storen)(y + j, width, sum);
     }
 }
 
-/* out[j] += sum over i of x[i][j], i ascending. Bound by memory: of each row four whole lines of
-   the cache are read, and the sums stay in registers. The peaks of reading are measured by it. */
+/* `vectors` vectors of columns, `width` (1 to 16) numbers of each: the sums stay in registers. */
+static CARNN__INLINE void CARNN__K(sum_columns)(size_t rows, size_t vectors, size_t width,
+                                                const float *x, size_t ldx, float *out) {
+    carnn__v sum[4];
+    size_t i, s;
+    CARNN__UNROLL for (s = 0; s < vectors; s++)
+        sum[s] = CARNN__V(loadn)(out + s * CARNN__LANES, width);
+    for (i = 0; i < rows; i++, x += ldx) {
+        CARNN__UNROLL for (s = 0; s < vectors; s++)
+            sum[s] = CARNN__V(add)(sum[s], CARNN__V(loadn)(x + s * CARNN__LANES, width));
+    }
+    CARNN__UNROLL for (s = 0; s < vectors; s++)
+        CARNN__V(storen)(out + s * CARNN__LANES, width, sum[s]);
+}
+
+/* out[j] += sum over i of x[i][j], i ascending. Bound by memory, so four whole lines of the cache
+   are read of each row. `carnn bench` measures the peaks of reading with it. */
 static void CARNN__K(column_sums)(size_t rows, size_t columns, const float *x, size_t ldx,
                                   float *out) {
-    size_t i, j;
-    for (j = 0; j + 4 * CARNN__LANES <= columns; j += 4 * CARNN__LANES) {
-        carnn__v sum[4];
-        size_t s;
-        CARNN__UNROLL for (s = 0; s < 4; s++) sum[s] = CARNN__V(load)(out + j + s * CARNN__LANES);
-        for (i = 0; i < rows; i++) {
-            CARNN__UNROLL for (s = 0; s < 4; s++)
-                sum[s] = CARNN__V(add)(sum[s], CARNN__V(load)(x + i * ldx + j + s * CARNN__LANES));
-        }
-        CARNN__UNROLL for (s = 0; s < 4; s++) CARNN__V(store)(out + j + s * CARNN__LANES, sum[s]);
-    }
-    for (; j < columns; j += CARNN__LANES) {
-        size_t width = columns - j < CARNN__LANES ? columns - j : CARNN__LANES;
-        carnn__v sum = CARNN__V(loadn)(out + j, width);
-        for (i = 0; i < rows; i++)
-            sum = CARNN__V(add)(sum, CARNN__V(loadn)(x + i * ldx + j, width));
-        CARNN__V(storen)(out + j, width, sum);
-    }
+    size_t j;
+    for (j = 0; j + 4 * CARNN__LANES <= columns; j += 4 * CARNN__LANES)
+        CARNN__K(sum_columns)(rows, 4, CARNN__LANES, x + j, ldx, out + j);
+    for (; j < columns; j += CARNN__LANES)
+        CARNN__K(sum_columns)(rows, 1, carnn__min(columns - j, CARNN__LANES), x + j, ldx, out + j);
 }
 
 #endif /* CARNN__ISA */
@@ -2874,7 +2862,8 @@ enum {
     CARNN__NN = 0,  /* C (m, n) = A (m, k) B (k, n) */
     CARNN__NT = 1,  /* B is stored (n, k) */
     CARNN__TN = 2,  /* A is stored (k, m) */
-    CARNN__ADD = 4  /* C += instead of C = */
+    CARNN__ADD = 4, /* C += instead of C = */
+    CARNN__PACKED = 8 /* B was packed by carnn__pack; ldb is not used */
 };
 
 /* Floats of scratch memory for each worker: one panel, or a strip of A (48 KiB); and a block of
@@ -2888,7 +2877,7 @@ typedef struct carnn__engine {
     const carnn__kernels *k;
     carnn__pool *pool;         /* NULL: the calling thread alone */
     float *scratch;            /* CARNN__PANEL_SIZE floats for each worker */
-    float *block;              /* CARNN__BLOCK_SIZE floats for each; NULL: panels one by one */
+    float *block;              /* CARNN__BLOCK_SIZE floats for each, behind it; NULL: none */
     size_t block_size;         /* floats of a block of panels: a part of the second-level cache */
     carnn_allocator allocator; /* of pool and scratch */
 } carnn__engine;
@@ -2924,7 +2913,6 @@ static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, void
 static void carnn__engine_close(carnn__engine *e) {
     carnn__pool_free(e->pool);
     carnn__free_aligned(&e->allocator, e->scratch);
-    carnn__free_aligned(&e->allocator, e->block);
     memset(e, 0, sizeof *e);
 }
 
@@ -2941,9 +2929,12 @@ static carnn_status carnn__engine_open(carnn__engine *e, const char *simd, size_
     e->block_size = carnn__block_floats(carnn__second_cache());
     if (carnn__pool_create(&e->pool, threads, a)) return carnn__out_of_memory(error);
     threads = carnn__pool_threads(e->pool);
-    e->scratch = (float *)carnn__alloc_aligned(&a, 1, carnn__engine_scratch(threads));
-    e->block = (float *)carnn__alloc_aligned(&a, threads, CARNN__BLOCK_SIZE * sizeof(float));
-    if (e->scratch && e->block) return CARNN_OK;
+    e->scratch = (float *)carnn__alloc_aligned(
+        &a, threads, (CARNN__PANEL_SIZE + CARNN__BLOCK_SIZE) * sizeof(float));
+    if (e->scratch) {
+        e->block = e->scratch + threads * CARNN__PANEL_SIZE;
+        return CARNN_OK;
+    }
     carnn__engine_close(e);
     return carnn__out_of_memory(error);
 }
@@ -3003,10 +2994,11 @@ static size_t carnn__packed_size(size_t n, size_t k) {
 typedef struct carnn__product {
     const carnn__engine *e;
     int form;
-    size_t m, n, k, depth;
-    const float *a, *b, *packed, *bias;
+    size_t m, n, k;
+    const float *a, *b, *bias;
     size_t lda, ldb, ldc;
     float *c;
+    size_t depth;                      /* rows of a panel */
     size_t piece_m, piece_n, pieces_n; /* rows and columns of a piece, pieces side by side */
 } carnn__product;
 
@@ -3024,44 +3016,31 @@ static void carnn__pack_panel(const carnn__product *x, size_t p, size_t depth, s
         x->e->k->pack_rows(depth, width, x->b + p * x->ldb + j, x->ldb, panel);
 }
 
-/* Packs columns [j0, j1) of B (k, n), or of (n, k) where `form` is CARNN__NT; j0 is a multiple of
-   the width of a panel, `b` begins there. */
-static void carnn__pack_columns(carnn__engine *e, int form, size_t n, size_t k, size_t j0,
-                                size_t j1, const float *b, size_t ldb, float *packed) {
-    carnn__product x;
-    size_t most = carnn__depth(e->k, k), p, j;
-    memset(&x, 0, sizeof x);
-    x.e = e;
-    x.form = form;
-    x.b = b;
-    x.ldb = ldb;
-    for (p = 0; p < k; p += most) {
-        size_t depth = carnn__min(k - p, most);
-        for (j = j0; j < j1; j += e->k->tile_columns)
-            carnn__pack_panel(&x, p, depth, j - j0, carnn__min(j1 - j, e->k->tile_columns),
-                              packed + carnn__packed_at(n, depth, p, j));
+/* Packs columns [from, to) of what b has: the columns from piece_n on of a B packed into c. */
+static void carnn__pack_range(const void *job, size_t from, size_t to) {
+    const carnn__product *x = (const carnn__product *)job;
+    size_t columns = x->e->k->tile_columns, p, j;
+    for (p = 0; p < x->k; p += x->depth) {
+        size_t depth = carnn__min(x->k - p, x->depth);
+        for (j = from; j < to; j += columns)
+            carnn__pack_panel(x, p, depth, j, carnn__min(to - j, columns),
+                              x->c + carnn__packed_at(x->n, depth, p, x->piece_n + j));
     }
 }
 
-typedef struct carnn__packing {
-    carnn__engine *e;
-    int form;
-    size_t n, k, ldb;
-    const float *b;
-    float *packed;
-} carnn__packing;
-
-static void carnn__pack_range(const void *job, size_t from, size_t to) {
-    const carnn__packing *x = (const carnn__packing *)job;
-    carnn__pack_columns(x->e, x->form, x->n, x->k, from, to,
-                        x->b + from * (x->form & CARNN__NT ? x->ldb : 1), x->ldb, x->packed);
+/* Packs columns [j0, j1) of B (k, n), or of (n, k) where `form` is CARNN__NT; j0 is a multiple of
+   the width of a panel, `b` begins there. Threads share the panels. */
+static void carnn__pack_columns(carnn__engine *e, int form, size_t n, size_t k, size_t j0,
+                                size_t j1, const float *b, size_t ldb, float *packed) {
+    carnn__product x = {e, form, 0, n, k, NULL, b, NULL, 0, ldb, 0, packed, carnn__depth(e->k, k),
+                        0, j0, 0};
+    carnn__split(e, carnn__pack_range, &x, j1 - j0, e->k->tile_columns, (j1 - j0) * k);
 }
 
-/* Packs all of B. Threads share the panels. */
+/* Packs all of B. */
 static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k, const float *b, size_t ldb,
                         float *packed) {
-    carnn__packing x = {e, form, n, k, ldb, b, packed};
-    carnn__split(e, carnn__pack_range, &x, n, e->k->tile_columns, n * k);
+    carnn__pack_columns(e, form, n, k, 0, n, b, ldb, packed);
 }
 
 /* --- products -------------------------------------------------------------------------------- */
@@ -3077,7 +3056,7 @@ static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i
     panel.a_row = x->form & CARNN__TN ? 1 : x->lda;
     panel.a_column = x->form & CARNN__TN ? x->lda : 1;
     panel.a = x->a + i0 * panel.a_row + p * panel.a_column;
-    panel.b = x->packed ? x->packed + carnn__packed_at(x->n, panel.k, p, j) : NULL;
+    if (x->form & CARNN__PACKED) panel.b = x->b + carnn__packed_at(x->n, panel.k, p, j);
     panel.start = x->bias ? x->bias + j : NULL;
     panel.add = p || (x->form & CARNN__ADD);
     panel.c = x->c + i0 * x->ldc + j;
@@ -3094,20 +3073,21 @@ static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1,
                                   size_t j1, size_t p, size_t worker) {
     const carnn__kernels *k = x->e->k;
     float *scratch = x->e->scratch + worker * CARNN__PANEL_SIZE;
-    size_t width = x->packed ? j1 - j0 : k->tile_columns, j;
-    if (!x->packed && !(x->form & CARNN__NT) && i1 - i0 <= k->tile_rows) /* B is read once */
+    const int packed = x->form & CARNN__PACKED, dense = !(x->form & (CARNN__PACKED | CARNN__NT));
+    size_t width = packed ? j1 - j0 : k->tile_columns, j;
+    if (dense && i1 - i0 <= k->tile_rows) /* B is read once */
         width = carnn__max((j1 - j0) / CARNN__LANES, 1) * CARNN__LANES;
     for (j = j0; j < j1; j += width) {
         carnn__panel panel = carnn__panel_at(x, i0, i1, j, carnn__min(j + width, j1), p);
-        if (!x->packed && !(x->form & CARNN__NT) && panel.n % CARNN__LANES == 0) {
+        if (dense && panel.n % CARNN__LANES == 0) {
             panel.b = x->b + p * x->ldb + j;
             panel.b_row = x->ldb;
             if (panel.m > k->tile_rows) panel.copy = scratch;
-        } else if (!x->packed) {
+        } else if (!packed) {
             carnn__pack_panel(x, p, panel.k, j, panel.n, scratch);
             panel.b = scratch;
         }
-        panel.fetch = x->packed && x->n * x->k >= CARNN__FAR && panel.m > k->tile_rows;
+        panel.fetch = packed && x->n * x->k >= CARNN__FAR && panel.m > k->tile_rows;
         k->panel(&panel);
     }
 }
@@ -3121,7 +3101,7 @@ static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1,
     float *strip = x->e->scratch + worker * CARNN__PANEL_SIZE;
     float *block = x->e->block + worker * CARNN__BLOCK_SIZE;
     size_t depth = carnn__min(x->k - p, x->depth), i, j;
-    for (j = j0; j < j1 && !x->packed; j += k->tile_columns)
+    for (j = j0; j < j1 && !(x->form & CARNN__PACKED); j += k->tile_columns)
         carnn__pack_panel(x, p, depth, j, carnn__min(j1 - j, k->tile_columns),
                           block + (j - j0) * depth);
     for (i = i0; i < i1; i += k->tile_rows) {
@@ -3132,7 +3112,7 @@ static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1,
             panel.a_column = k->tile_rows;
         }
         panel.ahead = k->tile_columns;
-        if (!x->packed) panel.b = block;
+        if (!panel.b) panel.b = block;
         k->panel(&panel);
     }
 }
@@ -3146,7 +3126,7 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
     size_t j1 = carnn__min(j0 + x->piece_n, x->n), i1 = carnn__min(i0 + x->piece_m, x->m), p;
     size_t columns = x->e->k->tile_columns, most, width, end;
-    if (x->m == 1 && x->form & CARNN__NT && !x->packed) { /* transposed in registers */
+    if (x->m == 1 && x->form & CARNN__NT) { /* transposed in registers */
         const float *start = x->form & CARNN__ADD ? x->c + j0 : x->bias ? x->bias + j0 : NULL;
         x->e->k->gemv_nt(j1 - j0, x->k, x->a, x->b + j0 * x->ldb, x->ldb, start, x->c + j0);
         return;
@@ -3196,59 +3176,19 @@ static void carnn__product_cut(carnn__product *x, size_t threads) {
         }
 }
 
-static void carnn__product_run(carnn__product *x) {
-    size_t threads = carnn__pool_active(x->e->pool);
-    x->depth = carnn__depth(x->e->k, x->k);
-    x->piece_m = x->m;
-    x->piece_n = x->n;
-    if (!x->m || !x->n) return;
-    if (threads > 1 && (double)x->m * (double)x->n * (double)x->k >= CARNN__PARALLEL_FROM)
-        carnn__product_cut(x, threads);
-    x->pieces_n = carnn__parts(x->n, x->piece_n);
-    carnn__parallel(x->e->pool, x->pieces_n * carnn__parts(x->m, x->piece_m),
-                    carnn__product_piece, x);
-}
-
-/* C = start + A B in the form given; `bias` (n) is the start value of every row, NULL for zero,
-   and only without CARNN__ADD. */
+/* C = start + A B in the form given, or with CARNN__PACKED alone or with CARNN__ADD; `bias` (n) is
+   the start value of every row, NULL for zero, and only without CARNN__ADD. */
 static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t k, const float *a,
                           size_t lda, const float *b, size_t ldb, const float *bias, float *c,
                           size_t ldc) {
-    carnn__product x;
-    memset(&x, 0, sizeof x);
-    x.e = e;
-    x.form = form;
-    x.m = m;
-    x.n = n;
-    x.k = k;
-    x.a = a;
-    x.lda = lda;
-    x.b = b;
-    x.ldb = ldb;
-    x.bias = bias;
-    x.c = c;
-    x.ldc = ldc;
-    carnn__product_run(&x);
-}
-
-/* The same with a B that carnn__pack has packed; flags is 0 or CARNN__ADD. */
-static void carnn__matmul_packed(carnn__engine *e, int flags, size_t m, size_t n, size_t k,
-                                 const float *a, size_t lda, const float *packed, const float *bias,
-                                 float *c, size_t ldc) {
-    carnn__product x;
-    memset(&x, 0, sizeof x);
-    x.e = e;
-    x.form = flags & CARNN__ADD;
-    x.m = m;
-    x.n = n;
-    x.k = k;
-    x.a = a;
-    x.lda = lda;
-    x.packed = packed;
-    x.bias = bias;
-    x.c = c;
-    x.ldc = ldc;
-    carnn__product_run(&x);
+    carnn__product x = {e, form, m, n, k, a, b, bias, lda, ldb, ldc, c, carnn__depth(e->k, k),
+                        m, n, 0};
+    size_t threads = carnn__pool_active(e->pool);
+    if (!m || !n) return;
+    if (threads > 1 && (double)m * (double)n * (double)k >= CARNN__PARALLEL_FROM)
+        carnn__product_cut(&x, threads);
+    x.pieces_n = carnn__parts(n, x.piece_n);
+    carnn__parallel(e->pool, x.pieces_n * carnn__parts(m, x.piece_m), carnn__product_piece, &x);
 }
 
 typedef struct carnn__sums {
@@ -4478,8 +4418,8 @@ static void carnn__cell_recur(carnn__cell_run *r, carnn__engine *e, size_t t, si
     size_t gate = carnn__product_first_gate(k, p), width = k->recurrent_gates * h;
     const float *state = p ? s->reset : t ? s->out + s->seq->start[t - 1] * h : s->h0;
     const float *bias = k->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
-    carnn__matmul_packed(e, 0, live, carnn__product_gates(k, p) * h, h, state + s->first * h, h,
-                         r->wh[p], bias, s->ph + s->first * width + gate * h, width);
+    carnn__matmul(e, CARNN__PACKED, live, carnn__product_gates(k, p) * h, h, state + s->first * h,
+                  h, r->wh[p], 0, bias, s->ph + s->first * width + gate * h, width);
 }
 
 static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
@@ -4581,8 +4521,8 @@ static void carnn__cell_recur_back(carnn__cell_run *r, carnn__engine *e, size_t 
     size_t h = s->h, width = k->recurrent_gates * h, live = carnn__scan_end(s, t) - s->first;
     const float *dph = s->dph + (s->seq->start[t] + s->first) * width +
                        carnn__product_first_gate(k, p) * h;
-    carnn__matmul_packed(e, p ? 0 : CARNN__ADD, live, h, carnn__product_gates(k, p) * h, dph, width,
-                         r->wh_back[p], NULL, (p ? s->reset : s->dh) + s->first * h, h);
+    carnn__matmul(e, CARNN__PACKED | (p ? 0 : CARNN__ADD), live, h, carnn__product_gates(k, p) * h,
+                  dph, width, r->wh_back[p], 0, NULL, (p ? s->reset : s->dh) + s->first * h, h);
 }
 
 static void carnn__cell_steps_back(carnn__cell_run *r, carnn__engine *e) {
@@ -9086,11 +9026,9 @@ static float *carnn__word_softmax_logits(const carnn__work *work, carnn__word_so
                                          const carnn__mat *h, size_t from, size_t rows) {
     size_t D = h->columns;
     const float *x = h->x + from * D, *bias = carnn__weight(work, m->bias);
-    if (m->forward)
-        carnn__matmul_packed(work->engine, 0, rows, m->V, D, x, D, m->forward, bias, m->z, m->V);
-    else
-        carnn__matmul(work->engine, CARNN__NT, rows, m->V, D, x, D, carnn__weight(work, m->weight),
-                      D, bias, m->z, m->V);
+    const float *w = m->forward ? m->forward : carnn__weight(work, m->weight);
+    carnn__matmul(work->engine, m->forward ? CARNN__PACKED : CARNN__NT, rows, m->V, D, x, D, w, D,
+                  bias, m->z, m->V);
     return m->z;
 }
 
@@ -9108,7 +9046,8 @@ static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax
         carnn__losses(work, rows, V, m->z, m->target + from, scale, work->smoothing,
                       m->loss + from);
         if (!work->g) continue;
-        carnn__matmul_packed(e, 0, rows, D, V, m->z, V, m->backward, NULL, h->d + from * D, D);
+        carnn__matmul(e, CARNN__PACKED, rows, D, V, m->z, V, m->backward, 0, NULL, h->d + from * D,
+                      D);
         carnn__matmul(e, CARNN__TN | CARNN__ADD, V, D, rows, m->z, V, h->x + from * D, D, NULL,
                       carnn__gradient(work, m->weight), D);
         carnn__column_sums(e, rows, V, m->z, V, carnn__gradient(work, m->bias));
@@ -10431,7 +10370,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
     carnn__drop(work, m->o.x, B * D, key, CARNN__DROP_SUMMARY + m->from);
     if (work->g) carnn__matmul(e, CARNN__NT, B, L, D, m->o.x, D, m->y.x, D, NULL, m->z, L);
-    else carnn__matmul_packed(e, 0, B, L, D, m->o.x, D, m->packed_y, NULL, m->z, L);
+    else carnn__matmul(e, CARNN__PACKED, B, L, D, m->o.x, D, m->packed_y, 0, NULL, m->z, L);
 }
 
 /* From the gradient in z back to those of e and y: do = dz y, dy = dz^T o, where the first chunk of
@@ -15152,16 +15091,11 @@ static void carnn__bench_read(carnn__bench *b) {
 
 /* --- kernels --------------------------------------------------------------------------------- */
 
-#define CARNN__PACKED_B 8 /* beside the forms of @@MAT: B is packed before */
-
 static void carnn__bench_matmul_call(carnn__bench *b) {
     size_t M = b->n[0], N = b->n[1], K = b->n[2];
     int form = (int)b->n[3];
-    if (form == CARNN__PACKED_B)
-        carnn__matmul_packed(&b->engine, 0, M, N, K, b->x, K, b->y, NULL, b->z, N);
-    else
-        carnn__matmul(&b->engine, form, M, N, K, b->x, form & CARNN__TN ? M : K, b->y,
-                      form & CARNN__NT ? K : N, NULL, b->z, N);
+    carnn__matmul(&b->engine, form, M, N, K, b->x, form & CARNN__TN ? M : K, b->y,
+                  form & CARNN__NT ? K : N, NULL, b->z, N);
 }
 
 /* n: M, N, K, form. */
@@ -15449,9 +15383,9 @@ static const carnn__bench_row carnn__bench_rows[] = {
     CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B'", "GFLOP/s", matmul, matmul_call,
                      CARNN__BOUND_READ_4, 2.0, 1, 1024, 1024, CARNN__NT)
     CARNN__BENCH_PRODUCTS(32, 1024, 1024)
-    CARNN__BENCH_PRODUCT(" packed", 32, 1024, 1024, CARNN__PACKED_B)
+    CARNN__BENCH_PRODUCT(" packed", 32, 1024, 1024, CARNN__PACKED)
     CARNN__BENCH_PRODUCTS(32, 3072, 1024)
-    CARNN__BENCH_PRODUCT(" packed", 32, 3072, 1024, CARNN__PACKED_B)
+    CARNN__BENCH_PRODUCT(" packed", 32, 3072, 1024, CARNN__PACKED)
     CARNN__BENCH_PRODUCTS(20, 800, 200)
     CARNN__BENCH_PRODUCTS(64, 200, 200)
     CARNN__BENCH_PRODUCTS(512, 400, 300)
