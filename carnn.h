@@ -918,10 +918,9 @@ static void carnn__free(const carnn_allocator *a, void *block) {
 
 /* An aligned block remembers in front of itself where the allocator's block began. */
 static void *carnn__alloc_aligned(const carnn_allocator *a, size_t count, size_t size) {
-    size_t bytes = carnn__times(count, size);
-    char *block, *aligned;
-    if (bytes > SIZE_MAX / 2) return NULL;
-    block = (char *)a->alloc(bytes + CARNN__ALIGN + sizeof(void *), a->user);
+    size_t bytes = carnn__times(count, size), more = CARNN__ALIGN + sizeof(void *);
+    char *block = (char *)carnn__alloc(a, bytes > SIZE_MAX / 2 ? SIZE_MAX : bytes + more, 1);
+    char *aligned;
     if (!block) return NULL;
     aligned = block + sizeof(void *);
     aligned += (CARNN__ALIGN - (uintptr_t)aligned % CARNN__ALIGN) % CARNN__ALIGN;
@@ -1042,15 +1041,6 @@ typedef void (*carnn__job_fn)(void *job, size_t piece, size_t worker);
 
 typedef struct carnn__pool carnn__pool;
 
-/* Runs fn(job, piece, worker) for every piece in [0, count) and returns when all are done.
-   `worker` is below carnn__pool_threads(pool): an index for scratch memory. A NULL pool runs all
-   pieces in the calling thread. */
-static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job);
-static size_t carnn__pool_threads(const carnn__pool *pool);
-
-/* How many threads would work on a job now: pieces are cut for them. */
-static size_t carnn__pool_active(carnn__pool *pool);
-
 /* How many processors the system has online; 1 where it cannot say. */
 static size_t carnn__processors(void) {
 #if defined(_WIN32)
@@ -1082,6 +1072,14 @@ static size_t carnn__thread_count(int64_t threads) {
 
 #ifdef CARNN_NO_THREADS
 
+#define carnn__get(p) (*(p))
+#define carnn__put(p, value) ((void)(*(p) = (value)))
+
+struct carnn__pool { /* there is none: every pool is NULL */
+    size_t threads;
+    long active;
+};
+
 static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn_allocator a) {
     (void)threads;
     (void)a;
@@ -1090,22 +1088,6 @@ static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn
 }
 
 static void carnn__pool_free(carnn__pool *pool) { (void)pool; }
-
-static size_t carnn__pool_threads(const carnn__pool *pool) {
-    (void)pool;
-    return 1;
-}
-
-static size_t carnn__pool_active(carnn__pool *pool) { return carnn__pool_threads(pool); }
-
-#define carnn__get(p) (*(p))
-#define carnn__put(p, value) ((void)(*(p) = (value)))
-
-static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job) {
-    size_t piece;
-    (void)pool;
-    for (piece = 0; piece < count; piece++) fn(job, piece, 0);
-}
 
 #else
 
@@ -1133,6 +1115,7 @@ typedef CONDITION_VARIABLE carnn__condition;
 #define carnn__unlock(m) LeaveCriticalSection(m)
 #define carnn__sleep(c, m) ((void)SleepConditionVariableCS((c), (m), INFINITE))
 #define carnn__wake(c) WakeAllConditionVariable(c)
+#define CARNN__THREAD_RESULT DWORD WINAPI
 #else
 typedef pthread_t carnn__thread;
 typedef pthread_mutex_t carnn__mutex;
@@ -1141,6 +1124,7 @@ typedef pthread_cond_t carnn__condition;
 #define carnn__unlock(m) ((void)pthread_mutex_unlock(m))
 #define carnn__sleep(c, m) ((void)pthread_cond_wait((c), (m)))
 #define carnn__wake(c) ((void)pthread_cond_broadcast(c))
+#define CARNN__THREAD_RESULT void *
 #endif
 
 typedef struct carnn__worker {
@@ -1202,6 +1186,14 @@ static int carnn__pool_works(carnn__pool *pool, size_t worker) {
     return (long)worker < carnn__get(&pool->active);
 }
 
+/* Wakes all that sleep on a condition. The lock makes sure that nobody lies between a look at the
+   state, which was changed before this call, and the sleep. */
+static void carnn__pool_wake(carnn__pool *pool, carnn__condition *condition) {
+    carnn__lock(&pool->mutex);
+    carnn__wake(condition);
+    carnn__unlock(&pool->mutex);
+}
+
 /* Claims and runs pieces until none is left, or `worker` is to rest. A `left` that was read during
    an earlier job may be right again by chance: then the piece claimed is one of the job at hand,
    whose fields are read after the claim. */
@@ -1211,11 +1203,8 @@ static void carnn__pool_work(carnn__pool *pool, size_t worker) {
         if (carnn__cas(&pool->left, left, left - 1)) {
             long count = pool->count;
             pool->fn(pool->job, (size_t)(count - left), worker);
-            if (carnn__add(&pool->done, 1) == count && carnn__get(&pool->waiting)) {
-                carnn__lock(&pool->mutex);
-                carnn__wake(&pool->finished);
-                carnn__unlock(&pool->mutex);
-            }
+            if (carnn__add(&pool->done, 1) == count && carnn__get(&pool->waiting))
+                carnn__pool_wake(pool, &pool->finished);
         }
         left = carnn__get(&pool->left);
     }
@@ -1234,7 +1223,8 @@ static void carnn__worker_sleep(carnn__worker *self) {
     carnn__unlock(&pool->mutex);
 }
 
-static void carnn__worker_loop(carnn__worker *self) {
+static CARNN__THREAD_RESULT carnn__worker_main(void *data) {
+    carnn__worker *self = (carnn__worker *)data;
     carnn__pool *pool = self->pool;
     while (!carnn__get(&pool->stop)) {
         if (carnn__pool_works(pool, self->number) && carnn__pool_spin(&pool->left, 1))
@@ -1242,13 +1232,10 @@ static void carnn__worker_loop(carnn__worker *self) {
         else
             carnn__worker_sleep(self);
     }
+    return 0;
 }
 
 #if defined(_WIN32)
-static DWORD WINAPI carnn__worker_main(void *self) {
-    carnn__worker_loop((carnn__worker *)self);
-    return 0;
-}
 static int carnn__thread_start(carnn__worker *w) {
     w->thread = CreateThread(NULL, 0, carnn__worker_main, w, 0, NULL);
     return w->thread != NULL;
@@ -1265,10 +1252,6 @@ static int carnn__pool_locks(carnn__pool *pool) {
 }
 static void carnn__pool_unlocks(carnn__pool *pool) { DeleteCriticalSection(&pool->mutex); }
 #else
-static void *carnn__worker_main(void *self) {
-    carnn__worker_loop((carnn__worker *)self);
-    return NULL;
-}
 static int carnn__thread_start(carnn__worker *w) {
     return !pthread_create(&w->thread, NULL, carnn__worker_main, w);
 }
@@ -1293,9 +1276,7 @@ static void carnn__pool_free(carnn__pool *pool) {
     size_t i;
     if (!pool) return;
     carnn__put(&pool->stop, 1);
-    carnn__lock(&pool->mutex);
-    carnn__wake(&pool->work);
-    carnn__unlock(&pool->mutex);
+    carnn__pool_wake(pool, &pool->work);
     for (i = 1; i < pool->threads; i++) carnn__thread_join(&pool->workers[i - 1]);
     carnn__pool_unlocks(pool);
     carnn__free(&pool->allocator, pool);
@@ -1303,10 +1284,8 @@ static void carnn__pool_free(carnn__pool *pool) {
 
 /* Between jobs: how many threads work on the next ones. */
 static void carnn__pool_resize(carnn__pool *pool, long active) {
-    carnn__lock(&pool->mutex);
     carnn__put(&pool->active, active);
-    carnn__wake(&pool->work);
-    carnn__unlock(&pool->mutex);
+    carnn__pool_wake(pool, &pool->work);
 }
 
 /* A pool of `threads` threads with the caller: threads - 1 are started. 1 needs no pool: *pool is
@@ -1334,12 +1313,6 @@ static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn
     if (p->threads < threads) carnn__pool_resize(p, (long)p->threads);
     *pool = p;
     return CARNN_OK;
-}
-
-static size_t carnn__pool_threads(const carnn__pool *pool) { return pool ? pool->threads : 1; }
-
-static size_t carnn__pool_active(carnn__pool *pool) {
-    return pool ? (size_t)carnn__get(&pool->active) : 1;
 }
 
 /* How often the system has taken the processor from a thread of this program; 0 where it cannot
@@ -1390,11 +1363,7 @@ static void carnn__pool_run(carnn__pool *pool, long count, carnn__job_fn fn, voi
     carnn__put(&pool->left, count);
     /* Either this sees the worker in `asleep`, or the worker, which looks at `left` after it has
        entered itself there, sees the job: no wake-up is lost. */
-    if (carnn__get(&pool->asleep)) {
-        carnn__lock(&pool->mutex);
-        carnn__wake(&pool->work);
-        carnn__unlock(&pool->mutex);
-    }
+    if (carnn__get(&pool->asleep)) carnn__pool_wake(pool, &pool->work);
     carnn__pool_work(pool, 0);
     if (carnn__pool_spin(&pool->done, count)) return;
     carnn__lock(&pool->mutex);
@@ -1404,17 +1373,31 @@ static void carnn__pool_run(carnn__pool *pool, long count, carnn__job_fn fn, voi
     carnn__unlock(&pool->mutex);
 }
 
-static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job) {
-    if (count < 2 || count > LONG_MAX || carnn__pool_active(pool) == 1) {
-        size_t piece;
-        for (piece = 0; piece < count; piece++) fn(job, piece, 0);
-    } else {
-        carnn__pool_run(pool, (long)count, fn, job);
-    }
-    if (pool) carnn__pool_watch(pool); /* after one piece, too: where one thread works, all are */
+#endif /* CARNN_NO_THREADS */
+
+static size_t carnn__pool_threads(const carnn__pool *pool) { return pool ? pool->threads : 1; }
+
+/* How many threads would work on a job now: pieces are cut for them. */
+static size_t carnn__pool_active(carnn__pool *pool) {
+    return pool ? (size_t)carnn__get(&pool->active) : 1;
 }
 
-#endif /* CARNN_NO_THREADS */
+/* Runs fn(job, piece, worker) for every piece in [0, count) and returns when all are done.
+   `worker` is below carnn__pool_threads(pool): an index for scratch memory. A NULL pool runs all
+   pieces in the calling thread. */
+static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job) {
+    size_t piece = 0;
+#ifdef CARNN_NO_THREADS
+    (void)pool;
+#else
+    if (count > 1 && count <= LONG_MAX && carnn__pool_active(pool) > 1) {
+        carnn__pool_run(pool, (long)count, fn, job);
+        piece = count;
+    }
+    if (pool) carnn__pool_watch(pool); /* also where one thread works: all of its jobs are seen */
+#endif
+    for (; piece < count; piece++) fn(job, piece, 0);
+}
 
 #endif /* CARNN_IMPLEMENTATION */
 /* --- what the kernels work on -------------------------------------------------------------------
@@ -1668,9 +1651,7 @@ typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 /* Copies of arrays that a row has room for (CARNN__K(tail)); a cell with more does not compile. */
 #define CARNN__LANES_ARRAYS 64
 #define CARNN__CELL_FITS(id, name, title, g, gb, gc, gh, gr, tape, ...)                            \
-    typedef char carnn__cell_##id##_fits[2 * (g + gc + gh) + tape + 9 <= CARNN__LANES_ARRAYS       \
-                                             ? 1                                                   \
-                                             : -1];
+    typedef char carnn__##id##_fits[2 * (g + gc + gh) + tape + 9 <= CARNN__LANES_ARRAYS ? 1 : -1];
 CARNN__CELLS(CARNN__CELL_FITS)
 #undef CARNN__CELL_FITS
 
