@@ -826,18 +826,16 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 extern "C" {
 #endif
 
-/* Blocks, and the matrices of the parameter store, begin at a line of the cache, which is also the
-   widest vector. */
-#define CARNN__ALIGN 64
+#define CARNN__ALIGN 64 /* bytes: a cache line, and the widest vector */
 
 #define CARNN__COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static inline size_t carnn__min(size_t a, size_t b) { return a < b ? a : b; }
 static inline size_t carnn__max(size_t a, size_t b) { return a > b ? a : b; }
-/* How many parts of `size` cover n. */
+/* n / size, rounded up. */
 static inline size_t carnn__parts(size_t n, size_t size) { return (n + size - 1) / size; }
 static inline size_t carnn__round_up(size_t n, size_t to) { return carnn__parts(n, to) * to; }
-/* The size of each of `parts` equal parts that cover n, a multiple of `grain`. */
+/* The size, a multiple of `grain`, of each of at most `parts` equal parts of n. */
 static inline size_t carnn__part(size_t n, size_t parts, size_t grain) {
     return carnn__round_up(carnn__parts(n, parts), grain);
 }
@@ -854,8 +852,7 @@ CARNN_API const char *carnn_status_text(carnn_status status) {
     }
 }
 
-/* Fills `error` (if there is one) and returns `code`, so that callers can write
-   `return carnn__fail(...)`. */
+/* Fills `error`, which may be NULL, and returns `code`. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
@@ -897,8 +894,8 @@ static carnn_allocator carnn__allocator(const carnn_allocator *chosen) {
     return chosen ? *chosen : standard;
 }
 
-/* Products of sizes that come from files or callers are formed here; SIZE_MAX, which nobody has,
-   stands for all that are larger. */
+/* a b, or SIZE_MAX where that overflows: for sizes that come from files or callers. No allocation
+   of SIZE_MAX bytes succeeds. */
 static size_t carnn__times(size_t a, size_t b) { return b && a > SIZE_MAX / b ? SIZE_MAX : a * b; }
 
 static void *carnn__alloc(const carnn_allocator *a, size_t count, size_t size) {
@@ -916,7 +913,7 @@ static void carnn__free(const carnn_allocator *a, void *block) {
     if (block) a->free(block, a->user);
 }
 
-/* An aligned block remembers in front of itself where the allocator's block began. */
+/* A block aligned to CARNN__ALIGN; the pointer to free is stored in front of it. */
 static void *carnn__alloc_aligned(const carnn_allocator *a, size_t count, size_t size) {
     size_t bytes = carnn__times(count, size), more = CARNN__ALIGN + sizeof(void *);
     char *block = (char *)carnn__alloc(a, bytes > SIZE_MAX / 2 ? SIZE_MAX : bytes + more, 1);
@@ -936,17 +933,17 @@ static void carnn__free_aligned(const carnn_allocator *a, void *aligned) {
 }
 
 /* --- arena --------------------------------------------------------------------------------------
-   One block, handed out from the front, given back by resetting `used` to an earlier value. A
-   plan is made by running the same code on an arena without memory: it only counts, and `peak`
-   then is the size to allocate. */
+   One block of memory, allocated from front to back; setting `used` to an earlier value frees all
+   that was allocated since. Run on an arena without memory, the same code only counts, and `peak`
+   is the size to allocate. */
 
 typedef struct carnn__arena {
     char *base; /* NULL: count only */
     size_t size, used, peak;
 } carnn__arena;
 
-/* `count` items of `size` bytes, aligned to a cache line. NULL from a counting arena and from a
-   full one; a full one stays full, so one check after many calls is enough. */
+/* `count` items of `size` bytes, aligned to a cache line. NULL where the arena only counts or is
+   full; `peak` then exceeds `size`, so one check after many calls is enough. */
 static void *carnn__take(carnn__arena *arena, size_t count, size_t size) {
     const size_t most = SIZE_MAX / CARNN__ALIGN * CARNN__ALIGN; /* no block is that large */
     size_t bytes = carnn__times(count, size);
@@ -966,9 +963,9 @@ static float *carnn__floats(carnn__arena *arena, size_t rows, size_t columns) {
 }
 
 /* --- random numbers -----------------------------------------------------------------------------
-   Counter based: number i of stream s is a hash of (seed, s, i). Nothing is carried from one
-   number to the next, so any thread can produce any part of a stream. The mixing function is the
-   finaliser of SplitMix64 (Steele, Lea and Flood 2014), applied three times. */
+   Counter based: number i of stream s is a hash of (seed, s, i). There is no state, so any thread
+   can produce any part of a stream. The hash is the finaliser of SplitMix64 (Steele, Lea and Flood
+   2014), applied three times. */
 
 static inline uint64_t carnn__mix(uint64_t x) {
     x += 0x9E3779B97F4A7C15u;
@@ -977,7 +974,7 @@ static inline uint64_t carnn__mix(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-/* A key for one stream of numbers: of a parameter, of the dropout of one step, of a shuffle. */
+/* The key of a stream: of a parameter's initial values, a step's dropout, a shuffle. */
 static inline uint64_t carnn__stream(uint64_t seed, uint64_t stream) {
     return carnn__mix(carnn__mix(seed) ^ stream);
 }
@@ -991,8 +988,8 @@ static inline float carnn__uniform(uint64_t key, uint64_t i) {
     return (float)(carnn__random(key, i) >> 40) * (1.0f / 16777216.0f);
 }
 
-/* Normal with mean 0 and variance 1 up to the tails: a sum of twelve uniforms, which needs no
-   function whose last bit differs between platforms. */
+/* Nearly normal with mean 0 and variance 1: a sum of twelve uniforms, since the last bit of log and
+   cos differs between platforms. */
 static inline float carnn__normal(uint64_t key, uint64_t i) {
     float sum = -6.0f;
     uint64_t j;
@@ -1013,7 +1010,7 @@ static void carnn__shuffle(uint64_t key, uint32_t *items, size_t count) {
 
 /* --- clock ----------------------------------------------------------------------------------- */
 
-/* Seconds since some fixed moment. */
+/* Seconds since a fixed but unknown time. */
 static double carnn__clock(void) {
 #if defined(_WIN32)
     LARGE_INTEGER now, frequency;
@@ -1024,7 +1021,7 @@ static double carnn__clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-#else /* -std=c99 hides the clock that nobody can set; clock() counts all threads' work */
+#else /* -std=c99 hides the monotonic clock; clock() adds up the time of all threads */
     struct timeval now;
     gettimeofday(&now, NULL);
     return (double)now.tv_sec + 1e-6 * (double)now.tv_usec;
@@ -1032,16 +1029,15 @@ static double carnn__clock(void) {
 }
 
 /* --- threads ------------------------------------------------------------------------------------
-   A pool runs a job of `count` independent pieces. Pieces are claimed one by one from a shared
-   counter, by the workers and by the caller alike, so a worker that the system does not run
-   delays nothing. Which thread works on a piece must not matter to its result: pieces split the
-   OUTPUT of an operation, never a sum. */
+   A pool runs a job that consists of independent pieces. The caller and the workers claim piece
+   after piece from a shared counter, so a worker that is not scheduled delays nothing. Results must
+   not depend on the thread: pieces split the OUTPUT of an operation, never a sum. */
 
 typedef void (*carnn__job_fn)(void *job, size_t piece, size_t worker);
 
 typedef struct carnn__pool carnn__pool;
 
-/* How many processors the system has online; 1 where it cannot say. */
+/* The number of processors online; 1 where it is unknown. */
 static size_t carnn__processors(void) {
 #if defined(_WIN32)
     SYSTEM_INFO info;
@@ -1055,7 +1051,7 @@ static size_t carnn__processors(void) {
 #endif
 }
 
-/* Bytes of a processor's second-level cache; 0 where the system cannot say. */
+/* Bytes of the second-level cache of a processor; 0 where that is unknown. */
 static size_t carnn__second_cache(void) {
 #if defined(_SC_LEVEL2_CACHE_SIZE)
     long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
@@ -1065,7 +1061,7 @@ static size_t carnn__second_cache(void) {
 #endif
 }
 
-/* 0: as many as there are processors. */
+/* 0 threads: one for each processor. */
 static size_t carnn__thread_count(int64_t threads) {
     return threads > 0 ? (size_t)threads : carnn__processors();
 }
@@ -1091,8 +1087,8 @@ static void carnn__pool_free(carnn__pool *pool) { (void)pool; }
 
 #else
 
-/* The few words that the system's threads need, once for POSIX and once for Windows. All atomic
-   operations are sequentially consistent; `carnn__cas` returns whether *p was `from`. */
+/* The interface to the system's threads, for POSIX and for Windows. All atomic operations are
+   sequentially consistent; `carnn__cas` returns whether *p was `from`. */
 #if defined(_MSC_VER) && !defined(__clang__)
 #define carnn__get(p) InterlockedOr((p), 0)
 #define carnn__put(p, value) ((void)InterlockedExchange((p), (value)))
@@ -1133,11 +1129,11 @@ typedef struct carnn__worker {
     carnn__thread thread;
 } carnn__worker;
 
-/* The job fields are written by the caller while `left` is 0 and no piece is in progress, and read
-   by whoever has claimed a piece, so `left` and `done` order all accesses to them. */
+/* fn, job and count are written by the caller while `left` is 0 and no piece is in progress, and
+   read only after a piece was claimed: `left` and `done` order all accesses to them. */
 struct carnn__pool {
     carnn_allocator allocator;
-    size_t threads; /* with the caller */
+    size_t threads; /* including the caller */
     carnn__worker *workers;
     carnn__mutex mutex;
     carnn__condition work, finished;
@@ -1148,15 +1144,14 @@ struct carnn__pool {
     volatile long done;    /* pieces finished */
     volatile long asleep;  /* workers that wait for `work` */
     volatile long waiting; /* 1 while the caller waits for `finished` */
-    volatile long active;  /* threads that work at present: numbers below it */
-    /* of the caller, for carnn__pool_watch */
-    long preemptions;                 /* seen at `watched` */
+    volatile long active;  /* threads that work at present: those whose number is lower */
+    long preemptions;      /* those below: of carnn__pool_watch; seen at the time `watched` */
     double watched, hold, held_until; /* seconds */
     volatile long stop;
 };
 
-/* Seconds that a thread without pieces spins before it sleeps: as long as it takes to wake one.
-   Steps of a recurrence follow each other within microseconds. */
+/* Seconds that an idle thread spins before it sleeps, about as long as waking one takes: the steps
+   of a recurrence follow each other within microseconds. */
 #define CARNN__SPIN 50e-6
 
 static inline void carnn__spin(void) {
@@ -1169,7 +1164,7 @@ static inline void carnn__spin(void) {
 #endif
 }
 
-/* Spins until *word is at least `least`, but not for long; returns whether it is. */
+/* Spins for at most CARNN__SPIN until *word is at least `least`; returns whether it is. */
 static int carnn__pool_spin(volatile long *word, long least) {
     double end = carnn__clock() + CARNN__SPIN;
     do {
@@ -1186,17 +1181,17 @@ static int carnn__pool_works(carnn__pool *pool, size_t worker) {
     return (long)worker < carnn__get(&pool->active);
 }
 
-/* Wakes all that sleep on a condition. The lock makes sure that nobody lies between a look at the
-   state, which was changed before this call, and the sleep. */
+/* Wakes all that sleep on a condition, after a change of the state that they test. They hold the
+   lock from the test to the sleep, so none of them can miss this. */
 static void carnn__pool_wake(carnn__pool *pool, carnn__condition *condition) {
     carnn__lock(&pool->mutex);
     carnn__wake(condition);
     carnn__unlock(&pool->mutex);
 }
 
-/* Claims and runs pieces until none is left, or `worker` is to rest. A `left` that was read during
-   an earlier job may be right again by chance: then the piece claimed is one of the job at hand,
-   whose fields are read after the claim. */
+/* Claims and runs pieces until none is left or `worker` is no longer active. A value of `left` that
+   was read during an earlier job may be valid again: the claim then succeeds, and the fields read
+   after it are those of the current job. */
 static void carnn__pool_work(carnn__pool *pool, size_t worker) {
     long left = carnn__get(&pool->left);
     while (left > 0 && carnn__pool_works(pool, worker)) {
@@ -1210,13 +1205,13 @@ static void carnn__pool_work(carnn__pool *pool, size_t worker) {
     }
 }
 
-/* Until there is a job, or a change of `active`; once more than needed does no harm. */
+/* Sleeps until there is a job or `active` changes. The caller tests again. */
 static void carnn__worker_sleep(carnn__worker *self) {
     carnn__pool *pool = self->pool;
     int active;
     carnn__lock(&pool->mutex);
     active = carnn__pool_works(pool, self->number);
-    if (active) carnn__add(&pool->asleep, 1); /* before the look at `left`: see carnn__pool_run */
+    if (active) carnn__add(&pool->asleep, 1); /* before `left` is read: see carnn__pool_run */
     if (!carnn__get(&pool->stop) && (!active || !carnn__get(&pool->left)))
         carnn__sleep(&pool->work, &pool->mutex);
     if (active) carnn__add(&pool->asleep, -1);
@@ -1282,14 +1277,13 @@ static void carnn__pool_free(carnn__pool *pool) {
     carnn__free(&pool->allocator, pool);
 }
 
-/* Between jobs: how many threads work on the next ones. */
+/* Sets the number of active threads; between jobs only. */
 static void carnn__pool_resize(carnn__pool *pool, long active) {
     carnn__put(&pool->active, active);
     carnn__pool_wake(pool, &pool->work);
 }
 
-/* A pool of `threads` threads with the caller: threads - 1 are started. 1 needs no pool: *pool is
-   NULL then. Threads that the system does not give are done without. */
+/* Starts threads - 1 workers, or as many as the system allows. *pool is NULL for one thread. */
 static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn_allocator a) {
     carnn__pool *p;
     *pool = NULL;
@@ -1315,8 +1309,7 @@ static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn
     return CARNN_OK;
 }
 
-/* How often the system has taken the processor from a thread of this program; 0 where it cannot
-   say. */
+/* How often threads of this program were preempted so far; 0 where that is unknown. */
 static long carnn__preemptions(void) {
 #if defined(RUSAGE_SELF)
     struct rusage use;
@@ -1326,13 +1319,13 @@ static long carnn__preemptions(void) {
 #endif
 }
 
-/* Beside a busy process a worker loses its processor for milliseconds, often with a piece half done
-   for which all others wait. Preemptions show it: some tens of them a second are usual, hundreds
-   mean that there are more threads than processors. One worker less works then, and comes back
-   after a while; where that goes wrong again the while is doubled. Seconds. */
-#define CARNN__WATCH 0.025
-#define CARNN__PREEMPTIONS 300.0 /* a second */
-#define CARNN__HOLD 0.2
+/* Beside a busy process a worker is preempted for milliseconds, often within a piece that all
+   others wait for. Some tens of preemptions per second are usual; hundreds mean that there are more
+   threads than processors. The pool then does without one worker for a time, which doubles where
+   the same happens again soon. */
+#define CARNN__WATCH 0.025       /* seconds between two looks */
+#define CARNN__PREEMPTIONS 300.0 /* per second: too many */
+#define CARNN__HOLD 0.2          /* seconds without the worker, at first and at most */
 #define CARNN__HOLD_MOST 1.6
 
 static void carnn__pool_watch(carnn__pool *pool) {
@@ -1354,15 +1347,15 @@ static void carnn__pool_watch(carnn__pool *pool) {
     }
 }
 
-/* Posts a job, works on it, and waits for the pieces of others. */
+/* Starts a job, works on it, and waits for the pieces of other threads. */
 static void carnn__pool_run(carnn__pool *pool, long count, carnn__job_fn fn, void *job) {
     pool->fn = fn;
     pool->job = job;
     pool->count = count;
     carnn__put(&pool->done, 0);
     carnn__put(&pool->left, count);
-    /* Either this sees the worker in `asleep`, or the worker, which looks at `left` after it has
-       entered itself there, sees the job: no wake-up is lost. */
+    /* A worker increments `asleep` before it reads `left`: either it is seen here, or it sees the
+       job. No wake-up is lost. */
     if (carnn__get(&pool->asleep)) carnn__pool_wake(pool, &pool->work);
     carnn__pool_work(pool, 0);
     if (carnn__pool_spin(&pool->done, count)) return;
@@ -1377,14 +1370,13 @@ static void carnn__pool_run(carnn__pool *pool, long count, carnn__job_fn fn, voi
 
 static size_t carnn__pool_threads(const carnn__pool *pool) { return pool ? pool->threads : 1; }
 
-/* How many threads would work on a job now: pieces are cut for them. */
+/* How many threads would work on a job now. */
 static size_t carnn__pool_active(carnn__pool *pool) {
     return pool ? (size_t)carnn__get(&pool->active) : 1;
 }
 
-/* Runs fn(job, piece, worker) for every piece in [0, count) and returns when all are done.
-   `worker` is below carnn__pool_threads(pool): an index for scratch memory. A NULL pool runs all
-   pieces in the calling thread. */
+/* Runs fn(job, piece, worker) for every piece in [0, count) and returns when all are done; `worker`
+   is less than carnn__pool_threads(pool). With NULL for a pool the calling thread runs all. */
 static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job) {
     size_t piece = 0;
 #ifdef CARNN_NO_THREADS
@@ -1400,13 +1392,12 @@ static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, v
 }
 
 #endif /* CARNN_IMPLEMENTATION */
-/* --- what the kernels work on -------------------------------------------------------------------
-   The kernels of all parts are compiled once per instruction set (see @@SIMD), so the structs that
-   they take are declared before them. */
+/* --- arguments of kernels -----------------------------------------------------------------------
+   Declared here, since the kernels of all parts are compiled first, once per instruction set. */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* A kernel that works on the range [from, to) of the output that its job describes. */
+/* A kernel that computes the range [from, to) of a job's output. */
 typedef void (*carnn__range_fn)(const void *job, size_t from, size_t to);
 
 /* One step of an optimiser (@@PARAM). */
@@ -1420,9 +1411,8 @@ typedef struct carnn__update {
     float correct;      /* Adam: 1 / sqrt(1 - b^t) */
 } carnn__update;
 
-/* The sequences of a batch without padding (@@SEQ): sorted by falling length and laid out time
-   first, so that step t is the block of rows start[t] .. start[t + 1] - 1, and the sequence of
-   rank b has row start[t] + b in it. */
+/* The sequences of a batch without padding (@@SEQ), sorted by descending length: step t is rows
+   start[t] .. start[t + 1] - 1, of which the sequence of rank b has row start[t] + b. */
 typedef struct carnn__packed {
     size_t sequences;    /* B */
     size_t steps;        /* T: the longest length */
@@ -1476,7 +1466,7 @@ typedef struct carnn__cross_entropy {
     float *loss;            /* (rows) */
 } carnn__cross_entropy;
 
-/* The words of a sentence beside their alignments (@@PART), taken apart and summed up. */
+/* The words of a sentence and their alignments, decomposed and summed (@@PART). */
 typedef struct carnn__compose {
     size_t rows, D;
     int orthogonal;      /* else direct */
@@ -1523,21 +1513,16 @@ enum {
 
 /* --- cells (@@CELL) -------------------------------------------------------------------------- */
 
-/* The table of cells. It is the one place where a cell is added, which takes
-
-     - an entry here;
-     - its functions <id>_forward and <id>_backward on sixteen columns of a row (kernels of @@CELL);
-     - golden values and equations in tests/test_cell.c (a cell without them is named there and
-       checked by its gradients alone);
-     - where its states are exact weighted sums of inputs, one of the flags CARNN__ADDITIVE_...
-
-   Options, gradient check, benchmark, model files and explanations follow from the entry:
+/* The table of cells. A new cell takes an entry here, the functions <id>_forward and <id>_backward
+   on sixteen columns of a row (kernels of @@CELL), and golden values in tests/test_cell.c (a cell
+   without them is named there and checked by its gradients alone). Options, gradient check,
+   benchmark, model files and explanations follow from the entry:
 
      id, name, title,
      number of gates projected from the input, of these with a bias, projected from the context,
      projected from the hidden state, 1 if the latter has a bias of its own (else 0),
      arrays of h floats on the tape,
-     the gate whose bias does not start at 0, where it starts, flags
+     the gate whose bias does not start at 0, its initial value, flags
 
    A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
@@ -1569,10 +1554,10 @@ enum {
 enum {
     CARNN__INPUT_IS_CANDIDATE = 1, /* needs inputs of the size of the hidden state */
     CARNN__HAS_CELL_STATE = 2,     /* carries c beside h; c is the last array on the tape */
-    CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 puts
-                                      into `reset` and, last, on the tape */
-    /* The state is h = A * h' + w * k, k the last gate or the input itself, and the gates are not
-       products of k: this is what exact explanations need (carnn__cell_additive_step). */
+    CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 stores
+                                      in `reset` and in the last array of the tape */
+    /* h = A * h' + w * k, where k is the last gate or the input itself: such states are weighted
+       sums of inputs, which exact explanations need (carnn__cell_additive_step). */
     CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
     CARNN__ADDITIVE_FORGET = 16  /* gates i, f: A = f, w = i */
 };
@@ -1600,7 +1585,7 @@ static const carnn__cell_kind carnn__cells[] = {CARNN__CELLS(CARNN__CELL_ENTRY)}
    of a row lie side by side: gate g of row r is at (r * gates + g) * h. */
 typedef struct carnn__scan {
     const carnn__packed *seq;
-    size_t first, end;     /* the ranks of the sequences that are run: [first, end) */
+    size_t first, end;     /* runs the sequences of ranks [first, end) */
     size_t h;
     const uint32_t *index; /* (N) which input each row has; NULL: row r has input r */
     const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
@@ -1625,14 +1610,14 @@ typedef struct carnn__scan {
 /* Runs steps [t0, t1) forward, or from t1 - 1 down to t0 backward, columns [from, to). */
 typedef void (*carnn__scan_fn)(const carnn__scan *s, size_t t0, size_t t1, size_t from, size_t to);
 
-/* End of the ranks that are run at step t: the sequences from there on are shorter. */
+/* The end of the ranks to run at step t, before the sequences that are shorter. */
 static inline size_t carnn__scan_end(const carnn__scan *s, size_t t) {
     size_t live = s->seq->start[t + 1] - s->seq->start[t];
     return carnn__max(carnn__min(s->end, live), s->first);
 }
 
-/* What a cell's functions work on: columns j .. j + 15 of one row. Entry i of an array with several
-   entries is at array + i h. What a cell does not have is NULL. */
+/* The argument of a cell's functions: columns j .. j + 15 of one row. Entry i of an array with
+   several entries is at array + i h. What a cell does not have is NULL. */
 typedef struct carnn__lanes {
     const carnn__cell_kind *kind;
     size_t h, j;
@@ -1648,7 +1633,7 @@ typedef struct carnn__lanes {
 
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
-/* Copies of arrays that a row has room for (CARNN__K(tail)); a cell with more does not compile. */
+/* The largest number of arrays of a cell (CARNN__K(tail)); a cell with more does not compile. */
 #define CARNN__LANES_ARRAYS 64
 #define CARNN__CELL_FITS(id, name, title, g, gb, gc, gh, gr, tape, ...)                            \
     typedef char carnn__##id##_fits[2 * (g + gc + gh) + tape + 9 <= CARNN__LANES_ARRAYS ? 1 : -1];
