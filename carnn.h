@@ -1556,8 +1556,8 @@ enum {
     CARNN__HAS_CELL_STATE = 2,     /* carries c beside h; c is the last array on the tape */
     CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 stores
                                       in `reset` and in the last array of the tape */
-    /* h = A * h' + w * k, where k is the last gate or the input itself: such states are weighted
-       sums of inputs, which exact explanations need (carnn__cell_additive_step). */
+    /* h = A * h' + w * k, where k is the last gate or the input itself and no gate is computed from
+       k: a weighted sum, which exact explanations need (carnn__cell_additive_step). */
     CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
     CARNN__ADDITIVE_FORGET = 16  /* gates i, f: A = f, w = i */
 };
@@ -1645,14 +1645,13 @@ CARNN__CELLS(CARNN__CELL_FITS)
 /* =============================================================================================
    @@SIMD   vectors of sixteen floats, and the kernels compiled once per instruction set
 
-   A kernel is written once, in terms of a vector of sixteen floats, and compiled once for each
-   instruction set: this header includes itself with CARNN__ISA defined, and on such a pass only
-   the kernel sections (#if defined(CARNN__ISA)) are left of it. The best set that the machine
-   has is chosen when an engine is opened; no compiler flags are needed.
+   A kernel is written once, in terms of a vector of sixteen floats, and compiled for each
+   instruction set: this header includes itself with CARNN__ISA defined, and such a pass consists of
+   the kernel sections (#if defined(CARNN__ISA)) alone. The best instruction set of the machine is
+   selected when an engine is opened; no compiler flags are needed.
 
-   Every path gives the same bits. Sixteen lanes are one register of AVX-512, two of AVX2, four
-   of NEON and a plain array elsewhere, so no result can depend on the width; a multiply-add is
-   always fused, everywhere; and sums over lanes are added in one fixed order.
+   Every path gives the same bits: a vector has sixteen lanes whatever the width of a register, a
+   multiply-add is always fused, and sums over lanes are added in one fixed order.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -1665,10 +1664,10 @@ CARNN__CELLS(CARNN__CELL_FITS)
 #endif
 
 #ifdef __cplusplus
-} /* the system's headers bring their own linkage */
+} /* system headers declare their own linkage */
 #endif
 #if defined(CARNN__HAS_X86)
-#if !defined(__clang__) /* gcc's header warns of a variable that it leaves undefined on purpose */
+#if !defined(__clang__) /* gcc's header leaves a variable undefined on purpose */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -1684,21 +1683,21 @@ CARNN__CELLS(CARNN__CELL_FITS)
 extern "C" {
 #endif
 
-/* From here to the end of the header a * b + c is two roundings unless it says fma: whether a
-   compiler would fuse it depends on flags, and the results must not. */
+/* From here to the end of the header a * b + c is rounded twice unless it is written as fma: the
+   results must not depend on the compiler's flags. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
-/* Passes of -O2 that find nothing in code which is vector operations already. */
+/* Passes of -O2 that only cost time on code that is vector operations already. */
 #pragma GCC optimize("no-tree-pre", "no-tree-slp-vectorize")
 #elif defined(_MSC_VER)
 #pragma fp_contract(off)
 #endif
 
-/* Loops over the registers of a tile have constant bounds after inlining and are unrolled
-   completely, which is what keeps arrays of vectors in registers; its steps go four at a time. */
+/* Loops over the registers of a tile have constant bounds after inlining; unrolled completely, they
+   keep arrays of vectors in registers. */
 #if defined(__clang__)
 #define CARNN__UNROLL _Pragma("clang loop unroll(full)")
 #define CARNN__UNROLL_4 _Pragma("clang loop unroll_count(4)")
@@ -1731,13 +1730,13 @@ typedef struct carnn__panel {
     size_t a_row, a_column;
     const float *b;         /* (k, n), readable up to a multiple of 16 columns */
     size_t b_row;           /* distance of its rows; 0: packed, panel after panel */
-    float *copy;            /* where the first rows of A leave a dense copy of a panel, or NULL */
+    float *copy;            /* the first tile stores a dense copy of its panel here; or NULL */
     const float *start;     /* (n) start value of every row, NULL: zero */
     int add;                /* the start value is what c holds */
     float *c;               /* (m, n) */
     size_t c_row;
-    size_t ahead;           /* distance from c to the tile that comes next, 0: the rows below */
-    int fetch;              /* a packed b comes from afar: each panel is to be asked for in time */
+    size_t ahead;           /* distance from c to the next tile of C, 0: the rows below */
+    int fetch;              /* prefetch a packed b, which lies beyond the second-level cache */
 } carnn__panel;
 
 /* The kernels of an instruction set: name, type of the result, arguments. */
@@ -1746,14 +1745,14 @@ typedef struct carnn__panel {
     X(exp_n, void, (const float *x, float *y, size_t n))                                           \
     X(sigmoid_n, void, (const float *x, float *y, size_t n))                                       \
     X(tanh_n, void, (const float *x, float *y, size_t n))                                          \
-    /* the row becomes its softmax; returns the logarithm of the sum of exp(x[i]) */               \
+    /* row = softmax(row); returns log sum_i exp(row[i]) */                                        \
     X(softmax, float, (float *row, size_t n))                                                      \
     /* y *= factor; y += x */                                                                      \
     X(scale, void, (float *y, float factor, size_t n))                                             \
     X(add, void, (const float *x, float *y, size_t n))                                             \
-    /* y moves towards x by a share of the way */                                                  \
+    /* y += share (x - y) */                                                                       \
     X(moving_average, void, (const float *x, float *y, float share, size_t n))                     \
-    /* the place of the largest number, of the first of equal ones */                              \
+    /* the index of the largest number, the first of equal ones */                                 \
     X(argmax, size_t, (const float *x, size_t n))                                                  \
     X(dot, float, (const float *x, const float *y, size_t n))                                      \
     X(row_sum, float, (const float *x, size_t n))                                                  \
@@ -1783,8 +1782,8 @@ typedef struct carnn__panel {
 
 typedef struct carnn__kernels {
     const char *name;
-    size_t tile_rows;    /* of a product that are computed together */
-    size_t tile_columns; /* likewise, a multiple of 16: the columns of a panel */
+    size_t tile_rows, tile_columns; /* of a product that are computed together; columns: of a
+                                       panel, a multiple of 16 */
 #define CARNN__KERNEL_FIELD(name, result, arguments) result(*name) arguments;
     CARNN__KERNELS(CARNN__KERNEL_FIELD)
 #undef CARNN__KERNEL_FIELD
@@ -1795,7 +1794,7 @@ typedef struct carnn__kernels {
 /* --- the passes ------------------------------------------------------------------------------ */
 
 #ifndef CARNN_FILE
-#define CARNN_FILE "carnn.h" /* define it where the header goes by another name */
+#define CARNN_FILE "carnn.h" /* to be defined where the header has another name */
 #endif
 
 #define CARNN__JOIN_(a, b) carnn__##a##_##b
@@ -1843,8 +1842,8 @@ typedef struct carnn__kernels {
 #undef CARNN__ISA
 #endif
 
-/* In plain C an operation is a loop over sixteen lanes. Inlined everywhere, these loops would keep
-   the compiler busy for minutes; called, they are as fast, since vectors lie in memory anyway. */
+/* In plain C an operation is a loop over sixteen lanes. To inline all of them takes the compiler
+   minutes; calls are as fast, since vectors are in memory anyway. */
 #undef CARNN__INLINE
 #undef CARNN__UNROLL
 #undef CARNN__UNROLL_4
@@ -1858,15 +1857,15 @@ typedef struct carnn__kernels {
 #undef CARNN__ISA
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
-/* From here to the end of the header no loop counts that is not in the kernels: gcc needs half as
-   long for it at -O1. Without expensive-optimizations it would leave out vzeroupper, and scalar
-   code after a kernel would run at a sixth of its speed. */
+/* Code from here on need not be fast, and gcc compiles it twice as fast at -O1. Without
+   expensive-optimizations it would leave out vzeroupper, and scalar code after a kernel would be
+   six times slower. */
 #pragma GCC optimize("O1", "strict-aliasing", "expensive-optimizations")
 #endif
 
 /* --- the choice ------------------------------------------------------------------------------ */
 
-/* The kernels that this machine can run, best first; NULL past the last. */
+/* Kernels number 0, 1, ... of those that this machine can run, best first; NULL past the last. */
 static const carnn__kernels *carnn__simd_number(size_t number) {
     const carnn__kernels *usable[4];
     size_t count = 0;
@@ -1889,8 +1888,8 @@ CARNN_API const char *carnn_simd_name(size_t number) {
     return k ? k->name : NULL;
 }
 
-/* The path called `name`, or where it is NULL the one that $CARNN_SIMD names, or the best; NULL
-   where there is no such path on this machine. */
+/* The path `name`, where that is NULL the path $CARNN_SIMD, and without either the best; NULL where
+   this machine cannot run it. */
 static const carnn__kernels *carnn__simd_select(const char *name) {
     const carnn__kernels *k;
     size_t i;
@@ -1905,16 +1904,17 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
 #if defined(CARNN__ISA)
 
 /* --- the vector ---------------------------------------------------------------------------------
-   v(max)(a, b) is a > b ? a : b and v(min)(a, b) is a < b ? a : b on every path: where either is
-   NaN the result is b, so v(max)(bound, x) lets a NaN in x through and v(max)(x, bound) does not.
-   v(scale2)(v, n) is v * 2^n for |v| in [1/4, 4] and integral n in [-252, 252]; results below
-   the normal range are rounded once; v(power2)(n) is 2^n for n in [-126, 127]. v(sum) adds lanes
-   i and i + 8, then i + 4, i + 2, i + 1; v(largest) is the largest lane. v(fnma)(a, b, c) is
-   c - a b, v(signed)(a, s) is |a| with the sign of s, v(if_less)(a, b, yes, no) chooses lane by
-   lane, `no` where one of them is NaN.
-   v(fill)(v, n, w) has the first n lanes of v and the others of w. loadn and storen touch only the
-   first n floats; loadn sets the other lanes to zero. v(transpose) transposes the block of 16 by 16
-   floats whose rows are ld apart: lane i of out[j] is p[i * ld + j].
+   max(a, b)         a > b ? a : b; where one is NaN the result is b: max(bound, x) keeps NaN
+   min(a, b)         a < b ? a : b, likewise
+   fma, fnma(a, b, c)  a b + c, c - a b, rounded once
+   signed(a, s)      |a| with the sign of s
+   if_less(a, b, yes, no)  a < b ? yes : no; `no` where one is NaN
+   scale2(v, n)      v 2^n for |v| in [1/4, 4], integral n in [-252, 252]; rounded once
+   power2(n)         2^n for integral n in [-126, 127]
+   sum, largest      over the lanes; the sum adds lanes i and i + 8, then i + 4, i + 2, i + 1
+   loadn, storen     access the first n floats; loadn sets the other lanes to 0
+   fill(v, n, w)     the first n lanes of v, the others of w
+   transpose(p, ld, out)   of the 16 rows of 16 floats that are ld apart: out[j][i] = p[i ld + j]
 
    A vector is CARNN__PARTS registers of CARNN__WIDTH floats; `i` is the number of the part in the
    expressions of CARNN__LANEWISE. */
@@ -1937,8 +1937,8 @@ typedef struct CARNN__K(parts) {
     CARNN__K(part) x[CARNN__PARTS];
 } carnn__v;
 
-/* A statement for each part. The numbers of one or two parts are constants even where nothing is
-   optimised. */
+/* A statement for each part. With one or two parts `i` is a constant, so that vectors are kept in
+   registers without unrolling. */
 #if CARNN__PARTS == 1
 #define CARNN__EACH(statement) { enum { i = 0 }; statement; }
 #elif CARNN__PARTS == 2
@@ -2007,7 +2007,7 @@ static CARNN__INLINE __m256 CARNN__V(part_power2)(__m256i n) {
     __m256i biased = _mm256_add_epi32(n, _mm256_set1_epi32(127));
     return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
 }
-/* 2^n as two factors, each a normal float, since 2^n itself may not be one. */
+/* 2^n is applied as two factors, since it may be no normal float itself. */
 static CARNN__INLINE __m256 CARNN__V(part_scale2)(__m256 a, __m256 n) {
     __m256i whole = _mm256_cvtps_epi32(n), first = _mm256_srai_epi32(whole, 1);
     return a * CARNN__V(part_power2)(first) *
@@ -2069,9 +2069,9 @@ CARNN__LANEWISE(set1, (float x), x)
 CARNN__LANEWISE(sqrt, (carnn__v a), sqrtf(a.x[i]))
 CARNN__LANEWISE(abs, (carnn__v a), fabsf(a.x[i]))
 CARNN__LANEWISE(signed, (carnn__v a, carnn__v s), copysignf(a.x[i], s.x[i]))
-/* A fused multiply-add without the instruction. The product of two floats is exact in a double;
-   the sum is rounded to odd there (where it is inexact its last bit is set), after which the
-   rounding to float is the only one that counts (Boldo and Melquiond 2008). */
+/* A fused multiply-add without the instruction. The product of two floats is exact in a double; the
+   sum is rounded to odd (where it is inexact its last bit is set), so that the rounding to float
+   gives the result of a single one (Boldo and Melquiond 2008). */
 static inline float CARNN__K(fma)(float a, float b, float c) {
 #if defined(FP_FAST_FMAF) || FLT_EVAL_METHOD != 0
     return fmaf(a, b, c);
@@ -2082,7 +2082,7 @@ static inline float CARNN__K(fma)(float a, float b, float c) {
     memcpy(&bits, &sum, sizeof bits);
     step = error * sum > 0 ? 1 : -1;
     step = error < 0 || error > 0 ? step : 0;
-    bits += step & ((bits & 1) - 1); /* without branches: nobody could predict them */
+    bits += step & ((bits & 1) - 1); /* without branches: they are unpredictable */
     memcpy(&sum, &bits, sizeof bits);
     return (float)sum;
 #endif
@@ -2156,9 +2156,9 @@ static CARNN__INLINE carnn__v CARNN__V(fill)(carnn__v a, size_t n, carnn__v w) {
 }
 
 #if defined(CARNN__AVX512)
-/* Four rounds that exchange rows at distance 1, 2, 4 and 8: 64 shuffles, all on one port, which is
-   a quarter of a cycle for each number. Every cache line is read once, as a row: rows of matrices
-   whose width is a power of two fall into the same few places of the first-level cache. */
+/* Four rounds that exchange rows at distance 1, 2, 4 and 8: 64 shuffles, all on one port. Each
+   cache line is read once, as a row: where rows are a power of two apart, they evict each other
+   from the first-level cache. */
 static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
     __m512 a[16], b[16];
     int i;
@@ -2173,7 +2173,7 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
         a[i + 2] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0x44);
         a[i + 3] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0xEE);
     }
-    CARNN__UNROLL for (i = 0; i < 4; i++) { /* quarters of 4 rows to halves of 8 */
+    CARNN__UNROLL for (i = 0; i < 4; i++) { /* from quarters, of 4 rows, to halves, of 8 */
         b[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88);
         b[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xDD);
         b[i + 8] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0x88);
@@ -2186,7 +2186,7 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
 }
 
 #else
-/* Part 0 of four vectors: the columns from p on of as many rows as a part has floats. */
+/* Four columns, from p on, of CARNN__WIDTH rows: one part of each. */
 static CARNN__INLINE void CARNN__V(four_columns)(const float *p, size_t ld, CARNN__K(part) *out) {
 #if defined(CARNN__AVX2) /* lane L of a register holds rows 4 L .. 4 L + 3 of a column */
     __m256 t[4], a, b, c, d;
@@ -2229,9 +2229,9 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
 #endif
 
 #if defined(CARNN__AVX2)
-/* y[i] continues its chain of fused multiply-adds with row i of b (8 groups, k) and x. A column of
-   eight rows goes from the shuffles to its sum without a detour over memory, as it must in blocks
-   of sixteen, and the groups' sums do not wait for each other. k is a multiple of 4. */
+/* y (8 groups) += b (8 groups, k) x, in the order of k, a multiple of 4. A column of eight rows is
+   used as soon as it is transposed, where blocks of sixteen would go through memory; the sums of
+   the groups do not wait for each other. */
 #define CARNN__DOT_ROWS 8
 static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const float *x,
                                                 const float *b, size_t ld, float *y) {
@@ -2267,27 +2267,26 @@ static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const floa
 /* =============================================================================================
    @@MATH   exp, sigmoid, tanh, softmax and loops over arrays
 
-   All three functions rest on one polynomial. With n the integer nearest to x / ln 2 and
-   r = x - n ln 2, |r| <= ln 2 / 2,
+   With n the integer nearest to x / ln 2 and r = x - n ln 2, |r| <= ln 2 / 2,
 
        exp(x) = 2^n exp(r),   exp(r) = 1 + r + r^2 q(r)
 
-   where q is the polynomial of degree 4 that minimises the largest relative error of exp(r),
-   found by the Remez exchange with each coefficient rounded to a float in turn and the others
-   fitted again: the error is 4.6e-9, an eighth of half a unit in the last place. (Our own fit;
-   one degree less would cost whole units.) Measured over every float: see tests/test_math.c.
+   where q is the polynomial of degree 4 with the smallest maximal relative error of exp(r), 4.6e-9,
+   an eighth of half a unit in the last place: a Remez exchange, in which one coefficient after the
+   other was rounded to a float and the others were fitted again. Sigmoid and tanh use it too.
+   Errors over all floats are measured in tests/test_math.c.
 
-   These loops are bound by the two vector ports in the first level of cache (14 operations for a
-   vector of exp, 19 of the sigmoid, 18 of tanh; they reach four fifths of that, the sigmoid, whose
-   division waits, three fifths) and by memory beyond it.
+   In the first-level cache these loops are bound by the two vector ports (a vector takes exp 14
+   operations, the sigmoid 19, tanh 18) and reach four fifths of that, the sigmoid three fifths,
+   since its division waits; beyond it they are bound by memory.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
 
 #define CARNN__C(value) CARNN__V(set1)(value)
 
-/* n and r of x: adding 1.5 * 2^23 leaves the nearest integer in the last bits. |x| < 2^21. ln 2 is
-   taken away in two parts, the first a float, so that r is good to its last bit. */
+/* n and r of x, |x| < 2^21. Adding 1.5 * 2^23 rounds to the nearest integer. n ln 2 is subtracted
+   in two parts, the first a float, so that r is correct to its last bit. */
 static CARNN__INLINE carnn__v CARNN__V(reduce)(carnn__v x, carnn__v *n) {
     carnn__v shift = CARNN__C(12582912.0f);
     *n = CARNN__V(sub)(CARNN__V(fma)(x, CARNN__C(1.44269502f), shift), shift);
@@ -2295,7 +2294,7 @@ static CARNN__INLINE carnn__v CARNN__V(reduce)(carnn__v x, carnn__v *n) {
     return CARNN__V(fnma)(*n, CARNN__C(-1.90465421e-9f), x);
 }
 
-/* r q(r), so that exp(r) = 1 + r + r * this. */
+/* r q(r): exp(r) = 1 + r + r * (r q(r)). */
 static CARNN__INLINE carnn__v CARNN__V(exp_tail)(carnn__v r) {
     carnn__v q = CARNN__V(fma)(CARNN__C(0.00140372256f), r, CARNN__C(0.00837233569f));
     q = CARNN__V(fma)(q, r, CARNN__C(0.0416655503f));
@@ -2304,29 +2303,29 @@ static CARNN__INLINE carnn__v CARNN__V(exp_tail)(carnn__v r) {
     return CARNN__V(mul)(q, r);
 }
 
-/* exp of a bounded x. */
+/* exp(x) of x in [-104, 89]. */
 static CARNN__INLINE carnn__v CARNN__V(exp_bounded)(carnn__v x) {
     carnn__v n, r = CARNN__V(reduce)(x, &n), one = CARNN__C(1.0f);
     carnn__v p = CARNN__V(fma)(CARNN__V(exp_tail)(r), r, r);
     return CARNN__V(scale2)(CARNN__V(add)(one, p), n);
 }
 
-/* The bounds lie where the result has become infinite or zero; NaN passes them. */
+/* At the bounds the result is already infinite or zero; NaN stays NaN. */
 static CARNN__INLINE carnn__v CARNN__V(exp)(carnn__v x) {
     x = CARNN__V(min)(CARNN__C(89.0f), x);
     return CARNN__V(exp_bounded)(CARNN__V(max)(CARNN__C(-104.0f), x));
 }
 
-/* 1 / (1 + exp(-x)) for x >= 0, e / (1 + e) with e = exp(x) for x < 0: e never overflows, and
-   small results keep all their digits. */
+/* With e = exp(-|x|), which does not overflow: 1 / (1 + e) for x >= 0, e / (1 + e) for x < 0, so
+   that small results are accurate too. */
 static CARNN__INLINE carnn__v CARNN__V(sigmoid)(carnn__v x) {
     carnn__v bounded = CARNN__V(max)(CARNN__C(-104.0f), CARNN__V(signed)(x, CARNN__C(-1.0f)));
     carnn__v e = CARNN__V(exp_bounded)(bounded), one = CARNN__C(1.0f);
     return CARNN__V(div)(CARNN__V(if_less)(x, CARNN__V(zero)(), e, one), CARNN__V(add)(one, e));
 }
 
-/* With t = exp(-2 |x|) - 1, computed without cancellation as 2^n (exp(r) - 1) + (2^n - 1):
-   tanh |x| = -t / (2 + t); beyond 10 it is 1. */
+/* tanh |x| = -t / (2 + t) with t = exp(-2 |x|) - 1, computed without cancellation as
+   2^n (exp(r) - 1) + (2^n - 1); 1 beyond 10. */
 static CARNN__INLINE carnn__v CARNN__V(tanh)(carnn__v x) {
     carnn__v bounded = CARNN__V(min)(CARNN__C(10.0f), CARNN__V(abs)(x));
     carnn__v n, r = CARNN__V(reduce)(CARNN__V(mul)(bounded, CARNN__C(-2.0f)), &n);
@@ -2338,8 +2337,8 @@ static CARNN__INLINE carnn__v CARNN__V(tanh)(carnn__v x) {
 
 /* --- arrays ---------------------------------------------------------------------------------- */
 
-/* A statement for every 16 of n numbers: for m of them from i on, where m is a constant (and loads
-   and stores are not masked) but for the last. */
+/* A statement for every 16 of n numbers and for the rest: m of them from i on. As m = 16 is a
+   constant, only the rest is loaded and stored with a mask. */
 #define CARNN__LOOP(statement)                                                                     \
     size_t i;                                                                                      \
     for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES) {                                        \
@@ -2386,7 +2385,7 @@ static float CARNN__K(row_sum)(const float *x, size_t n) {
     return CARNN__V(sum)(sum);
 }
 
-/* Blocks of 4096 are added up in a double: a gradient has millions of elements. Bound by memory. */
+/* Sums of 4096 are added in a double: a gradient has millions of elements. Bound by memory. */
 static double CARNN__K(sum_squares)(const float *x, size_t n) {
     double total = 0;
     size_t i;
@@ -2421,13 +2420,13 @@ static CARNN__INLINE float CARNN__K(exp_sum)(const float *x, float top, float *y
 #undef CARNN__Y
 #undef CARNN__MAP
 
-/* The natural logarithm of a positive normal number: x = m 2^e with m in [sqrt 1/2, sqrt 2) and
-   log m = 2 artanh((m - 1) / (m + 1)), eleven terms of its series. Ours, because the last bit
-   of log in C libraries differs. */
+/* log x of a positive normal number: x = m 2^e with m in [sqrt 1/2, sqrt 2) and
+   log m = 2 artanh((m - 1) / (m + 1)), eleven terms of its series. The last bit of log in C
+   libraries differs. */
 static double CARNN__K(log)(double x) {
     int exponent, term;
     double m = frexp(x, &exponent), t, square, sum = 0;
-    if (!(x > 0) || x > DBL_MAX) return x; /* NaN, infinity and what no sum of exp can be */
+    if (!(x > 0) || x > DBL_MAX) return x; /* NaN, infinity; a sum of exp is positive */
     if (m < 0.70710678118654752) {
         m *= 2;
         exponent--;
@@ -2438,8 +2437,8 @@ static double CARNN__K(log)(double x) {
     return 2 * t * sum + exponent * 0.69314718055994531;
 }
 
-/* The row becomes its softmax but for a factor; returns the logarithm of the sum of exp(x[i]). Two
-   passes over a row that the cache holds, bound by the exponentials of the second. */
+/* row = exp(row - max), which is softmax(row) / factor; returns log sum_i exp(row[i]). Bound by the
+   exponentials. */
 static float CARNN__K(softmax_shape)(float *row, size_t n, float *factor) {
     float top = CARNN__K(maximum)(row, n), sum = CARNN__K(exp_sum)(row, top, row, n);
     *factor = 1.0f / sum;
@@ -2468,24 +2467,24 @@ static float CARNN__K(softmax)(float *row, size_t n) {
                c[i * ldc + j] = sum;
            }
 
-   The loop is slow for two reasons: each multiply-add waits for the one before it, and each needs
-   two loads. The engine below computes a tile of C at once, some rows by some vectors of columns,
-   whose sums stay in registers and do not depend on each other; a number that is loaded serves a
-   whole row or column of the tile. Each sum still adds its products in the order of p. It may rest
-   in C between two blocks of p without losing a bit, so tiles, blocks, packing and threads are free
-   choices that cannot be seen in the result.
+   That loop is slow, since each multiply-add waits for the one before it and needs two loads. The
+   engine computes a tile of C at once, some rows by some vectors of columns, whose sums stay in
+   registers and do not depend on each other; every loaded number is used by a whole row or column
+   of the tile. Each sum still adds its products in the order of p, and may be stored in C between
+   two blocks of p without losing a bit: tiles, blocks, packing and threads do not change the
+   result.
 
    B is read in panels, as wide as a tile and some hundreds of rows deep, so that a panel stays in
-   the first level of cache while all tiles of its columns use it. For few rows of A each panel is
-   copied there (transposed, where B is stored (n, k)) when it is needed. For many rows a block of
-   panels is packed into the second level first. A B that was packed before is used as it lies;
-   where it is large it comes from memory, and the tiles prefetch the next panel meanwhile.
+   the first-level cache while all tiles of its columns use it. For few rows of A each panel is
+   copied (transposed, where B is stored (n, k)) when it is needed. For many rows a block of panels
+   is packed into the second-level cache first. A B that was packed before is used in place; where
+   it is large the tiles prefetch the next panel.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
 
-/* A tile needs a register for each of its sums, for the row of the panel and for an element of A;
-   eight independent sums at least keep two multiply-add units with a latency of four busy. */
+/* A tile needs registers for its sums, a row of the panel and an element of A. Two multiply-add
+   units with a latency of four are busy with eight independent sums or more. */
 #if defined(CARNN__AVX512)
 #define CARNN__TILE_ROWS 8 /* 24 of 32 registers are sums; 11 loads for 24 multiply-adds */
 #define CARNN__TILE_VECTORS 3
@@ -2514,23 +2513,21 @@ static float CARNN__K(softmax)(float *row, size_t n) {
 #endif
 #define CARNN__TILE_COLUMNS (CARNN__TILE_VECTORS * CARNN__LANES)
 
-/* Of the panel that comes next, each of so many tiles fetches a part, every so many steps. */
+/* The first CARNN__FETCH_TILES tiles prefetch a part each of the next panel, now and then. */
 #define CARNN__FETCH_TILES 4
 #define CARNN__FETCH_STEPS 32
 
-/* Where a tile finds its operands. */
+/* The operands of a tile. */
 typedef struct CARNN__K(place) {
     const float *a, *b, *start;
-    const float *fetch; /* its part of the next panel, or NULL */
+    const float *fetch; /* the part of the next panel to prefetch, or NULL */
     size_t b_row, b_vector, columns;
     float *copy, *c;
 } CARNN__K(place);
 
-/* The sums of a tile go on for k steps. Where A and B are dense, the distances are constants after
-   inlining (but for a_row, of an A in place): four steps at a time then are little else than
-   multiply-adds and their loads, which counts where another thread of the same core (in the cloud:
-   of somebody else) takes every second turn to issue instructions. With `fetch` a part of the next
-   panel is asked for meanwhile, a row for every CARNN__FETCH_TILES steps. */
+/* k steps of the sums of a tile. Where A and B are dense the strides are constants after inlining
+   (except a_row, of an A in place), and four steps are little else than multiply-adds and their
+   loads: that counts where another thread of the same core takes every second cycle. */
 static CARNN__INLINE void CARNN__K(steps)(size_t rows, size_t vectors, size_t a_row,
                                           size_t a_column, size_t b_row, size_t b_vector, size_t k,
                                           const float *a, const float *b, float *copy,
@@ -2560,7 +2557,7 @@ static CARNN__INLINE void CARNN__K(steps)(size_t rows, size_t vectors, size_t a_
     }
 }
 
-/* The sums of a tile from memory and back, `rest` (1 to 16) numbers of the last vector of a row. */
+/* Loads and stores the sums of a tile, `rest` (1 to 16) numbers of the last vector of a row. */
 static CARNN__INLINE void CARNN__K(tile_load)(size_t rows, size_t vectors, size_t rest,
                                               const float *from, size_t from_row,
                                               carnn__v (*sum)[CARNN__TILE_WIDEST]) {
@@ -2583,20 +2580,20 @@ static CARNN__INLINE void CARNN__K(tile_store)(size_t rows, size_t vectors, size
     }
 }
 
-/* One tile: `rows` and `vectors` are constants after inlining. Bound by the multiply-add units as
-   long as the panel comes from the first level of cache. */
+/* One tile: `rows` and `vectors` are constants after inlining. Bound by the multiply-add units
+   while the panel is in the first-level cache. */
 static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carnn__panel *job,
                                          const CARNN__K(place) * at) {
     carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_WIDEST];
     const size_t width = vectors * CARNN__LANES, k = job->k, c_row = job->c_row;
     const size_t rest = at->columns - (width - CARNN__LANES);
-    const int tall = 2 * rows > CARNN__TILE_ROWS; /* so is the first of several tiles: it copies */
+    const int tall = 2 * rows > CARNN__TILE_ROWS; /* as is the first of several, which copies */
     const int dense = tall && at->b_row == width && !at->copy;
     const float *from = job->add ? at->c : at->start;
     const size_t from_row = job->add ? c_row : 0;
     const float *ahead = at->c + (job->ahead ? job->ahead : rows * c_row);
     size_t i, j;
-    /* the rows of C lie far apart, where nothing else would have them fetched */
+    /* the rows of C are far apart: the hardware does not prefetch them */
     CARNN__UNROLL for (i = 0; i < rows; i++, ahead += c_row) {
         CARNN__UNROLL for (j = 0; j < vectors; j++) CARNN__PREFETCH(ahead + j * CARNN__LANES);
     }
@@ -2624,7 +2621,7 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
         CARNN__K(tile_store)(rows, vectors, rest, at->c, c_row, sum);
 }
 
-/* Functions of their own: in a common one the compiler runs out of registers. */
+/* Separate functions: in a common one the compiler runs out of registers. */
 #define CARNN__TILE_FUNCTION(rows, vectors)                                                        \
     static CARNN__NOINLINE void CARNN__K(tile_##rows##_##vectors)(const carnn__panel *job,         \
                                                                   const CARNN__K(place) * at) {    \
@@ -2636,7 +2633,7 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
 CARNN__TILES(CARNN__TILE_FUNCTION)
 #undef CARNN__TILE_FUNCTION
 
-/* All rows of A against one panel: so many tiles of `least` rows, or one more, from `at`. */
+/* All rows of A times one panel: `tiles` tiles of `least` rows or one more, the first at `at`. */
 static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles, size_t least,
                                          CARNN__K(place) * at) {
     size_t vectors = carnn__parts(at->columns, CARNN__LANES), t, rows;
@@ -2661,18 +2658,18 @@ static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles, 
 }
 #undef CARNN__TILE_CASE
 
-/* Vectors of a tile: where A has so few rows that the sums of a panel would wait for each other,
-   those of panels side by side. */
+/* Vectors of a tile: of several panels where A has so few rows that the sums of one would wait for
+   each other. */
 static size_t CARNN__K(abreast)(const carnn__panel *job) {
     if (CARNN__TILE_VECTORS > 1 || job->copy || job->m > 3) return CARNN__TILE_VECTORS;
     if (job->m == 1) return CARNN__TILE_WIDEST;
     return CARNN__TILE_WIDEST == 4 || (CARNN__TILE_WIDEST == 2 && job->m == 2) ? 2 : 1;
 }
 
-/* All rows of A against the panels. With many rows only multiply-adds count: nine tenths of the
-   peak and more (matmul 512 x 400 x 300 of `carnn bench`). With 32 rows every panel is copied or
-   transposed for six tiles, which leaves two thirds to four fifths of it; packed before, more. One
-   row takes half of what the cache that has B can be read at (gemv A B). */
+/* All rows of A times the panels. With many rows nine tenths of the peak and more (matmul 512 x 400
+   x 300 of `carnn bench`); with 32 rows, where a panel is copied or transposed for six tiles, two
+   thirds to four fifths, packed before more; one row at half the speed at which the cache that
+   holds B is read (gemv A B). */
 static void CARNN__K(panel)(const carnn__panel *job) {
     CARNN__K(place) at;
     size_t tiles = carnn__parts(job->m, CARNN__TILE_ROWS), least = job->m / tiles;
@@ -2697,9 +2694,9 @@ static void CARNN__K(panel)(const carnn__panel *job) {
     }
 }
 
-/* A strip of A: `rows` (at most a tile's) columns of the stored (k, m), column after column of A,
-   in one dense stream. In place each of its k pieces lies on another page, and where the width is a
-   power of two all of them fall into the same few places of the cache. Bound by these reads. */
+/* A strip of A: `rows` (at most a tile's) columns of the stored (k, m), column after column of A.
+   In place each of the k pieces is in another page, and where the width is a power of two all of
+   them compete for a few lines of the cache. Bound by these reads. */
 static void CARNN__K(pack_strip)(size_t rows, size_t k, const float *a, size_t lda, float *strip) {
     size_t p;
     for (p = 0; p < k; p++, a += lda, strip += CARNN__TILE_ROWS) {
@@ -2711,8 +2708,8 @@ static void CARNN__K(pack_strip)(size_t rows, size_t k, const float *a, size_t l
     }
 }
 
-/* packed (k, n rounded up to 16) = b (k, n), filled up with zeros. Bound by reading b from where it
-   is, a line of the cache for each row of a narrow panel. */
+/* packed (k, n rounded up to 16) = b (k, n), padded with zeros. Bound by reading b, a cache line
+   for each row of a narrow panel. */
 static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
     size_t p, j;
     for (p = 0; p < k; p++, b += ldb) {
@@ -2725,8 +2722,7 @@ static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, 
     }
 }
 
-/* Transposes the block of b (n, k) at row j and column p where it reaches beyond the edge of b:
-   what lies outside counts as zero. */
+/* Transposes the block of b (n, k) at row j and column p, with zeros beyond the edge of b. */
 static CARNN__NOINLINE void CARNN__K(transpose_edge)(size_t n, size_t k, const float *b, size_t ldb,
                                                      size_t j, size_t p, carnn__v *out) {
     float edge[CARNN__LANES * CARNN__LANES];
@@ -2738,8 +2734,8 @@ static CARNN__NOINLINE void CARNN__K(transpose_edge)(size_t n, size_t k, const f
     CARNN__V(transpose)(edge, CARNN__LANES, out);
 }
 
-/* packed (k, n rounded up to 16) = b (n, k) transposed, padded with zeros. Bound by the shuffles
-   (see v(transpose)): A B' with few rows is slower than A B by their share. */
+/* packed (k, n rounded up to 16) = b (n, k) transposed, padded with zeros. Bound by the shuffles,
+   which make A B' with few rows slower than A B. */
 static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
     size_t width = carnn__round_up(n, CARNN__LANES), p, j, s;
     for (j = 0; j < n; j += CARNN__LANES) {
@@ -2760,9 +2756,8 @@ static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ld
 }
 
 /* y (n) = start + b (n, k) x: the product of one row with a B that is stored (n, k). Sixteen rows
-   of b at a time are transposed in registers; groups of fewer rows, where the path has them, wait
-   less. Bound by the shuffles, at a third of what the cache can be read at (gemv A B'), and beyond
-   the caches by memory. */
+   of b at a time are transposed in registers, eight or 24 where the path has row_dots. Bound by the
+   shuffles, at a third of the speed at which the cache is read (gemv A B'), or by memory. */
 static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
                               const float *start, float *y) {
     size_t j = 0, p, s;
@@ -2809,8 +2804,8 @@ static CARNN__INLINE void CARNN__K(sum_columns)(size_t rows, size_t vectors, siz
         CARNN__V(storen)(out + s * CARNN__LANES, width, sum[s]);
 }
 
-/* out[j] += sum over i of x[i][j], i ascending. Bound by memory, so four whole lines of the cache
-   are read of each row. `carnn bench` measures the peaks of reading with it. */
+/* out[j] += sum_i x[i][j], i ascending. Bound by memory, so four whole cache lines of each row are
+   read. `carnn bench` measures the peaks of reading with it. */
 static void CARNN__K(column_sums)(size_t rows, size_t columns, const float *x, size_t ldx,
                                   float *out) {
     size_t j;
@@ -2832,24 +2827,24 @@ enum {
     CARNN__PACKED = 8 /* B was packed by carnn__pack; ldb is not used */
 };
 
-/* Floats of scratch memory for each worker: one panel, or a strip of A (48 KiB); and a block of
-   panels (3/4 MiB). */
+/* Floats of scratch memory of a worker: a panel or a strip of A (48 KiB), and a block of panels
+   (3/4 MiB). */
 #define CARNN__PANEL_SIZE ((size_t)12288)
 #define CARNN__BLOCK_SIZE ((size_t)196608)
 #define CARNN__DEPTH_MOST 320 /* rows of a panel: 20 KiB at 16 columns */
 
-/* What runs the arithmetic: a set of kernels, threads, and memory for panels. */
+/* Kernels, threads, and scratch memory. */
 typedef struct carnn__engine {
     const carnn__kernels *k;
     carnn__pool *pool;         /* NULL: the calling thread alone */
     float *scratch;            /* CARNN__PANEL_SIZE floats for each worker */
     float *block;              /* CARNN__BLOCK_SIZE floats for each, behind it; NULL: none */
-    size_t block_size;         /* floats of a block of panels: a part of the second-level cache */
+    size_t block_size;         /* floats in use of a block */
     carnn_allocator allocator; /* of pool and scratch */
 } carnn__engine;
 
-/* Floats of a block of panels that takes up to five eighths of a second-level cache of so many
-   bytes; the rest is for A and C that pass by. 0 bytes: unknown. */
+/* Floats of a block of panels: five eighths of a second-level cache of so many bytes (0: unknown);
+   the rest is for A and C. */
 static size_t carnn__block_floats(size_t cache) {
     size_t floats = cache ? cache / 8 * 5 / sizeof(float) : CARNN__BLOCK_SIZE / 2;
     return carnn__min(carnn__max(floats, CARNN__BLOCK_SIZE / 4), CARNN__BLOCK_SIZE);
@@ -2867,8 +2862,8 @@ static size_t carnn__engine_scratch(size_t threads) {
     return threads * CARNN__PANEL_SIZE * sizeof(float);
 }
 
-/* An engine of one thread in memory of the caller, for prediction, where products have few rows; it
-   is not to be closed. */
+/* An engine of one thread in the caller's memory, for prediction, where products have few rows. Not
+   to be closed. */
 static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, void *scratch) {
     memset(e, 0, sizeof *e);
     e->k = k;
@@ -2905,7 +2900,7 @@ static carnn_status carnn__engine_open(carnn__engine *e, const char *simd, size_
     return carnn__out_of_memory(error);
 }
 
-/* The engine of a worker that runs a job of carnn__parallel: one thread, its own scratch memory. */
+/* The engine of one worker in a job of carnn__parallel: one thread, its own scratch memory. */
 static carnn__engine carnn__engine_of(const carnn__engine *e, size_t worker) {
     carnn__engine own;
     carnn__engine_borrow(&own, e->k, e->scratch + worker * CARNN__PANEL_SIZE);
@@ -2927,7 +2922,7 @@ static void carnn__split_piece(void *job, size_t piece, size_t worker) {
     s->fn(s->job, from, carnn__min(from + s->width, s->count));
 }
 
-/* Below this many elementary operations (some 20 microseconds) a loop stays in one thread. */
+/* Loops of fewer elementary operations (some 20 microseconds) run in one thread. */
 #define CARNN__SPLIT_FROM 65536
 
 /* Runs fn(job, from, to) on pieces of [0, count) whose widths are multiples of `grain`; `work` is
@@ -2949,8 +2944,8 @@ static void carnn__split(carnn__engine *e, carnn__range_fn fn, const void *job, 
 }
 
 /* --- packed matrices ----------------------------------------------------------------------------
-   Blocks of carnn__depth rows one after the other; in each the panels one after the other; a
-   panel is (rows of the block, tile columns), the last one only as wide as it must be, in 16s. */
+   Block after block of carnn__depth rows, in each panel after panel (rows of the block, tile
+   columns); the last panel is as narrow as multiples of 16 allow. */
 
 /* Floats of a packed (k, n) matrix. */
 static size_t carnn__packed_size(size_t n, size_t k) {
@@ -2968,7 +2963,7 @@ typedef struct carnn__product {
     size_t piece_m, piece_n, pieces_n; /* rows and columns of a piece, pieces side by side */
 } carnn__product;
 
-/* Where column j of the block that begins at row p, `depth` rows deep, lies in a packed matrix. */
+/* The index of column j in the block of `depth` rows from row p on of a packed matrix. */
 static size_t carnn__packed_at(size_t n, size_t depth, size_t p, size_t j) {
     return p * carnn__round_up(n, CARNN__LANES) + depth * j;
 }
@@ -2982,7 +2977,7 @@ static void carnn__pack_panel(const carnn__product *x, size_t p, size_t depth, s
         x->e->k->pack_rows(depth, width, x->b + p * x->ldb + j, x->ldb, panel);
 }
 
-/* Packs columns [from, to) of what b has: the columns from piece_n on of a B packed into c. */
+/* Packs columns [from, to) of b, which are columns piece_n + from .. of the packed matrix c. */
 static void carnn__pack_range(const void *job, size_t from, size_t to) {
     const carnn__product *x = (const carnn__product *)job;
     size_t columns = x->e->k->tile_columns, p, j;
@@ -2994,8 +2989,8 @@ static void carnn__pack_range(const void *job, size_t from, size_t to) {
     }
 }
 
-/* Packs columns [j0, j1) of B (k, n), or of (n, k) where `form` is CARNN__NT; j0 is a multiple of
-   the width of a panel, `b` begins there. Threads share the panels. */
+/* Packs columns [j0, j1) of B (k, n), stored (n, k) where `form` is CARNN__NT; `b` begins at j0, a
+   multiple of the width of a panel. */
 static void carnn__pack_columns(carnn__engine *e, int form, size_t n, size_t k, size_t j0,
                                 size_t j1, const float *b, size_t ldb, float *packed) {
     carnn__product x = {e, form, 0, n, k, NULL, b, NULL, 0, ldb, 0, packed, carnn__depth(e->k, k),
@@ -3011,7 +3006,7 @@ static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k, const fl
 
 /* --- products -------------------------------------------------------------------------------- */
 
-/* The panels of block p at columns j to j1 of C, rows i0 to i1. */
+/* The panels of the block at row p of B, for rows [i0, i1) and columns [j, j1) of C. */
 static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i1, size_t j,
                                     size_t j1, size_t p) {
     carnn__panel panel;
@@ -3030,11 +3025,11 @@ static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i
     return panel;
 }
 
-/* From so many floats on a packed matrix comes from afar: the last level of cache, or memory. */
+/* A packed matrix of so many floats or more is not in the second-level cache. */
 #define CARNN__FAR ((size_t)1 << 20)
 
-/* Few rows: panel by panel. A panel that needs no transposing or padding is copied on the way by
-   the first tile that reads it. */
+/* Few rows: panel by panel. A panel that needs no transposing or padding is copied by the first
+   tile that reads it. */
 static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1, size_t j0,
                                   size_t j1, size_t p, size_t worker) {
     const carnn__kernels *k = x->e->k;
@@ -3058,9 +3053,9 @@ static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1,
     }
 }
 
-/* Many rows: all panels of the block are packed first (they stay in the second level of cache), and
-   strip after strip of A (in the first level) passes them, which walks C along its rows: down its
-   columns every row would be another page. */
+/* Many rows: all panels of the block are packed first, into the second-level cache, and multiplied
+   by one strip of A, in the first-level cache, after the other. So C is visited along its rows:
+   down its columns every row would be another page. */
 static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1, size_t j0,
                                   size_t j1, size_t p, size_t worker) {
     const carnn__kernels *k = x->e->k;
@@ -3083,7 +3078,7 @@ static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1,
     }
 }
 
-/* Packing a whole block of B pays where there is enough of both. */
+/* Packing a block of B pays from so many rows and columns of C on. */
 #define CARNN__STRIPS_ROWS 96
 #define CARNN__STRIPS_COLUMNS 128
 
@@ -3112,20 +3107,20 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     }
 }
 
-/* Below this many multiply-adds (some 20 microseconds of one core) a product stays in the calling
-   thread: waking another one takes as long. */
+/* Products of fewer multiply-adds (some 20 microseconds of one core) run in the calling thread:
+   waking another one takes as long. */
 #define CARNN__PARALLEL_FROM 1500000.0
 
-/* What a cut of C into pieces of m rows and n columns costs `threads` threads, in multiply-adds:
-   the pieces one of them works through, and a part of one for which it waits at the end. To pack a
-   column of B is taken for the work of 8 rows, to read a row of A for that of 4 columns. */
+/* The cost in multiply-adds of pieces of m rows and n columns: those that one of the threads works
+   through, and a quarter of one for the wait at the end. Packing a column of B costs as much as 8
+   rows, reading a row of A as 4 columns. */
 static double carnn__cut_cost(const carnn__product *x, size_t threads, size_t m, size_t n) {
     size_t pieces = carnn__parts(x->m, m) * carnn__parts(x->n, n);
     double turns = (double)carnn__parts(pieces, threads) + 0.25;
     return turns * ((double)m * (double)n + 8.0 * (double)n + 4.0 * (double)m);
 }
 
-/* Cuts C into at most eight pieces for each thread. */
+/* Cuts C into at most eight pieces per thread, at the least cost. */
 static void carnn__product_cut(carnn__product *x, size_t threads) {
     const carnn__kernels *k = x->e->k;
     double best = HUGE_VAL;
@@ -3142,8 +3137,8 @@ static void carnn__product_cut(carnn__product *x, size_t threads) {
         }
 }
 
-/* C = start + A B in the form given, or with CARNN__PACKED alone or with CARNN__ADD; `bias` (n) is
-   the start value of every row, NULL for zero, and only without CARNN__ADD. */
+/* C (m, n) = start + A B in the given form; `bias` (n) is the start value of every row, NULL: zero,
+   and is not used with CARNN__ADD. */
 static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t k, const float *a,
                           size_t lda, const float *b, size_t ldb, const float *bias, float *c,
                           size_t ldc) {
@@ -3169,7 +3164,7 @@ static void carnn__sums_range(const void *job, size_t from, size_t to) {
     s->k->column_sums(s->rows, to - from, s->x + from, s->ldx, s->out + from);
 }
 
-/* out[j] += sum over i of x[i][j], i ascending. Threads share the columns. */
+/* out[j] += sum_i x[i][j]; x (rows, columns). */
 static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, const float *x,
                                size_t ldx, float *out) {
     carnn__sums s = {e->k, rows, ldx, x, out};
