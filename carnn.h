@@ -822,12 +822,28 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #endif
 #endif
 
+#if !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__x86_64__)
+#define CARNN__HAS_X86
+#if !defined(__clang__) /* gcc's header leaves a variable undefined on purpose */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+#elif !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__aarch64__) &&                      \
+    defined(__ARM_NEON) && !defined(__AARCH64EB__)
+#define CARNN__HAS_NEON
+#include <arm_neon.h>
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define CARNN__ALIGN 64 /* bytes: a cache line, and the widest vector */
-
 #define CARNN__COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static inline size_t carnn__min(size_t a, size_t b) { return a < b ? a : b; }
@@ -868,7 +884,6 @@ static carnn_status carnn__fail(carnn_error *error, carnn_status code, size_t li
     }
     return code;
 }
-
 static carnn_status carnn__out_of_memory(carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory");
 }
@@ -887,7 +902,6 @@ static void carnn__default_free(void *block, void *user) {
     (void)user;
     free(block);
 }
-
 static carnn_allocator carnn__allocator(const carnn_allocator *chosen) {
     carnn_allocator standard = {carnn__default_alloc, carnn__default_realloc, carnn__default_free,
                                 NULL};
@@ -897,18 +911,15 @@ static carnn_allocator carnn__allocator(const carnn_allocator *chosen) {
 /* a b, or SIZE_MAX where that overflows: for sizes that come from files or callers. No allocation
    of SIZE_MAX bytes succeeds. */
 static size_t carnn__times(size_t a, size_t b) { return b && a > SIZE_MAX / b ? SIZE_MAX : a * b; }
-
 static void *carnn__alloc(const carnn_allocator *a, size_t count, size_t size) {
     size_t bytes = carnn__times(count, size);
     return bytes > SIZE_MAX / 2 ? NULL : a->alloc(carnn__max(bytes, 1), a->user);
 }
-
 static void *carnn__alloc_zero(const carnn_allocator *a, size_t count, size_t size) {
     void *block = carnn__alloc(a, count, size);
     if (block) memset(block, 0, count * size);
     return block;
 }
-
 static void carnn__free(const carnn_allocator *a, void *block) {
     if (block) a->free(block, a->user);
 }
@@ -924,7 +935,6 @@ static void *carnn__alloc_aligned(const carnn_allocator *a, size_t count, size_t
     memcpy(aligned - sizeof(void *), &block, sizeof block);
     return aligned;
 }
-
 static void carnn__free_aligned(const carnn_allocator *a, void *aligned) {
     void *block;
     if (!aligned) return;
@@ -957,7 +967,6 @@ static void *carnn__take(carnn__arena *arena, size_t count, size_t size) {
     arena->peak = carnn__max(arena->peak, arena->used);
     return block;
 }
-
 static float *carnn__floats(carnn__arena *arena, size_t rows, size_t columns) {
     return (float *)carnn__take(arena, carnn__times(rows, columns), sizeof(float));
 }
@@ -966,7 +975,6 @@ static float *carnn__floats(carnn__arena *arena, size_t rows, size_t columns) {
    Counter based: number i of stream s is a hash of (seed, s, i). There is no state, so any thread
    can produce any part of a stream. The hash is the finaliser of SplitMix64 (Steele, Lea and Flood
    2014), applied three times. */
-
 static inline uint64_t carnn__mix(uint64_t x) {
     x += 0x9E3779B97F4A7C15u;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -978,7 +986,6 @@ static inline uint64_t carnn__mix(uint64_t x) {
 static inline uint64_t carnn__stream(uint64_t seed, uint64_t stream) {
     return carnn__mix(carnn__mix(seed) ^ stream);
 }
-
 static inline uint64_t carnn__random(uint64_t key, uint64_t i) {
     return carnn__mix(key + i * 0xD1342543DE82EF95u);
 }
@@ -1034,7 +1041,6 @@ static double carnn__clock(void) {
    not depend on the thread: pieces split the OUTPUT of an operation, never a sum. */
 
 typedef void (*carnn__job_fn)(void *job, size_t piece, size_t worker);
-
 typedef struct carnn__pool carnn__pool;
 
 /* The number of processors online; 1 where it is unknown. */
@@ -1050,7 +1056,6 @@ static size_t carnn__processors(void) {
     return 1;
 #endif
 }
-
 /* Bytes of the second-level cache of a processor; 0 where that is unknown. */
 static size_t carnn__second_cache(void) {
 #if defined(_SC_LEVEL2_CACHE_SIZE)
@@ -1060,7 +1065,6 @@ static size_t carnn__second_cache(void) {
     return 0;
 #endif
 }
-
 /* 0 threads: one for each processor. */
 static size_t carnn__thread_count(int64_t threads) {
     return threads > 0 ? (size_t)threads : carnn__processors();
@@ -1070,7 +1074,6 @@ static size_t carnn__thread_count(int64_t threads) {
 
 #define carnn__get(p) (*(p))
 #define carnn__put(p, value) ((void)(*(p) = (value)))
-
 struct carnn__pool { /* there is none: every pool is NULL */
     size_t threads;
     long active;
@@ -1082,7 +1085,6 @@ static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn
     *pool = NULL;
     return CARNN_OK;
 }
-
 static void carnn__pool_free(carnn__pool *pool) { (void)pool; }
 
 #else
@@ -1153,7 +1155,6 @@ struct carnn__pool {
 /* Seconds that an idle thread spins before it sleeps, about as long as waking one takes: the steps
    of a recurrence follow each other within microseconds. */
 #define CARNN__SPIN 50e-6
-
 static inline void carnn__spin(void) {
 #if (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))
     __builtin_ia32_pause();
@@ -1176,11 +1177,9 @@ static int carnn__pool_spin(volatile long *word, long least) {
     } while (carnn__clock() < end);
     return 0;
 }
-
 static int carnn__pool_works(carnn__pool *pool, size_t worker) {
     return (long)worker < carnn__get(&pool->active);
 }
-
 /* Wakes all that sleep on a condition, after a change of the state that they test. They hold the
    lock from the test to the sleep, so none of them can miss this. */
 static void carnn__pool_wake(carnn__pool *pool, carnn__condition *condition) {
@@ -1276,7 +1275,6 @@ static void carnn__pool_free(carnn__pool *pool) {
     carnn__pool_unlocks(pool);
     carnn__free(&pool->allocator, pool);
 }
-
 /* Sets the number of active threads; between jobs only. */
 static void carnn__pool_resize(carnn__pool *pool, long active) {
     carnn__put(&pool->active, active);
@@ -1327,7 +1325,6 @@ static long carnn__preemptions(void) {
 #define CARNN__PREEMPTIONS 300.0 /* per second: too many */
 #define CARNN__HOLD 0.2          /* seconds without the worker, at first and at most */
 #define CARNN__HOLD_MOST 1.6
-
 static void carnn__pool_watch(carnn__pool *pool) {
     double now = carnn__clock(), seconds = now - pool->watched;
     long seen, before = pool->preemptions, active = carnn__get(&pool->active);
@@ -1369,7 +1366,6 @@ static void carnn__pool_run(carnn__pool *pool, long count, carnn__job_fn fn, voi
 #endif /* CARNN_NO_THREADS */
 
 static size_t carnn__pool_threads(const carnn__pool *pool) { return pool ? pool->threads : 1; }
-
 /* How many threads would work on a job now. */
 static size_t carnn__pool_active(carnn__pool *pool) {
     return pool ? (size_t)carnn__get(&pool->active) : 1;
@@ -1492,7 +1488,6 @@ typedef struct carnn__recurrence {
     float *end;         /* (blocks, columns) state after a block; second pass: before it */
     float *product;     /* (blocks, columns) of the block's factors */
 } carnn__recurrence;
-
 #define CARNN__RECURRENCE_BLOCK 64
 
 /* The table of optimisers, see @@PARAM.
@@ -1546,7 +1541,6 @@ enum {
     X(ncarnn_free, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,           \
       CARNN__ADDITIVE_UPDATE)                                                                      \
     CARNN_EXTRA_CELLS(X)
-
 #ifndef CARNN_EXTRA_CELLS
 #define CARNN_EXTRA_CELLS(X) /* a program's own, see @@CELL */
 #endif
@@ -1630,7 +1624,6 @@ typedef struct carnn__lanes {
     const float *dout;     /* NULL in forward, like those that follow */
     float *dh, *dc, *dx, *dpx, *dpc, *dph;
 } carnn__lanes;
-
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
 /* The largest number of arrays of a cell (CARNN__K(tail)); a cell with more does not compile. */
@@ -1655,33 +1648,6 @@ CARNN__CELLS(CARNN__CELL_FITS)
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-#if !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__x86_64__)
-#define CARNN__HAS_X86 1
-#elif !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__aarch64__) &&                      \
-    defined(__ARM_NEON) && !defined(__AARCH64EB__)
-#define CARNN__HAS_NEON 1
-#endif
-
-#ifdef __cplusplus
-} /* system headers declare their own linkage */
-#endif
-#if defined(CARNN__HAS_X86)
-#if !defined(__clang__) /* gcc's header leaves a variable undefined on purpose */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#if !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-#elif defined(CARNN__HAS_NEON)
-#include <arm_neon.h>
-#endif
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* From here to the end of the header a * b + c is rounded twice unless it is written as fma: the
    results must not depend on the compiler's flags. */
@@ -2843,13 +2809,6 @@ typedef struct carnn__engine {
     carnn_allocator allocator; /* of pool and scratch */
 } carnn__engine;
 
-/* Floats of a block of panels: five eighths of a second-level cache of so many bytes (0: unknown);
-   the rest is for A and C. */
-static size_t carnn__block_floats(size_t cache) {
-    size_t floats = cache ? cache / 8 * 5 / sizeof(float) : CARNN__BLOCK_SIZE / 2;
-    return carnn__min(carnn__max(floats, CARNN__BLOCK_SIZE / 4), CARNN__BLOCK_SIZE);
-}
-
 /* Rows of a panel where B has k. */
 static size_t carnn__depth(const carnn__kernels *kernels, size_t k) {
     size_t most = carnn__min(CARNN__PANEL_SIZE / kernels->tile_columns, CARNN__DEPTH_MOST);
@@ -2857,18 +2816,13 @@ static size_t carnn__depth(const carnn__kernels *kernels, size_t k) {
     return carnn__part(k, carnn__parts(k, most), CARNN__LANES);
 }
 
-/* Bytes of scratch memory, aligned to CARNN__ALIGN, for an engine of `threads` threads. */
-static size_t carnn__engine_scratch(size_t threads) {
-    return threads * CARNN__PANEL_SIZE * sizeof(float);
-}
-
-/* An engine of one thread in the caller's memory, for prediction, where products have few rows. Not
-   to be closed. */
-static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, void *scratch) {
+/* An engine of one thread, which is not to be closed, for prediction, where products have few rows;
+   scratch (CARNN__PANEL_SIZE). */
+static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, float *scratch) {
     memset(e, 0, sizeof *e);
     e->k = k;
     e->block_size = CARNN__BLOCK_SIZE;
-    e->scratch = (float *)scratch;
+    e->scratch = scratch;
 }
 
 static void carnn__engine_close(carnn__engine *e) {
@@ -2879,25 +2833,25 @@ static void carnn__engine_close(carnn__engine *e) {
 
 static carnn_status carnn__engine_open(carnn__engine *e, const char *simd, size_t threads,
                                        carnn_allocator a, carnn_error *error) {
+    size_t cache = carnn__second_cache();
     memset(e, 0, sizeof *e);
     e->allocator = a;
+    e->block_size = CARNN__BLOCK_SIZE / 2;
     e->k = carnn__simd_select(simd);
     if (!e->k)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
                            "simd: found \"%s\", expected one of the paths of this machine "
                            "(the best here is \"%s\")",
                            simd ? simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
-    e->block_size = carnn__block_floats(carnn__second_cache());
+    if (cache) e->block_size = cache / 8 * 5 / sizeof(float); /* the rest is for A and C */
+    e->block_size = carnn__min(carnn__max(e->block_size, CARNN__BLOCK_SIZE / 4), CARNN__BLOCK_SIZE);
     if (carnn__pool_create(&e->pool, threads, a)) return carnn__out_of_memory(error);
     threads = carnn__pool_threads(e->pool);
     e->scratch = (float *)carnn__alloc_aligned(
         &a, threads, (CARNN__PANEL_SIZE + CARNN__BLOCK_SIZE) * sizeof(float));
-    if (e->scratch) {
-        e->block = e->scratch + threads * CARNN__PANEL_SIZE;
-        return CARNN_OK;
-    }
-    carnn__engine_close(e);
-    return carnn__out_of_memory(error);
+    if (e->scratch) e->block = e->scratch + threads * CARNN__PANEL_SIZE;
+    else carnn__engine_close(e);
+    return e->scratch ? CARNN_OK : carnn__out_of_memory(error);
 }
 
 /* The engine of one worker in a job of carnn__parallel: one thread, its own scratch memory. */
@@ -9723,7 +9677,7 @@ static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carn
     carnn__take(arena, 1, sizeof *s);
     state = carnn__take(arena, 1, model->task->state);
     if (state) s->work.state = memset(state, 0, model->task->state);
-    carnn__engine_borrow(&s->engine, k, carnn__take(arena, 1, carnn__engine_scratch(1)));
+    carnn__engine_borrow(&s->engine, k, carnn__floats(arena, 1, CARNN__PANEL_SIZE));
     s->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
     s->work.model = model;
     s->work.data = &s->data;
