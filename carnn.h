@@ -822,22 +822,36 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #endif
 #endif
 
+#if !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__x86_64__)
+#define CARNN__HAS_X86
+#if !defined(__clang__) /* gcc's header leaves a variable undefined on purpose */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+#elif !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__aarch64__) &&                      \
+    defined(__ARM_NEON) && !defined(__AARCH64EB__)
+#define CARNN__HAS_NEON
+#include <arm_neon.h>
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Blocks, and the matrices of the parameter store, begin at a line of the cache, which is also the
-   widest vector. */
-#define CARNN__ALIGN 64
-
+#define CARNN__ALIGN 64 /* bytes: a cache line, and the widest vector */
 #define CARNN__COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static inline size_t carnn__min(size_t a, size_t b) { return a < b ? a : b; }
 static inline size_t carnn__max(size_t a, size_t b) { return a > b ? a : b; }
-/* How many parts of `size` cover n. */
+/* n / size, rounded up. */
 static inline size_t carnn__parts(size_t n, size_t size) { return (n + size - 1) / size; }
 static inline size_t carnn__round_up(size_t n, size_t to) { return carnn__parts(n, to) * to; }
-/* The size of each of `parts` equal parts that cover n, a multiple of `grain`. */
+/* The size, a multiple of `grain`, of each of at most `parts` equal parts of n. */
 static inline size_t carnn__part(size_t n, size_t parts, size_t grain) {
     return carnn__round_up(carnn__parts(n, parts), grain);
 }
@@ -854,8 +868,7 @@ CARNN_API const char *carnn_status_text(carnn_status status) {
     }
 }
 
-/* Fills `error` (if there is one) and returns `code`, so that callers can write
-   `return carnn__fail(...)`. */
+/* Fills `error`, which may be NULL, and returns `code`. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
@@ -871,7 +884,6 @@ static carnn_status carnn__fail(carnn_error *error, carnn_status code, size_t li
     }
     return code;
 }
-
 static carnn_status carnn__out_of_memory(carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory");
 }
@@ -890,45 +902,39 @@ static void carnn__default_free(void *block, void *user) {
     (void)user;
     free(block);
 }
-
 static carnn_allocator carnn__allocator(const carnn_allocator *chosen) {
     carnn_allocator standard = {carnn__default_alloc, carnn__default_realloc, carnn__default_free,
                                 NULL};
     return chosen ? *chosen : standard;
 }
 
-/* Products of sizes that come from files or callers are formed here; SIZE_MAX, which nobody has,
-   stands for all that are larger. */
+/* a b, or SIZE_MAX where that overflows: for sizes that come from files or callers. No allocation
+   of SIZE_MAX bytes succeeds. */
 static size_t carnn__times(size_t a, size_t b) { return b && a > SIZE_MAX / b ? SIZE_MAX : a * b; }
-
 static void *carnn__alloc(const carnn_allocator *a, size_t count, size_t size) {
     size_t bytes = carnn__times(count, size);
     return bytes > SIZE_MAX / 2 ? NULL : a->alloc(carnn__max(bytes, 1), a->user);
 }
-
 static void *carnn__alloc_zero(const carnn_allocator *a, size_t count, size_t size) {
     void *block = carnn__alloc(a, count, size);
     if (block) memset(block, 0, count * size);
     return block;
 }
-
 static void carnn__free(const carnn_allocator *a, void *block) {
     if (block) a->free(block, a->user);
 }
 
-/* An aligned block remembers in front of itself where the allocator's block began. */
+/* A block aligned to CARNN__ALIGN; the pointer to free is stored in front of it. */
 static void *carnn__alloc_aligned(const carnn_allocator *a, size_t count, size_t size) {
-    size_t bytes = carnn__times(count, size);
-    char *block, *aligned;
-    if (bytes > SIZE_MAX / 2) return NULL;
-    block = (char *)a->alloc(bytes + CARNN__ALIGN + sizeof(void *), a->user);
+    size_t bytes = carnn__times(count, size), more = CARNN__ALIGN + sizeof(void *);
+    char *block = (char *)carnn__alloc(a, bytes > SIZE_MAX / 2 ? SIZE_MAX : bytes + more, 1);
+    char *aligned;
     if (!block) return NULL;
     aligned = block + sizeof(void *);
     aligned += (CARNN__ALIGN - (uintptr_t)aligned % CARNN__ALIGN) % CARNN__ALIGN;
     memcpy(aligned - sizeof(void *), &block, sizeof block);
     return aligned;
 }
-
 static void carnn__free_aligned(const carnn_allocator *a, void *aligned) {
     void *block;
     if (!aligned) return;
@@ -937,17 +943,17 @@ static void carnn__free_aligned(const carnn_allocator *a, void *aligned) {
 }
 
 /* --- arena --------------------------------------------------------------------------------------
-   One block, handed out from the front, given back by resetting `used` to an earlier value. A
-   plan is made by running the same code on an arena without memory: it only counts, and `peak`
-   then is the size to allocate. */
+   One block of memory, allocated from front to back; setting `used` to an earlier value frees all
+   that was allocated since. Run on an arena without memory, the same code only counts, and `peak`
+   is the size to allocate. */
 
 typedef struct carnn__arena {
     char *base; /* NULL: count only */
     size_t size, used, peak;
 } carnn__arena;
 
-/* `count` items of `size` bytes, aligned to a cache line. NULL from a counting arena and from a
-   full one; a full one stays full, so one check after many calls is enough. */
+/* `count` items of `size` bytes, aligned to a cache line. NULL where the arena only counts or is
+   full; `peak` then exceeds `size`, so one check after many calls is enough. */
 static void *carnn__take(carnn__arena *arena, size_t count, size_t size) {
     const size_t most = SIZE_MAX / CARNN__ALIGN * CARNN__ALIGN; /* no block is that large */
     size_t bytes = carnn__times(count, size);
@@ -961,16 +967,14 @@ static void *carnn__take(carnn__arena *arena, size_t count, size_t size) {
     arena->peak = carnn__max(arena->peak, arena->used);
     return block;
 }
-
 static float *carnn__floats(carnn__arena *arena, size_t rows, size_t columns) {
     return (float *)carnn__take(arena, carnn__times(rows, columns), sizeof(float));
 }
 
 /* --- random numbers -----------------------------------------------------------------------------
-   Counter based: number i of stream s is a hash of (seed, s, i). Nothing is carried from one
-   number to the next, so any thread can produce any part of a stream. The mixing function is the
-   finaliser of SplitMix64 (Steele, Lea and Flood 2014), applied three times. */
-
+   Counter based: number i of stream s is a hash of (seed, s, i). There is no state, so any thread
+   can produce any part of a stream. The hash is the finaliser of SplitMix64 (Steele, Lea and Flood
+   2014), applied three times. */
 static inline uint64_t carnn__mix(uint64_t x) {
     x += 0x9E3779B97F4A7C15u;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -978,11 +982,10 @@ static inline uint64_t carnn__mix(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-/* A key for one stream of numbers: of a parameter, of the dropout of one step, of a shuffle. */
+/* The key of a stream: of a parameter's initial values, a step's dropout, a shuffle. */
 static inline uint64_t carnn__stream(uint64_t seed, uint64_t stream) {
     return carnn__mix(carnn__mix(seed) ^ stream);
 }
-
 static inline uint64_t carnn__random(uint64_t key, uint64_t i) {
     return carnn__mix(key + i * 0xD1342543DE82EF95u);
 }
@@ -992,8 +995,8 @@ static inline float carnn__uniform(uint64_t key, uint64_t i) {
     return (float)(carnn__random(key, i) >> 40) * (1.0f / 16777216.0f);
 }
 
-/* Normal with mean 0 and variance 1 up to the tails: a sum of twelve uniforms, which needs no
-   function whose last bit differs between platforms. */
+/* Nearly normal with mean 0 and variance 1: a sum of twelve uniforms, since the last bit of log and
+   cos differs between platforms. */
 static inline float carnn__normal(uint64_t key, uint64_t i) {
     float sum = -6.0f;
     uint64_t j;
@@ -1014,7 +1017,7 @@ static void carnn__shuffle(uint64_t key, uint32_t *items, size_t count) {
 
 /* --- clock ----------------------------------------------------------------------------------- */
 
-/* Seconds since some fixed moment. */
+/* Seconds since a fixed but unknown time. */
 static double carnn__clock(void) {
 #if defined(_WIN32)
     LARGE_INTEGER now, frequency;
@@ -1025,7 +1028,7 @@ static double carnn__clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-#else /* -std=c99 hides the clock that nobody can set; clock() counts all threads' work */
+#else /* -std=c99 hides the monotonic clock; clock() adds up the time of all threads */
     struct timeval now;
     gettimeofday(&now, NULL);
     return (double)now.tv_sec + 1e-6 * (double)now.tv_usec;
@@ -1033,25 +1036,14 @@ static double carnn__clock(void) {
 }
 
 /* --- threads ------------------------------------------------------------------------------------
-   A pool runs a job of `count` independent pieces. Pieces are claimed one by one from a shared
-   counter, by the workers and by the caller alike, so a worker that the system does not run
-   delays nothing. Which thread works on a piece must not matter to its result: pieces split the
-   OUTPUT of an operation, never a sum. */
+   A pool runs a job that consists of independent pieces. The caller and the workers claim piece
+   after piece from a shared counter, so a worker that is not scheduled delays nothing. Results must
+   not depend on the thread: pieces split the OUTPUT of an operation, never a sum. */
 
 typedef void (*carnn__job_fn)(void *job, size_t piece, size_t worker);
-
 typedef struct carnn__pool carnn__pool;
 
-/* Runs fn(job, piece, worker) for every piece in [0, count) and returns when all are done.
-   `worker` is below carnn__pool_threads(pool): an index for scratch memory. A NULL pool runs all
-   pieces in the calling thread. */
-static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job);
-static size_t carnn__pool_threads(const carnn__pool *pool);
-
-/* How many threads would work on a job now: pieces are cut for them. */
-static size_t carnn__pool_active(carnn__pool *pool);
-
-/* How many processors the system has online; 1 where it cannot say. */
+/* The number of processors online; 1 where it is unknown. */
 static size_t carnn__processors(void) {
 #if defined(_WIN32)
     SYSTEM_INFO info;
@@ -1064,8 +1056,7 @@ static size_t carnn__processors(void) {
     return 1;
 #endif
 }
-
-/* Bytes of a processor's second-level cache; 0 where the system cannot say. */
+/* Bytes of the second-level cache of a processor; 0 where that is unknown. */
 static size_t carnn__second_cache(void) {
 #if defined(_SC_LEVEL2_CACHE_SIZE)
     long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
@@ -1074,13 +1065,19 @@ static size_t carnn__second_cache(void) {
     return 0;
 #endif
 }
-
-/* 0: as many as there are processors. */
+/* 0 threads: one for each processor. */
 static size_t carnn__thread_count(int64_t threads) {
     return threads > 0 ? (size_t)threads : carnn__processors();
 }
 
 #ifdef CARNN_NO_THREADS
+
+#define carnn__get(p) (*(p))
+#define carnn__put(p, value) ((void)(*(p) = (value)))
+struct carnn__pool { /* there is none: every pool is NULL */
+    size_t threads;
+    long active;
+};
 
 static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn_allocator a) {
     (void)threads;
@@ -1088,29 +1085,12 @@ static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn
     *pool = NULL;
     return CARNN_OK;
 }
-
 static void carnn__pool_free(carnn__pool *pool) { (void)pool; }
-
-static size_t carnn__pool_threads(const carnn__pool *pool) {
-    (void)pool;
-    return 1;
-}
-
-static size_t carnn__pool_active(carnn__pool *pool) { return carnn__pool_threads(pool); }
-
-#define carnn__get(p) (*(p))
-#define carnn__put(p, value) ((void)(*(p) = (value)))
-
-static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job) {
-    size_t piece;
-    (void)pool;
-    for (piece = 0; piece < count; piece++) fn(job, piece, 0);
-}
 
 #else
 
-/* The few words that the system's threads need, once for POSIX and once for Windows. All atomic
-   operations are sequentially consistent; `carnn__cas` returns whether *p was `from`. */
+/* The interface to the system's threads, for POSIX and for Windows. All atomic operations are
+   sequentially consistent; `carnn__cas` returns whether *p was `from`. */
 #if defined(_MSC_VER) && !defined(__clang__)
 #define carnn__get(p) InterlockedOr((p), 0)
 #define carnn__put(p, value) ((void)InterlockedExchange((p), (value)))
@@ -1133,6 +1113,7 @@ typedef CONDITION_VARIABLE carnn__condition;
 #define carnn__unlock(m) LeaveCriticalSection(m)
 #define carnn__sleep(c, m) ((void)SleepConditionVariableCS((c), (m), INFINITE))
 #define carnn__wake(c) WakeAllConditionVariable(c)
+#define CARNN__THREAD_RESULT DWORD WINAPI
 #else
 typedef pthread_t carnn__thread;
 typedef pthread_mutex_t carnn__mutex;
@@ -1141,6 +1122,7 @@ typedef pthread_cond_t carnn__condition;
 #define carnn__unlock(m) ((void)pthread_mutex_unlock(m))
 #define carnn__sleep(c, m) ((void)pthread_cond_wait((c), (m)))
 #define carnn__wake(c) ((void)pthread_cond_broadcast(c))
+#define CARNN__THREAD_RESULT void *
 #endif
 
 typedef struct carnn__worker {
@@ -1149,11 +1131,11 @@ typedef struct carnn__worker {
     carnn__thread thread;
 } carnn__worker;
 
-/* The job fields are written by the caller while `left` is 0 and no piece is in progress, and read
-   by whoever has claimed a piece, so `left` and `done` order all accesses to them. */
+/* fn, job and count are written by the caller while `left` is 0 and no piece is in progress, and
+   read only after a piece was claimed: `left` and `done` order all accesses to them. */
 struct carnn__pool {
     carnn_allocator allocator;
-    size_t threads; /* with the caller */
+    size_t threads; /* including the caller */
     carnn__worker *workers;
     carnn__mutex mutex;
     carnn__condition work, finished;
@@ -1164,17 +1146,15 @@ struct carnn__pool {
     volatile long done;    /* pieces finished */
     volatile long asleep;  /* workers that wait for `work` */
     volatile long waiting; /* 1 while the caller waits for `finished` */
-    volatile long active;  /* threads that work at present: numbers below it */
-    /* of the caller, for carnn__pool_watch */
-    long preemptions;                 /* seen at `watched` */
+    volatile long active;  /* threads that work at present: those whose number is lower */
+    long preemptions;      /* those below: of carnn__pool_watch; seen at the time `watched` */
     double watched, hold, held_until; /* seconds */
     volatile long stop;
 };
 
-/* Seconds that a thread without pieces spins before it sleeps: as long as it takes to wake one.
-   Steps of a recurrence follow each other within microseconds. */
+/* Seconds that an idle thread spins before it sleeps, about as long as waking one takes: the steps
+   of a recurrence follow each other within microseconds. */
 #define CARNN__SPIN 50e-6
-
 static inline void carnn__spin(void) {
 #if (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))
     __builtin_ia32_pause();
@@ -1185,7 +1165,7 @@ static inline void carnn__spin(void) {
 #endif
 }
 
-/* Spins until *word is at least `least`, but not for long; returns whether it is. */
+/* Spins for at most CARNN__SPIN until *word is at least `least`; returns whether it is. */
 static int carnn__pool_spin(volatile long *word, long least) {
     double end = carnn__clock() + CARNN__SPIN;
     do {
@@ -1197,44 +1177,48 @@ static int carnn__pool_spin(volatile long *word, long least) {
     } while (carnn__clock() < end);
     return 0;
 }
-
 static int carnn__pool_works(carnn__pool *pool, size_t worker) {
     return (long)worker < carnn__get(&pool->active);
 }
+/* Wakes all that sleep on a condition, after a change of the state that they test. They hold the
+   lock from the test to the sleep, so none of them can miss this. */
+static void carnn__pool_wake(carnn__pool *pool, carnn__condition *condition) {
+    carnn__lock(&pool->mutex);
+    carnn__wake(condition);
+    carnn__unlock(&pool->mutex);
+}
 
-/* Claims and runs pieces until none is left, or `worker` is to rest. A `left` that was read during
-   an earlier job may be right again by chance: then the piece claimed is one of the job at hand,
-   whose fields are read after the claim. */
+/* Claims and runs pieces until none is left or `worker` is no longer active. A value of `left` that
+   was read during an earlier job may be valid again: the claim then succeeds, and the fields read
+   after it are those of the current job. */
 static void carnn__pool_work(carnn__pool *pool, size_t worker) {
     long left = carnn__get(&pool->left);
     while (left > 0 && carnn__pool_works(pool, worker)) {
         if (carnn__cas(&pool->left, left, left - 1)) {
             long count = pool->count;
             pool->fn(pool->job, (size_t)(count - left), worker);
-            if (carnn__add(&pool->done, 1) == count && carnn__get(&pool->waiting)) {
-                carnn__lock(&pool->mutex);
-                carnn__wake(&pool->finished);
-                carnn__unlock(&pool->mutex);
-            }
+            if (carnn__add(&pool->done, 1) == count && carnn__get(&pool->waiting))
+                carnn__pool_wake(pool, &pool->finished);
         }
         left = carnn__get(&pool->left);
     }
 }
 
-/* Until there is a job, or a change of `active`; once more than needed does no harm. */
+/* Sleeps until there is a job or `active` changes. The caller tests again. */
 static void carnn__worker_sleep(carnn__worker *self) {
     carnn__pool *pool = self->pool;
     int active;
     carnn__lock(&pool->mutex);
     active = carnn__pool_works(pool, self->number);
-    if (active) carnn__add(&pool->asleep, 1); /* before the look at `left`: see carnn__pool_run */
+    if (active) carnn__add(&pool->asleep, 1); /* before `left` is read: see carnn__pool_run */
     if (!carnn__get(&pool->stop) && (!active || !carnn__get(&pool->left)))
         carnn__sleep(&pool->work, &pool->mutex);
     if (active) carnn__add(&pool->asleep, -1);
     carnn__unlock(&pool->mutex);
 }
 
-static void carnn__worker_loop(carnn__worker *self) {
+static CARNN__THREAD_RESULT carnn__worker_main(void *data) {
+    carnn__worker *self = (carnn__worker *)data;
     carnn__pool *pool = self->pool;
     while (!carnn__get(&pool->stop)) {
         if (carnn__pool_works(pool, self->number) && carnn__pool_spin(&pool->left, 1))
@@ -1242,13 +1226,10 @@ static void carnn__worker_loop(carnn__worker *self) {
         else
             carnn__worker_sleep(self);
     }
+    return 0;
 }
 
 #if defined(_WIN32)
-static DWORD WINAPI carnn__worker_main(void *self) {
-    carnn__worker_loop((carnn__worker *)self);
-    return 0;
-}
 static int carnn__thread_start(carnn__worker *w) {
     w->thread = CreateThread(NULL, 0, carnn__worker_main, w, 0, NULL);
     return w->thread != NULL;
@@ -1265,10 +1246,6 @@ static int carnn__pool_locks(carnn__pool *pool) {
 }
 static void carnn__pool_unlocks(carnn__pool *pool) { DeleteCriticalSection(&pool->mutex); }
 #else
-static void *carnn__worker_main(void *self) {
-    carnn__worker_loop((carnn__worker *)self);
-    return NULL;
-}
 static int carnn__thread_start(carnn__worker *w) {
     return !pthread_create(&w->thread, NULL, carnn__worker_main, w);
 }
@@ -1293,24 +1270,18 @@ static void carnn__pool_free(carnn__pool *pool) {
     size_t i;
     if (!pool) return;
     carnn__put(&pool->stop, 1);
-    carnn__lock(&pool->mutex);
-    carnn__wake(&pool->work);
-    carnn__unlock(&pool->mutex);
+    carnn__pool_wake(pool, &pool->work);
     for (i = 1; i < pool->threads; i++) carnn__thread_join(&pool->workers[i - 1]);
     carnn__pool_unlocks(pool);
     carnn__free(&pool->allocator, pool);
 }
-
-/* Between jobs: how many threads work on the next ones. */
+/* Sets the number of active threads; between jobs only. */
 static void carnn__pool_resize(carnn__pool *pool, long active) {
-    carnn__lock(&pool->mutex);
     carnn__put(&pool->active, active);
-    carnn__wake(&pool->work);
-    carnn__unlock(&pool->mutex);
+    carnn__pool_wake(pool, &pool->work);
 }
 
-/* A pool of `threads` threads with the caller: threads - 1 are started. 1 needs no pool: *pool is
-   NULL then. Threads that the system does not give are done without. */
+/* Starts threads - 1 workers, or as many as the system allows. *pool is NULL for one thread. */
 static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn_allocator a) {
     carnn__pool *p;
     *pool = NULL;
@@ -1336,14 +1307,7 @@ static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn
     return CARNN_OK;
 }
 
-static size_t carnn__pool_threads(const carnn__pool *pool) { return pool ? pool->threads : 1; }
-
-static size_t carnn__pool_active(carnn__pool *pool) {
-    return pool ? (size_t)carnn__get(&pool->active) : 1;
-}
-
-/* How often the system has taken the processor from a thread of this program; 0 where it cannot
-   say. */
+/* How often threads of this program were preempted so far; 0 where that is unknown. */
 static long carnn__preemptions(void) {
 #if defined(RUSAGE_SELF)
     struct rusage use;
@@ -1353,15 +1317,14 @@ static long carnn__preemptions(void) {
 #endif
 }
 
-/* Beside a busy process a worker loses its processor for milliseconds, often with a piece half done
-   for which all others wait. Preemptions show it: some tens of them a second are usual, hundreds
-   mean that there are more threads than processors. One worker less works then, and comes back
-   after a while; where that goes wrong again the while is doubled. Seconds. */
-#define CARNN__WATCH 0.025
-#define CARNN__PREEMPTIONS 300.0 /* a second */
-#define CARNN__HOLD 0.2
+/* Beside a busy process a worker is preempted for milliseconds, often within a piece that all
+   others wait for. Some tens of preemptions per second are usual; hundreds mean that there are more
+   threads than processors. The pool then does without one worker for a time, which doubles where
+   the same happens again soon. */
+#define CARNN__WATCH 0.025       /* seconds between two looks */
+#define CARNN__PREEMPTIONS 300.0 /* per second: too many */
+#define CARNN__HOLD 0.2          /* seconds without the worker, at first and at most */
 #define CARNN__HOLD_MOST 1.6
-
 static void carnn__pool_watch(carnn__pool *pool) {
     double now = carnn__clock(), seconds = now - pool->watched;
     long seen, before = pool->preemptions, active = carnn__get(&pool->active);
@@ -1381,20 +1344,16 @@ static void carnn__pool_watch(carnn__pool *pool) {
     }
 }
 
-/* Posts a job, works on it, and waits for the pieces of others. */
+/* Starts a job, works on it, and waits for the pieces of other threads. */
 static void carnn__pool_run(carnn__pool *pool, long count, carnn__job_fn fn, void *job) {
     pool->fn = fn;
     pool->job = job;
     pool->count = count;
     carnn__put(&pool->done, 0);
     carnn__put(&pool->left, count);
-    /* Either this sees the worker in `asleep`, or the worker, which looks at `left` after it has
-       entered itself there, sees the job: no wake-up is lost. */
-    if (carnn__get(&pool->asleep)) {
-        carnn__lock(&pool->mutex);
-        carnn__wake(&pool->work);
-        carnn__unlock(&pool->mutex);
-    }
+    /* A worker increments `asleep` before it reads `left`: either it is seen here, or it sees the
+       job. No wake-up is lost. */
+    if (carnn__get(&pool->asleep)) carnn__pool_wake(pool, &pool->work);
     carnn__pool_work(pool, 0);
     if (carnn__pool_spin(&pool->done, count)) return;
     carnn__lock(&pool->mutex);
@@ -1404,26 +1363,37 @@ static void carnn__pool_run(carnn__pool *pool, long count, carnn__job_fn fn, voi
     carnn__unlock(&pool->mutex);
 }
 
-static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job) {
-    if (count < 2 || count > LONG_MAX || carnn__pool_active(pool) == 1) {
-        size_t piece;
-        for (piece = 0; piece < count; piece++) fn(job, piece, 0);
-    } else {
-        carnn__pool_run(pool, (long)count, fn, job);
-    }
-    if (pool) carnn__pool_watch(pool); /* after one piece, too: where one thread works, all are */
-}
-
 #endif /* CARNN_NO_THREADS */
 
+static size_t carnn__pool_threads(const carnn__pool *pool) { return pool ? pool->threads : 1; }
+/* How many threads would work on a job now. */
+static size_t carnn__pool_active(carnn__pool *pool) {
+    return pool ? (size_t)carnn__get(&pool->active) : 1;
+}
+
+/* Runs fn(job, piece, worker) for every piece in [0, count) and returns when all are done; `worker`
+   is less than carnn__pool_threads(pool). With NULL for a pool the calling thread runs all. */
+static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job) {
+    size_t piece = 0;
+#ifdef CARNN_NO_THREADS
+    (void)pool;
+#else
+    if (count > 1 && count <= LONG_MAX && carnn__pool_active(pool) > 1) {
+        carnn__pool_run(pool, (long)count, fn, job);
+        piece = count;
+    }
+    if (pool) carnn__pool_watch(pool); /* also where one thread works: all of its jobs are seen */
+#endif
+    for (; piece < count; piece++) fn(job, piece, 0);
+}
+
 #endif /* CARNN_IMPLEMENTATION */
-/* --- what the kernels work on -------------------------------------------------------------------
-   The kernels of all parts are compiled once per instruction set (see @@SIMD), so the structs that
-   they take are declared before them. */
+/* --- arguments of kernels -----------------------------------------------------------------------
+   Declared here, since the kernels of all parts are compiled first, once per instruction set. */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* A kernel that works on the range [from, to) of the output that its job describes. */
+/* A kernel that computes the range [from, to) of a job's output. */
 typedef void (*carnn__range_fn)(const void *job, size_t from, size_t to);
 
 /* One step of an optimiser (@@PARAM). */
@@ -1437,9 +1407,8 @@ typedef struct carnn__update {
     float correct;      /* Adam: 1 / sqrt(1 - b^t) */
 } carnn__update;
 
-/* The sequences of a batch without padding (@@SEQ): sorted by falling length and laid out time
-   first, so that step t is the block of rows start[t] .. start[t + 1] - 1, and the sequence of
-   rank b has row start[t] + b in it. */
+/* The sequences of a batch without padding (@@SEQ), sorted by descending length: step t is rows
+   start[t] .. start[t + 1] - 1, of which the sequence of rank b has row start[t] + b. */
 typedef struct carnn__packed {
     size_t sequences;    /* B */
     size_t steps;        /* T: the longest length */
@@ -1493,7 +1462,7 @@ typedef struct carnn__cross_entropy {
     float *loss;            /* (rows) */
 } carnn__cross_entropy;
 
-/* The words of a sentence beside their alignments (@@PART), taken apart and summed up. */
+/* The words of a sentence and their alignments, decomposed and summed (@@PART). */
 typedef struct carnn__compose {
     size_t rows, D;
     int orthogonal;      /* else direct */
@@ -1519,7 +1488,6 @@ typedef struct carnn__recurrence {
     float *end;         /* (blocks, columns) state after a block; second pass: before it */
     float *product;     /* (blocks, columns) of the block's factors */
 } carnn__recurrence;
-
 #define CARNN__RECURRENCE_BLOCK 64
 
 /* The table of optimisers, see @@PARAM.
@@ -1540,21 +1508,16 @@ enum {
 
 /* --- cells (@@CELL) -------------------------------------------------------------------------- */
 
-/* The table of cells. It is the one place where a cell is added, which takes
-
-     - an entry here;
-     - its functions <id>_forward and <id>_backward on sixteen columns of a row (kernels of @@CELL);
-     - golden values and equations in tests/test_cell.c (a cell without them is named there and
-       checked by its gradients alone);
-     - where its states are exact weighted sums of inputs, one of the flags CARNN__ADDITIVE_...
-
-   Options, gradient check, benchmark, model files and explanations follow from the entry:
+/* The table of cells. A new cell takes an entry here, the functions <id>_forward and <id>_backward
+   on sixteen columns of a row (kernels of @@CELL), and golden values in tests/test_cell.c (a cell
+   without them is named there and checked by its gradients alone). Options, gradient check,
+   benchmark, model files and explanations follow from the entry:
 
      id, name, title,
      number of gates projected from the input, of these with a bias, projected from the context,
      projected from the hidden state, 1 if the latter has a bias of its own (else 0),
      arrays of h floats on the tape,
-     the gate whose bias does not start at 0, where it starts, flags
+     the gate whose bias does not start at 0, its initial value, flags
 
    A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
@@ -1578,7 +1541,6 @@ enum {
     X(ncarnn_free, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,           \
       CARNN__ADDITIVE_UPDATE)                                                                      \
     CARNN_EXTRA_CELLS(X)
-
 #ifndef CARNN_EXTRA_CELLS
 #define CARNN_EXTRA_CELLS(X) /* a program's own, see @@CELL */
 #endif
@@ -1586,10 +1548,10 @@ enum {
 enum {
     CARNN__INPUT_IS_CANDIDATE = 1, /* needs inputs of the size of the hidden state */
     CARNN__HAS_CELL_STATE = 2,     /* carries c beside h; c is the last array on the tape */
-    CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 puts
-                                      into `reset` and, last, on the tape */
-    /* The state is h = A * h' + w * k, k the last gate or the input itself, and the gates are not
-       products of k: this is what exact explanations need (carnn__cell_additive_step). */
+    CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 stores
+                                      in `reset` and in the last array of the tape */
+    /* h = A * h' + w * k, where k is the last gate or the input itself and no gate is computed from
+       k: a weighted sum, which exact explanations need (carnn__cell_additive_step). */
     CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
     CARNN__ADDITIVE_FORGET = 16  /* gates i, f: A = f, w = i */
 };
@@ -1617,7 +1579,7 @@ static const carnn__cell_kind carnn__cells[] = {CARNN__CELLS(CARNN__CELL_ENTRY)}
    of a row lie side by side: gate g of row r is at (r * gates + g) * h. */
 typedef struct carnn__scan {
     const carnn__packed *seq;
-    size_t first, end;     /* the ranks of the sequences that are run: [first, end) */
+    size_t first, end;     /* runs the sequences of ranks [first, end) */
     size_t h;
     const uint32_t *index; /* (N) which input each row has; NULL: row r has input r */
     const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
@@ -1642,14 +1604,14 @@ typedef struct carnn__scan {
 /* Runs steps [t0, t1) forward, or from t1 - 1 down to t0 backward, columns [from, to). */
 typedef void (*carnn__scan_fn)(const carnn__scan *s, size_t t0, size_t t1, size_t from, size_t to);
 
-/* End of the ranks that are run at step t: the sequences from there on are shorter. */
+/* The end of the ranks to run at step t, before the sequences that are shorter. */
 static inline size_t carnn__scan_end(const carnn__scan *s, size_t t) {
     size_t live = s->seq->start[t + 1] - s->seq->start[t];
     return carnn__max(carnn__min(s->end, live), s->first);
 }
 
-/* What a cell's functions work on: columns j .. j + 15 of one row. Entry i of an array with several
-   entries is at array + i h. What a cell does not have is NULL. */
+/* The argument of a cell's functions: columns j .. j + 15 of one row. Entry i of an array with
+   several entries is at array + i h. What a cell does not have is NULL. */
 typedef struct carnn__lanes {
     const carnn__cell_kind *kind;
     size_t h, j;
@@ -1662,15 +1624,12 @@ typedef struct carnn__lanes {
     const float *dout;     /* NULL in forward, like those that follow */
     float *dh, *dc, *dx, *dpx, *dpc, *dph;
 } carnn__lanes;
-
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
-/* Copies of arrays that a row has room for (CARNN__K(tail)); a cell with more does not compile. */
+/* The largest number of arrays of a cell (CARNN__K(tail)); a cell with more does not compile. */
 #define CARNN__LANES_ARRAYS 64
 #define CARNN__CELL_FITS(id, name, title, g, gb, gc, gh, gr, tape, ...)                            \
-    typedef char carnn__cell_##id##_fits[2 * (g + gc + gh) + tape + 9 <= CARNN__LANES_ARRAYS       \
-                                             ? 1                                                   \
-                                             : -1];
+    typedef char carnn__##id##_fits[2 * (g + gc + gh) + tape + 9 <= CARNN__LANES_ARRAYS ? 1 : -1];
 CARNN__CELLS(CARNN__CELL_FITS)
 #undef CARNN__CELL_FITS
 
@@ -1679,60 +1638,32 @@ CARNN__CELLS(CARNN__CELL_FITS)
 /* =============================================================================================
    @@SIMD   vectors of sixteen floats, and the kernels compiled once per instruction set
 
-   A kernel is written once, in terms of a vector of sixteen floats, and compiled once for each
-   instruction set: this header includes itself with CARNN__ISA defined, and on such a pass only
-   the kernel sections (#if defined(CARNN__ISA)) are left of it. The best set that the machine
-   has is chosen when an engine is opened; no compiler flags are needed.
+   A kernel is written once, in terms of a vector of sixteen floats, and compiled for each
+   instruction set: this header includes itself with CARNN__ISA defined, and such a pass consists of
+   the kernel sections (#if defined(CARNN__ISA)) alone. The best instruction set of the machine is
+   selected when an engine is opened; no compiler flags are needed.
 
-   Every path gives the same bits. Sixteen lanes are one register of AVX-512, two of AVX2, four
-   of NEON and a plain array elsewhere, so no result can depend on the width; a multiply-add is
-   always fused, everywhere; and sums over lanes are added in one fixed order.
+   Every path gives the same bits: a vector has sixteen lanes whatever the width of a register, a
+   multiply-add is always fused, and sums over lanes are added in one fixed order.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-#if !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__x86_64__)
-#define CARNN__HAS_X86 1
-#elif !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__aarch64__) &&                      \
-    defined(__ARM_NEON) && !defined(__AARCH64EB__)
-#define CARNN__HAS_NEON 1
-#endif
-
-#ifdef __cplusplus
-} /* the system's headers bring their own linkage */
-#endif
-#if defined(CARNN__HAS_X86)
-#if !defined(__clang__) /* gcc's header warns of a variable that it leaves undefined on purpose */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#if !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-#elif defined(CARNN__HAS_NEON)
-#include <arm_neon.h>
-#endif
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* From here to the end of the header a * b + c is two roundings unless it says fma: whether a
-   compiler would fuse it depends on flags, and the results must not. */
+/* From here to the end of the header a * b + c is rounded twice unless it is written as fma: the
+   results must not depend on the compiler's flags. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
-/* Passes of -O2 that find nothing in code which is vector operations already. */
+/* Passes of -O2 that only cost time on code that is vector operations already. */
 #pragma GCC optimize("no-tree-pre", "no-tree-slp-vectorize")
 #elif defined(_MSC_VER)
 #pragma fp_contract(off)
 #endif
 
-/* Loops over the registers of a tile have constant bounds after inlining and are unrolled
-   completely, which is what keeps arrays of vectors in registers; its steps go four at a time. */
+/* Loops over the registers of a tile have constant bounds after inlining; unrolled completely, they
+   keep arrays of vectors in registers. */
 #if defined(__clang__)
 #define CARNN__UNROLL _Pragma("clang loop unroll(full)")
 #define CARNN__UNROLL_4 _Pragma("clang loop unroll_count(4)")
@@ -1765,13 +1696,13 @@ typedef struct carnn__panel {
     size_t a_row, a_column;
     const float *b;         /* (k, n), readable up to a multiple of 16 columns */
     size_t b_row;           /* distance of its rows; 0: packed, panel after panel */
-    float *copy;            /* where the first rows of A leave a dense copy of a panel, or NULL */
+    float *copy;            /* the first tile stores a dense copy of its panel here; or NULL */
     const float *start;     /* (n) start value of every row, NULL: zero */
     int add;                /* the start value is what c holds */
     float *c;               /* (m, n) */
     size_t c_row;
-    size_t ahead;           /* distance from c to the tile that comes next, 0: the rows below */
-    int fetch;              /* a packed b comes from afar: each panel is to be asked for in time */
+    size_t ahead;           /* distance from c to the next tile of C, 0: the rows below */
+    int fetch;              /* prefetch a packed b, which lies beyond the second-level cache */
 } carnn__panel;
 
 /* The kernels of an instruction set: name, type of the result, arguments. */
@@ -1780,14 +1711,14 @@ typedef struct carnn__panel {
     X(exp_n, void, (const float *x, float *y, size_t n))                                           \
     X(sigmoid_n, void, (const float *x, float *y, size_t n))                                       \
     X(tanh_n, void, (const float *x, float *y, size_t n))                                          \
-    /* the row becomes its softmax; returns the logarithm of the sum of exp(x[i]) */               \
+    /* row = softmax(row); returns log sum_i exp(row[i]) */                                        \
     X(softmax, float, (float *row, size_t n))                                                      \
     /* y *= factor; y += x */                                                                      \
     X(scale, void, (float *y, float factor, size_t n))                                             \
     X(add, void, (const float *x, float *y, size_t n))                                             \
-    /* y moves towards x by a share of the way */                                                  \
+    /* y += share (x - y) */                                                                       \
     X(moving_average, void, (const float *x, float *y, float share, size_t n))                     \
-    /* the place of the largest number, of the first of equal ones */                              \
+    /* the index of the largest number, the first of equal ones */                                 \
     X(argmax, size_t, (const float *x, size_t n))                                                  \
     X(dot, float, (const float *x, const float *y, size_t n))                                      \
     X(row_sum, float, (const float *x, size_t n))                                                  \
@@ -1817,8 +1748,8 @@ typedef struct carnn__panel {
 
 typedef struct carnn__kernels {
     const char *name;
-    size_t tile_rows;    /* of a product that are computed together */
-    size_t tile_columns; /* likewise, a multiple of 16: the columns of a panel */
+    size_t tile_rows, tile_columns; /* of a product that are computed together; columns: of a
+                                       panel, a multiple of 16 */
 #define CARNN__KERNEL_FIELD(name, result, arguments) result(*name) arguments;
     CARNN__KERNELS(CARNN__KERNEL_FIELD)
 #undef CARNN__KERNEL_FIELD
@@ -1829,7 +1760,7 @@ typedef struct carnn__kernels {
 /* --- the passes ------------------------------------------------------------------------------ */
 
 #ifndef CARNN_FILE
-#define CARNN_FILE "carnn.h" /* define it where the header goes by another name */
+#define CARNN_FILE "carnn.h" /* to be defined where the header has another name */
 #endif
 
 #define CARNN__JOIN_(a, b) carnn__##a##_##b
@@ -1877,11 +1808,8 @@ typedef struct carnn__kernels {
 #undef CARNN__ISA
 #endif
 
-/* In plain C an operation is a loop over sixteen lanes. Inlined everywhere, these loops would keep
-   the compiler busy for minutes; called, they are as fast, since vectors lie in memory anyway. */
-#pragma push_macro("CARNN__INLINE")
-#pragma push_macro("CARNN__UNROLL")
-#pragma push_macro("CARNN__UNROLL_4")
+/* In plain C an operation is a loop over sixteen lanes. To inline all of them takes the compiler
+   minutes; calls are as fast, since vectors are in memory anyway. */
 #undef CARNN__INLINE
 #undef CARNN__UNROLL
 #undef CARNN__UNROLL_4
@@ -1893,20 +1821,17 @@ typedef struct carnn__kernels {
 #include CARNN_FILE
 #undef CARNN__PORTABLE
 #undef CARNN__ISA
-#pragma pop_macro("CARNN__INLINE")
-#pragma pop_macro("CARNN__UNROLL")
-#pragma pop_macro("CARNN__UNROLL_4")
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
-/* From here to the end of the header no loop counts that is not in the kernels: gcc needs half as
-   long for it at -O1. Without expensive-optimizations it would leave out vzeroupper, and scalar
-   code after a kernel would run at a sixth of its speed. */
+/* Code from here on need not be fast, and gcc compiles it twice as fast at -O1. Without
+   expensive-optimizations it would leave out vzeroupper, and scalar code after a kernel would be
+   six times slower. */
 #pragma GCC optimize("O1", "strict-aliasing", "expensive-optimizations")
 #endif
 
 /* --- the choice ------------------------------------------------------------------------------ */
 
-/* The kernels that this machine can run, best first; NULL past the last. */
+/* Kernels number 0, 1, ... of those that this machine can run, best first; NULL past the last. */
 static const carnn__kernels *carnn__simd_number(size_t number) {
     const carnn__kernels *usable[4];
     size_t count = 0;
@@ -1929,8 +1854,8 @@ CARNN_API const char *carnn_simd_name(size_t number) {
     return k ? k->name : NULL;
 }
 
-/* The path called `name`, or where it is NULL the one that $CARNN_SIMD names, or the best; NULL
-   where there is no such path on this machine. */
+/* The path `name`, where that is NULL the path $CARNN_SIMD, and without either the best; NULL where
+   this machine cannot run it. */
 static const carnn__kernels *carnn__simd_select(const char *name) {
     const carnn__kernels *k;
     size_t i;
@@ -1945,92 +1870,261 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
 #if defined(CARNN__ISA)
 
 /* --- the vector ---------------------------------------------------------------------------------
-   v(max)(a, b) is a > b ? a : b and v(min)(a, b) is a < b ? a : b on every path: where either is
-   NaN the result is b, so v(max)(bound, x) lets a NaN in x through and v(max)(x, bound) does not.
-   v(scale2)(v, n) is v * 2^n for |v| in [1/4, 4] and integral n in [-252, 252]; results below
-   the normal range are rounded once; v(power2)(n) is 2^n for n in [-126, 127]. v(sum) adds lanes
-   i and i + 8, then i + 4, i + 2, i + 1; v(largest) is the largest lane. v(fnma)(a, b, c) is
-   c - a b, v(signed)(a, s) is |a| with the sign of s, v(if_less)(a, b, yes, no) chooses lane by
-   lane, `no` where one of them is NaN.
-   v(keep)(v, n) sets the lanes from n on to zero. The loads and stores that end in n touch only
-   the first n floats; loadn fills up with zeros, loadf with `fill`. v(transpose) transposes the
-   block of 16 by 16 floats whose rows are ld apart: lane i of out[j] is p[i * ld + j]. */
+   max(a, b)         a > b ? a : b; where one is NaN the result is b: max(bound, x) keeps NaN
+   min(a, b)         a < b ? a : b, likewise
+   fma, fnma(a, b, c)  a b + c, c - a b, rounded once
+   signed(a, s)      |a| with the sign of s
+   if_less(a, b, yes, no)  a < b ? yes : no; `no` where one is NaN
+   scale2(v, n)      v 2^n for |v| in [1/4, 4], integral n in [-252, 252]; rounded once
+   power2(n)         2^n for integral n in [-126, 127]
+   sum, largest      over the lanes; the sum adds lanes i and i + 8, then i + 4, i + 2, i + 1
+   loadn, storen     access the first n floats; loadn sets the other lanes to 0
+   fill(v, n, w)     the first n lanes of v, the others of w
+   transpose(p, ld, out)   of the 16 rows of 16 floats that are ld apart: out[j][i] = p[i ld + j]
 
-/* Does the compiler know that these are all lanes? Then a masked access becomes a plain one. */
+   A vector is CARNN__PARTS registers of CARNN__WIDTH floats; `i` is the number of the part in the
+   expressions of CARNN__LANEWISE. */
+
+#if defined(CARNN__AVX512)
+#define CARNN__PARTS 1
+typedef __m512 CARNN__K(part);
+#elif defined(CARNN__AVX2)
+#define CARNN__PARTS 2
+typedef __m256 CARNN__K(part);
+#elif defined(CARNN__NEON)
+#define CARNN__PARTS 4
+typedef float32x4_t CARNN__K(part);
+#else
+#define CARNN__PARTS 16
+typedef float CARNN__K(part);
+#endif
+#define CARNN__WIDTH (CARNN__LANES / CARNN__PARTS)
+typedef struct CARNN__K(parts) {
+    CARNN__K(part) x[CARNN__PARTS];
+} carnn__v;
+
+/* A statement for each part. With one or two parts `i` is a constant, so that vectors are kept in
+   registers without unrolling. */
+#if CARNN__PARTS == 1
+#define CARNN__EACH(statement) { enum { i = 0 }; statement; }
+#elif CARNN__PARTS == 2
+#define CARNN__EACH(statement) { enum { i = 0 }; statement; } { enum { i = 1 }; statement; }
+#else
+#define CARNN__EACH(statement)                                                                     \
+    int i;                                                                                         \
+    CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++) { statement; }
+#endif
+#define CARNN__LANEWISE(name, arguments, value)                                                    \
+    static CARNN__INLINE carnn__v CARNN__V(name) arguments {                                       \
+        carnn__v v;                                                                                \
+        CARNN__EACH(v.x[i] = value)                                                                \
+        return v;                                                                                  \
+    }
+CARNN__LANEWISE(add, (carnn__v a, carnn__v b), a.x[i] + b.x[i])
+CARNN__LANEWISE(sub, (carnn__v a, carnn__v b), a.x[i] - b.x[i])
+CARNN__LANEWISE(mul, (carnn__v a, carnn__v b), a.x[i] * b.x[i])
+CARNN__LANEWISE(div, (carnn__v a, carnn__v b), a.x[i] / b.x[i])
+
+#if defined(CARNN__AVX512) || defined(CARNN__AVX2)
+
+#if defined(CARNN__AVX512)
+#define CARNN__X86(name) _mm512_##name##_ps
+#define CARNN__LOW(v) _mm512_castps512_ps256(v.x[0])
+#define CARNN__HIGH(v) _mm512_extractf32x8_ps(v.x[0], 1)
+#define CARNN__BELOW(n) ((__mmask16)((1u << (n)) - 1u)) /* the lanes below n */
+CARNN__LANEWISE(load_some, (const float *p, size_t n), _mm512_maskz_loadu_ps(CARNN__BELOW(n), p))
+CARNN__LANEWISE(fill_some, (carnn__v a, size_t n, carnn__v w),
+                _mm512_mask_blend_ps(CARNN__BELOW(n), w.x[i], a.x[i]))
+static CARNN__INLINE void CARNN__V(store_some)(float *p, size_t n, carnn__v a) {
+    _mm512_mask_storeu_ps(p, CARNN__BELOW(n), a.x[0]);
+}
+CARNN__LANEWISE(if_less, (carnn__v a, carnn__v b, carnn__v yes, carnn__v no),
+                _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.x[i], b.x[i], _CMP_LT_OQ), no.x[i],
+                                     yes.x[i]))
+CARNN__LANEWISE(scale2, (carnn__v a, carnn__v n), _mm512_scalef_ps(a.x[i], n.x[i]))
+CARNN__LANEWISE(power2, (carnn__v n), _mm512_scalef_ps(_mm512_set1_ps(1.0f), n.x[i]))
+CARNN__LANEWISE(signed, (carnn__v a, carnn__v s), /* sign bit ? s : a, bit by bit */
+                _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
+                    _mm512_set1_epi32(INT32_MIN), _mm512_castps_si512(s.x[i]),
+                    _mm512_castps_si512(a.x[i]), 0xCA)))
+#else
+#define CARNN__X86(name) _mm256_##name##_ps
+#define CARNN__LOW(v) v.x[0]
+#define CARNN__HIGH(v) v.x[1]
+/* All ones in the lanes below n of part i. */
+static CARNN__INLINE __m256i CARNN__V(below)(size_t n, int i) {
+    __m256i lane = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                                    _mm256_set1_epi32(8 * i));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
+}
+CARNN__LANEWISE(load_some, (const float *p, size_t n),
+                _mm256_maskload_ps(p + 8 * i, CARNN__V(below)(n, i)))
+CARNN__LANEWISE(fill_some, (carnn__v a, size_t n, carnn__v w),
+                _mm256_blendv_ps(w.x[i], a.x[i], _mm256_castsi256_ps(CARNN__V(below)(n, i))))
+static CARNN__INLINE void CARNN__V(store_some)(float *p, size_t n, carnn__v a) {
+    CARNN__EACH(_mm256_maskstore_ps(p + 8 * i, CARNN__V(below)(n, i), a.x[i]))
+}
+CARNN__LANEWISE(if_less, (carnn__v a, carnn__v b, carnn__v yes, carnn__v no),
+                _mm256_blendv_ps(no.x[i], yes.x[i], _mm256_cmp_ps(a.x[i], b.x[i], _CMP_LT_OQ)))
+CARNN__LANEWISE(signed, (carnn__v a, carnn__v s),
+                _mm256_or_ps(_mm256_and_ps(_mm256_set1_ps(-0.0f), s.x[i]),
+                             _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.x[i])))
+static CARNN__INLINE __m256 CARNN__V(part_power2)(__m256i n) {
+    __m256i biased = _mm256_add_epi32(n, _mm256_set1_epi32(127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
+}
+/* 2^n is applied as two factors, since it may be no normal float itself. */
+static CARNN__INLINE __m256 CARNN__V(part_scale2)(__m256 a, __m256 n) {
+    __m256i whole = _mm256_cvtps_epi32(n), first = _mm256_srai_epi32(whole, 1);
+    return a * CARNN__V(part_power2)(first) *
+           CARNN__V(part_power2)(_mm256_sub_epi32(whole, first));
+}
+CARNN__LANEWISE(power2, (carnn__v n), CARNN__V(part_power2)(_mm256_cvtps_epi32(n.x[i])))
+CARNN__LANEWISE(scale2, (carnn__v a, carnn__v n), CARNN__V(part_scale2)(a.x[i], n.x[i]))
+#endif
+CARNN__LANEWISE(load, (const float *p), CARNN__X86(loadu)(p + i * CARNN__WIDTH))
+static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
+    CARNN__EACH(CARNN__X86(storeu)(p + i * CARNN__WIDTH, a.x[i]))
+}
+CARNN__LANEWISE(set1, (float x), CARNN__X86(set1)(x))
+CARNN__LANEWISE(max, (carnn__v a, carnn__v b), CARNN__X86(max)(a.x[i], b.x[i]))
+CARNN__LANEWISE(min, (carnn__v a, carnn__v b), CARNN__X86(min)(a.x[i], b.x[i]))
+CARNN__LANEWISE(sqrt, (carnn__v a), CARNN__X86(sqrt)(a.x[i]))
+CARNN__LANEWISE(abs, (carnn__v a), CARNN__X86(andnot)(CARNN__X86(set1)(-0.0f), a.x[i]))
+CARNN__LANEWISE(fma, (carnn__v a, carnn__v b, carnn__v c),
+                CARNN__X86(fmadd)(a.x[i], b.x[i], c.x[i]))
+CARNN__LANEWISE(fnma, (carnn__v a, carnn__v b, carnn__v c),
+                CARNN__X86(fnmadd)(a.x[i], b.x[i], c.x[i]))
+#define CARNN__FOLD(name, operation)                                                               \
+    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                        \
+        __m256 a = _mm256_##operation##_ps(CARNN__LOW(v), CARNN__HIGH(v));                         \
+        __m128 b = _mm_##operation##_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));   \
+        b = _mm_##operation##_ps(b, _mm_movehl_ps(b, b));                                          \
+        return _mm_cvtss_f32(_mm_##operation##_ss(b, _mm_movehdup_ps(b)));                         \
+    }
+CARNN__FOLD(sum, add)
+CARNN__FOLD(largest, max)
+#else
+
+#if defined(CARNN__NEON)
+#define CARNN__CHOOSE(a, b, yes, no) vbslq_f32(vcltq_f32(a, b), yes, no) /* a < b ? yes : no */
+CARNN__LANEWISE(load, (const float *p), vld1q_f32(p + 4 * i))
+static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
+    CARNN__EACH(vst1q_f32(p + 4 * i, a.x[i]))
+}
+CARNN__LANEWISE(set1, (float x), vdupq_n_f32(x))
+CARNN__LANEWISE(sqrt, (carnn__v a), vsqrtq_f32(a.x[i]))
+CARNN__LANEWISE(abs, (carnn__v a), vabsq_f32(a.x[i]))
+CARNN__LANEWISE(signed, (carnn__v a, carnn__v s),
+                vbslq_f32(vdupq_n_u32(0x80000000u), s.x[i], a.x[i]))
+CARNN__LANEWISE(fma, (carnn__v a, carnn__v b, carnn__v c), vfmaq_f32(c.x[i], a.x[i], b.x[i]))
+CARNN__LANEWISE(fnma, (carnn__v a, carnn__v b, carnn__v c), vfmsq_f32(c.x[i], a.x[i], b.x[i]))
+static CARNN__INLINE float32x4_t CARNN__V(part_power2)(int32x4_t n) {
+    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
+}
+static CARNN__INLINE float32x4_t CARNN__V(part_scale2)(float32x4_t a, float32x4_t n) {
+    int32x4_t whole = vcvtq_s32_f32(n), first = vshrq_n_s32(whole, 1);
+    return a * CARNN__V(part_power2)(first) * CARNN__V(part_power2)(vsubq_s32(whole, first));
+}
+CARNN__LANEWISE(power2, (carnn__v n), CARNN__V(part_power2)(vcvtq_s32_f32(n.x[i])))
+#else
+#define CARNN__CHOOSE(a, b, yes, no) ((a) < (b) ? (yes) : (no))
+CARNN__LANEWISE(load, (const float *p), p[i])
+static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) { memcpy(p, a.x, sizeof a.x); }
+CARNN__LANEWISE(set1, (float x), x)
+CARNN__LANEWISE(sqrt, (carnn__v a), sqrtf(a.x[i]))
+CARNN__LANEWISE(abs, (carnn__v a), fabsf(a.x[i]))
+CARNN__LANEWISE(signed, (carnn__v a, carnn__v s), copysignf(a.x[i], s.x[i]))
+/* A fused multiply-add without the instruction. The product of two floats is exact in a double; the
+   sum is rounded to odd (where it is inexact its last bit is set), so that the rounding to float
+   gives the result of a single one (Boldo and Melquiond 2008). */
+static inline float CARNN__K(fma)(float a, float b, float c) {
+#if defined(FP_FAST_FMAF) || FLT_EVAL_METHOD != 0
+    return fmaf(a, b, c);
+#else
+    double product = (double)a * b, sum = product + c, part = sum - product;
+    double error = (product - (sum - part)) + ((double)c - part);
+    int64_t bits, step;
+    memcpy(&bits, &sum, sizeof bits);
+    step = error * sum > 0 ? 1 : -1;
+    step = error < 0 || error > 0 ? step : 0;
+    bits += step & ((bits & 1) - 1); /* without branches: they are unpredictable */
+    memcpy(&sum, &bits, sizeof bits);
+    return (float)sum;
+#endif
+}
+CARNN__LANEWISE(fma, (carnn__v a, carnn__v b, carnn__v c), CARNN__K(fma)(a.x[i], b.x[i], c.x[i]))
+CARNN__LANEWISE(fnma, (carnn__v a, carnn__v b, carnn__v c),
+                CARNN__K(fma)(-a.x[i], b.x[i], c.x[i]))
+static inline float CARNN__V(part_power2)(float n) {
+    uint32_t bits = (uint32_t)((n > -127 && n < 128 ? (int32_t)n : 0) + 127) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+static inline float CARNN__V(part_scale2)(float a, float n) {
+    float first = (float)(n > -300 && n < 300 ? (int32_t)n / 2 : 0);
+    return a * CARNN__V(part_power2)(first) * CARNN__V(part_power2)(n - first);
+}
+CARNN__LANEWISE(power2, (carnn__v n), CARNN__V(part_power2)(n.x[i]))
+#endif
+CARNN__LANEWISE(scale2, (carnn__v a, carnn__v n), CARNN__V(part_scale2)(a.x[i], n.x[i]))
+CARNN__LANEWISE(max, (carnn__v a, carnn__v b), CARNN__CHOOSE(b.x[i], a.x[i], a.x[i], b.x[i]))
+CARNN__LANEWISE(min, (carnn__v a, carnn__v b), CARNN__CHOOSE(a.x[i], b.x[i], a.x[i], b.x[i]))
+CARNN__LANEWISE(if_less, (carnn__v a, carnn__v b, carnn__v yes, carnn__v no),
+                CARNN__CHOOSE(a.x[i], b.x[i], yes.x[i], no.x[i]))
+static CARNN__INLINE carnn__v CARNN__V(load_some)(const float *p, size_t n) {
+    float lane[CARNN__LANES] = {0};
+    memcpy(lane, p, n * sizeof *p);
+    return CARNN__V(load)(lane);
+}
+static CARNN__INLINE void CARNN__V(store_some)(float *p, size_t n, carnn__v a) {
+    float lane[CARNN__LANES];
+    CARNN__V(store)(lane, a);
+    memcpy(p, lane, n * sizeof *p);
+}
+static CARNN__INLINE carnn__v CARNN__V(fill_some)(carnn__v a, size_t n, carnn__v w) {
+    float lane[CARNN__LANES];
+    CARNN__V(store)(lane, w);
+    CARNN__V(store_some)(lane, n, a);
+    return CARNN__V(load)(lane);
+}
+#define CARNN__FOLD(name, value)                                                                   \
+    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                        \
+        float lane[CARNN__LANES];                                                                  \
+        int half, i;                                                                               \
+        CARNN__V(store)(lane, v);                                                                  \
+        for (half = CARNN__LANES / 2; half; half /= 2)                                             \
+            for (i = 0; i < half; i++) lane[i] = value;                                            \
+        return lane[0];                                                                            \
+    }
+CARNN__FOLD(sum, lane[i] + lane[i + half])
+CARNN__FOLD(largest, lane[i] > lane[i + half] ? lane[i] : lane[i + half])
+#endif
+
+static CARNN__INLINE carnn__v CARNN__V(zero)(void) { return CARNN__V(set1)(0.0f); }
+
+/* Where the compiler knows that n is 16 a masked access becomes a plain one. */
 #if defined(__GNUC__) && !defined(CARNN__PORTABLE)
 #define CARNN__ALL(n) (__builtin_constant_p(n) && (n) == CARNN__LANES)
 #else
 #define CARNN__ALL(n) ((n) == CARNN__LANES)
 #endif
+static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
+    return CARNN__ALL(n) ? CARNN__V(load)(p) : CARNN__V(load_some)(p, n);
+}
+static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
+    if (CARNN__ALL(n)) CARNN__V(store)(p, a);
+    else CARNN__V(store_some)(p, n, a);
+}
+static CARNN__INLINE carnn__v CARNN__V(fill)(carnn__v a, size_t n, carnn__v w) {
+    return CARNN__ALL(n) ? a : CARNN__V(fill_some)(a, n, w);
+}
 
 #if defined(CARNN__AVX512)
-
-typedef __m512 carnn__v;
-
-#define CARNN__MASK(n) ((__mmask16)((1u << (n)) - 1u))
-static CARNN__INLINE carnn__v CARNN__V(load)(const float *p) { return _mm512_loadu_ps(p); }
-static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
-    if (CARNN__ALL(n)) return CARNN__V(load)(p);
-    return _mm512_maskz_loadu_ps(CARNN__MASK(n), p);
-}
-static CARNN__INLINE carnn__v CARNN__V(loadf)(const float *p, size_t n, float fill) {
-    return _mm512_mask_loadu_ps(_mm512_set1_ps(fill), CARNN__MASK(n), p);
-}
-static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) { _mm512_storeu_ps(p, a); }
-static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
-    if (CARNN__ALL(n)) {
-        CARNN__V(store)(p, a);
-        return;
-    }
-    _mm512_mask_storeu_ps(p, CARNN__MASK(n), a);
-}
-static CARNN__INLINE carnn__v CARNN__V(keep)(carnn__v a, size_t n) {
-    return _mm512_maskz_mov_ps(CARNN__MASK(n), a);
-}
-static CARNN__INLINE carnn__v CARNN__V(set1)(float x) { return _mm512_set1_ps(x); }
-static CARNN__INLINE carnn__v CARNN__V(zero)(void) { return _mm512_setzero_ps(); }
-static CARNN__INLINE carnn__v CARNN__V(add)(carnn__v a, carnn__v b) { return _mm512_add_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(sub)(carnn__v a, carnn__v b) { return _mm512_sub_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(mul)(carnn__v a, carnn__v b) { return _mm512_mul_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(div)(carnn__v a, carnn__v b) { return _mm512_div_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(sqrt)(carnn__v a) { return _mm512_sqrt_ps(a); }
-static CARNN__INLINE carnn__v CARNN__V(max)(carnn__v a, carnn__v b) { return _mm512_max_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(min)(carnn__v a, carnn__v b) { return _mm512_min_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
-    return _mm512_fmadd_ps(a, b, c);
-}
-static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
-    return _mm512_fnmadd_ps(a, b, c);
-}
-static CARNN__INLINE carnn__v CARNN__V(scale2)(carnn__v a, carnn__v n) {
-    return _mm512_scalef_ps(a, n);
-}
-static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v n) {
-    return _mm512_scalef_ps(_mm512_set1_ps(1.0f), n);
-}
-static CARNN__INLINE carnn__v CARNN__V(abs)(carnn__v a) { return _mm512_abs_ps(a); }
-static CARNN__INLINE carnn__v CARNN__V(signed)(carnn__v a, carnn__v sign) {
-    __m512i bits = _mm512_set1_epi32(INT32_MIN); /* sign ? sign : a, bit by bit */
-    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(bits, _mm512_castps_si512(sign),
-                                                         _mm512_castps_si512(a), 0xCA));
-}
-static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v yes, carnn__v no) {
-    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
-}
-#define CARNN__HALVES(name, op)                                                                    \
-    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                        \
-        __m256 a = _mm256_##op##_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));      \
-        __m128 b = _mm_##op##_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));          \
-        b = _mm_##op##_ps(b, _mm_movehl_ps(b, b));                                                 \
-        return _mm_cvtss_f32(_mm_##op##_ss(b, _mm_movehdup_ps(b)));                                \
-    }
-CARNN__HALVES(sum, add)
-CARNN__HALVES(largest, max)
-#undef CARNN__HALVES
-
-/* Four rounds that exchange rows at distance 1, 2, 4 and 8: 64 shuffles, all on one port, which is
-   a quarter of a cycle for each number. Every cache line is read once, as a row: rows of matrices
-   whose width is a power of two fall into the same few places of the first-level cache. */
+/* Four rounds that exchange rows at distance 1, 2, 4 and 8: 64 shuffles, all on one port. Each
+   cache line is read once, as a row: where rows are a power of two apart, they evict each other
+   from the first-level cache. */
 static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
     __m512 a[16], b[16];
     int i;
@@ -2045,141 +2139,22 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
         a[i + 2] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0x44);
         a[i + 3] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0xEE);
     }
-    CARNN__UNROLL for (i = 0; i < 4; i++) { /* quarters of 4 rows to halves of 8 */
+    CARNN__UNROLL for (i = 0; i < 4; i++) { /* from quarters, of 4 rows, to halves, of 8 */
         b[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88);
         b[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xDD);
         b[i + 8] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0x88);
         b[i + 12] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0xDD);
     }
     CARNN__UNROLL for (i = 0; i < 8; i++) {
-        out[i] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0x88);
-        out[i + 8] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0xDD);
+        out[i].x[0] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0x88);
+        out[i + 8].x[0] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0xDD);
     }
 }
 
-#elif defined(CARNN__AVX2)
-
-typedef struct CARNN__K(pair) {
-    __m256 lo, hi;
-} carnn__v;
-
-static CARNN__INLINE carnn__v CARNN__V(make)(__m256 lo, __m256 hi) {
-    carnn__v v;
-    v.lo = lo;
-    v.hi = hi;
-    return v;
-}
-/* All ones in the lanes below n, counted from `first`. */
-static CARNN__INLINE __m256i CARNN__V(below)(size_t n, int first) {
-    __m256i lane = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
-                                    _mm256_set1_epi32(first));
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
-}
-static CARNN__INLINE carnn__v CARNN__V(load)(const float *p) {
-    return CARNN__V(make)(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8));
-}
-static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
-    if (CARNN__ALL(n)) return CARNN__V(load)(p);
-    return CARNN__V(make)(_mm256_maskload_ps(p, CARNN__V(below)(n, 0)),
-                          _mm256_maskload_ps(p + 8, CARNN__V(below)(n, 8)));
-}
-static CARNN__INLINE carnn__v CARNN__V(loadf)(const float *p, size_t n, float fill) {
-    carnn__v v = CARNN__V(loadn)(p, n);
-    __m256 f = _mm256_set1_ps(fill);
-    v.lo = _mm256_blendv_ps(f, v.lo, _mm256_castsi256_ps(CARNN__V(below)(n, 0)));
-    v.hi = _mm256_blendv_ps(f, v.hi, _mm256_castsi256_ps(CARNN__V(below)(n, 8)));
-    return v;
-}
-static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
-    _mm256_storeu_ps(p, a.lo);
-    _mm256_storeu_ps(p + 8, a.hi);
-}
-static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
-    if (CARNN__ALL(n)) {
-        CARNN__V(store)(p, a);
-        return;
-    }
-    _mm256_maskstore_ps(p, CARNN__V(below)(n, 0), a.lo);
-    _mm256_maskstore_ps(p + 8, CARNN__V(below)(n, 8), a.hi);
-}
-static CARNN__INLINE carnn__v CARNN__V(keep)(carnn__v a, size_t n) {
-    a.lo = _mm256_and_ps(a.lo, _mm256_castsi256_ps(CARNN__V(below)(n, 0)));
-    a.hi = _mm256_and_ps(a.hi, _mm256_castsi256_ps(CARNN__V(below)(n, 8)));
-    return a;
-}
-static CARNN__INLINE carnn__v CARNN__V(set1)(float x) {
-    __m256 v = _mm256_set1_ps(x);
-    return CARNN__V(make)(v, v);
-}
-static CARNN__INLINE carnn__v CARNN__V(zero)(void) {
-    return CARNN__V(make)(_mm256_setzero_ps(), _mm256_setzero_ps());
-}
-#define CARNN__LANEWISE(name, op)                                                                  \
-    static CARNN__INLINE carnn__v CARNN__V(name)(carnn__v a, carnn__v b) {                         \
-        return CARNN__V(make)(_mm256_##op##_ps(a.lo, b.lo), _mm256_##op##_ps(a.hi, b.hi));         \
-    }
-CARNN__LANEWISE(add, add)
-CARNN__LANEWISE(sub, sub)
-CARNN__LANEWISE(mul, mul)
-CARNN__LANEWISE(div, div)
-CARNN__LANEWISE(max, max)
-CARNN__LANEWISE(min, min)
-#undef CARNN__LANEWISE
-static CARNN__INLINE carnn__v CARNN__V(sqrt)(carnn__v a) {
-    return CARNN__V(make)(_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
-    return CARNN__V(make)(_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
-    return CARNN__V(make)(_mm256_fnmadd_ps(a.lo, b.lo, c.lo), _mm256_fnmadd_ps(a.hi, b.hi, c.hi));
-}
-/* 2^n as two factors, each a normal float, since 2^n itself may not be one. */
-static CARNN__INLINE __m256 CARNN__V(half_scale2)(__m256 a, __m256 n) {
-    __m256i whole = _mm256_cvtps_epi32(n), first = _mm256_srai_epi32(whole, 1);
-    __m256i second = _mm256_sub_epi32(whole, first), bias = _mm256_set1_epi32(127);
-    first = _mm256_slli_epi32(_mm256_add_epi32(first, bias), 23);
-    second = _mm256_slli_epi32(_mm256_add_epi32(second, bias), 23);
-    return _mm256_mul_ps(_mm256_mul_ps(a, _mm256_castsi256_ps(first)),
-                         _mm256_castsi256_ps(second));
-}
-static CARNN__INLINE __m256 CARNN__V(half_power2)(__m256 n) {
-    __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
-}
-static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v n) {
-    return CARNN__V(make)(CARNN__V(half_power2)(n.lo), CARNN__V(half_power2)(n.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(scale2)(carnn__v a, carnn__v n) {
-    return CARNN__V(make)(CARNN__V(half_scale2)(a.lo, n.lo), CARNN__V(half_scale2)(a.hi, n.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(abs)(carnn__v a) {
-    __m256 sign = _mm256_set1_ps(-0.0f);
-    return CARNN__V(make)(_mm256_andnot_ps(sign, a.lo), _mm256_andnot_ps(sign, a.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(signed)(carnn__v a, carnn__v sign) {
-    __m256 bit = _mm256_set1_ps(-0.0f);
-    return CARNN__V(make)(
-        _mm256_or_ps(_mm256_and_ps(bit, sign.lo), _mm256_andnot_ps(bit, a.lo)),
-        _mm256_or_ps(_mm256_and_ps(bit, sign.hi), _mm256_andnot_ps(bit, a.hi)));
-}
-static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v yes, carnn__v no) {
-    return CARNN__V(make)(_mm256_blendv_ps(no.lo, yes.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ)),
-                          _mm256_blendv_ps(no.hi, yes.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)));
-}
-#define CARNN__HALVES(name, op)                                                                    \
-    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                        \
-        __m256 a = _mm256_##op##_ps(v.lo, v.hi);                                                   \
-        __m128 b = _mm_##op##_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));          \
-        b = _mm_##op##_ps(b, _mm_movehl_ps(b, b));                                                 \
-        return _mm_cvtss_f32(_mm_##op##_ss(b, _mm_movehdup_ps(b)));                                \
-    }
-CARNN__HALVES(sum, add)
-CARNN__HALVES(largest, max)
-#undef CARNN__HALVES
-
-/* Eight rows by four columns: lane L of a register holds rows 4 L .. 4 L + 3 of a column. */
-static CARNN__INLINE void CARNN__V(transpose8)(const float *p, size_t ld, __m256 *out) {
+#else
+/* Four columns, from p on, of CARNN__WIDTH rows: one part of each. */
+static CARNN__INLINE void CARNN__V(four_columns)(const float *p, size_t ld, CARNN__K(part) *out) {
+#if defined(CARNN__AVX2) /* lane L of a register holds rows 4 L .. 4 L + 3 of a column */
     __m256 t[4], a, b, c, d;
     size_t i;
     CARNN__UNROLL for (i = 0; i < 4; i++)
@@ -2193,23 +2168,36 @@ static CARNN__INLINE void CARNN__V(transpose8)(const float *p, size_t ld, __m256
     out[1] = _mm256_shuffle_ps(a, c, 0xEE);
     out[2] = _mm256_shuffle_ps(b, d, 0x44);
     out[3] = _mm256_shuffle_ps(b, d, 0xEE);
+#elif defined(CARNN__NEON)
+    float32x4_t r0 = vld1q_f32(p), r1 = vld1q_f32(p + ld);
+    float32x4_t r2 = vld1q_f32(p + 2 * ld), r3 = vld1q_f32(p + 3 * ld);
+    float32x4_t a = vtrn1q_f32(r0, r1), b = vtrn2q_f32(r0, r1);
+    float32x4_t c = vtrn1q_f32(r2, r3), d = vtrn2q_f32(r2, r3);
+    out[0] = vcombine_f32(vget_low_f32(a), vget_low_f32(c));
+    out[1] = vcombine_f32(vget_low_f32(b), vget_low_f32(d));
+    out[2] = vcombine_f32(vget_high_f32(a), vget_high_f32(c));
+    out[3] = vcombine_f32(vget_high_f32(b), vget_high_f32(d));
+#else
+    (void)ld;
+    memcpy(out, p, 4 * sizeof *out);
+#endif
 }
 static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
-    __m256 part[4];
-    size_t i, j;
-    for (j = 0; j < 16; j += 4) {
-        CARNN__V(transpose8)(p + j, ld, part);
-        CARNN__UNROLL for (i = 0; i < 4; i++) out[j + i].lo = part[i];
-    }
-    for (j = 0; j < 16; j += 4) {
-        CARNN__V(transpose8)(p + 8 * ld + j, ld, part);
-        CARNN__UNROLL for (i = 0; i < 4; i++) out[j + i].hi = part[i];
+    CARNN__K(part) part[4];
+    size_t i, j, s;
+    CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++, p += ld * CARNN__WIDTH) {
+        for (j = 0; j < 16; j += 4) {
+            CARNN__V(four_columns)(p + j, ld, part);
+            CARNN__UNROLL for (s = 0; s < 4; s++) out[j + s].x[i] = part[s];
+        }
     }
 }
+#endif
 
-/* y[i] continues its chain of fused multiply-adds with row i of b (8 groups, k) and x. A column of
-   eight rows goes from the shuffles to its sum without a detour over memory, as it must in blocks
-   of sixteen, and the groups' sums do not wait for each other. k is a multiple of 4. */
+#if defined(CARNN__AVX2)
+/* y (8 groups) += b (8 groups, k) x, in the order of k, a multiple of 4. A column of eight rows is
+   used as soon as it is transposed, where blocks of sixteen would go through memory; the sums of
+   the groups do not wait for each other. */
 #define CARNN__DOT_ROWS 8
 static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const float *x,
                                                 const float *b, size_t ld, float *y) {
@@ -2218,7 +2206,7 @@ static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const floa
     CARNN__UNROLL for (g = 0; g < groups; g++) sum[g] = _mm256_loadu_ps(y + 8 * g);
     for (p = 0; p < k; p += 4) {
         CARNN__UNROLL for (g = 0; g < groups; g++) {
-            CARNN__V(transpose8)(b + 8 * g * ld + p, ld, column);
+            CARNN__V(four_columns)(b + 8 * g * ld + p, ld, column);
             CARNN__UNROLL for (i = 0; i < 4; i++)
                 sum[g] = _mm256_fmadd_ps(_mm256_broadcast_ss(x + p + i), column[i], sum[g]);
         }
@@ -2226,193 +2214,18 @@ static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const floa
     CARNN__UNROLL for (g = 0; g < groups; g++) _mm256_storeu_ps(y + 8 * g, sum[g]);
 }
 
-#else /* NEON: four registers; portable: sixteen floats */
-
-#if defined(CARNN__NEON)
-#define CARNN__PARTS 4
-typedef float32x4_t CARNN__K(part);
-#define CARNN__PART_LOAD(p) vld1q_f32(p)
-#define CARNN__PART_STORE(p, a) vst1q_f32(p, a)
-#define CARNN__PART_SET(x) vdupq_n_f32(x)
-#define CARNN__PART_ADD(a, b) vaddq_f32(a, b)
-#define CARNN__PART_SUB(a, b) vsubq_f32(a, b)
-#define CARNN__PART_MUL(a, b) vmulq_f32(a, b)
-#define CARNN__PART_DIV(a, b) vdivq_f32(a, b)
-#define CARNN__PART_SQRT(a) vsqrtq_f32(a)
-#define CARNN__PART_FMA(a, b, c) vfmaq_f32(c, a, b)
-#define CARNN__PART_FNMA(a, b, c) vfmsq_f32(c, a, b)
-#define CARNN__PART_ABS(a) vabsq_f32(a)
-#define CARNN__PART_SIGNED(a, s) vbslq_f32(vdupq_n_u32(0x80000000u), s, a)
-#define CARNN__PART_IF_LESS(a, b, yes, no) vbslq_f32(vcltq_f32(a, b), yes, no)
-static CARNN__INLINE float32x4_t CARNN__V(part_power2)(float32x4_t n) {
-    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23));
-}
-static CARNN__INLINE float32x4_t CARNN__V(part_scale2)(float32x4_t a, float32x4_t n) {
-    int32x4_t whole = vcvtq_s32_f32(n), first = vshrq_n_s32(whole, 1);
-    int32x4_t second = vsubq_s32(whole, first), bias = vdupq_n_s32(127);
-    first = vshlq_n_s32(vaddq_s32(first, bias), 23);
-    second = vshlq_n_s32(vaddq_s32(second, bias), 23);
-    return vmulq_f32(vmulq_f32(a, vreinterpretq_f32_s32(first)), vreinterpretq_f32_s32(second));
-}
-#else
-#define CARNN__PARTS 16
-typedef float CARNN__K(part);
-#define CARNN__PART_LOAD(p) (*(p))
-#define CARNN__PART_STORE(p, a) (*(p) = (a))
-#define CARNN__PART_SET(x) (x)
-#define CARNN__PART_ADD(a, b) ((a) + (b))
-#define CARNN__PART_SUB(a, b) ((a) - (b))
-#define CARNN__PART_MUL(a, b) ((a) * (b))
-#define CARNN__PART_DIV(a, b) ((a) / (b))
-#define CARNN__PART_SQRT(a) sqrtf(a)
-#define CARNN__PART_FMA(a, b, c) CARNN__K(fma)(a, b, c)
-#define CARNN__PART_FNMA(a, b, c) CARNN__K(fma)(-(a), b, c)
-#define CARNN__PART_ABS(a) fabsf(a)
-#define CARNN__PART_SIGNED(a, s) copysignf(a, s)
-#define CARNN__PART_IF_LESS(a, b, yes, no) ((a) < (b) ? (yes) : (no))
-/* A fused multiply-add without the instruction. The product of two floats is exact in a double;
-   the sum is rounded to odd there (where it is inexact its last bit is set), after which the
-   rounding to float is the only one that counts (Boldo and Melquiond 2008). */
-static inline float CARNN__K(fma)(float a, float b, float c) {
-#if defined(FP_FAST_FMAF) || FLT_EVAL_METHOD != 0
-    return fmaf(a, b, c);
-#else
-    double product = (double)a * b, sum = product + c, part = sum - product;
-    double error = (product - (sum - part)) + ((double)c - part);
-    int64_t bits, step;
-    memcpy(&bits, &sum, sizeof bits);
-    step = error * sum > 0 ? 1 : -1;
-    step = error < 0 || error > 0 ? step : 0;
-    bits += step & ((bits & 1) - 1); /* without branches: nobody could predict them */
-    memcpy(&sum, &bits, sizeof bits);
-    return (float)sum;
-#endif
-}
-static inline float CARNN__V(part_power2)(float n) {
-    uint32_t bits = (uint32_t)((n > -127 && n < 128 ? (int32_t)n : 0) + 127) << 23;
-    float power;
-    memcpy(&power, &bits, sizeof power);
-    return power;
-}
-static inline float CARNN__V(part_scale2)(float a, float n) {
-    float first = (float)(n > -300 && n < 300 ? (int32_t)n / 2 : 0);
-    return a * CARNN__V(part_power2)(first) * CARNN__V(part_power2)(n - first);
-}
 #endif
 
-#define CARNN__PART_LANES (CARNN__LANES / CARNN__PARTS)
-typedef struct CARNN__K(parts) {
-    CARNN__K(part) x[CARNN__PARTS];
-} carnn__v;
-
-#define CARNN__EACH(expression)                                                                    \
-    carnn__v v;                                                                                    \
-    int i;                                                                                         \
-    CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++) v.x[i] = expression;                          \
-    return v
-static CARNN__INLINE carnn__v CARNN__V(load)(const float *p) {
-    CARNN__EACH(CARNN__PART_LOAD(p + i * CARNN__PART_LANES));
-}
-static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
-    int i;
-    CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++)
-        CARNN__PART_STORE(p + i * CARNN__PART_LANES, a.x[i]);
-}
-static CARNN__INLINE carnn__v CARNN__V(loadf)(const float *p, size_t n, float fill) {
-    float lane[CARNN__LANES];
-    size_t i;
-    for (i = 0; i < CARNN__LANES; i++) lane[i] = i < n ? p[i] : fill;
-    return CARNN__V(load)(lane);
-}
-static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
-    if (CARNN__ALL(n)) return CARNN__V(load)(p);
-    return CARNN__V(loadf)(p, n, 0);
-}
-static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
-    if (CARNN__ALL(n)) {
-        CARNN__V(store)(p, a);
-        return;
-    }
-    float lane[CARNN__LANES];
-    size_t i;
-    CARNN__V(store)(lane, a);
-    for (i = 0; i < n; i++) p[i] = lane[i];
-}
-static CARNN__INLINE carnn__v CARNN__V(keep)(carnn__v a, size_t n) {
-    float lane[CARNN__LANES];
-    CARNN__V(store)(lane, a);
-    return CARNN__V(loadn)(lane, n);
-}
-static CARNN__INLINE carnn__v CARNN__V(set1)(float x) { CARNN__EACH(CARNN__PART_SET(x)); }
-static CARNN__INLINE carnn__v CARNN__V(zero)(void) { CARNN__EACH(CARNN__PART_SET(0)); }
-#define CARNN__LANEWISE(name, expression)                                                          \
-    static CARNN__INLINE carnn__v CARNN__V(name)(carnn__v a, carnn__v b) {                         \
-        CARNN__EACH(expression);                                                                   \
-    }
-CARNN__LANEWISE(add, CARNN__PART_ADD(a.x[i], b.x[i]))
-CARNN__LANEWISE(sub, CARNN__PART_SUB(a.x[i], b.x[i]))
-CARNN__LANEWISE(mul, CARNN__PART_MUL(a.x[i], b.x[i]))
-CARNN__LANEWISE(div, CARNN__PART_DIV(a.x[i], b.x[i]))
-CARNN__LANEWISE(max, CARNN__PART_IF_LESS(b.x[i], a.x[i], a.x[i], b.x[i]))
-CARNN__LANEWISE(min, CARNN__PART_IF_LESS(a.x[i], b.x[i], a.x[i], b.x[i]))
-CARNN__LANEWISE(scale2, CARNN__V(part_scale2)(a.x[i], b.x[i]))
-CARNN__LANEWISE(signed, CARNN__PART_SIGNED(a.x[i], b.x[i]))
-#undef CARNN__LANEWISE
-static CARNN__INLINE carnn__v CARNN__V(sqrt)(carnn__v a) { CARNN__EACH(CARNN__PART_SQRT(a.x[i])); }
-static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v a) {
-    CARNN__EACH(CARNN__V(part_power2)(a.x[i]));
-}
-static CARNN__INLINE carnn__v CARNN__V(abs)(carnn__v a) { CARNN__EACH(CARNN__PART_ABS(a.x[i])); }
-static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
-    CARNN__EACH(CARNN__PART_FMA(a.x[i], b.x[i], c.x[i]));
-}
-static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
-    CARNN__EACH(CARNN__PART_FNMA(a.x[i], b.x[i], c.x[i]));
-}
-static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v yes, carnn__v no) {
-    CARNN__EACH(CARNN__PART_IF_LESS(a.x[i], b.x[i], yes.x[i], no.x[i]));
-}
+#undef CARNN__PARTS
+#undef CARNN__WIDTH
 #undef CARNN__EACH
-static CARNN__INLINE float CARNN__V(sum)(carnn__v a) {
-    float lane[CARNN__LANES];
-    int half, i;
-    CARNN__V(store)(lane, a);
-    for (half = CARNN__LANES / 2; half; half /= 2)
-        for (i = 0; i < half; i++) lane[i] += lane[i + half];
-    return lane[0];
-}
-static CARNN__INLINE float CARNN__V(largest)(carnn__v a) {
-    float lane[CARNN__LANES];
-    int half, i;
-    CARNN__V(store)(lane, a);
-    for (half = CARNN__LANES / 2; half; half /= 2)
-        for (i = 0; i < half; i++) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
-    return lane[0];
-}
-
-/* Blocks as large as a part: of 4 by 4 numbers on NEON, of one otherwise. */
-static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
-    size_t i, j;
-    for (i = 0; i < CARNN__PARTS; i++, p += ld * CARNN__PART_LANES) {
-        for (j = 0; j < 16; j += CARNN__PART_LANES) {
-#if defined(CARNN__NEON)
-            float32x4_t r0 = vld1q_f32(p + j), r1 = vld1q_f32(p + ld + j);
-            float32x4_t r2 = vld1q_f32(p + 2 * ld + j), r3 = vld1q_f32(p + 3 * ld + j);
-            float32x4_t a = vtrn1q_f32(r0, r1), b = vtrn2q_f32(r0, r1);
-            float32x4_t c = vtrn1q_f32(r2, r3), d = vtrn2q_f32(r2, r3);
-            out[j].x[i] = vcombine_f32(vget_low_f32(a), vget_low_f32(c));
-            out[j + 1].x[i] = vcombine_f32(vget_low_f32(b), vget_low_f32(d));
-            out[j + 2].x[i] = vcombine_f32(vget_high_f32(a), vget_high_f32(c));
-            out[j + 3].x[i] = vcombine_f32(vget_high_f32(b), vget_high_f32(d));
-#else
-            out[j].x[i] = p[j];
-#endif
-        }
-    }
-}
-
-#endif
-
+#undef CARNN__LANEWISE
+#undef CARNN__X86
+#undef CARNN__LOW
+#undef CARNN__HIGH
+#undef CARNN__BELOW
+#undef CARNN__CHOOSE
+#undef CARNN__FOLD
 #undef CARNN__ALL
 
 #endif /* CARNN__ISA */
@@ -2420,27 +2233,26 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
 /* =============================================================================================
    @@MATH   exp, sigmoid, tanh, softmax and loops over arrays
 
-   All three functions rest on one polynomial. With n the integer nearest to x / ln 2 and
-   r = x - n ln 2, |r| <= ln 2 / 2,
+   With n the integer nearest to x / ln 2 and r = x - n ln 2, |r| <= ln 2 / 2,
 
        exp(x) = 2^n exp(r),   exp(r) = 1 + r + r^2 q(r)
 
-   where q is the polynomial of degree 4 that minimises the largest relative error of exp(r),
-   found by the Remez exchange with each coefficient rounded to a float in turn and the others
-   fitted again: the error is 4.6e-9, an eighth of half a unit in the last place. (Our own fit;
-   one degree less would cost whole units.) Measured over every float: see tests/test_math.c.
+   where q is the polynomial of degree 4 with the smallest maximal relative error of exp(r), 4.6e-9,
+   an eighth of half a unit in the last place: a Remez exchange, in which one coefficient after the
+   other was rounded to a float and the others were fitted again. Sigmoid and tanh use it too.
+   Errors over all floats are measured in tests/test_math.c.
 
-   These loops are bound by the two vector ports in the first level of cache (14 operations for a
-   vector of exp, 19 of the sigmoid, 18 of tanh; they reach four fifths of that, the sigmoid, whose
-   division waits, three fifths) and by memory beyond it.
+   In the first-level cache these loops are bound by the two vector ports (a vector takes exp 14
+   operations, the sigmoid 19, tanh 18) and reach four fifths of that, the sigmoid three fifths,
+   since its division waits; beyond it they are bound by memory.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
 
 #define CARNN__C(value) CARNN__V(set1)(value)
 
-/* n and r of x: adding 1.5 * 2^23 leaves the nearest integer in the last bits. |x| < 2^21. ln 2 is
-   taken away in two parts, the first a float, so that r is good to its last bit. */
+/* n and r of x, |x| < 2^21. Adding 1.5 * 2^23 rounds to the nearest integer. n ln 2 is subtracted
+   in two parts, the first a float, so that r is correct to its last bit. */
 static CARNN__INLINE carnn__v CARNN__V(reduce)(carnn__v x, carnn__v *n) {
     carnn__v shift = CARNN__C(12582912.0f);
     *n = CARNN__V(sub)(CARNN__V(fma)(x, CARNN__C(1.44269502f), shift), shift);
@@ -2448,7 +2260,7 @@ static CARNN__INLINE carnn__v CARNN__V(reduce)(carnn__v x, carnn__v *n) {
     return CARNN__V(fnma)(*n, CARNN__C(-1.90465421e-9f), x);
 }
 
-/* r q(r), so that exp(r) = 1 + r + r * this. */
+/* r q(r): exp(r) = 1 + r + r * (r q(r)). */
 static CARNN__INLINE carnn__v CARNN__V(exp_tail)(carnn__v r) {
     carnn__v q = CARNN__V(fma)(CARNN__C(0.00140372256f), r, CARNN__C(0.00837233569f));
     q = CARNN__V(fma)(q, r, CARNN__C(0.0416655503f));
@@ -2457,29 +2269,29 @@ static CARNN__INLINE carnn__v CARNN__V(exp_tail)(carnn__v r) {
     return CARNN__V(mul)(q, r);
 }
 
-/* exp of a bounded x. */
+/* exp(x) of x in [-104, 89]. */
 static CARNN__INLINE carnn__v CARNN__V(exp_bounded)(carnn__v x) {
     carnn__v n, r = CARNN__V(reduce)(x, &n), one = CARNN__C(1.0f);
     carnn__v p = CARNN__V(fma)(CARNN__V(exp_tail)(r), r, r);
     return CARNN__V(scale2)(CARNN__V(add)(one, p), n);
 }
 
-/* The bounds lie where the result has become infinite or zero; NaN passes them. */
+/* At the bounds the result is already infinite or zero; NaN stays NaN. */
 static CARNN__INLINE carnn__v CARNN__V(exp)(carnn__v x) {
     x = CARNN__V(min)(CARNN__C(89.0f), x);
     return CARNN__V(exp_bounded)(CARNN__V(max)(CARNN__C(-104.0f), x));
 }
 
-/* 1 / (1 + exp(-x)) for x >= 0, e / (1 + e) with e = exp(x) for x < 0: e never overflows, and
-   small results keep all their digits. */
+/* With e = exp(-|x|), which does not overflow: 1 / (1 + e) for x >= 0, e / (1 + e) for x < 0, so
+   that small results are accurate too. */
 static CARNN__INLINE carnn__v CARNN__V(sigmoid)(carnn__v x) {
     carnn__v bounded = CARNN__V(max)(CARNN__C(-104.0f), CARNN__V(signed)(x, CARNN__C(-1.0f)));
     carnn__v e = CARNN__V(exp_bounded)(bounded), one = CARNN__C(1.0f);
     return CARNN__V(div)(CARNN__V(if_less)(x, CARNN__V(zero)(), e, one), CARNN__V(add)(one, e));
 }
 
-/* With t = exp(-2 |x|) - 1, computed without cancellation as 2^n (exp(r) - 1) + (2^n - 1):
-   tanh |x| = -t / (2 + t); beyond 10 it is 1. */
+/* tanh |x| = -t / (2 + t) with t = exp(-2 |x|) - 1, computed without cancellation as
+   2^n (exp(r) - 1) + (2^n - 1); 1 beyond 10. */
 static CARNN__INLINE carnn__v CARNN__V(tanh)(carnn__v x) {
     carnn__v bounded = CARNN__V(min)(CARNN__C(10.0f), CARNN__V(abs)(x));
     carnn__v n, r = CARNN__V(reduce)(CARNN__V(mul)(bounded, CARNN__C(-2.0f)), &n);
@@ -2491,81 +2303,66 @@ static CARNN__INLINE carnn__v CARNN__V(tanh)(carnn__v x) {
 
 /* --- arrays ---------------------------------------------------------------------------------- */
 
-/* One loop for y[i] = expression of v = x[i] (and of w = y[i]). */
-#define CARNN__LOOP(load_y, expression)                                                            \
+/* A statement for every 16 of n numbers and for the rest: m of them from i on. As m = 16 is a
+   constant, only the rest is loaded and stored with a mask. */
+#define CARNN__LOOP(statement)                                                                     \
     size_t i;                                                                                      \
-    carnn__v v, w = CARNN__V(zero)();                                                              \
-    (void)w;                                                                                       \
     for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES) {                                        \
-        v = CARNN__V(load)(x + i);                                                                 \
-        if (load_y) w = CARNN__V(load)(y + i);                                                     \
-        CARNN__V(store)(y + i, expression);                                                        \
+        enum { m = CARNN__LANES };                                                                 \
+        statement;                                                                                 \
     }                                                                                              \
     if (i < n) {                                                                                   \
-        v = CARNN__V(loadn)(x + i, n - i);                                                         \
-        if (load_y) w = CARNN__V(loadn)(y + i, n - i);                                             \
-        CARNN__V(storen)(y + i, n - i, expression);                                                \
+        const size_t m = n - i;                                                                    \
+        statement;                                                                                 \
     }
+#define CARNN__X CARNN__V(loadn)(x + i, m)
+#define CARNN__Y CARNN__V(loadn)(y + i, m)
+#define CARNN__MAP(value) CARNN__LOOP(CARNN__V(storen)(y + i, m, value))
 
 static void CARNN__K(exp_n)(const float *x, float *y, size_t n) {
-    CARNN__LOOP(0, CARNN__V(exp)(v))
+    CARNN__MAP(CARNN__V(exp)(CARNN__X))
 }
 static void CARNN__K(sigmoid_n)(const float *x, float *y, size_t n) {
-    CARNN__LOOP(0, CARNN__V(sigmoid)(v))
+    CARNN__MAP(CARNN__V(sigmoid)(CARNN__X))
 }
 static void CARNN__K(tanh_n)(const float *x, float *y, size_t n) {
-    CARNN__LOOP(0, CARNN__V(tanh)(v))
+    CARNN__MAP(CARNN__V(tanh)(CARNN__X))
 }
 static void CARNN__K(scale)(float *y, float factor, size_t n) {
-    const float *x = y;
-    CARNN__LOOP(0, CARNN__V(mul)(v, CARNN__C(factor)))
+    CARNN__MAP(CARNN__V(mul)(CARNN__Y, CARNN__C(factor)))
 }
 static void CARNN__K(add)(const float *x, float *y, size_t n) {
-    CARNN__LOOP(1, CARNN__V(add)(v, w))
+    CARNN__MAP(CARNN__V(add)(CARNN__X, CARNN__Y))
 }
 static void CARNN__K(moving_average)(const float *x, float *y, float share, size_t n) {
-    CARNN__LOOP(1, CARNN__V(fma)(CARNN__C(share), CARNN__V(sub)(v, w), w))
+    CARNN__MAP(CARNN__V(fma)(CARNN__C(share), CARNN__V(sub)(CARNN__X, CARNN__Y), CARNN__Y))
 }
-#undef CARNN__LOOP
 
-/* --- sums over an array: element i goes to partial sum i % 16 -------------------------------- */
-
+/* Sums over an array: element i is added to partial sum i % 16. */
 static float CARNN__K(dot)(const float *x, const float *y, size_t n) {
     carnn__v sum = CARNN__V(zero)();
-    size_t i;
-    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES)
-        sum = CARNN__V(fma)(CARNN__V(load)(x + i), CARNN__V(load)(y + i), sum);
-    if (i < n)
-        sum = CARNN__V(fma)(CARNN__V(loadn)(x + i, n - i), CARNN__V(loadn)(y + i, n - i), sum);
+    CARNN__LOOP(sum = CARNN__V(fma)(CARNN__X, CARNN__Y, sum))
     return CARNN__V(sum)(sum);
 }
 
 static float CARNN__K(row_sum)(const float *x, size_t n) {
     carnn__v sum = CARNN__V(zero)();
-    size_t i;
-    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES)
-        sum = CARNN__V(add)(sum, CARNN__V(load)(x + i));
-    if (i < n) sum = CARNN__V(add)(sum, CARNN__V(loadn)(x + i, n - i));
+    CARNN__LOOP(sum = CARNN__V(add)(sum, CARNN__X))
     return CARNN__V(sum)(sum);
 }
 
-/* Blocks of 4096 are added up in a double: a gradient has millions of elements. Bound by memory. */
+/* Sums of 4096 are added in a double: a gradient has millions of elements. Bound by memory. */
 static double CARNN__K(sum_squares)(const float *x, size_t n) {
     double total = 0;
     size_t i;
-    for (i = 0; i < n; i += 4096) {
-        size_t block = n - i < 4096 ? n - i : 4096;
-        total += (double)CARNN__K(dot)(x + i, x + i, block);
-    }
+    for (i = 0; i < n; i += 4096)
+        total += (double)CARNN__K(dot)(x + i, x + i, carnn__min(n - i, 4096));
     return total;
 }
 
 static float CARNN__K(maximum)(const float *x, size_t n) {
     carnn__v top = CARNN__C(-INFINITY);
-    size_t i;
-    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES)
-        top = CARNN__V(max)(CARNN__V(load)(x + i), top);
-    if (i < n) top = CARNN__V(max)(CARNN__V(loadf)(x + i, n - i, -INFINITY), top);
+    CARNN__LOOP(top = CARNN__V(max)(CARNN__V(fill)(CARNN__X, m, top), top))
     return CARNN__V(largest)(top);
 }
 
@@ -2580,27 +2377,22 @@ static size_t CARNN__K(argmax)(const float *x, size_t n) {
 /* y = exp(x - top), and the sum of it. */
 static CARNN__INLINE float CARNN__K(exp_sum)(const float *x, float top, float *y, size_t n) {
     carnn__v sum = CARNN__V(zero)(), shift = CARNN__C(top), e;
-    size_t i;
-    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES) {
-        e = CARNN__V(exp)(CARNN__V(sub)(CARNN__V(load)(x + i), shift));
-        CARNN__V(store)(y + i, e);
-        sum = CARNN__V(add)(sum, e);
-    }
-    if (i < n) {
-        e = CARNN__V(exp)(CARNN__V(sub)(CARNN__V(loadn)(x + i, n - i), shift));
-        CARNN__V(storen)(y + i, n - i, e);
-        sum = CARNN__V(add)(sum, CARNN__V(keep)(e, n - i));
-    }
+    CARNN__LOOP(e = CARNN__V(exp)(CARNN__V(sub)(CARNN__X, shift)); CARNN__V(storen)(y + i, m, e);
+                sum = CARNN__V(add)(sum, CARNN__V(fill)(e, m, CARNN__V(zero)())))
     return CARNN__V(sum)(sum);
 }
+#undef CARNN__LOOP
+#undef CARNN__X
+#undef CARNN__Y
+#undef CARNN__MAP
 
-/* The natural logarithm of a positive normal number: x = m 2^e with m in [sqrt 1/2, sqrt 2) and
-   log m = 2 artanh((m - 1) / (m + 1)), eleven terms of its series. Ours, because the last bit
-   of log in C libraries differs. */
+/* log x of a positive normal number: x = m 2^e with m in [sqrt 1/2, sqrt 2) and
+   log m = 2 artanh((m - 1) / (m + 1)), eleven terms of its series. The last bit of log in C
+   libraries differs. */
 static double CARNN__K(log)(double x) {
     int exponent, term;
     double m = frexp(x, &exponent), t, square, sum = 0;
-    if (!(x > 0) || x > DBL_MAX) return x; /* NaN, infinity and what no sum of exp can be */
+    if (!(x > 0) || x > DBL_MAX) return x; /* NaN, infinity; a sum of exp is positive */
     if (m < 0.70710678118654752) {
         m *= 2;
         exponent--;
@@ -2611,8 +2403,8 @@ static double CARNN__K(log)(double x) {
     return 2 * t * sum + exponent * 0.69314718055994531;
 }
 
-/* The row becomes its softmax but for a factor; returns the logarithm of the sum of exp(x[i]). Two
-   passes over a row that the cache holds, bound by the exponentials of the second. */
+/* row = exp(row - max), which is softmax(row) / factor; returns log sum_i exp(row[i]). Bound by the
+   exponentials. */
 static float CARNN__K(softmax_shape)(float *row, size_t n, float *factor) {
     float top = CARNN__K(maximum)(row, n), sum = CARNN__K(exp_sum)(row, top, row, n);
     *factor = 1.0f / sum;
@@ -2641,24 +2433,24 @@ static float CARNN__K(softmax)(float *row, size_t n) {
                c[i * ldc + j] = sum;
            }
 
-   The loop is slow for two reasons: each multiply-add waits for the one before it, and each needs
-   two loads. The engine below computes a tile of C at once, some rows by some vectors of columns,
-   whose sums stay in registers and do not depend on each other; a number that is loaded serves a
-   whole row or column of the tile. Each sum still adds its products in the order of p. It may rest
-   in C between two blocks of p without losing a bit, so tiles, blocks, packing and threads are free
-   choices that cannot be seen in the result.
+   That loop is slow, since each multiply-add waits for the one before it and needs two loads. The
+   engine computes a tile of C at once, some rows by some vectors of columns, whose sums stay in
+   registers and do not depend on each other; every loaded number is used by a whole row or column
+   of the tile. Each sum still adds its products in the order of p, and may be stored in C between
+   two blocks of p without losing a bit: tiles, blocks, packing and threads do not change the
+   result.
 
    B is read in panels, as wide as a tile and some hundreds of rows deep, so that a panel stays in
-   the first level of cache while all tiles of its columns use it. For few rows of A each panel is
-   copied there (transposed, where B is stored (n, k)) when it is needed. For many rows a block of
-   panels is packed into the second level first. A B that was packed before is used as it lies;
-   where it is large it comes from memory, and the tiles prefetch the next panel meanwhile.
+   the first-level cache while all tiles of its columns use it. For few rows of A each panel is
+   copied (transposed, where B is stored (n, k)) when it is needed. For many rows a block of panels
+   is packed into the second-level cache first. A B that was packed before is used in place; where
+   it is large the tiles prefetch the next panel.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
 
-/* A tile needs a register for each of its sums, for the row of the panel and for an element of A;
-   eight independent sums at least keep two multiply-add units with a latency of four busy. */
+/* A tile needs registers for its sums, a row of the panel and an element of A. Two multiply-add
+   units with a latency of four are busy with eight independent sums or more. */
 #if defined(CARNN__AVX512)
 #define CARNN__TILE_ROWS 8 /* 24 of 32 registers are sums; 11 loads for 24 multiply-adds */
 #define CARNN__TILE_VECTORS 3
@@ -2687,23 +2479,21 @@ static float CARNN__K(softmax)(float *row, size_t n) {
 #endif
 #define CARNN__TILE_COLUMNS (CARNN__TILE_VECTORS * CARNN__LANES)
 
-/* Of the panel that comes next, each of so many tiles fetches a part, every so many steps. */
+/* The first CARNN__FETCH_TILES tiles prefetch a part each of the next panel, now and then. */
 #define CARNN__FETCH_TILES 4
 #define CARNN__FETCH_STEPS 32
 
-/* Where a tile finds its operands. */
+/* The operands of a tile. */
 typedef struct CARNN__K(place) {
     const float *a, *b, *start;
-    const float *fetch; /* its part of the next panel, or NULL */
+    const float *fetch; /* the part of the next panel to prefetch, or NULL */
     size_t b_row, b_vector, columns;
     float *copy, *c;
 } CARNN__K(place);
 
-/* The sums of a tile go on for k steps. Where A and B are dense, the distances are constants after
-   inlining (but for a_row, of an A in place): four steps at a time then are little else than
-   multiply-adds and their loads, which counts where another thread of the same core (in the cloud:
-   of somebody else) takes every second turn to issue instructions. With `fetch` a part of the next
-   panel is asked for meanwhile, a row for every CARNN__FETCH_TILES steps. */
+/* k steps of the sums of a tile. Where A and B are dense the strides are constants after inlining
+   (except a_row, of an A in place), and four steps are little else than multiply-adds and their
+   loads: that counts where another thread of the same core takes every second cycle. */
 static CARNN__INLINE void CARNN__K(steps)(size_t rows, size_t vectors, size_t a_row,
                                           size_t a_column, size_t b_row, size_t b_vector, size_t k,
                                           const float *a, const float *b, float *copy,
@@ -2733,7 +2523,7 @@ static CARNN__INLINE void CARNN__K(steps)(size_t rows, size_t vectors, size_t a_
     }
 }
 
-/* The sums of a tile from memory and back, `rest` (1 to 16) numbers of the last vector of a row. */
+/* Loads and stores the sums of a tile, `rest` (1 to 16) numbers of the last vector of a row. */
 static CARNN__INLINE void CARNN__K(tile_load)(size_t rows, size_t vectors, size_t rest,
                                               const float *from, size_t from_row,
                                               carnn__v (*sum)[CARNN__TILE_WIDEST]) {
@@ -2756,20 +2546,20 @@ static CARNN__INLINE void CARNN__K(tile_store)(size_t rows, size_t vectors, size
     }
 }
 
-/* One tile: `rows` and `vectors` are constants after inlining. Bound by the multiply-add units as
-   long as the panel comes from the first level of cache. */
+/* One tile: `rows` and `vectors` are constants after inlining. Bound by the multiply-add units
+   while the panel is in the first-level cache. */
 static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carnn__panel *job,
                                          const CARNN__K(place) * at) {
     carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_WIDEST];
     const size_t width = vectors * CARNN__LANES, k = job->k, c_row = job->c_row;
     const size_t rest = at->columns - (width - CARNN__LANES);
-    const int tall = 2 * rows > CARNN__TILE_ROWS; /* so is the first of several tiles: it copies */
+    const int tall = 2 * rows > CARNN__TILE_ROWS; /* as is the first of several, which copies */
     const int dense = tall && at->b_row == width && !at->copy;
     const float *from = job->add ? at->c : at->start;
     const size_t from_row = job->add ? c_row : 0;
     const float *ahead = at->c + (job->ahead ? job->ahead : rows * c_row);
     size_t i, j;
-    /* the rows of C lie far apart, where nothing else would have them fetched */
+    /* the rows of C are far apart: the hardware does not prefetch them */
     CARNN__UNROLL for (i = 0; i < rows; i++, ahead += c_row) {
         CARNN__UNROLL for (j = 0; j < vectors; j++) CARNN__PREFETCH(ahead + j * CARNN__LANES);
     }
@@ -2797,7 +2587,7 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
         CARNN__K(tile_store)(rows, vectors, rest, at->c, c_row, sum);
 }
 
-/* Functions of their own: in a common one the compiler runs out of registers. */
+/* Separate functions: in a common one the compiler runs out of registers. */
 #define CARNN__TILE_FUNCTION(rows, vectors)                                                        \
     static CARNN__NOINLINE void CARNN__K(tile_##rows##_##vectors)(const carnn__panel *job,         \
                                                                   const CARNN__K(place) * at) {    \
@@ -2809,7 +2599,7 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
 CARNN__TILES(CARNN__TILE_FUNCTION)
 #undef CARNN__TILE_FUNCTION
 
-/* All rows of A against one panel: so many tiles of `least` rows, or one more, from `at`. */
+/* All rows of A times one panel: `tiles` tiles of `least` rows or one more, the first at `at`. */
 static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles, size_t least,
                                          CARNN__K(place) * at) {
     size_t vectors = carnn__parts(at->columns, CARNN__LANES), t, rows;
@@ -2834,24 +2624,24 @@ static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles, 
 }
 #undef CARNN__TILE_CASE
 
-/* Vectors of a tile: where A has so few rows that the sums of a panel would wait for each other,
-   those of panels side by side. */
+/* Vectors of a tile: of several panels where A has so few rows that the sums of one would wait for
+   each other. */
 static size_t CARNN__K(abreast)(const carnn__panel *job) {
     if (CARNN__TILE_VECTORS > 1 || job->copy || job->m > 3) return CARNN__TILE_VECTORS;
     if (job->m == 1) return CARNN__TILE_WIDEST;
     return CARNN__TILE_WIDEST == 4 || (CARNN__TILE_WIDEST == 2 && job->m == 2) ? 2 : 1;
 }
 
-/* All rows of A against the panels. With many rows only multiply-adds count: nine tenths of the
-   peak and more (matmul 512 x 400 x 300 of `carnn bench`). With 32 rows every panel is copied or
-   transposed for six tiles, which leaves two thirds to four fifths of it; packed before, more. One
-   row takes half of what the cache that has B can be read at (gemv A B). */
+/* All rows of A times the panels. With many rows nine tenths of the peak and more (matmul 512 x 400
+   x 300 of `carnn bench`); with 32 rows, where a panel is copied or transposed for six tiles, two
+   thirds to four fifths, packed before more; one row at half the speed at which the cache that
+   holds B is read (gemv A B). */
 static void CARNN__K(panel)(const carnn__panel *job) {
     CARNN__K(place) at;
     size_t tiles = carnn__parts(job->m, CARNN__TILE_ROWS), least = job->m / tiles;
     size_t step = CARNN__K(abreast)(job) * CARNN__LANES, j;
     for (j = 0; j < job->n; j += step) {
-        at.columns = job->n - j < step ? job->n - j : step;
+        at.columns = carnn__min(job->n - j, step);
         at.a = job->a;
         at.b = job->b + j * (job->b_row ? 1 : job->k);
         at.b_row = job->b_row;
@@ -2870,9 +2660,9 @@ static void CARNN__K(panel)(const carnn__panel *job) {
     }
 }
 
-/* A strip of A: `rows` (at most a tile's) columns of the stored (k, m), column after column of A,
-   in one dense stream. In place each of its k pieces lies on another page, and where the width is a
-   power of two all of them fall into the same few places of the cache. Bound by these reads. */
+/* A strip of A: `rows` (at most a tile's) columns of the stored (k, m), column after column of A.
+   In place each of the k pieces is in another page, and where the width is a power of two all of
+   them compete for a few lines of the cache. Bound by these reads. */
 static void CARNN__K(pack_strip)(size_t rows, size_t k, const float *a, size_t lda, float *strip) {
     size_t p;
     for (p = 0; p < k; p++, a += lda, strip += CARNN__TILE_ROWS) {
@@ -2884,8 +2674,8 @@ static void CARNN__K(pack_strip)(size_t rows, size_t k, const float *a, size_t l
     }
 }
 
-/* packed (k, n rounded up to 16) = b (k, n), filled up with zeros. Bound by reading b from where it
-   is, a line of the cache for each row of a narrow panel. */
+/* packed (k, n rounded up to 16) = b (k, n), padded with zeros. Bound by reading b, a cache line
+   for each row of a narrow panel. */
 static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
     size_t p, j;
     for (p = 0; p < k; p++, b += ldb) {
@@ -2898,12 +2688,11 @@ static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, 
     }
 }
 
-/* Transposes the block of b (n, k) at row j and column p where it reaches beyond the edge of b:
-   what lies outside counts as zero. */
+/* Transposes the block of b (n, k) at row j and column p, with zeros beyond the edge of b. */
 static CARNN__NOINLINE void CARNN__K(transpose_edge)(size_t n, size_t k, const float *b, size_t ldb,
                                                      size_t j, size_t p, carnn__v *out) {
     float edge[CARNN__LANES * CARNN__LANES];
-    size_t width = k - p < CARNN__LANES ? k - p : CARNN__LANES, i;
+    size_t width = carnn__min(k - p, CARNN__LANES), i;
     for (i = 0; i < CARNN__LANES; i++)
         CARNN__V(store)(edge + i * CARNN__LANES,
                         j + i < n ? CARNN__V(loadn)(b + (j + i) * ldb + p, width)
@@ -2911,8 +2700,8 @@ static CARNN__NOINLINE void CARNN__K(transpose_edge)(size_t n, size_t k, const f
     CARNN__V(transpose)(edge, CARNN__LANES, out);
 }
 
-/* packed (k, n rounded up to 16) = b (n, k) transposed, padded with zeros. Bound by the shuffles
-   (see v(transpose)): A B' with few rows is slower than A B by their share. */
+/* packed (k, n rounded up to 16) = b (n, k) transposed, padded with zeros. Bound by the shuffles,
+   which make A B' with few rows slower than A B. */
 static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
     size_t width = carnn__round_up(n, CARNN__LANES), p, j, s;
     for (j = 0; j < n; j += CARNN__LANES) {
@@ -2932,37 +2721,25 @@ static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ld
     }
 }
 
-#if defined(CARNN__DOT_ROWS)
-/* The product below as far as whole groups of rows reach: returns the rows that are done. Rows that
-   lie 2 KiB or a multiple of it apart fall into the same few places of the first-level cache, which
-   has room for one group of them. */
-static size_t CARNN__K(gemv_groups)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
-                                    const float *start, float *y) {
-    size_t j = 0, done = k % 4 ? 0 : n / CARNN__DOT_ROWS * CARNN__DOT_ROWS;
-    if (!start) memset(y, 0, done * sizeof *y);
-    else if (start != y) memcpy(y, start, done * sizeof *y);
-    for (; ldb % 512 && j + 3 * CARNN__DOT_ROWS <= done; j += 3 * CARNN__DOT_ROWS)
-        CARNN__V(row_dots)(3, k, x, b + j * ldb, ldb, y + j);
-    for (; j < done; j += CARNN__DOT_ROWS)
-        CARNN__V(row_dots)(1, k, x, b + j * ldb, ldb, y + j);
-    return done;
-}
-#endif
-
 /* y (n) = start + b (n, k) x: the product of one row with a B that is stored (n, k). Sixteen rows
-   of b at a time are transposed in registers. Bound by the shuffles, at a third of what the cache
-   can be read at (gemv A B'), and beyond the caches by memory. */
+   of b at a time are transposed in registers, eight or 24 where the path has row_dots. Bound by the
+   shuffles, at a third of the speed at which the cache is read (gemv A B'), or by memory. */
 static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
                               const float *start, float *y) {
     size_t j = 0, p, s;
+    if (!start) memset(y, 0, n * sizeof *y);
+    else if (start != y) memcpy(y, start, n * sizeof *y);
 #if defined(CARNN__DOT_ROWS)
-    j = CARNN__K(gemv_groups)(n, k, x, b, ldb, start, y);
+    /* Rows that lie a multiple of 2 KiB apart compete for the same few lines of the first-level
+       cache, which have room for one group of them. */
+    for (; k % 4 == 0 && ldb % 512 && j + 3 * CARNN__DOT_ROWS <= n; j += 3 * CARNN__DOT_ROWS)
+        CARNN__V(row_dots)(3, k, x, b + j * ldb, ldb, y + j);
+    for (; k % 4 == 0 && j + CARNN__DOT_ROWS <= n; j += CARNN__DOT_ROWS)
+        CARNN__V(row_dots)(1, k, x, b + j * ldb, ldb, y + j);
 #endif
     for (; j < n; j += CARNN__LANES) {
-        size_t width = n - j < CARNN__LANES ? n - j : CARNN__LANES;
-        carnn__v block[CARNN__LANES], sum = CARNN__V(zero)();
-        if (start) sum = width < CARNN__LANES ? CARNN__V(loadn)(start + j, width)
-                                              : CARNN__V(load)(start + j);
+        size_t width = carnn__min(n - j, CARNN__LANES);
+        carnn__v block[CARNN__LANES], sum = CARNN__V(loadn)(y + j, width);
         for (p = 0; p < k; p += CARNN__LANES) {
             if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
                 CARNN__V(transpose)(b + j * ldb + p, ldb, block);
@@ -2974,35 +2751,34 @@ static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b
                     sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
             }
         }
-        if (width < CARNN__LANES)
-            CARNN__V(storen)(y + j, width, sum);
-        else
-            CARNN__V(store)(y + j, sum);
+        CARNN__V(storen)(y + j, width, sum);
     }
 }
 
-/* out[j] += sum over i of x[i][j], i ascending. Bound by memory: of each row four whole lines of
-   the cache are read, and the sums stay in registers. The peaks of reading are measured by it. */
+/* `vectors` vectors of columns, `width` (1 to 16) numbers of each: the sums stay in registers. */
+static CARNN__INLINE void CARNN__K(sum_columns)(size_t rows, size_t vectors, size_t width,
+                                                const float *x, size_t ldx, float *out) {
+    carnn__v sum[4];
+    size_t i, s;
+    CARNN__UNROLL for (s = 0; s < vectors; s++)
+        sum[s] = CARNN__V(loadn)(out + s * CARNN__LANES, width);
+    for (i = 0; i < rows; i++, x += ldx) {
+        CARNN__UNROLL for (s = 0; s < vectors; s++)
+            sum[s] = CARNN__V(add)(sum[s], CARNN__V(loadn)(x + s * CARNN__LANES, width));
+    }
+    CARNN__UNROLL for (s = 0; s < vectors; s++)
+        CARNN__V(storen)(out + s * CARNN__LANES, width, sum[s]);
+}
+
+/* out[j] += sum_i x[i][j], i ascending. Bound by memory, so four whole cache lines of each row are
+   read. `carnn bench` measures the peaks of reading with it. */
 static void CARNN__K(column_sums)(size_t rows, size_t columns, const float *x, size_t ldx,
                                   float *out) {
-    size_t i, j;
-    for (j = 0; j + 4 * CARNN__LANES <= columns; j += 4 * CARNN__LANES) {
-        carnn__v sum[4];
-        size_t s;
-        CARNN__UNROLL for (s = 0; s < 4; s++) sum[s] = CARNN__V(load)(out + j + s * CARNN__LANES);
-        for (i = 0; i < rows; i++) {
-            CARNN__UNROLL for (s = 0; s < 4; s++)
-                sum[s] = CARNN__V(add)(sum[s], CARNN__V(load)(x + i * ldx + j + s * CARNN__LANES));
-        }
-        CARNN__UNROLL for (s = 0; s < 4; s++) CARNN__V(store)(out + j + s * CARNN__LANES, sum[s]);
-    }
-    for (; j < columns; j += CARNN__LANES) {
-        size_t width = columns - j < CARNN__LANES ? columns - j : CARNN__LANES;
-        carnn__v sum = CARNN__V(loadn)(out + j, width);
-        for (i = 0; i < rows; i++)
-            sum = CARNN__V(add)(sum, CARNN__V(loadn)(x + i * ldx + j, width));
-        CARNN__V(storen)(out + j, width, sum);
-    }
+    size_t j;
+    for (j = 0; j + 4 * CARNN__LANES <= columns; j += 4 * CARNN__LANES)
+        CARNN__K(sum_columns)(rows, 4, CARNN__LANES, x + j, ldx, out + j);
+    for (; j < columns; j += CARNN__LANES)
+        CARNN__K(sum_columns)(rows, 1, carnn__min(columns - j, CARNN__LANES), x + j, ldx, out + j);
 }
 
 #endif /* CARNN__ISA */
@@ -3013,31 +2789,25 @@ enum {
     CARNN__NN = 0,  /* C (m, n) = A (m, k) B (k, n) */
     CARNN__NT = 1,  /* B is stored (n, k) */
     CARNN__TN = 2,  /* A is stored (k, m) */
-    CARNN__ADD = 4  /* C += instead of C = */
+    CARNN__ADD = 4, /* C += instead of C = */
+    CARNN__PACKED = 8 /* B was packed by carnn__pack; ldb is not used */
 };
 
-/* Floats of scratch memory for each worker: one panel, or a strip of A (48 KiB); and a block of
-   panels (3/4 MiB). */
+/* Floats of scratch memory of a worker: a panel or a strip of A (48 KiB), and a block of panels
+   (3/4 MiB). */
 #define CARNN__PANEL_SIZE ((size_t)12288)
 #define CARNN__BLOCK_SIZE ((size_t)196608)
 #define CARNN__DEPTH_MOST 320 /* rows of a panel: 20 KiB at 16 columns */
 
-/* What runs the arithmetic: a set of kernels, threads, and memory for panels. */
+/* Kernels, threads, and scratch memory. */
 typedef struct carnn__engine {
     const carnn__kernels *k;
     carnn__pool *pool;         /* NULL: the calling thread alone */
     float *scratch;            /* CARNN__PANEL_SIZE floats for each worker */
-    float *block;              /* CARNN__BLOCK_SIZE floats for each; NULL: panels one by one */
-    size_t block_size;         /* floats of a block of panels: a part of the second-level cache */
+    float *block;              /* CARNN__BLOCK_SIZE floats for each, behind it; NULL: none */
+    size_t block_size;         /* floats in use of a block */
     carnn_allocator allocator; /* of pool and scratch */
 } carnn__engine;
-
-/* Floats of a block of panels that takes up to five eighths of a second-level cache of so many
-   bytes; the rest is for A and C that pass by. 0 bytes: unknown. */
-static size_t carnn__block_floats(size_t cache) {
-    size_t floats = cache ? cache / 8 * 5 / sizeof(float) : CARNN__BLOCK_SIZE / 2;
-    return carnn__min(carnn__max(floats, CARNN__BLOCK_SIZE / 4), CARNN__BLOCK_SIZE);
-}
 
 /* Rows of a panel where B has k. */
 static size_t carnn__depth(const carnn__kernels *kernels, size_t k) {
@@ -3046,48 +2816,45 @@ static size_t carnn__depth(const carnn__kernels *kernels, size_t k) {
     return carnn__part(k, carnn__parts(k, most), CARNN__LANES);
 }
 
-/* Bytes of scratch memory, aligned to CARNN__ALIGN, for an engine of `threads` threads. */
-static size_t carnn__engine_scratch(size_t threads) {
-    return threads * CARNN__PANEL_SIZE * sizeof(float);
-}
-
-/* An engine of one thread in memory of the caller, for prediction, where products have few rows; it
-   is not to be closed. */
-static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, void *scratch) {
+/* An engine of one thread, which is not to be closed, for prediction, where products have few rows;
+   scratch (CARNN__PANEL_SIZE). */
+static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, float *scratch) {
     memset(e, 0, sizeof *e);
     e->k = k;
     e->block_size = CARNN__BLOCK_SIZE;
-    e->scratch = (float *)scratch;
+    e->scratch = scratch;
 }
 
 static void carnn__engine_close(carnn__engine *e) {
     carnn__pool_free(e->pool);
     carnn__free_aligned(&e->allocator, e->scratch);
-    carnn__free_aligned(&e->allocator, e->block);
     memset(e, 0, sizeof *e);
 }
 
 static carnn_status carnn__engine_open(carnn__engine *e, const char *simd, size_t threads,
                                        carnn_allocator a, carnn_error *error) {
+    size_t cache = carnn__second_cache();
     memset(e, 0, sizeof *e);
     e->allocator = a;
+    e->block_size = CARNN__BLOCK_SIZE / 2;
     e->k = carnn__simd_select(simd);
     if (!e->k)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
                            "simd: found \"%s\", expected one of the paths of this machine "
                            "(the best here is \"%s\")",
                            simd ? simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
-    e->block_size = carnn__block_floats(carnn__second_cache());
+    if (cache) e->block_size = cache / 8 * 5 / sizeof(float); /* the rest is for A and C */
+    e->block_size = carnn__min(carnn__max(e->block_size, CARNN__BLOCK_SIZE / 4), CARNN__BLOCK_SIZE);
     if (carnn__pool_create(&e->pool, threads, a)) return carnn__out_of_memory(error);
     threads = carnn__pool_threads(e->pool);
-    e->scratch = (float *)carnn__alloc_aligned(&a, 1, carnn__engine_scratch(threads));
-    e->block = (float *)carnn__alloc_aligned(&a, threads, CARNN__BLOCK_SIZE * sizeof(float));
-    if (e->scratch && e->block) return CARNN_OK;
-    carnn__engine_close(e);
-    return carnn__out_of_memory(error);
+    e->scratch = (float *)carnn__alloc_aligned(
+        &a, threads, (CARNN__PANEL_SIZE + CARNN__BLOCK_SIZE) * sizeof(float));
+    if (e->scratch) e->block = e->scratch + threads * CARNN__PANEL_SIZE;
+    else carnn__engine_close(e);
+    return e->scratch ? CARNN_OK : carnn__out_of_memory(error);
 }
 
-/* The engine of a worker that runs a job of carnn__parallel: one thread, its own scratch memory. */
+/* The engine of one worker in a job of carnn__parallel: one thread, its own scratch memory. */
 static carnn__engine carnn__engine_of(const carnn__engine *e, size_t worker) {
     carnn__engine own;
     carnn__engine_borrow(&own, e->k, e->scratch + worker * CARNN__PANEL_SIZE);
@@ -3109,7 +2876,7 @@ static void carnn__split_piece(void *job, size_t piece, size_t worker) {
     s->fn(s->job, from, carnn__min(from + s->width, s->count));
 }
 
-/* Below this many elementary operations (some 20 microseconds) a loop stays in one thread. */
+/* Loops of fewer elementary operations (some 20 microseconds) run in one thread. */
 #define CARNN__SPLIT_FROM 65536
 
 /* Runs fn(job, from, to) on pieces of [0, count) whose widths are multiples of `grain`; `work` is
@@ -3131,8 +2898,8 @@ static void carnn__split(carnn__engine *e, carnn__range_fn fn, const void *job, 
 }
 
 /* --- packed matrices ----------------------------------------------------------------------------
-   Blocks of carnn__depth rows one after the other; in each the panels one after the other; a
-   panel is (rows of the block, tile columns), the last one only as wide as it must be, in 16s. */
+   Block after block of carnn__depth rows, in each panel after panel (rows of the block, tile
+   columns); the last panel is as narrow as multiples of 16 allow. */
 
 /* Floats of a packed (k, n) matrix. */
 static size_t carnn__packed_size(size_t n, size_t k) {
@@ -3142,14 +2909,15 @@ static size_t carnn__packed_size(size_t n, size_t k) {
 typedef struct carnn__product {
     const carnn__engine *e;
     int form;
-    size_t m, n, k, depth;
-    const float *a, *b, *packed, *bias;
+    size_t m, n, k;
+    const float *a, *b, *bias;
     size_t lda, ldb, ldc;
     float *c;
+    size_t depth;                      /* rows of a panel */
     size_t piece_m, piece_n, pieces_n; /* rows and columns of a piece, pieces side by side */
 } carnn__product;
 
-/* Where column j of the block that begins at row p, `depth` rows deep, lies in a packed matrix. */
+/* The index of column j in the block of `depth` rows from row p on of a packed matrix. */
 static size_t carnn__packed_at(size_t n, size_t depth, size_t p, size_t j) {
     return p * carnn__round_up(n, CARNN__LANES) + depth * j;
 }
@@ -3163,49 +2931,36 @@ static void carnn__pack_panel(const carnn__product *x, size_t p, size_t depth, s
         x->e->k->pack_rows(depth, width, x->b + p * x->ldb + j, x->ldb, panel);
 }
 
-/* Packs columns [j0, j1) of B (k, n), or of (n, k) where `form` is CARNN__NT; j0 is a multiple of
-   the width of a panel, `b` begins there. */
-static void carnn__pack_columns(carnn__engine *e, int form, size_t n, size_t k, size_t j0,
-                                size_t j1, const float *b, size_t ldb, float *packed) {
-    carnn__product x;
-    size_t most = carnn__depth(e->k, k), p, j;
-    memset(&x, 0, sizeof x);
-    x.e = e;
-    x.form = form;
-    x.b = b;
-    x.ldb = ldb;
-    for (p = 0; p < k; p += most) {
-        size_t depth = carnn__min(k - p, most);
-        for (j = j0; j < j1; j += e->k->tile_columns)
-            carnn__pack_panel(&x, p, depth, j - j0, carnn__min(j1 - j, e->k->tile_columns),
-                              packed + carnn__packed_at(n, depth, p, j));
+/* Packs columns [from, to) of b, which are columns piece_n + from .. of the packed matrix c. */
+static void carnn__pack_range(const void *job, size_t from, size_t to) {
+    const carnn__product *x = (const carnn__product *)job;
+    size_t columns = x->e->k->tile_columns, p, j;
+    for (p = 0; p < x->k; p += x->depth) {
+        size_t depth = carnn__min(x->k - p, x->depth);
+        for (j = from; j < to; j += columns)
+            carnn__pack_panel(x, p, depth, j, carnn__min(to - j, columns),
+                              x->c + carnn__packed_at(x->n, depth, p, x->piece_n + j));
     }
 }
 
-typedef struct carnn__packing {
-    carnn__engine *e;
-    int form;
-    size_t n, k, ldb;
-    const float *b;
-    float *packed;
-} carnn__packing;
-
-static void carnn__pack_range(const void *job, size_t from, size_t to) {
-    const carnn__packing *x = (const carnn__packing *)job;
-    carnn__pack_columns(x->e, x->form, x->n, x->k, from, to,
-                        x->b + from * (x->form & CARNN__NT ? x->ldb : 1), x->ldb, x->packed);
+/* Packs columns [j0, j1) of B (k, n), stored (n, k) where `form` is CARNN__NT; `b` begins at j0, a
+   multiple of the width of a panel. */
+static void carnn__pack_columns(carnn__engine *e, int form, size_t n, size_t k, size_t j0,
+                                size_t j1, const float *b, size_t ldb, float *packed) {
+    carnn__product x = {e, form, 0, n, k, NULL, b, NULL, 0, ldb, 0, packed, carnn__depth(e->k, k),
+                        0, j0, 0};
+    carnn__split(e, carnn__pack_range, &x, j1 - j0, e->k->tile_columns, (j1 - j0) * k);
 }
 
-/* Packs all of B. Threads share the panels. */
+/* Packs all of B. */
 static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k, const float *b, size_t ldb,
                         float *packed) {
-    carnn__packing x = {e, form, n, k, ldb, b, packed};
-    carnn__split(e, carnn__pack_range, &x, n, e->k->tile_columns, n * k);
+    carnn__pack_columns(e, form, n, k, 0, n, b, ldb, packed);
 }
 
 /* --- products -------------------------------------------------------------------------------- */
 
-/* The panels of block p at columns j to j1 of C, rows i0 to i1. */
+/* The panels of the block at row p of B, for rows [i0, i1) and columns [j, j1) of C. */
 static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i1, size_t j,
                                     size_t j1, size_t p) {
     carnn__panel panel;
@@ -3216,7 +2971,7 @@ static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i
     panel.a_row = x->form & CARNN__TN ? 1 : x->lda;
     panel.a_column = x->form & CARNN__TN ? x->lda : 1;
     panel.a = x->a + i0 * panel.a_row + p * panel.a_column;
-    panel.b = x->packed ? x->packed + carnn__packed_at(x->n, panel.k, p, j) : NULL;
+    if (x->form & CARNN__PACKED) panel.b = x->b + carnn__packed_at(x->n, panel.k, p, j);
     panel.start = x->bias ? x->bias + j : NULL;
     panel.add = p || (x->form & CARNN__ADD);
     panel.c = x->c + i0 * x->ldc + j;
@@ -3224,43 +2979,44 @@ static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i
     return panel;
 }
 
-/* From so many floats on a packed matrix comes from afar: the last level of cache, or memory. */
+/* A packed matrix of so many floats or more is not in the second-level cache. */
 #define CARNN__FAR ((size_t)1 << 20)
 
-/* Few rows: panel by panel. A panel that needs no transposing or padding is copied on the way by
-   the first tile that reads it. */
+/* Few rows: panel by panel. A panel that needs no transposing or padding is copied by the first
+   tile that reads it. */
 static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1, size_t j0,
                                   size_t j1, size_t p, size_t worker) {
     const carnn__kernels *k = x->e->k;
     float *scratch = x->e->scratch + worker * CARNN__PANEL_SIZE;
-    size_t width = x->packed ? j1 - j0 : k->tile_columns, j;
-    if (!x->packed && !(x->form & CARNN__NT) && i1 - i0 <= k->tile_rows) /* B is read once */
+    const int packed = x->form & CARNN__PACKED, dense = !(x->form & (CARNN__PACKED | CARNN__NT));
+    size_t width = packed ? j1 - j0 : k->tile_columns, j;
+    if (dense && i1 - i0 <= k->tile_rows) /* B is read once */
         width = carnn__max((j1 - j0) / CARNN__LANES, 1) * CARNN__LANES;
     for (j = j0; j < j1; j += width) {
         carnn__panel panel = carnn__panel_at(x, i0, i1, j, carnn__min(j + width, j1), p);
-        if (!x->packed && !(x->form & CARNN__NT) && panel.n % CARNN__LANES == 0) {
+        if (dense && panel.n % CARNN__LANES == 0) {
             panel.b = x->b + p * x->ldb + j;
             panel.b_row = x->ldb;
             if (panel.m > k->tile_rows) panel.copy = scratch;
-        } else if (!x->packed) {
+        } else if (!packed) {
             carnn__pack_panel(x, p, panel.k, j, panel.n, scratch);
             panel.b = scratch;
         }
-        panel.fetch = x->packed && x->n * x->k >= CARNN__FAR && panel.m > k->tile_rows;
+        panel.fetch = packed && x->n * x->k >= CARNN__FAR && panel.m > k->tile_rows;
         k->panel(&panel);
     }
 }
 
-/* Many rows: all panels of the block are packed first (they stay in the second level of cache), and
-   strip after strip of A (in the first level) passes them, which walks C along its rows: down its
-   columns every row would be another page. */
+/* Many rows: all panels of the block are packed first, into the second-level cache, and multiplied
+   by one strip of A, in the first-level cache, after the other. So C is visited along its rows:
+   down its columns every row would be another page. */
 static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1, size_t j0,
                                   size_t j1, size_t p, size_t worker) {
     const carnn__kernels *k = x->e->k;
     float *strip = x->e->scratch + worker * CARNN__PANEL_SIZE;
     float *block = x->e->block + worker * CARNN__BLOCK_SIZE;
     size_t depth = carnn__min(x->k - p, x->depth), i, j;
-    for (j = j0; j < j1 && !x->packed; j += k->tile_columns)
+    for (j = j0; j < j1 && !(x->form & CARNN__PACKED); j += k->tile_columns)
         carnn__pack_panel(x, p, depth, j, carnn__min(j1 - j, k->tile_columns),
                           block + (j - j0) * depth);
     for (i = i0; i < i1; i += k->tile_rows) {
@@ -3271,12 +3027,12 @@ static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1,
             panel.a_column = k->tile_rows;
         }
         panel.ahead = k->tile_columns;
-        if (!x->packed) panel.b = block;
+        if (!panel.b) panel.b = block;
         k->panel(&panel);
     }
 }
 
-/* Packing a whole block of B pays where there is enough of both. */
+/* Packing a block of B pays from so many rows and columns of C on. */
 #define CARNN__STRIPS_ROWS 96
 #define CARNN__STRIPS_COLUMNS 128
 
@@ -3285,7 +3041,7 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
     size_t j1 = carnn__min(j0 + x->piece_n, x->n), i1 = carnn__min(i0 + x->piece_m, x->m), p;
     size_t columns = x->e->k->tile_columns, most, width, end;
-    if (x->m == 1 && x->form & CARNN__NT && !x->packed) { /* transposed in registers */
+    if (x->m == 1 && x->form & CARNN__NT) { /* transposed in registers */
         const float *start = x->form & CARNN__ADD ? x->c + j0 : x->bias ? x->bias + j0 : NULL;
         x->e->k->gemv_nt(j1 - j0, x->k, x->a, x->b + j0 * x->ldb, x->ldb, start, x->c + j0);
         return;
@@ -3305,20 +3061,20 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     }
 }
 
-/* Below this many multiply-adds (some 20 microseconds of one core) a product stays in the calling
-   thread: waking another one takes as long. */
+/* Products of fewer multiply-adds (some 20 microseconds of one core) run in the calling thread:
+   waking another one takes as long. */
 #define CARNN__PARALLEL_FROM 1500000.0
 
-/* What a cut of C into pieces of m rows and n columns costs `threads` threads, in multiply-adds:
-   the pieces one of them works through, and a part of one for which it waits at the end. To pack a
-   column of B is taken for the work of 8 rows, to read a row of A for that of 4 columns. */
+/* The cost in multiply-adds of pieces of m rows and n columns: those that one of the threads works
+   through, and a quarter of one for the wait at the end. Packing a column of B costs as much as 8
+   rows, reading a row of A as 4 columns. */
 static double carnn__cut_cost(const carnn__product *x, size_t threads, size_t m, size_t n) {
     size_t pieces = carnn__parts(x->m, m) * carnn__parts(x->n, n);
     double turns = (double)carnn__parts(pieces, threads) + 0.25;
     return turns * ((double)m * (double)n + 8.0 * (double)n + 4.0 * (double)m);
 }
 
-/* Cuts C into at most eight pieces for each thread. */
+/* Cuts C into at most eight pieces per thread, at the least cost. */
 static void carnn__product_cut(carnn__product *x, size_t threads) {
     const carnn__kernels *k = x->e->k;
     double best = HUGE_VAL;
@@ -3335,59 +3091,19 @@ static void carnn__product_cut(carnn__product *x, size_t threads) {
         }
 }
 
-static void carnn__product_run(carnn__product *x) {
-    size_t threads = carnn__pool_active(x->e->pool);
-    x->depth = carnn__depth(x->e->k, x->k);
-    x->piece_m = x->m;
-    x->piece_n = x->n;
-    if (!x->m || !x->n) return;
-    if (threads > 1 && (double)x->m * (double)x->n * (double)x->k >= CARNN__PARALLEL_FROM)
-        carnn__product_cut(x, threads);
-    x->pieces_n = carnn__parts(x->n, x->piece_n);
-    carnn__parallel(x->e->pool, x->pieces_n * carnn__parts(x->m, x->piece_m),
-                    carnn__product_piece, x);
-}
-
-/* C = start + A B in the form given; `bias` (n) is the start value of every row, NULL for zero,
-   and only without CARNN__ADD. */
+/* C (m, n) = start + A B in the given form; `bias` (n) is the start value of every row, NULL: zero,
+   and is not used with CARNN__ADD. */
 static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t k, const float *a,
                           size_t lda, const float *b, size_t ldb, const float *bias, float *c,
                           size_t ldc) {
-    carnn__product x;
-    memset(&x, 0, sizeof x);
-    x.e = e;
-    x.form = form;
-    x.m = m;
-    x.n = n;
-    x.k = k;
-    x.a = a;
-    x.lda = lda;
-    x.b = b;
-    x.ldb = ldb;
-    x.bias = bias;
-    x.c = c;
-    x.ldc = ldc;
-    carnn__product_run(&x);
-}
-
-/* The same with a B that carnn__pack has packed; flags is 0 or CARNN__ADD. */
-static void carnn__matmul_packed(carnn__engine *e, int flags, size_t m, size_t n, size_t k,
-                                 const float *a, size_t lda, const float *packed, const float *bias,
-                                 float *c, size_t ldc) {
-    carnn__product x;
-    memset(&x, 0, sizeof x);
-    x.e = e;
-    x.form = flags & CARNN__ADD;
-    x.m = m;
-    x.n = n;
-    x.k = k;
-    x.a = a;
-    x.lda = lda;
-    x.packed = packed;
-    x.bias = bias;
-    x.c = c;
-    x.ldc = ldc;
-    carnn__product_run(&x);
+    carnn__product x = {e, form, m, n, k, a, b, bias, lda, ldb, ldc, c, carnn__depth(e->k, k),
+                        m, n, 0};
+    size_t threads = carnn__pool_active(e->pool);
+    if (!m || !n) return;
+    if (threads > 1 && (double)m * (double)n * (double)k >= CARNN__PARALLEL_FROM)
+        carnn__product_cut(&x, threads);
+    x.pieces_n = carnn__parts(n, x.piece_n);
+    carnn__parallel(e->pool, x.pieces_n * carnn__parts(m, x.piece_m), carnn__product_piece, &x);
 }
 
 typedef struct carnn__sums {
@@ -3402,7 +3118,7 @@ static void carnn__sums_range(const void *job, size_t from, size_t to) {
     s->k->column_sums(s->rows, to - from, s->x + from, s->ldx, s->out + from);
 }
 
-/* out[j] += sum over i of x[i][j], i ascending. Threads share the columns. */
+/* out[j] += sum_i x[i][j]; x (rows, columns). */
 static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, const float *x,
                                size_t ldx, float *out) {
     carnn__sums s = {e->k, rows, ldx, x, out};
@@ -4617,8 +4333,8 @@ static void carnn__cell_recur(carnn__cell_run *r, carnn__engine *e, size_t t, si
     size_t gate = carnn__product_first_gate(k, p), width = k->recurrent_gates * h;
     const float *state = p ? s->reset : t ? s->out + s->seq->start[t - 1] * h : s->h0;
     const float *bias = k->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
-    carnn__matmul_packed(e, 0, live, carnn__product_gates(k, p) * h, h, state + s->first * h, h,
-                         r->wh[p], bias, s->ph + s->first * width + gate * h, width);
+    carnn__matmul(e, CARNN__PACKED, live, carnn__product_gates(k, p) * h, h, state + s->first * h,
+                  h, r->wh[p], 0, bias, s->ph + s->first * width + gate * h, width);
 }
 
 static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
@@ -4720,8 +4436,8 @@ static void carnn__cell_recur_back(carnn__cell_run *r, carnn__engine *e, size_t 
     size_t h = s->h, width = k->recurrent_gates * h, live = carnn__scan_end(s, t) - s->first;
     const float *dph = s->dph + (s->seq->start[t] + s->first) * width +
                        carnn__product_first_gate(k, p) * h;
-    carnn__matmul_packed(e, p ? 0 : CARNN__ADD, live, h, carnn__product_gates(k, p) * h, dph, width,
-                         r->wh_back[p], NULL, (p ? s->reset : s->dh) + s->first * h, h);
+    carnn__matmul(e, CARNN__PACKED | (p ? 0 : CARNN__ADD), live, h, carnn__product_gates(k, p) * h,
+                  dph, width, r->wh_back[p], 0, NULL, (p ? s->reset : s->dh) + s->first * h, h);
 }
 
 static void carnn__cell_steps_back(carnn__cell_run *r, carnn__engine *e) {
@@ -9225,11 +8941,9 @@ static float *carnn__word_softmax_logits(const carnn__work *work, carnn__word_so
                                          const carnn__mat *h, size_t from, size_t rows) {
     size_t D = h->columns;
     const float *x = h->x + from * D, *bias = carnn__weight(work, m->bias);
-    if (m->forward)
-        carnn__matmul_packed(work->engine, 0, rows, m->V, D, x, D, m->forward, bias, m->z, m->V);
-    else
-        carnn__matmul(work->engine, CARNN__NT, rows, m->V, D, x, D, carnn__weight(work, m->weight),
-                      D, bias, m->z, m->V);
+    const float *w = m->forward ? m->forward : carnn__weight(work, m->weight);
+    carnn__matmul(work->engine, m->forward ? CARNN__PACKED : CARNN__NT, rows, m->V, D, x, D, w, D,
+                  bias, m->z, m->V);
     return m->z;
 }
 
@@ -9247,7 +8961,8 @@ static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax
         carnn__losses(work, rows, V, m->z, m->target + from, scale, work->smoothing,
                       m->loss + from);
         if (!work->g) continue;
-        carnn__matmul_packed(e, 0, rows, D, V, m->z, V, m->backward, NULL, h->d + from * D, D);
+        carnn__matmul(e, CARNN__PACKED, rows, D, V, m->z, V, m->backward, 0, NULL, h->d + from * D,
+                      D);
         carnn__matmul(e, CARNN__TN | CARNN__ADD, V, D, rows, m->z, V, h->x + from * D, D, NULL,
                       carnn__gradient(work, m->weight), D);
         carnn__column_sums(e, rows, V, m->z, V, carnn__gradient(work, m->bias));
@@ -9962,7 +9677,7 @@ static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carn
     carnn__take(arena, 1, sizeof *s);
     state = carnn__take(arena, 1, model->task->state);
     if (state) s->work.state = memset(state, 0, model->task->state);
-    carnn__engine_borrow(&s->engine, k, carnn__take(arena, 1, carnn__engine_scratch(1)));
+    carnn__engine_borrow(&s->engine, k, carnn__floats(arena, 1, CARNN__PANEL_SIZE));
     s->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
     s->work.model = model;
     s->work.data = &s->data;
@@ -10570,7 +10285,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
     carnn__drop(work, m->o.x, B * D, key, CARNN__DROP_SUMMARY + m->from);
     if (work->g) carnn__matmul(e, CARNN__NT, B, L, D, m->o.x, D, m->y.x, D, NULL, m->z, L);
-    else carnn__matmul_packed(e, 0, B, L, D, m->o.x, D, m->packed_y, NULL, m->z, L);
+    else carnn__matmul(e, CARNN__PACKED, B, L, D, m->o.x, D, m->packed_y, 0, NULL, m->z, L);
 }
 
 /* From the gradient in z back to those of e and y: do = dz y, dy = dz^T o, where the first chunk of
@@ -15291,16 +15006,11 @@ static void carnn__bench_read(carnn__bench *b) {
 
 /* --- kernels --------------------------------------------------------------------------------- */
 
-#define CARNN__PACKED_B 8 /* beside the forms of @@MAT: B is packed before */
-
 static void carnn__bench_matmul_call(carnn__bench *b) {
     size_t M = b->n[0], N = b->n[1], K = b->n[2];
     int form = (int)b->n[3];
-    if (form == CARNN__PACKED_B)
-        carnn__matmul_packed(&b->engine, 0, M, N, K, b->x, K, b->y, NULL, b->z, N);
-    else
-        carnn__matmul(&b->engine, form, M, N, K, b->x, form & CARNN__TN ? M : K, b->y,
-                      form & CARNN__NT ? K : N, NULL, b->z, N);
+    carnn__matmul(&b->engine, form, M, N, K, b->x, form & CARNN__TN ? M : K, b->y,
+                  form & CARNN__NT ? K : N, NULL, b->z, N);
 }
 
 /* n: M, N, K, form. */
@@ -15588,9 +15298,9 @@ static const carnn__bench_row carnn__bench_rows[] = {
     CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B'", "GFLOP/s", matmul, matmul_call,
                      CARNN__BOUND_READ_4, 2.0, 1, 1024, 1024, CARNN__NT)
     CARNN__BENCH_PRODUCTS(32, 1024, 1024)
-    CARNN__BENCH_PRODUCT(" packed", 32, 1024, 1024, CARNN__PACKED_B)
+    CARNN__BENCH_PRODUCT(" packed", 32, 1024, 1024, CARNN__PACKED)
     CARNN__BENCH_PRODUCTS(32, 3072, 1024)
-    CARNN__BENCH_PRODUCT(" packed", 32, 3072, 1024, CARNN__PACKED_B)
+    CARNN__BENCH_PRODUCT(" packed", 32, 3072, 1024, CARNN__PACKED)
     CARNN__BENCH_PRODUCTS(20, 800, 200)
     CARNN__BENCH_PRODUCTS(64, 200, 200)
     CARNN__BENCH_PRODUCTS(512, 400, 300)
@@ -15743,21 +15453,6 @@ static const carnn__kernels CARNN__K(kernels) = {
 #undef CARNN__FETCH_STEPS
 #undef CARNN__DOT_ROWS
 #undef CARNN__TILE_COLUMNS
-#undef CARNN__MASK
-#undef CARNN__PARTS
-#undef CARNN__PART_LOAD
-#undef CARNN__PART_STORE
-#undef CARNN__PART_SET
-#undef CARNN__PART_ADD
-#undef CARNN__PART_SUB
-#undef CARNN__PART_MUL
-#undef CARNN__PART_DIV
-#undef CARNN__PART_SQRT
-#undef CARNN__PART_FMA
-#undef CARNN__PART_FNMA
-#undef CARNN__PART_ABS
-#undef CARNN__PART_SIGNED
-#undef CARNN__PART_IF_LESS
 
 #endif
 
