@@ -1829,7 +1829,7 @@ typedef struct carnn__kernels {
     CARNN__KERNELS(CARNN__KERNEL_FIELD)
 #undef CARNN__KERNEL_FIELD
     carnn__range_fn optimize[CARNN__OPTIMIZER_COUNT]; /* @@PARAM */
-    carnn__scan_fn scan[CARNN__CELL_COUNT]; /* @@CELL */
+    carnn__scan_fn scan[CARNN__CELL_COUNT][2]; /* @@CELL: forward and backward */
 } carnn__kernels;
 
 /* --- the passes ------------------------------------------------------------------------------ */
@@ -3913,11 +3913,12 @@ static CARNN__INLINE vec CARNN__K(carnn_k)(const carnn__lanes *r) {
 
 static CARNN__INLINE void CARNN__K(carnn_forward)(const carnn__lanes *r) {
     vec u = sigmoid(gate(r, 0)), f = CARNN__K(carnn_f)(r), k = CARNN__K(carnn_k)(r);
+    vec A = sub(set1(1.0f), u), Z = mul(mul(u, f), k);
     if (r->kind->tape) {
         put(r, r->tape, 0, u);
         put(r, r->tape, 1, f);
     }
-    put(r, r->out, 0, fma(sub(set1(1.0f), u), get(r, r->before, 0), mul(mul(u, f), k)));
+    put(r, r->out, 0, fma(A, get(r, r->before, 0), Z));
 }
 
 static CARNN__INLINE void CARNN__K(carnn_backward)(const carnn__lanes *r) {
@@ -4198,27 +4199,59 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
 /* The last columns of a row, j .. j + n - 1, may be fewer than sixteen. They are copied into a row
    of sixteen with zeros behind them, `wide`, whose arrays lie in `room`, and what the cell has
    written there is copied back: so a cell knows only whole vectors, and its code is there once. */
-static CARNN__NOINLINE void CARNN__K(tail)(const carnn__lanes *r, size_t j, size_t n,
-                                           carnn__lanes *wide, float *room, int copy_back) {
+typedef struct CARNN__K(tail) {
+    size_t h, j, n;
+    float *room; /* for the next array; NULL: copies back */
+} CARNN__K(tail);
+
+static CARNN__INLINE void CARNN__K(tail_array)(CARNN__K(tail) *a, float *narrow, float **wide,
+                                               size_t entries) {
+    size_t i;
+    if (a->room) *wide = narrow ? a->room : NULL;
+    for (i = 0; narrow && i < entries; i++)
+        if (!a->room) {
+            storen(narrow + i * a->h + a->j, a->n, load(*wide + i * CARNN__LANES));
+        } else {
+            store(a->room, loadn(narrow + i * a->h + a->j, a->n));
+            a->room += CARNN__LANES;
+        }
+}
+
+/* What forward writes, and what backward writes. */
+static CARNN__INLINE void CARNN__K(tail_results)(const carnn__lanes *r, CARNN__K(tail) *a,
+                                                 carnn__lanes *wide) {
     const carnn__cell_kind *k = r->kind;
-    const struct { float *narrow, **wide; size_t entries; } array[] = {
-        /* the nine that a cell writes */
-        {r->tape, &wide->tape, k->tape}, {r->out, &wide->out, 1}, {r->reset, &wide->reset, 1},
-        {r->dh, &wide->dh, 1}, {r->dc, &wide->dc, 1}, {r->dx, &wide->dx, 1},
-        {r->dpx, &wide->dpx, k->gates}, {r->dpc, &wide->dpc, k->context_gates},
-        {r->dph, &wide->dph, k->recurrent_gates},
-        /* those that it only reads */
-        {r->x, &wide->x, 1}, {r->px, &wide->px, k->gates}, {r->pc, &wide->pc, k->context_gates},
-        {r->ph, &wide->ph, k->recurrent_gates}, {r->before, &wide->before, 1},
-        {r->c_before, &wide->c_before, 1}, {r->dout, &wide->dout, 1}};
-    size_t a, i;
-    for (a = 0; a < (copy_back ? 9 : CARNN__COUNT(array)); a++) {
-        float *narrow = array[a].narrow;
-        if (!copy_back) *array[a].wide = narrow ? room : NULL;
-        for (i = 0; narrow && i < array[a].entries; i++, room += CARNN__LANES)
-            if (copy_back) storen(narrow + i * r->h + j, n, load(room));
-            else store(room, loadn(narrow + i * r->h + j, n));
+    if (a->room || !r->dout) {
+        CARNN__K(tail_array)(a, r->tape, &wide->tape, k->tape);
+        CARNN__K(tail_array)(a, r->out, &wide->out, 1);
+        CARNN__K(tail_array)(a, r->reset, &wide->reset, 1);
     }
+    CARNN__K(tail_array)(a, r->dh, &wide->dh, 1);
+    CARNN__K(tail_array)(a, r->dc, &wide->dc, 1);
+    CARNN__K(tail_array)(a, r->dx, &wide->dx, 1);
+    CARNN__K(tail_array)(a, r->dpx, &wide->dpx, k->gates);
+    CARNN__K(tail_array)(a, r->dpc, &wide->dpc, k->context_gates);
+    CARNN__K(tail_array)(a, r->dph, &wide->dph, k->recurrent_gates);
+}
+
+static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j, size_t n,
+                                                carnn__lanes *wide, float *room) {
+    const carnn__cell_kind *k = r->kind;
+    CARNN__K(tail) a = {r->h, j, n, room};
+    CARNN__K(tail_results)(r, &a, wide);
+    CARNN__K(tail_array)(&a, r->x, &wide->x, 1);
+    CARNN__K(tail_array)(&a, r->px, &wide->px, k->gates);
+    CARNN__K(tail_array)(&a, r->pc, &wide->pc, k->context_gates);
+    CARNN__K(tail_array)(&a, r->ph, &wide->ph, k->recurrent_gates);
+    CARNN__K(tail_array)(&a, r->before, &wide->before, 1);
+    CARNN__K(tail_array)(&a, r->c_before, &wide->c_before, 1);
+    CARNN__K(tail_array)(&a, r->dout, &wide->dout, 1);
+}
+
+static CARNN__NOINLINE void CARNN__K(tail_close)(const carnn__lanes *r, size_t j, size_t n,
+                                                 carnn__lanes *wide) {
+    CARNN__K(tail) a = {r->h, j, n, NULL};
+    CARNN__K(tail_results)(r, &a, wide);
 }
 
 /* Columns [from, to) of the row of step t of the sequence of rank b. The cell is called in one
@@ -4234,14 +4267,14 @@ static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const car
         for (; r.j < end; r.j += CARNN__LANES) cell(&r);
         if (tail || !rest) break;
         row = CARNN__K(scan_row)(s, k, back, t, b);
-        CARNN__K(tail)(&row, end, rest, &wide, room, 0);
+        CARNN__K(tail_open)(&row, end, rest, &wide, room);
         r = wide;
         r.kind = k; /* as before, for the compiler */
         r.h = end = CARNN__LANES;
         r.stage = s->stage;
         r.j = 0;
     }
-    if (tail) CARNN__K(tail)(&row, to - rest, rest, &wide, room, 1);
+    if (tail) CARNN__K(tail_close)(&row, to - rest, rest, &wide);
 }
 
 /* All rows of steps [t0, t1), backward from the last step to the first. */
@@ -4259,11 +4292,13 @@ static CARNN__INLINE void CARNN__K(scan)(const carnn__scan *s, const carnn__cell
 #define CARNN__SCAN(id, functions, ...)                                                            \
     static void CARNN__K(id##_scan)(const carnn__scan *s, size_t t0, size_t t1, size_t from,       \
                                     size_t to) {                                                   \
-        const carnn__cell_kind *k = &carnn__cells[CARNN__CELL_##id];                               \
-        if (s->back)                                                                               \
-            CARNN__K(scan)(s, k, CARNN__K(functions##_backward), 1, t0, t1, from, to);             \
-        else                                                                                       \
-            CARNN__K(scan)(s, k, CARNN__K(functions##_forward), 0, t0, t1, from, to);              \
+        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(functions##_forward), 0, t0,   \
+                       t1, from, to);                                                              \
+    }                                                                                              \
+    static void CARNN__K(id##_scan_back)(const carnn__scan *s, size_t t0, size_t t1, size_t from,  \
+                                         size_t to) {                                              \
+        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(functions##_backward), 1, t0,  \
+                       t1, from, to);                                                              \
     }
 CARNN__CELLS(CARNN__SCAN)
 #undef CARNN__SCAN
@@ -4479,7 +4514,7 @@ static void carnn__scan_steps(const carnn__cell_run *r, carnn__engine *e, size_t
     const carnn__scan *s = &r->scan;
     size_t threads = carnn__pool_active(e->pool);
     size_t states = (s->seq->start[t1] - s->seq->start[t0]) * s->h;
-    carnn__scan_job job = {s, e->k->scan[r->cell->kind], t0, t1, s->h};
+    carnn__scan_job job = {s, e->k->scan[r->cell->kind][s->back], t0, t1, s->h};
     if (threads > 1 && states >= 16384) job.columns = carnn__part(s->h, threads, CARNN__LANES);
     if (s->h)
         carnn__parallel(e->pool, carnn__parts(s->h, job.columns), carnn__scan_piece, &job);
@@ -15565,7 +15600,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #define CARNN__STRING(x) CARNN__STRING_(x)
 #define CARNN__KERNEL_ENTRY(name, result, arguments) CARNN__K(name),
 #define CARNN__OPTIMIZE(name, moments, lr, a, b, eps) CARNN__K(name),
-#define CARNN__CELL_SCAN(id, ...) CARNN__K(id##_scan),
+#define CARNN__CELL_SCAN(id, ...) {CARNN__K(id##_scan), CARNN__K(id##_scan_back)},
 static const carnn__kernels CARNN__K(kernels) = {
     CARNN__STRING(CARNN__ISA),
     CARNN__TILE_ROWS,
