@@ -1428,6 +1428,7 @@ typedef void (*carnn__range_fn)(const void *job, size_t from, size_t to);
 
 /* One step of an optimiser (@@PARAM). */
 typedef struct carnn__update {
+    size_t number;      /* of the optimiser */
     float *w;           /* weights */
     float *g;           /* gradients, same layout; zeros afterwards */
     float *moment[2];
@@ -1807,6 +1808,8 @@ typedef struct carnn__panel {
       (size_t n, size_t k, const float *x, const float *b, size_t ldb, const float *start,         \
        float *y))                                                                                  \
     X(column_sums, void, (size_t rows, size_t columns, const float *x, size_t ldx, float *out))    \
+    /* @@PARAM, on a range of weights */                                                           \
+    X(optimize, void, (const void *job, size_t from, size_t to))                                   \
     /* @@CELL, on a range of blocks */                                                             \
     X(recur, void, (const void *job, size_t from, size_t to))                                      \
     /* @@PART, on a range of their output */                                                       \
@@ -1828,7 +1831,6 @@ typedef struct carnn__kernels {
 #define CARNN__KERNEL_FIELD(name, result, arguments) result(*name) arguments;
     CARNN__KERNELS(CARNN__KERNEL_FIELD)
 #undef CARNN__KERNEL_FIELD
-    carnn__range_fn optimize[CARNN__OPTIMIZER_COUNT]; /* @@PARAM */
     carnn__scan_fn scan[CARNN__CELL_COUNT][2]; /* @@CELL: forward and backward */
 } carnn__kernels;
 
@@ -3429,8 +3431,7 @@ static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, co
 typedef enum carnn__init {
     CARNN__INIT_ZERO,
     CARNN__INIT_GLOROT, /* uniform in +-sqrt(6 / (rows + columns)), Glorot and Bengio 2010 */
-    CARNN__INIT_NORMAL, /* mean 0, standard deviation `scale` */
-    CARNN__INIT_FILL    /* every weight is `scale` */
+    CARNN__INIT_NORMAL  /* mean 0, standard deviation `scale` */
 } carnn__init;
 
 /* One named matrix (rows, columns) of the store; vectors have one row. */
@@ -3441,8 +3442,7 @@ typedef struct carnn__param {
     size_t block;  /* rows that are one matrix to the initialiser: the gates of a stacked matrix */
     carnn__init init;
     float scale;
-    size_t open_from, open_count; /* weights that start at open_value: the bias of a forget gate */
-    float open_value;
+    size_t open_from, open_count; /* weights that start at `scale`: the bias of a forget gate */
 } carnn__param;
 
 #define CARNN__PARAMS_MAX 96
@@ -3513,10 +3513,9 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
             switch (p->init) {
             case CARNN__INIT_GLOROT: w[i] = range * (2.0f * carnn__uniform(key, i) - 1.0f); break;
             case CARNN__INIT_NORMAL: w[i] = p->scale * carnn__normal(key, i); break;
-            case CARNN__INIT_FILL: w[i] = p->scale; break;
             default: w[i] = 0.0f;
             }
-        for (i = p->open_from; i < p->open_from + p->open_count; i++) w[i] = p->open_value;
+        for (i = p->open_from; i < p->open_from + p->open_count; i++) w[i] = p->scale;
     }
 }
 
@@ -3574,14 +3573,15 @@ static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v moment) {
 }
 
 /* One pass over memory for weights [from, to): clips, updates the moments, updates and decays the
-   weight, and clears the gradient for the next step. `number` is constant after inlining. Bound by
-   memory: Adam reads four floats for each weight and writes them. */
-static CARNN__INLINE void CARNN__K(update)(const carnn__update *u, int number, size_t from,
-                                           size_t to) {
+   weight, and clears the gradient for the next step. Bound by memory: Adam reads four floats for
+   each weight and writes them. */
+static void CARNN__K(optimize)(const void *job, size_t from, size_t to) {
+    const carnn__update *u = (const carnn__update *)job;
     const carnn__v a = every(u->a), a1 = every(u->a1), b = every(u->b), b1 = every(u->b1);
     const carnn__v clip = every(u->clip), keep = every(u->keep), lr = every(u->lr);
     const carnn__v eps = every(u->eps), correct = every(u->correct);
     float *const m0 = u->moment[0], *const m1 = u->moment[1];
+    const size_t number = u->number;
     size_t i;
     for (i = from; i < to; i += CARNN__LANES) {
         carnn__v g = mul(clip, load(u->g)), w = mul(keep, load(u->w)), d = g, m, s, x;
@@ -3617,12 +3617,6 @@ static CARNN__INLINE void CARNN__K(update)(const carnn__update *u, int number, s
         store(u->w, fnma(lr, d, w));
     }
 }
-#define CARNN__OPTIMIZER_FUNCTION(name, moments, lr, a, b, eps)                                    \
-    static void CARNN__K(name)(const void *job, size_t from, size_t to) {                          \
-        CARNN__K(update)((const carnn__update *)job, CARNN__OPTIMIZER_##name, from, to);           \
-    }
-CARNN__OPTIMIZERS(CARNN__OPTIMIZER_FUNCTION)
-#undef CARNN__OPTIMIZER_FUNCTION
 
 #undef load
 #undef store
@@ -3642,16 +3636,14 @@ CARNN__OPTIMIZERS(CARNN__OPTIMIZER_FUNCTION)
 #define CARNN__FLAT_PIECE 16384
 
 typedef struct carnn__optimizer {
-    size_t number; /* in carnn__optimizers */
-    size_t size;   /* of the store */
+    size_t number;    /* in carnn__optimizers */
+    size_t size;      /* of the store */
     float *moment[2];
-    double *partial; /* one per CARNN__FLAT_PIECE */
+    double *partial;  /* one per CARNN__FLAT_PIECE; the block of memory, with the moments behind */
     double power_a, power_b; /* a^t and b^t after t steps */
 } carnn__optimizer;
 
 static void carnn__optimizer_close(carnn__optimizer *o, const carnn_allocator *allocator) {
-    carnn__free_aligned(allocator, o->moment[0]);
-    carnn__free_aligned(allocator, o->moment[1]);
     carnn__free_aligned(allocator, o->partial);
     memset(o, 0, sizeof *o);
 }
@@ -3663,21 +3655,18 @@ static size_t carnn__flat_pieces(size_t size) {
 static carnn_status carnn__optimizer_open(carnn__optimizer *o, size_t number, size_t size,
                                           const carnn_allocator *allocator, carnn_error *error) {
     size_t i, moments = carnn__optimizers[number].moments;
-    int failed = 0;
+    size_t partials = carnn__round_up(carnn__flat_pieces(size) * 2, CARNN__ALIGN / sizeof(float));
+    float *block = (float *)carnn__alloc_aligned(allocator, partials + moments * size,
+                                                 sizeof(float));
     memset(o, 0, sizeof *o);
+    if (!block) return carnn__out_of_memory(error);
+    memset(block, 0, (partials + moments * size) * sizeof(float));
     o->number = number;
     o->size = size;
     o->power_a = o->power_b = 1.0;
-    for (i = 0; i < moments; i++) {
-        o->moment[i] = (float *)carnn__alloc_aligned(allocator, size, sizeof(float));
-        if (o->moment[i]) memset(o->moment[i], 0, size * sizeof(float));
-        failed |= !o->moment[i];
-    }
-    o->partial = (double *)carnn__alloc_aligned(allocator, carnn__flat_pieces(size),
-                                                sizeof(double));
-    if (!failed && o->partial) return CARNN_OK;
-    carnn__optimizer_close(o, allocator);
-    return carnn__out_of_memory(error);
+    o->partial = (double *)(void *)block;
+    for (i = 0; i < moments; i++) o->moment[i] = block + partials + i * size;
+    return CARNN_OK;
 }
 
 typedef struct carnn__norm_job {
@@ -3687,13 +3676,18 @@ typedef struct carnn__norm_job {
     size_t size;
 } carnn__norm_job;
 
+/* Where squares are too large for a float they are summed up in a double: a gradient that explodes
+   is clipped like any other. */
 static void carnn__norm_range(const void *job_, size_t from, size_t to) {
     const carnn__norm_job *job = (const carnn__norm_job *)job_;
-    size_t i;
-    for (i = from; i < to; i++) {
-        size_t first = i * CARNN__FLAT_PIECE;
-        job->partial[i] = (double)job->k->sum_squares(
-            job->x + first, carnn__min(CARNN__FLAT_PIECE, job->size - first));
+    size_t piece, i;
+    for (piece = from; piece < to; piece++) {
+        const float *x = job->x + piece * CARNN__FLAT_PIECE;
+        size_t n = carnn__min(CARNN__FLAT_PIECE, job->size - piece * CARNN__FLAT_PIECE);
+        double sum = job->k->sum_squares(x, n);
+        if (!(sum <= DBL_MAX))
+            for (sum = 0.0, i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+        job->partial[piece] = sum;
     }
 }
 
@@ -3707,15 +3701,6 @@ static double carnn__flat_norm(carnn__engine *e, const float *x, size_t size, do
     return sqrt(sum);
 }
 
-/* The same of numbers whose squares are too large for a float: a gradient that explodes is clipped
-   like any other. */
-static double carnn__wide_norm(const float *x, size_t size) {
-    double sum = 0.0;
-    size_t i;
-    for (i = 0; i < size; i++) sum += (double)x[i] * (double)x[i];
-    return sqrt(sum);
-}
-
 /* One step: clips the gradient to the global norm `clip` (0: no clipping) and updates the
    weights; the gradient is zeros afterwards. Returns the norm before clipping; where it is not
    finite nothing is changed. */
@@ -3724,10 +3709,10 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
     const carnn__optimizer_kind *kind = &carnn__optimizers[o->number];
     double norm = carnn__flat_norm(e, g, o->size, o->partial);
     carnn__update u;
-    if (!(norm <= DBL_MAX)) norm = carnn__wide_norm(g, o->size);
     if (!(norm <= DBL_MAX)) return norm;
     o->power_a *= kind->a;
     o->power_b *= kind->b;
+    u.number = o->number;
     u.w = w;
     u.g = g;
     u.moment[0] = o->moment[0];
@@ -3745,7 +3730,7 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
         u.lr = (float)(lr / (1.0 - o->power_a));
         u.correct = (float)(1.0 / sqrt(1.0 - o->power_b));
     }
-    carnn__split(e, e->k->optimize[o->number], &u, o->size, 16, o->size);
+    carnn__split(e, e->k->optimize, &u, o->size, 16, o->size);
     return norm;
 }
 
@@ -4365,11 +4350,10 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
     cell->input = carnn__declare(store, prefix, "input.weight", k->gates * h, e, h,
                                  CARNN__INIT_GLOROT, 0.0f);
     cell->bias = carnn__declare(store, prefix, "bias", 1, k->bias_gates * h, 1, CARNN__INIT_ZERO,
-                                0.0f);
+                                k->open_bias);
     bias = &store->item[carnn__min(cell->bias, CARNN__PARAMS_MAX - 1)];
     bias->open_from = k->open_gate * h;
     bias->open_count = h;
-    bias->open_value = k->open_bias;
     if (cell->d)
         cell->context = carnn__declare(store, prefix, "context.weight", k->context_gates * h, d, h,
                                        CARNN__INIT_GLOROT, 0.0f);
@@ -15599,14 +15583,12 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #define CARNN__STRING_(x) #x
 #define CARNN__STRING(x) CARNN__STRING_(x)
 #define CARNN__KERNEL_ENTRY(name, result, arguments) CARNN__K(name),
-#define CARNN__OPTIMIZE(name, moments, lr, a, b, eps) CARNN__K(name),
 #define CARNN__CELL_SCAN(id, ...) {CARNN__K(id##_scan), CARNN__K(id##_scan_back)},
 static const carnn__kernels CARNN__K(kernels) = {
     CARNN__STRING(CARNN__ISA),
     CARNN__TILE_ROWS,
     CARNN__TILE_COLUMNS,
-    CARNN__KERNELS(CARNN__KERNEL_ENTRY){CARNN__OPTIMIZERS(CARNN__OPTIMIZE)},
-    {CARNN__CELLS(CARNN__CELL_SCAN)}};
+    CARNN__KERNELS(CARNN__KERNEL_ENTRY){CARNN__CELLS(CARNN__CELL_SCAN)}};
 /* what the next pass defines otherwise */
 #undef CARNN__TILE_ROWS
 #undef CARNN__TILE_VECTORS
