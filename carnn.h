@@ -1398,6 +1398,7 @@ typedef void (*carnn__range_fn)(const void *job, size_t from, size_t to);
 
 /* One step of an optimiser (@@PARAM). */
 typedef struct carnn__update {
+    size_t number;      /* of the optimiser */
     float *w;           /* weights */
     float *g;           /* gradients, same layout; zeros afterwards */
     float *moment[2];
@@ -1508,12 +1509,17 @@ enum {
 
 /* --- cells (@@CELL) -------------------------------------------------------------------------- */
 
-/* The table of cells. A new cell takes an entry here, the functions <id>_forward and <id>_backward
-   on sixteen columns of a row (kernels of @@CELL), and golden values in tests/test_cell.c (a cell
-   without them is named there and checked by its gradients alone). Options, gradient check,
-   benchmark, model files and explanations follow from the entry:
+/* The table of cells. It is the one place where a cell is added, which takes
 
-     id, name, title,
+     - an entry here;
+     - its functions on sixteen columns of a row (kernels of @@CELL);
+     - golden values and equations in tests/test_cell.c (a cell without them is named there and
+       checked by its gradients alone);
+     - where its states are exact weighted sums of inputs, one of the flags CARNN__ADDITIVE_...
+
+   Options, gradient check, benchmark, model files and explanations follow from the entry:
+
+     id, <functions>_forward and _backward, name, title,
      number of gates projected from the input, of these with a bias, projected from the context,
      projected from the hidden state, 1 if the latter has a bias of its own (else 0),
      arrays of h floats on the tape,
@@ -1521,24 +1527,25 @@ enum {
 
    A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
-    X(rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0)                               \
-    X(lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, CARNN__HAS_CELL_STATE)                      \
-    X(gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f, CARNN__TWO_STAGES)   \
-    X(gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3, 1, 4, 0,    \
-      0.0f, 0)                                                                                     \
-    X(ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, CARNN__ADDITIVE_FORGET)              \
-    X(ran_tanh, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)         \
-    X(ncarnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0, 2, 0,    \
+    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0)                          \
+    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, CARNN__HAS_CELL_STATE)                \
+    X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f,                 \
+      CARNN__TWO_STAGES)                                                                           \
+    X(gru_after, gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3,  \
+      1, 4, 0, 0.0f, 0)                                                                            \
+    X(ran, ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, CARNN__ADDITIVE_FORGET)         \
+    X(ran_tanh, ran, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)    \
+    X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0,   \
+      2, 0, 0.0f, CARNN__ADDITIVE_UPDATE)                                                          \
+    X(icarnn, carnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0,    \
       0.0f, CARNN__ADDITIVE_UPDATE)                                                                \
-    X(icarnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0, 0.0f,     \
-      CARNN__ADDITIVE_UPDATE)                                                                      \
-    X(scarnn, "scarnn", "iCARNN whose candidate is the input itself", 2, 2, 2, 0, 0, 0, 0, 0.0f,   \
+    X(scarnn, carnn, "scarnn", "iCARNN whose candidate is the input itself", 2, 2, 2, 0, 0, 0, 0,  \
+      0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                    \
+    X(carnn_low, carnn, "carnn-low", "sCARNN without the forget gate", 1, 1, 1, 0, 0, 0, 0, 0.0f,  \
       CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                          \
-    X(carnn_low, "carnn-low", "sCARNN without the forget gate", 1, 1, 1, 0, 0, 0, 0, 0.0f,         \
-      CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                          \
-    X(carnn_high, "carnn-high", "LSTM whose gates read the context too", 4, 4, 3, 4, 0, 5, 1,      \
-      1.0f, CARNN__HAS_CELL_STATE)                                                                 \
-    X(ncarnn_free, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,           \
+    X(carnn_high, lstm, "carnn-high", "LSTM whose gates read the context too", 4, 4, 3, 4, 0, 5,   \
+      1, 1.0f, CARNN__HAS_CELL_STATE)                                                              \
+    X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,    \
       CARNN__ADDITIVE_UPDATE)                                                                      \
     CARNN_EXTRA_CELLS(X)
 #ifndef CARNN_EXTRA_CELLS
@@ -1571,7 +1578,7 @@ typedef struct carnn__cell_kind {
     size_t flags;
 } carnn__cell_kind;
 
-#define CARNN__CELL_ENTRY(id, ...) {__VA_ARGS__},
+#define CARNN__CELL_ENTRY(id, functions, ...) {__VA_ARGS__},
 static const carnn__cell_kind carnn__cells[] = {CARNN__CELLS(CARNN__CELL_ENTRY)};
 #undef CARNN__CELL_ENTRY
 
@@ -1581,17 +1588,18 @@ typedef struct carnn__scan {
     const carnn__packed *seq;
     size_t first, end;     /* runs the sequences of ranks [first, end) */
     size_t h;
+    int back;              /* backward; else forward */
+    int stage;             /* of a step with two products */
     const uint32_t *index; /* (N) which input each row has; NULL: row r has input r */
     const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
-    const float *px;       /* (U, gates h) input projections with biases */
-    const float *pc;       /* (B, context gates h) context projections */
+    float *px;             /* (U, gates h) input projections with biases */
+    float *pc;             /* (B, context gates h) context projections */
     float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the current step */
     const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
     float *tape;           /* (N, tape h) what backward needs of each row */
     float *out;            /* (N, h) hidden states */
     float *reset;          /* (B, h) of a cell with two stages: input of the second product, e.g.
                               r * h_{t-1}; in backward the gradient there */
-    int stage;             /* of a step with two products */
     /* backward; gradients of inputs and of context projections are added to */
     const float *dout;     /* (N, h) gradient that reaches h_t from outside the recurrence */
     float *dh, *dc;        /* (B, h) gradient that reaches h_t, c_t from the steps after t */
@@ -1601,7 +1609,7 @@ typedef struct carnn__scan {
     float *dph;            /* (N, recurrent gates h) */
 } carnn__scan;
 
-/* Runs steps [t0, t1) forward, or from t1 - 1 down to t0 backward, columns [from, to). */
+/* Runs steps [t0, t1), backward from the last to the first, columns [from, to). */
 typedef void (*carnn__scan_fn)(const carnn__scan *s, size_t t0, size_t t1, size_t from, size_t to);
 
 /* The end of the ranks to run at step t, before the sequences that are shorter. */
@@ -1610,26 +1618,32 @@ static inline size_t carnn__scan_end(const carnn__scan *s, size_t t) {
     return carnn__max(carnn__min(s->end, live), s->first);
 }
 
-/* The argument of a cell's functions: columns j .. j + 15 of one row. Entry i of an array with
-   several entries is at array + i h. What a cell does not have is NULL. */
+/* What a cell's functions work on: columns j .. j + 15 of one row. Entry i of an array with several
+   entries is at array + i h. What a cell does not have is not to be read. */
 typedef struct carnn__lanes {
     const carnn__cell_kind *kind;
     size_t h, j;
     int stage;
-    const float *x;        /* the input */
-    const float *px, *pc, *ph;
-    const float *before;   /* h', the state one step before */
-    const float *c_before; /* c' */
+    /* read only */
+    float *x;        /* the input */
+    float *px, *pc, *ph;
+    float *before;   /* h', the state one step before */
+    float *c_before; /* c' */
+    float *dout;     /* of backward alone, like those that begin with d below */
+    /* written, the gradients of gates and inputs added to */
     float *tape, *out, *reset;
-    const float *dout;     /* NULL in forward, like those that follow */
-    float *dh, *dc, *dx, *dpx, *dpc, *dph;
+    float *dh, *dc, *dpx, *dpc, *dph;
+    float *dx;       /* NULL: not wanted */
 } carnn__lanes;
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
-/* The largest number of arrays of a cell (CARNN__K(tail)); a cell with more does not compile. */
+/* Copies of arrays that the last columns of a row have room for (CARNN__K(tail)); a cell with more
+   does not compile. */
 #define CARNN__LANES_ARRAYS 64
-#define CARNN__CELL_FITS(id, name, title, g, gb, gc, gh, gr, tape, ...)                            \
-    typedef char carnn__##id##_fits[2 * (g + gc + gh) + tape + 9 <= CARNN__LANES_ARRAYS ? 1 : -1];
+#define CARNN__CELL_FITS(id, functions, name, title, g, gb, gc, gh, gr, tape, ...)                 \
+    typedef char carnn__cell_##id##_fits[2 * (g + gc + gh) + tape + 9 <= CARNN__LANES_ARRAYS       \
+                                             ? 1                                                   \
+                                             : -1];
 CARNN__CELLS(CARNN__CELL_FITS)
 #undef CARNN__CELL_FITS
 
@@ -1732,6 +1746,8 @@ typedef struct carnn__panel {
       (size_t n, size_t k, const float *x, const float *b, size_t ldb, const float *start,         \
        float *y))                                                                                  \
     X(column_sums, void, (size_t rows, size_t columns, const float *x, size_t ldx, float *out))    \
+    /* @@PARAM, on a range of weights */                                                           \
+    X(optimize, void, (const void *job, size_t from, size_t to))                                   \
     /* @@CELL, on a range of blocks */                                                             \
     X(recur, void, (const void *job, size_t from, size_t to))                                      \
     /* @@PART, on a range of their output */                                                       \
@@ -1753,8 +1769,7 @@ typedef struct carnn__kernels {
 #define CARNN__KERNEL_FIELD(name, result, arguments) result(*name) arguments;
     CARNN__KERNELS(CARNN__KERNEL_FIELD)
 #undef CARNN__KERNEL_FIELD
-    carnn__range_fn optimize[CARNN__OPTIMIZER_COUNT]; /* @@PARAM */
-    carnn__scan_fn cell_forward[CARNN__CELL_COUNT], cell_backward[CARNN__CELL_COUNT]; /* @@CELL */
+    carnn__scan_fn scan[CARNN__CELL_COUNT][2]; /* @@CELL: forward and backward */
 } carnn__kernels;
 
 /* --- the passes ------------------------------------------------------------------------------ */
@@ -3139,8 +3154,7 @@ static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, co
 typedef enum carnn__init {
     CARNN__INIT_ZERO,
     CARNN__INIT_GLOROT, /* uniform in +-sqrt(6 / (rows + columns)), Glorot and Bengio 2010 */
-    CARNN__INIT_NORMAL, /* mean 0, standard deviation `scale` */
-    CARNN__INIT_FILL    /* every weight is `scale` */
+    CARNN__INIT_NORMAL  /* mean 0, standard deviation `scale` */
 } carnn__init;
 
 /* One named matrix (rows, columns) of the store; vectors have one row. */
@@ -3151,8 +3165,7 @@ typedef struct carnn__param {
     size_t block;  /* rows that are one matrix to the initialiser: the gates of a stacked matrix */
     carnn__init init;
     float scale;
-    size_t open_from, open_count; /* weights that start at open_value: the bias of a forget gate */
-    float open_value;
+    size_t open_from, open_count; /* weights that start at `scale`: the bias of a forget gate */
 } carnn__param;
 
 #define CARNN__PARAMS_MAX 96
@@ -3223,10 +3236,9 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
             switch (p->init) {
             case CARNN__INIT_GLOROT: w[i] = range * (2.0f * carnn__uniform(key, i) - 1.0f); break;
             case CARNN__INIT_NORMAL: w[i] = p->scale * carnn__normal(key, i); break;
-            case CARNN__INIT_FILL: w[i] = p->scale; break;
             default: w[i] = 0.0f;
             }
-        for (i = p->open_from; i < p->open_from + p->open_count; i++) w[i] = p->open_value;
+        for (i = p->open_from; i < p->open_from + p->open_count; i++) w[i] = p->scale;
     }
 }
 
@@ -3284,14 +3296,15 @@ static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v moment) {
 }
 
 /* One pass over memory for weights [from, to): clips, updates the moments, updates and decays the
-   weight, and clears the gradient for the next step. `number` is constant after inlining. Bound by
-   memory: Adam reads four floats for each weight and writes them. */
-static CARNN__INLINE void CARNN__K(update)(const carnn__update *u, int number, size_t from,
-                                           size_t to) {
+   weight, and clears the gradient for the next step. Bound by memory: Adam reads four floats for
+   each weight and writes them. */
+static void CARNN__K(optimize)(const void *job, size_t from, size_t to) {
+    const carnn__update *u = (const carnn__update *)job;
     const carnn__v a = every(u->a), a1 = every(u->a1), b = every(u->b), b1 = every(u->b1);
     const carnn__v clip = every(u->clip), keep = every(u->keep), lr = every(u->lr);
     const carnn__v eps = every(u->eps), correct = every(u->correct);
     float *const m0 = u->moment[0], *const m1 = u->moment[1];
+    const size_t number = u->number;
     size_t i;
     for (i = from; i < to; i += CARNN__LANES) {
         carnn__v g = mul(clip, load(u->g)), w = mul(keep, load(u->w)), d = g, m, s, x;
@@ -3327,12 +3340,6 @@ static CARNN__INLINE void CARNN__K(update)(const carnn__update *u, int number, s
         store(u->w, fnma(lr, d, w));
     }
 }
-#define CARNN__OPTIMIZER_FUNCTION(name, moments, lr, a, b, eps)                                    \
-    static void CARNN__K(name)(const void *job, size_t from, size_t to) {                          \
-        CARNN__K(update)((const carnn__update *)job, CARNN__OPTIMIZER_##name, from, to);           \
-    }
-CARNN__OPTIMIZERS(CARNN__OPTIMIZER_FUNCTION)
-#undef CARNN__OPTIMIZER_FUNCTION
 
 #undef load
 #undef store
@@ -3352,16 +3359,14 @@ CARNN__OPTIMIZERS(CARNN__OPTIMIZER_FUNCTION)
 #define CARNN__FLAT_PIECE 16384
 
 typedef struct carnn__optimizer {
-    size_t number; /* in carnn__optimizers */
-    size_t size;   /* of the store */
+    size_t number;    /* in carnn__optimizers */
+    size_t size;      /* of the store */
     float *moment[2];
-    double *partial; /* one per CARNN__FLAT_PIECE */
+    double *partial;  /* one per CARNN__FLAT_PIECE; the block of memory, with the moments behind */
     double power_a, power_b; /* a^t and b^t after t steps */
 } carnn__optimizer;
 
 static void carnn__optimizer_close(carnn__optimizer *o, const carnn_allocator *allocator) {
-    carnn__free_aligned(allocator, o->moment[0]);
-    carnn__free_aligned(allocator, o->moment[1]);
     carnn__free_aligned(allocator, o->partial);
     memset(o, 0, sizeof *o);
 }
@@ -3373,21 +3378,18 @@ static size_t carnn__flat_pieces(size_t size) {
 static carnn_status carnn__optimizer_open(carnn__optimizer *o, size_t number, size_t size,
                                           const carnn_allocator *allocator, carnn_error *error) {
     size_t i, moments = carnn__optimizers[number].moments;
-    int failed = 0;
+    size_t partials = carnn__round_up(carnn__flat_pieces(size) * 2, CARNN__ALIGN / sizeof(float));
+    float *block = (float *)carnn__alloc_aligned(allocator, partials + moments * size,
+                                                 sizeof(float));
     memset(o, 0, sizeof *o);
+    if (!block) return carnn__out_of_memory(error);
+    memset(block, 0, (partials + moments * size) * sizeof(float));
     o->number = number;
     o->size = size;
     o->power_a = o->power_b = 1.0;
-    for (i = 0; i < moments; i++) {
-        o->moment[i] = (float *)carnn__alloc_aligned(allocator, size, sizeof(float));
-        if (o->moment[i]) memset(o->moment[i], 0, size * sizeof(float));
-        failed |= !o->moment[i];
-    }
-    o->partial = (double *)carnn__alloc_aligned(allocator, carnn__flat_pieces(size),
-                                                sizeof(double));
-    if (!failed && o->partial) return CARNN_OK;
-    carnn__optimizer_close(o, allocator);
-    return carnn__out_of_memory(error);
+    o->partial = (double *)(void *)block;
+    for (i = 0; i < moments; i++) o->moment[i] = block + partials + i * size;
+    return CARNN_OK;
 }
 
 typedef struct carnn__norm_job {
@@ -3397,13 +3399,18 @@ typedef struct carnn__norm_job {
     size_t size;
 } carnn__norm_job;
 
+/* Where squares are too large for a float they are summed up in a double: a gradient that explodes
+   is clipped like any other. */
 static void carnn__norm_range(const void *job_, size_t from, size_t to) {
     const carnn__norm_job *job = (const carnn__norm_job *)job_;
-    size_t i;
-    for (i = from; i < to; i++) {
-        size_t first = i * CARNN__FLAT_PIECE;
-        job->partial[i] = (double)job->k->sum_squares(
-            job->x + first, carnn__min(CARNN__FLAT_PIECE, job->size - first));
+    size_t piece, i;
+    for (piece = from; piece < to; piece++) {
+        const float *x = job->x + piece * CARNN__FLAT_PIECE;
+        size_t n = carnn__min(CARNN__FLAT_PIECE, job->size - piece * CARNN__FLAT_PIECE);
+        double sum = job->k->sum_squares(x, n);
+        if (!(sum <= DBL_MAX))
+            for (sum = 0.0, i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+        job->partial[piece] = sum;
     }
 }
 
@@ -3417,15 +3424,6 @@ static double carnn__flat_norm(carnn__engine *e, const float *x, size_t size, do
     return sqrt(sum);
 }
 
-/* The same of numbers whose squares are too large for a float: a gradient that explodes is clipped
-   like any other. */
-static double carnn__wide_norm(const float *x, size_t size) {
-    double sum = 0.0;
-    size_t i;
-    for (i = 0; i < size; i++) sum += (double)x[i] * (double)x[i];
-    return sqrt(sum);
-}
-
 /* One step: clips the gradient to the global norm `clip` (0: no clipping) and updates the
    weights; the gradient is zeros afterwards. Returns the norm before clipping; where it is not
    finite nothing is changed. */
@@ -3434,10 +3432,10 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
     const carnn__optimizer_kind *kind = &carnn__optimizers[o->number];
     double norm = carnn__flat_norm(e, g, o->size, o->partial);
     carnn__update u;
-    if (!(norm <= DBL_MAX)) norm = carnn__wide_norm(g, o->size);
     if (!(norm <= DBL_MAX)) return norm;
     o->power_a *= kind->a;
     o->power_b *= kind->b;
+    u.number = o->number;
     u.w = w;
     u.g = g;
     u.moment[0] = o->moment[0];
@@ -3455,7 +3453,7 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
         u.lr = (float)(lr / (1.0 - o->power_a));
         u.correct = (float)(1.0 / sqrt(1.0 - o->power_b));
     }
-    carnn__split(e, e->k->optimize[o->number], &u, o->size, 16, o->size);
+    carnn__split(e, e->k->optimize, &u, o->size, 16, o->size);
     return norm;
 }
 
@@ -3613,76 +3611,33 @@ static CARNN__INLINE vec tanh_back(vec z, vec dz) {
    The others compute them again in backward: that costs less than the memory they would need, and
    px, which identical inputs share, is in the cache. */
 
-static CARNN__INLINE void CARNN__K(mix)(const carnn__lanes *r, vec u, vec f, vec k) {
+static CARNN__INLINE vec CARNN__K(carnn_f)(const carnn__lanes *r) {
+    return r->kind->gates > 1 ? sigmoid(gate(r, 1)) : set1(1.0f);
+}
+
+static CARNN__INLINE vec CARNN__K(carnn_k)(const carnn__lanes *r) {
+    return r->kind->gates > 2 ? gate(r, 2) : get(r, r->x, 0);
+}
+
+static CARNN__INLINE void CARNN__K(carnn_forward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), f = CARNN__K(carnn_f)(r), k = CARNN__K(carnn_k)(r);
     vec A = sub(set1(1.0f), u), Z = mul(mul(u, f), k);
+    if (r->kind->tape) {
+        put(r, r->tape, 0, u);
+        put(r, r->tape, 1, f);
+    }
     put(r, r->out, 0, fma(A, get(r, r->before, 0), Z));
 }
 
-/* The gradients at a_u, a_f and k; that at h' is left in dh. */
-static CARNN__INLINE void CARNN__K(mix_back)(const carnn__lanes *r, vec u, vec f, vec k, vec *da_u,
-                                             vec *da_f, vec *dk) {
-    vec D = reaching(r), uD = mul(u, D);
-    *da_u = sigmoid_back(u, mul(D, sub(mul(f, k), get(r, r->before, 0))));
-    *da_f = sigmoid_back(f, mul(uD, k));
-    *dk = mul(uD, f);
+static CARNN__INLINE void CARNN__K(carnn_backward)(const carnn__lanes *r) {
+    vec u = r->kind->tape ? get(r, r->tape, 0) : sigmoid(gate(r, 0));
+    vec f = r->kind->tape ? get(r, r->tape, 1) : CARNN__K(carnn_f)(r);
+    vec k = CARNN__K(carnn_k)(r), D = reaching(r), uD = mul(u, D);
+    gate_back(r, 0, sigmoid_back(u, mul(D, sub(mul(f, k), get(r, r->before, 0)))));
+    if (r->kind->gates > 1) gate_back(r, 1, sigmoid_back(f, mul(uD, k)));
+    if (r->kind->gates > 2) gate_back(r, 2, mul(uD, f));
+    else if (r->dx) add_to(r, r->dx, 0, mul(uD, f));
     put(r, r->dh, 0, mul(sub(set1(1.0f), u), D));
-}
-
-static CARNN__INLINE void CARNN__K(ncarnn_forward)(const carnn__lanes *r) {
-    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = gate(r, 2);
-    put(r, r->tape, 0, u);
-    put(r, r->tape, 1, f);
-    CARNN__K(mix)(r, u, f, k);
-}
-
-static CARNN__INLINE void CARNN__K(ncarnn_backward)(const carnn__lanes *r) {
-    vec u = get(r, r->tape, 0), f = get(r, r->tape, 1), k = gate(r, 2), da_u, da_f, dk;
-    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
-    gate_back(r, 0, da_u);
-    gate_back(r, 1, da_f);
-    gate_back(r, 2, dk);
-}
-
-static CARNN__INLINE void CARNN__K(ncarnn_free_forward)(const carnn__lanes *r) {
-    CARNN__K(ncarnn_forward)(r);
-}
-static CARNN__INLINE void CARNN__K(ncarnn_free_backward)(const carnn__lanes *r) {
-    CARNN__K(ncarnn_backward)(r);
-}
-
-static CARNN__INLINE void CARNN__K(icarnn_forward)(const carnn__lanes *r) {
-    CARNN__K(mix)(r, sigmoid(gate(r, 0)), sigmoid(gate(r, 1)), gate(r, 2));
-}
-
-static CARNN__INLINE void CARNN__K(icarnn_backward)(const carnn__lanes *r) {
-    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = gate(r, 2), da_u, da_f, dk;
-    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
-    gate_back(r, 0, da_u);
-    gate_back(r, 1, da_f);
-    gate_back(r, 2, dk);
-}
-
-static CARNN__INLINE void CARNN__K(scarnn_forward)(const carnn__lanes *r) {
-    CARNN__K(mix)(r, sigmoid(gate(r, 0)), sigmoid(gate(r, 1)), get(r, r->x, 0));
-}
-
-static CARNN__INLINE void CARNN__K(scarnn_backward)(const carnn__lanes *r) {
-    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = get(r, r->x, 0), da_u, da_f, dk;
-    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
-    gate_back(r, 0, da_u);
-    gate_back(r, 1, da_f);
-    if (r->dx) add_to(r, r->dx, 0, dk);
-}
-
-static CARNN__INLINE void CARNN__K(carnn_low_forward)(const carnn__lanes *r) {
-    CARNN__K(mix)(r, sigmoid(gate(r, 0)), set1(1.0f), get(r, r->x, 0));
-}
-
-static CARNN__INLINE void CARNN__K(carnn_low_backward)(const carnn__lanes *r) {
-    vec u = sigmoid(gate(r, 0)), k = get(r, r->x, 0), da_u, da_f, dk;
-    CARNN__K(mix_back)(r, u, set1(1.0f), k, &da_u, &da_f, &dk);
-    gate_back(r, 0, da_u);
-    if (r->dx) add_to(r, r->dx, 0, dk);
 }
 
 /* --- RAN ----------------------------------------------------------------------------------------
@@ -3691,43 +3646,29 @@ static CARNN__INLINE void CARNN__K(carnn_low_backward)(const carnn__lanes *r) {
      i = s(a_i)   f = s(a_f)   z = Wz x   c = i * z + f * c'   h = c (ran) or tanh(c) (ran-tanh)
 
    Backward, from the gradient Dc at c: di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f.
+   ran: Dc = D; ran-tanh: Dc = dc + D * (1 - h^2) with dc from the step after.
 
    Gates: i, f, z. Tape: i, f; ran-tanh: i, f, c. */
 
-static CARNN__INLINE vec CARNN__K(ran_memory)(const carnn__lanes *r, vec before) {
+static CARNN__INLINE void CARNN__K(ran_forward)(const carnn__lanes *r) {
+    size_t with_tanh = r->kind->flags & CARNN__HAS_CELL_STATE;
     vec i = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), z = gate(r, 2);
+    vec c = fma(f, get(r, with_tanh ? r->c_before : r->before, 0), mul(i, z));
     put(r, r->tape, 0, i);
     put(r, r->tape, 1, f);
-    return fma(f, before, mul(i, z));
-}
-
-/* Returns dc'. */
-static CARNN__INLINE vec CARNN__K(ran_memory_back)(const carnn__lanes *r, vec Dc, vec before) {
-    vec i = get(r, r->tape, 0), f = get(r, r->tape, 1), z = gate(r, 2);
-    gate_back(r, 0, sigmoid_back(i, mul(Dc, z)));
-    gate_back(r, 1, sigmoid_back(f, mul(Dc, before)));
-    gate_back(r, 2, mul(Dc, i));
-    return mul(f, Dc);
-}
-
-static CARNN__INLINE void CARNN__K(ran_forward)(const carnn__lanes *r) {
-    put(r, r->out, 0, CARNN__K(ran_memory)(r, get(r, r->before, 0)));
+    if (with_tanh) put(r, r->tape, 2, c);
+    put(r, r->out, 0, with_tanh ? tanh(c) : c);
 }
 
 static CARNN__INLINE void CARNN__K(ran_backward)(const carnn__lanes *r) {
-    put(r, r->dh, 0, CARNN__K(ran_memory_back)(r, reaching(r), get(r, r->before, 0)));
-}
-
-static CARNN__INLINE void CARNN__K(ran_tanh_forward)(const carnn__lanes *r) {
-    vec c = CARNN__K(ran_memory)(r, get(r, r->c_before, 0));
-    put(r, r->tape, 2, c);
-    put(r, r->out, 0, tanh(c));
-}
-
-static CARNN__INLINE void CARNN__K(ran_tanh_backward)(const carnn__lanes *r) {
-    vec Dc = add(get(r, r->dc, 0), tanh_back(get(r, r->out, 0), reaching(r)));
-    put(r, r->dc, 0, CARNN__K(ran_memory_back)(r, Dc, get(r, r->c_before, 0)));
-    put(r, r->dh, 0, zero());
+    size_t with_tanh = r->kind->flags & CARNN__HAS_CELL_STATE;
+    vec i = get(r, r->tape, 0), f = get(r, r->tape, 1), z = gate(r, 2), Dc = reaching(r);
+    if (with_tanh) Dc = add(get(r, r->dc, 0), tanh_back(get(r, r->out, 0), Dc));
+    gate_back(r, 0, sigmoid_back(i, mul(Dc, z)));
+    gate_back(r, 1, sigmoid_back(f, mul(Dc, get(r, with_tanh ? r->c_before : r->before, 0))));
+    gate_back(r, 2, mul(Dc, i));
+    if (with_tanh) put(r, r->dh, 0, zero());
+    put(r, with_tanh ? r->dc : r->dh, 0, mul(f, Dc));
 }
 
 /* --- vanilla RNN --------------------------------------------------------------------------------
@@ -3777,13 +3718,6 @@ static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
     gate_back(r, 3, tanh_back(z, mul(Dc, i)));
     put(r, r->dc, 0, mul(Dc, f));
     put(r, r->dh, 0, zero());
-}
-
-static CARNN__INLINE void CARNN__K(carnn_high_forward)(const carnn__lanes *r) {
-    CARNN__K(lstm_forward)(r);
-}
-static CARNN__INLINE void CARNN__K(carnn_high_backward)(const carnn__lanes *r) {
-    CARNN__K(lstm_backward)(r);
 }
 
 /* --- GRU ----------------------------------------------------------------------------------------
@@ -3854,13 +3788,14 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
 /* --- a cell of your own -------------------------------------------------------------------------
    A program adds cells to the table without touching this file. Before CARNN_IMPLEMENTATION:
 
-     #define CARNN_EXTRA_CELLS(X) X(mgu, "mgu", "minimal gated unit", 2, 2, 0, 2, 0, 3, 0, 0.0f, \
-                                    CARNN__TWO_STAGES)
+     #define CARNN_EXTRA_CELLS(X) X(mgu, mgu, "mgu", "minimal gated unit", 2, 2, 0, 2, 0, 3, 0, \
+                                    0.0f, CARNN__TWO_STAGES)
      #define CARNN_EXTRA_CELL_FILE "examples/mgu.h"
 
    The entries have the columns of CARNN__CELLS. The file, found from where this header lies or on
-   the include path, defines both functions of each; it is included here, once for each
-   instruction set, so it has no include guard and no #include. It may use, like the cells above:
+   the include path, defines both functions of each, here mgu_forward and mgu_backward; it is
+   included here, once for each instruction set, so it has no include guard and no #include. It may
+   use, like the cells above:
 
      vec                            sixteen floats
      add sub mul fma fnma set1 zero sigmoid tanh
@@ -3936,112 +3871,95 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
    The loops are inline functions that get a cell's function and its entry in the table as
    constants, so each cell has loops of its own in which its function is expanded once. */
 
-/* The row of step t of the sequence of rank b, with the gradients for backward. */
+/* The row of step t of the sequence of rank b. */
 static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
                                                      const carnn__cell_kind *k, int back, size_t t,
                                                      size_t b) {
     size_t h = s->h, row = s->seq->start[t] + b, input = s->index ? s->index[row] : row;
-    size_t last = t ? s->seq->start[t - 1] + b : 0;
+    size_t last = t ? s->seq->start[t - 1] + b : 0, has_c = k->flags & CARNN__HAS_CELL_STATE;
+    size_t has_x = k->flags & CARNN__INPUT_IS_CANDIDATE;
     carnn__lanes r;
     r.kind = k;
     r.h = h;
     r.j = 0;
     r.stage = s->stage;
-    r.before = t ? s->out + last * h : s->h0 + b * h;
-    r.out = s->out + row * h;
+    r.x = has_x ? (float *)s->x + input * h : NULL;
     r.px = s->px + input * k->gates * h;
-    r.x = k->flags & CARNN__INPUT_IS_CANDIDATE ? s->x + input * h : NULL;
-    r.pc = k->context_gates ? s->pc + b * k->context_gates * h : NULL;
-    r.ph = k->recurrent_gates ? s->ph + b * k->recurrent_gates * h : NULL;
-    r.tape = k->tape ? s->tape + row * k->tape * h : NULL;
+    r.pc = s->pc + b * k->context_gates * h;
+    r.ph = s->ph + b * k->recurrent_gates * h;
+    r.before = t ? s->out + last * h : (float *)s->h0 + b * h;
+    r.c_before = !has_c ? NULL
+                 : t    ? s->tape + (last * k->tape + k->tape - 1) * h
+                        : (float *)s->c0 + b * h;
+    r.tape = s->tape + row * k->tape * h;
+    r.out = s->out + row * h;
     r.reset = k->flags & CARNN__TWO_STAGES ? s->reset + b * h : NULL;
-    r.c_before = r.dout = NULL;
-    r.dh = r.dc = r.dx = r.dpx = r.dpc = r.dph = NULL;
-    if (k->flags & CARNN__HAS_CELL_STATE)
-        r.c_before = t ? s->tape + (last * k->tape + k->tape - 1) * h : s->c0 + b * h;
-    if (!back) return r;
-    r.dout = s->dout + row * h;
-    r.dh = s->dh + b * h;
-    r.dpx = s->dpx + input * k->gates * h;
-    if (k->flags & CARNN__HAS_CELL_STATE) r.dc = s->dc + b * h;
-    if (k->flags & CARNN__INPUT_IS_CANDIDATE && s->dx) r.dx = s->dx + input * h;
-    if (k->context_gates) r.dpc = s->dpc + b * k->context_gates * h;
-    if (k->recurrent_gates) r.dph = s->dph + row * k->recurrent_gates * h;
+    r.dout = back ? (float *)s->dout + row * h : NULL;
+    r.dh = back ? s->dh + b * h : NULL;
+    r.dc = back && has_c ? s->dc + b * h : NULL;
+    r.dx = back && has_x && s->dx ? s->dx + input * h : NULL;
+    r.dpx = back ? s->dpx + input * k->gates * h : NULL;
+    r.dpc = back ? s->dpc + b * k->context_gates * h : NULL;
+    r.dph = back ? s->dph + row * k->recurrent_gates * h : NULL;
     return r;
 }
 
-/* The last columns of a row may be fewer than sixteen. They are copied into a row of sixteen, zeros
-   behind them, and the results are copied back: so a cell knows only whole vectors, and its code is
-   there once. */
+/* The last columns of a row, j .. j + n - 1, may be fewer than sixteen. They are copied into a row
+   of sixteen with zeros behind them, `wide`, whose arrays lie in `room`, and what the cell has
+   written there is copied back: so a cell knows only whole vectors, and its code is there once. */
 typedef struct CARNN__K(tail) {
-    size_t h, j, n; /* columns j .. j + n - 1 */
-    float *room;    /* for the next copy */
+    size_t h, j, n;
+    float *room; /* for the next array; NULL: copies back */
 } CARNN__K(tail);
 
-static CARNN__INLINE float *CARNN__K(tail_in)(CARNN__K(tail) *a, const float *from,
-                                              size_t entries) {
-    float *copy = from ? a->room : NULL;
+static CARNN__INLINE void CARNN__K(tail_array)(CARNN__K(tail) *a, float *narrow, float **wide,
+                                               size_t entries) {
     size_t i;
-    for (i = 0; from && i < entries; i++, a->room += CARNN__LANES)
-        store(a->room, loadn(from + i * a->h + a->j, a->n));
-    return copy;
+    if (a->room) *wide = narrow ? a->room : NULL;
+    for (i = 0; narrow && i < entries; i++)
+        if (!a->room) {
+            storen(narrow + i * a->h + a->j, a->n, load(*wide + i * CARNN__LANES));
+        } else {
+            store(a->room, loadn(narrow + i * a->h + a->j, a->n));
+            a->room += CARNN__LANES;
+        }
 }
 
-static CARNN__INLINE void CARNN__K(tail_out)(const CARNN__K(tail) *a, const float *from, float *to,
-                                             size_t entries) {
-    size_t i;
-    for (i = 0; to && i < entries; i++)
-        storen(to + i * a->h + a->j, a->n, load(from + i * CARNN__LANES));
+/* What forward writes, and what backward writes. */
+static CARNN__INLINE void CARNN__K(tail_results)(const carnn__lanes *r, CARNN__K(tail) *a,
+                                                 carnn__lanes *wide) {
+    const carnn__cell_kind *k = r->kind;
+    if (a->room || !r->dout) {
+        CARNN__K(tail_array)(a, r->tape, &wide->tape, k->tape);
+        CARNN__K(tail_array)(a, r->out, &wide->out, 1);
+        CARNN__K(tail_array)(a, r->reset, &wide->reset, 1);
+    }
+    CARNN__K(tail_array)(a, r->dh, &wide->dh, 1);
+    CARNN__K(tail_array)(a, r->dc, &wide->dc, 1);
+    CARNN__K(tail_array)(a, r->dx, &wide->dx, 1);
+    CARNN__K(tail_array)(a, r->dpx, &wide->dpx, k->gates);
+    CARNN__K(tail_array)(a, r->dpc, &wide->dpc, k->context_gates);
+    CARNN__K(tail_array)(a, r->dph, &wide->dph, k->recurrent_gates);
 }
 
-/* `wide` becomes a copy of columns j .. j + n - 1 of r. */
 static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j, size_t n,
                                                 carnn__lanes *wide, float *room) {
     const carnn__cell_kind *k = r->kind;
-    CARNN__K(tail) a;
-    a.h = r->h;
-    a.j = j;
-    a.n = n;
-    a.room = room;
-    wide->x = CARNN__K(tail_in)(&a, r->x, 1);
-    wide->px = CARNN__K(tail_in)(&a, r->px, k->gates);
-    wide->pc = CARNN__K(tail_in)(&a, r->pc, k->context_gates);
-    wide->ph = CARNN__K(tail_in)(&a, r->ph, k->recurrent_gates);
-    wide->before = CARNN__K(tail_in)(&a, r->before, 1);
-    wide->c_before = CARNN__K(tail_in)(&a, r->c_before, 1);
-    wide->tape = CARNN__K(tail_in)(&a, r->tape, k->tape);
-    wide->out = CARNN__K(tail_in)(&a, r->out, 1);
-    wide->reset = CARNN__K(tail_in)(&a, r->reset, 1);
-    wide->dout = CARNN__K(tail_in)(&a, r->dout, 1);
-    wide->dh = CARNN__K(tail_in)(&a, r->dh, 1);
-    wide->dc = CARNN__K(tail_in)(&a, r->dc, 1);
-    wide->dx = CARNN__K(tail_in)(&a, r->dx, 1);
-    wide->dpx = CARNN__K(tail_in)(&a, r->dpx, k->gates);
-    wide->dpc = CARNN__K(tail_in)(&a, r->dpc, k->context_gates);
-    wide->dph = CARNN__K(tail_in)(&a, r->dph, k->recurrent_gates);
+    CARNN__K(tail) a = {r->h, j, n, room};
+    CARNN__K(tail_results)(r, &a, wide);
+    CARNN__K(tail_array)(&a, r->x, &wide->x, 1);
+    CARNN__K(tail_array)(&a, r->px, &wide->px, k->gates);
+    CARNN__K(tail_array)(&a, r->pc, &wide->pc, k->context_gates);
+    CARNN__K(tail_array)(&a, r->ph, &wide->ph, k->recurrent_gates);
+    CARNN__K(tail_array)(&a, r->before, &wide->before, 1);
+    CARNN__K(tail_array)(&a, r->c_before, &wide->c_before, 1);
+    CARNN__K(tail_array)(&a, r->dout, &wide->dout, 1);
 }
 
-/* What the cell has written to `wide` goes back to r. */
 static CARNN__NOINLINE void CARNN__K(tail_close)(const carnn__lanes *r, size_t j, size_t n,
-                                                 const carnn__lanes *wide) {
-    const carnn__cell_kind *k = r->kind;
-    CARNN__K(tail) a;
-    a.h = r->h;
-    a.j = j;
-    a.n = n;
-    a.room = NULL;
-    if (!r->dout) { /* forward */
-        CARNN__K(tail_out)(&a, wide->tape, r->tape, k->tape);
-        CARNN__K(tail_out)(&a, wide->out, r->out, 1);
-        CARNN__K(tail_out)(&a, wide->reset, r->reset, 1);
-        return;
-    }
-    CARNN__K(tail_out)(&a, wide->dh, r->dh, 1);
-    CARNN__K(tail_out)(&a, wide->dc, r->dc, 1);
-    CARNN__K(tail_out)(&a, wide->dx, r->dx, 1);
-    CARNN__K(tail_out)(&a, wide->dpx, r->dpx, k->gates);
-    CARNN__K(tail_out)(&a, wide->dpc, r->dpc, k->context_gates);
-    CARNN__K(tail_out)(&a, wide->dph, r->dph, k->recurrent_gates);
+                                                 carnn__lanes *wide) {
+    CARNN__K(tail) a = {r->h, j, n, NULL};
+    CARNN__K(tail_results)(r, &a, wide);
 }
 
 /* Columns [from, to) of the row of step t of the sequence of rank b. The cell is called in one
@@ -4079,16 +3997,16 @@ static CARNN__INLINE void CARNN__K(scan)(const carnn__scan *s, const carnn__cell
     }
 }
 
-#define CARNN__SCAN(id, ...)                                                                       \
+#define CARNN__SCAN(id, functions, ...)                                                            \
     static void CARNN__K(id##_scan)(const carnn__scan *s, size_t t0, size_t t1, size_t from,       \
                                     size_t to) {                                                   \
-        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(id##_forward), 0, t0, t1,      \
-                       from, to);                                                                  \
+        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(functions##_forward), 0, t0,   \
+                       t1, from, to);                                                              \
     }                                                                                              \
     static void CARNN__K(id##_scan_back)(const carnn__scan *s, size_t t0, size_t t1, size_t from,  \
                                          size_t to) {                                              \
-        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(id##_backward), 1, t0, t1,     \
-                       from, to);                                                                  \
+        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(functions##_backward), 1, t0,  \
+                       t1, from, to);                                                              \
     }
 CARNN__CELLS(CARNN__SCAN)
 #undef CARNN__SCAN
@@ -4147,7 +4065,7 @@ typedef struct carnn__cell {
 static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const char *prefix,
                                 size_t kind, size_t e, size_t h, size_t d) {
     const carnn__cell_kind *k = &carnn__cells[kind];
-    carnn__param *open;
+    carnn__param *bias;
     cell->kind = kind;
     cell->e = e;
     cell->h = h;
@@ -4155,11 +4073,10 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
     cell->input = carnn__declare(store, prefix, "input.weight", k->gates * h, e, h,
                                  CARNN__INIT_GLOROT, 0.0f);
     cell->bias = carnn__declare(store, prefix, "bias", 1, k->bias_gates * h, 1, CARNN__INIT_ZERO,
-                                0.0f);
-    open = &store->item[carnn__min(cell->bias, CARNN__PARAMS_MAX - 1)];
-    open->open_from = k->open_gate * h;
-    open->open_count = h;
-    open->open_value = k->open_bias;
+                                k->open_bias);
+    bias = &store->item[carnn__min(cell->bias, CARNN__PARAMS_MAX - 1)];
+    bias->open_from = k->open_gate * h;
+    bias->open_count = h;
     if (cell->d)
         cell->context = carnn__declare(store, prefix, "context.weight", k->context_gates * h, d, h,
                                        CARNN__INIT_GLOROT, 0.0f);
@@ -4176,6 +4093,12 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
    them (each with its own context) run forward and backward, then the gradients of all of them go
    back through the input projection at once. */
 
+/* A recurrent product of a step; a cell with two stages has one for each. */
+typedef struct carnn__cell_product {
+    size_t first, gates;  /* the gates that it makes */
+    float *weight, *back; /* recurrent weights, packed for h' Wh^T and for dph Wh */
+} carnn__cell_product;
+
 typedef struct carnn__cell_run {
     const carnn__cell *cell;
     const carnn__store *store; /* names; the weights are in w, their gradients in g */
@@ -4186,65 +4109,47 @@ typedef struct carnn__cell_run {
     const float *x;     /* (U, e) */
     const float *c;     /* (B, d) */
     const float *zeros; /* (B, h) */
-    float *wh[2], *wh_back[2]; /* recurrent weights of each product of a step (a GRU has two),
-                                  packed for h' Wh^T and for dph Wh */
     float *last;        /* (N, h): h_{t-1} of every row, for the gradient of Wh */
+    carnn__cell_product product[2];
+    size_t products;
 } carnn__cell_run;
-
-/* The recurrent products of one step, and the gates that each makes. */
-static size_t carnn__products(const carnn__cell_kind *k) {
-    return !k->recurrent_gates ? 0 : k->flags & CARNN__TWO_STAGES ? 2 : 1;
-}
-
-static size_t carnn__product_gates(const carnn__cell_kind *k, size_t product) {
-    if (!(k->flags & CARNN__TWO_STAGES)) return k->recurrent_gates;
-    return product ? 1 : k->recurrent_gates - 1;
-}
-
-static size_t carnn__product_first_gate(const carnn__cell_kind *k, size_t product) {
-    return product ? k->recurrent_gates - 1 : 0;
-}
 
 /* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. */
 static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const carnn__store *store,
                              const float *w, float *g, carnn__arena *arena, size_t U, size_t N,
                              size_t B) {
     const carnn__cell_kind *k = &carnn__cells[cell->kind];
-    size_t h = cell->h, recurrent = k->recurrent_gates, p;
+    size_t h = cell->h, recurrent = k->recurrent_gates, i;
     carnn__scan *s = &r->scan;
     memset(r, 0, sizeof *r);
     r->cell = cell;
     r->store = store;
     r->w = w;
     r->g = g;
+    r->zeros = carnn__floats(arena, B, h);
+    if (r->zeros) memset((float *)r->zeros, 0, B * h * sizeof(float));
+    r->products = !recurrent ? 0 : k->flags & CARNN__TWO_STAGES ? 2 : 1;
+    for (i = 0; i < r->products; i++) {
+        carnn__cell_product *p = &r->product[i];
+        p->first = i ? recurrent - 1 : 0;
+        p->gates = i ? 1 : recurrent + 1 - r->products;
+        p->weight = carnn__floats(arena, 1, carnn__packed_size(p->gates * h, h));
+        if (g) p->back = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
+    }
     s->h = h;
     s->px = carnn__floats(arena, U, k->gates * h);
-    if (k->context_gates) s->pc = carnn__floats(arena, B, k->context_gates * h);
-    if (!cell->d && s->pc) /* without a context its projection is zero */
-        memset((void *)s->pc, 0, B * k->context_gates * h * sizeof(float));
+    s->pc = carnn__floats(arena, B, k->context_gates * h);
+    s->ph = carnn__floats(arena, B, recurrent * h);
     s->out = carnn__floats(arena, N, h);
-    r->zeros = carnn__floats(arena, B, h);
-    if (arena->base && r->zeros) memset((void *)r->zeros, 0, B * h * sizeof(float));
-    if (k->tape) s->tape = carnn__floats(arena, N, k->tape * h);
+    s->tape = carnn__floats(arena, N, k->tape * h);
     if (k->flags & CARNN__TWO_STAGES) s->reset = carnn__floats(arena, B, h);
-    if (recurrent) {
-        s->ph = carnn__floats(arena, B, recurrent * h);
-        for (p = 0; p < carnn__products(k); p++)
-            r->wh[p] = carnn__floats(arena, 1,
-                                     carnn__packed_size(carnn__product_gates(k, p) * h, h));
-    }
     if (!g) return;
     s->dh = carnn__floats(arena, B, h);
-    s->dpx = carnn__floats(arena, U, k->gates * h);
     if (k->flags & CARNN__HAS_CELL_STATE) s->dc = carnn__floats(arena, B, h);
-    if (k->context_gates) s->dpc = carnn__floats(arena, B, k->context_gates * h);
-    if (recurrent) {
-        s->dph = carnn__floats(arena, N, recurrent * h);
-        r->last = carnn__floats(arena, N, h);
-        for (p = 0; p < carnn__products(k); p++)
-            r->wh_back[p] = carnn__floats(arena, 1,
-                                          carnn__packed_size(h, carnn__product_gates(k, p) * h));
-    }
+    s->dpx = carnn__floats(arena, U, k->gates * h);
+    s->dpc = carnn__floats(arena, B, k->context_gates * h);
+    s->dph = carnn__floats(arena, N, recurrent * h);
+    if (recurrent) r->last = carnn__floats(arena, N, h);
 }
 
 static inline const float *carnn__cell_weight(const carnn__cell_run *r, size_t number) {
@@ -4257,14 +4162,12 @@ static inline float *carnn__cell_gradient(const carnn__cell_run *r, size_t numbe
 
 /* Readies the recurrent weights: call it whenever the weights have changed. */
 static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h, p;
-    for (p = 0; p < carnn__products(k); p++) {
-        const float *wh = carnn__cell_weight(r, r->cell->recurrent) +
-                          carnn__product_first_gate(k, p) * h * h;
-        size_t rows = carnn__product_gates(k, p) * h;
-        carnn__pack(e, CARNN__NT, rows, h, wh, h, r->wh[p]);
-        if (r->g) carnn__pack(e, CARNN__NN, h, rows, wh, h, r->wh_back[p]);
+    size_t h = r->cell->h, i;
+    for (i = 0; i < r->products; i++) {
+        const carnn__cell_product *p = &r->product[i];
+        const float *w = carnn__cell_weight(r, r->cell->recurrent) + p->first * h * h;
+        carnn__pack(e, CARNN__NT, p->gates * h, h, w, h, p->weight);
+        if (r->g) carnn__pack(e, CARNN__NN, h, p->gates * h, w, h, p->back);
     }
 }
 
@@ -4275,7 +4178,7 @@ static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const floa
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, biased = k->bias_gates * h;
     const float *wx = carnn__cell_weight(r, r->cell->input);
-    float *px = (float *)r->scan.px + from * width;
+    float *px = r->scan.px + from * width;
     r->x = r->scan.x = x;
     r->inputs = to;
     x += from * in;
@@ -4293,10 +4196,10 @@ static void carnn__cell_context(carnn__cell_run *r, carnn__engine *e, const floa
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t d = r->cell->d, width = k->context_gates * r->cell->h;
     r->c = c;
-    if (width && !d) memset((float *)r->scan.pc, 0, B * width * sizeof(float));
-    if (d)
+    if (!d) memset(r->scan.pc, 0, B * width * sizeof(float));
+    else
         carnn__matmul(e, CARNN__NT, B, width, d, c, d, carnn__cell_weight(r, r->cell->context), d,
-                      NULL, (float *)r->scan.pc, width);
+                      NULL, r->scan.pc, width);
 }
 
 typedef struct carnn__scan_job {
@@ -4312,40 +4215,49 @@ static void carnn__scan_piece(void *job_, size_t piece, size_t worker) {
     job->fn(job->scan, job->t0, job->t1, from, carnn__min(from + job->columns, job->scan->h));
 }
 
-/* Columns are independent of each other in everything elementwise, so threads share them; below
-   about 16,000 states waking a thread costs more than it gives. */
-static void carnn__scan_steps(carnn__engine *e, const carnn__scan *s, carnn__scan_fn fn, size_t t0,
-                              size_t t1) {
+/* Steps [t0, t1). Columns are independent of each other in everything elementwise, so threads share
+   them; below about 16,000 states waking a thread costs more than it gives. */
+static void carnn__scan_steps(const carnn__cell_run *r, carnn__engine *e, size_t t0, size_t t1) {
+    const carnn__scan *s = &r->scan;
     size_t threads = carnn__pool_active(e->pool);
     size_t states = (s->seq->start[t1] - s->seq->start[t0]) * s->h;
-    carnn__scan_job job = {s, fn, t0, t1, s->h};
+    carnn__scan_job job = {s, e->k->scan[r->cell->kind][s->back], t0, t1, s->h};
     if (threads > 1 && states >= 16384) job.columns = carnn__part(s->h, threads, CARNN__LANES);
     if (s->h)
         carnn__parallel(e->pool, carnn__parts(s->h, job.columns), carnn__scan_piece, &job);
 }
 
-/* The recurrent projections of step t: ph = h' Wh^T (+ b), for product p; a GRU's second product
-   reads r * h'. */
-static void carnn__cell_recur(carnn__cell_run *r, carnn__engine *e, size_t t, size_t p) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+/* The product of a stage of step t. Forward: ph = h' Wh^T (+ b). Backward: dh' += dph Wh. The
+   second of two reads the cell's k in `reset`, e.g. r * h', and leaves dk there. */
+static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t t) {
     const carnn__scan *s = &r->scan;
-    size_t h = s->h, live = carnn__scan_end(s, t) - s->first;
-    size_t gate = carnn__product_first_gate(k, p), width = k->recurrent_gates * h;
-    const float *state = p ? s->reset : t ? s->out + s->seq->start[t - 1] * h : s->h0;
-    const float *bias = k->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
-    carnn__matmul(e, CARNN__PACKED, live, carnn__product_gates(k, p) * h, h, state + s->first * h,
-                  h, r->wh[p], 0, bias, s->ph + s->first * width + gate * h, width);
+    const carnn__cell_product *p = &r->product[s->stage];
+    size_t h = s->h, from = s->first, live = carnn__scan_end(s, t) - from;
+    size_t columns = p->gates * h, width = carnn__cells[r->cell->kind].recurrent_gates * h;
+    if (s->back) {
+        carnn__matmul(e, s->stage ? CARNN__PACKED : CARNN__PACKED | CARNN__ADD, live, h, columns,
+                      s->dph + (s->seq->start[t] + from) * width + p->first * h, width,
+                      p->back, 0, NULL, (s->stage ? s->reset : s->dh) + from * h, h);
+    } else {
+        const float *state = s->stage ? s->reset : t ? s->out + s->seq->start[t - 1] * h : s->h0;
+        const float *bias = carnn__cells[r->cell->kind].recurrent_bias
+                                ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
+        carnn__matmul(e, CARNN__PACKED, live, columns, h, state + from * h, h, p->weight, 0, bias,
+                      s->ph + from * width + p->first * h, width);
+    }
 }
 
+/* All steps of a cell that looks at its state, backward in the reverse order. */
 static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
-    carnn__scan_fn fn = e->k->cell_forward[r->cell->kind];
-    size_t products = carnn__products(&carnn__cells[r->cell->kind]), t, p;
-    for (t = 0; t < r->scan.seq->steps; t++)
-        for (p = 0; p < products; p++) {
-            carnn__cell_recur(r, e, t, p);
-            r->scan.stage = (int)p;
-            carnn__scan_steps(e, &r->scan, fn, t, t + 1);
-        }
+    size_t count = r->scan.seq->steps * r->products, i, t;
+    for (i = 0; i < count; i++) {
+        size_t number = r->scan.back ? count - 1 - i : i;
+        t = number / r->products;
+        r->scan.stage = (int)(number % r->products);
+        if (!r->scan.back) carnn__cell_recur(r, e, t);
+        carnn__scan_steps(r, e, t, t + 1);
+        if (r->scan.back) carnn__cell_recur(r, e, t);
+    }
 }
 
 /* --- bands: sequences side by side in threads ---------------------------------------------------
@@ -4354,12 +4266,9 @@ static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
    ranks, through all steps instead; but not where sequences share inputs, to whose gradients both
    would add. */
 
-typedef void (*carnn__steps_fn)(carnn__cell_run *r, carnn__engine *e);
-
 typedef struct carnn__bands {
     const carnn__cell_run *run;
     carnn__engine *e;
-    carnn__steps_fn steps;
     size_t count;
 } carnn__bands;
 
@@ -4393,86 +4302,54 @@ static void carnn__band_run(void *job_, size_t piece, size_t worker) {
     carnn__engine e = carnn__engine_of(job->e, worker);
     carnn__cell_run run = *job->run;
     carnn__band(run.scan.seq, job->count, piece, &run.scan);
-    job->steps(&run, &e);
+    carnn__cell_steps(&run, &e);
 }
 
 /* Takes all sequences through all steps, in bands where that pays. */
-static void carnn__bands_run(carnn__cell_run *r, carnn__engine *e, carnn__steps_fn steps) {
+static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
     const carnn__packed *seq = r->scan.seq;
     size_t weights = carnn__cells[r->cell->kind].recurrent_gates * r->scan.h * r->scan.h;
-    size_t threads = carnn__pool_active(e->pool);
-    carnn__bands job = {r, e, steps, 1};
+    carnn__bands job = {r, e, 1};
     if (weights <= CARNN__BAND_WEIGHTS && !r->scan.index &&
         (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
-        job.count = carnn__min(threads, seq->sequences / CARNN__BAND_SEQUENCES);
-    if (job.count > 1)
-        carnn__parallel(e->pool, job.count, carnn__band_run, &job);
-    else
-        steps(r, e);
+        job.count = carnn__min(carnn__pool_active(e->pool),
+                               seq->sequences / CARNN__BAND_SEQUENCES);
+    if (!r->products) carnn__scan_steps(r, e, 0, seq->steps);
+    else if (job.count > 1) carnn__parallel(e->pool, job.count, carnn__band_run, &job);
+    else carnn__cell_steps(r, e);
 }
 
 /* Runs the packed batch `seq` over the projected inputs: row i has input index[i] (NULL: i).
    h0, c0 (B, h): initial states, NULL: 0. The states are then in r->scan.out (N, h). */
 static void carnn__cell_forward(carnn__cell_run *r, carnn__engine *e, const carnn__packed *seq,
                                 const uint32_t *index, const float *h0, const float *c0) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__scan *s = &r->scan;
     s->seq = seq;
     s->first = 0;
     s->end = seq->sequences;
+    s->back = 0;
     s->index = index;
     s->h0 = h0 ? h0 : r->zeros;
     s->c0 = c0 ? c0 : r->zeros;
-    if (k->recurrent_gates)
-        carnn__bands_run(r, e, carnn__cell_steps);
-    else
-        carnn__scan_steps(e, s, e->k->cell_forward[r->cell->kind], 0, seq->steps);
+    carnn__cell_scan(r, e);
 }
 
-/* dh' += dph Wh at step t for product p; a GRU's second product leaves its dk in `reset`. */
-static void carnn__cell_recur_back(carnn__cell_run *r, carnn__engine *e, size_t t, size_t p) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    const carnn__scan *s = &r->scan;
-    size_t h = s->h, width = k->recurrent_gates * h, live = carnn__scan_end(s, t) - s->first;
-    const float *dph = s->dph + (s->seq->start[t] + s->first) * width +
-                       carnn__product_first_gate(k, p) * h;
-    carnn__matmul(e, CARNN__PACKED | (p ? 0 : CARNN__ADD), live, h, carnn__product_gates(k, p) * h,
-                  dph, width, r->wh_back[p], 0, NULL, (p ? s->reset : s->dh) + s->first * h, h);
-}
-
-static void carnn__cell_steps_back(carnn__cell_run *r, carnn__engine *e) {
-    carnn__scan_fn fn = e->k->cell_backward[r->cell->kind];
-    size_t t, p;
-    for (t = r->scan.seq->steps; t-- > 0;)
-        for (p = carnn__products(&carnn__cells[r->cell->kind]); p-- > 0;) {
-            r->scan.stage = (int)p;
-            carnn__scan_steps(e, &r->scan, fn, t, t + 1);
-            carnn__cell_recur_back(r, e, t, p);
-        }
-}
-
-/* Gradient of the recurrent weights: dWh += dph^T H' over all rows, H' the states one step before
-   (r * h' for a GRU's second product). */
+/* Gradient of the recurrent weights: dWh += dph^T H' over all rows, H' the states one step before;
+   for the second of two products the k that stand last on the tape. */
 static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     const carnn__scan *s = &r->scan;
-    size_t h = s->h, N = s->seq->rows, width = k->recurrent_gates * h, t, p, row;
+    const size_t h = s->h, N = s->seq->rows, width = k->recurrent_gates * h, *start = s->seq->start;
     float *dwh = carnn__cell_gradient(r, r->cell->recurrent);
-    for (p = 0; p < carnn__products(k); p++) {
-        size_t first = carnn__product_first_gate(k, p) * h;
-        for (t = 0; t < s->seq->steps; t++) {
-            size_t live = s->seq->start[t + 1] - s->seq->start[t];
-            const float *state = t ? s->out + s->seq->start[t - 1] * h : s->h0;
-            float *last = r->last + s->seq->start[t] * h;
-            if (!p) memcpy(last, state, live * h * sizeof(float));
-            else /* k = r * h' stands last on the tape */
-                for (row = 0; row < live; row++)
-                    memcpy(last + row * h,
-                           s->tape + ((s->seq->start[t] + row + 1) * k->tape - 1) * h,
-                           h * sizeof(float));
-        }
-        carnn__matmul(e, CARNN__TN | CARNN__ADD, carnn__product_gates(k, p) * h, h, N,
-                      s->dph + first, width, r->last, h, NULL, dwh + first * h, h);
+    size_t t, i;
+    for (t = 0; t < s->seq->steps; t++)
+        memcpy(r->last + start[t] * h, t ? s->out + start[t - 1] * h : s->h0,
+               (start[t + 1] - start[t]) * h * sizeof(float));
+    for (i = 0; i < r->products; i++) {
+        const carnn__cell_product *p = &r->product[i];
+        carnn__matmul(e, CARNN__TN | CARNN__ADD, p->gates * h, h, N, s->dph + p->first * h, width,
+                      i ? s->tape + (k->tape - 1) * h : r->last, i ? k->tape * h : h, NULL,
+                      dwh + p->first * h * h, h);
     }
     if (k->recurrent_bias)
         carnn__column_sums(e, N, width, s->dph, width,
@@ -4485,20 +4362,16 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
    projections; the gradients of the recurrent weights have been added to g. */
 static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const float *dout,
                                  float *dx) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__scan *s = &r->scan;
     size_t bytes = s->seq->sequences * s->h * sizeof(float);
+    s->back = 1;
     s->dout = dout;
     s->dx = dx;
     memset(s->dh, 0, bytes);
     if (s->dc) memset(s->dc, 0, bytes);
-    if (s->dpc) memset(s->dpc, 0, k->context_gates * bytes);
-    if (!k->recurrent_gates) {
-        carnn__scan_steps(e, s, e->k->cell_backward[r->cell->kind], 0, s->seq->steps);
-        return;
-    }
-    carnn__bands_run(r, e, carnn__cell_steps_back);
-    carnn__cell_recurrent_gradient(r, e);
+    memset(s->dpc, 0, carnn__cells[r->cell->kind].context_gates * bytes);
+    carnn__cell_scan(r, e);
+    if (r->products) carnn__cell_recurrent_gradient(r, e);
 }
 
 /* From dpc of the last backward: dc (B, d) += dpc Wc, dWc += dpc^T c. */
@@ -4530,10 +4403,6 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
    The state of an additive cell is h_t = A_t * h_{t-1} + w_t * k_t: unrolled, it is a weighted sum
    of the candidates (Tran et al. 2018, Eq. 4 and 7). */
 
-static double carnn__logistic(double x) {
-    return 1.0 / (1.0 + exp(-x));
-}
-
 /* Are the states of a cell exact weighted sums of its candidates? */
 static int carnn__cell_is_additive(size_t kind) {
     return (carnn__cells[kind].flags & (CARNN__ADDITIVE_UPDATE | CARNN__ADDITIVE_FORGET)) != 0;
@@ -4552,7 +4421,7 @@ static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t 
     if (!carnn__cell_is_additive(r->cell->kind)) return 0;
     for (i = 0; i < 2 && i < kind->gates; i++) /* on the tape where they read the state */
         g[i] = kind->tape ? (double)tape[i * h + j]
-                          : carnn__logistic((double)px[i * h + j] + (double)pc[i * h + j]);
+                          : 1.0 / (1.0 + exp(-((double)px[i * h + j] + (double)pc[i * h + j])));
     if (kind->flags & CARNN__INPUT_IS_CANDIDATE) {
         *k = (double)r->x[slot * h + j];
         *bias = 0.0;
@@ -10416,7 +10285,7 @@ static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *tex
     carnn__lists *words = &m->net.corpus.tokens;
     size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
     size_t gone = m->heard + room > m->slots ? m->heard + room - m->slots : 0;
-    float *px = (float *)m->run.scan.px;
+    float *px = m->run.scan.px;
     carnn__said *said;
     carnn__span span = {text, length};
     m->heard -= gone;
@@ -15279,7 +15148,7 @@ static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__b
 #define CARNN__BENCH_SHAPE(id, name, ...)                                                          \
     CARNN__BENCH_ROW("cell", name, "ms", cell, cell_call, CARNN__BOUND_FMA, 0.0,                   \
                      CARNN__CELL_##id, __VA_ARGS__)
-#define CARNN__BENCH_CELL(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)             \
+#define CARNN__BENCH_CELL(id, functions, name, ...)                                                \
     CARNN__BENCH_SHAPE(id, name " A", 32, 50, 256, 1024)                                           \
     CARNN__BENCH_SHAPE(id, name " B", 32, 40, 300, 200)                                            \
     CARNN__BENCH_SHAPE(id, name " C", 1, 200, 128, 128)
@@ -15431,18 +15300,12 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #define CARNN__STRING_(x) #x
 #define CARNN__STRING(x) CARNN__STRING_(x)
 #define CARNN__KERNEL_ENTRY(name, result, arguments) CARNN__K(name),
-#define CARNN__OPTIMIZE(name, moments, lr, a, b, eps) CARNN__K(name),
-#define CARNN__CELL_FORWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)           \
-    CARNN__K(id##_scan),
-#define CARNN__CELL_BACKWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)          \
-    CARNN__K(id##_scan_back),
+#define CARNN__CELL_SCAN(id, ...) {CARNN__K(id##_scan), CARNN__K(id##_scan_back)},
 static const carnn__kernels CARNN__K(kernels) = {
     CARNN__STRING(CARNN__ISA),
     CARNN__TILE_ROWS,
     CARNN__TILE_COLUMNS,
-    CARNN__KERNELS(CARNN__KERNEL_ENTRY){CARNN__OPTIMIZERS(CARNN__OPTIMIZE)},
-    {CARNN__CELLS(CARNN__CELL_FORWARD)},
-    {CARNN__CELLS(CARNN__CELL_BACKWARD)}};
+    CARNN__KERNELS(CARNN__KERNEL_ENTRY){CARNN__CELLS(CARNN__CELL_SCAN)}};
 /* what the next pass defines otherwise */
 #undef CARNN__TILE_ROWS
 #undef CARNN__TILE_VECTORS
