@@ -5509,6 +5509,12 @@ static carnn__span carnn__trim(carnn__span s) {
     return s;
 }
 
+/* String i of a list of strings that stand one after the other, each with a NUL behind it. */
+static inline carnn__span carnn__string(const char *bytes, const size_t *at, size_t i) {
+    carnn__span string = {bytes + at[i], at[i + 1] - at[i] - 1};
+    return string;
+}
+
 /* Moves the part before the first `separator` from `s` to `part`, and drops the separator. Returns
    0, with all of `s` moved, if there is none. */
 static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
@@ -5786,32 +5792,29 @@ static void carnn__names_free(carnn__names *n, const carnn_allocator *a) {
 /* Makes a finished list of `count` strings; CARNN_ERR_MODEL if they are not distinct. After an
    error nothing has to be freed. */
 static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a,
-                                       const char *const *s, const size_t *length, size_t count,
-                                       carnn_error *error) {
+                                       const carnn__span *s, size_t count, carnn_error *error) {
+    carnn_status status = CARNN_OK;
     size_t i, bytes = 0;
     memset(n, 0, sizeof *n);
     if (count > CARNN__COUNT_LIMIT)
         return carnn__fail(error, CARNN_ERR_MODEL, 0, "a list of %zu names is too long", count);
-    for (i = 0; i < count; i++) bytes += length[i] + 1;
+    for (i = 0; i < count; i++) bytes += s[i].length + 1;
     for (n->slots = 2; n->slots / 2 < count; n->slots *= 2) {}
     n->bytes = (char *)carnn__alloc(a, bytes, 1);
     n->at = (size_t *)carnn__alloc_zero(a, count + 1, sizeof *n->at);
     n->slot = (uint32_t *)carnn__alloc(a, n->slots, sizeof *n->slot);
-    if (!n->bytes || !n->at || !n->slot) {
-        carnn__names_free(n, a);
-        return carnn__out_of_memory(error);
+    if (!n->bytes || !n->at || !n->slot) status = carnn__out_of_memory(error);
+    else carnn__names_clear(n);
+    for (i = 0; !status && i < count; i++) {
+        size_t slot = carnn__names_slot(n, s[i].at, s[i].length, 0);
+        if (n->slot[slot] == CARNN__NO_INDEX)
+            carnn__names_append(n, slot, s[i].at, s[i].length, 0);
+        else
+            status = carnn__fail(error, CARNN_ERR_MODEL, 0,
+                                 "number %zu of a list of names stands there twice", i);
     }
-    carnn__names_clear(n);
-    for (i = 0; i < count; i++) {
-        size_t slot = carnn__names_slot(n, s[i], length[i], 0);
-        if (n->slot[slot] != CARNN__NO_INDEX) {
-            carnn__names_free(n, a);
-            return carnn__fail(error, CARNN_ERR_MODEL, 0,
-                               "number %zu of a list of names stands there twice", i);
-        }
-        carnn__names_append(n, slot, s[i], length[i], 0);
-    }
-    return CARNN_OK;
+    if (status) carnn__names_free(n, a);
+    return status;
 }
 
 /* Turns a text into word numbers: returns how many words it has and writes the numbers of the first
@@ -5998,70 +6001,62 @@ static void carnn__names_drop(carnn__names *n) {
 
 /* --- vocabulary ---------------------------------------------------------------------------------
    Counts the words of texts and makes a list of the frequent ones: open it, add texts, close it.
-   The result is a finished list of "<unk>", which is number 0, the reserved words that it was
-   opened with, and the words that occurred often enough, in the order in which they first occurred.
-   If `most` is set before it is closed, only that many words are kept beside the reserved ones: the
-   most frequent, and of equals the first. A list of labels has neither <unk> nor reserved words: it
-   is begun with carnn__vocabulary_init. What is not closed has to be freed, also after an error. */
+   The result is a finished list of "<unk>", which is number 0, the reserved words, and the words
+   that occurred often enough, in the order of their first occurrence. A list of labels has neither
+   <unk> nor reserved words: it is begun with carnn__vocabulary_init. After an error texts are
+   ignored, and closing it returns the error. */
 
 typedef struct carnn__vocabulary {
     carnn_allocator allocator;
-    carnn__names words; /* growing */
-    size_t *times;      /* stb_ds array (words.count): how often each has occurred */
-    size_t reserved;    /* the first words, which are kept however rare they are */
-    size_t most;        /* 0: no limit */
+    carnn_error *error;
+    carnn_status status;
+    carnn__names words;  /* growing */
+    size_t *times;       /* stb_ds array (words.count): how often each has occurred */
+    size_t reserved;     /* the first words, which are kept however rare they are */
+    size_t most;         /* the most frequent others are kept, of equals the first; 0: all */
+    carnn__words text;   /* that is being added, and how often it occurs */
+    size_t text_times;
 } carnn__vocabulary;
 
-static void carnn__vocabulary_init(carnn__vocabulary *v, const carnn_allocator *a) {
+static void carnn__vocabulary_init(carnn__vocabulary *v, const carnn_allocator *a,
+                                   carnn_error *error) {
     memset(v, 0, sizeof *v);
     v->allocator = carnn__allocator(a);
+    v->error = error;
 }
 
-/* The arguments of carnn__vocabulary_add. */
-typedef struct carnn__vocabulary_job {
-    carnn__vocabulary *v;
-    carnn__tokenizer kind;
-    const char *text;
-    size_t length, times;
-    carnn_error *error;
-} carnn__vocabulary_job;
-
 static carnn_status carnn__vocabulary_count(void *job) {
-    carnn__vocabulary_job *j = (carnn__vocabulary_job *)job;
-    carnn__words w = carnn__words_of(j->kind, j->text, j->length);
-    while (carnn__next_word(&w)) {
-        uint32_t id = carnn__names_add(&j->v->words, w.word.at, w.word.length,
-                                       carnn__folds(j->kind));
+    carnn__vocabulary *v = (carnn__vocabulary *)job;
+    while (carnn__next_word(&v->text)) {
+        uint32_t id = carnn__names_add(&v->words, v->text.word.at, v->text.word.length,
+                                       carnn__folds(v->text.kind));
         if (id == CARNN__NO_INDEX)
-            return carnn__fail(j->error, CARNN_ERR_DATA, 0, "more than %zu different words",
+            return carnn__fail(v->error, CARNN_ERR_DATA, 0, "more than %zu different words",
                                (size_t)CARNN__COUNT_LIMIT);
-        if (id == stbds_arrlenu(j->v->times)) stbds_arrput(j->v->times, 0);
-        j->v->times[id] += j->times;
+        if (id == stbds_arrlenu(v->times)) stbds_arrput(v->times, 0);
+        v->times[id] += v->text_times;
     }
     return CARNN_OK;
 }
 
 /* Counts the words of a text that occurs `times` times. */
-static carnn_status carnn__vocabulary_add(carnn__vocabulary *v, carnn__tokenizer kind,
-                                          const char *text, size_t length, size_t times,
-                                          carnn_error *error) {
-    carnn__vocabulary_job job = {v, kind, text, length, times, error};
-    return carnn__build(&v->allocator, carnn__vocabulary_count, &job, error);
+static void carnn__vocabulary_add(carnn__vocabulary *v, carnn__tokenizer kind, const char *text,
+                                  size_t length, size_t times) {
+    if (v->status) return;
+    v->text = carnn__words_of(kind, text, length);
+    v->text_times = times;
+    v->status = carnn__build(&v->allocator, carnn__vocabulary_count, v, v->error);
 }
 
 /* The reserved words have no blanks. */
-static carnn_status carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *a,
-                                           const char *const *reserved, size_t count,
-                                           carnn_error *error) {
-    carnn_status status = CARNN_OK;
+static void carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *a,
+                                   const char *const *reserved, size_t count, carnn_error *error) {
     size_t i;
-    carnn__vocabulary_init(v, a);
-    for (i = 0; !status && i <= count; i++) {
-        const char *word = i ? reserved[i - 1] : "<unk>";
-        status = carnn__vocabulary_add(v, CARNN__SPACES, word, strlen(word), 0, error);
-    }
+    carnn__vocabulary_init(v, a, error);
+    carnn__vocabulary_add(v, CARNN__SPACES, "<unk>", 5, 0);
+    for (i = 0; i < count; i++)
+        carnn__vocabulary_add(v, CARNN__SPACES, reserved[i], strlen(reserved[i]), 0);
     v->reserved = v->words.count;
-    return status;
 }
 
 static carnn_status carnn__vocabulary_drop(void *job) {
@@ -6069,10 +6064,6 @@ static carnn_status carnn__vocabulary_drop(void *job) {
     carnn__names_drop(&v->words);
     stbds_arrfree(v->times);
     return CARNN_OK;
-}
-
-static void carnn__vocabulary_free(carnn__vocabulary *v) {
-    carnn__build(&v->allocator, carnn__vocabulary_drop, v, NULL);
 }
 
 /* What a word is ranked by: how often it occurred, then how early. */
@@ -6085,36 +6076,30 @@ static int carnn__falling(const void *a, const void *b) {
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Makes the list of the words that occurred at least `min_count` times and frees `v`, also after an
-   error. */
+/* Makes the list of the words that occurred at least `min_count` times and frees `v`. */
 static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_count,
-                                            carnn__names *words, carnn_error *error) {
+                                            carnn__names *words) {
     const carnn_allocator *a = &v->allocator;
     size_t count = v->words.count, others = count - v->reserved, kept = 0, i;
     uint64_t least = 0, *rank = (uint64_t *)carnn__alloc(a, others, sizeof *rank);
-    const char **s = (const char **)carnn__alloc(a, count, sizeof *s);
-    size_t *length = (size_t *)carnn__alloc(a, count, sizeof *length);
-    carnn_status status = rank && s && length ? CARNN_OK : carnn__out_of_memory(error);
+    carnn__span *s = (carnn__span *)carnn__alloc(a, count, sizeof *s);
+    if (!v->status && !(rank && s)) v->status = carnn__out_of_memory(v->error);
     /* 1. The least rank that is among the `most` highest. */
-    if (!status && v->most && v->most < others) {
+    if (!v->status && v->most && v->most < others) {
         for (i = 0; i < others; i++) rank[i] = carnn__vocabulary_rank(v, v->reserved + i);
         qsort(rank, others, sizeof *rank, carnn__falling);
         least = rank[v->most - 1];
     }
     /* 2. Keep the reserved words and those that are frequent enough. */
-    for (i = 0; !status && i < count; i++) {
-        if (i >= v->reserved &&
-            (v->times[i] < min_count || carnn__vocabulary_rank(v, i) < least))
-            continue;
-        s[kept] = carnn__names_get(&v->words, i);
-        length[kept++] = carnn__names_length(&v->words, i);
-    }
-    if (!status) status = carnn__names_build(words, a, s, length, kept, error);
+    for (i = 0; !v->status && i < count; i++)
+        if (i < v->reserved ||
+            (v->times[i] >= min_count && carnn__vocabulary_rank(v, i) >= least))
+            s[kept++] = carnn__string(v->words.bytes, v->words.at, i);
+    if (!v->status) v->status = carnn__names_build(words, a, s, kept, v->error);
     carnn__free(a, rank);
-    carnn__free(a, (void *)s);
-    carnn__free(a, length);
-    carnn__vocabulary_free(v);
-    return status;
+    carnn__free(a, s);
+    carnn__build(a, carnn__vocabulary_drop, v, NULL);
+    return v->status;
 }
 
 /* --- input --------------------------------------------------------------------------------------
@@ -6691,12 +6676,6 @@ struct carnn_dataset {
     X(float, numbers)                                                                              \
     X(size_t, row_at)                                                                              \
     X(char, origin_names)
-
-/* String i of a list of strings that stand one after the other, each with a NUL behind it. */
-static inline carnn__span carnn__string(const char *bytes, const size_t *at, size_t i) {
-    carnn__span string = {bytes + at[i], at[i + 1] - at[i] - 1};
-    return string;
-}
 
 static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
     return carnn__string(data->bytes, data->text_at, i);
@@ -8106,18 +8085,16 @@ static carnn_status carnn__corpus_tokens(carnn__corpus *c, const carnn__work *wo
 static carnn_status carnn__names_from(carnn__names *names, const char *bytes, const size_t *at,
                                       size_t count, int trim, const carnn_allocator *a,
                                       carnn_error *error) {
-    const char **s = (const char **)carnn__alloc(a, count, sizeof *s);
-    size_t *length = (size_t *)carnn__alloc(a, count, sizeof *length), i;
-    carnn_status status = s && length ? CARNN_OK : carnn__out_of_memory(error);
-    for (i = 0; !status && i < count; i++) {
-        carnn__span text = carnn__string(bytes, at, i);
-        if (trim) text = carnn__trim(text);
-        s[i] = text.at;
-        length[i] = text.length;
+    carnn__span *s = (carnn__span *)carnn__alloc(a, count, sizeof *s);
+    carnn_status status;
+    size_t i;
+    if (!s) return carnn__out_of_memory(error);
+    for (i = 0; i < count; i++) {
+        s[i] = carnn__string(bytes, at, i);
+        if (trim) s[i] = carnn__trim(s[i]);
     }
-    if (!status) status = carnn__names_build(names, a, s, length, count, error);
-    carnn__free(a, (void *)s);
-    carnn__free(a, length);
+    status = carnn__names_build(names, a, s, count, error);
+    carnn__free(a, s);
     return status;
 }
 
@@ -9541,23 +9518,21 @@ static void carnn__net_tell(carnn__work *work) {
 #ifndef CARNN_NO_TEXT
 
 /* Adds the words of all texts in roles of this kind; each distinct text counts once. */
-static carnn_status carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
-                                         const carnn_dataset *data, int labels, size_t times,
-                                         carnn_error *error) {
+static void carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
+                                 const carnn_dataset *data, int labels, size_t times) {
     const carnn_allocator *a = &model->allocator;
     unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
-    carnn_status status = seen ? CARNN_OK : carnn__out_of_memory(error);
     size_t i;
-    for (i = 0; !status && !data->columns && i < data->member_count; i++) {
+    if (!seen) v->status = carnn__out_of_memory(v->error);
+    for (i = 0; seen && !data->columns && i < data->member_count; i++) {
         const carnn__member *m = &data->members[i];
         const carnn__role *role = &model->task->roles[m->role];
         carnn__span text = carnn__text(data, m->text);
         if (role->labels != labels || seen[m->text]) continue;
         seen[m->text] = 1;
-        status = carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times, error);
+        carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times);
     }
     carnn__free(a, seen);
-    return status;
 }
 
 /* The vocabulary: the words of all inputs of the training data, and of the known data sets. The
@@ -9567,24 +9542,21 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
     const carnn__task *task = model->task;
     carnn__vocabulary v;
     size_t least = (size_t)model->desc.min_count, i, labels = 0;
-    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, task->reserved,
-                                                 task->reserved_count, error);
-    if (!status) status = carnn__net_add_words(&v, model, data, 0, 1, error);
-    for (i = 0; !status && model->desc.vector_count && i < model->desc.known_count; i++)
+    carnn_status status;
+    carnn__vocabulary_open(&v, &model->allocator, task->reserved, task->reserved_count, error);
+    carnn__net_add_words(&v, model, data, 0, 1);
+    for (i = 0; model->desc.vector_count && i < model->desc.known_count; i++)
         if (model->desc.known[i])
-            status = carnn__net_add_words(&v, model, model->desc.known[i], 0, least, error);
-    if (!status) status = carnn__vocabulary_close(&v, least, &model->words, error);
-    else carnn__vocabulary_free(&v);
+            carnn__net_add_words(&v, model, model->desc.known[i], 0, least);
+    status = carnn__vocabulary_close(&v, least, &model->words);
     if (status) return status;
     for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels != 0;
     if (!labels)
         return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count,
                                  0, &model->allocator, error);
-    carnn__vocabulary_init(&v, &model->allocator);
-    status = carnn__net_add_words(&v, model, data, 1, 1, error);
-    if (!status) return carnn__vocabulary_close(&v, 1, &model->choices, error);
-    carnn__vocabulary_free(&v);
-    return status;
+    carnn__vocabulary_init(&v, &model->allocator, error);
+    carnn__net_add_words(&v, model, data, 1, 1);
+    return carnn__vocabulary_close(&v, 1, &model->choices);
 }
 
 #endif
@@ -10336,20 +10308,17 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
     if (!status)
         status = carnn__names_from(&model->choices, data->shown, data->shown_at,
                                    data->choice_count, 0, a, error);
-    for (i = 0; !status && i < data->member_count; i++) times[data->members[i].text]++;
-    carnn__vocabulary_init(&v, a);
-    if (!status)
-        status = carnn__vocabulary_open(&v, a, carnn__dialog_reserved,
-                                        CARNN__COUNT(carnn__dialog_reserved), error);
-    for (i = 0; !status && i < data->text_count; i++) {
-        carnn__span text = carnn__text(data, i);
-        status = carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length,
-                                       carnn__max(times[i], 1), error);
+    if (!status) {
+        for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
+        carnn__vocabulary_open(&v, a, carnn__dialog_reserved,
+                               CARNN__COUNT(carnn__dialog_reserved), error);
+        for (i = 0; i < data->text_count; i++) {
+            carnn__span text = carnn__text(data, i);
+            carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length, carnn__max(times[i], 1));
+        }
+        status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
     }
     carnn__free(a, times);
-    if (!status)
-        return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
-    carnn__vocabulary_free(&v);
     return status;
 }
 
@@ -10984,17 +10953,16 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
                                     carnn_error *error) {
     double *option = model->desc.option, *weight = &option[CARNN__LM_LABEL_WEIGHT];
     carnn__vocabulary v;
+    carnn_status status;
     size_t i;
-    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
-                                                 CARNN__COUNT(carnn__lm_reserved), error);
-    for (i = 0; !status && i < data->member_count; i++) {
+    carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
+                           CARNN__COUNT(carnn__lm_reserved), error);
+    for (i = 0; i < data->member_count; i++) {
         carnn__span text = carnn__text(data, data->members[i].text);
-        status = carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1,
-                                       error);
+        carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1);
     }
     v.most = (size_t)fmax(option[CARNN__LM_VOCAB], 0.0);
-    if (status) carnn__vocabulary_free(&v);
-    else status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
+    status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
     if (*weight == 0.0) *weight = data->choice_count ? 0.1 : CARNN_NONE;
     if (!carnn__lm_is(model, CARNN__LM_CONTEXT)) *weight = CARNN_NONE;
     carnn__option_default(&model->desc, CARNN__LM_LABEL_ROW,
@@ -13467,27 +13435,23 @@ static carnn_status carnn__gguf_names(carnn__gguf *g, const char *name, carnn__n
                                       const carnn_allocator *allocator) {
     const carnn__gguf_key *key = carnn__gguf_need(g, name, CARNN__GGUF_ARRAY);
     const unsigned char *at;
-    const char **text;
-    size_t *length, i, count;
+    carnn__span *text;
+    size_t i, count;
     carnn_status status;
     if (key && key->element != CARNN__GGUF_STRING)
         carnn__gguf_fail(g, "the key %s has another type", name);
     if (g->status || !key->count) return g->status;
     at = key->value;
     count = (size_t)key->count;
-    text = (const char **)carnn__alloc(allocator, count, sizeof *text);
-    length = (size_t *)carnn__alloc(allocator, count, sizeof *length);
-    status = text && length ? CARNN_OK : carnn__out_of_memory(g->error);
-    if (status == CARNN_OK) {
-        for (i = 0; i < count; at += length[i++]) {
-            length[i] = (size_t)carnn__get64(at);
-            at += 8;
-            text[i] = (const char *)at;
-        }
-        status = carnn__names_build(names, allocator, text, length, count, g->error);
+    text = (carnn__span *)carnn__alloc(allocator, count, sizeof *text);
+    if (!text) return g->status = carnn__out_of_memory(g->error);
+    for (i = 0; i < count; at += text[i++].length) {
+        text[i].length = (size_t)carnn__get64(at);
+        at += 8;
+        text[i].at = (const char *)at;
     }
-    carnn__free(allocator, length);
-    carnn__free(allocator, (void *)text);
+    status = carnn__names_build(names, allocator, text, count, g->error);
+    carnn__free(allocator, text);
     if (status == CARNN_ERR_MODEL) carnn__gguf_fail(g, "%s: the same string twice", name);
     return g->status = status;
 }

@@ -726,9 +726,9 @@ static size_t vocabulary_size(const carnn_dataset *d, carnn__tokenizer kind, con
         carnn__span s;
         memcpy(&number, (const char *)text + i * step, sizeof number);
         s = carnn__text(d, number);
-        carnn__vocabulary_add(&v, kind, s.at, s.length, 1, NULL);
+        carnn__vocabulary_add(&v, kind, s.at, s.length, 1);
     }
-    CHECK_INT(carnn__vocabulary_close(&v, 1, &words, NULL), CARNN_OK);
+    CHECK_INT(carnn__vocabulary_close(&v, 1, &words), CARNN_OK);
     count = words.count;
     carnn__names_free(&words, &a);
     return count - 1; /* <unk> */

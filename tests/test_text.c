@@ -159,6 +159,16 @@ static void test_long_texts(void) {
 
 /* --- names -----------------------------------------------------------------------------------*/
 
+static carnn_status build_names(carnn__names *n, const carnn_allocator *a, const char *const *s,
+                                const size_t *length, size_t count, carnn_error *error) {
+    carnn__span list[256];
+    for (size_t i = 0; i < count && i < 256; i++) {
+        list[i].at = s[i];
+        list[i].length = length[i];
+    }
+    return carnn__names_build(n, a, list, count, error);
+}
+
 static void test_names(void) {
     static const char *const s[] = {"<unk>", "", "two words", "a\0b", "a\0c", "A"};
     static const size_t length[] = {5, 0, 9, 3, 3, 1};
@@ -166,7 +176,7 @@ static void test_names(void) {
     carnn_allocator a = test_allocator(&memory);
     carnn_error error;
     carnn__names n;
-    CHECK_INT(carnn__names_build(&n, &a, s, length, 6, &error), CARNN_OK);
+    CHECK_INT(build_names(&n, &a, s, length, 6, &error), CARNN_OK);
     CHECK_INT(n.count, 6);
     for (size_t i = 0; i < 6; i++) {
         CHECK_INT(carnn__names_find(&n, s[i], length[i]), i);
@@ -180,7 +190,7 @@ static void test_names(void) {
     CHECK_INT(carnn__names_find(&n, "TWO words", 9), CARNN__NO_INDEX);
     carnn__names_free(&n, &a);
     CHECK_INT(carnn__names_find(&n, "a", 1), CARNN__NO_INDEX);
-    CHECK_INT(carnn__names_build(&n, &a, NULL, NULL, 0, &error), CARNN_OK);
+    CHECK_INT(build_names(&n, &a, NULL, NULL, 0, &error), CARNN_OK);
     CHECK_INT(carnn__names_find(&n, "", 0), CARNN__NO_INDEX);
     carnn__names_free(&n, &a);
     CHECK_INT(memory.blocks, 0);
@@ -193,10 +203,10 @@ static void test_names_not_distinct(void) {
     carnn_allocator a = test_allocator(&memory);
     carnn_error error;
     carnn__names n;
-    CHECK_INT(carnn__names_build(&n, &a, s, length, 3, &error), CARNN_ERR_MODEL);
+    CHECK_INT(build_names(&n, &a, s, length, 3, &error), CARNN_ERR_MODEL);
     CHECK_INT(error.code, CARNN_ERR_MODEL);
-    CHECK_INT(carnn__names_build(&n, &a, s, length, 3, NULL), CARNN_ERR_MODEL);
-    CHECK_INT(carnn__names_build(&n, &a, s, length, CARNN__NO_INDEX, &error), CARNN_ERR_MODEL);
+    CHECK_INT(build_names(&n, &a, s, length, 3, NULL), CARNN_ERR_MODEL);
+    CHECK_INT(carnn__names_build(&n, &a, NULL, CARNN__NO_INDEX, &error), CARNN_ERR_MODEL);
     CHECK_INT(memory.blocks, 0);
 }
 
@@ -268,7 +278,7 @@ static void test_names_of_one_hash(void) {
         length[i] = 8 * 16;
         CHECK(carnn__hash(s[i], length[i], 0) == carnn__hash(s[0], length[0], 0));
     }
-    CHECK_INT(carnn__names_build(&n, &a, s, length, 256, NULL), CARNN_OK);
+    CHECK_INT(build_names(&n, &a, s, length, 256, NULL), CARNN_OK);
     CHECK_INT(n.slots, 512);
     for (size_t i = 0; i < n.slots; i++) {
         run = n.slot[i] == CARNN__NO_INDEX ? 0 : run + 1;
@@ -286,13 +296,10 @@ static carnn_status make_vocabulary(carnn__names *words, const carnn_allocator *
     static const char *const reserved[] = {"$u", "$r"};
     static const char *const text[] = {"The cat sat .", "a CAT ran", "dog, dog!", "<unk> $u sat"};
     carnn__vocabulary v;
-    carnn_status status = carnn__vocabulary_open(&v, a, reserved, 2, error);
-    for (size_t i = 0; !status && i < 4; i++)
-        status = carnn__vocabulary_add(&v, CARNN__WORDS, text[i], strlen(text[i]), 1 + (i == 1),
-                                       error);
-    if (!status) return carnn__vocabulary_close(&v, 2, words, error);
-    carnn__vocabulary_free(&v);
-    return status;
+    carnn__vocabulary_open(&v, a, reserved, 2, error);
+    for (size_t i = 0; i < 4; i++)
+        carnn__vocabulary_add(&v, CARNN__WORDS, text[i], strlen(text[i]), 1 + (i == 1));
+    return carnn__vocabulary_close(&v, 2, words);
 }
 
 static void test_vocabulary(void) {
@@ -337,11 +344,10 @@ static void test_vocabulary_limit(void) {
         carnn__vocabulary v;
         carnn__names words;
         char out[64] = "";
-        CHECK_INT(carnn__vocabulary_open(&v, NULL, reserved, 1, NULL), CARNN_OK);
-        CHECK_INT(carnn__vocabulary_add(&v, CARNN__SPACES, "b c a c d d e a b a $ $ <unk>", 29, 1,
-                                        NULL), CARNN_OK);
+        carnn__vocabulary_open(&v, NULL, reserved, 1, NULL);
+        carnn__vocabulary_add(&v, CARNN__SPACES, "b c a c d d e a b a $ $ <unk>", 29, 1);
         v.most = sample[i].most;
-        CHECK_INT(carnn__vocabulary_close(&v, sample[i].min_count, &words, NULL), CARNN_OK);
+        CHECK_INT(carnn__vocabulary_close(&v, sample[i].min_count, &words), CARNN_OK);
         for (size_t k = 0; k < words.count; k++) {
             strcat(out, carnn__names_get(&words, k));
             strcat(out, " ");
@@ -359,11 +365,9 @@ static void test_vocabulary_of_labels(void) {
     for (int empty = 0; empty < 2; empty++) {
         carnn__vocabulary v;
         carnn__names labels;
-        carnn__vocabulary_init(&v, &a);
-        if (!empty)
-            CHECK_INT(carnn__vocabulary_add(&v, CARNN__SPACES, "O O B-loc <unk> o O", 19, 1, NULL),
-                      CARNN_OK);
-        CHECK_INT(carnn__vocabulary_close(&v, 1, &labels, NULL), CARNN_OK);
+        carnn__vocabulary_init(&v, &a, NULL);
+        if (!empty) carnn__vocabulary_add(&v, CARNN__SPACES, "O O B-loc <unk> o O", 19, 1);
+        CHECK_INT(carnn__vocabulary_close(&v, 1, &labels), CARNN_OK);
         CHECK_INT(labels.count, empty ? 0 : 4);
         for (size_t i = 0; i < labels.count; i++) {
             CHECK_TEXT(carnn__names_get(&labels, i), expected[i]);
@@ -653,7 +657,7 @@ static carnn__names some_words(void) {
     static const size_t length[] = {5, 3, 3, 8, 4, 4};
     carnn__names words;
     carnn_allocator a = carnn__allocator(NULL);
-    CHECK_INT(carnn__names_build(&words, &a, s, length, 6, NULL), CARNN_OK);
+    CHECK_INT(build_names(&words, &a, s, length, 6, NULL), CARNN_OK);
     return words;
 }
 
@@ -953,7 +957,7 @@ static void test_vectors_files(void) {
     memset(&v, 0, sizeof v);
     if (!test_published(path, "embeddings/glove.6B.50d.subset.txt.gz")) return;
     if (!gzip_at_hand()) return;
-    CHECK_INT(carnn__names_build(&words, &a, s, length, 5, NULL), CARNN_OK);
+    CHECK_INT(build_names(&words, &a, s, length, 5, NULL), CARNN_OK);
     for (int induced = 0; induced < 2; induced++) {
         carnn_source source = test_source(path, NULL, 0);
         if (induced) strcpy(strrchr(path, '/'), "/induced.50d.txt.gz");
@@ -1004,7 +1008,7 @@ static void test_failing_others(void) {
         carnn__names names;
         carnn__input in;
         memory.fail_at = n;
-        status = carnn__names_build(&names, &a, s, length, 2, NULL);
+        status = build_names(&names, &a, s, length, 2, NULL);
         if (!status) {
             carnn__vectors v;
             memset(&v, 0, sizeof v);
