@@ -6102,10 +6102,61 @@ static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_cou
     return v->status;
 }
 
+/* --- lines --------------------------------------------------------------------------------------
+   The lines of a text one at a time, and errors that name them. Lines end with LF or CR LF. */
+
+typedef struct carnn__lines {
+    const char *name; /* of the source, for errors */
+    carnn__span rest; /* the lines that follow */
+    carnn__span line; /* the line that carnn__next_line found, without its end */
+    size_t number;    /* of the line, from 1 */
+} carnn__lines;
+
+/* Moves on to the next line; returns 0 if there is none. */
+static int carnn__next_line(carnn__lines *l) {
+    if (!l->rest.length) return 0;
+    carnn__cut(&l->rest, '\n', &l->line);
+    if (l->line.length && l->line.at[l->line.length - 1] == '\r') l->line.length--;
+    l->number++;
+    return 1;
+}
+
+#define CARNN__SHOWN 40
+
+/* A text in quotes for an error message: shortened, with escapes for bytes that are not printable
+   ASCII. */
+static const char *carnn__show(char shown[4 * CARNN__SHOWN + 8], carnn__span text) {
+    size_t i, count = carnn__min(text.length, CARNN__SHOWN);
+    char *out = shown;
+    if (!text.length) return "nothing";
+    *out++ = '"';
+    for (i = 0; i < count; i++) {
+        unsigned char byte = (unsigned char)text.at[i];
+        if (byte == '\t') out += snprintf(out, 3, "\\t");
+        else if (byte < ' ' || byte > '~') out += snprintf(out, 5, "\\x%02x", byte);
+        else *out++ = (char)byte;
+    }
+    snprintf(out, 6, "%s\"", text.length > count ? "..." : "");
+    return shown;
+}
+
+/* "f.txt:1: expected a dialog, found an empty file" */
+static carnn_status carnn__misread(carnn_error *error, const carnn__lines *l, const char *expected,
+                                   const char *found) {
+    return carnn__fail(error, CARNN_ERR_DATA, l->number, "%s:%zu: expected %s, found %s",
+                       carnn__name_end(l->name), l->number, expected, found);
+}
+
+/* "trn.txt:381: expected a line number, found "abc"" */
+static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, const char *what,
+                                    carnn__span found) {
+    char shown[4 * CARNN__SHOWN + 8];
+    return carnn__misread(error, l, what, carnn__show(shown, found));
+}
+
 /* --- input --------------------------------------------------------------------------------------
-   Reads a source: carnn__input_open reads all of it, carnn__input_begin and _want as much as the
-   reader needs, which removes bytes from the front of the bytes at hand, `rest`. These are the
-   caller's, or in a buffer that is filled from a file, so that pipes and devices can be read.
+   A source and the bytes of it that are at hand: the caller's, or in a buffer that is filled from a
+   file front to end, so that pipes and devices can be read. A reader removes bytes from the front.
    A file that begins like one of gzip is unpacked by the program gzip, which reads the file itself:
    no shell, and no file name on a command line. A pipe cannot be read twice, so packed data from
    one is refused. */
@@ -6118,10 +6169,9 @@ FILE *fdopen(int file, const char *mode);
 #endif
 
 typedef struct carnn__input {
-    const char *name; /* for errors */
-    carnn__span rest; /* the bytes at hand */
-    int ended;        /* no more bytes follow */
-    char *buffer;     /* NULL: `rest` are the caller's */
+    carnn__lines lines; /* the bytes at hand */
+    int ended;          /* no more bytes follow */
+    char *buffer;       /* NULL: the bytes are the caller's */
     size_t room;
 #ifndef CARNN_NO_STDIO
     FILE *file; /* or the output of gzip */
@@ -6136,7 +6186,7 @@ typedef struct carnn__input {
 #endif
 
 static inline int carnn__gzipped(const carnn__input *in) {
-    return in->rest.length >= 2 && memcmp(in->rest.at, "\x1F\x8B", 2) == 0;
+    return in->lines.rest.length >= 2 && memcmp(in->lines.rest.at, "\x1F\x8B", 2) == 0;
 }
 
 #ifdef CARNN__GZIP
@@ -6146,13 +6196,13 @@ static carnn_status carnn__gzip_open(carnn__input *in, carnn_error *error) {
     char *const arguments[] = {(char *)"gzip", (char *)"-dc", NULL};
     posix_spawn_file_actions_t actions, *to_do = &actions;
     int ends[2], problem;
-    if (pipe(ends)) return carnn__io_error(error, in->name, strerror(errno));
+    if (pipe(ends)) return carnn__io_error(error, in->lines.name, strerror(errno));
     fcntl(ends[0], F_SETFD, FD_CLOEXEC); /* else gzip would wait for itself */
     fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     problem = posix_spawn_file_actions_init(to_do);
     if (!problem) {
         /* The file is opened under another number than 0: its name may be that of our input. */
-        problem = posix_spawn_file_actions_addopen(to_do, ends[0], in->name, O_RDONLY, 0);
+        problem = posix_spawn_file_actions_addopen(to_do, ends[0], in->lines.name, O_RDONLY, 0);
         if (!problem) problem = posix_spawn_file_actions_adddup2(to_do, ends[0], 0);
         if (!problem) problem = posix_spawn_file_actions_adddup2(to_do, ends[1], 1);
         if (!problem)
@@ -6170,7 +6220,7 @@ static carnn_status carnn__gzip_open(carnn__input *in, carnn_error *error) {
     }
     if (!problem) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be unpacked, the program gzip: %s",
-                       carnn__name_end(in->name), strerror(problem));
+                       carnn__name_end(in->lines.name), strerror(problem));
 }
 
 /* Waits for gzip, whose output has ended or is closed; returns 0 if the file was damaged. */
@@ -6201,7 +6251,7 @@ static carnn_status carnn__input_read(carnn__input *in, char *to, size_t room, s
     *got = 0;
 #ifdef CARNN_NO_STDIO
     (void)to, (void)room;
-    return carnn__io_error(error, in->name, "built without files (CARNN_NO_STDIO)");
+    return carnn__io_error(error, in->lines.name, "built without files (CARNN_NO_STDIO)");
 #else
     do {
         clearerr(in->file);
@@ -6209,10 +6259,10 @@ static carnn_status carnn__input_read(carnn__input *in, char *to, size_t room, s
         *got = fread(to, 1, room, in->file);
     } while (!*got && ferror(in->file) && errno == EINTR);
     if (!*got && ferror(in->file))
-        return carnn__io_error(error, in->name, errno ? strerror(errno) : "cannot be read");
+        return carnn__io_error(error, in->lines.name, errno ? strerror(errno) : "cannot be read");
 #ifdef CARNN__GZIP
     if (!*got && !carnn__gzip_wait(in))
-        return carnn__io_error(error, in->name, "gzip cannot unpack it, it is damaged");
+        return carnn__io_error(error, in->lines.name, "gzip cannot unpack it, it is damaged");
 #endif
     return CARNN_OK;
 #endif
@@ -6221,128 +6271,68 @@ static carnn_status carnn__input_read(carnn__input *in, char *to, size_t room, s
 /* Reads until `want` bytes are at hand, or all that are left. */
 static carnn_status carnn__input_want(carnn__input *in, size_t want, const carnn_allocator *a,
                                       carnn_error *error) {
-    while (!in->ended && in->rest.length < want) {
-        size_t end = in->buffer ? (size_t)(in->rest.at - in->buffer) + in->rest.length : 0, got;
+    while (!in->ended && in->lines.rest.length < want) {
+        carnn__span *rest = &in->lines.rest;
+        size_t end = in->buffer ? (size_t)(rest->at - in->buffer) + rest->length : 0, got;
         carnn_status status;
         /* 1. If the buffer is full to its end, move the bytes at hand to its front if that frees
            half of it, and else double it. So a byte is moved a few times at most. */
         if (end == in->room) {
-            end = in->rest.length;
-            if (end) memmove(in->buffer, in->rest.at, end);
+            end = rest->length;
+            if (end) memmove(in->buffer, rest->at, end);
             if (end >= in->room - in->room / 2) {
                 size_t room = in->room ? 2 * in->room : CARNN__FIRST_READ;
                 char *larger = NULL;
                 if (room > in->room) larger = (char *)a->realloc(in->buffer, room, a->user);
                 if (!larger)
                     return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
-                                       carnn__name_end(in->name));
+                                       carnn__name_end(in->lines.name));
                 in->buffer = larger;
                 in->room = room;
             }
-            in->rest.at = in->buffer;
+            rest->at = in->buffer;
         }
         /* 2. Read. */
         status = carnn__input_read(in, in->buffer + end, in->room - end, &got, error);
         if (status) return status;
-        in->rest.length += got;
+        rest->length += got;
         in->ended = !got;
     }
     return CARNN_OK;
 }
 
-/* Opens a source; after an error nothing has to be closed. */
-static carnn_status carnn__input_begin(carnn__input *in, const carnn_source *source,
-                                       const carnn_allocator *a, carnn_error *error) {
+/* Opens a source and reads `want` bytes of it, if there are so many, or SIZE_MAX: all. The byte
+   order mark of UTF-8 is skipped. After an error nothing has to be closed. */
+static carnn_status carnn__input_open(carnn__input *in, const carnn_source *source, size_t want,
+                                      const carnn_allocator *a, carnn_error *error) {
     carnn_status status = CARNN_OK;
     memset(in, 0, sizeof *in);
     if (!source->name && !source->bytes)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a source has neither a name nor bytes");
-    in->name = source->name ? source->name : "(memory)";
-    in->rest.at = (const char *)source->bytes;
-    in->rest.length = source->bytes ? source->size : 0;
+    in->lines.name = source->name ? source->name : "(memory)";
+    in->lines.rest.at = (const char *)source->bytes;
+    in->lines.rest.length = source->bytes ? source->size : 0;
     in->ended = source->bytes != NULL;
 #ifndef CARNN_NO_STDIO
-    if (!in->ended) in->file = fopen(in->name, "rb");
-    if (!in->ended && !in->file) status = carnn__io_error(error, in->name, strerror(errno));
+    if (!in->ended) in->file = fopen(source->name, "rb");
+    if (!in->ended && !in->file) status = carnn__io_error(error, source->name, strerror(errno));
 #endif
-    if (!status) status = carnn__input_want(in, 2, a, error);
+    if (!status) status = carnn__input_want(in, 3, a, error);
 #ifdef CARNN__GZIP
     if (!status && in->file && carnn__gzipped(in) && !fseek(in->file, 0, SEEK_END)) {
-        in->rest.length = 0;
+        in->lines.rest.length = 0;
         in->ended = 0;
         status = carnn__gzip_open(in, error);
-        if (!status) status = carnn__input_want(in, 2, a, error);
+        if (!status) status = carnn__input_want(in, 3, a, error);
     }
 #endif
     if (!status && carnn__gzipped(in))
-        status = carnn__io_error(error, in->name, "is packed; unpack it first with gzip -d");
+        status = carnn__io_error(error, in->lines.name, "is packed; unpack it first with gzip -d");
+    if (!status && in->lines.rest.length >= 3 && !memcmp(in->lines.rest.at, "\xEF\xBB\xBF", 3))
+        carnn__skip(&in->lines.rest, 3);
+    if (!status) status = carnn__input_want(in, want, a, error);
     if (status) carnn__input_close(in, a);
     return status;
-}
-
-static carnn_status carnn__input_open(carnn__input *in, const carnn_source *source,
-                                      const carnn_allocator *a, carnn_error *error) {
-    carnn_status status = carnn__input_begin(in, source, a, error);
-    if (!status) status = carnn__input_want(in, SIZE_MAX, a, error);
-    if (status) carnn__input_close(in, a);
-    return status;
-}
-
-/* --- lines --------------------------------------------------------------------------------------
-   The lines of an input one at a time, and errors that name them. Lines end with LF or CR LF; the
-   byte order mark of UTF-8 at the beginning is skipped. */
-
-typedef struct carnn__lines {
-    const char *name; /* of the input */
-    carnn__span rest; /* the lines that follow */
-    carnn__span line; /* the line that carnn__next_line found, without its end */
-    size_t number;    /* of the line, from 1 */
-} carnn__lines;
-
-static carnn__lines carnn__lines_of(const carnn__input *in) {
-    carnn__lines lines;
-    memset(&lines, 0, sizeof lines);
-    lines.name = in->name;
-    lines.rest = in->rest;
-    if (lines.rest.length >= 3 && memcmp(lines.rest.at, "\xEF\xBB\xBF", 3) == 0)
-        carnn__skip(&lines.rest, 3);
-    return lines;
-}
-
-/* Moves on to the next line; returns 0 if there is none. */
-static int carnn__next_line(carnn__lines *l) {
-    if (!l->rest.length) return 0;
-    carnn__cut(&l->rest, '\n', &l->line);
-    if (l->line.length && l->line.at[l->line.length - 1] == '\r') l->line.length--;
-    l->number++;
-    return 1;
-}
-
-#define CARNN__SHOWN 40
-
-/* A text in quotes for an error message: shortened, with escapes for bytes that are not printable
-   ASCII. */
-static const char *carnn__show(char shown[4 * CARNN__SHOWN + 8], carnn__span text) {
-    size_t i, count = carnn__min(text.length, CARNN__SHOWN);
-    char *out = shown;
-    if (!text.length) return "nothing";
-    *out++ = '"';
-    for (i = 0; i < count; i++) {
-        unsigned char byte = (unsigned char)text.at[i];
-        if (byte == '\t') out += snprintf(out, 3, "\\t");
-        else if (byte < ' ' || byte > '~') out += snprintf(out, 5, "\\x%02x", byte);
-        else *out++ = (char)byte;
-    }
-    snprintf(out, 6, "%s\"", text.length > count ? "..." : "");
-    return shown;
-}
-
-/* "trn.txt:381: expected a line number, found "abc"" */
-static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, const char *what,
-                                    carnn__span found) {
-    char shown[4 * CARNN__SHOWN + 8];
-    return carnn__fail(error, CARNN_ERR_DATA, l->number, "%s:%zu: expected %s, found %s",
-                       carnn__name_end(l->name), l->number, what, carnn__show(shown, found));
 }
 
 /* --- word vectors -------------------------------------------------------------------------------
@@ -6374,7 +6364,6 @@ typedef struct carnn__vector_file {
     const carnn_allocator *allocator;
     carnn_error *error;
     carnn__input input;
-    carnn__lines lines; /* name, number and text of the line at hand */
     size_t dimension;
     size_t count; /* vectors that word2vec's first line promises */
     size_t read;  /* vectors so far */
@@ -6420,36 +6409,35 @@ static size_t carnn__last_numbers(carnn__span *line, size_t most) {
     return count;
 }
 
-/* Finds the next line, which stays in the input; *taken is its length there, 0 at the end. */
-static carnn_status carnn__vector_line(carnn__vector_file *f, size_t *taken) {
-    carnn__span *line = &f->lines.line, after;
+/* Moves on to the next line; *more is 0 at the end. */
+static carnn_status carnn__vector_line(carnn__vector_file *f, int *more) {
+    carnn__lines *l = &f->input.lines;
+    carnn__span rest;
     size_t want = 1;
     int found;
     do {
         carnn_status status = carnn__input_want(&f->input, want, f->allocator, f->error);
         if (status) return status;
-        after = f->input.rest;
-        found = carnn__cut(&after, '\n', line);
-        want = 2 * line->length;
-    } while (!found && !f->input.ended && line->length <= CARNN__VECTOR_LINE_MAX);
-    f->lines.number++;
-    *taken = f->input.rest.length - after.length;
-    while (line->length && carnn__blank(line->at[line->length - 1])) line->length--;
+        rest = l->rest;
+        found = carnn__cut(&rest, '\n', &l->line);
+        want = 2 * l->line.length;
+    } while (!found && !f->input.ended && l->line.length <= CARNN__VECTOR_LINE_MAX);
+    *more = l->rest.length > 0;
+    l->rest = rest;
+    l->number++;
+    while (l->line.length && carnn__blank(l->line.at[l->line.length - 1])) l->line.length--;
     if (found || f->input.ended) return CARNN_OK;
-    return carnn__expected(f->error, &f->lines, "a word vector of at most 16 MB", *line);
-}
-
-static carnn_status carnn__vector_odd(carnn__vector_file *f) {
-    char what[64];
-    snprintf(what, sizeof what, "a word and %zu numbers", f->dimension);
-    return carnn__expected(f->error, &f->lines, what, f->lines.line);
+    return carnn__expected(f->error, l, "a word vector of at most 16 MB", l->line);
 }
 
 /* Reads the line at hand. */
 static carnn_status carnn__vector_text(carnn__vector_file *f) {
-    carnn__span rest = f->lines.line, word = rest;
+    const carnn__lines *l = &f->input.lines;
+    carnn__span rest = l->line, word = rest;
     size_t i, gaps = 0;
-    double number;
+    double number = 0.0;
+    int odd = 0;
+    char what[64];
     float *row;
     /* 1. The word is what is before the last `dimension` pieces. Nearly always that is the first
        piece, and there is one gap before each of the others, which is fast to see. */
@@ -6459,54 +6447,54 @@ static carnn_status carnn__vector_text(carnn__vector_file *f) {
     } else {
         for (i = 0; i < f->dimension; i++) carnn__last_piece(&word);
         rest = word;
-        if (!rest.length) return carnn__vector_odd(f); /* too few numbers, or too many: */
-        if (carnn__number(carnn__last_piece(&rest), &number) && rest.length)
-            return carnn__vector_odd(f);
+        odd = !rest.length || /* too few numbers, or too many */
+              (carnn__number(carnn__last_piece(&rest), &number) && rest.length);
     }
     /* 2. The numbers, from the end. */
-    rest = f->lines.line;
+    rest = l->line;
     carnn__skip(&rest, word.length);
-    row = carnn__vector_row(f, word);
+    row = odd ? NULL : carnn__vector_row(f, word);
     for (i = f->dimension; row && i-- > 0;) {
         carnn__span last = carnn__last_piece(&rest);
-        if (!last.length) return carnn__vector_odd(f);
-        if (!carnn__number(last, &number) || !(fabs(number) <= CARNN__VECTOR_MAX))
-            return carnn__expected(f->error, &f->lines, "a number from -1e6 to 1e6", last);
+        odd = odd || !last.length;
+        if (!odd && !(carnn__number(last, &number) && fabs(number) <= CARNN__VECTOR_MAX))
+            return carnn__expected(f->error, l, "a number from -1e6 to 1e6", last);
         row[i] = (float)number;
     }
     f->read++;
-    return CARNN_OK;
-}
-
-static carnn_status carnn__vector_cut(carnn__vector_file *f, const char *found) {
-    return carnn__fail(f->error, CARNN_ERR_DATA, 0,
-                       "%s: expected %zu vectors of %zu floats, found %s in number %zu",
-                       carnn__name_end(f->input.name), f->count, f->dimension, found, f->read + 1);
+    if (!odd) return CARNN_OK;
+    snprintf(what, sizeof what, "a word and %zu numbers", f->dimension);
+    return carnn__expected(f->error, l, what, l->line);
 }
 
 /* Reads the vector at the front of the input, in binary form, and removes it there. */
 static carnn_status carnn__vector_binary(carnn__vector_file *f) {
     const size_t longest = 65536, bytes = 4 * f->dimension;
-    carnn__span *front = &f->input.rest, rest, word;
+    carnn__span *front = &f->input.lines.rest, rest, word;
     carnn_status status = carnn__input_want(&f->input, longest + bytes, f->allocator, f->error);
+    const char *found = NULL; /* instead of a vector */
     float *row;
     size_t i;
     if (status) return status;
     while (front->length && *front->at == '\n') carnn__skip(front, 1); /* of the vector before */
     rest.at = front->at;
     rest.length = carnn__min(front->length, longest);
-    if (!carnn__cut(&rest, ' ', &word))
-        return carnn__vector_cut(f, front->length < longest ? "the end of the file" : "no word");
-    carnn__skip(front, word.length + 1);
-    if (front->length < bytes) return carnn__vector_cut(f, "the end of the file");
-    row = carnn__vector_row(f, word);
+    if (!carnn__cut(&rest, ' ', &word) && front->length >= longest) found = "no word";
+    else if (front->length < word.length + 1 + bytes) found = "the end of the file";
+    row = found ? NULL : carnn__vector_row(f, word);
+    carnn__skip(front, found ? 0 : word.length + 1);
     for (i = 0; row && i < f->dimension; i++) {
         const unsigned char *b = (const unsigned char *)front->at + 4 * i;
         uint32_t bits = b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
         memcpy(row + i, &bits, sizeof bits);
         if (!(fabs((double)row[i]) <= CARNN__VECTOR_MAX))
-            return carnn__vector_cut(f, "a float that is not from -1e6 to 1e6");
+            found = "a float that is not from -1e6 to 1e6";
     }
+    if (found)
+        return carnn__fail(f->error, CARNN_ERR_DATA, 0,
+                           "%s: expected %zu vectors of %zu floats, found %s in number %zu",
+                           carnn__name_end(f->input.lines.name), f->count, f->dimension, found,
+                           f->read + 1);
     carnn__skip(front, bytes);
     f->read++;
     return CARNN_OK;
@@ -6517,7 +6505,7 @@ static carnn_status carnn__vector_binary(carnn__vector_file *f) {
 static carnn_status carnn__vector_sniff(carnn__vector_file *f, int *binary) {
     size_t i, window = 65536 + 32 * f->dimension;
     carnn_status status = carnn__input_want(&f->input, window, f->allocator, f->error);
-    carnn__span rest = f->input.rest, floats, line, word;
+    carnn__span rest = f->input.lines.rest, floats, line, word;
     rest.length = carnn__min(rest.length, window);
     floats = rest;
     carnn__cut(&rest, '\n', &line);
@@ -6533,34 +6521,33 @@ static carnn_status carnn__vector_sniff(carnn__vector_file *f, int *binary) {
 }
 
 /* Finds the form of the file and the length of its vectors, and takes memory for the vectors of all
-   words if it is the first file. Leaves the first vector at the front of the input. */
-static carnn_status carnn__vectors_begin(carnn__vector_file *f, int *binary) {
+   words if it is the first file. The line at hand is then a vector, or empty. */
+static carnn_status carnn__vectors_begin(carnn__vector_file *f, int *binary, int *more) {
     carnn__vectors *v = f->v;
+    carnn__lines *l = &f->input.lines;
     carnn__span line, rest, last;
-    size_t taken, words = f->words->count;
+    size_t words = f->words->count;
     uint64_t vectors = 0, numbers;
     int counts;
-    carnn_status status = carnn__vector_line(f, &taken);
+    carnn_status status = carnn__vector_line(f, more);
     if (status) return status;
     /* 1. Two whole numbers are the first line of word2vec; else the line is a vector, and its word
        may look like a number. */
-    line = rest = f->lines.line;
+    line = rest = l->line;
     last = carnn__last_piece(&rest);
     counts = carnn__whole(last, &numbers) && carnn__whole(rest, &vectors);
     f->count = counts ? (size_t)vectors : 0;
     f->dimension = counts ? (size_t)numbers : carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
     if (!counts && f->dimension && !line.length) f->dimension--;
     if (!f->dimension || f->dimension > CARNN__DIMENSION_MAX)
-        return carnn__expected(f->error, &f->lines, "a word and up to 65536 numbers",
-                               f->lines.line);
+        return carnn__expected(f->error, l, "a word and up to 65536 numbers", l->line);
     if (v->dimension && v->dimension != f->dimension)
         return carnn__fail(f->error, CARNN_ERR_DATA, 1,
                            "%s:1: expected vectors of %zu numbers as before, found %zu numbers",
-                           carnn__name_end(f->input.name), v->dimension, f->dimension);
+                           carnn__name_end(l->name), v->dimension, f->dimension);
     /* 2. Only word2vec's may be binary. */
-    if (counts) carnn__skip(&f->input.rest, taken);
+    if (counts) l->line.length = 0;
     if (counts) status = carnn__vector_sniff(f, binary);
-    else f->lines.number = 0; /* the line is read again, as a vector */
     if (status || v->dimension) return status;
     /* 3. Memory */
     v->value = (float *)carnn__alloc_aligned(f->allocator, words,
@@ -6585,20 +6572,17 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
     f.words = words;
     f.allocator = a;
     f.error = error;
-    status = carnn__input_begin(&f.input, source, a, error);
-    f.lines.name = f.input.name;
-    if (!status) status = carnn__vectors_begin(&f, &binary);
+    status = carnn__input_open(&f.input, source, 0, a, error);
+    if (!status) status = carnn__vectors_begin(&f, &binary, &more);
     while (!status && binary && f.read < f.count) status = carnn__vector_binary(&f);
     while (!status && !binary && more) {
-        size_t taken;
-        status = carnn__vector_line(&f, &taken);
-        if (!status && f.lines.line.length) status = carnn__vector_text(&f);
-        if (!status) carnn__skip(&f.input.rest, taken);
-        more = taken > 0;
+        if (f.input.lines.line.length) status = carnn__vector_text(&f);
+        if (!status) status = carnn__vector_line(&f, &more);
     }
-    if (!status && !f.read)
-        status = carnn__fail(error, CARNN_ERR_DATA, 1, "%s:1: expected word vectors, found none",
-                             carnn__name_end(f.input.name));
+    if (!status && !f.read) {
+        f.input.lines.number = 1;
+        status = carnn__misread(error, &f.input.lines, "word vectors", "none");
+    }
     carnn__input_close(&f.input, a);
     return status;
 }
@@ -6657,8 +6641,7 @@ struct carnn_dataset {
     float *numbers;      /* (rows, columns) */
     size_t row_count;    /* texts of numbers: text i has the rows row_at[i] .. row_at[i + 1] - 1 */
     size_t *row_at;
-    size_t origin_bytes; /* of the names of the files, so that errors can name them later */
-    char *origin_names;
+    char *origin_names;  /* of the files, so that errors can name them later */
     const char *format;  /* see carnn_dataset_format */
     int spoken;          /* lines are turns of speakers, their labels dialog acts */
     size_t groups_left_out;
@@ -6679,6 +6662,13 @@ struct carnn_dataset {
 
 static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
     return carnn__string(data->bytes, data->text_at, i);
+}
+
+/* The numbers of text i, as bytes. */
+static inline carnn__span carnn__rows(const carnn_dataset *data, size_t i) {
+    carnn__span rows = {(const char *)(data->numbers + data->row_at[i] * data->columns),
+                        (data->row_at[i + 1] - data->row_at[i]) * data->columns * sizeof(float)};
+    return rows;
 }
 
 /* The first member of an item, which has `count`. */
@@ -6849,13 +6839,6 @@ struct carnn__reader {
     const char *help;    /* the formats, for help texts */
 };
 
-/* "f.txt:1: expected a dialog, found an empty file" */
-static carnn_status carnn__reading_fail(const carnn__reading *r, size_t line, const char *expected,
-                                        const char *found) {
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, line, "%s:%zu: expected %s, found %s",
-                       carnn__name_end(r->parser.lines.name), line, expected, found);
-}
-
 /* Is there room for one line more? Texts, members and items are numbered with 32 bits. */
 static carnn_status carnn__reading_room(carnn__reading *r) {
     const size_t most = CARNN__COUNT_LIMIT - 8;
@@ -6904,11 +6887,6 @@ static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
     return words;
 }
 
-static void carnn__reading_member(carnn__reading *r, uint32_t text, uint32_t role) {
-    carnn__member m = {text, role};
-    stbds_arrput(r->draft.members, m);
-}
-
 /* Adds rows of numbers as a text: its number. */
 static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     carnn_dataset *d = &r->draft;
@@ -6933,8 +6911,8 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     }
     if (!record->count) return CARNN_OK;
     if (at && record->columns != d->columns)
-        return carnn__reading_fail(r, r->parser.lines.number, "rows as long as those before",
-                                   "another number of columns");
+        return carnn__misread(r->parser.error, &r->parser.lines, "rows as long as those before",
+                              "another number of columns");
     d->columns = record->columns;
     if (record->begins || !d->group_count) {
         r->group_first = at;
@@ -6942,9 +6920,10 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     }
     for (i = 0; i < record->count; i++) {
         carnn__span text = record->text[i];
+        carnn__member m = {0, record->role[i]};
         if (record->spoken) text = carnn__spoken_words(r, text);
-        carnn__reading_member(r, record->columns ? carnn__reading_rows(r, text)
-                                                 : carnn__reading_text(r, text), record->role[i]);
+        m.text = record->columns ? carnn__reading_rows(r, text) : carnn__reading_text(r, text);
+        stbds_arrput(d->members, m);
     }
     d->spoken |= record->spoken;
     if (record->example) {
@@ -7005,10 +6984,10 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
         status = r->reader->folder(r, source->name, &folder);
     if (!status && !folder) {
         carnn__input_close(&r->input, &r->allocator);
-        status = carnn__input_open(&r->input, source, &r->allocator, error);
+        status = carnn__input_open(&r->input, source, SIZE_MAX, &r->allocator, error);
         if (status) return status;
-        r->parser.lines = carnn__lines_of(&r->input);
-        carnn__reading_origin(r, r->input.name);
+        r->parser.lines = r->input.lines;
+        carnn__reading_origin(r, r->parser.lines.name);
         while (!status && carnn__next_line(&r->parser.lines)) {
             carnn__record record;
             memset(&record, 0, sizeof record);
@@ -7019,8 +6998,10 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     }
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
-    if (r->records == records && !r->desc->lenient)
-        return carnn__reading_fail(r, 1, r->reader->example, "an empty file");
+    if (r->records == records && !r->desc->lenient) {
+        r->parser.lines.number = 1;
+        return carnn__misread(error, &r->parser.lines, r->reader->example, "an empty file");
+    }
     if (r->desc->clean) carnn__reading_clean(d, items, groups);
     if (!r->desc->clean || stbds_arrlenu(d->items) > items) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_DATA, 0,
@@ -7074,7 +7055,6 @@ static carnn_status carnn__reading_finish(carnn__reading *r) {
     draft->item_count = stbds_arrlenu(draft->items);
     draft->choice_count = stbds_arrlenu(draft->choices);
     draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
-    draft->origin_bytes = stbds_arrlenu(draft->origin_names);
     data = (carnn_dataset *)carnn__alloc(&r->allocator, 1, sizeof *data);
     if (!data) return carnn__out_of_memory(r->parser.error);
     *data = *draft;
@@ -7115,7 +7095,8 @@ static carnn_status carnn__reading_all(void *job) {
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
-    return carnn__reading_fail(r, r->parser.lines.number, r->reader->example, "none to the end");
+    return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
+                          "none to the end");
 }
 
 /* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
@@ -7324,13 +7305,15 @@ static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, int
     return carnn__unexpected(p, expected, carnn__trim(text));
 }
 
-/* A pair from its fields; its number tells the question. */
+/* A pair from its fields; its number tells the question, or its question where there is none. */
 static carnn_status carnn__pair_record(carnn__parser *p, const carnn__span *field,
                                        carnn__record *r) {
-    carnn__span number = carnn__trim(field[CARNN__PAIR_NUMBER]), label = field[CARNN__PAIR_LABEL];
-    uint64_t key = carnn__hash(number.at, number.length, 0);
+    carnn__span number = field[CARNN__PAIR_NUMBER], label = field[CARNN__PAIR_LABEL];
     carnn_status status;
     double value = 0.0;
+    uint64_t key;
+    number = carnn__trim(number.at ? number : field[CARNN__PAIR_QUESTION]);
+    key = carnn__hash(number.at, number.length, 0);
     if (!p->lenient && (!carnn__number(carnn__trim(label), &value) || (value != 0 && value != 1)))
         return carnn__unexpected(p, "the label 0 or 1", label);
     r->begins = !p->begun || key != p->key;
@@ -7365,8 +7348,6 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
                  p->column[CARNN__PAIR_FIELDS]);
         return carnn__unexpected(p, what, p->lines.line);
     }
-    if (p->column[CARNN__PAIR_NUMBER] == SIZE_MAX)
-        field[CARNN__PAIR_NUMBER] = field[CARNN__PAIR_QUESTION];
     return carnn__pair_record(p, field, r);
 }
 
@@ -7398,7 +7379,8 @@ static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, in
         if ((i == CARNN__PAIR_NUMBER || (i == CARNN__PAIR_LABEL && r->desc->lenient)) &&
             carnn__absent(path))
             continue;
-        status = carnn__input_open(&r->columns[i], &source, &r->allocator, r->parser.error);
+        status = carnn__input_open(&r->columns[i], &source, SIZE_MAX, &r->allocator,
+                                   r->parser.error);
         if (status) return status;
     }
     *found = 1;
@@ -7408,36 +7390,34 @@ static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, in
 /* Line i of each file of a folder is a field of pair i. */
 static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, int *found) {
     carnn_status status = carnn__folder_open(r, folder, found);
-    carnn__lines lines[CARNN__PAIR_FIELDS];
+    carnn__parser *p = &r->parser;
     carnn__span field[CARNN__PAIR_FIELDS];
-    size_t i, there, ended;
+    size_t i;
     if (status || !*found) return status;
     carnn__reading_origin(r, folder);
     memset(field, 0, sizeof field);
-    for (i = 0; i < CARNN__PAIR_FIELDS; i++) lines[i] = carnn__lines_of(&r->columns[i]);
-    for (i = 0; i < 2; i++) r->parser.file[i] = lines[i].name;
+    for (i = 0; i < 2; i++) p->file[i] = r->columns[i].lines.name;
     while (!status) {
         carnn__record record;
+        const carnn__lines *ended = NULL; /* the first file that has no more lines */
+        int there = 0;
         memset(&record, 0, sizeof record);
-        there = 0;
-        ended = CARNN__PAIR_FIELDS; /* the first file that has no more lines */
         for (i = 0; i < CARNN__PAIR_FIELDS; i++) {
-            if (!lines[i].name) continue; /* there is no such file */
-            if (carnn__next_line(&lines[i])) there++;
-            else if (ended == CARNN__PAIR_FIELDS) ended = i;
-            field[i] = lines[i].line;
+            carnn__lines *l = &r->columns[i].lines;
+            if (!l->name) continue; /* there is no such file */
+            if (carnn__next_line(l)) there = 1;
+            else if (!ended) ended = l;
+            field[i] = l->line;
+            if (i == CARNN__PAIR_ANSWER || i == CARNN__PAIR_LABEL) p->lines = *l;
         }
-        r->parser.lines = lines[lines[CARNN__PAIR_LABEL].name ? CARNN__PAIR_LABEL
-                                                             : CARNN__PAIR_ANSWER];
         if (!there) return CARNN_OK;
-        if (ended < CARNN__PAIR_FIELDS) {
-            r->parser.lines = lines[ended];
-            return carnn__reading_fail(r, lines[ended].number + 1,
-                                       "a line as in the files beside it", "the end");
+        if (ended) {
+            p->lines = *ended;
+            p->lines.number++;
+            return carnn__misread(p->error, &p->lines, "a line as in the files beside it",
+                                  "the end");
         }
-        if (!lines[CARNN__PAIR_NUMBER].name)
-            field[CARNN__PAIR_NUMBER] = field[CARNN__PAIR_QUESTION];
-        status = carnn__pair_record(&r->parser, field, &record);
+        status = carnn__pair_record(p, field, &record);
         if (!status) status = carnn__reading_record(r, &record);
     }
     return status;
@@ -7552,51 +7532,54 @@ static const carnn__reader carnn__class_reader = {
    which a model takes its vocabulary, and their own targets as choices. A list of candidates is not
    of the groups but of the task, and stays whole. */
 
-/* A group: items [i, end), and the members up to those of the next group. What a line says is added
-   in the order of carnn__reading_record. */
-static void carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
+/* A group: items [i, end), and the members up to those of the next group, each as a record. */
+static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
     const carnn_dataset *data = r->whole;
-    size_t first = data->items[i].first, at = stbds_arrlenu(r->draft.members), m;
+    size_t first = data->items[i].first, m;
     size_t last = end < data->item_count ? data->items[end].first : data->member_count;
-    r->draft.group_count++;
-    for (m = first; m < last; m++) {
-        uint32_t text = data->members[m].text;
-        for (; i < end && data->items[i].first + data->items[i].count == m + 1; i++) {
-            carnn__item x = data->items[i];
-            x.first = x.first - first + at;
-            x.group = (uint32_t)(r->draft.group_count - 1);
-            if (x.target != CARNN__NO_INDEX) {
-                carnn__span target = carnn__text(data, x.target);
-                x.target = carnn__reading_text(r, target);
-                if (!r->reader->candidates) carnn__reading_choice(r, x.target, target);
-            }
-            stbds_arrput(r->draft.items, x);
+    const char *origin = carnn__dataset_origin(data, i);
+    carnn_status status = CARNN_OK;
+    if (origin != r->parser.lines.name) carnn__reading_origin(r, origin);
+    r->parser.lines.name = origin;
+    for (m = first; !status && m < last; m++) {
+        const carnn__item *x = &data->items[i];
+        carnn__record record;
+        memset(&record, 0, sizeof record);
+        record.begins = m == first;
+        record.columns = data->columns;
+        carnn__record_text(&record, data->members[m].role,
+                           (data->columns ? carnn__rows : carnn__text)(data, data->members[m].text));
+        if (i < end && x->first + x->count == m + 1) { /* it ends with this text */
+            record.example = 1;
+            record.before = x->count - 1;
+            record.own = 1;
+            record.has_target = x->target != CARNN__NO_INDEX;
+            if (record.has_target) record.target = carnn__text(data, x->target);
+            record.value = x->value;
+            r->parser.lines.number = x->line;
+            i++;
         }
-        if (!data->columns) text = carnn__reading_text(r, carnn__text(data, text));
-        carnn__reading_member(r, text, data->members[m].role);
+        status = carnn__reading_record(r, &record);
     }
+    return status;
 }
 
 static carnn_status carnn__subset_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     const carnn_dataset *data = r->whole;
-    size_t i, end, numbers = data->columns ? data->row_at[data->row_count] * data->columns : 0;
-    memcpy(stbds_arraddnptr(r->draft.origin_names, data->origin_bytes), data->origin_names,
-           data->origin_bytes);
+    carnn_status status = CARNN_OK;
+    size_t i, end;
     for (i = 0; r->reader->candidates && i < data->choice_count; i++) {
         carnn__span shown = carnn__string(data->shown, data->shown_at, i);
         carnn__reading_choice(r, carnn__reading_text(r, shown), shown);
     }
-    if (numbers) { /* of all groups: nothing is learnt from those that no member names */
-        memcpy(stbds_arraddnptr(r->draft.numbers, numbers), data->numbers, numbers * sizeof(float));
-        for (i = 0; i <= data->row_count; i++) stbds_arrput(r->draft.row_at, data->row_at[i]);
-    }
-    for (i = 0; i < data->item_count; i = end) {
+    r->lists = !r->reader->candidates;
+    for (i = 0; !status && i < data->item_count; i = end) {
         uint32_t group = data->items[i].group;
         for (end = i; end < data->item_count && data->items[end].group == group;) end++;
-        if (r->of_group[group] == r->wanted) carnn__subset_group(r, i, end);
+        if (r->of_group[group] == r->wanted) status = carnn__subset_group(r, i, end);
     }
-    return carnn__reading_finish(r);
+    return status ? status : carnn__reading_finish(r);
 }
 
 /* The groups g with of_group[g] == wanted. */
@@ -7611,7 +7594,6 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
     r.allocator = data->allocator;
     r.parser.error = error;
     r.draft.task = data->task;
-    r.draft.columns = data->columns;
     r.draft.spoken = data->spoken;
     r.reader = carnn__reader_of(&r.draft.task);
     return carnn__reading_run(subset, &r, carnn__subset_all);
@@ -14345,9 +14327,10 @@ typedef struct carnn__validation {
 static carnn_status carnn__validation_read(void *job) {
     carnn__validation *f = (carnn__validation *)job;
     carnn__lines lines;
-    carnn_status status = carnn__input_open(&f->by, f->desc->by, &f->allocator, f->error);
+    carnn_status status = carnn__input_open(&f->by, f->desc->by, SIZE_MAX, &f->allocator,
+                                            f->error);
     if (status) return status;
-    for (lines = carnn__lines_of(&f->by); carnn__next_line(&lines);) {
+    for (lines = f->by.lines; carnn__next_line(&lines);) {
         carnn__span name = carnn__trim(lines.line);
         if (!name.length) return carnn__expected(f->error, &lines, "the name of a fold", name);
         if (lines.number > f->groups) continue;

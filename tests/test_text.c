@@ -396,15 +396,15 @@ static void test_input(void) {
     for (size_t i = 0; i < 300000; i++) bytes[i] = (char)carnn__random(7, i);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         test_write(temporary, bytes, sizes[i]);
-        CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_OK);
-        CHECK_INT(in.rest.length, sizes[i]);
-        CHECK(memcmp(in.rest.at, bytes, in.rest.length) == 0);
+        CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_OK);
+        CHECK_INT(in.lines.rest.length, sizes[i]);
+        CHECK(memcmp(in.lines.rest.at, bytes, in.lines.rest.length) == 0);
         carnn__input_close(&in, &a);
     }
     source = test_source(NULL, bytes, 10);
-    CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_OK);
-    CHECK(in.rest.at == bytes && in.rest.length == 10 && !in.buffer);
-    CHECK_TEXT(in.name, "(memory)");
+    CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_OK);
+    CHECK(in.lines.rest.at == bytes && in.lines.rest.length == 10 && !in.buffer);
+    CHECK_TEXT(in.lines.name, "(memory)");
     carnn__input_close(&in, &a);
     CHECK_INT(memory.blocks, 0);
     remove(temporary);
@@ -419,14 +419,14 @@ static void test_input_errors(void) {
     carnn_source endless = test_source(name, NULL, 0);
     carnn_error error;
     carnn__input in;
-    CHECK_INT(carnn__input_open(&in, &missing, &a, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn__input_open(&in, &missing, SIZE_MAX, &a, &error), CARNN_ERR_IO);
     CHECK_TEXT(error.message, "no/such/file: No such file or directory");
-    CHECK_INT(carnn__input_open(&in, &folder, &a, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn__input_open(&in, &folder, SIZE_MAX, &a, &error), CARNN_ERR_IO);
     CHECK(strncmp(error.message, ".: ", 3) == 0 && strlen(error.message) > 3);
-    CHECK_INT(carnn__input_open(&in, &nothing, &a, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(carnn__input_open(&in, &nothing, SIZE_MAX, &a, &error), CARNN_ERR_ARGUMENT);
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = 0;
-    CHECK_INT(carnn__input_open(&in, &endless, &a, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn__input_open(&in, &endless, SIZE_MAX, &a, &error), CARNN_ERR_IO);
     CHECK(strstr(error.message, "xxx: ") != NULL);
 }
 
@@ -445,8 +445,8 @@ static void test_lines(void) {
         carnn__input in;
         carnn__lines l;
         size_t count = 0;
-        carnn__input_open(&in, &source, &a, NULL);
-        for (l = carnn__lines_of(&in); carnn__next_line(&l); count++) {
+        carnn__input_open(&in, &source, SIZE_MAX, &a, NULL);
+        for (l = in.lines; carnn__next_line(&l); count++) {
             strncat(out, l.line.at, l.line.length);
             strcat(out, "|");
         }
@@ -506,18 +506,18 @@ static void test_packed_files(void) {
     carnn__input in;
     source.bytes = packed;
     source.size = sizeof packed;
-    CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_ERR_IO);
     CHECK_TEXT(error.message, "test_text.tmp: is packed; unpack it first with gzip -d");
     source.bytes = NULL;
     if (!gzip_at_hand()) return;
     test_write(temporary, packed, sizeof packed);
-    CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_OK);
-    CHECK_INT(in.rest.length, 11000);
-    CHECK(memcmp(in.rest.at, "1 hi\thello\n1 hi\t", 16) == 0);
-    CHECK(in.rest.at[10999] == '\n');
+    CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_OK);
+    CHECK_INT(in.lines.rest.length, 11000);
+    CHECK(memcmp(in.lines.rest.at, "1 hi\thello\n1 hi\t", 16) == 0);
+    CHECK(in.lines.rest.at[10999] == '\n');
     carnn__input_close(&in, &a);
     test_write(temporary, packed, sizeof packed - 10);
-    CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_ERR_IO);
     CHECK_TEXT(error.message, "test_text.tmp: gzip cannot unpack it, it is damaged");
     CHECK_INT(memory.blocks, 0);
     remove(temporary);
@@ -531,8 +531,8 @@ static void test_packed_name(void) {
     carnn__input in;
     if (!gzip_at_hand()) return;
     test_write(odd, packed, sizeof packed);
-    CHECK_INT(carnn__input_begin(&in, &source, &a, NULL), CARNN_OK);
-    CHECK(in.rest.length >= 2 && memcmp(in.rest.at, "1 ", 2) == 0);
+    CHECK_INT(carnn__input_open(&in, &source, 0, &a, NULL), CARNN_OK);
+    CHECK(in.lines.rest.length >= 2 && memcmp(in.lines.rest.at, "1 ", 2) == 0);
     carnn__input_close(&in, &a);
     remove(odd);
 }
@@ -548,13 +548,13 @@ static void test_packed_input(void) {
     if (!gzip_at_hand()) return;
     test_write(temporary, packed, sizeof packed);
     if (system("mkfifo test_text.fifo && (cat test_text.tmp >test_text.fifo &)") == 0) {
-        CHECK_INT(carnn__input_open(&in, &pipe_source, &a, &error), CARNN_ERR_IO);
+        CHECK_INT(carnn__input_open(&in, &pipe_source, SIZE_MAX, &a, &error), CARNN_ERR_IO);
         CHECK_TEXT(error.message, "test_text.fifo: is packed; unpack it first with gzip -d");
         remove(fifo);
     }
     if (freopen(temporary, "rb", stdin)) {
-        CHECK_INT(carnn__input_open(&in, &standard, &a, &error), CARNN_OK);
-        CHECK_INT(in.rest.length, 11000);
+        CHECK_INT(carnn__input_open(&in, &standard, SIZE_MAX, &a, &error), CARNN_OK);
+        CHECK_INT(in.lines.rest.length, 11000);
         carnn__input_close(&in, &a);
     }
     remove(temporary);
@@ -1016,7 +1016,7 @@ static void test_failing_others(void) {
             carnn__vectors_free(&v, &a);
             carnn__names_free(&names, &a);
         }
-        if (!status) status = carnn__input_open(&in, &source, &a, NULL);
+        if (!status) status = carnn__input_open(&in, &source, SIZE_MAX, &a, NULL);
         if (!status) carnn__input_close(&in, &a);
         CHECK(!status || status == CARNN_ERR_MEMORY);
         CHECK_INT(memory.blocks, 0);
