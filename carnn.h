@@ -5665,30 +5665,24 @@ static size_t carnn__token_length(carnn__words *w) {
 /* The length of the word that begins at `rest`, which is before the end; 0 if none does. */
 static size_t carnn__word_length(carnn__words *w) {
     const char *at = w->rest;
-    switch (w->kind) {
-    case CARNN__WORDS:
-        while (at < w->end && (carnn__letter(*at) || carnn__digit(*at) || *at == '_' ||
-                               (unsigned char)*at >= 0x80))
+    int words = w->kind == CARNN__WORDS;
+    if (words || w->kind == CARNN__SPOKEN) {
+        while (at < w->end && (carnn__letter(*at) || carnn__digit(*at) ||
+                               (words && (*at == '_' || (unsigned char)*at >= 0x80))))
             at++;
-        if (at == w->rest) at += carnn__among(*at, ".?!,;");
-        break;
-    case CARNN__SPOKEN:
-        while (at < w->end && (carnn__letter(*at) || carnn__digit(*at))) at++;
         if (at == w->rest) {
-            at += carnn__among(*at, ".,?!");
-        } else if (w->end - at >= 2 && *at == '\'' && carnn__letter(at[1])) {
+            at += carnn__among(*at, words ? ".?!,;" : ".,?!");
+        } else if (!words && w->end - at >= 2 && *at == '\'' && carnn__letter(at[1])) {
             for (at++; at < w->end && carnn__letter(*at); at++) {}
         }
-        break;
-    default:
-        if (at < w->stop) return carnn__token_length(w); /* within a piece of CARNN__TOKENS */
-        while (at < w->end && !carnn__blank(*at)) at++;
-        if (w->kind != CARNN__TOKENS || at == w->rest) break;
-        w->stop = at;
-        w->marks = 0;
-        return carnn__token_length(w);
+        return (size_t)(at - w->rest);
     }
-    return (size_t)(at - w->rest);
+    if (at < w->stop) return carnn__token_length(w); /* within a piece of CARNN__TOKENS */
+    while (at < w->end && !carnn__blank(*at)) at++;
+    if (w->kind != CARNN__TOKENS || at == w->rest) return (size_t)(at - w->rest);
+    w->stop = at;
+    w->marks = 0;
+    return carnn__token_length(w);
 }
 
 /* Moves on to the next word, `word`; returns 0 if there is none. */
@@ -6245,25 +6239,26 @@ static void carnn__input_close(carnn__input *in, const carnn_allocator *a) {
     memset(in, 0, sizeof *in);
 }
 
-/* Reads the next bytes of the file; 0 bytes at its end. */
-static carnn_status carnn__input_read(carnn__input *in, char *to, size_t room, size_t *got,
-                                      carnn_error *error) {
-    *got = 0;
+/* Fills the buffer from `end` on with the next bytes of the file. */
+static carnn_status carnn__input_read(carnn__input *in, size_t end, carnn_error *error) {
 #ifdef CARNN_NO_STDIO
-    (void)to, (void)room;
+    (void)end;
     return carnn__io_error(error, in->lines.name, "built without files (CARNN_NO_STDIO)");
 #else
+    size_t got;
     do {
         clearerr(in->file);
         errno = 0;
-        *got = fread(to, 1, room, in->file);
-    } while (!*got && ferror(in->file) && errno == EINTR);
-    if (!*got && ferror(in->file))
+        got = fread(in->buffer + end, 1, in->room - end, in->file);
+    } while (!got && ferror(in->file) && errno == EINTR);
+    if (!got && ferror(in->file))
         return carnn__io_error(error, in->lines.name, errno ? strerror(errno) : "cannot be read");
 #ifdef CARNN__GZIP
-    if (!*got && !carnn__gzip_wait(in))
+    if (!got && !carnn__gzip_wait(in))
         return carnn__io_error(error, in->lines.name, "gzip cannot unpack it, it is damaged");
 #endif
+    in->lines.rest.length += got;
+    in->ended = !got;
     return CARNN_OK;
 #endif
 }
@@ -6273,7 +6268,7 @@ static carnn_status carnn__input_want(carnn__input *in, size_t want, const carnn
                                       carnn_error *error) {
     while (!in->ended && in->lines.rest.length < want) {
         carnn__span *rest = &in->lines.rest;
-        size_t end = in->buffer ? (size_t)(rest->at - in->buffer) + rest->length : 0, got;
+        size_t end = in->buffer ? (size_t)(rest->at - in->buffer) + rest->length : 0;
         carnn_status status;
         /* 1. If the buffer is full to its end, move the bytes at hand to its front if that frees
            half of it, and else double it. So a byte is moved a few times at most. */
@@ -6293,10 +6288,8 @@ static carnn_status carnn__input_want(carnn__input *in, size_t want, const carnn
             rest->at = in->buffer;
         }
         /* 2. Read. */
-        status = carnn__input_read(in, in->buffer + end, in->room - end, &got, error);
+        status = carnn__input_read(in, end, error);
         if (status) return status;
-        rest->length += got;
-        in->ended = !got;
     }
     return CARNN_OK;
 }
@@ -6839,17 +6832,6 @@ struct carnn__reader {
     const char *help;    /* the formats, for help texts */
 };
 
-/* Is there room for one line more? Texts, members and items are numbered with 32 bits. */
-static carnn_status carnn__reading_room(carnn__reading *r) {
-    const size_t most = CARNN__COUNT_LIMIT - 8;
-    if (r->texts.count < most && stbds_arrlenu(r->draft.members) < most &&
-        stbds_arrlenu(r->draft.items) < most)
-        return CARNN_OK;
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
-                       "%s:%zu: expected no more than %zu lines in one data set",
-                       carnn__name_end(r->parser.lines.name), r->parser.lines.number, most);
-}
-
 /* The number of a text, trimmed. */
 static uint32_t carnn__reading_text(carnn__reading *r, carnn__span s) {
     uint32_t text;
@@ -6899,11 +6881,15 @@ static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
 
 /* Adds what a line says. The target is added before the texts: vocabularies depend on the order. */
 static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
-    carnn_status status = carnn__reading_room(r);
+    const size_t most = CARNN__COUNT_LIMIT - 8; /* texts, members and items have 32 bits */
+    const carnn__lines *l = &r->parser.lines;
     carnn_dataset *d = &r->draft;
     size_t i, at = stbds_arrlenu(d->members);
     uint32_t target = CARNN__NO_INDEX;
-    if (status) return status;
+    if (r->texts.count >= most || at >= most || stbds_arrlenu(d->items) >= most)
+        return carnn__fail(r->parser.error, CARNN_ERR_DATA, l->number,
+                           "%s:%zu: expected no more than %zu lines in one data set",
+                           carnn__name_end(l->name), l->number, most);
     r->records++;
     if (record->has_target) {
         target = carnn__reading_text(r, record->target);
@@ -6911,7 +6897,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     }
     if (!record->count) return CARNN_OK;
     if (at && record->columns != d->columns)
-        return carnn__misread(r->parser.error, &r->parser.lines, "rows as long as those before",
+        return carnn__misread(r->parser.error, l, "rows as long as those before",
                               "another number of columns");
     d->columns = record->columns;
     if (record->begins || !d->group_count) {
@@ -6928,7 +6914,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     d->spoken |= record->spoken;
     if (record->example) {
         size_t earlier = carnn__min(record->before, at - r->group_first);
-        uint32_t line = (uint32_t)carnn__min(r->parser.lines.number, UINT32_MAX);
+        uint32_t line = (uint32_t)carnn__min(l->number, UINT32_MAX);
         carnn__item x = {at - earlier, (uint32_t)(earlier + record->own),
                          (uint32_t)(d->group_count - 1), target, line, record->value, r->origin};
         stbds_arrput(d->items, x);
@@ -7277,18 +7263,18 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
     }
     c[CARNN__PAIR_FIELDS] = i;
     *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
-    if (*named && p->lenient && c[CARNN__PAIR_ANSWER] == SIZE_MAX)
+    if (!*named) {
+        if (i != 3 && i != 4 && !p->lenient)
+            return carnn__unexpected(p, "three columns (question, answer, label) or four (number, "
+                                        "label, question, answer)", p->lines.line);
+        memcpy(c, i == 4 ? four : three, sizeof three);
+        return CARNN_OK;
+    }
+    if (p->lenient && c[CARNN__PAIR_ANSWER] == SIZE_MAX)
         c[CARNN__PAIR_ANSWER] = c[CARNN__PAIR_QUESTION] + 1;
-    if (*named && (c[CARNN__PAIR_ANSWER] == SIZE_MAX ||
-                   (c[CARNN__PAIR_LABEL] == SIZE_MAX && !p->lenient)))
-        return carnn__unexpected(p, "columns Question, Sentence or Answer, and Label",
-                                 p->lines.line);
-    if (*named) return CARNN_OK;
-    if (i != 3 && i != 4 && !p->lenient)
-        return carnn__unexpected(p, "three columns (question, answer, label) or four (number, "
-                                    "label, question, answer)", p->lines.line);
-    memcpy(c, i == 4 ? four : three, sizeof three);
-    return CARNN_OK;
+    if (c[CARNN__PAIR_ANSWER] != SIZE_MAX && (c[CARNN__PAIR_LABEL] != SIZE_MAX || p->lenient))
+        return CARNN_OK;
+    return carnn__unexpected(p, "columns Question, Sentence or Answer, and Label", p->lines.line);
 }
 
 /* A question or an answer has words, and not too many. */
