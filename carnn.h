@@ -5459,8 +5459,7 @@ static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 /* --- pieces of text -----------------------------------------------------------------------------
-   A text is any bytes, NUL included, and its pieces are not copied: a span points into it. Letters,
-   and upper and lower case, are those of ASCII. */
+   A text is any bytes, NUL included; a span points into it. Letters and case are ASCII's. */
 
 typedef carnn_text carnn__span;
 
@@ -5469,7 +5468,6 @@ static inline int carnn__blank(char c) {
 }
 
 static inline int carnn__digit(char c) { return c >= '0' && c <= '9'; }
-
 static inline int carnn__letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -5483,7 +5481,7 @@ static inline unsigned char carnn__folded(char c, int fold) {
     return (unsigned char)(fold && byte >= 'A' && byte <= 'Z' ? byte + 'a' - 'A' : byte);
 }
 
-/* Is `known` equal to `s`, folded if `fold` is set? Both have `length` bytes. */
+/* Is `known` equal to `s`, folded if `fold` is set? */
 static int carnn__equal(const char *known, const char *s, size_t length, int fold) {
     size_t i;
     for (i = 0; i < length; i++)
@@ -5491,7 +5489,6 @@ static int carnn__equal(const char *known, const char *s, size_t length, int fol
     return 1;
 }
 
-/* The same for a string and a span. */
 static inline int carnn__is(const char *known, carnn__span s, int fold) {
     return s.length == strlen(known) && carnn__equal(known, s.at, s.length, fold);
 }
@@ -5525,9 +5522,7 @@ static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
     return stop != NULL;
 }
 
-/* --- numbers ------------------------------------------------------------------------------------
-   The library reads every number that is written as text with these functions, never with strtod
-   alone, whose decimal point is the locale's. */
+/* --- numbers: not read with strtod, whose decimal point is the locale's ----------------------- */
 
 /* The number of digits at the front of `s`. */
 static size_t carnn__digits(carnn__span s) {
@@ -5556,9 +5551,8 @@ static inline int carnn__minus(carnn__span *s) {
 }
 
 /* Reads all of `s` as a decimal number, such as -12, .5 or 1e-7; returns 0 if it is not one, or is
-   too large for a double. The result is the double nearest to the first 19 digits, without leading
-   zeros, times their power of ten; further digits are dropped (they change it by less than one
-   part in 10^18). */
+   too large for a double. Digits after the first 19, without leading zeros, are dropped: they
+   change it by less than one part in 10^18. */
 static int carnn__number(carnn__span s, double *number) {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -5604,17 +5598,16 @@ static int carnn__number(carnn__span s, double *number) {
 }
 
 /* --- tokenisers ---------------------------------------------------------------------------------
-   Finds the words of a text one at a time, without memory: a word is a span of the text, and where
-   a tokeniser folds upper to lower case, that is done when a word is hashed or compared. */
+   Find the words of a text one at a time, as spans of it. Where a tokeniser folds upper to lower
+   case, that is done when a word is hashed or compared. */
 
 typedef enum carnn__tokenizer {
-    CARNN__WORDS,  /* as in MemN2N: runs of [A-Za-z0-9_] and bytes >= 0x80, folded, without articles
-                      ("<SILENCE>" is the word silence); and also each of . ? ! , ; which may be
-                      the only difference between two candidates */
+    CARNN__WORDS,  /* as in MemN2N: runs of [A-Za-z0-9_] and bytes >= 0x80, folded, without articles;
+                      and each of . ? ! , ; which may be all that two candidates differ in */
     CARNN__SPACES, /* pieces between blanks */
     CARNN__LOWER,  /* pieces between blanks, folded */
-    CARNN__TOKENS, /* pieces between blanks, folded, with punctuation at their ends as words of its
-                      own: leaves tokenised text as it is, and tokenises other text */
+    CARNN__TOKENS, /* the same, and punctuation at their ends is split off; leaves tokenised text
+                      as it is */
     CARNN__SPOKEN  /* Switchboard: [A-Za-z0-9]+(?:'[A-Za-z]+)?|[.,?!], folded */
 } carnn__tokenizer;
 
@@ -5643,8 +5636,8 @@ static inline int carnn__mark(char c) { return carnn__among(c, ".,;:?!\"()[]"); 
 
 /* The length of the first word of a piece, `rest` to `stop`: all but the marks at the end, or, if
    only marks are left, a run of one mark ("..."). A single period at the end belongs to an
-   abbreviation ("mr.", "u.s."), unless it is the end of the text and the piece has no other. The
-   search from the end is made once for a piece (`marks`), else it would take quadratic time. */
+   abbreviation ("mr.", "u.s."), unless it is the end of the text and the piece has no other.
+   `marks` prevents a second search from the end, hence quadratic time. */
 static size_t carnn__token_length(carnn__words *w) {
     const char *at = w->rest;
     size_t length = (size_t)(w->stop - at), end = length, run = 1;
@@ -5701,10 +5694,9 @@ static int carnn__next_word(carnn__words *w) {
 }
 
 /* --- lists of names -----------------------------------------------------------------------------
-   A list of distinct byte strings, numbered in order, which are found by a hash table with open
-   addressing, at most half full. A finished list is read-only, so any number of threads may use it.
-   The hash has a random key, so that no file can be written whose strings collide; numbers do not
-   depend on it. */
+   Distinct byte strings, numbered in order, with a hash table (open addressing, at most half full).
+   A finished list is read-only, so threads may share it. The hash has a random key, so that no file
+   can be written whose strings collide; numbers do not depend on it. */
 
 typedef struct carnn__names {
     size_t count;
@@ -5783,8 +5775,7 @@ static void carnn__names_free(carnn__names *n, const carnn_allocator *a) {
     memset(n, 0, sizeof *n);
 }
 
-/* Makes a finished list of `count` strings; CARNN_ERR_MODEL if they are not distinct. After an
-   error nothing has to be freed. */
+/* Makes a finished list; CARNN_ERR_MODEL if its strings are not distinct. */
 static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a,
                                        const carnn__span *s, size_t count, carnn_error *error) {
     carnn_status status = CARNN_OK;
@@ -5811,8 +5802,8 @@ static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a
     return status;
 }
 
-/* Turns a text into word numbers: returns how many words it has and writes the numbers of the first
-   `max`. A word that is not in the list is number 0, <unk>. */
+/* Returns how many words a text has and writes the numbers of the first `max`; 0, <unk>, for a word
+   that is not in the list. */
 static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, const char *text,
                               size_t length, uint32_t *ids, size_t max) {
     carnn__words w = carnn__words_of(kind, text, length);
@@ -5825,8 +5816,6 @@ static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, 
     }
     return count;
 }
-
-/* --- names of files in errors ---------------------------------------------------------------- */
 
 /* The end of a file name, short enough for an error message. */
 static const char *carnn__name_end(const char *name) {
@@ -5841,16 +5830,14 @@ static carnn_status carnn__io_error(carnn_error *error, const char *name, const 
 #ifndef CARNN_NO_TEXT
 
 /* --- stb_ds -------------------------------------------------------------------------------------
-   Vocabularies and readers grow their lists with the dynamic arrays of stb_ds, and copy them into
-   blocks of the right size when they are complete. Its hash tables are not used: they write during
-   lookups and share one seed in the whole process (both are races between threads), and their
-   string keys end at a NUL.
+   Vocabularies and readers grow their lists as arrays of stb_ds, and copy them into blocks of the
+   right size when they are complete. Its hash tables are not used: their lookups write and share
+   one seed in the process (races between threads), and their string keys end at a NUL.
 
-   stb_ds does not check the result of realloc, so ours does not return without memory: it jumps
-   back into carnn__build, which started the work. The jump leaves an array as it was before it was
-   to grow, so its owner frees it as always. Outside of carnn__build (the host program uses the same
-   copy of stb_ds) memory is malloc's. A host that brings its own copy with
-   CARNN_NO_STB_DS_IMPLEMENTATION also brings its own realloc. */
+   stb_ds does not check the result of realloc, so without memory ours jumps back into carnn__build,
+   which started the work. The array is then as it was before, and freed by its owner. Outside of
+   carnn__build (the host program uses the same copy of stb_ds) memory is malloc's. A host that
+   brings its own copy with CARNN_NO_STB_DS_IMPLEMENTATION also brings its own realloc. */
 
 #ifdef __cplusplus
 } /* stb_ds.h has templates in C++, which cannot be in extern "C" */
@@ -5960,11 +5947,9 @@ static void *carnn__copy(const carnn_allocator *a, const void *items, size_t cou
     return block;
 }
 
-/* --- growing lists of names ---------------------------------------------------------------------
-   A list that begins as zeros and grows in carnn__build: its three arrays are stb_ds's. */
-
-/* The number of `s`, which is added (folded if `fold` is set) if it is new; CARNN__NO_INDEX if the
-   list is full. */
+/* The number of `s` in a list that begins as zeros and grows in carnn__build, so that its arrays
+   are stb_ds's. It is added (folded if `fold` is set) if it is new; CARNN__NO_INDEX if the list is
+   full. */
 static uint32_t carnn__names_add(carnn__names *n, const char *s, size_t length, int fold) {
     size_t slot, i;
     if (n->slots / 2 <= n->count) { /* twice as many slots */
@@ -5995,8 +5980,8 @@ static void carnn__names_drop(carnn__names *n) {
 
 /* --- vocabulary ---------------------------------------------------------------------------------
    Counts the words of texts and makes a list of the frequent ones: open it, add texts, close it.
-   The result is a finished list of "<unk>", which is number 0, the reserved words, and the words
-   that occurred often enough, in the order of their first occurrence. A list of labels has neither
+   The result is a finished list of "<unk>", which is number 0, the reserved words (without blanks), and
+   the words that occurred often enough, in the order of their first occurrence. A list of labels has neither
    <unk> nor reserved words: it is begun with carnn__vocabulary_init. After an error texts are
    ignored, and closing it returns the error. */
 
@@ -6042,7 +6027,6 @@ static void carnn__vocabulary_add(carnn__vocabulary *v, carnn__tokenizer kind, c
     v->status = carnn__build(&v->allocator, carnn__vocabulary_count, v, v->error);
 }
 
-/* The reserved words have no blanks. */
 static void carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *a,
                                    const char *const *reserved, size_t count, carnn_error *error) {
     size_t i;
@@ -6329,10 +6313,9 @@ static carnn_status carnn__input_open(carnn__input *in, const carnn_source *sour
 }
 
 /* --- word vectors -------------------------------------------------------------------------------
-   Reads the vectors of the words of a vocabulary from a file of word vectors, once from front to
-   end; only lines of these words are turned into numbers. A number has to be within
-   +-CARNN__VECTOR_MAX: a larger one is damage, and would also make infinities of the vectors of
-   other words, which get the same length. The file, told by its beginning, may be
+   Reads the vectors of the words of a vocabulary, and skips all others. A number beyond
+   +-CARNN__VECTOR_MAX is damage, and would make infinities of the vectors of other words, which
+   are scaled to the same length. The file, told by its beginning, may be
 
        GloVe      word SPACE number SPACE number ... LF; the word may have spaces in it
        word2vec   text, also fastText's .vec: the same after a line "words dimension"
@@ -6348,19 +6331,13 @@ typedef struct carnn__vectors {
     size_t found;     /* words that have a vector */
     float *value;     /* (words, dimension); zero where none was found */
     char *has;        /* (words) */
-} carnn__vectors;
-
-/* A file of vectors while it is read. */
-typedef struct carnn__vector_file {
-    carnn__vectors *v;
     const carnn__names *words;
     const carnn_allocator *allocator;
     carnn_error *error;
-    carnn__input input;
-    size_t dimension;
-    size_t count; /* vectors that word2vec's first line promises */
-    size_t read;  /* vectors so far */
-} carnn__vector_file;
+    carnn__input input; /* the file that is being read */
+    size_t count;       /* vectors that word2vec's first line promises */
+    size_t read;        /* vectors so far */
+} carnn__vectors;
 
 static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
     carnn__free_aligned(a, v->value);
@@ -6368,20 +6345,18 @@ static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
     memset(v, 0, sizeof *v);
 }
 
-/* The row that the vector of `word` has to be read into; NULL if the vocabulary does not have the
-   word, or if the word has a vector. */
-static float *carnn__vector_row(carnn__vector_file *f, carnn__span word) {
-    uint32_t row = carnn__names_find(f->words, word.at, word.length);
-    if (row == CARNN__NO_INDEX || f->v->has[row]) return NULL;
-    f->v->has[row] = 1;
-    f->v->found++;
-    return f->v->value + row * f->dimension;
+/* The row to read the vector of `word` into; NULL if the word is unknown, or has a vector. */
+static float *carnn__vector_row(carnn__vectors *v, carnn__span word) {
+    uint32_t row = carnn__names_find(v->words, word.at, word.length);
+    if (row == CARNN__NO_INDEX || v->has[row]) return NULL;
+    v->has[row] = 1;
+    v->found++;
+    return v->value + row * v->dimension;
 }
 
 static inline int carnn__gap(char c) { return c == ' ' || c == '\t'; }
 
-/* Removes the last piece, and the gap before it, from a line and returns it; empty if there is
-   none. */
+/* Removes the last piece of a line, and the gap before it; empty if there is none. */
 static carnn__span carnn__last_piece(carnn__span *line) {
     carnn__span last = *line;
     while (line->length && !carnn__gap(line->at[line->length - 1])) line->length--;
@@ -6403,29 +6378,29 @@ static size_t carnn__last_numbers(carnn__span *line, size_t most) {
 }
 
 /* Moves on to the next line; *more is 0 at the end. */
-static carnn_status carnn__vector_line(carnn__vector_file *f, int *more) {
-    carnn__lines *l = &f->input.lines;
+static carnn_status carnn__vector_line(carnn__vectors *v, int *more) {
+    carnn__lines *l = &v->input.lines;
     carnn__span rest;
     size_t want = 1;
     int found;
     do {
-        carnn_status status = carnn__input_want(&f->input, want, f->allocator, f->error);
+        carnn_status status = carnn__input_want(&v->input, want, v->allocator, v->error);
         if (status) return status;
         rest = l->rest;
         found = carnn__cut(&rest, '\n', &l->line);
         want = 2 * l->line.length;
-    } while (!found && !f->input.ended && l->line.length <= CARNN__VECTOR_LINE_MAX);
+    } while (!found && !v->input.ended && l->line.length <= CARNN__VECTOR_LINE_MAX);
     *more = l->rest.length > 0;
     l->rest = rest;
     l->number++;
     while (l->line.length && carnn__blank(l->line.at[l->line.length - 1])) l->line.length--;
-    if (found || f->input.ended) return CARNN_OK;
-    return carnn__expected(f->error, l, "a word vector of at most 16 MB", l->line);
+    if (found || v->input.ended) return CARNN_OK;
+    return carnn__expected(v->error, l, "a word vector of at most 16 MB", l->line);
 }
 
 /* Reads the line at hand. */
-static carnn_status carnn__vector_text(carnn__vector_file *f) {
-    const carnn__lines *l = &f->input.lines;
+static carnn_status carnn__vector_text(carnn__vectors *v) {
+    const carnn__lines *l = &v->input.lines;
     carnn__span rest = l->line, word = rest;
     size_t i, gaps = 0;
     double number = 0.0;
@@ -6435,10 +6410,10 @@ static carnn_status carnn__vector_text(carnn__vector_file *f) {
     /* 1. The word is what is before the last `dimension` pieces. Nearly always that is the first
        piece, and there is one gap before each of the others, which is fast to see. */
     for (i = 0; i < rest.length; i++) gaps += (size_t)carnn__gap(rest.at[i]);
-    if (gaps == f->dimension) {
+    if (gaps == v->dimension) {
         for (word.length = 0; !carnn__gap(word.at[word.length]); word.length++) {}
     } else {
-        for (i = 0; i < f->dimension; i++) carnn__last_piece(&word);
+        for (i = 0; i < v->dimension; i++) carnn__last_piece(&word);
         rest = word;
         odd = !rest.length || /* too few numbers, or too many */
               (carnn__number(carnn__last_piece(&rest), &number) && rest.length);
@@ -6446,25 +6421,25 @@ static carnn_status carnn__vector_text(carnn__vector_file *f) {
     /* 2. The numbers, from the end. */
     rest = l->line;
     carnn__skip(&rest, word.length);
-    row = odd ? NULL : carnn__vector_row(f, word);
-    for (i = f->dimension; row && i-- > 0;) {
+    row = odd ? NULL : carnn__vector_row(v, word);
+    for (i = v->dimension; row && i-- > 0;) {
         carnn__span last = carnn__last_piece(&rest);
         odd = odd || !last.length;
         if (!odd && !(carnn__number(last, &number) && fabs(number) <= CARNN__VECTOR_MAX))
-            return carnn__expected(f->error, l, "a number from -1e6 to 1e6", last);
+            return carnn__expected(v->error, l, "a number from -1e6 to 1e6", last);
         row[i] = (float)number;
     }
-    f->read++;
+    v->read++;
     if (!odd) return CARNN_OK;
-    snprintf(what, sizeof what, "a word and %zu numbers", f->dimension);
-    return carnn__expected(f->error, l, what, l->line);
+    snprintf(what, sizeof what, "a word and %zu numbers", v->dimension);
+    return carnn__expected(v->error, l, what, l->line);
 }
 
 /* Reads the vector at the front of the input, in binary form, and removes it there. */
-static carnn_status carnn__vector_binary(carnn__vector_file *f) {
-    const size_t longest = 65536, bytes = 4 * f->dimension;
-    carnn__span *front = &f->input.lines.rest, rest, word;
-    carnn_status status = carnn__input_want(&f->input, longest + bytes, f->allocator, f->error);
+static carnn_status carnn__vector_binary(carnn__vectors *v) {
+    const size_t longest = 65536, bytes = 4 * v->dimension;
+    carnn__span *front = &v->input.lines.rest, rest, word;
+    carnn_status status = carnn__input_want(&v->input, longest + bytes, v->allocator, v->error);
     const char *found = NULL; /* instead of a vector */
     float *row;
     size_t i;
@@ -6474,9 +6449,9 @@ static carnn_status carnn__vector_binary(carnn__vector_file *f) {
     rest.length = carnn__min(front->length, longest);
     if (!carnn__cut(&rest, ' ', &word) && front->length >= longest) found = "no word";
     else if (front->length < word.length + 1 + bytes) found = "the end of the file";
-    row = found ? NULL : carnn__vector_row(f, word);
+    row = found ? NULL : carnn__vector_row(v, word);
     carnn__skip(front, found ? 0 : word.length + 1);
-    for (i = 0; row && i < f->dimension; i++) {
+    for (i = 0; row && i < v->dimension; i++) {
         const unsigned char *b = (const unsigned char *)front->at + 4 * i;
         uint32_t bits = b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
         memcpy(row + i, &bits, sizeof bits);
@@ -6484,28 +6459,28 @@ static carnn_status carnn__vector_binary(carnn__vector_file *f) {
             found = "a float that is not from -1e6 to 1e6";
     }
     if (found)
-        return carnn__fail(f->error, CARNN_ERR_DATA, 0,
+        return carnn__fail(v->error, CARNN_ERR_DATA, 0,
                            "%s: expected %zu vectors of %zu floats, found %s in number %zu",
-                           carnn__name_end(f->input.lines.name), f->count, f->dimension, found,
-                           f->read + 1);
+                           carnn__name_end(v->input.lines.name), v->count, v->dimension, found,
+                           v->read + 1);
     carnn__skip(front, bytes);
-    f->read++;
+    v->read++;
     return CARNN_OK;
 }
 
-/* Behind the first line of word2vec: is the first vector binary? Text has its numbers there; where
-   it has too few or too many, the bytes that would be floats are at least printable. */
-static carnn_status carnn__vector_sniff(carnn__vector_file *f, int *binary) {
-    size_t i, window = 65536 + 32 * f->dimension;
-    carnn_status status = carnn__input_want(&f->input, window, f->allocator, f->error);
-    carnn__span rest = f->input.lines.rest, floats, line, word;
+/* After the first line of word2vec: is the first vector binary? It is not if the numbers are there
+   as text, or if the bytes that would be floats are printable: text, with a number too many. */
+static carnn_status carnn__vector_sniff(carnn__vectors *v, int *binary) {
+    size_t i, window = 65536 + 32 * v->dimension;
+    carnn_status status = carnn__input_want(&v->input, window, v->allocator, v->error);
+    carnn__span rest = v->input.lines.rest, floats, line, word;
     rest.length = carnn__min(rest.length, window);
     floats = rest;
     carnn__cut(&rest, '\n', &line);
     line = carnn__trim(line);
-    if (carnn__last_numbers(&line, f->dimension) == f->dimension) return status;
+    if (carnn__last_numbers(&line, v->dimension) == v->dimension) return status;
     carnn__cut(&floats, ' ', &word);
-    floats.length = carnn__min(floats.length, 4 * f->dimension);
+    floats.length = carnn__min(floats.length, 4 * v->dimension);
     for (i = 0; i < floats.length; i++) {
         char c = floats.at[i];
         if (!carnn__blank(c) && (c < ' ' || c > '~')) *binary = 1;
@@ -6513,70 +6488,68 @@ static carnn_status carnn__vector_sniff(carnn__vector_file *f, int *binary) {
     return status;
 }
 
-/* Finds the form of the file and the length of its vectors, and takes memory for the vectors of all
-   words if it is the first file. The line at hand is then a vector, or empty. */
-static carnn_status carnn__vectors_begin(carnn__vector_file *f, int *binary, int *more) {
-    carnn__vectors *v = f->v;
-    carnn__lines *l = &f->input.lines;
+/* Finds the form of the file and the length of its vectors, and takes memory if it is the first
+   file. The line at hand is then a vector, or empty. */
+static carnn_status carnn__vectors_begin(carnn__vectors *v, int *binary, int *more) {
+    carnn__lines *l = &v->input.lines;
     carnn__span line, rest, last;
-    size_t words = f->words->count;
+    size_t words = v->words->count, dimension;
     uint64_t vectors = 0, numbers;
     int counts;
-    carnn_status status = carnn__vector_line(f, more);
+    carnn_status status = carnn__vector_line(v, more);
     if (status) return status;
     /* 1. Two whole numbers are the first line of word2vec; else the line is a vector, and its word
        may look like a number. */
     line = rest = l->line;
     last = carnn__last_piece(&rest);
     counts = carnn__whole(last, &numbers) && carnn__whole(rest, &vectors);
-    f->count = counts ? (size_t)vectors : 0;
-    f->dimension = counts ? (size_t)numbers : carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
-    if (!counts && f->dimension && !line.length) f->dimension--;
-    if (!f->dimension || f->dimension > CARNN__DIMENSION_MAX)
-        return carnn__expected(f->error, l, "a word and up to 65536 numbers", l->line);
-    if (v->dimension && v->dimension != f->dimension)
-        return carnn__fail(f->error, CARNN_ERR_DATA, 1,
+    v->count = counts ? (size_t)vectors : 0;
+    dimension = counts ? (size_t)numbers : carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
+    if (!counts && dimension && !line.length) dimension--;
+    if (!dimension || dimension > CARNN__DIMENSION_MAX)
+        return carnn__expected(v->error, l, "a word and up to 65536 numbers", l->line);
+    if (v->dimension && v->dimension != dimension)
+        return carnn__fail(v->error, CARNN_ERR_DATA, 1,
                            "%s:1: expected vectors of %zu numbers as before, found %zu numbers",
-                           carnn__name_end(l->name), v->dimension, f->dimension);
-    /* 2. Only word2vec's may be binary. */
-    if (counts) l->line.length = 0;
-    if (counts) status = carnn__vector_sniff(f, binary);
-    if (status || v->dimension) return status;
-    /* 3. Memory */
-    v->value = (float *)carnn__alloc_aligned(f->allocator, words,
-                                             carnn__times(f->dimension, sizeof(float)));
-    v->has = (char *)carnn__alloc_zero(f->allocator, words, 1);
-    if (!v->value || !v->has) return carnn__out_of_memory(f->error);
-    memset(v->value, 0, words * f->dimension * sizeof(float));
-    v->dimension = f->dimension;
-    return CARNN_OK;
+                           carnn__name_end(l->name), v->dimension, dimension);
+    /* 2. Memory */
+    if (!v->dimension) {
+        v->value = (float *)carnn__alloc_aligned(v->allocator, words,
+                                                 carnn__times(dimension, sizeof(float)));
+        v->has = (char *)carnn__alloc_zero(v->allocator, words, 1);
+        if (!v->value || !v->has) return carnn__out_of_memory(v->error);
+        memset(v->value, 0, words * dimension * sizeof(float));
+        v->dimension = dimension;
+    }
+    /* 3. Only word2vec's may be binary. */
+    if (!counts) return CARNN_OK;
+    l->line.length = 0;
+    return carnn__vector_sniff(v, binary);
 }
 
-/* Reads vectors of words that have none yet, so of several files the first one takes precedence.
-   `v` begins as zeros, and is freed by its owner, also after an error. */
+/* Reads the vectors of words that have none yet. `v` begins as zeros, and is freed by its owner,
+   also after an error. */
 static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *source,
                                         const carnn__names *words, const carnn_allocator *a,
                                         carnn_error *error) {
-    carnn__vector_file f;
     carnn_status status;
     int binary = 0, more = 1;
-    memset(&f, 0, sizeof f);
-    f.v = v;
-    f.words = words;
-    f.allocator = a;
-    f.error = error;
-    status = carnn__input_open(&f.input, source, 0, a, error);
-    if (!status) status = carnn__vectors_begin(&f, &binary, &more);
-    while (!status && binary && f.read < f.count) status = carnn__vector_binary(&f);
+    v->words = words;
+    v->allocator = a;
+    v->error = error;
+    v->read = 0;
+    status = carnn__input_open(&v->input, source, 0, a, error);
+    if (!status) status = carnn__vectors_begin(v, &binary, &more);
+    while (!status && binary && v->read < v->count) status = carnn__vector_binary(v);
     while (!status && !binary && more) {
-        if (f.input.lines.line.length) status = carnn__vector_text(&f);
-        if (!status) status = carnn__vector_line(&f, &more);
+        if (v->input.lines.line.length) status = carnn__vector_text(v);
+        if (!status) status = carnn__vector_line(v, &more);
     }
-    if (!status && !f.read) {
-        f.input.lines.number = 1;
-        status = carnn__misread(error, &f.input.lines, "word vectors", "none");
+    if (!status && !v->read) {
+        v->input.lines.number = 1;
+        status = carnn__misread(error, &v->input.lines, "word vectors", "none");
     }
-    carnn__input_close(&f.input, a);
+    carnn__input_close(&v->input, a);
     return status;
 }
 
@@ -6586,16 +6559,14 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
 /* =============================================================================================
    @@DATA   data sets: texts, items and groups; the formats of their files
 
-   A data set is one thing for every task. An ITEM is an example: some texts, each in a ROLE
-   (question, sentence, user, ...), what is right (a text, or a number), and the GROUP it belongs to
-   (a dialog, a document, a question). Every distinct text is kept once, without the blanks at its
-   ends, and goes by its number. The texts of an item are a range of one list of members, and ranges
-   may overlap: turn k of a dialog has all lines from the dialog's first on, which costs nothing.
+   An ITEM is an example: some texts, each in a ROLE (question, sentence, user, ...), what is right
+   (a text, or a number), and the GROUP it belongs to (a dialog, a document, a question). Every
+   distinct text is kept once, without the blanks at its ends, and has a number. The texts of an
+   item are a range of one list of members, and ranges may overlap: turn k of a dialog has all lines
+   from the dialog's first on.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-/* --- items ----------------------------------------------------------------------------------- */
 
 /* What a text is in its item; a task lists its roles, the name of the last one is NULL. */
 typedef struct carnn__role {
@@ -6640,7 +6611,7 @@ struct carnn_dataset {
     size_t groups_left_out;
 };
 
-/* All lists of a data set: what is copied when a reader is done, and freed. */
+/* All lists of a data set. */
 #define CARNN__DATASET_LISTS(X)                                                                    \
     X(char, bytes)                                                                                 \
     X(size_t, text_at)                                                                             \
@@ -6740,9 +6711,9 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
 #else
 #define CARNN__TEXT_ONLY(x) x
 
-/* --- from a line to a record --------------------------------------------------------------------
+/* --- records ------------------------------------------------------------------------------------
    A format is a function from a line to a record: what the line says, as pieces of it. Data sets
-   are built of records, and a session that is given a file's lines one by one reads the same. */
+   and sessions that read a file line by line are given records. */
 
 #define CARNN__RECORD_TEXTS 4
 
@@ -6783,8 +6754,7 @@ static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
     return carnn__expected(p->error, &p->lines, what, found);
 }
 
-/* Does the line at hand say something? In an example that is to be predicted a tab by itself
-   does. */
+/* Is the line at hand not blank? In an example to be predicted a tab counts. */
 static int carnn__says_something(const carnn__parser *p) {
     carnn__span line = p->lines.line;
     if (p->lenient && line.length && memchr(line.at, '\t', line.length)) return 1;
@@ -6797,8 +6767,8 @@ static void carnn__record_text(carnn__record *r, uint32_t role, carnn__span text
 }
 
 /* --- reading ------------------------------------------------------------------------------------
-   A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. Its lists are
-   copied when all is well; either way the draft is dropped afterwards. */
+   A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. They are copied
+   when all is well. */
 
 typedef struct carnn__reading {
     const carnn_dataset_desc *desc;
@@ -6879,7 +6849,7 @@ static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
-/* Adds what a line says. The target is added before the texts: vocabularies depend on the order. */
+/* Adds a record: its target before its texts, as vocabularies depend on the order. */
 static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
     const size_t most = CARNN__COUNT_LIMIT - 8; /* texts, members and items have 32 bits */
     const carnn__lines *l = &r->parser.lines;
@@ -6922,7 +6892,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     return CARNN_OK;
 }
 
-/* Notes that the examples from here on come from the source `name`. */
+/* The examples from here on come from the source `name`. */
 static void carnn__reading_origin(carnn__reading *r, const char *name) {
     size_t bytes = strlen(name) + 1;
     r->origin = (uint32_t)stbds_arrlenu(r->draft.origin_names);
@@ -6955,7 +6925,6 @@ static void carnn__reading_clean(carnn_dataset *draft, size_t from, size_t group
     if (n) stbds_arrsetlen(draft->items, kept);
 }
 
-/* Reads a source with the reader at hand. */
 static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source *source) {
     carnn_status status = CARNN_OK;
     carnn_dataset *d = &r->draft;
@@ -7026,7 +6995,7 @@ static carnn_status carnn__reading_drop(void *job) {
     return CARNN_OK;
 }
 
-/* Copies the draft, which is complete, into a data set with lists of their final size. */
+/* Copies the draft into a data set with lists of their final size. */
 static carnn_status carnn__reading_finish(carnn__reading *r) {
     carnn_dataset *draft = &r->draft, *data;
     int complete = 1;
@@ -7064,7 +7033,6 @@ static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *
     return status;
 }
 
-/* All sources of a description. */
 static carnn_status carnn__reading_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     const carnn__reader *reader = r->reader;
@@ -7122,8 +7090,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
    A third column is what the system said, where the right answer in column 2 is not its words but
    the name of a class of replies: the history then has column 3. */
 
-/* Takes a line number and the one blank after it off the front of `s`: 1 if they are there, with
-   the number in *number; 0 leaves `s` alone. */
+/* Removes a line number and the blank after it from the front of `s`; 0 if there is none. */
 static int carnn__numbered(carnn__span *s, uint64_t *number) {
     carnn__span digits = *s;
     size_t i = digits.length = carnn__digits(*s);
@@ -7134,7 +7101,6 @@ static int carnn__numbered(carnn__span *s, uint64_t *number) {
     return 1;
 }
 
-/* A line without a number goes on with the dialog. */
 static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line, user, response, spoken = {NULL, 0};
     uint64_t number;
@@ -7229,11 +7195,11 @@ static const carnn__reader carnn__sentence_reader = {
        question, answer, label      or      number, label, question, answer
 
    A folder has them as files: a.toks questions, b.toks answers, sim.txt labels, maybe id.txt
-   numbers. Consecutive lines with the same number, or without numbers the same question, are the
+   numbers. Consecutive pairs with the same number, or without numbers the same question, are the
    answers to one question. */
 
-/* The fields of a pair: columns of a table or files of a folder. carnn__parser.column has the
-   column of each, SIZE_MAX where there is none, and then the number of columns. */
+/* The fields of a pair. carnn__parser.column has the column of each, SIZE_MAX where there is none,
+   and then the number of columns. */
 enum {
     CARNN__PAIR_QUESTION,
     CARNN__PAIR_ANSWER,
@@ -7291,7 +7257,6 @@ static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, int
     return carnn__unexpected(p, expected, carnn__trim(text));
 }
 
-/* A pair from its fields; its number tells the question, or its question where there is none. */
 static carnn_status carnn__pair_record(carnn__parser *p, const carnn__span *field,
                                        carnn__record *r) {
     carnn__span number = field[CARNN__PAIR_NUMBER], label = field[CARNN__PAIR_LABEL];
@@ -7337,8 +7302,7 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
     return carnn__pair_record(p, field, r);
 }
 
-/* Is there nothing by this name? What is there and cannot be read is not absent: there is a reason
-   to be told. */
+/* Is there nothing by this name? A file that cannot be read is there. */
 static int carnn__absent(const char *name) {
 #ifdef CARNN_NO_STDIO
     (void)name;
@@ -7423,8 +7387,8 @@ static const carnn__reader carnn__pair_reader = {
        4 text                  SST: one digit, one blank
 
    The first line that is not blank tells the style. Where classes may be missing it may be a text
-   ("3 men in a boat"): the style of TREC or SST is then believed only where the next lines have it,
-   too. In a file of texts alone a blank line is an empty text. */
+   ("3 men in a boat"): TREC or SST are then believed only if the next lines have the style, too. In
+   a file of texts alone a blank line is an empty text. */
 
 enum {
     CARNN__CLASS_UNKNOWN,
@@ -7435,7 +7399,7 @@ enum {
     CARNN__CLASS_NONE /* texts without classes */
 };
 
-/* By style: what a line has to be, for errors and for those who ask what a file was read as. */
+/* By style: what a line has to be, for errors and carnn_dataset_format. */
 static const char *const carnn__class_formats[] = {
     "class<TAB>text, __label__class text, COARSE:fine text or a digit, a blank and a text",
     "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
@@ -7514,9 +7478,8 @@ static const carnn__reader carnn__class_reader = {
     "\"4 text\" (SST), as the first line has it"};
 
 /* --- a part of a data set -----------------------------------------------------------------------
-   Some of the groups, as if the others had not been in the files: with their own texts alone, from
-   which a model takes its vocabulary, and their own targets as choices. A list of candidates is not
-   of the groups but of the task, and stays whole. */
+   Some of the groups, as if the others had not been in the files: with their own texts, of which a
+   model makes its vocabulary, and their own targets as choices. A list of candidates stays whole. */
 
 /* A group: items [i, end), and the members up to those of the next group, each as a record. */
 static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
