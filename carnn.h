@@ -5602,8 +5602,8 @@ static int carnn__number(carnn__span s, double *number) {
    case, that is done when a word is hashed or compared. */
 
 typedef enum carnn__tokenizer {
-    CARNN__WORDS,  /* as in MemN2N: runs of [A-Za-z0-9_] and bytes >= 0x80, folded, without articles;
-                      and each of . ? ! , ; which may be all that two candidates differ in */
+    CARNN__WORDS,  /* as in MemN2N: runs of [A-Za-z0-9_] and bytes >= 0x80, folded, no articles; and
+                      each of . ? ! , ; which may be all that two candidates differ in */
     CARNN__SPACES, /* pieces between blanks */
     CARNN__LOWER,  /* pieces between blanks, folded */
     CARNN__TOKENS, /* the same, and punctuation at their ends is split off; leaves tokenised text
@@ -5980,10 +5980,10 @@ static void carnn__names_drop(carnn__names *n) {
 
 /* --- vocabulary ---------------------------------------------------------------------------------
    Counts the words of texts and makes a list of the frequent ones: open it, add texts, close it.
-   The result is a finished list of "<unk>", which is number 0, the reserved words (without blanks), and
-   the words that occurred often enough, in the order of their first occurrence. A list of labels has neither
-   <unk> nor reserved words: it is begun with carnn__vocabulary_init. After an error texts are
-   ignored, and closing it returns the error. */
+   The result is a finished list of "<unk>", which is number 0, the reserved words (without blanks),
+   and the words that occurred often enough, in the order of their first occurrence. A list of
+   labels has neither <unk> nor reserved words: it is begun with carnn__vocabulary_init. After an
+   error texts are ignored, and closing it returns the error. */
 
 typedef struct carnn__vocabulary {
     carnn_allocator allocator;
@@ -6331,10 +6331,11 @@ typedef struct carnn__vectors {
     size_t found;     /* words that have a vector */
     float *value;     /* (words, dimension); zero where none was found */
     char *has;        /* (words) */
+    /* while a file is read */
     const carnn__names *words;
     const carnn_allocator *allocator;
     carnn_error *error;
-    carnn__input input; /* the file that is being read */
+    carnn__input input;
     size_t count;       /* vectors that word2vec's first line promises */
     size_t read;        /* vectors so far */
 } carnn__vectors;
@@ -6775,7 +6776,6 @@ typedef struct carnn__reading {
     const carnn__reader *reader;
     carnn_allocator allocator;
     carnn__parser parser;
-    carnn__input input;   /* the source that is being read */
     carnn_dataset draft, *finished;
     carnn__names texts;   /* becomes bytes, text_at, text_count of the draft */
     uint32_t *listed;     /* (texts.count) number of a text among the choices */
@@ -6783,8 +6783,8 @@ typedef struct carnn__reading {
     size_t records;       /* so far */
     int lists;            /* targets become choices */
     uint32_t origin;      /* see carnn__item */
-    carnn__input columns[4]; /* files that stand side by side */
-    char *scratch;           /* a path, or a sentence as words */
+    carnn__input input[4]; /* the source that is being read; the files of a folder */
+    char *scratch;         /* a path, or a sentence as words */
     /* a part of another data set instead of sources */
     const carnn_dataset *whole;
     const uint32_t *of_group; /* (groups of `whole`) */
@@ -6938,10 +6938,10 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     if (!source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
     if (!status && !folder) {
-        carnn__input_close(&r->input, &r->allocator);
-        status = carnn__input_open(&r->input, source, SIZE_MAX, &r->allocator, error);
+        carnn__input_close(r->input, &r->allocator);
+        status = carnn__input_open(r->input, source, SIZE_MAX, &r->allocator, error);
         if (status) return status;
-        r->parser.lines = r->input.lines;
+        r->parser.lines = r->input->lines;
         carnn__reading_origin(r, r->parser.lines.name);
         while (!status && carnn__next_line(&r->parser.lines)) {
             carnn__record record;
@@ -6989,9 +6989,7 @@ static carnn_status carnn__reading_drop(void *job) {
 #define CARNN__DROP_LIST(type, list) stbds_arrfree(r->draft.list);
     CARNN__DATASET_LISTS(CARNN__DROP_LIST)
 #undef CARNN__DROP_LIST
-    carnn__input_close(&r->input, &r->allocator);
-    for (i = 0; i < CARNN__COUNT(r->columns); i++)
-        carnn__input_close(&r->columns[i], &r->allocator);
+    for (i = 0; i < CARNN__COUNT(r->input); i++) carnn__input_close(&r->input[i], &r->allocator);
     return CARNN_OK;
 }
 
@@ -7294,12 +7292,10 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
         for (j = 0; j < CARNN__PAIR_FIELDS; j++)
             if (p->column[j] == i) field[j] = cell;
     }
-    if (i != p->column[CARNN__PAIR_FIELDS] && !p->lenient) {
-        snprintf(what, sizeof what, "%zu columns with tabs between them",
-                 p->column[CARNN__PAIR_FIELDS]);
-        return carnn__unexpected(p, what, p->lines.line);
-    }
-    return carnn__pair_record(p, field, r);
+    if (i == p->column[CARNN__PAIR_FIELDS] || p->lenient) return carnn__pair_record(p, field, r);
+    i = p->column[CARNN__PAIR_FIELDS];
+    snprintf(what, sizeof what, "%zu columns with tabs between them", i);
+    return carnn__unexpected(p, what, p->lines.line);
 }
 
 /* Is there nothing by this name? A file that cannot be read is there. */
@@ -7324,12 +7320,12 @@ static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, in
         carnn_source source = {path, NULL, 0};
         carnn_status status;
         snprintf(path, length, "%s/%s", folder, files[i]);
-        carnn__input_close(&r->columns[i], &r->allocator);
+        carnn__input_close(&r->input[i], &r->allocator);
         if (i == CARNN__PAIR_QUESTION && carnn__absent(path)) return CARNN_OK;
         if ((i == CARNN__PAIR_NUMBER || (i == CARNN__PAIR_LABEL && r->desc->lenient)) &&
             carnn__absent(path))
             continue;
-        status = carnn__input_open(&r->columns[i], &source, SIZE_MAX, &r->allocator,
+        status = carnn__input_open(&r->input[i], &source, SIZE_MAX, &r->allocator,
                                    r->parser.error);
         if (status) return status;
     }
@@ -7346,14 +7342,14 @@ static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, in
     if (status || !*found) return status;
     carnn__reading_origin(r, folder);
     memset(field, 0, sizeof field);
-    for (i = 0; i < 2; i++) p->file[i] = r->columns[i].lines.name;
+    for (i = 0; i < 2; i++) p->file[i] = r->input[i].lines.name;
     while (!status) {
         carnn__record record;
         const carnn__lines *ended = NULL; /* the first file that has no more lines */
         int there = 0;
         memset(&record, 0, sizeof record);
         for (i = 0; i < CARNN__PAIR_FIELDS; i++) {
-            carnn__lines *l = &r->columns[i].lines;
+            carnn__lines *l = &r->input[i].lines;
             if (!l->name) continue; /* there is no such file */
             if (carnn__next_line(l)) there = 1;
             else if (!ended) ended = l;
@@ -7478,8 +7474,8 @@ static const carnn__reader carnn__class_reader = {
     "\"4 text\" (SST), as the first line has it"};
 
 /* --- a part of a data set -----------------------------------------------------------------------
-   Some of the groups, as if the others had not been in the files: with their own texts, of which a
-   model makes its vocabulary, and their own targets as choices. A list of candidates stays whole. */
+   Some of the groups, as if the others had not been in the files: only their own texts make the
+   vocabulary of a model, and only their own targets are choices. A list of candidates stays. */
 
 /* A group: items [i, end), and the members up to those of the next group, each as a record. */
 static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
@@ -7492,12 +7488,13 @@ static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end)
     r->parser.lines.name = origin;
     for (m = first; !status && m < last; m++) {
         const carnn__item *x = &data->items[i];
+        const carnn__member *from = &data->members[m];
         carnn__record record;
         memset(&record, 0, sizeof record);
         record.begins = m == first;
         record.columns = data->columns;
-        carnn__record_text(&record, data->members[m].role,
-                           (data->columns ? carnn__rows : carnn__text)(data, data->members[m].text));
+        carnn__record_text(&record, from->role, data->columns ? carnn__rows(data, from->text)
+                                                              : carnn__text(data, from->text));
         if (i < end && x->first + x->count == m + 1) { /* it ends with this text */
             record.example = 1;
             record.before = x->count - 1;
