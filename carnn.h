@@ -6748,8 +6748,6 @@ typedef struct carnn__parser {
     const double *option; /* the task's, of the model that will read the data; NULL: defaults */
 } carnn__parser;
 
-typedef carnn_status (*carnn__format_fn)(carnn__parser *p, carnn__record *r);
-
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
                                       carnn__span found) {
     return carnn__expected(p->error, &p->lines, what, found);
@@ -6793,7 +6791,7 @@ typedef struct carnn__reading {
 
 /* How the data of a task is read. */
 struct carnn__reader {
-    carnn__format_fn line;
+    carnn_status (*line)(carnn__parser *p, carnn__record *r);
     const char *example; /* what a file has to have, for errors: "a dialog" */
     int candidates;      /* a target is one of a list, which may have a file of its own */
     int cleans;          /* groups without a right or a wrong item can be left out */
@@ -7151,25 +7149,24 @@ static const carnn__reader carnn__dialog_reader = {
 
    Labels that say that there is none ("-1", "none") are none. */
 
-/* Does the line read speaker|text|act? Then *text and *act are set. */
+/* Does the line read speaker|text|act? */
 static int carnn__spoken(carnn__span line, carnn__span *text, carnn__span *act) {
-    carnn__span speaker, said, rest;
-    if (memchr(line.at, '\t', line.length)) return 0;
-    if (!carnn__cut(&line, '|', &speaker) || !carnn__cut(&line, '|', &said)) return 0;
-    if (carnn__cut(&line, '|', &rest)) return 0;
-    *text = said;
-    *act = rest;
-    return 1;
+    carnn__span speaker;
+    return !memchr(line.at, '\t', line.length) && carnn__cut(&line, '|', &speaker) &&
+           carnn__cut(&line, '|', text) && !carnn__cut(&line, '|', act);
 }
 
 static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
-    carnn__span rest = p->lines.line, text, label = {NULL, 0};
+    carnn__span rest = p->lines.line, text, label;
     if (!carnn__trim(rest).length || *rest.at == '=') {
         p->begun = 0;
         return CARNN_OK;
     }
     r->spoken = carnn__spoken(rest, &text, &label);
-    if (!r->spoken && carnn__cut(&rest, '\t', &text)) carnn__cut(&rest, '\t', &label);
+    if (!r->spoken) {
+        carnn__cut(&rest, '\t', &text);
+        carnn__cut(&rest, '\t', &label);
+    }
     label = carnn__trim(label);
     r->has_target = label.length && !carnn__is("-1", label, 0) && !carnn__is("none", label, 0);
     r->target = label;
