@@ -5044,8 +5044,7 @@ static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 /* --- pieces of text -----------------------------------------------------------------------------
-   A text is any bytes, NUL included, and its pieces are not copied: a span points into it. Letters,
-   and upper and lower case, are those of ASCII. */
+   A text is any bytes, NUL included; a span points into it. Letters and case are ASCII's. */
 
 typedef carnn_text carnn__span;
 
@@ -5054,7 +5053,6 @@ static inline int carnn__blank(char c) {
 }
 
 static inline int carnn__digit(char c) { return c >= '0' && c <= '9'; }
-
 static inline int carnn__letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -5068,7 +5066,7 @@ static inline unsigned char carnn__folded(char c, int fold) {
     return (unsigned char)(fold && byte >= 'A' && byte <= 'Z' ? byte + 'a' - 'A' : byte);
 }
 
-/* Is `known` equal to `s`, folded if `fold` is set? Both have `length` bytes. */
+/* Is `known` equal to `s`, folded if `fold` is set? */
 static int carnn__equal(const char *known, const char *s, size_t length, int fold) {
     size_t i;
     for (i = 0; i < length; i++)
@@ -5076,7 +5074,6 @@ static int carnn__equal(const char *known, const char *s, size_t length, int fol
     return 1;
 }
 
-/* The same for a string and a span. */
 static inline int carnn__is(const char *known, carnn__span s, int fold) {
     return s.length == strlen(known) && carnn__equal(known, s.at, s.length, fold);
 }
@@ -5094,6 +5091,12 @@ static carnn__span carnn__trim(carnn__span s) {
     return s;
 }
 
+/* String i of a list of strings that stand one after the other, each with a NUL behind it. */
+static inline carnn__span carnn__string(const char *bytes, const size_t *at, size_t i) {
+    carnn__span string = {bytes + at[i], at[i + 1] - at[i] - 1};
+    return string;
+}
+
 /* Moves the part before the first `separator` from `s` to `part`, and drops the separator. Returns
    0, with all of `s` moved, if there is none. */
 static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
@@ -5104,9 +5107,7 @@ static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
     return stop != NULL;
 }
 
-/* --- numbers ------------------------------------------------------------------------------------
-   The library reads every number that is written as text with these functions, never with strtod
-   alone, whose decimal point is the locale's. */
+/* --- numbers: not read with strtod, whose decimal point is the locale's ----------------------- */
 
 /* The number of digits at the front of `s`. */
 static size_t carnn__digits(carnn__span s) {
@@ -5135,9 +5136,8 @@ static inline int carnn__minus(carnn__span *s) {
 }
 
 /* Reads all of `s` as a decimal number, such as -12, .5 or 1e-7; returns 0 if it is not one, or is
-   too large for a double. The result is the double nearest to the first 19 digits, without leading
-   zeros, times their power of ten; further digits are dropped (they change it by less than one
-   part in 10^18). */
+   too large for a double. Digits after the first 19, without leading zeros, are dropped: they
+   change it by less than one part in 10^18. */
 static int carnn__number(carnn__span s, double *number) {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -5183,17 +5183,16 @@ static int carnn__number(carnn__span s, double *number) {
 }
 
 /* --- tokenisers ---------------------------------------------------------------------------------
-   Finds the words of a text one at a time, without memory: a word is a span of the text, and where
-   a tokeniser folds upper to lower case, that is done when a word is hashed or compared. */
+   Find the words of a text one at a time, as spans of it. Where a tokeniser folds upper to lower
+   case, that is done when a word is hashed or compared. */
 
 typedef enum carnn__tokenizer {
-    CARNN__WORDS,  /* as in MemN2N: runs of [A-Za-z0-9_] and bytes >= 0x80, folded, without articles
-                      ("<SILENCE>" is the word silence); and also each of . ? ! , ; which may be
-                      the only difference between two candidates */
+    CARNN__WORDS,  /* as in MemN2N: runs of [A-Za-z0-9_] and bytes >= 0x80, folded, no articles; and
+                      each of . ? ! , ; which may be all that two candidates differ in */
     CARNN__SPACES, /* pieces between blanks */
     CARNN__LOWER,  /* pieces between blanks, folded */
-    CARNN__TOKENS, /* pieces between blanks, folded, with punctuation at their ends as words of its
-                      own: leaves tokenised text as it is, and tokenises other text */
+    CARNN__TOKENS, /* the same, and punctuation at their ends is split off; leaves tokenised text
+                      as it is */
     CARNN__SPOKEN  /* Switchboard: [A-Za-z0-9]+(?:'[A-Za-z]+)?|[.,?!], folded */
 } carnn__tokenizer;
 
@@ -5222,8 +5221,8 @@ static inline int carnn__mark(char c) { return carnn__among(c, ".,;:?!\"()[]"); 
 
 /* The length of the first word of a piece, `rest` to `stop`: all but the marks at the end, or, if
    only marks are left, a run of one mark ("..."). A single period at the end belongs to an
-   abbreviation ("mr.", "u.s."), unless it is the end of the text and the piece has no other. The
-   search from the end is made once for a piece (`marks`), else it would take quadratic time. */
+   abbreviation ("mr.", "u.s."), unless it is the end of the text and the piece has no other.
+   `marks` prevents a second search from the end, hence quadratic time. */
 static size_t carnn__token_length(carnn__words *w) {
     const char *at = w->rest;
     size_t length = (size_t)(w->stop - at), end = length, run = 1;
@@ -5244,30 +5243,24 @@ static size_t carnn__token_length(carnn__words *w) {
 /* The length of the word that begins at `rest`, which is before the end; 0 if none does. */
 static size_t carnn__word_length(carnn__words *w) {
     const char *at = w->rest;
-    switch (w->kind) {
-    case CARNN__WORDS:
-        while (at < w->end && (carnn__letter(*at) || carnn__digit(*at) || *at == '_' ||
-                               (unsigned char)*at >= 0x80))
+    int words = w->kind == CARNN__WORDS;
+    if (words || w->kind == CARNN__SPOKEN) {
+        while (at < w->end && (carnn__letter(*at) || carnn__digit(*at) ||
+                               (words && (*at == '_' || (unsigned char)*at >= 0x80))))
             at++;
-        if (at == w->rest) at += carnn__among(*at, ".?!,;");
-        break;
-    case CARNN__SPOKEN:
-        while (at < w->end && (carnn__letter(*at) || carnn__digit(*at))) at++;
         if (at == w->rest) {
-            at += carnn__among(*at, ".,?!");
-        } else if (w->end - at >= 2 && *at == '\'' && carnn__letter(at[1])) {
+            at += carnn__among(*at, words ? ".?!,;" : ".,?!");
+        } else if (!words && w->end - at >= 2 && *at == '\'' && carnn__letter(at[1])) {
             for (at++; at < w->end && carnn__letter(*at); at++) {}
         }
-        break;
-    default:
-        if (at < w->stop) return carnn__token_length(w); /* within a piece of CARNN__TOKENS */
-        while (at < w->end && !carnn__blank(*at)) at++;
-        if (w->kind != CARNN__TOKENS || at == w->rest) break;
-        w->stop = at;
-        w->marks = 0;
-        return carnn__token_length(w);
+        return (size_t)(at - w->rest);
     }
-    return (size_t)(at - w->rest);
+    if (at < w->stop) return carnn__token_length(w); /* within a piece of CARNN__TOKENS */
+    while (at < w->end && !carnn__blank(*at)) at++;
+    if (w->kind != CARNN__TOKENS || at == w->rest) return (size_t)(at - w->rest);
+    w->stop = at;
+    w->marks = 0;
+    return carnn__token_length(w);
 }
 
 /* Moves on to the next word, `word`; returns 0 if there is none. */
@@ -5286,10 +5279,9 @@ static int carnn__next_word(carnn__words *w) {
 }
 
 /* --- lists of names -----------------------------------------------------------------------------
-   A list of distinct byte strings, numbered in order, which are found by a hash table with open
-   addressing, at most half full. A finished list is read-only, so any number of threads may use it.
-   The hash has a random key, so that no file can be written whose strings collide; numbers do not
-   depend on it. */
+   Distinct byte strings, numbered in order, with a hash table (open addressing, at most half full).
+   A finished list is read-only, so threads may share it. The hash has a random key, so that no file
+   can be written whose strings collide; numbers do not depend on it. */
 
 typedef struct carnn__names {
     size_t count;
@@ -5368,39 +5360,35 @@ static void carnn__names_free(carnn__names *n, const carnn_allocator *a) {
     memset(n, 0, sizeof *n);
 }
 
-/* Makes a finished list of `count` strings; CARNN_ERR_MODEL if they are not distinct. After an
-   error nothing has to be freed. */
+/* Makes a finished list; CARNN_ERR_MODEL if its strings are not distinct. */
 static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a,
-                                       const char *const *s, const size_t *length, size_t count,
-                                       carnn_error *error) {
+                                       const carnn__span *s, size_t count, carnn_error *error) {
+    carnn_status status = CARNN_OK;
     size_t i, bytes = 0;
     memset(n, 0, sizeof *n);
     if (count > CARNN__COUNT_LIMIT)
         return carnn__fail(error, CARNN_ERR_MODEL, 0, "a list of %zu names is too long", count);
-    for (i = 0; i < count; i++) bytes += length[i] + 1;
+    for (i = 0; i < count; i++) bytes += s[i].length + 1;
     for (n->slots = 2; n->slots / 2 < count; n->slots *= 2) {}
     n->bytes = (char *)carnn__alloc(a, bytes, 1);
     n->at = (size_t *)carnn__alloc_zero(a, count + 1, sizeof *n->at);
     n->slot = (uint32_t *)carnn__alloc(a, n->slots, sizeof *n->slot);
-    if (!n->bytes || !n->at || !n->slot) {
-        carnn__names_free(n, a);
-        return carnn__out_of_memory(error);
+    if (!n->bytes || !n->at || !n->slot) status = carnn__out_of_memory(error);
+    else carnn__names_clear(n);
+    for (i = 0; !status && i < count; i++) {
+        size_t slot = carnn__names_slot(n, s[i].at, s[i].length, 0);
+        if (n->slot[slot] == CARNN__NO_INDEX)
+            carnn__names_append(n, slot, s[i].at, s[i].length, 0);
+        else
+            status = carnn__fail(error, CARNN_ERR_MODEL, 0,
+                                 "number %zu of a list of names stands there twice", i);
     }
-    carnn__names_clear(n);
-    for (i = 0; i < count; i++) {
-        size_t slot = carnn__names_slot(n, s[i], length[i], 0);
-        if (n->slot[slot] != CARNN__NO_INDEX) {
-            carnn__names_free(n, a);
-            return carnn__fail(error, CARNN_ERR_MODEL, 0,
-                               "number %zu of a list of names stands there twice", i);
-        }
-        carnn__names_append(n, slot, s[i], length[i], 0);
-    }
-    return CARNN_OK;
+    if (status) carnn__names_free(n, a);
+    return status;
 }
 
-/* Turns a text into word numbers: returns how many words it has and writes the numbers of the first
-   `max`. A word that is not in the list is number 0, <unk>. */
+/* Returns how many words a text has and writes the numbers of the first `max`; 0, <unk>, for a word
+   that is not in the list. */
 static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, const char *text,
                               size_t length, uint32_t *ids, size_t max) {
     carnn__words w = carnn__words_of(kind, text, length);
@@ -5413,8 +5401,6 @@ static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, 
     }
     return count;
 }
-
-/* --- names of files in errors ---------------------------------------------------------------- */
 
 /* The end of a file name, short enough for an error message. */
 static const char *carnn__name_end(const char *name) {
@@ -5429,16 +5415,14 @@ static carnn_status carnn__io_error(carnn_error *error, const char *name, const 
 #ifndef CARNN_NO_TEXT
 
 /* --- stb_ds -------------------------------------------------------------------------------------
-   Vocabularies and readers grow their lists with the dynamic arrays of stb_ds, and copy them into
-   blocks of the right size when they are complete. Its hash tables are not used: they write during
-   lookups and share one seed in the whole process (both are races between threads), and their
-   string keys end at a NUL.
+   Vocabularies and readers grow their lists as arrays of stb_ds, and copy them into blocks of the
+   right size when they are complete. Its hash tables are not used: their lookups write and share
+   one seed in the process (races between threads), and their string keys end at a NUL.
 
-   stb_ds does not check the result of realloc, so ours does not return without memory: it jumps
-   back into carnn__build, which started the work. The jump leaves an array as it was before it was
-   to grow, so its owner frees it as always. Outside of carnn__build (the host program uses the same
-   copy of stb_ds) memory is malloc's. A host that brings its own copy with
-   CARNN_NO_STB_DS_IMPLEMENTATION also brings its own realloc. */
+   stb_ds does not check the result of realloc, so without memory ours jumps back into carnn__build,
+   which started the work. The array is then as it was before, and freed by its owner. Outside of
+   carnn__build (the host program uses the same copy of stb_ds) memory is malloc's. A host that
+   brings its own copy with CARNN_NO_STB_DS_IMPLEMENTATION also brings its own realloc. */
 
 #ifdef __cplusplus
 } /* stb_ds.h has templates in C++, which cannot be in extern "C" */
@@ -5548,11 +5532,9 @@ static void *carnn__copy(const carnn_allocator *a, const void *items, size_t cou
     return block;
 }
 
-/* --- growing lists of names ---------------------------------------------------------------------
-   A list that begins as zeros and grows in carnn__build: its three arrays are stb_ds's. */
-
-/* The number of `s`, which is added (folded if `fold` is set) if it is new; CARNN__NO_INDEX if the
-   list is full. */
+/* The number of `s` in a list that begins as zeros and grows in carnn__build, so that its arrays
+   are stb_ds's. It is added (folded if `fold` is set) if it is new; CARNN__NO_INDEX if the list is
+   full. */
 static uint32_t carnn__names_add(carnn__names *n, const char *s, size_t length, int fold) {
     size_t slot, i;
     if (n->slots / 2 <= n->count) { /* twice as many slots */
@@ -5583,70 +5565,61 @@ static void carnn__names_drop(carnn__names *n) {
 
 /* --- vocabulary ---------------------------------------------------------------------------------
    Counts the words of texts and makes a list of the frequent ones: open it, add texts, close it.
-   The result is a finished list of "<unk>", which is number 0, the reserved words that it was
-   opened with, and the words that occurred often enough, in the order in which they first occurred.
-   If `most` is set before it is closed, only that many words are kept beside the reserved ones: the
-   most frequent, and of equals the first. A list of labels has neither <unk> nor reserved words: it
-   is begun with carnn__vocabulary_init. What is not closed has to be freed, also after an error. */
+   The result is a finished list of "<unk>", which is number 0, the reserved words (without blanks),
+   and the words that occurred often enough, in the order of their first occurrence. A list of
+   labels has neither <unk> nor reserved words: it is begun with carnn__vocabulary_init. After an
+   error texts are ignored, and closing it returns the error. */
 
 typedef struct carnn__vocabulary {
     carnn_allocator allocator;
-    carnn__names words; /* growing */
-    size_t *times;      /* stb_ds array (words.count): how often each has occurred */
-    size_t reserved;    /* the first words, which are kept however rare they are */
-    size_t most;        /* 0: no limit */
+    carnn_error *error;
+    carnn_status status;
+    carnn__names words;  /* growing */
+    size_t *times;       /* stb_ds array (words.count): how often each has occurred */
+    size_t reserved;     /* the first words, which are kept however rare they are */
+    size_t most;         /* the most frequent others are kept, of equals the first; 0: all */
+    carnn__words text;   /* that is being added, and how often it occurs */
+    size_t text_times;
 } carnn__vocabulary;
 
-static void carnn__vocabulary_init(carnn__vocabulary *v, const carnn_allocator *a) {
+static void carnn__vocabulary_init(carnn__vocabulary *v, const carnn_allocator *a,
+                                   carnn_error *error) {
     memset(v, 0, sizeof *v);
     v->allocator = carnn__allocator(a);
+    v->error = error;
 }
 
-/* The arguments of carnn__vocabulary_add. */
-typedef struct carnn__vocabulary_job {
-    carnn__vocabulary *v;
-    carnn__tokenizer kind;
-    const char *text;
-    size_t length, times;
-    carnn_error *error;
-} carnn__vocabulary_job;
-
 static carnn_status carnn__vocabulary_count(void *job) {
-    carnn__vocabulary_job *j = (carnn__vocabulary_job *)job;
-    carnn__words w = carnn__words_of(j->kind, j->text, j->length);
-    while (carnn__next_word(&w)) {
-        uint32_t id = carnn__names_add(&j->v->words, w.word.at, w.word.length,
-                                       carnn__folds(j->kind));
+    carnn__vocabulary *v = (carnn__vocabulary *)job;
+    while (carnn__next_word(&v->text)) {
+        uint32_t id = carnn__names_add(&v->words, v->text.word.at, v->text.word.length,
+                                       carnn__folds(v->text.kind));
         if (id == CARNN__NO_INDEX)
-            return carnn__fail(j->error, CARNN_ERR_DATA, 0, "more than %zu different words",
+            return carnn__fail(v->error, CARNN_ERR_DATA, 0, "more than %zu different words",
                                (size_t)CARNN__COUNT_LIMIT);
-        if (id == stbds_arrlenu(j->v->times)) stbds_arrput(j->v->times, 0);
-        j->v->times[id] += j->times;
+        if (id == stbds_arrlenu(v->times)) stbds_arrput(v->times, 0);
+        v->times[id] += v->text_times;
     }
     return CARNN_OK;
 }
 
 /* Counts the words of a text that occurs `times` times. */
-static carnn_status carnn__vocabulary_add(carnn__vocabulary *v, carnn__tokenizer kind,
-                                          const char *text, size_t length, size_t times,
-                                          carnn_error *error) {
-    carnn__vocabulary_job job = {v, kind, text, length, times, error};
-    return carnn__build(&v->allocator, carnn__vocabulary_count, &job, error);
+static void carnn__vocabulary_add(carnn__vocabulary *v, carnn__tokenizer kind, const char *text,
+                                  size_t length, size_t times) {
+    if (v->status) return;
+    v->text = carnn__words_of(kind, text, length);
+    v->text_times = times;
+    v->status = carnn__build(&v->allocator, carnn__vocabulary_count, v, v->error);
 }
 
-/* The reserved words have no blanks. */
-static carnn_status carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *a,
-                                           const char *const *reserved, size_t count,
-                                           carnn_error *error) {
-    carnn_status status = CARNN_OK;
+static void carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *a,
+                                   const char *const *reserved, size_t count, carnn_error *error) {
     size_t i;
-    carnn__vocabulary_init(v, a);
-    for (i = 0; !status && i <= count; i++) {
-        const char *word = i ? reserved[i - 1] : "<unk>";
-        status = carnn__vocabulary_add(v, CARNN__SPACES, word, strlen(word), 0, error);
-    }
+    carnn__vocabulary_init(v, a, error);
+    carnn__vocabulary_add(v, CARNN__SPACES, "<unk>", 5, 0);
+    for (i = 0; i < count; i++)
+        carnn__vocabulary_add(v, CARNN__SPACES, reserved[i], strlen(reserved[i]), 0);
     v->reserved = v->words.count;
-    return status;
 }
 
 static carnn_status carnn__vocabulary_drop(void *job) {
@@ -5654,10 +5627,6 @@ static carnn_status carnn__vocabulary_drop(void *job) {
     carnn__names_drop(&v->words);
     stbds_arrfree(v->times);
     return CARNN_OK;
-}
-
-static void carnn__vocabulary_free(carnn__vocabulary *v) {
-    carnn__build(&v->allocator, carnn__vocabulary_drop, v, NULL);
 }
 
 /* What a word is ranked by: how often it occurred, then how early. */
@@ -5670,244 +5639,41 @@ static int carnn__falling(const void *a, const void *b) {
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Makes the list of the words that occurred at least `min_count` times and frees `v`, also after an
-   error. */
+/* Makes the list of the words that occurred at least `min_count` times and frees `v`. */
 static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_count,
-                                            carnn__names *words, carnn_error *error) {
+                                            carnn__names *words) {
     const carnn_allocator *a = &v->allocator;
     size_t count = v->words.count, others = count - v->reserved, kept = 0, i;
     uint64_t least = 0, *rank = (uint64_t *)carnn__alloc(a, others, sizeof *rank);
-    const char **s = (const char **)carnn__alloc(a, count, sizeof *s);
-    size_t *length = (size_t *)carnn__alloc(a, count, sizeof *length);
-    carnn_status status = rank && s && length ? CARNN_OK : carnn__out_of_memory(error);
+    carnn__span *s = (carnn__span *)carnn__alloc(a, count, sizeof *s);
+    if (!v->status && !(rank && s)) v->status = carnn__out_of_memory(v->error);
     /* 1. The least rank that is among the `most` highest. */
-    if (!status && v->most && v->most < others) {
+    if (!v->status && v->most && v->most < others) {
         for (i = 0; i < others; i++) rank[i] = carnn__vocabulary_rank(v, v->reserved + i);
         qsort(rank, others, sizeof *rank, carnn__falling);
         least = rank[v->most - 1];
     }
     /* 2. Keep the reserved words and those that are frequent enough. */
-    for (i = 0; !status && i < count; i++) {
-        if (i >= v->reserved &&
-            (v->times[i] < min_count || carnn__vocabulary_rank(v, i) < least))
-            continue;
-        s[kept] = carnn__names_get(&v->words, i);
-        length[kept++] = carnn__names_length(&v->words, i);
-    }
-    if (!status) status = carnn__names_build(words, a, s, length, kept, error);
+    for (i = 0; !v->status && i < count; i++)
+        if (i < v->reserved ||
+            (v->times[i] >= min_count && carnn__vocabulary_rank(v, i) >= least))
+            s[kept++] = carnn__string(v->words.bytes, v->words.at, i);
+    if (!v->status) v->status = carnn__names_build(words, a, s, kept, v->error);
     carnn__free(a, rank);
-    carnn__free(a, (void *)s);
-    carnn__free(a, length);
-    carnn__vocabulary_free(v);
-    return status;
-}
-
-/* --- input --------------------------------------------------------------------------------------
-   Reads a source: carnn__input_open reads all of it, carnn__input_begin and _want as much as the
-   reader needs, which removes bytes from the front of the bytes at hand, `rest`. These are the
-   caller's, or in a buffer that is filled from a file, so that pipes and devices can be read.
-   A file that begins like one of gzip is unpacked by the program gzip, which reads the file itself:
-   no shell, and no file name on a command line. A pipe cannot be read twice, so packed data from
-   one is refused. */
-
-#ifdef CARNN__GZIP
-extern char **environ;
-#ifndef __cplusplus /* -std=c99 and feature macros may hide it */
-FILE *fdopen(int file, const char *mode);
-#endif
-#endif
-
-typedef struct carnn__input {
-    const char *name; /* for errors */
-    carnn__span rest; /* the bytes at hand */
-    int ended;        /* no more bytes follow */
-    char *buffer;     /* NULL: `rest` are the caller's */
-    size_t room;
-#ifndef CARNN_NO_STDIO
-    FILE *file; /* or the output of gzip */
-#endif
-#ifdef CARNN__GZIP
-    pid_t gzip; /* 0: not running */
-#endif
-} carnn__input;
-
-#ifndef CARNN__FIRST_READ
-#define CARNN__FIRST_READ 65536
-#endif
-
-static inline int carnn__gzipped(const carnn__input *in) {
-    return in->rest.length >= 2 && memcmp(in->rest.at, "\x1F\x8B", 2) == 0;
-}
-
-#ifdef CARNN__GZIP
-/* Replaces the file by what gzip makes of it: starts gzip with the file as its input, a pipe to us
-   as its output, and no messages. */
-static carnn_status carnn__gzip_open(carnn__input *in, carnn_error *error) {
-    char *const arguments[] = {(char *)"gzip", (char *)"-dc", NULL};
-    posix_spawn_file_actions_t actions, *to_do = &actions;
-    int ends[2], problem;
-    if (pipe(ends)) return carnn__io_error(error, in->name, strerror(errno));
-    fcntl(ends[0], F_SETFD, FD_CLOEXEC); /* else gzip would wait for itself */
-    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-    problem = posix_spawn_file_actions_init(to_do);
-    if (!problem) {
-        /* The file is opened under another number than 0: its name may be that of our input. */
-        problem = posix_spawn_file_actions_addopen(to_do, ends[0], in->name, O_RDONLY, 0);
-        if (!problem) problem = posix_spawn_file_actions_adddup2(to_do, ends[0], 0);
-        if (!problem) problem = posix_spawn_file_actions_adddup2(to_do, ends[1], 1);
-        if (!problem)
-            problem = posix_spawn_file_actions_addopen(to_do, 2, "/dev/null", O_WRONLY, 0);
-        if (!problem) problem = posix_spawnp(&in->gzip, "gzip", to_do, NULL, arguments, environ);
-        if (problem) in->gzip = 0;
-        posix_spawn_file_actions_destroy(to_do);
-    }
-    close(ends[1]);
-    fclose(in->file);
-    in->file = fdopen(ends[0], "rb");
-    if (!in->file) {
-        if (!problem) problem = errno;
-        close(ends[0]);
-    }
-    if (!problem) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be unpacked, the program gzip: %s",
-                       carnn__name_end(in->name), strerror(problem));
-}
-
-/* Waits for gzip, whose output has ended or is closed; returns 0 if the file was damaged. */
-static int carnn__gzip_wait(carnn__input *in) {
-    int code = 0;
-    pid_t gzip = in->gzip;
-    in->gzip = 0;
-    while (gzip && waitpid(gzip, &code, 0) < 0)
-        if (errno != EINTR) return 1; /* the host has taken the exit code */
-    return WIFEXITED(code) && (WEXITSTATUS(code) == 0 || WEXITSTATUS(code) == 2); /* a warning */
-}
-#endif
-
-static void carnn__input_close(carnn__input *in, const carnn_allocator *a) {
-#ifndef CARNN_NO_STDIO
-    if (in->file) fclose(in->file);
-#endif
-#ifdef CARNN__GZIP
-    carnn__gzip_wait(in);
-#endif
-    carnn__free(a, in->buffer);
-    memset(in, 0, sizeof *in);
-}
-
-/* Reads the next bytes of the file; 0 bytes at its end. */
-static carnn_status carnn__input_read(carnn__input *in, char *to, size_t room, size_t *got,
-                                      carnn_error *error) {
-    *got = 0;
-#ifdef CARNN_NO_STDIO
-    (void)to, (void)room;
-    return carnn__io_error(error, in->name, "built without files (CARNN_NO_STDIO)");
-#else
-    do {
-        clearerr(in->file);
-        errno = 0;
-        *got = fread(to, 1, room, in->file);
-    } while (!*got && ferror(in->file) && errno == EINTR);
-    if (!*got && ferror(in->file))
-        return carnn__io_error(error, in->name, errno ? strerror(errno) : "cannot be read");
-#ifdef CARNN__GZIP
-    if (!*got && !carnn__gzip_wait(in))
-        return carnn__io_error(error, in->name, "gzip cannot unpack it, it is damaged");
-#endif
-    return CARNN_OK;
-#endif
-}
-
-/* Reads until `want` bytes are at hand, or all that are left. */
-static carnn_status carnn__input_want(carnn__input *in, size_t want, const carnn_allocator *a,
-                                      carnn_error *error) {
-    while (!in->ended && in->rest.length < want) {
-        size_t end = in->buffer ? (size_t)(in->rest.at - in->buffer) + in->rest.length : 0, got;
-        carnn_status status;
-        /* 1. If the buffer is full to its end, move the bytes at hand to its front if that frees
-           half of it, and else double it. So a byte is moved a few times at most. */
-        if (end == in->room) {
-            end = in->rest.length;
-            if (end) memmove(in->buffer, in->rest.at, end);
-            if (end >= in->room - in->room / 2) {
-                size_t room = in->room ? 2 * in->room : CARNN__FIRST_READ;
-                char *larger = NULL;
-                if (room > in->room) larger = (char *)a->realloc(in->buffer, room, a->user);
-                if (!larger)
-                    return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
-                                       carnn__name_end(in->name));
-                in->buffer = larger;
-                in->room = room;
-            }
-            in->rest.at = in->buffer;
-        }
-        /* 2. Read. */
-        status = carnn__input_read(in, in->buffer + end, in->room - end, &got, error);
-        if (status) return status;
-        in->rest.length += got;
-        in->ended = !got;
-    }
-    return CARNN_OK;
-}
-
-/* Opens a source; after an error nothing has to be closed. */
-static carnn_status carnn__input_begin(carnn__input *in, const carnn_source *source,
-                                       const carnn_allocator *a, carnn_error *error) {
-    carnn_status status = CARNN_OK;
-    memset(in, 0, sizeof *in);
-    if (!source->name && !source->bytes)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a source has neither a name nor bytes");
-    in->name = source->name ? source->name : "(memory)";
-    in->rest.at = (const char *)source->bytes;
-    in->rest.length = source->bytes ? source->size : 0;
-    in->ended = source->bytes != NULL;
-#ifndef CARNN_NO_STDIO
-    if (!in->ended) in->file = fopen(in->name, "rb");
-    if (!in->ended && !in->file) status = carnn__io_error(error, in->name, strerror(errno));
-#endif
-    if (!status) status = carnn__input_want(in, 2, a, error);
-#ifdef CARNN__GZIP
-    if (!status && in->file && carnn__gzipped(in) && !fseek(in->file, 0, SEEK_END)) {
-        in->rest.length = 0;
-        in->ended = 0;
-        status = carnn__gzip_open(in, error);
-        if (!status) status = carnn__input_want(in, 2, a, error);
-    }
-#endif
-    if (!status && carnn__gzipped(in))
-        status = carnn__io_error(error, in->name, "is packed; unpack it first with gzip -d");
-    if (status) carnn__input_close(in, a);
-    return status;
-}
-
-static carnn_status carnn__input_open(carnn__input *in, const carnn_source *source,
-                                      const carnn_allocator *a, carnn_error *error) {
-    carnn_status status = carnn__input_begin(in, source, a, error);
-    if (!status) status = carnn__input_want(in, SIZE_MAX, a, error);
-    if (status) carnn__input_close(in, a);
-    return status;
+    carnn__free(a, s);
+    carnn__build(a, carnn__vocabulary_drop, v, NULL);
+    return v->status;
 }
 
 /* --- lines --------------------------------------------------------------------------------------
-   The lines of an input one at a time, and errors that name them. Lines end with LF or CR LF; the
-   byte order mark of UTF-8 at the beginning is skipped. */
+   The lines of a text one at a time, and errors that name them. Lines end with LF or CR LF. */
 
 typedef struct carnn__lines {
-    const char *name; /* of the input */
+    const char *name; /* of the source, for errors */
     carnn__span rest; /* the lines that follow */
     carnn__span line; /* the line that carnn__next_line found, without its end */
     size_t number;    /* of the line, from 1 */
 } carnn__lines;
-
-static carnn__lines carnn__lines_of(const carnn__input *in) {
-    carnn__lines lines;
-    memset(&lines, 0, sizeof lines);
-    lines.name = in->name;
-    lines.rest = in->rest;
-    if (lines.rest.length >= 3 && memcmp(lines.rest.at, "\xEF\xBB\xBF", 3) == 0)
-        carnn__skip(&lines.rest, 3);
-    return lines;
-}
 
 /* Moves on to the next line; returns 0 if there is none. */
 static int carnn__next_line(carnn__lines *l) {
@@ -5937,19 +5703,204 @@ static const char *carnn__show(char shown[4 * CARNN__SHOWN + 8], carnn__span tex
     return shown;
 }
 
+/* "f.txt:1: expected a dialog, found an empty file" */
+static carnn_status carnn__misread(carnn_error *error, const carnn__lines *l, const char *expected,
+                                   const char *found) {
+    return carnn__fail(error, CARNN_ERR_DATA, l->number, "%s:%zu: expected %s, found %s",
+                       carnn__name_end(l->name), l->number, expected, found);
+}
+
 /* "trn.txt:381: expected a line number, found "abc"" */
 static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, const char *what,
                                     carnn__span found) {
     char shown[4 * CARNN__SHOWN + 8];
-    return carnn__fail(error, CARNN_ERR_DATA, l->number, "%s:%zu: expected %s, found %s",
-                       carnn__name_end(l->name), l->number, what, carnn__show(shown, found));
+    return carnn__misread(error, l, what, carnn__show(shown, found));
+}
+
+/* --- input --------------------------------------------------------------------------------------
+   A source and the bytes of it that are at hand: the caller's, or in a buffer that is filled from a
+   file front to end, so that pipes and devices can be read. A reader removes bytes from the front.
+   A file that begins like one of gzip is unpacked by the program gzip, which reads the file itself:
+   no shell, and no file name on a command line. A pipe cannot be read twice, so packed data from
+   one is refused. */
+
+#ifdef CARNN__GZIP
+extern char **environ;
+#ifndef __cplusplus /* -std=c99 and feature macros may hide it */
+FILE *fdopen(int file, const char *mode);
+#endif
+#endif
+
+typedef struct carnn__input {
+    carnn__lines lines; /* the bytes at hand */
+    int ended;          /* no more bytes follow */
+    char *buffer;       /* NULL: the bytes are the caller's */
+    size_t room;
+#ifndef CARNN_NO_STDIO
+    FILE *file; /* or the output of gzip */
+#endif
+#ifdef CARNN__GZIP
+    pid_t gzip; /* 0: not running */
+#endif
+} carnn__input;
+
+#ifndef CARNN__FIRST_READ
+#define CARNN__FIRST_READ 65536
+#endif
+
+static inline int carnn__gzipped(const carnn__input *in) {
+    return in->lines.rest.length >= 2 && memcmp(in->lines.rest.at, "\x1F\x8B", 2) == 0;
+}
+
+#ifdef CARNN__GZIP
+/* Replaces the file by what gzip makes of it: starts gzip with the file as its input, a pipe to us
+   as its output, and no messages. */
+static carnn_status carnn__gzip_open(carnn__input *in, carnn_error *error) {
+    char *const arguments[] = {(char *)"gzip", (char *)"-dc", NULL};
+    posix_spawn_file_actions_t actions, *to_do = &actions;
+    int ends[2], problem;
+    if (pipe(ends)) return carnn__io_error(error, in->lines.name, strerror(errno));
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC); /* else gzip would wait for itself */
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    problem = posix_spawn_file_actions_init(to_do);
+    if (!problem) {
+        /* The file is opened under another number than 0: its name may be that of our input. */
+        problem = posix_spawn_file_actions_addopen(to_do, ends[0], in->lines.name, O_RDONLY, 0);
+        if (!problem) problem = posix_spawn_file_actions_adddup2(to_do, ends[0], 0);
+        if (!problem) problem = posix_spawn_file_actions_adddup2(to_do, ends[1], 1);
+        if (!problem)
+            problem = posix_spawn_file_actions_addopen(to_do, 2, "/dev/null", O_WRONLY, 0);
+        if (!problem) problem = posix_spawnp(&in->gzip, "gzip", to_do, NULL, arguments, environ);
+        if (problem) in->gzip = 0;
+        posix_spawn_file_actions_destroy(to_do);
+    }
+    close(ends[1]);
+    fclose(in->file);
+    in->file = fdopen(ends[0], "rb");
+    if (!in->file) {
+        if (!problem) problem = errno;
+        close(ends[0]);
+    }
+    if (!problem) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be unpacked, the program gzip: %s",
+                       carnn__name_end(in->lines.name), strerror(problem));
+}
+
+/* Waits for gzip, whose output has ended or is closed; returns 0 if the file was damaged. */
+static int carnn__gzip_wait(carnn__input *in) {
+    int code = 0;
+    pid_t gzip = in->gzip;
+    in->gzip = 0;
+    while (gzip && waitpid(gzip, &code, 0) < 0)
+        if (errno != EINTR) return 1; /* the host has taken the exit code */
+    return WIFEXITED(code) && (WEXITSTATUS(code) == 0 || WEXITSTATUS(code) == 2); /* a warning */
+}
+#endif
+
+static void carnn__input_close(carnn__input *in, const carnn_allocator *a) {
+#ifndef CARNN_NO_STDIO
+    if (in->file) fclose(in->file);
+#endif
+#ifdef CARNN__GZIP
+    carnn__gzip_wait(in);
+#endif
+    carnn__free(a, in->buffer);
+    memset(in, 0, sizeof *in);
+}
+
+/* Fills the buffer from `end` on with the next bytes of the file. */
+static carnn_status carnn__input_read(carnn__input *in, size_t end, carnn_error *error) {
+#ifdef CARNN_NO_STDIO
+    (void)end;
+    return carnn__io_error(error, in->lines.name, "built without files (CARNN_NO_STDIO)");
+#else
+    size_t got;
+    do {
+        clearerr(in->file);
+        errno = 0;
+        got = fread(in->buffer + end, 1, in->room - end, in->file);
+    } while (!got && ferror(in->file) && errno == EINTR);
+    if (!got && ferror(in->file))
+        return carnn__io_error(error, in->lines.name, errno ? strerror(errno) : "cannot be read");
+#ifdef CARNN__GZIP
+    if (!got && !carnn__gzip_wait(in))
+        return carnn__io_error(error, in->lines.name, "gzip cannot unpack it, it is damaged");
+#endif
+    in->lines.rest.length += got;
+    in->ended = !got;
+    return CARNN_OK;
+#endif
+}
+
+/* Reads until `want` bytes are at hand, or all that are left. */
+static carnn_status carnn__input_want(carnn__input *in, size_t want, const carnn_allocator *a,
+                                      carnn_error *error) {
+    while (!in->ended && in->lines.rest.length < want) {
+        carnn__span *rest = &in->lines.rest;
+        size_t end = in->buffer ? (size_t)(rest->at - in->buffer) + rest->length : 0;
+        carnn_status status;
+        /* 1. If the buffer is full to its end, move the bytes at hand to its front if that frees
+           half of it, and else double it. So a byte is moved a few times at most. */
+        if (end == in->room) {
+            end = rest->length;
+            if (end) memmove(in->buffer, rest->at, end);
+            if (end >= in->room - in->room / 2) {
+                size_t room = in->room ? 2 * in->room : CARNN__FIRST_READ;
+                char *larger = NULL;
+                if (room > in->room) larger = (char *)a->realloc(in->buffer, room, a->user);
+                if (!larger)
+                    return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
+                                       carnn__name_end(in->lines.name));
+                in->buffer = larger;
+                in->room = room;
+            }
+            rest->at = in->buffer;
+        }
+        /* 2. Read. */
+        status = carnn__input_read(in, end, error);
+        if (status) return status;
+    }
+    return CARNN_OK;
+}
+
+/* Opens a source and reads `want` bytes of it, if there are so many, or SIZE_MAX: all. The byte
+   order mark of UTF-8 is skipped. After an error nothing has to be closed. */
+static carnn_status carnn__input_open(carnn__input *in, const carnn_source *source, size_t want,
+                                      const carnn_allocator *a, carnn_error *error) {
+    carnn_status status = CARNN_OK;
+    memset(in, 0, sizeof *in);
+    if (!source->name && !source->bytes)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a source has neither a name nor bytes");
+    in->lines.name = source->name ? source->name : "(memory)";
+    in->lines.rest.at = (const char *)source->bytes;
+    in->lines.rest.length = source->bytes ? source->size : 0;
+    in->ended = source->bytes != NULL;
+#ifndef CARNN_NO_STDIO
+    if (!in->ended) in->file = fopen(source->name, "rb");
+    if (!in->ended && !in->file) status = carnn__io_error(error, source->name, strerror(errno));
+#endif
+    if (!status) status = carnn__input_want(in, 3, a, error);
+#ifdef CARNN__GZIP
+    if (!status && in->file && carnn__gzipped(in) && !fseek(in->file, 0, SEEK_END)) {
+        in->lines.rest.length = 0;
+        in->ended = 0;
+        status = carnn__gzip_open(in, error);
+        if (!status) status = carnn__input_want(in, 3, a, error);
+    }
+#endif
+    if (!status && carnn__gzipped(in))
+        status = carnn__io_error(error, in->lines.name, "is packed; unpack it first with gzip -d");
+    if (!status && in->lines.rest.length >= 3 && !memcmp(in->lines.rest.at, "\xEF\xBB\xBF", 3))
+        carnn__skip(&in->lines.rest, 3);
+    if (!status) status = carnn__input_want(in, want, a, error);
+    if (status) carnn__input_close(in, a);
+    return status;
 }
 
 /* --- word vectors -------------------------------------------------------------------------------
-   Reads the vectors of the words of a vocabulary from a file of word vectors, once from front to
-   end; only lines of these words are turned into numbers. A number has to be within
-   +-CARNN__VECTOR_MAX: a larger one is damage, and would also make infinities of the vectors of
-   other words, which get the same length. The file, told by its beginning, may be
+   Reads the vectors of the words of a vocabulary, and skips all others. A number beyond
+   +-CARNN__VECTOR_MAX is damage, and would make infinities of the vectors of other words, which
+   are scaled to the same length. The file, told by its beginning, may be
 
        GloVe      word SPACE number SPACE number ... LF; the word may have spaces in it
        word2vec   text, also fastText's .vec: the same after a line "words dimension"
@@ -5965,20 +5916,14 @@ typedef struct carnn__vectors {
     size_t found;     /* words that have a vector */
     float *value;     /* (words, dimension); zero where none was found */
     char *has;        /* (words) */
-} carnn__vectors;
-
-/* A file of vectors while it is read. */
-typedef struct carnn__vector_file {
-    carnn__vectors *v;
+    /* while a file is read */
     const carnn__names *words;
     const carnn_allocator *allocator;
     carnn_error *error;
     carnn__input input;
-    carnn__lines lines; /* name, number and text of the line at hand */
-    size_t dimension;
-    size_t count; /* vectors that word2vec's first line promises */
-    size_t read;  /* vectors so far */
-} carnn__vector_file;
+    size_t count;       /* vectors that word2vec's first line promises */
+    size_t read;        /* vectors so far */
+} carnn__vectors;
 
 static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
     carnn__free_aligned(a, v->value);
@@ -5986,20 +5931,18 @@ static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
     memset(v, 0, sizeof *v);
 }
 
-/* The row that the vector of `word` has to be read into; NULL if the vocabulary does not have the
-   word, or if the word has a vector. */
-static float *carnn__vector_row(carnn__vector_file *f, carnn__span word) {
-    uint32_t row = carnn__names_find(f->words, word.at, word.length);
-    if (row == CARNN__NO_INDEX || f->v->has[row]) return NULL;
-    f->v->has[row] = 1;
-    f->v->found++;
-    return f->v->value + row * f->dimension;
+/* The row to read the vector of `word` into; NULL if the word is unknown, or has a vector. */
+static float *carnn__vector_row(carnn__vectors *v, carnn__span word) {
+    uint32_t row = carnn__names_find(v->words, word.at, word.length);
+    if (row == CARNN__NO_INDEX || v->has[row]) return NULL;
+    v->has[row] = 1;
+    v->found++;
+    return v->value + row * v->dimension;
 }
 
 static inline int carnn__gap(char c) { return c == ' ' || c == '\t'; }
 
-/* Removes the last piece, and the gap before it, from a line and returns it; empty if there is
-   none. */
+/* Removes the last piece of a line, and the gap before it; empty if there is none. */
 static carnn__span carnn__last_piece(carnn__span *line) {
     carnn__span last = *line;
     while (line->length && !carnn__gap(line->at[line->length - 1])) line->length--;
@@ -6020,111 +5963,110 @@ static size_t carnn__last_numbers(carnn__span *line, size_t most) {
     return count;
 }
 
-/* Finds the next line, which stays in the input; *taken is its length there, 0 at the end. */
-static carnn_status carnn__vector_line(carnn__vector_file *f, size_t *taken) {
-    carnn__span *line = &f->lines.line, after;
+/* Moves on to the next line; *more is 0 at the end. */
+static carnn_status carnn__vector_line(carnn__vectors *v, int *more) {
+    carnn__lines *l = &v->input.lines;
+    carnn__span rest;
     size_t want = 1;
     int found;
     do {
-        carnn_status status = carnn__input_want(&f->input, want, f->allocator, f->error);
+        carnn_status status = carnn__input_want(&v->input, want, v->allocator, v->error);
         if (status) return status;
-        after = f->input.rest;
-        found = carnn__cut(&after, '\n', line);
-        want = 2 * line->length;
-    } while (!found && !f->input.ended && line->length <= CARNN__VECTOR_LINE_MAX);
-    f->lines.number++;
-    *taken = f->input.rest.length - after.length;
-    while (line->length && carnn__blank(line->at[line->length - 1])) line->length--;
-    if (found || f->input.ended) return CARNN_OK;
-    return carnn__expected(f->error, &f->lines, "a word vector of at most 16 MB", *line);
-}
-
-static carnn_status carnn__vector_odd(carnn__vector_file *f) {
-    char what[64];
-    snprintf(what, sizeof what, "a word and %zu numbers", f->dimension);
-    return carnn__expected(f->error, &f->lines, what, f->lines.line);
+        rest = l->rest;
+        found = carnn__cut(&rest, '\n', &l->line);
+        want = 2 * l->line.length;
+    } while (!found && !v->input.ended && l->line.length <= CARNN__VECTOR_LINE_MAX);
+    *more = l->rest.length > 0;
+    l->rest = rest;
+    l->number++;
+    while (l->line.length && carnn__blank(l->line.at[l->line.length - 1])) l->line.length--;
+    if (found || v->input.ended) return CARNN_OK;
+    return carnn__expected(v->error, l, "a word vector of at most 16 MB", l->line);
 }
 
 /* Reads the line at hand. */
-static carnn_status carnn__vector_text(carnn__vector_file *f) {
-    carnn__span rest = f->lines.line, word = rest;
+static carnn_status carnn__vector_text(carnn__vectors *v) {
+    const carnn__lines *l = &v->input.lines;
+    carnn__span rest = l->line, word = rest;
     size_t i, gaps = 0;
-    double number;
+    double number = 0.0;
+    int odd = 0;
+    char what[64];
     float *row;
     /* 1. The word is what is before the last `dimension` pieces. Nearly always that is the first
        piece, and there is one gap before each of the others, which is fast to see. */
     for (i = 0; i < rest.length; i++) gaps += (size_t)carnn__gap(rest.at[i]);
-    if (gaps == f->dimension) {
+    if (gaps == v->dimension) {
         for (word.length = 0; !carnn__gap(word.at[word.length]); word.length++) {}
     } else {
-        for (i = 0; i < f->dimension; i++) carnn__last_piece(&word);
+        for (i = 0; i < v->dimension; i++) carnn__last_piece(&word);
         rest = word;
-        if (!rest.length) return carnn__vector_odd(f); /* too few numbers, or too many: */
-        if (carnn__number(carnn__last_piece(&rest), &number) && rest.length)
-            return carnn__vector_odd(f);
+        odd = !rest.length || /* too few numbers, or too many */
+              (carnn__number(carnn__last_piece(&rest), &number) && rest.length);
     }
     /* 2. The numbers, from the end. */
-    rest = f->lines.line;
+    rest = l->line;
     carnn__skip(&rest, word.length);
-    row = carnn__vector_row(f, word);
-    for (i = f->dimension; row && i-- > 0;) {
+    row = odd ? NULL : carnn__vector_row(v, word);
+    for (i = v->dimension; row && i-- > 0;) {
         carnn__span last = carnn__last_piece(&rest);
-        if (!last.length) return carnn__vector_odd(f);
-        if (!carnn__number(last, &number) || !(fabs(number) <= CARNN__VECTOR_MAX))
-            return carnn__expected(f->error, &f->lines, "a number from -1e6 to 1e6", last);
+        odd = odd || !last.length;
+        if (!odd && !(carnn__number(last, &number) && fabs(number) <= CARNN__VECTOR_MAX))
+            return carnn__expected(v->error, l, "a number from -1e6 to 1e6", last);
         row[i] = (float)number;
     }
-    f->read++;
-    return CARNN_OK;
-}
-
-static carnn_status carnn__vector_cut(carnn__vector_file *f, const char *found) {
-    return carnn__fail(f->error, CARNN_ERR_DATA, 0,
-                       "%s: expected %zu vectors of %zu floats, found %s in number %zu",
-                       carnn__name_end(f->input.name), f->count, f->dimension, found, f->read + 1);
+    v->read++;
+    if (!odd) return CARNN_OK;
+    snprintf(what, sizeof what, "a word and %zu numbers", v->dimension);
+    return carnn__expected(v->error, l, what, l->line);
 }
 
 /* Reads the vector at the front of the input, in binary form, and removes it there. */
-static carnn_status carnn__vector_binary(carnn__vector_file *f) {
-    const size_t longest = 65536, bytes = 4 * f->dimension;
-    carnn__span *front = &f->input.rest, rest, word;
-    carnn_status status = carnn__input_want(&f->input, longest + bytes, f->allocator, f->error);
+static carnn_status carnn__vector_binary(carnn__vectors *v) {
+    const size_t longest = 65536, bytes = 4 * v->dimension;
+    carnn__span *front = &v->input.lines.rest, rest, word;
+    carnn_status status = carnn__input_want(&v->input, longest + bytes, v->allocator, v->error);
+    const char *found = NULL; /* instead of a vector */
     float *row;
     size_t i;
     if (status) return status;
     while (front->length && *front->at == '\n') carnn__skip(front, 1); /* of the vector before */
     rest.at = front->at;
     rest.length = carnn__min(front->length, longest);
-    if (!carnn__cut(&rest, ' ', &word))
-        return carnn__vector_cut(f, front->length < longest ? "the end of the file" : "no word");
-    carnn__skip(front, word.length + 1);
-    if (front->length < bytes) return carnn__vector_cut(f, "the end of the file");
-    row = carnn__vector_row(f, word);
-    for (i = 0; row && i < f->dimension; i++) {
+    if (!carnn__cut(&rest, ' ', &word) && front->length >= longest) found = "no word";
+    else if (front->length < word.length + 1 + bytes) found = "the end of the file";
+    row = found ? NULL : carnn__vector_row(v, word);
+    carnn__skip(front, found ? 0 : word.length + 1);
+    for (i = 0; row && i < v->dimension; i++) {
         const unsigned char *b = (const unsigned char *)front->at + 4 * i;
         uint32_t bits = b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
         memcpy(row + i, &bits, sizeof bits);
         if (!(fabs((double)row[i]) <= CARNN__VECTOR_MAX))
-            return carnn__vector_cut(f, "a float that is not from -1e6 to 1e6");
+            found = "a float that is not from -1e6 to 1e6";
     }
+    if (found)
+        return carnn__fail(v->error, CARNN_ERR_DATA, 0,
+                           "%s: expected %zu vectors of %zu floats, found %s in number %zu",
+                           carnn__name_end(v->input.lines.name), v->count, v->dimension, found,
+                           v->read + 1);
     carnn__skip(front, bytes);
-    f->read++;
+    v->read++;
     return CARNN_OK;
 }
 
-/* Behind the first line of word2vec: is the first vector binary? Text has its numbers there; where
-   it has too few or too many, the bytes that would be floats are at least printable. */
-static carnn_status carnn__vector_sniff(carnn__vector_file *f, int *binary) {
-    size_t i, window = 65536 + 32 * f->dimension;
-    carnn_status status = carnn__input_want(&f->input, window, f->allocator, f->error);
-    carnn__span rest = f->input.rest, floats, line, word;
+/* After the first line of word2vec: is the first vector binary? It is not if the numbers are there
+   as text, or if the bytes that would be floats are printable: text, with a number too many. */
+static carnn_status carnn__vector_sniff(carnn__vectors *v, int *binary) {
+    size_t i, window = 65536 + 32 * v->dimension;
+    carnn_status status = carnn__input_want(&v->input, window, v->allocator, v->error);
+    carnn__span rest = v->input.lines.rest, floats, line, word;
     rest.length = carnn__min(rest.length, window);
     floats = rest;
     carnn__cut(&rest, '\n', &line);
     line = carnn__trim(line);
-    if (carnn__last_numbers(&line, f->dimension) == f->dimension) return status;
+    if (carnn__last_numbers(&line, v->dimension) == v->dimension) return status;
     carnn__cut(&floats, ' ', &word);
-    floats.length = carnn__min(floats.length, 4 * f->dimension);
+    floats.length = carnn__min(floats.length, 4 * v->dimension);
     for (i = 0; i < floats.length; i++) {
         char c = floats.at[i];
         if (!carnn__blank(c) && (c < ' ' || c > '~')) *binary = 1;
@@ -6132,74 +6074,68 @@ static carnn_status carnn__vector_sniff(carnn__vector_file *f, int *binary) {
     return status;
 }
 
-/* Finds the form of the file and the length of its vectors, and takes memory for the vectors of all
-   words if it is the first file. Leaves the first vector at the front of the input. */
-static carnn_status carnn__vectors_begin(carnn__vector_file *f, int *binary) {
-    carnn__vectors *v = f->v;
+/* Finds the form of the file and the length of its vectors, and takes memory if it is the first
+   file. The line at hand is then a vector, or empty. */
+static carnn_status carnn__vectors_begin(carnn__vectors *v, int *binary, int *more) {
+    carnn__lines *l = &v->input.lines;
     carnn__span line, rest, last;
-    size_t taken, words = f->words->count;
+    size_t words = v->words->count, dimension;
     uint64_t vectors = 0, numbers;
     int counts;
-    carnn_status status = carnn__vector_line(f, &taken);
+    carnn_status status = carnn__vector_line(v, more);
     if (status) return status;
     /* 1. Two whole numbers are the first line of word2vec; else the line is a vector, and its word
        may look like a number. */
-    line = rest = f->lines.line;
+    line = rest = l->line;
     last = carnn__last_piece(&rest);
     counts = carnn__whole(last, &numbers) && carnn__whole(rest, &vectors);
-    f->count = counts ? (size_t)vectors : 0;
-    f->dimension = counts ? (size_t)numbers : carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
-    if (!counts && f->dimension && !line.length) f->dimension--;
-    if (!f->dimension || f->dimension > CARNN__DIMENSION_MAX)
-        return carnn__expected(f->error, &f->lines, "a word and up to 65536 numbers",
-                               f->lines.line);
-    if (v->dimension && v->dimension != f->dimension)
-        return carnn__fail(f->error, CARNN_ERR_DATA, 1,
+    v->count = counts ? (size_t)vectors : 0;
+    dimension = counts ? (size_t)numbers : carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
+    if (!counts && dimension && !line.length) dimension--;
+    if (!dimension || dimension > CARNN__DIMENSION_MAX)
+        return carnn__expected(v->error, l, "a word and up to 65536 numbers", l->line);
+    if (v->dimension && v->dimension != dimension)
+        return carnn__fail(v->error, CARNN_ERR_DATA, 1,
                            "%s:1: expected vectors of %zu numbers as before, found %zu numbers",
-                           carnn__name_end(f->input.name), v->dimension, f->dimension);
-    /* 2. Only word2vec's may be binary. */
-    if (counts) carnn__skip(&f->input.rest, taken);
-    if (counts) status = carnn__vector_sniff(f, binary);
-    else f->lines.number = 0; /* the line is read again, as a vector */
-    if (status || v->dimension) return status;
-    /* 3. Memory */
-    v->value = (float *)carnn__alloc_aligned(f->allocator, words,
-                                             carnn__times(f->dimension, sizeof(float)));
-    v->has = (char *)carnn__alloc_zero(f->allocator, words, 1);
-    if (!v->value || !v->has) return carnn__out_of_memory(f->error);
-    memset(v->value, 0, words * f->dimension * sizeof(float));
-    v->dimension = f->dimension;
-    return CARNN_OK;
+                           carnn__name_end(l->name), v->dimension, dimension);
+    /* 2. Memory */
+    if (!v->dimension) {
+        v->value = (float *)carnn__alloc_aligned(v->allocator, words,
+                                                 carnn__times(dimension, sizeof(float)));
+        v->has = (char *)carnn__alloc_zero(v->allocator, words, 1);
+        if (!v->value || !v->has) return carnn__out_of_memory(v->error);
+        memset(v->value, 0, words * dimension * sizeof(float));
+        v->dimension = dimension;
+    }
+    /* 3. Only word2vec's may be binary. */
+    if (!counts) return CARNN_OK;
+    l->line.length = 0;
+    return carnn__vector_sniff(v, binary);
 }
 
-/* Reads vectors of words that have none yet, so of several files the first one takes precedence.
-   `v` begins as zeros, and is freed by its owner, also after an error. */
+/* Reads the vectors of words that have none yet. `v` begins as zeros, and is freed by its owner,
+   also after an error. */
 static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *source,
                                         const carnn__names *words, const carnn_allocator *a,
                                         carnn_error *error) {
-    carnn__vector_file f;
     carnn_status status;
     int binary = 0, more = 1;
-    memset(&f, 0, sizeof f);
-    f.v = v;
-    f.words = words;
-    f.allocator = a;
-    f.error = error;
-    status = carnn__input_begin(&f.input, source, a, error);
-    f.lines.name = f.input.name;
-    if (!status) status = carnn__vectors_begin(&f, &binary);
-    while (!status && binary && f.read < f.count) status = carnn__vector_binary(&f);
+    v->words = words;
+    v->allocator = a;
+    v->error = error;
+    v->read = 0;
+    status = carnn__input_open(&v->input, source, 0, a, error);
+    if (!status) status = carnn__vectors_begin(v, &binary, &more);
+    while (!status && binary && v->read < v->count) status = carnn__vector_binary(v);
     while (!status && !binary && more) {
-        size_t taken;
-        status = carnn__vector_line(&f, &taken);
-        if (!status && f.lines.line.length) status = carnn__vector_text(&f);
-        if (!status) carnn__skip(&f.input.rest, taken);
-        more = taken > 0;
+        if (v->input.lines.line.length) status = carnn__vector_text(v);
+        if (!status) status = carnn__vector_line(v, &more);
     }
-    if (!status && !f.read)
-        status = carnn__fail(error, CARNN_ERR_DATA, 1, "%s:1: expected word vectors, found none",
-                             carnn__name_end(f.input.name));
-    carnn__input_close(&f.input, a);
+    if (!status && !v->read) {
+        v->input.lines.number = 1;
+        status = carnn__misread(error, &v->input.lines, "word vectors", "none");
+    }
+    carnn__input_close(&v->input, a);
     return status;
 }
 
@@ -6209,16 +6145,14 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
 /* =============================================================================================
    @@DATA   data sets: texts, items and groups; the formats of their files
 
-   A data set is one thing for every task. An ITEM is an example: some texts, each in a ROLE
-   (question, sentence, user, ...), what is right (a text, or a number), and the GROUP it belongs to
-   (a dialog, a document, a question). Every distinct text is kept once, without the blanks at its
-   ends, and goes by its number. The texts of an item are a range of one list of members, and ranges
-   may overlap: turn k of a dialog has all lines from the dialog's first on, which costs nothing.
+   An ITEM is an example: some texts, each in a ROLE (question, sentence, user, ...), what is right
+   (a text, or a number), and the GROUP it belongs to (a dialog, a document, a question). Every
+   distinct text is kept once, without the blanks at its ends, and has a number. The texts of an
+   item are a range of one list of members, and ranges may overlap: turn k of a dialog has all lines
+   from the dialog's first on.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-/* --- items ----------------------------------------------------------------------------------- */
 
 /* What a text is in its item; a task lists its roles, the name of the last one is NULL. */
 typedef struct carnn__role {
@@ -6257,14 +6191,13 @@ struct carnn_dataset {
     float *numbers;      /* (rows, columns) */
     size_t row_count;    /* texts of numbers: text i has the rows row_at[i] .. row_at[i + 1] - 1 */
     size_t *row_at;
-    size_t origin_bytes; /* of the names of the files, so that errors can name them later */
-    char *origin_names;
+    char *origin_names;  /* of the files, so that errors can name them later */
     const char *format;  /* see carnn_dataset_format */
     int spoken;          /* lines are turns of speakers, their labels dialog acts */
     size_t groups_left_out;
 };
 
-/* All lists of a data set: what is copied when a reader is done, and freed. */
+/* All lists of a data set. */
 #define CARNN__DATASET_LISTS(X)                                                                    \
     X(char, bytes)                                                                                 \
     X(size_t, text_at)                                                                             \
@@ -6277,14 +6210,15 @@ struct carnn_dataset {
     X(size_t, row_at)                                                                              \
     X(char, origin_names)
 
-/* String i of a list of strings that stand one after the other, each with a NUL behind it. */
-static inline carnn__span carnn__string(const char *bytes, const size_t *at, size_t i) {
-    carnn__span string = {bytes + at[i], at[i + 1] - at[i] - 1};
-    return string;
-}
-
 static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
     return carnn__string(data->bytes, data->text_at, i);
+}
+
+/* The numbers of text i, as bytes. */
+static inline carnn__span carnn__rows(const carnn_dataset *data, size_t i) {
+    carnn__span rows = {(const char *)(data->numbers + data->row_at[i] * data->columns),
+                        (data->row_at[i + 1] - data->row_at[i]) * data->columns * sizeof(float)};
+    return rows;
 }
 
 /* The first member of an item, which has `count`. */
@@ -6363,9 +6297,9 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
 #else
 #define CARNN__TEXT_ONLY(x) x
 
-/* --- from a line to a record --------------------------------------------------------------------
+/* --- records ------------------------------------------------------------------------------------
    A format is a function from a line to a record: what the line says, as pieces of it. Data sets
-   are built of records, and a session that is given a file's lines one by one reads the same. */
+   and sessions that read a file line by line are given records. */
 
 #define CARNN__RECORD_TEXTS 4
 
@@ -6399,15 +6333,12 @@ typedef struct carnn__parser {
     const double *option; /* the task's, of the model that will read the data; NULL: defaults */
 } carnn__parser;
 
-typedef carnn_status (*carnn__format_fn)(carnn__parser *p, carnn__record *r);
-
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
                                       carnn__span found) {
     return carnn__expected(p->error, &p->lines, what, found);
 }
 
-/* Does the line at hand say something? In an example that is to be predicted a tab by itself
-   does. */
+/* Is the line at hand not blank? In an example to be predicted a tab counts. */
 static int carnn__says_something(const carnn__parser *p) {
     carnn__span line = p->lines.line;
     if (p->lenient && line.length && memchr(line.at, '\t', line.length)) return 1;
@@ -6420,15 +6351,14 @@ static void carnn__record_text(carnn__record *r, uint32_t role, carnn__span text
 }
 
 /* --- reading ------------------------------------------------------------------------------------
-   A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. Its lists are
-   copied when all is well; either way the draft is dropped afterwards. */
+   A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. They are copied
+   when all is well. */
 
 typedef struct carnn__reading {
     const carnn_dataset_desc *desc;
     const carnn__reader *reader;
     carnn_allocator allocator;
     carnn__parser parser;
-    carnn__input input;   /* the source that is being read */
     carnn_dataset draft, *finished;
     carnn__names texts;   /* becomes bytes, text_at, text_count of the draft */
     uint32_t *listed;     /* (texts.count) number of a text among the choices */
@@ -6436,8 +6366,8 @@ typedef struct carnn__reading {
     size_t records;       /* so far */
     int lists;            /* targets become choices */
     uint32_t origin;      /* see carnn__item */
-    carnn__input columns[4]; /* files that stand side by side */
-    char *scratch;           /* a path, or a sentence as words */
+    carnn__input input[4]; /* the source that is being read; the files of a folder */
+    char *scratch;         /* a path, or a sentence as words */
     /* a part of another data set instead of sources */
     const carnn_dataset *whole;
     const uint32_t *of_group; /* (groups of `whole`) */
@@ -6446,7 +6376,7 @@ typedef struct carnn__reading {
 
 /* How the data of a task is read. */
 struct carnn__reader {
-    carnn__format_fn line;
+    carnn_status (*line)(carnn__parser *p, carnn__record *r);
     const char *example; /* what a file has to have, for errors: "a dialog" */
     int candidates;      /* a target is one of a list, which may have a file of its own */
     int cleans;          /* groups without a right or a wrong item can be left out */
@@ -6454,24 +6384,6 @@ struct carnn__reader {
     carnn_status (*folder)(carnn__reading *r, const char *name, int *found);
     const char *help;    /* the formats, for help texts */
 };
-
-/* "f.txt:1: expected a dialog, found an empty file" */
-static carnn_status carnn__reading_fail(const carnn__reading *r, size_t line, const char *expected,
-                                        const char *found) {
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, line, "%s:%zu: expected %s, found %s",
-                       carnn__name_end(r->parser.lines.name), line, expected, found);
-}
-
-/* Is there room for one line more? Texts, members and items are numbered with 32 bits. */
-static carnn_status carnn__reading_room(carnn__reading *r) {
-    const size_t most = CARNN__COUNT_LIMIT - 8;
-    if (r->texts.count < most && stbds_arrlenu(r->draft.members) < most &&
-        stbds_arrlenu(r->draft.items) < most)
-        return CARNN_OK;
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
-                       "%s:%zu: expected no more than %zu lines in one data set",
-                       carnn__name_end(r->parser.lines.name), r->parser.lines.number, most);
-}
 
 /* The number of a text, trimmed. */
 static uint32_t carnn__reading_text(carnn__reading *r, carnn__span s) {
@@ -6510,11 +6422,6 @@ static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
     return words;
 }
 
-static void carnn__reading_member(carnn__reading *r, uint32_t text, uint32_t role) {
-    carnn__member m = {text, role};
-    stbds_arrput(r->draft.members, m);
-}
-
 /* Adds rows of numbers as a text: its number. */
 static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     carnn_dataset *d = &r->draft;
@@ -6525,13 +6432,17 @@ static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
-/* Adds what a line says. The target is added before the texts: vocabularies depend on the order. */
+/* Adds a record: its target before its texts, as vocabularies depend on the order. */
 static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
-    carnn_status status = carnn__reading_room(r);
+    const size_t most = CARNN__COUNT_LIMIT - 8; /* texts, members and items have 32 bits */
+    const carnn__lines *l = &r->parser.lines;
     carnn_dataset *d = &r->draft;
     size_t i, at = stbds_arrlenu(d->members);
     uint32_t target = CARNN__NO_INDEX;
-    if (status) return status;
+    if (r->texts.count >= most || at >= most || stbds_arrlenu(d->items) >= most)
+        return carnn__fail(r->parser.error, CARNN_ERR_DATA, l->number,
+                           "%s:%zu: expected no more than %zu lines in one data set",
+                           carnn__name_end(l->name), l->number, most);
     r->records++;
     if (record->has_target) {
         target = carnn__reading_text(r, record->target);
@@ -6539,8 +6450,8 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     }
     if (!record->count) return CARNN_OK;
     if (at && record->columns != d->columns)
-        return carnn__reading_fail(r, r->parser.lines.number, "rows as long as those before",
-                                   "another number of columns");
+        return carnn__misread(r->parser.error, l, "rows as long as those before",
+                              "another number of columns");
     d->columns = record->columns;
     if (record->begins || !d->group_count) {
         r->group_first = at;
@@ -6548,14 +6459,15 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     }
     for (i = 0; i < record->count; i++) {
         carnn__span text = record->text[i];
+        carnn__member m = {0, record->role[i]};
         if (record->spoken) text = carnn__spoken_words(r, text);
-        carnn__reading_member(r, record->columns ? carnn__reading_rows(r, text)
-                                                 : carnn__reading_text(r, text), record->role[i]);
+        m.text = record->columns ? carnn__reading_rows(r, text) : carnn__reading_text(r, text);
+        stbds_arrput(d->members, m);
     }
     d->spoken |= record->spoken;
     if (record->example) {
         size_t earlier = carnn__min(record->before, at - r->group_first);
-        uint32_t line = (uint32_t)carnn__min(r->parser.lines.number, UINT32_MAX);
+        uint32_t line = (uint32_t)carnn__min(l->number, UINT32_MAX);
         carnn__item x = {at - earlier, (uint32_t)(earlier + record->own),
                          (uint32_t)(d->group_count - 1), target, line, record->value, r->origin};
         stbds_arrput(d->items, x);
@@ -6563,7 +6475,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     return CARNN_OK;
 }
 
-/* Notes that the examples from here on come from the source `name`. */
+/* The examples from here on come from the source `name`. */
 static void carnn__reading_origin(carnn__reading *r, const char *name) {
     size_t bytes = strlen(name) + 1;
     r->origin = (uint32_t)stbds_arrlenu(r->draft.origin_names);
@@ -6596,7 +6508,6 @@ static void carnn__reading_clean(carnn_dataset *draft, size_t from, size_t group
     if (n) stbds_arrsetlen(draft->items, kept);
 }
 
-/* Reads a source with the reader at hand. */
 static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source *source) {
     carnn_status status = CARNN_OK;
     carnn_dataset *d = &r->draft;
@@ -6610,11 +6521,11 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     if (!source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
     if (!status && !folder) {
-        carnn__input_close(&r->input, &r->allocator);
-        status = carnn__input_open(&r->input, source, &r->allocator, error);
+        carnn__input_close(r->input, &r->allocator);
+        status = carnn__input_open(r->input, source, SIZE_MAX, &r->allocator, error);
         if (status) return status;
-        r->parser.lines = carnn__lines_of(&r->input);
-        carnn__reading_origin(r, r->input.name);
+        r->parser.lines = r->input->lines;
+        carnn__reading_origin(r, r->parser.lines.name);
         while (!status && carnn__next_line(&r->parser.lines)) {
             carnn__record record;
             memset(&record, 0, sizeof record);
@@ -6625,8 +6536,10 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     }
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
-    if (r->records == records && !r->desc->lenient)
-        return carnn__reading_fail(r, 1, r->reader->example, "an empty file");
+    if (r->records == records && !r->desc->lenient) {
+        r->parser.lines.number = 1;
+        return carnn__misread(error, &r->parser.lines, r->reader->example, "an empty file");
+    }
     if (r->desc->clean) carnn__reading_clean(d, items, groups);
     if (!r->desc->clean || stbds_arrlenu(d->items) > items) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_DATA, 0,
@@ -6659,13 +6572,11 @@ static carnn_status carnn__reading_drop(void *job) {
 #define CARNN__DROP_LIST(type, list) stbds_arrfree(r->draft.list);
     CARNN__DATASET_LISTS(CARNN__DROP_LIST)
 #undef CARNN__DROP_LIST
-    carnn__input_close(&r->input, &r->allocator);
-    for (i = 0; i < CARNN__COUNT(r->columns); i++)
-        carnn__input_close(&r->columns[i], &r->allocator);
+    for (i = 0; i < CARNN__COUNT(r->input); i++) carnn__input_close(&r->input[i], &r->allocator);
     return CARNN_OK;
 }
 
-/* Copies the draft, which is complete, into a data set with lists of their final size. */
+/* Copies the draft into a data set with lists of their final size. */
 static carnn_status carnn__reading_finish(carnn__reading *r) {
     carnn_dataset *draft = &r->draft, *data;
     int complete = 1;
@@ -6680,7 +6591,6 @@ static carnn_status carnn__reading_finish(carnn__reading *r) {
     draft->item_count = stbds_arrlenu(draft->items);
     draft->choice_count = stbds_arrlenu(draft->choices);
     draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
-    draft->origin_bytes = stbds_arrlenu(draft->origin_names);
     data = (carnn_dataset *)carnn__alloc(&r->allocator, 1, sizeof *data);
     if (!data) return carnn__out_of_memory(r->parser.error);
     *data = *draft;
@@ -6704,7 +6614,6 @@ static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *
     return status;
 }
 
-/* All sources of a description. */
 static carnn_status carnn__reading_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     const carnn__reader *reader = r->reader;
@@ -6721,7 +6630,8 @@ static carnn_status carnn__reading_all(void *job) {
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
-    return carnn__reading_fail(r, r->parser.lines.number, r->reader->example, "none to the end");
+    return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
+                          "none to the end");
 }
 
 /* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
@@ -6761,8 +6671,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
    A third column is what the system said, where the right answer in column 2 is not its words but
    the name of a class of replies: the history then has column 3. */
 
-/* Takes a line number and the one blank after it off the front of `s`: 1 if they are there, with
-   the number in *number; 0 leaves `s` alone. */
+/* Removes a line number and the blank after it from the front of `s`; 0 if there is none. */
 static int carnn__numbered(carnn__span *s, uint64_t *number) {
     carnn__span digits = *s;
     size_t i = digits.length = carnn__digits(*s);
@@ -6773,7 +6682,6 @@ static int carnn__numbered(carnn__span *s, uint64_t *number) {
     return 1;
 }
 
-/* A line without a number goes on with the dialog. */
 static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line, user, response, spoken = {NULL, 0};
     uint64_t number;
@@ -6826,25 +6734,24 @@ static const carnn__reader carnn__dialog_reader = {
 
    Labels that say that there is none ("-1", "none") are none. */
 
-/* Does the line read speaker|text|act? Then *text and *act are set. */
+/* Does the line read speaker|text|act? */
 static int carnn__spoken(carnn__span line, carnn__span *text, carnn__span *act) {
-    carnn__span speaker, said, rest;
-    if (memchr(line.at, '\t', line.length)) return 0;
-    if (!carnn__cut(&line, '|', &speaker) || !carnn__cut(&line, '|', &said)) return 0;
-    if (carnn__cut(&line, '|', &rest)) return 0;
-    *text = said;
-    *act = rest;
-    return 1;
+    carnn__span speaker;
+    return !memchr(line.at, '\t', line.length) && carnn__cut(&line, '|', &speaker) &&
+           carnn__cut(&line, '|', text) && !carnn__cut(&line, '|', act);
 }
 
 static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
-    carnn__span rest = p->lines.line, text, label = {NULL, 0};
+    carnn__span rest = p->lines.line, text, label;
     if (!carnn__trim(rest).length || *rest.at == '=') {
         p->begun = 0;
         return CARNN_OK;
     }
     r->spoken = carnn__spoken(rest, &text, &label);
-    if (!r->spoken && carnn__cut(&rest, '\t', &text)) carnn__cut(&rest, '\t', &label);
+    if (!r->spoken) {
+        carnn__cut(&rest, '\t', &text);
+        carnn__cut(&rest, '\t', &label);
+    }
     label = carnn__trim(label);
     r->has_target = label.length && !carnn__is("-1", label, 0) && !carnn__is("none", label, 0);
     r->target = label;
@@ -6868,11 +6775,11 @@ static const carnn__reader carnn__sentence_reader = {
        question, answer, label      or      number, label, question, answer
 
    A folder has them as files: a.toks questions, b.toks answers, sim.txt labels, maybe id.txt
-   numbers. Consecutive lines with the same number, or without numbers the same question, are the
+   numbers. Consecutive pairs with the same number, or without numbers the same question, are the
    answers to one question. */
 
-/* The fields of a pair: columns of a table or files of a folder. carnn__parser.column has the
-   column of each, SIZE_MAX where there is none, and then the number of columns. */
+/* The fields of a pair. carnn__parser.column has the column of each, SIZE_MAX where there is none,
+   and then the number of columns. */
 enum {
     CARNN__PAIR_QUESTION,
     CARNN__PAIR_ANSWER,
@@ -6902,18 +6809,18 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
     }
     c[CARNN__PAIR_FIELDS] = i;
     *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
-    if (*named && p->lenient && c[CARNN__PAIR_ANSWER] == SIZE_MAX)
+    if (!*named) {
+        if (i != 3 && i != 4 && !p->lenient)
+            return carnn__unexpected(p, "three columns (question, answer, label) or four (number, "
+                                        "label, question, answer)", p->lines.line);
+        memcpy(c, i == 4 ? four : three, sizeof three);
+        return CARNN_OK;
+    }
+    if (p->lenient && c[CARNN__PAIR_ANSWER] == SIZE_MAX)
         c[CARNN__PAIR_ANSWER] = c[CARNN__PAIR_QUESTION] + 1;
-    if (*named && (c[CARNN__PAIR_ANSWER] == SIZE_MAX ||
-                   (c[CARNN__PAIR_LABEL] == SIZE_MAX && !p->lenient)))
-        return carnn__unexpected(p, "columns Question, Sentence or Answer, and Label",
-                                 p->lines.line);
-    if (*named) return CARNN_OK;
-    if (i != 3 && i != 4 && !p->lenient)
-        return carnn__unexpected(p, "three columns (question, answer, label) or four (number, "
-                                    "label, question, answer)", p->lines.line);
-    memcpy(c, i == 4 ? four : three, sizeof three);
-    return CARNN_OK;
+    if (c[CARNN__PAIR_ANSWER] != SIZE_MAX && (c[CARNN__PAIR_LABEL] != SIZE_MAX || p->lenient))
+        return CARNN_OK;
+    return carnn__unexpected(p, "columns Question, Sentence or Answer, and Label", p->lines.line);
 }
 
 /* A question or an answer has words, and not too many. */
@@ -6930,13 +6837,14 @@ static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, int
     return carnn__unexpected(p, expected, carnn__trim(text));
 }
 
-/* A pair from its fields; its number tells the question. */
 static carnn_status carnn__pair_record(carnn__parser *p, const carnn__span *field,
                                        carnn__record *r) {
-    carnn__span number = carnn__trim(field[CARNN__PAIR_NUMBER]), label = field[CARNN__PAIR_LABEL];
-    uint64_t key = carnn__hash(number.at, number.length, 0);
+    carnn__span number = field[CARNN__PAIR_NUMBER], label = field[CARNN__PAIR_LABEL];
     carnn_status status;
     double value = 0.0;
+    uint64_t key;
+    number = carnn__trim(number.at ? number : field[CARNN__PAIR_QUESTION]);
+    key = carnn__hash(number.at, number.length, 0);
     if (!p->lenient && (!carnn__number(carnn__trim(label), &value) || (value != 0 && value != 1)))
         return carnn__unexpected(p, "the label 0 or 1", label);
     r->begins = !p->begun || key != p->key;
@@ -6966,18 +6874,13 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
         for (j = 0; j < CARNN__PAIR_FIELDS; j++)
             if (p->column[j] == i) field[j] = cell;
     }
-    if (i != p->column[CARNN__PAIR_FIELDS] && !p->lenient) {
-        snprintf(what, sizeof what, "%zu columns with tabs between them",
-                 p->column[CARNN__PAIR_FIELDS]);
-        return carnn__unexpected(p, what, p->lines.line);
-    }
-    if (p->column[CARNN__PAIR_NUMBER] == SIZE_MAX)
-        field[CARNN__PAIR_NUMBER] = field[CARNN__PAIR_QUESTION];
-    return carnn__pair_record(p, field, r);
+    if (i == p->column[CARNN__PAIR_FIELDS] || p->lenient) return carnn__pair_record(p, field, r);
+    i = p->column[CARNN__PAIR_FIELDS];
+    snprintf(what, sizeof what, "%zu columns with tabs between them", i);
+    return carnn__unexpected(p, what, p->lines.line);
 }
 
-/* Is there nothing by this name? What is there and cannot be read is not absent: there is a reason
-   to be told. */
+/* Is there nothing by this name? A file that cannot be read is there. */
 static int carnn__absent(const char *name) {
 #ifdef CARNN_NO_STDIO
     (void)name;
@@ -6999,12 +6902,13 @@ static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, in
         carnn_source source = {path, NULL, 0};
         carnn_status status;
         snprintf(path, length, "%s/%s", folder, files[i]);
-        carnn__input_close(&r->columns[i], &r->allocator);
+        carnn__input_close(&r->input[i], &r->allocator);
         if (i == CARNN__PAIR_QUESTION && carnn__absent(path)) return CARNN_OK;
         if ((i == CARNN__PAIR_NUMBER || (i == CARNN__PAIR_LABEL && r->desc->lenient)) &&
             carnn__absent(path))
             continue;
-        status = carnn__input_open(&r->columns[i], &source, &r->allocator, r->parser.error);
+        status = carnn__input_open(&r->input[i], &source, SIZE_MAX, &r->allocator,
+                                   r->parser.error);
         if (status) return status;
     }
     *found = 1;
@@ -7014,36 +6918,34 @@ static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, in
 /* Line i of each file of a folder is a field of pair i. */
 static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, int *found) {
     carnn_status status = carnn__folder_open(r, folder, found);
-    carnn__lines lines[CARNN__PAIR_FIELDS];
+    carnn__parser *p = &r->parser;
     carnn__span field[CARNN__PAIR_FIELDS];
-    size_t i, there, ended;
+    size_t i;
     if (status || !*found) return status;
     carnn__reading_origin(r, folder);
     memset(field, 0, sizeof field);
-    for (i = 0; i < CARNN__PAIR_FIELDS; i++) lines[i] = carnn__lines_of(&r->columns[i]);
-    for (i = 0; i < 2; i++) r->parser.file[i] = lines[i].name;
+    for (i = 0; i < 2; i++) p->file[i] = r->input[i].lines.name;
     while (!status) {
         carnn__record record;
+        const carnn__lines *ended = NULL; /* the first file that has no more lines */
+        int there = 0;
         memset(&record, 0, sizeof record);
-        there = 0;
-        ended = CARNN__PAIR_FIELDS; /* the first file that has no more lines */
         for (i = 0; i < CARNN__PAIR_FIELDS; i++) {
-            if (!lines[i].name) continue; /* there is no such file */
-            if (carnn__next_line(&lines[i])) there++;
-            else if (ended == CARNN__PAIR_FIELDS) ended = i;
-            field[i] = lines[i].line;
+            carnn__lines *l = &r->input[i].lines;
+            if (!l->name) continue; /* there is no such file */
+            if (carnn__next_line(l)) there = 1;
+            else if (!ended) ended = l;
+            field[i] = l->line;
+            if (i == CARNN__PAIR_ANSWER || i == CARNN__PAIR_LABEL) p->lines = *l;
         }
-        r->parser.lines = lines[lines[CARNN__PAIR_LABEL].name ? CARNN__PAIR_LABEL
-                                                             : CARNN__PAIR_ANSWER];
         if (!there) return CARNN_OK;
-        if (ended < CARNN__PAIR_FIELDS) {
-            r->parser.lines = lines[ended];
-            return carnn__reading_fail(r, lines[ended].number + 1,
-                                       "a line as in the files beside it", "the end");
+        if (ended) {
+            p->lines = *ended;
+            p->lines.number++;
+            return carnn__misread(p->error, &p->lines, "a line as in the files beside it",
+                                  "the end");
         }
-        if (!lines[CARNN__PAIR_NUMBER].name)
-            field[CARNN__PAIR_NUMBER] = field[CARNN__PAIR_QUESTION];
-        status = carnn__pair_record(&r->parser, field, &record);
+        status = carnn__pair_record(p, field, &record);
         if (!status) status = carnn__reading_record(r, &record);
     }
     return status;
@@ -7063,8 +6965,8 @@ static const carnn__reader carnn__pair_reader = {
        4 text                  SST: one digit, one blank
 
    The first line that is not blank tells the style. Where classes may be missing it may be a text
-   ("3 men in a boat"): the style of TREC or SST is then believed only where the next lines have it,
-   too. In a file of texts alone a blank line is an empty text. */
+   ("3 men in a boat"): TREC or SST are then believed only if the next lines have the style, too. In
+   a file of texts alone a blank line is an empty text. */
 
 enum {
     CARNN__CLASS_UNKNOWN,
@@ -7075,7 +6977,7 @@ enum {
     CARNN__CLASS_NONE /* texts without classes */
 };
 
-/* By style: what a line has to be, for errors and for those who ask what a file was read as. */
+/* By style: what a line has to be, for errors and carnn_dataset_format. */
 static const char *const carnn__class_formats[] = {
     "class<TAB>text, __label__class text, COARSE:fine text or a digit, a blank and a text",
     "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
@@ -7154,55 +7056,58 @@ static const carnn__reader carnn__class_reader = {
     "\"4 text\" (SST), as the first line has it"};
 
 /* --- a part of a data set -----------------------------------------------------------------------
-   Some of the groups, as if the others had not been in the files: with their own texts alone, from
-   which a model takes its vocabulary, and their own targets as choices. A list of candidates is not
-   of the groups but of the task, and stays whole. */
+   Some of the groups, as if the others had not been in the files: only their own texts make the
+   vocabulary of a model, and only their own targets are choices. A list of candidates stays. */
 
-/* A group: items [i, end), and the members up to those of the next group. What a line says is added
-   in the order of carnn__reading_record. */
-static void carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
+/* A group: items [i, end), and the members up to those of the next group, each as a record. */
+static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
     const carnn_dataset *data = r->whole;
-    size_t first = data->items[i].first, at = stbds_arrlenu(r->draft.members), m;
+    size_t first = data->items[i].first, m;
     size_t last = end < data->item_count ? data->items[end].first : data->member_count;
-    r->draft.group_count++;
-    for (m = first; m < last; m++) {
-        uint32_t text = data->members[m].text;
-        for (; i < end && data->items[i].first + data->items[i].count == m + 1; i++) {
-            carnn__item x = data->items[i];
-            x.first = x.first - first + at;
-            x.group = (uint32_t)(r->draft.group_count - 1);
-            if (x.target != CARNN__NO_INDEX) {
-                carnn__span target = carnn__text(data, x.target);
-                x.target = carnn__reading_text(r, target);
-                if (!r->reader->candidates) carnn__reading_choice(r, x.target, target);
-            }
-            stbds_arrput(r->draft.items, x);
+    const char *origin = carnn__dataset_origin(data, i);
+    carnn_status status = CARNN_OK;
+    if (origin != r->parser.lines.name) carnn__reading_origin(r, origin);
+    r->parser.lines.name = origin;
+    for (m = first; !status && m < last; m++) {
+        const carnn__item *x = &data->items[i];
+        const carnn__member *from = &data->members[m];
+        carnn__record record;
+        memset(&record, 0, sizeof record);
+        record.begins = m == first;
+        record.columns = data->columns;
+        carnn__record_text(&record, from->role, data->columns ? carnn__rows(data, from->text)
+                                                              : carnn__text(data, from->text));
+        if (i < end && x->first + x->count == m + 1) { /* it ends with this text */
+            record.example = 1;
+            record.before = x->count - 1;
+            record.own = 1;
+            record.has_target = x->target != CARNN__NO_INDEX;
+            if (record.has_target) record.target = carnn__text(data, x->target);
+            record.value = x->value;
+            r->parser.lines.number = x->line;
+            i++;
         }
-        if (!data->columns) text = carnn__reading_text(r, carnn__text(data, text));
-        carnn__reading_member(r, text, data->members[m].role);
+        status = carnn__reading_record(r, &record);
     }
+    return status;
 }
 
 static carnn_status carnn__subset_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     const carnn_dataset *data = r->whole;
-    size_t i, end, numbers = data->columns ? data->row_at[data->row_count] * data->columns : 0;
-    memcpy(stbds_arraddnptr(r->draft.origin_names, data->origin_bytes), data->origin_names,
-           data->origin_bytes);
+    carnn_status status = CARNN_OK;
+    size_t i, end;
     for (i = 0; r->reader->candidates && i < data->choice_count; i++) {
         carnn__span shown = carnn__string(data->shown, data->shown_at, i);
         carnn__reading_choice(r, carnn__reading_text(r, shown), shown);
     }
-    if (numbers) { /* of all groups: nothing is learnt from those that no member names */
-        memcpy(stbds_arraddnptr(r->draft.numbers, numbers), data->numbers, numbers * sizeof(float));
-        for (i = 0; i <= data->row_count; i++) stbds_arrput(r->draft.row_at, data->row_at[i]);
-    }
-    for (i = 0; i < data->item_count; i = end) {
+    r->lists = !r->reader->candidates;
+    for (i = 0; !status && i < data->item_count; i = end) {
         uint32_t group = data->items[i].group;
         for (end = i; end < data->item_count && data->items[end].group == group;) end++;
-        if (r->of_group[group] == r->wanted) carnn__subset_group(r, i, end);
+        if (r->of_group[group] == r->wanted) status = carnn__subset_group(r, i, end);
     }
-    return carnn__reading_finish(r);
+    return status ? status : carnn__reading_finish(r);
 }
 
 /* The groups g with of_group[g] == wanted. */
@@ -7217,7 +7122,6 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
     r.allocator = data->allocator;
     r.parser.error = error;
     r.draft.task = data->task;
-    r.draft.columns = data->columns;
     r.draft.spoken = data->spoken;
     r.reader = carnn__reader_of(&r.draft.task);
     return carnn__reading_run(subset, &r, carnn__subset_all);
@@ -7691,18 +7595,16 @@ static carnn_status carnn__corpus_tokens(carnn__corpus *c, const carnn__work *wo
 static carnn_status carnn__names_from(carnn__names *names, const char *bytes, const size_t *at,
                                       size_t count, int trim, const carnn_allocator *a,
                                       carnn_error *error) {
-    const char **s = (const char **)carnn__alloc(a, count, sizeof *s);
-    size_t *length = (size_t *)carnn__alloc(a, count, sizeof *length), i;
-    carnn_status status = s && length ? CARNN_OK : carnn__out_of_memory(error);
-    for (i = 0; !status && i < count; i++) {
-        carnn__span text = carnn__string(bytes, at, i);
-        if (trim) text = carnn__trim(text);
-        s[i] = text.at;
-        length[i] = text.length;
+    carnn__span *s = (carnn__span *)carnn__alloc(a, count, sizeof *s);
+    carnn_status status;
+    size_t i;
+    if (!s) return carnn__out_of_memory(error);
+    for (i = 0; i < count; i++) {
+        s[i] = carnn__string(bytes, at, i);
+        if (trim) s[i] = carnn__trim(s[i]);
     }
-    if (!status) status = carnn__names_build(names, a, s, length, count, error);
-    carnn__free(a, (void *)s);
-    carnn__free(a, length);
+    status = carnn__names_build(names, a, s, count, error);
+    carnn__free(a, s);
     return status;
 }
 
@@ -9125,23 +9027,21 @@ static void carnn__net_tell(carnn__work *work) {
 #ifndef CARNN_NO_TEXT
 
 /* Adds the words of all texts in roles of this kind; each distinct text counts once. */
-static carnn_status carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
-                                         const carnn_dataset *data, int labels, size_t times,
-                                         carnn_error *error) {
+static void carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
+                                 const carnn_dataset *data, int labels, size_t times) {
     const carnn_allocator *a = &model->allocator;
     unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
-    carnn_status status = seen ? CARNN_OK : carnn__out_of_memory(error);
     size_t i;
-    for (i = 0; !status && !data->columns && i < data->member_count; i++) {
+    if (!seen) v->status = carnn__out_of_memory(v->error);
+    for (i = 0; seen && !data->columns && i < data->member_count; i++) {
         const carnn__member *m = &data->members[i];
         const carnn__role *role = &model->task->roles[m->role];
         carnn__span text = carnn__text(data, m->text);
         if (role->labels != labels || seen[m->text]) continue;
         seen[m->text] = 1;
-        status = carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times, error);
+        carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times);
     }
     carnn__free(a, seen);
-    return status;
 }
 
 /* The vocabulary: the words of all inputs of the training data, and of the known data sets. The
@@ -9151,24 +9051,21 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
     const carnn__task *task = model->task;
     carnn__vocabulary v;
     size_t least = (size_t)model->desc.min_count, i, labels = 0;
-    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, task->reserved,
-                                                 task->reserved_count, error);
-    if (!status) status = carnn__net_add_words(&v, model, data, 0, 1, error);
-    for (i = 0; !status && model->desc.vector_count && i < model->desc.known_count; i++)
+    carnn_status status;
+    carnn__vocabulary_open(&v, &model->allocator, task->reserved, task->reserved_count, error);
+    carnn__net_add_words(&v, model, data, 0, 1);
+    for (i = 0; model->desc.vector_count && i < model->desc.known_count; i++)
         if (model->desc.known[i])
-            status = carnn__net_add_words(&v, model, model->desc.known[i], 0, least, error);
-    if (!status) status = carnn__vocabulary_close(&v, least, &model->words, error);
-    else carnn__vocabulary_free(&v);
+            carnn__net_add_words(&v, model, model->desc.known[i], 0, least);
+    status = carnn__vocabulary_close(&v, least, &model->words);
     if (status) return status;
     for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels != 0;
     if (!labels)
         return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count,
                                  0, &model->allocator, error);
-    carnn__vocabulary_init(&v, &model->allocator);
-    status = carnn__net_add_words(&v, model, data, 1, 1, error);
-    if (!status) return carnn__vocabulary_close(&v, 1, &model->choices, error);
-    carnn__vocabulary_free(&v);
-    return status;
+    carnn__vocabulary_init(&v, &model->allocator, error);
+    carnn__net_add_words(&v, model, data, 1, 1);
+    return carnn__vocabulary_close(&v, 1, &model->choices);
 }
 
 #endif
@@ -9920,20 +9817,17 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
     if (!status)
         status = carnn__names_from(&model->choices, data->shown, data->shown_at,
                                    data->choice_count, 0, a, error);
-    for (i = 0; !status && i < data->member_count; i++) times[data->members[i].text]++;
-    carnn__vocabulary_init(&v, a);
-    if (!status)
-        status = carnn__vocabulary_open(&v, a, carnn__dialog_reserved,
-                                        CARNN__COUNT(carnn__dialog_reserved), error);
-    for (i = 0; !status && i < data->text_count; i++) {
-        carnn__span text = carnn__text(data, i);
-        status = carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length,
-                                       carnn__max(times[i], 1), error);
+    if (!status) {
+        for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
+        carnn__vocabulary_open(&v, a, carnn__dialog_reserved,
+                               CARNN__COUNT(carnn__dialog_reserved), error);
+        for (i = 0; i < data->text_count; i++) {
+            carnn__span text = carnn__text(data, i);
+            carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length, carnn__max(times[i], 1));
+        }
+        status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
     }
     carnn__free(a, times);
-    if (!status)
-        return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
-    carnn__vocabulary_free(&v);
     return status;
 }
 
@@ -10568,17 +10462,16 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
                                     carnn_error *error) {
     double *option = model->desc.option, *weight = &option[CARNN__LM_LABEL_WEIGHT];
     carnn__vocabulary v;
+    carnn_status status;
     size_t i;
-    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
-                                                 CARNN__COUNT(carnn__lm_reserved), error);
-    for (i = 0; !status && i < data->member_count; i++) {
+    carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
+                           CARNN__COUNT(carnn__lm_reserved), error);
+    for (i = 0; i < data->member_count; i++) {
         carnn__span text = carnn__text(data, data->members[i].text);
-        status = carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1,
-                                       error);
+        carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1);
     }
     v.most = (size_t)fmax(option[CARNN__LM_VOCAB], 0.0);
-    if (status) carnn__vocabulary_free(&v);
-    else status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
+    status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
     if (*weight == 0.0) *weight = data->choice_count ? 0.1 : CARNN_NONE;
     if (!carnn__lm_is(model, CARNN__LM_CONTEXT)) *weight = CARNN_NONE;
     carnn__option_default(&model->desc, CARNN__LM_LABEL_ROW,
@@ -13051,27 +12944,23 @@ static carnn_status carnn__gguf_names(carnn__gguf *g, const char *name, carnn__n
                                       const carnn_allocator *allocator) {
     const carnn__gguf_key *key = carnn__gguf_need(g, name, CARNN__GGUF_ARRAY);
     const unsigned char *at;
-    const char **text;
-    size_t *length, i, count;
+    carnn__span *text;
+    size_t i, count;
     carnn_status status;
     if (key && key->element != CARNN__GGUF_STRING)
         carnn__gguf_fail(g, "the key %s has another type", name);
     if (g->status || !key->count) return g->status;
     at = key->value;
     count = (size_t)key->count;
-    text = (const char **)carnn__alloc(allocator, count, sizeof *text);
-    length = (size_t *)carnn__alloc(allocator, count, sizeof *length);
-    status = text && length ? CARNN_OK : carnn__out_of_memory(g->error);
-    if (status == CARNN_OK) {
-        for (i = 0; i < count; at += length[i++]) {
-            length[i] = (size_t)carnn__get64(at);
-            at += 8;
-            text[i] = (const char *)at;
-        }
-        status = carnn__names_build(names, allocator, text, length, count, g->error);
+    text = (carnn__span *)carnn__alloc(allocator, count, sizeof *text);
+    if (!text) return g->status = carnn__out_of_memory(g->error);
+    for (i = 0; i < count; at += text[i++].length) {
+        text[i].length = (size_t)carnn__get64(at);
+        at += 8;
+        text[i].at = (const char *)at;
     }
-    carnn__free(allocator, length);
-    carnn__free(allocator, (void *)text);
+    status = carnn__names_build(names, allocator, text, count, g->error);
+    carnn__free(allocator, text);
     if (status == CARNN_ERR_MODEL) carnn__gguf_fail(g, "%s: the same string twice", name);
     return g->status = status;
 }
@@ -13965,9 +13854,10 @@ typedef struct carnn__validation {
 static carnn_status carnn__validation_read(void *job) {
     carnn__validation *f = (carnn__validation *)job;
     carnn__lines lines;
-    carnn_status status = carnn__input_open(&f->by, f->desc->by, &f->allocator, f->error);
+    carnn_status status = carnn__input_open(&f->by, f->desc->by, SIZE_MAX, &f->allocator,
+                                            f->error);
     if (status) return status;
-    for (lines = carnn__lines_of(&f->by); carnn__next_line(&lines);) {
+    for (lines = f->by.lines; carnn__next_line(&lines);) {
         carnn__span name = carnn__trim(lines.line);
         if (!name.length) return carnn__expected(f->error, &lines, "the name of a fold", name);
         if (lines.number > f->groups) continue;
