@@ -7737,13 +7737,6 @@ static void carnn__tell_part(const carnn__work *work, double value, double weigh
         work->asked->part(work->number, value, weight, work->asked->user);
 }
 
-/* Tells a test of item i, number `member` of its group. */
-static void carnn__tell_ranked(const carnn__work *work, size_t i, size_t member, double score) {
-    const carnn__item *x = &work->data->items[i];
-    carnn_ranked told = {work->number, x->group, member, x->value > 0.0f, score};
-    work->asked->ranked(&told, work->asked->user);
-}
-
 /* --- the list of a head's parts -----------------------------------------------------------------
    A head lists its weights and matrices in one function, which runs twice: on a new or loaded model
    to declare the weights (store is the model's, arena is NULL), and for a model at work to take
@@ -7915,10 +7908,9 @@ static inline double carnn__option(const carnn_model *model, size_t number) {
    model's number of every target, and the PIECES that batches are made of. A piece is some
    consecutive items of one group, all of them where they fit; a batch is whole groups as far as
    they fit, in an order that is shuffled anew for every epoch. TEXTS are the texts of a batch in
-   reading order, one after the other: text s has the rows at[s] .. at[s + 1] - 1, item i the texts
-   of_item[i] .. of_item[i + 1] - 1. Each distinct word is one INPUT of the batch, looked up and
-   projected once. Only the recurrent layer packs rows by time (@@SEQ), and where a text's encoding
-   depends on nothing but the text, equal texts share a sequence.
+   reading order: text s has the rows at[s] .. at[s + 1] - 1. Each distinct word is one INPUT of the
+   batch, looked up and projected once. Only the recurrent layer packs rows by time (@@SEQ), and
+   where a text's encoding depends on nothing but the text, equal texts share a sequence.
 
    Rows of numbers instead of words are the same with the row as its own token.
    ============================================================================================= */
@@ -7998,8 +7990,7 @@ struct carnn__texts {
     size_t count, texts, inputs; /* B, S, U */
     uint32_t *item;             /* (B) in the data set */
     uint32_t *piece;            /* (B) the piece that each is of */
-    size_t *of_item;            /* (B + 1) */
-    uint32_t *list, *role;      /* (S) */
+    uint32_t *list;             /* (S) */
     size_t *at;                 /* (S + 1) */
     uint32_t *input;            /* (U) 2 word + flag; of numbers the row */
     uint32_t *ids;              /* (R) input of each row */
@@ -8059,37 +8050,33 @@ static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t
 }
 
 /* Numbers the distinct pairs of text and role by their first appearance, and tokenises them. */
-static carnn_status carnn__corpus_tokens(carnn__corpus *c, const carnn__work *work,
-                                         carnn_error *error) {
+static carnn_status carnn__corpus_tokens(carnn__work *work, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
     const carnn_allocator *a = &work->allocator;
-    size_t roles = 0, pairs, i, j, at = 0, n;
+    size_t roles = 0, pairs, i, j, at, n = 0;
     uint32_t *number;
     while (work->model->task->roles[roles].name) roles++;
     pairs = data->text_count * roles;
     number = (uint32_t *)carnn__own(&c->blocks, a, pairs, sizeof(uint32_t));
     c->list = (uint32_t *)carnn__own(&c->blocks, a, data->member_count, sizeof(uint32_t));
-    if (!number || !c->list) return carnn__out_of_memory(error);
+    c->tokens.at = (size_t *)carnn__own(&c->blocks, a, carnn__min(pairs, data->member_count) + 1,
+                                        sizeof(size_t));
+    if (!number || !c->list || !c->tokens.at) return carnn__out_of_memory(error);
+    for (i = 0; data->columns && i < data->member_count; i++) c->list[i] = data->members[i].text;
     if (data->columns) { /* row r is token r */
-        for (i = 0; i < data->member_count; i++) {
-            c->list[i] = data->members[i].text;
-            c->tokens.count = carnn__max(c->tokens.count, c->list[i] + 1);
-        }
+        c->tokens.count = data->row_count;
         c->tokens.at = data->row_at;
         return CARNN_OK;
     }
     memset(number, 0xFF, pairs * sizeof(uint32_t));
-    for (i = 0; i < data->member_count; i++) {
-        uint32_t *known = &number[(size_t)data->members[i].text * roles + data->members[i].role];
-        if (*known == CARNN__NO_INDEX) *known = (uint32_t)c->tokens.count++;
-        c->list[i] = *known;
-    }
-    c->tokens.at = (size_t *)carnn__own(&c->blocks, a, c->tokens.count + 1, sizeof(size_t));
-    if (!c->tokens.at) return carnn__out_of_memory(error);
     for (j = 0; j < 2; j++) { /* count, then write */
         for (at = i = n = 0; i < data->member_count; i++) {
             const carnn__member *m = &data->members[i];
-            if (c->list[i] != n) continue; /* has been met before */
+            uint32_t *known = &number[(size_t)m->text * roles + m->role];
+            if (*known == CARNN__NO_INDEX) *known = (uint32_t)n;
+            c->list[i] = *known;
+            if (*known != n) continue; /* has been met before */
             c->tokens.at[n++] = at;
             at += carnn__tokens(work->model, carnn__text(data, m->text), m->role,
                                 j ? c->tokens.ids + at : NULL, j ? SIZE_MAX : 0);
@@ -8098,6 +8085,7 @@ static carnn_status carnn__corpus_tokens(carnn__corpus *c, const carnn__work *wo
         if (!j) c->tokens.ids = (uint32_t *)carnn__own(&c->blocks, a, at, sizeof(uint32_t));
         if (!c->tokens.ids) return carnn__out_of_memory(error);
     }
+    c->tokens.count = n;
     return CARNN_OK;
 }
 
@@ -8122,8 +8110,8 @@ static carnn_status carnn__names_from(carnn__names *names, const char *bytes, co
 }
 
 /* Which choice of the model each item's target is, compared without blanks at the ends. */
-static carnn_status carnn__corpus_targets(carnn__corpus *c, const carnn__work *work,
-                                          carnn_error *error) {
+static carnn_status carnn__corpus_targets(carnn__work *work, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
     const carnn__names *choices = &work->model->choices;
     carnn__names trimmed;
@@ -8181,12 +8169,12 @@ static void carnn__grow(size_t now[CARNN__SIZES], const size_t more[CARNN__SIZES
     for (k = 0; k < CARNN__SIZES; k++) now[k] += more[k];
 }
 
-/* Memory for so many pieces and groups, and for their order. */
+/* Memory for so many pieces, of as many groups at most, and for their order. */
 static carnn_status carnn__corpus_room(carnn__corpus *c, const carnn_allocator *a, size_t pieces,
-                                       size_t groups, carnn_error *error) {
+                                       carnn_error *error) {
     c->pieces = (carnn__batch_piece *)carnn__own(&c->blocks, a, pieces, sizeof *c->pieces);
-    c->group_piece = (size_t *)carnn__own(&c->blocks, a, groups + 1, sizeof(size_t));
-    c->order = (uint32_t *)carnn__own(&c->blocks, a, groups, sizeof(uint32_t));
+    c->group_piece = (size_t *)carnn__own(&c->blocks, a, pieces + 1, sizeof(size_t));
+    c->order = (uint32_t *)carnn__own(&c->blocks, a, pieces, sizeof(uint32_t));
     c->queue = (uint32_t *)carnn__own(&c->blocks, a, pieces, sizeof(uint32_t));
     c->batch_start = (size_t *)carnn__own(&c->blocks, a, pieces + 1, sizeof(size_t));
     if (c->pieces && c->group_piece && c->order && c->queue && c->batch_start) return CARNN_OK;
@@ -8194,13 +8182,13 @@ static carnn_status carnn__corpus_room(carnn__corpus *c, const carnn_allocator *
 }
 
 /* Cuts the groups into pieces. The items of a piece have the same first text. */
-static carnn_status carnn__corpus_cut(carnn__corpus *c, const carnn__work *work,
-                                      carnn_error *error) {
+static carnn_status carnn__corpus_cut(carnn__work *work, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
     const carnn__task *task = work->model->task;
     size_t most = task->limits.piece, limit[CARNN__SIZES], k, i;
     carnn__batch_piece *now = NULL;
-    if (carnn__corpus_room(c, &work->allocator, data->item_count, data->item_count, error))
+    if (carnn__corpus_room(c, &work->allocator, data->item_count, error))
         return CARNN_ERR_MEMORY;
     for (k = 0; k < CARNN__SIZES; k++)
         limit[k] = most == SIZE_MAX ? SIZE_MAX : carnn__limit(work, k);
@@ -8224,7 +8212,8 @@ static carnn_status carnn__corpus_cut(carnn__corpus *c, const carnn__work *work,
 }
 
 /* The largest batch that any order of the pieces can make. */
-static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
+static void carnn__corpus_most(carnn__work *work) {
+    carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
     size_t total[CARNN__SIZES] = {0}, largest[CARNN__SIZES] = {0}, items = 0, count = 0, i, j, k;
     for (i = 0; i < c->piece_count; i++) {
@@ -8246,18 +8235,6 @@ static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
             c->most_steps = carnn__max(c->most_steps, carnn__list_length(&c->tokens, c->list[j]));
     }
     c->most_texts *= c->most_items;
-}
-
-/* Readies work->data for work->model. */
-static carnn_status carnn__corpus_open(carnn__work *work, carnn_error *error) {
-    carnn__corpus *c = carnn__corpus_of(work);
-    carnn_status status = carnn__corpus_tokens(c, work, error);
-    if (!status) status = carnn__corpus_targets(c, work, error);
-    if (!status)
-        status = work->model->task->pieces ? work->model->task->pieces(work, error)
-                                           : carnn__corpus_cut(c, work, error);
-    if (!status) carnn__corpus_most(c, work);
-    return status;
 }
 
 /* Makes the batches of an epoch, shuffled by `key` (0: in the order of the data): whole groups,
@@ -8297,10 +8274,9 @@ static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, siz
 static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, int shares,
                               carnn__flag_fn flag) {
     const carnn__corpus *c;
-    size_t B, S, R, V, lists;
+    size_t B, S, R, V;
     uint32_t **of_item[] = {&t->item, &t->piece};
-    uint32_t **of_text[] = {&t->list, &t->role, &t->sequence, &t->first, &t->length, &t->rank,
-                            &t->place};
+    uint32_t **of_text[] = {&t->list, &t->sequence, &t->first, &t->length, &t->rank, &t->place};
     uint32_t **of_row[] = {&t->ids, &t->reversed, &t->index[0], &t->index[1], &t->row[0],
                            &t->row[1]};
     t->roles = roles;
@@ -8314,26 +8290,24 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     S = t->most_texts = c->most_texts;
     R = t->most_rows = c->most_size[0];
     t->most_inputs = c->tokens.ids ? carnn__min(R, 2 * V) : R;
-    lists = c->tokens.count;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
     carnn__take_indices(p->arena, of_text, CARNN__COUNT(of_text), S);
     carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
-    t->of_item = (size_t *)carnn__take(p->arena, B + 1, sizeof(size_t));
     t->at = (size_t *)carnn__take(p->arena, S + 1, sizeof(size_t));
     t->start = (size_t *)carnn__take(p->arena, c->most_steps + 2, sizeof(size_t));
     t->input = (uint32_t *)carnn__take(p->arena, t->most_inputs, sizeof(uint32_t));
     t->local = (uint32_t *)carnn__take(p->arena, 2 * V, sizeof(uint32_t));
-    t->seen = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
+    t->seen = (uint32_t *)carnn__take(p->arena, c->tokens.count, sizeof(uint32_t));
     if (t->local) memset(t->local, 0xFF, 2 * V * sizeof(uint32_t));
-    if (t->seen) memset(t->seen, 0xFF, lists * sizeof(uint32_t));
+    if (t->seen) memset(t->seen, 0xFF, c->tokens.count * sizeof(uint32_t));
 }
 
 /* Adds a text of an item to the batch: its distinct words become inputs, rows of numbers all. */
 static void carnn__texts_add(carnn__texts *t, size_t member) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
-    uint32_t role = t->work->data->members[member].role, list = c->list[member];
+    uint32_t list = c->list[member];
     size_t i, s = t->texts, at = t->at[s];
-    if (!(t->roles >> role & 1)) return;
+    if (!(t->roles >> t->work->data->members[member].role & 1)) return;
     for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++) {
         uint32_t input = (uint32_t)i, one_more = CARNN__NO_INDEX, *known = &one_more;
         if (c->tokens.ids) {
@@ -8348,13 +8322,12 @@ static void carnn__texts_add(carnn__texts *t, size_t member) {
         t->ids[at++] = *known;
     }
     t->list[s] = list;
-    t->role[s] = role;
     t->at[++t->texts] = at;
 }
 
 /* A sequence for each text, or for each distinct one; where the rows of both directions are. */
 static void carnn__texts_pack(carnn__texts *t) {
-    size_t P = 0, b, i, s;
+    size_t P = 0, b, i, r;
     for (i = 0; i < t->texts; i++) {
         uint32_t *seen = &t->seen[t->list[i]];
         if (!t->shares || *seen == CARNN__NO_INDEX) {
@@ -8367,17 +8340,13 @@ static void carnn__texts_pack(carnn__texts *t) {
     for (i = 0; i < t->texts; i++) t->seen[t->list[i]] = CARNN__NO_INDEX;
     carnn__pack_sequences(&t->packed, t->length, P, t->rank, t->start);
     carnn__reverse_index(&t->packed, t->reversed);
-    for (b = 0; b < P; b++) {
-        t->place[t->rank[b]] = (uint32_t)b;
-        for (s = 0; s < t->length[t->rank[b]]; s++)
-            t->index[0][t->start[s] + b] = t->ids[t->at[t->first[t->rank[b]]] + s];
-    }
-    for (i = 0; i < t->packed.rows; i++) t->index[1][i] = t->index[0][t->reversed[i]];
+    for (b = 0; b < P; b++) t->place[t->rank[b]] = (uint32_t)b;
     for (i = 0; i < t->texts; i++)
-        for (s = 0; s < t->at[i + 1] - t->at[i]; s++) {
-            size_t row = t->start[s] + t->place[t->sequence[i]];
-            t->row[0][t->at[i] + s] = (uint32_t)row;
-            t->row[1][t->at[i] + s] = t->reversed[row];
+        for (r = t->at[i]; r < t->at[i + 1]; r++) {
+            size_t row = t->start[r - t->at[i]] + t->place[t->sequence[i]];
+            t->row[0][r] = (uint32_t)row;
+            t->row[1][r] = t->reversed[row];
+            t->index[0][row] = t->index[1][t->reversed[row]] = t->ids[r];
         }
 }
 
@@ -8385,7 +8354,7 @@ static void carnn__texts_pack(carnn__texts *t) {
 static void carnn__texts_collect(carnn__texts *t, size_t number) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     size_t i, j, m;
-    t->count = t->texts = t->inputs = t->at[0] = t->of_item[0] = 0;
+    t->count = t->texts = t->inputs = t->at[0] = 0;
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *p = &c->pieces[c->queue[i]];
         for (j = p->first; j < p->first + p->count; j++) {
@@ -8393,7 +8362,6 @@ static void carnn__texts_collect(carnn__texts *t, size_t number) {
             for (m = x->first; m < x->first + x->count; m++) carnn__texts_add(t, m);
             t->piece[t->count] = c->queue[i];
             t->item[t->count++] = (uint32_t)j;
-            t->of_item[t->count] = t->texts;
         }
     }
     /* now: the next time another model may have used the arena, where the list of inputs is */
@@ -8594,14 +8562,10 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
                                 size_t count, const carnn__mat *y, size_t row, int backward) {
     size_t at = row * y->columns;
     carnn__encoder job = {count, y->columns, which, lists->ids, lists->at + first, m->ramp,
-                          carnn__weight(work, m->table), y->x + at, NULL, NULL};
-    if (!backward) {
-        carnn__encode_texts(work->engine, &job);
-        return;
-    }
-    job.dtable = carnn__gradient(work, m->table);
-    job.dout = y->d + at;
-    carnn__encode_texts_back(work->engine, &job);
+                          carnn__weight(work, m->table), y->x + at,
+                          backward ? carnn__gradient(work, m->table) : NULL,
+                          backward ? y->d + at : NULL};
+    (backward ? carnn__encode_texts_back : carnn__encode_texts)(work->engine, &job);
 }
 
 /* --- recurrent layers ---------------------------------------------------------------------------
@@ -8786,10 +8750,10 @@ typedef struct carnn__pool_part {
 /* The kinds and their number have to be set. D: columns of what is pooled. */
 static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size_t directions,
                              const carnn__texts *t) {
-    size_t S = t->most_texts, width = m->kinds * D;
     m->directions = directions;
-    m->y = carnn__plan_mat(p, S, width);
-    if (p->arena) m->where = (uint32_t *)carnn__take(p->arena, S * width, sizeof(uint32_t));
+    m->y = carnn__plan_mat(p, t->most_texts, m->kinds * D);
+    if (p->arena)
+        m->where = (uint32_t *)carnn__take(p->arena, t->most_texts, m->kinds * D * sizeof(uint32_t));
 }
 
 /* The row of [from, to) that each column of a maximum, a minimum or the last states is from. */
@@ -8812,6 +8776,7 @@ static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
     size_t D = x->columns, from = t->at[s], to = t->at[s + 1], at = (s * m->kinds + k) * D, r, j;
     float *y = m->y.x + at, *dy = backward ? m->y.d + at : NULL;
     uint32_t *where = m->where + at;
+    if (!backward) memset(y, 0, D * sizeof(float));
     if (from == to) return;
     if (m->kind[k] == CARNN__POOL_MEAN) {
         for (r = from; !backward && r < to; r++) work->engine->k->add(x->x + r * D, y, D);
@@ -8828,11 +8793,10 @@ static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
 
 static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, const carnn__texts *t,
                               const carnn__mat *x, int backward) {
-    size_t s, k;
-    if (!backward) memset(m->y.x, 0, t->texts * m->y.columns * sizeof(float));
+    size_t i;
     if (!backward) carnn__mat_clear(&m->y, t->texts);
-    for (s = 0; s < t->texts; s++)
-        for (k = 0; k < m->kinds; k++) carnn__pool_text(work, m, t, x, s, k, backward);
+    for (i = 0; i < t->texts * m->kinds; i++)
+        carnn__pool_text(work, m, t, x, i / m->kinds, i % m->kinds, backward);
 }
 
 /* --- additive attention over the words of each text ---------------------------------------------
@@ -9073,9 +9037,8 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
     for (i = from; i < end; i++) {
         uint32_t input = t->input[t->ids[i]];
         sum += idf[input / 2];
-        if (!(input & 1)) continue;
-        found += idf[input / 2];
-        both += 1.0f;
+        found += input & 1 ? idf[input / 2] : 0.0f;
+        both += (float)(input & 1);
     }
     to[0] = end > from ? both / (float)(end - from) : 0.0f;
     to[1] = sum > 0.0f ? found / sum : 0.0f;
@@ -9205,10 +9168,8 @@ typedef struct carnn__word_softmax {
 static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, size_t tied, size_t N,
                                      size_t h, int session) {
     m->V = p->model->words.count;
-    m->weight = tied;
-    if (tied == SIZE_MAX)
-        m->weight = carnn__declare(p->store, "output", "weight", m->V, h, 0, CARNN__INIT_GLOROT,
-                                   0.0f);
+    m->weight = tied != SIZE_MAX ? tied
+                : carnn__declare(p->store, "output", "weight", m->V, h, 0, CARNN__INIT_GLOROT, 0.0f);
     m->bias = carnn__declare(p->store, "output", "bias", 1, m->V, 1, CARNN__INIT_ZERO, 0.0f);
     if (!p->arena) return;
     m->block = session ? 0 : CARNN__VOCABULARY_LOGITS / m->V;
@@ -9304,8 +9265,9 @@ static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, c
     if (weight[0] <= 0.0f) {
         all = (double)work->data->item_count;
         for (i = 0; i < work->data->item_count; i++) right += work->data->items[i].value > 0.0f;
-        weight[0] = right >= 1.0 && right < all ? (float)(0.5 * all / (all - right)) : 1.0f;
-        weight[1] = right >= 1.0 && right < all ? (float)(0.5 * all / right) : 1.0f;
+        if (right < 1.0 || right >= all) right = 0.5 * all; /* of one kind: weights of 1 */
+        weight[0] = (float)(0.5 * all / (all - right));
+        weight[1] = (float)(0.5 * all / right);
     }
     for (i = 0; i < t->count; i++) {
         double label = carnn__right(work, t, i), x = (double)z->x[i];
@@ -9345,75 +9307,66 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
 }
 
 /* The loss of logits of choices: softmax cross entropy; sum[0] counts what is right. */
-static double carnn__choices_loss(carnn__work *work, const carnn__logits *o, carnn__tally *tally) {
-    size_t known, b, i;
-    double sum = carnn__softmax_loss(work, o->z, o->count, o->target, 1.0, work->smoothing, &known);
-    for (b = 0; b < o->items; b++) {
-        size_t first = carnn__first_decision(o, b), end = carnn__first_decision(o, b + 1);
+static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__logits o = work->model->task->output(work);
+    size_t n = o.z->columns, known, b, i;
+    double sum = carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing, &known);
+    for (b = 0; b < o.items; b++) {
+        size_t first = carnn__first_decision(&o, b), end = carnn__first_decision(&o, b + 1);
         double right = 0.0;
         for (i = first; i < end; i++)
-            right += work->engine->k->argmax(o->z->x + i * o->z->columns, o->z->columns) ==
-                     o->target[i];
+            right += work->engine->k->argmax(o.z->x + i * n, n) == o.target[i];
         tally->sum[0] += right;
         if (end > first) carnn__tell_part(work, right, (double)(end - first));
     }
-    tally->examples += carnn__first_decision(o, o->items);
+    tally->examples += carnn__first_decision(&o, o.items);
     return sum;
 }
 
-static double carnn__net_tally(carnn__work *work, carnn__tally *tally) {
+static double carnn__net_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__task *task = work->model->task;
-    carnn__logits o;
-    if (task->loss) return task->loss(work, tally);
-    o = task->output(work);
-    return carnn__choices_loss(work, &o, tally);
+    return (task->loss ? task->loss : carnn__choices_loss)(work, tally);
 }
 
 /* --- ranking by score ---------------------------------------------------------------------------
-   A heap of numbers, that of the highest score on top. Of equal scores, wrong items go first where
-   there are items, then low numbers. */
+   A heap of numbers, that of the highest score on top, of equal ones the lowest number. */
 
-static int carnn__heap_before(const float *score, const carnn__item *items, size_t a, size_t b) {
-    if (score[a] > score[b] || score[a] < score[b]) return score[a] > score[b];
-    if (items && (items[a].value < items[b].value || items[a].value > items[b].value))
-        return items[a].value < items[b].value;
-    return a < b;
+static int carnn__heap_before(const float *score, size_t a, size_t b) {
+    return score[a] > score[b] || (!(score[a] < score[b]) && a < b);
 }
 
 /* Lets number i sink. */
-static void carnn__heap_sink(const float *score, const carnn__item *items, uint32_t *heap, size_t i,
-                             size_t n) {
+static void carnn__heap_sink(const float *score, uint32_t *heap, size_t i, size_t n) {
     uint32_t number = heap[i];
     size_t child;
     for (; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && carnn__heap_before(score, items, heap[child + 1], heap[child]))
-            child++;
-        if (!carnn__heap_before(score, items, heap[child], number)) break;
+        if (child + 1 < n && carnn__heap_before(score, heap[child + 1], heap[child])) child++;
+        if (!carnn__heap_before(score, heap[child], number)) break;
         heap[i] = heap[child];
     }
     heap[i] = number;
 }
 
-static void carnn__heap_make(const float *score, const carnn__item *items, uint32_t *heap,
-                             size_t n) {
+/* A heap of the numbers 0 .. n - 1. */
+static void carnn__heap_make(const float *score, uint32_t *heap, size_t n) {
     size_t i;
-    for (i = n / 2; i-- > 0;) carnn__heap_sink(score, items, heap, i, n);
+    for (i = 0; i < n; i++) heap[i] = (uint32_t)i;
+    for (i = n / 2; i-- > 0;) carnn__heap_sink(score, heap, i, n);
 }
 
-/* Takes the top off a heap of n: it goes behind the n - 1 that are left. */
-static uint32_t carnn__heap_pop(const float *score, const carnn__item *items, uint32_t *heap,
-                                size_t n) {
+/* Takes the top off a heap of n and puts it behind the n - 1 that are left. */
+static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
     uint32_t top = heap[0];
     heap[0] = heap[n - 1];
     heap[n - 1] = top;
-    carnn__heap_sink(score, items, heap, 0, n - 1);
+    carnn__heap_sink(score, heap, 0, n - 1);
     return top;
 }
 
 /* --- ranks: mean average precision and mean reciprocal rank -------------------------------------
-   Items of a group by falling score; average precision AP is the mean over the right ones of (right
-   ones at or above it) / its rank, RR is one over the rank of the first right one. Of equal scores
-   the wrong ones go first. A group without a right one does not count. */
+   Average precision AP is the mean over a group's right items of (right ones at or above it) / its
+   rank; RR is one over the rank of the first right one. Of equal scores the wrong ones rank first.
+   A group without a right item does not count. */
 
 enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS }; /* sums of a tally */
 
@@ -9430,17 +9383,21 @@ static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
     m->ranked = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
 }
 
-/* Adds the ranking of items [from, to) to the tally. */
-static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, const float *score, size_t from,
-                               size_t to, carnn__tally *tally) {
-    const carnn__item *items = work->data->items;
+/* Adds the ranking of n items to the tally. Scores of wrong ones come to stand first, so that of
+   equal scores theirs are taken first. */
+static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, float *score,
+                               const carnn__item *items, size_t n, carnn__tally *tally) {
     double precision = 0.0, reciprocal = 0.0, right = 0.0;
-    size_t i, n = to - from;
-    for (i = 0; i < n; i++) m->ranked[i] = (uint32_t)(from + i);
-    carnn__heap_make(score, items, m->ranked, n);
+    size_t i, wrong = 0;
+    for (i = 0; i < n; i++)
+        if (items[i].value <= 0.0f) {
+            float moved = score[wrong];
+            score[wrong++] = score[i];
+            score[i] = moved;
+        }
+    carnn__heap_make(score, m->ranked, n);
     for (i = 0; i < n; i++) {
-        uint32_t item = carnn__heap_pop(score, items, m->ranked, n - i);
-        if (items[item].value <= 0.0f) continue;
+        if (carnn__heap_pop(score, m->ranked, n - i) < wrong) continue;
         right += 1.0;
         precision += right / (double)(i + 1);
         if (right < 1.5) reciprocal = 1.0 / (double)(i + 1);
@@ -9463,12 +9420,15 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
         size_t i = t->item[b], end = i + 1;
         score[i] = z[b];
         for (first = i; first && items[first - 1].group == items[i].group;) first--;
-        if (work->asked && work->asked->ranked)
-            carnn__tell_ranked(work, i, i - first, (double)score[i]);
+        if (work->asked && work->asked->ranked) {
+            carnn_ranked told = {work->number, items[i].group, i - first, items[i].value > 0.0f,
+                                 (double)z[b]};
+            work->asked->ranked(&told, work->asked->user);
+        }
         if (b + 1 < t->count && t->piece[b + 1] == t->piece[b]) continue; /* inside a piece */
         if (work->g) first = carnn__corpus_of(work)->pieces[t->piece[b]].first;
         if (work->g || end == work->data->item_count || items[end].group != items[i].group)
-            carnn__ranks_group(work, m, score, first, end, tally);
+            carnn__ranks_group(work, m, score + first, items + first, end - first, tally);
     }
     tally->examples += t->count;
 }
@@ -9480,24 +9440,6 @@ static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) 
 }
 
 /* --- predictions ----------------------------------------------------------------------------- */
-
-/* The `count` most probable of n, of equal ones the first, with their probabilities. Returns how
-   many there are: NaN is none. */
-static size_t carnn__ranking(const carnn__kernels *k, const float *p, size_t n, size_t count,
-                             size_t *best, double *probability) {
-    size_t i, j, last = n;
-    for (i = 0; i < carnn__min(count, n); i++) {
-        size_t next = i ? n : k->argmax(p, n);
-        for (j = 0; i && j < n; j++) {
-            int after = p[j] < p[last] || (p[j] <= p[last] && j > last);
-            if (after && (next == n || p[j] > p[next])) next = j;
-        }
-        if (next == n) break;
-        best[i] = last = next;
-        probability[i] = (double)p[last];
-    }
-    return i;
-}
 
 /* Decision i of item b as a prediction. */
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
@@ -9518,7 +9460,13 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     }
     if (p != z) memcpy(p, z, n * sizeof(float));
     work->engine->k->softmax(p, n);
-    told.count = carnn__ranking(work->engine->k, p, n, net->top, net->best, net->probability);
+    for (; told.count < carnn__min(net->top, n); told.count++) { /* of equal ones the first */
+        size_t best = work->engine->k->argmax(p, n);
+        if (told.count && !(p[best] >= 0.0f)) break; /* NaN */
+        net->best[told.count] = best;
+        net->probability[told.count] = (double)p[best];
+        p[best] = -1.0f;
+    }
     told.choice = net->best;
     told.probability = net->probability;
     return told;
@@ -9610,11 +9558,15 @@ static void carnn__net_close(carnn__work *work) {
 
 /* Readies the data for the model: long-lived memory, the same for every epoch. */
 static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
+    const carnn__task *task = work->model->task;
     carnn_status status;
-    work->state = carnn__alloc_zero(&work->allocator, 1, work->model->task->state);
+    work->state = carnn__alloc_zero(&work->allocator, 1, task->state);
     if (!work->state) return carnn__out_of_memory(error);
-    status = carnn__corpus_open(work, error);
-    if (status) carnn__net_close(work);
+    status = carnn__corpus_tokens(work, error);
+    if (!status) status = carnn__corpus_targets(work, error);
+    if (!status) status = (task->pieces ? task->pieces : carnn__corpus_cut)(work, error);
+    if (!status) carnn__corpus_most(work);
+    else carnn__net_close(work);
     return status;
 }
 
@@ -9641,7 +9593,7 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
     }
     if (carnn__net_of(work)->texts.roles) carnn__texts_collect(&carnn__net_of(work)->texts, number);
     task->forward(work, key);
-    tally->loss += carnn__net_tally(work, tally);
+    tally->loss += carnn__net_loss(work, tally);
     if (work->g) task->backward(work, key);
     if (work->wanted) carnn__net_tell(work); /* after the loss: it uses the same memory */
 }
@@ -9670,7 +9622,7 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
             z[j] = first.kind == CARNN__OUTPUT_SCORE ? z[j] / (float)count
                                                      : logf(fmaxf(z[j] / (float)count, FLT_MIN));
     }
-    tally->loss += carnn__net_tally(works[0], tally);
+    tally->loss += carnn__net_loss(works[0], tally);
 }
 
 /* A vote by plurality on decision i: each model has a vote for its best choice; of those with most
@@ -9895,7 +9847,7 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
         double squares = 0.0;
         for (r = from; r < t->at[text + 1] && r < count; r++) {
-            out[r] = carnn__contribution(s->model->task->roles[t->role[text]].name, s->word[r],
+            out[r] = carnn__contribution(s->model->task->roles[text].name, s->word[r],
                                          CARNN_HAS_SHARE);
             if (!weight) continue;
             out[r].has |= CARNN_HAS_ATTENTION;
@@ -9922,10 +9874,9 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
 static void carnn__sample_truncate(float *p, uint32_t *heap, size_t V, size_t most, double mass) {
     size_t left, i;
     double sum = 0.0;
-    for (i = 0; i < V; i++) heap[i] = (uint32_t)i;
-    carnn__heap_make(p, NULL, heap, V);
+    carnn__heap_make(p, heap, V);
     for (left = V; left && (!most || V - left < most) && (mass <= 0.0 || sum < mass); left--)
-        sum += (double)p[carnn__heap_pop(p, NULL, heap, left)];
+        sum += (double)p[carnn__heap_pop(p, heap, left)];
     for (i = 0; i < left; i++) p[heap[i]] = 0.0f;
 }
 
@@ -11112,7 +11063,7 @@ static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
     for (i = 0; i < work->data->item_count; i++)
         count += carnn__parts(carnn__lm_length(work, i), CARNN__LM_STEPS);
     m->first = (size_t (*)[2])carnn__own(&c->blocks, &work->allocator, count, sizeof *m->first);
-    if (carnn__corpus_room(c, &work->allocator, count, count, error) || !m->first)
+    if (carnn__corpus_room(c, &work->allocator, count, error) || !m->first)
         return carnn__out_of_memory(error);
     for (i = 0; i < work->data->item_count; i++)
         for (from = 0, n = carnn__lm_length(work, i); from < n; from += CARNN__LM_STEPS, j++) {
@@ -12043,7 +11994,7 @@ static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
     uint32_t *count = m->count[work->as_vote];
     double sum, f1 = 0.0;
     if (!tally->examples) memset(count, 0, 3 * K * sizeof(uint32_t));
-    sum = carnn__choices_loss(work, &o, tally);
+    sum = carnn__choices_loss(work, tally);
     for (i = 0; i < o.count; i++) {
         size_t told = work->engine->k->argmax(o.z->x + i * K, K);
         count[3 * told]++;
