@@ -7666,7 +7666,6 @@ struct carnn_model {
     int64_t best_epoch;
 };
 
-/* Can the model read the data set? */
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     if (strcmp(model->desc.task, data->task))
@@ -7708,7 +7707,6 @@ typedef struct carnn__work {
     void *state;    /* of the head: begins with a carnn__net */
 } carnn__work;
 
-/* The weights of a matrix, and their gradient where work->g is there. */
 static const float *carnn__weight(const carnn__work *work, size_t number) {
     return work->w + work->model->params.item[number].offset;
 }
@@ -7717,7 +7715,7 @@ static float *carnn__gradient(const carnn__work *work, size_t number) {
     return work->g + work->model->params.item[number].offset;
 }
 
-/* Dropout on x in training; backward, on its gradient, with the same key and stream. */
+/* Dropout; backward on the gradient of x, with the same key and stream. Key 0: none. */
 static void carnn__drop(const carnn__work *work, float *x, size_t count, uint64_t key,
                         size_t stream) {
     if (key) carnn__dropout(work->engine, x, count, work->dropout, carnn__stream(key, stream));
@@ -7731,16 +7729,15 @@ static void carnn__losses(const carnn__work *work, size_t rows, size_t columns, 
     carnn__split(work->engine, work->engine->k->cross_entropy, &x, rows, 1, rows * columns);
 }
 
-/* Tells a test of a part of the first metric. */
 static void carnn__tell_part(const carnn__work *work, double value, double weight) {
     if (work->asked && work->asked->part)
         work->asked->part(work->number, value, weight, work->asked->user);
 }
 
 /* --- the list of a head's parts -----------------------------------------------------------------
-   A head lists its weights and matrices in one function, which runs twice: on a new or loaded model
-   to declare the weights (store is the model's, arena is NULL), and for a model at work to take
-   memory (arena is there; the store is scratch, whose numbers are the same again). */
+   A head lists its weights and matrices in one function, which runs twice: to declare the weights
+   of a model (store is the model's, arena NULL), and to take memory for a model at work (the store
+   is scratch, in which the weights get the same numbers again). */
 
 typedef struct carnn__plan {
     carnn__store *store;
@@ -7758,13 +7755,11 @@ typedef struct carnn__limits {
     size_t rows_per_example;   /* or size[..] as a multiple of the batch's examples; 0: not so */
 } carnn__limits;
 
-/* A metric of a task. */
 typedef struct carnn__metric {
     const char *name;
     int lower_is_better, secondary;
 } carnn__metric;
 
-/* What a head's logits are. */
 typedef enum carnn__output_kind {
     CARNN__OUTPUT_SOFTMAX, /* one of the choices is right */
     CARNN__OUTPUT_SCORE    /* one number: a score */
@@ -7772,8 +7767,7 @@ typedef enum carnn__output_kind {
 
 typedef struct carnn__logits carnn__logits; /* @@NET */
 
-/* --- what a task is measured with ---------------------------------------------------------------
-   Data of the size that the task usually has, made of random words. */
+/* --- data of a task's usual size, made of random words, for the benchmark --------------------- */
 
 #ifdef CARNN_NO_TRAIN
 #define CARNN__TRAIN_ONLY(x) NULL
@@ -7784,8 +7778,8 @@ typedef struct carnn__logits carnn__logits; /* @@NET */
 #define CARNN__BENCH_TEXT ((size_t)1 << 19) /* bytes that a text may have */
 
 typedef struct carnn__bench_text {
-    char *at;
-    size_t length, size;
+    char *at; /* (CARNN__BENCH_TEXT) */
+    size_t length;
 } carnn__bench_text;
 
 typedef struct carnn__task_bench {
@@ -7799,7 +7793,6 @@ typedef struct carnn__task_bench {
     void (*text)(carnn__bench_text *t, int candidates);
 } carnn__task_bench;
 
-/* Adds to a text what printf would print. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
@@ -7807,12 +7800,12 @@ static void carnn__bench_print(carnn__bench_text *t, const char *format, ...) {
     va_list arguments;
     int length;
     va_start(arguments, format);
-    length = vsnprintf(t->at + t->length, t->size - t->length, format, arguments);
+    length = vsnprintf(t->at + t->length, CARNN__BENCH_TEXT - t->length, format, arguments);
     va_end(arguments);
-    t->length = carnn__min(t->length + (size_t)length, t->size - 1);
+    t->length = carnn__min(t->length + (size_t)length, CARNN__BENCH_TEXT - 1);
 }
 
-/* Text `number` of a stream: some words out of 1,199. */
+/* Adds text `number` of a stream: some words out of 1,199. */
 static void carnn__bench_words(carnn__bench_text *t, uint64_t stream, uint64_t number,
                                uint64_t words) {
     uint64_t key = carnn__stream(stream, number), i;
@@ -7864,8 +7857,7 @@ struct carnn__task {
     const carnn__task_bench *bench; /* (*) */
 };
 
-/* The entry `number` of the table of tasks, NULL past the last. */
-static const carnn__task *carnn__task_at(size_t number);
+static const carnn__task *carnn__task_at(size_t number); /* NULL past the last */
 
 /* Where the choice of a learning rate is left to the task: it knows only Adam's. */
 static int carnn__is_adam(const carnn_train_desc *train) {
@@ -7886,7 +7878,6 @@ static int carnn__is_adam(const carnn_train_desc *train) {
 #define CARNN__OPTION_END                                                                          \
     {NULL, NULL, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, 0, 0, 0, 0, NULL}
 
-/* A default where nothing is chosen. */
 static void carnn__option_default(carnn_model_desc *model, size_t number, double value) {
     if (model->option[number] == 0.0) model->option[number] = value;
 }
@@ -7907,19 +7898,16 @@ static inline double carnn__option(const carnn_model *model, size_t number) {
    A CORPUS is a data set made ready for a model: the tokens of every distinct (text, role), the
    model's number of every target, and the PIECES that batches are made of. A piece is some
    consecutive items of one group, all of them where they fit; a batch is whole groups as far as
-   they fit, in an order that is shuffled anew for every epoch. TEXTS are the texts of a batch in
-   reading order: text s has the rows at[s] .. at[s + 1] - 1. Each distinct word is one INPUT of the
-   batch, looked up and projected once. Only the recurrent layer packs rows by time (@@SEQ), and
-   where a text's encoding depends on nothing but the text, equal texts share a sequence.
-
-   Rows of numbers instead of words are the same with the row as its own token.
+   they fit, shuffled anew for every epoch. TEXTS are the texts of a batch in reading order: text s
+   has the rows at[s] .. at[s + 1] - 1. Each distinct word is one INPUT of the batch, looked up and
+   projected once; a row of numbers is an input of its own. Only the recurrent layer packs rows by
+   time (@@SEQ).
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 /* --- memory that is freed together ----------------------------------------------------------- */
 
-/* A block of the list; NULL where there is no memory. */
 static void *carnn__own(void **list, const carnn_allocator *a, size_t count, size_t size) {
     void **block = (void **)carnn__alloc(a, carnn__times(count, size) + CARNN__ALIGN, 1);
     if (!block) return NULL;
@@ -7951,7 +7939,7 @@ static inline size_t carnn__list_length(const carnn__lists *l, size_t i) {
 
 typedef struct carnn__batch_piece {
     size_t first; /* its first item */
-    uint32_t count;
+    uint32_t count, continues; /* 1: the group of the piece before */
     size_t size[CARNN__SIZES];
 } carnn__batch_piece;
 
@@ -7961,9 +7949,8 @@ typedef struct carnn__corpus {
     uint32_t *list;        /* (members) token list of each */
     uint32_t *target;      /* (items) choice of the model, or CARNN__NO_INDEX */
     carnn__batch_piece *pieces;
-    size_t piece_count, groups;
-    size_t *group_piece;   /* (groups + 1) first piece of each */
-    uint32_t *order;       /* (groups) in this epoch */
+    size_t piece_count;
+    uint32_t *order;       /* (groups) the first piece of each, in this epoch */
     uint32_t *queue;       /* (pieces) in this epoch */
     size_t *batch_start;   /* into queue, one more than there are batches */
     size_t most_items, most_texts, most_steps, most_size[CARNN__SIZES]; /* of a batch */
@@ -7974,8 +7961,7 @@ typedef struct carnn__corpus {
 
 typedef struct carnn__texts carnn__texts;
 
-/* May say of a word that it occurs in a certain way in this item, which makes it a second input of
-   its own: 0 or 1. */
+/* 0 or 1: a word of this item with another flag is another input. */
 typedef unsigned (*carnn__flag_fn)(const carnn__texts *t, size_t member, uint32_t word);
 
 struct carnn__texts {
@@ -8000,13 +7986,10 @@ struct carnn__texts {
     uint32_t *length, *rank, *place; /* (P) rank: sequences by length, place: the reverse */
     uint32_t *reversed;         /* (N) see carnn__reverse_index */
     uint32_t *index[2];         /* (N) input of each packed row, by direction */
-    uint32_t *row[2];           /* (R) packed row of each row, by direction */
+    uint32_t *row;              /* (R) packed row of each row */
 };
 
-/* --- the state of a head --------------------------------------------------------------------- */
-
-/* What the state of every head begins with. */
-typedef struct carnn__net {
+typedef struct carnn__net { /* what the state of every head begins with */
     carnn__corpus corpus;
     carnn__texts texts;    /* of the batch at hand; a head that reads them otherwise has its own */
     int holds;             /* gradient check: the masks of relu and max stay what they were */
@@ -8031,19 +8014,17 @@ static size_t carnn__session_words(const carnn_model *model) {
 }
 
 /* The tokens of a text in a role; of labels their numbers among the model's choices. Where the task
-   does not count them itself, as many as a session has memory for: batches and sessions read the
-   same. */
+   does not count them itself, batches read as many as a session has memory for. */
 static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t role,
                             uint32_t *ids, size_t max) {
     const carnn__role *r = &model->task->roles[role];
-    carnn__words w;
+    carnn__words w = carnn__words_of(r->tokenizer, text.at, text.length);
     size_t n, most = carnn__session_words(model);
     if (!r->labels && model->task->tokens) return model->task->tokens(model, text, role, ids, max);
     max = carnn__min(max, most);
     if (!r->labels)
         return carnn__min(most, carnn__tokenize(&model->words, r->tokenizer, text.at, text.length,
                                                 ids, max));
-    w = carnn__words_of(r->tokenizer, text.at, text.length);
     for (n = 0; n < most && carnn__next_word(&w); n++)
         if (n < max) ids[n] = carnn__names_find(&model->choices, w.word.at, w.word.length);
     return n;
@@ -8089,8 +8070,7 @@ static carnn_status carnn__corpus_tokens(carnn__work *work, carnn_error *error) 
     return CARNN_OK;
 }
 
-/* A list of names from texts that stand one after the other, each with a NUL behind it; with the
-   blanks at their ends or without. */
+/* A list of names from strings that stand one after the other; trim: without blanks at the ends. */
 static carnn_status carnn__names_from(carnn__names *names, const char *bytes, const size_t *at,
                                       size_t count, int trim, const carnn_allocator *a,
                                       carnn_error *error) {
@@ -8158,26 +8138,21 @@ static size_t carnn__limit(const carnn__work *work, size_t k) {
 
 static int carnn__over(const size_t now[CARNN__SIZES], const size_t more[CARNN__SIZES],
                        const size_t most[CARNN__SIZES]) {
-    size_t k;
-    for (k = 0; k < CARNN__SIZES; k++)
-        if (now[k] + more[k] > most[k]) return 1;
-    return 0;
+    return now[0] + more[0] > most[0] || now[1] + more[1] > most[1];
 }
 
 static void carnn__grow(size_t now[CARNN__SIZES], const size_t more[CARNN__SIZES]) {
-    size_t k;
-    for (k = 0; k < CARNN__SIZES; k++) now[k] += more[k];
+    now[0] += more[0];
+    now[1] += more[1];
 }
 
-/* Memory for so many pieces, of as many groups at most, and for their order. */
 static carnn_status carnn__corpus_room(carnn__corpus *c, const carnn_allocator *a, size_t pieces,
                                        carnn_error *error) {
     c->pieces = (carnn__batch_piece *)carnn__own(&c->blocks, a, pieces, sizeof *c->pieces);
-    c->group_piece = (size_t *)carnn__own(&c->blocks, a, pieces + 1, sizeof(size_t));
     c->order = (uint32_t *)carnn__own(&c->blocks, a, pieces, sizeof(uint32_t));
     c->queue = (uint32_t *)carnn__own(&c->blocks, a, pieces, sizeof(uint32_t));
     c->batch_start = (size_t *)carnn__own(&c->blocks, a, pieces + 1, sizeof(size_t));
-    if (c->pieces && c->group_piece && c->order && c->queue && c->batch_start) return CARNN_OK;
+    if (c->pieces && c->order && c->queue && c->batch_start) return CARNN_OK;
     return carnn__out_of_memory(error);
 }
 
@@ -8197,17 +8172,16 @@ static carnn_status carnn__corpus_cut(carnn__work *work, carnn_error *error) {
         size_t size[CARNN__SIZES];
         int begins = !i || x->group != x[-1].group;
         (task->measure ? task->measure : carnn__item_rows)(work, i, size);
-        if (begins) c->group_piece[c->groups++] = c->piece_count;
         if (begins || now->count == most || carnn__over(now->size, size, limit) ||
             carnn__members(data, x)->text != carnn__members(data, x - 1)->text) {
             now = &c->pieces[c->piece_count++];
             memset(now, 0, sizeof *now);
             now->first = i;
+            now->continues = !begins;
         }
         now->count++;
         carnn__grow(now->size, size);
     }
-    c->group_piece[c->groups] = c->piece_count;
     return CARNN_OK;
 }
 
@@ -8224,10 +8198,11 @@ static void carnn__corpus_most(carnn__work *work) {
             largest[k] = carnn__max(largest[k], c->pieces[i].size[k]);
     }
     c->most_items = carnn__min(count, (size_t)work->batch + items);
-    for (k = 0; k < CARNN__SIZES; k++)
-        c->most_size[k] = carnn__min(carnn__min(total[k],
-                                                carnn__max(carnn__limit(work, k), largest[k])),
-                                     carnn__times((size_t)work->batch, largest[k]));
+    for (k = 0; k < CARNN__SIZES; k++) {
+        size_t most = carnn__max(carnn__limit(work, k), largest[k]);
+        most = carnn__min(most, carnn__times((size_t)work->batch, largest[k]));
+        c->most_size[k] = carnn__min(most, total[k]);
+    }
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
         c->most_texts = carnn__max(c->most_texts, x->count);
@@ -8237,16 +8212,19 @@ static void carnn__corpus_most(carnn__work *work) {
     c->most_texts *= c->most_items;
 }
 
-/* Makes the batches of an epoch, shuffled by `key` (0: in the order of the data): whole groups,
-   until there are enough items or the next piece may not fit. Returns their number. */
+/* Makes the batches of an epoch, of groups shuffled by `key` (0: not shuffled), and returns their
+   number. A batch ends when it has enough items or the next piece might not fit. */
 static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
     carnn__corpus *c = carnn__corpus_of(work);
-    size_t i, j, pieces = 0, batches = 0, items = 0, now[CARNN__SIZES] = {0};
-    for (i = 0; i < c->groups; i++) c->order[i] = (uint32_t)i;
-    if (key) carnn__shuffle(key, c->order, c->groups);
-    for (i = 0; i < c->groups; i++)
-        for (j = c->group_piece[c->order[i]]; j < c->group_piece[c->order[i] + 1]; j++)
+    size_t i, j, groups = 0, pieces = 0, batches = 0, items = 0, now[CARNN__SIZES] = {0};
+    for (i = 0; i < c->piece_count; i++)
+        if (!c->pieces[i].continues) c->order[groups++] = (uint32_t)i;
+    if (key) carnn__shuffle(key, c->order, groups);
+    for (i = 0; i < groups; i++) {
+        c->queue[pieces++] = c->order[i];
+        for (j = c->order[i] + 1; j < c->piece_count && c->pieces[j].continues; j++)
             c->queue[pieces++] = (uint32_t)j;
+    }
     for (i = 0; i < pieces; i++) {
         const carnn__batch_piece *p = &c->pieces[c->queue[i]];
         if (!i || items >= (size_t)work->batch || carnn__over(now, p->size, c->most_size)) {
@@ -8270,15 +8248,14 @@ static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, siz
     for (i = 0; i < lists; i++) *list[i] = (uint32_t *)carnn__take(arena, count, sizeof(uint32_t));
 }
 
-/* Takes the memory of the texts in these roles (bits). Call it first in a head's list of parts. */
+/* Texts in these roles (bits). It comes first in a head's list of parts. */
 static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, int shares,
                               carnn__flag_fn flag) {
     const carnn__corpus *c;
     size_t B, S, R, V;
     uint32_t **of_item[] = {&t->item, &t->piece};
     uint32_t **of_text[] = {&t->list, &t->sequence, &t->first, &t->length, &t->rank, &t->place};
-    uint32_t **of_row[] = {&t->ids, &t->reversed, &t->index[0], &t->index[1], &t->row[0],
-                           &t->row[1]};
+    uint32_t **of_row[] = {&t->ids, &t->reversed, &t->index[0], &t->index[1], &t->row};
     t->roles = roles;
     t->shares = shares;
     t->flag = flag;
@@ -8325,7 +8302,7 @@ static void carnn__texts_add(carnn__texts *t, size_t member) {
     t->at[++t->texts] = at;
 }
 
-/* A sequence for each text, or for each distinct one; where the rows of both directions are. */
+/* A sequence for each text, or for each distinct one. */
 static void carnn__texts_pack(carnn__texts *t) {
     size_t P = 0, b, i, r;
     for (i = 0; i < t->texts; i++) {
@@ -8344,8 +8321,7 @@ static void carnn__texts_pack(carnn__texts *t) {
     for (i = 0; i < t->texts; i++)
         for (r = t->at[i]; r < t->at[i + 1]; r++) {
             size_t row = t->start[r - t->at[i]] + t->place[t->sequence[i]];
-            t->row[0][r] = (uint32_t)row;
-            t->row[1][r] = t->reversed[row];
+            t->row[r] = (uint32_t)row;
             t->index[0][row] = t->index[1][t->reversed[row]] = t->ids[r];
         }
 }
@@ -8376,16 +8352,14 @@ static void carnn__texts_collect(carnn__texts *t, size_t number) {
    Each part is a struct with three functions: _plan declares its weights or takes its memory (see
    carnn__plan), _forward computes its output from its inputs, _backward adds the gradients of its
    inputs and weights. Where the two passes are the same loops, they are one function with the
-   argument `backward`. A head's forward pass is a list of calls; its backward pass, written by hand
-   beside it, is the same list from the end. Outside the recurrent layer rows lie in reading order,
-   text by text.
+   argument `backward`. Rows lie in reading order, text by text, except in the recurrent layer.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 /* --- matrices -----------------------------------------------------------------------------------
-   A matrix (rows, columns) and the gradient of the loss with respect to it. The part whose output
-   it is clears the gradient in its forward pass; the parts that read the output add to it. */
+   A matrix and the gradient of the loss with respect to it. The part whose output it is clears the
+   gradient in its forward pass; the parts that read it add to it. */
 
 typedef struct carnn__mat {
     float *x, *d; /* d: NULL where nothing is learnt */
@@ -8505,9 +8479,9 @@ static void carnn__linear_backward(const carnn__work *work, carnn__linear *m, co
 }
 
 /* --- context: the position encoding of the other text -------------------------------------------
-   For the sequence of a text of a pair (texts 2 i and 2 i + 1) the position encoding (@@PART) of
-   the words of the other one, divided by their number: sums of 30 words shut the gates of a cell,
-   and would tell it little more than how long the other text is. */
+   For each sequence of a text of a pair (texts 2 i and 2 i + 1), the position encoding (@@PART) of
+   the words of the other text, divided by their number: sums of 30 words shut the gates of a cell
+   and say little more than how long the text is. */
 
 typedef struct carnn__position {
     float *ramp;     /* (D) */
@@ -8542,7 +8516,7 @@ static void carnn__position_run(const carnn__work *work, carnn__position *m, con
 }
 
 /* --- position encoder of token lists ------------------------------------------------------------
-   Rows of y (lists, D): enc of a list's words (@@PART), of which E (V, D) has the vectors. */
+   Rows of y (lists, D): enc (@@PART) of the words of a list, whose vectors are in E (V, D). */
 
 typedef struct carnn__list_encoder {
     size_t table; /* parameter */
@@ -8555,7 +8529,7 @@ static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, siz
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
 
-/* So many lists, those in `which` (NULL: from number `first` on), to the rows of y from `row` on;
+/* Encodes `count` lists, those in `which` or from number `first` on, to the rows of y from `row` on;
    backward from their gradients to that of E. */
 static void carnn__encode_lists(const carnn__work *work, const carnn__list_encoder *m,
                                 const carnn__lists *lists, size_t first, const uint32_t *which,
@@ -8571,8 +8545,7 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
 /* --- recurrent layers ---------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. The last one's output is packed, too, or in reading
-   order, where texts that share a sequence have the same rows; backward adds those up. */
+   others read the rows of the layer below. The last one's output is packed or in reading order. */
 
 typedef struct carnn__rnn_layer {
     carnn__cell cell[2];
@@ -8600,17 +8573,15 @@ typedef struct carnn__rnn_input {
     const carnn__mat *x;      /* (U, in) */
     size_t inputs;            /* U */
     const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
-    const uint32_t *row[2];   /* (R) packed row of each row of the output, by direction; NULL: the
-                                 output is packed */
+    const uint32_t *row;      /* (R) packed row of each row of the output; NULL: it is packed */
     size_t rows;              /* R */
-    float *state;             /* (layers, 2, h) of one sequence in one direction: the output and the
-                                 memory of an LSTM before its first row, replaced by those after its
-                                 last row. carnn__rnn_ready was called before. NULL: they begin
-                                 with 0. */
+    float *state;             /* (layers, 2, h) output and memory before the only sequence, in one
+                                 direction, replaced by those after it; carnn__rnn_ready was called
+                                 before. NULL: zeros */
 } carnn__rnn_input;
 
 /* name: of the weights, with ".2", ".forward" behind it where there are several layers, directions.
-   U, N, P: inputs, packed rows, sequences of a batch at most. */
+   U, N, P: most inputs, packed rows, sequences of a batch. */
 static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, carnn__rnn_shape s,
                             size_t U, size_t N, size_t P) {
     static const char *const direction[] = {".forward", ".backward"};
@@ -8647,8 +8618,7 @@ static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
         for (i = 0; i < m->directions; i++) carnn__cell_ready(&m->layer[l].run[i], work->engine);
 }
 
-/* What layer l reads: `x`, or the rows of the layer below; only the last one's output may be in
-   reading order. */
+/* What layer l reads: x, or the output of the layer below, which is packed. */
 static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const carnn__rnn_input *x) {
     carnn__rnn_input in = *x;
     if (l) {
@@ -8657,12 +8627,15 @@ static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const ca
         in.index[0] = NULL;
         in.index[1] = x->reversed;
     }
-    if (l + 1 < m->layers || !x->row[0]) {
-        in.row[0] = NULL;
-        in.row[1] = x->reversed;
-        in.rows = x->packed->rows;
-    }
+    if (l + 1 < m->layers) in.row = NULL;
+    if (!in.row) in.rows = x->packed->rows;
     return in;
+}
+
+/* The packed row that row r of the output has in a direction. */
+static size_t carnn__rnn_row(const carnn__rnn_input *in, size_t r, size_t direction) {
+    size_t row = in->row ? in->row[r] : r;
+    return direction ? in->reversed[row] : row;
 }
 
 static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
@@ -8687,7 +8660,7 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
                        h * sizeof(float));
             for (r = 0; r < in.rows; r++)
                 memcpy(layer->y.x + (r * m->directions + i) * h,
-                       run->scan.out + (in.row[i] ? in.row[i][r] : r) * h, h * sizeof(float));
+                       run->scan.out + carnn__rnn_row(&in, r, i) * h, h * sizeof(float));
         }
         carnn__mat_clear(&layer->y, in.rows);
         if (l + 1 < m->layers || m->drops_top)
@@ -8710,7 +8683,7 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
             memset(dout, 0, in.packed->rows * h * sizeof(float));
             for (r = 0; r < in.rows; r++)
                 work->engine->k->add(layer->y.d + (r * m->directions + i) * h,
-                                     dout + (in.row[i] ? in.row[i][r] : r) * h, h);
+                                     dout + carnn__rnn_row(&in, r, i) * h, h);
             carnn__cell_backward(run, work->engine, dout, in.x->d);
             if (in.c) carnn__cell_context_back(run, work->engine, in.c->d);
             carnn__cell_project_back(run, work->engine, in.x->d);
@@ -8718,19 +8691,18 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
     }
 }
 
-/* The texts of a batch as a recurrent layer reads them: x (U, in) their inputs, c (P, d) contexts
-   or NULL. The output (R, D) is in reading order. */
+/* The texts of a batch: x (U, in) inputs, c (P, d) contexts or NULL; the output is (R, D). */
 static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__mat *x,
                                           const carnn__mat *c) {
     carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
-                           {t->row[0], t->row[1]}, t->at[t->texts], NULL};
+                           t->row, t->at[t->texts], NULL};
     return in;
 }
 
 /* --- pooling ------------------------------------------------------------------------------------
-   Over the words of each text: the largest or the smallest value of every column (the first of
-   equal ones), the mean, or the last states: of [fw; bw] the last of fw and the first of bw. A text
-   without words gives zeros. Several of them stand side by side: y (S, kinds D). */
+   Over the words of each text: the largest or smallest value of every column (the first of equal
+   ones), the mean, or the last states: of [fw; bw] the last of fw and the first of bw. A text
+   without words gives zeros. Several kinds stand side by side: y (S, kinds D). */
 
 typedef enum carnn__pooling {
     CARNN__POOL_MAX,
@@ -8747,13 +8719,13 @@ typedef struct carnn__pool_part {
     carnn__mat y;    /* (S, kinds D) */
 } carnn__pool_part;
 
-/* The kinds and their number have to be set. D: columns of what is pooled. */
+/* The kinds and their number are set before. D: columns of what is pooled. */
 static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size_t directions,
                              const carnn__texts *t) {
+    size_t S = t->most_texts, width = m->kinds * D;
     m->directions = directions;
-    m->y = carnn__plan_mat(p, t->most_texts, m->kinds * D);
-    if (p->arena)
-        m->where = (uint32_t *)carnn__take(p->arena, t->most_texts, m->kinds * D * sizeof(uint32_t));
+    m->y = carnn__plan_mat(p, S, width);
+    if (p->arena) m->where = (uint32_t *)carnn__take(p->arena, S * width, sizeof(uint32_t));
 }
 
 /* The row of [from, to) that each column of a maximum, a minimum or the last states is from. */
@@ -8769,7 +8741,6 @@ static void carnn__pool_choose(const carnn__pool_part *m, carnn__pooling kind, c
         }
 }
 
-/* Kind k of text s. */
 static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
                              const carnn__texts *t, const carnn__mat *x, size_t s, size_t k,
                              int backward) {
@@ -8871,9 +8842,8 @@ static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const
 }
 
 /* --- comparison of the two texts of a pair ------------------------------------------------------
-   Each word x_i of one text beside what it is aligned with in the other one, a_i = sum_j
-   softmax_j(x_i . y_j) y_j, taken apart and summed up with weights w_i: f = sum_i w_i [p_i; o_i],
-   or with w_i o_i alone (@@PART, decomposition). Pairs are independent: threads share them. */
+   a_i = sum_j softmax_j(x_i . y_j) y_j, what word x_i of one text is aligned with in the other;
+   f = sum_i w_i [p_i; o_i], or w_i o_i alone, by the decomposition of @@PART. A pair a thread. */
 
 typedef struct carnn__compare {
     int orthogonal, backward;
@@ -8896,7 +8866,6 @@ static void carnn__compare_plan(carnn__plan *p, carnn__compare *m, size_t D, int
     m->cell_at = (size_t *)carnn__take(p->arena, t->most_items, sizeof(size_t));
 }
 
-/* The decomposition of text s. */
 static carnn__compose carnn__compare_text(const carnn__compare *m, size_t s) {
     size_t D = m->x->columns, at = m->t->at[s], F = m->f.columns / 2;
     carnn__compose c = {m->t->at[s + 1] - at, D, m->orthogonal, m->x->x + at * D, m->a.x + at * D,
@@ -8909,7 +8878,7 @@ static carnn__compose carnn__compare_text(const carnn__compare *m, size_t s) {
     return c;
 }
 
-/* Both texts of a pair. Backward, the decomposition sets dx, to which the alignment adds. */
+/* Backward, the decomposition sets dx, to which the alignment adds. */
 static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
     const carnn__compare *m = (const carnn__compare *)job;
     carnn__engine e = carnn__engine_of(m->work->engine, worker);
@@ -8921,7 +8890,7 @@ static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
         c[s] = carnn__compare_text(m, 2 * pair + s);
         if (m->backward) e.k->compose_back(&c[s]);
     }
-    for (s = 0; s < 2; s++) {
+    for (s = 0; s < 2; s++, cell += c[0].rows * c[1].rows) {
         size_t mine = at[2 * pair + s] * D, other = at[2 * pair + 1 - s] * D;
         size_t n = c[s].rows, others = c[1 - s].rows;
         if (m->backward) {
@@ -8931,15 +8900,15 @@ static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
             carnn__align(&e, n, others, D, x->x + mine, x->x + other, E->x + cell, a->x + mine);
             e.k->compose(&c[s]);
         }
-        cell += n * others;
     }
 }
 
-/* x (R, D) states, w (R, 1) weights; the output is m->f. */
-static void carnn__compare_forward(const carnn__work *work, carnn__compare *m,
-                                   const carnn__texts *t, const carnn__mat *x,
-                                   const carnn__mat *w) {
+/* x (R, D) states, w (R, 1) weights; the output is m->f. The backward pass sets the gradients of x
+   and w: it comes before what adds to them. */
+static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const carnn__texts *t,
+                               const carnn__mat *x, const carnn__mat *w, int backward) {
     size_t b, cell = 0;
+    m->backward = backward;
     m->work = work;
     m->t = t;
     m->x = x;
@@ -8948,21 +8917,13 @@ static void carnn__compare_forward(const carnn__work *work, carnn__compare *m,
         m->cell_at[b] = cell;
         cell += 2 * (t->at[2 * b + 1] - t->at[2 * b]) * (t->at[2 * b + 2] - t->at[2 * b + 1]);
     }
-    m->backward = 0;
     carnn__parallel(work->engine->pool, t->count, carnn__compare_pair, m);
-    carnn__mat_clear(&m->f, t->count);
-}
-
-/* Sets (does not add to) the gradients of x and w: call it before what adds to them. */
-static void carnn__compare_backward(const carnn__work *work, carnn__compare *m) {
-    m->backward = 1;
-    carnn__parallel(work->engine->pool, m->t->count, carnn__compare_pair, m);
+    if (!backward) carnn__mat_clear(&m->f, t->count);
 }
 
 /* --- words that both texts of a pair have -------------------------------------------------------
    Two more inputs for every word: is it in the other text?, and that times its idf; and two for
-   every pair: the share of the first text's words that are in the second, by number and by idf.
-   Words with the same first letters count as one: lives, lived, living. */
+   every pair: the share of the first text's words that are in the second, by number and by idf. */
 
 #define CARNN__OVERLAPS 2
 
@@ -8971,9 +8932,8 @@ typedef struct carnn__overlap {
     uint32_t *stem; /* (V) equal for words that count as one */
 } carnn__overlap;
 
-/* Declares the idf, which is not trained: after all that is. Words are the same if they have the
-   first `most` letters in common; those that stand for words that the model does not know (numbers
-   below `unknown`), only if they are one. */
+/* Comes after all that is trained. Words count as one if their first `most` letters are the same
+   (lives, living); those below `unknown`, which stand for unknown words, if they are the same. */
 static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknown, double most) {
     const carnn__names *words = &p->model->words;
     size_t i, w;
@@ -9007,7 +8967,7 @@ static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, s
                      ? 1.0f : (float)(1.0 - log((double)idf[i]) / log(all));
 }
 
-/* Is the word, or one that counts as the same, in the other text of the pair? */
+/* Is the word, or one that counts as the same, in the other text? */
 static unsigned carnn__overlap_flag(const carnn__texts *t, const carnn__overlap *m, size_t member,
                                     uint32_t word) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
@@ -9045,8 +9005,7 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
 }
 
 /* --- sequences of words, row by row -------------------------------------------------------------
-   Packed without inputs that rows share: each row has an embedding and a dropout mask of its own,
-   x_r = E w_r. So that any list of tokens can be a sequence, the caller says what they are. */
+   Packed sequences of any tokens, x_r = E w_r, each row with a dropout mask of its own. */
 
 typedef struct carnn__sequences {
     size_t table, drop;              /* parameter of E; stream of dropout */
@@ -9076,18 +9035,17 @@ static void carnn__sequences_pack(carnn__sequences *m, size_t count) {
     for (b = 0; b < count; b++) m->rank[m->order[b]] = (uint32_t)b;
 }
 
-/* Puts the tokens of sequence i into `rows` (N), where its rows are. */
+/* Puts the tokens of sequence i into its rows of `rows` (N). */
 static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint32_t *tokens,
                                  uint32_t *rows) {
     size_t t;
     for (t = 0; t < m->length[i]; t++) rows[m->start[t] + m->rank[i]] = tokens[t];
 }
 
-/* What a recurrent layer reads: x (N, in) row by row, with contexts c or NULL. */
+/* x (N, in) row by row, contexts c (P, d) or NULL. */
 static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m, const carnn__mat *x,
                                                const carnn__mat *c) {
-    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, {NULL, NULL}, 0,
-                           NULL};
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, NULL, 0, NULL};
     return in;
 }
 
@@ -9125,8 +9083,7 @@ static void carnn__sequences_join(const carnn__work *work, const carnn__sequence
 
 /* --- last states --------------------------------------------------------------------------------
    c (B, h): the row of rank b of the sequences `to` is the last state of the same sequence of
-   `from`, or the parameter `learned` where that has no rows; from NULL: where none has. Backward
-   adds the gradient to theirs. */
+   `from`, or the parameter `learned` where that has no rows, or from is NULL. */
 
 static void carnn__last_states(const carnn__work *work, const carnn__sequences *from,
                                const carnn__mat *states, size_t learned,
@@ -9147,14 +9104,13 @@ static void carnn__last_states(const carnn__work *work, const carnn__sequences *
 }
 
 /* --- softmax over a vocabulary ------------------------------------------------------------------
-   The layer that predicts words, and its loss, on blocks of rows, so that the logits (N, V) are
-   never held whole: those of a block become losses, then gradients, then products before the next
-   block begins. So forward and backward are one loop:
+   The layer that predicts words, and its loss. The logits (N, V) are never held whole: those of a
+   block of rows become losses, gradients and products before the next block begins. So forward and
+   backward are one loop:
 
      z = h W^T + b     dz = scale (softmax(z) - onehot)     dh = dz W    dW += dz^T h    db += dz */
 
-/* Floats of a block of logits: large enough for the products, small enough for the cache. */
-#define CARNN__VOCABULARY_LOGITS ((size_t)1 << 22)
+#define CARNN__VOCABULARY_LOGITS ((size_t)1 << 22) /* of a block: what fits the cache */
 #define CARNN__VOCABULARY_ROWS 16 /* rows of a block at least; in a session, at most */
 
 typedef struct carnn__word_softmax {
@@ -9164,12 +9120,14 @@ typedef struct carnn__word_softmax {
     float *forward, *backward;  /* W packed for the two products; NULL: it is read as it is */
 } carnn__word_softmax;
 
-/* tied: the parameter that is W, too, or SIZE_MAX. A session has few rows: it does not pack W. */
+/* tied: the parameter that is W, too, or SIZE_MAX. A session does not pack W for its few rows. */
 static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, size_t tied, size_t N,
                                      size_t h, int session) {
     m->V = p->model->words.count;
-    m->weight = tied != SIZE_MAX ? tied
-                : carnn__declare(p->store, "output", "weight", m->V, h, 0, CARNN__INIT_GLOROT, 0.0f);
+    m->weight = tied;
+    if (tied == SIZE_MAX)
+        m->weight = carnn__declare(p->store, "output", "weight", m->V, h, 0, CARNN__INIT_GLOROT,
+                                   0.0f);
     m->bias = carnn__declare(p->store, "output", "bias", 1, m->V, 1, CARNN__INIT_ZERO, 0.0f);
     if (!p->arena) return;
     m->block = session ? 0 : CARNN__VOCABULARY_LOGITS / m->V;
@@ -9181,7 +9139,7 @@ static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, siz
     if (p->work->g) m->backward = carnn__floats(p->arena, 1, carnn__packed_size(h, m->V));
 }
 
-/* z of rows [from, from + rows) of h (N, h), which it returns. */
+/* Returns z of rows [from, from + rows) of h (N, h). */
 static float *carnn__word_softmax_logits(const carnn__work *work, carnn__word_softmax *m,
                                          const carnn__mat *h, size_t from, size_t rows) {
     size_t D = h->columns;
@@ -9194,7 +9152,7 @@ static float *carnn__word_softmax_logits(const carnn__work *work, carnn__word_so
     return m->z;
 }
 
-/* The losses of N rows; in training their gradients, times `scale`. That of h replaces h->d. */
+/* The losses of N rows; in training their gradients, times `scale`, which replace h->d. */
 static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax *m,
                                     const carnn__mat *h, size_t N, float scale) {
     carnn__engine *e = work->engine;
@@ -9215,7 +9173,7 @@ static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax
     }
 }
 
-/* --- the output of a head: logits, for the loss, votes and predictions alike ----------------- */
+/* --- the output of a head: logits, for the loss, votes and predictions ----------------------- */
 
 struct carnn__logits {
     carnn__output_kind kind;
@@ -9231,8 +9189,8 @@ static size_t carnn__first_decision(const carnn__logits *o, size_t b) {
     return o->of_item ? o->of_item[b] : b;
 }
 
-/* Softmax cross entropy (@@PART) of the rows of z that have a target: returns the sum and, in
-   *known, how many there are. z->d becomes the gradient of the mean, times `scale`. */
+/* Softmax cross entropy (@@PART) of the *known rows of z that have a target: returns the sum; z->d
+   becomes the gradient of the mean, times `scale`. */
 static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
                                   const uint32_t *target, double scale, double smoothing,
                                   size_t *known) {
@@ -9250,14 +9208,14 @@ static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, 
 }
 
 /* --- losses of scores z (B, 1) ------------------------------------------------------------------
-   What is right has the value 1. The gradient of the mean goes to z->d; they return the sum. */
+   They return the sum; z->d becomes the gradient of the mean. */
 
 static double carnn__right(const carnn__work *work, const carnn__texts *t, size_t b) {
     return work->data->items[t->item[b]].value > 0.0f ? 1.0 : 0.0;
 }
 
-/* Cross entropy of sigmoid(z), in which right and wrong items weigh the same in all, where there
-   are both; weight (2) is filled at the first call. */
+/* Cross entropy of sigmoid(z), in which all right items and all wrong ones weigh the same; weight
+   (2) is filled at the first call. */
 static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z,
                                float weight[2]) {
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0, all, right = 0.0;
@@ -9279,7 +9237,7 @@ static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, c
     return sum;
 }
 
-/* Cross entropy of the softmax over each piece, whose target is shared by the right items: the mean
+/* Cross entropy of the softmax over each piece, whose target is shared by its right items: the mean
    over pieces with right and wrong ones, times the items of the batch. */
 static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
                                const carnn__mat *z) {
@@ -9409,8 +9367,8 @@ static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, float *score,
     carnn__tell_part(work, precision / right, 1.0);
 }
 
-/* The scores z (B) of a batch. A group is ranked when its last piece is there; in training, where a
-   batch may be the first after a stop, each piece by itself. */
+/* The scores z (B) of a batch. A group is ranked after its last piece; in training each piece by
+   itself, as a batch may be the first after a stop. */
 static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__texts *t,
                                const float *z, carnn__tally *tally) {
     const carnn__item *items = work->data->items;
@@ -9441,7 +9399,6 @@ static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) 
 
 /* --- predictions ----------------------------------------------------------------------------- */
 
-/* Decision i of item b as a prediction. */
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
@@ -9488,7 +9445,7 @@ static void carnn__net_tell(carnn__work *work) {
 
 #ifndef CARNN_NO_TEXT
 
-/* Adds the words of all texts in roles of this kind; each distinct text counts once. */
+/* The words of all texts in roles of this kind; each distinct text counts once. */
 static carnn_status carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
                                          const carnn_dataset *data, int labels, size_t times,
                                          carnn_error *error) {
@@ -9508,13 +9465,13 @@ static carnn_status carnn__net_add_words(carnn__vocabulary *v, const carnn_model
     return status;
 }
 
-/* The vocabulary: the words of all inputs of the training data, and of the known data sets. The
-   choices: the words in roles of labels, or else the targets. */
+/* Words: those of the training data and of the known data sets. Choices: the words in roles of
+   labels, or else the targets. */
 static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     const carnn__task *task = model->task;
     carnn__vocabulary v;
-    size_t least = (size_t)model->desc.min_count, i, labels = 0;
+    size_t least = (size_t)model->desc.min_count, i;
     carnn_status status = carnn__vocabulary_open(&v, &model->allocator, task->reserved,
                                                  task->reserved_count, error);
     if (!status) status = carnn__net_add_words(&v, model, data, 0, 1, error);
@@ -9524,15 +9481,13 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
     if (!status) status = carnn__vocabulary_close(&v, least, &model->words, error);
     else carnn__vocabulary_free(&v);
     if (status) return status;
-    for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels != 0;
-    if (!labels)
-        return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count,
-                                 0, &model->allocator, error);
     carnn__vocabulary_init(&v, &model->allocator);
     status = carnn__net_add_words(&v, model, data, 1, 1, error);
-    if (!status) return carnn__vocabulary_close(&v, 1, &model->choices, error);
+    if (!status && v.words.count) return carnn__vocabulary_close(&v, 1, &model->choices, error);
     carnn__vocabulary_free(&v);
-    return status;
+    if (status) return status;
+    return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count, 0,
+                             &model->allocator, error);
 }
 
 #endif
@@ -9556,7 +9511,7 @@ static void carnn__net_close(carnn__work *work) {
     work->state = NULL;
 }
 
-/* Readies the data for the model: long-lived memory, the same for every epoch. */
+/* Makes the data ready for the model, for all epochs. */
 static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
     const carnn__task *task = work->model->task;
     carnn_status status;
@@ -9570,7 +9525,7 @@ static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
     return status;
 }
 
-/* Takes the memory of a batch; may be called again when another work has used the arena. */
+/* Takes the memory of a batch, again whenever another work has used the arena. */
 static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     size_t choices = work->model->choices.count;
     carnn__net *net = carnn__net_of(work);
@@ -9583,8 +9538,8 @@ static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     net->probability = (double *)carnn__take(arena, choices, sizeof(double));
 }
 
-/* One batch: adds to the tally and, where there is work->g, to the gradients; `key` draws the
-   dropout masks (0: none). */
+/* One batch: adds to the tally and to the gradients, if there is work->g; `key` draws the dropout
+   masks (0: none). */
 static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
     const carnn__task *task = work->model->task;
     if (task->batch) {
@@ -9598,8 +9553,8 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
     if (work->wanted) carnn__net_tell(work); /* after the loss: it uses the same memory */
 }
 
-/* The vote of several models on the batch that each has just worked on: the mean of their
-   probabilities, as logits, or of their scores. */
+/* The vote of models on the batch that each has just worked on: the mean of their scores, or of
+   their probabilities, as logits. */
 static void carnn__net_vote(carnn__work *const *works, size_t count, size_t number,
                             carnn__tally *tally) {
     const carnn__task *task = works[0]->model->task;
@@ -9630,27 +9585,22 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
    the mean one of `target`, if it is a choice. */
 static size_t carnn__elect(carnn__work *const *works, size_t count, size_t i, size_t target,
                            double *right) {
-    const carnn__task *task = works[0]->model->task;
     const carnn__kernels *k = works[0]->engine->k;
-    size_t m, n, best = 0, most = 0, columns = task->output(works[0]).z->columns;
-    double best_sum = 0.0;
+    carnn__net *net = carnn__net_of(works[0]);
+    size_t m, n, best = 0, *votes = net->best, L = works[0]->model->choices.count;
+    double *sum = net->probability;
     *right = 0.0;
-    for (m = 0; m < count; m++) k->softmax(task->output(works[m]).z->x + i * columns, columns);
+    memset(votes, 0, L * sizeof *votes);
+    memset(sum, 0, L * sizeof *sum);
     for (m = 0; m < count; m++) {
-        const float *p = task->output(works[m]).z->x + i * columns;
-        size_t mine = k->argmax(p, columns), votes = 0;
-        double sum = 0.0;
-        if (target < columns) *right += (double)p[target] / (double)count;
-        for (n = 0; n < count; n++) {
-            p = task->output(works[n]).z->x + i * columns;
-            votes += k->argmax(p, columns) == mine;
-            sum += (double)p[mine];
-        }
-        if (votes < most || (votes == most && !(sum > best_sum))) continue;
-        best = mine;
-        most = votes;
-        best_sum = sum;
+        float *p = works[m]->model->task->output(works[m]).z->x + i * L;
+        k->softmax(p, L);
+        votes[k->argmax(p, L)]++;
+        for (n = 0; n < L; n++) sum[n] += (double)p[n];
+        if (target < L) *right += (double)p[target] / (double)count;
     }
+    for (n = 1; n < L; n++)
+        if (votes[n] > votes[best] || (votes[n] == votes[best] && sum[n] > sum[best])) best = n;
     return best;
 }
 
@@ -11069,13 +11019,12 @@ static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
         for (from = 0, n = carnn__lm_length(work, i); from < n; from += CARNN__LM_STEPS, j++) {
             int follows = from || work->data->items[i].count > 1;
             size_t before = follows ? c->pieces[j - 1].size[0] : 0;
-            carnn__batch_piece now = {i, 1, {carnn__min(CARNN__LM_STEPS, n - from), before}};
+            carnn__batch_piece now = {i, 1, 0, {carnn__min(CARNN__LM_STEPS, n - from), before}};
             c->pieces[j] = now;
             m->first[j][0] = c->tokens.at[carnn__lm_list(work, i)] + from;
             m->first[j][1] = follows ? m->first[j - 1][0] : 0;
-            c->group_piece[j] = j;
         }
-    c->piece_count = c->groups = c->group_piece[j] = j;
+    c->piece_count = j;
     return CARNN_OK;
 }
 
@@ -11711,7 +11660,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     if (!siamese) {
         if (m->skips) carnn__differences(t, s, &m->skip, 0);
         carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
-        carnn__compare_forward(work, &m->compare, t, s, &m->attend.score.y);
+        carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 0);
         carnn__drop(work, f->x, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
         carnn__linear_forward(work, &m->hidden, f, t->count);
     }
@@ -11744,7 +11693,7 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     if (!siamese) {
         carnn__linear_backward(work, &m->hidden, f, t->count);
         carnn__drop(work, f->d, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
-        carnn__compare_backward(work, &m->compare);
+        carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 1);
         carnn__additive_backward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
         if (m->skips) carnn__differences(t, s, &m->skip, 1);
     }
@@ -15379,8 +15328,7 @@ static void carnn__bench_task(carnn__bench *b) {
     size_t i;
     b->live = b->most = 0;
     for (i = 0; i < 2; i++) {
-        carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0,
-                                  CARNN__BENCH_TEXT};
+        carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0};
         task->bench->text(&text, i == 1);
         source[i].bytes = text.at;
         source[i].size = text.length;
