@@ -8529,8 +8529,8 @@ static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, siz
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
 
-/* Encodes `count` lists, those in `which` or from number `first` on, to the rows of y from `row` on;
-   backward from their gradients to that of E. */
+/* Encodes `count` lists, those in `which` or from number `first` on, to the rows of y from `row`
+   on; backward from their gradients to that of E. */
 static void carnn__encode_lists(const carnn__work *work, const carnn__list_encoder *m,
                                 const carnn__lists *lists, size_t first, const uint32_t *which,
                                 size_t count, const carnn__mat *y, size_t row, int backward) {
