@@ -7155,7 +7155,6 @@ struct carnn_model {
     int64_t best_epoch;
 };
 
-/* Can the model read the data set? */
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     if (strcmp(model->desc.task, data->task))
@@ -7197,7 +7196,6 @@ typedef struct carnn__work {
     void *state;    /* of the head: begins with a carnn__net */
 } carnn__work;
 
-/* The weights of a matrix, and their gradient where work->g is there. */
 static const float *carnn__weight(const carnn__work *work, size_t number) {
     return work->w + work->model->params.item[number].offset;
 }
@@ -7206,7 +7204,7 @@ static float *carnn__gradient(const carnn__work *work, size_t number) {
     return work->g + work->model->params.item[number].offset;
 }
 
-/* Dropout on x in training; backward, on its gradient, with the same key and stream. */
+/* Dropout; backward on the gradient of x, with the same key and stream. Key 0: none. */
 static void carnn__drop(const carnn__work *work, float *x, size_t count, uint64_t key,
                         size_t stream) {
     if (key) carnn__dropout(work->engine, x, count, work->dropout, carnn__stream(key, stream));
@@ -7220,23 +7218,15 @@ static void carnn__losses(const carnn__work *work, size_t rows, size_t columns, 
     carnn__split(work->engine, work->engine->k->cross_entropy, &x, rows, 1, rows * columns);
 }
 
-/* Tells a test of a part of the first metric. */
 static void carnn__tell_part(const carnn__work *work, double value, double weight) {
     if (work->asked && work->asked->part)
         work->asked->part(work->number, value, weight, work->asked->user);
 }
 
-/* Tells a test of item i, number `member` of its group. */
-static void carnn__tell_ranked(const carnn__work *work, size_t i, size_t member, double score) {
-    const carnn__item *x = &work->data->items[i];
-    carnn_ranked told = {work->number, x->group, member, x->value > 0.0f, score};
-    work->asked->ranked(&told, work->asked->user);
-}
-
 /* --- the list of a head's parts -----------------------------------------------------------------
-   A head lists its weights and matrices in one function, which runs twice: on a new or loaded model
-   to declare the weights (store is the model's, arena is NULL), and for a model at work to take
-   memory (arena is there; the store is scratch, whose numbers are the same again). */
+   A head lists its weights and matrices in one function, which runs twice: to declare the weights
+   of a model (store is the model's, arena NULL), and to take memory for a model at work (the store
+   is scratch, in which the weights get the same numbers again). */
 
 typedef struct carnn__plan {
     carnn__store *store;
@@ -7254,13 +7244,11 @@ typedef struct carnn__limits {
     size_t rows_per_example;   /* or size[..] as a multiple of the batch's examples; 0: not so */
 } carnn__limits;
 
-/* A metric of a task. */
 typedef struct carnn__metric {
     const char *name;
     int lower_is_better, secondary;
 } carnn__metric;
 
-/* What a head's logits are. */
 typedef enum carnn__output_kind {
     CARNN__OUTPUT_SOFTMAX, /* one of the choices is right */
     CARNN__OUTPUT_SCORE    /* one number: a score */
@@ -7268,8 +7256,7 @@ typedef enum carnn__output_kind {
 
 typedef struct carnn__logits carnn__logits; /* @@NET */
 
-/* --- what a task is measured with ---------------------------------------------------------------
-   Data of the size that the task usually has, made of random words. */
+/* --- data of a task's usual size, made of random words, for the benchmark --------------------- */
 
 #ifdef CARNN_NO_TRAIN
 #define CARNN__TRAIN_ONLY(x) NULL
@@ -7280,8 +7267,8 @@ typedef struct carnn__logits carnn__logits; /* @@NET */
 #define CARNN__BENCH_TEXT ((size_t)1 << 19) /* bytes that a text may have */
 
 typedef struct carnn__bench_text {
-    char *at;
-    size_t length, size;
+    char *at; /* (CARNN__BENCH_TEXT) */
+    size_t length;
 } carnn__bench_text;
 
 typedef struct carnn__task_bench {
@@ -7295,7 +7282,6 @@ typedef struct carnn__task_bench {
     void (*text)(carnn__bench_text *t, int candidates);
 } carnn__task_bench;
 
-/* Adds to a text what printf would print. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
@@ -7303,12 +7289,12 @@ static void carnn__bench_print(carnn__bench_text *t, const char *format, ...) {
     va_list arguments;
     int length;
     va_start(arguments, format);
-    length = vsnprintf(t->at + t->length, t->size - t->length, format, arguments);
+    length = vsnprintf(t->at + t->length, CARNN__BENCH_TEXT - t->length, format, arguments);
     va_end(arguments);
-    t->length = carnn__min(t->length + (size_t)length, t->size - 1);
+    t->length = carnn__min(t->length + (size_t)length, CARNN__BENCH_TEXT - 1);
 }
 
-/* Text `number` of a stream: some words out of 1,199. */
+/* Adds text `number` of a stream: some words out of 1,199. */
 static void carnn__bench_words(carnn__bench_text *t, uint64_t stream, uint64_t number,
                                uint64_t words) {
     uint64_t key = carnn__stream(stream, number), i;
@@ -7360,8 +7346,7 @@ struct carnn__task {
     const carnn__task_bench *bench; /* (*) */
 };
 
-/* The entry `number` of the table of tasks, NULL past the last. */
-static const carnn__task *carnn__task_at(size_t number);
+static const carnn__task *carnn__task_at(size_t number); /* NULL past the last */
 
 /* Where the choice of a learning rate is left to the task: it knows only Adam's. */
 static int carnn__is_adam(const carnn_train_desc *train) {
@@ -7382,7 +7367,6 @@ static int carnn__is_adam(const carnn_train_desc *train) {
 #define CARNN__OPTION_END                                                                          \
     {NULL, NULL, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, 0, 0, 0, 0, NULL}
 
-/* A default where nothing is chosen. */
 static void carnn__option_default(carnn_model_desc *model, size_t number, double value) {
     if (model->option[number] == 0.0) model->option[number] = value;
 }
@@ -7403,20 +7387,16 @@ static inline double carnn__option(const carnn_model *model, size_t number) {
    A CORPUS is a data set made ready for a model: the tokens of every distinct (text, role), the
    model's number of every target, and the PIECES that batches are made of. A piece is some
    consecutive items of one group, all of them where they fit; a batch is whole groups as far as
-   they fit, in an order that is shuffled anew for every epoch. TEXTS are the texts of a batch in
-   reading order, one after the other: text s has the rows at[s] .. at[s + 1] - 1, item i the texts
-   of_item[i] .. of_item[i + 1] - 1. Each distinct word is one INPUT of the batch, looked up and
-   projected once. Only the recurrent layer packs rows by time (@@SEQ), and where a text's encoding
-   depends on nothing but the text, equal texts share a sequence.
-
-   Rows of numbers instead of words are the same with the row as its own token.
+   they fit, shuffled anew for every epoch. TEXTS are the texts of a batch in reading order: text s
+   has the rows at[s] .. at[s + 1] - 1. Each distinct word is one INPUT of the batch, looked up and
+   projected once; a row of numbers is an input of its own. Only the recurrent layer packs rows by
+   time (@@SEQ).
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 /* --- memory that is freed together ----------------------------------------------------------- */
 
-/* A block of the list; NULL where there is no memory. */
 static void *carnn__own(void **list, const carnn_allocator *a, size_t count, size_t size) {
     void **block = (void **)carnn__alloc(a, carnn__times(count, size) + CARNN__ALIGN, 1);
     if (!block) return NULL;
@@ -7448,7 +7428,7 @@ static inline size_t carnn__list_length(const carnn__lists *l, size_t i) {
 
 typedef struct carnn__batch_piece {
     size_t first; /* its first item */
-    uint32_t count;
+    uint32_t count, continues; /* 1: the group of the piece before */
     size_t size[CARNN__SIZES];
 } carnn__batch_piece;
 
@@ -7458,9 +7438,8 @@ typedef struct carnn__corpus {
     uint32_t *list;        /* (members) token list of each */
     uint32_t *target;      /* (items) choice of the model, or CARNN__NO_INDEX */
     carnn__batch_piece *pieces;
-    size_t piece_count, groups;
-    size_t *group_piece;   /* (groups + 1) first piece of each */
-    uint32_t *order;       /* (groups) in this epoch */
+    size_t piece_count;
+    uint32_t *order;       /* (groups) the first piece of each, in this epoch */
     uint32_t *queue;       /* (pieces) in this epoch */
     size_t *batch_start;   /* into queue, one more than there are batches */
     size_t most_items, most_texts, most_steps, most_size[CARNN__SIZES]; /* of a batch */
@@ -7471,8 +7450,7 @@ typedef struct carnn__corpus {
 
 typedef struct carnn__texts carnn__texts;
 
-/* May say of a word that it occurs in a certain way in this item, which makes it a second input of
-   its own: 0 or 1. */
+/* 0 or 1: a word of this item with another flag is another input. */
 typedef unsigned (*carnn__flag_fn)(const carnn__texts *t, size_t member, uint32_t word);
 
 struct carnn__texts {
@@ -7487,8 +7465,7 @@ struct carnn__texts {
     size_t count, texts, inputs; /* B, S, U */
     uint32_t *item;             /* (B) in the data set */
     uint32_t *piece;            /* (B) the piece that each is of */
-    size_t *of_item;            /* (B + 1) */
-    uint32_t *list, *role;      /* (S) */
+    uint32_t *list;             /* (S) */
     size_t *at;                 /* (S + 1) */
     uint32_t *input;            /* (U) 2 word + flag; of numbers the row */
     uint32_t *ids;              /* (R) input of each row */
@@ -7498,13 +7475,10 @@ struct carnn__texts {
     uint32_t *length, *rank, *place; /* (P) rank: sequences by length, place: the reverse */
     uint32_t *reversed;         /* (N) see carnn__reverse_index */
     uint32_t *index[2];         /* (N) input of each packed row, by direction */
-    uint32_t *row[2];           /* (R) packed row of each row, by direction */
+    uint32_t *row;              /* (R) packed row of each row */
 };
 
-/* --- the state of a head --------------------------------------------------------------------- */
-
-/* What the state of every head begins with. */
-typedef struct carnn__net {
+typedef struct carnn__net { /* what the state of every head begins with */
     carnn__corpus corpus;
     carnn__texts texts;    /* of the batch at hand; a head that reads them otherwise has its own */
     int holds;             /* gradient check: the masks of relu and max stay what they were */
@@ -7529,56 +7503,50 @@ static size_t carnn__session_words(const carnn_model *model) {
 }
 
 /* The tokens of a text in a role; of labels their numbers among the model's choices. Where the task
-   does not count them itself, as many as a session has memory for: batches and sessions read the
-   same. */
+   does not count them itself, batches read as many as a session has memory for. */
 static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t role,
                             uint32_t *ids, size_t max) {
     const carnn__role *r = &model->task->roles[role];
-    carnn__words w;
+    carnn__words w = carnn__words_of(r->tokenizer, text.at, text.length);
     size_t n, most = carnn__session_words(model);
     if (!r->labels && model->task->tokens) return model->task->tokens(model, text, role, ids, max);
     max = carnn__min(max, most);
     if (!r->labels)
         return carnn__min(most, carnn__tokenize(&model->words, r->tokenizer, text.at, text.length,
                                                 ids, max));
-    w = carnn__words_of(r->tokenizer, text.at, text.length);
     for (n = 0; n < most && carnn__next_word(&w); n++)
         if (n < max) ids[n] = carnn__names_find(&model->choices, w.word.at, w.word.length);
     return n;
 }
 
 /* Numbers the distinct pairs of text and role by their first appearance, and tokenises them. */
-static carnn_status carnn__corpus_tokens(carnn__corpus *c, const carnn__work *work,
-                                         carnn_error *error) {
+static carnn_status carnn__corpus_tokens(carnn__work *work, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
     const carnn_allocator *a = &work->allocator;
-    size_t roles = 0, pairs, i, j, at = 0, n;
+    size_t roles = 0, pairs, i, j, at, n = 0;
     uint32_t *number;
     while (work->model->task->roles[roles].name) roles++;
     pairs = data->text_count * roles;
     number = (uint32_t *)carnn__own(&c->blocks, a, pairs, sizeof(uint32_t));
     c->list = (uint32_t *)carnn__own(&c->blocks, a, data->member_count, sizeof(uint32_t));
-    if (!number || !c->list) return carnn__out_of_memory(error);
+    c->tokens.at = (size_t *)carnn__own(&c->blocks, a, carnn__min(pairs, data->member_count) + 1,
+                                        sizeof(size_t));
+    if (!number || !c->list || !c->tokens.at) return carnn__out_of_memory(error);
+    for (i = 0; data->columns && i < data->member_count; i++) c->list[i] = data->members[i].text;
     if (data->columns) { /* row r is token r */
-        for (i = 0; i < data->member_count; i++) {
-            c->list[i] = data->members[i].text;
-            c->tokens.count = carnn__max(c->tokens.count, c->list[i] + 1);
-        }
+        c->tokens.count = data->row_count;
         c->tokens.at = data->row_at;
         return CARNN_OK;
     }
     memset(number, 0xFF, pairs * sizeof(uint32_t));
-    for (i = 0; i < data->member_count; i++) {
-        uint32_t *known = &number[(size_t)data->members[i].text * roles + data->members[i].role];
-        if (*known == CARNN__NO_INDEX) *known = (uint32_t)c->tokens.count++;
-        c->list[i] = *known;
-    }
-    c->tokens.at = (size_t *)carnn__own(&c->blocks, a, c->tokens.count + 1, sizeof(size_t));
-    if (!c->tokens.at) return carnn__out_of_memory(error);
     for (j = 0; j < 2; j++) { /* count, then write */
         for (at = i = n = 0; i < data->member_count; i++) {
             const carnn__member *m = &data->members[i];
-            if (c->list[i] != n) continue; /* has been met before */
+            uint32_t *known = &number[(size_t)m->text * roles + m->role];
+            if (*known == CARNN__NO_INDEX) *known = (uint32_t)n;
+            c->list[i] = *known;
+            if (*known != n) continue; /* has been met before */
             c->tokens.at[n++] = at;
             at += carnn__tokens(work->model, carnn__text(data, m->text), m->role,
                                 j ? c->tokens.ids + at : NULL, j ? SIZE_MAX : 0);
@@ -7587,11 +7555,11 @@ static carnn_status carnn__corpus_tokens(carnn__corpus *c, const carnn__work *wo
         if (!j) c->tokens.ids = (uint32_t *)carnn__own(&c->blocks, a, at, sizeof(uint32_t));
         if (!c->tokens.ids) return carnn__out_of_memory(error);
     }
+    c->tokens.count = n;
     return CARNN_OK;
 }
 
-/* A list of names from texts that stand one after the other, each with a NUL behind it; with the
-   blanks at their ends or without. */
+/* A list of names from strings that stand one after the other; trim: without blanks at the ends. */
 static carnn_status carnn__names_from(carnn__names *names, const char *bytes, const size_t *at,
                                       size_t count, int trim, const carnn_allocator *a,
                                       carnn_error *error) {
@@ -7609,8 +7577,8 @@ static carnn_status carnn__names_from(carnn__names *names, const char *bytes, co
 }
 
 /* Which choice of the model each item's target is, compared without blanks at the ends. */
-static carnn_status carnn__corpus_targets(carnn__corpus *c, const carnn__work *work,
-                                          carnn_error *error) {
+static carnn_status carnn__corpus_targets(carnn__work *work, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
     const carnn__names *choices = &work->model->choices;
     carnn__names trimmed;
@@ -7657,37 +7625,32 @@ static size_t carnn__limit(const carnn__work *work, size_t k) {
 
 static int carnn__over(const size_t now[CARNN__SIZES], const size_t more[CARNN__SIZES],
                        const size_t most[CARNN__SIZES]) {
-    size_t k;
-    for (k = 0; k < CARNN__SIZES; k++)
-        if (now[k] + more[k] > most[k]) return 1;
-    return 0;
+    return now[0] + more[0] > most[0] || now[1] + more[1] > most[1];
 }
 
 static void carnn__grow(size_t now[CARNN__SIZES], const size_t more[CARNN__SIZES]) {
-    size_t k;
-    for (k = 0; k < CARNN__SIZES; k++) now[k] += more[k];
+    now[0] += more[0];
+    now[1] += more[1];
 }
 
-/* Memory for so many pieces and groups, and for their order. */
 static carnn_status carnn__corpus_room(carnn__corpus *c, const carnn_allocator *a, size_t pieces,
-                                       size_t groups, carnn_error *error) {
+                                       carnn_error *error) {
     c->pieces = (carnn__batch_piece *)carnn__own(&c->blocks, a, pieces, sizeof *c->pieces);
-    c->group_piece = (size_t *)carnn__own(&c->blocks, a, groups + 1, sizeof(size_t));
-    c->order = (uint32_t *)carnn__own(&c->blocks, a, groups, sizeof(uint32_t));
+    c->order = (uint32_t *)carnn__own(&c->blocks, a, pieces, sizeof(uint32_t));
     c->queue = (uint32_t *)carnn__own(&c->blocks, a, pieces, sizeof(uint32_t));
     c->batch_start = (size_t *)carnn__own(&c->blocks, a, pieces + 1, sizeof(size_t));
-    if (c->pieces && c->group_piece && c->order && c->queue && c->batch_start) return CARNN_OK;
+    if (c->pieces && c->order && c->queue && c->batch_start) return CARNN_OK;
     return carnn__out_of_memory(error);
 }
 
 /* Cuts the groups into pieces. The items of a piece have the same first text. */
-static carnn_status carnn__corpus_cut(carnn__corpus *c, const carnn__work *work,
-                                      carnn_error *error) {
+static carnn_status carnn__corpus_cut(carnn__work *work, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
     const carnn__task *task = work->model->task;
     size_t most = task->limits.piece, limit[CARNN__SIZES], k, i;
     carnn__batch_piece *now = NULL;
-    if (carnn__corpus_room(c, &work->allocator, data->item_count, data->item_count, error))
+    if (carnn__corpus_room(c, &work->allocator, data->item_count, error))
         return CARNN_ERR_MEMORY;
     for (k = 0; k < CARNN__SIZES; k++)
         limit[k] = most == SIZE_MAX ? SIZE_MAX : carnn__limit(work, k);
@@ -7696,22 +7659,22 @@ static carnn_status carnn__corpus_cut(carnn__corpus *c, const carnn__work *work,
         size_t size[CARNN__SIZES];
         int begins = !i || x->group != x[-1].group;
         (task->measure ? task->measure : carnn__item_rows)(work, i, size);
-        if (begins) c->group_piece[c->groups++] = c->piece_count;
         if (begins || now->count == most || carnn__over(now->size, size, limit) ||
             carnn__members(data, x)->text != carnn__members(data, x - 1)->text) {
             now = &c->pieces[c->piece_count++];
             memset(now, 0, sizeof *now);
             now->first = i;
+            now->continues = !begins;
         }
         now->count++;
         carnn__grow(now->size, size);
     }
-    c->group_piece[c->groups] = c->piece_count;
     return CARNN_OK;
 }
 
 /* The largest batch that any order of the pieces can make. */
-static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
+static void carnn__corpus_most(carnn__work *work) {
+    carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
     size_t total[CARNN__SIZES] = {0}, largest[CARNN__SIZES] = {0}, items = 0, count = 0, i, j, k;
     for (i = 0; i < c->piece_count; i++) {
@@ -7722,10 +7685,11 @@ static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
             largest[k] = carnn__max(largest[k], c->pieces[i].size[k]);
     }
     c->most_items = carnn__min(count, (size_t)work->batch + items);
-    for (k = 0; k < CARNN__SIZES; k++)
-        c->most_size[k] = carnn__min(carnn__min(total[k],
-                                                carnn__max(carnn__limit(work, k), largest[k])),
-                                     carnn__times((size_t)work->batch, largest[k]));
+    for (k = 0; k < CARNN__SIZES; k++) {
+        size_t most = carnn__max(carnn__limit(work, k), largest[k]);
+        most = carnn__min(most, carnn__times((size_t)work->batch, largest[k]));
+        c->most_size[k] = carnn__min(most, total[k]);
+    }
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
         c->most_texts = carnn__max(c->most_texts, x->count);
@@ -7735,28 +7699,19 @@ static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
     c->most_texts *= c->most_items;
 }
 
-/* Readies work->data for work->model. */
-static carnn_status carnn__corpus_open(carnn__work *work, carnn_error *error) {
-    carnn__corpus *c = carnn__corpus_of(work);
-    carnn_status status = carnn__corpus_tokens(c, work, error);
-    if (!status) status = carnn__corpus_targets(c, work, error);
-    if (!status)
-        status = work->model->task->pieces ? work->model->task->pieces(work, error)
-                                           : carnn__corpus_cut(c, work, error);
-    if (!status) carnn__corpus_most(c, work);
-    return status;
-}
-
-/* Makes the batches of an epoch, shuffled by `key` (0: in the order of the data): whole groups,
-   until there are enough items or the next piece may not fit. Returns their number. */
+/* Makes the batches of an epoch, of groups shuffled by `key` (0: not shuffled), and returns their
+   number. A batch ends when it has enough items or the next piece might not fit. */
 static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
     carnn__corpus *c = carnn__corpus_of(work);
-    size_t i, j, pieces = 0, batches = 0, items = 0, now[CARNN__SIZES] = {0};
-    for (i = 0; i < c->groups; i++) c->order[i] = (uint32_t)i;
-    if (key) carnn__shuffle(key, c->order, c->groups);
-    for (i = 0; i < c->groups; i++)
-        for (j = c->group_piece[c->order[i]]; j < c->group_piece[c->order[i] + 1]; j++)
+    size_t i, j, groups = 0, pieces = 0, batches = 0, items = 0, now[CARNN__SIZES] = {0};
+    for (i = 0; i < c->piece_count; i++)
+        if (!c->pieces[i].continues) c->order[groups++] = (uint32_t)i;
+    if (key) carnn__shuffle(key, c->order, groups);
+    for (i = 0; i < groups; i++) {
+        c->queue[pieces++] = c->order[i];
+        for (j = c->order[i] + 1; j < c->piece_count && c->pieces[j].continues; j++)
             c->queue[pieces++] = (uint32_t)j;
+    }
     for (i = 0; i < pieces; i++) {
         const carnn__batch_piece *p = &c->pieces[c->queue[i]];
         if (!i || items >= (size_t)work->batch || carnn__over(now, p->size, c->most_size)) {
@@ -7780,16 +7735,14 @@ static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, siz
     for (i = 0; i < lists; i++) *list[i] = (uint32_t *)carnn__take(arena, count, sizeof(uint32_t));
 }
 
-/* Takes the memory of the texts in these roles (bits). Call it first in a head's list of parts. */
+/* Texts in these roles (bits). It comes first in a head's list of parts. */
 static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, int shares,
                               carnn__flag_fn flag) {
     const carnn__corpus *c;
-    size_t B, S, R, V, lists;
+    size_t B, S, R, V;
     uint32_t **of_item[] = {&t->item, &t->piece};
-    uint32_t **of_text[] = {&t->list, &t->role, &t->sequence, &t->first, &t->length, &t->rank,
-                            &t->place};
-    uint32_t **of_row[] = {&t->ids, &t->reversed, &t->index[0], &t->index[1], &t->row[0],
-                           &t->row[1]};
+    uint32_t **of_text[] = {&t->list, &t->sequence, &t->first, &t->length, &t->rank, &t->place};
+    uint32_t **of_row[] = {&t->ids, &t->reversed, &t->index[0], &t->index[1], &t->row};
     t->roles = roles;
     t->shares = shares;
     t->flag = flag;
@@ -7801,26 +7754,24 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     S = t->most_texts = c->most_texts;
     R = t->most_rows = c->most_size[0];
     t->most_inputs = c->tokens.ids ? carnn__min(R, 2 * V) : R;
-    lists = c->tokens.count;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
     carnn__take_indices(p->arena, of_text, CARNN__COUNT(of_text), S);
     carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
-    t->of_item = (size_t *)carnn__take(p->arena, B + 1, sizeof(size_t));
     t->at = (size_t *)carnn__take(p->arena, S + 1, sizeof(size_t));
     t->start = (size_t *)carnn__take(p->arena, c->most_steps + 2, sizeof(size_t));
     t->input = (uint32_t *)carnn__take(p->arena, t->most_inputs, sizeof(uint32_t));
     t->local = (uint32_t *)carnn__take(p->arena, 2 * V, sizeof(uint32_t));
-    t->seen = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
+    t->seen = (uint32_t *)carnn__take(p->arena, c->tokens.count, sizeof(uint32_t));
     if (t->local) memset(t->local, 0xFF, 2 * V * sizeof(uint32_t));
-    if (t->seen) memset(t->seen, 0xFF, lists * sizeof(uint32_t));
+    if (t->seen) memset(t->seen, 0xFF, c->tokens.count * sizeof(uint32_t));
 }
 
 /* Adds a text of an item to the batch: its distinct words become inputs, rows of numbers all. */
 static void carnn__texts_add(carnn__texts *t, size_t member) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
-    uint32_t role = t->work->data->members[member].role, list = c->list[member];
+    uint32_t list = c->list[member];
     size_t i, s = t->texts, at = t->at[s];
-    if (!(t->roles >> role & 1)) return;
+    if (!(t->roles >> t->work->data->members[member].role & 1)) return;
     for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++) {
         uint32_t input = (uint32_t)i, one_more = CARNN__NO_INDEX, *known = &one_more;
         if (c->tokens.ids) {
@@ -7835,13 +7786,12 @@ static void carnn__texts_add(carnn__texts *t, size_t member) {
         t->ids[at++] = *known;
     }
     t->list[s] = list;
-    t->role[s] = role;
     t->at[++t->texts] = at;
 }
 
-/* A sequence for each text, or for each distinct one; where the rows of both directions are. */
+/* A sequence for each text, or for each distinct one. */
 static void carnn__texts_pack(carnn__texts *t) {
-    size_t P = 0, b, i, s;
+    size_t P = 0, b, i, r;
     for (i = 0; i < t->texts; i++) {
         uint32_t *seen = &t->seen[t->list[i]];
         if (!t->shares || *seen == CARNN__NO_INDEX) {
@@ -7854,17 +7804,12 @@ static void carnn__texts_pack(carnn__texts *t) {
     for (i = 0; i < t->texts; i++) t->seen[t->list[i]] = CARNN__NO_INDEX;
     carnn__pack_sequences(&t->packed, t->length, P, t->rank, t->start);
     carnn__reverse_index(&t->packed, t->reversed);
-    for (b = 0; b < P; b++) {
-        t->place[t->rank[b]] = (uint32_t)b;
-        for (s = 0; s < t->length[t->rank[b]]; s++)
-            t->index[0][t->start[s] + b] = t->ids[t->at[t->first[t->rank[b]]] + s];
-    }
-    for (i = 0; i < t->packed.rows; i++) t->index[1][i] = t->index[0][t->reversed[i]];
+    for (b = 0; b < P; b++) t->place[t->rank[b]] = (uint32_t)b;
     for (i = 0; i < t->texts; i++)
-        for (s = 0; s < t->at[i + 1] - t->at[i]; s++) {
-            size_t row = t->start[s] + t->place[t->sequence[i]];
-            t->row[0][t->at[i] + s] = (uint32_t)row;
-            t->row[1][t->at[i] + s] = t->reversed[row];
+        for (r = t->at[i]; r < t->at[i + 1]; r++) {
+            size_t row = t->start[r - t->at[i]] + t->place[t->sequence[i]];
+            t->row[r] = (uint32_t)row;
+            t->index[0][row] = t->index[1][t->reversed[row]] = t->ids[r];
         }
 }
 
@@ -7872,7 +7817,7 @@ static void carnn__texts_pack(carnn__texts *t) {
 static void carnn__texts_collect(carnn__texts *t, size_t number) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     size_t i, j, m;
-    t->count = t->texts = t->inputs = t->at[0] = t->of_item[0] = 0;
+    t->count = t->texts = t->inputs = t->at[0] = 0;
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *p = &c->pieces[c->queue[i]];
         for (j = p->first; j < p->first + p->count; j++) {
@@ -7880,7 +7825,6 @@ static void carnn__texts_collect(carnn__texts *t, size_t number) {
             for (m = x->first; m < x->first + x->count; m++) carnn__texts_add(t, m);
             t->piece[t->count] = c->queue[i];
             t->item[t->count++] = (uint32_t)j;
-            t->of_item[t->count] = t->texts;
         }
     }
     /* now: the next time another model may have used the arena, where the list of inputs is */
@@ -7895,16 +7839,14 @@ static void carnn__texts_collect(carnn__texts *t, size_t number) {
    Each part is a struct with three functions: _plan declares its weights or takes its memory (see
    carnn__plan), _forward computes its output from its inputs, _backward adds the gradients of its
    inputs and weights. Where the two passes are the same loops, they are one function with the
-   argument `backward`. A head's forward pass is a list of calls; its backward pass, written by hand
-   beside it, is the same list from the end. Outside the recurrent layer rows lie in reading order,
-   text by text.
+   argument `backward`. Rows lie in reading order, text by text, except in the recurrent layer.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 /* --- matrices -----------------------------------------------------------------------------------
-   A matrix (rows, columns) and the gradient of the loss with respect to it. The part whose output
-   it is clears the gradient in its forward pass; the parts that read the output add to it. */
+   A matrix and the gradient of the loss with respect to it. The part whose output it is clears the
+   gradient in its forward pass; the parts that read it add to it. */
 
 typedef struct carnn__mat {
     float *x, *d; /* d: NULL where nothing is learnt */
@@ -8024,9 +7966,9 @@ static void carnn__linear_backward(const carnn__work *work, carnn__linear *m, co
 }
 
 /* --- context: the position encoding of the other text -------------------------------------------
-   For the sequence of a text of a pair (texts 2 i and 2 i + 1) the position encoding (@@PART) of
-   the words of the other one, divided by their number: sums of 30 words shut the gates of a cell,
-   and would tell it little more than how long the other text is. */
+   For each sequence of a text of a pair (texts 2 i and 2 i + 1), the position encoding (@@PART) of
+   the words of the other text, divided by their number: sums of 30 words shut the gates of a cell
+   and say little more than how long the text is. */
 
 typedef struct carnn__position {
     float *ramp;     /* (D) */
@@ -8061,7 +8003,7 @@ static void carnn__position_run(const carnn__work *work, carnn__position *m, con
 }
 
 /* --- position encoder of token lists ------------------------------------------------------------
-   Rows of y (lists, D): enc of a list's words (@@PART), of which E (V, D) has the vectors. */
+   Rows of y (lists, D): enc (@@PART) of the words of a list, whose vectors are in E (V, D). */
 
 typedef struct carnn__list_encoder {
     size_t table; /* parameter */
@@ -8074,28 +8016,23 @@ static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, siz
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
 
-/* So many lists, those in `which` (NULL: from number `first` on), to the rows of y from `row` on;
-   backward from their gradients to that of E. */
+/* Encodes `count` lists, those in `which` or from number `first` on, to the rows of y from `row`
+   on; backward from their gradients to that of E. */
 static void carnn__encode_lists(const carnn__work *work, const carnn__list_encoder *m,
                                 const carnn__lists *lists, size_t first, const uint32_t *which,
                                 size_t count, const carnn__mat *y, size_t row, int backward) {
     size_t at = row * y->columns;
     carnn__encoder job = {count, y->columns, which, lists->ids, lists->at + first, m->ramp,
-                          carnn__weight(work, m->table), y->x + at, NULL, NULL};
-    if (!backward) {
-        carnn__encode_texts(work->engine, &job);
-        return;
-    }
-    job.dtable = carnn__gradient(work, m->table);
-    job.dout = y->d + at;
-    carnn__encode_texts_back(work->engine, &job);
+                          carnn__weight(work, m->table), y->x + at,
+                          backward ? carnn__gradient(work, m->table) : NULL,
+                          backward ? y->d + at : NULL};
+    (backward ? carnn__encode_texts_back : carnn__encode_texts)(work->engine, &job);
 }
 
 /* --- recurrent layers ---------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. The last one's output is packed, too, or in reading
-   order, where texts that share a sequence have the same rows; backward adds those up. */
+   others read the rows of the layer below. The last one's output is packed or in reading order. */
 
 typedef struct carnn__rnn_layer {
     carnn__cell cell[2];
@@ -8123,17 +8060,15 @@ typedef struct carnn__rnn_input {
     const carnn__mat *x;      /* (U, in) */
     size_t inputs;            /* U */
     const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
-    const uint32_t *row[2];   /* (R) packed row of each row of the output, by direction; NULL: the
-                                 output is packed */
+    const uint32_t *row;      /* (R) packed row of each row of the output; NULL: it is packed */
     size_t rows;              /* R */
-    float *state;             /* (layers, 2, h) of one sequence in one direction: the output and the
-                                 memory of an LSTM before its first row, replaced by those after its
-                                 last row. carnn__rnn_ready was called before. NULL: they begin
-                                 with 0. */
+    float *state;             /* (layers, 2, h) output and memory before the only sequence, in one
+                                 direction, replaced by those after it; carnn__rnn_ready was called
+                                 before. NULL: zeros */
 } carnn__rnn_input;
 
 /* name: of the weights, with ".2", ".forward" behind it where there are several layers, directions.
-   U, N, P: inputs, packed rows, sequences of a batch at most. */
+   U, N, P: most inputs, packed rows, sequences of a batch. */
 static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, carnn__rnn_shape s,
                             size_t U, size_t N, size_t P) {
     static const char *const direction[] = {".forward", ".backward"};
@@ -8170,8 +8105,7 @@ static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
         for (i = 0; i < m->directions; i++) carnn__cell_ready(&m->layer[l].run[i], work->engine);
 }
 
-/* What layer l reads: `x`, or the rows of the layer below; only the last one's output may be in
-   reading order. */
+/* What layer l reads: x, or the output of the layer below, which is packed. */
 static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const carnn__rnn_input *x) {
     carnn__rnn_input in = *x;
     if (l) {
@@ -8180,12 +8114,15 @@ static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const ca
         in.index[0] = NULL;
         in.index[1] = x->reversed;
     }
-    if (l + 1 < m->layers || !x->row[0]) {
-        in.row[0] = NULL;
-        in.row[1] = x->reversed;
-        in.rows = x->packed->rows;
-    }
+    if (l + 1 < m->layers) in.row = NULL;
+    if (!in.row) in.rows = x->packed->rows;
     return in;
+}
+
+/* The packed row that row r of the output has in a direction. */
+static size_t carnn__rnn_row(const carnn__rnn_input *in, size_t r, size_t direction) {
+    size_t row = in->row ? in->row[r] : r;
+    return direction ? in->reversed[row] : row;
 }
 
 static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
@@ -8210,7 +8147,7 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
                        h * sizeof(float));
             for (r = 0; r < in.rows; r++)
                 memcpy(layer->y.x + (r * m->directions + i) * h,
-                       run->scan.out + (in.row[i] ? in.row[i][r] : r) * h, h * sizeof(float));
+                       run->scan.out + carnn__rnn_row(&in, r, i) * h, h * sizeof(float));
         }
         carnn__mat_clear(&layer->y, in.rows);
         if (l + 1 < m->layers || m->drops_top)
@@ -8233,7 +8170,7 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
             memset(dout, 0, in.packed->rows * h * sizeof(float));
             for (r = 0; r < in.rows; r++)
                 work->engine->k->add(layer->y.d + (r * m->directions + i) * h,
-                                     dout + (in.row[i] ? in.row[i][r] : r) * h, h);
+                                     dout + carnn__rnn_row(&in, r, i) * h, h);
             carnn__cell_backward(run, work->engine, dout, in.x->d);
             if (in.c) carnn__cell_context_back(run, work->engine, in.c->d);
             carnn__cell_project_back(run, work->engine, in.x->d);
@@ -8241,19 +8178,18 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
     }
 }
 
-/* The texts of a batch as a recurrent layer reads them: x (U, in) their inputs, c (P, d) contexts
-   or NULL. The output (R, D) is in reading order. */
+/* The texts of a batch: x (U, in) inputs, c (P, d) contexts or NULL; the output is (R, D). */
 static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__mat *x,
                                           const carnn__mat *c) {
     carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
-                           {t->row[0], t->row[1]}, t->at[t->texts], NULL};
+                           t->row, t->at[t->texts], NULL};
     return in;
 }
 
 /* --- pooling ------------------------------------------------------------------------------------
-   Over the words of each text: the largest or the smallest value of every column (the first of
-   equal ones), the mean, or the last states: of [fw; bw] the last of fw and the first of bw. A text
-   without words gives zeros. Several of them stand side by side: y (S, kinds D). */
+   Over the words of each text: the largest or smallest value of every column (the first of equal
+   ones), the mean, or the last states: of [fw; bw] the last of fw and the first of bw. A text
+   without words gives zeros. Several kinds stand side by side: y (S, kinds D). */
 
 typedef enum carnn__pooling {
     CARNN__POOL_MAX,
@@ -8270,7 +8206,7 @@ typedef struct carnn__pool_part {
     carnn__mat y;    /* (S, kinds D) */
 } carnn__pool_part;
 
-/* The kinds and their number have to be set. D: columns of what is pooled. */
+/* The kinds and their number are set before. D: columns of what is pooled. */
 static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size_t directions,
                              const carnn__texts *t) {
     size_t S = t->most_texts, width = m->kinds * D;
@@ -8292,13 +8228,13 @@ static void carnn__pool_choose(const carnn__pool_part *m, carnn__pooling kind, c
         }
 }
 
-/* Kind k of text s. */
 static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
                              const carnn__texts *t, const carnn__mat *x, size_t s, size_t k,
                              int backward) {
     size_t D = x->columns, from = t->at[s], to = t->at[s + 1], at = (s * m->kinds + k) * D, r, j;
     float *y = m->y.x + at, *dy = backward ? m->y.d + at : NULL;
     uint32_t *where = m->where + at;
+    if (!backward) memset(y, 0, D * sizeof(float));
     if (from == to) return;
     if (m->kind[k] == CARNN__POOL_MEAN) {
         for (r = from; !backward && r < to; r++) work->engine->k->add(x->x + r * D, y, D);
@@ -8315,11 +8251,10 @@ static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
 
 static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, const carnn__texts *t,
                               const carnn__mat *x, int backward) {
-    size_t s, k;
-    if (!backward) memset(m->y.x, 0, t->texts * m->y.columns * sizeof(float));
+    size_t i;
     if (!backward) carnn__mat_clear(&m->y, t->texts);
-    for (s = 0; s < t->texts; s++)
-        for (k = 0; k < m->kinds; k++) carnn__pool_text(work, m, t, x, s, k, backward);
+    for (i = 0; i < t->texts * m->kinds; i++)
+        carnn__pool_text(work, m, t, x, i / m->kinds, i % m->kinds, backward);
 }
 
 /* --- additive attention over the words of each text ---------------------------------------------
@@ -8394,9 +8329,8 @@ static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const
 }
 
 /* --- comparison of the two texts of a pair ------------------------------------------------------
-   Each word x_i of one text beside what it is aligned with in the other one, a_i = sum_j
-   softmax_j(x_i . y_j) y_j, taken apart and summed up with weights w_i: f = sum_i w_i [p_i; o_i],
-   or with w_i o_i alone (@@PART, decomposition). Pairs are independent: threads share them. */
+   a_i = sum_j softmax_j(x_i . y_j) y_j, what word x_i of one text is aligned with in the other;
+   f = sum_i w_i [p_i; o_i], or w_i o_i alone, by the decomposition of @@PART. A pair a thread. */
 
 typedef struct carnn__compare {
     int orthogonal, backward;
@@ -8419,7 +8353,6 @@ static void carnn__compare_plan(carnn__plan *p, carnn__compare *m, size_t D, int
     m->cell_at = (size_t *)carnn__take(p->arena, t->most_items, sizeof(size_t));
 }
 
-/* The decomposition of text s. */
 static carnn__compose carnn__compare_text(const carnn__compare *m, size_t s) {
     size_t D = m->x->columns, at = m->t->at[s], F = m->f.columns / 2;
     carnn__compose c = {m->t->at[s + 1] - at, D, m->orthogonal, m->x->x + at * D, m->a.x + at * D,
@@ -8432,7 +8365,7 @@ static carnn__compose carnn__compare_text(const carnn__compare *m, size_t s) {
     return c;
 }
 
-/* Both texts of a pair. Backward, the decomposition sets dx, to which the alignment adds. */
+/* Backward, the decomposition sets dx, to which the alignment adds. */
 static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
     const carnn__compare *m = (const carnn__compare *)job;
     carnn__engine e = carnn__engine_of(m->work->engine, worker);
@@ -8444,7 +8377,7 @@ static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
         c[s] = carnn__compare_text(m, 2 * pair + s);
         if (m->backward) e.k->compose_back(&c[s]);
     }
-    for (s = 0; s < 2; s++) {
+    for (s = 0; s < 2; s++, cell += c[0].rows * c[1].rows) {
         size_t mine = at[2 * pair + s] * D, other = at[2 * pair + 1 - s] * D;
         size_t n = c[s].rows, others = c[1 - s].rows;
         if (m->backward) {
@@ -8454,15 +8387,15 @@ static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
             carnn__align(&e, n, others, D, x->x + mine, x->x + other, E->x + cell, a->x + mine);
             e.k->compose(&c[s]);
         }
-        cell += n * others;
     }
 }
 
-/* x (R, D) states, w (R, 1) weights; the output is m->f. */
-static void carnn__compare_forward(const carnn__work *work, carnn__compare *m,
-                                   const carnn__texts *t, const carnn__mat *x,
-                                   const carnn__mat *w) {
+/* x (R, D) states, w (R, 1) weights; the output is m->f. The backward pass sets the gradients of x
+   and w: it comes before what adds to them. */
+static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const carnn__texts *t,
+                               const carnn__mat *x, const carnn__mat *w, int backward) {
     size_t b, cell = 0;
+    m->backward = backward;
     m->work = work;
     m->t = t;
     m->x = x;
@@ -8471,21 +8404,13 @@ static void carnn__compare_forward(const carnn__work *work, carnn__compare *m,
         m->cell_at[b] = cell;
         cell += 2 * (t->at[2 * b + 1] - t->at[2 * b]) * (t->at[2 * b + 2] - t->at[2 * b + 1]);
     }
-    m->backward = 0;
     carnn__parallel(work->engine->pool, t->count, carnn__compare_pair, m);
-    carnn__mat_clear(&m->f, t->count);
-}
-
-/* Sets (does not add to) the gradients of x and w: call it before what adds to them. */
-static void carnn__compare_backward(const carnn__work *work, carnn__compare *m) {
-    m->backward = 1;
-    carnn__parallel(work->engine->pool, m->t->count, carnn__compare_pair, m);
+    if (!backward) carnn__mat_clear(&m->f, t->count);
 }
 
 /* --- words that both texts of a pair have -------------------------------------------------------
    Two more inputs for every word: is it in the other text?, and that times its idf; and two for
-   every pair: the share of the first text's words that are in the second, by number and by idf.
-   Words with the same first letters count as one: lives, lived, living. */
+   every pair: the share of the first text's words that are in the second, by number and by idf. */
 
 #define CARNN__OVERLAPS 2
 
@@ -8494,9 +8419,8 @@ typedef struct carnn__overlap {
     uint32_t *stem; /* (V) equal for words that count as one */
 } carnn__overlap;
 
-/* Declares the idf, which is not trained: after all that is. Words are the same if they have the
-   first `most` letters in common; those that stand for words that the model does not know (numbers
-   below `unknown`), only if they are one. */
+/* Comes after all that is trained. Words count as one if their first `most` letters are the same
+   (lives, living); those below `unknown`, which stand for unknown words, if they are the same. */
 static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknown, double most) {
     const carnn__names *words = &p->model->words;
     size_t i, w;
@@ -8530,7 +8454,7 @@ static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, s
                      ? 1.0f : (float)(1.0 - log((double)idf[i]) / log(all));
 }
 
-/* Is the word, or one that counts as the same, in the other text of the pair? */
+/* Is the word, or one that counts as the same, in the other text? */
 static unsigned carnn__overlap_flag(const carnn__texts *t, const carnn__overlap *m, size_t member,
                                     uint32_t word) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
@@ -8560,17 +8484,15 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
     for (i = from; i < end; i++) {
         uint32_t input = t->input[t->ids[i]];
         sum += idf[input / 2];
-        if (!(input & 1)) continue;
-        found += idf[input / 2];
-        both += 1.0f;
+        found += input & 1 ? idf[input / 2] : 0.0f;
+        both += (float)(input & 1);
     }
     to[0] = end > from ? both / (float)(end - from) : 0.0f;
     to[1] = sum > 0.0f ? found / sum : 0.0f;
 }
 
 /* --- sequences of words, row by row -------------------------------------------------------------
-   Packed without inputs that rows share: each row has an embedding and a dropout mask of its own,
-   x_r = E w_r. So that any list of tokens can be a sequence, the caller says what they are. */
+   Packed sequences of any tokens, x_r = E w_r, each row with a dropout mask of its own. */
 
 typedef struct carnn__sequences {
     size_t table, drop;              /* parameter of E; stream of dropout */
@@ -8600,18 +8522,17 @@ static void carnn__sequences_pack(carnn__sequences *m, size_t count) {
     for (b = 0; b < count; b++) m->rank[m->order[b]] = (uint32_t)b;
 }
 
-/* Puts the tokens of sequence i into `rows` (N), where its rows are. */
+/* Puts the tokens of sequence i into its rows of `rows` (N). */
 static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint32_t *tokens,
                                  uint32_t *rows) {
     size_t t;
     for (t = 0; t < m->length[i]; t++) rows[m->start[t] + m->rank[i]] = tokens[t];
 }
 
-/* What a recurrent layer reads: x (N, in) row by row, with contexts c or NULL. */
+/* x (N, in) row by row, contexts c (P, d) or NULL. */
 static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m, const carnn__mat *x,
                                                const carnn__mat *c) {
-    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, {NULL, NULL}, 0,
-                           NULL};
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, NULL, 0, NULL};
     return in;
 }
 
@@ -8649,8 +8570,7 @@ static void carnn__sequences_join(const carnn__work *work, const carnn__sequence
 
 /* --- last states --------------------------------------------------------------------------------
    c (B, h): the row of rank b of the sequences `to` is the last state of the same sequence of
-   `from`, or the parameter `learned` where that has no rows; from NULL: where none has. Backward
-   adds the gradient to theirs. */
+   `from`, or the parameter `learned` where that has no rows, or from is NULL. */
 
 static void carnn__last_states(const carnn__work *work, const carnn__sequences *from,
                                const carnn__mat *states, size_t learned,
@@ -8671,14 +8591,13 @@ static void carnn__last_states(const carnn__work *work, const carnn__sequences *
 }
 
 /* --- softmax over a vocabulary ------------------------------------------------------------------
-   The layer that predicts words, and its loss, on blocks of rows, so that the logits (N, V) are
-   never held whole: those of a block become losses, then gradients, then products before the next
-   block begins. So forward and backward are one loop:
+   The layer that predicts words, and its loss. The logits (N, V) are never held whole: those of a
+   block of rows become losses, gradients and products before the next block begins. So forward and
+   backward are one loop:
 
      z = h W^T + b     dz = scale (softmax(z) - onehot)     dh = dz W    dW += dz^T h    db += dz */
 
-/* Floats of a block of logits: large enough for the products, small enough for the cache. */
-#define CARNN__VOCABULARY_LOGITS ((size_t)1 << 22)
+#define CARNN__VOCABULARY_LOGITS ((size_t)1 << 22) /* of a block: what fits the cache */
 #define CARNN__VOCABULARY_ROWS 16 /* rows of a block at least; in a session, at most */
 
 typedef struct carnn__word_softmax {
@@ -8688,7 +8607,7 @@ typedef struct carnn__word_softmax {
     float *forward, *backward;  /* W packed for the two products; NULL: it is read as it is */
 } carnn__word_softmax;
 
-/* tied: the parameter that is W, too, or SIZE_MAX. A session has few rows: it does not pack W. */
+/* tied: the parameter that is W, too, or SIZE_MAX. A session does not pack W for its few rows. */
 static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, size_t tied, size_t N,
                                      size_t h, int session) {
     m->V = p->model->words.count;
@@ -8707,7 +8626,7 @@ static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, siz
     if (p->work->g) m->backward = carnn__floats(p->arena, 1, carnn__packed_size(h, m->V));
 }
 
-/* z of rows [from, from + rows) of h (N, h), which it returns. */
+/* Returns z of rows [from, from + rows) of h (N, h). */
 static float *carnn__word_softmax_logits(const carnn__work *work, carnn__word_softmax *m,
                                          const carnn__mat *h, size_t from, size_t rows) {
     size_t D = h->columns;
@@ -8718,7 +8637,7 @@ static float *carnn__word_softmax_logits(const carnn__work *work, carnn__word_so
     return m->z;
 }
 
-/* The losses of N rows; in training their gradients, times `scale`. That of h replaces h->d. */
+/* The losses of N rows; in training their gradients, times `scale`, which replace h->d. */
 static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax *m,
                                     const carnn__mat *h, size_t N, float scale) {
     carnn__engine *e = work->engine;
@@ -8740,7 +8659,7 @@ static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax
     }
 }
 
-/* --- the output of a head: logits, for the loss, votes and predictions alike ----------------- */
+/* --- the output of a head: logits, for the loss, votes and predictions ----------------------- */
 
 struct carnn__logits {
     carnn__output_kind kind;
@@ -8756,8 +8675,8 @@ static size_t carnn__first_decision(const carnn__logits *o, size_t b) {
     return o->of_item ? o->of_item[b] : b;
 }
 
-/* Softmax cross entropy (@@PART) of the rows of z that have a target: returns the sum and, in
-   *known, how many there are. z->d becomes the gradient of the mean, times `scale`. */
+/* Softmax cross entropy (@@PART) of the *known rows of z that have a target: returns the sum; z->d
+   becomes the gradient of the mean, times `scale`. */
 static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
                                   const uint32_t *target, double scale, double smoothing,
                                   size_t *known) {
@@ -8775,14 +8694,14 @@ static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, 
 }
 
 /* --- losses of scores z (B, 1) ------------------------------------------------------------------
-   What is right has the value 1. The gradient of the mean goes to z->d; they return the sum. */
+   They return the sum; z->d becomes the gradient of the mean. */
 
 static double carnn__right(const carnn__work *work, const carnn__texts *t, size_t b) {
     return work->data->items[t->item[b]].value > 0.0f ? 1.0 : 0.0;
 }
 
-/* Cross entropy of sigmoid(z), in which right and wrong items weigh the same in all, where there
-   are both; weight (2) is filled at the first call. */
+/* Cross entropy of sigmoid(z), in which all right items and all wrong ones weigh the same; weight
+   (2) is filled at the first call. */
 static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z,
                                float weight[2]) {
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0, all, right = 0.0;
@@ -8790,8 +8709,9 @@ static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, c
     if (weight[0] <= 0.0f) {
         all = (double)work->data->item_count;
         for (i = 0; i < work->data->item_count; i++) right += work->data->items[i].value > 0.0f;
-        weight[0] = right >= 1.0 && right < all ? (float)(0.5 * all / (all - right)) : 1.0f;
-        weight[1] = right >= 1.0 && right < all ? (float)(0.5 * all / right) : 1.0f;
+        if (right < 1.0 || right >= all) right = 0.5 * all; /* of one kind: weights of 1 */
+        weight[0] = (float)(0.5 * all / (all - right));
+        weight[1] = (float)(0.5 * all / right);
     }
     for (i = 0; i < t->count; i++) {
         double label = carnn__right(work, t, i), x = (double)z->x[i];
@@ -8803,7 +8723,7 @@ static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, c
     return sum;
 }
 
-/* Cross entropy of the softmax over each piece, whose target is shared by the right items: the mean
+/* Cross entropy of the softmax over each piece, whose target is shared by its right items: the mean
    over pieces with right and wrong ones, times the items of the batch. */
 static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
                                const carnn__mat *z) {
@@ -8831,75 +8751,66 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
 }
 
 /* The loss of logits of choices: softmax cross entropy; sum[0] counts what is right. */
-static double carnn__choices_loss(carnn__work *work, const carnn__logits *o, carnn__tally *tally) {
-    size_t known, b, i;
-    double sum = carnn__softmax_loss(work, o->z, o->count, o->target, 1.0, work->smoothing, &known);
-    for (b = 0; b < o->items; b++) {
-        size_t first = carnn__first_decision(o, b), end = carnn__first_decision(o, b + 1);
+static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__logits o = work->model->task->output(work);
+    size_t n = o.z->columns, known, b, i;
+    double sum = carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing, &known);
+    for (b = 0; b < o.items; b++) {
+        size_t first = carnn__first_decision(&o, b), end = carnn__first_decision(&o, b + 1);
         double right = 0.0;
         for (i = first; i < end; i++)
-            right += work->engine->k->argmax(o->z->x + i * o->z->columns, o->z->columns) ==
-                     o->target[i];
+            right += work->engine->k->argmax(o.z->x + i * n, n) == o.target[i];
         tally->sum[0] += right;
         if (end > first) carnn__tell_part(work, right, (double)(end - first));
     }
-    tally->examples += carnn__first_decision(o, o->items);
+    tally->examples += carnn__first_decision(&o, o.items);
     return sum;
 }
 
-static double carnn__net_tally(carnn__work *work, carnn__tally *tally) {
+static double carnn__net_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__task *task = work->model->task;
-    carnn__logits o;
-    if (task->loss) return task->loss(work, tally);
-    o = task->output(work);
-    return carnn__choices_loss(work, &o, tally);
+    return (task->loss ? task->loss : carnn__choices_loss)(work, tally);
 }
 
 /* --- ranking by score ---------------------------------------------------------------------------
-   A heap of numbers, that of the highest score on top. Of equal scores, wrong items go first where
-   there are items, then low numbers. */
+   A heap of numbers, that of the highest score on top, of equal ones the lowest number. */
 
-static int carnn__heap_before(const float *score, const carnn__item *items, size_t a, size_t b) {
-    if (score[a] > score[b] || score[a] < score[b]) return score[a] > score[b];
-    if (items && (items[a].value < items[b].value || items[a].value > items[b].value))
-        return items[a].value < items[b].value;
-    return a < b;
+static int carnn__heap_before(const float *score, size_t a, size_t b) {
+    return score[a] > score[b] || (!(score[a] < score[b]) && a < b);
 }
 
 /* Lets number i sink. */
-static void carnn__heap_sink(const float *score, const carnn__item *items, uint32_t *heap, size_t i,
-                             size_t n) {
+static void carnn__heap_sink(const float *score, uint32_t *heap, size_t i, size_t n) {
     uint32_t number = heap[i];
     size_t child;
     for (; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && carnn__heap_before(score, items, heap[child + 1], heap[child]))
-            child++;
-        if (!carnn__heap_before(score, items, heap[child], number)) break;
+        if (child + 1 < n && carnn__heap_before(score, heap[child + 1], heap[child])) child++;
+        if (!carnn__heap_before(score, heap[child], number)) break;
         heap[i] = heap[child];
     }
     heap[i] = number;
 }
 
-static void carnn__heap_make(const float *score, const carnn__item *items, uint32_t *heap,
-                             size_t n) {
+/* A heap of the numbers 0 .. n - 1. */
+static void carnn__heap_make(const float *score, uint32_t *heap, size_t n) {
     size_t i;
-    for (i = n / 2; i-- > 0;) carnn__heap_sink(score, items, heap, i, n);
+    for (i = 0; i < n; i++) heap[i] = (uint32_t)i;
+    for (i = n / 2; i-- > 0;) carnn__heap_sink(score, heap, i, n);
 }
 
-/* Takes the top off a heap of n: it goes behind the n - 1 that are left. */
-static uint32_t carnn__heap_pop(const float *score, const carnn__item *items, uint32_t *heap,
-                                size_t n) {
+/* Takes the top off a heap of n and puts it behind the n - 1 that are left. */
+static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
     uint32_t top = heap[0];
     heap[0] = heap[n - 1];
     heap[n - 1] = top;
-    carnn__heap_sink(score, items, heap, 0, n - 1);
+    carnn__heap_sink(score, heap, 0, n - 1);
     return top;
 }
 
 /* --- ranks: mean average precision and mean reciprocal rank -------------------------------------
-   Items of a group by falling score; average precision AP is the mean over the right ones of (right
-   ones at or above it) / its rank, RR is one over the rank of the first right one. Of equal scores
-   the wrong ones go first. A group without a right one does not count. */
+   Average precision AP is the mean over a group's right items of (right ones at or above it) / its
+   rank; RR is one over the rank of the first right one. Of equal scores the wrong ones rank first.
+   A group without a right item does not count. */
 
 enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS }; /* sums of a tally */
 
@@ -8916,17 +8827,21 @@ static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
     m->ranked = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
 }
 
-/* Adds the ranking of items [from, to) to the tally. */
-static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, const float *score, size_t from,
-                               size_t to, carnn__tally *tally) {
-    const carnn__item *items = work->data->items;
+/* Adds the ranking of n items to the tally. Scores of wrong ones come to stand first, so that of
+   equal scores theirs are taken first. */
+static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, float *score,
+                               const carnn__item *items, size_t n, carnn__tally *tally) {
     double precision = 0.0, reciprocal = 0.0, right = 0.0;
-    size_t i, n = to - from;
-    for (i = 0; i < n; i++) m->ranked[i] = (uint32_t)(from + i);
-    carnn__heap_make(score, items, m->ranked, n);
+    size_t i, wrong = 0;
+    for (i = 0; i < n; i++)
+        if (items[i].value <= 0.0f) {
+            float moved = score[wrong];
+            score[wrong++] = score[i];
+            score[i] = moved;
+        }
+    carnn__heap_make(score, m->ranked, n);
     for (i = 0; i < n; i++) {
-        uint32_t item = carnn__heap_pop(score, items, m->ranked, n - i);
-        if (items[item].value <= 0.0f) continue;
+        if (carnn__heap_pop(score, m->ranked, n - i) < wrong) continue;
         right += 1.0;
         precision += right / (double)(i + 1);
         if (right < 1.5) reciprocal = 1.0 / (double)(i + 1);
@@ -8938,8 +8853,8 @@ static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, const float *
     carnn__tell_part(work, precision / right, 1.0);
 }
 
-/* The scores z (B) of a batch. A group is ranked when its last piece is there; in training, where a
-   batch may be the first after a stop, each piece by itself. */
+/* The scores z (B) of a batch. A group is ranked after its last piece; in training each piece by
+   itself, as a batch may be the first after a stop. */
 static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__texts *t,
                                const float *z, carnn__tally *tally) {
     const carnn__item *items = work->data->items;
@@ -8949,12 +8864,15 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
         size_t i = t->item[b], end = i + 1;
         score[i] = z[b];
         for (first = i; first && items[first - 1].group == items[i].group;) first--;
-        if (work->asked && work->asked->ranked)
-            carnn__tell_ranked(work, i, i - first, (double)score[i]);
+        if (work->asked && work->asked->ranked) {
+            carnn_ranked told = {work->number, items[i].group, i - first, items[i].value > 0.0f,
+                                 (double)z[b]};
+            work->asked->ranked(&told, work->asked->user);
+        }
         if (b + 1 < t->count && t->piece[b + 1] == t->piece[b]) continue; /* inside a piece */
         if (work->g) first = carnn__corpus_of(work)->pieces[t->piece[b]].first;
         if (work->g || end == work->data->item_count || items[end].group != items[i].group)
-            carnn__ranks_group(work, m, score, first, end, tally);
+            carnn__ranks_group(work, m, score + first, items + first, end - first, tally);
     }
     tally->examples += t->count;
 }
@@ -8967,25 +8885,6 @@ static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) 
 
 /* --- predictions ----------------------------------------------------------------------------- */
 
-/* The `count` most probable of n, of equal ones the first, with their probabilities. Returns how
-   many there are: NaN is none. */
-static size_t carnn__ranking(const carnn__kernels *k, const float *p, size_t n, size_t count,
-                             size_t *best, double *probability) {
-    size_t i, j, last = n;
-    for (i = 0; i < carnn__min(count, n); i++) {
-        size_t next = i ? n : k->argmax(p, n);
-        for (j = 0; i && j < n; j++) {
-            int after = p[j] < p[last] || (p[j] <= p[last] && j > last);
-            if (after && (next == n || p[j] > p[next])) next = j;
-        }
-        if (next == n) break;
-        best[i] = last = next;
-        probability[i] = (double)p[last];
-    }
-    return i;
-}
-
-/* Decision i of item b as a prediction. */
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
@@ -9004,7 +8903,13 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     }
     if (p != z) memcpy(p, z, n * sizeof(float));
     work->engine->k->softmax(p, n);
-    told.count = carnn__ranking(work->engine->k, p, n, net->top, net->best, net->probability);
+    for (; told.count < carnn__min(net->top, n); told.count++) { /* of equal ones the first */
+        size_t best = work->engine->k->argmax(p, n);
+        if (told.count && !(p[best] >= 0.0f)) break; /* NaN */
+        net->best[told.count] = best;
+        net->probability[told.count] = (double)p[best];
+        p[best] = -1.0f;
+    }
     told.choice = net->best;
     told.probability = net->probability;
     return told;
@@ -9044,8 +8949,8 @@ static void carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
     carnn__free(a, seen);
 }
 
-/* The vocabulary: the words of all inputs of the training data, and of the known data sets. The
-   choices: the words in roles of labels, or else the targets. */
+/* Words: those of the training data and of the known data sets. Choices: the words in roles of
+   labels, or else the targets. */
 static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     const carnn__task *task = model->task;
@@ -9089,17 +8994,21 @@ static void carnn__net_close(carnn__work *work) {
     work->state = NULL;
 }
 
-/* Readies the data for the model: long-lived memory, the same for every epoch. */
+/* Makes the data ready for the model, for all epochs. */
 static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
+    const carnn__task *task = work->model->task;
     carnn_status status;
-    work->state = carnn__alloc_zero(&work->allocator, 1, work->model->task->state);
+    work->state = carnn__alloc_zero(&work->allocator, 1, task->state);
     if (!work->state) return carnn__out_of_memory(error);
-    status = carnn__corpus_open(work, error);
-    if (status) carnn__net_close(work);
+    status = carnn__corpus_tokens(work, error);
+    if (!status) status = carnn__corpus_targets(work, error);
+    if (!status) status = (task->pieces ? task->pieces : carnn__corpus_cut)(work, error);
+    if (!status) carnn__corpus_most(work);
+    else carnn__net_close(work);
     return status;
 }
 
-/* Takes the memory of a batch; may be called again when another work has used the arena. */
+/* Takes the memory of a batch, again whenever another work has used the arena. */
 static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     size_t choices = work->model->choices.count;
     carnn__net *net = carnn__net_of(work);
@@ -9112,8 +9021,8 @@ static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     net->probability = (double *)carnn__take(arena, choices, sizeof(double));
 }
 
-/* One batch: adds to the tally and, where there is work->g, to the gradients; `key` draws the
-   dropout masks (0: none). */
+/* One batch: adds to the tally and to the gradients, if there is work->g; `key` draws the dropout
+   masks (0: none). */
 static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
     const carnn__task *task = work->model->task;
     if (task->batch) {
@@ -9122,13 +9031,13 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
     }
     if (carnn__net_of(work)->texts.roles) carnn__texts_collect(&carnn__net_of(work)->texts, number);
     task->forward(work, key);
-    tally->loss += carnn__net_tally(work, tally);
+    tally->loss += carnn__net_loss(work, tally);
     if (work->g) task->backward(work, key);
     if (work->wanted) carnn__net_tell(work); /* after the loss: it uses the same memory */
 }
 
-/* The vote of several models on the batch that each has just worked on: the mean of their
-   probabilities, as logits, or of their scores. */
+/* The vote of models on the batch that each has just worked on: the mean of their scores, or of
+   their probabilities, as logits. */
 static void carnn__net_vote(carnn__work *const *works, size_t count, size_t number,
                             carnn__tally *tally) {
     const carnn__task *task = works[0]->model->task;
@@ -9151,7 +9060,7 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
             z[j] = first.kind == CARNN__OUTPUT_SCORE ? z[j] / (float)count
                                                      : logf(fmaxf(z[j] / (float)count, FLT_MIN));
     }
-    tally->loss += carnn__net_tally(works[0], tally);
+    tally->loss += carnn__net_loss(works[0], tally);
 }
 
 /* A vote by plurality on decision i: each model has a vote for its best choice; of those with most
@@ -9159,27 +9068,22 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
    the mean one of `target`, if it is a choice. */
 static size_t carnn__elect(carnn__work *const *works, size_t count, size_t i, size_t target,
                            double *right) {
-    const carnn__task *task = works[0]->model->task;
     const carnn__kernels *k = works[0]->engine->k;
-    size_t m, n, best = 0, most = 0, columns = task->output(works[0]).z->columns;
-    double best_sum = 0.0;
+    carnn__net *net = carnn__net_of(works[0]);
+    size_t m, n, best = 0, *votes = net->best, L = works[0]->model->choices.count;
+    double *sum = net->probability;
     *right = 0.0;
-    for (m = 0; m < count; m++) k->softmax(task->output(works[m]).z->x + i * columns, columns);
+    memset(votes, 0, L * sizeof *votes);
+    memset(sum, 0, L * sizeof *sum);
     for (m = 0; m < count; m++) {
-        const float *p = task->output(works[m]).z->x + i * columns;
-        size_t mine = k->argmax(p, columns), votes = 0;
-        double sum = 0.0;
-        if (target < columns) *right += (double)p[target] / (double)count;
-        for (n = 0; n < count; n++) {
-            p = task->output(works[n]).z->x + i * columns;
-            votes += k->argmax(p, columns) == mine;
-            sum += (double)p[mine];
-        }
-        if (votes < most || (votes == most && !(sum > best_sum))) continue;
-        best = mine;
-        most = votes;
-        best_sum = sum;
+        float *p = works[m]->model->task->output(works[m]).z->x + i * L;
+        k->softmax(p, L);
+        votes[k->argmax(p, L)]++;
+        for (n = 0; n < L; n++) sum[n] += (double)p[n];
+        if (target < L) *right += (double)p[target] / (double)count;
     }
+    for (n = 1; n < L; n++)
+        if (votes[n] > votes[best] || (votes[n] == votes[best] && sum[n] > sum[best])) best = n;
     return best;
 }
 
@@ -9376,7 +9280,7 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
         double squares = 0.0;
         for (r = from; r < t->at[text + 1] && r < count; r++) {
-            out[r] = carnn__contribution(s->model->task->roles[t->role[text]].name, s->word[r],
+            out[r] = carnn__contribution(s->model->task->roles[text].name, s->word[r],
                                          CARNN_HAS_SHARE);
             if (!weight) continue;
             out[r].has |= CARNN_HAS_ATTENTION;
@@ -9403,10 +9307,9 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
 static void carnn__sample_truncate(float *p, uint32_t *heap, size_t V, size_t most, double mass) {
     size_t left, i;
     double sum = 0.0;
-    for (i = 0; i < V; i++) heap[i] = (uint32_t)i;
-    carnn__heap_make(p, NULL, heap, V);
+    carnn__heap_make(p, heap, V);
     for (left = V; left && (!most || V - left < most) && (mass <= 0.0 || sum < mass); left--)
-        sum += (double)p[carnn__heap_pop(p, NULL, heap, left)];
+        sum += (double)p[carnn__heap_pop(p, heap, left)];
     for (i = 0; i < left; i++) p[heap[i]] = 0.0f;
 }
 
@@ -10589,19 +10492,18 @@ static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
     for (i = 0; i < work->data->item_count; i++)
         count += carnn__parts(carnn__lm_length(work, i), CARNN__LM_STEPS);
     m->first = (size_t (*)[2])carnn__own(&c->blocks, &work->allocator, count, sizeof *m->first);
-    if (carnn__corpus_room(c, &work->allocator, count, count, error) || !m->first)
+    if (carnn__corpus_room(c, &work->allocator, count, error) || !m->first)
         return carnn__out_of_memory(error);
     for (i = 0; i < work->data->item_count; i++)
         for (from = 0, n = carnn__lm_length(work, i); from < n; from += CARNN__LM_STEPS, j++) {
             int follows = from || work->data->items[i].count > 1;
             size_t before = follows ? c->pieces[j - 1].size[0] : 0;
-            carnn__batch_piece now = {i, 1, {carnn__min(CARNN__LM_STEPS, n - from), before}};
+            carnn__batch_piece now = {i, 1, 0, {carnn__min(CARNN__LM_STEPS, n - from), before}};
             c->pieces[j] = now;
             m->first[j][0] = c->tokens.at[carnn__lm_list(work, i)] + from;
             m->first[j][1] = follows ? m->first[j - 1][0] : 0;
-            c->group_piece[j] = j;
         }
-    c->piece_count = c->groups = c->group_piece[j] = j;
+    c->piece_count = j;
     return CARNN_OK;
 }
 
@@ -11237,7 +11139,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     if (!siamese) {
         if (m->skips) carnn__differences(t, s, &m->skip, 0);
         carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
-        carnn__compare_forward(work, &m->compare, t, s, &m->attend.score.y);
+        carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 0);
         carnn__drop(work, f->x, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
         carnn__linear_forward(work, &m->hidden, f, t->count);
     }
@@ -11270,7 +11172,7 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     if (!siamese) {
         carnn__linear_backward(work, &m->hidden, f, t->count);
         carnn__drop(work, f->d, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
-        carnn__compare_backward(work, &m->compare);
+        carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 1);
         carnn__additive_backward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
         if (m->skips) carnn__differences(t, s, &m->skip, 1);
     }
@@ -11520,7 +11422,7 @@ static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
     uint32_t *count = m->count[work->as_vote];
     double sum, f1 = 0.0;
     if (!tally->examples) memset(count, 0, 3 * K * sizeof(uint32_t));
-    sum = carnn__choices_loss(work, &o, tally);
+    sum = carnn__choices_loss(work, tally);
     for (i = 0; i < o.count; i++) {
         size_t told = work->engine->k->argmax(o.z->x + i * K, K);
         count[3 * told]++;
@@ -14897,8 +14799,7 @@ static void carnn__bench_task(carnn__bench *b) {
     size_t i;
     b->live = b->most = 0;
     for (i = 0; i < 2; i++) {
-        carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0,
-                                  CARNN__BENCH_TEXT};
+        carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0};
         task->bench->text(&text, i == 1);
         source[i].bytes = text.at;
         source[i].size = text.length;
