@@ -77,7 +77,7 @@
                  carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
                  of which those with `labels` name the model's choices
        options   CARNN__OPTION_WHOLE, _REAL, _CHOICE; read by carnn__option and carnn__chosen; the
-                 entry's `defaults` fills what is 0
+                 entry's `defaults` lists values, "cell=gru epochs=60"
        words     carnn__net_build: the vocabulary of all inputs, the choices of all targets
        state     a struct that begins with carnn__net: net.corpus has the tokens and targets of the
                  data set, net.texts the texts of the batch at hand (@@BATCH)
@@ -7835,7 +7835,8 @@ struct carnn__task {
     const carnn__role *roles;
     /* model */
     const carnn_option *options; /* (*) its own; the name of the last one is NULL */
-    void (*defaults)(carnn_model_desc *model, carnn_train_desc *train);
+    const char *defaults;        /* "cell=gru hidden=24": where nothing is chosen; lr is Adam's */
+    void (*adapt)(carnn_model_desc *model, carnn_train_desc *train); /* (*) then, what is still 0 */
     const char *choices_key;     /* (*) what its choices are called in a file */
     const char *const *reserved; /* (*) words that are the first ones behind <unk> */
     size_t reserved_count;
@@ -7873,12 +7874,6 @@ struct carnn__task {
 
 /* The entry `number` of the table of tasks, NULL past the last. */
 static const carnn__task *carnn__task_at(size_t number);
-
-/* Where the choice of a learning rate is left to the task: it knows only Adam's. */
-static int carnn__is_adam(const carnn_train_desc *train) {
-    return train->optimizer == NULL ||
-           !strcmp(train->optimizer, carnn__optimizers[CARNN__OPTIMIZER_adam].name);
-}
 
 /* --- options of a task --------------------------------------------------------------------------
    Entries of a task's table. A number's field is option[number]; a name's is 1 + its place among
@@ -9717,9 +9712,8 @@ static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
 /* =============================================================================================
    @@SESSION   prediction one example at a time, and explanation
 
-   A session is a batch of one item: the head's own parts in a block whose size is known before, a
-   data set of one item whose texts come from the caller, and what the task keeps from one example
-   to the next. A task whose sessions do more has hooks of its own.
+   A session is a batch of one item, whose texts come from the caller: the head's own parts in one
+   block, and what the task keeps from one example to the next.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -9731,8 +9725,11 @@ struct carnn_session {
     void *own;               /* the block, where it is the session's */
     carnn__engine engine;
     carnn__work work;        /* its state is the head's */
-    carnn_dataset data;      /* one item */
+    carnn_dataset data;      /* one item, which is one batch */
     carnn__item item;
+    carnn__batch_piece piece;
+    uint32_t queue, target;
+    size_t batch_start[2];
     char (*word)[CARNN__WORD_TEXT]; /* (words) of the texts at hand, for explanations */
     double *share;           /* (D) */
     size_t parts;            /* of the last prediction; 0: there is nothing to explain */
@@ -9752,7 +9749,7 @@ struct carnn__session_kind {
     void (*predict)(carnn_session *s, const carnn_text *texts, size_t top, carnn_prediction *p);
     /* (*) reads a text that comes before the example, in this role */
     void (*hear)(carnn_session *s, uint32_t role, const char *text, size_t length);
-    const char *(*reply)(carnn_session *s, const char *user, size_t length); /* (*) */
+    int talks;               /* carnn_session_hear and _reply */
     void (*generate)(carnn_session *s, const carnn_sampling *how, const char *prompt, size_t length,
                      char *text, size_t size); /* (*) */
     void (*explain)(carnn_session *s, size_t count, carnn_contribution *out,
@@ -9772,8 +9769,6 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
     to[n] = 0;
 }
 
-/* --- sessions of a head: a batch of one item ------------------------------------------------- */
-
 /* The corpus of one item whose texts have as many words as they can have. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
@@ -9783,11 +9778,18 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
     c->tokens.at = (size_t *)carnn__take(arena, T + 1, sizeof(size_t));
     c->list = (uint32_t *)carnn__take(arena, T, sizeof(uint32_t));
-    c->target = (uint32_t *)carnn__take(arena, 1, sizeof(uint32_t));
-    c->pieces = (carnn__batch_piece *)carnn__take(arena, 1, sizeof *c->pieces);
-    c->queue = (uint32_t *)carnn__take(arena, 1, sizeof(uint32_t));
-    c->batch_start = (size_t *)carnn__take(arena, 2, sizeof(size_t));
     s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, T * W, CARNN__WORD_TEXT);
+    for (i = 0; members && i < T; i++) {
+        members[i].text = c->list[i] = (uint32_t)i;
+        members[i].role = (uint32_t)i;
+    }
+    c->target = &s->target;
+    c->pieces = &s->piece;
+    c->queue = &s->queue;
+    c->batch_start = s->batch_start;
+    s->target = CARNN__NO_INDEX;
+    s->piece.count = 1;
+    s->batch_start[1] = 1;
     c->most_items = 1;
     c->most_texts = T;
     c->most_steps = W;
@@ -9796,18 +9798,7 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     s->item.count = (uint32_t)T;
     s->data.members = members;
     s->data.items = &s->item;
-    s->data.item_count = 1; /* heads take memory for it, also while memory is counted */
-    if (!members) return;   /* counting */
-    for (i = 0; i < T; i++) {
-        members[i].text = c->list[i] = (uint32_t)i;
-        members[i].role = (uint32_t)i;
-    }
-    *c->target = CARNN__NO_INDEX;
-    *c->queue = 0;
-    c->pieces->first = 0;
-    c->pieces->count = 1;
-    c->batch_start[0] = 0;
-    c->batch_start[1] = 1;
+    s->data.item_count = 1;
 }
 
 static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts, size_t top,
@@ -9832,41 +9823,38 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
 }
 
-/* --- explanation: the words' shares in the last states of an encoder ----------------------------
+/* --- explanation --------------------------------------------------------------------------------
    The states of the additive cells are weighted sums of their candidates (Tran et al. 2018, Eq. 4
-   and 7): with h_t = A_t h_{t-1} + w_t k_t, the last state is
+   and 7): h_t = A_t h_{t-1} + w_t k_t. So a sum of states with weights al_t (0 .. 0, 1 for the last
+   state; attention) is one, too:
 
-     h_T = sum_t w_t R_t k_t       R_t = A_{t+1} R_{t+1}, R_T = 1
+     sum_t al_t (h_t + e_t) = sum_t [w_t R_t k_t + al_t e_t]     R_t = al_t + A_{t+1} R_{t+1}
 
-   so the last states v = [fw_n; bw_1] of a text are sums over its words, and a word's part v_i has
-   the share v_i . v / v . v in them. What is the biases' belongs to no word. */
+   Its product with y is a sum over steps, exactly; the part of k_t that is its bias belongs to none
+   of them. */
 
-/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t, which belongs to the sequence of rank b; `share`
-   (h) is R_t and becomes R_{t-1}. 0 where the cell is not additive. */
+/* What row t, which is of the sequence of rank b, adds to y . sum_t al_t (h_t + e_t): of cells that
+   are not additive al_t (h_t + e_t) . y. e (h) NULL: e_t = 0. share (h) is A_{t+1} R_{t+1} and
+   becomes A_t R_t. What is the biases' goes to *rest. */
 static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, const float *y,
-                                double *share) {
-    size_t j, slot = r->scan.index ? r->scan.index[t] : t;
+                                double alpha, const float *e, double *share, double *rest) {
+    size_t j, h = r->cell->h, slot = r->scan.index ? r->scan.index[t] : t;
     double score = 0.0;
-    for (j = 0; j < r->cell->h; j++) {
-        double w, A, k, bias;
-        if (!carnn__cell_additive_step(r, b, t, slot, j, &w, &A, &k, &bias)) return 0.0;
-        score += (double)y[j] * w * share[j] * (k - bias);
-        share[j] *= A;
+    for (j = 0; j < h; j++) {
+        double w, A, k, bias, R = alpha + share[j], input = e ? (double)e[j] : 0.0;
+        if (carnn__cell_additive_step(r, b, t, slot, j, &w, &A, &k, &bias)) {
+            score += (double)y[j] * (w * R * (k - bias) + alpha * input);
+            *rest += (double)y[j] * w * R * bias;
+            share[j] = A * R;
+        } else {
+            score += (double)y[j] * alpha * ((double)r->scan.out[t * h + j] + input);
+        }
     }
     return score;
 }
 
-static carnn_contribution carnn__contribution(const char *role, const char *text, unsigned has) {
-    carnn_contribution c;
-    memset(&c, 0, sizeof c);
-    c.role = role;
-    c.text = text;
-    c.has = has;
-    return c;
-}
-
-/* Adds what each of the n words of the sequence of rank b adds to y . h_n, times `scale`, to its
-   score or share in out[0 .. room), and takes it off *rest. backward: the run reads the last word
+/* Adds `scale` times what each of the n words of the sequence of rank b adds to y . h_n to its score
+   or share in out[0 .. room), and takes it off *rest. backward: the run reads the last word
    first. */
 static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_t b, size_t n,
                                int backward, const float *y, double scale, carnn_contribution *out,
@@ -9875,7 +9863,8 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
     for (j = 0; j < r->cell->h; j++) s->share[j] = scale;
     for (step = n; step-- > 0;) {
         size_t word = backward ? n - 1 - step : step;
-        double value = carnn__step_score(r, b, r->scan.seq->start[step] + b, y, s->share);
+        double biases = 0.0, value = carnn__step_score(r, b, r->scan.seq->start[step] + b, y, 0.0,
+                                                       NULL, s->share, &biases);
         *rest -= value;
         if (word >= room) continue;
         if (out[word].has & CARNN_HAS_SCORE) out[word].score += value;
@@ -9895,11 +9884,10 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
         double squares = 0.0;
         for (r = from; r < t->at[text + 1] && r < count; r++) {
-            out[r] = carnn__contribution(s->model->task->roles[t->role[text]].name, s->word[r],
-                                         CARNN_HAS_SHARE);
-            if (!weight) continue;
-            out[r].has |= CARNN_HAS_ATTENTION;
-            out[r].attention = (double)weight[r];
+            carnn_contribution c = {s->model->task->roles[t->role[text]].name, s->word[r],
+                                    CARNN_HAS_SHARE, 0.0, weight ? (double)weight[r] : 0.0, 0.0};
+            if (weight) c.has |= CARNN_HAS_ATTENTION;
+            out[r] = c;
         }
         for (i = 0; n && i < m->directions; i++) {
             const float *v = m->layer[0].run[i].scan.out + last;
@@ -10066,7 +10054,7 @@ CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
 
 CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker speaker,
                                           const char *text, size_t length, carnn_error *error) {
-    if (!carnn__session_of(session)->reply) return carnn__no_such_call(session, "hear", error);
+    if (!carnn__session_of(session)->talks) return carnn__no_such_call(session, "hear", error);
     if ((int)speaker < CARNN_USER || speaker > CARNN_FACT)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no speaker %d", (int)speaker);
     carnn__session_of(session)->hear(session, (uint32_t)speaker, text, length);
@@ -10075,9 +10063,16 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
 
 CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
                                            const char **reply, carnn_error *error) {
+    const carnn__names *choices = &session->model->choices;
+    const carnn__session_kind *kind = carnn__session_of(session);
+    carnn_text text = {user, length};
+    carnn_prediction p;
     *reply = "";
-    if (!carnn__session_of(session)->reply) return carnn__no_such_call(session, "reply", error);
-    *reply = carnn__session_of(session)->reply(session, user, length);
+    if (!kind->talks) return carnn__no_such_call(session, "reply", error);
+    kind->predict(session, &text, 1, &p);
+    *reply = carnn__names_get(choices, p.choice[0]);
+    kind->hear(session, CARNN_USER, user, length);
+    kind->hear(session, CARNN_SYSTEM, *reply, carnn__names_length(choices, p.choice[0]));
     session->parts = 1;
     return CARNN_OK;
 }
@@ -10112,11 +10107,6 @@ CARNN_API const float *carnn_session_alignment(const carnn_session *session, int
 
 #ifndef CARNN_NO_TEXT
 
-/* Is a text in this role what is right, and not read? */
-static int carnn__session_is_label(const carnn_session *s, uint32_t role) {
-    return s->model->task->roles[role].labels;
-}
-
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error) {
@@ -10140,11 +10130,11 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (r.begins && kind->reset) kind->reset(session);
     session->spoken = r.spoken;
     for (i = 0; i < r.own; i++)
-        if (!carnn__session_is_label(session, r.role[i])) texts[count++] = r.text[i];
+        if (!session->model->task->roles[r.role[i]].labels) texts[count++] = r.text[i];
     *found = r.example;
     if (r.example)
         status = carnn_session_predict(session, texts, count, top, prediction, error);
-    for (i = 0; !status && kind->reply && i < r.count; i++) /* what is said goes on */
+    for (i = 0; !status && kind->talks && i < r.count; i++)
         kind->hear(session, r.role[i], r.text[i].at, r.text[i].length);
     session->spoken = 0;
     return status;
@@ -10155,9 +10145,9 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
                                              carnn_prediction *prediction, carnn_error *error) {
     const carnn__session_kind *kind = carnn__session_of(session);
     carnn_text texts[CARNN__RECORD_TEXTS];
+    const carnn__role *roles = session->model->task->roles;
     const carnn__item *x;
-    const carnn__member *m;
-    size_t i, before, own, heard, count = 0;
+    size_t m, end, left = 0, count = 0;
     carnn_status status;
     if (data->columns)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "sessions read texts, the data set has "
@@ -10167,15 +10157,14 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has only %zu examples",
                            data->item_count);
     x = &data->items[number];
-    m = carnn__members(data, x);
-    for (i = own = 0; i < x->count; i++) own += !carnn__session_is_label(session, m[i].role);
-    before = own > kind->texts ? own - kind->texts : 0; /* labels have nothing before them */
+    end = x->first + x->count;
+    for (m = x->first; m < end; m++) left += !roles[data->members[m].role].labels;
     carnn_session_reset(session);
-    for (i = heard = 0; i < x->count; i++) {
-        carnn__span text = carnn__text(data, m[i].text);
-        if (carnn__session_is_label(session, m[i].role)) continue;
-        if (heard++ >= before) texts[count++] = text;
-        else if (kind->hear) kind->hear(session, m[i].role, text.at, text.length);
+    for (m = x->first; m < end; m++) {
+        carnn__span text = carnn__text(data, data->members[m].text);
+        if (roles[data->members[m].role].labels) continue;
+        if (left-- <= kind->texts) texts[count++] = text;
+        else if (kind->hear) kind->hear(session, data->members[m].role, text.at, text.length);
     }
     status = carnn_session_predict(session, texts, count, top, prediction, error);
     if (!status) prediction->example = number;
@@ -10185,8 +10174,8 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 #endif /* CARNN_NO_TEXT */
 
 static const carnn__session_kind carnn__net_session = {
-    "predict", 1, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL, NULL, NULL,
-    NULL, NULL};
+    "predict", 1, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL, 0, NULL, NULL,
+    NULL};
 
 #endif
 /* =============================================================================================
@@ -10233,20 +10222,10 @@ static const carnn_option carnn__dialog_options[] = {
                         "rows of a knowledge-base block, the first"),
     CARNN__OPTION_END};
 
-/* Chosen on a part of the training dialogs and on dev of bAbI task 6: README has the figures. */
-static void carnn__dialog_defaults(carnn_model_desc *model, carnn_train_desc *train) {
-    if (!model->cell) model->cell = "icarnn";
-    if (!model->hidden) model->hidden = 256;
-    if (!model->embedding) model->embedding = model->hidden;
-    carnn__option_default(model, CARNN__DIALOG_HISTORY, CARNN_NONE);
-    carnn__option_default(model, CARNN__DIALOG_KB_ROWS, CARNN_NONE);
-    if (!train->epochs) train->epochs = 20;
-    if (!train->batch) train->batch = 48;
-    if (train->lr == 0.0 && carnn__is_adam(train)) /* larger models want smaller steps */
+/* Larger models want smaller steps. */
+static void carnn__dialog_adapt(carnn_model_desc *model, carnn_train_desc *train) {
+    if (train->lr == 0.0)
         train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
-    if (train->lr_end == 0.0) train->lr_end = 0.05;
-    if (train->dropout == 0.0) train->dropout = 0.3;
-    if (train->clip == 0.0) train->clip = 5.0;
 }
 
 static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *error) {
@@ -10760,71 +10739,30 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
 }
 
-static const char *carnn__dialog_reply(carnn_session *s, const char *user, size_t length) {
-    const carnn__names *choices = &s->model->choices;
-    carnn_text text = {user, length};
-    carnn_prediction p;
-    const char *reply;
-    carnn__dialog_predict(s, &text, 1, &p);
-    reply = carnn__names_get(choices, p.choice[0]);
-    carnn__dialog_hear(s, CARNN_USER, user, length);
-    carnn__dialog_hear(s, CARNN_SYSTEM, reply, carnn__names_length(choices, p.choice[0]));
-    return reply;
-}
-
-/* --- explanation --------------------------------------------------------------------------------
-   The states of the additive cells are weighted sums of their candidates (Tran et al. 2018, Eq. 4
-   and 7), so o is one too. With h_t = A_t h_{t-1} + w_t k_t, and al_t from Eq. 8:
-
-     o = sum_t al_t (h_t + e_t) = sum_t [w_t R_t k_t + al_t e_t]     R_t = al_t + A_{t+1} R_{t+1}
-
-   The logit o . y of the answer is thus a sum over utterances, exactly; the part of k_t that is its
-   bias belongs to none of them. For other cells the sum is over steps: al_t (h_t + e_t) . y. */
-
-/* What row t adds to the logit of the candidate in y; s->share (D) is A_{t+1} R_{t+1} and becomes
-   A_t R_t. What is the biases' goes to *rest. */
-static double carnn__dialog_row_score(const carnn_session *s, size_t t, double *rest) {
-    const carnn__dialog *m = (const carnn__dialog *)s->work.state;
-    size_t j, D = m->e.columns, slot = m->index[t];
-    const float *y = m->y.x, *e = m->e.x + slot * D, *h = m->run.scan.out + t * D;
-    double alpha = (double)m->weight.x[t], score = 0.0;
-    for (j = 0; j < D; j++) {
-        double w, A, k, bias, R = alpha + s->share[j];
-        if (carnn__cell_additive_step(&m->run, 0, t, slot, j, &w, &A, &k, &bias)) {
-            score += (double)y[j] * (w * R * (k - bias) + alpha * (double)e[j]);
-            *rest += (double)y[j] * w * R * bias;
-            s->share[j] = A * R;
-        } else {
-            score += (double)y[j] * alpha * ((double)h[j] + (double)e[j]);
-        }
-    }
-    return score;
-}
-
+/* The logit o . y of the answer as a sum over the utterances. */
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
-    size_t t, j, best = m->net.best[0];
+    size_t t, D = m->e.columns, best = m->net.best[0];
     carnn__encode_lists(&s->work, &m->words, &m->own, best, NULL, 1, &m->y, 0, 0);
-    for (j = 0; j < m->e.columns; j++) s->share[j] = 0.0;
+    for (t = 0; t < D; t++) s->share[t] = 0.0;
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
     e->exact = carnn__cell_is_additive(m->cell.kind);
     for (t = e->count; t-- > 0;) {
         const carnn__said *said = &m->said[m->index[t]];
-        double score = carnn__dialog_row_score(s, t, &e->rest);
-        if (t >= count) continue;
-        out[t] = carnn__contribution(carnn__dialog_roles[said->role].name, said->text,
-                                     CARNN_HAS_SCORE | CARNN_HAS_ATTENTION);
-        out[t].score = score;
-        out[t].attention = (double)m->weight.x[t];
+        double alpha = (double)m->weight.x[t];
+        carnn_contribution c = {carnn__dialog_roles[said->role].name, said->text,
+                                CARNN_HAS_SCORE | CARNN_HAS_ATTENTION, 0.0, alpha, 0.0};
+        c.score = carnn__step_score(&m->run, 0, t, m->y.x, alpha, m->e.x + m->index[t] * D,
+                                    s->share, &e->rest);
+        if (t < count) out[t] = c;
     }
 }
 
 static const carnn__session_kind carnn__dialog_session = {
     "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_reset,
-    carnn__dialog_predict, carnn__dialog_hear, carnn__dialog_reply, NULL, carnn__dialog_explain,
-    NULL};
+    carnn__dialog_predict, carnn__dialog_hear, 1, NULL, carnn__dialog_explain, NULL};
 
 /* --- the entry ------------------------------------------------------------------------------- */
 
@@ -10855,7 +10793,9 @@ static const carnn__task_bench carnn__dialog_bench = {
 static const carnn__task carnn__dialog_task = {
     "dialog", "choose the reply to the latest utterance, given the dialog so far",
     CARNN__TEXT_ONLY(&carnn__dialog_reader), carnn__dialog_roles,
-    carnn__dialog_options, carnn__dialog_defaults, "carnn.candidates", carnn__dialog_reserved,
+    carnn__dialog_options,
+    "cell=icarnn hidden=256 history=0 kb_rows=0 epochs=20 batch=48 lr_end=0.05 dropout=0.3 clip=5",
+    carnn__dialog_adapt, "carnn.candidates", carnn__dialog_reserved,
     CARNN__COUNT(carnn__dialog_reserved), CARNN__TEXT_ONLY(carnn__dialog_build),
     carnn__dialog_check, sizeof(carnn__dialog), carnn__dialog_parts, NULL, carnn__dialog_tokens,
     {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure, NULL,
@@ -10930,21 +10870,10 @@ static int carnn__lm_sees_context(const char *cell) {
     return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
 }
 
-static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train) {
-    if (!model->cell) model->cell = "ncarnn";
-    if (!model->hidden) model->hidden = 256;
-    if (!model->embedding) model->embedding = model->hidden;
-    if (!model->min_count) model->min_count = 2; /* else <unk> would never be learnt */
-    carnn__option_default(model, CARNN__LM_VOCAB, 10000);
+static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
+    (void)train;
     carnn__option_default(model, CARNN__LM_CONTEXT, carnn__lm_sees_context(model->cell)
                                                         ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
-    if (!train->epochs) train->epochs = 4;
-    if (!train->batch) train->batch = 64;
-    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.004;
-    if (train->lr_end == 0.0) train->lr_end = 0.02;
-    if (train->dropout == 0.0) train->dropout = 0.3;
-    if (train->clip == 0.0) train->clip = 5.0;
-    if (!train->patience) train->patience = 3;
 }
 
 /* Is an option on, or "previous"? */
@@ -11458,8 +11387,10 @@ static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run
                                     const uint32_t *ids, size_t n, carnn_contribution *out,
                                     size_t room, double *rest) {
     size_t i;
-    for (i = 0; i < n && i < room; i++)
-        out[i] = carnn__contribution(role, carnn__names_get(&s->model->words, ids[i]), has);
+    for (i = 0; i < n && i < room; i++) {
+        carnn_contribution c = {role, carnn__names_get(&s->model->words, ids[i]), has, 0, 0, 0};
+        out[i] = c;
+    }
     if (run) carnn__explain_run(s, run, 0, n, 0, y, scale, out, room, rest);
 }
 
@@ -11497,7 +11428,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
 
 static const carnn__session_kind carnn__lm_session = {
     "predict, generate and explain", 1, carnn__net_session_carve, carnn__lm_reset,
-    carnn__lm_predict, carnn__lm_hear, NULL, carnn__lm_generate, carnn__lm_explain, NULL};
+    carnn__lm_predict, carnn__lm_hear, 0, carnn__lm_generate, carnn__lm_explain, NULL};
 
 /* --- entry ----------------------------------------------------------------------------------- */
 
@@ -11521,7 +11452,9 @@ static const carnn__task_bench carnn__lm_bench = {
 static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
     CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles, carnn__lm_options,
-    carnn__lm_defaults, "carnn.labels", carnn__lm_reserved, CARNN__COUNT(carnn__lm_reserved),
+    "cell=ncarnn hidden=256 min_count=2 vocab=10000 epochs=4 batch=64 lr=0.004 lr_end=0.02 "
+    "dropout=0.3 clip=5 patience=3",
+    carnn__lm_adapt, "carnn.labels", carnn__lm_reserved, CARNN__COUNT(carnn__lm_reserved),
     CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
     carnn__lm_tokens, {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, NULL, NULL, NULL, NULL,
     carnn__lm_batch, carnn__lm_vote,
@@ -11595,24 +11528,9 @@ static const carnn_option carnn__answer_options[] = {
                         "1: word vectors that were read are trained, too"),
     CARNN__OPTION_END};
 
-static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *train) {
-    if (!model->cell) model->cell = "icarnn";
-    if (!model->hidden) model->hidden = 150;
-    if (!model->embedding) model->embedding = 50;
-    carnn__option_default(model, CARNN__ANSWER_MODEL, 1);
-    carnn__option_default(model, CARNN__ANSWER_DECOMPOSITION, 1);
-    carnn__option_default(model, CARNN__ANSWER_WEIGHTING, 1);
-    carnn__option_default(model, CARNN__ANSWER_OVERLAP, 4); /* as in writer and writes */
-    carnn__option_default(model, CARNN__ANSWER_LOSS, 2);
+static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train) {
+    (void)train;
     if (!model->vector_count) carnn__option_default(model, CARNN__ANSWER_TUNE, 1);
-    if (!train->epochs) train->epochs = 5;
-    if (!train->batch) train->batch = 64;
-    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.001;
-    if (train->lr_end == 0.0) train->lr_end = 0.05;
-    if (train->dropout == 0.0) train->dropout = 0.5;
-    if (train->clip == 0.0) train->clip = 5.0;
-    if (train->average == 0.0) train->average = 0.995;
-    if (train->weight_decay == 0.0) train->weight_decay = 0.3;
 }
 
 static int carnn__answer_is_siamese(const carnn_model *model) {
@@ -11846,7 +11764,7 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
 
 static const carnn__session_kind carnn__answer_session = {
     "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
-    NULL, NULL, carnn__answer_explain, carnn__answer_alignment};
+    0, NULL, carnn__answer_explain, carnn__answer_alignment};
 
 static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101",
@@ -11875,7 +11793,11 @@ static const carnn__task_bench carnn__answer_bench = {
 static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
     CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles,
-    carnn__answer_options, carnn__answer_defaults, NULL, carnn__answer_reserved,
+    carnn__answer_options,
+    "cell=icarnn hidden=150 embedding=50 model=iwan decomposition=orthogonal weighting=attention "
+    "overlap=4 loss=rank epochs=5 batch=64 lr=0.001 lr_end=0.05 dropout=0.5 clip=5 average=0.995 "
+    "weight_decay=0.3",
+    carnn__answer_adapt, NULL, carnn__answer_reserved,
     CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), NULL,
     sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__answer_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
@@ -11923,22 +11845,6 @@ static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_WHOLE("max_words", CARNN__CLASSIFY_WORDS, 1, 65536, 0,
                         "words of a text that are read, from its beginning"),
     CARNN__OPTION_END};
-
-static void carnn__classify_defaults(carnn_model_desc *model, carnn_train_desc *train) {
-    if (!model->cell) model->cell = "lstm";
-    if (!model->hidden) model->hidden = 100;
-    if (!model->embedding) model->embedding = 50;
-    carnn__option_default(model, CARNN__CLASSIFY_DIRECTIONS, 2);
-    carnn__option_default(model, CARNN__CLASSIFY_POOLING, 11); /* max,mean,min */
-    carnn__option_default(model, CARNN__CLASSIFY_WORDS, 400);
-    if (!train->epochs) train->epochs = 15;
-    if (!train->batch) train->batch = 32;
-    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.003;
-    if (train->lr_end == 0.0) train->lr_end = 0.05;
-    if (train->dropout == 0.0) train->dropout = 0.4;
-    if (train->clip == 0.0) train->clip = 5.0;
-    if (train->average == 0.0) train->average = 0.995;
-}
 
 static carnn_status carnn__classify_check(const carnn_model *model, carnn_error *error) {
     if (model->choices.count) return CARNN_OK;
@@ -12080,7 +11986,10 @@ static const carnn__task_bench carnn__classify_bench = {
 static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
-    carnn__classify_options, carnn__classify_defaults, "carnn.labels", NULL, 0,
+    carnn__classify_options,
+    "cell=lstm hidden=100 embedding=50 directions=2 pooling=max,mean,min max_words=400 epochs=15 "
+    "batch=32 lr=0.003 lr_end=0.05 dropout=0.4 clip=5 average=0.995",
+    NULL, "carnn.labels", NULL, 0,
     CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify),
     carnn__classify_parts, NULL, NULL,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
@@ -12214,74 +12123,70 @@ CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t num
     return option->choices[i];
 }
 
-/* Which choice of an option has this name; SIZE_MAX: none. */
-static size_t carnn__choice_named(const carnn_option *option, const char *name) {
+/* 1 + the number of the choice that has this name, CARNN_NONE: no choice has. */
+static double carnn__choice_named(const carnn_option *option, const char *name) {
     size_t i;
     for (i = 0; carnn_option_choice(option, i); i++)
-        if (!strcmp(carnn_option_choice(option, i), name)) return i;
-    return SIZE_MAX;
+        if (!strcmp(carnn_option_choice(option, i), name)) return (double)(i + 1);
+    return CARNN_NONE;
 }
 
-/* The value of an option: of a name NULL where there is none. */
-typedef struct carnn__value {
-    double number;
-    const char *name;
-} carnn__value;
+/* The name of a choice from its value, "" where nothing is chosen. */
+static const char *carnn__choice_name(const carnn_option *option, double value) {
+    return value > 0.0 ? carnn_option_choice(option, (size_t)value - 1) : "";
+}
 
-static carnn__value carnn__option_value(const carnn_option *o, const carnn_model_desc *model,
-                                        const carnn_train_desc *train) {
-    carnn__value v = {0.0, NULL};
+/* The value of an option as a number: of a name what carnn__choice_named says, 0 for NULL. */
+static double carnn__option_value(const carnn_option *o, const carnn_model_desc *model,
+                                  const carnn_train_desc *train) {
     const char *base = o->place == CARNN_OPTION_OF_TRAINING ? (const char *)train
                                                             : (const char *)model;
-    int64_t whole;
-    if (o->place == CARNN_OPTION_OF_TASK) {
-        v.number = model->option[o->offset];
-        if (o->kind == CARNN_OPTION_NAME && v.number > 0.0)
-            v.name = carnn_option_choice(o, (size_t)v.number - 1);
-    } else if (o->kind == CARNN_OPTION_NAME) {
-        memcpy(&v.name, base + o->offset, sizeof v.name);
-    } else if (o->kind == CARNN_OPTION_NUMBER) {
-        memcpy(&v.number, base + o->offset, sizeof v.number);
-    } else {
-        memcpy(&whole, base + o->offset, sizeof whole); /* int64_t and uint64_t alike */
-        v.number = (double)whole;
+    const char *name;
+    int64_t whole; /* also for uint64_t */
+    double number;
+    if (o->place == CARNN_OPTION_OF_TASK) return model->option[o->offset];
+    if (o->kind == CARNN_OPTION_NAME) {
+        memcpy(&name, base + o->offset, sizeof name);
+        return name ? carnn__choice_named(o, name) : 0.0;
     }
-    return v;
+    if (o->kind == CARNN_OPTION_NUMBER) {
+        memcpy(&number, base + o->offset, sizeof number);
+        return number;
+    }
+    memcpy(&whole, base + o->offset, sizeof whole);
+    return (double)whole;
 }
 
-/* A name is one of the option's own choices. */
 static void carnn__option_put(const carnn_option *o, carnn_model_desc *model,
-                              carnn_train_desc *train, carnn__value v) {
+                              carnn_train_desc *train, double value) {
     char *base = o->place == CARNN_OPTION_OF_TRAINING ? (char *)train : (char *)model;
-    int64_t whole = (int64_t)v.number;
-    if (o->place == CARNN_OPTION_OF_TASK)
-        model->option[o->offset] = o->kind != CARNN_OPTION_NAME ? v.number
-                                   : v.name ? (double)(carnn__choice_named(o, v.name) + 1) : 0.0;
-    else if (o->kind == CARNN_OPTION_NAME) memcpy(base + o->offset, &v.name, sizeof v.name);
-    else if (o->kind == CARNN_OPTION_NUMBER) memcpy(base + o->offset, &v.number, sizeof v.number);
+    const char *name = value > 0.0 ? carnn__choice_name(o, value) : NULL;
+    int64_t whole = (int64_t)value;
+    if (o->place == CARNN_OPTION_OF_TASK) model->option[o->offset] = value;
+    else if (o->kind == CARNN_OPTION_NAME) memcpy(base + o->offset, &name, sizeof name);
+    else if (o->kind == CARNN_OPTION_NUMBER) memcpy(base + o->offset, &value, sizeof value);
     else memcpy(base + o->offset, &whole, sizeof whole);
 }
 
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error) {
-    carnn__value v = {0.0, NULL};
+    int whole = option->kind == CARNN_OPTION_INTEGER;
     carnn__span text = {value, strlen(value)};
+    double v;
     if (option->kind == CARNN_OPTION_NAME) {
-        size_t choice = carnn__choice_named(option, value);
-        if (choice == SIZE_MAX)
+        v = carnn__choice_named(option, value);
+        if (v < 0.0)
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown %s \"%.60s\"", option->name,
                                value);
-        v.name = carnn_option_choice(option, choice);
     } else {
-        if (!carnn__number(text, &v.number) ||
-            !(v.number >= option->low && v.number <= option->high) ||
-            (option->kind == CARNN_OPTION_INTEGER && v.number != floor(v.number)))
+        if (!carnn__number(text, &v) || !(v >= option->low && v <= option->high) ||
+            (whole && v != floor(v)))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
                                "%s: expected %s from %.10g to %.10g, found \"%.60s\"", option->name,
-                               option->kind == CARNN_OPTION_INTEGER ? "a whole number" : "a number",
-                               option->low, option->high, value);
-        if (v.number == 0.0 && option->none) v.number = CARNN_NONE;
+                               whole ? "a whole number" : "a number", option->low, option->high,
+                               value);
+        if (v == 0.0 && option->none) v = CARNN_NONE;
     }
     carnn__option_put(option, model, train, v);
     return CARNN_OK;
@@ -12289,35 +12194,57 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
 
 CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_model_desc *model,
                                        const carnn_train_desc *train, char *text, size_t size) {
-    carnn__value v = carnn__option_value(option, model, train);
-    if (option->none && v.number == CARNN_NONE) v.number = 0.0;
-    if (option->kind == CARNN_OPTION_NAME) snprintf(text, size, "%s", v.name ? v.name : "");
-    else snprintf(text, size, "%.17g", v.number);
-    if (option->kind == CARNN_OPTION_NUMBER) { /* the shortest text that reads as the same number */
-        int digits = 1;
-        do snprintf(text, size, "%.*g", digits, v.number);
-        while (digits++ < 17 && strtod(text, NULL) != v.number);
+    double v = carnn__option_value(option, model, train);
+    int digits = option->kind == CARNN_OPTION_INTEGER ? 17 : 1;
+    if (option->kind == CARNN_OPTION_NAME) {
+        snprintf(text, size, "%s", carnn__choice_name(option, v));
+        return text;
     }
+    if (option->none && v == CARNN_NONE) v = 0.0;
+    do snprintf(text, size, "%.*g", digits, v); /* the shortest that reads as the same number */
+    while (digits++ < 17 && strtod(text, NULL) != v);
     return text;
 }
 
-/* Are two names the same, with - for _? */
-static int carnn__same_option(const char *a, const char *b) {
-    for (; *a && (*a == '-' ? '_' : *a) == (*b == '-' ? '_' : *b); a++, b++) {}
-    return !*a && !*b;
+/* The option of a task that has this name, in which - is as good as _; or NULL. */
+static const carnn_option *carnn__option_named(const char *task, const char *name) {
+    const carnn_option *o;
+    size_t i, j;
+    for (i = 0; (o = carnn__option_of(task, i)) != NULL; i++) {
+        for (j = 0; name[j] && o->name[j] == (name[j] == '-' ? '_' : name[j]);) j++;
+        if (!name[j] && !o->name[j]) break;
+    }
+    return o;
 }
 
 CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *train, const char *name,
                                  const char *value, carnn_error *error) {
     const char *task = model->task ? model->task : carnn_task_name(0);
-    const carnn_option *o;
-    size_t i;
-    for (i = 0; (o = carnn__option_of(task, i)) != NULL; i++)
-        if (carnn__same_option(o->name, name) &&
-            (train || o->place != CARNN_OPTION_OF_TRAINING))
-            return carnn_option_set(o, model, train, value, error);
+    const carnn_option *o = carnn__option_named(task, name);
+    if (o && (train || o->place != CARNN_OPTION_OF_TRAINING))
+        return carnn_option_set(o, model, train, value, error);
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %.40s has no option \"%.40s\"", task,
                        name);
+}
+
+/* Sets the options that a text lists, "cell=gru layers=2"; unset: only those that are still 0. */
+static carnn_status carnn__set_all(carnn_model_desc *model, carnn_train_desc *train, int unset,
+                                   const char *text, carnn_error *error) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, text, strlen(text));
+    carnn_status status = CARNN_OK;
+    char name[64], *value;
+    while (!status && carnn__next_word(&w)) {
+        const carnn_option *o;
+        snprintf(name, sizeof name, "%.*s", (int)w.word.length, w.word.at);
+        value = strchr(name, '=');
+        if (!value)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "\"%s\" sets no option", name);
+        *value++ = 0;
+        o = unset ? carnn__option_named(model->task, name) : NULL;
+        if (o && carnn__option_value(o, model, train) != 0.0) continue;
+        status = carnn_set(model, train, name, value, error);
+    }
+    return status;
 }
 
 /* Is every number of a complete description in the range of its option? */
@@ -12329,9 +12256,8 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
         double number;
         if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_NAME)
             continue;
-        number = carnn__option_value(o, model, train).number;
-        if (o->none && number == CARNN_NONE) continue;
-        if (!(number >= o->low && number <= o->high))
+        number = carnn__option_value(o, model, train);
+        if (!(number >= o->low && number <= o->high) && !(o->none && number == CARNN_NONE))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s is %.10g, not from %.10g to %.10g",
                                o->name, number, o->low, o->high);
     }
@@ -12340,31 +12266,28 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
 
 CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
                                       carnn_error *error) {
+    static const char common[] = "layers=1 min_count=1 seed=1 lr_end=1 lr_decay=1 dropout=0 clip=0 "
+                                 "weight_decay=0 smoothing=0 average=0 patience=0";
     const carnn__task *task = carnn__task_named(model->task ? model->task : carnn_task_name(0));
-    size_t optimizer;
+    size_t optimizer = CARNN__OPTIMIZER_adam;
+    double lr;
+    carnn_status status;
     if (!task)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown task \"%.60s\"", model->task);
-    model->task = task->name;
-    if (!model->seed) model->seed = 1;
-    if (!train->optimizer) train->optimizer = carnn__optimizers[CARNN__OPTIMIZER_adam].name;
-    task->defaults(model, train);
-    if (!model->layers) model->layers = 1;
-    if (!model->min_count) model->min_count = 1;
-    optimizer = carnn__optimizer_number(train->optimizer);
+    if (train->optimizer) optimizer = carnn__optimizer_number(train->optimizer);
     if (optimizer == CARNN__OPTIMIZER_COUNT)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown optimizer \"%.60s\"",
                            train->optimizer);
+    model->task = task->name;
     train->optimizer = carnn__optimizers[optimizer].name;
-    if (train->lr == 0.0) train->lr = carnn__optimizers[optimizer].lr;
-    if (train->lr_end == 0.0) train->lr_end = 1.0;
-    if (train->lr_decay == 0.0) train->lr_decay = 1.0;
-    if (train->dropout == 0.0) train->dropout = CARNN_NONE;
-    if (train->clip == 0.0) train->clip = CARNN_NONE;
-    if (train->weight_decay == 0.0) train->weight_decay = CARNN_NONE;
-    if (train->smoothing == 0.0) train->smoothing = CARNN_NONE;
-    if (train->average == 0.0) train->average = CARNN_NONE;
-    if (!train->patience) train->patience = CARNN_NONE;
-    return carnn__check_options(model, train, error);
+    lr = carnn__optimizers[optimizer].lr;
+    if (train->lr == 0.0 && optimizer != CARNN__OPTIMIZER_adam) train->lr = lr;
+    status = carnn__set_all(model, train, 1, task->defaults, error);
+    if (!model->embedding) model->embedding = model->hidden;
+    if (!status && task->adapt) task->adapt(model, train);
+    if (!status) status = carnn__set_all(model, train, 1, common, error);
+    if (train->lr == 0.0) train->lr = lr;
+    return status ? status : carnn__check_options(model, train, error);
 }
 
 /* --- making a model -------------------------------------------------------------------------- */
@@ -12494,9 +12417,7 @@ CARNN_API const carnn_scores *carnn_model_scores(const carnn_model *model) {
     return &model->scores;
 }
 
-CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model) {
-    return model->best_epoch;
-}
+CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model) { return model->best_epoch; }
 
 CARNN_API size_t carnn_model_parameters(const carnn_model *model) {
     size_t i, sum = 0;
@@ -12517,17 +12438,13 @@ CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t numbe
     return t;
 }
 
-CARNN_API size_t carnn_model_word_count(const carnn_model *model) {
-    return model->words.count;
-}
+CARNN_API size_t carnn_model_word_count(const carnn_model *model) { return model->words.count; }
 
 CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number) {
     return number < model->words.count ? carnn__names_get(&model->words, number) : NULL;
 }
 
-CARNN_API size_t carnn_model_choice_count(const carnn_model *model) {
-    return model->choices.count;
-}
+CARNN_API size_t carnn_model_choice_count(const carnn_model *model) { return model->choices.count; }
 
 CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number) {
     return number < model->choices.count ? carnn__names_get(&model->choices, number) : NULL;
@@ -13335,22 +13252,22 @@ static int carnn__option_kept(const carnn_option *o) {
 /* An option is a key with its name. Where a file that is read is older than the option, the option
    keeps its default. Names become those of our tables. */
 static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn__facts *facts) {
-    carnn__value v = carnn__option_value(o, &facts->model, &facts->train);
+    double v = carnn__option_value(o, &facts->model, &facts->train);
     char key[64], name[64];
     snprintf(key, sizeof key, "carnn.%s", o->name);
     if (!carnn__option_kept(o) || !carnn__key_there(g, key, 1)) return;
     if (o->kind == CARNN_OPTION_NAME) {
-        snprintf(name, sizeof name, "%s", v.name ? v.name : "");
+        snprintf(name, sizeof name, "%s", carnn__choice_name(o, v));
         carnn__key_text(g, key, name);
-        v.name = carnn_option_choice(o, carnn__choice_named(o, name));
-        if (!v.name && (*name || !strcmp(o->name, "cell"))) /* untrained models have no optimiser */
+        v = *name || !strcmp(o->name, "cell") ? carnn__choice_named(o, name) : 0.0;
+        if (v < 0.0) /* untrained models have no optimiser */
             carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
     } else if (o->kind == CARNN_OPTION_INTEGER) {
-        int64_t whole = (int64_t)v.number;
+        int64_t whole = (int64_t)v;
         carnn__key_number(g, key, CARNN__GGUF_I64, &whole);
-        v.number = (double)whole;
+        v = (double)whole;
     } else {
-        carnn__key_number(g, key, CARNN__GGUF_F64, &v.number);
+        carnn__key_number(g, key, CARNN__GGUF_F64, &v);
     }
     carnn__option_put(o, &facts->model, &facts->train, v);
 }
@@ -14889,23 +14806,6 @@ static double carnn__check_task_loss(carnn__subject *s) {
     return tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
 }
 
-/* Sets the options that a text lists: "cell=gru layers=2". */
-static carnn_status carnn__check_options_of(const char *text, carnn_model_desc *model,
-                                            carnn_error *error) {
-    carnn__words w = carnn__words_of(CARNN__SPACES, text, strlen(text));
-    carnn_status status = CARNN_OK;
-    char name[64], *value;
-    while (!status && carnn__next_word(&w)) {
-        snprintf(name, sizeof name, "%.*s", (int)w.word.length, w.word.at);
-        value = strchr(name, '=');
-        if (!value)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "\"%s\" sets no option", name);
-        *value = 0;
-        status = carnn_set(model, NULL, name, value + 1, error);
-    }
-    return status;
-}
-
 static carnn_status carnn__check_task_open(carnn__subject *s) {
     const carnn__task *task = carnn__task_at(s->number);
     carnn_source source = {"sample", task->sample, strlen(task->sample)};
@@ -14916,7 +14816,7 @@ static carnn_status carnn__check_task_open(carnn__subject *s) {
     if (!s->how) return CARNN_OK;
     memset(&model, 0, sizeof model);
     model.task = task->name;
-    status = carnn__check_options_of(s->how, &model, s->error);
+    status = carnn__set_all(&model, NULL, 0, s->how, s->error);
     if (!status) status = carnn_dataset_load(&s->data, &data, s->error);
     if (!status) status = carnn_model_create(&s->model, &model, s->data, s->error);
     if (status) return status;
@@ -15550,7 +15450,7 @@ static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__b
     if (!task->bench || !task->bench->hidden[size]) return 0;
     if (kind->open == carnn__bench_beside) return size == 1;
     if (kind->open != carnn__bench_session) return 1;
-    return task->session && (task->session->reply != NULL) == (int)kind->n[2];
+    return task->session && task->session->talks == (int)kind->n[2];
 }
 
 /* --- the table ------------------------------------------------------------------------------- */

@@ -26,7 +26,7 @@ static carnn_model *answer_model(const char *options, const carnn_dataset *data)
     desc.task = "answer";
     desc.hidden = 6;
     desc.embedding = 5;
-    CHECK_INT(carnn__check_options_of(options, &desc, &error), CARNN_OK);
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
     if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
     return model;
 }
