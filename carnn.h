@@ -9415,14 +9415,20 @@ enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS }; /* sums of a tal
 typedef struct carnn__ranks {
     float *score[2];  /* (items) of this model, of a vote that it leads */
     uint32_t *ranked; /* (items) scratch */
+    uint32_t *first;  /* (items) first item of each one's group */
 } carnn__ranks;
 
 static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
+    const carnn__item *items;
     size_t i, n;
     if (!p->arena) return;
+    items = p->work->data->items;
     n = p->work->data->item_count;
     for (i = 0; i < 2; i++) m->score[i] = carnn__floats(p->arena, 1, n);
     m->ranked = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
+    m->first = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
+    for (i = 0; m->first && i < n; i++)
+        m->first[i] = i && items[i - 1].group == items[i].group ? m->first[i - 1] : (uint32_t)i;
 }
 
 /* Adds the ranking of items [from, to) to the tally. */
@@ -9453,11 +9459,10 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
                                const float *z, carnn__tally *tally) {
     const carnn__item *items = work->data->items;
     float *score = m->score[work->as_vote];
-    size_t b, first;
+    size_t b;
     for (b = 0; b < t->count; b++) {
-        size_t i = t->item[b], end = i + 1;
+        size_t i = t->item[b], end = i + 1, first = m->first[i];
         score[i] = z[b];
-        for (first = i; first && items[first - 1].group == items[i].group;) first--;
         if (work->asked && work->asked->ranked)
             carnn__tell_ranked(work, i, i - first, (double)score[i]);
         if (b + 1 < t->count && t->piece[b + 1] == t->piece[b]) continue; /* inside a piece */
@@ -9747,7 +9752,7 @@ struct carnn__session_kind {
     void (*carve)(carnn_session *s, carnn__arena *arena);
     void (*reset)(carnn_session *s); /* (*) called once there is memory, too */
     void (*predict)(carnn_session *s, const carnn_text *texts, size_t top, carnn_prediction *p);
-    /* (*) reads a text that comes before the example, in this role */
+    /* reads a text that comes before the example, in this role; NULL: predict does */
     void (*hear)(carnn_session *s, uint32_t role, const char *text, size_t length);
     int talks;               /* carnn_session_hear and _reply */
     void (*generate)(carnn_session *s, const carnn_sampling *how, const char *prompt, size_t length,
@@ -10165,6 +10170,7 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
         if (roles[data->members[m].role].labels) continue;
         if (left-- <= kind->texts) texts[count++] = text;
         else if (kind->hear) kind->hear(session, data->members[m].role, text.at, text.length);
+        else kind->predict(session, &text, 1, prediction);
     }
     status = carnn_session_predict(session, texts, count, top, prediction, error);
     if (!status) prediction->example = number;
@@ -11308,32 +11314,23 @@ static void carnn__lm_score_piece(carnn_session *s, carnn_prediction *p) {
     p->tokens += t;
 }
 
-/* Reads a sentence; p (NULL: it is only a context) gets its likelihood. */
-static void carnn__lm_read(carnn_session *s, const char *text, size_t length, carnn_prediction *p) {
-    carnn__words w = carnn__lm_words(s, text, length);
+/* Reads a sentence; its last piece is the context of the next one. */
+static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
+                              carnn_prediction *p) {
+    carnn__words w = carnn__lm_words(s, texts->at, texts->length);
     uint32_t id = CARNN__LM_BEGIN;
     size_t steps;
     int more = 1;
+    (void)top;
+    p->kind = CARNN_PREDICTS_LIKELIHOOD;
     for (steps = carnn__lm_push(s, id, 1); more; steps = carnn__lm_push(s, id, 0)) {
         if (steps == CARNN__LM_STEPS) {
-            if (p) carnn__lm_score_piece(s, p);
+            carnn__lm_score_piece(s, p);
             carnn__lm_push(s, id, 1);
         }
         id = carnn__lm_next(s, &w, &more);
     }
-    if (p) carnn__lm_score_piece(s, p);
-}
-
-static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
-                              carnn_prediction *p) {
-    (void)top;
-    p->kind = CARNN_PREDICTS_LIKELIHOOD;
-    carnn__lm_read(s, texts->at, texts->length, p);
-}
-
-static void carnn__lm_hear(carnn_session *s, uint32_t role, const char *text, size_t length) {
-    (void)role;
-    carnn__lm_read(s, text, length, NULL);
+    carnn__lm_score_piece(s, p);
 }
 
 /* Begins a piece with the input `id`: its context, states that are zero, a batch of one row. */
@@ -11428,7 +11425,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
 
 static const carnn__session_kind carnn__lm_session = {
     "predict, generate and explain", 1, carnn__net_session_carve, carnn__lm_reset,
-    carnn__lm_predict, carnn__lm_hear, 0, carnn__lm_generate, carnn__lm_explain, NULL};
+    carnn__lm_predict, NULL, 0, carnn__lm_generate, carnn__lm_explain, NULL};
 
 /* --- entry ----------------------------------------------------------------------------------- */
 
@@ -11533,19 +11530,6 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     if (!model->vector_count) carnn__option_default(model, CARNN__ANSWER_TUNE, 1);
 }
 
-static int carnn__answer_is_siamese(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__ANSWER_MODEL) == 1;
-}
-
-static int carnn__answer_ranks(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__ANSWER_LOSS) == 1;
-}
-
-/* Inputs of a word, and of a pair, beside what they are. */
-static size_t carnn__answer_overlaps(const carnn_model *model) {
-    return carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? CARNN__OVERLAPS : 0;
-}
-
 /* --- words ----------------------------------------------------------------------------------- */
 
 static const carnn__role carnn__answer_roles[] = {
@@ -11583,7 +11567,7 @@ typedef struct carnn__answer {
     carnn__linear project, hidden, output;
     carnn__position context;
     carnn__rnn encoder;      /* its output: states s (R, D), D = 2 h */
-    int skips;
+    int siamese, ranked, skips; /* ranked: the loss is that of ranks */
     carnn__mat skip;         /* (R, D) what each word adds to the states */
     carnn__pool_part pool;   /* (S, D) mean, or the last states */
     carnn__additive attend;
@@ -11615,12 +11599,15 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__answer *m = (carnn__answer *)state;
     const carnn_model *model = p->model;
     carnn__texts *t = &m->net.texts;
-    size_t h = (size_t)model->desc.hidden, more = carnn__answer_overlaps(model);
+    size_t more = carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? CARNN__OVERLAPS : 0;
+    size_t h = (size_t)model->desc.hidden;
     size_t e = (size_t)model->desc.embedding, kind = carnn__cell_number(model->desc.cell);
-    int siamese = carnn__answer_is_siamese(model), reads = carnn__cells[kind].context_gates > 0;
+    int siamese = m->siamese = carnn__chosen(model, CARNN__ANSWER_MODEL) == 1;
+    int reads = carnn__cells[kind].context_gates > 0;
     int direct = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
     int fixed = carnn__option(model, CARNN__ANSWER_TUNE) <= 0.0;
     carnn__rnn_shape shape = {kind, (size_t)model->desc.layers, 2, h, h, h};
+    m->ranked = carnn__chosen(model, CARNN__ANSWER_LOSS) == 1;
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
     carnn__ranks_plan(p, &m->ranks);
     if (!fixed) m->words.table = carnn__declare_words(p);
@@ -11643,7 +11630,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     }
     m->top = carnn__plan_mat(p, t->most_items, (siamese ? 1 : h) + more);
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
-                       !carnn__answer_ranks(model), CARNN__LOGITS);
+                       !m->ranked, CARNN__LOGITS);
     p->store->fixed = 1;
     if (fixed) m->words.table = carnn__declare_words(p);
     carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
@@ -11654,8 +11641,9 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
     float *top = carnn__named(&model->params, "output.weight");
     size_t i;
     carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__answer_word);
-    for (i = 0; carnn__answer_is_siamese(model) && i < 1 + carnn__answer_overlaps(model); i++)
-        top[i] = 5.0f; /* a cosine is small for a sigmoid */
+    if (carnn__chosen(model, CARNN__ANSWER_MODEL) != 1) return;
+    for (i = 0; i < (carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? 1 + CARNN__OVERLAPS : 1);)
+        top[i++] = 5.0f; /* a cosine is small for a sigmoid */
 }
 
 /* --- forward and backward -------------------------------------------------------------------- */
@@ -11667,7 +11655,6 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
-    int siamese = carnn__answer_is_siamese(work->model);
     carnn__embed_forward(work, &m->words, t);
     if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, &m->words.y);
     carnn__drop(work, m->words.y.x, t->inputs * m->words.y.columns, key, CARNN__ANSWER_DROP_WORDS);
@@ -11675,7 +11662,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     if (c) carnn__position_run(work, &m->context, t, &m->project.y, 0);
     carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
     carnn__pool_words(work, &m->pool, t, s, 0);
-    if (!siamese) {
+    if (!m->siamese) {
         if (m->skips) carnn__differences(t, s, &m->skip, 0);
         carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
         carnn__compare_forward(work, &m->compare, t, s, &m->attend.score.y);
@@ -11684,7 +11671,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     }
     for (p = 0; p < t->count; p++) {
         float *top = m->top.x + p * width, *v = m->pool.y.x + 2 * p * D;
-        if (siamese) *top = carnn__cosine(work->engine->k, D, v, v + D);
+        if (m->siamese) *top = carnn__cosine(work->engine->k, D, v, v + D);
         else memcpy(top, m->hidden.y.x + p * own, own * sizeof(float));
         if (t->flag) carnn__overlap_pair(work, &m->overlap, t, p, top + own);
     }
@@ -11699,16 +11686,15 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
-    int siamese = carnn__answer_is_siamese(work->model);
     carnn__linear_backward(work, &m->output, &m->top, t->count);
     for (p = 0; p < t->count; p++) {
         size_t v = 2 * p * D;
-        if (siamese)
+        if (m->siamese)
             carnn__cosine_back(work->engine->k, D, m->pool.y.x + v, m->pool.y.x + v + D,
                                m->top.d[p * width], m->pool.y.d + v, m->pool.y.d + v + D);
         else memcpy(m->hidden.y.d + p * own, m->top.d + p * width, own * sizeof(float));
     }
-    if (!siamese) {
+    if (!m->siamese) {
         carnn__linear_backward(work, &m->hidden, f, t->count);
         carnn__drop(work, f->d, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
         carnn__compare_backward(work, &m->compare);
@@ -11729,9 +11715,8 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
     carnn__ranks_count(work, &m->ranks, t, m->output.y.x, tally);
-    return carnn__answer_ranks(work->model) ? carnn__rank_loss(work, t, &m->output.y)
-                                            : carnn__pair_loss(work, t, &m->output.y,
-                                                               m->class_weight);
+    return m->ranked ? carnn__rank_loss(work, t, &m->output.y)
+                     : carnn__pair_loss(work, t, &m->output.y, m->class_weight);
 }
 
 static carnn__logits carnn__answer_output(const carnn__work *work) {
@@ -11746,9 +11731,7 @@ static carnn__logits carnn__answer_output(const carnn__work *work) {
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
-    carnn__explain_words(s, &m->encoder,
-                         carnn__answer_is_siamese(s->model) ? NULL : m->attend.score.y.x, count,
-                         out, e);
+    carnn__explain_words(s, &m->encoder, m->siamese ? NULL : m->attend.score.y.x, count, out, e);
 }
 
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
@@ -11756,7 +11739,7 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
     const carnn__answer *m = (const carnn__answer *)s->work.state;
     const size_t *at = m->net.texts.at;
     size_t first = at[1], second = at[2] - at[1];
-    if (carnn__answer_is_siamese(s->model)) return NULL;
+    if (m->siamese) return NULL;
     *rows = of_second ? second : first;
     *columns = of_second ? first : second;
     return m->compare.E.x + (of_second ? first * second : 0);
@@ -12459,13 +12442,11 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
         return (size_t)snprintf(text, size, "%.9g", p->score);
     if (p->kind == CARNN_PREDICTS_LIKELIHOOD)
         return (size_t)snprintf(text, size, "%.9g\t%zu", p->score, p->tokens);
-    for (i = 0; i < (top ? carnn__min(top, p->count) : carnn__min(1, p->count)); i++) {
-        char *to = at < size ? text + at : NULL;
-        size_t room = at < size ? size - at : 0;
-        const char *name = carnn_model_choice(model, p->choice[i]);
-        at += (size_t)(top ? snprintf(to, room, "%s%.6g\t%s", i ? "\t" : "", p->probability[i],
-                                      name)
-                           : snprintf(to, room, "%s", name));
+    for (i = 0; i < carnn__min(carnn__max(top, 1), p->count); i++) {
+        char probability[32] = "";
+        if (top) snprintf(probability, 32, "%s%.6g\t", i ? "\t" : "", p->probability[i]);
+        at += (size_t)snprintf(at < size ? text + at : NULL, at < size ? size - at : 0, "%s%s",
+                               probability, carnn_model_choice(model, p->choice[i]));
     }
     return at;
 }
