@@ -7802,8 +7802,8 @@ typedef struct carnn__task_bench {
     int64_t batch;
     const char *unit;             /* of training and predicting: "examples/s" */
     const char *predicting;       /* what rows of predictions are called: "predicting" */
-    /* writes a data set, or the list of candidates that it comes with, if there is one */
-    void (*text)(carnn__bench_text *t, int candidates);
+    size_t lines, candidates;     /* of the data set, and of the list that it comes with */
+    void (*line)(carnn__bench_text *t, unsigned i); /* writes line i of the data set */
 } carnn__task_bench;
 
 /* Adds to a text what printf would print. */
@@ -7825,6 +7825,17 @@ static void carnn__bench_words(carnn__bench_text *t, uint64_t stream, uint64_t n
     uint64_t key = carnn__stream(stream, number), i;
     for (i = 0; i < words; i++)
         carnn__bench_print(t, "%sw%u", i ? " " : "", (unsigned)(carnn__random(key, i) % 1199));
+}
+
+/* The data set of a task, or its list of candidates: texts of stream 2. */
+static void carnn__bench_data(carnn__bench_text *t, const carnn__task_bench *bench,
+                              int candidates) {
+    unsigned i;
+    for (i = 0; i < (candidates ? bench->candidates : bench->lines); i++) {
+        if (candidates) carnn__bench_words(t, 2, i, 8);
+        else bench->line(t, i);
+        carnn__bench_print(t, "\n");
+    }
 }
 
 /* The entry of a task. (*) may be NULL. Adding a task is adding one entry to carnn__tasks. */
@@ -9835,12 +9846,11 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
 
      sum_t al_t (h_t + e_t) = sum_t [w_t R_t k_t + al_t e_t]     R_t = al_t + A_{t+1} R_{t+1}
 
-   Its product with y is a sum over steps, exactly; the part of k_t that is its bias belongs to none
-   of them. */
+   Its product with y is a sum over steps, exactly; the bias in k_t belongs to none of them. */
 
-/* What row t, which is of the sequence of rank b, adds to y . sum_t al_t (h_t + e_t): of cells that
-   are not additive al_t (h_t + e_t) . y. e (h) NULL: e_t = 0. share (h) is A_{t+1} R_{t+1} and
-   becomes A_t R_t. What is the biases' goes to *rest. */
+/* What row t, of the sequence of rank b, adds to y . sum_t al_t (h_t + e_t); of other cells it is
+   al_t (h_t + e_t) . y. e (h) NULL: e_t = 0. share (h) is A_{t+1} R_{t+1} and becomes A_t R_t. What
+   the biases add goes to *rest. */
 static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, const float *y,
                                 double alpha, const float *e, double *share, double *rest) {
     size_t j, h = r->cell->h, slot = r->scan.index ? r->scan.index[t] : t;
@@ -9858,9 +9868,8 @@ static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, co
     return score;
 }
 
-/* Adds `scale` times what each of the n words of the sequence of rank b adds to y . h_n to its score
-   or share in out[0 .. room), and takes it off *rest. backward: the run reads the last word
-   first. */
+/* Adds what each of the n words of the sequence of rank b has in scale * y . h_n to its score or
+   share in out[0 .. room), and takes it off *rest. backward: the run reads the last word first. */
 static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_t b, size_t n,
                                int backward, const float *y, double scale, carnn_contribution *out,
                                size_t room, double *rest) {
@@ -9910,8 +9919,8 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
 
 /* --- drawing a choice by its logits ---------------------------------------------------------- */
 
-/* Sets all but the most probable choices to 0, of equal ones the later: at most `most` are kept (0:
-   all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
+/* Keeps the most probable choices, at most `most` (0: all) and no more than have the probability
+   `mass` together (0: all), and sets the others to 0. heap (V) is scratch. */
 static void carnn__sample_truncate(float *p, uint32_t *heap, size_t V, size_t most, double mass) {
     size_t left, i;
     double sum = 0.0;
@@ -9922,8 +9931,8 @@ static void carnn__sample_truncate(float *p, uint32_t *heap, size_t V, size_t mo
     for (i = 0; i < left; i++) p[heap[i]] = 0.0f;
 }
 
-/* Draws one of n by the logits z, as `how` says; those with -FLT_MAX are never drawn. z becomes
-   probabilities; heap (n) is scratch; *drawn counts the random numbers that were used. */
+/* Draws one of n by the logits z, never one with -FLT_MAX. z becomes probabilities; heap (n) is
+   scratch; *drawn counts the random numbers that were used. */
 static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, float *z,
                             uint32_t *heap, size_t n, uint64_t *drawn) {
     size_t most = how->top_k > 0 ? (size_t)how->top_k : 0, last = k->argmax(z, n), i;
@@ -10196,13 +10205,12 @@ static const carnn__session_kind carnn__net_session = {
      al = softmax_m((h_m + e_m) . c)         o = sum_m al_m (h_m + e_m)                  (Eq. 8)
      P(y_l) = softmax_l(o . enc(y_l))                                                    (Eq. 9, 10)
 
-   Every history begins with the utterance <start>. The cell reads the latest utterance, too, as the
-   last one of the history; Eq. 8 leaves it out (README has what this is worth). Every utterance
-   ends with a word that names its speaker.
+   Every history begins with the utterance <start> and, unlike in Eq. 8, ends with the latest one.
+   Every utterance ends with a word that names its speaker.
 
-   A batch is whole dialogs. Each distinct utterance in it is encoded and projected once for all of
-   their turns, and the candidates are encoded once. Each turn has a scan, an attention and one row
-   of the product with the candidates; turns are worked on in chunks of a bounded number of rows.
+   A batch is whole dialogs, whose distinct utterances, and the candidates, are encoded once. Each
+   turn has a scan, an attention and a row of the product with the candidates; turns are worked on
+   in chunks of a bounded number of rows.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -10252,10 +10260,7 @@ static size_t carnn__dialog_most(const carnn_model *model, size_t option, size_t
     return number < 0.0 ? most : carnn__min((size_t)number, most);
 }
 
-/* --- utterances ------------------------------------------------------------------------------ */
-
-/* Roles are the speakers of carnn_speaker, by the names that explanations have for them, and one
-   for <start>, which no text of a data set has. */
+/* The speakers of carnn_speaker, and a role for <start>, which no text of a data set has. */
 static const carnn__role carnn__dialog_roles[] = {
     {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
     {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
@@ -10280,9 +10285,8 @@ static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, u
     return n + 1;
 }
 
-/* Lines of the dialog from the end of the item before to the end of the next one. A dialog has all
-   of its lines in sum, and <start>, whatever of them a model reads: so models that keep different
-   lines have the same batches to vote on. */
+/* Lines from the end of the item before to the end of the next one: all lines of a dialog in sum,
+   and <start>, so that models that keep different lines have the same batches to vote on. */
 static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
     const carnn__item *x = &work->data->items[item], *next = x + 1;
     size_t begins = !item || x->group != x[-1].group;
@@ -10293,8 +10297,7 @@ static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t s
 
 #ifndef CARNN_NO_TEXT
 
-/* Is every response among the candidates? CARNN_ERR_DATA names the first one that is not. `times`
-   (texts) is zeros, and again afterwards. */
+/* Is every response among the candidates? `times` (texts) is zeros, also afterwards. */
 static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
                                                   carnn_error *error) {
     char shown[4 * CARNN__SHOWN + 8];
@@ -10310,7 +10313,6 @@ static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, siz
                        carnn__show(shown, carnn__text(data, data->items[wrong].target)));
 }
 
-/* The vocabulary is made of all texts of the training data, the candidates among them. */
 static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
     const carnn_allocator *a = &model->allocator;
@@ -10378,7 +10380,7 @@ typedef struct carnn__dialog {
     carnn__said *said;       /* (slots) */
 } carnn__dialog;
 
-/* The words of the candidates and of <start>, which have no speaker's word at their end. */
+/* The words of the candidates and of <start>, without a speaker's. */
 static void carnn__dialog_plan_lists(carnn__plan *p, carnn__dialog *m) {
     const carnn__names *names = &p->model->choices;
     size_t n = 0, i, pass;
@@ -10399,8 +10401,7 @@ static void carnn__dialog_plan_lists(carnn__plan *p, carnn__dialog *m) {
     m->own.at[names->count + 1] = n + 1;
 }
 
-/* The dialogs without facts that are skipped, up to the last utterance that has an answer: so the
-   next dialog begins behind the `end` of the last item. */
+/* The dialogs without facts that are skipped, up to the last utterance that has an answer. */
 static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
     const carnn_dataset *data = p->work->data;
     const carnn__corpus *c = &m->net.corpus;
@@ -10468,8 +10469,6 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog_plan_lines(p, m);
     carnn__dialog_plan_batch(p, m, D, p->model->choices.count);
 }
-
-/* --- the utterances and candidates of a batch ------------------------------------------------ */
 
 /* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. */
 static void carnn__dialog_collect(carnn__dialog *m, size_t number) {
@@ -10577,13 +10576,10 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
 
-/* --- a batch, votes and scores --------------------------------------------------------------- */
-
-enum { /* sums of a tally; the last one: turns whose response is a candidate, which have a loss */
+enum { /* sums of a tally; KNOWN: turns whose response is a candidate */
     CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_DIALOGS, CARNN__DIALOG_KNOWN
 };
 
-/* Adds the answers of a batch to the tally. */
 static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__tally *tally) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     const carnn__corpus *c = &m->net.corpus;
@@ -10662,9 +10658,8 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
 }
 
 /* --- sessions -----------------------------------------------------------------------------------
-   A session is a batch of one turn whose utterances stay from one turn to the next: e and its
-   projections have a slot for each. An answer costs the encoding of what is new, one scan over the
-   history, and one product with the candidates. */
+   A batch of one turn, whose utterances keep their slots in e and its projections from turn to
+   turn. */
 
 static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
@@ -10724,8 +10719,7 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *t
     s->parts = 0;
 }
 
-/* The user's words are in the slot after the last: what is heard next takes their place. Utterances
-   heard since the last answer are projected with them: the weights are read once for all. */
+/* The user's words are in the slot after the last: what is heard next takes their place. */
 static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                   carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
@@ -10770,31 +10764,19 @@ static const carnn__session_kind carnn__dialog_session = {
     "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_reset,
     carnn__dialog_predict, carnn__dialog_hear, 1, NULL, carnn__dialog_explain, NULL};
 
-/* --- the entry ------------------------------------------------------------------------------- */
-
 static const char *const carnn__dialog_variants[] = {
     "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1", NULL};
 
-/* Dialogs like those of bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14
-   turns, so that a response has 14 utterances before it on average. */
-static void carnn__dialog_bench_text(carnn__bench_text *t, int candidates) {
-    unsigned i;
-    for (i = 0; !candidates && i < 36 * 14; i++) {
-        carnn__bench_print(t, "%s%u ", i && i % 14 == 0 ? "\n" : "", i % 14 + 1);
-        carnn__bench_words(t, 1, i, 8);
-        carnn__bench_print(t, "\t");
-        carnn__bench_words(t, 2, i, 8); /* a candidate */
-        carnn__bench_print(t, "\n");
-    }
-    for (i = 0; candidates && i < 2407; i++) {
-        carnn__bench_print(t, "1 ");
-        carnn__bench_words(t, 2, i, 8);
-        carnn__bench_print(t, "\n");
-    }
+/* As in bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14 turns. */
+static void carnn__dialog_bench_line(carnn__bench_text *t, unsigned i) {
+    carnn__bench_print(t, "%s%u ", i && i % 14 == 0 ? "\n" : "", i % 14 + 1);
+    carnn__bench_words(t, 1, i, 8);
+    carnn__bench_print(t, "\t");
+    carnn__bench_words(t, 2, i, 8); /* a candidate */
 }
 
 static const carnn__task_bench carnn__dialog_bench = {
-    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", carnn__dialog_bench_text};
+    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", 504, 2407, carnn__dialog_bench_line};
 
 static const carnn__task carnn__dialog_task = {
     "dialog", "choose the reply to the latest utterance, given the dialog so far",
@@ -10827,17 +10809,14 @@ static const carnn__task carnn__dialog_task = {
      loss = (1 - l) L_w + l L_l      L_l = -log softmax(W_c c + b_c)[label]       (Eq. 12, 13)
      W (words, h)   b (words)   W_c (labels, h)   b_c (labels)   h_i, c (h)
 
-   L_w is the mean over the words of the batch, </s> among them. L_l is the mean over the sentences
-   with a label: the act of the sentence before, or the relation of this one to it. The gradient
-   goes through c into its encoder and no farther. At the start of a document, and always with
-   --context none, c is a learned vector. Where the cell itself has no context but one is asked
-   for, it reads [x_i; c].
+   L_w is the mean over the words of the batch, </s> among them; L_l the mean over the sentences
+   with a label: the act of the sentence before, or the relation of this one to it. At the start of
+   a document, and always with --context none, c is a learned vector. A cell without a context that
+   is to have one reads [x_i; c].
 
    Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is neither.
-   Publications count differently, so there are three more: perplexity_n2 divides by n + 2,
-   perplexity_macro is the exponential of the mean over sentences, perplexity_words leaves </s>
-   out. Published (nCARNN, iCARNN, sCARNN), of another tokenisation: Switchboard 30.2, 32.5, 31.5,
-   with labels 29.7, 32.2, 31.5.
+   perplexity_n2 divides by n + 2, perplexity_macro is the exponential of the mean over sentences,
+   perplexity_words leaves </s> out.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -10891,8 +10870,6 @@ static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--embedding is %lld and --hidden is %lld: a "
                        "tied output needs the same size", e, h);
 }
-
-/* --- words and labels ------------------------------------------------------------------------ */
 
 static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
                                               {NULL, CARNN__SPACES, 0}};
@@ -11025,9 +11002,8 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
 }
 
 /* --- pieces and batches -------------------------------------------------------------------------
-   Pieces are not sorted by length for a batch: the softmax is most of the work and does not care,
-   and steps of all lengths make better gradients. Their sizes are their own words and those of the
-   piece before; the first piece of a document has none before it. */
+   The sizes of a piece are its own words and those of the piece before, of which the first piece of
+   a document has none. Batches are not sorted by length: the softmax is most of the work. */
 
 /* The token list of an item's sentence; its inputs are all but the last token. */
 static size_t carnn__lm_list(const carnn__work *work, size_t item) {
@@ -11080,8 +11056,6 @@ static void carnn__lm_collect(carnn__work *work, size_t number) {
     }
 }
 
-/* --- contexts -------------------------------------------------------------------------------- */
-
 static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
     carnn__sequences *before = &m->seq[1];
@@ -11106,9 +11080,8 @@ static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
 
 /* --- labels: one that the model does not know counts as wrong and gives no loss -------------- */
 
-/* The label that the context of a piece tells: the number of labels if the model does not know it;
-   CARNN__NO_INDEX if there is none, for all but the first piece of a sentence, and for the first
-   sentence of a document. */
+/* The label that the context of a piece tells: the number of labels if the model does not know it,
+   CARNN__NO_INDEX if there is none. Only the first piece of a sentence has one. */
 static size_t carnn__lm_label(const carnn__work *work, const carnn__batch_piece *p) {
     const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__item *x = &work->data->items[p->first];
@@ -11137,8 +11110,6 @@ static double carnn__lm_label_forward(carnn__work *work, double share, carnn__ta
     sum = carnn__softmax_loss(work, &m->label.y, B, m->label_target, share, 0.0, &known);
     return sum / (double)carnn__max(known, 1);
 }
-
-/* --- words ----------------------------------------------------------------------------------- */
 
 static carnn__rnn_input carnn__lm_input_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
@@ -11175,8 +11146,6 @@ static int carnn__lm_ends(const carnn__corpus *c, const carnn__batch_piece *p) {
     return p + 1 == c->pieces + c->piece_count || p[1].first != p->first;
 }
 
-/* Adds the losses of a batch to the tally. The mean of perplexity_macro is over sentences, not over
-   pieces. */
 static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     size_t b, t;
@@ -11230,8 +11199,6 @@ static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carn
     carnn__lm_backward(work, key);
     carnn__lm_context_backward(work, key);
 }
-
-/* --- scores ---------------------------------------------------------------------------------- */
 
 /* The mean of the models' probabilities of every word. Labels are not voted on. */
 static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
@@ -11377,8 +11344,7 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
     }
 }
 
-/* The n words `ids` that `run` has read, and what each adds to y . h_n, times `scale`, as its share
-   or score (`has`). run NULL: nothing is known of them. */
+/* The n words `ids` that `run` (NULL: none) has read, with their parts of scale * y . h_n. */
 static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run, const float *y,
                                     double scale, const char *role, unsigned has,
                                     const uint32_t *ids, size_t n, carnn_contribution *out,
@@ -11391,13 +11357,8 @@ static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run
     if (run) carnn__explain_run(s, run, 0, n, 0, y, scale, out, room, rest);
 }
 
-/* What the last sentence's state has in favour of the most probable next word y is a sum over the
-   words read (Tran et al. 2018, Eq. 4 and 7): with h_t = A_t h_{t-1} + w_t k_t,
-
-     W_y h_n + b_y = sum_t W_y (w_t R_t k_t) + b_y       R_t = A_{t+1} R_{t+1}, R_n = 1
-
-   In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
-   has the share v_t c / c c. Biases belong to no word. */
+/* The logit W_y h_n + b_y of the likeliest next word is a sum over the words that were read; the
+   context c = sum_t v_t one over the sentence before, of which a word has the share v_t c / c c. */
 static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
@@ -11427,24 +11388,20 @@ static const carnn__session_kind carnn__lm_session = {
     "predict, generate and explain", 1, carnn__net_session_carve, carnn__lm_reset,
     carnn__lm_predict, NULL, 0, carnn__lm_generate, carnn__lm_explain, NULL};
 
-/* --- entry ----------------------------------------------------------------------------------- */
-
 static const char *const carnn__lm_variants[] = {
     "hidden=19", "hidden=19 cell=icarnn layers=2 tied=1", "hidden=19 cell=scarnn embedding=13",
     "hidden=19 cell=lstm context=previous embedding=13",
     "hidden=19 cell=gru context=none embedding=13 layers=2",
     "hidden=19 cell=carnn-high context=none tied=1", NULL};
 
-/* 300 sentences of 34 words out of some 10,000, each of which occurs, read by an LSTM in batches of
-   20 and learnt by SGD: the usual small word language model with an exact softmax. */
-static void carnn__lm_bench_text(carnn__bench_text *t, int candidates) {
-    unsigned i;
-    for (i = 0; !candidates && i < 300 * 34; i++)
-        carnn__bench_print(t, "w%u%c", i * 7919 % 9998, (i + 1) % 34 ? ' ' : '\n');
+/* 300 sentences of 34 words out of some 10,000, the usual small model with an exact softmax. */
+static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
+    unsigned j;
+    for (j = 34 * i; j < 34 * i + 34; j++) carnn__bench_print(t, "w%u ", j * 7919 % 9998);
 }
 
 static const carnn__task_bench carnn__lm_bench = {
-    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", carnn__lm_bench_text};
+    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line};
 
 static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
@@ -11478,15 +11435,10 @@ static const carnn__task carnn__lm_task = {
      score = W4 [tanh(W3 [f of the question; f of the sentence] + b3); overlap] + b4
      P (in, embedding + 2)   x_i (2h)   W1, W2 (h, 2h)   v (h)   f (F)   W3 (h, 2 F)   W4 (1, h + 2)
 
-   F is 4h (orthogonal) or 2h (direct); without overlap the 2s are 0; b4 is there for pairs only.
-
-   `--weighting skip` puts what word i adds to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in
-   the place of x_i in the weights. `--model siamese` has the score W4 [cosine; overlap] + b4 of the
-   two sentences' last states instead.
-
-   Overlap: an input more for every word, is it in the other sentence?, and that times its idf; and
-   for every pair the share of the question's words that are in the sentence, by number and by idf.
-   Words with the same first letters (`--overlap 4`) count as one there: lives, lived, living.
+   F is 4h (orthogonal) or 2h (direct); b4 is there for pairs only. Overlap: see there in @@NET.
+   `--weighting skip` weighs words by what they add to the states, [fw_i - fw_{i-1}; bw_i -
+   bw_{i+1}], instead of x_i. `--model siamese` has the score W4 [cosine; overlap] + b4 of the two
+   sentences' last states.
 
    Loss: of pairs, cross entropy of sigmoid(score), in which right and wrong sentences weigh the
    same in all; of ranks, cross entropy of the softmax over a question's sentences, whose target is
@@ -11495,8 +11447,7 @@ static const carnn__task carnn__lm_task = {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* Bounds of a batch: pairs of a piece, words, and floats of the alignment matrices, which one pair
-   may exceed. */
+/* Pairs of a piece; words, floats of alignment matrices of a batch, which one pair may exceed. */
 #define CARNN__ANSWER_PIECE 64
 #define CARNN__ANSWER_ROWS 3072
 #define CARNN__ANSWER_CELLS ((size_t)1 << 18)
@@ -11529,8 +11480,6 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     (void)train;
     if (!model->vector_count) carnn__option_default(model, CARNN__ANSWER_TUNE, 1);
 }
-
-/* --- words ----------------------------------------------------------------------------------- */
 
 static const carnn__role carnn__answer_roles[] = {
     {"question", CARNN__TOKENS, 0}, {"sentence", CARNN__TOKENS, 0}, {NULL, CARNN__TOKENS, 0}};
@@ -11646,8 +11595,6 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
         top[i++] = 5.0f; /* a cosine is small for a sigmoid */
 }
 
-/* --- forward and backward -------------------------------------------------------------------- */
-
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
@@ -11709,8 +11656,6 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__embed_backward(work, &m->words, t);
 }
 
-/* --- loss, scores ---------------------------------------------------------------------------- */
-
 static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
@@ -11725,8 +11670,6 @@ static carnn__logits carnn__answer_output(const carnn__work *work) {
     carnn__logits o = {CARNN__OUTPUT_SCORE, &m->output.y, t->count, NULL, t->item, t->count, NULL};
     return o;
 }
-
-/* --- sessions -------------------------------------------------------------------------------- */
 
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
@@ -11758,20 +11701,18 @@ static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101 cell=gru model=siamese overlap=0 loss=pair", NULL};
 
 /* 20 questions of 8 words with 20 sentences of 24 words each, one of which is right. */
-static void carnn__answer_bench_text(carnn__bench_text *t, int candidates) {
-    unsigned i, j;
-    for (i = 0; !candidates && i < 400; i++) {
-        carnn__bench_words(t, 1, i / 20, 8);
-        for (j = 0; j < 3; j++) {
-            carnn__bench_print(t, j ? " " : "\t");
-            carnn__bench_words(t, 2, 3 * i + j, 8);
-        }
-        carnn__bench_print(t, "\t%d\n", i % 20 == 0);
+static void carnn__answer_bench_line(carnn__bench_text *t, unsigned i) {
+    unsigned j;
+    carnn__bench_words(t, 1, i / 20, 8);
+    for (j = 0; j < 3; j++) {
+        carnn__bench_print(t, j ? " " : "\t");
+        carnn__bench_words(t, 2, 3 * i + j, 8);
     }
+    carnn__bench_print(t, "\t%d", i % 20 == 0);
 }
 
 static const carnn__task_bench carnn__answer_bench = {
-    {150, 0}, "scarnn", NULL, 64, "pairs/s", "scoring", carnn__answer_bench_text};
+    {150, 0}, "scarnn", NULL, 64, "pairs/s", "scoring", 400, 0, carnn__answer_bench_line};
 
 static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
@@ -11835,16 +11776,12 @@ static carnn_status carnn__classify_check(const carnn_model *model, carnn_error 
                        "a classify model needs training data with classes");
 }
 
-/* --- words ----------------------------------------------------------------------------------- */
-
 static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
                                                     {NULL, CARNN__WORDS, 0}};
 
 static size_t carnn__classify_words(const carnn_model *model) {
     return (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
 }
-
-/* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__classify {
     carnn__net net;
@@ -11954,17 +11891,13 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=19 cell=ran pooling=mean", NULL};
 
 /* Texts of 20 words and six classes. */
-static void carnn__classify_bench_text(carnn__bench_text *t, int candidates) {
-    unsigned i;
-    for (i = 0; !candidates && i < 600; i++) {
-        carnn__bench_print(t, "c%u\t", i % 6);
-        carnn__bench_words(t, 1, i, 20);
-        carnn__bench_print(t, "\n");
-    }
+static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
+    carnn__bench_print(t, "c%u\t", i % 6);
+    carnn__bench_words(t, 1, i, 20);
 }
 
 static const carnn__task_bench carnn__classify_bench = {
-    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", carnn__classify_bench_text};
+    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", 600, 0, carnn__classify_bench_line};
 
 static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
@@ -12326,8 +12259,7 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
                        (long long)model->desc.embedding);
 }
 
-/* Word vectors as the initial rows of the word embedding. The random ones of the other words become
-   as long as they are. */
+/* Word vectors as rows of the word embedding; the random ones of other words become as long. */
 static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
     const float deviation = 0.1f; /* of the random rows */
     float *rows = carnn__named(&model->params, "word.weight"), scale;
@@ -12385,8 +12317,6 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
 }
 
 #endif /* CARNN_NO_TEXT */
-
-/* --- what a model is ------------------------------------------------------------------------- */
 
 CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model) {
     return &model->desc;
@@ -15311,7 +15241,7 @@ static void carnn__bench_task(carnn__bench *b) {
     for (i = 0; i < 2; i++) {
         carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0,
                                   CARNN__BENCH_TEXT};
-        task->bench->text(&text, i == 1);
+        carnn__bench_data(&text, task->bench, i == 1);
         source[i].bytes = text.at;
         source[i].size = text.length;
     }
