@@ -77,7 +77,7 @@
                  carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
                  of which those with `labels` name the model's choices
        options   CARNN__OPTION_WHOLE, _REAL, _CHOICE; read by carnn__option and carnn__chosen; the
-                 entry's `defaults` fills what is 0
+                 entry's `defaults` lists values, "cell=gru epochs=60"
        words     carnn__net_build: the vocabulary of all inputs, the choices of all targets
        state     a struct that begins with carnn__net: net.corpus has the tokens and targets of the
                  data set, net.texts the texts of the batch at hand (@@BATCH)
@@ -7278,8 +7278,8 @@ typedef struct carnn__task_bench {
     int64_t batch;
     const char *unit;             /* of training and predicting: "examples/s" */
     const char *predicting;       /* what rows of predictions are called: "predicting" */
-    /* writes a data set, or the list of candidates that it comes with, if there is one */
-    void (*text)(carnn__bench_text *t, int candidates);
+    size_t lines, candidates;     /* of the data set, and of the list that it comes with */
+    void (*line)(carnn__bench_text *t, unsigned i); /* writes line i of the data set */
 } carnn__task_bench;
 
 #if defined(__GNUC__)
@@ -7302,6 +7302,17 @@ static void carnn__bench_words(carnn__bench_text *t, uint64_t stream, uint64_t n
         carnn__bench_print(t, "%sw%u", i ? " " : "", (unsigned)(carnn__random(key, i) % 1199));
 }
 
+/* The data set of a task, or its list of candidates: texts of stream 2. */
+static void carnn__bench_data(carnn__bench_text *t, const carnn__task_bench *bench,
+                              int candidates) {
+    unsigned i;
+    for (i = 0; i < (candidates ? bench->candidates : bench->lines); i++) {
+        if (candidates) carnn__bench_words(t, 2, i, 8);
+        else bench->line(t, i);
+        carnn__bench_print(t, "\n");
+    }
+}
+
 /* The entry of a task. (*) may be NULL. Adding a task is adding one entry to carnn__tasks. */
 struct carnn__task {
     const char *name, *title;
@@ -7310,7 +7321,8 @@ struct carnn__task {
     const carnn__role *roles;
     /* model */
     const carnn_option *options; /* (*) its own; the name of the last one is NULL */
-    void (*defaults)(carnn_model_desc *model, carnn_train_desc *train);
+    const char *defaults;        /* "cell=gru hidden=24": where nothing is chosen; lr is Adam's */
+    void (*adapt)(carnn_model_desc *model, carnn_train_desc *train); /* (*) then, what is still 0 */
     const char *choices_key;     /* (*) what its choices are called in a file */
     const char *const *reserved; /* (*) words that are the first ones behind <unk> */
     size_t reserved_count;
@@ -7347,12 +7359,6 @@ struct carnn__task {
 };
 
 static const carnn__task *carnn__task_at(size_t number); /* NULL past the last */
-
-/* Where the choice of a learning rate is left to the task: it knows only Adam's. */
-static int carnn__is_adam(const carnn_train_desc *train) {
-    return train->optimizer == NULL ||
-           !strcmp(train->optimizer, carnn__optimizers[CARNN__OPTIMIZER_adam].name);
-}
 
 /* --- options of a task --------------------------------------------------------------------------
    Entries of a task's table. A number's field is option[number]; a name's is 1 + its place among
@@ -8817,14 +8823,20 @@ enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS }; /* sums of a tal
 typedef struct carnn__ranks {
     float *score[2];  /* (items) of this model, of a vote that it leads */
     uint32_t *ranked; /* (items) scratch */
+    uint32_t *first;  /* (items) first item of each one's group */
 } carnn__ranks;
 
 static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
+    const carnn__item *items;
     size_t i, n;
     if (!p->arena) return;
+    items = p->work->data->items;
     n = p->work->data->item_count;
     for (i = 0; i < 2; i++) m->score[i] = carnn__floats(p->arena, 1, n);
     m->ranked = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
+    m->first = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
+    for (i = 0; m->first && i < n; i++)
+        m->first[i] = i && items[i - 1].group == items[i].group ? m->first[i - 1] : (uint32_t)i;
 }
 
 /* Adds the ranking of n items to the tally. Scores of wrong ones come to stand first, so that of
@@ -8859,11 +8871,10 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
                                const float *z, carnn__tally *tally) {
     const carnn__item *items = work->data->items;
     float *score = m->score[work->as_vote];
-    size_t b, first;
+    size_t b;
     for (b = 0; b < t->count; b++) {
-        size_t i = t->item[b], end = i + 1;
+        size_t i = t->item[b], end = i + 1, first = m->first[i];
         score[i] = z[b];
-        for (first = i; first && items[first - 1].group == items[i].group;) first--;
         if (work->asked && work->asked->ranked) {
             carnn_ranked told = {work->number, items[i].group, i - first, items[i].value > 0.0f,
                                  (double)z[b]};
@@ -9102,9 +9113,8 @@ static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
 /* =============================================================================================
    @@SESSION   prediction one example at a time, and explanation
 
-   A session is a batch of one item: the head's own parts in a block whose size is known before, a
-   data set of one item whose texts come from the caller, and what the task keeps from one example
-   to the next. A task whose sessions do more has hooks of its own.
+   A session is a batch of one item, whose texts come from the caller: the head's own parts in one
+   block, and what the task keeps from one example to the next.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -9116,8 +9126,11 @@ struct carnn_session {
     void *own;               /* the block, where it is the session's */
     carnn__engine engine;
     carnn__work work;        /* its state is the head's */
-    carnn_dataset data;      /* one item */
+    carnn_dataset data;      /* one item, which is one batch */
     carnn__item item;
+    carnn__batch_piece piece;
+    uint32_t queue, target;
+    size_t batch_start[2];
     char (*word)[CARNN__WORD_TEXT]; /* (words) of the texts at hand, for explanations */
     double *share;           /* (D) */
     size_t parts;            /* of the last prediction; 0: there is nothing to explain */
@@ -9135,9 +9148,9 @@ struct carnn__session_kind {
     void (*carve)(carnn_session *s, carnn__arena *arena);
     void (*reset)(carnn_session *s); /* (*) called once there is memory, too */
     void (*predict)(carnn_session *s, const carnn_text *texts, size_t top, carnn_prediction *p);
-    /* (*) reads a text that comes before the example, in this role */
+    /* reads a text that comes before the example, in this role; NULL: predict does */
     void (*hear)(carnn_session *s, uint32_t role, const char *text, size_t length);
-    const char *(*reply)(carnn_session *s, const char *user, size_t length); /* (*) */
+    int talks;               /* carnn_session_hear and _reply */
     void (*generate)(carnn_session *s, const carnn_sampling *how, const char *prompt, size_t length,
                      char *text, size_t size); /* (*) */
     void (*explain)(carnn_session *s, size_t count, carnn_contribution *out,
@@ -9157,8 +9170,6 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
     to[n] = 0;
 }
 
-/* --- sessions of a head: a batch of one item ------------------------------------------------- */
-
 /* The corpus of one item whose texts have as many words as they can have. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
@@ -9168,11 +9179,18 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
     c->tokens.at = (size_t *)carnn__take(arena, T + 1, sizeof(size_t));
     c->list = (uint32_t *)carnn__take(arena, T, sizeof(uint32_t));
-    c->target = (uint32_t *)carnn__take(arena, 1, sizeof(uint32_t));
-    c->pieces = (carnn__batch_piece *)carnn__take(arena, 1, sizeof *c->pieces);
-    c->queue = (uint32_t *)carnn__take(arena, 1, sizeof(uint32_t));
-    c->batch_start = (size_t *)carnn__take(arena, 2, sizeof(size_t));
     s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, T * W, CARNN__WORD_TEXT);
+    for (i = 0; members && i < T; i++) {
+        members[i].text = c->list[i] = (uint32_t)i;
+        members[i].role = (uint32_t)i;
+    }
+    c->target = &s->target;
+    c->pieces = &s->piece;
+    c->queue = &s->queue;
+    c->batch_start = s->batch_start;
+    s->target = CARNN__NO_INDEX;
+    s->piece.count = 1;
+    s->batch_start[1] = 1;
     c->most_items = 1;
     c->most_texts = T;
     c->most_steps = W;
@@ -9181,18 +9199,7 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     s->item.count = (uint32_t)T;
     s->data.members = members;
     s->data.items = &s->item;
-    s->data.item_count = 1; /* heads take memory for it, also while memory is counted */
-    if (!members) return;   /* counting */
-    for (i = 0; i < T; i++) {
-        members[i].text = c->list[i] = (uint32_t)i;
-        members[i].role = (uint32_t)i;
-    }
-    *c->target = CARNN__NO_INDEX;
-    *c->queue = 0;
-    c->pieces->first = 0;
-    c->pieces->count = 1;
-    c->batch_start[0] = 0;
-    c->batch_start[1] = 1;
+    s->data.item_count = 1;
 }
 
 static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts, size_t top,
@@ -9217,42 +9224,37 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
 }
 
-/* --- explanation: the words' shares in the last states of an encoder ----------------------------
+/* --- explanation --------------------------------------------------------------------------------
    The states of the additive cells are weighted sums of their candidates (Tran et al. 2018, Eq. 4
-   and 7): with h_t = A_t h_{t-1} + w_t k_t, the last state is
+   and 7): h_t = A_t h_{t-1} + w_t k_t. So a sum of states with weights al_t (0 .. 0, 1 for the last
+   state; attention) is one, too:
 
-     h_T = sum_t w_t R_t k_t       R_t = A_{t+1} R_{t+1}, R_T = 1
+     sum_t al_t (h_t + e_t) = sum_t [w_t R_t k_t + al_t e_t]     R_t = al_t + A_{t+1} R_{t+1}
 
-   so the last states v = [fw_n; bw_1] of a text are sums over its words, and a word's part v_i has
-   the share v_i . v / v . v in them. What is the biases' belongs to no word. */
+   Its product with y is a sum over steps, exactly; the bias in k_t belongs to none of them. */
 
-/* sum_j y_j w_tj R_tj (k_tj - bias_j) of row t, which belongs to the sequence of rank b; `share`
-   (h) is R_t and becomes R_{t-1}. 0 where the cell is not additive. */
+/* What row t, of the sequence of rank b, adds to y . sum_t al_t (h_t + e_t); of other cells it is
+   al_t (h_t + e_t) . y. e (h) NULL: e_t = 0. share (h) is A_{t+1} R_{t+1} and becomes A_t R_t. What
+   the biases add goes to *rest. */
 static double carnn__step_score(const carnn__cell_run *r, size_t b, size_t t, const float *y,
-                                double *share) {
-    size_t j, slot = r->scan.index ? r->scan.index[t] : t;
+                                double alpha, const float *e, double *share, double *rest) {
+    size_t j, h = r->cell->h, slot = r->scan.index ? r->scan.index[t] : t;
     double score = 0.0;
-    for (j = 0; j < r->cell->h; j++) {
-        double w, A, k, bias;
-        if (!carnn__cell_additive_step(r, b, t, slot, j, &w, &A, &k, &bias)) return 0.0;
-        score += (double)y[j] * w * share[j] * (k - bias);
-        share[j] *= A;
+    for (j = 0; j < h; j++) {
+        double w, A, k, bias, R = alpha + share[j], input = e ? (double)e[j] : 0.0;
+        if (carnn__cell_additive_step(r, b, t, slot, j, &w, &A, &k, &bias)) {
+            score += (double)y[j] * (w * R * (k - bias) + alpha * input);
+            *rest += (double)y[j] * w * R * bias;
+            share[j] = A * R;
+        } else {
+            score += (double)y[j] * alpha * ((double)r->scan.out[t * h + j] + input);
+        }
     }
     return score;
 }
 
-static carnn_contribution carnn__contribution(const char *role, const char *text, unsigned has) {
-    carnn_contribution c;
-    memset(&c, 0, sizeof c);
-    c.role = role;
-    c.text = text;
-    c.has = has;
-    return c;
-}
-
-/* Adds what each of the n words of the sequence of rank b adds to y . h_n, times `scale`, to its
-   score or share in out[0 .. room), and takes it off *rest. backward: the run reads the last word
-   first. */
+/* Adds what each of the n words of the sequence of rank b has in scale * y . h_n to its score or
+   share in out[0 .. room), and takes it off *rest. backward: the run reads the last word first. */
 static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_t b, size_t n,
                                int backward, const float *y, double scale, carnn_contribution *out,
                                size_t room, double *rest) {
@@ -9260,7 +9262,8 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
     for (j = 0; j < r->cell->h; j++) s->share[j] = scale;
     for (step = n; step-- > 0;) {
         size_t word = backward ? n - 1 - step : step;
-        double value = carnn__step_score(r, b, r->scan.seq->start[step] + b, y, s->share);
+        double biases = 0.0, value = carnn__step_score(r, b, r->scan.seq->start[step] + b, y, 0.0,
+                                                       NULL, s->share, &biases);
         *rest -= value;
         if (word >= room) continue;
         if (out[word].has & CARNN_HAS_SCORE) out[word].score += value;
@@ -9280,11 +9283,10 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
         double squares = 0.0;
         for (r = from; r < t->at[text + 1] && r < count; r++) {
-            out[r] = carnn__contribution(s->model->task->roles[text].name, s->word[r],
-                                         CARNN_HAS_SHARE);
-            if (!weight) continue;
-            out[r].has |= CARNN_HAS_ATTENTION;
-            out[r].attention = (double)weight[r];
+            carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE,
+                                    0.0, weight ? (double)weight[r] : 0.0, 0.0};
+            if (weight) c.has |= CARNN_HAS_ATTENTION;
+            out[r] = c;
         }
         for (i = 0; n && i < m->directions; i++) {
             const float *v = m->layer[0].run[i].scan.out + last;
@@ -9302,8 +9304,8 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
 
 /* --- drawing a choice by its logits ---------------------------------------------------------- */
 
-/* Sets all but the most probable choices to 0, of equal ones the later: at most `most` are kept (0:
-   all), and no more than have the probability `mass` together (0: all). heap (V) is scratch. */
+/* Keeps the most probable choices, at most `most` (0: all) and no more than have the probability
+   `mass` together (0: all), and sets the others to 0. heap (V) is scratch. */
 static void carnn__sample_truncate(float *p, uint32_t *heap, size_t V, size_t most, double mass) {
     size_t left, i;
     double sum = 0.0;
@@ -9313,8 +9315,8 @@ static void carnn__sample_truncate(float *p, uint32_t *heap, size_t V, size_t mo
     for (i = 0; i < left; i++) p[heap[i]] = 0.0f;
 }
 
-/* Draws one of n by the logits z, as `how` says; those with -FLT_MAX are never drawn. z becomes
-   probabilities; heap (n) is scratch; *drawn counts the random numbers that were used. */
+/* Draws one of n by the logits z, never one with -FLT_MAX. z becomes probabilities; heap (n) is
+   scratch; *drawn counts the random numbers that were used. */
 static size_t carnn__sample(const carnn__kernels *k, const carnn_sampling *how, float *z,
                             uint32_t *heap, size_t n, uint64_t *drawn) {
     size_t most = how->top_k > 0 ? (size_t)how->top_k : 0, last = k->argmax(z, n), i;
@@ -9450,7 +9452,7 @@ CARNN_API carnn_status carnn_session_part(carnn_session *session, size_t part,
 
 CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker speaker,
                                           const char *text, size_t length, carnn_error *error) {
-    if (!carnn__session_of(session)->reply) return carnn__no_such_call(session, "hear", error);
+    if (!carnn__session_of(session)->talks) return carnn__no_such_call(session, "hear", error);
     if ((int)speaker < CARNN_USER || speaker > CARNN_FACT)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no speaker %d", (int)speaker);
     carnn__session_of(session)->hear(session, (uint32_t)speaker, text, length);
@@ -9459,9 +9461,16 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
 
 CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
                                            const char **reply, carnn_error *error) {
+    const carnn__names *choices = &session->model->choices;
+    const carnn__session_kind *kind = carnn__session_of(session);
+    carnn_text text = {user, length};
+    carnn_prediction p;
     *reply = "";
-    if (!carnn__session_of(session)->reply) return carnn__no_such_call(session, "reply", error);
-    *reply = carnn__session_of(session)->reply(session, user, length);
+    if (!kind->talks) return carnn__no_such_call(session, "reply", error);
+    kind->predict(session, &text, 1, &p);
+    *reply = carnn__names_get(choices, p.choice[0]);
+    kind->hear(session, CARNN_USER, user, length);
+    kind->hear(session, CARNN_SYSTEM, *reply, carnn__names_length(choices, p.choice[0]));
     session->parts = 1;
     return CARNN_OK;
 }
@@ -9496,11 +9505,6 @@ CARNN_API const float *carnn_session_alignment(const carnn_session *session, int
 
 #ifndef CARNN_NO_TEXT
 
-/* Is a text in this role what is right, and not read? */
-static int carnn__session_is_label(const carnn_session *s, uint32_t role) {
-    return s->model->task->roles[role].labels;
-}
-
 CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *line, size_t length,
                                           size_t number, size_t top, int *found,
                                           carnn_prediction *prediction, carnn_error *error) {
@@ -9524,11 +9528,11 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (r.begins && kind->reset) kind->reset(session);
     session->spoken = r.spoken;
     for (i = 0; i < r.own; i++)
-        if (!carnn__session_is_label(session, r.role[i])) texts[count++] = r.text[i];
+        if (!session->model->task->roles[r.role[i]].labels) texts[count++] = r.text[i];
     *found = r.example;
     if (r.example)
         status = carnn_session_predict(session, texts, count, top, prediction, error);
-    for (i = 0; !status && kind->reply && i < r.count; i++) /* what is said goes on */
+    for (i = 0; !status && kind->talks && i < r.count; i++)
         kind->hear(session, r.role[i], r.text[i].at, r.text[i].length);
     session->spoken = 0;
     return status;
@@ -9539,9 +9543,9 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
                                              carnn_prediction *prediction, carnn_error *error) {
     const carnn__session_kind *kind = carnn__session_of(session);
     carnn_text texts[CARNN__RECORD_TEXTS];
+    const carnn__role *roles = session->model->task->roles;
     const carnn__item *x;
-    const carnn__member *m;
-    size_t i, before, own, heard, count = 0;
+    size_t m, end, left = 0, count = 0;
     carnn_status status;
     if (data->columns)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "sessions read texts, the data set has "
@@ -9551,15 +9555,15 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the data set has only %zu examples",
                            data->item_count);
     x = &data->items[number];
-    m = carnn__members(data, x);
-    for (i = own = 0; i < x->count; i++) own += !carnn__session_is_label(session, m[i].role);
-    before = own > kind->texts ? own - kind->texts : 0; /* labels have nothing before them */
+    end = x->first + x->count;
+    for (m = x->first; m < end; m++) left += !roles[data->members[m].role].labels;
     carnn_session_reset(session);
-    for (i = heard = 0; i < x->count; i++) {
-        carnn__span text = carnn__text(data, m[i].text);
-        if (carnn__session_is_label(session, m[i].role)) continue;
-        if (heard++ >= before) texts[count++] = text;
-        else if (kind->hear) kind->hear(session, m[i].role, text.at, text.length);
+    for (m = x->first; m < end; m++) {
+        carnn__span text = carnn__text(data, data->members[m].text);
+        if (roles[data->members[m].role].labels) continue;
+        if (left-- <= kind->texts) texts[count++] = text;
+        else if (kind->hear) kind->hear(session, data->members[m].role, text.at, text.length);
+        else kind->predict(session, &text, 1, prediction);
     }
     status = carnn_session_predict(session, texts, count, top, prediction, error);
     if (!status) prediction->example = number;
@@ -9569,8 +9573,8 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
 #endif /* CARNN_NO_TEXT */
 
 static const carnn__session_kind carnn__net_session = {
-    "predict", 1, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL, NULL, NULL,
-    NULL, NULL};
+    "predict", 1, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL, 0, NULL, NULL,
+    NULL};
 
 #endif
 /* =============================================================================================
@@ -9585,13 +9589,12 @@ static const carnn__session_kind carnn__net_session = {
      al = softmax_m((h_m + e_m) . c)         o = sum_m al_m (h_m + e_m)                  (Eq. 8)
      P(y_l) = softmax_l(o . enc(y_l))                                                    (Eq. 9, 10)
 
-   Every history begins with the utterance <start>. The cell reads the latest utterance, too, as the
-   last one of the history; Eq. 8 leaves it out (README has what this is worth). Every utterance
-   ends with a word that names its speaker.
+   Every history begins with the utterance <start> and, unlike in Eq. 8, ends with the latest one.
+   Every utterance ends with a word that names its speaker.
 
-   A batch is whole dialogs. Each distinct utterance in it is encoded and projected once for all of
-   their turns, and the candidates are encoded once. Each turn has a scan, an attention and one row
-   of the product with the candidates; turns are worked on in chunks of a bounded number of rows.
+   A batch is whole dialogs, whose distinct utterances, and the candidates, are encoded once. Each
+   turn has a scan, an attention and a row of the product with the candidates; turns are worked on
+   in chunks of a bounded number of rows.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -9617,20 +9620,10 @@ static const carnn_option carnn__dialog_options[] = {
                         "rows of a knowledge-base block, the first"),
     CARNN__OPTION_END};
 
-/* Chosen on a part of the training dialogs and on dev of bAbI task 6: README has the figures. */
-static void carnn__dialog_defaults(carnn_model_desc *model, carnn_train_desc *train) {
-    if (!model->cell) model->cell = "icarnn";
-    if (!model->hidden) model->hidden = 256;
-    if (!model->embedding) model->embedding = model->hidden;
-    carnn__option_default(model, CARNN__DIALOG_HISTORY, CARNN_NONE);
-    carnn__option_default(model, CARNN__DIALOG_KB_ROWS, CARNN_NONE);
-    if (!train->epochs) train->epochs = 20;
-    if (!train->batch) train->batch = 48;
-    if (train->lr == 0.0 && carnn__is_adam(train)) /* larger models want smaller steps */
+/* Larger models want smaller steps. */
+static void carnn__dialog_adapt(carnn_model_desc *model, carnn_train_desc *train) {
+    if (train->lr == 0.0)
         train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
-    if (train->lr_end == 0.0) train->lr_end = 0.05;
-    if (train->dropout == 0.0) train->dropout = 0.3;
-    if (train->clip == 0.0) train->clip = 5.0;
 }
 
 static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *error) {
@@ -9651,10 +9644,7 @@ static size_t carnn__dialog_most(const carnn_model *model, size_t option, size_t
     return number < 0.0 ? most : carnn__min((size_t)number, most);
 }
 
-/* --- utterances ------------------------------------------------------------------------------ */
-
-/* Roles are the speakers of carnn_speaker, by the names that explanations have for them, and one
-   for <start>, which no text of a data set has. */
+/* The speakers of carnn_speaker, and a role for <start>, which no text of a data set has. */
 static const carnn__role carnn__dialog_roles[] = {
     {"user", CARNN__WORDS, 0}, {"bot", CARNN__WORDS, 0}, {"fact", CARNN__WORDS, 0},
     {"bot", CARNN__WORDS, 0}, {NULL, CARNN__WORDS, 0}};
@@ -9679,9 +9669,8 @@ static size_t carnn__dialog_tokens(const carnn_model *model, carnn__span text, u
     return n + 1;
 }
 
-/* Lines of the dialog from the end of the item before to the end of the next one. A dialog has all
-   of its lines in sum, and <start>, whatever of them a model reads: so models that keep different
-   lines have the same batches to vote on. */
+/* Lines from the end of the item before to the end of the next one: all lines of a dialog in sum,
+   and <start>, so that models that keep different lines have the same batches to vote on. */
 static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
     const carnn__item *x = &work->data->items[item], *next = x + 1;
     size_t begins = !item || x->group != x[-1].group;
@@ -9692,8 +9681,7 @@ static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t s
 
 #ifndef CARNN_NO_TEXT
 
-/* Is every response among the candidates? CARNN_ERR_DATA names the first one that is not. `times`
-   (texts) is zeros, and again afterwards. */
+/* Is every response among the candidates? `times` (texts) is zeros, also afterwards. */
 static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
                                                   carnn_error *error) {
     char shown[4 * CARNN__SHOWN + 8];
@@ -9709,7 +9697,6 @@ static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, siz
                        carnn__show(shown, carnn__text(data, data->items[wrong].target)));
 }
 
-/* The vocabulary is made of all texts of the training data, the candidates among them. */
 static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
                                         carnn_error *error) {
     const carnn_allocator *a = &model->allocator;
@@ -9774,7 +9761,7 @@ typedef struct carnn__dialog {
     carnn__said *said;       /* (slots) */
 } carnn__dialog;
 
-/* The words of the candidates and of <start>, which have no speaker's word at their end. */
+/* The words of the candidates and of <start>, without a speaker's. */
 static void carnn__dialog_plan_lists(carnn__plan *p, carnn__dialog *m) {
     const carnn__names *names = &p->model->choices;
     size_t n = 0, i, pass;
@@ -9795,8 +9782,7 @@ static void carnn__dialog_plan_lists(carnn__plan *p, carnn__dialog *m) {
     m->own.at[names->count + 1] = n + 1;
 }
 
-/* The dialogs without facts that are skipped, up to the last utterance that has an answer: so the
-   next dialog begins behind the `end` of the last item. */
+/* The dialogs without facts that are skipped, up to the last utterance that has an answer. */
 static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
     const carnn_dataset *data = p->work->data;
     const carnn__corpus *c = &m->net.corpus;
@@ -9864,8 +9850,6 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__dialog_plan_lines(p, m);
     carnn__dialog_plan_batch(p, m, D, p->model->choices.count);
 }
-
-/* --- the utterances and candidates of a batch ------------------------------------------------ */
 
 /* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. */
 static void carnn__dialog_collect(carnn__dialog *m, size_t number) {
@@ -9973,13 +9957,10 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__scatter_rows(e, m->e.d, m->c.d, m->context, B, D);
 }
 
-/* --- a batch, votes and scores --------------------------------------------------------------- */
-
-enum { /* sums of a tally; the last one: turns whose response is a candidate, which have a loss */
+enum { /* sums of a tally; KNOWN: turns whose response is a candidate */
     CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_DIALOGS, CARNN__DIALOG_KNOWN
 };
 
-/* Adds the answers of a batch to the tally. */
 static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__tally *tally) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     const carnn__corpus *c = &m->net.corpus;
@@ -10058,9 +10039,8 @@ static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores)
 }
 
 /* --- sessions -----------------------------------------------------------------------------------
-   A session is a batch of one turn whose utterances stay from one turn to the next: e and its
-   projections have a slot for each. An answer costs the encoding of what is new, one scan over the
-   history, and one product with the candidates. */
+   A batch of one turn, whose utterances keep their slots in e and its projections from turn to
+   turn. */
 
 static void carnn__dialog_carve(carnn_session *s, carnn__arena *arena) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
@@ -10120,8 +10100,7 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *t
     s->parts = 0;
 }
 
-/* The user's words are in the slot after the last: what is heard next takes their place. Utterances
-   heard since the last answer are projected with them: the weights are read once for all. */
+/* The user's words are in the slot after the last: what is heard next takes their place. */
 static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                   carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
@@ -10141,102 +10120,51 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     *p = carnn__net_prediction(&s->work, &o, 0, 0);
 }
 
-static const char *carnn__dialog_reply(carnn_session *s, const char *user, size_t length) {
-    const carnn__names *choices = &s->model->choices;
-    carnn_text text = {user, length};
-    carnn_prediction p;
-    const char *reply;
-    carnn__dialog_predict(s, &text, 1, &p);
-    reply = carnn__names_get(choices, p.choice[0]);
-    carnn__dialog_hear(s, CARNN_USER, user, length);
-    carnn__dialog_hear(s, CARNN_SYSTEM, reply, carnn__names_length(choices, p.choice[0]));
-    return reply;
-}
-
-/* --- explanation --------------------------------------------------------------------------------
-   The states of the additive cells are weighted sums of their candidates (Tran et al. 2018, Eq. 4
-   and 7), so o is one too. With h_t = A_t h_{t-1} + w_t k_t, and al_t from Eq. 8:
-
-     o = sum_t al_t (h_t + e_t) = sum_t [w_t R_t k_t + al_t e_t]     R_t = al_t + A_{t+1} R_{t+1}
-
-   The logit o . y of the answer is thus a sum over utterances, exactly; the part of k_t that is its
-   bias belongs to none of them. For other cells the sum is over steps: al_t (h_t + e_t) . y. */
-
-/* What row t adds to the logit of the candidate in y; s->share (D) is A_{t+1} R_{t+1} and becomes
-   A_t R_t. What is the biases' goes to *rest. */
-static double carnn__dialog_row_score(const carnn_session *s, size_t t, double *rest) {
-    const carnn__dialog *m = (const carnn__dialog *)s->work.state;
-    size_t j, D = m->e.columns, slot = m->index[t];
-    const float *y = m->y.x, *e = m->e.x + slot * D, *h = m->run.scan.out + t * D;
-    double alpha = (double)m->weight.x[t], score = 0.0;
-    for (j = 0; j < D; j++) {
-        double w, A, k, bias, R = alpha + s->share[j];
-        if (carnn__cell_additive_step(&m->run, 0, t, slot, j, &w, &A, &k, &bias)) {
-            score += (double)y[j] * (w * R * (k - bias) + alpha * (double)e[j]);
-            *rest += (double)y[j] * w * R * bias;
-            s->share[j] = A * R;
-        } else {
-            score += (double)y[j] * alpha * ((double)h[j] + (double)e[j]);
-        }
-    }
-    return score;
-}
-
+/* The logit o . y of the answer as a sum over the utterances. */
 static void carnn__dialog_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__dialog *m = (const carnn__dialog *)s->work.state;
-    size_t t, j, best = m->net.best[0];
+    size_t t, D = m->e.columns, best = m->net.best[0];
     carnn__encode_lists(&s->work, &m->words, &m->own, best, NULL, 1, &m->y, 0, 0);
-    for (j = 0; j < m->e.columns; j++) s->share[j] = 0.0;
+    for (t = 0; t < D; t++) s->share[t] = 0.0;
     e->count = m->packed.rows;
     e->of = carnn__names_get(&s->model->choices, best);
     e->exact = carnn__cell_is_additive(m->cell.kind);
     for (t = e->count; t-- > 0;) {
         const carnn__said *said = &m->said[m->index[t]];
-        double score = carnn__dialog_row_score(s, t, &e->rest);
-        if (t >= count) continue;
-        out[t] = carnn__contribution(carnn__dialog_roles[said->role].name, said->text,
-                                     CARNN_HAS_SCORE | CARNN_HAS_ATTENTION);
-        out[t].score = score;
-        out[t].attention = (double)m->weight.x[t];
+        double alpha = (double)m->weight.x[t];
+        carnn_contribution c = {carnn__dialog_roles[said->role].name, said->text,
+                                CARNN_HAS_SCORE | CARNN_HAS_ATTENTION, 0.0, alpha, 0.0};
+        c.score = carnn__step_score(&m->run, 0, t, m->y.x, alpha, m->e.x + m->index[t] * D,
+                                    s->share, &e->rest);
+        if (t < count) out[t] = c;
     }
 }
 
 static const carnn__session_kind carnn__dialog_session = {
     "predict, hear, reply and explain", 1, carnn__dialog_carve, carnn__dialog_reset,
-    carnn__dialog_predict, carnn__dialog_hear, carnn__dialog_reply, NULL, carnn__dialog_explain,
-    NULL};
-
-/* --- the entry ------------------------------------------------------------------------------- */
+    carnn__dialog_predict, carnn__dialog_hear, 1, NULL, carnn__dialog_explain, NULL};
 
 static const char *const carnn__dialog_variants[] = {
     "hidden=19", "hidden=19 cell=ncarnn history=3", "hidden=19 cell=lstm kb_rows=1", NULL};
 
-/* Dialogs like those of bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14
-   turns, so that a response has 14 utterances before it on average. */
-static void carnn__dialog_bench_text(carnn__bench_text *t, int candidates) {
-    unsigned i;
-    for (i = 0; !candidates && i < 36 * 14; i++) {
-        carnn__bench_print(t, "%s%u ", i && i % 14 == 0 ? "\n" : "", i % 14 + 1);
-        carnn__bench_words(t, 1, i, 8);
-        carnn__bench_print(t, "\t");
-        carnn__bench_words(t, 2, i, 8); /* a candidate */
-        carnn__bench_print(t, "\n");
-    }
-    for (i = 0; candidates && i < 2407; i++) {
-        carnn__bench_print(t, "1 ");
-        carnn__bench_words(t, 2, i, 8);
-        carnn__bench_print(t, "\n");
-    }
+/* As in bAbI task 6: 2,407 candidates, utterances of 8 words, 36 dialogs of 14 turns. */
+static void carnn__dialog_bench_line(carnn__bench_text *t, unsigned i) {
+    carnn__bench_print(t, "%s%u ", i && i % 14 == 0 ? "\n" : "", i % 14 + 1);
+    carnn__bench_words(t, 1, i, 8);
+    carnn__bench_print(t, "\t");
+    carnn__bench_words(t, 2, i, 8); /* a candidate */
 }
 
 static const carnn__task_bench carnn__dialog_bench = {
-    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", carnn__dialog_bench_text};
+    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", 504, 2407, carnn__dialog_bench_line};
 
 static const carnn__task carnn__dialog_task = {
     "dialog", "choose the reply to the latest utterance, given the dialog so far",
     CARNN__TEXT_ONLY(&carnn__dialog_reader), carnn__dialog_roles,
-    carnn__dialog_options, carnn__dialog_defaults, "carnn.candidates", carnn__dialog_reserved,
+    carnn__dialog_options,
+    "cell=icarnn hidden=256 history=0 kb_rows=0 epochs=20 batch=48 lr_end=0.05 dropout=0.3 clip=5",
+    carnn__dialog_adapt, "carnn.candidates", carnn__dialog_reserved,
     CARNN__COUNT(carnn__dialog_reserved), CARNN__TEXT_ONLY(carnn__dialog_build),
     carnn__dialog_check, sizeof(carnn__dialog), carnn__dialog_parts, NULL, carnn__dialog_tokens,
     {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure, NULL,
@@ -10262,17 +10190,14 @@ static const carnn__task carnn__dialog_task = {
      loss = (1 - l) L_w + l L_l      L_l = -log softmax(W_c c + b_c)[label]       (Eq. 12, 13)
      W (words, h)   b (words)   W_c (labels, h)   b_c (labels)   h_i, c (h)
 
-   L_w is the mean over the words of the batch, </s> among them. L_l is the mean over the sentences
-   with a label: the act of the sentence before, or the relation of this one to it. The gradient
-   goes through c into its encoder and no farther. At the start of a document, and always with
-   --context none, c is a learned vector. Where the cell itself has no context but one is asked
-   for, it reads [x_i; c].
+   L_w is the mean over the words of the batch, </s> among them; L_l the mean over the sentences
+   with a label: the act of the sentence before, or the relation of this one to it. At the start of
+   a document, and always with --context none, c is a learned vector. A cell without a context that
+   is to have one reads [x_i; c].
 
    Perplexity is exp(sum of -log P / sum of (n + 1)): </s> is predicted and counted, <s> is neither.
-   Publications count differently, so there are three more: perplexity_n2 divides by n + 2,
-   perplexity_macro is the exponential of the mean over sentences, perplexity_words leaves </s>
-   out. Published (nCARNN, iCARNN, sCARNN), of another tokenisation: Switchboard 30.2, 32.5, 31.5,
-   with labels 29.7, 32.2, 31.5.
+   perplexity_n2 divides by n + 2, perplexity_macro is the exponential of the mean over sentences,
+   perplexity_words leaves </s> out.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -10311,21 +10236,10 @@ static int carnn__lm_sees_context(const char *cell) {
     return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
 }
 
-static void carnn__lm_defaults(carnn_model_desc *model, carnn_train_desc *train) {
-    if (!model->cell) model->cell = "ncarnn";
-    if (!model->hidden) model->hidden = 256;
-    if (!model->embedding) model->embedding = model->hidden;
-    if (!model->min_count) model->min_count = 2; /* else <unk> would never be learnt */
-    carnn__option_default(model, CARNN__LM_VOCAB, 10000);
+static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
+    (void)train;
     carnn__option_default(model, CARNN__LM_CONTEXT, carnn__lm_sees_context(model->cell)
                                                         ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
-    if (!train->epochs) train->epochs = 4;
-    if (!train->batch) train->batch = 64;
-    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.004;
-    if (train->lr_end == 0.0) train->lr_end = 0.02;
-    if (train->dropout == 0.0) train->dropout = 0.3;
-    if (train->clip == 0.0) train->clip = 5.0;
-    if (!train->patience) train->patience = 3;
 }
 
 /* Is an option on, or "previous"? */
@@ -10337,8 +10251,6 @@ static carnn_status carnn__lm_check(const carnn_model *model, carnn_error *error
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "--embedding is %lld and --hidden is %lld: a "
                        "tied output needs the same size", e, h);
 }
-
-/* --- words and labels ------------------------------------------------------------------------ */
 
 static const carnn__role carnn__lm_roles[] = {{"sentence", CARNN__SPACES, 0},
                                               {NULL, CARNN__SPACES, 0}};
@@ -10470,9 +10382,8 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
 }
 
 /* --- pieces and batches -------------------------------------------------------------------------
-   Pieces are not sorted by length for a batch: the softmax is most of the work and does not care,
-   and steps of all lengths make better gradients. Their sizes are their own words and those of the
-   piece before; the first piece of a document has none before it. */
+   The sizes of a piece are its own words and those of the piece before, of which the first piece of
+   a document has none. Batches are not sorted by length: the softmax is most of the work. */
 
 /* The token list of an item's sentence; its inputs are all but the last token. */
 static size_t carnn__lm_list(const carnn__work *work, size_t item) {
@@ -10524,8 +10435,6 @@ static void carnn__lm_collect(carnn__work *work, size_t number) {
     }
 }
 
-/* --- contexts -------------------------------------------------------------------------------- */
-
 static void carnn__lm_context_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
     carnn__sequences *before = &m->seq[1];
@@ -10550,9 +10459,8 @@ static void carnn__lm_context_backward(carnn__work *work, uint64_t key) {
 
 /* --- labels: one that the model does not know counts as wrong and gives no loss -------------- */
 
-/* The label that the context of a piece tells: the number of labels if the model does not know it;
-   CARNN__NO_INDEX if there is none, for all but the first piece of a sentence, and for the first
-   sentence of a document. */
+/* The label that the context of a piece tells: the number of labels if the model does not know it,
+   CARNN__NO_INDEX if there is none. Only the first piece of a sentence has one. */
 static size_t carnn__lm_label(const carnn__work *work, const carnn__batch_piece *p) {
     const carnn__corpus *c = carnn__corpus_of(work);
     const carnn__item *x = &work->data->items[p->first];
@@ -10581,8 +10489,6 @@ static double carnn__lm_label_forward(carnn__work *work, double share, carnn__ta
     sum = carnn__softmax_loss(work, &m->label.y, B, m->label_target, share, 0.0, &known);
     return sum / (double)carnn__max(known, 1);
 }
-
-/* --- words ----------------------------------------------------------------------------------- */
 
 static carnn__rnn_input carnn__lm_input_forward(carnn__work *work, uint64_t key) {
     carnn__lm *m = (carnn__lm *)work->state;
@@ -10619,8 +10525,6 @@ static int carnn__lm_ends(const carnn__corpus *c, const carnn__batch_piece *p) {
     return p + 1 == c->pieces + c->piece_count || p[1].first != p->first;
 }
 
-/* Adds the losses of a batch to the tally. The mean of perplexity_macro is over sentences, not over
-   pieces. */
 static void carnn__lm_count(const carnn__work *work, carnn__tally *tally) {
     const carnn__lm *m = (const carnn__lm *)work->state;
     size_t b, t;
@@ -10674,8 +10578,6 @@ static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carn
     carnn__lm_backward(work, key);
     carnn__lm_context_backward(work, key);
 }
-
-/* --- scores ---------------------------------------------------------------------------------- */
 
 /* The mean of the models' probabilities of every word. Labels are not voted on. */
 static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
@@ -10758,32 +10660,23 @@ static void carnn__lm_score_piece(carnn_session *s, carnn_prediction *p) {
     p->tokens += t;
 }
 
-/* Reads a sentence; p (NULL: it is only a context) gets its likelihood. */
-static void carnn__lm_read(carnn_session *s, const char *text, size_t length, carnn_prediction *p) {
-    carnn__words w = carnn__lm_words(s, text, length);
+/* Reads a sentence; its last piece is the context of the next one. */
+static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
+                              carnn_prediction *p) {
+    carnn__words w = carnn__lm_words(s, texts->at, texts->length);
     uint32_t id = CARNN__LM_BEGIN;
     size_t steps;
     int more = 1;
+    (void)top;
+    p->kind = CARNN_PREDICTS_LIKELIHOOD;
     for (steps = carnn__lm_push(s, id, 1); more; steps = carnn__lm_push(s, id, 0)) {
         if (steps == CARNN__LM_STEPS) {
-            if (p) carnn__lm_score_piece(s, p);
+            carnn__lm_score_piece(s, p);
             carnn__lm_push(s, id, 1);
         }
         id = carnn__lm_next(s, &w, &more);
     }
-    if (p) carnn__lm_score_piece(s, p);
-}
-
-static void carnn__lm_predict(carnn_session *s, const carnn_text *texts, size_t top,
-                              carnn_prediction *p) {
-    (void)top;
-    p->kind = CARNN_PREDICTS_LIKELIHOOD;
-    carnn__lm_read(s, texts->at, texts->length, p);
-}
-
-static void carnn__lm_hear(carnn_session *s, uint32_t role, const char *text, size_t length) {
-    (void)role;
-    carnn__lm_read(s, text, length, NULL);
+    carnn__lm_score_piece(s, p);
 }
 
 /* Begins a piece with the input `id`: its context, states that are zero, a batch of one row. */
@@ -10830,25 +10723,21 @@ static void carnn__lm_generate(carnn_session *s, const carnn_sampling *how, cons
     }
 }
 
-/* The n words `ids` that `run` has read, and what each adds to y . h_n, times `scale`, as its share
-   or score (`has`). run NULL: nothing is known of them. */
+/* The n words `ids` that `run` (NULL: none) has read, with their parts of scale * y . h_n. */
 static void carnn__lm_explain_words(carnn_session *s, const carnn__cell_run *run, const float *y,
                                     double scale, const char *role, unsigned has,
                                     const uint32_t *ids, size_t n, carnn_contribution *out,
                                     size_t room, double *rest) {
     size_t i;
-    for (i = 0; i < n && i < room; i++)
-        out[i] = carnn__contribution(role, carnn__names_get(&s->model->words, ids[i]), has);
+    for (i = 0; i < n && i < room; i++) {
+        carnn_contribution c = {role, carnn__names_get(&s->model->words, ids[i]), has, 0, 0, 0};
+        out[i] = c;
+    }
     if (run) carnn__explain_run(s, run, 0, n, 0, y, scale, out, room, rest);
 }
 
-/* What the last sentence's state has in favour of the most probable next word y is a sum over the
-   words read (Tran et al. 2018, Eq. 4 and 7): with h_t = A_t h_{t-1} + w_t k_t,
-
-     W_y h_n + b_y = sum_t W_y (w_t R_t k_t) + b_y       R_t = A_{t+1} R_{t+1}, R_n = 1
-
-   In the same way the context is c = sum_t v_t over the words of the sentence before, of which each
-   has the share v_t c / c c. Biases belong to no word. */
+/* The logit W_y h_n + b_y of the likeliest next word is a sum over the words that were read; the
+   context c = sum_t v_t one over the sentence before, of which a word has the share v_t c / c c. */
 static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution *out,
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
@@ -10876,9 +10765,7 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
 
 static const carnn__session_kind carnn__lm_session = {
     "predict, generate and explain", 1, carnn__net_session_carve, carnn__lm_reset,
-    carnn__lm_predict, carnn__lm_hear, NULL, carnn__lm_generate, carnn__lm_explain, NULL};
-
-/* --- entry ----------------------------------------------------------------------------------- */
+    carnn__lm_predict, NULL, 0, carnn__lm_generate, carnn__lm_explain, NULL};
 
 static const char *const carnn__lm_variants[] = {
     "hidden=19", "hidden=19 cell=icarnn layers=2 tied=1", "hidden=19 cell=scarnn embedding=13",
@@ -10886,21 +10773,21 @@ static const char *const carnn__lm_variants[] = {
     "hidden=19 cell=gru context=none embedding=13 layers=2",
     "hidden=19 cell=carnn-high context=none tied=1", NULL};
 
-/* 300 sentences of 34 words out of some 10,000, each of which occurs, read by an LSTM in batches of
-   20 and learnt by SGD: the usual small word language model with an exact softmax. */
-static void carnn__lm_bench_text(carnn__bench_text *t, int candidates) {
-    unsigned i;
-    for (i = 0; !candidates && i < 300 * 34; i++)
-        carnn__bench_print(t, "w%u%c", i * 7919 % 9998, (i + 1) % 34 ? ' ' : '\n');
+/* 300 sentences of 34 words out of some 10,000, the usual small model with an exact softmax. */
+static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
+    unsigned j;
+    for (j = 34 * i; j < 34 * i + 34; j++) carnn__bench_print(t, "w%u ", j * 7919 % 9998);
 }
 
 static const carnn__task_bench carnn__lm_bench = {
-    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", carnn__lm_bench_text};
+    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line};
 
 static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
     CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles, carnn__lm_options,
-    carnn__lm_defaults, "carnn.labels", carnn__lm_reserved, CARNN__COUNT(carnn__lm_reserved),
+    "cell=ncarnn hidden=256 min_count=2 vocab=10000 epochs=4 batch=64 lr=0.004 lr_end=0.02 "
+    "dropout=0.3 clip=5 patience=3",
+    carnn__lm_adapt, "carnn.labels", carnn__lm_reserved, CARNN__COUNT(carnn__lm_reserved),
     CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
     carnn__lm_tokens, {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, NULL, NULL, NULL, NULL,
     carnn__lm_batch, carnn__lm_vote,
@@ -10927,15 +10814,10 @@ static const carnn__task carnn__lm_task = {
      score = W4 [tanh(W3 [f of the question; f of the sentence] + b3); overlap] + b4
      P (in, embedding + 2)   x_i (2h)   W1, W2 (h, 2h)   v (h)   f (F)   W3 (h, 2 F)   W4 (1, h + 2)
 
-   F is 4h (orthogonal) or 2h (direct); without overlap the 2s are 0; b4 is there for pairs only.
-
-   `--weighting skip` puts what word i adds to the states, [fw_i - fw_{i-1}; bw_i - bw_{i+1}], in
-   the place of x_i in the weights. `--model siamese` has the score W4 [cosine; overlap] + b4 of the
-   two sentences' last states instead.
-
-   Overlap: an input more for every word, is it in the other sentence?, and that times its idf; and
-   for every pair the share of the question's words that are in the sentence, by number and by idf.
-   Words with the same first letters (`--overlap 4`) count as one there: lives, lived, living.
+   F is 4h (orthogonal) or 2h (direct); b4 is there for pairs only. Overlap: see there in @@NET.
+   `--weighting skip` weighs words by what they add to the states, [fw_i - fw_{i-1}; bw_i -
+   bw_{i+1}], instead of x_i. `--model siamese` has the score W4 [cosine; overlap] + b4 of the two
+   sentences' last states.
 
    Loss: of pairs, cross entropy of sigmoid(score), in which right and wrong sentences weigh the
    same in all; of ranks, cross entropy of the softmax over a question's sentences, whose target is
@@ -10944,8 +10826,7 @@ static const carnn__task carnn__lm_task = {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* Bounds of a batch: pairs of a piece, words, and floats of the alignment matrices, which one pair
-   may exceed. */
+/* Pairs of a piece; words, floats of alignment matrices of a batch, which one pair may exceed. */
 #define CARNN__ANSWER_PIECE 64
 #define CARNN__ANSWER_ROWS 3072
 #define CARNN__ANSWER_CELLS ((size_t)1 << 18)
@@ -10974,40 +10855,10 @@ static const carnn_option carnn__answer_options[] = {
                         "1: word vectors that were read are trained, too"),
     CARNN__OPTION_END};
 
-static void carnn__answer_defaults(carnn_model_desc *model, carnn_train_desc *train) {
-    if (!model->cell) model->cell = "icarnn";
-    if (!model->hidden) model->hidden = 150;
-    if (!model->embedding) model->embedding = 50;
-    carnn__option_default(model, CARNN__ANSWER_MODEL, 1);
-    carnn__option_default(model, CARNN__ANSWER_DECOMPOSITION, 1);
-    carnn__option_default(model, CARNN__ANSWER_WEIGHTING, 1);
-    carnn__option_default(model, CARNN__ANSWER_OVERLAP, 4); /* as in writer and writes */
-    carnn__option_default(model, CARNN__ANSWER_LOSS, 2);
+static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train) {
+    (void)train;
     if (!model->vector_count) carnn__option_default(model, CARNN__ANSWER_TUNE, 1);
-    if (!train->epochs) train->epochs = 5;
-    if (!train->batch) train->batch = 64;
-    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.001;
-    if (train->lr_end == 0.0) train->lr_end = 0.05;
-    if (train->dropout == 0.0) train->dropout = 0.5;
-    if (train->clip == 0.0) train->clip = 5.0;
-    if (train->average == 0.0) train->average = 0.995;
-    if (train->weight_decay == 0.0) train->weight_decay = 0.3;
 }
-
-static int carnn__answer_is_siamese(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__ANSWER_MODEL) == 1;
-}
-
-static int carnn__answer_ranks(const carnn_model *model) {
-    return carnn__chosen(model, CARNN__ANSWER_LOSS) == 1;
-}
-
-/* Inputs of a word, and of a pair, beside what they are. */
-static size_t carnn__answer_overlaps(const carnn_model *model) {
-    return carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? CARNN__OVERLAPS : 0;
-}
-
-/* --- words ----------------------------------------------------------------------------------- */
 
 static const carnn__role carnn__answer_roles[] = {
     {"question", CARNN__TOKENS, 0}, {"sentence", CARNN__TOKENS, 0}, {NULL, CARNN__TOKENS, 0}};
@@ -11044,7 +10895,7 @@ typedef struct carnn__answer {
     carnn__linear project, hidden, output;
     carnn__position context;
     carnn__rnn encoder;      /* its output: states s (R, D), D = 2 h */
-    int skips;
+    int siamese, ranked, skips; /* ranked: the loss is that of ranks */
     carnn__mat skip;         /* (R, D) what each word adds to the states */
     carnn__pool_part pool;   /* (S, D) mean, or the last states */
     carnn__additive attend;
@@ -11076,12 +10927,15 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__answer *m = (carnn__answer *)state;
     const carnn_model *model = p->model;
     carnn__texts *t = &m->net.texts;
-    size_t h = (size_t)model->desc.hidden, more = carnn__answer_overlaps(model);
+    size_t more = carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? CARNN__OVERLAPS : 0;
+    size_t h = (size_t)model->desc.hidden;
     size_t e = (size_t)model->desc.embedding, kind = carnn__cell_number(model->desc.cell);
-    int siamese = carnn__answer_is_siamese(model), reads = carnn__cells[kind].context_gates > 0;
+    int siamese = m->siamese = carnn__chosen(model, CARNN__ANSWER_MODEL) == 1;
+    int reads = carnn__cells[kind].context_gates > 0;
     int direct = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
     int fixed = carnn__option(model, CARNN__ANSWER_TUNE) <= 0.0;
     carnn__rnn_shape shape = {kind, (size_t)model->desc.layers, 2, h, h, h};
+    m->ranked = carnn__chosen(model, CARNN__ANSWER_LOSS) == 1;
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
     carnn__ranks_plan(p, &m->ranks);
     if (!fixed) m->words.table = carnn__declare_words(p);
@@ -11104,7 +10958,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     }
     m->top = carnn__plan_mat(p, t->most_items, (siamese ? 1 : h) + more);
     carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
-                       !carnn__answer_ranks(model), CARNN__LOGITS);
+                       !m->ranked, CARNN__LOGITS);
     p->store->fixed = 1;
     if (fixed) m->words.table = carnn__declare_words(p);
     carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
@@ -11115,11 +10969,10 @@ static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
     float *top = carnn__named(&model->params, "output.weight");
     size_t i;
     carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__answer_word);
-    for (i = 0; carnn__answer_is_siamese(model) && i < 1 + carnn__answer_overlaps(model); i++)
-        top[i] = 5.0f; /* a cosine is small for a sigmoid */
+    if (carnn__chosen(model, CARNN__ANSWER_MODEL) != 1) return;
+    for (i = 0; i < (carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? 1 + CARNN__OVERLAPS : 1);)
+        top[i++] = 5.0f; /* a cosine is small for a sigmoid */
 }
-
-/* --- forward and backward -------------------------------------------------------------------- */
 
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__answer *m = (carnn__answer *)work->state;
@@ -11128,7 +10981,6 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
-    int siamese = carnn__answer_is_siamese(work->model);
     carnn__embed_forward(work, &m->words, t);
     if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, &m->words.y);
     carnn__drop(work, m->words.y.x, t->inputs * m->words.y.columns, key, CARNN__ANSWER_DROP_WORDS);
@@ -11136,7 +10988,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     if (c) carnn__position_run(work, &m->context, t, &m->project.y, 0);
     carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
     carnn__pool_words(work, &m->pool, t, s, 0);
-    if (!siamese) {
+    if (!m->siamese) {
         if (m->skips) carnn__differences(t, s, &m->skip, 0);
         carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
         carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 0);
@@ -11145,7 +10997,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     }
     for (p = 0; p < t->count; p++) {
         float *top = m->top.x + p * width, *v = m->pool.y.x + 2 * p * D;
-        if (siamese) *top = carnn__cosine(work->engine->k, D, v, v + D);
+        if (m->siamese) *top = carnn__cosine(work->engine->k, D, v, v + D);
         else memcpy(top, m->hidden.y.x + p * own, own * sizeof(float));
         if (t->flag) carnn__overlap_pair(work, &m->overlap, t, p, top + own);
     }
@@ -11160,16 +11012,15 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
     size_t p, width = m->top.columns, own = width - (t->flag ? CARNN__OVERLAPS : 0);
     size_t D = m->pool.y.columns;
-    int siamese = carnn__answer_is_siamese(work->model);
     carnn__linear_backward(work, &m->output, &m->top, t->count);
     for (p = 0; p < t->count; p++) {
         size_t v = 2 * p * D;
-        if (siamese)
+        if (m->siamese)
             carnn__cosine_back(work->engine->k, D, m->pool.y.x + v, m->pool.y.x + v + D,
                                m->top.d[p * width], m->pool.y.d + v, m->pool.y.d + v + D);
         else memcpy(m->hidden.y.d + p * own, m->top.d + p * width, own * sizeof(float));
     }
-    if (!siamese) {
+    if (!m->siamese) {
         carnn__linear_backward(work, &m->hidden, f, t->count);
         carnn__drop(work, f->d, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
         carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 1);
@@ -11184,15 +11035,12 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__embed_backward(work, &m->words, t);
 }
 
-/* --- loss, scores ---------------------------------------------------------------------------- */
-
 static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
     carnn__ranks_count(work, &m->ranks, t, m->output.y.x, tally);
-    return carnn__answer_ranks(work->model) ? carnn__rank_loss(work, t, &m->output.y)
-                                            : carnn__pair_loss(work, t, &m->output.y,
-                                                               m->class_weight);
+    return m->ranked ? carnn__rank_loss(work, t, &m->output.y)
+                     : carnn__pair_loss(work, t, &m->output.y, m->class_weight);
 }
 
 static carnn__logits carnn__answer_output(const carnn__work *work) {
@@ -11202,14 +11050,10 @@ static carnn__logits carnn__answer_output(const carnn__work *work) {
     return o;
 }
 
-/* --- sessions -------------------------------------------------------------------------------- */
-
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
-    carnn__explain_words(s, &m->encoder,
-                         carnn__answer_is_siamese(s->model) ? NULL : m->attend.score.y.x, count,
-                         out, e);
+    carnn__explain_words(s, &m->encoder, m->siamese ? NULL : m->attend.score.y.x, count, out, e);
 }
 
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
@@ -11217,7 +11061,7 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
     const carnn__answer *m = (const carnn__answer *)s->work.state;
     const size_t *at = m->net.texts.at;
     size_t first = at[1], second = at[2] - at[1];
-    if (carnn__answer_is_siamese(s->model)) return NULL;
+    if (m->siamese) return NULL;
     *rows = of_second ? second : first;
     *columns = of_second ? first : second;
     return m->compare.E.x + (of_second ? first * second : 0);
@@ -11225,7 +11069,7 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
 
 static const carnn__session_kind carnn__answer_session = {
     "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
-    NULL, NULL, carnn__answer_explain, carnn__answer_alignment};
+    0, NULL, carnn__answer_explain, carnn__answer_alignment};
 
 static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101",
@@ -11236,25 +11080,27 @@ static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101 cell=gru model=siamese overlap=0 loss=pair", NULL};
 
 /* 20 questions of 8 words with 20 sentences of 24 words each, one of which is right. */
-static void carnn__answer_bench_text(carnn__bench_text *t, int candidates) {
-    unsigned i, j;
-    for (i = 0; !candidates && i < 400; i++) {
-        carnn__bench_words(t, 1, i / 20, 8);
-        for (j = 0; j < 3; j++) {
-            carnn__bench_print(t, j ? " " : "\t");
-            carnn__bench_words(t, 2, 3 * i + j, 8);
-        }
-        carnn__bench_print(t, "\t%d\n", i % 20 == 0);
+static void carnn__answer_bench_line(carnn__bench_text *t, unsigned i) {
+    unsigned j;
+    carnn__bench_words(t, 1, i / 20, 8);
+    for (j = 0; j < 3; j++) {
+        carnn__bench_print(t, j ? " " : "\t");
+        carnn__bench_words(t, 2, 3 * i + j, 8);
     }
+    carnn__bench_print(t, "\t%d", i % 20 == 0);
 }
 
 static const carnn__task_bench carnn__answer_bench = {
-    {150, 0}, "scarnn", NULL, 64, "pairs/s", "scoring", carnn__answer_bench_text};
+    {150, 0}, "scarnn", NULL, 64, "pairs/s", "scoring", 400, 0, carnn__answer_bench_line};
 
 static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
     CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles,
-    carnn__answer_options, carnn__answer_defaults, NULL, carnn__answer_reserved,
+    carnn__answer_options,
+    "cell=icarnn hidden=150 embedding=50 model=iwan decomposition=orthogonal weighting=attention "
+    "overlap=4 loss=rank epochs=5 batch=64 lr=0.001 lr_end=0.05 dropout=0.5 clip=5 average=0.995 "
+    "weight_decay=0.3",
+    carnn__answer_adapt, NULL, carnn__answer_reserved,
     CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), NULL,
     sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__answer_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
@@ -11303,29 +11149,11 @@ static const carnn_option carnn__classify_options[] = {
                         "words of a text that are read, from its beginning"),
     CARNN__OPTION_END};
 
-static void carnn__classify_defaults(carnn_model_desc *model, carnn_train_desc *train) {
-    if (!model->cell) model->cell = "lstm";
-    if (!model->hidden) model->hidden = 100;
-    if (!model->embedding) model->embedding = 50;
-    carnn__option_default(model, CARNN__CLASSIFY_DIRECTIONS, 2);
-    carnn__option_default(model, CARNN__CLASSIFY_POOLING, 11); /* max,mean,min */
-    carnn__option_default(model, CARNN__CLASSIFY_WORDS, 400);
-    if (!train->epochs) train->epochs = 15;
-    if (!train->batch) train->batch = 32;
-    if (train->lr == 0.0 && carnn__is_adam(train)) train->lr = 0.003;
-    if (train->lr_end == 0.0) train->lr_end = 0.05;
-    if (train->dropout == 0.0) train->dropout = 0.4;
-    if (train->clip == 0.0) train->clip = 5.0;
-    if (train->average == 0.0) train->average = 0.995;
-}
-
 static carnn_status carnn__classify_check(const carnn_model *model, carnn_error *error) {
     if (model->choices.count) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
                        "a classify model needs training data with classes");
 }
-
-/* --- words ----------------------------------------------------------------------------------- */
 
 static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
                                                     {NULL, CARNN__WORDS, 0}};
@@ -11333,8 +11161,6 @@ static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
 static size_t carnn__classify_words(const carnn_model *model) {
     return (size_t)carnn__option(model, CARNN__CLASSIFY_WORDS);
 }
-
-/* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__classify {
     carnn__net net;
@@ -11444,22 +11270,21 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=19 cell=ran pooling=mean", NULL};
 
 /* Texts of 20 words and six classes. */
-static void carnn__classify_bench_text(carnn__bench_text *t, int candidates) {
-    unsigned i;
-    for (i = 0; !candidates && i < 600; i++) {
-        carnn__bench_print(t, "c%u\t", i % 6);
-        carnn__bench_words(t, 1, i, 20);
-        carnn__bench_print(t, "\n");
-    }
+static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
+    carnn__bench_print(t, "c%u\t", i % 6);
+    carnn__bench_words(t, 1, i, 20);
 }
 
 static const carnn__task_bench carnn__classify_bench = {
-    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", carnn__classify_bench_text};
+    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", 600, 0, carnn__classify_bench_line};
 
 static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
-    carnn__classify_options, carnn__classify_defaults, "carnn.labels", NULL, 0,
+    carnn__classify_options,
+    "cell=lstm hidden=100 embedding=50 directions=2 pooling=max,mean,min max_words=400 epochs=15 "
+    "batch=32 lr=0.003 lr_end=0.05 dropout=0.4 clip=5 average=0.995",
+    NULL, "carnn.labels", NULL, 0,
     CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify),
     carnn__classify_parts, NULL, NULL,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
@@ -11593,74 +11418,70 @@ CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t num
     return option->choices[i];
 }
 
-/* Which choice of an option has this name; SIZE_MAX: none. */
-static size_t carnn__choice_named(const carnn_option *option, const char *name) {
+/* 1 + the number of the choice that has this name, CARNN_NONE: no choice has. */
+static double carnn__choice_named(const carnn_option *option, const char *name) {
     size_t i;
     for (i = 0; carnn_option_choice(option, i); i++)
-        if (!strcmp(carnn_option_choice(option, i), name)) return i;
-    return SIZE_MAX;
+        if (!strcmp(carnn_option_choice(option, i), name)) return (double)(i + 1);
+    return CARNN_NONE;
 }
 
-/* The value of an option: of a name NULL where there is none. */
-typedef struct carnn__value {
-    double number;
-    const char *name;
-} carnn__value;
+/* The name of a choice from its value, "" where nothing is chosen. */
+static const char *carnn__choice_name(const carnn_option *option, double value) {
+    return value > 0.0 ? carnn_option_choice(option, (size_t)value - 1) : "";
+}
 
-static carnn__value carnn__option_value(const carnn_option *o, const carnn_model_desc *model,
-                                        const carnn_train_desc *train) {
-    carnn__value v = {0.0, NULL};
+/* The value of an option as a number: of a name what carnn__choice_named says, 0 for NULL. */
+static double carnn__option_value(const carnn_option *o, const carnn_model_desc *model,
+                                  const carnn_train_desc *train) {
     const char *base = o->place == CARNN_OPTION_OF_TRAINING ? (const char *)train
                                                             : (const char *)model;
-    int64_t whole;
-    if (o->place == CARNN_OPTION_OF_TASK) {
-        v.number = model->option[o->offset];
-        if (o->kind == CARNN_OPTION_NAME && v.number > 0.0)
-            v.name = carnn_option_choice(o, (size_t)v.number - 1);
-    } else if (o->kind == CARNN_OPTION_NAME) {
-        memcpy(&v.name, base + o->offset, sizeof v.name);
-    } else if (o->kind == CARNN_OPTION_NUMBER) {
-        memcpy(&v.number, base + o->offset, sizeof v.number);
-    } else {
-        memcpy(&whole, base + o->offset, sizeof whole); /* int64_t and uint64_t alike */
-        v.number = (double)whole;
+    const char *name;
+    int64_t whole; /* also for uint64_t */
+    double number;
+    if (o->place == CARNN_OPTION_OF_TASK) return model->option[o->offset];
+    if (o->kind == CARNN_OPTION_NAME) {
+        memcpy(&name, base + o->offset, sizeof name);
+        return name ? carnn__choice_named(o, name) : 0.0;
     }
-    return v;
+    if (o->kind == CARNN_OPTION_NUMBER) {
+        memcpy(&number, base + o->offset, sizeof number);
+        return number;
+    }
+    memcpy(&whole, base + o->offset, sizeof whole);
+    return (double)whole;
 }
 
-/* A name is one of the option's own choices. */
 static void carnn__option_put(const carnn_option *o, carnn_model_desc *model,
-                              carnn_train_desc *train, carnn__value v) {
+                              carnn_train_desc *train, double value) {
     char *base = o->place == CARNN_OPTION_OF_TRAINING ? (char *)train : (char *)model;
-    int64_t whole = (int64_t)v.number;
-    if (o->place == CARNN_OPTION_OF_TASK)
-        model->option[o->offset] = o->kind != CARNN_OPTION_NAME ? v.number
-                                   : v.name ? (double)(carnn__choice_named(o, v.name) + 1) : 0.0;
-    else if (o->kind == CARNN_OPTION_NAME) memcpy(base + o->offset, &v.name, sizeof v.name);
-    else if (o->kind == CARNN_OPTION_NUMBER) memcpy(base + o->offset, &v.number, sizeof v.number);
+    const char *name = value > 0.0 ? carnn__choice_name(o, value) : NULL;
+    int64_t whole = (int64_t)value;
+    if (o->place == CARNN_OPTION_OF_TASK) model->option[o->offset] = value;
+    else if (o->kind == CARNN_OPTION_NAME) memcpy(base + o->offset, &name, sizeof name);
+    else if (o->kind == CARNN_OPTION_NUMBER) memcpy(base + o->offset, &value, sizeof value);
     else memcpy(base + o->offset, &whole, sizeof whole);
 }
 
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error) {
-    carnn__value v = {0.0, NULL};
+    int whole = option->kind == CARNN_OPTION_INTEGER;
     carnn__span text = {value, strlen(value)};
+    double v;
     if (option->kind == CARNN_OPTION_NAME) {
-        size_t choice = carnn__choice_named(option, value);
-        if (choice == SIZE_MAX)
+        v = carnn__choice_named(option, value);
+        if (v < 0.0)
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown %s \"%.60s\"", option->name,
                                value);
-        v.name = carnn_option_choice(option, choice);
     } else {
-        if (!carnn__number(text, &v.number) ||
-            !(v.number >= option->low && v.number <= option->high) ||
-            (option->kind == CARNN_OPTION_INTEGER && v.number != floor(v.number)))
+        if (!carnn__number(text, &v) || !(v >= option->low && v <= option->high) ||
+            (whole && v != floor(v)))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
                                "%s: expected %s from %.10g to %.10g, found \"%.60s\"", option->name,
-                               option->kind == CARNN_OPTION_INTEGER ? "a whole number" : "a number",
-                               option->low, option->high, value);
-        if (v.number == 0.0 && option->none) v.number = CARNN_NONE;
+                               whole ? "a whole number" : "a number", option->low, option->high,
+                               value);
+        if (v == 0.0 && option->none) v = CARNN_NONE;
     }
     carnn__option_put(option, model, train, v);
     return CARNN_OK;
@@ -11668,35 +11489,57 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
 
 CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_model_desc *model,
                                        const carnn_train_desc *train, char *text, size_t size) {
-    carnn__value v = carnn__option_value(option, model, train);
-    if (option->none && v.number == CARNN_NONE) v.number = 0.0;
-    if (option->kind == CARNN_OPTION_NAME) snprintf(text, size, "%s", v.name ? v.name : "");
-    else snprintf(text, size, "%.17g", v.number);
-    if (option->kind == CARNN_OPTION_NUMBER) { /* the shortest text that reads as the same number */
-        int digits = 1;
-        do snprintf(text, size, "%.*g", digits, v.number);
-        while (digits++ < 17 && strtod(text, NULL) != v.number);
+    double v = carnn__option_value(option, model, train);
+    int digits = option->kind == CARNN_OPTION_INTEGER ? 17 : 1;
+    if (option->kind == CARNN_OPTION_NAME) {
+        snprintf(text, size, "%s", carnn__choice_name(option, v));
+        return text;
     }
+    if (option->none && v == CARNN_NONE) v = 0.0;
+    do snprintf(text, size, "%.*g", digits, v); /* the shortest that reads as the same number */
+    while (digits++ < 17 && strtod(text, NULL) != v);
     return text;
 }
 
-/* Are two names the same, with - for _? */
-static int carnn__same_option(const char *a, const char *b) {
-    for (; *a && (*a == '-' ? '_' : *a) == (*b == '-' ? '_' : *b); a++, b++) {}
-    return !*a && !*b;
+/* The option of a task that has this name, in which - is as good as _; or NULL. */
+static const carnn_option *carnn__option_named(const char *task, const char *name) {
+    const carnn_option *o;
+    size_t i, j;
+    for (i = 0; (o = carnn__option_of(task, i)) != NULL; i++) {
+        for (j = 0; name[j] && o->name[j] == (name[j] == '-' ? '_' : name[j]);) j++;
+        if (!name[j] && !o->name[j]) break;
+    }
+    return o;
 }
 
 CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *train, const char *name,
                                  const char *value, carnn_error *error) {
     const char *task = model->task ? model->task : carnn_task_name(0);
-    const carnn_option *o;
-    size_t i;
-    for (i = 0; (o = carnn__option_of(task, i)) != NULL; i++)
-        if (carnn__same_option(o->name, name) &&
-            (train || o->place != CARNN_OPTION_OF_TRAINING))
-            return carnn_option_set(o, model, train, value, error);
+    const carnn_option *o = carnn__option_named(task, name);
+    if (o && (train || o->place != CARNN_OPTION_OF_TRAINING))
+        return carnn_option_set(o, model, train, value, error);
     return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %.40s has no option \"%.40s\"", task,
                        name);
+}
+
+/* Sets the options that a text lists, "cell=gru layers=2"; unset: only those that are still 0. */
+static carnn_status carnn__set_all(carnn_model_desc *model, carnn_train_desc *train, int unset,
+                                   const char *text, carnn_error *error) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, text, strlen(text));
+    carnn_status status = CARNN_OK;
+    char name[64], *value;
+    while (!status && carnn__next_word(&w)) {
+        const carnn_option *o;
+        snprintf(name, sizeof name, "%.*s", (int)w.word.length, w.word.at);
+        value = strchr(name, '=');
+        if (!value)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "\"%s\" sets no option", name);
+        *value++ = 0;
+        o = unset ? carnn__option_named(model->task, name) : NULL;
+        if (o && carnn__option_value(o, model, train) != 0.0) continue;
+        status = carnn_set(model, train, name, value, error);
+    }
+    return status;
 }
 
 /* Is every number of a complete description in the range of its option? */
@@ -11708,9 +11551,8 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
         double number;
         if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_NAME)
             continue;
-        number = carnn__option_value(o, model, train).number;
-        if (o->none && number == CARNN_NONE) continue;
-        if (!(number >= o->low && number <= o->high))
+        number = carnn__option_value(o, model, train);
+        if (!(number >= o->low && number <= o->high) && !(o->none && number == CARNN_NONE))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s is %.10g, not from %.10g to %.10g",
                                o->name, number, o->low, o->high);
     }
@@ -11719,31 +11561,28 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
 
 CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc *train,
                                       carnn_error *error) {
+    static const char common[] = "layers=1 min_count=1 seed=1 lr_end=1 lr_decay=1 dropout=0 clip=0 "
+                                 "weight_decay=0 smoothing=0 average=0 patience=0";
     const carnn__task *task = carnn__task_named(model->task ? model->task : carnn_task_name(0));
-    size_t optimizer;
+    size_t optimizer = CARNN__OPTIMIZER_adam;
+    double lr;
+    carnn_status status;
     if (!task)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown task \"%.60s\"", model->task);
-    model->task = task->name;
-    if (!model->seed) model->seed = 1;
-    if (!train->optimizer) train->optimizer = carnn__optimizers[CARNN__OPTIMIZER_adam].name;
-    task->defaults(model, train);
-    if (!model->layers) model->layers = 1;
-    if (!model->min_count) model->min_count = 1;
-    optimizer = carnn__optimizer_number(train->optimizer);
+    if (train->optimizer) optimizer = carnn__optimizer_number(train->optimizer);
     if (optimizer == CARNN__OPTIMIZER_COUNT)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown optimizer \"%.60s\"",
                            train->optimizer);
+    model->task = task->name;
     train->optimizer = carnn__optimizers[optimizer].name;
-    if (train->lr == 0.0) train->lr = carnn__optimizers[optimizer].lr;
-    if (train->lr_end == 0.0) train->lr_end = 1.0;
-    if (train->lr_decay == 0.0) train->lr_decay = 1.0;
-    if (train->dropout == 0.0) train->dropout = CARNN_NONE;
-    if (train->clip == 0.0) train->clip = CARNN_NONE;
-    if (train->weight_decay == 0.0) train->weight_decay = CARNN_NONE;
-    if (train->smoothing == 0.0) train->smoothing = CARNN_NONE;
-    if (train->average == 0.0) train->average = CARNN_NONE;
-    if (!train->patience) train->patience = CARNN_NONE;
-    return carnn__check_options(model, train, error);
+    lr = carnn__optimizers[optimizer].lr;
+    if (train->lr == 0.0 && optimizer != CARNN__OPTIMIZER_adam) train->lr = lr;
+    status = carnn__set_all(model, train, 1, task->defaults, error);
+    if (!model->embedding) model->embedding = model->hidden;
+    if (!status && task->adapt) task->adapt(model, train);
+    if (!status) status = carnn__set_all(model, train, 1, common, error);
+    if (train->lr == 0.0) train->lr = lr;
+    return status ? status : carnn__check_options(model, train, error);
 }
 
 /* --- making a model -------------------------------------------------------------------------- */
@@ -11799,8 +11638,7 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
                        (long long)model->desc.embedding);
 }
 
-/* Word vectors as the initial rows of the word embedding. The random ones of the other words become
-   as long as they are. */
+/* Word vectors as rows of the word embedding; the random ones of other words become as long. */
 static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
     const float deviation = 0.1f; /* of the random rows */
     float *rows = carnn__named(&model->params, "word.weight"), scale;
@@ -11859,8 +11697,6 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
 
 #endif /* CARNN_NO_TEXT */
 
-/* --- what a model is ------------------------------------------------------------------------- */
-
 CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model) {
     return &model->desc;
 }
@@ -11873,9 +11709,7 @@ CARNN_API const carnn_scores *carnn_model_scores(const carnn_model *model) {
     return &model->scores;
 }
 
-CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model) {
-    return model->best_epoch;
-}
+CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model) { return model->best_epoch; }
 
 CARNN_API size_t carnn_model_parameters(const carnn_model *model) {
     size_t i, sum = 0;
@@ -11896,17 +11730,13 @@ CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t numbe
     return t;
 }
 
-CARNN_API size_t carnn_model_word_count(const carnn_model *model) {
-    return model->words.count;
-}
+CARNN_API size_t carnn_model_word_count(const carnn_model *model) { return model->words.count; }
 
 CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number) {
     return number < model->words.count ? carnn__names_get(&model->words, number) : NULL;
 }
 
-CARNN_API size_t carnn_model_choice_count(const carnn_model *model) {
-    return model->choices.count;
-}
+CARNN_API size_t carnn_model_choice_count(const carnn_model *model) { return model->choices.count; }
 
 CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number) {
     return number < model->choices.count ? carnn__names_get(&model->choices, number) : NULL;
@@ -11921,13 +11751,11 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
         return (size_t)snprintf(text, size, "%.9g", p->score);
     if (p->kind == CARNN_PREDICTS_LIKELIHOOD)
         return (size_t)snprintf(text, size, "%.9g\t%zu", p->score, p->tokens);
-    for (i = 0; i < (top ? carnn__min(top, p->count) : carnn__min(1, p->count)); i++) {
-        char *to = at < size ? text + at : NULL;
-        size_t room = at < size ? size - at : 0;
-        const char *name = carnn_model_choice(model, p->choice[i]);
-        at += (size_t)(top ? snprintf(to, room, "%s%.6g\t%s", i ? "\t" : "", p->probability[i],
-                                      name)
-                           : snprintf(to, room, "%s", name));
+    for (i = 0; i < carnn__min(carnn__max(top, 1), p->count); i++) {
+        char probability[32] = "";
+        if (top) snprintf(probability, 32, "%s%.6g\t", i ? "\t" : "", p->probability[i]);
+        at += (size_t)snprintf(at < size ? text + at : NULL, at < size ? size - at : 0, "%s%s",
+                               probability, carnn_model_choice(model, p->choice[i]));
     }
     return at;
 }
@@ -12714,22 +12542,22 @@ static int carnn__option_kept(const carnn_option *o) {
 /* An option is a key with its name. Where a file that is read is older than the option, the option
    keeps its default. Names become those of our tables. */
 static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn__facts *facts) {
-    carnn__value v = carnn__option_value(o, &facts->model, &facts->train);
+    double v = carnn__option_value(o, &facts->model, &facts->train);
     char key[64], name[64];
     snprintf(key, sizeof key, "carnn.%s", o->name);
     if (!carnn__option_kept(o) || !carnn__key_there(g, key, 1)) return;
     if (o->kind == CARNN_OPTION_NAME) {
-        snprintf(name, sizeof name, "%s", v.name ? v.name : "");
+        snprintf(name, sizeof name, "%s", carnn__choice_name(o, v));
         carnn__key_text(g, key, name);
-        v.name = carnn_option_choice(o, carnn__choice_named(o, name));
-        if (!v.name && (*name || !strcmp(o->name, "cell"))) /* untrained models have no optimiser */
+        v = *name || !strcmp(o->name, "cell") ? carnn__choice_named(o, name) : 0.0;
+        if (v < 0.0) /* untrained models have no optimiser */
             carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
     } else if (o->kind == CARNN_OPTION_INTEGER) {
-        int64_t whole = (int64_t)v.number;
+        int64_t whole = (int64_t)v;
         carnn__key_number(g, key, CARNN__GGUF_I64, &whole);
-        v.number = (double)whole;
+        v = (double)whole;
     } else {
-        carnn__key_number(g, key, CARNN__GGUF_F64, &v.number);
+        carnn__key_number(g, key, CARNN__GGUF_F64, &v);
     }
     carnn__option_put(o, &facts->model, &facts->train, v);
 }
@@ -14265,23 +14093,6 @@ static double carnn__check_task_loss(carnn__subject *s) {
     return tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
 }
 
-/* Sets the options that a text lists: "cell=gru layers=2". */
-static carnn_status carnn__check_options_of(const char *text, carnn_model_desc *model,
-                                            carnn_error *error) {
-    carnn__words w = carnn__words_of(CARNN__SPACES, text, strlen(text));
-    carnn_status status = CARNN_OK;
-    char name[64], *value;
-    while (!status && carnn__next_word(&w)) {
-        snprintf(name, sizeof name, "%.*s", (int)w.word.length, w.word.at);
-        value = strchr(name, '=');
-        if (!value)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "\"%s\" sets no option", name);
-        *value = 0;
-        status = carnn_set(model, NULL, name, value + 1, error);
-    }
-    return status;
-}
-
 static carnn_status carnn__check_task_open(carnn__subject *s) {
     const carnn__task *task = carnn__task_at(s->number);
     carnn_source source = {"sample", task->sample, strlen(task->sample)};
@@ -14292,7 +14103,7 @@ static carnn_status carnn__check_task_open(carnn__subject *s) {
     if (!s->how) return CARNN_OK;
     memset(&model, 0, sizeof model);
     model.task = task->name;
-    status = carnn__check_options_of(s->how, &model, s->error);
+    status = carnn__set_all(&model, NULL, 0, s->how, s->error);
     if (!status) status = carnn_dataset_load(&s->data, &data, s->error);
     if (!status) status = carnn_model_create(&s->model, &model, s->data, s->error);
     if (status) return status;
@@ -14800,7 +14611,7 @@ static void carnn__bench_task(carnn__bench *b) {
     b->live = b->most = 0;
     for (i = 0; i < 2; i++) {
         carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0};
-        task->bench->text(&text, i == 1);
+        carnn__bench_data(&text, task->bench, i == 1);
         source[i].bytes = text.at;
         source[i].size = text.length;
     }
@@ -14920,7 +14731,7 @@ static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__b
     if (!task->bench || !task->bench->hidden[size]) return 0;
     if (kind->open == carnn__bench_beside) return size == 1;
     if (kind->open != carnn__bench_session) return 1;
-    return task->session && (task->session->reply != NULL) == (int)kind->n[2];
+    return task->session && task->session->talks == (int)kind->n[2];
 }
 
 /* --- the table ------------------------------------------------------------------------------- */

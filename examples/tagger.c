@@ -45,14 +45,6 @@ typedef struct tag_head {
     uint32_t *target; /* (R) the label of each word of the batch */
 } tag_head;
 
-static void tag_defaults(carnn_model_desc *model, carnn_train_desc *train) {
-    if (!model->cell) model->cell = "gru";
-    if (!model->hidden) model->hidden = 24;
-    if (!model->embedding) model->embedding = 24;
-    if (!train->epochs) train->epochs = 60;
-    if (!train->batch) train->batch = 2;
-}
-
 static void tag_parts(carnn__plan *p, void *state) {
     tag_head *m = (tag_head *)state;
     const carnn_model_desc *d = &p->model->desc;
@@ -103,10 +95,11 @@ static carnn__logits tag_output(const carnn__work *work) { /* one decision a wor
 const carnn__task tag_task = {
     .name = "tag", .title = "label every word", .roles = tag_roles,
     .reader = &(carnn__reader){tag_line, "a sentence", .help = "words<TAB>labels, a line each"},
-    .defaults = tag_defaults, .choices_key = "carnn.labels", .build = carnn__net_build,
-    .state = sizeof(tag_head), .parts = tag_parts, .limits = {.piece = 1, .size = {4096, 0}},
-    .forward = tag_forward, .output = tag_output, .backward = tag_backward,
-    .metric = {{"accuracy", 0, 0}}, .session = &carnn__net_session,
+    .defaults = "cell=gru hidden=24 epochs=60 batch=2", .choices_key = "carnn.labels",
+    .build = carnn__net_build, .state = sizeof(tag_head), .parts = tag_parts,
+    .limits = {.piece = 1, .size = {4096, 0}}, .forward = tag_forward, .output = tag_output,
+    .backward = tag_backward, .metric = {{"accuracy", 0, 0}},
+    .session = &carnn__net_session,
     .sample = "the dog runs\tD N V\na cat sees the dog\tD N V D N\nruns\tV\nthe cat\tD N\n"
               "a dog sees a cat\tD N V D N\nthe dog sees\tD N V\n",
     .variants = (const char *const[]){"hidden=19 layers=2", "hidden=19 cell=icarnn", NULL}};

@@ -26,7 +26,7 @@ static carnn_model *answer_model(const char *options, const carnn_dataset *data)
     desc.task = "answer";
     desc.hidden = 6;
     desc.embedding = 5;
-    CHECK_INT(carnn__check_options_of(options, &desc, &error), CARNN_OK);
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
     if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
     return model;
 }
@@ -246,7 +246,7 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
         plain_states(model, q, a, backwards);
         plain_states(model, a, q, backwards);
     }
-    if (carnn__answer_is_siamese(model)) {
+    if (carnn__chosen(model, CARNN__ANSWER_MODEL) == 1) {
         for (j = 0; j < D; j++) {
             f[j] = j < WIDTH ? q->s[q->n - 1][j] : q->s[0][j];
             f[D + j] = j < WIDTH ? a->s[a->n - 1][j] : a->s[0][j];
@@ -264,7 +264,7 @@ static double plain_score(const carnn_model *model, sentence *q, sentence *a) {
         plain_overlap(model, q, a, overlap);
         score += (double)out[top] * overlap[0] + (double)out[top + 1] * overlap[1];
     }
-    if (!carnn__answer_ranks(model)) score += (double)*weight(model, "output.bias");
+    if (carnn__chosen(model, CARNN__ANSWER_LOSS) != 1) score += (double)*weight(model, "output.bias");
     return score;
 }
 
@@ -721,7 +721,7 @@ static void test_answer_session(const char *options, int additive) {
     CHECK_TEXT(part[4].role, "question");
     CHECK_TEXT(part[6].text, "dog");
     CHECK_TEXT(part[6].role, "sentence");
-    words = !carnn__answer_is_siamese(model);
+    words = carnn__chosen(model, CARNN__ANSWER_MODEL) != 1;
     for (i = 0; i < e.count; i++) {
         CHECK_INT(part[i].has, CARNN_HAS_SHARE | (words ? CARNN_HAS_ATTENTION : 0));
         share[i >= 5] += part[i].share;

@@ -72,7 +72,7 @@ static void check_texts(void) {
         if (!task->bench) continue;
         text.at = (char *)malloc(text.size);
         if (!text.at) abort();
-        task->bench->text(&text, 0);
+        carnn__bench_data(&text, task->bench, 0);
         CHECK(text.length > 1000 && text.length < text.size - 1);
         data = test_data(task->name, text.at, text.length, 0, 0);
         CHECK(carnn_dataset_examples(data) >= 300);

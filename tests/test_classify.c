@@ -126,7 +126,7 @@ static carnn_model *classify_model(const char *options, const char *simd,
     desc.hidden = 6;
     desc.embedding = 5;
     desc.simd = simd;
-    CHECK_INT(carnn__check_options_of(options, &desc, &error), CARNN_OK);
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
     if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
     return model;
 }

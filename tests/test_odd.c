@@ -216,7 +216,7 @@ static void odd_calls(carnn_session *s, const carnn__session_kind *kind) {
     char text[8] = "xxxxxxx";
     size_t rows = 1, columns = 1;
     memset(&how, 0, sizeof how);
-    if (kind->reply) {
+    if (kind->talks) {
         WORKS(carnn_session_hear(s, CARNN_USER, NULL, 0, NULL));
         FAILS(carnn_session_hear(s, (carnn_speaker)77, "x", 1, &error));
         FAILS(carnn_session_hear(s, (carnn_speaker)-1, "x", 1, &error));
