@@ -12222,81 +12222,83 @@ static size_t carnn__choice_named(const carnn_option *option, const char *name) 
     return SIZE_MAX;
 }
 
-/* The value of an option: of a name NULL where there is none. */
-typedef struct carnn__value {
-    double number;
-    const char *name;
-} carnn__value;
-
-static carnn__value carnn__option_value(const carnn_option *o, const carnn_model_desc *model,
-                                        const carnn_train_desc *train) {
-    carnn__value v = {0.0, NULL};
+/* The value of an option; of a name 1 + its place among the choices, 0: none. */
+static double carnn__option_value(const carnn_option *o, const carnn_model_desc *model,
+                                  const carnn_train_desc *train) {
     const char *base = o->place == CARNN_OPTION_OF_TRAINING ? (const char *)train
                                                             : (const char *)model;
+    const char *name;
+    double number;
     int64_t whole;
-    if (o->place == CARNN_OPTION_OF_TASK) {
-        v.number = model->option[o->offset];
-        if (o->kind == CARNN_OPTION_NAME && v.number > 0.0)
-            v.name = carnn_option_choice(o, (size_t)v.number - 1);
-    } else if (o->kind == CARNN_OPTION_NAME) {
-        memcpy(&v.name, base + o->offset, sizeof v.name);
-    } else if (o->kind == CARNN_OPTION_NUMBER) {
-        memcpy(&v.number, base + o->offset, sizeof v.number);
-    } else {
-        memcpy(&whole, base + o->offset, sizeof whole); /* int64_t and uint64_t alike */
-        v.number = (double)whole;
+    if (o->place == CARNN_OPTION_OF_TASK) return model->option[o->offset];
+    if (o->kind == CARNN_OPTION_NAME) {
+        memcpy(&name, base + o->offset, sizeof name);
+        return name ? (double)(carnn__choice_named(o, name) + 1) : 0.0;
     }
-    return v;
+    if (o->kind == CARNN_OPTION_NUMBER) {
+        memcpy(&number, base + o->offset, sizeof number);
+        return number;
+    }
+    memcpy(&whole, base + o->offset, sizeof whole); /* int64_t and uint64_t alike */
+    return (double)whole;
 }
 
-/* A name is one of the option's own choices. */
+/* The choice that the value of a name is; NULL: none. */
+static const char *carnn__option_name(const carnn_option *o, double value) {
+    if (o->kind != CARNN_OPTION_NAME || value < 1.0) return NULL;
+    return carnn_option_choice(o, (size_t)value - 1);
+}
+
 static void carnn__option_put(const carnn_option *o, carnn_model_desc *model,
-                              carnn_train_desc *train, carnn__value v) {
+                              carnn_train_desc *train, double value) {
     char *base = o->place == CARNN_OPTION_OF_TRAINING ? (char *)train : (char *)model;
-    int64_t whole = (int64_t)v.number;
-    if (o->place == CARNN_OPTION_OF_TASK)
-        model->option[o->offset] = o->kind != CARNN_OPTION_NAME ? v.number
-                                   : v.name ? (double)(carnn__choice_named(o, v.name) + 1) : 0.0;
-    else if (o->kind == CARNN_OPTION_NAME) memcpy(base + o->offset, &v.name, sizeof v.name);
-    else if (o->kind == CARNN_OPTION_NUMBER) memcpy(base + o->offset, &v.number, sizeof v.number);
-    else memcpy(base + o->offset, &whole, sizeof whole);
+    if (o->place == CARNN_OPTION_OF_TASK) {
+        model->option[o->offset] = value;
+    } else if (o->kind == CARNN_OPTION_NAME) {
+        const char *name = carnn__option_name(o, value);
+        memcpy(base + o->offset, &name, sizeof name);
+    } else if (o->kind == CARNN_OPTION_NUMBER) {
+        memcpy(base + o->offset, &value, sizeof value);
+    } else {
+        int64_t whole = (int64_t)value;
+        memcpy(base + o->offset, &whole, sizeof whole);
+    }
 }
 
 CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_desc *model,
                                         carnn_train_desc *train, const char *value,
                                         carnn_error *error) {
-    carnn__value v = {0.0, NULL};
+    double number;
     carnn__span text = {value, strlen(value)};
     if (option->kind == CARNN_OPTION_NAME) {
-        size_t choice = carnn__choice_named(option, value);
-        if (choice == SIZE_MAX)
+        number = (double)(carnn__choice_named(option, value) + 1);
+        if (number == 0.0)
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "unknown %s \"%.60s\"", option->name,
                                value);
-        v.name = carnn_option_choice(option, choice);
-    } else {
-        if (!carnn__number(text, &v.number) ||
-            !(v.number >= option->low && v.number <= option->high) ||
-            (option->kind == CARNN_OPTION_INTEGER && v.number != floor(v.number)))
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                               "%s: expected %s from %.10g to %.10g, found \"%.60s\"", option->name,
-                               option->kind == CARNN_OPTION_INTEGER ? "a whole number" : "a number",
-                               option->low, option->high, value);
-        if (v.number == 0.0 && option->none) v.number = CARNN_NONE;
+    } else if (!carnn__number(text, &number) || !(number >= option->low && number <= option->high) ||
+               (option->kind == CARNN_OPTION_INTEGER && number != floor(number))) {
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "%s: expected %s from %.10g to %.10g, found \"%.60s\"", option->name,
+                           option->kind == CARNN_OPTION_INTEGER ? "a whole number" : "a number",
+                           option->low, option->high, value);
+    } else if (number == 0.0 && option->none) {
+        number = CARNN_NONE;
     }
-    carnn__option_put(option, model, train, v);
+    carnn__option_put(option, model, train, number);
     return CARNN_OK;
 }
 
 CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_model_desc *model,
                                        const carnn_train_desc *train, char *text, size_t size) {
-    carnn__value v = carnn__option_value(option, model, train);
-    if (option->none && v.number == CARNN_NONE) v.number = 0.0;
-    if (option->kind == CARNN_OPTION_NAME) snprintf(text, size, "%s", v.name ? v.name : "");
-    else snprintf(text, size, "%.17g", v.number);
+    double number = carnn__option_value(option, model, train);
+    const char *name = carnn__option_name(option, number);
+    if (option->none && number == CARNN_NONE) number = 0.0;
+    if (option->kind == CARNN_OPTION_NAME) snprintf(text, size, "%s", name ? name : "");
+    else snprintf(text, size, "%.17g", number);
     if (option->kind == CARNN_OPTION_NUMBER) { /* the shortest text that reads as the same number */
         int digits = 1;
-        do snprintf(text, size, "%.*g", digits, v.number);
-        while (digits++ < 17 && strtod(text, NULL) != v.number);
+        do snprintf(text, size, "%.*g", digits, number);
+        while (digits++ < 17 && strtod(text, NULL) != number);
     }
     return text;
 }
@@ -12329,7 +12331,7 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
         double number;
         if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_NAME)
             continue;
-        number = carnn__option_value(o, model, train).number;
+        number = carnn__option_value(o, model, train);
         if (o->none && number == CARNN_NONE) continue;
         if (!(number >= o->low && number <= o->high))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s is %.10g, not from %.10g to %.10g",
@@ -12582,8 +12584,7 @@ enum { /* types of values, as GGUF numbers them */
     CARNN__GGUF_ARRAY = 9,
     CARNN__GGUF_U64 = 10,
     CARNN__GGUF_I64 = 11,
-    CARNN__GGUF_F64 = 12,
-    CARNN__GGUF_TYPES = 13
+    CARNN__GGUF_F64 = 12
 };
 
 /* On a little-endian machine floats are used as they are in the file. On others (or where the order
@@ -12709,14 +12710,15 @@ static uint64_t carnn__sum_end(const carnn__sum *h) {
 }
 
 /* --- a file that is written or read -------------------------------------------------------------
-   The functions carnn__key_... and carnn__tensor_... do both: they write a value, or look for it in
-   the file and set it. So one function lists what is in a file.
+   The functions carnn__key_... do both: they write a value, or find it in the file and set it. So
+   one function lists what a file contains.
 
    Writing. The list runs three times: to count the keys, for the checksum, and to write.
-   Reading. The bytes may come from anyone. Each count and length is compared with the rest of the
-   file before it is used. Only the first error is reported: after it reads give zeros. */
+   Reading. The bytes may come from anyone: each count and length is compared with the rest of the
+   file before it is used. Only the first error is reported; after it, reads give zeros. */
 
 #define CARNN__GGUF_KEYS_MAX 128
+#define CARNN__GGUF_ARRAY_OF(type) ((uint32_t)CARNN__GGUF_ARRAY << 8 | (type))
 
 /* Takes the next bytes of a file that is written; 0 where it cannot. */
 typedef int (*carnn__sink)(void *to, const void *bytes, size_t size);
@@ -12730,15 +12732,14 @@ typedef struct carnn__gguf_kind {
 typedef struct carnn__gguf_key {
     const char *name;
     size_t length;
-    uint32_t type, element;     /* of an array: type of its elements; of others: type */
+    uint32_t type;              /* of an array: CARNN__GGUF_ARRAY_OF the type of its elements */
     uint64_t count;             /* elements of an array; of others: 1 */
     const unsigned char *value; /* the first element; strings begin with their length */
 } carnn__gguf_key;
 
 typedef struct carnn__gguf {
     carnn_status status;
-    size_t keys;                /* so far */
-    size_t size;                /* of the file; in writing: so far */
+    size_t keys, size;          /* of the file; in writing: so far */
     /* writing */
     int writing;
     size_t all_keys;            /* these two are known after the first and the second run */
@@ -12798,6 +12799,12 @@ static void carnn__put_key_text(carnn__gguf *g, const char *name, const char *te
     carnn__put_string(g, text, strlen(text));
 }
 
+/* A number of 4 or 8 bytes. */
+static void carnn__put_key_number(carnn__gguf *g, const char *name, uint32_t type, uint64_t bits) {
+    carnn__put_key(g, name, type);
+    carnn__put_number(g, bits, type == CARNN__GGUF_U32 ? 4 : 8);
+}
+
 /* The data of one or more tensors. */
 static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) {
     static const unsigned char zeros[CARNN__ALIGN] = {0};
@@ -12818,28 +12825,23 @@ static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) 
 /* Writes all of a file, the same each time it is called. */
 typedef void (*carnn__gguf_fill)(carnn__gguf *g, const void *from);
 
-static void carnn__gguf_run(carnn__gguf *g, carnn__gguf_fill fill, const void *from,
-                            carnn__sink sink, void *to) {
-    g->writing = 1;
-    g->all_keys = g->keys;
-    g->keys = g->size = 0;
-    g->sink = sink;
-    g->to = to;
-    fill(g, from);
-}
-
 /* Writes a file to `sink`; returns its size, 0 if the sink fails. Without a sink it only counts. */
 static size_t carnn__gguf_write(carnn__gguf_fill fill, const void *from, carnn__sink sink,
                                 void *to) {
     carnn__gguf g;
     carnn__sum sum;
+    int run;
     memset(&g, 0, sizeof g);
-    carnn__gguf_run(&g, fill, from, NULL, NULL);
-    if (!sink) return g.size;
+    g.writing = 1;
     carnn__sum_start(&sum);
-    carnn__gguf_run(&g, fill, from, carnn__sum_add, &sum); /* with zeros for the checksum */
-    g.checksum = carnn__sum_end(&sum);
-    carnn__gguf_run(&g, fill, from, sink, to);
+    for (run = 0; run < (sink ? 3 : 1); run++) {
+        g.all_keys = g.keys;
+        g.keys = g.size = 0;
+        g.sink = run == 0 ? NULL : run == 1 ? carnn__sum_add : sink;
+        g.to = run == 1 ? &sum : to;
+        if (run == 2) g.checksum = carnn__sum_end(&sum); /* in the second run it was 0 */
+        fill(&g, from);
+    }
     return g.status == CARNN_OK ? g.size : 0;
 }
 
@@ -12850,9 +12852,8 @@ static const unsigned char *carnn__gguf_take(carnn__gguf *g, uint64_t count, siz
     const unsigned char *bytes = g->bytes + g->at;
     size_t left = g->size - g->at;
     if (g->status == CARNN_OK && count > left / size)
-        carnn__gguf_fail(g, "cut off or damaged: %llu bytes expected at byte %llu, %llu are left",
-                         (unsigned long long)count * size, (unsigned long long)g->at,
-                         (unsigned long long)left);
+        carnn__gguf_fail(g, "cut off or damaged: %llu bytes expected at byte %zu, %zu are left",
+                         (unsigned long long)count * size, g->at, left);
     if (g->status != CARNN_OK) return NULL;
     g->at += (size_t)count * size;
     return bytes;
@@ -12882,23 +12883,25 @@ static const carnn__gguf_key *carnn__gguf_find(const carnn__gguf *g, const char 
 }
 
 static void carnn__gguf_take_key(carnn__gguf *g) {
-    static const unsigned char size_of[CARNN__GGUF_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8};
+    static const unsigned char size_of[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8}; /* 0: none */
     carnn__gguf_key *key = &g->key[g->keys];
     size_t length, size;
     uint64_t i;
+    uint32_t type;
     key->name = carnn__gguf_take_string(g, &key->length);
     if (key->name && carnn__gguf_find(g, key->name, key->length))
-        carnn__gguf_fail(g, "damaged: the same key twice (number %u)", (unsigned)g->keys);
-    key->type = key->element = (uint32_t)carnn__gguf_number(g, 4);
+        carnn__gguf_fail(g, "damaged: the same key twice (number %zu)", g->keys);
+    key->type = type = (uint32_t)carnn__gguf_number(g, 4);
     key->count = 1;
-    if (key->type == CARNN__GGUF_ARRAY) {
-        key->element = (uint32_t)carnn__gguf_number(g, 4);
+    if (type == CARNN__GGUF_ARRAY) {
+        type = (uint32_t)carnn__gguf_number(g, 4);
+        key->type = CARNN__GGUF_ARRAY_OF(type);
         key->count = carnn__gguf_number(g, 8);
     }
     key->value = g->bytes + g->at;
-    size = key->element < CARNN__GGUF_TYPES ? size_of[key->element] : 0;
-    if (!size) carnn__gguf_fail(g, "damaged: a value has type %u", (unsigned)key->element);
-    else if (key->element != CARNN__GGUF_STRING) carnn__gguf_take(g, key->count, size);
+    size = type < CARNN__COUNT(size_of) ? size_of[type] : 0;
+    if (!size) carnn__gguf_fail(g, "damaged: a value has type %u", (unsigned)type);
+    else if (type != CARNN__GGUF_STRING) carnn__gguf_take(g, key->count, size);
     else for (i = 0; i < key->count && !g->status; i++) carnn__gguf_take_string(g, &length);
     g->keys++;
 }
@@ -12911,25 +12914,31 @@ static const carnn__gguf_key *carnn__gguf_need(carnn__gguf *g, const char *name,
     return g->status == CARNN_OK ? key : NULL;
 }
 
-/* Over everything but the eight bytes of the checksum itself, for which it has zeros. */
+/* A number of 4 or 8 bytes; 0 on failure. */
+static uint64_t carnn__gguf_key_number(carnn__gguf *g, const char *name, uint32_t type) {
+    const carnn__gguf_key *key = carnn__gguf_need(g, name, type);
+    if (!key) return 0;
+    return type == CARNN__GGUF_U32 ? carnn__get32(key->value) : carnn__get64(key->value);
+}
+
+/* The checksum is that of the file with zeros in its place. */
 static void carnn__gguf_verify(carnn__gguf *g) {
     const carnn__gguf_key *key = carnn__gguf_need(g, "carnn.checksum", CARNN__GGUF_U64);
-    const unsigned char *after;
+    size_t at;
     carnn__sum sum;
     if (!key) return;
-    after = key->value + 8;
+    at = (size_t)(key->value - g->bytes);
     carnn__sum_start(&sum);
-    carnn__sum_add(&sum, g->bytes, (size_t)(key->value - g->bytes));
+    carnn__sum_add(&sum, g->bytes, at);
     carnn__sum_add64(&sum, 0);
-    carnn__sum_add(&sum, after, g->size - (size_t)(after - g->bytes));
+    carnn__sum_add(&sum, key->value + 8, g->size - at - 8);
     if (carnn__sum_end(&sum) != carnn__get64(key->value))
         carnn__gguf_fail(g, "damaged: the checksum does not fit the contents");
 }
 
 static void carnn__gguf_count(carnn__gguf *g, size_t expected) {
     if (g->tensors != expected)
-        carnn__gguf_fail(g, "%llu tensors, expected %llu", (unsigned long long)g->tensors,
-                         (unsigned long long)expected);
+        carnn__gguf_fail(g, "%llu tensors, expected %zu", (unsigned long long)g->tensors, expected);
 }
 
 /* The data: exactly so many floats. NULL on failure. */
@@ -12937,36 +12946,20 @@ static const unsigned char *carnn__gguf_data(carnn__gguf *g, size_t floats) {
     size_t start = carnn__round_up(g->at, CARNN__ALIGN);
     if (start > g->size) carnn__gguf_fail(g, "cut off before the weights");
     else if ((g->size - start) % 4 || (g->size - start) / 4 != floats)
-        carnn__gguf_fail(g, "%llu bytes of weights expected, %llu are there",
-                         (unsigned long long)floats * 4, (unsigned long long)(g->size - start));
+        carnn__gguf_fail(g, "%llu bytes of weights expected, %zu are there",
+                         (unsigned long long)floats * 4, g->size - start);
     return g->status == CARNN_OK ? g->bytes + start : NULL;
 }
 
 /* --- both ------------------------------------------------------------------------------------ */
 
-static uint32_t carnn__key_u32(carnn__gguf *g, const char *name, uint32_t x) {
-    const carnn__gguf_key *key;
-    if (g->writing) {
-        carnn__put_key(g, name, CARNN__GGUF_U32);
-        carnn__put_number(g, x, 4);
-        return x;
-    }
-    key = carnn__gguf_need(g, name, CARNN__GGUF_U32);
-    return key ? carnn__get32(key->value) : 0;
-}
-
 /* A number of 8 bytes: u64, i64 or f64. */
 static void carnn__key_number(carnn__gguf *g, const char *name, uint32_t type, void *number) {
-    const carnn__gguf_key *key;
     uint64_t bits;
     memcpy(&bits, number, sizeof bits);
-    if (g->writing) {
-        carnn__put_key(g, name, type);
-        carnn__put_number(g, bits, 8);
-    } else if ((key = carnn__gguf_need(g, name, type)) != NULL) {
-        bits = carnn__get64(key->value);
-        memcpy(number, &bits, sizeof bits);
-    }
+    if (g->writing) carnn__put_key_number(g, name, type, bits);
+    else bits = carnn__gguf_key_number(g, name, type);
+    memcpy(number, &bits, sizeof bits);
 }
 
 static void carnn__key_size(carnn__gguf *g, const char *name, size_t *size) {
@@ -13017,72 +13010,26 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
         if (dimensions == 2) size[1] = carnn__gguf_number(g, 8);
     }
     if (found != dimensions || size[0] != columns || size[1] != rows)
-        carnn__gguf_fail(g, "%s: expected %llu by %llu weights, found %llu by %llu", name,
-                         (unsigned long long)rows, (unsigned long long)columns,
-                         (unsigned long long)size[1], (unsigned long long)size[0]);
+        carnn__gguf_fail(g, "%s: expected %zu by %zu weights, found %llu by %llu", name, rows,
+                         columns, (unsigned long long)size[1], (unsigned long long)size[0]);
     type = (uint32_t)carnn__gguf_number(g, 4);
     at = carnn__gguf_number(g, 8);
     if (type != 0) carnn__gguf_fail(g, "%s: type %u, expected F32", name, (unsigned)type);
     if (at % 4 || at / 4 != offset) carnn__gguf_fail(g, "%s: misplaced in the file", name);
 }
 
-/* --- the beginning of a file ----------------------------------------------------------------- */
-
-/* What every file begins with; carnn__gguf_open reads it. */
+/* The beginning of a file; carnn__gguf_open reads it. */
 static void carnn__put_start(carnn__gguf *g, const carnn__gguf_kind *kind, size_t tensors) {
     carnn__put_bytes(g, "GGUF", 4);
     carnn__put_number(g, CARNN__GGUF_VERSION, 4);
     carnn__put_number(g, tensors, 8);
     carnn__put_number(g, g->all_keys, 8);
     carnn__put_key_text(g, "general.architecture", kind->architecture);
-    carnn__key_u32(g, "general.alignment", CARNN__ALIGN);
-    carnn__key_u32(g, "general.file_type", 0); /* all tensors are F32 */
-    carnn__key_u32(g, "carnn.format", kind->format);
+    carnn__put_key_number(g, "general.alignment", CARNN__GGUF_U32, CARNN__ALIGN);
+    carnn__put_key_number(g, "general.file_type", CARNN__GGUF_U32, 0); /* all tensors are F32 */
+    carnn__put_key_number(g, "carnn.format", CARNN__GGUF_U32, kind->format);
     carnn__put_key_text(g, "carnn.version", CARNN_VERSION);
-    carnn__put_key(g, "carnn.checksum", CARNN__GGUF_U64);
-    carnn__put_number(g, g->checksum, 8);
-}
-
-/* Reads all up to the table of tensors. */
-static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kind, const char *name,
-                                     const void *bytes, size_t size, carnn_error *error) {
-    const char *architecture = kind->architecture;
-    const carnn__gguf_key *key;
-    uint64_t keys, length;
-    uint32_t version;
-    memset(g, 0, sizeof *g);
-    g->name = carnn__name_end(name ? name : "model in memory");
-    g->bytes = (const unsigned char *)bytes;
-    g->size = size;
-    g->error = error;
-    if (size < 24 || memcmp(bytes, "GGUF", 4) != 0)
-        return carnn__gguf_fail(g, "not a GGUF file");
-    g->at = 4;
-    version = (uint32_t)carnn__gguf_number(g, 4);
-    if (version != CARNN__GGUF_VERSION)
-        return carnn__gguf_fail(g, "GGUF of version %u, expected little-endian version %d",
-                                (unsigned)version, CARNN__GGUF_VERSION);
-    g->tensors = carnn__gguf_number(g, 8);
-    keys = carnn__gguf_number(g, 8);
-    if (keys > CARNN__GGUF_KEYS_MAX)
-        return carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)keys);
-    for (; keys && !g->status; keys--) carnn__gguf_take_key(g);
-    if ((key = carnn__gguf_need(g, "general.architecture", CARNN__GGUF_STRING)) != NULL) {
-        length = carnn__get64(key->value);
-        if (length != strlen(architecture) ||
-            memcmp(key->value + 8, architecture, (size_t)length) != 0)
-            carnn__gguf_fail(g, "holds \"%.*s\", expected \"%s\"", (int)(length < 40 ? length : 40),
-                             (const char *)key->value + 8, architecture);
-    }
-    carnn__gguf_verify(g);
-    version = carnn__key_u32(g, "carnn.format", kind->format);
-    if (version != kind->format)
-        carnn__gguf_fail(g, "written by another version of carnn (format %u, this is %s with "
-                         "format %u)%s", (unsigned)version, CARNN_VERSION, (unsigned)kind->format,
-                         kind->advice);
-    if (carnn__key_u32(g, "general.alignment", CARNN__ALIGN) != CARNN__ALIGN)
-        carnn__gguf_fail(g, "general.alignment is not %d", CARNN__ALIGN);
-    return g->status;
+    carnn__put_key_number(g, "carnn.checksum", CARNN__GGUF_U64, g->checksum);
 }
 
 /* --- files on the disk --------------------------------------------------------------------------
@@ -13117,10 +13064,8 @@ char *realpath(const char *name, char *path);
 #endif
 
 typedef struct carnn__output {
-    const carnn_allocator *allocator;
-    const char *name;
-    char *path;      /* where `name` leads through symbolic links */
-    char *temporary; /* NULL: `name` is a device or a pipe, which is written directly */
+    char *path;      /* where the name leads through symbolic links */
+    char *temporary; /* NULL: the name is that of a device or a pipe, which is written directly */
     FILE *file;
 } carnn__output;
 
@@ -13202,8 +13147,6 @@ static carnn_status carnn__output_open(carnn__output *o, const char *name,
     double now = carnn__clock();
     uint64_t key;
     memset(o, 0, sizeof *o);
-    o->allocator = allocator;
-    o->name = name;
     if (!carnn__is_special(mode)) o->path = (char *)carnn__alloc(allocator, room, 2);
     if (o->path) memcpy(o->path, target ? target : name, room - 15);
     free(target);
@@ -13229,41 +13172,35 @@ static carnn_status carnn__output_open(carnn__output *o, const char *name,
     return CARNN_ERR_IO;
 }
 
-static int carnn__output_sink(void *to, const void *bytes, size_t size) {
-    return fwrite(bytes, 1, size, ((carnn__output *)to)->file) == size;
+static int carnn__file_sink(void *file, const void *bytes, size_t size) {
+    return fwrite(bytes, 1, size, (FILE *)file) == size;
 }
 
-/* Ends the writing. Unless all is `complete` and stays so here, no trace of the file is left. */
-static carnn_status carnn__output_close(carnn__output *o, int complete, carnn_error *error) {
-    int reason = errno;
-    if (complete && !(o->temporary ? carnn__sync(o->file) : fflush(o->file) == 0))
-        complete = 0, reason = errno;
-    if (fclose(o->file) != 0 && complete) complete = 0, reason = errno;
-    if (o->temporary && complete && !carnn__rename(o->temporary, o->path))
-        complete = 0, reason = errno;
-    if (o->temporary && complete) carnn__sync_folder(o->path);
-    else if (o->temporary) remove(o->temporary);
-    carnn__free(o->allocator, o->path);
-    errno = reason;
-    return complete ? CARNN_OK : carnn__cannot_write(error, o->name);
-}
-
-/* Without `fill` it only tries whether the file could be written. */
+/* Unless the file is complete and stays so to the end, no trace of it is left. Without `fill` it
+   only tries whether the file could be written. */
 static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
                                      const carnn_allocator *allocator, carnn_error *error) {
     carnn__output o;
+    int complete, reason;
     carnn_status status;
     if (!fill && CARNN__IS_PIPE(carnn__file_mode(file))) return CARNN_OK; /* its reader would end */
     status = carnn__output_open(&o, file, allocator, error);
-    if (status != CARNN_OK) return status;
-    if (fill)
-        return carnn__output_close(&o, carnn__gguf_write(fill, from, carnn__output_sink, &o) > 0,
-                                   error);
-    carnn__output_close(&o, 0, NULL);
-    return CARNN_OK;
+    if (status) return status;
+    complete = fill && carnn__gguf_write(fill, from, carnn__file_sink, o.file) > 0 &&
+               (o.temporary ? carnn__sync(o.file) : fflush(o.file) == 0);
+    reason = errno;
+    if (fclose(o.file) != 0 && complete) complete = 0, reason = errno;
+    if (o.temporary && complete && !carnn__rename(o.temporary, o.path))
+        complete = 0, reason = errno;
+    if (o.temporary && complete) carnn__sync_folder(o.path);
+    else if (o.temporary) remove(o.temporary);
+    carnn__free(allocator, o.path);
+    errno = reason;
+    return complete || !fill ? CARNN_OK : carnn__cannot_write(error, file);
 }
 
-/* A whole file in an aligned block, where its weights will be used. */
+/* A whole file in an aligned block, where its weights will be used; the caller frees the block,
+   also after a failure. */
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
     int special = carnn__is_special(carnn__file_mode(name)); /* opening a pipe could block */
@@ -13271,43 +13208,33 @@ static carnn_status carnn__read_file(const char *name, const carnn_allocator *al
     long end = -1;
     carnn_status status = CARNN_OK;
     *block = NULL;
-    if (!file && !special) return carnn__io_error(error, name, strerror(errno));
-    if (file && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
-    if (end < 0 || fseek(file, 0, SEEK_SET) != 0) {
+    if (!file)
+        return carnn__io_error(error, name, special ? "not a regular file" : strerror(errno));
+    if (fseek(file, 0, SEEK_END) == 0) end = ftell(file);
+    *size = (size_t)end;
+    if (end < 0 || fseek(file, 0, SEEK_SET) != 0)
         status = carnn__io_error(error, name, "not a regular file");
-    } else {
-        *size = (size_t)end;
-        *block = carnn__alloc_aligned(allocator, *size, 1);
-        if (!*block) status = carnn__out_of_memory(error);
-        else if (fread(*block, 1, *size, file) != *size)
-            status = carnn__io_error(error, name,
-                                     ferror(file) ? strerror(errno) : "it got shorter");
-    }
-    if (file) fclose(file);
-    if (status == CARNN_OK) return CARNN_OK;
-    carnn__free_aligned(allocator, *block);
-    *block = NULL;
+    else if (!(*block = carnn__alloc_aligned(allocator, *size, 1)))
+        status = carnn__out_of_memory(error);
+    else if (fread(*block, 1, *size, file) != *size)
+        status = carnn__io_error(error, name, ferror(file) ? strerror(errno) : "it got shorter");
+    fclose(file);
     return status;
 }
 
 #else
 
-static carnn_status carnn__no_files(const char *name, carnn_error *error) {
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: built with CARNN_NO_STDIO: no files", name);
+static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
+                                     const carnn_allocator *allocator, carnn_error *error) {
+    (void)fill, (void)from, (void)allocator;
+    return carnn__io_error(error, file, "built with CARNN_NO_STDIO: no files");
 }
 
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
-    (void)allocator;
     *block = NULL;
     *size = 0;
-    return carnn__no_files(name, error);
-}
-
-static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
-                                     const carnn_allocator *allocator, carnn_error *error) {
-    (void)fill, (void)from, (void)allocator;
-    return carnn__no_files(file, error);
+    return carnn__gguf_save(NULL, NULL, name, allocator, error);
 }
 
 #endif
@@ -13317,42 +13244,78 @@ CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error) {
     return carnn__gguf_save(NULL, NULL, file, &allocator, error);
 }
 
-/* --- keys of models and checkpoints ---------------------------------------------------------- */
+/* Reads all of a file up to the table of tensors. If the source is not in memory, its file is read
+   into *block, which the caller frees. */
+static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kind,
+                                     const carnn_source *source, const carnn_allocator *allocator,
+                                     void **block, carnn_error *error) {
+    char architecture[64];
+    uint64_t keys, format;
+    uint32_t version;
+    memset(g, 0, sizeof *g);
+    g->name = carnn__name_end(source->name ? source->name : "model in memory");
+    g->bytes = (const unsigned char *)source->bytes;
+    g->size = source->size;
+    g->error = error;
+    if (!g->bytes) {
+        g->status = carnn__read_file(source->name, allocator, block, &g->size, error);
+        g->bytes = (const unsigned char *)*block;
+    }
+    if (g->status) return g->status;
+    if (g->size < 24 || memcmp(g->bytes, "GGUF", 4) != 0)
+        return carnn__gguf_fail(g, "not a GGUF file");
+    g->at = 4;
+    version = (uint32_t)carnn__gguf_number(g, 4);
+    if (version != CARNN__GGUF_VERSION)
+        return carnn__gguf_fail(g, "GGUF of version %u, expected little-endian version %d",
+                                (unsigned)version, CARNN__GGUF_VERSION);
+    g->tensors = carnn__gguf_number(g, 8);
+    keys = carnn__gguf_number(g, 8);
+    if (keys > CARNN__GGUF_KEYS_MAX)
+        return carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)keys);
+    for (; keys && !g->status; keys--) carnn__gguf_take_key(g);
+    carnn__key_text(g, "general.architecture", architecture);
+    if (!g->status && strcmp(architecture, kind->architecture) != 0)
+        carnn__gguf_fail(g, "holds \"%.40s\", expected \"%s\"", architecture, kind->architecture);
+    carnn__gguf_verify(g);
+    format = carnn__gguf_key_number(g, "carnn.format", CARNN__GGUF_U32);
+    if (format != kind->format)
+        carnn__gguf_fail(g, "written by another version of carnn (format %u, this is %s with "
+                         "format %u)%s", (unsigned)format, CARNN_VERSION, (unsigned)kind->format,
+                         kind->advice);
+    if (carnn__gguf_key_number(g, "general.alignment", CARNN__GGUF_U32) != CARNN__ALIGN)
+        carnn__gguf_fail(g, "general.alignment is not %d", CARNN__ALIGN);
+    return g->status;
+}
 
-/* What a file says of a model and its training besides words and weights. */
-typedef struct carnn__facts {
-    carnn_model_desc model;
-    carnn_train_desc train; /* of a model that was never trained all zero */
-    carnn_scores scores;
-    int64_t best_epoch;
-} carnn__facts;
+/* --- keys of models and checkpoints ---------------------------------------------------------- */
 
 /* How fast or for how long a training ran is not kept: it changes nothing of the result. */
 static int carnn__option_kept(const carnn_option *o) {
     return strcmp(o->name, "threads") != 0 && strcmp(o->name, "max_time") != 0;
 }
 
-/* An option is a key with its name. Where a file that is read is older than the option, the option
-   keeps its default. Names become those of our tables. */
-static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn__facts *facts) {
-    carnn__value v = carnn__option_value(o, &facts->model, &facts->train);
+/* An option that the file does not have, as it is older, keeps its default. */
+static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn_model *model) {
+    double value = carnn__option_value(o, &model->desc, &model->trained);
     char key[64], name[64];
+    int64_t whole;
     snprintf(key, sizeof key, "carnn.%s", o->name);
     if (!carnn__option_kept(o) || !carnn__key_there(g, key, 1)) return;
     if (o->kind == CARNN_OPTION_NAME) {
-        snprintf(name, sizeof name, "%s", v.name ? v.name : "");
+        carnn_option_get(o, &model->desc, &model->trained, name, sizeof name);
         carnn__key_text(g, key, name);
-        v.name = carnn_option_choice(o, carnn__choice_named(o, name));
-        if (!v.name && (*name || !strcmp(o->name, "cell"))) /* untrained models have no optimiser */
+        value = (double)(carnn__choice_named(o, name) + 1);
+        if (value == 0.0 && (*name || !strcmp(o->name, "cell"))) /* untrained: no optimiser */
             carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
     } else if (o->kind == CARNN_OPTION_INTEGER) {
-        int64_t whole = (int64_t)v.number;
+        whole = (int64_t)value;
         carnn__key_number(g, key, CARNN__GGUF_I64, &whole);
-        v.number = (double)whole;
+        value = (double)whole;
     } else {
-        carnn__key_number(g, key, CARNN__GGUF_F64, &v.number);
+        carnn__key_number(g, key, CARNN__GGUF_F64, &value);
     }
-    carnn__option_put(o, &facts->model, &facts->train, v);
+    carnn__option_put(o, &model->desc, &model->trained, value);
 }
 
 static void carnn__scores_add(carnn_scores *s, const carnn__metric *metric) {
@@ -13376,34 +13339,24 @@ static void carnn__key_scores(carnn__gguf *g, const carnn__task *task, carnn_sco
     }
 }
 
-static void carnn__key_facts(carnn__gguf *g, carnn__facts *facts) {
-    const carnn__task *task;
+/* What a file says of a model and its training besides words and weights. */
+static void carnn__key_model(carnn__gguf *g, carnn_model *model) {
     const carnn_option *o;
     size_t i;
     char name[64];
-    snprintf(name, sizeof name, "%s", g->writing ? facts->model.task : "");
+    snprintf(name, sizeof name, "%s", g->writing ? model->desc.task : "");
     carnn__key_text(g, "carnn.task", name);
-    task = carnn__task_named(name);
-    if (!task) carnn__gguf_fail(g, "unknown task \"%s\"", name);
+    model->task = carnn__task_named(name);
+    if (!model->task) carnn__gguf_fail(g, "unknown task \"%s\"", name);
     if (g->status) return;
-    facts->model.task = task->name;
-    if (!g->writing) carnn_defaults(&facts->model, &facts->train, NULL);
-    for (i = 0; (o = carnn__option_of(task->name, i)) != NULL; i++) carnn__key_option(g, o, facts);
-    if (!facts->train.optimizer) memset(&facts->train, 0, sizeof facts->train);
-    carnn__key_number(g, "carnn.best_epoch", CARNN__GGUF_I64, &facts->best_epoch);
-    if (!g->writing && facts->best_epoch < 0)
-        carnn__gguf_fail(g, "carnn.best_epoch is below 0");
-    carnn__key_scores(g, task, &facts->scores);
-}
-
-static void carnn__put_facts(carnn__gguf *g, const carnn_model *model,
-                             const carnn_train_desc *train) {
-    carnn__facts facts;
-    facts.model = model->desc;
-    facts.train = *train;
-    facts.scores = model->scores;
-    facts.best_epoch = model->best_epoch;
-    carnn__key_facts(g, &facts);
+    model->desc.task = model->task->name;
+    if (!g->writing) carnn_defaults(&model->desc, &model->trained, NULL);
+    for (i = 0; (o = carnn__option_of(model->desc.task, i)) != NULL; i++)
+        carnn__key_option(g, o, model);
+    if (!model->trained.optimizer) memset(&model->trained, 0, sizeof model->trained);
+    carnn__key_number(g, "carnn.best_epoch", CARNN__GGUF_I64, &model->best_epoch);
+    if (!g->writing && model->best_epoch < 0) carnn__gguf_fail(g, "carnn.best_epoch is below 0");
+    carnn__key_scores(g, model->task, &model->scores);
 }
 
 /* --- models ---------------------------------------------------------------------------------- */
@@ -13420,16 +13373,16 @@ static void carnn__put_names(carnn__gguf *g, const char *key, const carnn__names
 }
 
 static void carnn__put_model(carnn__gguf *g, const void *from) {
-    const carnn_model *model = (const carnn_model *)from;
-    const carnn__store *store = &model->params;
+    carnn_model model = *(const carnn_model *)from; /* carnn__key_model sets what it writes */
+    const carnn__store *store = &model.params;
     const carnn__param *p;
     char title[96];
     carnn__put_start(g, &carnn__model_file, store->count);
-    snprintf(title, sizeof title, "%s %s", model->desc.task, model->desc.cell);
+    snprintf(title, sizeof title, "%s %s", model.desc.task, model.desc.cell);
     carnn__put_key_text(g, "general.name", title);
-    carnn__put_facts(g, model, &model->trained);
-    carnn__put_names(g, "carnn.words", &model->words);
-    if (model->task->choices_key) carnn__put_names(g, model->task->choices_key, &model->choices);
+    carnn__key_model(g, &model);
+    carnn__put_names(g, "carnn.words", &model.words);
+    if (model.task->choices_key) carnn__put_names(g, model.task->choices_key, &model.choices);
     for (p = store->item; p < store->item + store->count; p++)
         carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
     carnn__put_floats(g, store->value, store->size);
@@ -13463,33 +13416,32 @@ CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *fi
 }
 
 /* A list of strings. The arrays for building it are no larger than the file. */
-static carnn_status carnn__gguf_names(carnn__gguf *g, const char *name, carnn__names *names,
-                                      const carnn_allocator *allocator) {
-    const carnn__gguf_key *key = carnn__gguf_need(g, name, CARNN__GGUF_ARRAY);
+static void carnn__gguf_names(carnn__gguf *g, const char *name, carnn__names *names,
+                              const carnn_allocator *allocator) {
+    const carnn__gguf_key *key =
+        carnn__gguf_need(g, name, CARNN__GGUF_ARRAY_OF(CARNN__GGUF_STRING));
     const unsigned char *at;
     const char **text;
     size_t *length, i, count;
     carnn_status status;
-    if (key && key->element != CARNN__GGUF_STRING)
-        carnn__gguf_fail(g, "the key %s has another type", name);
-    if (g->status || !key->count) return g->status;
+    if (!key || !key->count) return;
     at = key->value;
     count = (size_t)key->count;
     text = (const char **)carnn__alloc(allocator, count, sizeof *text);
     length = (size_t *)carnn__alloc(allocator, count, sizeof *length);
-    status = text && length ? CARNN_OK : carnn__out_of_memory(g->error);
-    if (status == CARNN_OK) {
+    status = text && length ? CARNN_OK : CARNN_ERR_MEMORY;
+    if (!status) {
         for (i = 0; i < count; at += length[i++]) {
             length[i] = (size_t)carnn__get64(at);
             at += 8;
             text[i] = (const char *)at;
         }
-        status = carnn__names_build(names, allocator, text, length, count, g->error);
+        status = carnn__names_build(names, allocator, text, length, count, NULL);
     }
+    if (status == CARNN_ERR_MODEL) carnn__gguf_fail(g, "%s: the same string twice", name);
+    else if (status) g->status = carnn__out_of_memory(g->error);
     carnn__free(allocator, length);
     carnn__free(allocator, (void *)text);
-    if (status == CARNN_ERR_MODEL) carnn__gguf_fail(g, "%s: the same string twice", name);
-    return g->status = status;
 }
 
 /* The table of tensors has to be the one that the task declares for this description. A product
@@ -13537,26 +13489,18 @@ static const char *carnn__not_finite(const carnn__store *store, const float *arr
 
 static carnn_status carnn__model_open(carnn_model *model, const carnn_source *source,
                                       carnn_error *error) {
+    const carnn_allocator *a = &model->allocator;
     carnn__gguf g;
-    carnn__facts facts;
     const unsigned char *data;
-    const char *name;
-    void *file = model->block;
+    const char *broken;
     carnn_error why;
     carnn_status status;
-    /* what the file says of the model has to be a model that we know */
-    memset(&facts, 0, sizeof facts);
-    carnn__gguf_open(&g, &carnn__model_file, source->name, source->bytes, source->size, error);
-    carnn__key_facts(&g, &facts);
-    carnn__gguf_names(&g, "carnn.words", &model->words, &model->allocator);
-    if (g.status != CARNN_OK) return g.status;
-    model->desc = facts.model;
-    model->trained = facts.train;
-    model->scores = facts.scores;
-    model->best_epoch = facts.best_epoch;
-    name = carnn__task_named(model->desc.task)->choices_key;
-    if (name) carnn__gguf_names(&g, name, &model->choices, &model->allocator);
-    if (g.status != CARNN_OK) return g.status;
+    carnn__gguf_open(&g, &carnn__model_file, source, a, &model->block, error);
+    carnn__key_model(&g, model);
+    carnn__gguf_names(&g, "carnn.words", &model->words, a);
+    if (!g.status && model->task->choices_key)
+        carnn__gguf_names(&g, model->task->choices_key, &model->choices, a);
+    if (g.status) return g.status;
     status = carnn__model_declare(model, &why);
     if (!status && model->trained.optimizer)
         status = carnn__check_options(&model->desc, &model->trained, &why);
@@ -13568,34 +13512,29 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
     if (CARNN__LITTLE_ENDIAN && (uintptr_t)data % CARNN__ALIGN == 0) {
         model->params.value = (float *)(uintptr_t)data;
     } else {
-        g.status = carnn__store_alloc(&model->params, &model->allocator, error);
-        if (g.status != CARNN_OK) return g.status;
+        status = carnn__store_alloc(&model->params, a, error);
+        if (status) return status;
         carnn__swap_floats(model->params.value, data, model->params.size);
+        carnn__free_aligned(a, model->block);
         model->block = model->params.value;
-        carnn__free_aligned(&model->allocator, file);
     }
-    name = carnn__not_finite(&model->params, model->params.value, model->params.size);
-    return name ? carnn__gguf_fail(&g, "%s holds NaN or infinity", name) : CARNN_OK;
+    broken = carnn__not_finite(&model->params, model->params.value, model->params.size);
+    return broken ? carnn__gguf_fail(&g, "%s holds NaN or infinity", broken) : CARNN_OK;
 }
 
 CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source *source,
                                         const carnn_allocator *allocator, carnn_error *error) {
     carnn_allocator a = carnn__allocator(allocator);
-    carnn_source bytes = *source;
     carnn_model *m;
-    carnn_status status = CARNN_OK;
+    carnn_status status;
     *model = NULL;
-    if (!bytes.bytes && !bytes.name)
+    if (!source->bytes && !source->name)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model is loaded from a file or from "
                            "memory: neither is named");
     m = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *m);
     if (!m) return carnn__out_of_memory(error);
     m->allocator = a;
-    if (!bytes.bytes) {
-        status = carnn__read_file(bytes.name, &a, &m->block, &bytes.size, error);
-        bytes.bytes = m->block;
-    }
-    if (status == CARNN_OK) status = carnn__model_open(m, &bytes, error);
+    status = carnn__model_open(m, source, error);
     if (status == CARNN_OK) *model = m;
     else carnn_model_free(m);
     return status;
@@ -13617,19 +13556,25 @@ static const char *const carnn__checkpoint_same[CARNN__SAME][2] = {
     {"carnn.checkpoint.training_data", "training data"},
     {"carnn.checkpoint.validation_data", "validation data"}};
 
-static const char *const carnn__checkpoint_arrays[] = {"weights", "best", "average", "moment.1",
-                                                       "moment.2"};
-
 typedef struct carnn__checkpoint {
     carnn_model *model;
-    const carnn_train_desc *train; /* complete */
-    /* of what is trained; NULL: not there */
-    float *array[CARNN__COUNT(carnn__checkpoint_arrays)];
-    uint64_t same[CARNN__SAME];    /* checksums */
+    struct {
+        const char *name;
+        float *value;           /* (trained) */
+    } array[5];
+    size_t arrays;
+    uint64_t same[CARNN__SAME]; /* checksums */
     uint64_t epoch, batch, step;
-    carnn__tally tally;            /* of the epoch at hand */
+    carnn__tally tally;         /* of the epoch at hand */
     double power_a, power_b, best_value, seconds;
 } carnn__checkpoint;
+
+/* The checkpoint has this array, if it is there. */
+static void carnn__checkpoint_array(carnn__checkpoint *c, const char *name, float *value) {
+    if (!value) return;
+    c->array[c->arrays].name = name;
+    c->array[c->arrays++].value = value;
+}
 
 static void carnn__sum_list(carnn__sum *sum, const void *list, size_t count, size_t size) {
     carnn__sum_add64(sum, count);
@@ -13668,24 +13613,20 @@ static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     carnn__key_number(g, "carnn.checkpoint.seconds", CARNN__GGUF_F64, &c->seconds);
 }
 
-/* The arrays that are there, in the table of tensors; returns their number. */
-static size_t carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
-    size_t i, n = 0, size = c->model->params.trained;
-    for (i = 0; i < CARNN__COUNT(carnn__checkpoint_arrays); i++)
-        if (c->array[i]) carnn__key_tensor(g, carnn__checkpoint_arrays[i], 1, size, n++ * size);
-    return n;
+static void carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
+    size_t i, size = c->model->params.trained;
+    for (i = 0; i < c->arrays; i++) carnn__key_tensor(g, c->array[i].name, 1, size, i * size);
 }
 
 static void carnn__put_checkpoint(carnn__gguf *g, const void *from) {
     carnn__checkpoint c = *(const carnn__checkpoint *)from;
-    size_t i, count = 0;
-    for (i = 0; i < CARNN__COUNT(c.array); i++) count += c.array[i] != NULL;
-    carnn__put_start(g, &carnn__checkpoint_file, count);
-    carnn__put_facts(g, c.model, c.train);
+    carnn_model model = *c.model;
+    size_t i;
+    carnn__put_start(g, &carnn__checkpoint_file, c.arrays);
+    carnn__key_model(g, &model);
     carnn__key_position(g, &c);
     carnn__key_arrays(g, &c);
-    for (i = 0; i < CARNN__COUNT(c.array); i++)
-        if (c.array[i]) carnn__put_floats(g, c.array[i], c.model->params.trained);
+    for (i = 0; i < c.arrays; i++) carnn__put_floats(g, c.array[i].value, model.params.trained);
 }
 
 static carnn_status carnn__checkpoint_save(carnn__checkpoint *c, const char *file,
@@ -13700,16 +13641,16 @@ static int carnn__option_may_differ(const carnn_option *o) {
 }
 
 static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c,
-                                      const carnn__facts *facts, const carnn__checkpoint *found) {
+                                      const carnn_model *model, const carnn__checkpoint *found) {
     const char *task = c->model->desc.task;
     const carnn_option *o;
     char then[64], now[64];
     size_t i;
-    if (strcmp(facts->model.task, task) != 0)
-        carnn__gguf_fail(g, "checkpoint of the task %s, not %s", facts->model.task, task);
+    if (strcmp(model->desc.task, task) != 0)
+        carnn__gguf_fail(g, "checkpoint of the task %s, not %s", model->desc.task, task);
     for (i = 0; !g->status && (o = carnn__option_of(task, i)) != NULL; i++) {
-        carnn_option_get(o, &facts->model, &facts->train, then, sizeof then);
-        carnn_option_get(o, &c->model->desc, c->train, now, sizeof now);
+        carnn_option_get(o, &model->desc, &model->trained, then, sizeof then);
+        carnn_option_get(o, &c->model->desc, &c->model->trained, now, sizeof now);
         if (carnn__option_kept(o) && !carnn__option_may_differ(o) && strcmp(then, now) != 0)
             carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then,
                              now);
@@ -13721,46 +13662,38 @@ static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c
 }
 
 /* Nothing of the training changes before all has been seen. */
-static carnn_status carnn__checkpoint_read(carnn__gguf *g, carnn__checkpoint *c) {
-    carnn__checkpoint found = *c;
-    carnn__facts facts;
-    const unsigned char *data;
-    float *values;
-    size_t i, n, size = c->model->params.trained;
-    memset(&facts, 0, sizeof facts);
-    carnn__key_facts(g, &facts);
-    carnn__key_position(g, &found);
-    if (!g->status) carnn__checkpoint_compare(g, c, &facts, &found);
-    n = carnn__key_arrays(g, c);
-    carnn__gguf_count(g, n);
-    data = carnn__gguf_data(g, n * size);
-    if (!data) return g->status;
-    values = (float *)(uintptr_t)data; /* in the block of carnn__checkpoint_load, and aligned */
-    carnn__swap_floats(values, data, n * size);
-    for (i = n = 0; i < CARNN__COUNT(c->array); i++)
-        if (c->array[i] && !carnn__finite(values + n++ * size, size))
-            return carnn__gguf_fail(g, "%s holds NaN or infinity", carnn__checkpoint_arrays[i]);
-    for (i = n = 0; i < CARNN__COUNT(c->array); i++)
-        if (c->array[i]) memcpy(c->array[i], values + n++ * size, size * sizeof(float));
-    c->model->scores = facts.scores;
-    c->model->best_epoch = facts.best_epoch;
-    *c = found;
-    return CARNN_OK;
-}
-
 static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *file,
                                            carnn_error *error) {
     const carnn_allocator *allocator = &c->model->allocator;
+    carnn_source source = {file, NULL, 0};
     carnn__gguf g;
-    void *block;
-    size_t size = 0;
-    carnn_status status = carnn__read_file(file, allocator, &block, &size, error);
-    if (status != CARNN_OK) return status;
+    carnn_model model;
+    carnn__checkpoint found = *c;
+    size_t i, size = c->model->params.trained;
+    void *block = NULL;
+    float *values;
+    memset(&model, 0, sizeof model);
     c->same[CARNN__SAME_NAMES] = carnn__names_sum(c->model);
-    status = carnn__gguf_open(&g, &carnn__checkpoint_file, file, block, size, error);
-    if (status == CARNN_OK) status = carnn__checkpoint_read(&g, c);
+    carnn__gguf_open(&g, &carnn__checkpoint_file, &source, allocator, &block, error);
+    carnn__key_model(&g, &model);
+    carnn__key_position(&g, &found);
+    if (!g.status) carnn__checkpoint_compare(&g, c, &model, &found);
+    carnn__gguf_count(&g, c->arrays);
+    carnn__key_arrays(&g, c);
+    values = (float *)(uintptr_t)carnn__gguf_data(&g, c->arrays * size); /* in the block, aligned */
+    if (values) carnn__swap_floats(values, values, c->arrays * size);
+    for (i = 0; i < c->arrays; i++)
+        if (values && !carnn__finite(values + i * size, size))
+            carnn__gguf_fail(&g, "%s holds NaN or infinity", c->array[i].name);
+    for (i = 0; !g.status && i < c->arrays; i++)
+        memcpy(c->array[i].value, values + i * size, size * sizeof(float));
+    if (!g.status) {
+        c->model->scores = model.scores;
+        c->model->best_epoch = model.best_epoch;
+        *c = found;
+    }
     carnn__free_aligned(allocator, block);
-    return status;
+    return g.status;
 }
 
 #endif /* CARNN_NO_TRAIN */
@@ -13784,18 +13717,6 @@ static void carnn__score(const carnn__task *task, const carnn__tally *tally, dou
     scores->loss = tally->loss / (double)carnn__max(carnn__tally_size(tally), 1);
     scores->seconds = seconds;
     carnn__net_score(task, tally, scores);
-}
-
-static void carnn__evaluate(carnn__work *work, carnn__arena *arena, carnn_scores *scores) {
-    carnn__tally tally;
-    double started = carnn__clock();
-    size_t batches, i;
-    memset(&tally, 0, sizeof tally);
-    arena->used = 0;
-    carnn__net_carve(work, arena);
-    batches = carnn__net_batches(work, 0);
-    for (i = 0; i < batches; i++) carnn__net_batch(work, i, 0, &tally);
-    carnn__score(work->model->task, &tally, carnn__clock() - started, scores);
 }
 
 /* Streams of random numbers beside those of the parameters, which are numbered from 0. */
@@ -13823,109 +13744,105 @@ static const carnn__names *carnn__choices(const carnn_model *model) {
     return model->choices.count && !model->task->vote ? &model->choices : &model->words;
 }
 
-/* Models can vote only if they choose among the same answers. */
+/* Can all models read the data, and choose among the same answers, so that they can vote? */
 static carnn_status carnn__same_candidates(const carnn_model *const *models, size_t count,
-                                           carnn_error *error) {
+                                           const carnn_dataset *data, carnn_error *error) {
+    const carnn__names *a = carnn__choices(models[0]), *b;
     size_t m, i;
+    carnn_status status;
+    for (m = 0; m < count; m++)
+        if ((status = carnn__same_task(models[m], data, error)) != CARNN_OK) return status;
     for (m = 1; m < count; m++) {
-        const carnn__names *a = carnn__choices(models[0]), *b = carnn__choices(models[m]);
-        int same = models[0]->task == models[m]->task && a->count == b->count;
-        for (i = 0; same && i < a->count; i++)
-            same = !strcmp(carnn__names_get(a, i), carnn__names_get(b, i));
-        if (!same)
+        b = carnn__choices(models[m]);
+        for (i = 0; i < a->count && i < b->count; i++)
+            if (strcmp(carnn__names_get(a, i), carnn__names_get(b, i)) != 0) break;
+        if (i < a->count || i < b->count)
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot vote: their "
-                               "tasks, candidates or words differ", m + 1);
+                               "candidates or words differ", m + 1);
     }
     return CARNN_OK;
 }
 
-/* Models at work on the same batch in turn, each in its own part of the arena. */
-typedef struct carnn__testing {
-    carnn_allocator allocator;
-    carnn__engine engine;
-    carnn__arena arena;
-    size_t count, opened;
-    void *blocks;                 /* carnn__own */
-    carnn__work *work, **pointer; /* (count) */
-    carnn__tally *tally;          /* (count + 1) the last one is the vote's */
-} carnn__testing;
-
-static void carnn__testing_close(carnn__testing *t) {
-    const carnn_allocator *a = &t->allocator;
-    while (t->opened-- > 0) carnn__net_close(&t->work[t->opened]);
-    carnn__free_aligned(a, t->arena.base);
-    carnn__disown(&t->blocks, a);
-    carnn__engine_close(&t->engine);
+/* Gives an arena on which all has been counted its memory. */
+static carnn_status carnn__arena_open(carnn__arena *arena, const carnn_allocator *a,
+                                      carnn_error *error) {
+    arena->size = arena->peak;
+    arena->used = 0;
+    arena->base = (char *)carnn__alloc_aligned(a, arena->size, 1);
+    return arena->base ? CARNN_OK : carnn__out_of_memory(error);
 }
 
-/* The works of the models, and their memory; `like` has what all of them are asked. */
-static carnn_status carnn__testing_open(carnn__testing *t, const carnn_model *const *models,
-                                        const carnn__work *like, carnn_error *error) {
-    const carnn_allocator *a = &t->allocator;
+/* The memory of works that score the same data, each in its own part of the arena. Returns their
+   tallies, (count + 1): the last one is the vote's. */
+static carnn__tally *carnn__scoring_carve(carnn__work *const *works, size_t count,
+                                          carnn__arena *arena) {
     size_t m;
-    t->work = (carnn__work *)carnn__own(&t->blocks, a, t->count, sizeof *t->work);
-    t->pointer = (carnn__work **)carnn__own(&t->blocks, a, t->count, sizeof *t->pointer);
-    t->tally = (carnn__tally *)carnn__own(&t->blocks, a, t->count + 1, sizeof *t->tally);
-    if (!t->work || !t->pointer || !t->tally) return carnn__out_of_memory(error);
-    memset(t->tally, 0, (t->count + 1) * sizeof *t->tally);
-    for (; t->opened < t->count; t->opened++) {
-        carnn__work *work = t->pointer[t->opened] = &t->work[t->opened];
-        carnn_status status;
-        *work = carnn__scoring_work(models[t->opened], like->data, &t->engine);
-        work->voting = t->count > 1;
-        work->asked = like->asked;
-        work->wanted = like->wanted;
-        work->number = t->opened;
-        if ((status = carnn__net_open(work, error)) != CARNN_OK) return status;
-        carnn__net_carve(work, &t->arena);
-    }
-    t->arena.size = t->arena.peak;
-    t->arena.base = (char *)carnn__alloc_aligned(a, t->arena.size, 1);
-    t->arena.used = 0;
-    if (!t->arena.base) return carnn__out_of_memory(error);
-    for (m = 0; m < t->count; m++) carnn__net_carve(&t->work[m], &t->arena);
-    return CARNN_OK;
+    carnn__tally *tally;
+    arena->used = 0;
+    tally = (carnn__tally *)carnn__take(arena, count + 1, sizeof *tally);
+    for (m = 0; m < count; m++) carnn__net_carve(works[m], arena);
+    return tally;
 }
 
-static void carnn__testing_run(carnn__testing *t) {
+/* Works on each batch with all models in turn, then lets them vote. Fills `scores`, of the models
+   and of the vote of several, unless it is NULL. */
+static void carnn__evaluate(carnn__work *const *works, size_t count, carnn__arena *arena,
+                            carnn_scores *scores) {
+    carnn__tally *tally = carnn__scoring_carve(works, count, arena);
+    carnn__work *first = works[0];
+    double started = carnn__clock();
     size_t m, i, batches = 0;
-    for (m = 0; m < t->count; m++) batches = carnn__net_batches(&t->work[m], 0);
+    memset(tally, 0, (count + 1) * sizeof *tally);
+    for (m = 0; m < count; m++) batches = carnn__net_batches(works[m], 0);
     for (i = 0; i < batches; i++) {
-        for (m = 0; m < t->count; m++) carnn__net_batch(&t->work[m], i, 0, &t->tally[m]);
-        if (t->count < 2) continue;
-        t->work[0].number = t->count; /* speaks for all */
-        t->work[0].as_vote = 1;
-        carnn__net_vote(t->pointer, t->count, i, &t->tally[t->count]);
-        t->work[0].as_vote = 0;
-        t->work[0].number = 0;
+        for (m = 0; m < count; m++) carnn__net_batch(works[m], i, 0, &tally[m]);
+        if (count < 2) continue;
+        first->number = count; /* speaks for all */
+        first->as_vote = 1;
+        carnn__net_vote(works, count, i, &tally[count]);
+        first->as_vote = 0;
+        first->number = 0;
     }
+    for (m = 0; scores && m < count + (count > 1); m++)
+        carnn__score(first->model->task, &tally[m], carnn__clock() - started, &scores[m]);
 }
 
 /* All models on a data set; `like` has it and what they are asked. scores may be NULL. */
 static carnn_status carnn__test(const carnn_model *const *models, size_t count,
                                 const carnn__work *like, int64_t threads, carnn_scores *scores,
                                 carnn_error *error) {
-    carnn__testing t;
-    double started;
+    const carnn_allocator *a = &models[0]->allocator;
+    carnn__engine engine;
+    carnn__arena arena = {NULL, 0, 0, 0};
+    carnn__work *work, **works;
+    void *blocks = NULL; /* carnn__own */
     size_t m;
-    carnn_status status = CARNN_OK;
-    memset(&t, 0, sizeof t);
-    for (m = 0; m < count && !status; m++) status = carnn__same_task(models[m], like->data, error);
-    if (!status) status = carnn__same_candidates(models, count, error);
+    carnn_status status = carnn__same_candidates(models, count, like->data, error);
+    if (!status)
+        status = carnn__engine_open(&engine, models[0]->desc.simd, carnn__thread_count(threads), *a,
+                                    error);
     if (status) return status;
-    t.allocator = models[0]->allocator;
-    t.count = count;
-    status = carnn__engine_open(&t.engine, models[0]->desc.simd, carnn__thread_count(threads),
-                                t.allocator, error);
-    if (status) return status;
-    status = carnn__testing_open(&t, models, like, error);
-    if (!status) {
-        started = carnn__clock();
-        carnn__testing_run(&t);
-        for (m = 0; scores && m < count + (count > 1); m++)
-            carnn__score(models[0]->task, &t.tally[m], carnn__clock() - started, &scores[m]);
+    work = (carnn__work *)carnn__own(&blocks, a, count, sizeof *work);
+    works = (carnn__work **)carnn__own(&blocks, a, count, sizeof *works);
+    if (!work || !works) status = carnn__out_of_memory(error);
+    for (m = 0; !status && m < count; m++) {
+        works[m] = &work[m];
+        work[m] = carnn__scoring_work(models[m], like->data, &engine);
+        work[m].voting = count > 1;
+        work[m].asked = like->asked;
+        work[m].wanted = like->wanted;
+        work[m].number = m;
+        status = carnn__net_open(&work[m], error);
     }
-    carnn__testing_close(&t);
+    if (!status) {
+        carnn__scoring_carve(works, count, &arena);
+        status = carnn__arena_open(&arena, a, error);
+    }
+    if (!status) carnn__evaluate(works, count, &arena, scores);
+    while (m-- > 0) carnn__net_close(&work[m]);
+    carnn__free_aligned(a, arena.base);
+    carnn__disown(&blocks, a);
+    carnn__engine_close(&engine);
     return status;
 }
 
@@ -14060,12 +13977,11 @@ static void carnn__training_checkpoint(carnn__training *t) {
     const carnn__store *store = &t->model->params;
     carnn__sum fixed;
     t->at.model = t->model;
-    t->at.train = &t->desc;
-    t->at.array[0] = store->value;
-    t->at.array[1] = t->best;
-    t->at.array[2] = t->average;
-    t->at.array[3] = t->optimizer.moment[0];
-    t->at.array[4] = t->optimizer.moment[1];
+    carnn__checkpoint_array(&t->at, "weights", store->value);
+    carnn__checkpoint_array(&t->at, "best", t->best);
+    carnn__checkpoint_array(&t->at, "average", t->average);
+    carnn__checkpoint_array(&t->at, "moment.1", t->optimizer.moment[0]);
+    carnn__checkpoint_array(&t->at, "moment.2", t->optimizer.moment[1]);
     if (!t->desc.checkpoint) return;
     carnn__sum_start(&fixed);
     carnn__sum_list(&fixed, store->value + store->trained, store->size - store->trained,
@@ -14079,6 +13995,7 @@ static void carnn__training_checkpoint(carnn__training *t) {
 static carnn_status carnn__training_open(carnn__training *t, carnn_error *error) {
     carnn_model *model = t->model;
     const carnn_allocator *a = &model->allocator;
+    carnn__work *valid = &t->valid;
     size_t size = model->params.trained, arrays = t->desc.average > 0.0 ? 3 : 2;
     carnn_status status = carnn__engine_open(&t->engine, model->desc.simd,
                                              carnn__thread_count(t->desc.threads), *a, error);
@@ -14095,8 +14012,8 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
     t->train = carnn__scoring_work(model, t->train_data, &t->engine);
     t->train.g = t->gradient;
     t->train.batch = t->desc.batch;
-    t->train.dropout = t->desc.dropout > 0.0 ? t->desc.dropout : 0.0;
-    t->train.smoothing = t->desc.smoothing > 0.0 ? t->desc.smoothing : 0.0;
+    t->train.dropout = fmax(t->desc.dropout, 0.0);
+    t->train.smoothing = fmax(t->desc.smoothing, 0.0);
     status = carnn__optimizer_open(&t->optimizer, carnn__optimizer_number(t->desc.optimizer), size,
                                    a, error);
     if (!status) status = carnn__net_open(&t->train, error);
@@ -14106,11 +14023,8 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
     }
     if (status) return status;
     carnn__net_carve(&t->train, &t->arena);
-    t->arena.used = 0;
-    if (t->valid_data) carnn__net_carve(&t->valid, &t->arena);
-    t->arena.size = t->arena.peak;
-    t->arena.base = (char *)carnn__alloc_aligned(a, t->arena.size, 1);
-    if (!t->arena.base) return carnn__out_of_memory(error);
+    if (t->valid_data) carnn__scoring_carve(&valid, 1, &t->arena);
+    if ((status = carnn__arena_open(&t->arena, a, error)) != CARNN_OK) return status;
     carnn__training_checkpoint(t);
     return CARNN_OK;
 }
@@ -14128,13 +14042,6 @@ static carnn_status carnn__training_save(carnn__training *t, carnn_error *error)
     t->at.seconds = before;
     t->saved = carnn__clock();
     return t->save;
-}
-
-static carnn_status carnn__training_resume(carnn__training *t, carnn_error *error) {
-    carnn_status status = carnn__checkpoint_load(&t->at, t->desc.checkpoint, error);
-    t->optimizer.power_a = t->at.power_a;
-    t->optimizer.power_b = t->at.power_b;
-    return status;
 }
 
 /* --- reports --------------------------------------------------------------------------------- */
@@ -14191,27 +14098,22 @@ static void carnn__average_range(const void *training, size_t from, size_t to) {
                                 (float)(1.0 - keep), to - from);
 }
 
-static void carnn__training_average(carnn__training *t) {
-    size_t size = t->model->params.trained;
-    carnn__split(&t->engine, carnn__average_range, t, size, 16, size);
-}
-
 static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
     const carnn_train_desc *d = &t->desc;
     double lr = carnn__learning_rate(t, (double)t->at.batch / (double)batches);
+    const carnn__store *store = &t->model->params;
+    size_t size = store->trained;
     carnn__net_batch(&t->train, (size_t)t->at.batch,
-                          carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->at.step),
-                          &t->at.tally);
-    t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, t->model->params.value, t->gradient,
-                                    lr, d->clip > 0.0 ? d->clip : 0.0,
-                                    d->weight_decay > 0.0 ? d->weight_decay : 0.0);
+                     carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->at.step),
+                     &t->at.tally);
+    t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, store->value, t->gradient, lr,
+                                    fmax(d->clip, 0.0), fmax(d->weight_decay, 0.0));
     t->at.step++;
     t->at.batch++;
     if (!(t->norm <= DBL_MAX))
-        return carnn__diverged(t, "the gradient of",
-                               carnn__not_finite(&t->model->params, t->gradient,
-                                                 t->model->params.trained), error);
-    if (t->average) carnn__training_average(t);
+        return carnn__diverged(t, "the gradient of", carnn__not_finite(store, t->gradient, size),
+                               error);
+    if (t->average) carnn__split(&t->engine, carnn__average_range, t, size, 16, size);
     return CARNN_OK;
 }
 
@@ -14229,12 +14131,13 @@ static void carnn__training_swap(carnn__training *t, int back) {
 static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
                                              carnn_error *error) {
     carnn_model *model = t->model;
+    carnn__work *valid = &t->valid;
     int sign = model->task->metric[0].lower_is_better ? -1 : 1;
     double value;
     if (!t->valid_data) {
         carnn__score(model->task, &t->at.tally, 0.0, &model->scores);
     } else {
-        carnn__evaluate(&t->valid, &t->arena, &t->valid_scores);
+        carnn__evaluate(&valid, 1, &t->arena, &t->valid_scores);
         if (!(t->valid_scores.loss <= DBL_MAX))
             return carnn__diverged(t, "the loss on", "the validation data", error);
         value = sign * t->valid_scores.metric[0].value;
@@ -14339,14 +14242,18 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "resume: no checkpoint file is named");
     memset(&model->scores, 0, sizeof model->scores);
     model->best_epoch = 0; /* of this training */
-    status = carnn__training_open(&t, error);
-    if (!status && t.desc.resume) status = carnn__training_resume(&t, error);
-    if (!status) status = carnn__training_run(&t, error);
     model->trained = t.desc;
     model->trained.checkpoint = NULL;
     model->trained.progress = NULL;
     model->trained.user = NULL;
     model->trained.resume = 0;
+    status = carnn__training_open(&t, error);
+    if (!status && t.desc.resume) {
+        status = carnn__checkpoint_load(&t.at, t.desc.checkpoint, error);
+        t.optimizer.power_a = t.at.power_a;
+        t.optimizer.power_b = t.at.power_b;
+    }
+    if (!status) status = carnn__training_run(&t, error);
     carnn__training_close(&t);
     return status;
 }
@@ -15032,11 +14939,9 @@ static carnn_status carnn__check_subject(carnn__subject *s) {
 /* Gives the subject its memory: planned first, then taken. */
 static carnn_status carnn__check_carve(carnn__subject *s, void (*carve)(carnn__subject *s)) {
     carve(s);
-    s->arena.size = s->arena.peak;
-    s->arena.base = (char *)carnn__alloc_aligned(&s->engine->allocator, s->arena.size, 1);
-    if (!s->arena.base) return carnn__out_of_memory(s->error);
+    if (carnn__arena_open(&s->arena, &s->engine->allocator, s->error)) return CARNN_ERR_MEMORY;
     memset(s->arena.base, 0, s->arena.size);
-    s->arena.used = s->arrays = 0;
+    s->arrays = 0;
     carve(s);
     return CARNN_OK;
 }

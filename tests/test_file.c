@@ -490,14 +490,13 @@ static void test_stale_files(void) {
 
 /* --- checkpoints --- */
 
-static carnn__checkpoint checkpoint_of(carnn_model *model, const carnn_train_desc *train,
-                                       float *best) {
+static carnn__checkpoint checkpoint_of(carnn_model *model, float *best) {
     carnn__checkpoint c;
     memset(&c, 0, sizeof c);
     c.model = model;
-    c.train = train;
-    c.array[0] = model->params.value;
-    c.array[1] = best;
+    carnn__checkpoint_array(&c, "weights", model->params.value);
+    carnn__checkpoint_array(&c, "best", best);
+    carnn__checkpoint_array(&c, "average", NULL);
     c.same[CARNN__SAME_TRAIN] = 10;
     return c;
 }
@@ -533,8 +532,9 @@ static void test_checkpoint(void) {
     carnn__scores_add(&model->scores, &model->task->metric[0]);
     model->scores.metric[0].value = 0.75;
     model->best_epoch = 3;
-    c = checkpoint_of(model, &train, best);
-    d = checkpoint_of(other, &train, other_best);
+    model->trained = other->trained = train;
+    c = checkpoint_of(model, best);
+    d = checkpoint_of(other, other_best);
     c.step = 123456789012345u;
     c.tally.examples = 17;
     c.tally.loss = 0.1;
@@ -557,12 +557,12 @@ static void test_checkpoint(void) {
                CHECKPOINT_FILE ": checkpoint of a training with other training data");
     CHECK_INT(d.step, 5);
     d.same[CARNN__SAME_TRAIN] = 10;
-    train.epochs++; /* a longer training may go on */
+    other->trained.epochs++; /* a longer training may go on */
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_OK);
-    train.batch += 1;
+    other->trained.batch++;
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
     CHECK(strstr(error.message, "checkpoint of a training with batch = ") != NULL);
-    train.batch -= 1;
+    other->trained.batch--;
     other->desc.seed++;
     CHECK_INT(carnn__checkpoint_load(&d, CHECKPOINT_FILE, &error), CARNN_ERR_MODEL);
     CHECK(strstr(error.message, "seed = 7, not 8") != NULL);
