@@ -12566,11 +12566,9 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
      each tensor:  name, u32 dimensions, u64 sizes (the contiguous one first), u32 type, u64 offset
      zeros up to a multiple of 64, then the data, to which the offsets refer
 
-   A name or any other string is a u64 length and its bytes. The data of a model is its flat
-   parameter vector (@@PARAM) with its padding, so that a file in memory can be used in place. A
-   checkpoint has the same form and holds several such vectors.
-
-   Values that depend on the machine or the clock (threads, seconds) are left out of model files:
+   A string is a u64 length and its bytes. The data of a model is its flat parameter vector
+   (@@PARAM) with its padding, so that a file in memory can be used in place; a checkpoint holds
+   several such vectors. Options that change nothing of the result (threads, seconds) are left out:
    the same training gives the same bytes.
    ============================================================================================= */
 
@@ -12587,8 +12585,7 @@ enum { /* types of values, as GGUF numbers them */
     CARNN__GGUF_F64 = 12
 };
 
-/* On a little-endian machine floats are used as they are in the file. On others (or where the order
-   is not known, or a test defines 0) they are converted byte by byte. */
+/* Whether floats are used as they are in the file; else they are converted byte by byte. */
 #ifndef CARNN__LITTLE_ENDIAN
 #if defined(_WIN32) ||                                                                             \
     (defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
@@ -12601,11 +12598,9 @@ enum { /* types of values, as GGUF numbers them */
 static inline uint32_t carnn__get32(const unsigned char *b) {
     return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
-
 static inline uint64_t carnn__get64(const unsigned char *b) {
     return (uint64_t)carnn__get32(b) | (uint64_t)carnn__get32(b + 4) << 32;
 }
-
 static inline void carnn__set64(unsigned char *b, uint64_t x) {
     size_t i;
     for (i = 0; i < 8; i++) b[i] = (unsigned char)(x >> 8 * i);
@@ -12622,8 +12617,7 @@ static void carnn__swap_floats(void *to, const void *from, size_t count) {
 }
 
 /* --- checksum -----------------------------------------------------------------------------------
-   XXH64 (Collet 2012) with seed 0. It needs no tables and runs at the speed of memory, so that
-   verifying a file costs less than reading it. */
+   XXH64 (Collet 2012) with seed 0: verifying a file costs less than reading it. */
 
 #define CARNN__SUM_1 0x9E3779B185EBCA87u
 #define CARNN__SUM_2 0xC2B2AE3D27D4EB4Fu
@@ -12720,7 +12714,7 @@ static uint64_t carnn__sum_end(const carnn__sum *h) {
 #define CARNN__GGUF_KEYS_MAX 128
 #define CARNN__GGUF_ARRAY_OF(type) ((uint32_t)CARNN__GGUF_ARRAY << 8 | (type))
 
-/* Takes the next bytes of a file that is written; 0 where it cannot. */
+/* Takes the next bytes of a file; returns 0 on failure. */
 typedef int (*carnn__sink)(void *to, const void *bytes, size_t size);
 
 typedef struct carnn__gguf_kind {
@@ -12730,8 +12724,7 @@ typedef struct carnn__gguf_kind {
 } carnn__gguf_kind;
 
 typedef struct carnn__gguf_key {
-    const char *name;
-    size_t length;
+    carnn__span name;
     uint32_t type;              /* of an array: CARNN__GGUF_ARRAY_OF the type of its elements */
     uint64_t count;             /* elements of an array; of others: 1 */
     const unsigned char *value; /* the first element; strings begin with their length */
@@ -12866,30 +12859,37 @@ static uint64_t carnn__gguf_number(carnn__gguf *g, size_t size) {
     return size == 4 ? carnn__get32(b) : carnn__get64(b);
 }
 
-static const char *carnn__gguf_take_string(carnn__gguf *g, size_t *length) {
-    uint64_t n = carnn__gguf_number(g, 8);
-    const unsigned char *b = carnn__gguf_take(g, n, 1);
-    *length = b ? (size_t)n : 0;
-    return (const char *)b;
+/* A string; at NULL on failure. */
+static carnn__span carnn__gguf_string(carnn__gguf *g) {
+    uint64_t length = carnn__gguf_number(g, 8);
+    carnn__span s = {(const char *)carnn__gguf_take(g, length, 1), 0};
+    if (s.at) s.length = (size_t)length;
+    return s;
 }
 
-static const carnn__gguf_key *carnn__gguf_find(const carnn__gguf *g, const char *name,
-                                               size_t length) {
+static const carnn__gguf_key *carnn__gguf_find(const carnn__gguf *g, carnn__span name) {
     size_t i;
-    for (i = 0; i < g->keys; i++)
-        if (g->key[i].length == length && memcmp(g->key[i].name, name, length) == 0)
+    for (i = 0; i < g->keys; i++) {
+        carnn__span known = g->key[i].name;
+        if (known.length == name.length && !memcmp(known.at, name.at, name.length))
             return &g->key[i];
+    }
     return NULL;
+}
+
+static const carnn__gguf_key *carnn__gguf_named(const carnn__gguf *g, const char *name) {
+    carnn__span s = {name, strlen(name)};
+    return carnn__gguf_find(g, s);
 }
 
 static void carnn__gguf_take_key(carnn__gguf *g) {
     static const unsigned char size_of[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8}; /* 0: none */
     carnn__gguf_key *key = &g->key[g->keys];
-    size_t length, size;
+    size_t size;
     uint64_t i;
     uint32_t type;
-    key->name = carnn__gguf_take_string(g, &key->length);
-    if (key->name && carnn__gguf_find(g, key->name, key->length))
+    key->name = carnn__gguf_string(g);
+    if (key->name.at && carnn__gguf_find(g, key->name))
         carnn__gguf_fail(g, "damaged: the same key twice (number %zu)", g->keys);
     key->type = type = (uint32_t)carnn__gguf_number(g, 4);
     key->count = 1;
@@ -12902,13 +12902,13 @@ static void carnn__gguf_take_key(carnn__gguf *g) {
     size = type < CARNN__COUNT(size_of) ? size_of[type] : 0;
     if (!size) carnn__gguf_fail(g, "damaged: a value has type %u", (unsigned)type);
     else if (type != CARNN__GGUF_STRING) carnn__gguf_take(g, key->count, size);
-    else for (i = 0; i < key->count && !g->status; i++) carnn__gguf_take_string(g, &length);
+    else for (i = 0; i < key->count && !g->status; i++) carnn__gguf_string(g);
     g->keys++;
 }
 
 /* A key of this type that is read; NULL (and failure) where there is none. */
 static const carnn__gguf_key *carnn__gguf_need(carnn__gguf *g, const char *name, uint32_t type) {
-    const carnn__gguf_key *key = carnn__gguf_find(g, name, strlen(name));
+    const carnn__gguf_key *key = carnn__gguf_named(g, name);
     if (!key) carnn__gguf_fail(g, "the key %s is missing", name);
     else if (key->type != type) carnn__gguf_fail(g, "the key %s has another type", name);
     return g->status == CARNN_OK ? key : NULL;
@@ -12979,18 +12979,12 @@ static void carnn__key_text(carnn__gguf *g, const char *name, char text[64]) {
     }
 }
 
-/* Is an optional key there? */
-static int carnn__key_there(const carnn__gguf *g, const char *name, int writing) {
-    return g->writing ? writing : carnn__gguf_find(g, name, strlen(name)) != NULL;
-}
-
 /* The next tensor of the table. One that is read has to be exactly this one; `offset` in floats. */
 static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, size_t columns,
                               size_t offset) {
-    uint32_t dimensions = rows == 1 ? 1 : 2, found, type;
-    uint64_t size[2] = {0, 1}, at;
-    const char *found_name;
-    size_t length;
+    uint32_t dimensions = rows == 1 ? 1 : 2, found, type, i;
+    uint64_t size[2] = {1, 1}, at;
+    carnn__span known;
     if (g->writing) {
         carnn__put_string(g, name, strlen(name));
         carnn__put_number(g, dimensions, 4);
@@ -13000,15 +12994,12 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
         carnn__put_number(g, (uint64_t)offset * 4, 8);
         return;
     }
-    found_name = carnn__gguf_take_string(g, &length);
-    if (found_name && (length != strlen(name) || memcmp(found_name, name, length) != 0))
+    known = carnn__gguf_string(g);
+    if (known.at && !carnn__is(name, known, 0))
         carnn__gguf_fail(g, "expected the weights %s, found \"%.*s\"", name,
-                         (int)carnn__min(length, 60), found_name);
+                         (int)carnn__min(known.length, 60), known.at);
     found = (uint32_t)carnn__gguf_number(g, 4);
-    if (found == dimensions) {
-        size[0] = carnn__gguf_number(g, 8);
-        if (dimensions == 2) size[1] = carnn__gguf_number(g, 8);
-    }
+    for (i = 0; i < carnn__min(found, 2); i++) size[i] = carnn__gguf_number(g, 8);
     if (found != dimensions || size[0] != columns || size[1] != rows)
         carnn__gguf_fail(g, "%s: expected %zu by %zu weights, found %llu by %llu", name, rows,
                          columns, (unsigned long long)size[1], (unsigned long long)size[0]);
@@ -13143,12 +13134,13 @@ static carnn_status carnn__output_open(carnn__output *o, const char *name,
                                        const carnn_allocator *allocator, carnn_error *error) {
     unsigned mode = carnn__file_mode(name), tail;
     char *target = CARNN__IS_REGULAR(mode) ? CARNN__TARGET(name) : NULL;
-    size_t room = strlen(target ? target : name) + 16;
+    const char *path = target ? target : name;
+    size_t room = strlen(path) + 16;
     double now = carnn__clock();
     uint64_t key;
     memset(o, 0, sizeof *o);
     if (!carnn__is_special(mode)) o->path = (char *)carnn__alloc(allocator, room, 2);
-    if (o->path) memcpy(o->path, target ? target : name, room - 15);
+    if (o->path) strcpy(o->path, path);
     free(target);
     if (!*name) errno = ENOENT;
     if (carnn__is_special(mode)) {
@@ -13301,7 +13293,7 @@ static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn_model
     char key[64], name[64];
     int64_t whole;
     snprintf(key, sizeof key, "carnn.%s", o->name);
-    if (!carnn__option_kept(o) || !carnn__key_there(g, key, 1)) return;
+    if (!carnn__option_kept(o) || (!g->writing && !carnn__gguf_named(g, key))) return;
     if (o->kind == CARNN_OPTION_NAME) {
         carnn_option_get(o, &model->desc, &model->trained, name, sizeof name);
         carnn__key_text(g, key, name);
@@ -13333,7 +13325,7 @@ static void carnn__key_scores(carnn__gguf *g, const carnn__task *task, carnn_sco
     carnn__key_number(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
     for (s->count = i = 0; i < CARNN_SCORES_MAX && task->metric[i].name; i++) {
         snprintf(key, sizeof key, "carnn.score.%s", task->metric[i].name);
-        if (!carnn__key_there(g, key, s->count < count)) continue;
+        if (g->writing ? s->count == count : !carnn__gguf_named(g, key)) continue;
         carnn__scores_add(s, &task->metric[i]);
         carnn__key_number(g, key, CARNN__GGUF_F64, &s->metric[s->count - 1].value);
     }
@@ -13363,13 +13355,46 @@ static void carnn__key_model(carnn__gguf *g, carnn_model *model) {
 
 static const carnn__gguf_kind carnn__model_file = {"carnn", 1, ""};
 
-static void carnn__put_names(carnn__gguf *g, const char *key, const carnn__names *names) {
-    size_t i;
-    carnn__put_key(g, key, CARNN__GGUF_ARRAY);
-    carnn__put_number(g, CARNN__GGUF_STRING, 4);
-    carnn__put_number(g, names->count, 8);
-    for (i = 0; i < names->count; i++)
-        carnn__put_string(g, carnn__names_get(names, i), carnn__names_length(names, i));
+/* A list of strings. For one that is read, the arrays for building it are no larger than the file. */
+static void carnn__key_names(carnn__gguf *g, const char *name, carnn__names *names,
+                             const carnn_allocator *allocator) {
+    const carnn__gguf_key *key;
+    const unsigned char *at;
+    const char **text;
+    size_t *length, i, count;
+    carnn_status status;
+    if (g->writing) {
+        carnn__put_key(g, name, CARNN__GGUF_ARRAY);
+        carnn__put_number(g, CARNN__GGUF_STRING, 4);
+        carnn__put_number(g, names->count, 8);
+        for (i = 0; i < names->count; i++)
+            carnn__put_string(g, carnn__names_get(names, i), carnn__names_length(names, i));
+        return;
+    }
+    key = carnn__gguf_need(g, name, CARNN__GGUF_ARRAY_OF(CARNN__GGUF_STRING));
+    if (!key || !key->count) return;
+    at = key->value;
+    count = (size_t)key->count;
+    text = (const char **)carnn__alloc(allocator, count, sizeof *text);
+    length = (size_t *)carnn__alloc(allocator, count, sizeof *length);
+    status = text && length ? CARNN_OK : CARNN_ERR_MEMORY;
+    for (i = 0; !status && i < count; at += length[i++]) {
+        length[i] = (size_t)carnn__get64(at);
+        at += 8;
+        text[i] = (const char *)at;
+    }
+    if (!status) status = carnn__names_build(names, allocator, text, length, count, NULL);
+    if (status == CARNN_ERR_MODEL) carnn__gguf_fail(g, "%s: the same string twice", name);
+    else if (status) g->status = carnn__out_of_memory(g->error);
+    carnn__free(allocator, length);
+    carnn__free(allocator, (void *)text);
+}
+
+/* The vocabulary and, where the task has them, its choices. */
+static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
+    const char *choices = model->task ? model->task->choices_key : NULL;
+    carnn__key_names(g, "carnn.words", &model->words, &model->allocator);
+    if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
 }
 
 static void carnn__put_model(carnn__gguf *g, const void *from) {
@@ -13381,8 +13406,7 @@ static void carnn__put_model(carnn__gguf *g, const void *from) {
     snprintf(title, sizeof title, "%s %s", model.desc.task, model.desc.cell);
     carnn__put_key_text(g, "general.name", title);
     carnn__key_model(g, &model);
-    carnn__put_names(g, "carnn.words", &model.words);
-    if (model.task->choices_key) carnn__put_names(g, model.task->choices_key, &model.choices);
+    carnn__key_words(g, &model);
     for (p = store->item; p < store->item + store->count; p++)
         carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
     carnn__put_floats(g, store->value, store->size);
@@ -13413,35 +13437,6 @@ CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory,
 CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
                                         carnn_error *error) {
     return carnn__gguf_save(carnn__put_model, model, file, &model->allocator, error);
-}
-
-/* A list of strings. The arrays for building it are no larger than the file. */
-static void carnn__gguf_names(carnn__gguf *g, const char *name, carnn__names *names,
-                              const carnn_allocator *allocator) {
-    const carnn__gguf_key *key =
-        carnn__gguf_need(g, name, CARNN__GGUF_ARRAY_OF(CARNN__GGUF_STRING));
-    const unsigned char *at;
-    const char **text;
-    size_t *length, i, count;
-    carnn_status status;
-    if (!key || !key->count) return;
-    at = key->value;
-    count = (size_t)key->count;
-    text = (const char **)carnn__alloc(allocator, count, sizeof *text);
-    length = (size_t *)carnn__alloc(allocator, count, sizeof *length);
-    status = text && length ? CARNN_OK : CARNN_ERR_MEMORY;
-    if (!status) {
-        for (i = 0; i < count; at += length[i++]) {
-            length[i] = (size_t)carnn__get64(at);
-            at += 8;
-            text[i] = (const char *)at;
-        }
-        status = carnn__names_build(names, allocator, text, length, count, NULL);
-    }
-    if (status == CARNN_ERR_MODEL) carnn__gguf_fail(g, "%s: the same string twice", name);
-    else if (status) g->status = carnn__out_of_memory(g->error);
-    carnn__free(allocator, length);
-    carnn__free(allocator, (void *)text);
 }
 
 /* The table of tensors has to be the one that the task declares for this description. A product
@@ -13497,9 +13492,7 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
     carnn_status status;
     carnn__gguf_open(&g, &carnn__model_file, source, a, &model->block, error);
     carnn__key_model(&g, model);
-    carnn__gguf_names(&g, "carnn.words", &model->words, a);
-    if (!g.status && model->task->choices_key)
-        carnn__gguf_names(&g, model->task->choices_key, &model->choices, a);
+    carnn__key_words(&g, model);
     if (g.status) return g.status;
     status = carnn__model_declare(model, &why);
     if (!status && model->trained.optimizer)
@@ -13629,17 +13622,7 @@ static void carnn__put_checkpoint(carnn__gguf *g, const void *from) {
     for (i = 0; i < c.arrays; i++) carnn__put_floats(g, c.array[i].value, model.params.trained);
 }
 
-static carnn_status carnn__checkpoint_save(carnn__checkpoint *c, const char *file,
-                                           carnn_error *error) {
-    c->same[CARNN__SAME_NAMES] = carnn__names_sum(c->model);
-    return carnn__gguf_save(carnn__put_checkpoint, c, file, &c->model->allocator, error);
-}
-
-/* How long a training goes on may be chosen anew; all other options have to be as they were. */
-static int carnn__option_may_differ(const carnn_option *o) {
-    return strcmp(o->name, "epochs") == 0 || strcmp(o->name, "patience") == 0;
-}
-
+/* All has to be as it was, but for how long a training goes on. */
 static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c,
                                       const carnn_model *model, const carnn__checkpoint *found) {
     const char *task = c->model->desc.task;
@@ -13649,9 +13632,11 @@ static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c
     if (strcmp(model->desc.task, task) != 0)
         carnn__gguf_fail(g, "checkpoint of the task %s, not %s", model->desc.task, task);
     for (i = 0; !g->status && (o = carnn__option_of(task, i)) != NULL; i++) {
+        if (!carnn__option_kept(o) || !strcmp(o->name, "epochs") || !strcmp(o->name, "patience"))
+            continue;
         carnn_option_get(o, &model->desc, &model->trained, then, sizeof then);
         carnn_option_get(o, &c->model->desc, &c->model->trained, now, sizeof now);
-        if (carnn__option_kept(o) && !carnn__option_may_differ(o) && strcmp(then, now) != 0)
+        if (strcmp(then, now) != 0)
             carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then,
                              now);
     }
@@ -13673,7 +13658,6 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     void *block = NULL;
     float *values;
     memset(&model, 0, sizeof model);
-    c->same[CARNN__SAME_NAMES] = carnn__names_sum(c->model);
     carnn__gguf_open(&g, &carnn__checkpoint_file, &source, allocator, &block, error);
     carnn__key_model(&g, &model);
     carnn__key_position(&g, &found);
@@ -13748,15 +13732,15 @@ static const carnn__names *carnn__choices(const carnn_model *model) {
 static carnn_status carnn__same_candidates(const carnn_model *const *models, size_t count,
                                            const carnn_dataset *data, carnn_error *error) {
     const carnn__names *a = carnn__choices(models[0]), *b;
-    size_t m, i;
+    size_t m;
     carnn_status status;
     for (m = 0; m < count; m++)
         if ((status = carnn__same_task(models[m], data, error)) != CARNN_OK) return status;
     for (m = 1; m < count; m++) {
         b = carnn__choices(models[m]);
-        for (i = 0; i < a->count && i < b->count; i++)
-            if (strcmp(carnn__names_get(a, i), carnn__names_get(b, i)) != 0) break;
-        if (i < a->count || i < b->count)
+        if (a->count != b->count ||
+            (a->count && (memcmp(a->at, b->at, (a->count + 1) * sizeof *a->at) ||
+                          memcmp(a->bytes, b->bytes, a->at[a->count]))))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot vote: their "
                                "candidates or words differ", m + 1);
     }
@@ -13807,9 +13791,10 @@ static void carnn__evaluate(carnn__work *const *works, size_t count, carnn__aren
         carnn__score(first->model->task, &tally[m], carnn__clock() - started, &scores[m]);
 }
 
-/* All models on a data set; `like` has it and what they are asked. scores may be NULL. */
+/* All models on a data set, for one of the descriptions; scores may be NULL. */
 static carnn_status carnn__test(const carnn_model *const *models, size_t count,
-                                const carnn__work *like, int64_t threads, carnn_scores *scores,
+                                const carnn_dataset *data, const carnn_test_desc *asked,
+                                const carnn_predict_desc *wanted, carnn_scores *scores,
                                 carnn_error *error) {
     const carnn_allocator *a = &models[0]->allocator;
     carnn__engine engine;
@@ -13817,20 +13802,21 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
     carnn__work *work, **works;
     void *blocks = NULL; /* carnn__own */
     size_t m;
-    carnn_status status = carnn__same_candidates(models, count, like->data, error);
+    carnn_status status = carnn__same_candidates(models, count, data, error);
     if (!status)
-        status = carnn__engine_open(&engine, models[0]->desc.simd, carnn__thread_count(threads), *a,
-                                    error);
+        status = carnn__engine_open(&engine, models[0]->desc.simd,
+                                    carnn__thread_count(asked ? asked->threads : wanted->threads),
+                                    *a, error);
     if (status) return status;
     work = (carnn__work *)carnn__own(&blocks, a, count, sizeof *work);
     works = (carnn__work **)carnn__own(&blocks, a, count, sizeof *works);
     if (!work || !works) status = carnn__out_of_memory(error);
     for (m = 0; !status && m < count; m++) {
         works[m] = &work[m];
-        work[m] = carnn__scoring_work(models[m], like->data, &engine);
+        work[m] = carnn__scoring_work(models[m], data, &engine);
         work[m].voting = count > 1;
-        work[m].asked = like->asked;
-        work[m].wanted = like->wanted;
+        work[m].asked = asked;
+        work[m].wanted = wanted;
         work[m].number = m;
         status = carnn__net_open(&work[m], error);
     }
@@ -13849,14 +13835,10 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
 CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t count,
                                         const carnn_dataset *data, const carnn_test_desc *desc,
                                         carnn_scores *scores, carnn_error *error) {
-    carnn__work like;
     if (!count) return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no model to test");
     if (!data->item_count)
         return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to test on");
-    memset(&like, 0, sizeof like);
-    like.data = data;
-    like.asked = desc;
-    return carnn__test(models, count, &like, desc->threads, scores, error);
+    return carnn__test(models, count, data, desc, NULL, scores, error);
 }
 
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
@@ -13870,14 +13852,10 @@ CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count
 
 CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_dataset *data,
                                      const carnn_predict_desc *desc, carnn_error *error) {
-    carnn__work like;
-    memset(&like, 0, sizeof like);
-    like.data = data;
-    like.wanted = desc;
     if (!desc->example)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "nobody to tell the predictions to");
     if (!data->item_count) return carnn__same_task(model, data, error);
-    return carnn__test(&model, 1, &like, desc->threads, NULL, error);
+    return carnn__test(&model, 1, data, NULL, desc, NULL, error);
 }
 
 #define CARNN__BOOTSTRAP 10000
@@ -13939,16 +13917,6 @@ typedef struct carnn__training {
     size_t rate_done;       /* examples or words before rate_started */
 } carnn__training;
 
-static void carnn__training_close(carnn__training *t) {
-    const carnn_allocator *a = &t->model->allocator;
-    carnn__net_close(&t->train);
-    carnn__net_close(&t->valid);
-    carnn__optimizer_close(&t->optimizer, a);
-    carnn__free_aligned(a, t->gradient);
-    carnn__free_aligned(a, t->arena.base);
-    carnn__engine_close(&t->engine);
-}
-
 /* Tells data sets apart: a checkpoint goes on only with the data that it began with. */
 static uint64_t carnn__fingerprint(const carnn_dataset *data) {
     carnn__sum sum;
@@ -13986,6 +13954,7 @@ static void carnn__training_checkpoint(carnn__training *t) {
     carnn__sum_start(&fixed);
     carnn__sum_list(&fixed, store->value + store->trained, store->size - store->trained,
                     sizeof(float));
+    t->at.same[CARNN__SAME_NAMES] = carnn__names_sum(t->model);
     t->at.same[CARNN__SAME_VECTORS] = carnn__sum_end(&fixed);
     t->at.same[CARNN__SAME_TRAIN] = carnn__fingerprint(t->train_data);
     t->at.same[CARNN__SAME_VALID] = carnn__fingerprint(t->valid_data);
@@ -14038,7 +14007,8 @@ static carnn_status carnn__training_save(carnn__training *t, carnn_error *error)
     t->at.seconds += carnn__clock() - t->started;
     t->at.power_a = t->optimizer.power_a;
     t->at.power_b = t->optimizer.power_b;
-    t->save = carnn__checkpoint_save(&t->at, t->desc.checkpoint, error);
+    t->save = carnn__gguf_save(carnn__put_checkpoint, &t->at, t->desc.checkpoint,
+                               &t->model->allocator, error);
     t->at.seconds = before;
     t->saved = carnn__clock();
     return t->save;
@@ -14117,16 +14087,6 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
     return CARNN_OK;
 }
 
-/* Puts the average in the place of the weights, or the weights back. The gradient, which is zero
-   between two steps, holds the weights meanwhile. */
-static void carnn__training_swap(carnn__training *t, int back) {
-    size_t bytes = t->model->params.trained * sizeof(float);
-    if (!t->average) return;
-    if (!back) memcpy(t->gradient, t->model->params.value, bytes);
-    memcpy(t->model->params.value, back ? t->gradient : t->average, bytes);
-    if (back) memset(t->gradient, 0, bytes);
-}
-
 /* Scores the weights as they are and keeps them if they are the best. */
 static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
                                              carnn_error *error) {
@@ -14161,7 +14121,7 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->at.epoch + 1);
     const carnn__store *store = &t->model->params;
     const char *broken;
-    size_t batches;
+    size_t batches, bytes = store->trained * sizeof(float);
     int stopped;
     carnn_status status;
     t->arena.used = 0;
@@ -14184,9 +14144,15 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     if (broken) return carnn__diverged(t, "a weight of", broken, error);
     /* saved before the validation, which a run that is not stopped here does not have */
     if (t->at.batch < batches) carnn__training_save(t, error);
-    carnn__training_swap(t, 0);
+    if (t->average) { /* it takes the place of the weights, which are in the gradient meanwhile */
+        memcpy(t->gradient, store->value, bytes);
+        memcpy(store->value, t->average, bytes);
+    }
     status = carnn__training_validate(t, (int64_t)t->at.epoch + 1, error);
-    carnn__training_swap(t, 1);
+    if (t->average) {
+        memcpy(store->value, t->gradient, bytes);
+        memset(t->gradient, 0, bytes); /* as between all steps */
+    }
     if (status) return status;
     if (t->at.batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
     t->at.epoch++;
@@ -14198,18 +14164,13 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
                        (unsigned long long)t->at.epoch);
 }
 
-/* Are there epochs left, and has one of the last `patience` epochs been the best? */
-static int carnn__training_goes_on(const carnn__training *t) {
-    if (t->at.epoch >= (uint64_t)t->desc.epochs) return 0;
-    return !t->valid_data || t->desc.patience <= 0 ||
-           (int64_t)t->at.epoch - t->model->best_epoch < t->desc.patience;
-}
-
 static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) {
     carnn_status status = CARNN_OK;
     int stop = 0;
     t->started = t->saved = carnn__clock();
-    while (!status && !stop && carnn__training_goes_on(t))
+    while (!status && !stop && t->at.epoch < (uint64_t)t->desc.epochs &&
+           (!t->valid_data || t->desc.patience <= 0 ||
+            (int64_t)t->at.epoch - t->model->best_epoch < t->desc.patience))
         status = carnn__training_epoch(t, &stop, error);
     /* where the time was over inside an epoch, that has been saved */
     if ((!status && !t->at.batch) || status == CARNN_ERR_STOPPED) carnn__training_save(t, error);
@@ -14254,7 +14215,12 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
         t.optimizer.power_b = t.at.power_b;
     }
     if (!status) status = carnn__training_run(&t, error);
-    carnn__training_close(&t);
+    carnn__net_close(&t.train);
+    carnn__net_close(&t.valid);
+    carnn__optimizer_close(&t.optimizer, &model->allocator);
+    carnn__free_aligned(&model->allocator, t.gradient);
+    carnn__free_aligned(&model->allocator, t.arena.base);
+    carnn__engine_close(&t.engine);
     return status;
 }
 
