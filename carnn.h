@@ -13357,7 +13357,7 @@ static const carnn__gguf_kind carnn__model_file = {"carnn", 1, ""};
 
 /* A list of strings. For one that is read, the arrays for building it are no larger than the file. */
 static void carnn__key_names(carnn__gguf *g, const char *name, carnn__names *names,
-                             const carnn_allocator *allocator) {
+                             const carnn_allocator *a) {
     const carnn__gguf_key *key;
     const unsigned char *at;
     const char **text;
@@ -13375,19 +13375,19 @@ static void carnn__key_names(carnn__gguf *g, const char *name, carnn__names *nam
     if (!key || !key->count) return;
     at = key->value;
     count = (size_t)key->count;
-    text = (const char **)carnn__alloc(allocator, count, sizeof *text);
-    length = (size_t *)carnn__alloc(allocator, count, sizeof *length);
+    text = (const char **)carnn__alloc(a, count, sizeof *text);
+    length = (size_t *)carnn__alloc(a, count, sizeof *length);
     status = text && length ? CARNN_OK : CARNN_ERR_MEMORY;
     for (i = 0; !status && i < count; at += length[i++]) {
         length[i] = (size_t)carnn__get64(at);
         at += 8;
         text[i] = (const char *)at;
     }
-    if (!status) status = carnn__names_build(names, allocator, text, length, count, NULL);
+    if (!status) status = carnn__names_build(names, a, text, length, count, NULL);
     if (status == CARNN_ERR_MODEL) carnn__gguf_fail(g, "%s: the same string twice", name);
     else if (status) g->status = carnn__out_of_memory(g->error);
-    carnn__free(allocator, length);
-    carnn__free(allocator, (void *)text);
+    carnn__free(a, length);
+    carnn__free(a, (void *)text);
 }
 
 /* The vocabulary and, where the task has them, its choices. */
@@ -13397,18 +13397,23 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
 }
 
+/* The table of tensors: one that is read has to be what the task declares for the model. */
+static void carnn__key_params(carnn__gguf *g, const carnn__store *store) {
+    const carnn__param *p;
+    for (p = store->item; p < store->item + store->count && !g->status; p++)
+        carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
+}
+
 static void carnn__put_model(carnn__gguf *g, const void *from) {
     carnn_model model = *(const carnn_model *)from; /* carnn__key_model sets what it writes */
     const carnn__store *store = &model.params;
-    const carnn__param *p;
     char title[96];
     carnn__put_start(g, &carnn__model_file, store->count);
     snprintf(title, sizeof title, "%s %s", model.desc.task, model.desc.cell);
     carnn__put_key_text(g, "general.name", title);
     carnn__key_model(g, &model);
     carnn__key_words(g, &model);
-    for (p = store->item; p < store->item + store->count; p++)
-        carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
+    carnn__key_params(g, store);
     carnn__put_floats(g, store->value, store->size);
 }
 
@@ -13437,25 +13442,6 @@ CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory,
 CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
                                         carnn_error *error) {
     return carnn__gguf_save(carnn__put_model, model, file, &model->allocator, error);
-}
-
-/* The table of tensors has to be the one that the task declares for this description. A product
-   of sizes that overflows, or a matrix beyond the file, is found before anything relies on it. */
-static const unsigned char *carnn__gguf_params(carnn__gguf *g, const carnn__store *store) {
-    const carnn__param *p;
-    size_t floats, offset = 0, left = g->size / 4;
-    carnn__gguf_count(g, store->count);
-    for (p = store->item; p < store->item + store->count && !g->status; p++) {
-        floats = carnn__times(p->rows, p->columns);
-        if (floats > left || p->offset != offset) {
-            carnn__gguf_fail(g, "cut off: the weights %s alone are larger than the file", p->name);
-        } else {
-            offset += carnn__round_up(floats, CARNN__ALIGN / sizeof(float));
-            left -= floats;
-            carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
-        }
-    }
-    return carnn__gguf_data(g, store->size);
 }
 
 /* Whether no float is NaN or infinite: those have all bits of the exponent set, so that adding one
@@ -13500,7 +13486,9 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
     if (status == CARNN_ERR_MEMORY) return carnn__out_of_memory(error);
     if (status) return carnn__gguf_fail(&g, "%s", why.message);
     /* its weights are used in place if this machine can, else copied */
-    data = carnn__gguf_params(&g, &model->params);
+    carnn__gguf_count(&g, model->params.count);
+    carnn__key_params(&g, &model->params);
+    data = carnn__gguf_data(&g, model->params.size);
     if (!data) return g.status;
     if (CARNN__LITTLE_ENDIAN && (uintptr_t)data % CARNN__ALIGN == 0) {
         model->params.value = (float *)(uintptr_t)data;
@@ -13671,13 +13659,12 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
             carnn__gguf_fail(&g, "%s holds NaN or infinity", c->array[i].name);
     for (i = 0; !g.status && i < c->arrays; i++)
         memcpy(c->array[i].value, values + i * size, size * sizeof(float));
-    if (!g.status) {
-        c->model->scores = model.scores;
-        c->model->best_epoch = model.best_epoch;
-        *c = found;
-    }
     carnn__free_aligned(allocator, block);
-    return g.status;
+    if (g.status) return g.status;
+    c->model->scores = model.scores;
+    c->model->best_epoch = model.best_epoch;
+    *c = found;
+    return CARNN_OK;
 }
 
 #endif /* CARNN_NO_TRAIN */
