@@ -12815,7 +12815,7 @@ static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) 
     }
 }
 
-/* Writes all of a file, the same each time it is called. */
+/* Puts all of a file, the same each time. */
 typedef void (*carnn__gguf_fill)(carnn__gguf *g, const void *from);
 
 /* Writes a file to `sink`; returns its size, 0 if the sink fails. Without a sink it only counts. */
@@ -13107,8 +13107,7 @@ static void carnn__sync_folder(char *path) {
     close(folder);
 }
 
-/* Removes temporary files of this name that killed processes have left: no process is still writing
-   a file that has not changed for an hour. */
+/* Removes temporary files that killed processes have left, which have not changed for an hour. */
 static void carnn__remove_stale(carnn__output *o, size_t room) {
     const char *slash = strrchr(o->path, '/'), *base = slash ? slash + 1 : o->path;
     size_t length = strlen(base);
@@ -13191,8 +13190,7 @@ static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, co
     return complete || !fill ? CARNN_OK : carnn__cannot_write(error, file);
 }
 
-/* A whole file in an aligned block, where its weights will be used; the caller frees the block,
-   also after a failure. */
+/* A whole file in an aligned block, which the caller frees, also after a failure. */
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
     int special = carnn__is_special(carnn__file_mode(name)); /* opening a pipe could block */
@@ -13444,8 +13442,8 @@ CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *fi
     return carnn__gguf_save(carnn__put_model, model, file, &model->allocator, error);
 }
 
-/* Whether no float is NaN or infinite: those have all bits of the exponent set, so that adding one
-   more carries into the sign. Two at a time; `count` is even, as in all our flat arrays. */
+/* Is every float finite? NaN and infinity have all bits of the exponent set, so that adding one more
+   carries into the sign. Two at a time: `count` is even in all our flat arrays. */
 static int carnn__finite(const float *x, size_t count) {
     uint64_t bits, carried = 0;
     size_t i;
@@ -13456,8 +13454,8 @@ static int carnn__finite(const float *x, size_t count) {
     return !(carried & 0x8000000080000000u);
 }
 
-/* The first matrix with a NaN or an infinity among the first `size` floats of an array that is laid
-   out like the store; NULL: there is none. */
+/* The first matrix that is not finite in the first `size` floats of an array that is laid out like
+   the store; NULL: all are. */
 static const char *carnn__not_finite(const carnn__store *store, const float *array, size_t size) {
     size_t i, end;
     for (i = 0; i < store->count && store->item[i].offset < size; i++) {
@@ -13523,8 +13521,7 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 
 #ifndef CARNN_NO_TRAIN
 
-/* --- checkpoints --------------------------------------------------------------------------------
-   What a training needs to go on as if it had never stopped. */
+/* --- checkpoints: what a training needs to go on as if it had never stopped ------------------- */
 
 static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 2, ": train anew"};
 
@@ -13550,7 +13547,7 @@ typedef struct carnn__checkpoint {
     double power_a, power_b, best_value, seconds;
 } carnn__checkpoint;
 
-/* The checkpoint has this array, if it is there. */
+/* Adds an array, unless it is NULL. */
 static void carnn__checkpoint_array(carnn__checkpoint *c, const char *name, float *value) {
     if (!value) return;
     c->array[c->arrays].name = name;
@@ -13694,8 +13691,7 @@ static void carnn__score(const carnn__task *task, const carnn__tally *tally, dou
 #define CARNN__SHUFFLE_STREAM 0x5348554646ACE5u
 #define CARNN__STEP_STREAM 0x53544550ACE5u
 
-/* Examples in a batch where nothing is learnt. */
-#define CARNN__SCORING_BATCH 64
+#define CARNN__SCORING_BATCH 64 /* examples in a batch where nothing is learnt */
 
 static carnn__work carnn__scoring_work(const carnn_model *model, const carnn_dataset *data,
                                        carnn__engine *engine) {
@@ -13875,23 +13871,20 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
 #ifndef CARNN_NO_TRAIN
 
 /* --- training -----------------------------------------------------------------------------------
-   An epoch goes through the shuffled batches; each batch is one step of the optimiser. After an
-   epoch the validation set is scored, and the best weights so far are kept. The learning rate goes
-   down along half a cosine from lr to lr_end * lr over all epochs (Loshchilov and Hutter 2017), and
-   by the factor lr_decay from epoch to epoch.
-
-   All that is random is drawn from (seed, epoch) or (seed, step), so that a run that was stopped in
-   the middle of an epoch goes on exactly as if it had not been. */
+   Each of the shuffled batches of an epoch is one step of the optimiser. After an epoch the
+   validation set is scored, and the best weights so far are kept. The learning rate falls along half
+   a cosine from lr to lr_end * lr over all epochs (Loshchilov and Hutter 2017), and by the factor
+   lr_decay from epoch to epoch. All that is random is drawn from (seed, epoch) or (seed, step), so
+   that a run that was stopped in an epoch can be resumed exactly. */
 
 #define CARNN__PI 3.14159265358979323846
 
 typedef struct carnn__training {
     carnn_model *model;
     carnn_train_desc desc; /* complete */
-    const carnn_dataset *train_data, *valid_data;
     carnn__engine engine;
     carnn__arena arena;    /* shared by training and scoring, which alternate */
-    carnn__work train, valid;
+    carnn__work train, valid; /* valid.data is NULL without a validation set */
     carnn__optimizer optimizer;
     float *gradient;        /* laid out like the store, of what is trained; zeros between steps */
     float *best;            /* weights of the best epoch, without validation of the last one */
@@ -13943,15 +13936,16 @@ static void carnn__training_checkpoint(carnn__training *t) {
                     sizeof(float));
     t->at.same[CARNN__SAME_NAMES] = carnn__names_sum(t->model);
     t->at.same[CARNN__SAME_VECTORS] = carnn__sum_end(&fixed);
-    t->at.same[CARNN__SAME_TRAIN] = carnn__fingerprint(t->train_data);
-    t->at.same[CARNN__SAME_VALID] = carnn__fingerprint(t->valid_data);
+    t->at.same[CARNN__SAME_TRAIN] = carnn__fingerprint(t->train.data);
+    t->at.same[CARNN__SAME_VALID] = carnn__fingerprint(t->valid.data);
 }
 
 /* Takes all memory of a training, before its first step. */
-static carnn_status carnn__training_open(carnn__training *t, carnn_error *error) {
+static carnn_status carnn__training_open(carnn__training *t, const carnn_dataset *train,
+                                         const carnn_dataset *valid, carnn_error *error) {
     carnn_model *model = t->model;
     const carnn_allocator *a = &model->allocator;
-    carnn__work *valid = &t->valid;
+    carnn__work *scored = &t->valid;
     size_t size = model->params.trained, arrays = t->desc.average > 0.0 ? 3 : 2;
     carnn_status status = carnn__engine_open(&t->engine, model->desc.simd,
                                              carnn__thread_count(t->desc.threads), *a, error);
@@ -13965,7 +13959,8 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
         t->average = t->best + size;
         memcpy(t->average, model->params.value, size * sizeof(float));
     }
-    t->train = carnn__scoring_work(model, t->train_data, &t->engine);
+    t->train = carnn__scoring_work(model, train, &t->engine);
+    t->valid = carnn__scoring_work(model, valid, &t->engine);
     t->train.g = t->gradient;
     t->train.batch = t->desc.batch;
     t->train.dropout = fmax(t->desc.dropout, 0.0);
@@ -13973,24 +13968,19 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
     status = carnn__optimizer_open(&t->optimizer, carnn__optimizer_number(t->desc.optimizer), size,
                                    a, error);
     if (!status) status = carnn__net_open(&t->train, error);
-    if (!status && t->valid_data) {
-        t->valid = carnn__scoring_work(model, t->valid_data, &t->engine);
-        status = carnn__net_open(&t->valid, error);
-    }
+    if (!status && valid) status = carnn__net_open(&t->valid, error);
     if (status) return status;
     carnn__net_carve(&t->train, &t->arena);
-    if (t->valid_data) carnn__scoring_carve(&valid, 1, &t->arena);
-    if ((status = carnn__arena_open(&t->arena, a, error)) != CARNN_OK) return status;
+    if (valid) carnn__scoring_carve(&scored, 1, &t->arena);
     carnn__training_checkpoint(t);
-    return CARNN_OK;
+    return carnn__arena_open(&t->arena, a, error);
 }
 
 /* Writes the checkpoint, if one is wanted and the weights are numbers. */
-static carnn_status carnn__training_save(carnn__training *t, carnn_error *error) {
+static void carnn__training_save(carnn__training *t, carnn_error *error) {
     const carnn__store *store = &t->model->params;
     double before = t->at.seconds;
-    if (!t->desc.checkpoint || carnn__not_finite(store, store->value, store->trained))
-        return CARNN_OK;
+    if (!t->desc.checkpoint || carnn__not_finite(store, store->value, store->trained)) return;
     t->at.seconds += carnn__clock() - t->started;
     t->at.power_a = t->optimizer.power_a;
     t->at.power_b = t->optimizer.power_b;
@@ -13998,7 +13988,6 @@ static carnn_status carnn__training_save(carnn__training *t, carnn_error *error)
                                &t->model->allocator, error);
     t->at.seconds = before;
     t->saved = carnn__clock();
-    return t->save;
 }
 
 /* --- reports --------------------------------------------------------------------------------- */
@@ -14031,7 +14020,7 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     all = epochs_done > 0.0 ? p.seconds / epochs_done * (double)t->desc.epochs : 0.0;
     p.seconds_left = all > p.seconds ? all - p.seconds : 0.0;
     p.epoch_ended = epoch_ended;
-    p.scores = epoch_ended && t->valid_data ? &t->valid_scores : NULL;
+    p.scores = epoch_ended && t->valid.data ? &t->valid_scores : NULL;
     p.best = t->model->scores.count ? &t->model->scores : NULL;
     p.best_epoch = t->model->best_epoch;
     return t->desc.progress(&p, t->desc.user);
@@ -14081,7 +14070,7 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
     carnn__work *valid = &t->valid;
     int sign = model->task->metric[0].lower_is_better ? -1 : 1;
     double value;
-    if (!t->valid_data) {
+    if (!t->valid.data) {
         carnn__score(model->task, &t->at.tally, 0.0, &model->scores);
     } else {
         carnn__evaluate(&valid, 1, &t->arena, &t->valid_scores);
@@ -14097,8 +14086,7 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
     return CARNN_OK;
 }
 
-/* A checkpoint costs a write of all weights and moments, so there is not one after each epoch. */
-#ifndef CARNN__SECONDS_BETWEEN_SAVES
+#ifndef CARNN__SECONDS_BETWEEN_SAVES /* a checkpoint writes all weights and moments */
 #define CARNN__SECONDS_BETWEEN_SAVES 10.0
 #endif
 
@@ -14156,13 +14144,13 @@ static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) 
     int stop = 0;
     t->started = t->saved = carnn__clock();
     while (!status && !stop && t->at.epoch < (uint64_t)t->desc.epochs &&
-           (!t->valid_data || t->desc.patience <= 0 ||
+           (!t->valid.data || t->desc.patience <= 0 ||
             (int64_t)t->at.epoch - t->model->best_epoch < t->desc.patience))
         status = carnn__training_epoch(t, &stop, error);
     /* where the time was over inside an epoch, that has been saved */
     if ((!status && !t->at.batch) || status == CARNN_ERR_STOPPED) carnn__training_save(t, error);
     if ((!status || status == CARNN_ERR_STOPPED) && t->save) status = t->save;
-    if (status == CARNN_ERR_DIVERGED || (t->model->best_epoch && (t->valid_data || t->average)))
+    if (status == CARNN_ERR_DIVERGED || (t->model->best_epoch && (t->valid.data || t->average)))
         memcpy(t->model->params.value, t->best, t->model->params.trained * sizeof(float));
     return status;
 }
@@ -14176,8 +14164,6 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     memset(&t, 0, sizeof t);
     t.model = model;
     t.desc = *desc;
-    t.train_data = train;
-    t.valid_data = valid;
     if (!model->block)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model that is used in place in the "
                            "caller's memory cannot be trained");
@@ -14195,7 +14181,7 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     model->trained.progress = NULL;
     model->trained.user = NULL;
     model->trained.resume = 0;
-    status = carnn__training_open(&t, error);
+    status = carnn__training_open(&t, train, valid, error);
     if (!status && t.desc.resume) {
         status = carnn__checkpoint_load(&t.at, t.desc.checkpoint, error);
         t.optimizer.power_a = t.at.power_a;
@@ -14212,9 +14198,8 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
 }
 
 /* --- cross-validation ---------------------------------------------------------------------------
-   Whole groups are in one fold, so that a model is not scored on a part of what it has learnt from.
-   For each fold a model of its own is made from the other folds' groups: a tenth of them chooses
-   the epoch, the others are learnt from. The fold is scored, and is used for nothing else. */
+   Whole groups are in one fold, which is scored by a model of its own. Of the groups of the other
+   folds, a tenth chooses the epoch, and the model is trained on the rest. */
 
 #define CARNN__FOLD_STREAM 0x464F4C44ACE5u
 #define CARNN__FOLD_CHOOSES 10 /* one in so many groups of a fold's training chooses the epoch */
