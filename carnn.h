@@ -12867,19 +12867,12 @@ static carnn__span carnn__gguf_string(carnn__gguf *g) {
     return s;
 }
 
-static const carnn__gguf_key *carnn__gguf_find(const carnn__gguf *g, carnn__span name) {
-    size_t i;
-    for (i = 0; i < g->keys; i++) {
-        carnn__span known = g->key[i].name;
-        if (known.length == name.length && !memcmp(known.at, name.at, name.length))
-            return &g->key[i];
-    }
+static const carnn__gguf_key *carnn__gguf_find(const carnn__gguf *g, const char *name,
+                                               size_t length) {
+    const carnn__gguf_key *key;
+    for (key = g->key; key < g->key + g->keys; key++)
+        if (key->name.length == length && memcmp(key->name.at, name, length) == 0) return key;
     return NULL;
-}
-
-static const carnn__gguf_key *carnn__gguf_named(const carnn__gguf *g, const char *name) {
-    carnn__span s = {name, strlen(name)};
-    return carnn__gguf_find(g, s);
 }
 
 static void carnn__gguf_take_key(carnn__gguf *g) {
@@ -12889,7 +12882,7 @@ static void carnn__gguf_take_key(carnn__gguf *g) {
     uint64_t i;
     uint32_t type;
     key->name = carnn__gguf_string(g);
-    if (key->name.at && carnn__gguf_find(g, key->name))
+    if (key->name.at && carnn__gguf_find(g, key->name.at, key->name.length))
         carnn__gguf_fail(g, "damaged: the same key twice (number %zu)", g->keys);
     key->type = type = (uint32_t)carnn__gguf_number(g, 4);
     key->count = 1;
@@ -12908,7 +12901,7 @@ static void carnn__gguf_take_key(carnn__gguf *g) {
 
 /* A key of this type that is read; NULL (and failure) where there is none. */
 static const carnn__gguf_key *carnn__gguf_need(carnn__gguf *g, const char *name, uint32_t type) {
-    const carnn__gguf_key *key = carnn__gguf_named(g, name);
+    const carnn__gguf_key *key = carnn__gguf_find(g, name, strlen(name));
     if (!key) carnn__gguf_fail(g, "the key %s is missing", name);
     else if (key->type != type) carnn__gguf_fail(g, "the key %s has another type", name);
     return g->status == CARNN_OK ? key : NULL;
@@ -13054,17 +13047,6 @@ char *realpath(const char *name, char *path);
 #define CARNN__TARGET(name) realpath(name, NULL)
 #endif
 
-typedef struct carnn__output {
-    char *path;      /* where the name leads through symbolic links */
-    char *temporary; /* NULL: the name is that of a device or a pipe, which is written directly */
-    FILE *file;
-} carnn__output;
-
-static carnn_status carnn__cannot_write(carnn_error *error, const char *name) {
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be written: %s", carnn__name_end(name),
-                       strerror(errno));
-}
-
 /* Type and permissions of a file; 0: there is none. */
 static unsigned carnn__file_mode(const char *name) {
     struct CARNN__SYSTEM(stat) found;
@@ -13075,7 +13057,10 @@ static int carnn__is_special(unsigned mode) { return mode && !CARNN__IS_REGULAR(
 
 #if defined(_WIN32)
 
-static void carnn__remove_stale(carnn__output *o, size_t room) { (void)o, (void)room; }
+static void carnn__remove_stale(const char *path, char *temporary, size_t room) {
+    (void)path, (void)temporary, (void)room;
+}
+
 static void carnn__sync_folder(char *path) { (void)path; }
 static int carnn__sync(FILE *file) { return fflush(file) == 0 && _commit(_fileno(file)) == 0; }
 
@@ -13107,60 +13092,40 @@ static void carnn__sync_folder(char *path) {
     close(folder);
 }
 
-/* Removes temporary files that killed processes have left, which have not changed for an hour. */
-static void carnn__remove_stale(carnn__output *o, size_t room) {
-    const char *slash = strrchr(o->path, '/'), *base = slash ? slash + 1 : o->path;
+/* Removes temporary files that killed processes have left, which have not changed for an hour;
+   `temporary` is scratch. */
+static void carnn__remove_stale(const char *path, char *temporary, size_t room) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     size_t length = strlen(base);
     struct dirent *entry;
     struct stat found;
-    DIR *folder = opendir(carnn__folder_of(strcpy(o->temporary, o->path)));
+    DIR *folder = opendir(carnn__folder_of(strcpy(temporary, path)));
     while (folder && (entry = readdir(folder)) != NULL) {
         const char *end = entry->d_name + length; /* ".xxxxxxxx.tmp" */
         if (strncmp(entry->d_name, base, length) || *end != '.' || strlen(end) != 13 ||
             strspn(end + 1, "0123456789abcdef") != 8 || strcmp(end + 9, ".tmp"))
             continue;
-        snprintf(o->temporary, room, "%.*s%s", (int)(base - o->path), o->path, entry->d_name);
-        if (stat(o->temporary, &found) == 0 && difftime(time(NULL), found.st_mtime) > 3600.0)
-            remove(o->temporary);
+        snprintf(temporary, room, "%.*s%s", (int)(base - path), path, entry->d_name);
+        if (stat(temporary, &found) == 0 && difftime(time(NULL), found.st_mtime) > 3600.0)
+            remove(temporary);
     }
     if (folder) closedir(folder);
 }
 
 #endif
 
-/* Opens a new file beside the old one, whose permissions it gets. */
-static carnn_status carnn__output_open(carnn__output *o, const char *name,
-                                       const carnn_allocator *allocator, carnn_error *error) {
-    unsigned mode = carnn__file_mode(name), tail;
-    char *target = CARNN__IS_REGULAR(mode) ? CARNN__TARGET(name) : NULL;
-    const char *path = target ? target : name;
-    size_t room = strlen(path) + 16;
+/* Opens a new file, `temporary`, beside an old one, whose mode it gets (0: there is none). */
+static FILE *carnn__open_beside(const char *path, unsigned mode, char *temporary, size_t room) {
     double now = carnn__clock();
     uint64_t key;
-    memset(o, 0, sizeof *o);
-    if (!carnn__is_special(mode)) o->path = (char *)carnn__alloc(allocator, room, 2);
-    if (o->path) strcpy(o->path, path);
-    free(target);
-    if (!*name) errno = ENOENT;
-    if (carnn__is_special(mode)) {
-        o->file = fopen(name, "wb");
-    } else if (!o->path) {
-        return carnn__out_of_memory(error);
-    } else if (mode && (!(mode & 0222) || CARNN__SYSTEM(access)(o->path, 2) != 0)) {
-        errno = EACCES; /* the folder would allow it */
-    } else if (*name) {
-        o->temporary = o->path + room;
-        carnn__remove_stale(o, room);
-        memcpy(&key, &now, sizeof key);
-        tail = (unsigned)(carnn__random(key, (uintptr_t)o) >> 32);
-        snprintf(o->temporary, room, "%s.%08x.tmp", o->path, tail);
-        o->file = fopen(o->temporary, "wbx"); /* x: refuses a name that is taken */
-        if (o->file && mode) CARNN__SYSTEM(chmod)(o->temporary, mode & 0777);
-    }
-    if (o->file) return CARNN_OK;
-    carnn__cannot_write(error, name);
-    carnn__free(allocator, o->path);
-    return CARNN_ERR_IO;
+    FILE *file;
+    carnn__remove_stale(path, temporary, room);
+    memcpy(&key, &now, sizeof key);
+    key = carnn__random(key, (uintptr_t)temporary);
+    snprintf(temporary, room, "%s.%08x.tmp", path, (unsigned)(key >> 32));
+    file = fopen(temporary, "wbx"); /* x: refuses a name that is taken */
+    if (file && mode) CARNN__SYSTEM(chmod)(temporary, mode & 0777);
+    return file;
 }
 
 static int carnn__file_sink(void *file, const void *bytes, size_t size) {
@@ -13169,25 +13134,39 @@ static int carnn__file_sink(void *file, const void *bytes, size_t size) {
 
 /* Unless the file is complete and stays so to the end, no trace of it is left. Without `fill` it
    only tries whether the file could be written. */
-static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
+static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *name,
                                      const carnn_allocator *allocator, carnn_error *error) {
-    carnn__output o;
-    int complete, reason;
-    carnn_status status;
-    if (!fill && CARNN__IS_PIPE(carnn__file_mode(file))) return CARNN_OK; /* its reader would end */
-    status = carnn__output_open(&o, file, allocator, error);
-    if (status) return status;
-    complete = fill && carnn__gguf_write(fill, from, carnn__file_sink, o.file) > 0 &&
-               (o.temporary ? carnn__sync(o.file) : fflush(o.file) == 0);
+    unsigned mode = carnn__file_mode(name);
+    int special = carnn__is_special(mode), opened, complete, reason; /* special: written directly */
+    char *target = CARNN__IS_REGULAR(mode) ? CARNN__TARGET(name) : NULL, *path, *temporary;
+    size_t room = strlen(target ? target : name) + 16;
+    FILE *file = NULL;
+    if (!fill && CARNN__IS_PIPE(mode)) return CARNN_OK; /* its reader would end */
+    path = (char *)carnn__alloc(allocator, room, 2); /* where symbolic links lead to */
+    if (path) strcpy(path, target ? target : name);
+    free(target);
+    if (!path) return carnn__out_of_memory(error);
+    temporary = path + room;
+    if (special)
+        file = fopen(name, "wb");
+    else if (!*name)
+        errno = ENOENT;
+    else if (mode && (!(mode & 0222) || CARNN__SYSTEM(access)(path, 2) != 0))
+        errno = EACCES; /* the folder would allow it */
+    else
+        file = carnn__open_beside(path, mode, temporary, room);
+    opened = file != NULL;
+    complete = file && fill && carnn__gguf_write(fill, from, carnn__file_sink, file) > 0 &&
+               (special ? fflush(file) == 0 : carnn__sync(file));
     reason = errno;
-    if (fclose(o.file) != 0 && complete) complete = 0, reason = errno;
-    if (o.temporary && complete && !carnn__rename(o.temporary, o.path))
-        complete = 0, reason = errno;
-    if (o.temporary && complete) carnn__sync_folder(o.path);
-    else if (o.temporary) remove(o.temporary);
-    carnn__free(allocator, o.path);
-    errno = reason;
-    return complete || !fill ? CARNN_OK : carnn__cannot_write(error, file);
+    if (file && fclose(file) != 0 && complete) complete = 0, reason = errno;
+    if (!special && complete && !carnn__rename(temporary, path)) complete = 0, reason = errno;
+    if (!special && complete) carnn__sync_folder(path);
+    else if (!special && opened) remove(temporary);
+    carnn__free(allocator, path);
+    if (complete || (!fill && opened)) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be written: %s", carnn__name_end(name),
+                       strerror(reason));
 }
 
 /* A whole file in an aligned block, which the caller frees, also after a failure. */
@@ -13291,7 +13270,8 @@ static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn_model
     char key[64], name[64];
     int64_t whole;
     snprintf(key, sizeof key, "carnn.%s", o->name);
-    if (!carnn__option_kept(o) || (!g->writing && !carnn__gguf_named(g, key))) return;
+    if (!carnn__option_kept(o)) return;
+    if (!g->writing && !carnn__gguf_find(g, key, strlen(key))) return;
     if (o->kind == CARNN_OPTION_NAME) {
         carnn_option_get(o, &model->desc, &model->trained, name, sizeof name);
         carnn__key_text(g, key, name);
@@ -13323,7 +13303,7 @@ static void carnn__key_scores(carnn__gguf *g, const carnn__task *task, carnn_sco
     carnn__key_number(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
     for (s->count = i = 0; i < CARNN_SCORES_MAX && task->metric[i].name; i++) {
         snprintf(key, sizeof key, "carnn.score.%s", task->metric[i].name);
-        if (g->writing ? s->count == count : !carnn__gguf_named(g, key)) continue;
+        if (g->writing ? s->count == count : !carnn__gguf_find(g, key, strlen(key))) continue;
         carnn__scores_add(s, &task->metric[i]);
         carnn__key_number(g, key, CARNN__GGUF_F64, &s->metric[s->count - 1].value);
     }
@@ -13353,7 +13333,7 @@ static void carnn__key_model(carnn__gguf *g, carnn_model *model) {
 
 static const carnn__gguf_kind carnn__model_file = {"carnn", 1, ""};
 
-/* A list of strings. For one that is read, the arrays for building it are no larger than the file. */
+/* A list of strings. The arrays for building one that is read are no larger than the file. */
 static void carnn__key_names(carnn__gguf *g, const char *name, carnn__names *names,
                              const carnn_allocator *a) {
     const carnn__gguf_key *key;
@@ -13442,8 +13422,8 @@ CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *fi
     return carnn__gguf_save(carnn__put_model, model, file, &model->allocator, error);
 }
 
-/* Is every float finite? NaN and infinity have all bits of the exponent set, so that adding one more
-   carries into the sign. Two at a time: `count` is even in all our flat arrays. */
+/* Is every float finite? NaN and infinity have all bits of the exponent set, so that adding one
+   more carries into the sign. Two at a time: `count` is even in all our flat arrays. */
 static int carnn__finite(const float *x, size_t count) {
     uint64_t bits, carried = 0;
     size_t i;
@@ -13872,10 +13852,10 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
 
 /* --- training -----------------------------------------------------------------------------------
    Each of the shuffled batches of an epoch is one step of the optimiser. After an epoch the
-   validation set is scored, and the best weights so far are kept. The learning rate falls along half
-   a cosine from lr to lr_end * lr over all epochs (Loshchilov and Hutter 2017), and by the factor
-   lr_decay from epoch to epoch. All that is random is drawn from (seed, epoch) or (seed, step), so
-   that a run that was stopped in an epoch can be resumed exactly. */
+   validation set is scored, and the best weights so far are kept. The learning rate falls along
+   half a cosine from lr to lr_end * lr over all epochs (Loshchilov and Hutter 2017), and by the
+   factor lr_decay from epoch to epoch. All that is random is drawn from (seed, epoch) or (seed,
+   step), so that a run that was stopped in an epoch can be resumed exactly. */
 
 #define CARNN__PI 3.14159265358979323846
 
@@ -13995,7 +13975,7 @@ static void carnn__training_save(carnn__training *t, carnn_error *error) {
 static double carnn__learning_rate(const carnn__training *t, double done) {
     const carnn_train_desc *d = &t->desc;
     double along = ((double)t->at.epoch + done) / (double)d->epochs;
-    double end = d->lr_end > 0.0 ? d->lr_end : 0.0;
+    double end = fmax(d->lr_end, 0.0);
     double cosine = end + (1.0 - end) * 0.5 * (1.0 + cos(CARNN__PI * along));
     return d->lr * cosine * pow(d->lr_decay, (double)t->at.epoch);
 }
