@@ -11771,11 +11771,9 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
      each tensor:  name, u32 dimensions, u64 sizes (the contiguous one first), u32 type, u64 offset
      zeros up to a multiple of 64, then the data, to which the offsets refer
 
-   A name or any other string is a u64 length and its bytes. The data of a model is its flat
-   parameter vector (@@PARAM) with its padding, so that a file in memory can be used in place. A
-   checkpoint has the same form and holds several such vectors.
-
-   Values that depend on the machine or the clock (threads, seconds) are left out of model files:
+   A string is a u64 length and its bytes. The data of a model is its flat parameter vector
+   (@@PARAM) with its padding, so that a file in memory can be used in place; a checkpoint holds
+   several such vectors. Options that change nothing of the result (threads, seconds) are left out:
    the same training gives the same bytes.
    ============================================================================================= */
 
@@ -11789,12 +11787,10 @@ enum { /* types of values, as GGUF numbers them */
     CARNN__GGUF_ARRAY = 9,
     CARNN__GGUF_U64 = 10,
     CARNN__GGUF_I64 = 11,
-    CARNN__GGUF_F64 = 12,
-    CARNN__GGUF_TYPES = 13
+    CARNN__GGUF_F64 = 12
 };
 
-/* On a little-endian machine floats are used as they are in the file. On others (or where the order
-   is not known, or a test defines 0) they are converted byte by byte. */
+/* Whether floats are used as they are in the file; else they are converted byte by byte. */
 #ifndef CARNN__LITTLE_ENDIAN
 #if defined(_WIN32) ||                                                                             \
     (defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
@@ -11807,11 +11803,9 @@ enum { /* types of values, as GGUF numbers them */
 static inline uint32_t carnn__get32(const unsigned char *b) {
     return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
-
 static inline uint64_t carnn__get64(const unsigned char *b) {
     return (uint64_t)carnn__get32(b) | (uint64_t)carnn__get32(b + 4) << 32;
 }
-
 static inline void carnn__set64(unsigned char *b, uint64_t x) {
     size_t i;
     for (i = 0; i < 8; i++) b[i] = (unsigned char)(x >> 8 * i);
@@ -11828,8 +11822,7 @@ static void carnn__swap_floats(void *to, const void *from, size_t count) {
 }
 
 /* --- checksum -----------------------------------------------------------------------------------
-   XXH64 (Collet 2012) with seed 0. It needs no tables and runs at the speed of memory, so that
-   verifying a file costs less than reading it. */
+   XXH64 (Collet 2012) with seed 0: verifying a file costs less than reading it. */
 
 #define CARNN__SUM_1 0x9E3779B185EBCA87u
 #define CARNN__SUM_2 0xC2B2AE3D27D4EB4Fu
@@ -11916,16 +11909,17 @@ static uint64_t carnn__sum_end(const carnn__sum *h) {
 }
 
 /* --- a file that is written or read -------------------------------------------------------------
-   The functions carnn__key_... and carnn__tensor_... do both: they write a value, or look for it in
-   the file and set it. So one function lists what is in a file.
+   The functions carnn__key_... do both: they write a value, or find it in the file and set it. So
+   one function lists what a file contains.
 
    Writing. The list runs three times: to count the keys, for the checksum, and to write.
-   Reading. The bytes may come from anyone. Each count and length is compared with the rest of the
-   file before it is used. Only the first error is reported: after it reads give zeros. */
+   Reading. The bytes may come from anyone: each count and length is compared with the rest of the
+   file before it is used. Only the first error is reported; after it, reads give zeros. */
 
 #define CARNN__GGUF_KEYS_MAX 128
+#define CARNN__GGUF_ARRAY_OF(type) ((uint32_t)CARNN__GGUF_ARRAY << 8 | (type))
 
-/* Takes the next bytes of a file that is written; 0 where it cannot. */
+/* Takes the next bytes of a file; returns 0 on failure. */
 typedef int (*carnn__sink)(void *to, const void *bytes, size_t size);
 
 typedef struct carnn__gguf_kind {
@@ -11935,17 +11929,15 @@ typedef struct carnn__gguf_kind {
 } carnn__gguf_kind;
 
 typedef struct carnn__gguf_key {
-    const char *name;
-    size_t length;
-    uint32_t type, element;     /* of an array: type of its elements; of others: type */
+    carnn__span name;
+    uint32_t type;              /* of an array: CARNN__GGUF_ARRAY_OF the type of its elements */
     uint64_t count;             /* elements of an array; of others: 1 */
     const unsigned char *value; /* the first element; strings begin with their length */
 } carnn__gguf_key;
 
 typedef struct carnn__gguf {
     carnn_status status;
-    size_t keys;                /* so far */
-    size_t size;                /* of the file; in writing: so far */
+    size_t keys, size;          /* of the file; in writing: so far */
     /* writing */
     int writing;
     size_t all_keys;            /* these two are known after the first and the second run */
@@ -12005,6 +11997,12 @@ static void carnn__put_key_text(carnn__gguf *g, const char *name, const char *te
     carnn__put_string(g, text, strlen(text));
 }
 
+/* A number of 4 or 8 bytes. */
+static void carnn__put_key_number(carnn__gguf *g, const char *name, uint32_t type, uint64_t bits) {
+    carnn__put_key(g, name, type);
+    carnn__put_number(g, bits, type == CARNN__GGUF_U32 ? 4 : 8);
+}
+
 /* The data of one or more tensors. */
 static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) {
     static const unsigned char zeros[CARNN__ALIGN] = {0};
@@ -12022,31 +12020,26 @@ static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) 
     }
 }
 
-/* Writes all of a file, the same each time it is called. */
+/* Puts all of a file, the same each time. */
 typedef void (*carnn__gguf_fill)(carnn__gguf *g, const void *from);
-
-static void carnn__gguf_run(carnn__gguf *g, carnn__gguf_fill fill, const void *from,
-                            carnn__sink sink, void *to) {
-    g->writing = 1;
-    g->all_keys = g->keys;
-    g->keys = g->size = 0;
-    g->sink = sink;
-    g->to = to;
-    fill(g, from);
-}
 
 /* Writes a file to `sink`; returns its size, 0 if the sink fails. Without a sink it only counts. */
 static size_t carnn__gguf_write(carnn__gguf_fill fill, const void *from, carnn__sink sink,
                                 void *to) {
     carnn__gguf g;
     carnn__sum sum;
+    int run;
     memset(&g, 0, sizeof g);
-    carnn__gguf_run(&g, fill, from, NULL, NULL);
-    if (!sink) return g.size;
+    g.writing = 1;
     carnn__sum_start(&sum);
-    carnn__gguf_run(&g, fill, from, carnn__sum_add, &sum); /* with zeros for the checksum */
-    g.checksum = carnn__sum_end(&sum);
-    carnn__gguf_run(&g, fill, from, sink, to);
+    for (run = 0; run < (sink ? 3 : 1); run++) {
+        g.all_keys = g.keys;
+        g.keys = g.size = 0;
+        g.sink = run == 0 ? NULL : run == 1 ? carnn__sum_add : sink;
+        g.to = run == 1 ? &sum : to;
+        if (run == 2) g.checksum = carnn__sum_end(&sum); /* in the second run it was 0 */
+        fill(&g, from);
+    }
     return g.status == CARNN_OK ? g.size : 0;
 }
 
@@ -12057,9 +12050,8 @@ static const unsigned char *carnn__gguf_take(carnn__gguf *g, uint64_t count, siz
     const unsigned char *bytes = g->bytes + g->at;
     size_t left = g->size - g->at;
     if (g->status == CARNN_OK && count > left / size)
-        carnn__gguf_fail(g, "cut off or damaged: %llu bytes expected at byte %llu, %llu are left",
-                         (unsigned long long)count * size, (unsigned long long)g->at,
-                         (unsigned long long)left);
+        carnn__gguf_fail(g, "cut off or damaged: %llu bytes expected at byte %zu, %zu are left",
+                         (unsigned long long)count * size, g->at, left);
     if (g->status != CARNN_OK) return NULL;
     g->at += (size_t)count * size;
     return bytes;
@@ -12072,41 +12064,43 @@ static uint64_t carnn__gguf_number(carnn__gguf *g, size_t size) {
     return size == 4 ? carnn__get32(b) : carnn__get64(b);
 }
 
-static const char *carnn__gguf_take_string(carnn__gguf *g, size_t *length) {
-    uint64_t n = carnn__gguf_number(g, 8);
-    const unsigned char *b = carnn__gguf_take(g, n, 1);
-    *length = b ? (size_t)n : 0;
-    return (const char *)b;
+/* A string; at NULL on failure. */
+static carnn__span carnn__gguf_string(carnn__gguf *g) {
+    uint64_t length = carnn__gguf_number(g, 8);
+    carnn__span s = {(const char *)carnn__gguf_take(g, length, 1), 0};
+    if (s.at) s.length = (size_t)length;
+    return s;
 }
 
 static const carnn__gguf_key *carnn__gguf_find(const carnn__gguf *g, const char *name,
                                                size_t length) {
-    size_t i;
-    for (i = 0; i < g->keys; i++)
-        if (g->key[i].length == length && memcmp(g->key[i].name, name, length) == 0)
-            return &g->key[i];
+    const carnn__gguf_key *key;
+    for (key = g->key; key < g->key + g->keys; key++)
+        if (key->name.length == length && memcmp(key->name.at, name, length) == 0) return key;
     return NULL;
 }
 
 static void carnn__gguf_take_key(carnn__gguf *g) {
-    static const unsigned char size_of[CARNN__GGUF_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8};
+    static const unsigned char size_of[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8}; /* 0: none */
     carnn__gguf_key *key = &g->key[g->keys];
-    size_t length, size;
+    size_t size;
     uint64_t i;
-    key->name = carnn__gguf_take_string(g, &key->length);
-    if (key->name && carnn__gguf_find(g, key->name, key->length))
-        carnn__gguf_fail(g, "damaged: the same key twice (number %u)", (unsigned)g->keys);
-    key->type = key->element = (uint32_t)carnn__gguf_number(g, 4);
+    uint32_t type;
+    key->name = carnn__gguf_string(g);
+    if (key->name.at && carnn__gguf_find(g, key->name.at, key->name.length))
+        carnn__gguf_fail(g, "damaged: the same key twice (number %zu)", g->keys);
+    key->type = type = (uint32_t)carnn__gguf_number(g, 4);
     key->count = 1;
-    if (key->type == CARNN__GGUF_ARRAY) {
-        key->element = (uint32_t)carnn__gguf_number(g, 4);
+    if (type == CARNN__GGUF_ARRAY) {
+        type = (uint32_t)carnn__gguf_number(g, 4);
+        key->type = CARNN__GGUF_ARRAY_OF(type);
         key->count = carnn__gguf_number(g, 8);
     }
     key->value = g->bytes + g->at;
-    size = key->element < CARNN__GGUF_TYPES ? size_of[key->element] : 0;
-    if (!size) carnn__gguf_fail(g, "damaged: a value has type %u", (unsigned)key->element);
-    else if (key->element != CARNN__GGUF_STRING) carnn__gguf_take(g, key->count, size);
-    else for (i = 0; i < key->count && !g->status; i++) carnn__gguf_take_string(g, &length);
+    size = type < CARNN__COUNT(size_of) ? size_of[type] : 0;
+    if (!size) carnn__gguf_fail(g, "damaged: a value has type %u", (unsigned)type);
+    else if (type != CARNN__GGUF_STRING) carnn__gguf_take(g, key->count, size);
+    else for (i = 0; i < key->count && !g->status; i++) carnn__gguf_string(g);
     g->keys++;
 }
 
@@ -12118,25 +12112,31 @@ static const carnn__gguf_key *carnn__gguf_need(carnn__gguf *g, const char *name,
     return g->status == CARNN_OK ? key : NULL;
 }
 
-/* Over everything but the eight bytes of the checksum itself, for which it has zeros. */
+/* A number of 4 or 8 bytes; 0 on failure. */
+static uint64_t carnn__gguf_key_number(carnn__gguf *g, const char *name, uint32_t type) {
+    const carnn__gguf_key *key = carnn__gguf_need(g, name, type);
+    if (!key) return 0;
+    return type == CARNN__GGUF_U32 ? carnn__get32(key->value) : carnn__get64(key->value);
+}
+
+/* The checksum is that of the file with zeros in its place. */
 static void carnn__gguf_verify(carnn__gguf *g) {
     const carnn__gguf_key *key = carnn__gguf_need(g, "carnn.checksum", CARNN__GGUF_U64);
-    const unsigned char *after;
+    size_t at;
     carnn__sum sum;
     if (!key) return;
-    after = key->value + 8;
+    at = (size_t)(key->value - g->bytes);
     carnn__sum_start(&sum);
-    carnn__sum_add(&sum, g->bytes, (size_t)(key->value - g->bytes));
+    carnn__sum_add(&sum, g->bytes, at);
     carnn__sum_add64(&sum, 0);
-    carnn__sum_add(&sum, after, g->size - (size_t)(after - g->bytes));
+    carnn__sum_add(&sum, key->value + 8, g->size - at - 8);
     if (carnn__sum_end(&sum) != carnn__get64(key->value))
         carnn__gguf_fail(g, "damaged: the checksum does not fit the contents");
 }
 
 static void carnn__gguf_count(carnn__gguf *g, size_t expected) {
     if (g->tensors != expected)
-        carnn__gguf_fail(g, "%llu tensors, expected %llu", (unsigned long long)g->tensors,
-                         (unsigned long long)expected);
+        carnn__gguf_fail(g, "%llu tensors, expected %zu", (unsigned long long)g->tensors, expected);
 }
 
 /* The data: exactly so many floats. NULL on failure. */
@@ -12144,36 +12144,20 @@ static const unsigned char *carnn__gguf_data(carnn__gguf *g, size_t floats) {
     size_t start = carnn__round_up(g->at, CARNN__ALIGN);
     if (start > g->size) carnn__gguf_fail(g, "cut off before the weights");
     else if ((g->size - start) % 4 || (g->size - start) / 4 != floats)
-        carnn__gguf_fail(g, "%llu bytes of weights expected, %llu are there",
-                         (unsigned long long)floats * 4, (unsigned long long)(g->size - start));
+        carnn__gguf_fail(g, "%llu bytes of weights expected, %zu are there",
+                         (unsigned long long)floats * 4, g->size - start);
     return g->status == CARNN_OK ? g->bytes + start : NULL;
 }
 
 /* --- both ------------------------------------------------------------------------------------ */
 
-static uint32_t carnn__key_u32(carnn__gguf *g, const char *name, uint32_t x) {
-    const carnn__gguf_key *key;
-    if (g->writing) {
-        carnn__put_key(g, name, CARNN__GGUF_U32);
-        carnn__put_number(g, x, 4);
-        return x;
-    }
-    key = carnn__gguf_need(g, name, CARNN__GGUF_U32);
-    return key ? carnn__get32(key->value) : 0;
-}
-
 /* A number of 8 bytes: u64, i64 or f64. */
 static void carnn__key_number(carnn__gguf *g, const char *name, uint32_t type, void *number) {
-    const carnn__gguf_key *key;
     uint64_t bits;
     memcpy(&bits, number, sizeof bits);
-    if (g->writing) {
-        carnn__put_key(g, name, type);
-        carnn__put_number(g, bits, 8);
-    } else if ((key = carnn__gguf_need(g, name, type)) != NULL) {
-        bits = carnn__get64(key->value);
-        memcpy(number, &bits, sizeof bits);
-    }
+    if (g->writing) carnn__put_key_number(g, name, type, bits);
+    else bits = carnn__gguf_key_number(g, name, type);
+    memcpy(number, &bits, sizeof bits);
 }
 
 static void carnn__key_size(carnn__gguf *g, const char *name, size_t *size) {
@@ -12193,18 +12177,12 @@ static void carnn__key_text(carnn__gguf *g, const char *name, char text[64]) {
     }
 }
 
-/* Is an optional key there? */
-static int carnn__key_there(const carnn__gguf *g, const char *name, int writing) {
-    return g->writing ? writing : carnn__gguf_find(g, name, strlen(name)) != NULL;
-}
-
 /* The next tensor of the table. One that is read has to be exactly this one; `offset` in floats. */
 static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, size_t columns,
                               size_t offset) {
-    uint32_t dimensions = rows == 1 ? 1 : 2, found, type;
-    uint64_t size[2] = {0, 1}, at;
-    const char *found_name;
-    size_t length;
+    uint32_t dimensions = rows == 1 ? 1 : 2, found, type, i;
+    uint64_t size[2] = {1, 1}, at;
+    carnn__span known;
     if (g->writing) {
         carnn__put_string(g, name, strlen(name));
         carnn__put_number(g, dimensions, 4);
@@ -12214,82 +12192,33 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
         carnn__put_number(g, (uint64_t)offset * 4, 8);
         return;
     }
-    found_name = carnn__gguf_take_string(g, &length);
-    if (found_name && (length != strlen(name) || memcmp(found_name, name, length) != 0))
+    known = carnn__gguf_string(g);
+    if (known.at && !carnn__is(name, known, 0))
         carnn__gguf_fail(g, "expected the weights %s, found \"%.*s\"", name,
-                         (int)carnn__min(length, 60), found_name);
+                         (int)carnn__min(known.length, 60), known.at);
     found = (uint32_t)carnn__gguf_number(g, 4);
-    if (found == dimensions) {
-        size[0] = carnn__gguf_number(g, 8);
-        if (dimensions == 2) size[1] = carnn__gguf_number(g, 8);
-    }
+    for (i = 0; i < carnn__min(found, 2); i++) size[i] = carnn__gguf_number(g, 8);
     if (found != dimensions || size[0] != columns || size[1] != rows)
-        carnn__gguf_fail(g, "%s: expected %llu by %llu weights, found %llu by %llu", name,
-                         (unsigned long long)rows, (unsigned long long)columns,
-                         (unsigned long long)size[1], (unsigned long long)size[0]);
+        carnn__gguf_fail(g, "%s: expected %zu by %zu weights, found %llu by %llu", name, rows,
+                         columns, (unsigned long long)size[1], (unsigned long long)size[0]);
     type = (uint32_t)carnn__gguf_number(g, 4);
     at = carnn__gguf_number(g, 8);
     if (type != 0) carnn__gguf_fail(g, "%s: type %u, expected F32", name, (unsigned)type);
     if (at % 4 || at / 4 != offset) carnn__gguf_fail(g, "%s: misplaced in the file", name);
 }
 
-/* --- the beginning of a file ----------------------------------------------------------------- */
-
-/* What every file begins with; carnn__gguf_open reads it. */
+/* The beginning of a file; carnn__gguf_open reads it. */
 static void carnn__put_start(carnn__gguf *g, const carnn__gguf_kind *kind, size_t tensors) {
     carnn__put_bytes(g, "GGUF", 4);
     carnn__put_number(g, CARNN__GGUF_VERSION, 4);
     carnn__put_number(g, tensors, 8);
     carnn__put_number(g, g->all_keys, 8);
     carnn__put_key_text(g, "general.architecture", kind->architecture);
-    carnn__key_u32(g, "general.alignment", CARNN__ALIGN);
-    carnn__key_u32(g, "general.file_type", 0); /* all tensors are F32 */
-    carnn__key_u32(g, "carnn.format", kind->format);
+    carnn__put_key_number(g, "general.alignment", CARNN__GGUF_U32, CARNN__ALIGN);
+    carnn__put_key_number(g, "general.file_type", CARNN__GGUF_U32, 0); /* all tensors are F32 */
+    carnn__put_key_number(g, "carnn.format", CARNN__GGUF_U32, kind->format);
     carnn__put_key_text(g, "carnn.version", CARNN_VERSION);
-    carnn__put_key(g, "carnn.checksum", CARNN__GGUF_U64);
-    carnn__put_number(g, g->checksum, 8);
-}
-
-/* Reads all up to the table of tensors. */
-static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kind, const char *name,
-                                     const void *bytes, size_t size, carnn_error *error) {
-    const char *architecture = kind->architecture;
-    const carnn__gguf_key *key;
-    uint64_t keys, length;
-    uint32_t version;
-    memset(g, 0, sizeof *g);
-    g->name = carnn__name_end(name ? name : "model in memory");
-    g->bytes = (const unsigned char *)bytes;
-    g->size = size;
-    g->error = error;
-    if (size < 24 || memcmp(bytes, "GGUF", 4) != 0)
-        return carnn__gguf_fail(g, "not a GGUF file");
-    g->at = 4;
-    version = (uint32_t)carnn__gguf_number(g, 4);
-    if (version != CARNN__GGUF_VERSION)
-        return carnn__gguf_fail(g, "GGUF of version %u, expected little-endian version %d",
-                                (unsigned)version, CARNN__GGUF_VERSION);
-    g->tensors = carnn__gguf_number(g, 8);
-    keys = carnn__gguf_number(g, 8);
-    if (keys > CARNN__GGUF_KEYS_MAX)
-        return carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)keys);
-    for (; keys && !g->status; keys--) carnn__gguf_take_key(g);
-    if ((key = carnn__gguf_need(g, "general.architecture", CARNN__GGUF_STRING)) != NULL) {
-        length = carnn__get64(key->value);
-        if (length != strlen(architecture) ||
-            memcmp(key->value + 8, architecture, (size_t)length) != 0)
-            carnn__gguf_fail(g, "holds \"%.*s\", expected \"%s\"", (int)(length < 40 ? length : 40),
-                             (const char *)key->value + 8, architecture);
-    }
-    carnn__gguf_verify(g);
-    version = carnn__key_u32(g, "carnn.format", kind->format);
-    if (version != kind->format)
-        carnn__gguf_fail(g, "written by another version of carnn (format %u, this is %s with "
-                         "format %u)%s", (unsigned)version, CARNN_VERSION, (unsigned)kind->format,
-                         kind->advice);
-    if (carnn__key_u32(g, "general.alignment", CARNN__ALIGN) != CARNN__ALIGN)
-        carnn__gguf_fail(g, "general.alignment is not %d", CARNN__ALIGN);
-    return g->status;
+    carnn__put_key_number(g, "carnn.checksum", CARNN__GGUF_U64, g->checksum);
 }
 
 /* --- files on the disk --------------------------------------------------------------------------
@@ -12323,19 +12252,6 @@ char *realpath(const char *name, char *path);
 #define CARNN__TARGET(name) realpath(name, NULL)
 #endif
 
-typedef struct carnn__output {
-    const carnn_allocator *allocator;
-    const char *name;
-    char *path;      /* where `name` leads through symbolic links */
-    char *temporary; /* NULL: `name` is a device or a pipe, which is written directly */
-    FILE *file;
-} carnn__output;
-
-static carnn_status carnn__cannot_write(carnn_error *error, const char *name) {
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be written: %s", carnn__name_end(name),
-                       strerror(errno));
-}
-
 /* Type and permissions of a file; 0: there is none. */
 static unsigned carnn__file_mode(const char *name) {
     struct CARNN__SYSTEM(stat) found;
@@ -12346,7 +12262,10 @@ static int carnn__is_special(unsigned mode) { return mode && !CARNN__IS_REGULAR(
 
 #if defined(_WIN32)
 
-static void carnn__remove_stale(carnn__output *o, size_t room) { (void)o, (void)room; }
+static void carnn__remove_stale(const char *path, char *temporary, size_t room) {
+    (void)path, (void)temporary, (void)room;
+}
+
 static void carnn__sync_folder(char *path) { (void)path; }
 static int carnn__sync(FILE *file) { return fflush(file) == 0 && _commit(_fileno(file)) == 0; }
 
@@ -12378,99 +12297,84 @@ static void carnn__sync_folder(char *path) {
     close(folder);
 }
 
-/* Removes temporary files of this name that killed processes have left: no process is still writing
-   a file that has not changed for an hour. */
-static void carnn__remove_stale(carnn__output *o, size_t room) {
-    const char *slash = strrchr(o->path, '/'), *base = slash ? slash + 1 : o->path;
+/* Removes temporary files that killed processes have left, which have not changed for an hour;
+   `temporary` is scratch. */
+static void carnn__remove_stale(const char *path, char *temporary, size_t room) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     size_t length = strlen(base);
     struct dirent *entry;
     struct stat found;
-    DIR *folder = opendir(carnn__folder_of(strcpy(o->temporary, o->path)));
+    DIR *folder = opendir(carnn__folder_of(strcpy(temporary, path)));
     while (folder && (entry = readdir(folder)) != NULL) {
         const char *end = entry->d_name + length; /* ".xxxxxxxx.tmp" */
         if (strncmp(entry->d_name, base, length) || *end != '.' || strlen(end) != 13 ||
             strspn(end + 1, "0123456789abcdef") != 8 || strcmp(end + 9, ".tmp"))
             continue;
-        snprintf(o->temporary, room, "%.*s%s", (int)(base - o->path), o->path, entry->d_name);
-        if (stat(o->temporary, &found) == 0 && difftime(time(NULL), found.st_mtime) > 3600.0)
-            remove(o->temporary);
+        snprintf(temporary, room, "%.*s%s", (int)(base - path), path, entry->d_name);
+        if (stat(temporary, &found) == 0 && difftime(time(NULL), found.st_mtime) > 3600.0)
+            remove(temporary);
     }
     if (folder) closedir(folder);
 }
 
 #endif
 
-/* Opens a new file beside the old one, whose permissions it gets. */
-static carnn_status carnn__output_open(carnn__output *o, const char *name,
-                                       const carnn_allocator *allocator, carnn_error *error) {
-    unsigned mode = carnn__file_mode(name), tail;
-    char *target = CARNN__IS_REGULAR(mode) ? CARNN__TARGET(name) : NULL;
-    size_t room = strlen(target ? target : name) + 16;
+/* Opens a new file, `temporary`, beside an old one, whose mode it gets (0: there is none). */
+static FILE *carnn__open_beside(const char *path, unsigned mode, char *temporary, size_t room) {
     double now = carnn__clock();
     uint64_t key;
-    memset(o, 0, sizeof *o);
-    o->allocator = allocator;
-    o->name = name;
-    if (!carnn__is_special(mode)) o->path = (char *)carnn__alloc(allocator, room, 2);
-    if (o->path) memcpy(o->path, target ? target : name, room - 15);
-    free(target);
-    if (!*name) errno = ENOENT;
-    if (carnn__is_special(mode)) {
-        o->file = fopen(name, "wb");
-    } else if (!o->path) {
-        return carnn__out_of_memory(error);
-    } else if (mode && (!(mode & 0222) || CARNN__SYSTEM(access)(o->path, 2) != 0)) {
-        errno = EACCES; /* the folder would allow it */
-    } else if (*name) {
-        o->temporary = o->path + room;
-        carnn__remove_stale(o, room);
-        memcpy(&key, &now, sizeof key);
-        tail = (unsigned)(carnn__random(key, (uintptr_t)o) >> 32);
-        snprintf(o->temporary, room, "%s.%08x.tmp", o->path, tail);
-        o->file = fopen(o->temporary, "wbx"); /* x: refuses a name that is taken */
-        if (o->file && mode) CARNN__SYSTEM(chmod)(o->temporary, mode & 0777);
-    }
-    if (o->file) return CARNN_OK;
-    carnn__cannot_write(error, name);
-    carnn__free(allocator, o->path);
-    return CARNN_ERR_IO;
+    FILE *file;
+    carnn__remove_stale(path, temporary, room);
+    memcpy(&key, &now, sizeof key);
+    key = carnn__random(key, (uintptr_t)temporary);
+    snprintf(temporary, room, "%s.%08x.tmp", path, (unsigned)(key >> 32));
+    file = fopen(temporary, "wbx"); /* x: refuses a name that is taken */
+    if (file && mode) CARNN__SYSTEM(chmod)(temporary, mode & 0777);
+    return file;
 }
 
-static int carnn__output_sink(void *to, const void *bytes, size_t size) {
-    return fwrite(bytes, 1, size, ((carnn__output *)to)->file) == size;
+static int carnn__file_sink(void *file, const void *bytes, size_t size) {
+    return fwrite(bytes, 1, size, (FILE *)file) == size;
 }
 
-/* Ends the writing. Unless all is `complete` and stays so here, no trace of the file is left. */
-static carnn_status carnn__output_close(carnn__output *o, int complete, carnn_error *error) {
-    int reason = errno;
-    if (complete && !(o->temporary ? carnn__sync(o->file) : fflush(o->file) == 0))
-        complete = 0, reason = errno;
-    if (fclose(o->file) != 0 && complete) complete = 0, reason = errno;
-    if (o->temporary && complete && !carnn__rename(o->temporary, o->path))
-        complete = 0, reason = errno;
-    if (o->temporary && complete) carnn__sync_folder(o->path);
-    else if (o->temporary) remove(o->temporary);
-    carnn__free(o->allocator, o->path);
-    errno = reason;
-    return complete ? CARNN_OK : carnn__cannot_write(error, o->name);
-}
-
-/* Without `fill` it only tries whether the file could be written. */
-static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
+/* Unless the file is complete and stays so to the end, no trace of it is left. Without `fill` it
+   only tries whether the file could be written. */
+static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *name,
                                      const carnn_allocator *allocator, carnn_error *error) {
-    carnn__output o;
-    carnn_status status;
-    if (!fill && CARNN__IS_PIPE(carnn__file_mode(file))) return CARNN_OK; /* its reader would end */
-    status = carnn__output_open(&o, file, allocator, error);
-    if (status != CARNN_OK) return status;
-    if (fill)
-        return carnn__output_close(&o, carnn__gguf_write(fill, from, carnn__output_sink, &o) > 0,
-                                   error);
-    carnn__output_close(&o, 0, NULL);
-    return CARNN_OK;
+    unsigned mode = carnn__file_mode(name);
+    int special = carnn__is_special(mode), opened, complete, reason; /* special: written directly */
+    char *target = CARNN__IS_REGULAR(mode) ? CARNN__TARGET(name) : NULL, *path, *temporary;
+    size_t room = strlen(target ? target : name) + 16;
+    FILE *file = NULL;
+    if (!fill && CARNN__IS_PIPE(mode)) return CARNN_OK; /* its reader would end */
+    path = (char *)carnn__alloc(allocator, room, 2); /* where symbolic links lead to */
+    if (path) strcpy(path, target ? target : name);
+    free(target);
+    if (!path) return carnn__out_of_memory(error);
+    temporary = path + room;
+    if (special)
+        file = fopen(name, "wb");
+    else if (!*name)
+        errno = ENOENT;
+    else if (mode && (!(mode & 0222) || CARNN__SYSTEM(access)(path, 2) != 0))
+        errno = EACCES; /* the folder would allow it */
+    else
+        file = carnn__open_beside(path, mode, temporary, room);
+    opened = file != NULL;
+    complete = file && fill && carnn__gguf_write(fill, from, carnn__file_sink, file) > 0 &&
+               (special ? fflush(file) == 0 : carnn__sync(file));
+    reason = errno;
+    if (file && fclose(file) != 0 && complete) complete = 0, reason = errno;
+    if (!special && complete && !carnn__rename(temporary, path)) complete = 0, reason = errno;
+    if (!special && complete) carnn__sync_folder(path);
+    else if (!special && opened) remove(temporary);
+    carnn__free(allocator, path);
+    if (complete || (!fill && opened)) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be written: %s", carnn__name_end(name),
+                       strerror(reason));
 }
 
-/* A whole file in an aligned block, where its weights will be used. */
+/* A whole file in an aligned block, which the caller frees, also after a failure. */
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
     int special = carnn__is_special(carnn__file_mode(name)); /* opening a pipe could block */
@@ -12478,43 +12382,33 @@ static carnn_status carnn__read_file(const char *name, const carnn_allocator *al
     long end = -1;
     carnn_status status = CARNN_OK;
     *block = NULL;
-    if (!file && !special) return carnn__io_error(error, name, strerror(errno));
-    if (file && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
-    if (end < 0 || fseek(file, 0, SEEK_SET) != 0) {
+    if (!file)
+        return carnn__io_error(error, name, special ? "not a regular file" : strerror(errno));
+    if (fseek(file, 0, SEEK_END) == 0) end = ftell(file);
+    *size = (size_t)end;
+    if (end < 0 || fseek(file, 0, SEEK_SET) != 0)
         status = carnn__io_error(error, name, "not a regular file");
-    } else {
-        *size = (size_t)end;
-        *block = carnn__alloc_aligned(allocator, *size, 1);
-        if (!*block) status = carnn__out_of_memory(error);
-        else if (fread(*block, 1, *size, file) != *size)
-            status = carnn__io_error(error, name,
-                                     ferror(file) ? strerror(errno) : "it got shorter");
-    }
-    if (file) fclose(file);
-    if (status == CARNN_OK) return CARNN_OK;
-    carnn__free_aligned(allocator, *block);
-    *block = NULL;
+    else if (!(*block = carnn__alloc_aligned(allocator, *size, 1)))
+        status = carnn__out_of_memory(error);
+    else if (fread(*block, 1, *size, file) != *size)
+        status = carnn__io_error(error, name, ferror(file) ? strerror(errno) : "it got shorter");
+    fclose(file);
     return status;
 }
 
 #else
 
-static carnn_status carnn__no_files(const char *name, carnn_error *error) {
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: built with CARNN_NO_STDIO: no files", name);
+static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
+                                     const carnn_allocator *allocator, carnn_error *error) {
+    (void)fill, (void)from, (void)allocator;
+    return carnn__io_error(error, file, "built with CARNN_NO_STDIO: no files");
 }
 
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
-    (void)allocator;
     *block = NULL;
     *size = 0;
-    return carnn__no_files(name, error);
-}
-
-static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
-                                     const carnn_allocator *allocator, carnn_error *error) {
-    (void)fill, (void)from, (void)allocator;
-    return carnn__no_files(file, error);
+    return carnn__gguf_save(NULL, NULL, name, allocator, error);
 }
 
 #endif
@@ -12524,42 +12418,79 @@ CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error) {
     return carnn__gguf_save(NULL, NULL, file, &allocator, error);
 }
 
-/* --- keys of models and checkpoints ---------------------------------------------------------- */
+/* Reads all of a file up to the table of tensors. If the source is not in memory, its file is read
+   into *block, which the caller frees. */
+static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kind,
+                                     const carnn_source *source, const carnn_allocator *allocator,
+                                     void **block, carnn_error *error) {
+    char architecture[64];
+    uint64_t keys, format;
+    uint32_t version;
+    memset(g, 0, sizeof *g);
+    g->name = carnn__name_end(source->name ? source->name : "model in memory");
+    g->bytes = (const unsigned char *)source->bytes;
+    g->size = source->size;
+    g->error = error;
+    if (!g->bytes) {
+        g->status = carnn__read_file(source->name, allocator, block, &g->size, error);
+        g->bytes = (const unsigned char *)*block;
+    }
+    if (g->status) return g->status;
+    if (g->size < 24 || memcmp(g->bytes, "GGUF", 4) != 0)
+        return carnn__gguf_fail(g, "not a GGUF file");
+    g->at = 4;
+    version = (uint32_t)carnn__gguf_number(g, 4);
+    if (version != CARNN__GGUF_VERSION)
+        return carnn__gguf_fail(g, "GGUF of version %u, expected little-endian version %d",
+                                (unsigned)version, CARNN__GGUF_VERSION);
+    g->tensors = carnn__gguf_number(g, 8);
+    keys = carnn__gguf_number(g, 8);
+    if (keys > CARNN__GGUF_KEYS_MAX)
+        return carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)keys);
+    for (; keys && !g->status; keys--) carnn__gguf_take_key(g);
+    carnn__key_text(g, "general.architecture", architecture);
+    if (!g->status && strcmp(architecture, kind->architecture) != 0)
+        carnn__gguf_fail(g, "holds \"%.40s\", expected \"%s\"", architecture, kind->architecture);
+    carnn__gguf_verify(g);
+    format = carnn__gguf_key_number(g, "carnn.format", CARNN__GGUF_U32);
+    if (format != kind->format)
+        carnn__gguf_fail(g, "written by another version of carnn (format %u, this is %s with "
+                         "format %u)%s", (unsigned)format, CARNN_VERSION, (unsigned)kind->format,
+                         kind->advice);
+    if (carnn__gguf_key_number(g, "general.alignment", CARNN__GGUF_U32) != CARNN__ALIGN)
+        carnn__gguf_fail(g, "general.alignment is not %d", CARNN__ALIGN);
+    return g->status;
+}
 
-/* What a file says of a model and its training besides words and weights. */
-typedef struct carnn__facts {
-    carnn_model_desc model;
-    carnn_train_desc train; /* of a model that was never trained all zero */
-    carnn_scores scores;
-    int64_t best_epoch;
-} carnn__facts;
+/* --- keys of models and checkpoints ---------------------------------------------------------- */
 
 /* How fast or for how long a training ran is not kept: it changes nothing of the result. */
 static int carnn__option_kept(const carnn_option *o) {
     return strcmp(o->name, "threads") != 0 && strcmp(o->name, "max_time") != 0;
 }
 
-/* An option is a key with its name. Where a file that is read is older than the option, the option
-   keeps its default. Names become those of our tables. */
-static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn__facts *facts) {
-    double v = carnn__option_value(o, &facts->model, &facts->train);
+/* An option that the file does not have, as it is older, keeps its default. */
+static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn_model *model) {
+    double value = carnn__option_value(o, &model->desc, &model->trained);
     char key[64], name[64];
+    int64_t whole;
     snprintf(key, sizeof key, "carnn.%s", o->name);
-    if (!carnn__option_kept(o) || !carnn__key_there(g, key, 1)) return;
+    if (!carnn__option_kept(o)) return;
+    if (!g->writing && !carnn__gguf_find(g, key, strlen(key))) return;
     if (o->kind == CARNN_OPTION_NAME) {
-        snprintf(name, sizeof name, "%s", carnn__choice_name(o, v));
+        snprintf(name, sizeof name, "%s", carnn__choice_name(o, value));
         carnn__key_text(g, key, name);
-        v = *name || !strcmp(o->name, "cell") ? carnn__choice_named(o, name) : 0.0;
-        if (v < 0.0) /* untrained models have no optimiser */
+        value = *name || !strcmp(o->name, "cell") ? carnn__choice_named(o, name) : 0.0;
+        if (value < 0.0) /* untrained models have no optimiser */
             carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
     } else if (o->kind == CARNN_OPTION_INTEGER) {
-        int64_t whole = (int64_t)v;
+        whole = (int64_t)value;
         carnn__key_number(g, key, CARNN__GGUF_I64, &whole);
-        v = (double)whole;
+        value = (double)whole;
     } else {
-        carnn__key_number(g, key, CARNN__GGUF_F64, &v);
+        carnn__key_number(g, key, CARNN__GGUF_F64, &value);
     }
-    carnn__option_put(o, &facts->model, &facts->train, v);
+    carnn__option_put(o, &model->desc, &model->trained, value);
 }
 
 static void carnn__scores_add(carnn_scores *s, const carnn__metric *metric) {
@@ -12577,68 +12508,93 @@ static void carnn__key_scores(carnn__gguf *g, const carnn__task *task, carnn_sco
     carnn__key_number(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
     for (s->count = i = 0; i < CARNN_SCORES_MAX && task->metric[i].name; i++) {
         snprintf(key, sizeof key, "carnn.score.%s", task->metric[i].name);
-        if (!carnn__key_there(g, key, s->count < count)) continue;
+        if (g->writing ? s->count == count : !carnn__gguf_find(g, key, strlen(key))) continue;
         carnn__scores_add(s, &task->metric[i]);
         carnn__key_number(g, key, CARNN__GGUF_F64, &s->metric[s->count - 1].value);
     }
 }
 
-static void carnn__key_facts(carnn__gguf *g, carnn__facts *facts) {
-    const carnn__task *task;
+/* What a file says of a model and its training besides words and weights. */
+static void carnn__key_model(carnn__gguf *g, carnn_model *model) {
     const carnn_option *o;
     size_t i;
     char name[64];
-    snprintf(name, sizeof name, "%s", g->writing ? facts->model.task : "");
+    snprintf(name, sizeof name, "%s", g->writing ? model->desc.task : "");
     carnn__key_text(g, "carnn.task", name);
-    task = carnn__task_named(name);
-    if (!task) carnn__gguf_fail(g, "unknown task \"%s\"", name);
+    model->task = carnn__task_named(name);
+    if (!model->task) carnn__gguf_fail(g, "unknown task \"%s\"", name);
     if (g->status) return;
-    facts->model.task = task->name;
-    if (!g->writing) carnn_defaults(&facts->model, &facts->train, NULL);
-    for (i = 0; (o = carnn__option_of(task->name, i)) != NULL; i++) carnn__key_option(g, o, facts);
-    if (!facts->train.optimizer) memset(&facts->train, 0, sizeof facts->train);
-    carnn__key_number(g, "carnn.best_epoch", CARNN__GGUF_I64, &facts->best_epoch);
-    if (!g->writing && facts->best_epoch < 0)
-        carnn__gguf_fail(g, "carnn.best_epoch is below 0");
-    carnn__key_scores(g, task, &facts->scores);
-}
-
-static void carnn__put_facts(carnn__gguf *g, const carnn_model *model,
-                             const carnn_train_desc *train) {
-    carnn__facts facts;
-    facts.model = model->desc;
-    facts.train = *train;
-    facts.scores = model->scores;
-    facts.best_epoch = model->best_epoch;
-    carnn__key_facts(g, &facts);
+    model->desc.task = model->task->name;
+    if (!g->writing) carnn_defaults(&model->desc, &model->trained, NULL);
+    for (i = 0; (o = carnn__option_of(model->desc.task, i)) != NULL; i++)
+        carnn__key_option(g, o, model);
+    if (!model->trained.optimizer) memset(&model->trained, 0, sizeof model->trained);
+    carnn__key_number(g, "carnn.best_epoch", CARNN__GGUF_I64, &model->best_epoch);
+    if (!g->writing && model->best_epoch < 0) carnn__gguf_fail(g, "carnn.best_epoch is below 0");
+    carnn__key_scores(g, model->task, &model->scores);
 }
 
 /* --- models ---------------------------------------------------------------------------------- */
 
 static const carnn__gguf_kind carnn__model_file = {"carnn", 1, ""};
 
-static void carnn__put_names(carnn__gguf *g, const char *key, const carnn__names *names) {
-    size_t i;
-    carnn__put_key(g, key, CARNN__GGUF_ARRAY);
-    carnn__put_number(g, CARNN__GGUF_STRING, 4);
-    carnn__put_number(g, names->count, 8);
-    for (i = 0; i < names->count; i++)
-        carnn__put_string(g, carnn__names_get(names, i), carnn__names_length(names, i));
+/* A list of strings. The arrays for building one that is read are no larger than the file. */
+static void carnn__key_names(carnn__gguf *g, const char *name, carnn__names *names,
+                             const carnn_allocator *a) {
+    const carnn__gguf_key *key;
+    const unsigned char *at;
+    carnn__span *text;
+    size_t i, count;
+    carnn_status status;
+    if (g->writing) {
+        carnn__put_key(g, name, CARNN__GGUF_ARRAY);
+        carnn__put_number(g, CARNN__GGUF_STRING, 4);
+        carnn__put_number(g, names->count, 8);
+        for (i = 0; i < names->count; i++)
+            carnn__put_string(g, carnn__names_get(names, i), carnn__names_length(names, i));
+        return;
+    }
+    key = carnn__gguf_need(g, name, CARNN__GGUF_ARRAY_OF(CARNN__GGUF_STRING));
+    if (!key || !key->count) return;
+    at = key->value;
+    count = (size_t)key->count;
+    text = (carnn__span *)carnn__alloc(a, count, sizeof *text);
+    status = text ? CARNN_OK : CARNN_ERR_MEMORY;
+    for (i = 0; !status && i < count; at += text[i++].length) {
+        text[i].length = (size_t)carnn__get64(at);
+        at += 8;
+        text[i].at = (const char *)at;
+    }
+    if (!status) status = carnn__names_build(names, a, text, count, NULL);
+    if (status == CARNN_ERR_MODEL) carnn__gguf_fail(g, "%s: the same string twice", name);
+    else if (status) g->status = carnn__out_of_memory(g->error);
+    carnn__free(a, text);
+}
+
+/* The vocabulary and, where the task has them, its choices. */
+static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
+    const char *choices = model->task ? model->task->choices_key : NULL;
+    carnn__key_names(g, "carnn.words", &model->words, &model->allocator);
+    if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
+}
+
+/* The table of tensors: one that is read has to be what the task declares for the model. */
+static void carnn__key_params(carnn__gguf *g, const carnn__store *store) {
+    const carnn__param *p;
+    for (p = store->item; p < store->item + store->count && !g->status; p++)
+        carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
 }
 
 static void carnn__put_model(carnn__gguf *g, const void *from) {
-    const carnn_model *model = (const carnn_model *)from;
-    const carnn__store *store = &model->params;
-    const carnn__param *p;
+    carnn_model model = *(const carnn_model *)from; /* carnn__key_model sets what it writes */
+    const carnn__store *store = &model.params;
     char title[96];
     carnn__put_start(g, &carnn__model_file, store->count);
-    snprintf(title, sizeof title, "%s %s", model->desc.task, model->desc.cell);
+    snprintf(title, sizeof title, "%s %s", model.desc.task, model.desc.cell);
     carnn__put_key_text(g, "general.name", title);
-    carnn__put_facts(g, model, &model->trained);
-    carnn__put_names(g, "carnn.words", &model->words);
-    if (model->task->choices_key) carnn__put_names(g, model->task->choices_key, &model->choices);
-    for (p = store->item; p < store->item + store->count; p++)
-        carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
+    carnn__key_model(g, &model);
+    carnn__key_words(g, &model);
+    carnn__key_params(g, store);
     carnn__put_floats(g, store->value, store->size);
 }
 
@@ -12669,53 +12625,8 @@ CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *fi
     return carnn__gguf_save(carnn__put_model, model, file, &model->allocator, error);
 }
 
-/* A list of strings. The arrays for building it are no larger than the file. */
-static carnn_status carnn__gguf_names(carnn__gguf *g, const char *name, carnn__names *names,
-                                      const carnn_allocator *allocator) {
-    const carnn__gguf_key *key = carnn__gguf_need(g, name, CARNN__GGUF_ARRAY);
-    const unsigned char *at;
-    carnn__span *text;
-    size_t i, count;
-    carnn_status status;
-    if (key && key->element != CARNN__GGUF_STRING)
-        carnn__gguf_fail(g, "the key %s has another type", name);
-    if (g->status || !key->count) return g->status;
-    at = key->value;
-    count = (size_t)key->count;
-    text = (carnn__span *)carnn__alloc(allocator, count, sizeof *text);
-    if (!text) return g->status = carnn__out_of_memory(g->error);
-    for (i = 0; i < count; at += text[i++].length) {
-        text[i].length = (size_t)carnn__get64(at);
-        at += 8;
-        text[i].at = (const char *)at;
-    }
-    status = carnn__names_build(names, allocator, text, count, g->error);
-    carnn__free(allocator, text);
-    if (status == CARNN_ERR_MODEL) carnn__gguf_fail(g, "%s: the same string twice", name);
-    return g->status = status;
-}
-
-/* The table of tensors has to be the one that the task declares for this description. A product
-   of sizes that overflows, or a matrix beyond the file, is found before anything relies on it. */
-static const unsigned char *carnn__gguf_params(carnn__gguf *g, const carnn__store *store) {
-    const carnn__param *p;
-    size_t floats, offset = 0, left = g->size / 4;
-    carnn__gguf_count(g, store->count);
-    for (p = store->item; p < store->item + store->count && !g->status; p++) {
-        floats = carnn__times(p->rows, p->columns);
-        if (floats > left || p->offset != offset) {
-            carnn__gguf_fail(g, "cut off: the weights %s alone are larger than the file", p->name);
-        } else {
-            offset += carnn__round_up(floats, CARNN__ALIGN / sizeof(float));
-            left -= floats;
-            carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
-        }
-    }
-    return carnn__gguf_data(g, store->size);
-}
-
-/* Whether no float is NaN or infinite: those have all bits of the exponent set, so that adding one
-   more carries into the sign. Two at a time; `count` is even, as in all our flat arrays. */
+/* Is every float finite? NaN and infinity have all bits of the exponent set, so that adding one
+   more carries into the sign. Two at a time: `count` is even in all our flat arrays. */
 static int carnn__finite(const float *x, size_t count) {
     uint64_t bits, carried = 0;
     size_t i;
@@ -12726,8 +12637,8 @@ static int carnn__finite(const float *x, size_t count) {
     return !(carried & 0x8000000080000000u);
 }
 
-/* The first matrix with a NaN or an infinity among the first `size` floats of an array that is laid
-   out like the store; NULL: there is none. */
+/* The first matrix that is not finite in the first `size` floats of an array that is laid out like
+   the store; NULL: all are. */
 static const char *carnn__not_finite(const carnn__store *store, const float *array, size_t size) {
     size_t i, end;
     for (i = 0; i < store->count && store->item[i].offset < size; i++) {
@@ -12740,65 +12651,52 @@ static const char *carnn__not_finite(const carnn__store *store, const float *arr
 
 static carnn_status carnn__model_open(carnn_model *model, const carnn_source *source,
                                       carnn_error *error) {
+    const carnn_allocator *a = &model->allocator;
     carnn__gguf g;
-    carnn__facts facts;
     const unsigned char *data;
-    const char *name;
-    void *file = model->block;
+    const char *broken;
     carnn_error why;
     carnn_status status;
-    /* what the file says of the model has to be a model that we know */
-    memset(&facts, 0, sizeof facts);
-    carnn__gguf_open(&g, &carnn__model_file, source->name, source->bytes, source->size, error);
-    carnn__key_facts(&g, &facts);
-    carnn__gguf_names(&g, "carnn.words", &model->words, &model->allocator);
-    if (g.status != CARNN_OK) return g.status;
-    model->desc = facts.model;
-    model->trained = facts.train;
-    model->scores = facts.scores;
-    model->best_epoch = facts.best_epoch;
-    name = carnn__task_named(model->desc.task)->choices_key;
-    if (name) carnn__gguf_names(&g, name, &model->choices, &model->allocator);
-    if (g.status != CARNN_OK) return g.status;
+    carnn__gguf_open(&g, &carnn__model_file, source, a, &model->block, error);
+    carnn__key_model(&g, model);
+    carnn__key_words(&g, model);
+    if (g.status) return g.status;
     status = carnn__model_declare(model, &why);
     if (!status && model->trained.optimizer)
         status = carnn__check_options(&model->desc, &model->trained, &why);
     if (status == CARNN_ERR_MEMORY) return carnn__out_of_memory(error);
     if (status) return carnn__gguf_fail(&g, "%s", why.message);
     /* its weights are used in place if this machine can, else copied */
-    data = carnn__gguf_params(&g, &model->params);
+    carnn__gguf_count(&g, model->params.count);
+    carnn__key_params(&g, &model->params);
+    data = carnn__gguf_data(&g, model->params.size);
     if (!data) return g.status;
     if (CARNN__LITTLE_ENDIAN && (uintptr_t)data % CARNN__ALIGN == 0) {
         model->params.value = (float *)(uintptr_t)data;
     } else {
-        g.status = carnn__store_alloc(&model->params, &model->allocator, error);
-        if (g.status != CARNN_OK) return g.status;
+        status = carnn__store_alloc(&model->params, a, error);
+        if (status) return status;
         carnn__swap_floats(model->params.value, data, model->params.size);
+        carnn__free_aligned(a, model->block);
         model->block = model->params.value;
-        carnn__free_aligned(&model->allocator, file);
     }
-    name = carnn__not_finite(&model->params, model->params.value, model->params.size);
-    return name ? carnn__gguf_fail(&g, "%s holds NaN or infinity", name) : CARNN_OK;
+    broken = carnn__not_finite(&model->params, model->params.value, model->params.size);
+    return broken ? carnn__gguf_fail(&g, "%s holds NaN or infinity", broken) : CARNN_OK;
 }
 
 CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source *source,
                                         const carnn_allocator *allocator, carnn_error *error) {
     carnn_allocator a = carnn__allocator(allocator);
-    carnn_source bytes = *source;
     carnn_model *m;
-    carnn_status status = CARNN_OK;
+    carnn_status status;
     *model = NULL;
-    if (!bytes.bytes && !bytes.name)
+    if (!source->bytes && !source->name)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model is loaded from a file or from "
                            "memory: neither is named");
     m = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *m);
     if (!m) return carnn__out_of_memory(error);
     m->allocator = a;
-    if (!bytes.bytes) {
-        status = carnn__read_file(bytes.name, &a, &m->block, &bytes.size, error);
-        bytes.bytes = m->block;
-    }
-    if (status == CARNN_OK) status = carnn__model_open(m, &bytes, error);
+    status = carnn__model_open(m, source, error);
     if (status == CARNN_OK) *model = m;
     else carnn_model_free(m);
     return status;
@@ -12806,8 +12704,7 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 
 #ifndef CARNN_NO_TRAIN
 
-/* --- checkpoints --------------------------------------------------------------------------------
-   What a training needs to go on as if it had never stopped. */
+/* --- checkpoints: what a training needs to go on as if it had never stopped ------------------- */
 
 static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 2, ": train anew"};
 
@@ -12820,19 +12717,25 @@ static const char *const carnn__checkpoint_same[CARNN__SAME][2] = {
     {"carnn.checkpoint.training_data", "training data"},
     {"carnn.checkpoint.validation_data", "validation data"}};
 
-static const char *const carnn__checkpoint_arrays[] = {"weights", "best", "average", "moment.1",
-                                                       "moment.2"};
-
 typedef struct carnn__checkpoint {
     carnn_model *model;
-    const carnn_train_desc *train; /* complete */
-    /* of what is trained; NULL: not there */
-    float *array[CARNN__COUNT(carnn__checkpoint_arrays)];
-    uint64_t same[CARNN__SAME];    /* checksums */
+    struct {
+        const char *name;
+        float *value;           /* (trained) */
+    } array[5];
+    size_t arrays;
+    uint64_t same[CARNN__SAME]; /* checksums */
     uint64_t epoch, batch, step;
-    carnn__tally tally;            /* of the epoch at hand */
+    carnn__tally tally;         /* of the epoch at hand */
     double power_a, power_b, best_value, seconds;
 } carnn__checkpoint;
+
+/* Adds an array, unless it is NULL. */
+static void carnn__checkpoint_array(carnn__checkpoint *c, const char *name, float *value) {
+    if (!value) return;
+    c->array[c->arrays].name = name;
+    c->array[c->arrays++].value = value;
+}
 
 static void carnn__sum_list(carnn__sum *sum, const void *list, size_t count, size_t size) {
     carnn__sum_add64(sum, count);
@@ -12871,49 +12774,37 @@ static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     carnn__key_number(g, "carnn.checkpoint.seconds", CARNN__GGUF_F64, &c->seconds);
 }
 
-/* The arrays that are there, in the table of tensors; returns their number. */
-static size_t carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
-    size_t i, n = 0, size = c->model->params.trained;
-    for (i = 0; i < CARNN__COUNT(carnn__checkpoint_arrays); i++)
-        if (c->array[i]) carnn__key_tensor(g, carnn__checkpoint_arrays[i], 1, size, n++ * size);
-    return n;
+static void carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
+    size_t i, size = c->model->params.trained;
+    for (i = 0; i < c->arrays; i++) carnn__key_tensor(g, c->array[i].name, 1, size, i * size);
 }
 
 static void carnn__put_checkpoint(carnn__gguf *g, const void *from) {
     carnn__checkpoint c = *(const carnn__checkpoint *)from;
-    size_t i, count = 0;
-    for (i = 0; i < CARNN__COUNT(c.array); i++) count += c.array[i] != NULL;
-    carnn__put_start(g, &carnn__checkpoint_file, count);
-    carnn__put_facts(g, c.model, c.train);
+    carnn_model model = *c.model;
+    size_t i;
+    carnn__put_start(g, &carnn__checkpoint_file, c.arrays);
+    carnn__key_model(g, &model);
     carnn__key_position(g, &c);
     carnn__key_arrays(g, &c);
-    for (i = 0; i < CARNN__COUNT(c.array); i++)
-        if (c.array[i]) carnn__put_floats(g, c.array[i], c.model->params.trained);
+    for (i = 0; i < c.arrays; i++) carnn__put_floats(g, c.array[i].value, model.params.trained);
 }
 
-static carnn_status carnn__checkpoint_save(carnn__checkpoint *c, const char *file,
-                                           carnn_error *error) {
-    c->same[CARNN__SAME_NAMES] = carnn__names_sum(c->model);
-    return carnn__gguf_save(carnn__put_checkpoint, c, file, &c->model->allocator, error);
-}
-
-/* How long a training goes on may be chosen anew; all other options have to be as they were. */
-static int carnn__option_may_differ(const carnn_option *o) {
-    return strcmp(o->name, "epochs") == 0 || strcmp(o->name, "patience") == 0;
-}
-
+/* All has to be as it was, but for how long a training goes on. */
 static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c,
-                                      const carnn__facts *facts, const carnn__checkpoint *found) {
+                                      const carnn_model *model, const carnn__checkpoint *found) {
     const char *task = c->model->desc.task;
     const carnn_option *o;
     char then[64], now[64];
     size_t i;
-    if (strcmp(facts->model.task, task) != 0)
-        carnn__gguf_fail(g, "checkpoint of the task %s, not %s", facts->model.task, task);
+    if (strcmp(model->desc.task, task) != 0)
+        carnn__gguf_fail(g, "checkpoint of the task %s, not %s", model->desc.task, task);
     for (i = 0; !g->status && (o = carnn__option_of(task, i)) != NULL; i++) {
-        carnn_option_get(o, &facts->model, &facts->train, then, sizeof then);
-        carnn_option_get(o, &c->model->desc, c->train, now, sizeof now);
-        if (carnn__option_kept(o) && !carnn__option_may_differ(o) && strcmp(then, now) != 0)
+        if (!carnn__option_kept(o) || !strcmp(o->name, "epochs") || !strcmp(o->name, "patience"))
+            continue;
+        carnn_option_get(o, &model->desc, &model->trained, then, sizeof then);
+        carnn_option_get(o, &c->model->desc, &c->model->trained, now, sizeof now);
+        if (strcmp(then, now) != 0)
             carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then,
                              now);
     }
@@ -12924,46 +12815,36 @@ static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c
 }
 
 /* Nothing of the training changes before all has been seen. */
-static carnn_status carnn__checkpoint_read(carnn__gguf *g, carnn__checkpoint *c) {
-    carnn__checkpoint found = *c;
-    carnn__facts facts;
-    const unsigned char *data;
-    float *values;
-    size_t i, n, size = c->model->params.trained;
-    memset(&facts, 0, sizeof facts);
-    carnn__key_facts(g, &facts);
-    carnn__key_position(g, &found);
-    if (!g->status) carnn__checkpoint_compare(g, c, &facts, &found);
-    n = carnn__key_arrays(g, c);
-    carnn__gguf_count(g, n);
-    data = carnn__gguf_data(g, n * size);
-    if (!data) return g->status;
-    values = (float *)(uintptr_t)data; /* in the block of carnn__checkpoint_load, and aligned */
-    carnn__swap_floats(values, data, n * size);
-    for (i = n = 0; i < CARNN__COUNT(c->array); i++)
-        if (c->array[i] && !carnn__finite(values + n++ * size, size))
-            return carnn__gguf_fail(g, "%s holds NaN or infinity", carnn__checkpoint_arrays[i]);
-    for (i = n = 0; i < CARNN__COUNT(c->array); i++)
-        if (c->array[i]) memcpy(c->array[i], values + n++ * size, size * sizeof(float));
-    c->model->scores = facts.scores;
-    c->model->best_epoch = facts.best_epoch;
-    *c = found;
-    return CARNN_OK;
-}
-
 static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *file,
                                            carnn_error *error) {
     const carnn_allocator *allocator = &c->model->allocator;
+    carnn_source source = {file, NULL, 0};
     carnn__gguf g;
-    void *block;
-    size_t size = 0;
-    carnn_status status = carnn__read_file(file, allocator, &block, &size, error);
-    if (status != CARNN_OK) return status;
-    c->same[CARNN__SAME_NAMES] = carnn__names_sum(c->model);
-    status = carnn__gguf_open(&g, &carnn__checkpoint_file, file, block, size, error);
-    if (status == CARNN_OK) status = carnn__checkpoint_read(&g, c);
+    carnn_model model;
+    carnn__checkpoint found = *c;
+    size_t i, size = c->model->params.trained;
+    void *block = NULL;
+    float *values;
+    memset(&model, 0, sizeof model);
+    carnn__gguf_open(&g, &carnn__checkpoint_file, &source, allocator, &block, error);
+    carnn__key_model(&g, &model);
+    carnn__key_position(&g, &found);
+    if (!g.status) carnn__checkpoint_compare(&g, c, &model, &found);
+    carnn__gguf_count(&g, c->arrays);
+    carnn__key_arrays(&g, c);
+    values = (float *)(uintptr_t)carnn__gguf_data(&g, c->arrays * size); /* in the block, aligned */
+    if (values) carnn__swap_floats(values, values, c->arrays * size);
+    for (i = 0; i < c->arrays; i++)
+        if (values && !carnn__finite(values + i * size, size))
+            carnn__gguf_fail(&g, "%s holds NaN or infinity", c->array[i].name);
+    for (i = 0; !g.status && i < c->arrays; i++)
+        memcpy(c->array[i].value, values + i * size, size * sizeof(float));
     carnn__free_aligned(allocator, block);
-    return status;
+    if (g.status) return g.status;
+    c->model->scores = model.scores;
+    c->model->best_epoch = model.best_epoch;
+    *c = found;
+    return CARNN_OK;
 }
 
 #endif /* CARNN_NO_TRAIN */
@@ -12989,24 +12870,11 @@ static void carnn__score(const carnn__task *task, const carnn__tally *tally, dou
     carnn__net_score(task, tally, scores);
 }
 
-static void carnn__evaluate(carnn__work *work, carnn__arena *arena, carnn_scores *scores) {
-    carnn__tally tally;
-    double started = carnn__clock();
-    size_t batches, i;
-    memset(&tally, 0, sizeof tally);
-    arena->used = 0;
-    carnn__net_carve(work, arena);
-    batches = carnn__net_batches(work, 0);
-    for (i = 0; i < batches; i++) carnn__net_batch(work, i, 0, &tally);
-    carnn__score(work->model->task, &tally, carnn__clock() - started, scores);
-}
-
 /* Streams of random numbers beside those of the parameters, which are numbered from 0. */
 #define CARNN__SHUFFLE_STREAM 0x5348554646ACE5u
 #define CARNN__STEP_STREAM 0x53544550ACE5u
 
-/* Examples in a batch where nothing is learnt. */
-#define CARNN__SCORING_BATCH 64
+#define CARNN__SCORING_BATCH 64 /* examples in a batch where nothing is learnt */
 
 static carnn__work carnn__scoring_work(const carnn_model *model, const carnn_dataset *data,
                                        carnn__engine *engine) {
@@ -13026,123 +12894,117 @@ static const carnn__names *carnn__choices(const carnn_model *model) {
     return model->choices.count && !model->task->vote ? &model->choices : &model->words;
 }
 
-/* Models can vote only if they choose among the same answers. */
+/* Can all models read the data, and choose among the same answers, so that they can vote? */
 static carnn_status carnn__same_candidates(const carnn_model *const *models, size_t count,
-                                           carnn_error *error) {
-    size_t m, i;
+                                           const carnn_dataset *data, carnn_error *error) {
+    const carnn__names *a = carnn__choices(models[0]), *b;
+    size_t m;
+    carnn_status status;
+    for (m = 0; m < count; m++)
+        if ((status = carnn__same_task(models[m], data, error)) != CARNN_OK) return status;
     for (m = 1; m < count; m++) {
-        const carnn__names *a = carnn__choices(models[0]), *b = carnn__choices(models[m]);
-        int same = models[0]->task == models[m]->task && a->count == b->count;
-        for (i = 0; same && i < a->count; i++)
-            same = !strcmp(carnn__names_get(a, i), carnn__names_get(b, i));
-        if (!same)
+        b = carnn__choices(models[m]);
+        if (a->count != b->count ||
+            (a->count && (memcmp(a->at, b->at, (a->count + 1) * sizeof *a->at) ||
+                          memcmp(a->bytes, b->bytes, a->at[a->count]))))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot vote: their "
-                               "tasks, candidates or words differ", m + 1);
+                               "candidates or words differ", m + 1);
     }
     return CARNN_OK;
 }
 
-/* Models at work on the same batch in turn, each in its own part of the arena. */
-typedef struct carnn__testing {
-    carnn_allocator allocator;
-    carnn__engine engine;
-    carnn__arena arena;
-    size_t count, opened;
-    void *blocks;                 /* carnn__own */
-    carnn__work *work, **pointer; /* (count) */
-    carnn__tally *tally;          /* (count + 1) the last one is the vote's */
-} carnn__testing;
-
-static void carnn__testing_close(carnn__testing *t) {
-    const carnn_allocator *a = &t->allocator;
-    while (t->opened-- > 0) carnn__net_close(&t->work[t->opened]);
-    carnn__free_aligned(a, t->arena.base);
-    carnn__disown(&t->blocks, a);
-    carnn__engine_close(&t->engine);
+/* Gives an arena on which all has been counted its memory. */
+static carnn_status carnn__arena_open(carnn__arena *arena, const carnn_allocator *a,
+                                      carnn_error *error) {
+    arena->size = arena->peak;
+    arena->used = 0;
+    arena->base = (char *)carnn__alloc_aligned(a, arena->size, 1);
+    return arena->base ? CARNN_OK : carnn__out_of_memory(error);
 }
 
-/* The works of the models, and their memory; `like` has what all of them are asked. */
-static carnn_status carnn__testing_open(carnn__testing *t, const carnn_model *const *models,
-                                        const carnn__work *like, carnn_error *error) {
-    const carnn_allocator *a = &t->allocator;
+/* The memory of works that score the same data, each in its own part of the arena. Returns their
+   tallies, (count + 1): the last one is the vote's. */
+static carnn__tally *carnn__scoring_carve(carnn__work *const *works, size_t count,
+                                          carnn__arena *arena) {
     size_t m;
-    t->work = (carnn__work *)carnn__own(&t->blocks, a, t->count, sizeof *t->work);
-    t->pointer = (carnn__work **)carnn__own(&t->blocks, a, t->count, sizeof *t->pointer);
-    t->tally = (carnn__tally *)carnn__own(&t->blocks, a, t->count + 1, sizeof *t->tally);
-    if (!t->work || !t->pointer || !t->tally) return carnn__out_of_memory(error);
-    memset(t->tally, 0, (t->count + 1) * sizeof *t->tally);
-    for (; t->opened < t->count; t->opened++) {
-        carnn__work *work = t->pointer[t->opened] = &t->work[t->opened];
-        carnn_status status;
-        *work = carnn__scoring_work(models[t->opened], like->data, &t->engine);
-        work->voting = t->count > 1;
-        work->asked = like->asked;
-        work->wanted = like->wanted;
-        work->number = t->opened;
-        if ((status = carnn__net_open(work, error)) != CARNN_OK) return status;
-        carnn__net_carve(work, &t->arena);
-    }
-    t->arena.size = t->arena.peak;
-    t->arena.base = (char *)carnn__alloc_aligned(a, t->arena.size, 1);
-    t->arena.used = 0;
-    if (!t->arena.base) return carnn__out_of_memory(error);
-    for (m = 0; m < t->count; m++) carnn__net_carve(&t->work[m], &t->arena);
-    return CARNN_OK;
+    carnn__tally *tally;
+    arena->used = 0;
+    tally = (carnn__tally *)carnn__take(arena, count + 1, sizeof *tally);
+    for (m = 0; m < count; m++) carnn__net_carve(works[m], arena);
+    return tally;
 }
 
-static void carnn__testing_run(carnn__testing *t) {
+/* Works on each batch with all models in turn, then lets them vote. Fills `scores`, of the models
+   and of the vote of several, unless it is NULL. */
+static void carnn__evaluate(carnn__work *const *works, size_t count, carnn__arena *arena,
+                            carnn_scores *scores) {
+    carnn__tally *tally = carnn__scoring_carve(works, count, arena);
+    carnn__work *first = works[0];
+    double started = carnn__clock();
     size_t m, i, batches = 0;
-    for (m = 0; m < t->count; m++) batches = carnn__net_batches(&t->work[m], 0);
+    memset(tally, 0, (count + 1) * sizeof *tally);
+    for (m = 0; m < count; m++) batches = carnn__net_batches(works[m], 0);
     for (i = 0; i < batches; i++) {
-        for (m = 0; m < t->count; m++) carnn__net_batch(&t->work[m], i, 0, &t->tally[m]);
-        if (t->count < 2) continue;
-        t->work[0].number = t->count; /* speaks for all */
-        t->work[0].as_vote = 1;
-        carnn__net_vote(t->pointer, t->count, i, &t->tally[t->count]);
-        t->work[0].as_vote = 0;
-        t->work[0].number = 0;
+        for (m = 0; m < count; m++) carnn__net_batch(works[m], i, 0, &tally[m]);
+        if (count < 2) continue;
+        first->number = count; /* speaks for all */
+        first->as_vote = 1;
+        carnn__net_vote(works, count, i, &tally[count]);
+        first->as_vote = 0;
+        first->number = 0;
     }
+    for (m = 0; scores && m < count + (count > 1); m++)
+        carnn__score(first->model->task, &tally[m], carnn__clock() - started, &scores[m]);
 }
 
-/* All models on a data set; `like` has it and what they are asked. scores may be NULL. */
+/* All models on a data set, for one of the descriptions; scores may be NULL. */
 static carnn_status carnn__test(const carnn_model *const *models, size_t count,
-                                const carnn__work *like, int64_t threads, carnn_scores *scores,
+                                const carnn_dataset *data, const carnn_test_desc *asked,
+                                const carnn_predict_desc *wanted, carnn_scores *scores,
                                 carnn_error *error) {
-    carnn__testing t;
-    double started;
+    const carnn_allocator *a = &models[0]->allocator;
+    carnn__engine engine;
+    carnn__arena arena = {NULL, 0, 0, 0};
+    carnn__work *work, **works;
+    void *blocks = NULL; /* carnn__own */
     size_t m;
-    carnn_status status = CARNN_OK;
-    memset(&t, 0, sizeof t);
-    for (m = 0; m < count && !status; m++) status = carnn__same_task(models[m], like->data, error);
-    if (!status) status = carnn__same_candidates(models, count, error);
+    carnn_status status = carnn__same_candidates(models, count, data, error);
+    if (!status)
+        status = carnn__engine_open(&engine, models[0]->desc.simd,
+                                    carnn__thread_count(asked ? asked->threads : wanted->threads),
+                                    *a, error);
     if (status) return status;
-    t.allocator = models[0]->allocator;
-    t.count = count;
-    status = carnn__engine_open(&t.engine, models[0]->desc.simd, carnn__thread_count(threads),
-                                t.allocator, error);
-    if (status) return status;
-    status = carnn__testing_open(&t, models, like, error);
-    if (!status) {
-        started = carnn__clock();
-        carnn__testing_run(&t);
-        for (m = 0; scores && m < count + (count > 1); m++)
-            carnn__score(models[0]->task, &t.tally[m], carnn__clock() - started, &scores[m]);
+    work = (carnn__work *)carnn__own(&blocks, a, count, sizeof *work);
+    works = (carnn__work **)carnn__own(&blocks, a, count, sizeof *works);
+    if (!work || !works) status = carnn__out_of_memory(error);
+    for (m = 0; !status && m < count; m++) {
+        works[m] = &work[m];
+        work[m] = carnn__scoring_work(models[m], data, &engine);
+        work[m].voting = count > 1;
+        work[m].asked = asked;
+        work[m].wanted = wanted;
+        work[m].number = m;
+        status = carnn__net_open(&work[m], error);
     }
-    carnn__testing_close(&t);
+    if (!status) {
+        carnn__scoring_carve(works, count, &arena);
+        status = carnn__arena_open(&arena, a, error);
+    }
+    if (!status) carnn__evaluate(works, count, &arena, scores);
+    while (m-- > 0) carnn__net_close(&work[m]);
+    carnn__free_aligned(a, arena.base);
+    carnn__disown(&blocks, a);
+    carnn__engine_close(&engine);
     return status;
 }
 
 CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t count,
                                         const carnn_dataset *data, const carnn_test_desc *desc,
                                         carnn_scores *scores, carnn_error *error) {
-    carnn__work like;
     if (!count) return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no model to test");
     if (!data->item_count)
         return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to test on");
-    memset(&like, 0, sizeof like);
-    like.data = data;
-    like.asked = desc;
-    return carnn__test(models, count, &like, desc->threads, scores, error);
+    return carnn__test(models, count, data, desc, NULL, scores, error);
 }
 
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
@@ -13156,14 +13018,10 @@ CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count
 
 CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_dataset *data,
                                      const carnn_predict_desc *desc, carnn_error *error) {
-    carnn__work like;
-    memset(&like, 0, sizeof like);
-    like.data = data;
-    like.wanted = desc;
     if (!desc->example)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "nobody to tell the predictions to");
     if (!data->item_count) return carnn__same_task(model, data, error);
-    return carnn__test(&model, 1, &like, desc->threads, NULL, error);
+    return carnn__test(&model, 1, data, NULL, desc, NULL, error);
 }
 
 #define CARNN__BOOTSTRAP 10000
@@ -13196,23 +13054,20 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
 #ifndef CARNN_NO_TRAIN
 
 /* --- training -----------------------------------------------------------------------------------
-   An epoch goes through the shuffled batches; each batch is one step of the optimiser. After an
-   epoch the validation set is scored, and the best weights so far are kept. The learning rate goes
-   down along half a cosine from lr to lr_end * lr over all epochs (Loshchilov and Hutter 2017), and
-   by the factor lr_decay from epoch to epoch.
-
-   All that is random is drawn from (seed, epoch) or (seed, step), so that a run that was stopped in
-   the middle of an epoch goes on exactly as if it had not been. */
+   Each of the shuffled batches of an epoch is one step of the optimiser. After an epoch the
+   validation set is scored, and the best weights so far are kept. The learning rate falls along
+   half a cosine from lr to lr_end * lr over all epochs (Loshchilov and Hutter 2017), and by the
+   factor lr_decay from epoch to epoch. All that is random is drawn from (seed, epoch) or (seed,
+   step), so that a run that was stopped in an epoch can be resumed exactly. */
 
 #define CARNN__PI 3.14159265358979323846
 
 typedef struct carnn__training {
     carnn_model *model;
     carnn_train_desc desc; /* complete */
-    const carnn_dataset *train_data, *valid_data;
     carnn__engine engine;
     carnn__arena arena;    /* shared by training and scoring, which alternate */
-    carnn__work train, valid;
+    carnn__work train, valid; /* valid.data is NULL without a validation set */
     carnn__optimizer optimizer;
     float *gradient;        /* laid out like the store, of what is trained; zeros between steps */
     float *best;            /* weights of the best epoch, without validation of the last one */
@@ -13224,16 +13079,6 @@ typedef struct carnn__training {
     double norm, rate_started;
     size_t rate_done;       /* examples or words before rate_started */
 } carnn__training;
-
-static void carnn__training_close(carnn__training *t) {
-    const carnn_allocator *a = &t->model->allocator;
-    carnn__net_close(&t->train);
-    carnn__net_close(&t->valid);
-    carnn__optimizer_close(&t->optimizer, a);
-    carnn__free_aligned(a, t->gradient);
-    carnn__free_aligned(a, t->arena.base);
-    carnn__engine_close(&t->engine);
-}
 
 /* Tells data sets apart: a checkpoint goes on only with the data that it began with. */
 static uint64_t carnn__fingerprint(const carnn_dataset *data) {
@@ -13263,25 +13108,27 @@ static void carnn__training_checkpoint(carnn__training *t) {
     const carnn__store *store = &t->model->params;
     carnn__sum fixed;
     t->at.model = t->model;
-    t->at.train = &t->desc;
-    t->at.array[0] = store->value;
-    t->at.array[1] = t->best;
-    t->at.array[2] = t->average;
-    t->at.array[3] = t->optimizer.moment[0];
-    t->at.array[4] = t->optimizer.moment[1];
+    carnn__checkpoint_array(&t->at, "weights", store->value);
+    carnn__checkpoint_array(&t->at, "best", t->best);
+    carnn__checkpoint_array(&t->at, "average", t->average);
+    carnn__checkpoint_array(&t->at, "moment.1", t->optimizer.moment[0]);
+    carnn__checkpoint_array(&t->at, "moment.2", t->optimizer.moment[1]);
     if (!t->desc.checkpoint) return;
     carnn__sum_start(&fixed);
     carnn__sum_list(&fixed, store->value + store->trained, store->size - store->trained,
                     sizeof(float));
+    t->at.same[CARNN__SAME_NAMES] = carnn__names_sum(t->model);
     t->at.same[CARNN__SAME_VECTORS] = carnn__sum_end(&fixed);
-    t->at.same[CARNN__SAME_TRAIN] = carnn__fingerprint(t->train_data);
-    t->at.same[CARNN__SAME_VALID] = carnn__fingerprint(t->valid_data);
+    t->at.same[CARNN__SAME_TRAIN] = carnn__fingerprint(t->train.data);
+    t->at.same[CARNN__SAME_VALID] = carnn__fingerprint(t->valid.data);
 }
 
 /* Takes all memory of a training, before its first step. */
-static carnn_status carnn__training_open(carnn__training *t, carnn_error *error) {
+static carnn_status carnn__training_open(carnn__training *t, const carnn_dataset *train,
+                                         const carnn_dataset *valid, carnn_error *error) {
     carnn_model *model = t->model;
     const carnn_allocator *a = &model->allocator;
+    carnn__work *scored = &t->valid;
     size_t size = model->params.trained, arrays = t->desc.average > 0.0 ? 3 : 2;
     carnn_status status = carnn__engine_open(&t->engine, model->desc.simd,
                                              carnn__thread_count(t->desc.threads), *a, error);
@@ -13295,49 +13142,35 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
         t->average = t->best + size;
         memcpy(t->average, model->params.value, size * sizeof(float));
     }
-    t->train = carnn__scoring_work(model, t->train_data, &t->engine);
+    t->train = carnn__scoring_work(model, train, &t->engine);
+    t->valid = carnn__scoring_work(model, valid, &t->engine);
     t->train.g = t->gradient;
     t->train.batch = t->desc.batch;
-    t->train.dropout = t->desc.dropout > 0.0 ? t->desc.dropout : 0.0;
-    t->train.smoothing = t->desc.smoothing > 0.0 ? t->desc.smoothing : 0.0;
+    t->train.dropout = fmax(t->desc.dropout, 0.0);
+    t->train.smoothing = fmax(t->desc.smoothing, 0.0);
     status = carnn__optimizer_open(&t->optimizer, carnn__optimizer_number(t->desc.optimizer), size,
                                    a, error);
     if (!status) status = carnn__net_open(&t->train, error);
-    if (!status && t->valid_data) {
-        t->valid = carnn__scoring_work(model, t->valid_data, &t->engine);
-        status = carnn__net_open(&t->valid, error);
-    }
+    if (!status && valid) status = carnn__net_open(&t->valid, error);
     if (status) return status;
     carnn__net_carve(&t->train, &t->arena);
-    t->arena.used = 0;
-    if (t->valid_data) carnn__net_carve(&t->valid, &t->arena);
-    t->arena.size = t->arena.peak;
-    t->arena.base = (char *)carnn__alloc_aligned(a, t->arena.size, 1);
-    if (!t->arena.base) return carnn__out_of_memory(error);
+    if (valid) carnn__scoring_carve(&scored, 1, &t->arena);
     carnn__training_checkpoint(t);
-    return CARNN_OK;
+    return carnn__arena_open(&t->arena, a, error);
 }
 
 /* Writes the checkpoint, if one is wanted and the weights are numbers. */
-static carnn_status carnn__training_save(carnn__training *t, carnn_error *error) {
+static void carnn__training_save(carnn__training *t, carnn_error *error) {
     const carnn__store *store = &t->model->params;
     double before = t->at.seconds;
-    if (!t->desc.checkpoint || carnn__not_finite(store, store->value, store->trained))
-        return CARNN_OK;
+    if (!t->desc.checkpoint || carnn__not_finite(store, store->value, store->trained)) return;
     t->at.seconds += carnn__clock() - t->started;
     t->at.power_a = t->optimizer.power_a;
     t->at.power_b = t->optimizer.power_b;
-    t->save = carnn__checkpoint_save(&t->at, t->desc.checkpoint, error);
+    t->save = carnn__gguf_save(carnn__put_checkpoint, &t->at, t->desc.checkpoint,
+                               &t->model->allocator, error);
     t->at.seconds = before;
     t->saved = carnn__clock();
-    return t->save;
-}
-
-static carnn_status carnn__training_resume(carnn__training *t, carnn_error *error) {
-    carnn_status status = carnn__checkpoint_load(&t->at, t->desc.checkpoint, error);
-    t->optimizer.power_a = t->at.power_a;
-    t->optimizer.power_b = t->at.power_b;
-    return status;
 }
 
 /* --- reports --------------------------------------------------------------------------------- */
@@ -13345,7 +13178,7 @@ static carnn_status carnn__training_resume(carnn__training *t, carnn_error *erro
 static double carnn__learning_rate(const carnn__training *t, double done) {
     const carnn_train_desc *d = &t->desc;
     double along = ((double)t->at.epoch + done) / (double)d->epochs;
-    double end = d->lr_end > 0.0 ? d->lr_end : 0.0;
+    double end = fmax(d->lr_end, 0.0);
     double cosine = end + (1.0 - end) * 0.5 * (1.0 + cos(CARNN__PI * along));
     return d->lr * cosine * pow(d->lr_decay, (double)t->at.epoch);
 }
@@ -13370,7 +13203,7 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     all = epochs_done > 0.0 ? p.seconds / epochs_done * (double)t->desc.epochs : 0.0;
     p.seconds_left = all > p.seconds ? all - p.seconds : 0.0;
     p.epoch_ended = epoch_ended;
-    p.scores = epoch_ended && t->valid_data ? &t->valid_scores : NULL;
+    p.scores = epoch_ended && t->valid.data ? &t->valid_scores : NULL;
     p.best = t->model->scores.count ? &t->model->scores : NULL;
     p.best_epoch = t->model->best_epoch;
     return t->desc.progress(&p, t->desc.user);
@@ -13394,50 +13227,36 @@ static void carnn__average_range(const void *training, size_t from, size_t to) {
                                 (float)(1.0 - keep), to - from);
 }
 
-static void carnn__training_average(carnn__training *t) {
-    size_t size = t->model->params.trained;
-    carnn__split(&t->engine, carnn__average_range, t, size, 16, size);
-}
-
 static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
     const carnn_train_desc *d = &t->desc;
     double lr = carnn__learning_rate(t, (double)t->at.batch / (double)batches);
+    const carnn__store *store = &t->model->params;
+    size_t size = store->trained;
     carnn__net_batch(&t->train, (size_t)t->at.batch,
-                          carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->at.step),
-                          &t->at.tally);
-    t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, t->model->params.value, t->gradient,
-                                    lr, d->clip > 0.0 ? d->clip : 0.0,
-                                    d->weight_decay > 0.0 ? d->weight_decay : 0.0);
+                     carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->at.step),
+                     &t->at.tally);
+    t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, store->value, t->gradient, lr,
+                                    fmax(d->clip, 0.0), fmax(d->weight_decay, 0.0));
     t->at.step++;
     t->at.batch++;
     if (!(t->norm <= DBL_MAX))
-        return carnn__diverged(t, "the gradient of",
-                               carnn__not_finite(&t->model->params, t->gradient,
-                                                 t->model->params.trained), error);
-    if (t->average) carnn__training_average(t);
+        return carnn__diverged(t, "the gradient of", carnn__not_finite(store, t->gradient, size),
+                               error);
+    if (t->average) carnn__split(&t->engine, carnn__average_range, t, size, 16, size);
     return CARNN_OK;
-}
-
-/* Puts the average in the place of the weights, or the weights back. The gradient, which is zero
-   between two steps, holds the weights meanwhile. */
-static void carnn__training_swap(carnn__training *t, int back) {
-    size_t bytes = t->model->params.trained * sizeof(float);
-    if (!t->average) return;
-    if (!back) memcpy(t->gradient, t->model->params.value, bytes);
-    memcpy(t->model->params.value, back ? t->gradient : t->average, bytes);
-    if (back) memset(t->gradient, 0, bytes);
 }
 
 /* Scores the weights as they are and keeps them if they are the best. */
 static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
                                              carnn_error *error) {
     carnn_model *model = t->model;
+    carnn__work *valid = &t->valid;
     int sign = model->task->metric[0].lower_is_better ? -1 : 1;
     double value;
-    if (!t->valid_data) {
+    if (!t->valid.data) {
         carnn__score(model->task, &t->at.tally, 0.0, &model->scores);
     } else {
-        carnn__evaluate(&t->valid, &t->arena, &t->valid_scores);
+        carnn__evaluate(&valid, 1, &t->arena, &t->valid_scores);
         if (!(t->valid_scores.loss <= DBL_MAX))
             return carnn__diverged(t, "the loss on", "the validation data", error);
         value = sign * t->valid_scores.metric[0].value;
@@ -13450,8 +13269,7 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
     return CARNN_OK;
 }
 
-/* A checkpoint costs a write of all weights and moments, so there is not one after each epoch. */
-#ifndef CARNN__SECONDS_BETWEEN_SAVES
+#ifndef CARNN__SECONDS_BETWEEN_SAVES /* a checkpoint writes all weights and moments */
 #define CARNN__SECONDS_BETWEEN_SAVES 10.0
 #endif
 
@@ -13461,7 +13279,7 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->at.epoch + 1);
     const carnn__store *store = &t->model->params;
     const char *broken;
-    size_t batches;
+    size_t batches, bytes = store->trained * sizeof(float);
     int stopped;
     carnn_status status;
     t->arena.used = 0;
@@ -13484,9 +13302,15 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     if (broken) return carnn__diverged(t, "a weight of", broken, error);
     /* saved before the validation, which a run that is not stopped here does not have */
     if (t->at.batch < batches) carnn__training_save(t, error);
-    carnn__training_swap(t, 0);
+    if (t->average) { /* it takes the place of the weights, which are in the gradient meanwhile */
+        memcpy(t->gradient, store->value, bytes);
+        memcpy(store->value, t->average, bytes);
+    }
     status = carnn__training_validate(t, (int64_t)t->at.epoch + 1, error);
-    carnn__training_swap(t, 1);
+    if (t->average) {
+        memcpy(store->value, t->gradient, bytes);
+        memset(t->gradient, 0, bytes); /* as between all steps */
+    }
     if (status) return status;
     if (t->at.batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
     t->at.epoch++;
@@ -13498,23 +13322,18 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
                        (unsigned long long)t->at.epoch);
 }
 
-/* Are there epochs left, and has one of the last `patience` epochs been the best? */
-static int carnn__training_goes_on(const carnn__training *t) {
-    if (t->at.epoch >= (uint64_t)t->desc.epochs) return 0;
-    return !t->valid_data || t->desc.patience <= 0 ||
-           (int64_t)t->at.epoch - t->model->best_epoch < t->desc.patience;
-}
-
 static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) {
     carnn_status status = CARNN_OK;
     int stop = 0;
     t->started = t->saved = carnn__clock();
-    while (!status && !stop && carnn__training_goes_on(t))
+    while (!status && !stop && t->at.epoch < (uint64_t)t->desc.epochs &&
+           (!t->valid.data || t->desc.patience <= 0 ||
+            (int64_t)t->at.epoch - t->model->best_epoch < t->desc.patience))
         status = carnn__training_epoch(t, &stop, error);
     /* where the time was over inside an epoch, that has been saved */
     if ((!status && !t->at.batch) || status == CARNN_ERR_STOPPED) carnn__training_save(t, error);
     if ((!status || status == CARNN_ERR_STOPPED) && t->save) status = t->save;
-    if (status == CARNN_ERR_DIVERGED || (t->model->best_epoch && (t->valid_data || t->average)))
+    if (status == CARNN_ERR_DIVERGED || (t->model->best_epoch && (t->valid.data || t->average)))
         memcpy(t->model->params.value, t->best, t->model->params.trained * sizeof(float));
     return status;
 }
@@ -13528,8 +13347,6 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     memset(&t, 0, sizeof t);
     t.model = model;
     t.desc = *desc;
-    t.train_data = train;
-    t.valid_data = valid;
     if (!model->block)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model that is used in place in the "
                            "caller's memory cannot be trained");
@@ -13542,22 +13359,30 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "resume: no checkpoint file is named");
     memset(&model->scores, 0, sizeof model->scores);
     model->best_epoch = 0; /* of this training */
-    status = carnn__training_open(&t, error);
-    if (!status && t.desc.resume) status = carnn__training_resume(&t, error);
-    if (!status) status = carnn__training_run(&t, error);
     model->trained = t.desc;
     model->trained.checkpoint = NULL;
     model->trained.progress = NULL;
     model->trained.user = NULL;
     model->trained.resume = 0;
-    carnn__training_close(&t);
+    status = carnn__training_open(&t, train, valid, error);
+    if (!status && t.desc.resume) {
+        status = carnn__checkpoint_load(&t.at, t.desc.checkpoint, error);
+        t.optimizer.power_a = t.at.power_a;
+        t.optimizer.power_b = t.at.power_b;
+    }
+    if (!status) status = carnn__training_run(&t, error);
+    carnn__net_close(&t.train);
+    carnn__net_close(&t.valid);
+    carnn__optimizer_close(&t.optimizer, &model->allocator);
+    carnn__free_aligned(&model->allocator, t.gradient);
+    carnn__free_aligned(&model->allocator, t.arena.base);
+    carnn__engine_close(&t.engine);
     return status;
 }
 
 /* --- cross-validation ---------------------------------------------------------------------------
-   Whole groups are in one fold, so that a model is not scored on a part of what it has learnt from.
-   For each fold a model of its own is made from the other folds' groups: a tenth of them chooses
-   the epoch, the others are learnt from. The fold is scored, and is used for nothing else. */
+   Whole groups are in one fold, which is scored by a model of its own. Of the groups of the other
+   folds, a tenth chooses the epoch, and the model is trained on the rest. */
 
 #define CARNN__FOLD_STREAM 0x464F4C44ACE5u
 #define CARNN__FOLD_CHOOSES 10 /* one in so many groups of a fold's training chooses the epoch */
@@ -14219,11 +14044,9 @@ static carnn_status carnn__check_subject(carnn__subject *s) {
 /* Gives the subject its memory: planned first, then taken. */
 static carnn_status carnn__check_carve(carnn__subject *s, void (*carve)(carnn__subject *s)) {
     carve(s);
-    s->arena.size = s->arena.peak;
-    s->arena.base = (char *)carnn__alloc_aligned(&s->engine->allocator, s->arena.size, 1);
-    if (!s->arena.base) return carnn__out_of_memory(s->error);
+    if (carnn__arena_open(&s->arena, &s->engine->allocator, s->error)) return CARNN_ERR_MEMORY;
     memset(s->arena.base, 0, s->arena.size);
-    s->arena.used = s->arrays = 0;
+    s->arrays = 0;
     carve(s);
     return CARNN_OK;
 }
