@@ -251,8 +251,8 @@ typedef struct carnn_model_desc {
     int64_t embedding; /* size of the word embeddings */
     int64_t layers;    /* recurrent layers, one on top of the other */
     int64_t min_count; /* words rarer than this in the training data become <unk> */
-    double option[CARNN_OPTIONS_MAX]; /* the options of the task alone, in the order of
-                          carnn_option_at(task, ...); carnn_set() sets them by name */
+    double option[CARNN_OPTIONS_MAX]; /* the task's own options, each at its `offset`; carnn_set()
+                          sets them by name */
     const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) to start from, the
                           first that has a word wins; where `embedding` is 0 it is their size; read
                           when the model is created, not kept in the description */
@@ -300,9 +300,7 @@ typedef struct carnn_train_desc {
 /* Both descriptions as tables, for command lines, bindings and forms: one entry per number or name
    that a user may choose, with the same names that the model file uses. */
 typedef enum carnn_option_kind {
-    CARNN_OPTION_INTEGER,
-    CARNN_OPTION_NUMBER,
-    CARNN_OPTION_NAME
+    CARNN_OPTION_INTEGER, CARNN_OPTION_NUMBER, CARNN_OPTION_NAME
 } carnn_option_kind;
 
 typedef enum carnn_option_place {
@@ -322,7 +320,7 @@ typedef struct carnn_option {
     const char *const *choices; /* of a task's names: what it may be, NULL behind the last */
 } carnn_option;
 
-/* Option `number` of those that all tasks have (task NULL), or of those that only this task has;
+/* Option `number` of a task: those that all tasks have (for task NULL these alone), then its own;
    NULL past the last. */
 CARNN_API const carnn_option *carnn_option_at(const char *task, size_t number);
 
@@ -452,9 +450,7 @@ struct carnn_progress {
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error);
-#endif
 
-#ifndef CARNN_NO_TRAIN
 /* Cross-validation over whole groups (dialogs, documents, questions; elsewhere each example is
    one). The weights of the best epoch are chosen on a tenth of each fold's training groups. */
 typedef struct carnn_folds_desc {
@@ -658,12 +654,8 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
 CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
                                            const char **reply, carnn_error *error);
 
-/* What a part of an example contributed to the last prediction. */
-enum {                     /* which numbers of a contribution are meant */
-    CARNN_HAS_SCORE = 1,
-    CARNN_HAS_ATTENTION = 2,
-    CARNN_HAS_SHARE = 4
-};
+/* What a part of an example contributed to the last prediction; `has` says which numbers count. */
+enum { CARNN_HAS_SCORE = 1, CARNN_HAS_ATTENTION = 2, CARNN_HAS_SHARE = 4 };
 
 typedef struct carnn_contribution {
     const char *role; /* "user", "bot", "fact"; "before", "word"; "question", "sentence" */
@@ -763,6 +755,8 @@ typedef struct carnn_measure { /* one line of the benchmark; valid during the ca
     const char *unit;          /* "GFLOP/s" */
     double value;              /* median */
     double share;              /* of the measured peak of the machine, 0 where that says nothing */
+    const char *simd;          /* the path that was used */
+    size_t threads;
 } carnn_measure;
 
 /* Measures all rows, or the one whose name is `only`, or those with `only` as group or in the name.
@@ -12192,17 +12186,11 @@ static const carnn_option carnn__options[] = {
 
 CARNN_API const carnn_option *carnn_option_at(const char *task, size_t number) {
     const carnn__task *t = task ? carnn__task_named(task) : NULL;
-    size_t i;
-    if (!task) return number < CARNN__COUNT(carnn__options) ? &carnn__options[number] : NULL;
+    size_t i, shared = CARNN__COUNT(carnn__options);
+    if (number < shared) return &carnn__options[number];
     for (i = 0; t && t->options && t->options[i].name; i++)
-        if (i == number) return &t->options[i];
+        if (i == number - shared) return &t->options[i];
     return NULL;
-}
-
-/* Option `number` of a model of the task: those of all tasks, then its own. */
-static const carnn_option *carnn__option_of(const char *task, size_t number) {
-    size_t shared = CARNN__COUNT(carnn__options);
-    return number < shared ? &carnn__options[number] : carnn_option_at(task, number - shared);
 }
 
 CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t number) {
@@ -12312,7 +12300,7 @@ CARNN_API carnn_status carnn_set(carnn_model_desc *model, carnn_train_desc *trai
     const char *task = model->task ? model->task : carnn_task_name(0);
     const carnn_option *o;
     size_t i;
-    for (i = 0; (o = carnn__option_of(task, i)) != NULL; i++)
+    for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++)
         if (carnn__same_option(o->name, name) &&
             (train || o->place != CARNN_OPTION_OF_TRAINING))
             return carnn_option_set(o, model, train, value, error);
@@ -12325,7 +12313,7 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
                                          const carnn_train_desc *train, carnn_error *error) {
     const carnn_option *o;
     size_t i;
-    for (i = 0; (o = carnn__option_of(model->task, i)) != NULL; i++) {
+    for (i = 0; (o = carnn_option_at(model->task, i)) != NULL; i++) {
         double number;
         if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_NAME)
             continue;
@@ -13388,7 +13376,7 @@ static void carnn__key_facts(carnn__gguf *g, carnn__facts *facts) {
     if (g->status) return;
     facts->model.task = task->name;
     if (!g->writing) carnn_defaults(&facts->model, &facts->train, NULL);
-    for (i = 0; (o = carnn__option_of(task->name, i)) != NULL; i++) carnn__key_option(g, o, facts);
+    for (i = 0; (o = carnn_option_at(task->name, i)) != NULL; i++) carnn__key_option(g, o, facts);
     if (!facts->train.optimizer) memset(&facts->train, 0, sizeof facts->train);
     carnn__key_number(g, "carnn.best_epoch", CARNN__GGUF_I64, &facts->best_epoch);
     if (!g->writing && facts->best_epoch < 0)
@@ -13707,7 +13695,7 @@ static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c
     size_t i;
     if (strcmp(facts->model.task, task) != 0)
         carnn__gguf_fail(g, "checkpoint of the task %s, not %s", facts->model.task, task);
-    for (i = 0; !g->status && (o = carnn__option_of(task, i)) != NULL; i++) {
+    for (i = 0; !g->status && (o = carnn_option_at(task, i)) != NULL; i++) {
         carnn_option_get(o, &facts->model, &facts->train, then, sizeof then);
         carnn_option_get(o, &c->model->desc, c->train, now, sizeof now);
         if (carnn__option_kept(o) && !carnn__option_may_differ(o) && strcmp(then, now) != 0)
@@ -15168,31 +15156,33 @@ typedef struct carnn__bench_row {
 
 /* --- time and memory ------------------------------------------------------------------------- */
 
-static int carnn__bench_order(const void *a, const void *b) {
-    double difference = *(const double *)a - *(const double *)b;
-    return (difference > 0.0) - (difference < 0.0);
+/* Adds a sample and keeps them in order: the value is their median. */
+static void carnn__bench_sample(carnn__bench *b, double sample) {
+    size_t i = b->samples++;
+    for (; i && b->sample[i - 1] > sample; i--) b->sample[i] = b->sample[i - 1];
+    b->sample[i] = sample;
+    b->value = b->sample[b->samples / 2];
 }
 
-static double carnn__bench_median(carnn__bench *b) {
-    qsort(b->sample, b->samples, sizeof *b->sample, carnn__bench_order);
-    return b->samples ? b->sample[b->samples / 2] : 0.0;
+/* Are there enough samples of the row, after so many seconds? */
+static int carnn__bench_enough(const carnn__bench *b, double seconds) {
+    return b->samples == CARNN__BENCH_SAMPLES ||
+           (b->samples >= 3 && seconds > CARNN__BENCH_SECONDS);
 }
 
-/* Median of the seconds of a call. The first call, which meets cold caches, does not count. */
-static double carnn__bench_seconds(carnn__bench *b, void (*call)(carnn__bench *b)) {
+/* The value is the seconds of a call. The first call, which meets cold caches, does not count. */
+static void carnn__bench_time(carnn__bench *b, void (*call)(carnn__bench *b)) {
     double before = carnn__clock(), began, once;
     size_t repeats, i;
     call(b);
     began = carnn__clock();
     once = began - before;
     repeats = once < CARNN__BENCH_SAMPLE ? (size_t)(CARNN__BENCH_SAMPLE / (once + 1e-7)) + 1 : 1;
-    for (b->samples = 0; b->samples < CARNN__BENCH_SAMPLES; b->samples++) {
+    while (!carnn__bench_enough(b, carnn__clock() - began)) {
         before = carnn__clock();
-        if (b->samples >= 3 && before - began > CARNN__BENCH_SECONDS) break;
         for (i = 0; i < repeats; i++) call(b);
-        b->sample[b->samples] = (carnn__clock() - before) / (double)repeats;
+        carnn__bench_sample(b, (carnn__clock() - before) / (double)repeats);
     }
-    return carnn__bench_median(b);
 }
 
 /* `count` numbers in [-1, 1). */
@@ -15425,12 +15415,11 @@ static void carnn__bench_task(carnn__bench *b) {
     if (!b->status) b->status = carnn_model_create(&b->model, &model, b->data, b->error);
 }
 
-/* Notes the speed of each epoch, and stops when there are enough. */
+/* Notes the speed of each epoch, and stops when there are enough; memory is the same in all. */
 static int carnn__bench_epoch(const carnn_progress *p, void *user) {
     carnn__bench *b = (carnn__bench *)user;
-    if (p->epoch_ended) b->sample[b->samples++] = p->rate;
-    return b->n[2] || b->samples == CARNN__BENCH_SAMPLES || /* memory is the same in all epochs */
-           (b->samples >= 3 && p->seconds > 2 * CARNN__BENCH_SECONDS);
+    if (p->epoch_ended) carnn__bench_sample(b, p->rate);
+    return b->n[2] || carnn__bench_enough(b, 0.5 * p->seconds);
 }
 
 /* n: hidden, task, 1 for the memory instead of the speed. */
@@ -15445,10 +15434,9 @@ static void carnn__bench_training(carnn__bench *b) {
     desc.threads = b->threads;
     desc.progress = carnn__bench_epoch;
     desc.user = b;
-    b->samples = 0;
     if (!b->status) b->status = carnn_train(b->model, b->data, NULL, &desc, b->error);
     if (b->status == CARNN_ERR_STOPPED) b->status = CARNN_OK;
-    b->value = b->n[2] ? (double)b->most / 1048576.0 : carnn__bench_median(b);
+    if (b->n[2]) b->value = (double)b->most / 1048576.0;
 }
 
 /* Piece 0 is the measurement, piece 1 another thread that keeps a processor busy meanwhile. */
@@ -15464,9 +15452,8 @@ static void carnn__bench_beside_piece(void *job, size_t piece, size_t worker) {
 /* The same, on a machine that has something else to do. */
 static void carnn__bench_beside(carnn__bench *b) {
     carnn__pool *pool;
-    b->status = carnn__pool_create(&pool, 2, carnn__allocator(NULL));
-    if (b->status) {
-        carnn__out_of_memory(b->error);
+    if (carnn__pool_create(&pool, 2, carnn__allocator(NULL))) {
+        b->status = carnn__out_of_memory(b->error);
         return;
     }
     b->measured = 0;
@@ -15511,17 +15498,15 @@ static void carnn__bench_session(carnn__bench *b) {
 }
 
 /* The rows of a task, for each size of its models. A unit that is NULL is in the task's entry. */
+#define CARNN__BENCH_KIND(name, unit, open, call, flag)                                            \
+    {"task", unit, name, carnn__bench_##open, call, CARNN__UNBOUND, 0.0, {0, 0, flag}},
 static const carnn__bench_row carnn__bench_kinds[] = {
-    {"task", NULL, "training", carnn__bench_training, NULL, CARNN__UNBOUND, 0.0, {0}},
-    {"task", NULL, "training beside a busy thread", carnn__bench_beside, NULL, CARNN__UNBOUND, 0.0,
-     {0}},
-    {"task", NULL, "", carnn__bench_task, carnn__bench_predict, CARNN__UNBOUND, 0.0, {0}},
-    {"task", "ms", "one answer", carnn__bench_session, carnn__bench_session_call, CARNN__UNBOUND,
-     0.0, {0, 0, 1}},
-    {"task", "ms", "one prediction in a session", carnn__bench_session, carnn__bench_session_call,
-     CARNN__UNBOUND, 0.0, {0}},
-    {"task", "MiB", "memory of training", carnn__bench_training, NULL, CARNN__UNBOUND, 0.0,
-     {0, 0, 1}},
+    CARNN__BENCH_KIND("training", NULL, training, NULL, 0)
+    CARNN__BENCH_KIND("training beside a busy thread", NULL, beside, NULL, 0)
+    CARNN__BENCH_KIND("", NULL, task, carnn__bench_predict, 0)
+    CARNN__BENCH_KIND("one answer", "ms", session, carnn__bench_session_call, 1)
+    CARNN__BENCH_KIND("one prediction in a session", "ms", session, carnn__bench_session_call, 0)
+    CARNN__BENCH_KIND("memory of training", "MiB", training, NULL, 1)
 };
 
 /* Does the task have this kind of row for its models number `size`? */
@@ -15614,16 +15599,18 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
 
 /* Measures a row, and what bounds it where that is not known yet. */
 static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_row *row) {
-    carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0};
+    carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0, b->engine.k->name,
+                       carnn__pool_threads(b->engine.pool)};
     double seconds, rate = 0.0, *peak;
     /* the value */
     b->n = row->n;
     b->amount = 1.0;
-    b->bounded = 0.0;
-    b->arena.used = 0;
+    b->bounded = b->value = 0.0;
+    b->samples = b->arena.used = 0;
     row->open(b);
     if (row->call && !b->status) {
-        seconds = carnn__bench_seconds(b, row->call);
+        carnn__bench_time(b, row->call);
+        seconds = b->value;
         b->value = strcmp(row->unit, "ms") ? b->amount / seconds : 1e3 * seconds / b->amount;
         rate = row->cost > 0.0 ? row->cost * b->value : b->bounded / seconds;
     }
@@ -15701,10 +15688,8 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #define CARNN__STRING(x) CARNN__STRING_(x)
 #define CARNN__KERNEL_ENTRY(name, result, arguments) CARNN__K(name),
 #define CARNN__OPTIMIZE(name, moments, lr, a, b, eps) CARNN__K(name),
-#define CARNN__CELL_FORWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)           \
-    CARNN__K(id##_scan),
-#define CARNN__CELL_BACKWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)          \
-    CARNN__K(id##_scan_back),
+#define CARNN__CELL_FORWARD(id, ...) CARNN__K(id##_scan),
+#define CARNN__CELL_BACKWARD(id, ...) CARNN__K(id##_scan_back),
 static const carnn__kernels CARNN__K(kernels) = {
     CARNN__STRING(CARNN__ISA),
     CARNN__TILE_ROWS,
@@ -15750,8 +15735,6 @@ static const carnn__kernels CARNN__K(kernels) = {
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
-#endif
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 #define CARNN__IMPLEMENTED
 #ifdef __cplusplus
 }
