@@ -10,8 +10,8 @@
        #define CARNN_IMPLEMENTATION
        #include "carnn.h"
 
-   Link with -lm and -lpthread. stb_ds.h (Debian: libstb-dev) must be on the include path of that
-   one file.
+   Link with -lm and -lpthread. That one file needs stb_ds.h (Debian: libstb-dev) on its include
+   path.
 
    A PROGRAM that loads a dialog model and answers:
 
@@ -33,7 +33,7 @@
    examples/ has complete programs: training, own memory, threads, C++, an own allocator, ranking
    sentences, a language model that scores and generates, a task and a cell of one's own.
 
-   CONTENTS: search for the tag.
+   CONTENTS: search for the tag. Each part relies only on those above it.
 
        (declarations)  what a program can call: read this first
        @@BASE    status, allocator, arena, random numbers, clock, threads
@@ -48,8 +48,7 @@
        @@DATA    data sets of items, from lines to records; the formats
        @@MODEL   a model, the entry of a task, a model at work
        @@BATCH   token lists, pieces, the texts of a batch
-       @@NET     the parts of heads: embedding, linear and recurrent layers, pooling, attention,
-                 comparison, losses, ranks
+       @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
        @@HEAD    one part per task: dialog, lm, answer, classify
        @@TASKS   the table of tasks, options, making a model
@@ -58,9 +57,8 @@
        @@CHECK   the gradient check
        @@BENCH   the benchmark
 
-   Each part relies only on those above it. Adding a cell is adding one entry to CARNN__CELLS (and
-   its two functions), adding a task is adding one entry to carnn__tasks: help, options, gradient
-   check, benchmark, sessions and model files follow from these tables.
+   A cell is one entry of CARNN__CELLS and its two functions, a task one entry of carnn__tasks: help,
+   options, gradient check, benchmark, sessions and model files follow from these tables.
 
    A TASK OF YOUR OWN needs no change here. Before the implementation, in one file:
 
@@ -68,10 +66,9 @@
        #define CARNN_IMPLEMENTATION
        #include "carnn.h"
 
-   and behind it `const carnn__task tag_task = {...};`, whose fields are explained at struct
-   carnn__task (@@MODEL); those marked (*) may be NULL. examples/tagger.c is complete. Training,
-   early stopping, checkpoints, model files, sessions, cross-validation and the gradient check then
-   work. What such a file may use:
+   and behind it `const carnn__task tag_task = {...};`. Its fields are explained at struct
+   carnn__task (@@MODEL), and examples/tagger.c is complete. Training, early stopping, checkpoints,
+   model files, sessions, cross-validation and the gradient check then work. It may use:
 
        reader    a function from a line to a record: carnn__record_text, carnn__cut, carnn__trim,
                  carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
@@ -82,9 +79,9 @@
        state     a struct that begins with carnn__net: net.corpus has the tokens and targets of the
                  data set, net.texts the texts of the batch at hand (@@BATCH)
        parts     one function that lists all weights and memory, and runs for either: it calls
-                 carnn__texts_plan first, then the _plan of each part; carnn__declare for weights of
-                 its own; carnn__floats and carnn__take on p->arena (where that is not NULL; they
-                 return NULL while memory is counted)
+                 carnn__texts_plan, then the _plan of each part; carnn__declare for weights of its
+                 own; carnn__floats and carnn__take on p->arena (where that is not NULL; they return
+                 NULL while memory is counted)
        forward   calls the _forward of each part, then `output` says where the logits are
        backward  the _backward of each part in the reverse order: the gradient of the loss with
                  respect to the logits is in their d; parts add to the d of what they read
@@ -116,38 +113,31 @@
 
    NOT HERE: GPUs, convolutions, transformers, automatic differentiation, half precision.
 
-   CONVENTIONS. Matrices are row-major; a weight matrix is (out, in), as the papers write W x. A
-   shape comment such as (N, h) says rows, then columns. Sequences of a batch are packed (@@SEQ).
-   Backward functions ADD to gradients of weights and of shared inputs. Descriptions are zeroed
-   structs in which 0 means the default and CARNN_NONE means "none". Losses are in nats.
+   CONVENTIONS. Matrices are row-major, weights (out, in); a shape (N, h) is rows, then columns.
+   Sequences of a batch are packed (@@SEQ). Backward functions ADD to gradients of weights and of
+   shared inputs. Losses are in nats.
 
    WHO FREES: what a function returns through a ** belongs to the caller and has a _free; strings
    returned belong to the object that was asked.
 
    THREADS. A const model may be used by any number of threads, each with its own session. A data
-   set is read-only once it is loaded. Training uses threads of its own; no bit of its result
-   depends on how many.
+   set is read-only once it is loaded.
 
    ERRORS. Nothing here exits, aborts or prints. A call that can fail returns a carnn_status and
    fills a carnn_error with words: file, line, what was expected, what was found.
 
-   MEMORY. Every object takes an allocator. Training takes all of its memory before the first step;
-   a session is one block whose size is known before. Loading through stb_ds's arrays uses the same
-   allocator.
+   MEMORY. Every object takes an allocator, stb_ds's arrays use it too. Training takes all of its
+   memory before the first step; a session is one block whose size is known before.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
    and portable C, with any number of threads. Do not build with -ffast-math or a part of it.
 
-   FILES are GGUF version 3: metadata (task, cell, options, seed, scores, vocabulary) and float32
-   tensors, aligned so that a file in memory is used in place, and a checksum.
-
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
    Weston: Learning End-to-End Goal-Oriented Dialog, ICLR 2017. Sukhbaatar et al.: End-To-End Memory
-   Networks, NIPS 2015.
-*/
+   Networks, NIPS 2015. */
 
 #ifndef CARNN_H
 #define CARNN_H
@@ -178,10 +168,7 @@
 extern "C" {
 #endif
 
-/* ---------------------------------------------------------------------------------------------
-   Status and errors. Every call that can fail returns a status; what went wrong in words goes to
-   a carnn_error that the caller owns (NULL where the words are not wanted).
-   --------------------------------------------------------------------------------------------- */
+/* --- status and errors ------------------------------------------------------------------------ */
 
 #define CARNN_STATUS_LIST(X)                                                                       \
     X(CARNN_OK, 0, "done")                                                                         \
@@ -208,12 +195,10 @@ typedef struct carnn_error {
 /* A sentence for a status, never NULL. */
 CARNN_API const char *carnn_status_text(carnn_status status);
 
-/* ---------------------------------------------------------------------------------------------
-   Memory. Each object takes its memory from one allocator (NULL: malloc, realloc and free) and
-   gives it back in its _free call. `realloc` with a NULL block allocates; results must be aligned
-   as malloc's are.
-   --------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
+/* NULL stands for malloc, realloc and free. `realloc` with a NULL block allocates; results must be
+   aligned as malloc's are. */
 typedef struct carnn_allocator {
     void *(*alloc)(size_t bytes, void *user);
     void *(*realloc)(void *block, size_t bytes, void *user);
@@ -221,21 +206,19 @@ typedef struct carnn_allocator {
     void *user;
 } carnn_allocator;
 
-/* ---------------------------------------------------------------------------------------------
-   Sources: what can be read. Files packed by gzip are unpacked where the program gzip is at hand.
-   --------------------------------------------------------------------------------------------- */
+/* --- sources ---------------------------------------------------------------------------------- */
 
-typedef struct carnn_source { /* a file by name, or bytes in memory */
-    const char *name;         /* file name, or what errors should call the bytes */
-    const void *bytes;        /* NULL: read the file `name` */
+/* A file by name, unpacked where it is packed by gzip and that program is at hand, or bytes. */
+typedef struct carnn_source {
+    const char *name;  /* file name, or what errors should call the bytes */
+    const void *bytes; /* NULL: read the file `name` */
     size_t size;
 } carnn_source;
 
-/* ---------------------------------------------------------------------------------------------
-   Descriptions. Zero-initialise them: a zero (NULL) field means the documented default, which may
-   depend on the task. Where zero itself is a sensible choice, CARNN_NONE (-1) asks for it, e.g.
-   `.dropout = CARNN_NONE`.
-   --------------------------------------------------------------------------------------------- */
+/* --- descriptions ----------------------------------------------------------------------------- */
+
+/* Zero-initialise them: a zero (NULL) field means the documented default, which may depend on the
+   task. Where zero itself is a sensible choice, CARNN_NONE asks for it: `.dropout = CARNN_NONE`. */
 
 #define CARNN_NONE (-1)
 
@@ -266,11 +249,9 @@ typedef struct carnn_model_desc {
     const carnn_allocator *allocator;
 } carnn_model_desc;
 
-/* One report of a running training. Valid during the callback only. */
+/* Called after every few batches and after every epoch, with a report that is valid during the call
+   only; a result other than 0 writes the checkpoint and stops with CARNN_ERR_STOPPED. */
 typedef struct carnn_progress carnn_progress;
-
-/* Called after every few batches and after every epoch; a result other than 0 stops the training
-   after the checkpoint has been written, with CARNN_ERR_STOPPED. */
 typedef int (*carnn_progress_fn)(const carnn_progress *progress, void *user);
 
 /* How a model is trained. */
@@ -356,10 +337,10 @@ CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for h
 CARNN_API const char *carnn_optimizer_name(size_t number);
 CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
 
-/* ---------------------------------------------------------------------------------------------
-   Data sets. A data set is text read from files in one of the published formats; it knows nothing
-   of a vocabulary and can be shared between models and threads.
-   --------------------------------------------------------------------------------------------- */
+/* --- data sets -------------------------------------------------------------------------------- */
+
+/* A data set is text read from files in one of the published formats; it knows nothing of a
+   vocabulary and can be shared between models and threads. */
 
 typedef struct carnn_dataset_desc {
     const char *task;
@@ -376,8 +357,7 @@ typedef struct carnn_dataset_desc {
                     how files are read (classify: fine); NULL: the defaults */
 } carnn_dataset_desc;
 
-/* Reads the sources. On an error *dataset is NULL and the error names source, line and what was
-   expected there. Free with carnn_dataset_free. */
+/* On an error *dataset is NULL, and the error names source, line and what was expected there. */
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error);
 CARNN_API void carnn_dataset_free(carnn_dataset *dataset);
@@ -398,9 +378,7 @@ CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t ex
                                          size_t number);
 CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t example);
 
-/* ---------------------------------------------------------------------------------------------
-   Models, training and scores.
-   --------------------------------------------------------------------------------------------- */
+/* --- models, training and scores -------------------------------------------------------------- */
 
 typedef struct carnn_model carnn_model;
 
@@ -473,8 +451,8 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             carnn_scores *deviation, carnn_error *error);
 #endif
 
-/* Scores `count` models on a data set: scores[i] for each; where count > 1, scores[count] is
-   their vote (plurality, ties by summed probability). */
+/* Scores each of `count` models; where count > 1, scores[count] is their vote (plurality, ties by
+   summed probability). */
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
                                   const carnn_dataset *data, int64_t threads,
                                   carnn_scores *scores, carnn_error *error);
@@ -510,7 +488,7 @@ typedef enum carnn_prediction_kind {
     CARNN_PREDICTS_LIKELIHOOD  /* -log P of a text, in `score`, and its tokens */
 } carnn_prediction_kind;
 
-/* What a model makes of an example, or of one of its parts: tasks that label every word of a text
+/* What a model makes of an example, or of one part of it: tasks that label every word of a text
    predict part by part. Belongs to the session, or is valid during the callback only. */
 typedef struct carnn_prediction {
     carnn_prediction_kind kind;
@@ -524,8 +502,7 @@ typedef struct carnn_prediction {
 } carnn_prediction;
 
 /* Writes a prediction as the task prints it, of choices the first `top` with their probabilities
-   (0: the first one alone), at most `size` bytes with the NUL; returns the length it has or would
-   have, like snprintf. */
+   (0: the first one alone), and returns its length, both like snprintf. */
 CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_prediction *prediction,
                                        size_t top, char *text, size_t size);
 
@@ -546,18 +523,17 @@ CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_datas
 CARNN_API double carnn_significance(size_t parts, const double *a, const double *b,
                                     const double *weight, uint64_t seed);
 
-/* How the model was trained, as used (zeros for a new model), and the epoch of its weights. */
+/* What a model is: the complete descriptions (of the training zeros for a new model), the epoch of
+   its weights with the scores, the number of parameters, and the names it knows. */
+CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model);
 CARNN_API const carnn_train_desc *carnn_model_training(const carnn_model *model);
 CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model);
-
-/* What a model is: the complete description, number of parameters, and the names it knows. */
-CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model);
+CARNN_API const carnn_scores *carnn_model_scores(const carnn_model *model);
 CARNN_API size_t carnn_model_parameters(const carnn_model *model);
 CARNN_API size_t carnn_model_word_count(const carnn_model *model);
 CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number);
 CARNN_API size_t carnn_model_choice_count(const carnn_model *model); /* replies, classes, labels */
 CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number);
-CARNN_API const carnn_scores *carnn_model_scores(const carnn_model *model); /* of its best epoch */
 
 /* One named array of weights, by number (name NULL past the last): `rows` by `columns` floats. */
 typedef struct carnn_tensor {
@@ -567,11 +543,12 @@ typedef struct carnn_tensor {
 } carnn_tensor;
 CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t number);
 
-/* ---------------------------------------------------------------------------------------------
-   Model files: GGUF version 3. Writing is atomic: a temporary file is written, synced, renamed.
-   A load from memory that is aligned to 64 uses the weights in place: the bytes must outlive the
-   model, which cannot be trained. Bytes that are not so aligned are copied.
-   --------------------------------------------------------------------------------------------- */
+/* --- model files ------------------------------------------------------------------------------ */
+
+/* GGUF version 3: metadata (task, cell, options, seed, scores, vocabulary), aligned float32 tensors
+   and a checksum. Writing is atomic: a temporary file is written, synced, renamed. A load from
+   memory that is aligned to 64 uses the weights in place: the bytes must outlive the model, which
+   cannot be trained. Bytes that are not so aligned are copied. */
 
 CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
                                         carnn_error *error);
@@ -583,23 +560,18 @@ CARNN_API size_t carnn_model_size(const carnn_model *model);
 CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory, size_t size,
                                          carnn_error *error);
 
-/* Could `file` be written? Tries with a temporary file beside it: to be asked before hours of
-   training. */
+/* Could `file` be written? Tries with a temporary file beside it. */
 CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error);
 
-/* ---------------------------------------------------------------------------------------------
-   Sessions: prediction. A session belongs to one thread; any number of sessions share one const
-   model. All memory of a session lies in one block that the caller may own; no call below
-   allocates.
-   --------------------------------------------------------------------------------------------- */
+/* --- sessions --------------------------------------------------------------------------------- */
 
+/* Prediction. A session belongs to one thread; any number of sessions share one const model. */
 typedef struct carnn_session carnn_session;
 
-/* Bytes that a session of this model needs. */
-CARNN_API size_t carnn_session_size(const carnn_model *model);
-
 /* Opens a session in `memory` (carnn_session_size bytes, aligned to 64), or in memory of the
-   model's allocator where it is NULL; carnn_session_free gives only the latter back. */
+   model's allocator where it is NULL; carnn_session_free gives only the latter back. No other call
+   allocates. */
+CARNN_API size_t carnn_session_size(const carnn_model *model);
 CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_model *model,
                                           void *memory, carnn_error *error);
 CARNN_API void carnn_session_free(carnn_session *session);
@@ -607,16 +579,14 @@ CARNN_API void carnn_session_free(carnn_session *session);
 /* Forgets the dialog. */
 CARNN_API void carnn_session_reset(carnn_session *session);
 
-/* Each call below that the model's task does not have returns CARNN_ERR_ARGUMENT, and the message
-   says which ones it has. */
-
-/* A text of an example. */
-typedef struct carnn_text {
-    const char *at; /* any bytes */
+typedef struct carnn_text { /* of an example */
+    const char *at;         /* any bytes */
     size_t length;
 } carnn_text;
 
-/* Predicts an example from its texts: of dialog the user's words, after what the session has heard,
+/* A call from here on that the model's task does not have returns CARNN_ERR_ARGUMENT, and the
+   message says which ones it has.
+   Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
    of answer a question and a sentence; of classify a text. At most `top` choices are told. The
    prediction belongs to the session and lasts until its next call. */
@@ -708,17 +678,15 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
-/* ---------------------------------------------------------------------------------------------
-   The linear recurrence of the additive cells by itself, over one sequence of any length:
+/* --- linear recurrence ------------------------------------------------------------------------ */
+
+/* The recurrence of the additive cells by itself, over one sequence of any length:
 
      y_t = A_t * y_{t-1} + Z_t   elementwise;   backward: D_t = G_t + A_{t+1} * D_{t+1},
      dZ_t = D_t, dA_t = D_t * y_{t-1}, dy0 = A_0 * D_0, where G is the gradient at y.
 
    All arrays are (steps, columns); y0 and dy0 are (columns) and may be NULL (y0: zeros). y may be
-   Z, dZ may be G. Threads share the steps; their number changes no bit. A long sequence can be fed
-   in chunks: the last row of y is the y0 of the next.
-   --------------------------------------------------------------------------------------------- */
-
+   Z, dZ may be G. A long sequence can be fed in chunks: the last row of y is the y0 of the next. */
 CARNN_API carnn_status carnn_recurrence(size_t steps, size_t columns, const float *A,
                                         const float *Z, const float *y0, float *y, int64_t threads,
                                         carnn_error *error);
@@ -729,9 +697,9 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 
 #ifndef CARNN_NO_TRAIN
 
-/* ---------------------------------------------------------------------------------------------
-   Self-checks and measurements: one call of `row` per line; its result other than 0 stops.
-   --------------------------------------------------------------------------------------------- */
+/* --- self-checks and measurements ------------------------------------------------------------- */
+
+/* One call of `row` per line; its result other than 0 stops. */
 
 typedef struct carnn_check { /* one line of the gradient check */
     const char *group;       /* "cell", "part", "head" */
@@ -15070,9 +15038,9 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
 /* =============================================================================================
    @@BENCH   the benchmark
 
-   A table of rows: what the machine can do at most ("peak"), the kernels, every cell at three
-   shapes, a whole task. A row is the median of several runs; its share says how much of the peak
-   that bounds it was reached. Times are those of the clock on the wall: a busy machine shows.
+   Rows are what the machine can do at most ("peak"), kernels, every cell at three shapes, whole
+   tasks. A value is the median of several runs in wall-clock time; its share says how much of the
+   peak that bounds it was reached.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
