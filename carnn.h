@@ -10,8 +10,8 @@
        #define CARNN_IMPLEMENTATION
        #include "carnn.h"
 
-   Link with -lm and -lpthread. stb_ds.h (Debian: libstb-dev) must be on the include path of that
-   one file.
+   Link with -lm and -lpthread. That one file needs stb_ds.h (Debian: libstb-dev) on its include
+   path.
 
    A PROGRAM that loads a dialog model and answers:
 
@@ -33,7 +33,7 @@
    examples/ has complete programs: training, own memory, threads, C++, an own allocator, ranking
    sentences, a language model that scores and generates, a task and a cell of one's own.
 
-   CONTENTS: search for the tag.
+   CONTENTS: search for the tag. Each part relies only on those above it.
 
        (declarations)  what a program can call: read this first
        @@BASE    status, allocator, arena, random numbers, clock, threads
@@ -48,8 +48,7 @@
        @@DATA    data sets of items, from lines to records; the formats
        @@MODEL   a model, the entry of a task, a model at work
        @@BATCH   token lists, pieces, the texts of a batch
-       @@NET     the parts of heads: embedding, linear and recurrent layers, pooling, attention,
-                 comparison, losses, ranks
+       @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
        @@HEAD    one part per task: dialog, lm, answer, classify
        @@TASKS   the table of tasks, options, making a model
@@ -58,9 +57,8 @@
        @@CHECK   the gradient check
        @@BENCH   the benchmark
 
-   Each part relies only on those above it. Adding a cell is adding one entry to CARNN__CELLS (and
-   its two functions), adding a task is adding one entry to carnn__tasks: help, options, gradient
-   check, benchmark, sessions and model files follow from these tables.
+   A cell is one entry of CARNN__CELLS and its two functions, a task one entry of carnn__tasks: help,
+   options, gradient check, benchmark, sessions and model files follow from these tables.
 
    A TASK OF YOUR OWN needs no change here. Before the implementation, in one file:
 
@@ -68,10 +66,9 @@
        #define CARNN_IMPLEMENTATION
        #include "carnn.h"
 
-   and behind it `const carnn__task tag_task = {...};`, whose fields are explained at struct
-   carnn__task (@@MODEL); those marked (*) may be NULL. examples/tagger.c is complete. Training,
-   early stopping, checkpoints, model files, sessions, cross-validation and the gradient check then
-   work. What such a file may use:
+   and behind it `const carnn__task tag_task = {...};`. Its fields are explained at struct
+   carnn__task (@@MODEL), and examples/tagger.c is complete. Training, early stopping, checkpoints,
+   model files, sessions, cross-validation and the gradient check then work. It may use:
 
        reader    a function from a line to a record: carnn__record_text, carnn__cut, carnn__trim,
                  carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
@@ -82,9 +79,9 @@
        state     a struct that begins with carnn__net: net.corpus has the tokens and targets of the
                  data set, net.texts the texts of the batch at hand (@@BATCH)
        parts     one function that lists all weights and memory, and runs for either: it calls
-                 carnn__texts_plan first, then the _plan of each part; carnn__declare for weights of
-                 its own; carnn__floats and carnn__take on p->arena (where that is not NULL; they
-                 return NULL while memory is counted)
+                 carnn__texts_plan, then the _plan of each part; carnn__declare for weights of its
+                 own; carnn__floats and carnn__take on p->arena (where that is not NULL; they return
+                 NULL while memory is counted)
        forward   calls the _forward of each part, then `output` says where the logits are
        backward  the _backward of each part in the reverse order: the gradient of the loss with
                  respect to the logits is in their d; parts add to the d of what they read
@@ -116,38 +113,31 @@
 
    NOT HERE: GPUs, convolutions, transformers, automatic differentiation, half precision.
 
-   CONVENTIONS. Matrices are row-major; a weight matrix is (out, in), as the papers write W x. A
-   shape comment such as (N, h) says rows, then columns. Sequences of a batch are packed (@@SEQ).
-   Backward functions ADD to gradients of weights and of shared inputs. Descriptions are zeroed
-   structs in which 0 means the default and CARNN_NONE means "none". Losses are in nats.
+   CONVENTIONS. Matrices are row-major, weights (out, in); a shape (N, h) is rows, then columns.
+   Sequences of a batch are packed (@@SEQ). Backward functions ADD to gradients of weights and of
+   shared inputs. Losses are in nats.
 
    WHO FREES: what a function returns through a ** belongs to the caller and has a _free; strings
    returned belong to the object that was asked.
 
    THREADS. A const model may be used by any number of threads, each with its own session. A data
-   set is read-only once it is loaded. Training uses threads of its own; no bit of its result
-   depends on how many.
+   set is read-only once it is loaded.
 
    ERRORS. Nothing here exits, aborts or prints. A call that can fail returns a carnn_status and
    fills a carnn_error with words: file, line, what was expected, what was found.
 
-   MEMORY. Every object takes an allocator. Training takes all of its memory before the first step;
-   a session is one block whose size is known before. Loading through stb_ds's arrays uses the same
-   allocator.
+   MEMORY. Every object takes an allocator, stb_ds's arrays use it too. Training takes all of its
+   memory before the first step; a session is one block whose size is known before.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
    and portable C, with any number of threads. Do not build with -ffast-math or a part of it.
 
-   FILES are GGUF version 3: metadata (task, cell, options, seed, scores, vocabulary) and float32
-   tensors, aligned so that a file in memory is used in place, and a checksum.
-
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
    Weston: Learning End-to-End Goal-Oriented Dialog, ICLR 2017. Sukhbaatar et al.: End-To-End Memory
-   Networks, NIPS 2015.
-*/
+   Networks, NIPS 2015. */
 
 #ifndef CARNN_H
 #define CARNN_H
@@ -178,10 +168,7 @@
 extern "C" {
 #endif
 
-/* ---------------------------------------------------------------------------------------------
-   Status and errors. Every call that can fail returns a status; what went wrong in words goes to
-   a carnn_error that the caller owns (NULL where the words are not wanted).
-   --------------------------------------------------------------------------------------------- */
+/* --- status and errors ------------------------------------------------------------------------ */
 
 #define CARNN_STATUS_LIST(X)                                                                       \
     X(CARNN_OK, 0, "done")                                                                         \
@@ -208,12 +195,10 @@ typedef struct carnn_error {
 /* A sentence for a status, never NULL. */
 CARNN_API const char *carnn_status_text(carnn_status status);
 
-/* ---------------------------------------------------------------------------------------------
-   Memory. Each object takes its memory from one allocator (NULL: malloc, realloc and free) and
-   gives it back in its _free call. `realloc` with a NULL block allocates; results must be aligned
-   as malloc's are.
-   --------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
+/* NULL stands for malloc, realloc and free. `realloc` with a NULL block allocates; results must be
+   aligned as malloc's are. */
 typedef struct carnn_allocator {
     void *(*alloc)(size_t bytes, void *user);
     void *(*realloc)(void *block, size_t bytes, void *user);
@@ -221,21 +206,19 @@ typedef struct carnn_allocator {
     void *user;
 } carnn_allocator;
 
-/* ---------------------------------------------------------------------------------------------
-   Sources: what can be read. Files packed by gzip are unpacked where the program gzip is at hand.
-   --------------------------------------------------------------------------------------------- */
+/* --- sources ---------------------------------------------------------------------------------- */
 
-typedef struct carnn_source { /* a file by name, or bytes in memory */
-    const char *name;         /* file name, or what errors should call the bytes */
-    const void *bytes;        /* NULL: read the file `name` */
+/* A file by name, unpacked where it is packed by gzip and that program is at hand, or bytes. */
+typedef struct carnn_source {
+    const char *name;  /* file name, or what errors should call the bytes */
+    const void *bytes; /* NULL: read the file `name` */
     size_t size;
 } carnn_source;
 
-/* ---------------------------------------------------------------------------------------------
-   Descriptions. Zero-initialise them: a zero (NULL) field means the documented default, which may
-   depend on the task. Where zero itself is a sensible choice, CARNN_NONE (-1) asks for it, e.g.
-   `.dropout = CARNN_NONE`.
-   --------------------------------------------------------------------------------------------- */
+/* --- descriptions ----------------------------------------------------------------------------- */
+
+/* Zero-initialise them: a zero (NULL) field means the documented default, which may depend on the
+   task. Where zero itself is a sensible choice, CARNN_NONE asks for it: `.dropout = CARNN_NONE`. */
 
 #define CARNN_NONE (-1)
 
@@ -251,8 +234,8 @@ typedef struct carnn_model_desc {
     int64_t embedding; /* size of the word embeddings */
     int64_t layers;    /* recurrent layers, one on top of the other */
     int64_t min_count; /* words rarer than this in the training data become <unk> */
-    double option[CARNN_OPTIONS_MAX]; /* the options of the task alone, in the order of
-                          carnn_option_at(task, ...); carnn_set() sets them by name */
+    double option[CARNN_OPTIONS_MAX]; /* the task's own options, each at its `offset`; carnn_set()
+                          sets them by name */
     const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) to start from, the
                           first that has a word wins; where `embedding` is 0 it is their size; read
                           when the model is created, not kept in the description */
@@ -266,11 +249,9 @@ typedef struct carnn_model_desc {
     const carnn_allocator *allocator;
 } carnn_model_desc;
 
-/* One report of a running training. Valid during the callback only. */
+/* Called after every few batches and after every epoch, with a report that is valid during the call
+   only; a result other than 0 writes the checkpoint and stops with CARNN_ERR_STOPPED. */
 typedef struct carnn_progress carnn_progress;
-
-/* Called after every few batches and after every epoch; a result other than 0 stops the training
-   after the checkpoint has been written, with CARNN_ERR_STOPPED. */
 typedef int (*carnn_progress_fn)(const carnn_progress *progress, void *user);
 
 /* How a model is trained. */
@@ -300,9 +281,7 @@ typedef struct carnn_train_desc {
 /* Both descriptions as tables, for command lines, bindings and forms: one entry per number or name
    that a user may choose, with the same names that the model file uses. */
 typedef enum carnn_option_kind {
-    CARNN_OPTION_INTEGER,
-    CARNN_OPTION_NUMBER,
-    CARNN_OPTION_NAME
+    CARNN_OPTION_INTEGER, CARNN_OPTION_NUMBER, CARNN_OPTION_NAME
 } carnn_option_kind;
 
 typedef enum carnn_option_place {
@@ -322,7 +301,7 @@ typedef struct carnn_option {
     const char *const *choices; /* of a task's names: what it may be, NULL behind the last */
 } carnn_option;
 
-/* Option `number` of those that all tasks have (task NULL), or of those that only this task has;
+/* Option `number` of a task: those that all tasks have (for task NULL these alone), then its own;
    NULL past the last. */
 CARNN_API const carnn_option *carnn_option_at(const char *task, size_t number);
 
@@ -358,10 +337,10 @@ CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for h
 CARNN_API const char *carnn_optimizer_name(size_t number);
 CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
 
-/* ---------------------------------------------------------------------------------------------
-   Data sets. A data set is text read from files in one of the published formats; it knows nothing
-   of a vocabulary and can be shared between models and threads.
-   --------------------------------------------------------------------------------------------- */
+/* --- data sets -------------------------------------------------------------------------------- */
+
+/* A data set is text read from files in one of the published formats; it knows nothing of a
+   vocabulary and can be shared between models and threads. */
 
 typedef struct carnn_dataset_desc {
     const char *task;
@@ -378,8 +357,7 @@ typedef struct carnn_dataset_desc {
                     how files are read (classify: fine); NULL: the defaults */
 } carnn_dataset_desc;
 
-/* Reads the sources. On an error *dataset is NULL and the error names source, line and what was
-   expected there. Free with carnn_dataset_free. */
+/* On an error *dataset is NULL, and the error names source, line and what was expected there. */
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error);
 CARNN_API void carnn_dataset_free(carnn_dataset *dataset);
@@ -400,9 +378,7 @@ CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t ex
                                          size_t number);
 CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t example);
 
-/* ---------------------------------------------------------------------------------------------
-   Models, training and scores.
-   --------------------------------------------------------------------------------------------- */
+/* --- models, training and scores -------------------------------------------------------------- */
 
 typedef struct carnn_model carnn_model;
 
@@ -452,9 +428,7 @@ struct carnn_progress {
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error);
-#endif
 
-#ifndef CARNN_NO_TRAIN
 /* Cross-validation over whole groups (dialogs, documents, questions; elsewhere each example is
    one). The weights of the best epoch are chosen on a tenth of each fold's training groups. */
 typedef struct carnn_folds_desc {
@@ -477,8 +451,8 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             carnn_scores *deviation, carnn_error *error);
 #endif
 
-/* Scores `count` models on a data set: scores[i] for each; where count > 1, scores[count] is
-   their vote (plurality, ties by summed probability). */
+/* Scores each of `count` models; where count > 1, scores[count] is their vote (plurality, ties by
+   summed probability). */
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
                                   const carnn_dataset *data, int64_t threads,
                                   carnn_scores *scores, carnn_error *error);
@@ -514,7 +488,7 @@ typedef enum carnn_prediction_kind {
     CARNN_PREDICTS_LIKELIHOOD  /* -log P of a text, in `score`, and its tokens */
 } carnn_prediction_kind;
 
-/* What a model makes of an example, or of one of its parts: tasks that label every word of a text
+/* What a model makes of an example, or of one part of it: tasks that label every word of a text
    predict part by part. Belongs to the session, or is valid during the callback only. */
 typedef struct carnn_prediction {
     carnn_prediction_kind kind;
@@ -528,8 +502,7 @@ typedef struct carnn_prediction {
 } carnn_prediction;
 
 /* Writes a prediction as the task prints it, of choices the first `top` with their probabilities
-   (0: the first one alone), at most `size` bytes with the NUL; returns the length it has or would
-   have, like snprintf. */
+   (0: the first one alone), and returns its length, both like snprintf. */
 CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_prediction *prediction,
                                        size_t top, char *text, size_t size);
 
@@ -550,18 +523,17 @@ CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_datas
 CARNN_API double carnn_significance(size_t parts, const double *a, const double *b,
                                     const double *weight, uint64_t seed);
 
-/* How the model was trained, as used (zeros for a new model), and the epoch of its weights. */
+/* What a model is: the complete descriptions (of the training zeros for a new model), the epoch of
+   its weights with the scores, the number of parameters, and the names it knows. */
+CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model);
 CARNN_API const carnn_train_desc *carnn_model_training(const carnn_model *model);
 CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model);
-
-/* What a model is: the complete description, number of parameters, and the names it knows. */
-CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model);
+CARNN_API const carnn_scores *carnn_model_scores(const carnn_model *model);
 CARNN_API size_t carnn_model_parameters(const carnn_model *model);
 CARNN_API size_t carnn_model_word_count(const carnn_model *model);
 CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number);
 CARNN_API size_t carnn_model_choice_count(const carnn_model *model); /* replies, classes, labels */
 CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number);
-CARNN_API const carnn_scores *carnn_model_scores(const carnn_model *model); /* of its best epoch */
 
 /* One named array of weights, by number (name NULL past the last): `rows` by `columns` floats. */
 typedef struct carnn_tensor {
@@ -571,11 +543,12 @@ typedef struct carnn_tensor {
 } carnn_tensor;
 CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t number);
 
-/* ---------------------------------------------------------------------------------------------
-   Model files: GGUF version 3. Writing is atomic: a temporary file is written, synced, renamed.
-   A load from memory that is aligned to 64 uses the weights in place: the bytes must outlive the
-   model, which cannot be trained. Bytes that are not so aligned are copied.
-   --------------------------------------------------------------------------------------------- */
+/* --- model files ------------------------------------------------------------------------------ */
+
+/* GGUF version 3: metadata (task, cell, options, seed, scores, vocabulary), aligned float32 tensors
+   and a checksum. Writing is atomic: a temporary file is written, synced, renamed. A load from
+   memory that is aligned to 64 uses the weights in place: the bytes must outlive the model, which
+   cannot be trained. Bytes that are not so aligned are copied. */
 
 CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
                                         carnn_error *error);
@@ -587,23 +560,18 @@ CARNN_API size_t carnn_model_size(const carnn_model *model);
 CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory, size_t size,
                                          carnn_error *error);
 
-/* Could `file` be written? Tries with a temporary file beside it: to be asked before hours of
-   training. */
+/* Could `file` be written? Tries with a temporary file beside it. */
 CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error);
 
-/* ---------------------------------------------------------------------------------------------
-   Sessions: prediction. A session belongs to one thread; any number of sessions share one const
-   model. All memory of a session lies in one block that the caller may own; no call below
-   allocates.
-   --------------------------------------------------------------------------------------------- */
+/* --- sessions --------------------------------------------------------------------------------- */
 
+/* Prediction. A session belongs to one thread; any number of sessions share one const model. */
 typedef struct carnn_session carnn_session;
 
-/* Bytes that a session of this model needs. */
-CARNN_API size_t carnn_session_size(const carnn_model *model);
-
 /* Opens a session in `memory` (carnn_session_size bytes, aligned to 64), or in memory of the
-   model's allocator where it is NULL; carnn_session_free gives only the latter back. */
+   model's allocator where it is NULL; carnn_session_free gives only the latter back. No other call
+   allocates. */
+CARNN_API size_t carnn_session_size(const carnn_model *model);
 CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_model *model,
                                           void *memory, carnn_error *error);
 CARNN_API void carnn_session_free(carnn_session *session);
@@ -611,16 +579,14 @@ CARNN_API void carnn_session_free(carnn_session *session);
 /* Forgets the dialog. */
 CARNN_API void carnn_session_reset(carnn_session *session);
 
-/* Each call below that the model's task does not have returns CARNN_ERR_ARGUMENT, and the message
-   says which ones it has. */
-
-/* A text of an example. */
-typedef struct carnn_text {
-    const char *at; /* any bytes */
+typedef struct carnn_text { /* of an example */
+    const char *at;         /* any bytes */
     size_t length;
 } carnn_text;
 
-/* Predicts an example from its texts: of dialog the user's words, after what the session has heard,
+/* A call from here on that the model's task does not have returns CARNN_ERR_ARGUMENT, and the
+   message says which ones it has.
+   Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
    of answer a question and a sentence; of classify a text. At most `top` choices are told. The
    prediction belongs to the session and lasts until its next call. */
@@ -658,12 +624,8 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
 CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
                                            const char **reply, carnn_error *error);
 
-/* What a part of an example contributed to the last prediction. */
-enum {                     /* which numbers of a contribution are meant */
-    CARNN_HAS_SCORE = 1,
-    CARNN_HAS_ATTENTION = 2,
-    CARNN_HAS_SHARE = 4
-};
+/* What a part of an example contributed to the last prediction; `has` says which numbers count. */
+enum { CARNN_HAS_SCORE = 1, CARNN_HAS_ATTENTION = 2, CARNN_HAS_SHARE = 4 };
 
 typedef struct carnn_contribution {
     const char *role; /* "user", "bot", "fact"; "before", "word"; "question", "sentence" */
@@ -716,17 +678,15 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
-/* ---------------------------------------------------------------------------------------------
-   The linear recurrence of the additive cells by itself, over one sequence of any length:
+/* --- linear recurrence ------------------------------------------------------------------------ */
+
+/* The recurrence of the additive cells by itself, over one sequence of any length:
 
      y_t = A_t * y_{t-1} + Z_t   elementwise;   backward: D_t = G_t + A_{t+1} * D_{t+1},
      dZ_t = D_t, dA_t = D_t * y_{t-1}, dy0 = A_0 * D_0, where G is the gradient at y.
 
    All arrays are (steps, columns); y0 and dy0 are (columns) and may be NULL (y0: zeros). y may be
-   Z, dZ may be G. Threads share the steps; their number changes no bit. A long sequence can be fed
-   in chunks: the last row of y is the y0 of the next.
-   --------------------------------------------------------------------------------------------- */
-
+   Z, dZ may be G. A long sequence can be fed in chunks: the last row of y is the y0 of the next. */
 CARNN_API carnn_status carnn_recurrence(size_t steps, size_t columns, const float *A,
                                         const float *Z, const float *y0, float *y, int64_t threads,
                                         carnn_error *error);
@@ -737,9 +697,9 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 
 #ifndef CARNN_NO_TRAIN
 
-/* ---------------------------------------------------------------------------------------------
-   Self-checks and measurements: one call of `row` per line; its result other than 0 stops.
-   --------------------------------------------------------------------------------------------- */
+/* --- self-checks and measurements ------------------------------------------------------------- */
+
+/* One call of `row` per line; its result other than 0 stops. */
 
 typedef struct carnn_check { /* one line of the gradient check */
     const char *group;       /* "cell", "part", "head" */
@@ -763,6 +723,8 @@ typedef struct carnn_measure { /* one line of the benchmark; valid during the ca
     const char *unit;          /* "GFLOP/s" */
     double value;              /* median */
     double share;              /* of the measured peak of the machine, 0 where that says nothing */
+    const char *simd;          /* the path that was used */
+    size_t threads;
 } carnn_measure;
 
 /* Measures all rows, or the one whose name is `only`, or those with `only` as group or in the name.
@@ -11396,17 +11358,11 @@ static const carnn_option carnn__options[] = {
 
 CARNN_API const carnn_option *carnn_option_at(const char *task, size_t number) {
     const carnn__task *t = task ? carnn__task_named(task) : NULL;
-    size_t i;
-    if (!task) return number < CARNN__COUNT(carnn__options) ? &carnn__options[number] : NULL;
+    size_t i, shared = CARNN__COUNT(carnn__options);
+    if (number < shared) return &carnn__options[number];
     for (i = 0; t && t->options && t->options[i].name; i++)
-        if (i == number) return &t->options[i];
+        if (i == number - shared) return &t->options[i];
     return NULL;
-}
-
-/* Option `number` of a model of the task: those of all tasks, then its own. */
-static const carnn_option *carnn__option_of(const char *task, size_t number) {
-    size_t shared = CARNN__COUNT(carnn__options);
-    return number < shared ? &carnn__options[number] : carnn_option_at(task, number - shared);
 }
 
 CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t number) {
@@ -11505,7 +11461,7 @@ CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_m
 static const carnn_option *carnn__option_named(const char *task, const char *name) {
     const carnn_option *o;
     size_t i, j;
-    for (i = 0; (o = carnn__option_of(task, i)) != NULL; i++) {
+    for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
         for (j = 0; name[j] && o->name[j] == (name[j] == '-' ? '_' : name[j]);) j++;
         if (!name[j] && !o->name[j]) break;
     }
@@ -11547,7 +11503,7 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
                                          const carnn_train_desc *train, carnn_error *error) {
     const carnn_option *o;
     size_t i;
-    for (i = 0; (o = carnn__option_of(model->task, i)) != NULL; i++) {
+    for (i = 0; (o = carnn_option_at(model->task, i)) != NULL; i++) {
         double number;
         if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_NAME)
             continue;
@@ -12526,7 +12482,7 @@ static void carnn__key_model(carnn__gguf *g, carnn_model *model) {
     if (g->status) return;
     model->desc.task = model->task->name;
     if (!g->writing) carnn_defaults(&model->desc, &model->trained, NULL);
-    for (i = 0; (o = carnn__option_of(model->desc.task, i)) != NULL; i++)
+    for (i = 0; (o = carnn_option_at(model->desc.task, i)) != NULL; i++)
         carnn__key_option(g, o, model);
     if (!model->trained.optimizer) memset(&model->trained, 0, sizeof model->trained);
     carnn__key_number(g, "carnn.best_epoch", CARNN__GGUF_I64, &model->best_epoch);
@@ -12799,7 +12755,7 @@ static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c
     size_t i;
     if (strcmp(model->desc.task, task) != 0)
         carnn__gguf_fail(g, "checkpoint of the task %s, not %s", model->desc.task, task);
-    for (i = 0; !g->status && (o = carnn__option_of(task, i)) != NULL; i++) {
+    for (i = 0; !g->status && (o = carnn_option_at(task, i)) != NULL; i++) {
         if (!carnn__option_kept(o) || !strcmp(o->name, "epochs") || !strcmp(o->name, "patience"))
             continue;
         carnn_option_get(o, &model->desc, &model->trained, then, sizeof then);
@@ -13565,22 +13521,20 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
 /* =============================================================================================
    @@CHECK   derivatives against central differences
 
-   A "subject" is an entry of the table of cells, parts or tasks, in one of its variants: some
-   arrays of floats (inputs and weights), a loss L, and the derivatives that our backward functions
-   compute. The check moves one number at a time,
+   A "subject" is an entry of the table of cells, parts or tasks, in one of its variants: arrays of
+   floats (inputs and weights), a loss L, and the derivatives that backward functions compute. The
+   check moves all numbers of an array at once, each up or down by chance, which finds a few wrong
+   derivatives anywhere, and then single ones:
 
      dL/dx = (8 (L(x+s) - L(x-s)) - (L(x+2s) - L(x-2s))) / 12 s + O(s^4)
 
-   and then all numbers of an array at once, each up or down by chance, so that an array with a few
-   wrong derivatives fails also where no sample meets them. The forward pass is in floats, so L,
-   summed in doubles, has an error of about 3e-8, and the slope one of 3e-8 / s besides the s^4 of
-   the formula. That one is large where the loss has a strong curvature. Therefore three steps are
-   tried and the best counts: a right derivative agrees with one of them, a wrong one with none.
+   The forward pass is in floats, so L has an error of about 3e-8 and the slope one of 3e-8 / s,
+   besides the s^4, which is large where L is strongly curved. Three steps s are tried and the best
+   counts: a right derivative agrees with one of them, a wrong one with none.
 
-   The error of a derivative is relative to the root mean square of its array, plus 1/1000, since a
-   slope is known to a few 1e-7. Right derivatives stay below 2e-4 over many seeds (of answer models
-   below 1.2e-3). An array that is 2 % too large exceeds the limit; single wrong derivatives have
-   errors of about 1. Derivatives that are all zero are right where the differences are zero.
+   Errors are relative to the root mean square of the array plus 1/1000, since a slope is known to a
+   few 1e-7. Right derivatives stay below 2e-4 over many seeds (of answer models below 1.2e-3), an
+   array that is 2 % too large exceeds the limit, single wrong derivatives have errors of about 1.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TRAIN)
@@ -13615,17 +13569,17 @@ struct carnn__subject {
     carnn__engine *engine;
     carnn__arena arena;
     carnn_error *error;
-    uint64_t key;        /* of its numbers */
-    uint64_t drawn;      /* arrays so far */
+    carnn_check *check;     /* what is found is added here */
+    uint64_t key, drawn;    /* of its numbers; arrays so far */
     size_t number, variant; /* in the table; of the entry */
-    const char *how;     /* the variant, in words */
+    const char *how;        /* the variant, in words */
+    void (*carve)(carnn__subject *s);  /* takes its memory from the arena */
     double (*loss)(carnn__subject *s); /* adds to the gradients, too; NULL: no such variant */
     carnn__checked array[CARNN__PARAMS_MAX + 8];
     size_t arrays;
     float *value, *gradient; /* copies of those of the array that is checked */
-    carnn_check *check;  /* what is found is added here */
-    size_t batch, batches; /* of tasks: the batch whose loss it is, and how many there are */
-    int holds;           /* the masks of relu and max stay as they are */
+    size_t batch, batches;   /* of tasks: the batch whose loss it is, and how many there are */
+    int holds;               /* the masks of relu and max stay as they are */
     /* sequences */
     carnn__packed seq;
     size_t start[CARNN__CHECK_STEPS + 2];
@@ -13635,7 +13589,7 @@ struct carnn__subject {
     /* cells and parts: inputs, and the weights of the loss sum_i weight_i out_i */
     carnn__checked x, c, h, h0, c0, out;
     float *scratch, *scratch_back;
-    float setting;       /* of a part */
+    float setting; /* of a part */
     carnn__store store;
     carnn__cell cell;
     carnn__cell_run run;
@@ -13645,40 +13599,33 @@ struct carnn__subject {
     carnn__work work;
 };
 
-/* Numbers in [-1, 1). */
-static void carnn__check_draw(carnn__subject *s, float *x, size_t count) {
+/* An array with random numbers in [-range, range); if it has a name it is checked. */
+static carnn__checked carnn__check_add(carnn__subject *s, const char *name, float *value,
+                                       float *gradient, size_t rows, size_t columns, float range) {
+    carnn__checked a = {name, value, gradient, rows * columns, columns};
     uint64_t key = carnn__stream(s->key, ++s->drawn);
     size_t i;
-    for (i = 0; x && i < count; i++) x[i] = 2.0f * carnn__uniform(key, i) - 1.0f;
-}
-
-/* An array of the subject, with memory for its gradient; if it has a name it is checked. */
-static carnn__checked carnn__check_array(carnn__subject *s, const char *name, size_t rows,
-                                         size_t columns) {
-    carnn__checked a;
-    a.name = name;
-    a.value = carnn__floats(&s->arena, rows, columns);
-    a.gradient = carnn__floats(&s->arena, rows, columns);
-    a.count = rows * columns;
-    a.columns = columns;
-    carnn__check_draw(s, a.value, a.count);
+    for (i = 0; value && i < a.count; i++)
+        value[i] = range * (2.0f * carnn__uniform(key, i) - 1.0f);
     if (name && a.count) s->array[s->arrays++] = a;
     return a;
 }
 
+/* The same with memory of its own. */
+static carnn__checked carnn__check_array(carnn__subject *s, const char *name, size_t rows,
+                                         size_t columns) {
+    float *value = carnn__floats(&s->arena, rows, columns);
+    float *gradient = carnn__floats(&s->arena, rows, columns);
+    return carnn__check_add(s, name, value, gradient, rows, columns, 1.0f);
+}
+
 /* All matrices of a store as arrays; half as large as inputs, so that few gates saturate. */
 static void carnn__check_store(carnn__subject *s, const carnn__store *store, float *w, float *g) {
-    size_t i, j;
-    for (i = 0; i < store->count && store->item[i].offset < store->trained; i++) {
-        carnn__checked *a = &s->array[s->arrays++];
-        a->name = store->item[i].name;
-        a->columns = store->item[i].columns;
-        a->count = store->item[i].rows * a->columns;
-        a->value = w ? carnn__piece(store, w, i) : NULL;
-        a->gradient = g ? carnn__piece(store, g, i) : NULL;
-        carnn__check_draw(s, a->value, a->count);
-        for (j = 0; a->value && j < a->count; j++) a->value[j] *= 0.5f;
-    }
+    size_t i;
+    for (i = 0; i < store->count && store->item[i].offset < store->trained; i++)
+        carnn__check_add(s, store->item[i].name, w ? carnn__piece(store, w, i) : NULL,
+                         g ? carnn__piece(store, g, i) : NULL, store->item[i].rows,
+                         store->item[i].columns, 0.5f);
 }
 
 /* The loss, with its gradients. */
@@ -13700,24 +13647,23 @@ static double carnn__check_sum(const carnn__checked *weight, const float *out) {
 
 /* --- sequences ------------------------------------------------------------------------------- */
 
-enum { CARNN__CHECK_OWN, CARNN__CHECK_SHARED, CARNN__CHECK_BACKWARD, CARNN__CHECK_READINGS };
+enum { CARNN__CHECK_OWN, CARNN__CHECK_SHARED, CARNN__CHECK_BACKWARD };
 
-static const char *const carnn__check_readings[] = {"each row has an input of its own",
-                                                    "rows share inputs", "rows are read backwards"};
+static const char *const carnn__check_readings[] = {
+    "each row has an input of its own", "rows share inputs", "rows are read backwards", NULL};
 
 static void carnn__check_sequences(carnn__subject *s, size_t reading) {
     static const uint32_t length[CARNN__CHECK_B] = {3, 5, 0, 1};
+    const int shared = reading == CARNN__CHECK_SHARED;
     size_t t, b;
     carnn__pack_sequences(&s->seq, length, CARNN__CHECK_B, s->rank, s->start);
     for (t = 0; t < s->seq.steps; t++)
         for (b = 0; b < s->start[t + 1] - s->start[t]; b++)
             s->index[s->start[t] + b] = (uint32_t)(
-                reading == CARNN__CHECK_SHARED
-                    ? (3 * t + b) % CARNN__CHECK_INPUTS
-                    : carnn__reversed_row(&s->seq, length[s->rank[b]], t, b));
+                shared ? (3 * t + b) % CARNN__CHECK_INPUTS
+                       : carnn__reversed_row(&s->seq, length[s->rank[b]], t, b));
     s->shared = reading == CARNN__CHECK_OWN ? NULL : s->index;
-    s->inputs = reading == CARNN__CHECK_SHARED ? (size_t)CARNN__CHECK_INPUTS
-                                               : (size_t)CARNN__CHECK_ROWS;
+    s->inputs = shared ? (size_t)CARNN__CHECK_INPUTS : (size_t)CARNN__CHECK_ROWS;
 }
 
 /* --- cells ----------------------------------------------------------------------------------- */
@@ -13737,17 +13683,6 @@ static double carnn__check_cell_loss(carnn__subject *s) {
     return carnn__check_sum(&s->out, r->scan.out);
 }
 
-static carnn_status carnn__check_cell_open(carnn__subject *s) {
-    const carnn__cell_kind *k = &carnn__cells[s->number];
-    size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? CARNN__CHECK_H : CARNN__CHECK_E;
-    if (s->variant == CARNN__CHECK_READINGS) return CARNN_OK;
-    s->how = carnn__check_readings[s->variant];
-    carnn__check_sequences(s, s->variant);
-    carnn__cell_declare(&s->cell, &s->store, "", s->number, e, CARNN__CHECK_H, CARNN__CHECK_D);
-    s->loss = carnn__check_cell_loss;
-    return CARNN_OK;
-}
-
 static void carnn__check_cell_carve(carnn__subject *s) {
     float *w = carnn__floats(&s->arena, 1, s->store.size);
     float *g = carnn__floats(&s->arena, 1, s->store.size), dummy = 0.0f;
@@ -13761,6 +13696,18 @@ static void carnn__check_cell_carve(carnn__subject *s) {
     s->out = carnn__check_array(s, NULL, CARNN__CHECK_ROWS, CARNN__CHECK_H);
     carnn__cell_plan(&s->run, &s->cell, &s->store, w, g ? g : &dummy, &s->arena, s->inputs,
                      CARNN__CHECK_ROWS, CARNN__CHECK_B);
+}
+
+static carnn_status carnn__check_cell_open(carnn__subject *s) {
+    const carnn__cell_kind *k = &carnn__cells[s->number];
+    size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? CARNN__CHECK_H : CARNN__CHECK_E;
+    s->how = carnn__check_readings[s->variant];
+    if (!s->how) return CARNN_OK;
+    carnn__check_sequences(s, s->variant);
+    carnn__cell_declare(&s->cell, &s->store, "", s->number, e, CARNN__CHECK_H, CARNN__CHECK_D);
+    s->carve = carnn__check_cell_carve;
+    s->loss = carnn__check_cell_loss;
+    return CARNN_OK;
 }
 
 /* --- parts --------------------------------------------------------------------------------------
@@ -13858,12 +13805,14 @@ static double carnn__check_cosine_loss(carnn__subject *s) {
 }
 
 /* Rows and columns of the arrays that a part works on; without rows there is no array. */
-static const struct {
+typedef struct carnn__check_part {
     const char *name;
     double (*loss)(carnn__subject *s);
     float setting; /* label smoothing; 1: the decomposition is the orthogonal one */
     size_t x[2], h[2], c[2], out[2];
-} carnn__check_parts[] = {
+} carnn__check_part;
+
+static const carnn__check_part carnn__check_parts[] = {
 #define CARNN__H CARNN__CHECK_H
     {"position encoder", carnn__check_encoder_loss, 0.0f, {6, CARNN__H}, {0}, {0}, {5, CARNN__H}},
     {"rows by index", carnn__check_rows_loss, 0.0f, {3, CARNN__H}, {0}, {0}, {5, CARNN__H}},
@@ -13887,22 +13836,23 @@ static const char *carnn__check_part_name(size_t number) {
     return number < CARNN__COUNT(carnn__check_parts) ? carnn__check_parts[number].name : NULL;
 }
 
+static void carnn__check_part_carve(carnn__subject *s) {
+    const carnn__check_part *p = &carnn__check_parts[s->number];
+    s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, 2 * CARNN__CHECK_H);
+    s->scratch_back = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
+    s->x = carnn__check_array(s, "x", p->x[0], p->x[1]);
+    s->h = carnn__check_array(s, "h", p->h[0], p->h[1]);
+    s->c = carnn__check_array(s, "c", p->c[0], p->c[1]);
+    s->out = carnn__check_array(s, NULL, p->out[0], p->out[1]);
+}
+
 static carnn_status carnn__check_part_open(carnn__subject *s) {
     if (s->variant) return CARNN_OK;
     carnn__check_sequences(s, CARNN__CHECK_SHARED);
     s->setting = carnn__check_parts[s->number].setting;
+    s->carve = carnn__check_part_carve;
     s->loss = carnn__check_parts[s->number].loss;
     return CARNN_OK;
-}
-
-static void carnn__check_part_carve(carnn__subject *s) {
-    const size_t n = s->number, *out = carnn__check_parts[n].out;
-    s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, 2 * CARNN__CHECK_H);
-    s->scratch_back = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
-    s->x = carnn__check_array(s, "x", carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
-    s->h = carnn__check_array(s, "h", carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
-    s->c = carnn__check_array(s, "c", carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
-    s->out = carnn__check_array(s, NULL, out[0], out[1]);
 }
 
 /* --- tasks --------------------------------------------------------------------------------------
@@ -13916,6 +13866,15 @@ static double carnn__check_task_loss(carnn__subject *s) {
     carnn__net_of(&s->work)->holds = s->holds;
     carnn__net_batch(&s->work, s->batch, s->key, &tally);
     return tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
+}
+
+static void carnn__check_task_carve(carnn__subject *s) {
+    float dummy = 0.0f;
+    const carnn__store *store = &s->model->params;
+    s->work.g = carnn__floats(&s->arena, 1, store->trained);
+    carnn__check_store(s, store, store->value, s->work.g);
+    if (!s->work.g) s->work.g = &dummy; /* counting memory: carve asks only whether it is there */
+    carnn__net_carve(&s->work, &s->arena);
 }
 
 static carnn_status carnn__check_task_open(carnn__subject *s) {
@@ -13932,6 +13891,7 @@ static carnn_status carnn__check_task_open(carnn__subject *s) {
     if (!status) status = carnn_dataset_load(&s->data, &data, s->error);
     if (!status) status = carnn_model_create(&s->model, &model, s->data, s->error);
     if (status) return status;
+    s->carve = carnn__check_task_carve;
     s->loss = carnn__check_task_loss;
     s->work = carnn__scoring_work(s->model, s->data, s->engine);
     s->work.batch = CARNN__CHECK_BATCH;
@@ -13942,26 +13902,16 @@ static carnn_status carnn__check_task_open(carnn__subject *s) {
     return status;
 }
 
-static void carnn__check_task_carve(carnn__subject *s) {
-    float dummy = 0.0f;
-    const carnn__store *store = &s->model->params;
-    s->work.g = carnn__floats(&s->arena, 1, store->trained);
-    carnn__check_store(s, store, store->value, s->work.g);
-    if (!s->work.g) s->work.g = &dummy; /* counting memory: carve asks only whether it is there */
-    carnn__net_carve(&s->work, &s->arena);
-}
-
 /* --- the check ------------------------------------------------------------------------------- */
 
 static const struct {
     const char *group;
     const char *(*name)(size_t number);
     carnn_status (*open)(carnn__subject *s);
-    void (*carve)(carnn__subject *s);
 } carnn__check_groups[] = {
-    {"cell", carnn_cell_name, carnn__check_cell_open, carnn__check_cell_carve},
-    {"part", carnn__check_part_name, carnn__check_part_open, carnn__check_part_carve},
-    {"head", carnn_task_name, carnn__check_task_open, carnn__check_task_carve},
+    {"cell", carnn_cell_name, carnn__check_cell_open},
+    {"part", carnn__check_part_name, carnn__check_part_open},
+    {"head", carnn_task_name, carnn__check_task_open},
 };
 
 /* Up or down, by chance. */
@@ -14024,30 +13974,25 @@ static void carnn__check_one(carnn__subject *s, const carnn__checked *a) {
     s->check->numbers += samples;
 }
 
-/* Adds the subject's derivatives to the line of its entry. */
+/* Adds the subject's derivatives to the line of its entry. Memory is counted first, then taken. */
 static carnn_status carnn__check_subject(carnn__subject *s) {
+    const carnn_allocator *a = &s->engine->allocator;
     size_t i, most = 1;
+    s->carve(s);
     for (i = 0; i < s->arrays; i++) most = carnn__max(most, s->array[i].count);
-    s->value = (float *)carnn__alloc(&s->engine->allocator, 2 * most, sizeof(float));
+    if (carnn__arena_open(&s->arena, a, s->error)) return CARNN_ERR_MEMORY;
+    s->value = (float *)carnn__alloc(a, 2 * most, sizeof(float));
     if (!s->value) return carnn__out_of_memory(s->error);
     s->gradient = s->value + most;
+    memset(s->arena.base, 0, s->arena.size);
+    s->arrays = 0;
+    s->carve(s);
     for (s->batch = 0; s->batch < carnn__max(s->batches, 1); s->batch++) {
         s->holds = 0;
         carnn__check_run(s);
         s->holds = 1;
         for (i = 0; i < s->arrays; i++) carnn__check_one(s, &s->array[i]);
     }
-    carnn__free(&s->engine->allocator, s->value);
-    return CARNN_OK;
-}
-
-/* Gives the subject its memory: planned first, then taken. */
-static carnn_status carnn__check_carve(carnn__subject *s, void (*carve)(carnn__subject *s)) {
-    carve(s);
-    if (carnn__arena_open(&s->arena, &s->engine->allocator, s->error)) return CARNN_ERR_MEMORY;
-    memset(s->arena.base, 0, s->arena.size);
-    s->arrays = 0;
-    carve(s);
     return CARNN_OK;
 }
 
@@ -14055,6 +14000,7 @@ static void carnn__check_close(carnn__subject *s) {
     carnn__net_close(&s->work);
     carnn_model_free(s->model);
     carnn_dataset_free(s->data);
+    carnn__free(&s->engine->allocator, s->value);
     carnn__free_aligned(&s->engine->allocator, s->arena.base);
 }
 
@@ -14066,24 +14012,16 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
     carnn__engine engine;
     size_t group, number, variant, found = 0;
     const char *name;
-    int more;
-    carnn_status status = s ? carnn__engine_open(&engine, NULL, 1, a, error)
-                            : carnn__out_of_memory(error);
-    if (status) {
-        carnn__free(&a, s);
-        return status;
-    }
+    carnn_status status;
+    memset(&engine, 0, sizeof engine);
+    status = s ? carnn__engine_open(&engine, NULL, 1, a, error) : carnn__out_of_memory(error);
     for (group = 0; group < CARNN__COUNT(carnn__check_groups); group++)
         for (number = 0; !status && (name = carnn__check_groups[group].name(number)); number++) {
-            carnn_check check;
-            if (only && strcmp(only, name) && strcmp(only, carnn__check_groups[group].group))
-                continue;
+            carnn_check check = {carnn__check_groups[group].group, name, 0, 0.0,
+                                 CARNN__CHECK_LIMIT, 0, ""};
+            if (only && strcmp(only, name) && strcmp(only, check.group)) continue;
             found++;
-            memset(&check, 0, sizeof check);
-            check.group = carnn__check_groups[group].group;
-            check.name = name;
-            check.limit = CARNN__CHECK_LIMIT;
-            for (more = 1, variant = 0; !status && more; variant++) {
+            for (variant = 0; !status && (!variant || s->loss); variant++) {
                 memset(s, 0, sizeof *s);
                 s->engine = &engine;
                 s->error = error;
@@ -14092,17 +14030,15 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
                 s->number = number;
                 s->variant = variant;
                 status = carnn__check_groups[group].open(s);
-                more = !status && s->loss;
-                if (more) status = carnn__check_carve(s, carnn__check_groups[group].carve);
-                if (more && !status) status = carnn__check_subject(s);
+                if (!status && s->loss) status = carnn__check_subject(s);
                 carnn__check_close(s);
             }
             check.passed = check.numbers > 0 && check.error <= check.limit;
             if (!status && row(&check, user))
                 status = carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after %s", name);
         }
-    carnn__free(&a, s);
     carnn__engine_close(&engine);
+    carnn__free(&a, s);
     if (!status && !found)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no cell, part or task called "
                            "\"%.60s\"", only);
@@ -14113,9 +14049,9 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
 /* =============================================================================================
    @@BENCH   the benchmark
 
-   A table of rows: what the machine can do at most ("peak"), the kernels, every cell at three
-   shapes, a whole task. A row is the median of several runs; its share says how much of the peak
-   that bounds it was reached. Times are those of the clock on the wall: a busy machine shows.
+   Rows are what the machine can do at most ("peak"), kernels, every cell at three shapes, whole
+   tasks. A value is the median of several runs in wall-clock time; its share says how much of the
+   peak that bounds it was reached.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -14199,31 +14135,33 @@ typedef struct carnn__bench_row {
 
 /* --- time and memory ------------------------------------------------------------------------- */
 
-static int carnn__bench_order(const void *a, const void *b) {
-    double difference = *(const double *)a - *(const double *)b;
-    return (difference > 0.0) - (difference < 0.0);
+/* Adds a sample and keeps them in order: the value is their median. */
+static void carnn__bench_sample(carnn__bench *b, double sample) {
+    size_t i = b->samples++;
+    for (; i && b->sample[i - 1] > sample; i--) b->sample[i] = b->sample[i - 1];
+    b->sample[i] = sample;
+    b->value = b->sample[b->samples / 2];
 }
 
-static double carnn__bench_median(carnn__bench *b) {
-    qsort(b->sample, b->samples, sizeof *b->sample, carnn__bench_order);
-    return b->samples ? b->sample[b->samples / 2] : 0.0;
+/* Are there enough samples of the row, after so many seconds? */
+static int carnn__bench_enough(const carnn__bench *b, double seconds) {
+    return b->samples == CARNN__BENCH_SAMPLES ||
+           (b->samples >= 3 && seconds > CARNN__BENCH_SECONDS);
 }
 
-/* Median of the seconds of a call. The first call, which meets cold caches, does not count. */
-static double carnn__bench_seconds(carnn__bench *b, void (*call)(carnn__bench *b)) {
+/* The value is the seconds of a call. The first call, which meets cold caches, does not count. */
+static void carnn__bench_time(carnn__bench *b, void (*call)(carnn__bench *b)) {
     double before = carnn__clock(), began, once;
     size_t repeats, i;
     call(b);
     began = carnn__clock();
     once = began - before;
     repeats = once < CARNN__BENCH_SAMPLE ? (size_t)(CARNN__BENCH_SAMPLE / (once + 1e-7)) + 1 : 1;
-    for (b->samples = 0; b->samples < CARNN__BENCH_SAMPLES; b->samples++) {
+    while (!carnn__bench_enough(b, carnn__clock() - began)) {
         before = carnn__clock();
-        if (b->samples >= 3 && before - began > CARNN__BENCH_SECONDS) break;
         for (i = 0; i < repeats; i++) call(b);
-        b->sample[b->samples] = (carnn__clock() - before) / (double)repeats;
+        carnn__bench_sample(b, (carnn__clock() - before) / (double)repeats);
     }
-    return carnn__bench_median(b);
 }
 
 /* `count` numbers in [-1, 1). */
@@ -14450,12 +14388,11 @@ static void carnn__bench_task(carnn__bench *b) {
     if (!b->status) b->status = carnn_model_create(&b->model, &model, b->data, b->error);
 }
 
-/* Notes the speed of each epoch, and stops when there are enough. */
+/* Notes the speed of each epoch, and stops when there are enough; memory is the same in all. */
 static int carnn__bench_epoch(const carnn_progress *p, void *user) {
     carnn__bench *b = (carnn__bench *)user;
-    if (p->epoch_ended) b->sample[b->samples++] = p->rate;
-    return b->n[2] || b->samples == CARNN__BENCH_SAMPLES || /* memory is the same in all epochs */
-           (b->samples >= 3 && p->seconds > 2 * CARNN__BENCH_SECONDS);
+    if (p->epoch_ended) carnn__bench_sample(b, p->rate);
+    return b->n[2] || carnn__bench_enough(b, 0.5 * p->seconds);
 }
 
 /* n: hidden, task, 1 for the memory instead of the speed. */
@@ -14470,10 +14407,9 @@ static void carnn__bench_training(carnn__bench *b) {
     desc.threads = b->threads;
     desc.progress = carnn__bench_epoch;
     desc.user = b;
-    b->samples = 0;
     if (!b->status) b->status = carnn_train(b->model, b->data, NULL, &desc, b->error);
     if (b->status == CARNN_ERR_STOPPED) b->status = CARNN_OK;
-    b->value = b->n[2] ? (double)b->most / 1048576.0 : carnn__bench_median(b);
+    if (b->n[2]) b->value = (double)b->most / 1048576.0;
 }
 
 /* Piece 0 is the measurement, piece 1 another thread that keeps a processor busy meanwhile. */
@@ -14489,9 +14425,8 @@ static void carnn__bench_beside_piece(void *job, size_t piece, size_t worker) {
 /* The same, on a machine that has something else to do. */
 static void carnn__bench_beside(carnn__bench *b) {
     carnn__pool *pool;
-    b->status = carnn__pool_create(&pool, 2, carnn__allocator(NULL));
-    if (b->status) {
-        carnn__out_of_memory(b->error);
+    if (carnn__pool_create(&pool, 2, carnn__allocator(NULL))) {
+        b->status = carnn__out_of_memory(b->error);
         return;
     }
     b->measured = 0;
@@ -14536,17 +14471,15 @@ static void carnn__bench_session(carnn__bench *b) {
 }
 
 /* The rows of a task, for each size of its models. A unit that is NULL is in the task's entry. */
+#define CARNN__BENCH_KIND(name, unit, open, call, flag)                                            \
+    {"task", unit, name, carnn__bench_##open, call, CARNN__UNBOUND, 0.0, {0, 0, flag}},
 static const carnn__bench_row carnn__bench_kinds[] = {
-    {"task", NULL, "training", carnn__bench_training, NULL, CARNN__UNBOUND, 0.0, {0}},
-    {"task", NULL, "training beside a busy thread", carnn__bench_beside, NULL, CARNN__UNBOUND, 0.0,
-     {0}},
-    {"task", NULL, "", carnn__bench_task, carnn__bench_predict, CARNN__UNBOUND, 0.0, {0}},
-    {"task", "ms", "one answer", carnn__bench_session, carnn__bench_session_call, CARNN__UNBOUND,
-     0.0, {0, 0, 1}},
-    {"task", "ms", "one prediction in a session", carnn__bench_session, carnn__bench_session_call,
-     CARNN__UNBOUND, 0.0, {0}},
-    {"task", "MiB", "memory of training", carnn__bench_training, NULL, CARNN__UNBOUND, 0.0,
-     {0, 0, 1}},
+    CARNN__BENCH_KIND("training", NULL, training, NULL, 0)
+    CARNN__BENCH_KIND("training beside a busy thread", NULL, beside, NULL, 0)
+    CARNN__BENCH_KIND("", NULL, task, carnn__bench_predict, 0)
+    CARNN__BENCH_KIND("one answer", "ms", session, carnn__bench_session_call, 1)
+    CARNN__BENCH_KIND("one prediction in a session", "ms", session, carnn__bench_session_call, 0)
+    CARNN__BENCH_KIND("memory of training", "MiB", training, NULL, 1)
 };
 
 /* Does the task have this kind of row for its models number `size`? */
@@ -14639,16 +14572,18 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
 
 /* Measures a row, and what bounds it where that is not known yet. */
 static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_row *row) {
-    carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0};
+    carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0, b->engine.k->name,
+                       carnn__pool_threads(b->engine.pool)};
     double seconds, rate = 0.0, *peak;
     /* the value */
     b->n = row->n;
     b->amount = 1.0;
-    b->bounded = 0.0;
-    b->arena.used = 0;
+    b->bounded = b->value = 0.0;
+    b->samples = b->arena.used = 0;
     row->open(b);
     if (row->call && !b->status) {
-        seconds = carnn__bench_seconds(b, row->call);
+        carnn__bench_time(b, row->call);
+        seconds = b->value;
         b->value = strcmp(row->unit, "ms") ? b->amount / seconds : 1e3 * seconds / b->amount;
         rate = row->cost > 0.0 ? row->cost * b->value : b->bounded / seconds;
     }
@@ -14754,8 +14689,6 @@ static const carnn__kernels CARNN__K(kernels) = {
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
-#endif
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 #define CARNN__IMPLEMENTED
 #ifdef __cplusplus
 }

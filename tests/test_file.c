@@ -293,7 +293,7 @@ static void test_messages(void) {
 static const char *option_text(const carnn_model *model, const char *name, char text[64]) {
     const carnn_option *o;
     size_t i;
-    for (i = 0; (o = carnn__option_of(model->desc.task, i)) != NULL; i++)
+    for (i = 0; (o = carnn_option_at(model->desc.task, i)) != NULL; i++)
         if (!strcmp(o->name, name))
             return carnn_option_get(o, &model->desc, &model->trained, text, 64);
     return NULL;
