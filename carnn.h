@@ -1448,6 +1448,13 @@ typedef struct carnn__packed {
     const size_t *start; /* (T + 1) */
 } carnn__packed;
 
+/* Length of the sequence of rank b: it has a row in each step that more than b sequences reach. */
+static inline size_t carnn__rank_length(const carnn__packed *seq, size_t b) {
+    size_t t = 0;
+    while (t < seq->steps && b < seq->start[t + 1] - seq->start[t]) t++;
+    return t;
+}
+
 /* Texts to be encoded (@@PART): text i has the words ids[at[i]] .. ids[at[i + 1] - 1]. */
 typedef struct carnn__encoder {
     size_t texts, D;
@@ -1523,20 +1530,9 @@ typedef struct carnn__recurrence {
 
 #define CARNN__RECURRENCE_BLOCK 64
 
-/* The table of optimisers, see @@PARAM.
-   name, moments (arrays beside the weights), learning rate, a, b, eps */
-#define CARNN__OPTIMIZERS(X)                                                                       \
-    X(sgd, 0, 0.1, 0.0, 0.0, 0.0)                                                                  \
-    X(adagrad, 1, 0.01, 0.0, 0.0, 1e-8)                                                            \
-    X(rmsprop, 1, 0.001, 0.9, 0.0, 1e-8)                                                           \
-    X(adadelta, 2, 1.0, 0.95, 0.0, 1e-6)                                                           \
-    X(adam, 2, 0.001, 0.9, 0.999, 1e-8)
-
-enum {
-#define CARNN__OPTIMIZER_NUMBER(name, moments, lr, a, b, eps) CARNN__OPTIMIZER_##name,
-    CARNN__OPTIMIZERS(CARNN__OPTIMIZER_NUMBER)
-#undef CARNN__OPTIMIZER_NUMBER
-    CARNN__OPTIMIZER_COUNT
+enum { /* in the order of carnn__optimizers (@@PARAM) */
+    CARNN__OPTIMIZER_sgd, CARNN__OPTIMIZER_adagrad, CARNN__OPTIMIZER_rmsprop,
+    CARNN__OPTIMIZER_adadelta, CARNN__OPTIMIZER_adam, CARNN__OPTIMIZER_COUNT
 };
 
 /* --- cells (@@CELL) -------------------------------------------------------------------------- */
@@ -3539,14 +3535,16 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
 
 typedef struct carnn__optimizer_kind {
     const char *name;
-    size_t moments;
+    size_t moments; /* arrays beside the weights */
     double lr, a, b, eps;
 } carnn__optimizer_kind;
 
-#define CARNN__OPTIMIZER_ENTRY(name, moments, lr, a, b, eps) {#name, moments, lr, a, b, eps},
-static const carnn__optimizer_kind carnn__optimizers[] = {
-    CARNN__OPTIMIZERS(CARNN__OPTIMIZER_ENTRY)};
-#undef CARNN__OPTIMIZER_ENTRY
+static const carnn__optimizer_kind carnn__optimizers[CARNN__OPTIMIZER_COUNT] = {
+    {"sgd", 0, 0.1, 0.0, 0.0, 0.0},
+    {"adagrad", 1, 0.01, 0.0, 0.0, 1e-8},
+    {"rmsprop", 1, 0.001, 0.9, 0.0, 1e-8},
+    {"adadelta", 2, 1.0, 0.95, 0.0, 1e-6},
+    {"adam", 2, 0.001, 0.9, 0.999, 1e-8}};
 
 CARNN_API const char *carnn_optimizer_name(size_t number) {
     return number < CARNN__OPTIMIZER_COUNT ? carnn__optimizers[number].name : NULL;
@@ -3767,22 +3765,14 @@ static void carnn__pack_sequences(carnn__packed *p, const uint32_t *length, size
     p->start = start;
 }
 
-/* Row of step t of the sequence of rank b when the sequence is read backwards. */
-static inline size_t carnn__reversed_row(const carnn__packed *p, size_t length, size_t t,
-                                         size_t b) {
-    return p->start[length - 1 - t] + b;
-}
-
 /* Of every row, the row of the same sequence that the other direction reads at that step. A cell
    that reads backwards is a cell with this as its index. */
 static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
-    size_t t, b, length, live = 0;
-    for (b = p->steps ? p->start[1] : 0; b-- > 0;) {
-        for (length = live; length < p->steps; length++) /* shorter sequences have higher ranks */
-            if (b >= p->start[length + 1] - p->start[length]) break;
-        live = length;
+    size_t t, b, length;
+    for (b = 0; p->steps && b < p->start[1]; b++) {
+        length = carnn__rank_length(p, b);
         for (t = 0; t < length; t++)
-            reversed[p->start[t] + b] = (uint32_t)carnn__reversed_row(p, length, t, b);
+            reversed[p->start[t] + b] = (uint32_t)(p->start[length - 1 - t] + b);
     }
 }
 
@@ -4858,16 +4848,6 @@ static CARNN__INLINE void CARNN__K(encode_back_columns)(const float *ramp, const
     storen(dword + j, n, fma(l, loadn(denc + j, n), loadn(dword + j, n)));
 }
 
-/* A word at j/J = `place` of its text. */
-static CARNN__INLINE void CARNN__K(encode_back_word)(const carnn__encoder *e, size_t word,
-                                                     float place, const float *denc) {
-    float *dword = e->dtable + word * e->D;
-    size_t j;
-    for (j = 0; j + 16 <= e->D; j += 16)
-        CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, 16);
-    if (j < e->D) CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, e->D - j);
-}
-
 /* Words are assigned to so many shares by their number modulo it. */
 #define CARNN__ENCODE_SHARES 8
 
@@ -4876,13 +4856,19 @@ static CARNN__INLINE void CARNN__K(encode_back_word)(const carnn__encoder *e, si
    touched. Bound by reading and writing them: one multiply-add for each number. */
 static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
     const carnn__encoder *e = (const carnn__encoder *)job;
-    size_t i, w;
+    const size_t D = e->D;
+    size_t i, w, j;
     for (i = 0; i < e->texts; i++) {
         size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
+        const float *denc = e->dout + i * D;
         for (w = 0; w < J; w++) {
             size_t word = e->ids[first + w], share = word % CARNN__ENCODE_SHARES;
-            if (share >= from && share < to)
-                CARNN__K(encode_back_word)(e, word, (float)(w + 1) / (float)J, e->dout + i * e->D);
+            float *dword = e->dtable + word * D, place;
+            if (share < from || share >= to) continue;
+            place = (float)(w + 1) / (float)J;
+            for (j = 0; j + 16 <= D; j += 16)
+                CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, 16);
+            if (j < D) CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, D - j);
         }
     }
 }
@@ -5010,18 +4996,11 @@ static CARNN__INLINE void CARNN__K(attend_back_columns)(float al, float ds, cons
     storen(gh + j, n, fma(set1(al), loadn(go + j, n), mul(set1(ds), loadn(c + j, n))));
 }
 
-/* Length of the sequence of rank b. */
-static size_t CARNN__K(length)(const carnn__packed *seq, size_t b) {
-    size_t t = 0;
-    while (t < seq->steps && b < seq->start[t + 1] - seq->start[t]) t++;
-    return t;
-}
-
 static void CARNN__K(attend)(const void *job, size_t b0, size_t b1) {
     const carnn__attention *a = (const carnn__attention *)job;
     size_t b;
     for (b = b0; b < b1; b++) {
-        size_t M = CARNN__K(length)(a->seq, b);
+        size_t M = carnn__rank_length(a->seq, b);
         float *weight = a->weight + b * a->seq->steps, *o = a->o + b * a->D;
         CARNN__K(attention_dots)(a, b, M, a->c + b * a->D, weight);
         CARNN__K(softmax)(weight, M);
@@ -5034,7 +5013,7 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
     const carnn__attention *a = (const carnn__attention *)job;
     size_t b, t, j, D = a->D;
     for (b = b0; b < b1; b++) {
-        size_t M = CARNN__K(length)(a->seq, b);
+        size_t M = carnn__rank_length(a->seq, b);
         const float *al = a->weight + b * a->seq->steps, *c = a->c + b * D, *go = a->go + b * D;
         float *ds = a->gweight + b * a->seq->steps, mean = 0.0f; /* first dal */
         CARNN__K(attention_dots)(a, b, M, go, ds);
@@ -5133,50 +5112,37 @@ static void CARNN__K(compose)(const carnn__compose *c) {
     }
 }
 
-/* One word of compose_back: its vectors, and the factors of the sums
-   dx = w df_o + of_x a and da = of_t t + of_x x + of_a a. */
-typedef struct CARNN__K(compose_word) {
-    const float *x, *a, *df_p, *df_o; /* df_p NULL: direct */
-    float *dx, *da;
-    float w, of_x, of_a, of_t;
-} CARNN__K(compose_word);
-
-static CARNN__INLINE void CARNN__K(compose_back_columns)(const CARNN__K(compose_word) *c, size_t j,
-                                                         size_t n) {
-    vec x = loadn(c->x + j, n), a = loadn(c->a + j, n), df_o = loadn(c->df_o + j, n);
-    vec t = sub(c->df_p ? loadn(c->df_p + j, n) : zero(), df_o), da;
-    storen(c->dx + j, n, fma(set1(c->of_x), a, mul(set1(c->w), df_o)));
-    da = fma(set1(c->of_x), x, mul(set1(c->of_t), t));
-    storen(c->da + j, n, fma(set1(c->of_a), a, da));
+/* Word i: dx = w df_o + of_x a and da = of_t t + of_x x + of_a a, columns j .. j + n - 1. */
+static CARNN__INLINE void CARNN__K(compose_back_columns)(const carnn__compose *c, size_t i,
+                                                         float of_x, float of_a, float of_t,
+                                                         size_t j, size_t n) {
+    const float *df_p = c->df + j, *df_o = df_p + (c->orthogonal ? c->D : 0);
+    size_t at = i * c->D + j;
+    vec x = loadn(c->x + at, n), a = loadn(c->a + at, n), o = loadn(df_o, n), da;
+    vec t = sub(c->orthogonal ? loadn(df_p, n) : zero(), o);
+    storen(c->dx + at, n, fma(set1(of_x), a, mul(set1(c->weight[i]), o)));
+    da = fma(set1(of_x), x, mul(set1(of_t), t));
+    storen(c->da + at, n, fma(set1(of_a), a, da));
 }
 
 static void CARNN__K(compose_back)(const carnn__compose *c) {
     const size_t D = c->D;
-    CARNN__K(compose_word) word;
+    const float *df_o = c->df + (c->orthogonal ? D : 0);
     size_t i, j;
-    word.df_p = c->orthogonal ? c->df : NULL;
-    word.df_o = c->df + (c->orthogonal ? D : 0);
     for (i = 0; i < c->rows; i++) {
         const float *x = c->x + i * D, *a = c->a + i * D;
         float w = c->weight[i], s = c->share[i], ds = 0.0f, of_a = 0.0f, square;
-        float a_t = -CARNN__K(dot)(a, word.df_o, D);
+        float a_t = -CARNN__K(dot)(a, df_o, D);
         if (c->orthogonal) {
-            a_t += CARNN__K(dot)(a, word.df_p, D);
+            a_t += CARNN__K(dot)(a, c->df, D);
             square = CARNN__K(dot)(a, a, D);
             ds = w * a_t / (square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST);
             if (square > CARNN__ALIGNED_LEAST) of_a = -2.0f * s * ds;
         }
-        c->dweight[i] = s * a_t + CARNN__K(dot)(x, word.df_o, D);
-        word.x = x;
-        word.a = a;
-        word.dx = c->dx + i * D;
-        word.da = c->da + i * D;
-        word.w = w;
-        word.of_x = ds;
-        word.of_a = of_a;
-        word.of_t = w * s;
-        for (j = 0; j + 16 <= D; j += 16) CARNN__K(compose_back_columns)(&word, j, 16);
-        if (j < D) CARNN__K(compose_back_columns)(&word, j, D - j);
+        c->dweight[i] = s * a_t + CARNN__K(dot)(x, df_o, D);
+        for (j = 0; j + 16 <= D; j += 16)
+            CARNN__K(compose_back_columns)(c, i, ds, of_a, w * s, j, 16);
+        if (j < D) CARNN__K(compose_back_columns)(c, i, ds, of_a, w * s, j, D - j);
     }
 }
 
@@ -14547,7 +14513,7 @@ static void carnn__check_sequences(carnn__subject *s, size_t reading) {
             s->index[s->start[t] + b] = (uint32_t)(
                 reading == CARNN__CHECK_SHARED
                     ? (3 * t + b) % CARNN__CHECK_INPUTS
-                    : carnn__reversed_row(&s->seq, length[s->rank[b]], t, b));
+                    : s->start[length[s->rank[b]] - 1 - t] + b);
     s->shared = reading == CARNN__CHECK_OWN ? NULL : s->index;
     s->inputs = reading == CARNN__CHECK_SHARED ? (size_t)CARNN__CHECK_INPUTS
                                                : (size_t)CARNN__CHECK_ROWS;
