@@ -1426,16 +1426,28 @@ static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, v
 /* A kernel that works on the range [from, to) of the output that its job describes. */
 typedef void (*carnn__range_fn)(const void *job, size_t from, size_t to);
 
-/* One step of an optimiser (@@PARAM). */
+enum { /* in the order of carnn__optimizers (@@PARAM) */
+    CARNN__OPTIMIZER_sgd, CARNN__OPTIMIZER_adagrad, CARNN__OPTIMIZER_rmsprop,
+    CARNN__OPTIMIZER_adadelta, CARNN__OPTIMIZER_adam, CARNN__OPTIMIZER_COUNT
+};
+
+typedef struct carnn__optimizer_kind {
+    const char *name;
+    size_t moments;      /* arrays beside the weights */
+    double lr, a, b, eps; /* a, b: decay rates; lr: the learning rate unless chosen otherwise */
+} carnn__optimizer_kind;
+
+/* One step of an optimiser. */
 typedef struct carnn__update {
-    size_t number;      /* of the optimiser */
-    float *w;           /* weights */
-    float *g;           /* gradients, same layout; zeros afterwards */
+    size_t number;
+    const carnn__optimizer_kind *kind;
+    float *w;         /* weights */
+    float *g;         /* gradients, same layout; zeros afterwards */
     float *moment[2];
-    float clip;         /* factor that brings the gradient to the clipping norm */
-    float keep;         /* 1 - lr weight_decay */
-    float lr, a, a1, b, b1, eps; /* a1 = 1 - a, b1 = 1 - b */
-    float correct;      /* Adam: 1 / sqrt(1 - b^t) */
+    float clip;       /* factor that brings the gradient to the clipping norm */
+    float keep;       /* 1 - lr weight_decay */
+    float lr;
+    float correct;    /* Adam: 1 / sqrt(1 - b^t) */
 } carnn__update;
 
 /* The sequences of a batch without padding (@@SEQ): sorted by falling length and laid out time
@@ -1529,11 +1541,6 @@ typedef struct carnn__recurrence {
 } carnn__recurrence;
 
 #define CARNN__RECURRENCE_BLOCK 64
-
-enum { /* in the order of carnn__optimizers (@@PARAM) */
-    CARNN__OPTIMIZER_sgd, CARNN__OPTIMIZER_adagrad, CARNN__OPTIMIZER_rmsprop,
-    CARNN__OPTIMIZER_adadelta, CARNN__OPTIMIZER_adam, CARNN__OPTIMIZER_COUNT
-};
 
 /* --- cells (@@CELL) -------------------------------------------------------------------------- */
 
@@ -1667,15 +1674,13 @@ typedef struct carnn__lanes {
 
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
-/* Copies of arrays that the last columns of a row have room for (CARNN__K(tail)); a cell with more
-   does not compile. */
-#define CARNN__LANES_ARRAYS 64
-#define CARNN__CELL_FITS(id, functions, name, title, g, gb, gc, gh, gr, tape, ...)                 \
-    typedef char carnn__cell_##id##_fits[2 * (g + gc + gh) + tape + 9 <= CARNN__LANES_ARRAYS       \
-                                             ? 1                                                   \
-                                             : -1];
-CARNN__CELLS(CARNN__CELL_FITS)
-#undef CARNN__CELL_FITS
+/* Room for copies of what a row has of each array (CARNN__K(tail)), whatever its cell is. */
+#define CARNN__CELL_ROOM(id, functions, name, title, g, gb, gc, gh, gr, tape, ...)                 \
+    float id[16 * (2 * (g + gc + gh) + tape + 9)];
+typedef union carnn__lanes_room {
+    CARNN__CELLS(CARNN__CELL_ROOM)
+} carnn__lanes_room;
+#undef CARNN__CELL_ROOM
 
 #endif
 
@@ -3533,12 +3538,6 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-typedef struct carnn__optimizer_kind {
-    const char *name;
-    size_t moments; /* arrays beside the weights */
-    double lr, a, b, eps;
-} carnn__optimizer_kind;
-
 static const carnn__optimizer_kind carnn__optimizers[CARNN__OPTIMIZER_COUNT] = {
     {"sgd", 0, 0.1, 0.0, 0.0, 0.0},
     {"adagrad", 1, 0.01, 0.0, 0.0, 1e-8},
@@ -3575,9 +3574,11 @@ static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v moment) {
    each weight and writes them. */
 static void CARNN__K(optimize)(const void *job, size_t from, size_t to) {
     const carnn__update *u = (const carnn__update *)job;
-    const carnn__v a = every(u->a), a1 = every(u->a1), b = every(u->b), b1 = every(u->b1);
+    const carnn__optimizer_kind *k = u->kind;
+    const carnn__v a = every((float)k->a), a1 = every((float)(1.0 - k->a));
+    const carnn__v b = every((float)k->b), b1 = every((float)(1.0 - k->b));
     const carnn__v clip = every(u->clip), keep = every(u->keep), lr = every(u->lr);
-    const carnn__v eps = every(u->eps), correct = every(u->correct);
+    const carnn__v eps = every((float)k->eps), correct = every(u->correct);
     float *const m0 = u->moment[0], *const m1 = u->moment[1];
     const size_t number = u->number;
     size_t i;
@@ -3711,17 +3712,13 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
     o->power_a *= kind->a;
     o->power_b *= kind->b;
     u.number = o->number;
+    u.kind = kind;
     u.w = w;
     u.g = g;
     u.moment[0] = o->moment[0];
     u.moment[1] = o->moment[1];
     u.clip = clip > 0.0 && norm > clip ? (float)(clip / norm) : 1.0f;
     u.keep = (float)(1.0 - lr * weight_decay);
-    u.a = (float)kind->a;
-    u.a1 = (float)(1.0 - kind->a);
-    u.b = (float)kind->b;
-    u.b1 = (float)(1.0 - kind->b);
-    u.eps = (float)kind->eps;
     u.lr = (float)lr;
     u.correct = 1.0f;
     if (o->number == CARNN__OPTIMIZER_adam) { /* the corrections of both moments, once */
@@ -3781,18 +3778,15 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
    @@CELL   recurrent cells
 
    A cell reads rows x_t (e), a context c (d) that is constant over a sequence, and its own last
-   state h_{t-1} (h). Its gates lie side by side, so that each of these three is ONE product for
-   all gates:
+   state h_{t-1} (h). Its gates lie side by side, so that each of these is ONE product for all:
 
-     px = x Wx^T + b    for all rows at once, before the loop over time   (input.weight, bias)
-     pc = c Wc^T        for all sequences at once                         (context.weight)
-     ph = h_{t-1} Wh^T  inside the loop, only in cells that look at their state
-                                                                        (recurrent.weight)
+     px = x Wx^T + b    (input.weight, bias)  for all rows at once, before the loop over time
+     pc = c Wc^T        (context.weight)      for all sequences at once
+     ph = h_{t-1} Wh^T  (recurrent.weight)    at each step, in cells that read their state
 
-   What is left of a cell is elementwise and is written below as two functions on sixteen columns of
-   one row (carnn__lanes). `forward` makes the state h_t from px, pc and ph. `backward` makes dpx,
-   dpc and dph from the gradient D that reaches h_t. The scan at the end of the kernels calls them
-   for all steps, sequences and columns. After the kernels: the products around them.
+   The rest of a cell is elementwise: two functions on sixteen columns of one row (carnn__lanes).
+   `forward` makes h_t from px, pc and ph; `backward` makes dpx, dpc and dph from D, the gradient at
+   h_t. The scan at the end of the kernels calls them for all steps, sequences and columns.
 
    In the equations s is the logistic sigmoid, * is elementwise, x is x_t, h' and c' are the state
    one step before, and a_g is the pre-activation of gate g: the sum of its projections.
@@ -3844,7 +3838,7 @@ static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
     return a;
 }
 
-/* Its gradient goes to the same projections. Rows may share an input, steps share a context. */
+/* Gives its gradient to the same projections. Rows may share an input, steps share a context. */
 static CARNN__INLINE void gate_back(const carnn__lanes *r, size_t g, vec da) {
     add_to(r, r->dpx, g, da);
     if (g < r->kind->recurrent_gates) put(r, r->dph, g, da);
@@ -3874,9 +3868,8 @@ static CARNN__INLINE vec tanh_back(vec z, vec dz) {
 
    Backward: du = D * (f * k - h'),  df = D * u * k,  dk = D * u * f,  dh' = D * (1 - u).
 
-   Gates: u, f, k. nCARNN keeps u and f on the tape: ph, which they need, is gone after the step.
-   The others compute them again in backward: that costs less than the memory they would need, and
-   px, which identical inputs share, is in the cache. */
+   Gates: u, f, k. nCARNN keeps u and f on the tape, since ph is lost after the step. The others
+   compute them again in backward, which costs less than memory for them. */
 
 static CARNN__INLINE vec CARNN__K(carnn_f)(const carnn__lanes *r) {
     return r->kind->gates > 1 ? sigmoid(gate(r, 1)) : set1(1.0f);
@@ -3988,15 +3981,16 @@ static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
 }
 
 /* --- GRU ----------------------------------------------------------------------------------------
-   u = s(a_u)   q = s(a_q)   h = (1 - u) * h' + u * z, where q, the reset gate, acts
+   With the update gate u = s(a_u) and the reset gate q = s(a_q):
 
-     gru:       before the product (Cho et al. 2014): z = tanh(Wz x + Uz (q * h') + b)
-     gru-after: behind it (cuDNN, PyTorch): z = tanh(Wz x + b + q * (Uz h' + b')). Those exchange u
-                and 1 - u, which is the same cell with the signs of the weights of u changed.
+     h = (1 - u) * h' + u * z
+     gru (Cho et al. 2014):      z = tanh(Wz x + b + Uz k)     k = q * h'
+     gru-after (cuDNN, PyTorch): z = tanh(Wz x + b + q * k)    k = Uz h' + b'
 
-   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what comes through the products;
-   gru, with k = q * h' and dk = Uz^T da_z:      dq = dk * h', dh' += dk * q;
-   gru-after, with k = Uz h' + b':               dq = da_z * k, dk = da_z * q.
+   cuDNN and PyTorch exchange u and 1 - u: the weights of u have the other sign.
+
+   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what the products bring;
+   gru: dk = Uz^T da_z, dq = dk * h', dh' += dk * q; gru-after: dq = da_z * k, dk = da_z * q.
 
    Gates: u, q, z. Tape: u, q, z, k. gru needs two products in a step, so its functions run in two
    stages: forward 0, then 1; backward 1, then 0. r->reset passes k forward and dk backward. */
@@ -4007,7 +4001,7 @@ static CARNN__INLINE void CARNN__K(gru_mix)(const carnn__lanes *r, vec u, vec z)
     put(r, r->out, 0, fma(u, sub(z, before), before));
 }
 
-/* Returns da_z; the gradient of u goes to its projections, (1 - u) * D to dh. */
+/* Returns da_z; gives u its gradient and leaves (1 - u) * D in dh. */
 static CARNN__INLINE vec CARNN__K(gru_mix_back)(const carnn__lanes *r) {
     vec D = reaching(r), u = get(r, r->tape, 0), z = get(r, r->tape, 2);
     gate_back(r, 0, sigmoid_back(u, mul(D, sub(z, get(r, r->before, 0)))));
@@ -4085,13 +4079,11 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
 #endif
 
 /* --- the linear recurrence by itself ------------------------------------------------------------
-   y_t = A_t * y_{t-1} + Z_t, what all additive cells come down to, over one sequence that is so
-   long that threads should share its steps and not its columns. Backward is the same recurrence in
-   reverse: D_t = G_t + A_{t+1} * D_{t+1}; dZ_t = D_t; dA_t = D_t * y_{t-1}.
-
-   A block's state is linear in the one before it, y = product * before + end. So blocks run side by
-   side from 0, the states between them follow one from the other, and a second pass adds what
-   flows in. Blocks have a fixed length, so threads change no bit. Bound by memory. */
+   y_t = A_t * y_{t-1} + Z_t over one sequence so long that threads should share its steps, not its
+   columns; backward is the same in reverse: see carnn_recurrence. A block's state is linear in the
+   one before it, y = product * before + end. So blocks run side by side from 0, the states between
+   them follow one from the other, and a second pass adds what flows in. Blocks have a fixed length,
+   so threads change no bit. Bound by memory. */
 
 static CARNN__INLINE void CARNN__K(recur_lanes)(const carnn__recurrence *r, size_t block, size_t j,
                                                 size_t n) {
@@ -4131,12 +4123,10 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
 }
 
 /* --- the scan -----------------------------------------------------------------------------------
-   Over steps, sequences and columns, the same for all cells: rows stream through the cache in the
-   order in which they lie. Bound by the vector unit (two sigmoids a column) as long as the rows of
-   a step stay in the second-level cache.
-
-   The loops are inline functions that get a cell's function and its entry in the table as
-   constants, so each cell has loops of its own in which its function is expanded once. */
+   Over steps, sequences and columns: rows stream through the cache in the order in which they lie.
+   Bound by the vector unit (two sigmoids a column) as long as the rows of a step stay in the
+   second-level cache. The loops are inline functions that get a cell's function and its table entry
+   as constants, so each cell has loops of its own in which its function is expanded once. */
 
 /* The row of step t of the sequence of rank b. */
 static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
@@ -4235,7 +4225,7 @@ static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const car
                                                  carnn__lanes_fn cell, int back, size_t t, size_t b,
                                                  size_t from, size_t to) {
     carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b), row, wide;
-    float room[CARNN__LANES_ARRAYS * CARNN__LANES];
+    float room[sizeof(carnn__lanes_room) / sizeof(float)];
     size_t rest = (to - from) % CARNN__LANES, end = to - rest;
     int tail = 0;
     for (r.j = from;; tail = 1) {
@@ -4356,9 +4346,9 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
 }
 
 /* --- a cell at work -----------------------------------------------------------------------------
-   The stages can be repeated: inputs are projected once, then any number of packed batches over
-   them (each with its own context) run forward and backward, then the gradients of all of them go
-   back through the input projection at once. */
+   Inputs are projected once; then any number of packed batches over them, each with its own
+   contexts, run forward and backward; then one product takes the gradients of all of them back
+   through the input projection. */
 
 /* A recurrent product of a step; a cell with two stages has one for each. */
 typedef struct carnn__cell_product {
@@ -4421,10 +4411,6 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
 
 static inline const float *carnn__cell_weight(const carnn__cell_run *r, size_t number) {
     return r->w + r->store->item[number].offset;
-}
-
-static inline float *carnn__cell_gradient(const carnn__cell_run *r, size_t number) {
-    return carnn__piece(r->store, r->g, number);
 }
 
 /* Readies the recurrent weights: call it whenever the weights have changed. */
@@ -4539,12 +4525,9 @@ typedef struct carnn__bands {
     size_t count;
 } carnn__bands;
 
-/* Recurrent weights up to here, 1 MiB, are read by each thread at every step. */
-#define CARNN__BAND_WEIGHTS ((size_t)1 << 18)
-/* Sequences that a band has at least, on average. */
-#define CARNN__BAND_SEQUENCES 8
-/* What reading the weights at one step costs, in rows of a product. */
-#define CARNN__BAND_STEP 4
+#define CARNN__BAND_WEIGHTS ((size_t)1 << 18) /* at most: 1 MiB, read by each thread every step */
+#define CARNN__BAND_SEQUENCES 8 /* at least, on average */
+#define CARNN__BAND_STEP 4 /* what reading the weights at a step costs, in rows of a product */
 
 /* The ranks of band `number` of `count`, at most one for each sequence: a band ends where those
    behind it would have less work each. */
@@ -4607,7 +4590,7 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     const carnn__scan *s = &r->scan;
     const size_t h = s->h, N = s->seq->rows, width = k->recurrent_gates * h, *start = s->seq->start;
-    float *dwh = carnn__cell_gradient(r, r->cell->recurrent);
+    float *dwh = carnn__piece(r->store, r->g, r->cell->recurrent);
     size_t t, i;
     for (t = 0; t < s->seq->steps; t++)
         memcpy(r->last + start[t] * h, t ? s->out + start[t - 1] * h : s->h0,
@@ -4620,7 +4603,7 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
     }
     if (k->recurrent_bias)
         carnn__column_sums(e, N, width, s->dph, width,
-                           carnn__cell_gradient(r, r->cell->recurrent_bias));
+                           carnn__piece(r->store, r->g, r->cell->recurrent_bias));
 }
 
 /* Backward over the batch of the last forward. dout (N, h) is the gradient at the states; dx
@@ -4649,7 +4632,7 @@ static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float
     carnn__matmul(e, CARNN__NN | CARNN__ADD, B, d, width, r->scan.dpc, width,
                   carnn__cell_weight(r, r->cell->context), d, NULL, dc, d);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, d, B, r->scan.dpc, width, r->c, d, NULL,
-                  carnn__cell_gradient(r, r->cell->context), d);
+                  carnn__piece(r->store, r->g, r->cell->context), d);
 }
 
 /* From dpx of all backwards since carnn__cell_project: dx (U, e) += dpx Wx (NULL: inputs that are
@@ -4661,9 +4644,9 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
         carnn__matmul(e, CARNN__NN | CARNN__ADD, U, in, width, r->scan.dpx, width,
                       carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, r->scan.dpx, width, r->x, in, NULL,
-                  carnn__cell_gradient(r, r->cell->input), in);
+                  carnn__piece(r->store, r->g, r->cell->input), in);
     carnn__column_sums(e, U, k->bias_gates * h, r->scan.dpx, width,
-                       carnn__cell_gradient(r, r->cell->bias));
+                       carnn__piece(r->store, r->g, r->cell->bias));
 }
 
 /* --- exact explanations -------------------------------------------------------------------------
@@ -4705,7 +4688,7 @@ static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t 
 
 /* --- the linear recurrence by itself --------------------------------------------------------- */
 
-/* What flows out of a block of that which flows into it. Where the product of its factors is no
+/* What of the state before a block is left after it. Where the product of its factors is no
    float, the state goes through them one by one. */
 static float carnn__recurrence_carried(const carnn__recurrence *r, size_t block, size_t j) {
     size_t C = r->columns, step = block * CARNN__RECURRENCE_BLOCK;
@@ -4778,9 +4761,8 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 
      enc[k] = sum_j l_kj w_j[k]      l_kj = (1 - j/J) - (k/D)(1 - 2j/J)      j, k from 1
 
-   which is a_j + b_j k/D with a_j = 1 - j/J and b_j = 2j/J - 1: two weighted sums of the words,
-   one with the weights a, one with b, and ONE product with the ramp k/D. Backward:
-   dw_j[k] += l_kj denc[k]. A text without words is the zero vector. */
+   which is a_j + b_j k/D with a_j = 1 - j/J and b_j = 2j/J - 1: two weighted sums of the words and
+   ONE product with the ramp k/D. Backward: dw_j[k] += l_kj denc[k]. No words: the zero vector. */
 
 #if defined(CARNN__ISA)
 
@@ -4795,9 +4777,8 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 #define set1 CARNN__V(set1)
 #define zero CARNN__V(zero)
 
-/* Loops over columns go sixteen at a time. Their bodies are functions of the first column j and of
-   n, how many there are: the constant 16, with which loads and stores are plain ones, and at the
-   end of a row what is left. */
+/* Loops over columns take sixteen at a time. Their bodies are functions of the first column j and
+   the number n of columns: the constant 16, for plain loads and stores, or the rest of a row. */
 
 /* Columns [j, j + 16 vectors) of a text, n of them in the last vector; `vectors` and mostly n are
    constants. Four vectors share the work for a word, of which the division is most. */
@@ -4852,8 +4833,8 @@ static CARNN__INLINE void CARNN__K(encode_back_columns)(const float *ramp, const
 #define CARNN__ENCODE_SHARES 8
 
 /* All texts, but of their words only those of shares [from, to): each row of the table stays in the
-   cache of one core. A row gets its sums in the order of the texts, and rows of no word are not
-   touched. Bound by reading and writing them: one multiply-add for each number. */
+   cache of one core and gets its sums in the order of the texts. Bound by reading and writing these
+   rows: one multiply-add for each number. */
 static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
     const carnn__encoder *e = (const carnn__encoder *)job;
     const size_t D = e->D;
@@ -5160,9 +5141,7 @@ static void CARNN__K(compose_back)(const carnn__compose *c) {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* --- the parts at work ----------------------------------------------------------------------- */
-
-/* enc (texts, D) of texts, and the way back; see carnn__encoder. */
+/* enc (texts, D) of texts, and backward; see carnn__encoder. */
 static void carnn__encode_texts(carnn__engine *e, const carnn__encoder *x) {
     carnn__split(e, e->k->encode, x, x->texts, 1, x->texts * x->D * 8);
 }
