@@ -5095,18 +5095,19 @@ static void CARNN__K(compose)(const carnn__compose *c) {
 
 /* Word i: dx = w df_o + of_x a and da = of_t t + of_x x + of_a a, columns j .. j + n - 1. */
 static CARNN__INLINE void CARNN__K(compose_back_columns)(const carnn__compose *c, size_t i,
-                                                         float of_x, float of_a, float of_t,
-                                                         size_t j, size_t n) {
+                                                         float w, float of_x, float of_a,
+                                                         float of_t, size_t j, size_t n) {
     const float *df_p = c->df + j, *df_o = df_p + (c->orthogonal ? c->D : 0);
     size_t at = i * c->D + j;
     vec x = loadn(c->x + at, n), a = loadn(c->a + at, n), o = loadn(df_o, n), da;
     vec t = sub(c->orthogonal ? loadn(df_p, n) : zero(), o);
-    storen(c->dx + at, n, fma(set1(of_x), a, mul(set1(c->weight[i]), o)));
+    storen(c->dx + at, n, fma(set1(of_x), a, mul(set1(w), o)));
     da = fma(set1(of_x), x, mul(set1(of_t), t));
     storen(c->da + at, n, fma(set1(of_a), a, da));
 }
 
-static void CARNN__K(compose_back)(const carnn__compose *c) {
+static void CARNN__K(compose_back)(const carnn__compose *job) {
+    const carnn__compose copy = *job, *c = &copy; /* which no store can change */
     const size_t D = c->D;
     const float *df_o = c->df + (c->orthogonal ? D : 0);
     size_t i, j;
@@ -5122,8 +5123,8 @@ static void CARNN__K(compose_back)(const carnn__compose *c) {
         }
         c->dweight[i] = s * a_t + CARNN__K(dot)(x, df_o, D);
         for (j = 0; j + 16 <= D; j += 16)
-            CARNN__K(compose_back_columns)(c, i, ds, of_a, w * s, j, 16);
-        if (j < D) CARNN__K(compose_back_columns)(c, i, ds, of_a, w * s, j, D - j);
+            CARNN__K(compose_back_columns)(c, i, w, ds, of_a, w * s, j, 16);
+        if (j < D) CARNN__K(compose_back_columns)(c, i, w, ds, of_a, w * s, j, D - j);
     }
 }
 
