@@ -1688,7 +1688,7 @@ extern "C" {
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
 /* Passes of -O2 that find nothing in code which is vector operations already. */
-#pragma GCC optimize("no-tree-pre", "no-tree-slp-vectorize")
+#pragma GCC optimize("no-tree-pre", "no-tree-slp-vectorize", "no-thread-jumps")
 #elif defined(_MSC_VER)
 #pragma fp_contract(off)
 #endif
@@ -1839,6 +1839,13 @@ typedef struct carnn__kernels {
 #undef CARNN__ISA
 #endif
 
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
+/* From here to the end of the header nothing is faster at -O2, for which gcc needs twice as long:
+   portable kernels wait for fmaf, the rest for kernels. Without expensive-optimizations gcc would
+   leave out vzeroupper, and scalar code after a kernel would run at a sixth of its speed. */
+#pragma GCC optimize("O1", "strict-aliasing", "expensive-optimizations", "tree-loop-vectorize")
+#endif
+
 /* In plain C an operation is a loop over sixteen lanes. Inlined everywhere, these loops would keep
    the compiler busy for minutes; called, they are as fast, since vectors lie in memory anyway. */
 #pragma push_macro("CARNN__INLINE")
@@ -1858,13 +1865,6 @@ typedef struct carnn__kernels {
 #pragma pop_macro("CARNN__INLINE")
 #pragma pop_macro("CARNN__UNROLL")
 #pragma pop_macro("CARNN__UNROLL_4")
-
-#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
-/* From here to the end of the header no loop counts that is not in the kernels: gcc needs half as
-   long for it at -O1. Without expensive-optimizations it would leave out vzeroupper, and scalar
-   code after a kernel would run at a sixth of its speed. */
-#pragma GCC optimize("O1", "strict-aliasing", "expensive-optimizations")
-#endif
 
 /* --- the choice ------------------------------------------------------------------------------ */
 
