@@ -1633,8 +1633,8 @@ typedef union carnn__lanes_room {
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
-/* Passes of -O2 that only cost time on code that is vector operations already. */
-#pragma GCC optimize("no-tree-pre", "no-tree-slp-vectorize")
+/* Passes of -O2 that find nothing in code which is vector operations already. */
+#pragma GCC optimize("no-tree-pre", "no-tree-slp-vectorize", "no-thread-jumps")
 #elif defined(_MSC_VER)
 #pragma fp_contract(off)
 #endif
@@ -1786,8 +1786,15 @@ typedef struct carnn__kernels {
 #undef CARNN__ISA
 #endif
 
-/* In plain C an operation is a loop over sixteen lanes. To inline all of them takes the compiler
-   minutes; calls are as fast, since vectors are in memory anyway. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
+/* From here to the end of the header nothing is faster at -O2, for which gcc needs twice as long:
+   portable kernels wait for fmaf, the rest for kernels. Without expensive-optimizations gcc would
+   leave out vzeroupper, and scalar code after a kernel would run at a sixth of its speed. */
+#pragma GCC optimize("O1", "strict-aliasing", "expensive-optimizations", "tree-loop-vectorize")
+#endif
+
+/* In plain C an operation is a loop over sixteen lanes. Inlined everywhere, these loops would keep
+   the compiler busy for minutes; called, they are as fast, since vectors lie in memory anyway. */
 #undef CARNN__INLINE
 #undef CARNN__UNROLL
 #undef CARNN__UNROLL_4
@@ -1799,13 +1806,6 @@ typedef struct carnn__kernels {
 #include CARNN_FILE
 #undef CARNN__PORTABLE
 #undef CARNN__ISA
-
-#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
-/* Code from here on need not be fast, and gcc compiles it twice as fast at -O1. Without
-   expensive-optimizations it would leave out vzeroupper, and scalar code after a kernel would be
-   six times slower. */
-#pragma GCC optimize("O1", "strict-aliasing", "expensive-optimizations")
-#endif
 
 /* --- the choice ------------------------------------------------------------------------------ */
 
