@@ -42,7 +42,7 @@
        @@MAT     matrix products
        @@PARAM   the parameter store, optimisers
        @@SEQ     packed batches
-       @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
+       @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU, MI
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
        @@DATA    data sets of items, from lines to records; the formats
@@ -1488,30 +1488,42 @@ typedef struct carnn__recurrence {
      number of gates projected from the input, of these with a bias, projected from the context,
      projected from the hidden state, 1 if the latter has a bias of its own (else 0),
      arrays of h floats on the tape,
-     the gate whose bias does not start at 0, its initial value, flags
+     the gate whose bias does not start at 0, its initial value,
+     number of vectors of each gate beside its bias: 3 (alpha, beta1, beta2) for multiplicative
+     integration, else 0; initial values of alpha and of both beta,
+     flags
 
    A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
-    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0)                          \
-    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, CARNN__HAS_CELL_STATE)                \
-    X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f,                 \
+    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0, 0.0f, 0.0f, 0)           \
+    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, 0, 0.0f, 0.0f,                        \
+      CARNN__HAS_CELL_STATE)                                                                       \
+    X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f, 0, 0.0f, 0.0f,  \
       CARNN__TWO_STAGES)                                                                           \
     X(gru_after, gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3,  \
-      1, 4, 0, 0.0f, 0)                                                                            \
-    X(ran, ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, CARNN__ADDITIVE_FORGET)         \
-    X(ran_tanh, ran, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)    \
+      1, 4, 0, 0.0f, 0, 0.0f, 0.0f, 0)                                                             \
+    X(ran, ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, 0, 0.0f, 0.0f,                  \
+      CARNN__ADDITIVE_FORGET)                                                                      \
+    X(ran_tanh, ran, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, 0, 0.0f, 0.0f,            \
+      CARNN__HAS_CELL_STATE)                                                                       \
     X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0,   \
-      2, 0, 0.0f, CARNN__ADDITIVE_UPDATE)                                                          \
+      2, 0, 0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                           \
     X(icarnn, carnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0,    \
-      0.0f, CARNN__ADDITIVE_UPDATE)                                                                \
+      0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                                 \
     X(scarnn, carnn, "scarnn", "iCARNN whose candidate is the input itself", 2, 2, 2, 0, 0, 0, 0,  \
-      0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                    \
+      0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                     \
     X(carnn_low, carnn, "carnn-low", "sCARNN without the forget gate", 1, 1, 1, 0, 0, 0, 0, 0.0f,  \
-      CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                          \
+      0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                           \
     X(carnn_high, lstm, "carnn-high", "LSTM whose gates read the context too", 4, 4, 3, 4, 0, 5,   \
-      1, 1.0f, CARNN__HAS_CELL_STATE)                                                              \
+      1, 1.0f, 0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE)                                               \
     X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,    \
-      CARNN__ADDITIVE_UPDATE)                                                                      \
+      0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                                       \
+    X(mi_rnn, rnn, "mi-rnn", "RNN with multiplicative integration", 1, 1, 0, 1, 0, 0, 0, 0.0f, 3,  \
+      2.0f, 0.5f, 0)                                                                               \
+    X(mi_lstm, lstm, "mi-lstm", "LSTM with multiplicative integration", 4, 4, 0, 4, 0, 5, 0, 0.0f, \
+      3, 1.0f, 0.5f, CARNN__HAS_CELL_STATE)                                                        \
+    X(mi_gru, gru, "mi-gru", "GRU with multiplicative integration", 3, 3, 0, 3, 0, 4, 0, 0.0f, 3,  \
+      1.0f, 1.0f, CARNN__TWO_STAGES)                                                               \
     CARNN_EXTRA_CELLS(X)
 #ifndef CARNN_EXTRA_CELLS
 #define CARNN_EXTRA_CELLS(X) /* a program's own, see @@CELL */
@@ -1540,6 +1552,8 @@ typedef struct carnn__cell_kind {
     size_t gates, bias_gates, context_gates, recurrent_gates, recurrent_bias, tape;
     size_t open_gate; /* the gate whose bias starts at open_bias, e.g. LSTM's forget gate at 1 */
     float open_bias;
+    size_t vectors;
+    float alpha, beta; /* initial values */
     size_t flags;
 } carnn__cell_kind;
 
@@ -1559,7 +1573,9 @@ typedef struct carnn__scan {
     const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
     float *px;             /* (U, gates h) input projections with biases */
     float *pc;             /* (B, context gates h) context projections */
-    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the current step */
+    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the current step;
+                              (N, recurrent gates h) of every row where gates have vectors */
+    const float *alpha, *beta1, *beta2, *bias; /* (gates h) where gates have vectors */
     const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
     float *tape;           /* (N, tape h) what backward needs of each row */
     float *out;            /* (N, h) hidden states */
@@ -1572,6 +1588,7 @@ typedef struct carnn__scan {
     float *dpx;            /* (U, gates h) */
     float *dpc;            /* (B, context gates h) */
     float *dph;            /* (N, recurrent gates h) */
+    float *dvectors;       /* (B, 4 gates h) of alpha, beta1, beta2, bias, by sequence */
 } carnn__scan;
 
 /* Runs steps [t0, t1), backward from the last to the first, columns [from, to). */
@@ -1592,19 +1609,20 @@ typedef struct carnn__lanes {
     /* read only */
     float *x;        /* the input */
     float *px, *pc, *ph;
+    float *alpha, *beta1, *beta2, *bias;
     float *before;   /* h', the state one step before */
     float *c_before; /* c' */
     float *dout;     /* of backward alone, like those that begin with d below */
     /* written, the gradients of gates and inputs added to */
     float *tape, *out, *reset;
-    float *dh, *dc, *dpx, *dpc, *dph;
+    float *dh, *dc, *dpx, *dpc, *dph, *dvectors;
     float *dx;       /* NULL: not wanted */
 } carnn__lanes;
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
 /* Room for copies of what a row has of each array (CARNN__K(tail)), whatever its cell is. */
-#define CARNN__CELL_ROOM(id, functions, name, title, g, gb, gc, gh, gr, tape, ...)                 \
-    float id[16 * (2 * (g + gc + gh) + tape + 9)];
+#define CARNN__CELL_ROOM(id, functions, name, title, g, gb, gc, gh, gr, tape, gate, open, v, ...)  \
+    float id[16 * (2 * (g + gc + gh + (v ? 4 * g : 0)) + tape + 9)];
 typedef union carnn__lanes_room {
     CARNN__CELLS(CARNN__CELL_ROOM)
 } carnn__lanes_room;
@@ -3515,16 +3533,50 @@ static CARNN__INLINE void add_to(const carnn__lanes *r, float *array, size_t num
     put(r, array, number, add(get(r, array, number), v));
 }
 
-/* a_g: what gate g reads of input, state and context, as the table of cells says. */
+/* --- gates --------------------------------------------------------------------------------------
+   a_g is what gate g reads of input, state and context, as the table of cells says: the sum of its
+   projections or, in mi-rnn, mi-lstm and mi-gru, their multiplicative integration (Zhang 2019,
+   Eq. 6.4). With m = Wx x and n = Wh h' (Wh k in the candidate of mi-gru):
+
+     a = alpha * m * n + beta1 * n + beta2 * m + b
+
+   Backward: dm = da * (alpha * n + beta2)   dn = da * (alpha * m + beta1)
+             dalpha = da * m * n   dbeta1 = da * n   dbeta2 = da * m   db = da
+
+   The bias stands outside, so here px is m alone, and ph, the n, is kept for backward. Gradients of
+   the vectors are summed over the steps of each sequence, then over sequences, so threads change no
+   bit. Every gate reads the input and the state, none the context. alpha = 0, beta1 = beta2 = 1 is
+   the sum of the projections; alpha = 1, beta1 = beta2 = 0 the simple form (Eq. 6.2). */
+
 static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
-    vec a = get(r, r->px, g);
+    vec a = get(r, r->px, g), slope;
+    if (r->kind->vectors) {
+        slope = fma(get(r, r->alpha, g), a, get(r, r->beta1, g));
+        a = fma(get(r, r->beta2, g), a, get(r, r->bias, g));
+        return fma(slope, get(r, r->ph, g), a);
+    }
     if (g < r->kind->recurrent_gates) a = add(a, get(r, r->ph, g));
     if (g < r->kind->context_gates) a = add(a, get(r, r->pc, g));
     return a;
 }
 
+static CARNN__INLINE void CARNN__K(integration_back)(const carnn__lanes *r, size_t g, vec da) {
+    vec m = get(r, r->px, g), n = get(r, r->ph, g), alpha = get(r, r->alpha, g), dan = mul(da, n);
+    size_t gates = r->kind->gates;
+    add_to(r, r->dpx, g, mul(da, fma(alpha, n, get(r, r->beta2, g))));
+    put(r, r->dph, g, mul(da, fma(alpha, m, get(r, r->beta1, g))));
+    add_to(r, r->dvectors, g, mul(dan, m));
+    add_to(r, r->dvectors, gates + g, dan);
+    add_to(r, r->dvectors, 2 * gates + g, mul(da, m));
+    add_to(r, r->dvectors, 3 * gates + g, da);
+}
+
 /* Gives its gradient to the same projections. Rows may share an input, steps share a context. */
 static CARNN__INLINE void gate_back(const carnn__lanes *r, size_t g, vec da) {
+    if (r->kind->vectors) {
+        CARNN__K(integration_back)(r, g, da);
+        return;
+    }
     add_to(r, r->dpx, g, da);
     if (g < r->kind->recurrent_gates) put(r, r->dph, g, da);
     if (g < r->kind->context_gates) add_to(r, r->dpc, g, da);
@@ -3616,8 +3668,8 @@ static CARNN__INLINE void CARNN__K(ran_backward)(const carnn__lanes *r) {
     put(r, with_tanh ? r->dc : r->dh, 0, mul(f, Dc));
 }
 
-/* --- vanilla RNN --------------------------------------------------------------------------------
-   h = tanh(a), a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. */
+/* --- vanilla RNN and mi-rnn ---------------------------------------------------------------------
+   h = tanh(a), in the vanilla RNN a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. */
 
 static CARNN__INLINE void CARNN__K(rnn_forward)(const carnn__lanes *r) {
     put(r, r->out, 0, tanh(gate(r, 0)));
@@ -3628,7 +3680,7 @@ static CARNN__INLINE void CARNN__K(rnn_backward)(const carnn__lanes *r) {
     put(r, r->dh, 0, zero());
 }
 
-/* --- LSTM and carnn-high ------------------------------------------------------------------------
+/* --- LSTM, mi-lstm and carnn-high ---------------------------------------------------------------
    Tran et al. 2018, Eq. 1:
 
      i = s(a_i)   f = s(a_f)   o = s(a_o)   z = tanh(a_z)   c = i * z + f * c'   h = o * tanh(c)
@@ -3665,7 +3717,7 @@ static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
     put(r, r->dh, 0, zero());
 }
 
-/* --- GRU ----------------------------------------------------------------------------------------
+/* --- GRU and mi-gru -----------------------------------------------------------------------------
    With the update gate u = s(a_u) and the reset gate q = s(a_q):
 
      h = (1 - u) * h' + u * z
@@ -3735,7 +3787,7 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
    A program adds cells to the table without touching this file. Before CARNN_IMPLEMENTATION:
 
      #define CARNN_EXTRA_CELLS(X) X(mgu, mgu, "mgu", "minimal gated unit", 2, 2, 0, 2, 0, 3, 0, \
-                                    0.0f, CARNN__TWO_STAGES)
+                                    0.0f, 0, 0.0f, 0.0f, CARNN__TWO_STAGES)
      #define CARNN_EXTRA_CELL_FILE "examples/mgu.h"
 
    The entries have the columns of CARNN__CELLS. The file, found from where this header lies or on
@@ -3746,7 +3798,8 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
      vec                            sixteen floats
      add sub mul fma fnma set1 zero sigmoid tanh
      get put add_to                 arrays of the row r (carnn__lanes): r->tape, r->before, ...
-     gate(r, g)                     a_g: px + ph + pc, as far as gate g is projected
+     gate(r, g)                     a_g: px + ph + pc, as far as gate g is projected, or their
+                                    multiplicative integration
      gate_back(r, g, da)            its gradient, to dpx, dph and dpc
      reaching(r), sigmoid_back(g, dg), tanh_back(z, dz)
 
@@ -3828,7 +3881,11 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
     r.x = has_x ? (float *)s->x + input * h : NULL;
     r.px = s->px + input * k->gates * h;
     r.pc = s->pc + b * k->context_gates * h;
-    r.ph = s->ph + b * k->recurrent_gates * h;
+    r.ph = s->ph + (k->vectors ? row : b) * k->recurrent_gates * h;
+    r.alpha = k->vectors ? (float *)s->alpha : NULL;
+    r.beta1 = k->vectors ? (float *)s->beta1 : NULL;
+    r.beta2 = k->vectors ? (float *)s->beta2 : NULL;
+    r.bias = k->vectors ? (float *)s->bias : NULL;
     r.before = t ? s->out + last * h : (float *)s->h0 + b * h;
     r.c_before = !has_c ? NULL
                  : t    ? s->tape + (last * k->tape + k->tape - 1) * h
@@ -3843,6 +3900,7 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
     r.dpx = back ? s->dpx + input * k->gates * h : NULL;
     r.dpc = back ? s->dpc + b * k->context_gates * h : NULL;
     r.dph = back ? s->dph + row * k->recurrent_gates * h : NULL;
+    r.dvectors = back && k->vectors ? s->dvectors + b * 4 * k->gates * h : NULL;
     return r;
 }
 
@@ -3882,6 +3940,7 @@ static CARNN__INLINE void CARNN__K(tail_results)(const carnn__lanes *r, CARNN__K
     CARNN__K(tail_array)(a, r->dpx, &wide->dpx, k->gates);
     CARNN__K(tail_array)(a, r->dpc, &wide->dpc, k->context_gates);
     CARNN__K(tail_array)(a, r->dph, &wide->dph, k->recurrent_gates);
+    CARNN__K(tail_array)(a, r->dvectors, &wide->dvectors, 4 * k->gates);
 }
 
 static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j, size_t n,
@@ -3893,6 +3952,10 @@ static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j,
     CARNN__K(tail_array)(&a, r->px, &wide->px, k->gates);
     CARNN__K(tail_array)(&a, r->pc, &wide->pc, k->context_gates);
     CARNN__K(tail_array)(&a, r->ph, &wide->ph, k->recurrent_gates);
+    CARNN__K(tail_array)(&a, r->alpha, &wide->alpha, k->gates);
+    CARNN__K(tail_array)(&a, r->beta1, &wide->beta1, k->gates);
+    CARNN__K(tail_array)(&a, r->beta2, &wide->beta2, k->gates);
+    CARNN__K(tail_array)(&a, r->bias, &wide->bias, k->gates);
     CARNN__K(tail_array)(&a, r->before, &wide->before, 1);
     CARNN__K(tail_array)(&a, r->c_before, &wide->c_before, 1);
     CARNN__K(tail_array)(&a, r->dout, &wide->dout, 1);
@@ -3999,26 +4062,38 @@ static size_t carnn__cell_number(const char *name) {
 typedef struct carnn__cell {
     size_t kind; /* in carnn__cells */
     size_t e, h, d; /* sizes of input, hidden state, context (0: none) */
-    size_t input, bias, context, recurrent, recurrent_bias; /* parameter numbers */
+    size_t input, bias, alpha, context, recurrent, recurrent_bias; /* parameter numbers */
 } carnn__cell;
 
+/* Declares a vector (1, n) that starts at 0 but for `count` of its numbers from `from` on. */
+static size_t carnn__cell_vector(carnn__store *store, const char *prefix, const char *name,
+                                 size_t n, size_t from, size_t count, float value) {
+    size_t number = carnn__declare(store, prefix, name, 1, n, 1, CARNN__INIT_ZERO, value);
+    carnn__param *p = &store->item[carnn__min(number, CARNN__PARAMS_MAX - 1)];
+    p->open_from = from;
+    p->open_count = count;
+    return number;
+}
+
 /* Declares the weights: (gates h, e), (bias gates h), (context gates h, d), (recurrent gates h, h),
-   each gate a matrix of its own to the initialiser. */
+   each gate a matrix of its own to the initialiser; vectors (gates h): beta1, beta2 after alpha. */
 static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const char *prefix,
                                 size_t kind, size_t e, size_t h, size_t d) {
     const carnn__cell_kind *k = &carnn__cells[kind];
-    carnn__param *bias;
+    const size_t all = k->gates * h;
     cell->kind = kind;
     cell->e = e;
     cell->h = h;
     cell->d = k->context_gates ? d : 0;
-    cell->input = carnn__declare(store, prefix, "input.weight", k->gates * h, e, h,
-                                 CARNN__INIT_GLOROT, 0.0f);
-    cell->bias = carnn__declare(store, prefix, "bias", 1, k->bias_gates * h, 1, CARNN__INIT_ZERO,
-                                k->open_bias);
-    bias = &store->item[carnn__min(cell->bias, CARNN__PARAMS_MAX - 1)];
-    bias->open_from = k->open_gate * h;
-    bias->open_count = h;
+    cell->input = carnn__declare(store, prefix, "input.weight", all, e, h, CARNN__INIT_GLOROT,
+                                 0.0f);
+    cell->bias = carnn__cell_vector(store, prefix, "bias", k->bias_gates * h, k->open_gate * h, h,
+                                    k->open_bias);
+    if (k->vectors) {
+        cell->alpha = carnn__cell_vector(store, prefix, "alpha", all, 0, all, k->alpha);
+        carnn__cell_vector(store, prefix, "beta1", all, 0, all, k->beta);
+        carnn__cell_vector(store, prefix, "beta2", all, 0, all, k->beta);
+    }
     if (cell->d)
         cell->context = carnn__declare(store, prefix, "context.weight", k->context_gates * h, d, h,
                                        CARNN__INIT_GLOROT, 0.0f);
@@ -4081,7 +4156,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     s->h = h;
     s->px = carnn__floats(arena, U, k->gates * h);
     s->pc = carnn__floats(arena, B, k->context_gates * h);
-    s->ph = carnn__floats(arena, B, recurrent * h);
+    s->ph = carnn__floats(arena, k->vectors ? N : B, recurrent * h);
     s->out = carnn__floats(arena, N, h);
     s->tape = carnn__floats(arena, N, k->tape * h);
     if (k->flags & CARNN__TWO_STAGES) s->reset = carnn__floats(arena, B, h);
@@ -4091,6 +4166,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     s->dpx = carnn__floats(arena, U, k->gates * h);
     s->dpc = carnn__floats(arena, B, k->context_gates * h);
     s->dph = carnn__floats(arena, N, recurrent * h);
+    if (k->vectors) s->dvectors = carnn__floats(arena, B, 4 * k->gates * h);
     if (recurrent) r->last = carnn__floats(arena, N, h);
 }
 
@@ -4109,12 +4185,18 @@ static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
     }
 }
 
+/* The gates whose bias is in px. */
+static size_t carnn__cell_biased(const carnn__cell_kind *k) {
+    return k->vectors ? 0 : k->bias_gates;
+}
+
 /* px = x Wx^T + b for the inputs [from, to) of x (U, e); gates without a bias are a product of
    their own. */
 static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const float *x, size_t from,
                                 size_t to) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, biased = k->bias_gates * h;
+    size_t h = r->cell->h, in = r->cell->e, width = k->gates * h;
+    size_t biased = carnn__cell_biased(k) * h;
     const float *wx = carnn__cell_weight(r, r->cell->input);
     float *px = r->scan.px + from * width;
     r->x = r->scan.x = x;
@@ -4171,17 +4253,19 @@ static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t
     const carnn__scan *s = &r->scan;
     const carnn__cell_product *p = &r->product[s->stage];
     size_t h = s->h, from = s->first, live = carnn__scan_end(s, t) - from;
-    size_t columns = p->gates * h, width = carnn__cells[r->cell->kind].recurrent_gates * h;
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    size_t columns = p->gates * h, width = k->recurrent_gates * h;
     if (s->back) {
         carnn__matmul(e, s->stage ? CARNN__PACKED : CARNN__PACKED | CARNN__ADD, live, h, columns,
                       s->dph + (s->seq->start[t] + from) * width + p->first * h, width,
                       p->back, 0, NULL, (s->stage ? s->reset : s->dh) + from * h, h);
     } else {
         const float *state = s->stage ? s->reset : t ? s->out + s->seq->start[t - 1] * h : s->h0;
-        const float *bias = carnn__cells[r->cell->kind].recurrent_bias
-                                ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
+        const float *bias =
+            k->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
+        size_t row = (k->vectors ? s->seq->start[t] : 0) + from; /* in ph */
         carnn__matmul(e, CARNN__PACKED, live, columns, h, state + from * h, h, p->weight, 0, bias,
-                      s->ph + from * width + p->first * h, width);
+                      s->ph + row * width + p->first * h, width);
     }
 }
 
@@ -4266,6 +4350,12 @@ static void carnn__cell_forward(carnn__cell_run *r, carnn__engine *e, const carn
     s->index = index;
     s->h0 = h0 ? h0 : r->zeros;
     s->c0 = c0 ? c0 : r->zeros;
+    if (carnn__cells[r->cell->kind].vectors) {
+        s->bias = carnn__cell_weight(r, r->cell->bias);
+        s->alpha = carnn__cell_weight(r, r->cell->alpha);
+        s->beta1 = carnn__cell_weight(r, r->cell->alpha + 1);
+        s->beta2 = carnn__cell_weight(r, r->cell->alpha + 2);
+    }
     carnn__cell_scan(r, e);
 }
 
@@ -4291,12 +4381,22 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
                            carnn__piece(r->store, r->g, r->cell->recurrent_bias));
 }
 
+/* Gradients of alpha, beta1, beta2 and the bias. */
+static void carnn__cell_vectors_gradient(carnn__cell_run *r, carnn__engine *e) {
+    size_t n = carnn__cells[r->cell->kind].gates * r->cell->h, i;
+    for (i = 0; i < 4; i++)
+        carnn__column_sums(e, r->scan.seq->sequences, n, r->scan.dvectors + i * n, 4 * n,
+                           carnn__piece(r->store, r->g, i < 3 ? r->cell->alpha + i
+                                                              : r->cell->bias));
+}
+
 /* Backward over the batch of the last forward. dout (N, h) is the gradient at the states; dx
    (U, e) is added to by cells whose candidate is the input (NULL: it is not wanted). Afterwards
    r->scan.dh and .dc (B, h) are the gradients of the initial states and .dpc that of the context
    projections; the gradients of the recurrent weights have been added to g. */
 static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const float *dout,
                                  float *dx) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__scan *s = &r->scan;
     size_t bytes = s->seq->sequences * s->h * sizeof(float);
     s->back = 1;
@@ -4304,9 +4404,11 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
     s->dx = dx;
     memset(s->dh, 0, bytes);
     if (s->dc) memset(s->dc, 0, bytes);
-    memset(s->dpc, 0, carnn__cells[r->cell->kind].context_gates * bytes);
+    memset(s->dpc, 0, k->context_gates * bytes);
+    if (k->vectors) memset(s->dvectors, 0, 4 * k->gates * bytes);
     carnn__cell_scan(r, e);
     if (r->products) carnn__cell_recurrent_gradient(r, e);
+    if (k->vectors) carnn__cell_vectors_gradient(r, e);
 }
 
 /* From dpc of the last backward: dc (B, d) += dpc Wc, dWc += dpc^T c. */
@@ -4330,7 +4432,7 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
                       carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, r->scan.dpx, width, r->x, in, NULL,
                   carnn__piece(r->store, r->g, r->cell->input), in);
-    carnn__column_sums(e, U, k->bias_gates * h, r->scan.dpx, width,
+    carnn__column_sums(e, U, carnn__cell_biased(k) * h, r->scan.dpx, width,
                        carnn__piece(r->store, r->g, r->cell->bias));
 }
 
