@@ -70,7 +70,7 @@ static void check_texts(void) {
         carnn__bench_text text = {NULL, 0};
         carnn_dataset *data;
         if (!task->bench) continue;
-        text.at = (char *)malloc(text.size);
+        text.at = (char *)malloc(CARNN__BENCH_TEXT);
         if (!text.at) abort();
         task->bench->text(&text, 0);
         CHECK(text.length > 1000 && text.length < text.size - 1);
