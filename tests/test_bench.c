@@ -73,7 +73,7 @@ static void check_texts(void) {
         text.at = (char *)malloc(CARNN__BENCH_TEXT);
         if (!text.at) abort();
         task->bench->text(&text, 0);
-        CHECK(text.length > 1000 && text.length < text.size - 1);
+        CHECK(text.length > 1000 && text.length < CARNN__BENCH_TEXT - 1);
         data = test_data(task->name, text.at, text.length, 0, 0);
         CHECK(carnn_dataset_examples(data) >= 300);
         carnn_dataset_free(data);
