@@ -758,7 +758,7 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
                                        void *user, carnn_error *error);
 
 typedef struct carnn_measure { /* one line of the benchmark; valid during the callback only */
-    const char *group;         /* "peak", "kernel", "cell", "task" */
+    const char *group;         /* "peak", "kernel", "cell", "encoder", "task" */
     const char *name;          /* "matmul 32 x 1024 x 1024" */
     const char *unit;          /* "GFLOP/s" */
     double value;              /* median */
@@ -4546,6 +4546,7 @@ typedef struct carnn__cell_run {
     float *wh[2], *wh_back[2]; /* recurrent weights of each product of a step (a GRU has two),
                                   packed for h' Wh^T and for dph Wh */
     float *last;        /* (N, h): h_{t-1} of every row, for the gradient of Wh */
+    int shares;         /* the memory for the backward pass is that of several runs */
 } carnn__cell_run;
 
 /* The recurrent products of one step, and the gates that each makes. */
@@ -4562,10 +4563,13 @@ static size_t carnn__product_first_gate(const carnn__cell_kind *k, size_t produc
     return product ? k->recurrent_gates - 1 : 0;
 }
 
-/* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. */
-static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const carnn__store *store,
-                             const float *w, float *g, carnn__arena *arena, size_t U, size_t N,
-                             size_t B) {
+/* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
+   kind and size whose backward passes follow one after the other may share the memory for these,
+   that of `other`: then each is forward, backward and back through the projection once. */
+static void carnn__cell_plan_shared(carnn__cell_run *r, const carnn__cell *cell,
+                                    const carnn__store *store, const float *w, float *g,
+                                    carnn__arena *arena, size_t U, size_t N, size_t B,
+                                    const carnn__cell_run *other) {
     const carnn__cell_kind *k = &carnn__cells[cell->kind];
     size_t h = cell->h, recurrent = k->recurrent_gates, p;
     carnn__scan *s = &r->scan;
@@ -4591,17 +4595,31 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
                                      carnn__packed_size(carnn__product_gates(k, p) * h, h));
     }
     if (!g) return;
+    for (p = 0; p < carnn__products(k); p++)
+        r->wh_back[p] = carnn__floats(arena, 1,
+                                      carnn__packed_size(h, carnn__product_gates(k, p) * h));
+    if (other) {
+        s->dh = other->scan.dh;
+        s->dc = other->scan.dc;
+        s->dpx = other->scan.dpx;
+        s->dpc = other->scan.dpc;
+        s->dph = other->scan.dph;
+        r->last = other->last;
+        return;
+    }
     s->dh = carnn__floats(arena, B, h);
     s->dpx = carnn__floats(arena, U, k->gates * h);
     if (k->flags & CARNN__HAS_CELL_STATE) s->dc = carnn__floats(arena, B, h);
     if (k->context_gates) s->dpc = carnn__floats(arena, B, k->context_gates * h);
-    if (recurrent) {
-        s->dph = carnn__floats(arena, N, recurrent * h);
-        r->last = carnn__floats(arena, N, h);
-        for (p = 0; p < carnn__products(k); p++)
-            r->wh_back[p] = carnn__floats(arena, 1,
-                                          carnn__packed_size(h, carnn__product_gates(k, p) * h));
-    }
+    if (!recurrent) return;
+    s->dph = carnn__floats(arena, N, recurrent * h);
+    r->last = carnn__floats(arena, N, h);
+}
+
+static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const carnn__store *store,
+                             const float *w, float *g, carnn__arena *arena, size_t U, size_t N,
+                             size_t B) {
+    carnn__cell_plan_shared(r, cell, store, w, g, arena, U, N, B, NULL);
 }
 
 static inline const float *carnn__cell_weight(const carnn__cell_run *r, size_t number) {
@@ -4641,7 +4659,8 @@ static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const floa
     if (biased < width)
         carnn__matmul(e, CARNN__NT, to - from, width - biased, in, x, in, wx + biased * in, in,
                       NULL, px + biased, width);
-    if (r->g) memset(r->scan.dpx + from * width, 0, (to - from) * width * sizeof(float));
+    if (r->g && !r->shares)
+        memset(r->scan.dpx + from * width, 0, (to - from) * width * sizeof(float));
 }
 
 /* pc = c Wc^T for the contexts c (B, d) of the sequences, in the order of their ranks; zeros for a
@@ -4850,6 +4869,7 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
     memset(s->dh, 0, bytes);
     if (s->dc) memset(s->dc, 0, bytes);
     if (s->dpc) memset(s->dpc, 0, k->context_gates * bytes);
+    if (r->shares) memset(s->dpx, 0, r->inputs * k->gates * s->h * sizeof(float));
     if (!k->recurrent_gates) {
         carnn__scan_steps(e, s, e->k->cell_backward[r->cell->kind], 0, s->seq->steps);
         return;
@@ -8710,6 +8730,7 @@ static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t
     l->out = carnn__floats(p->arena, N, h);
     if (p->work->g) l->dout = carnn__floats(p->arena, N, h);
     if (p->work->g) l->dc = carnn__floats(p->arena, P, h);
+    layer->base[0].dout[i] = l->out; /* which the backward pass does not need */
     for (b = 0; b < CARNN__BASES; b++) {
         l->s[b] = layer->base[b].run[i].scan.out;
         l->ds[b] = layer->base[b].dout[i];
@@ -8748,9 +8769,11 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
                          s.directions > 1 ? direction[i] : "");
                 carnn__cell_declare(&one->cell[i], p->store, prefix, s.cell, s.in, s.h, s.d);
                 if (!p->arena) continue;
-                carnn__cell_plan(&one->run[i], &one->cell[i], &p->model->params, p->work->w,
-                                 p->work->g, p->arena, U, N, P);
-                if (p->work->g) one->dout[i] = carnn__floats(p->arena, N, s.h);
+                carnn__cell_plan_shared(&one->run[i], &one->cell[i], &p->model->params, p->work->w,
+                                        p->work->g, p->arena, U, N, P,
+                                        b || i ? layer->base->run : NULL);
+                one->run[i].shares = m->bases * m->directions > 1;
+                if (p->work->g && (b || !s.rcrn)) one->dout[i] = carnn__floats(p->arena, N, s.h);
             }
         for (i = 0; p->arena && s.rcrn && i < s.directions; i++) {
             layer->listener[i].raw = s.raw;
@@ -15624,14 +15647,11 @@ static int carnn__bench_epoch(const carnn_progress *p, void *user) {
            (b->samples >= 3 && p->seconds > 2 * CARNN__BENCH_SECONDS);
 }
 
-/* n: hidden, task, 1 for the memory instead of the speed. */
-static void carnn__bench_training(carnn__bench *b) {
-    const carnn__task_bench *bench = carnn__task_at(b->n[1])->bench;
+static void carnn__bench_train(carnn__bench *b, int64_t batch, const char *optimizer) {
     carnn_train_desc desc;
-    carnn__bench_task(b);
     memset(&desc, 0, sizeof desc);
-    desc.batch = bench->batch;
-    desc.optimizer = bench->optimizer;
+    desc.batch = batch;
+    desc.optimizer = optimizer;
     desc.dropout = CARNN_NONE;
     desc.threads = b->threads;
     desc.progress = carnn__bench_epoch;
@@ -15640,6 +15660,41 @@ static void carnn__bench_training(carnn__bench *b) {
     if (!b->status) b->status = carnn_train(b->model, b->data, NULL, &desc, b->error);
     if (b->status == CARNN_ERR_STOPPED) b->status = CARNN_OK;
     b->value = b->n[2] ? (double)b->most / 1048576.0 : carnn__bench_median(b);
+}
+
+/* n: hidden, task, 1 for the memory instead of the speed. */
+static void carnn__bench_training(carnn__bench *b) {
+    const carnn__task_bench *bench = carnn__task_at(b->n[1])->bench;
+    carnn__bench_task(b);
+    carnn__bench_train(b, bench->batch, bench->optimizer);
+}
+
+/* n: hidden, layers of LSTMs (0: one of an RCRN), 1 for the memory. A classifier of texts of 16 to
+   256 words; with 2 h numbers a word, an RCRN has as many weights as three layers. */
+static void carnn__bench_encoder(carnn__bench *b) {
+    carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0};
+    carnn_source source = {"data", text.at, 0};
+    carnn_dataset_desc data = {"classify", &source, 1, NULL, 0, 0, &b->counting, NULL};
+    carnn_model_desc model;
+    unsigned i;
+    b->live = b->most = 0;
+    for (i = 0; i < 64; i++) {
+        carnn__bench_print(&text, "c%u\t", i % 6);
+        carnn__bench_words(&text, 1, i, 16 + i * 37 % 241);
+        carnn__bench_print(&text, "\n");
+    }
+    source.size = text.length;
+    memset(&model, 0, sizeof model);
+    model.task = data.task;
+    model.hidden = (int64_t)b->n[0];
+    model.embedding = 2 * model.hidden;
+    model.layers = (int64_t)carnn__max(b->n[1], 1);
+    model.simd = b->simd;
+    model.allocator = &b->counting;
+    b->status = carnn_set(&model, NULL, "encoder", b->n[1] ? "rnn" : "rcrn", b->error);
+    if (!b->status) b->status = carnn_dataset_load(&b->data, &data, b->error);
+    if (!b->status) b->status = carnn_model_create(&b->model, &model, b->data, b->error);
+    carnn__bench_train(b, 32, NULL);
 }
 
 /* Piece 0 is the measurement, piece 1 another thread that keeps a processor busy meanwhile. */
@@ -15777,6 +15832,12 @@ static const carnn__bench_row carnn__bench_rows[] = {
                      CARNN__UNBOUND, 0.0, 1000000, 16)
     CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps, plain loop", "M steps/s", recurrence,
                      loop, CARNN__UNBOUND, 0.0, 1000000, 16)
+    {"encoder", "texts/s", "rcrn 200, training", carnn__bench_encoder, NULL, CARNN__UNBOUND, 0.0,
+     {200, 0}},
+    {"encoder", "texts/s", "lstm 200, 3 layers, training", carnn__bench_encoder, NULL,
+     CARNN__UNBOUND, 0.0, {200, 3}},
+    {"encoder", "MiB", "rcrn 200, memory of training", carnn__bench_encoder, NULL, CARNN__UNBOUND,
+     0.0, {200, 0, 1}},
 };
 
 /* Row `number` of the benchmark: of the table, then of the tasks; 0: there is none. */
