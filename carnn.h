@@ -1571,11 +1571,13 @@ enum {
 
    A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
-    X(rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0)                               \
-    X(lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, CARNN__HAS_CELL_STATE)                      \
-    X(gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f, CARNN__TWO_STAGES)   \
+    X(rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, CARNN__TAPE_SUFFICES)            \
+    X(lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f,                                             \
+      CARNN__HAS_CELL_STATE | CARNN__TAPE_SUFFICES)                                                \
+    X(gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f,                      \
+      CARNN__TWO_STAGES | CARNN__TAPE_SUFFICES)                                                    \
     X(gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3, 1, 4, 0,    \
-      0.0f, 0)                                                                                     \
+      0.0f, CARNN__TAPE_SUFFICES)                                                                  \
     X(ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, CARNN__ADDITIVE_FORGET)              \
     X(ran_tanh, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)         \
     X(ncarnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0, 2, 0,    \
@@ -1604,7 +1606,8 @@ enum {
     /* The state is h = A * h' + w * k, k the last gate or the input itself, and the gates are not
        products of k: this is what exact explanations need (carnn__cell_additive_step). */
     CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
-    CARNN__ADDITIVE_FORGET = 16  /* gates i, f: A = f, w = i */
+    CARNN__ADDITIVE_FORGET = 16, /* gates i, f: A = f, w = i */
+    CARNN__TAPE_SUFFICES = 32    /* backward reads no projections but those on the tape */
 };
 
 enum {
@@ -4564,8 +4567,8 @@ static size_t carnn__product_first_gate(const carnn__cell_kind *k, size_t produc
 }
 
 /* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
-   kind and size whose backward passes follow one after the other may share the memory for these,
-   that of `other`: then each is forward, backward and back through the projection once. */
+   kind and size may share what they need only during a pass, that of `other`: then each is
+   projected and run forward, and backward and back through the projection, before the next. */
 static void carnn__cell_plan_shared(carnn__cell_run *r, const carnn__cell *cell,
                                     const carnn__store *store, const float *w, float *g,
                                     carnn__arena *arena, size_t U, size_t N, size_t B,
@@ -4579,7 +4582,8 @@ static void carnn__cell_plan_shared(carnn__cell_run *r, const carnn__cell *cell,
     r->w = w;
     r->g = g;
     s->h = h;
-    s->px = carnn__floats(arena, U, k->gates * h);
+    if (other && k->flags & CARNN__TAPE_SUFFICES) s->px = other->scan.px;
+    else s->px = carnn__floats(arena, U, k->gates * h);
     if (k->context_gates) s->pc = carnn__floats(arena, B, k->context_gates * h);
     if (!cell->d && s->pc) /* without a context its projection is zero */
         memset((void *)s->pc, 0, B * k->context_gates * h * sizeof(float));
@@ -8661,12 +8665,12 @@ static const char *const carnn__encoders[] = {"rnn", "rcrn", NULL};
 typedef struct carnn__rnn_base {
     carnn__cell cell[2]; /* by direction */
     carnn__cell_run run[2];
-    float *dout[2];      /* (N, h) */
+    float *dout;         /* (N, h) of the direction at hand */
 } carnn__rnn_base;
 
 typedef struct carnn__rnn_layer {
     carnn__rnn_base base[CARNN__BASES];
-    carnn__listener listener[2];
+    carnn__listener listener[2]; /* which share all memory but c */
     int projects;
     carnn__linear project; /* (U or N, h) of what is read, for cells whose candidate it is */
     carnn__mat y;          /* (N or R, directions h) */
@@ -8725,15 +8729,16 @@ static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t
                                  size_t N, size_t P) {
     carnn__listener *l = &layer->listener[i];
     size_t b;
+    *l = *layer->listener;
     l->h = h;
     l->c = carnn__floats(p->arena, N, h);
-    l->out = carnn__floats(p->arena, N, h);
-    if (p->work->g) l->dout = carnn__floats(p->arena, N, h);
-    if (p->work->g) l->dc = carnn__floats(p->arena, P, h);
-    layer->base[0].dout[i] = l->out; /* which the backward pass does not need */
+    if (!i) l->out = carnn__floats(p->arena, N, h);
+    if (!i && p->work->g) l->dout = carnn__floats(p->arena, N, h);
+    if (!i && p->work->g) l->dc = carnn__floats(p->arena, P, h);
+    layer->base[0].dout = l->out; /* which the backward pass does not need */
     for (b = 0; b < CARNN__BASES; b++) {
         l->s[b] = layer->base[b].run[i].scan.out;
-        l->ds[b] = layer->base[b].dout[i];
+        l->ds[b] = layer->base[b].dout;
     }
 }
 
@@ -8773,12 +8778,12 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
                                         p->work->g, p->arena, U, N, P,
                                         b || i ? layer->base->run : NULL);
                 one->run[i].shares = m->bases * m->directions > 1;
-                if (p->work->g && (b || !s.rcrn)) one->dout[i] = carnn__floats(p->arena, N, s.h);
+                if (p->work->g && !i && (b || !s.rcrn))
+                    one->dout = carnn__floats(p->arena, N, s.h);
             }
-        for (i = 0; p->arena && s.rcrn && i < s.directions; i++) {
-            layer->listener[i].raw = s.raw;
+        layer->listener->raw = s.raw;
+        for (i = 0; p->arena && s.rcrn && i < s.directions; i++)
             carnn__listener_plan(p, layer, i, s.h, N, P);
-        }
         layer->y = carnn__plan_mat(p, N, s.directions * s.h);
         s.in = s.directions * s.h;
         U = N;
@@ -8866,7 +8871,7 @@ static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn_input *i
 static void carnn__rnn_rows(const carnn__work *work, const carnn__rnn *m, carnn__rnn_layer *layer,
                             const carnn__rnn_input *in, size_t i, int backward) {
     const float *out = m->bases > 1 ? layer->listener[i].out : layer->base[0].run[i].scan.out;
-    float *dout = m->bases > 1 ? layer->listener[i].dout : layer->base[0].dout[i];
+    float *dout = m->bases > 1 ? layer->listener[i].dout : layer->base[0].dout;
     size_t h = m->h, r;
     if (backward) memset(dout, 0, in->packed->rows * h * sizeof(float));
     for (r = 0; r < in->rows; r++) {
@@ -8909,19 +8914,17 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
     }
 }
 
-/* Base b of a layer, from the gradients at its states; in: what the layer reads. */
+/* Base b of a layer in direction i, from the gradients at its states; in: what the layer reads. */
 static void carnn__rnn_base_backward(const carnn__work *work, carnn__rnn *m, size_t l, size_t b,
-                                     const carnn__rnn_input *in, uint64_t key) {
+                                     size_t i, const carnn__rnn_input *in, uint64_t key) {
     carnn__rnn_base *base = &m->layer[l].base[b];
     const carnn__mat *x = carnn__rnn_masked(work, m, l, b, in, key);
-    size_t i, count = in->inputs * x->columns;
+    size_t count = in->inputs * x->columns;
     float *dx = in->x->d ? x->d : NULL;
     if (x != in->x) memset(x->d, 0, count * sizeof(float));
-    for (i = 0; i < m->directions; i++) {
-        carnn__cell_backward(&base->run[i], work->engine, base->dout[i], dx);
-        if (in->c) carnn__cell_context_back(&base->run[i], work->engine, in->c->d);
-        carnn__cell_project_back(&base->run[i], work->engine, dx);
-    }
+    carnn__cell_backward(&base->run[i], work->engine, base->dout, dx);
+    if (in->c) carnn__cell_context_back(&base->run[i], work->engine, in->c->d);
+    carnn__cell_project_back(&base->run[i], work->engine, dx);
     if (x == in->x || !dx) return;
     carnn__rnn_drop(work, m, l, b, dx, count, key);
     work->engine->k->add(dx, in->x->d, count);
@@ -8940,8 +8943,8 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
         for (i = 0; i < m->directions; i++) {
             carnn__rnn_rows(work, m, layer, &in, i, 1);
             if (m->bases > 1) carnn__rnn_listen(work, &in, &layer->listener[i], i, NULL, 1);
+            for (b = 0; b < m->bases; b++) carnn__rnn_base_backward(work, m, l, b, i, &in, key);
         }
-        for (b = 0; b < m->bases; b++) carnn__rnn_base_backward(work, m, l, b, &in, key);
         if (layer->projects) carnn__linear_backward(work, &layer->project, read, in.inputs);
         if (m->bases == 1 && read->d)
             carnn__rnn_drop(work, m, l, 0, read->d, in.inputs * read->columns, key);
