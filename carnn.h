@@ -92,11 +92,11 @@
        loss      softmax cross entropy over the logits, or one of its own
        sample    lines of data for the gradient check, and `variants`, options to check
 
-   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (carnn__text_rnn_plan,
-   _forward, _backward over texts), carnn__pool_part, carnn__additive, carnn__position,
-   carnn__compare, carnn__overlap. Every part clears the d of its own output in _forward. These
-   names stay within a minor version; everything else that begins with carnn__ is private. A model
-   file names its task: only programs that have it can load the model.
+   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (stacks of cells and
+   RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part, carnn__additive,
+   carnn__position, carnn__compare, carnn__overlap. Every part clears the d of its own output in
+   _forward. These names stay within a minor version; everything else that begins with carnn__ is
+   private. A model file names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
