@@ -10,8 +10,8 @@
        #define CARNN_IMPLEMENTATION
        #include "carnn.h"
 
-   Link with -lm and -lpthread. stb_ds.h (Debian: libstb-dev) must be on the include path of that
-   one file.
+   Link with -lm and -lpthread. That one file needs stb_ds.h (Debian: libstb-dev) on its include
+   path.
 
    A PROGRAM that loads a dialog model and answers:
 
@@ -33,7 +33,7 @@
    examples/ has complete programs: training, own memory, threads, C++, an own allocator, ranking
    sentences, a language model that scores and generates, a task and a cell of one's own.
 
-   CONTENTS: search for the tag.
+   CONTENTS: search for the tag. Each part relies only on those above it.
 
        (declarations)  what a program can call: read this first
        @@BASE    status, allocator, arena, random numbers, clock, threads
@@ -48,8 +48,7 @@
        @@DATA    data sets of items, from lines to records; the formats
        @@MODEL   a model, the entry of a task, a model at work
        @@BATCH   token lists, pieces, the texts of a batch
-       @@NET     the parts of heads: embedding, linear and recurrent layers, pooling, attention,
-                 comparison, losses, ranks
+       @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
        @@HEAD    one part per task: dialog, lm, answer, classify, pair
        @@TASKS   the table of tasks, options, making a model
@@ -58,9 +57,8 @@
        @@CHECK   the gradient check
        @@BENCH   the benchmark
 
-   Each part relies only on those above it. Adding a cell is adding one entry to CARNN__CELLS (and
-   its two functions), adding a task is adding one entry to carnn__tasks: help, options, gradient
-   check, benchmark, sessions and model files follow from these tables.
+   A cell is one entry of CARNN__CELLS and its two functions, a task one entry of carnn__tasks: help,
+   options, gradient check, benchmark, sessions and model files follow from these tables.
 
    A TASK OF YOUR OWN needs no change here. Before the implementation, in one file:
 
@@ -68,10 +66,9 @@
        #define CARNN_IMPLEMENTATION
        #include "carnn.h"
 
-   and behind it `const carnn__task tag_task = {...};`, whose fields are explained at struct
-   carnn__task (@@MODEL); those marked (*) may be NULL. examples/tagger.c is complete. Training,
-   early stopping, checkpoints, model files, sessions, cross-validation and the gradient check then
-   work. What such a file may use:
+   and behind it `const carnn__task tag_task = {...};`. Its fields are explained at struct
+   carnn__task (@@MODEL), and examples/tagger.c is complete. Training, early stopping, checkpoints,
+   model files, sessions, cross-validation and the gradient check then work. It may use:
 
        reader    a function from a line to a record: carnn__record_text, carnn__cut, carnn__trim,
                  carnn__says_something, carnn__unexpected (@@TEXT, @@DATA); roles with a tokeniser,
@@ -82,9 +79,9 @@
        state     a struct that begins with carnn__net: net.corpus has the tokens and targets of the
                  data set, net.texts the texts of the batch at hand (@@BATCH)
        parts     one function that lists all weights and memory, and runs for either: it calls
-                 carnn__texts_plan first, then the _plan of each part; carnn__declare for weights of
-                 its own; carnn__floats and carnn__take on p->arena (where that is not NULL; they
-                 return NULL while memory is counted)
+                 carnn__texts_plan, then the _plan of each part; carnn__declare for weights of its
+                 own; carnn__floats and carnn__take on p->arena (where that is not NULL; they return
+                 NULL while memory is counted)
        forward   calls the _forward of each part, then `output` says where the logits are
        backward  the _backward of each part in the reverse order: the gradient of the loss with
                  respect to the logits is in their d; parts add to the d of what they read
@@ -116,38 +113,31 @@
 
    NOT HERE: GPUs, convolutions, transformers, automatic differentiation, half precision.
 
-   CONVENTIONS. Matrices are row-major; a weight matrix is (out, in), as the papers write W x. A
-   shape comment such as (N, h) says rows, then columns. Sequences of a batch are packed (@@SEQ).
-   Backward functions ADD to gradients of weights and of shared inputs. Descriptions are zeroed
-   structs in which 0 means the default and CARNN_NONE means "none". Losses are in nats.
+   CONVENTIONS. Matrices are row-major, weights (out, in); a shape (N, h) is rows, then columns.
+   Sequences of a batch are packed (@@SEQ). Backward functions ADD to gradients of weights and of
+   shared inputs. Losses are in nats.
 
    WHO FREES: what a function returns through a ** belongs to the caller and has a _free; strings
    returned belong to the object that was asked.
 
    THREADS. A const model may be used by any number of threads, each with its own session. A data
-   set is read-only once it is loaded. Training uses threads of its own; no bit of its result
-   depends on how many.
+   set is read-only once it is loaded.
 
    ERRORS. Nothing here exits, aborts or prints. A call that can fail returns a carnn_status and
    fills a carnn_error with words: file, line, what was expected, what was found.
 
-   MEMORY. Every object takes an allocator. Training takes all of its memory before the first step;
-   a session is one block whose size is known before. Loading through stb_ds's arrays uses the same
-   allocator.
+   MEMORY. Every object takes an allocator, stb_ds's arrays use it too. Training takes all of its
+   memory before the first step; a session is one block whose size is known before.
 
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
    and portable C, with any number of threads. Do not build with -ffast-math or a part of it.
 
-   FILES are GGUF version 3: metadata (task, cell, options, seed, scores, vocabulary) and float32
-   tensors, aligned so that a file in memory is used in place, and a checksum.
-
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
    Weston: Learning End-to-End Goal-Oriented Dialog, ICLR 2017. Sukhbaatar et al.: End-To-End Memory
-   Networks, NIPS 2015.
-*/
+   Networks, NIPS 2015. */
 
 #ifndef CARNN_H
 #define CARNN_H
@@ -178,10 +168,7 @@
 extern "C" {
 #endif
 
-/* ---------------------------------------------------------------------------------------------
-   Status and errors. Every call that can fail returns a status; what went wrong in words goes to
-   a carnn_error that the caller owns (NULL where the words are not wanted).
-   --------------------------------------------------------------------------------------------- */
+/* --- status and errors ------------------------------------------------------------------------ */
 
 #define CARNN_STATUS_LIST(X)                                                                       \
     X(CARNN_OK, 0, "done")                                                                         \
@@ -208,12 +195,10 @@ typedef struct carnn_error {
 /* A sentence for a status, never NULL. */
 CARNN_API const char *carnn_status_text(carnn_status status);
 
-/* ---------------------------------------------------------------------------------------------
-   Memory. Each object takes its memory from one allocator (NULL: malloc, realloc and free) and
-   gives it back in its _free call. `realloc` with a NULL block allocates; results must be aligned
-   as malloc's are.
-   --------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
+/* NULL stands for malloc, realloc and free. `realloc` with a NULL block allocates; results must be
+   aligned as malloc's are. */
 typedef struct carnn_allocator {
     void *(*alloc)(size_t bytes, void *user);
     void *(*realloc)(void *block, size_t bytes, void *user);
@@ -221,21 +206,19 @@ typedef struct carnn_allocator {
     void *user;
 } carnn_allocator;
 
-/* ---------------------------------------------------------------------------------------------
-   Sources: what can be read. Files packed by gzip are unpacked where the program gzip is at hand.
-   --------------------------------------------------------------------------------------------- */
+/* --- sources ---------------------------------------------------------------------------------- */
 
-typedef struct carnn_source { /* a file by name, or bytes in memory */
-    const char *name;         /* file name, or what errors should call the bytes */
-    const void *bytes;        /* NULL: read the file `name` */
+/* A file by name, unpacked where it is packed by gzip and that program is at hand, or bytes. */
+typedef struct carnn_source {
+    const char *name;  /* file name, or what errors should call the bytes */
+    const void *bytes; /* NULL: read the file `name` */
     size_t size;
 } carnn_source;
 
-/* ---------------------------------------------------------------------------------------------
-   Descriptions. Zero-initialise them: a zero (NULL) field means the documented default, which may
-   depend on the task. Where zero itself is a sensible choice, CARNN_NONE (-1) asks for it, e.g.
-   `.dropout = CARNN_NONE`.
-   --------------------------------------------------------------------------------------------- */
+/* --- descriptions ----------------------------------------------------------------------------- */
+
+/* Zero-initialise them: a zero (NULL) field means the documented default, which may depend on the
+   task. Where zero itself is a sensible choice, CARNN_NONE asks for it: `.dropout = CARNN_NONE`. */
 
 #define CARNN_NONE (-1)
 
@@ -251,8 +234,8 @@ typedef struct carnn_model_desc {
     int64_t embedding; /* size of the word embeddings */
     int64_t layers;    /* recurrent layers, one on top of the other */
     int64_t min_count; /* words rarer than this in the training data become <unk> */
-    double option[CARNN_OPTIONS_MAX]; /* the options of the task alone, in the order of
-                          carnn_option_at(task, ...); carnn_set() sets them by name */
+    double option[CARNN_OPTIONS_MAX]; /* the task's own options, each at its `offset`; carnn_set()
+                          sets them by name */
     const carnn_source *vectors; /* files of word vectors (GloVe, word2vec, .vec) to start from, the
                           first that has a word wins; where `embedding` is 0 it is their size; read
                           when the model is created, not kept in the description */
@@ -266,11 +249,9 @@ typedef struct carnn_model_desc {
     const carnn_allocator *allocator;
 } carnn_model_desc;
 
-/* One report of a running training. Valid during the callback only. */
+/* Called after every few batches and after every epoch, with a report that is valid during the call
+   only; a result other than 0 writes the checkpoint and stops with CARNN_ERR_STOPPED. */
 typedef struct carnn_progress carnn_progress;
-
-/* Called after every few batches and after every epoch; a result other than 0 stops the training
-   after the checkpoint has been written, with CARNN_ERR_STOPPED. */
 typedef int (*carnn_progress_fn)(const carnn_progress *progress, void *user);
 
 /* How a model is trained. */
@@ -300,9 +281,7 @@ typedef struct carnn_train_desc {
 /* Both descriptions as tables, for command lines, bindings and forms: one entry per number or name
    that a user may choose, with the same names that the model file uses. */
 typedef enum carnn_option_kind {
-    CARNN_OPTION_INTEGER,
-    CARNN_OPTION_NUMBER,
-    CARNN_OPTION_NAME
+    CARNN_OPTION_INTEGER, CARNN_OPTION_NUMBER, CARNN_OPTION_NAME
 } carnn_option_kind;
 
 typedef enum carnn_option_place {
@@ -322,7 +301,7 @@ typedef struct carnn_option {
     const char *const *choices; /* of a task's names: what it may be, NULL behind the last */
 } carnn_option;
 
-/* Option `number` of those that all tasks have (task NULL), or of those that only this task has;
+/* Option `number` of a task: those that all tasks have (for task NULL these alone), then its own;
    NULL past the last. */
 CARNN_API const carnn_option *carnn_option_at(const char *task, size_t number);
 
@@ -358,10 +337,10 @@ CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for h
 CARNN_API const char *carnn_optimizer_name(size_t number);
 CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
 
-/* ---------------------------------------------------------------------------------------------
-   Data sets. A data set is text read from files in one of the published formats; it knows nothing
-   of a vocabulary and can be shared between models and threads.
-   --------------------------------------------------------------------------------------------- */
+/* --- data sets -------------------------------------------------------------------------------- */
+
+/* A data set is text read from files in one of the published formats; it knows nothing of a
+   vocabulary and can be shared between models and threads. */
 
 typedef struct carnn_dataset_desc {
     const char *task;
@@ -378,8 +357,7 @@ typedef struct carnn_dataset_desc {
                     how files are read (classify: fine); NULL: the defaults */
 } carnn_dataset_desc;
 
-/* Reads the sources. On an error *dataset is NULL and the error names source, line and what was
-   expected there. Free with carnn_dataset_free. */
+/* On an error *dataset is NULL, and the error names source, line and what was expected there. */
 CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_dataset_desc *desc,
                                           carnn_error *error);
 CARNN_API void carnn_dataset_free(carnn_dataset *dataset);
@@ -400,9 +378,7 @@ CARNN_API const char *carnn_dataset_text(const carnn_dataset *dataset, size_t ex
                                          size_t number);
 CARNN_API const char *carnn_dataset_target(const carnn_dataset *dataset, size_t example);
 
-/* ---------------------------------------------------------------------------------------------
-   Models, training and scores.
-   --------------------------------------------------------------------------------------------- */
+/* --- models, training and scores -------------------------------------------------------------- */
 
 typedef struct carnn_model carnn_model;
 
@@ -452,9 +428,7 @@ struct carnn_progress {
 CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *train,
                                    const carnn_dataset *valid, const carnn_train_desc *desc,
                                    carnn_error *error);
-#endif
 
-#ifndef CARNN_NO_TRAIN
 /* Cross-validation over whole groups (dialogs, documents, questions; elsewhere each example is
    one). The weights of the best epoch are chosen on a tenth of each fold's training groups. */
 typedef struct carnn_folds_desc {
@@ -477,8 +451,8 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             carnn_scores *deviation, carnn_error *error);
 #endif
 
-/* Scores `count` models on a data set: scores[i] for each; where count > 1, scores[count] is
-   their vote (plurality, ties by summed probability). */
+/* Scores each of `count` models; where count > 1, scores[count] is their vote (plurality, ties by
+   summed probability). */
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
                                   const carnn_dataset *data, int64_t threads,
                                   carnn_scores *scores, carnn_error *error);
@@ -514,7 +488,7 @@ typedef enum carnn_prediction_kind {
     CARNN_PREDICTS_LIKELIHOOD  /* -log P of a text, in `score`, and its tokens */
 } carnn_prediction_kind;
 
-/* What a model makes of an example, or of one of its parts: tasks that label every word of a text
+/* What a model makes of an example, or of one part of it: tasks that label every word of a text
    predict part by part. Belongs to the session, or is valid during the callback only. */
 typedef struct carnn_prediction {
     carnn_prediction_kind kind;
@@ -528,8 +502,7 @@ typedef struct carnn_prediction {
 } carnn_prediction;
 
 /* Writes a prediction as the task prints it, of choices the first `top` with their probabilities
-   (0: the first one alone), at most `size` bytes with the NUL; returns the length it has or would
-   have, like snprintf. */
+   (0: the first one alone), and returns its length, both like snprintf. */
 CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_prediction *prediction,
                                        size_t top, char *text, size_t size);
 
@@ -550,18 +523,17 @@ CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_datas
 CARNN_API double carnn_significance(size_t parts, const double *a, const double *b,
                                     const double *weight, uint64_t seed);
 
-/* How the model was trained, as used (zeros for a new model), and the epoch of its weights. */
+/* What a model is: the complete descriptions (of the training zeros for a new model), the epoch of
+   its weights with the scores, the number of parameters, and the names it knows. */
+CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model);
 CARNN_API const carnn_train_desc *carnn_model_training(const carnn_model *model);
 CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model);
-
-/* What a model is: the complete description, number of parameters, and the names it knows. */
-CARNN_API const carnn_model_desc *carnn_model_describe(const carnn_model *model);
+CARNN_API const carnn_scores *carnn_model_scores(const carnn_model *model);
 CARNN_API size_t carnn_model_parameters(const carnn_model *model);
 CARNN_API size_t carnn_model_word_count(const carnn_model *model);
 CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number);
 CARNN_API size_t carnn_model_choice_count(const carnn_model *model); /* replies, classes, labels */
 CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number);
-CARNN_API const carnn_scores *carnn_model_scores(const carnn_model *model); /* of its best epoch */
 
 /* One named array of weights, by number (name NULL past the last): `rows` by `columns` floats. */
 typedef struct carnn_tensor {
@@ -571,11 +543,12 @@ typedef struct carnn_tensor {
 } carnn_tensor;
 CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t number);
 
-/* ---------------------------------------------------------------------------------------------
-   Model files: GGUF version 3. Writing is atomic: a temporary file is written, synced, renamed.
-   A load from memory that is aligned to 64 uses the weights in place: the bytes must outlive the
-   model, which cannot be trained. Bytes that are not so aligned are copied.
-   --------------------------------------------------------------------------------------------- */
+/* --- model files ------------------------------------------------------------------------------ */
+
+/* GGUF version 3: metadata (task, cell, options, seed, scores, vocabulary), aligned float32 tensors
+   and a checksum. Writing is atomic: a temporary file is written, synced, renamed. A load from
+   memory that is aligned to 64 uses the weights in place: the bytes must outlive the model, which
+   cannot be trained. Bytes that are not so aligned are copied. */
 
 CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *file,
                                         carnn_error *error);
@@ -587,23 +560,18 @@ CARNN_API size_t carnn_model_size(const carnn_model *model);
 CARNN_API carnn_status carnn_model_write(const carnn_model *model, void *memory, size_t size,
                                          carnn_error *error);
 
-/* Could `file` be written? Tries with a temporary file beside it: to be asked before hours of
-   training. */
+/* Could `file` be written? Tries with a temporary file beside it. */
 CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error);
 
-/* ---------------------------------------------------------------------------------------------
-   Sessions: prediction. A session belongs to one thread; any number of sessions share one const
-   model. All memory of a session lies in one block that the caller may own; no call below
-   allocates.
-   --------------------------------------------------------------------------------------------- */
+/* --- sessions --------------------------------------------------------------------------------- */
 
+/* Prediction. A session belongs to one thread; any number of sessions share one const model. */
 typedef struct carnn_session carnn_session;
 
-/* Bytes that a session of this model needs. */
-CARNN_API size_t carnn_session_size(const carnn_model *model);
-
 /* Opens a session in `memory` (carnn_session_size bytes, aligned to 64), or in memory of the
-   model's allocator where it is NULL; carnn_session_free gives only the latter back. */
+   model's allocator where it is NULL; carnn_session_free gives only the latter back. No other call
+   allocates. */
+CARNN_API size_t carnn_session_size(const carnn_model *model);
 CARNN_API carnn_status carnn_session_open(carnn_session **session, const carnn_model *model,
                                           void *memory, carnn_error *error);
 CARNN_API void carnn_session_free(carnn_session *session);
@@ -611,16 +579,14 @@ CARNN_API void carnn_session_free(carnn_session *session);
 /* Forgets the dialog. */
 CARNN_API void carnn_session_reset(carnn_session *session);
 
-/* Each call below that the model's task does not have returns CARNN_ERR_ARGUMENT, and the message
-   says which ones it has. */
-
-/* A text of an example. */
-typedef struct carnn_text {
-    const char *at; /* any bytes */
+typedef struct carnn_text { /* of an example */
+    const char *at;         /* any bytes */
     size_t length;
 } carnn_text;
 
-/* Predicts an example from its texts: of dialog the user's words, after what the session has heard,
+/* A call from here on that the model's task does not have returns CARNN_ERR_ARGUMENT, and the
+   message says which ones it has.
+   Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
    of answer a question and a sentence; of classify a text. At most `top` choices are told. The
    prediction belongs to the session and lasts until its next call. */
@@ -658,12 +624,8 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
 CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *user, size_t length,
                                            const char **reply, carnn_error *error);
 
-/* What a part of an example contributed to the last prediction. */
-enum {                     /* which numbers of a contribution are meant */
-    CARNN_HAS_SCORE = 1,
-    CARNN_HAS_ATTENTION = 2,
-    CARNN_HAS_SHARE = 4
-};
+/* What a part of an example contributed to the last prediction; `has` says which numbers count. */
+enum { CARNN_HAS_SCORE = 1, CARNN_HAS_ATTENTION = 2, CARNN_HAS_SHARE = 4 };
 
 typedef struct carnn_contribution {
     const char *role; /* "user", "bot", "fact"; "before", "word"; "question", "sentence" */
@@ -716,17 +678,15 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
-/* ---------------------------------------------------------------------------------------------
-   The linear recurrence of the additive cells by itself, over one sequence of any length:
+/* --- linear recurrence ------------------------------------------------------------------------ */
+
+/* The recurrence of the additive cells by itself, over one sequence of any length:
 
      y_t = A_t * y_{t-1} + Z_t   elementwise;   backward: D_t = G_t + A_{t+1} * D_{t+1},
      dZ_t = D_t, dA_t = D_t * y_{t-1}, dy0 = A_0 * D_0, where G is the gradient at y.
 
    All arrays are (steps, columns); y0 and dy0 are (columns) and may be NULL (y0: zeros). y may be
-   Z, dZ may be G. Threads share the steps; their number changes no bit. A long sequence can be fed
-   in chunks: the last row of y is the y0 of the next.
-   --------------------------------------------------------------------------------------------- */
-
+   Z, dZ may be G. A long sequence can be fed in chunks: the last row of y is the y0 of the next. */
 CARNN_API carnn_status carnn_recurrence(size_t steps, size_t columns, const float *A,
                                         const float *Z, const float *y0, float *y, int64_t threads,
                                         carnn_error *error);
@@ -737,9 +697,9 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 
 #ifndef CARNN_NO_TRAIN
 
-/* ---------------------------------------------------------------------------------------------
-   Self-checks and measurements: one call of `row` per line; its result other than 0 stops.
-   --------------------------------------------------------------------------------------------- */
+/* --- self-checks and measurements ------------------------------------------------------------- */
+
+/* One call of `row` per line; its result other than 0 stops. */
 
 typedef struct carnn_check { /* one line of the gradient check */
     const char *group;       /* "cell", "part", "head" */
@@ -763,6 +723,8 @@ typedef struct carnn_measure { /* one line of the benchmark; valid during the ca
     const char *unit;          /* "GFLOP/s" */
     double value;              /* median */
     double share;              /* of the measured peak of the machine, 0 where that says nothing */
+    const char *simd;          /* the path that was used */
+    size_t threads;
 } carnn_measure;
 
 /* Measures all rows, or the one whose name is `only`, or those with `only` as group or in the name.
@@ -822,22 +784,36 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #endif
 #endif
 
+#if !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__x86_64__)
+#define CARNN__HAS_X86
+#if !defined(__clang__) /* gcc's header leaves a variable undefined on purpose */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+#elif !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__aarch64__) &&                      \
+    defined(__ARM_NEON) && !defined(__AARCH64EB__)
+#define CARNN__HAS_NEON
+#include <arm_neon.h>
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Blocks, and the matrices of the parameter store, begin at a line of the cache, which is also the
-   widest vector. */
-#define CARNN__ALIGN 64
-
+#define CARNN__ALIGN 64 /* bytes: a cache line, and the widest vector */
 #define CARNN__COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static inline size_t carnn__min(size_t a, size_t b) { return a < b ? a : b; }
 static inline size_t carnn__max(size_t a, size_t b) { return a > b ? a : b; }
-/* How many parts of `size` cover n. */
+/* n / size, rounded up. */
 static inline size_t carnn__parts(size_t n, size_t size) { return (n + size - 1) / size; }
 static inline size_t carnn__round_up(size_t n, size_t to) { return carnn__parts(n, to) * to; }
-/* The size of each of `parts` equal parts that cover n, a multiple of `grain`. */
+/* The size, a multiple of `grain`, of each of at most `parts` equal parts of n. */
 static inline size_t carnn__part(size_t n, size_t parts, size_t grain) {
     return carnn__round_up(carnn__parts(n, parts), grain);
 }
@@ -854,8 +830,7 @@ CARNN_API const char *carnn_status_text(carnn_status status) {
     }
 }
 
-/* Fills `error` (if there is one) and returns `code`, so that callers can write
-   `return carnn__fail(...)`. */
+/* Fills `error`, which may be NULL, and returns `code`. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
@@ -871,7 +846,6 @@ static carnn_status carnn__fail(carnn_error *error, carnn_status code, size_t li
     }
     return code;
 }
-
 static carnn_status carnn__out_of_memory(carnn_error *error) {
     return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory");
 }
@@ -890,45 +864,39 @@ static void carnn__default_free(void *block, void *user) {
     (void)user;
     free(block);
 }
-
 static carnn_allocator carnn__allocator(const carnn_allocator *chosen) {
     carnn_allocator standard = {carnn__default_alloc, carnn__default_realloc, carnn__default_free,
                                 NULL};
     return chosen ? *chosen : standard;
 }
 
-/* Products of sizes that come from files or callers are formed here; SIZE_MAX, which nobody has,
-   stands for all that are larger. */
+/* a b, or SIZE_MAX where that overflows: for sizes that come from files or callers. No allocation
+   of SIZE_MAX bytes succeeds. */
 static size_t carnn__times(size_t a, size_t b) { return b && a > SIZE_MAX / b ? SIZE_MAX : a * b; }
-
 static void *carnn__alloc(const carnn_allocator *a, size_t count, size_t size) {
     size_t bytes = carnn__times(count, size);
     return bytes > SIZE_MAX / 2 ? NULL : a->alloc(carnn__max(bytes, 1), a->user);
 }
-
 static void *carnn__alloc_zero(const carnn_allocator *a, size_t count, size_t size) {
     void *block = carnn__alloc(a, count, size);
     if (block) memset(block, 0, count * size);
     return block;
 }
-
 static void carnn__free(const carnn_allocator *a, void *block) {
     if (block) a->free(block, a->user);
 }
 
-/* An aligned block remembers in front of itself where the allocator's block began. */
+/* A block aligned to CARNN__ALIGN; the pointer to free is stored in front of it. */
 static void *carnn__alloc_aligned(const carnn_allocator *a, size_t count, size_t size) {
-    size_t bytes = carnn__times(count, size);
-    char *block, *aligned;
-    if (bytes > SIZE_MAX / 2) return NULL;
-    block = (char *)a->alloc(bytes + CARNN__ALIGN + sizeof(void *), a->user);
+    size_t bytes = carnn__times(count, size), more = CARNN__ALIGN + sizeof(void *);
+    char *block = (char *)carnn__alloc(a, bytes > SIZE_MAX / 2 ? SIZE_MAX : bytes + more, 1);
+    char *aligned;
     if (!block) return NULL;
     aligned = block + sizeof(void *);
     aligned += (CARNN__ALIGN - (uintptr_t)aligned % CARNN__ALIGN) % CARNN__ALIGN;
     memcpy(aligned - sizeof(void *), &block, sizeof block);
     return aligned;
 }
-
 static void carnn__free_aligned(const carnn_allocator *a, void *aligned) {
     void *block;
     if (!aligned) return;
@@ -937,17 +905,17 @@ static void carnn__free_aligned(const carnn_allocator *a, void *aligned) {
 }
 
 /* --- arena --------------------------------------------------------------------------------------
-   One block, handed out from the front, given back by resetting `used` to an earlier value. A
-   plan is made by running the same code on an arena without memory: it only counts, and `peak`
-   then is the size to allocate. */
+   One block of memory, allocated from front to back; setting `used` to an earlier value frees all
+   that was allocated since. Run on an arena without memory, the same code only counts, and `peak`
+   is the size to allocate. */
 
 typedef struct carnn__arena {
     char *base; /* NULL: count only */
     size_t size, used, peak;
 } carnn__arena;
 
-/* `count` items of `size` bytes, aligned to a cache line. NULL from a counting arena and from a
-   full one; a full one stays full, so one check after many calls is enough. */
+/* `count` items of `size` bytes, aligned to a cache line. NULL where the arena only counts or is
+   full; `peak` then exceeds `size`, so one check after many calls is enough. */
 static void *carnn__take(carnn__arena *arena, size_t count, size_t size) {
     const size_t most = SIZE_MAX / CARNN__ALIGN * CARNN__ALIGN; /* no block is that large */
     size_t bytes = carnn__times(count, size);
@@ -961,16 +929,14 @@ static void *carnn__take(carnn__arena *arena, size_t count, size_t size) {
     arena->peak = carnn__max(arena->peak, arena->used);
     return block;
 }
-
 static float *carnn__floats(carnn__arena *arena, size_t rows, size_t columns) {
     return (float *)carnn__take(arena, carnn__times(rows, columns), sizeof(float));
 }
 
 /* --- random numbers -----------------------------------------------------------------------------
-   Counter based: number i of stream s is a hash of (seed, s, i). Nothing is carried from one
-   number to the next, so any thread can produce any part of a stream. The mixing function is the
-   finaliser of SplitMix64 (Steele, Lea and Flood 2014), applied three times. */
-
+   Counter based: number i of stream s is a hash of (seed, s, i). There is no state, so any thread
+   can produce any part of a stream. The hash is the finaliser of SplitMix64 (Steele, Lea and Flood
+   2014), applied three times. */
 static inline uint64_t carnn__mix(uint64_t x) {
     x += 0x9E3779B97F4A7C15u;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -978,11 +944,10 @@ static inline uint64_t carnn__mix(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-/* A key for one stream of numbers: of a parameter, of the dropout of one step, of a shuffle. */
+/* The key of a stream: of a parameter's initial values, a step's dropout, a shuffle. */
 static inline uint64_t carnn__stream(uint64_t seed, uint64_t stream) {
     return carnn__mix(carnn__mix(seed) ^ stream);
 }
-
 static inline uint64_t carnn__random(uint64_t key, uint64_t i) {
     return carnn__mix(key + i * 0xD1342543DE82EF95u);
 }
@@ -992,8 +957,8 @@ static inline float carnn__uniform(uint64_t key, uint64_t i) {
     return (float)(carnn__random(key, i) >> 40) * (1.0f / 16777216.0f);
 }
 
-/* Normal with mean 0 and variance 1 up to the tails: a sum of twelve uniforms, which needs no
-   function whose last bit differs between platforms. */
+/* Nearly normal with mean 0 and variance 1: a sum of twelve uniforms, since the last bit of log and
+   cos differs between platforms. */
 static inline float carnn__normal(uint64_t key, uint64_t i) {
     float sum = -6.0f;
     uint64_t j;
@@ -1014,7 +979,7 @@ static void carnn__shuffle(uint64_t key, uint32_t *items, size_t count) {
 
 /* --- clock ----------------------------------------------------------------------------------- */
 
-/* Seconds since some fixed moment. */
+/* Seconds since a fixed but unknown time. */
 static double carnn__clock(void) {
 #if defined(_WIN32)
     LARGE_INTEGER now, frequency;
@@ -1025,7 +990,7 @@ static double carnn__clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-#else /* -std=c99 hides the clock that nobody can set; clock() counts all threads' work */
+#else /* -std=c99 hides the monotonic clock; clock() adds up the time of all threads */
     struct timeval now;
     gettimeofday(&now, NULL);
     return (double)now.tv_sec + 1e-6 * (double)now.tv_usec;
@@ -1033,25 +998,14 @@ static double carnn__clock(void) {
 }
 
 /* --- threads ------------------------------------------------------------------------------------
-   A pool runs a job of `count` independent pieces. Pieces are claimed one by one from a shared
-   counter, by the workers and by the caller alike, so a worker that the system does not run
-   delays nothing. Which thread works on a piece must not matter to its result: pieces split the
-   OUTPUT of an operation, never a sum. */
+   A pool runs a job that consists of independent pieces. The caller and the workers claim piece
+   after piece from a shared counter, so a worker that is not scheduled delays nothing. Results must
+   not depend on the thread: pieces split the OUTPUT of an operation, never a sum. */
 
 typedef void (*carnn__job_fn)(void *job, size_t piece, size_t worker);
-
 typedef struct carnn__pool carnn__pool;
 
-/* Runs fn(job, piece, worker) for every piece in [0, count) and returns when all are done.
-   `worker` is below carnn__pool_threads(pool): an index for scratch memory. A NULL pool runs all
-   pieces in the calling thread. */
-static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job);
-static size_t carnn__pool_threads(const carnn__pool *pool);
-
-/* How many threads would work on a job now: pieces are cut for them. */
-static size_t carnn__pool_active(carnn__pool *pool);
-
-/* How many processors the system has online; 1 where it cannot say. */
+/* The number of processors online; 1 where it is unknown. */
 static size_t carnn__processors(void) {
 #if defined(_WIN32)
     SYSTEM_INFO info;
@@ -1064,8 +1018,7 @@ static size_t carnn__processors(void) {
     return 1;
 #endif
 }
-
-/* Bytes of a processor's second-level cache; 0 where the system cannot say. */
+/* Bytes of the second-level cache of a processor; 0 where that is unknown. */
 static size_t carnn__second_cache(void) {
 #if defined(_SC_LEVEL2_CACHE_SIZE)
     long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
@@ -1074,13 +1027,19 @@ static size_t carnn__second_cache(void) {
     return 0;
 #endif
 }
-
-/* 0: as many as there are processors. */
+/* 0 threads: one for each processor. */
 static size_t carnn__thread_count(int64_t threads) {
     return threads > 0 ? (size_t)threads : carnn__processors();
 }
 
 #ifdef CARNN_NO_THREADS
+
+#define carnn__get(p) (*(p))
+#define carnn__put(p, value) ((void)(*(p) = (value)))
+struct carnn__pool { /* there is none: every pool is NULL */
+    size_t threads;
+    long active;
+};
 
 static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn_allocator a) {
     (void)threads;
@@ -1088,29 +1047,12 @@ static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn
     *pool = NULL;
     return CARNN_OK;
 }
-
 static void carnn__pool_free(carnn__pool *pool) { (void)pool; }
-
-static size_t carnn__pool_threads(const carnn__pool *pool) {
-    (void)pool;
-    return 1;
-}
-
-static size_t carnn__pool_active(carnn__pool *pool) { return carnn__pool_threads(pool); }
-
-#define carnn__get(p) (*(p))
-#define carnn__put(p, value) ((void)(*(p) = (value)))
-
-static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job) {
-    size_t piece;
-    (void)pool;
-    for (piece = 0; piece < count; piece++) fn(job, piece, 0);
-}
 
 #else
 
-/* The few words that the system's threads need, once for POSIX and once for Windows. All atomic
-   operations are sequentially consistent; `carnn__cas` returns whether *p was `from`. */
+/* The interface to the system's threads, for POSIX and for Windows. All atomic operations are
+   sequentially consistent; `carnn__cas` returns whether *p was `from`. */
 #if defined(_MSC_VER) && !defined(__clang__)
 #define carnn__get(p) InterlockedOr((p), 0)
 #define carnn__put(p, value) ((void)InterlockedExchange((p), (value)))
@@ -1133,6 +1075,7 @@ typedef CONDITION_VARIABLE carnn__condition;
 #define carnn__unlock(m) LeaveCriticalSection(m)
 #define carnn__sleep(c, m) ((void)SleepConditionVariableCS((c), (m), INFINITE))
 #define carnn__wake(c) WakeAllConditionVariable(c)
+#define CARNN__THREAD_RESULT DWORD WINAPI
 #else
 typedef pthread_t carnn__thread;
 typedef pthread_mutex_t carnn__mutex;
@@ -1141,6 +1084,7 @@ typedef pthread_cond_t carnn__condition;
 #define carnn__unlock(m) ((void)pthread_mutex_unlock(m))
 #define carnn__sleep(c, m) ((void)pthread_cond_wait((c), (m)))
 #define carnn__wake(c) ((void)pthread_cond_broadcast(c))
+#define CARNN__THREAD_RESULT void *
 #endif
 
 typedef struct carnn__worker {
@@ -1149,11 +1093,11 @@ typedef struct carnn__worker {
     carnn__thread thread;
 } carnn__worker;
 
-/* The job fields are written by the caller while `left` is 0 and no piece is in progress, and read
-   by whoever has claimed a piece, so `left` and `done` order all accesses to them. */
+/* fn, job and count are written by the caller while `left` is 0 and no piece is in progress, and
+   read only after a piece was claimed: `left` and `done` order all accesses to them. */
 struct carnn__pool {
     carnn_allocator allocator;
-    size_t threads; /* with the caller */
+    size_t threads; /* including the caller */
     carnn__worker *workers;
     carnn__mutex mutex;
     carnn__condition work, finished;
@@ -1164,17 +1108,15 @@ struct carnn__pool {
     volatile long done;    /* pieces finished */
     volatile long asleep;  /* workers that wait for `work` */
     volatile long waiting; /* 1 while the caller waits for `finished` */
-    volatile long active;  /* threads that work at present: numbers below it */
-    /* of the caller, for carnn__pool_watch */
-    long preemptions;                 /* seen at `watched` */
+    volatile long active;  /* threads that work at present: those whose number is lower */
+    long preemptions;      /* those below: of carnn__pool_watch; seen at the time `watched` */
     double watched, hold, held_until; /* seconds */
     volatile long stop;
 };
 
-/* Seconds that a thread without pieces spins before it sleeps: as long as it takes to wake one.
-   Steps of a recurrence follow each other within microseconds. */
+/* Seconds that an idle thread spins before it sleeps, about as long as waking one takes: the steps
+   of a recurrence follow each other within microseconds. */
 #define CARNN__SPIN 50e-6
-
 static inline void carnn__spin(void) {
 #if (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))
     __builtin_ia32_pause();
@@ -1185,7 +1127,7 @@ static inline void carnn__spin(void) {
 #endif
 }
 
-/* Spins until *word is at least `least`, but not for long; returns whether it is. */
+/* Spins for at most CARNN__SPIN until *word is at least `least`; returns whether it is. */
 static int carnn__pool_spin(volatile long *word, long least) {
     double end = carnn__clock() + CARNN__SPIN;
     do {
@@ -1197,44 +1139,48 @@ static int carnn__pool_spin(volatile long *word, long least) {
     } while (carnn__clock() < end);
     return 0;
 }
-
 static int carnn__pool_works(carnn__pool *pool, size_t worker) {
     return (long)worker < carnn__get(&pool->active);
 }
+/* Wakes all that sleep on a condition, after a change of the state that they test. They hold the
+   lock from the test to the sleep, so none of them can miss this. */
+static void carnn__pool_wake(carnn__pool *pool, carnn__condition *condition) {
+    carnn__lock(&pool->mutex);
+    carnn__wake(condition);
+    carnn__unlock(&pool->mutex);
+}
 
-/* Claims and runs pieces until none is left, or `worker` is to rest. A `left` that was read during
-   an earlier job may be right again by chance: then the piece claimed is one of the job at hand,
-   whose fields are read after the claim. */
+/* Claims and runs pieces until none is left or `worker` is no longer active. A value of `left` that
+   was read during an earlier job may be valid again: the claim then succeeds, and the fields read
+   after it are those of the current job. */
 static void carnn__pool_work(carnn__pool *pool, size_t worker) {
     long left = carnn__get(&pool->left);
     while (left > 0 && carnn__pool_works(pool, worker)) {
         if (carnn__cas(&pool->left, left, left - 1)) {
             long count = pool->count;
             pool->fn(pool->job, (size_t)(count - left), worker);
-            if (carnn__add(&pool->done, 1) == count && carnn__get(&pool->waiting)) {
-                carnn__lock(&pool->mutex);
-                carnn__wake(&pool->finished);
-                carnn__unlock(&pool->mutex);
-            }
+            if (carnn__add(&pool->done, 1) == count && carnn__get(&pool->waiting))
+                carnn__pool_wake(pool, &pool->finished);
         }
         left = carnn__get(&pool->left);
     }
 }
 
-/* Until there is a job, or a change of `active`; once more than needed does no harm. */
+/* Sleeps until there is a job or `active` changes. The caller tests again. */
 static void carnn__worker_sleep(carnn__worker *self) {
     carnn__pool *pool = self->pool;
     int active;
     carnn__lock(&pool->mutex);
     active = carnn__pool_works(pool, self->number);
-    if (active) carnn__add(&pool->asleep, 1); /* before the look at `left`: see carnn__pool_run */
+    if (active) carnn__add(&pool->asleep, 1); /* before `left` is read: see carnn__pool_run */
     if (!carnn__get(&pool->stop) && (!active || !carnn__get(&pool->left)))
         carnn__sleep(&pool->work, &pool->mutex);
     if (active) carnn__add(&pool->asleep, -1);
     carnn__unlock(&pool->mutex);
 }
 
-static void carnn__worker_loop(carnn__worker *self) {
+static CARNN__THREAD_RESULT carnn__worker_main(void *data) {
+    carnn__worker *self = (carnn__worker *)data;
     carnn__pool *pool = self->pool;
     while (!carnn__get(&pool->stop)) {
         if (carnn__pool_works(pool, self->number) && carnn__pool_spin(&pool->left, 1))
@@ -1242,13 +1188,10 @@ static void carnn__worker_loop(carnn__worker *self) {
         else
             carnn__worker_sleep(self);
     }
+    return 0;
 }
 
 #if defined(_WIN32)
-static DWORD WINAPI carnn__worker_main(void *self) {
-    carnn__worker_loop((carnn__worker *)self);
-    return 0;
-}
 static int carnn__thread_start(carnn__worker *w) {
     w->thread = CreateThread(NULL, 0, carnn__worker_main, w, 0, NULL);
     return w->thread != NULL;
@@ -1265,10 +1208,6 @@ static int carnn__pool_locks(carnn__pool *pool) {
 }
 static void carnn__pool_unlocks(carnn__pool *pool) { DeleteCriticalSection(&pool->mutex); }
 #else
-static void *carnn__worker_main(void *self) {
-    carnn__worker_loop((carnn__worker *)self);
-    return NULL;
-}
 static int carnn__thread_start(carnn__worker *w) {
     return !pthread_create(&w->thread, NULL, carnn__worker_main, w);
 }
@@ -1293,24 +1232,18 @@ static void carnn__pool_free(carnn__pool *pool) {
     size_t i;
     if (!pool) return;
     carnn__put(&pool->stop, 1);
-    carnn__lock(&pool->mutex);
-    carnn__wake(&pool->work);
-    carnn__unlock(&pool->mutex);
+    carnn__pool_wake(pool, &pool->work);
     for (i = 1; i < pool->threads; i++) carnn__thread_join(&pool->workers[i - 1]);
     carnn__pool_unlocks(pool);
     carnn__free(&pool->allocator, pool);
 }
-
-/* Between jobs: how many threads work on the next ones. */
+/* Sets the number of active threads; between jobs only. */
 static void carnn__pool_resize(carnn__pool *pool, long active) {
-    carnn__lock(&pool->mutex);
     carnn__put(&pool->active, active);
-    carnn__wake(&pool->work);
-    carnn__unlock(&pool->mutex);
+    carnn__pool_wake(pool, &pool->work);
 }
 
-/* A pool of `threads` threads with the caller: threads - 1 are started. 1 needs no pool: *pool is
-   NULL then. Threads that the system does not give are done without. */
+/* Starts threads - 1 workers, or as many as the system allows. *pool is NULL for one thread. */
 static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn_allocator a) {
     carnn__pool *p;
     *pool = NULL;
@@ -1336,14 +1269,7 @@ static carnn_status carnn__pool_create(carnn__pool **pool, size_t threads, carnn
     return CARNN_OK;
 }
 
-static size_t carnn__pool_threads(const carnn__pool *pool) { return pool ? pool->threads : 1; }
-
-static size_t carnn__pool_active(carnn__pool *pool) {
-    return pool ? (size_t)carnn__get(&pool->active) : 1;
-}
-
-/* How often the system has taken the processor from a thread of this program; 0 where it cannot
-   say. */
+/* How often threads of this program were preempted so far; 0 where that is unknown. */
 static long carnn__preemptions(void) {
 #if defined(RUSAGE_SELF)
     struct rusage use;
@@ -1353,15 +1279,14 @@ static long carnn__preemptions(void) {
 #endif
 }
 
-/* Beside a busy process a worker loses its processor for milliseconds, often with a piece half done
-   for which all others wait. Preemptions show it: some tens of them a second are usual, hundreds
-   mean that there are more threads than processors. One worker less works then, and comes back
-   after a while; where that goes wrong again the while is doubled. Seconds. */
-#define CARNN__WATCH 0.025
-#define CARNN__PREEMPTIONS 300.0 /* a second */
-#define CARNN__HOLD 0.2
+/* Beside a busy process a worker is preempted for milliseconds, often within a piece that all
+   others wait for. Some tens of preemptions per second are usual; hundreds mean that there are more
+   threads than processors. The pool then does without one worker for a time, which doubles where
+   the same happens again soon. */
+#define CARNN__WATCH 0.025       /* seconds between two looks */
+#define CARNN__PREEMPTIONS 300.0 /* per second: too many */
+#define CARNN__HOLD 0.2          /* seconds without the worker, at first and at most */
 #define CARNN__HOLD_MOST 1.6
-
 static void carnn__pool_watch(carnn__pool *pool) {
     double now = carnn__clock(), seconds = now - pool->watched;
     long seen, before = pool->preemptions, active = carnn__get(&pool->active);
@@ -1381,20 +1306,16 @@ static void carnn__pool_watch(carnn__pool *pool) {
     }
 }
 
-/* Posts a job, works on it, and waits for the pieces of others. */
+/* Starts a job, works on it, and waits for the pieces of other threads. */
 static void carnn__pool_run(carnn__pool *pool, long count, carnn__job_fn fn, void *job) {
     pool->fn = fn;
     pool->job = job;
     pool->count = count;
     carnn__put(&pool->done, 0);
     carnn__put(&pool->left, count);
-    /* Either this sees the worker in `asleep`, or the worker, which looks at `left` after it has
-       entered itself there, sees the job: no wake-up is lost. */
-    if (carnn__get(&pool->asleep)) {
-        carnn__lock(&pool->mutex);
-        carnn__wake(&pool->work);
-        carnn__unlock(&pool->mutex);
-    }
+    /* A worker increments `asleep` before it reads `left`: either it is seen here, or it sees the
+       job. No wake-up is lost. */
+    if (carnn__get(&pool->asleep)) carnn__pool_wake(pool, &pool->work);
     carnn__pool_work(pool, 0);
     if (carnn__pool_spin(&pool->done, count)) return;
     carnn__lock(&pool->mutex);
@@ -1404,48 +1325,78 @@ static void carnn__pool_run(carnn__pool *pool, long count, carnn__job_fn fn, voi
     carnn__unlock(&pool->mutex);
 }
 
-static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job) {
-    if (count < 2 || count > LONG_MAX || carnn__pool_active(pool) == 1) {
-        size_t piece;
-        for (piece = 0; piece < count; piece++) fn(job, piece, 0);
-    } else {
-        carnn__pool_run(pool, (long)count, fn, job);
-    }
-    if (pool) carnn__pool_watch(pool); /* after one piece, too: where one thread works, all are */
-}
-
 #endif /* CARNN_NO_THREADS */
 
+static size_t carnn__pool_threads(const carnn__pool *pool) { return pool ? pool->threads : 1; }
+/* How many threads would work on a job now. */
+static size_t carnn__pool_active(carnn__pool *pool) {
+    return pool ? (size_t)carnn__get(&pool->active) : 1;
+}
+
+/* Runs fn(job, piece, worker) for every piece in [0, count) and returns when all are done; `worker`
+   is less than carnn__pool_threads(pool). With NULL for a pool the calling thread runs all. */
+static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, void *job) {
+    size_t piece = 0;
+#ifdef CARNN_NO_THREADS
+    (void)pool;
+#else
+    if (count > 1 && count <= LONG_MAX && carnn__pool_active(pool) > 1) {
+        carnn__pool_run(pool, (long)count, fn, job);
+        piece = count;
+    }
+    if (pool) carnn__pool_watch(pool); /* also where one thread works: all of its jobs are seen */
+#endif
+    for (; piece < count; piece++) fn(job, piece, 0);
+}
+
 #endif /* CARNN_IMPLEMENTATION */
-/* --- what the kernels work on -------------------------------------------------------------------
-   The kernels of all parts are compiled once per instruction set (see @@SIMD), so the structs that
-   they take are declared before them. */
+/* --- arguments of kernels -----------------------------------------------------------------------
+   Declared here, since the kernels of all parts are compiled first, once per instruction set. */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* A kernel that works on the range [from, to) of the output that its job describes. */
+/* A kernel that computes the range [from, to) of a job's output. */
 typedef void (*carnn__range_fn)(const void *job, size_t from, size_t to);
 
-/* One step of an optimiser (@@PARAM). */
+enum { /* in the order of carnn__optimizers (@@PARAM) */
+    CARNN__OPTIMIZER_sgd, CARNN__OPTIMIZER_adagrad, CARNN__OPTIMIZER_rmsprop,
+    CARNN__OPTIMIZER_adadelta, CARNN__OPTIMIZER_adam, CARNN__OPTIMIZER_COUNT
+};
+
+typedef struct carnn__optimizer_kind {
+    const char *name;
+    size_t moments;      /* arrays beside the weights */
+    double lr, a, b, eps; /* a, b: decay rates; lr: the learning rate unless chosen otherwise */
+} carnn__optimizer_kind;
+
+/* One step of an optimiser. */
 typedef struct carnn__update {
-    float *w;           /* weights */
-    float *g;           /* gradients, same layout; zeros afterwards */
+    size_t number;
+    const carnn__optimizer_kind *kind;
+    float *w;         /* weights */
+    float *g;         /* gradients, same layout; zeros afterwards */
     float *moment[2];
-    float clip;         /* factor that brings the gradient to the clipping norm */
-    float keep;         /* 1 - lr weight_decay */
-    float lr, a, a1, b, b1, eps; /* a1 = 1 - a, b1 = 1 - b */
-    float correct;      /* Adam: 1 / sqrt(1 - b^t) */
+    float clip;       /* factor that brings the gradient to the clipping norm */
+    float keep;       /* 1 - lr weight_decay */
+    float lr;
+    float correct;    /* Adam: 1 / sqrt(1 - b^t) */
 } carnn__update;
 
-/* The sequences of a batch without padding (@@SEQ): sorted by falling length and laid out time
-   first, so that step t is the block of rows start[t] .. start[t + 1] - 1, and the sequence of
-   rank b has row start[t] + b in it. */
+/* The sequences of a batch without padding (@@SEQ), sorted by descending length: step t is rows
+   start[t] .. start[t + 1] - 1, of which the sequence of rank b has row start[t] + b. */
 typedef struct carnn__packed {
     size_t sequences;    /* B */
     size_t steps;        /* T: the longest length */
     size_t rows;         /* N: the sum of the lengths */
     const size_t *start; /* (T + 1) */
 } carnn__packed;
+
+/* Length of the sequence of rank b: it has a row in each step that more than b sequences reach. */
+static inline size_t carnn__rank_length(const carnn__packed *seq, size_t b) {
+    size_t t = 0;
+    while (t < seq->steps && b < seq->start[t + 1] - seq->start[t]) t++;
+    return t;
+}
 
 /* Texts to be encoded (@@PART): text i has the words ids[at[i]] .. ids[at[i + 1] - 1]. */
 typedef struct carnn__encoder {
@@ -1493,7 +1444,7 @@ typedef struct carnn__cross_entropy {
     float *loss;            /* (rows) */
 } carnn__cross_entropy;
 
-/* The words of a sentence beside their alignments (@@PART), taken apart and summed up. */
+/* The words of a sentence and their alignments, decomposed and summed (@@PART). */
 typedef struct carnn__compose {
     size_t rows, D;
     int orthogonal;      /* else direct */
@@ -1519,66 +1470,49 @@ typedef struct carnn__recurrence {
     float *end;         /* (blocks, columns) state after a block; second pass: before it */
     float *product;     /* (blocks, columns) of the block's factors */
 } carnn__recurrence;
-
 #define CARNN__RECURRENCE_BLOCK 64
-
-/* The table of optimisers, see @@PARAM.
-   name, moments (arrays beside the weights), learning rate, a, b, eps */
-#define CARNN__OPTIMIZERS(X)                                                                       \
-    X(sgd, 0, 0.1, 0.0, 0.0, 0.0)                                                                  \
-    X(adagrad, 1, 0.01, 0.0, 0.0, 1e-8)                                                            \
-    X(rmsprop, 1, 0.001, 0.9, 0.0, 1e-8)                                                           \
-    X(adadelta, 2, 1.0, 0.95, 0.0, 1e-6)                                                           \
-    X(adam, 2, 0.001, 0.9, 0.999, 1e-8)
-
-enum {
-#define CARNN__OPTIMIZER_NUMBER(name, moments, lr, a, b, eps) CARNN__OPTIMIZER_##name,
-    CARNN__OPTIMIZERS(CARNN__OPTIMIZER_NUMBER)
-#undef CARNN__OPTIMIZER_NUMBER
-    CARNN__OPTIMIZER_COUNT
-};
 
 /* --- cells (@@CELL) -------------------------------------------------------------------------- */
 
 /* The table of cells. It is the one place where a cell is added, which takes
 
      - an entry here;
-     - its functions <id>_forward and <id>_backward on sixteen columns of a row (kernels of @@CELL);
+     - its functions on sixteen columns of a row (kernels of @@CELL);
      - golden values and equations in tests/test_cell.c (a cell without them is named there and
        checked by its gradients alone);
      - where its states are exact weighted sums of inputs, one of the flags CARNN__ADDITIVE_...
 
    Options, gradient check, benchmark, model files and explanations follow from the entry:
 
-     id, name, title,
+     id, <functions>_forward and _backward, name, title,
      number of gates projected from the input, of these with a bias, projected from the context,
      projected from the hidden state, 1 if the latter has a bias of its own (else 0),
      arrays of h floats on the tape,
-     the gate whose bias does not start at 0, where it starts, flags
+     the gate whose bias does not start at 0, its initial value, flags
 
    A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
-    X(rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0)                               \
-    X(lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, CARNN__HAS_CELL_STATE)                      \
-    X(gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f, CARNN__TWO_STAGES)   \
-    X(gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3, 1, 4, 0,    \
-      0.0f, 0)                                                                                     \
-    X(ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, CARNN__ADDITIVE_FORGET)              \
-    X(ran_tanh, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)         \
-    X(ncarnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0, 2, 0,    \
+    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0)                          \
+    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, CARNN__HAS_CELL_STATE)                \
+    X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f,                 \
+      CARNN__TWO_STAGES)                                                                           \
+    X(gru_after, gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3,  \
+      1, 4, 0, 0.0f, 0)                                                                            \
+    X(ran, ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, CARNN__ADDITIVE_FORGET)         \
+    X(ran_tanh, ran, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)    \
+    X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0,   \
+      2, 0, 0.0f, CARNN__ADDITIVE_UPDATE)                                                          \
+    X(icarnn, carnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0,    \
       0.0f, CARNN__ADDITIVE_UPDATE)                                                                \
-    X(icarnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0, 0.0f,     \
-      CARNN__ADDITIVE_UPDATE)                                                                      \
-    X(scarnn, "scarnn", "iCARNN whose candidate is the input itself", 2, 2, 2, 0, 0, 0, 0, 0.0f,   \
+    X(scarnn, carnn, "scarnn", "iCARNN whose candidate is the input itself", 2, 2, 2, 0, 0, 0, 0,  \
+      0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                    \
+    X(carnn_low, carnn, "carnn-low", "sCARNN without the forget gate", 1, 1, 1, 0, 0, 0, 0, 0.0f,  \
       CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                          \
-    X(carnn_low, "carnn-low", "sCARNN without the forget gate", 1, 1, 1, 0, 0, 0, 0, 0.0f,         \
-      CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                          \
-    X(carnn_high, "carnn-high", "LSTM whose gates read the context too", 4, 4, 3, 4, 0, 5, 1,      \
-      1.0f, CARNN__HAS_CELL_STATE)                                                                 \
-    X(ncarnn_free, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,           \
+    X(carnn_high, lstm, "carnn-high", "LSTM whose gates read the context too", 4, 4, 3, 4, 0, 5,   \
+      1, 1.0f, CARNN__HAS_CELL_STATE)                                                              \
+    X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,    \
       CARNN__ADDITIVE_UPDATE)                                                                      \
     CARNN_EXTRA_CELLS(X)
-
 #ifndef CARNN_EXTRA_CELLS
 #define CARNN_EXTRA_CELLS(X) /* a program's own, see @@CELL */
 #endif
@@ -1586,10 +1520,10 @@ enum {
 enum {
     CARNN__INPUT_IS_CANDIDATE = 1, /* needs inputs of the size of the hidden state */
     CARNN__HAS_CELL_STATE = 2,     /* carries c beside h; c is the last array on the tape */
-    CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 puts
-                                      into `reset` and, last, on the tape */
-    /* The state is h = A * h' + w * k, k the last gate or the input itself, and the gates are not
-       products of k: this is what exact explanations need (carnn__cell_additive_step). */
+    CARNN__TWO_STAGES = 4,         /* the last recurrent gate is projected from what stage 0 stores
+                                      in `reset` and in the last array of the tape */
+    /* h = A * h' + w * k, where k is the last gate or the input itself and no gate is computed from
+       k: a weighted sum, which exact explanations need (carnn__cell_additive_step). */
     CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
     CARNN__ADDITIVE_FORGET = 16  /* gates i, f: A = f, w = i */
 };
@@ -1609,7 +1543,7 @@ typedef struct carnn__cell_kind {
     size_t flags;
 } carnn__cell_kind;
 
-#define CARNN__CELL_ENTRY(id, ...) {__VA_ARGS__},
+#define CARNN__CELL_ENTRY(id, functions, ...) {__VA_ARGS__},
 static const carnn__cell_kind carnn__cells[] = {CARNN__CELLS(CARNN__CELL_ENTRY)};
 #undef CARNN__CELL_ENTRY
 
@@ -1617,19 +1551,20 @@ static const carnn__cell_kind carnn__cells[] = {CARNN__CELLS(CARNN__CELL_ENTRY)}
    of a row lie side by side: gate g of row r is at (r * gates + g) * h. */
 typedef struct carnn__scan {
     const carnn__packed *seq;
-    size_t first, end;     /* the ranks of the sequences that are run: [first, end) */
+    size_t first, end;     /* runs the sequences of ranks [first, end) */
     size_t h;
+    int back;              /* backward; else forward */
+    int stage;             /* of a step with two products */
     const uint32_t *index; /* (N) which input each row has; NULL: row r has input r */
     const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
-    const float *px;       /* (U, gates h) input projections with biases */
-    const float *pc;       /* (B, context gates h) context projections */
+    float *px;             /* (U, gates h) input projections with biases */
+    float *pc;             /* (B, context gates h) context projections */
     float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the current step */
     const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
     float *tape;           /* (N, tape h) what backward needs of each row */
     float *out;            /* (N, h) hidden states */
     float *reset;          /* (B, h) of a cell with two stages: input of the second product, e.g.
                               r * h_{t-1}; in backward the gradient there */
-    int stage;             /* of a step with two products */
     /* backward; gradients of inputs and of context projections are added to */
     const float *dout;     /* (N, h) gradient that reaches h_t from outside the recurrence */
     float *dh, *dc;        /* (B, h) gradient that reaches h_t, c_t from the steps after t */
@@ -1639,100 +1574,73 @@ typedef struct carnn__scan {
     float *dph;            /* (N, recurrent gates h) */
 } carnn__scan;
 
-/* Runs steps [t0, t1) forward, or from t1 - 1 down to t0 backward, columns [from, to). */
+/* Runs steps [t0, t1), backward from the last to the first, columns [from, to). */
 typedef void (*carnn__scan_fn)(const carnn__scan *s, size_t t0, size_t t1, size_t from, size_t to);
 
-/* End of the ranks that are run at step t: the sequences from there on are shorter. */
+/* The end of the ranks to run at step t, before the sequences that are shorter. */
 static inline size_t carnn__scan_end(const carnn__scan *s, size_t t) {
     size_t live = s->seq->start[t + 1] - s->seq->start[t];
     return carnn__max(carnn__min(s->end, live), s->first);
 }
 
 /* What a cell's functions work on: columns j .. j + 15 of one row. Entry i of an array with several
-   entries is at array + i h. What a cell does not have is NULL. */
+   entries is at array + i h. What a cell does not have is not to be read. */
 typedef struct carnn__lanes {
     const carnn__cell_kind *kind;
     size_t h, j;
     int stage;
-    const float *x;        /* the input */
-    const float *px, *pc, *ph;
-    const float *before;   /* h', the state one step before */
-    const float *c_before; /* c' */
+    /* read only */
+    float *x;        /* the input */
+    float *px, *pc, *ph;
+    float *before;   /* h', the state one step before */
+    float *c_before; /* c' */
+    float *dout;     /* of backward alone, like those that begin with d below */
+    /* written, the gradients of gates and inputs added to */
     float *tape, *out, *reset;
-    const float *dout;     /* NULL in forward, like those that follow */
-    float *dh, *dc, *dx, *dpx, *dpc, *dph;
+    float *dh, *dc, *dpx, *dpc, *dph;
+    float *dx;       /* NULL: not wanted */
 } carnn__lanes;
-
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
-/* Copies of arrays that a row has room for (CARNN__K(tail)); a cell with more does not compile. */
-#define CARNN__LANES_ARRAYS 64
-#define CARNN__CELL_FITS(id, name, title, g, gb, gc, gh, gr, tape, ...)                            \
-    typedef char carnn__cell_##id##_fits[2 * (g + gc + gh) + tape + 9 <= CARNN__LANES_ARRAYS       \
-                                             ? 1                                                   \
-                                             : -1];
-CARNN__CELLS(CARNN__CELL_FITS)
-#undef CARNN__CELL_FITS
+/* Room for copies of what a row has of each array (CARNN__K(tail)), whatever its cell is. */
+#define CARNN__CELL_ROOM(id, functions, name, title, g, gb, gc, gh, gr, tape, ...)                 \
+    float id[16 * (2 * (g + gc + gh) + tape + 9)];
+typedef union carnn__lanes_room {
+    CARNN__CELLS(CARNN__CELL_ROOM)
+} carnn__lanes_room;
+#undef CARNN__CELL_ROOM
 
 #endif
 
 /* =============================================================================================
    @@SIMD   vectors of sixteen floats, and the kernels compiled once per instruction set
 
-   A kernel is written once, in terms of a vector of sixteen floats, and compiled once for each
-   instruction set: this header includes itself with CARNN__ISA defined, and on such a pass only
-   the kernel sections (#if defined(CARNN__ISA)) are left of it. The best set that the machine
-   has is chosen when an engine is opened; no compiler flags are needed.
+   A kernel is written once, in terms of a vector of sixteen floats, and compiled for each
+   instruction set: this header includes itself with CARNN__ISA defined, and such a pass consists of
+   the kernel sections (#if defined(CARNN__ISA)) alone. The best instruction set of the machine is
+   selected when an engine is opened; no compiler flags are needed.
 
-   Every path gives the same bits. Sixteen lanes are one register of AVX-512, two of AVX2, four
-   of NEON and a plain array elsewhere, so no result can depend on the width; a multiply-add is
-   always fused, everywhere; and sums over lanes are added in one fixed order.
+   Every path gives the same bits: a vector has sixteen lanes whatever the width of a register, a
+   multiply-add is always fused, and sums over lanes are added in one fixed order.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-#if !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__x86_64__)
-#define CARNN__HAS_X86 1
-#elif !defined(CARNN_NO_SIMD) && defined(__GNUC__) && defined(__aarch64__) &&                      \
-    defined(__ARM_NEON) && !defined(__AARCH64EB__)
-#define CARNN__HAS_NEON 1
-#endif
-
-#ifdef __cplusplus
-} /* the system's headers bring their own linkage */
-#endif
-#if defined(CARNN__HAS_X86)
-#if !defined(__clang__) /* gcc's header warns of a variable that it leaves undefined on purpose */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#if !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
-#elif defined(CARNN__HAS_NEON)
-#include <arm_neon.h>
-#endif
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* From here to the end of the header a * b + c is two roundings unless it says fma: whether a
-   compiler would fuse it depends on flags, and the results must not. */
+/* From here to the end of the header a * b + c is rounded twice unless it is written as fma: the
+   results must not depend on the compiler's flags. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
 /* Passes of -O2 that find nothing in code which is vector operations already. */
-#pragma GCC optimize("no-tree-pre", "no-tree-slp-vectorize")
+#pragma GCC optimize("no-tree-pre", "no-tree-slp-vectorize", "no-thread-jumps")
 #elif defined(_MSC_VER)
 #pragma fp_contract(off)
 #endif
 
-/* Loops over the registers of a tile have constant bounds after inlining and are unrolled
-   completely, which is what keeps arrays of vectors in registers; its steps go four at a time. */
+/* Loops over the registers of a tile have constant bounds after inlining; unrolled completely, they
+   keep arrays of vectors in registers. */
 #if defined(__clang__)
 #define CARNN__UNROLL _Pragma("clang loop unroll(full)")
 #define CARNN__UNROLL_4 _Pragma("clang loop unroll_count(4)")
@@ -1765,13 +1673,13 @@ typedef struct carnn__panel {
     size_t a_row, a_column;
     const float *b;         /* (k, n), readable up to a multiple of 16 columns */
     size_t b_row;           /* distance of its rows; 0: packed, panel after panel */
-    float *copy;            /* where the first rows of A leave a dense copy of a panel, or NULL */
+    float *copy;            /* the first tile stores a dense copy of its panel here; or NULL */
     const float *start;     /* (n) start value of every row, NULL: zero */
     int add;                /* the start value is what c holds */
     float *c;               /* (m, n) */
     size_t c_row;
-    size_t ahead;           /* distance from c to the tile that comes next, 0: the rows below */
-    int fetch;              /* a packed b comes from afar: each panel is to be asked for in time */
+    size_t ahead;           /* distance from c to the next tile of C, 0: the rows below */
+    int fetch;              /* prefetch a packed b, which lies beyond the second-level cache */
 } carnn__panel;
 
 /* The kernels of an instruction set: name, type of the result, arguments. */
@@ -1780,14 +1688,14 @@ typedef struct carnn__panel {
     X(exp_n, void, (const float *x, float *y, size_t n))                                           \
     X(sigmoid_n, void, (const float *x, float *y, size_t n))                                       \
     X(tanh_n, void, (const float *x, float *y, size_t n))                                          \
-    /* the row becomes its softmax; returns the logarithm of the sum of exp(x[i]) */               \
+    /* row = softmax(row); returns log sum_i exp(row[i]) */                                        \
     X(softmax, float, (float *row, size_t n))                                                      \
     /* y *= factor; y += x */                                                                      \
     X(scale, void, (float *y, float factor, size_t n))                                             \
     X(add, void, (const float *x, float *y, size_t n))                                             \
-    /* y moves towards x by a share of the way */                                                  \
+    /* y += share (x - y) */                                                                       \
     X(moving_average, void, (const float *x, float *y, float share, size_t n))                     \
-    /* the place of the largest number, of the first of equal ones */                              \
+    /* the index of the largest number, the first of equal ones */                                 \
     X(argmax, size_t, (const float *x, size_t n))                                                  \
     X(dot, float, (const float *x, const float *y, size_t n))                                      \
     X(row_sum, float, (const float *x, size_t n))                                                  \
@@ -1801,6 +1709,8 @@ typedef struct carnn__panel {
       (size_t n, size_t k, const float *x, const float *b, size_t ldb, const float *start,         \
        float *y))                                                                                  \
     X(column_sums, void, (size_t rows, size_t columns, const float *x, size_t ldx, float *out))    \
+    /* @@PARAM, on a range of weights */                                                           \
+    X(optimize, void, (const void *job, size_t from, size_t to))                                   \
     /* @@CELL, on a range of blocks */                                                             \
     X(recur, void, (const void *job, size_t from, size_t to))                                      \
     /* @@PART, on a range of their output */                                                       \
@@ -1817,19 +1727,18 @@ typedef struct carnn__panel {
 
 typedef struct carnn__kernels {
     const char *name;
-    size_t tile_rows;    /* of a product that are computed together */
-    size_t tile_columns; /* likewise, a multiple of 16: the columns of a panel */
+    size_t tile_rows, tile_columns; /* of a product that are computed together; columns: of a
+                                       panel, a multiple of 16 */
 #define CARNN__KERNEL_FIELD(name, result, arguments) result(*name) arguments;
     CARNN__KERNELS(CARNN__KERNEL_FIELD)
 #undef CARNN__KERNEL_FIELD
-    carnn__range_fn optimize[CARNN__OPTIMIZER_COUNT]; /* @@PARAM */
-    carnn__scan_fn cell_forward[CARNN__CELL_COUNT], cell_backward[CARNN__CELL_COUNT]; /* @@CELL */
+    carnn__scan_fn scan[CARNN__CELL_COUNT][2]; /* @@CELL: forward and backward */
 } carnn__kernels;
 
 /* --- the passes ------------------------------------------------------------------------------ */
 
 #ifndef CARNN_FILE
-#define CARNN_FILE "carnn.h" /* define it where the header goes by another name */
+#define CARNN_FILE "carnn.h" /* to be defined where the header has another name */
 #endif
 
 #define CARNN__JOIN_(a, b) carnn__##a##_##b
@@ -1877,11 +1786,15 @@ typedef struct carnn__kernels {
 #undef CARNN__ISA
 #endif
 
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
+/* From here to the end of the header nothing is faster at -O2, for which gcc needs twice as long:
+   portable kernels wait for fmaf, the rest for kernels. Without expensive-optimizations gcc would
+   leave out vzeroupper, and scalar code after a kernel would run at a sixth of its speed. */
+#pragma GCC optimize("O1", "strict-aliasing", "expensive-optimizations", "tree-loop-vectorize")
+#endif
+
 /* In plain C an operation is a loop over sixteen lanes. Inlined everywhere, these loops would keep
    the compiler busy for minutes; called, they are as fast, since vectors lie in memory anyway. */
-#pragma push_macro("CARNN__INLINE")
-#pragma push_macro("CARNN__UNROLL")
-#pragma push_macro("CARNN__UNROLL_4")
 #undef CARNN__INLINE
 #undef CARNN__UNROLL
 #undef CARNN__UNROLL_4
@@ -1893,20 +1806,10 @@ typedef struct carnn__kernels {
 #include CARNN_FILE
 #undef CARNN__PORTABLE
 #undef CARNN__ISA
-#pragma pop_macro("CARNN__INLINE")
-#pragma pop_macro("CARNN__UNROLL")
-#pragma pop_macro("CARNN__UNROLL_4")
-
-#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
-/* From here to the end of the header no loop counts that is not in the kernels: gcc needs half as
-   long for it at -O1. Without expensive-optimizations it would leave out vzeroupper, and scalar
-   code after a kernel would run at a sixth of its speed. */
-#pragma GCC optimize("O1", "strict-aliasing", "expensive-optimizations")
-#endif
 
 /* --- the choice ------------------------------------------------------------------------------ */
 
-/* The kernels that this machine can run, best first; NULL past the last. */
+/* Kernels number 0, 1, ... of those that this machine can run, best first; NULL past the last. */
 static const carnn__kernels *carnn__simd_number(size_t number) {
     const carnn__kernels *usable[4];
     size_t count = 0;
@@ -1929,8 +1832,8 @@ CARNN_API const char *carnn_simd_name(size_t number) {
     return k ? k->name : NULL;
 }
 
-/* The path called `name`, or where it is NULL the one that $CARNN_SIMD names, or the best; NULL
-   where there is no such path on this machine. */
+/* The path `name`, where that is NULL the path $CARNN_SIMD, and without either the best; NULL where
+   this machine cannot run it. */
 static const carnn__kernels *carnn__simd_select(const char *name) {
     const carnn__kernels *k;
     size_t i;
@@ -1945,92 +1848,261 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
 #if defined(CARNN__ISA)
 
 /* --- the vector ---------------------------------------------------------------------------------
-   v(max)(a, b) is a > b ? a : b and v(min)(a, b) is a < b ? a : b on every path: where either is
-   NaN the result is b, so v(max)(bound, x) lets a NaN in x through and v(max)(x, bound) does not.
-   v(scale2)(v, n) is v * 2^n for |v| in [1/4, 4] and integral n in [-252, 252]; results below
-   the normal range are rounded once; v(power2)(n) is 2^n for n in [-126, 127]. v(sum) adds lanes
-   i and i + 8, then i + 4, i + 2, i + 1; v(largest) is the largest lane. v(fnma)(a, b, c) is
-   c - a b, v(signed)(a, s) is |a| with the sign of s, v(if_less)(a, b, yes, no) chooses lane by
-   lane, `no` where one of them is NaN.
-   v(keep)(v, n) sets the lanes from n on to zero. The loads and stores that end in n touch only
-   the first n floats; loadn fills up with zeros, loadf with `fill`. v(transpose) transposes the
-   block of 16 by 16 floats whose rows are ld apart: lane i of out[j] is p[i * ld + j]. */
+   max(a, b)         a > b ? a : b; where one is NaN the result is b: max(bound, x) keeps NaN
+   min(a, b)         a < b ? a : b, likewise
+   fma, fnma(a, b, c)  a b + c, c - a b, rounded once
+   signed(a, s)      |a| with the sign of s
+   if_less(a, b, yes, no)  a < b ? yes : no; `no` where one is NaN
+   scale2(v, n)      v 2^n for |v| in [1/4, 4], integral n in [-252, 252]; rounded once
+   power2(n)         2^n for integral n in [-126, 127]
+   sum, largest      over the lanes; the sum adds lanes i and i + 8, then i + 4, i + 2, i + 1
+   loadn, storen     access the first n floats; loadn sets the other lanes to 0
+   fill(v, n, w)     the first n lanes of v, the others of w
+   transpose(p, ld, out)   of the 16 rows of 16 floats that are ld apart: out[j][i] = p[i ld + j]
 
-/* Does the compiler know that these are all lanes? Then a masked access becomes a plain one. */
+   A vector is CARNN__PARTS registers of CARNN__WIDTH floats; `i` is the number of the part in the
+   expressions of CARNN__LANEWISE. */
+
+#if defined(CARNN__AVX512)
+#define CARNN__PARTS 1
+typedef __m512 CARNN__K(part);
+#elif defined(CARNN__AVX2)
+#define CARNN__PARTS 2
+typedef __m256 CARNN__K(part);
+#elif defined(CARNN__NEON)
+#define CARNN__PARTS 4
+typedef float32x4_t CARNN__K(part);
+#else
+#define CARNN__PARTS 16
+typedef float CARNN__K(part);
+#endif
+#define CARNN__WIDTH (CARNN__LANES / CARNN__PARTS)
+typedef struct CARNN__K(parts) {
+    CARNN__K(part) x[CARNN__PARTS];
+} carnn__v;
+
+/* A statement for each part. With one or two parts `i` is a constant, so that vectors are kept in
+   registers without unrolling. */
+#if CARNN__PARTS == 1
+#define CARNN__EACH(statement) { enum { i = 0 }; statement; }
+#elif CARNN__PARTS == 2
+#define CARNN__EACH(statement) { enum { i = 0 }; statement; } { enum { i = 1 }; statement; }
+#else
+#define CARNN__EACH(statement)                                                                     \
+    int i;                                                                                         \
+    CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++) { statement; }
+#endif
+#define CARNN__LANEWISE(name, arguments, value)                                                    \
+    static CARNN__INLINE carnn__v CARNN__V(name) arguments {                                       \
+        carnn__v v;                                                                                \
+        CARNN__EACH(v.x[i] = value)                                                                \
+        return v;                                                                                  \
+    }
+CARNN__LANEWISE(add, (carnn__v a, carnn__v b), a.x[i] + b.x[i])
+CARNN__LANEWISE(sub, (carnn__v a, carnn__v b), a.x[i] - b.x[i])
+CARNN__LANEWISE(mul, (carnn__v a, carnn__v b), a.x[i] * b.x[i])
+CARNN__LANEWISE(div, (carnn__v a, carnn__v b), a.x[i] / b.x[i])
+
+#if defined(CARNN__AVX512) || defined(CARNN__AVX2)
+
+#if defined(CARNN__AVX512)
+#define CARNN__X86(name) _mm512_##name##_ps
+#define CARNN__LOW(v) _mm512_castps512_ps256(v.x[0])
+#define CARNN__HIGH(v) _mm512_extractf32x8_ps(v.x[0], 1)
+#define CARNN__BELOW(n) ((__mmask16)((1u << (n)) - 1u)) /* the lanes below n */
+CARNN__LANEWISE(load_some, (const float *p, size_t n), _mm512_maskz_loadu_ps(CARNN__BELOW(n), p))
+CARNN__LANEWISE(fill_some, (carnn__v a, size_t n, carnn__v w),
+                _mm512_mask_blend_ps(CARNN__BELOW(n), w.x[i], a.x[i]))
+static CARNN__INLINE void CARNN__V(store_some)(float *p, size_t n, carnn__v a) {
+    _mm512_mask_storeu_ps(p, CARNN__BELOW(n), a.x[0]);
+}
+CARNN__LANEWISE(if_less, (carnn__v a, carnn__v b, carnn__v yes, carnn__v no),
+                _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.x[i], b.x[i], _CMP_LT_OQ), no.x[i],
+                                     yes.x[i]))
+CARNN__LANEWISE(scale2, (carnn__v a, carnn__v n), _mm512_scalef_ps(a.x[i], n.x[i]))
+CARNN__LANEWISE(power2, (carnn__v n), _mm512_scalef_ps(_mm512_set1_ps(1.0f), n.x[i]))
+CARNN__LANEWISE(signed, (carnn__v a, carnn__v s), /* sign bit ? s : a, bit by bit */
+                _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
+                    _mm512_set1_epi32(INT32_MIN), _mm512_castps_si512(s.x[i]),
+                    _mm512_castps_si512(a.x[i]), 0xCA)))
+#else
+#define CARNN__X86(name) _mm256_##name##_ps
+#define CARNN__LOW(v) v.x[0]
+#define CARNN__HIGH(v) v.x[1]
+/* All ones in the lanes below n of part i. */
+static CARNN__INLINE __m256i CARNN__V(below)(size_t n, int i) {
+    __m256i lane = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                                    _mm256_set1_epi32(8 * i));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
+}
+CARNN__LANEWISE(load_some, (const float *p, size_t n),
+                _mm256_maskload_ps(p + 8 * i, CARNN__V(below)(n, i)))
+CARNN__LANEWISE(fill_some, (carnn__v a, size_t n, carnn__v w),
+                _mm256_blendv_ps(w.x[i], a.x[i], _mm256_castsi256_ps(CARNN__V(below)(n, i))))
+static CARNN__INLINE void CARNN__V(store_some)(float *p, size_t n, carnn__v a) {
+    CARNN__EACH(_mm256_maskstore_ps(p + 8 * i, CARNN__V(below)(n, i), a.x[i]))
+}
+CARNN__LANEWISE(if_less, (carnn__v a, carnn__v b, carnn__v yes, carnn__v no),
+                _mm256_blendv_ps(no.x[i], yes.x[i], _mm256_cmp_ps(a.x[i], b.x[i], _CMP_LT_OQ)))
+CARNN__LANEWISE(signed, (carnn__v a, carnn__v s),
+                _mm256_or_ps(_mm256_and_ps(_mm256_set1_ps(-0.0f), s.x[i]),
+                             _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.x[i])))
+static CARNN__INLINE __m256 CARNN__V(part_power2)(__m256i n) {
+    __m256i biased = _mm256_add_epi32(n, _mm256_set1_epi32(127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
+}
+/* 2^n is applied as two factors, since it may be no normal float itself. */
+static CARNN__INLINE __m256 CARNN__V(part_scale2)(__m256 a, __m256 n) {
+    __m256i whole = _mm256_cvtps_epi32(n), first = _mm256_srai_epi32(whole, 1);
+    return a * CARNN__V(part_power2)(first) *
+           CARNN__V(part_power2)(_mm256_sub_epi32(whole, first));
+}
+CARNN__LANEWISE(power2, (carnn__v n), CARNN__V(part_power2)(_mm256_cvtps_epi32(n.x[i])))
+CARNN__LANEWISE(scale2, (carnn__v a, carnn__v n), CARNN__V(part_scale2)(a.x[i], n.x[i]))
+#endif
+CARNN__LANEWISE(load, (const float *p), CARNN__X86(loadu)(p + i * CARNN__WIDTH))
+static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
+    CARNN__EACH(CARNN__X86(storeu)(p + i * CARNN__WIDTH, a.x[i]))
+}
+CARNN__LANEWISE(set1, (float x), CARNN__X86(set1)(x))
+CARNN__LANEWISE(max, (carnn__v a, carnn__v b), CARNN__X86(max)(a.x[i], b.x[i]))
+CARNN__LANEWISE(min, (carnn__v a, carnn__v b), CARNN__X86(min)(a.x[i], b.x[i]))
+CARNN__LANEWISE(sqrt, (carnn__v a), CARNN__X86(sqrt)(a.x[i]))
+CARNN__LANEWISE(abs, (carnn__v a), CARNN__X86(andnot)(CARNN__X86(set1)(-0.0f), a.x[i]))
+CARNN__LANEWISE(fma, (carnn__v a, carnn__v b, carnn__v c),
+                CARNN__X86(fmadd)(a.x[i], b.x[i], c.x[i]))
+CARNN__LANEWISE(fnma, (carnn__v a, carnn__v b, carnn__v c),
+                CARNN__X86(fnmadd)(a.x[i], b.x[i], c.x[i]))
+#define CARNN__FOLD(name, operation)                                                               \
+    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                        \
+        __m256 a = _mm256_##operation##_ps(CARNN__LOW(v), CARNN__HIGH(v));                         \
+        __m128 b = _mm_##operation##_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));   \
+        b = _mm_##operation##_ps(b, _mm_movehl_ps(b, b));                                          \
+        return _mm_cvtss_f32(_mm_##operation##_ss(b, _mm_movehdup_ps(b)));                         \
+    }
+CARNN__FOLD(sum, add)
+CARNN__FOLD(largest, max)
+#else
+
+#if defined(CARNN__NEON)
+#define CARNN__CHOOSE(a, b, yes, no) vbslq_f32(vcltq_f32(a, b), yes, no) /* a < b ? yes : no */
+CARNN__LANEWISE(load, (const float *p), vld1q_f32(p + 4 * i))
+static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
+    CARNN__EACH(vst1q_f32(p + 4 * i, a.x[i]))
+}
+CARNN__LANEWISE(set1, (float x), vdupq_n_f32(x))
+CARNN__LANEWISE(sqrt, (carnn__v a), vsqrtq_f32(a.x[i]))
+CARNN__LANEWISE(abs, (carnn__v a), vabsq_f32(a.x[i]))
+CARNN__LANEWISE(signed, (carnn__v a, carnn__v s),
+                vbslq_f32(vdupq_n_u32(0x80000000u), s.x[i], a.x[i]))
+CARNN__LANEWISE(fma, (carnn__v a, carnn__v b, carnn__v c), vfmaq_f32(c.x[i], a.x[i], b.x[i]))
+CARNN__LANEWISE(fnma, (carnn__v a, carnn__v b, carnn__v c), vfmsq_f32(c.x[i], a.x[i], b.x[i]))
+static CARNN__INLINE float32x4_t CARNN__V(part_power2)(int32x4_t n) {
+    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
+}
+static CARNN__INLINE float32x4_t CARNN__V(part_scale2)(float32x4_t a, float32x4_t n) {
+    int32x4_t whole = vcvtq_s32_f32(n), first = vshrq_n_s32(whole, 1);
+    return a * CARNN__V(part_power2)(first) * CARNN__V(part_power2)(vsubq_s32(whole, first));
+}
+CARNN__LANEWISE(power2, (carnn__v n), CARNN__V(part_power2)(vcvtq_s32_f32(n.x[i])))
+#else
+#define CARNN__CHOOSE(a, b, yes, no) ((a) < (b) ? (yes) : (no))
+CARNN__LANEWISE(load, (const float *p), p[i])
+static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) { memcpy(p, a.x, sizeof a.x); }
+CARNN__LANEWISE(set1, (float x), x)
+CARNN__LANEWISE(sqrt, (carnn__v a), sqrtf(a.x[i]))
+CARNN__LANEWISE(abs, (carnn__v a), fabsf(a.x[i]))
+CARNN__LANEWISE(signed, (carnn__v a, carnn__v s), copysignf(a.x[i], s.x[i]))
+/* A fused multiply-add without the instruction. The product of two floats is exact in a double; the
+   sum is rounded to odd (where it is inexact its last bit is set), so that the rounding to float
+   gives the result of a single one (Boldo and Melquiond 2008). */
+static inline float CARNN__K(fma)(float a, float b, float c) {
+#if defined(FP_FAST_FMAF) || FLT_EVAL_METHOD != 0
+    return fmaf(a, b, c);
+#else
+    double product = (double)a * b, sum = product + c, part = sum - product;
+    double error = (product - (sum - part)) + ((double)c - part);
+    int64_t bits, step;
+    memcpy(&bits, &sum, sizeof bits);
+    step = error * sum > 0 ? 1 : -1;
+    step = error < 0 || error > 0 ? step : 0;
+    bits += step & ((bits & 1) - 1); /* without branches: they are unpredictable */
+    memcpy(&sum, &bits, sizeof bits);
+    return (float)sum;
+#endif
+}
+CARNN__LANEWISE(fma, (carnn__v a, carnn__v b, carnn__v c), CARNN__K(fma)(a.x[i], b.x[i], c.x[i]))
+CARNN__LANEWISE(fnma, (carnn__v a, carnn__v b, carnn__v c),
+                CARNN__K(fma)(-a.x[i], b.x[i], c.x[i]))
+static inline float CARNN__V(part_power2)(float n) {
+    uint32_t bits = (uint32_t)((n > -127 && n < 128 ? (int32_t)n : 0) + 127) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+static inline float CARNN__V(part_scale2)(float a, float n) {
+    float first = (float)(n > -300 && n < 300 ? (int32_t)n / 2 : 0);
+    return a * CARNN__V(part_power2)(first) * CARNN__V(part_power2)(n - first);
+}
+CARNN__LANEWISE(power2, (carnn__v n), CARNN__V(part_power2)(n.x[i]))
+#endif
+CARNN__LANEWISE(scale2, (carnn__v a, carnn__v n), CARNN__V(part_scale2)(a.x[i], n.x[i]))
+CARNN__LANEWISE(max, (carnn__v a, carnn__v b), CARNN__CHOOSE(b.x[i], a.x[i], a.x[i], b.x[i]))
+CARNN__LANEWISE(min, (carnn__v a, carnn__v b), CARNN__CHOOSE(a.x[i], b.x[i], a.x[i], b.x[i]))
+CARNN__LANEWISE(if_less, (carnn__v a, carnn__v b, carnn__v yes, carnn__v no),
+                CARNN__CHOOSE(a.x[i], b.x[i], yes.x[i], no.x[i]))
+static CARNN__INLINE carnn__v CARNN__V(load_some)(const float *p, size_t n) {
+    float lane[CARNN__LANES] = {0};
+    memcpy(lane, p, n * sizeof *p);
+    return CARNN__V(load)(lane);
+}
+static CARNN__INLINE void CARNN__V(store_some)(float *p, size_t n, carnn__v a) {
+    float lane[CARNN__LANES];
+    CARNN__V(store)(lane, a);
+    memcpy(p, lane, n * sizeof *p);
+}
+static CARNN__INLINE carnn__v CARNN__V(fill_some)(carnn__v a, size_t n, carnn__v w) {
+    float lane[CARNN__LANES];
+    CARNN__V(store)(lane, w);
+    CARNN__V(store_some)(lane, n, a);
+    return CARNN__V(load)(lane);
+}
+#define CARNN__FOLD(name, value)                                                                   \
+    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                        \
+        float lane[CARNN__LANES];                                                                  \
+        int half, i;                                                                               \
+        CARNN__V(store)(lane, v);                                                                  \
+        for (half = CARNN__LANES / 2; half; half /= 2)                                             \
+            for (i = 0; i < half; i++) lane[i] = value;                                            \
+        return lane[0];                                                                            \
+    }
+CARNN__FOLD(sum, lane[i] + lane[i + half])
+CARNN__FOLD(largest, lane[i] > lane[i + half] ? lane[i] : lane[i + half])
+#endif
+
+static CARNN__INLINE carnn__v CARNN__V(zero)(void) { return CARNN__V(set1)(0.0f); }
+
+/* Where the compiler knows that n is 16 a masked access becomes a plain one. */
 #if defined(__GNUC__) && !defined(CARNN__PORTABLE)
 #define CARNN__ALL(n) (__builtin_constant_p(n) && (n) == CARNN__LANES)
 #else
 #define CARNN__ALL(n) ((n) == CARNN__LANES)
 #endif
+static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
+    return CARNN__ALL(n) ? CARNN__V(load)(p) : CARNN__V(load_some)(p, n);
+}
+static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
+    if (CARNN__ALL(n)) CARNN__V(store)(p, a);
+    else CARNN__V(store_some)(p, n, a);
+}
+static CARNN__INLINE carnn__v CARNN__V(fill)(carnn__v a, size_t n, carnn__v w) {
+    return CARNN__ALL(n) ? a : CARNN__V(fill_some)(a, n, w);
+}
 
 #if defined(CARNN__AVX512)
-
-typedef __m512 carnn__v;
-
-#define CARNN__MASK(n) ((__mmask16)((1u << (n)) - 1u))
-static CARNN__INLINE carnn__v CARNN__V(load)(const float *p) { return _mm512_loadu_ps(p); }
-static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
-    if (CARNN__ALL(n)) return CARNN__V(load)(p);
-    return _mm512_maskz_loadu_ps(CARNN__MASK(n), p);
-}
-static CARNN__INLINE carnn__v CARNN__V(loadf)(const float *p, size_t n, float fill) {
-    return _mm512_mask_loadu_ps(_mm512_set1_ps(fill), CARNN__MASK(n), p);
-}
-static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) { _mm512_storeu_ps(p, a); }
-static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
-    if (CARNN__ALL(n)) {
-        CARNN__V(store)(p, a);
-        return;
-    }
-    _mm512_mask_storeu_ps(p, CARNN__MASK(n), a);
-}
-static CARNN__INLINE carnn__v CARNN__V(keep)(carnn__v a, size_t n) {
-    return _mm512_maskz_mov_ps(CARNN__MASK(n), a);
-}
-static CARNN__INLINE carnn__v CARNN__V(set1)(float x) { return _mm512_set1_ps(x); }
-static CARNN__INLINE carnn__v CARNN__V(zero)(void) { return _mm512_setzero_ps(); }
-static CARNN__INLINE carnn__v CARNN__V(add)(carnn__v a, carnn__v b) { return _mm512_add_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(sub)(carnn__v a, carnn__v b) { return _mm512_sub_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(mul)(carnn__v a, carnn__v b) { return _mm512_mul_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(div)(carnn__v a, carnn__v b) { return _mm512_div_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(sqrt)(carnn__v a) { return _mm512_sqrt_ps(a); }
-static CARNN__INLINE carnn__v CARNN__V(max)(carnn__v a, carnn__v b) { return _mm512_max_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(min)(carnn__v a, carnn__v b) { return _mm512_min_ps(a, b); }
-static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
-    return _mm512_fmadd_ps(a, b, c);
-}
-static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
-    return _mm512_fnmadd_ps(a, b, c);
-}
-static CARNN__INLINE carnn__v CARNN__V(scale2)(carnn__v a, carnn__v n) {
-    return _mm512_scalef_ps(a, n);
-}
-static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v n) {
-    return _mm512_scalef_ps(_mm512_set1_ps(1.0f), n);
-}
-static CARNN__INLINE carnn__v CARNN__V(abs)(carnn__v a) { return _mm512_abs_ps(a); }
-static CARNN__INLINE carnn__v CARNN__V(signed)(carnn__v a, carnn__v sign) {
-    __m512i bits = _mm512_set1_epi32(INT32_MIN); /* sign ? sign : a, bit by bit */
-    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(bits, _mm512_castps_si512(sign),
-                                                         _mm512_castps_si512(a), 0xCA));
-}
-static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v yes, carnn__v no) {
-    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
-}
-#define CARNN__HALVES(name, op)                                                                    \
-    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                        \
-        __m256 a = _mm256_##op##_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));      \
-        __m128 b = _mm_##op##_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));          \
-        b = _mm_##op##_ps(b, _mm_movehl_ps(b, b));                                                 \
-        return _mm_cvtss_f32(_mm_##op##_ss(b, _mm_movehdup_ps(b)));                                \
-    }
-CARNN__HALVES(sum, add)
-CARNN__HALVES(largest, max)
-#undef CARNN__HALVES
-
-/* Four rounds that exchange rows at distance 1, 2, 4 and 8: 64 shuffles, all on one port, which is
-   a quarter of a cycle for each number. Every cache line is read once, as a row: rows of matrices
-   whose width is a power of two fall into the same few places of the first-level cache. */
+/* Four rounds that exchange rows at distance 1, 2, 4 and 8: 64 shuffles, all on one port. Each
+   cache line is read once, as a row: where rows are a power of two apart, they evict each other
+   from the first-level cache. */
 static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
     __m512 a[16], b[16];
     int i;
@@ -2045,141 +2117,22 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
         a[i + 2] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0x44);
         a[i + 3] = _mm512_shuffle_ps(b[i + 1], b[i + 3], 0xEE);
     }
-    CARNN__UNROLL for (i = 0; i < 4; i++) { /* quarters of 4 rows to halves of 8 */
+    CARNN__UNROLL for (i = 0; i < 4; i++) { /* from quarters, of 4 rows, to halves, of 8 */
         b[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88);
         b[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xDD);
         b[i + 8] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0x88);
         b[i + 12] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0xDD);
     }
     CARNN__UNROLL for (i = 0; i < 8; i++) {
-        out[i] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0x88);
-        out[i + 8] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0xDD);
+        out[i].x[0] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0x88);
+        out[i + 8].x[0] = _mm512_shuffle_f32x4(b[i], b[i + 8], 0xDD);
     }
 }
 
-#elif defined(CARNN__AVX2)
-
-typedef struct CARNN__K(pair) {
-    __m256 lo, hi;
-} carnn__v;
-
-static CARNN__INLINE carnn__v CARNN__V(make)(__m256 lo, __m256 hi) {
-    carnn__v v;
-    v.lo = lo;
-    v.hi = hi;
-    return v;
-}
-/* All ones in the lanes below n, counted from `first`. */
-static CARNN__INLINE __m256i CARNN__V(below)(size_t n, int first) {
-    __m256i lane = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
-                                    _mm256_set1_epi32(first));
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
-}
-static CARNN__INLINE carnn__v CARNN__V(load)(const float *p) {
-    return CARNN__V(make)(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8));
-}
-static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
-    if (CARNN__ALL(n)) return CARNN__V(load)(p);
-    return CARNN__V(make)(_mm256_maskload_ps(p, CARNN__V(below)(n, 0)),
-                          _mm256_maskload_ps(p + 8, CARNN__V(below)(n, 8)));
-}
-static CARNN__INLINE carnn__v CARNN__V(loadf)(const float *p, size_t n, float fill) {
-    carnn__v v = CARNN__V(loadn)(p, n);
-    __m256 f = _mm256_set1_ps(fill);
-    v.lo = _mm256_blendv_ps(f, v.lo, _mm256_castsi256_ps(CARNN__V(below)(n, 0)));
-    v.hi = _mm256_blendv_ps(f, v.hi, _mm256_castsi256_ps(CARNN__V(below)(n, 8)));
-    return v;
-}
-static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
-    _mm256_storeu_ps(p, a.lo);
-    _mm256_storeu_ps(p + 8, a.hi);
-}
-static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
-    if (CARNN__ALL(n)) {
-        CARNN__V(store)(p, a);
-        return;
-    }
-    _mm256_maskstore_ps(p, CARNN__V(below)(n, 0), a.lo);
-    _mm256_maskstore_ps(p + 8, CARNN__V(below)(n, 8), a.hi);
-}
-static CARNN__INLINE carnn__v CARNN__V(keep)(carnn__v a, size_t n) {
-    a.lo = _mm256_and_ps(a.lo, _mm256_castsi256_ps(CARNN__V(below)(n, 0)));
-    a.hi = _mm256_and_ps(a.hi, _mm256_castsi256_ps(CARNN__V(below)(n, 8)));
-    return a;
-}
-static CARNN__INLINE carnn__v CARNN__V(set1)(float x) {
-    __m256 v = _mm256_set1_ps(x);
-    return CARNN__V(make)(v, v);
-}
-static CARNN__INLINE carnn__v CARNN__V(zero)(void) {
-    return CARNN__V(make)(_mm256_setzero_ps(), _mm256_setzero_ps());
-}
-#define CARNN__LANEWISE(name, op)                                                                  \
-    static CARNN__INLINE carnn__v CARNN__V(name)(carnn__v a, carnn__v b) {                         \
-        return CARNN__V(make)(_mm256_##op##_ps(a.lo, b.lo), _mm256_##op##_ps(a.hi, b.hi));         \
-    }
-CARNN__LANEWISE(add, add)
-CARNN__LANEWISE(sub, sub)
-CARNN__LANEWISE(mul, mul)
-CARNN__LANEWISE(div, div)
-CARNN__LANEWISE(max, max)
-CARNN__LANEWISE(min, min)
-#undef CARNN__LANEWISE
-static CARNN__INLINE carnn__v CARNN__V(sqrt)(carnn__v a) {
-    return CARNN__V(make)(_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
-    return CARNN__V(make)(_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
-    return CARNN__V(make)(_mm256_fnmadd_ps(a.lo, b.lo, c.lo), _mm256_fnmadd_ps(a.hi, b.hi, c.hi));
-}
-/* 2^n as two factors, each a normal float, since 2^n itself may not be one. */
-static CARNN__INLINE __m256 CARNN__V(half_scale2)(__m256 a, __m256 n) {
-    __m256i whole = _mm256_cvtps_epi32(n), first = _mm256_srai_epi32(whole, 1);
-    __m256i second = _mm256_sub_epi32(whole, first), bias = _mm256_set1_epi32(127);
-    first = _mm256_slli_epi32(_mm256_add_epi32(first, bias), 23);
-    second = _mm256_slli_epi32(_mm256_add_epi32(second, bias), 23);
-    return _mm256_mul_ps(_mm256_mul_ps(a, _mm256_castsi256_ps(first)),
-                         _mm256_castsi256_ps(second));
-}
-static CARNN__INLINE __m256 CARNN__V(half_power2)(__m256 n) {
-    __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
-}
-static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v n) {
-    return CARNN__V(make)(CARNN__V(half_power2)(n.lo), CARNN__V(half_power2)(n.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(scale2)(carnn__v a, carnn__v n) {
-    return CARNN__V(make)(CARNN__V(half_scale2)(a.lo, n.lo), CARNN__V(half_scale2)(a.hi, n.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(abs)(carnn__v a) {
-    __m256 sign = _mm256_set1_ps(-0.0f);
-    return CARNN__V(make)(_mm256_andnot_ps(sign, a.lo), _mm256_andnot_ps(sign, a.hi));
-}
-static CARNN__INLINE carnn__v CARNN__V(signed)(carnn__v a, carnn__v sign) {
-    __m256 bit = _mm256_set1_ps(-0.0f);
-    return CARNN__V(make)(
-        _mm256_or_ps(_mm256_and_ps(bit, sign.lo), _mm256_andnot_ps(bit, a.lo)),
-        _mm256_or_ps(_mm256_and_ps(bit, sign.hi), _mm256_andnot_ps(bit, a.hi)));
-}
-static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v yes, carnn__v no) {
-    return CARNN__V(make)(_mm256_blendv_ps(no.lo, yes.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ)),
-                          _mm256_blendv_ps(no.hi, yes.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)));
-}
-#define CARNN__HALVES(name, op)                                                                    \
-    static CARNN__INLINE float CARNN__V(name)(carnn__v v) {                                        \
-        __m256 a = _mm256_##op##_ps(v.lo, v.hi);                                                   \
-        __m128 b = _mm_##op##_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));          \
-        b = _mm_##op##_ps(b, _mm_movehl_ps(b, b));                                                 \
-        return _mm_cvtss_f32(_mm_##op##_ss(b, _mm_movehdup_ps(b)));                                \
-    }
-CARNN__HALVES(sum, add)
-CARNN__HALVES(largest, max)
-#undef CARNN__HALVES
-
-/* Eight rows by four columns: lane L of a register holds rows 4 L .. 4 L + 3 of a column. */
-static CARNN__INLINE void CARNN__V(transpose8)(const float *p, size_t ld, __m256 *out) {
+#else
+/* Four columns, from p on, of CARNN__WIDTH rows: one part of each. */
+static CARNN__INLINE void CARNN__V(four_columns)(const float *p, size_t ld, CARNN__K(part) *out) {
+#if defined(CARNN__AVX2) /* lane L of a register holds rows 4 L .. 4 L + 3 of a column */
     __m256 t[4], a, b, c, d;
     size_t i;
     CARNN__UNROLL for (i = 0; i < 4; i++)
@@ -2193,23 +2146,36 @@ static CARNN__INLINE void CARNN__V(transpose8)(const float *p, size_t ld, __m256
     out[1] = _mm256_shuffle_ps(a, c, 0xEE);
     out[2] = _mm256_shuffle_ps(b, d, 0x44);
     out[3] = _mm256_shuffle_ps(b, d, 0xEE);
+#elif defined(CARNN__NEON)
+    float32x4_t r0 = vld1q_f32(p), r1 = vld1q_f32(p + ld);
+    float32x4_t r2 = vld1q_f32(p + 2 * ld), r3 = vld1q_f32(p + 3 * ld);
+    float32x4_t a = vtrn1q_f32(r0, r1), b = vtrn2q_f32(r0, r1);
+    float32x4_t c = vtrn1q_f32(r2, r3), d = vtrn2q_f32(r2, r3);
+    out[0] = vcombine_f32(vget_low_f32(a), vget_low_f32(c));
+    out[1] = vcombine_f32(vget_low_f32(b), vget_low_f32(d));
+    out[2] = vcombine_f32(vget_high_f32(a), vget_high_f32(c));
+    out[3] = vcombine_f32(vget_high_f32(b), vget_high_f32(d));
+#else
+    (void)ld;
+    memcpy(out, p, 4 * sizeof *out);
+#endif
 }
 static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
-    __m256 part[4];
-    size_t i, j;
-    for (j = 0; j < 16; j += 4) {
-        CARNN__V(transpose8)(p + j, ld, part);
-        CARNN__UNROLL for (i = 0; i < 4; i++) out[j + i].lo = part[i];
-    }
-    for (j = 0; j < 16; j += 4) {
-        CARNN__V(transpose8)(p + 8 * ld + j, ld, part);
-        CARNN__UNROLL for (i = 0; i < 4; i++) out[j + i].hi = part[i];
+    CARNN__K(part) part[4];
+    size_t i, j, s;
+    CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++, p += ld * CARNN__WIDTH) {
+        for (j = 0; j < 16; j += 4) {
+            CARNN__V(four_columns)(p + j, ld, part);
+            CARNN__UNROLL for (s = 0; s < 4; s++) out[j + s].x[i] = part[s];
+        }
     }
 }
+#endif
 
-/* y[i] continues its chain of fused multiply-adds with row i of b (8 groups, k) and x. A column of
-   eight rows goes from the shuffles to its sum without a detour over memory, as it must in blocks
-   of sixteen, and the groups' sums do not wait for each other. k is a multiple of 4. */
+#if defined(CARNN__AVX2)
+/* y (8 groups) += b (8 groups, k) x, in the order of k, a multiple of 4. A column of eight rows is
+   used as soon as it is transposed, where blocks of sixteen would go through memory; the sums of
+   the groups do not wait for each other. */
 #define CARNN__DOT_ROWS 8
 static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const float *x,
                                                 const float *b, size_t ld, float *y) {
@@ -2218,7 +2184,7 @@ static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const floa
     CARNN__UNROLL for (g = 0; g < groups; g++) sum[g] = _mm256_loadu_ps(y + 8 * g);
     for (p = 0; p < k; p += 4) {
         CARNN__UNROLL for (g = 0; g < groups; g++) {
-            CARNN__V(transpose8)(b + 8 * g * ld + p, ld, column);
+            CARNN__V(four_columns)(b + 8 * g * ld + p, ld, column);
             CARNN__UNROLL for (i = 0; i < 4; i++)
                 sum[g] = _mm256_fmadd_ps(_mm256_broadcast_ss(x + p + i), column[i], sum[g]);
         }
@@ -2226,193 +2192,18 @@ static CARNN__INLINE void CARNN__V(row_dots)(size_t groups, size_t k, const floa
     CARNN__UNROLL for (g = 0; g < groups; g++) _mm256_storeu_ps(y + 8 * g, sum[g]);
 }
 
-#else /* NEON: four registers; portable: sixteen floats */
-
-#if defined(CARNN__NEON)
-#define CARNN__PARTS 4
-typedef float32x4_t CARNN__K(part);
-#define CARNN__PART_LOAD(p) vld1q_f32(p)
-#define CARNN__PART_STORE(p, a) vst1q_f32(p, a)
-#define CARNN__PART_SET(x) vdupq_n_f32(x)
-#define CARNN__PART_ADD(a, b) vaddq_f32(a, b)
-#define CARNN__PART_SUB(a, b) vsubq_f32(a, b)
-#define CARNN__PART_MUL(a, b) vmulq_f32(a, b)
-#define CARNN__PART_DIV(a, b) vdivq_f32(a, b)
-#define CARNN__PART_SQRT(a) vsqrtq_f32(a)
-#define CARNN__PART_FMA(a, b, c) vfmaq_f32(c, a, b)
-#define CARNN__PART_FNMA(a, b, c) vfmsq_f32(c, a, b)
-#define CARNN__PART_ABS(a) vabsq_f32(a)
-#define CARNN__PART_SIGNED(a, s) vbslq_f32(vdupq_n_u32(0x80000000u), s, a)
-#define CARNN__PART_IF_LESS(a, b, yes, no) vbslq_f32(vcltq_f32(a, b), yes, no)
-static CARNN__INLINE float32x4_t CARNN__V(part_power2)(float32x4_t n) {
-    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23));
-}
-static CARNN__INLINE float32x4_t CARNN__V(part_scale2)(float32x4_t a, float32x4_t n) {
-    int32x4_t whole = vcvtq_s32_f32(n), first = vshrq_n_s32(whole, 1);
-    int32x4_t second = vsubq_s32(whole, first), bias = vdupq_n_s32(127);
-    first = vshlq_n_s32(vaddq_s32(first, bias), 23);
-    second = vshlq_n_s32(vaddq_s32(second, bias), 23);
-    return vmulq_f32(vmulq_f32(a, vreinterpretq_f32_s32(first)), vreinterpretq_f32_s32(second));
-}
-#else
-#define CARNN__PARTS 16
-typedef float CARNN__K(part);
-#define CARNN__PART_LOAD(p) (*(p))
-#define CARNN__PART_STORE(p, a) (*(p) = (a))
-#define CARNN__PART_SET(x) (x)
-#define CARNN__PART_ADD(a, b) ((a) + (b))
-#define CARNN__PART_SUB(a, b) ((a) - (b))
-#define CARNN__PART_MUL(a, b) ((a) * (b))
-#define CARNN__PART_DIV(a, b) ((a) / (b))
-#define CARNN__PART_SQRT(a) sqrtf(a)
-#define CARNN__PART_FMA(a, b, c) CARNN__K(fma)(a, b, c)
-#define CARNN__PART_FNMA(a, b, c) CARNN__K(fma)(-(a), b, c)
-#define CARNN__PART_ABS(a) fabsf(a)
-#define CARNN__PART_SIGNED(a, s) copysignf(a, s)
-#define CARNN__PART_IF_LESS(a, b, yes, no) ((a) < (b) ? (yes) : (no))
-/* A fused multiply-add without the instruction. The product of two floats is exact in a double;
-   the sum is rounded to odd there (where it is inexact its last bit is set), after which the
-   rounding to float is the only one that counts (Boldo and Melquiond 2008). */
-static inline float CARNN__K(fma)(float a, float b, float c) {
-#if defined(FP_FAST_FMAF) || FLT_EVAL_METHOD != 0
-    return fmaf(a, b, c);
-#else
-    double product = (double)a * b, sum = product + c, part = sum - product;
-    double error = (product - (sum - part)) + ((double)c - part);
-    int64_t bits, step;
-    memcpy(&bits, &sum, sizeof bits);
-    step = error * sum > 0 ? 1 : -1;
-    step = error < 0 || error > 0 ? step : 0;
-    bits += step & ((bits & 1) - 1); /* without branches: nobody could predict them */
-    memcpy(&sum, &bits, sizeof bits);
-    return (float)sum;
-#endif
-}
-static inline float CARNN__V(part_power2)(float n) {
-    uint32_t bits = (uint32_t)((n > -127 && n < 128 ? (int32_t)n : 0) + 127) << 23;
-    float power;
-    memcpy(&power, &bits, sizeof power);
-    return power;
-}
-static inline float CARNN__V(part_scale2)(float a, float n) {
-    float first = (float)(n > -300 && n < 300 ? (int32_t)n / 2 : 0);
-    return a * CARNN__V(part_power2)(first) * CARNN__V(part_power2)(n - first);
-}
 #endif
 
-#define CARNN__PART_LANES (CARNN__LANES / CARNN__PARTS)
-typedef struct CARNN__K(parts) {
-    CARNN__K(part) x[CARNN__PARTS];
-} carnn__v;
-
-#define CARNN__EACH(expression)                                                                    \
-    carnn__v v;                                                                                    \
-    int i;                                                                                         \
-    CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++) v.x[i] = expression;                          \
-    return v
-static CARNN__INLINE carnn__v CARNN__V(load)(const float *p) {
-    CARNN__EACH(CARNN__PART_LOAD(p + i * CARNN__PART_LANES));
-}
-static CARNN__INLINE void CARNN__V(store)(float *p, carnn__v a) {
-    int i;
-    CARNN__UNROLL for (i = 0; i < CARNN__PARTS; i++)
-        CARNN__PART_STORE(p + i * CARNN__PART_LANES, a.x[i]);
-}
-static CARNN__INLINE carnn__v CARNN__V(loadf)(const float *p, size_t n, float fill) {
-    float lane[CARNN__LANES];
-    size_t i;
-    for (i = 0; i < CARNN__LANES; i++) lane[i] = i < n ? p[i] : fill;
-    return CARNN__V(load)(lane);
-}
-static CARNN__INLINE carnn__v CARNN__V(loadn)(const float *p, size_t n) {
-    if (CARNN__ALL(n)) return CARNN__V(load)(p);
-    return CARNN__V(loadf)(p, n, 0);
-}
-static CARNN__INLINE void CARNN__V(storen)(float *p, size_t n, carnn__v a) {
-    if (CARNN__ALL(n)) {
-        CARNN__V(store)(p, a);
-        return;
-    }
-    float lane[CARNN__LANES];
-    size_t i;
-    CARNN__V(store)(lane, a);
-    for (i = 0; i < n; i++) p[i] = lane[i];
-}
-static CARNN__INLINE carnn__v CARNN__V(keep)(carnn__v a, size_t n) {
-    float lane[CARNN__LANES];
-    CARNN__V(store)(lane, a);
-    return CARNN__V(loadn)(lane, n);
-}
-static CARNN__INLINE carnn__v CARNN__V(set1)(float x) { CARNN__EACH(CARNN__PART_SET(x)); }
-static CARNN__INLINE carnn__v CARNN__V(zero)(void) { CARNN__EACH(CARNN__PART_SET(0)); }
-#define CARNN__LANEWISE(name, expression)                                                          \
-    static CARNN__INLINE carnn__v CARNN__V(name)(carnn__v a, carnn__v b) {                         \
-        CARNN__EACH(expression);                                                                   \
-    }
-CARNN__LANEWISE(add, CARNN__PART_ADD(a.x[i], b.x[i]))
-CARNN__LANEWISE(sub, CARNN__PART_SUB(a.x[i], b.x[i]))
-CARNN__LANEWISE(mul, CARNN__PART_MUL(a.x[i], b.x[i]))
-CARNN__LANEWISE(div, CARNN__PART_DIV(a.x[i], b.x[i]))
-CARNN__LANEWISE(max, CARNN__PART_IF_LESS(b.x[i], a.x[i], a.x[i], b.x[i]))
-CARNN__LANEWISE(min, CARNN__PART_IF_LESS(a.x[i], b.x[i], a.x[i], b.x[i]))
-CARNN__LANEWISE(scale2, CARNN__V(part_scale2)(a.x[i], b.x[i]))
-CARNN__LANEWISE(signed, CARNN__PART_SIGNED(a.x[i], b.x[i]))
-#undef CARNN__LANEWISE
-static CARNN__INLINE carnn__v CARNN__V(sqrt)(carnn__v a) { CARNN__EACH(CARNN__PART_SQRT(a.x[i])); }
-static CARNN__INLINE carnn__v CARNN__V(power2)(carnn__v a) {
-    CARNN__EACH(CARNN__V(part_power2)(a.x[i]));
-}
-static CARNN__INLINE carnn__v CARNN__V(abs)(carnn__v a) { CARNN__EACH(CARNN__PART_ABS(a.x[i])); }
-static CARNN__INLINE carnn__v CARNN__V(fma)(carnn__v a, carnn__v b, carnn__v c) {
-    CARNN__EACH(CARNN__PART_FMA(a.x[i], b.x[i], c.x[i]));
-}
-static CARNN__INLINE carnn__v CARNN__V(fnma)(carnn__v a, carnn__v b, carnn__v c) {
-    CARNN__EACH(CARNN__PART_FNMA(a.x[i], b.x[i], c.x[i]));
-}
-static CARNN__INLINE carnn__v CARNN__V(if_less)(carnn__v a, carnn__v b, carnn__v yes, carnn__v no) {
-    CARNN__EACH(CARNN__PART_IF_LESS(a.x[i], b.x[i], yes.x[i], no.x[i]));
-}
+#undef CARNN__PARTS
+#undef CARNN__WIDTH
 #undef CARNN__EACH
-static CARNN__INLINE float CARNN__V(sum)(carnn__v a) {
-    float lane[CARNN__LANES];
-    int half, i;
-    CARNN__V(store)(lane, a);
-    for (half = CARNN__LANES / 2; half; half /= 2)
-        for (i = 0; i < half; i++) lane[i] += lane[i + half];
-    return lane[0];
-}
-static CARNN__INLINE float CARNN__V(largest)(carnn__v a) {
-    float lane[CARNN__LANES];
-    int half, i;
-    CARNN__V(store)(lane, a);
-    for (half = CARNN__LANES / 2; half; half /= 2)
-        for (i = 0; i < half; i++) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
-    return lane[0];
-}
-
-/* Blocks as large as a part: of 4 by 4 numbers on NEON, of one otherwise. */
-static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__v *out) {
-    size_t i, j;
-    for (i = 0; i < CARNN__PARTS; i++, p += ld * CARNN__PART_LANES) {
-        for (j = 0; j < 16; j += CARNN__PART_LANES) {
-#if defined(CARNN__NEON)
-            float32x4_t r0 = vld1q_f32(p + j), r1 = vld1q_f32(p + ld + j);
-            float32x4_t r2 = vld1q_f32(p + 2 * ld + j), r3 = vld1q_f32(p + 3 * ld + j);
-            float32x4_t a = vtrn1q_f32(r0, r1), b = vtrn2q_f32(r0, r1);
-            float32x4_t c = vtrn1q_f32(r2, r3), d = vtrn2q_f32(r2, r3);
-            out[j].x[i] = vcombine_f32(vget_low_f32(a), vget_low_f32(c));
-            out[j + 1].x[i] = vcombine_f32(vget_low_f32(b), vget_low_f32(d));
-            out[j + 2].x[i] = vcombine_f32(vget_high_f32(a), vget_high_f32(c));
-            out[j + 3].x[i] = vcombine_f32(vget_high_f32(b), vget_high_f32(d));
-#else
-            out[j].x[i] = p[j];
-#endif
-        }
-    }
-}
-
-#endif
-
+#undef CARNN__LANEWISE
+#undef CARNN__X86
+#undef CARNN__LOW
+#undef CARNN__HIGH
+#undef CARNN__BELOW
+#undef CARNN__CHOOSE
+#undef CARNN__FOLD
 #undef CARNN__ALL
 
 #endif /* CARNN__ISA */
@@ -2420,27 +2211,26 @@ static CARNN__INLINE void CARNN__V(transpose)(const float *p, size_t ld, carnn__
 /* =============================================================================================
    @@MATH   exp, sigmoid, tanh, softmax and loops over arrays
 
-   All three functions rest on one polynomial. With n the integer nearest to x / ln 2 and
-   r = x - n ln 2, |r| <= ln 2 / 2,
+   With n the integer nearest to x / ln 2 and r = x - n ln 2, |r| <= ln 2 / 2,
 
        exp(x) = 2^n exp(r),   exp(r) = 1 + r + r^2 q(r)
 
-   where q is the polynomial of degree 4 that minimises the largest relative error of exp(r),
-   found by the Remez exchange with each coefficient rounded to a float in turn and the others
-   fitted again: the error is 4.6e-9, an eighth of half a unit in the last place. (Our own fit;
-   one degree less would cost whole units.) Measured over every float: see tests/test_math.c.
+   where q is the polynomial of degree 4 with the smallest maximal relative error of exp(r), 4.6e-9,
+   an eighth of half a unit in the last place: a Remez exchange, in which one coefficient after the
+   other was rounded to a float and the others were fitted again. Sigmoid and tanh use it too.
+   Errors over all floats are measured in tests/test_math.c.
 
-   These loops are bound by the two vector ports in the first level of cache (14 operations for a
-   vector of exp, 19 of the sigmoid, 18 of tanh; they reach four fifths of that, the sigmoid, whose
-   division waits, three fifths) and by memory beyond it.
+   In the first-level cache these loops are bound by the two vector ports (a vector takes exp 14
+   operations, the sigmoid 19, tanh 18) and reach four fifths of that, the sigmoid three fifths,
+   since its division waits; beyond it they are bound by memory.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
 
 #define CARNN__C(value) CARNN__V(set1)(value)
 
-/* n and r of x: adding 1.5 * 2^23 leaves the nearest integer in the last bits. |x| < 2^21. ln 2 is
-   taken away in two parts, the first a float, so that r is good to its last bit. */
+/* n and r of x, |x| < 2^21. Adding 1.5 * 2^23 rounds to the nearest integer. n ln 2 is subtracted
+   in two parts, the first a float, so that r is correct to its last bit. */
 static CARNN__INLINE carnn__v CARNN__V(reduce)(carnn__v x, carnn__v *n) {
     carnn__v shift = CARNN__C(12582912.0f);
     *n = CARNN__V(sub)(CARNN__V(fma)(x, CARNN__C(1.44269502f), shift), shift);
@@ -2448,7 +2238,7 @@ static CARNN__INLINE carnn__v CARNN__V(reduce)(carnn__v x, carnn__v *n) {
     return CARNN__V(fnma)(*n, CARNN__C(-1.90465421e-9f), x);
 }
 
-/* r q(r), so that exp(r) = 1 + r + r * this. */
+/* r q(r): exp(r) = 1 + r + r * (r q(r)). */
 static CARNN__INLINE carnn__v CARNN__V(exp_tail)(carnn__v r) {
     carnn__v q = CARNN__V(fma)(CARNN__C(0.00140372256f), r, CARNN__C(0.00837233569f));
     q = CARNN__V(fma)(q, r, CARNN__C(0.0416655503f));
@@ -2457,29 +2247,29 @@ static CARNN__INLINE carnn__v CARNN__V(exp_tail)(carnn__v r) {
     return CARNN__V(mul)(q, r);
 }
 
-/* exp of a bounded x. */
+/* exp(x) of x in [-104, 89]. */
 static CARNN__INLINE carnn__v CARNN__V(exp_bounded)(carnn__v x) {
     carnn__v n, r = CARNN__V(reduce)(x, &n), one = CARNN__C(1.0f);
     carnn__v p = CARNN__V(fma)(CARNN__V(exp_tail)(r), r, r);
     return CARNN__V(scale2)(CARNN__V(add)(one, p), n);
 }
 
-/* The bounds lie where the result has become infinite or zero; NaN passes them. */
+/* At the bounds the result is already infinite or zero; NaN stays NaN. */
 static CARNN__INLINE carnn__v CARNN__V(exp)(carnn__v x) {
     x = CARNN__V(min)(CARNN__C(89.0f), x);
     return CARNN__V(exp_bounded)(CARNN__V(max)(CARNN__C(-104.0f), x));
 }
 
-/* 1 / (1 + exp(-x)) for x >= 0, e / (1 + e) with e = exp(x) for x < 0: e never overflows, and
-   small results keep all their digits. */
+/* With e = exp(-|x|), which does not overflow: 1 / (1 + e) for x >= 0, e / (1 + e) for x < 0, so
+   that small results are accurate too. */
 static CARNN__INLINE carnn__v CARNN__V(sigmoid)(carnn__v x) {
     carnn__v bounded = CARNN__V(max)(CARNN__C(-104.0f), CARNN__V(signed)(x, CARNN__C(-1.0f)));
     carnn__v e = CARNN__V(exp_bounded)(bounded), one = CARNN__C(1.0f);
     return CARNN__V(div)(CARNN__V(if_less)(x, CARNN__V(zero)(), e, one), CARNN__V(add)(one, e));
 }
 
-/* With t = exp(-2 |x|) - 1, computed without cancellation as 2^n (exp(r) - 1) + (2^n - 1):
-   tanh |x| = -t / (2 + t); beyond 10 it is 1. */
+/* tanh |x| = -t / (2 + t) with t = exp(-2 |x|) - 1, computed without cancellation as
+   2^n (exp(r) - 1) + (2^n - 1); 1 beyond 10. */
 static CARNN__INLINE carnn__v CARNN__V(tanh)(carnn__v x) {
     carnn__v bounded = CARNN__V(min)(CARNN__C(10.0f), CARNN__V(abs)(x));
     carnn__v n, r = CARNN__V(reduce)(CARNN__V(mul)(bounded, CARNN__C(-2.0f)), &n);
@@ -2491,81 +2281,66 @@ static CARNN__INLINE carnn__v CARNN__V(tanh)(carnn__v x) {
 
 /* --- arrays ---------------------------------------------------------------------------------- */
 
-/* One loop for y[i] = expression of v = x[i] (and of w = y[i]). */
-#define CARNN__LOOP(load_y, expression)                                                            \
+/* A statement for every 16 of n numbers and for the rest: m of them from i on. As m = 16 is a
+   constant, only the rest is loaded and stored with a mask. */
+#define CARNN__LOOP(statement)                                                                     \
     size_t i;                                                                                      \
-    carnn__v v, w = CARNN__V(zero)();                                                              \
-    (void)w;                                                                                       \
     for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES) {                                        \
-        v = CARNN__V(load)(x + i);                                                                 \
-        if (load_y) w = CARNN__V(load)(y + i);                                                     \
-        CARNN__V(store)(y + i, expression);                                                        \
+        enum { m = CARNN__LANES };                                                                 \
+        statement;                                                                                 \
     }                                                                                              \
     if (i < n) {                                                                                   \
-        v = CARNN__V(loadn)(x + i, n - i);                                                         \
-        if (load_y) w = CARNN__V(loadn)(y + i, n - i);                                             \
-        CARNN__V(storen)(y + i, n - i, expression);                                                \
+        const size_t m = n - i;                                                                    \
+        statement;                                                                                 \
     }
+#define CARNN__X CARNN__V(loadn)(x + i, m)
+#define CARNN__Y CARNN__V(loadn)(y + i, m)
+#define CARNN__MAP(value) CARNN__LOOP(CARNN__V(storen)(y + i, m, value))
 
 static void CARNN__K(exp_n)(const float *x, float *y, size_t n) {
-    CARNN__LOOP(0, CARNN__V(exp)(v))
+    CARNN__MAP(CARNN__V(exp)(CARNN__X))
 }
 static void CARNN__K(sigmoid_n)(const float *x, float *y, size_t n) {
-    CARNN__LOOP(0, CARNN__V(sigmoid)(v))
+    CARNN__MAP(CARNN__V(sigmoid)(CARNN__X))
 }
 static void CARNN__K(tanh_n)(const float *x, float *y, size_t n) {
-    CARNN__LOOP(0, CARNN__V(tanh)(v))
+    CARNN__MAP(CARNN__V(tanh)(CARNN__X))
 }
 static void CARNN__K(scale)(float *y, float factor, size_t n) {
-    const float *x = y;
-    CARNN__LOOP(0, CARNN__V(mul)(v, CARNN__C(factor)))
+    CARNN__MAP(CARNN__V(mul)(CARNN__Y, CARNN__C(factor)))
 }
 static void CARNN__K(add)(const float *x, float *y, size_t n) {
-    CARNN__LOOP(1, CARNN__V(add)(v, w))
+    CARNN__MAP(CARNN__V(add)(CARNN__X, CARNN__Y))
 }
 static void CARNN__K(moving_average)(const float *x, float *y, float share, size_t n) {
-    CARNN__LOOP(1, CARNN__V(fma)(CARNN__C(share), CARNN__V(sub)(v, w), w))
+    CARNN__MAP(CARNN__V(fma)(CARNN__C(share), CARNN__V(sub)(CARNN__X, CARNN__Y), CARNN__Y))
 }
-#undef CARNN__LOOP
 
-/* --- sums over an array: element i goes to partial sum i % 16 -------------------------------- */
-
+/* Sums over an array: element i is added to partial sum i % 16. */
 static float CARNN__K(dot)(const float *x, const float *y, size_t n) {
     carnn__v sum = CARNN__V(zero)();
-    size_t i;
-    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES)
-        sum = CARNN__V(fma)(CARNN__V(load)(x + i), CARNN__V(load)(y + i), sum);
-    if (i < n)
-        sum = CARNN__V(fma)(CARNN__V(loadn)(x + i, n - i), CARNN__V(loadn)(y + i, n - i), sum);
+    CARNN__LOOP(sum = CARNN__V(fma)(CARNN__X, CARNN__Y, sum))
     return CARNN__V(sum)(sum);
 }
 
 static float CARNN__K(row_sum)(const float *x, size_t n) {
     carnn__v sum = CARNN__V(zero)();
-    size_t i;
-    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES)
-        sum = CARNN__V(add)(sum, CARNN__V(load)(x + i));
-    if (i < n) sum = CARNN__V(add)(sum, CARNN__V(loadn)(x + i, n - i));
+    CARNN__LOOP(sum = CARNN__V(add)(sum, CARNN__X))
     return CARNN__V(sum)(sum);
 }
 
-/* Blocks of 4096 are added up in a double: a gradient has millions of elements. Bound by memory. */
+/* Sums of 4096 are added in a double: a gradient has millions of elements. Bound by memory. */
 static double CARNN__K(sum_squares)(const float *x, size_t n) {
     double total = 0;
     size_t i;
-    for (i = 0; i < n; i += 4096) {
-        size_t block = n - i < 4096 ? n - i : 4096;
-        total += (double)CARNN__K(dot)(x + i, x + i, block);
-    }
+    for (i = 0; i < n; i += 4096)
+        total += (double)CARNN__K(dot)(x + i, x + i, carnn__min(n - i, 4096));
     return total;
 }
 
 static float CARNN__K(maximum)(const float *x, size_t n) {
     carnn__v top = CARNN__C(-INFINITY);
-    size_t i;
-    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES)
-        top = CARNN__V(max)(CARNN__V(load)(x + i), top);
-    if (i < n) top = CARNN__V(max)(CARNN__V(loadf)(x + i, n - i, -INFINITY), top);
+    CARNN__LOOP(top = CARNN__V(max)(CARNN__V(fill)(CARNN__X, m, top), top))
     return CARNN__V(largest)(top);
 }
 
@@ -2580,27 +2355,22 @@ static size_t CARNN__K(argmax)(const float *x, size_t n) {
 /* y = exp(x - top), and the sum of it. */
 static CARNN__INLINE float CARNN__K(exp_sum)(const float *x, float top, float *y, size_t n) {
     carnn__v sum = CARNN__V(zero)(), shift = CARNN__C(top), e;
-    size_t i;
-    for (i = 0; i + CARNN__LANES <= n; i += CARNN__LANES) {
-        e = CARNN__V(exp)(CARNN__V(sub)(CARNN__V(load)(x + i), shift));
-        CARNN__V(store)(y + i, e);
-        sum = CARNN__V(add)(sum, e);
-    }
-    if (i < n) {
-        e = CARNN__V(exp)(CARNN__V(sub)(CARNN__V(loadn)(x + i, n - i), shift));
-        CARNN__V(storen)(y + i, n - i, e);
-        sum = CARNN__V(add)(sum, CARNN__V(keep)(e, n - i));
-    }
+    CARNN__LOOP(e = CARNN__V(exp)(CARNN__V(sub)(CARNN__X, shift)); CARNN__V(storen)(y + i, m, e);
+                sum = CARNN__V(add)(sum, CARNN__V(fill)(e, m, CARNN__V(zero)())))
     return CARNN__V(sum)(sum);
 }
+#undef CARNN__LOOP
+#undef CARNN__X
+#undef CARNN__Y
+#undef CARNN__MAP
 
-/* The natural logarithm of a positive normal number: x = m 2^e with m in [sqrt 1/2, sqrt 2) and
-   log m = 2 artanh((m - 1) / (m + 1)), eleven terms of its series. Ours, because the last bit
-   of log in C libraries differs. */
+/* log x of a positive normal number: x = m 2^e with m in [sqrt 1/2, sqrt 2) and
+   log m = 2 artanh((m - 1) / (m + 1)), eleven terms of its series. The last bit of log in C
+   libraries differs. */
 static double CARNN__K(log)(double x) {
     int exponent, term;
     double m = frexp(x, &exponent), t, square, sum = 0;
-    if (!(x > 0) || x > DBL_MAX) return x; /* NaN, infinity and what no sum of exp can be */
+    if (!(x > 0) || x > DBL_MAX) return x; /* NaN, infinity; a sum of exp is positive */
     if (m < 0.70710678118654752) {
         m *= 2;
         exponent--;
@@ -2611,8 +2381,8 @@ static double CARNN__K(log)(double x) {
     return 2 * t * sum + exponent * 0.69314718055994531;
 }
 
-/* The row becomes its softmax but for a factor; returns the logarithm of the sum of exp(x[i]). Two
-   passes over a row that the cache holds, bound by the exponentials of the second. */
+/* row = exp(row - max), which is softmax(row) / factor; returns log sum_i exp(row[i]). Bound by the
+   exponentials. */
 static float CARNN__K(softmax_shape)(float *row, size_t n, float *factor) {
     float top = CARNN__K(maximum)(row, n), sum = CARNN__K(exp_sum)(row, top, row, n);
     *factor = 1.0f / sum;
@@ -2641,24 +2411,24 @@ static float CARNN__K(softmax)(float *row, size_t n) {
                c[i * ldc + j] = sum;
            }
 
-   The loop is slow for two reasons: each multiply-add waits for the one before it, and each needs
-   two loads. The engine below computes a tile of C at once, some rows by some vectors of columns,
-   whose sums stay in registers and do not depend on each other; a number that is loaded serves a
-   whole row or column of the tile. Each sum still adds its products in the order of p. It may rest
-   in C between two blocks of p without losing a bit, so tiles, blocks, packing and threads are free
-   choices that cannot be seen in the result.
+   That loop is slow, since each multiply-add waits for the one before it and needs two loads. The
+   engine computes a tile of C at once, some rows by some vectors of columns, whose sums stay in
+   registers and do not depend on each other; every loaded number is used by a whole row or column
+   of the tile. Each sum still adds its products in the order of p, and may be stored in C between
+   two blocks of p without losing a bit: tiles, blocks, packing and threads do not change the
+   result.
 
    B is read in panels, as wide as a tile and some hundreds of rows deep, so that a panel stays in
-   the first level of cache while all tiles of its columns use it. For few rows of A each panel is
-   copied there (transposed, where B is stored (n, k)) when it is needed. For many rows a block of
-   panels is packed into the second level first. A B that was packed before is used as it lies;
-   where it is large it comes from memory, and the tiles prefetch the next panel meanwhile.
+   the first-level cache while all tiles of its columns use it. For few rows of A each panel is
+   copied (transposed, where B is stored (n, k)) when it is needed. For many rows a block of panels
+   is packed into the second-level cache first. A B that was packed before is used in place; where
+   it is large the tiles prefetch the next panel.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
 
-/* A tile needs a register for each of its sums, for the row of the panel and for an element of A;
-   eight independent sums at least keep two multiply-add units with a latency of four busy. */
+/* A tile needs registers for its sums, a row of the panel and an element of A. Two multiply-add
+   units with a latency of four are busy with eight independent sums or more. */
 #if defined(CARNN__AVX512)
 #define CARNN__TILE_ROWS 8 /* 24 of 32 registers are sums; 11 loads for 24 multiply-adds */
 #define CARNN__TILE_VECTORS 3
@@ -2687,23 +2457,21 @@ static float CARNN__K(softmax)(float *row, size_t n) {
 #endif
 #define CARNN__TILE_COLUMNS (CARNN__TILE_VECTORS * CARNN__LANES)
 
-/* Of the panel that comes next, each of so many tiles fetches a part, every so many steps. */
+/* The first CARNN__FETCH_TILES tiles prefetch a part each of the next panel, now and then. */
 #define CARNN__FETCH_TILES 4
 #define CARNN__FETCH_STEPS 32
 
-/* Where a tile finds its operands. */
+/* The operands of a tile. */
 typedef struct CARNN__K(place) {
     const float *a, *b, *start;
-    const float *fetch; /* its part of the next panel, or NULL */
+    const float *fetch; /* the part of the next panel to prefetch, or NULL */
     size_t b_row, b_vector, columns;
     float *copy, *c;
 } CARNN__K(place);
 
-/* The sums of a tile go on for k steps. Where A and B are dense, the distances are constants after
-   inlining (but for a_row, of an A in place): four steps at a time then are little else than
-   multiply-adds and their loads, which counts where another thread of the same core (in the cloud:
-   of somebody else) takes every second turn to issue instructions. With `fetch` a part of the next
-   panel is asked for meanwhile, a row for every CARNN__FETCH_TILES steps. */
+/* k steps of the sums of a tile. Where A and B are dense the strides are constants after inlining
+   (except a_row, of an A in place), and four steps are little else than multiply-adds and their
+   loads: that counts where another thread of the same core takes every second cycle. */
 static CARNN__INLINE void CARNN__K(steps)(size_t rows, size_t vectors, size_t a_row,
                                           size_t a_column, size_t b_row, size_t b_vector, size_t k,
                                           const float *a, const float *b, float *copy,
@@ -2733,7 +2501,7 @@ static CARNN__INLINE void CARNN__K(steps)(size_t rows, size_t vectors, size_t a_
     }
 }
 
-/* The sums of a tile from memory and back, `rest` (1 to 16) numbers of the last vector of a row. */
+/* Loads and stores the sums of a tile, `rest` (1 to 16) numbers of the last vector of a row. */
 static CARNN__INLINE void CARNN__K(tile_load)(size_t rows, size_t vectors, size_t rest,
                                               const float *from, size_t from_row,
                                               carnn__v (*sum)[CARNN__TILE_WIDEST]) {
@@ -2756,20 +2524,20 @@ static CARNN__INLINE void CARNN__K(tile_store)(size_t rows, size_t vectors, size
     }
 }
 
-/* One tile: `rows` and `vectors` are constants after inlining. Bound by the multiply-add units as
-   long as the panel comes from the first level of cache. */
+/* One tile: `rows` and `vectors` are constants after inlining. Bound by the multiply-add units
+   while the panel is in the first-level cache. */
 static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carnn__panel *job,
                                          const CARNN__K(place) * at) {
     carnn__v sum[CARNN__TILE_ROWS][CARNN__TILE_WIDEST];
     const size_t width = vectors * CARNN__LANES, k = job->k, c_row = job->c_row;
     const size_t rest = at->columns - (width - CARNN__LANES);
-    const int tall = 2 * rows > CARNN__TILE_ROWS; /* so is the first of several tiles: it copies */
+    const int tall = 2 * rows > CARNN__TILE_ROWS; /* as is the first of several, which copies */
     const int dense = tall && at->b_row == width && !at->copy;
     const float *from = job->add ? at->c : at->start;
     const size_t from_row = job->add ? c_row : 0;
     const float *ahead = at->c + (job->ahead ? job->ahead : rows * c_row);
     size_t i, j;
-    /* the rows of C lie far apart, where nothing else would have them fetched */
+    /* the rows of C are far apart: the hardware does not prefetch them */
     CARNN__UNROLL for (i = 0; i < rows; i++, ahead += c_row) {
         CARNN__UNROLL for (j = 0; j < vectors; j++) CARNN__PREFETCH(ahead + j * CARNN__LANES);
     }
@@ -2797,7 +2565,7 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
         CARNN__K(tile_store)(rows, vectors, rest, at->c, c_row, sum);
 }
 
-/* Functions of their own: in a common one the compiler runs out of registers. */
+/* Separate functions: in a common one the compiler runs out of registers. */
 #define CARNN__TILE_FUNCTION(rows, vectors)                                                        \
     static CARNN__NOINLINE void CARNN__K(tile_##rows##_##vectors)(const carnn__panel *job,         \
                                                                   const CARNN__K(place) * at) {    \
@@ -2809,7 +2577,7 @@ static CARNN__INLINE void CARNN__K(tile)(size_t rows, size_t vectors, const carn
 CARNN__TILES(CARNN__TILE_FUNCTION)
 #undef CARNN__TILE_FUNCTION
 
-/* All rows of A against one panel: so many tiles of `least` rows, or one more, from `at`. */
+/* All rows of A times one panel: `tiles` tiles of `least` rows or one more, the first at `at`. */
 static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles, size_t least,
                                          CARNN__K(place) * at) {
     size_t vectors = carnn__parts(at->columns, CARNN__LANES), t, rows;
@@ -2834,24 +2602,24 @@ static CARNN__INLINE void CARNN__K(rows)(const carnn__panel *job, size_t tiles, 
 }
 #undef CARNN__TILE_CASE
 
-/* Vectors of a tile: where A has so few rows that the sums of a panel would wait for each other,
-   those of panels side by side. */
+/* Vectors of a tile: of several panels where A has so few rows that the sums of one would wait for
+   each other. */
 static size_t CARNN__K(abreast)(const carnn__panel *job) {
     if (CARNN__TILE_VECTORS > 1 || job->copy || job->m > 3) return CARNN__TILE_VECTORS;
     if (job->m == 1) return CARNN__TILE_WIDEST;
     return CARNN__TILE_WIDEST == 4 || (CARNN__TILE_WIDEST == 2 && job->m == 2) ? 2 : 1;
 }
 
-/* All rows of A against the panels. With many rows only multiply-adds count: nine tenths of the
-   peak and more (matmul 512 x 400 x 300 of `carnn bench`). With 32 rows every panel is copied or
-   transposed for six tiles, which leaves two thirds to four fifths of it; packed before, more. One
-   row takes half of what the cache that has B can be read at (gemv A B). */
+/* All rows of A times the panels. With many rows nine tenths of the peak and more (matmul 512 x 400
+   x 300 of `carnn bench`); with 32 rows, where a panel is copied or transposed for six tiles, two
+   thirds to four fifths, packed before more; one row at half the speed at which the cache that
+   holds B is read (gemv A B). */
 static void CARNN__K(panel)(const carnn__panel *job) {
     CARNN__K(place) at;
     size_t tiles = carnn__parts(job->m, CARNN__TILE_ROWS), least = job->m / tiles;
     size_t step = CARNN__K(abreast)(job) * CARNN__LANES, j;
     for (j = 0; j < job->n; j += step) {
-        at.columns = job->n - j < step ? job->n - j : step;
+        at.columns = carnn__min(job->n - j, step);
         at.a = job->a;
         at.b = job->b + j * (job->b_row ? 1 : job->k);
         at.b_row = job->b_row;
@@ -2870,9 +2638,9 @@ static void CARNN__K(panel)(const carnn__panel *job) {
     }
 }
 
-/* A strip of A: `rows` (at most a tile's) columns of the stored (k, m), column after column of A,
-   in one dense stream. In place each of its k pieces lies on another page, and where the width is a
-   power of two all of them fall into the same few places of the cache. Bound by these reads. */
+/* A strip of A: `rows` (at most a tile's) columns of the stored (k, m), column after column of A.
+   In place each of the k pieces is in another page, and where the width is a power of two all of
+   them compete for a few lines of the cache. Bound by these reads. */
 static void CARNN__K(pack_strip)(size_t rows, size_t k, const float *a, size_t lda, float *strip) {
     size_t p;
     for (p = 0; p < k; p++, a += lda, strip += CARNN__TILE_ROWS) {
@@ -2884,8 +2652,8 @@ static void CARNN__K(pack_strip)(size_t rows, size_t k, const float *a, size_t l
     }
 }
 
-/* packed (k, n rounded up to 16) = b (k, n), filled up with zeros. Bound by reading b from where it
-   is, a line of the cache for each row of a narrow panel. */
+/* packed (k, n rounded up to 16) = b (k, n), padded with zeros. Bound by reading b, a cache line
+   for each row of a narrow panel. */
 static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
     size_t p, j;
     for (p = 0; p < k; p++, b += ldb) {
@@ -2898,12 +2666,11 @@ static void CARNN__K(pack_rows)(size_t k, size_t n, const float *b, size_t ldb, 
     }
 }
 
-/* Transposes the block of b (n, k) at row j and column p where it reaches beyond the edge of b:
-   what lies outside counts as zero. */
+/* Transposes the block of b (n, k) at row j and column p, with zeros beyond the edge of b. */
 static CARNN__NOINLINE void CARNN__K(transpose_edge)(size_t n, size_t k, const float *b, size_t ldb,
                                                      size_t j, size_t p, carnn__v *out) {
     float edge[CARNN__LANES * CARNN__LANES];
-    size_t width = k - p < CARNN__LANES ? k - p : CARNN__LANES, i;
+    size_t width = carnn__min(k - p, CARNN__LANES), i;
     for (i = 0; i < CARNN__LANES; i++)
         CARNN__V(store)(edge + i * CARNN__LANES,
                         j + i < n ? CARNN__V(loadn)(b + (j + i) * ldb + p, width)
@@ -2911,8 +2678,8 @@ static CARNN__NOINLINE void CARNN__K(transpose_edge)(size_t n, size_t k, const f
     CARNN__V(transpose)(edge, CARNN__LANES, out);
 }
 
-/* packed (k, n rounded up to 16) = b (n, k) transposed, padded with zeros. Bound by the shuffles
-   (see v(transpose)): A B' with few rows is slower than A B by their share. */
+/* packed (k, n rounded up to 16) = b (n, k) transposed, padded with zeros. Bound by the shuffles,
+   which make A B' with few rows slower than A B. */
 static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ldb, float *packed) {
     size_t width = carnn__round_up(n, CARNN__LANES), p, j, s;
     for (j = 0; j < n; j += CARNN__LANES) {
@@ -2932,37 +2699,25 @@ static void CARNN__K(pack_columns)(size_t k, size_t n, const float *b, size_t ld
     }
 }
 
-#if defined(CARNN__DOT_ROWS)
-/* The product below as far as whole groups of rows reach: returns the rows that are done. Rows that
-   lie 2 KiB or a multiple of it apart fall into the same few places of the first-level cache, which
-   has room for one group of them. */
-static size_t CARNN__K(gemv_groups)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
-                                    const float *start, float *y) {
-    size_t j = 0, done = k % 4 ? 0 : n / CARNN__DOT_ROWS * CARNN__DOT_ROWS;
-    if (!start) memset(y, 0, done * sizeof *y);
-    else if (start != y) memcpy(y, start, done * sizeof *y);
-    for (; ldb % 512 && j + 3 * CARNN__DOT_ROWS <= done; j += 3 * CARNN__DOT_ROWS)
-        CARNN__V(row_dots)(3, k, x, b + j * ldb, ldb, y + j);
-    for (; j < done; j += CARNN__DOT_ROWS)
-        CARNN__V(row_dots)(1, k, x, b + j * ldb, ldb, y + j);
-    return done;
-}
-#endif
-
 /* y (n) = start + b (n, k) x: the product of one row with a B that is stored (n, k). Sixteen rows
-   of b at a time are transposed in registers. Bound by the shuffles, at a third of what the cache
-   can be read at (gemv A B'), and beyond the caches by memory. */
+   of b at a time are transposed in registers, eight or 24 where the path has row_dots. Bound by the
+   shuffles, at a third of the speed at which the cache is read (gemv A B'), or by memory. */
 static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b, size_t ldb,
                               const float *start, float *y) {
     size_t j = 0, p, s;
+    if (!start) memset(y, 0, n * sizeof *y);
+    else if (start != y) memcpy(y, start, n * sizeof *y);
 #if defined(CARNN__DOT_ROWS)
-    j = CARNN__K(gemv_groups)(n, k, x, b, ldb, start, y);
+    /* Rows that lie a multiple of 2 KiB apart compete for the same few lines of the first-level
+       cache, which have room for one group of them. */
+    for (; k % 4 == 0 && ldb % 512 && j + 3 * CARNN__DOT_ROWS <= n; j += 3 * CARNN__DOT_ROWS)
+        CARNN__V(row_dots)(3, k, x, b + j * ldb, ldb, y + j);
+    for (; k % 4 == 0 && j + CARNN__DOT_ROWS <= n; j += CARNN__DOT_ROWS)
+        CARNN__V(row_dots)(1, k, x, b + j * ldb, ldb, y + j);
 #endif
     for (; j < n; j += CARNN__LANES) {
-        size_t width = n - j < CARNN__LANES ? n - j : CARNN__LANES;
-        carnn__v block[CARNN__LANES], sum = CARNN__V(zero)();
-        if (start) sum = width < CARNN__LANES ? CARNN__V(loadn)(start + j, width)
-                                              : CARNN__V(load)(start + j);
+        size_t width = carnn__min(n - j, CARNN__LANES);
+        carnn__v block[CARNN__LANES], sum = CARNN__V(loadn)(y + j, width);
         for (p = 0; p < k; p += CARNN__LANES) {
             if (n - j >= CARNN__LANES && k - p >= CARNN__LANES) {
                 CARNN__V(transpose)(b + j * ldb + p, ldb, block);
@@ -2974,35 +2729,34 @@ static void CARNN__K(gemv_nt)(size_t n, size_t k, const float *x, const float *b
                     sum = CARNN__V(fma)(CARNN__V(set1)(x[p + s]), block[s], sum);
             }
         }
-        if (width < CARNN__LANES)
-            CARNN__V(storen)(y + j, width, sum);
-        else
-            CARNN__V(store)(y + j, sum);
+        CARNN__V(storen)(y + j, width, sum);
     }
 }
 
-/* out[j] += sum over i of x[i][j], i ascending. Bound by memory: of each row four whole lines of
-   the cache are read, and the sums stay in registers. The peaks of reading are measured by it. */
+/* `vectors` vectors of columns, `width` (1 to 16) numbers of each: the sums stay in registers. */
+static CARNN__INLINE void CARNN__K(sum_columns)(size_t rows, size_t vectors, size_t width,
+                                                const float *x, size_t ldx, float *out) {
+    carnn__v sum[4];
+    size_t i, s;
+    CARNN__UNROLL for (s = 0; s < vectors; s++)
+        sum[s] = CARNN__V(loadn)(out + s * CARNN__LANES, width);
+    for (i = 0; i < rows; i++, x += ldx) {
+        CARNN__UNROLL for (s = 0; s < vectors; s++)
+            sum[s] = CARNN__V(add)(sum[s], CARNN__V(loadn)(x + s * CARNN__LANES, width));
+    }
+    CARNN__UNROLL for (s = 0; s < vectors; s++)
+        CARNN__V(storen)(out + s * CARNN__LANES, width, sum[s]);
+}
+
+/* out[j] += sum_i x[i][j], i ascending. Bound by memory, so four whole cache lines of each row are
+   read. `carnn bench` measures the peaks of reading with it. */
 static void CARNN__K(column_sums)(size_t rows, size_t columns, const float *x, size_t ldx,
                                   float *out) {
-    size_t i, j;
-    for (j = 0; j + 4 * CARNN__LANES <= columns; j += 4 * CARNN__LANES) {
-        carnn__v sum[4];
-        size_t s;
-        CARNN__UNROLL for (s = 0; s < 4; s++) sum[s] = CARNN__V(load)(out + j + s * CARNN__LANES);
-        for (i = 0; i < rows; i++) {
-            CARNN__UNROLL for (s = 0; s < 4; s++)
-                sum[s] = CARNN__V(add)(sum[s], CARNN__V(load)(x + i * ldx + j + s * CARNN__LANES));
-        }
-        CARNN__UNROLL for (s = 0; s < 4; s++) CARNN__V(store)(out + j + s * CARNN__LANES, sum[s]);
-    }
-    for (; j < columns; j += CARNN__LANES) {
-        size_t width = columns - j < CARNN__LANES ? columns - j : CARNN__LANES;
-        carnn__v sum = CARNN__V(loadn)(out + j, width);
-        for (i = 0; i < rows; i++)
-            sum = CARNN__V(add)(sum, CARNN__V(loadn)(x + i * ldx + j, width));
-        CARNN__V(storen)(out + j, width, sum);
-    }
+    size_t j;
+    for (j = 0; j + 4 * CARNN__LANES <= columns; j += 4 * CARNN__LANES)
+        CARNN__K(sum_columns)(rows, 4, CARNN__LANES, x + j, ldx, out + j);
+    for (; j < columns; j += CARNN__LANES)
+        CARNN__K(sum_columns)(rows, 1, carnn__min(columns - j, CARNN__LANES), x + j, ldx, out + j);
 }
 
 #endif /* CARNN__ISA */
@@ -3013,31 +2767,25 @@ enum {
     CARNN__NN = 0,  /* C (m, n) = A (m, k) B (k, n) */
     CARNN__NT = 1,  /* B is stored (n, k) */
     CARNN__TN = 2,  /* A is stored (k, m) */
-    CARNN__ADD = 4  /* C += instead of C = */
+    CARNN__ADD = 4, /* C += instead of C = */
+    CARNN__PACKED = 8 /* B was packed by carnn__pack; ldb is not used */
 };
 
-/* Floats of scratch memory for each worker: one panel, or a strip of A (48 KiB); and a block of
-   panels (3/4 MiB). */
+/* Floats of scratch memory of a worker: a panel or a strip of A (48 KiB), and a block of panels
+   (3/4 MiB). */
 #define CARNN__PANEL_SIZE ((size_t)12288)
 #define CARNN__BLOCK_SIZE ((size_t)196608)
 #define CARNN__DEPTH_MOST 320 /* rows of a panel: 20 KiB at 16 columns */
 
-/* What runs the arithmetic: a set of kernels, threads, and memory for panels. */
+/* Kernels, threads, and scratch memory. */
 typedef struct carnn__engine {
     const carnn__kernels *k;
     carnn__pool *pool;         /* NULL: the calling thread alone */
     float *scratch;            /* CARNN__PANEL_SIZE floats for each worker */
-    float *block;              /* CARNN__BLOCK_SIZE floats for each; NULL: panels one by one */
-    size_t block_size;         /* floats of a block of panels: a part of the second-level cache */
+    float *block;              /* CARNN__BLOCK_SIZE floats for each, behind it; NULL: none */
+    size_t block_size;         /* floats in use of a block */
     carnn_allocator allocator; /* of pool and scratch */
 } carnn__engine;
-
-/* Floats of a block of panels that takes up to five eighths of a second-level cache of so many
-   bytes; the rest is for A and C that pass by. 0 bytes: unknown. */
-static size_t carnn__block_floats(size_t cache) {
-    size_t floats = cache ? cache / 8 * 5 / sizeof(float) : CARNN__BLOCK_SIZE / 2;
-    return carnn__min(carnn__max(floats, CARNN__BLOCK_SIZE / 4), CARNN__BLOCK_SIZE);
-}
 
 /* Rows of a panel where B has k. */
 static size_t carnn__depth(const carnn__kernels *kernels, size_t k) {
@@ -3046,48 +2794,45 @@ static size_t carnn__depth(const carnn__kernels *kernels, size_t k) {
     return carnn__part(k, carnn__parts(k, most), CARNN__LANES);
 }
 
-/* Bytes of scratch memory, aligned to CARNN__ALIGN, for an engine of `threads` threads. */
-static size_t carnn__engine_scratch(size_t threads) {
-    return threads * CARNN__PANEL_SIZE * sizeof(float);
-}
-
-/* An engine of one thread in memory of the caller, for prediction, where products have few rows; it
-   is not to be closed. */
-static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, void *scratch) {
+/* An engine of one thread, which is not to be closed, for prediction, where products have few rows;
+   scratch (CARNN__PANEL_SIZE). */
+static void carnn__engine_borrow(carnn__engine *e, const carnn__kernels *k, float *scratch) {
     memset(e, 0, sizeof *e);
     e->k = k;
     e->block_size = CARNN__BLOCK_SIZE;
-    e->scratch = (float *)scratch;
+    e->scratch = scratch;
 }
 
 static void carnn__engine_close(carnn__engine *e) {
     carnn__pool_free(e->pool);
     carnn__free_aligned(&e->allocator, e->scratch);
-    carnn__free_aligned(&e->allocator, e->block);
     memset(e, 0, sizeof *e);
 }
 
 static carnn_status carnn__engine_open(carnn__engine *e, const char *simd, size_t threads,
                                        carnn_allocator a, carnn_error *error) {
+    size_t cache = carnn__second_cache();
     memset(e, 0, sizeof *e);
     e->allocator = a;
+    e->block_size = CARNN__BLOCK_SIZE / 2;
     e->k = carnn__simd_select(simd);
     if (!e->k)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
                            "simd: found \"%s\", expected one of the paths of this machine "
                            "(the best here is \"%s\")",
                            simd ? simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
-    e->block_size = carnn__block_floats(carnn__second_cache());
+    if (cache) e->block_size = cache / 8 * 5 / sizeof(float); /* the rest is for A and C */
+    e->block_size = carnn__min(carnn__max(e->block_size, CARNN__BLOCK_SIZE / 4), CARNN__BLOCK_SIZE);
     if (carnn__pool_create(&e->pool, threads, a)) return carnn__out_of_memory(error);
     threads = carnn__pool_threads(e->pool);
-    e->scratch = (float *)carnn__alloc_aligned(&a, 1, carnn__engine_scratch(threads));
-    e->block = (float *)carnn__alloc_aligned(&a, threads, CARNN__BLOCK_SIZE * sizeof(float));
-    if (e->scratch && e->block) return CARNN_OK;
-    carnn__engine_close(e);
-    return carnn__out_of_memory(error);
+    e->scratch = (float *)carnn__alloc_aligned(
+        &a, threads, (CARNN__PANEL_SIZE + CARNN__BLOCK_SIZE) * sizeof(float));
+    if (e->scratch) e->block = e->scratch + threads * CARNN__PANEL_SIZE;
+    else carnn__engine_close(e);
+    return e->scratch ? CARNN_OK : carnn__out_of_memory(error);
 }
 
-/* The engine of a worker that runs a job of carnn__parallel: one thread, its own scratch memory. */
+/* The engine of one worker in a job of carnn__parallel: one thread, its own scratch memory. */
 static carnn__engine carnn__engine_of(const carnn__engine *e, size_t worker) {
     carnn__engine own;
     carnn__engine_borrow(&own, e->k, e->scratch + worker * CARNN__PANEL_SIZE);
@@ -3109,7 +2854,7 @@ static void carnn__split_piece(void *job, size_t piece, size_t worker) {
     s->fn(s->job, from, carnn__min(from + s->width, s->count));
 }
 
-/* Below this many elementary operations (some 20 microseconds) a loop stays in one thread. */
+/* Loops of fewer elementary operations (some 20 microseconds) run in one thread. */
 #define CARNN__SPLIT_FROM 65536
 
 /* Runs fn(job, from, to) on pieces of [0, count) whose widths are multiples of `grain`; `work` is
@@ -3131,8 +2876,8 @@ static void carnn__split(carnn__engine *e, carnn__range_fn fn, const void *job, 
 }
 
 /* --- packed matrices ----------------------------------------------------------------------------
-   Blocks of carnn__depth rows one after the other; in each the panels one after the other; a
-   panel is (rows of the block, tile columns), the last one only as wide as it must be, in 16s. */
+   Block after block of carnn__depth rows, in each panel after panel (rows of the block, tile
+   columns); the last panel is as narrow as multiples of 16 allow. */
 
 /* Floats of a packed (k, n) matrix. */
 static size_t carnn__packed_size(size_t n, size_t k) {
@@ -3142,14 +2887,15 @@ static size_t carnn__packed_size(size_t n, size_t k) {
 typedef struct carnn__product {
     const carnn__engine *e;
     int form;
-    size_t m, n, k, depth;
-    const float *a, *b, *packed, *bias;
+    size_t m, n, k;
+    const float *a, *b, *bias;
     size_t lda, ldb, ldc;
     float *c;
+    size_t depth;                      /* rows of a panel */
     size_t piece_m, piece_n, pieces_n; /* rows and columns of a piece, pieces side by side */
 } carnn__product;
 
-/* Where column j of the block that begins at row p, `depth` rows deep, lies in a packed matrix. */
+/* The index of column j in the block of `depth` rows from row p on of a packed matrix. */
 static size_t carnn__packed_at(size_t n, size_t depth, size_t p, size_t j) {
     return p * carnn__round_up(n, CARNN__LANES) + depth * j;
 }
@@ -3163,49 +2909,36 @@ static void carnn__pack_panel(const carnn__product *x, size_t p, size_t depth, s
         x->e->k->pack_rows(depth, width, x->b + p * x->ldb + j, x->ldb, panel);
 }
 
-/* Packs columns [j0, j1) of B (k, n), or of (n, k) where `form` is CARNN__NT; j0 is a multiple of
-   the width of a panel, `b` begins there. */
-static void carnn__pack_columns(carnn__engine *e, int form, size_t n, size_t k, size_t j0,
-                                size_t j1, const float *b, size_t ldb, float *packed) {
-    carnn__product x;
-    size_t most = carnn__depth(e->k, k), p, j;
-    memset(&x, 0, sizeof x);
-    x.e = e;
-    x.form = form;
-    x.b = b;
-    x.ldb = ldb;
-    for (p = 0; p < k; p += most) {
-        size_t depth = carnn__min(k - p, most);
-        for (j = j0; j < j1; j += e->k->tile_columns)
-            carnn__pack_panel(&x, p, depth, j - j0, carnn__min(j1 - j, e->k->tile_columns),
-                              packed + carnn__packed_at(n, depth, p, j));
+/* Packs columns [from, to) of b, which are columns piece_n + from .. of the packed matrix c. */
+static void carnn__pack_range(const void *job, size_t from, size_t to) {
+    const carnn__product *x = (const carnn__product *)job;
+    size_t columns = x->e->k->tile_columns, p, j;
+    for (p = 0; p < x->k; p += x->depth) {
+        size_t depth = carnn__min(x->k - p, x->depth);
+        for (j = from; j < to; j += columns)
+            carnn__pack_panel(x, p, depth, j, carnn__min(to - j, columns),
+                              x->c + carnn__packed_at(x->n, depth, p, x->piece_n + j));
     }
 }
 
-typedef struct carnn__packing {
-    carnn__engine *e;
-    int form;
-    size_t n, k, ldb;
-    const float *b;
-    float *packed;
-} carnn__packing;
-
-static void carnn__pack_range(const void *job, size_t from, size_t to) {
-    const carnn__packing *x = (const carnn__packing *)job;
-    carnn__pack_columns(x->e, x->form, x->n, x->k, from, to,
-                        x->b + from * (x->form & CARNN__NT ? x->ldb : 1), x->ldb, x->packed);
+/* Packs columns [j0, j1) of B (k, n), stored (n, k) where `form` is CARNN__NT; `b` begins at j0, a
+   multiple of the width of a panel. */
+static void carnn__pack_columns(carnn__engine *e, int form, size_t n, size_t k, size_t j0,
+                                size_t j1, const float *b, size_t ldb, float *packed) {
+    carnn__product x = {e, form, 0, n, k, NULL, b, NULL, 0, ldb, 0, packed, carnn__depth(e->k, k),
+                        0, j0, 0};
+    carnn__split(e, carnn__pack_range, &x, j1 - j0, e->k->tile_columns, (j1 - j0) * k);
 }
 
-/* Packs all of B. Threads share the panels. */
+/* Packs all of B. */
 static void carnn__pack(carnn__engine *e, int form, size_t n, size_t k, const float *b, size_t ldb,
                         float *packed) {
-    carnn__packing x = {e, form, n, k, ldb, b, packed};
-    carnn__split(e, carnn__pack_range, &x, n, e->k->tile_columns, n * k);
+    carnn__pack_columns(e, form, n, k, 0, n, b, ldb, packed);
 }
 
 /* --- products -------------------------------------------------------------------------------- */
 
-/* The panels of block p at columns j to j1 of C, rows i0 to i1. */
+/* The panels of the block at row p of B, for rows [i0, i1) and columns [j, j1) of C. */
 static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i1, size_t j,
                                     size_t j1, size_t p) {
     carnn__panel panel;
@@ -3216,7 +2949,7 @@ static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i
     panel.a_row = x->form & CARNN__TN ? 1 : x->lda;
     panel.a_column = x->form & CARNN__TN ? x->lda : 1;
     panel.a = x->a + i0 * panel.a_row + p * panel.a_column;
-    panel.b = x->packed ? x->packed + carnn__packed_at(x->n, panel.k, p, j) : NULL;
+    if (x->form & CARNN__PACKED) panel.b = x->b + carnn__packed_at(x->n, panel.k, p, j);
     panel.start = x->bias ? x->bias + j : NULL;
     panel.add = p || (x->form & CARNN__ADD);
     panel.c = x->c + i0 * x->ldc + j;
@@ -3224,43 +2957,44 @@ static carnn__panel carnn__panel_at(const carnn__product *x, size_t i0, size_t i
     return panel;
 }
 
-/* From so many floats on a packed matrix comes from afar: the last level of cache, or memory. */
+/* A packed matrix of so many floats or more is not in the second-level cache. */
 #define CARNN__FAR ((size_t)1 << 20)
 
-/* Few rows: panel by panel. A panel that needs no transposing or padding is copied on the way by
-   the first tile that reads it. */
+/* Few rows: panel by panel. A panel that needs no transposing or padding is copied by the first
+   tile that reads it. */
 static void carnn__product_panels(const carnn__product *x, size_t i0, size_t i1, size_t j0,
                                   size_t j1, size_t p, size_t worker) {
     const carnn__kernels *k = x->e->k;
     float *scratch = x->e->scratch + worker * CARNN__PANEL_SIZE;
-    size_t width = x->packed ? j1 - j0 : k->tile_columns, j;
-    if (!x->packed && !(x->form & CARNN__NT) && i1 - i0 <= k->tile_rows) /* B is read once */
+    const int packed = x->form & CARNN__PACKED, dense = !(x->form & (CARNN__PACKED | CARNN__NT));
+    size_t width = packed ? j1 - j0 : k->tile_columns, j;
+    if (dense && i1 - i0 <= k->tile_rows) /* B is read once */
         width = carnn__max((j1 - j0) / CARNN__LANES, 1) * CARNN__LANES;
     for (j = j0; j < j1; j += width) {
         carnn__panel panel = carnn__panel_at(x, i0, i1, j, carnn__min(j + width, j1), p);
-        if (!x->packed && !(x->form & CARNN__NT) && panel.n % CARNN__LANES == 0) {
+        if (dense && panel.n % CARNN__LANES == 0) {
             panel.b = x->b + p * x->ldb + j;
             panel.b_row = x->ldb;
             if (panel.m > k->tile_rows) panel.copy = scratch;
-        } else if (!x->packed) {
+        } else if (!packed) {
             carnn__pack_panel(x, p, panel.k, j, panel.n, scratch);
             panel.b = scratch;
         }
-        panel.fetch = x->packed && x->n * x->k >= CARNN__FAR && panel.m > k->tile_rows;
+        panel.fetch = packed && x->n * x->k >= CARNN__FAR && panel.m > k->tile_rows;
         k->panel(&panel);
     }
 }
 
-/* Many rows: all panels of the block are packed first (they stay in the second level of cache), and
-   strip after strip of A (in the first level) passes them, which walks C along its rows: down its
-   columns every row would be another page. */
+/* Many rows: all panels of the block are packed first, into the second-level cache, and multiplied
+   by one strip of A, in the first-level cache, after the other. So C is visited along its rows:
+   down its columns every row would be another page. */
 static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1, size_t j0,
                                   size_t j1, size_t p, size_t worker) {
     const carnn__kernels *k = x->e->k;
     float *strip = x->e->scratch + worker * CARNN__PANEL_SIZE;
     float *block = x->e->block + worker * CARNN__BLOCK_SIZE;
     size_t depth = carnn__min(x->k - p, x->depth), i, j;
-    for (j = j0; j < j1 && !x->packed; j += k->tile_columns)
+    for (j = j0; j < j1 && !(x->form & CARNN__PACKED); j += k->tile_columns)
         carnn__pack_panel(x, p, depth, j, carnn__min(j1 - j, k->tile_columns),
                           block + (j - j0) * depth);
     for (i = i0; i < i1; i += k->tile_rows) {
@@ -3271,12 +3005,12 @@ static void carnn__product_strips(const carnn__product *x, size_t i0, size_t i1,
             panel.a_column = k->tile_rows;
         }
         panel.ahead = k->tile_columns;
-        if (!x->packed) panel.b = block;
+        if (!panel.b) panel.b = block;
         k->panel(&panel);
     }
 }
 
-/* Packing a whole block of B pays where there is enough of both. */
+/* Packing a block of B pays from so many rows and columns of C on. */
 #define CARNN__STRIPS_ROWS 96
 #define CARNN__STRIPS_COLUMNS 128
 
@@ -3285,7 +3019,7 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     size_t i0 = piece / x->pieces_n * x->piece_m, j0 = piece % x->pieces_n * x->piece_n;
     size_t j1 = carnn__min(j0 + x->piece_n, x->n), i1 = carnn__min(i0 + x->piece_m, x->m), p;
     size_t columns = x->e->k->tile_columns, most, width, end;
-    if (x->m == 1 && x->form & CARNN__NT && !x->packed) { /* transposed in registers */
+    if (x->m == 1 && x->form & CARNN__NT) { /* transposed in registers */
         const float *start = x->form & CARNN__ADD ? x->c + j0 : x->bias ? x->bias + j0 : NULL;
         x->e->k->gemv_nt(j1 - j0, x->k, x->a, x->b + j0 * x->ldb, x->ldb, start, x->c + j0);
         return;
@@ -3305,20 +3039,20 @@ static void carnn__product_piece(void *job, size_t piece, size_t worker) {
     }
 }
 
-/* Below this many multiply-adds (some 20 microseconds of one core) a product stays in the calling
-   thread: waking another one takes as long. */
+/* Products of fewer multiply-adds (some 20 microseconds of one core) run in the calling thread:
+   waking another one takes as long. */
 #define CARNN__PARALLEL_FROM 1500000.0
 
-/* What a cut of C into pieces of m rows and n columns costs `threads` threads, in multiply-adds:
-   the pieces one of them works through, and a part of one for which it waits at the end. To pack a
-   column of B is taken for the work of 8 rows, to read a row of A for that of 4 columns. */
+/* The cost in multiply-adds of pieces of m rows and n columns: those that one of the threads works
+   through, and a quarter of one for the wait at the end. Packing a column of B costs as much as 8
+   rows, reading a row of A as 4 columns. */
 static double carnn__cut_cost(const carnn__product *x, size_t threads, size_t m, size_t n) {
     size_t pieces = carnn__parts(x->m, m) * carnn__parts(x->n, n);
     double turns = (double)carnn__parts(pieces, threads) + 0.25;
     return turns * ((double)m * (double)n + 8.0 * (double)n + 4.0 * (double)m);
 }
 
-/* Cuts C into at most eight pieces for each thread. */
+/* Cuts C into at most eight pieces per thread, at the least cost. */
 static void carnn__product_cut(carnn__product *x, size_t threads) {
     const carnn__kernels *k = x->e->k;
     double best = HUGE_VAL;
@@ -3335,59 +3069,19 @@ static void carnn__product_cut(carnn__product *x, size_t threads) {
         }
 }
 
-static void carnn__product_run(carnn__product *x) {
-    size_t threads = carnn__pool_active(x->e->pool);
-    x->depth = carnn__depth(x->e->k, x->k);
-    x->piece_m = x->m;
-    x->piece_n = x->n;
-    if (!x->m || !x->n) return;
-    if (threads > 1 && (double)x->m * (double)x->n * (double)x->k >= CARNN__PARALLEL_FROM)
-        carnn__product_cut(x, threads);
-    x->pieces_n = carnn__parts(x->n, x->piece_n);
-    carnn__parallel(x->e->pool, x->pieces_n * carnn__parts(x->m, x->piece_m),
-                    carnn__product_piece, x);
-}
-
-/* C = start + A B in the form given; `bias` (n) is the start value of every row, NULL for zero,
-   and only without CARNN__ADD. */
+/* C (m, n) = start + A B in the given form; `bias` (n) is the start value of every row, NULL: zero,
+   and is not used with CARNN__ADD. */
 static void carnn__matmul(carnn__engine *e, int form, size_t m, size_t n, size_t k, const float *a,
                           size_t lda, const float *b, size_t ldb, const float *bias, float *c,
                           size_t ldc) {
-    carnn__product x;
-    memset(&x, 0, sizeof x);
-    x.e = e;
-    x.form = form;
-    x.m = m;
-    x.n = n;
-    x.k = k;
-    x.a = a;
-    x.lda = lda;
-    x.b = b;
-    x.ldb = ldb;
-    x.bias = bias;
-    x.c = c;
-    x.ldc = ldc;
-    carnn__product_run(&x);
-}
-
-/* The same with a B that carnn__pack has packed; flags is 0 or CARNN__ADD. */
-static void carnn__matmul_packed(carnn__engine *e, int flags, size_t m, size_t n, size_t k,
-                                 const float *a, size_t lda, const float *packed, const float *bias,
-                                 float *c, size_t ldc) {
-    carnn__product x;
-    memset(&x, 0, sizeof x);
-    x.e = e;
-    x.form = flags & CARNN__ADD;
-    x.m = m;
-    x.n = n;
-    x.k = k;
-    x.a = a;
-    x.lda = lda;
-    x.packed = packed;
-    x.bias = bias;
-    x.c = c;
-    x.ldc = ldc;
-    carnn__product_run(&x);
+    carnn__product x = {e, form, m, n, k, a, b, bias, lda, ldb, ldc, c, carnn__depth(e->k, k),
+                        m, n, 0};
+    size_t threads = carnn__pool_active(e->pool);
+    if (!m || !n) return;
+    if (threads > 1 && (double)m * (double)n * (double)k >= CARNN__PARALLEL_FROM)
+        carnn__product_cut(&x, threads);
+    x.pieces_n = carnn__parts(n, x.piece_n);
+    carnn__parallel(e->pool, x.pieces_n * carnn__parts(m, x.piece_m), carnn__product_piece, &x);
 }
 
 typedef struct carnn__sums {
@@ -3402,7 +3096,7 @@ static void carnn__sums_range(const void *job, size_t from, size_t to) {
     s->k->column_sums(s->rows, to - from, s->x + from, s->ldx, s->out + from);
 }
 
-/* out[j] += sum over i of x[i][j], i ascending. Threads share the columns. */
+/* out[j] += sum_i x[i][j]; x (rows, columns). */
 static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, const float *x,
                                size_t ldx, float *out) {
     carnn__sums s = {e->k, rows, ldx, x, out};
@@ -3423,8 +3117,7 @@ static void carnn__column_sums(carnn__engine *e, size_t rows, size_t columns, co
 typedef enum carnn__init {
     CARNN__INIT_ZERO,
     CARNN__INIT_GLOROT, /* uniform in +-sqrt(6 / (rows + columns)), Glorot and Bengio 2010 */
-    CARNN__INIT_NORMAL, /* mean 0, standard deviation `scale` */
-    CARNN__INIT_FILL    /* every weight is `scale` */
+    CARNN__INIT_NORMAL  /* mean 0, standard deviation `scale` */
 } carnn__init;
 
 /* One named matrix (rows, columns) of the store; vectors have one row. */
@@ -3435,8 +3128,7 @@ typedef struct carnn__param {
     size_t block;  /* rows that are one matrix to the initialiser: the gates of a stacked matrix */
     carnn__init init;
     float scale;
-    size_t open_from, open_count; /* weights that start at open_value: the bias of a forget gate */
-    float open_value;
+    size_t open_from, open_count; /* weights that start at `scale`: the bias of a forget gate */
 } carnn__param;
 
 #define CARNN__PARAMS_MAX 96
@@ -3507,10 +3199,9 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
             switch (p->init) {
             case CARNN__INIT_GLOROT: w[i] = range * (2.0f * carnn__uniform(key, i) - 1.0f); break;
             case CARNN__INIT_NORMAL: w[i] = p->scale * carnn__normal(key, i); break;
-            case CARNN__INIT_FILL: w[i] = p->scale; break;
             default: w[i] = 0.0f;
             }
-        for (i = p->open_from; i < p->open_from + p->open_count; i++) w[i] = p->open_value;
+        for (i = p->open_from; i < p->open_from + p->open_count; i++) w[i] = p->scale;
     }
 }
 
@@ -3532,16 +3223,12 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-typedef struct carnn__optimizer_kind {
-    const char *name;
-    size_t moments;
-    double lr, a, b, eps;
-} carnn__optimizer_kind;
-
-#define CARNN__OPTIMIZER_ENTRY(name, moments, lr, a, b, eps) {#name, moments, lr, a, b, eps},
-static const carnn__optimizer_kind carnn__optimizers[] = {
-    CARNN__OPTIMIZERS(CARNN__OPTIMIZER_ENTRY)};
-#undef CARNN__OPTIMIZER_ENTRY
+static const carnn__optimizer_kind carnn__optimizers[CARNN__OPTIMIZER_COUNT] = {
+    {"sgd", 0, 0.1, 0.0, 0.0, 0.0},
+    {"adagrad", 1, 0.01, 0.0, 0.0, 1e-8},
+    {"rmsprop", 1, 0.001, 0.9, 0.0, 1e-8},
+    {"adadelta", 2, 1.0, 0.95, 0.0, 1e-6},
+    {"adam", 2, 0.001, 0.9, 0.999, 1e-8}};
 
 CARNN_API const char *carnn_optimizer_name(size_t number) {
     return number < CARNN__OPTIMIZER_COUNT ? carnn__optimizers[number].name : NULL;
@@ -3568,14 +3255,17 @@ static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v moment) {
 }
 
 /* One pass over memory for weights [from, to): clips, updates the moments, updates and decays the
-   weight, and clears the gradient for the next step. `number` is constant after inlining. Bound by
-   memory: Adam reads four floats for each weight and writes them. */
-static CARNN__INLINE void CARNN__K(update)(const carnn__update *u, int number, size_t from,
-                                           size_t to) {
-    const carnn__v a = every(u->a), a1 = every(u->a1), b = every(u->b), b1 = every(u->b1);
+   weight, and clears the gradient for the next step. Bound by memory: Adam reads four floats for
+   each weight and writes them. */
+static void CARNN__K(optimize)(const void *job, size_t from, size_t to) {
+    const carnn__update *u = (const carnn__update *)job;
+    const carnn__optimizer_kind *k = u->kind;
+    const carnn__v a = every((float)k->a), a1 = every((float)(1.0 - k->a));
+    const carnn__v b = every((float)k->b), b1 = every((float)(1.0 - k->b));
     const carnn__v clip = every(u->clip), keep = every(u->keep), lr = every(u->lr);
-    const carnn__v eps = every(u->eps), correct = every(u->correct);
+    const carnn__v eps = every((float)k->eps), correct = every(u->correct);
     float *const m0 = u->moment[0], *const m1 = u->moment[1];
+    const size_t number = u->number;
     size_t i;
     for (i = from; i < to; i += CARNN__LANES) {
         carnn__v g = mul(clip, load(u->g)), w = mul(keep, load(u->w)), d = g, m, s, x;
@@ -3611,12 +3301,6 @@ static CARNN__INLINE void CARNN__K(update)(const carnn__update *u, int number, s
         store(u->w, fnma(lr, d, w));
     }
 }
-#define CARNN__OPTIMIZER_FUNCTION(name, moments, lr, a, b, eps)                                    \
-    static void CARNN__K(name)(const void *job, size_t from, size_t to) {                          \
-        CARNN__K(update)((const carnn__update *)job, CARNN__OPTIMIZER_##name, from, to);           \
-    }
-CARNN__OPTIMIZERS(CARNN__OPTIMIZER_FUNCTION)
-#undef CARNN__OPTIMIZER_FUNCTION
 
 #undef load
 #undef store
@@ -3636,16 +3320,14 @@ CARNN__OPTIMIZERS(CARNN__OPTIMIZER_FUNCTION)
 #define CARNN__FLAT_PIECE 16384
 
 typedef struct carnn__optimizer {
-    size_t number; /* in carnn__optimizers */
-    size_t size;   /* of the store */
+    size_t number;    /* in carnn__optimizers */
+    size_t size;      /* of the store */
     float *moment[2];
-    double *partial; /* one per CARNN__FLAT_PIECE */
+    double *partial;  /* one per CARNN__FLAT_PIECE; the block of memory, with the moments behind */
     double power_a, power_b; /* a^t and b^t after t steps */
 } carnn__optimizer;
 
 static void carnn__optimizer_close(carnn__optimizer *o, const carnn_allocator *allocator) {
-    carnn__free_aligned(allocator, o->moment[0]);
-    carnn__free_aligned(allocator, o->moment[1]);
     carnn__free_aligned(allocator, o->partial);
     memset(o, 0, sizeof *o);
 }
@@ -3657,21 +3339,18 @@ static size_t carnn__flat_pieces(size_t size) {
 static carnn_status carnn__optimizer_open(carnn__optimizer *o, size_t number, size_t size,
                                           const carnn_allocator *allocator, carnn_error *error) {
     size_t i, moments = carnn__optimizers[number].moments;
-    int failed = 0;
+    size_t partials = carnn__round_up(carnn__flat_pieces(size) * 2, CARNN__ALIGN / sizeof(float));
+    float *block = (float *)carnn__alloc_aligned(allocator, partials + moments * size,
+                                                 sizeof(float));
     memset(o, 0, sizeof *o);
+    if (!block) return carnn__out_of_memory(error);
+    memset(block, 0, (partials + moments * size) * sizeof(float));
     o->number = number;
     o->size = size;
     o->power_a = o->power_b = 1.0;
-    for (i = 0; i < moments; i++) {
-        o->moment[i] = (float *)carnn__alloc_aligned(allocator, size, sizeof(float));
-        if (o->moment[i]) memset(o->moment[i], 0, size * sizeof(float));
-        failed |= !o->moment[i];
-    }
-    o->partial = (double *)carnn__alloc_aligned(allocator, carnn__flat_pieces(size),
-                                                sizeof(double));
-    if (!failed && o->partial) return CARNN_OK;
-    carnn__optimizer_close(o, allocator);
-    return carnn__out_of_memory(error);
+    o->partial = (double *)(void *)block;
+    for (i = 0; i < moments; i++) o->moment[i] = block + partials + i * size;
+    return CARNN_OK;
 }
 
 typedef struct carnn__norm_job {
@@ -3681,13 +3360,18 @@ typedef struct carnn__norm_job {
     size_t size;
 } carnn__norm_job;
 
+/* Where squares are too large for a float they are summed up in a double: a gradient that explodes
+   is clipped like any other. */
 static void carnn__norm_range(const void *job_, size_t from, size_t to) {
     const carnn__norm_job *job = (const carnn__norm_job *)job_;
-    size_t i;
-    for (i = from; i < to; i++) {
-        size_t first = i * CARNN__FLAT_PIECE;
-        job->partial[i] = (double)job->k->sum_squares(
-            job->x + first, carnn__min(CARNN__FLAT_PIECE, job->size - first));
+    size_t piece, i;
+    for (piece = from; piece < to; piece++) {
+        const float *x = job->x + piece * CARNN__FLAT_PIECE;
+        size_t n = carnn__min(CARNN__FLAT_PIECE, job->size - piece * CARNN__FLAT_PIECE);
+        double sum = job->k->sum_squares(x, n);
+        if (!(sum <= DBL_MAX))
+            for (sum = 0.0, i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+        job->partial[piece] = sum;
     }
 }
 
@@ -3701,15 +3385,6 @@ static double carnn__flat_norm(carnn__engine *e, const float *x, size_t size, do
     return sqrt(sum);
 }
 
-/* The same of numbers whose squares are too large for a float: a gradient that explodes is clipped
-   like any other. */
-static double carnn__wide_norm(const float *x, size_t size) {
-    double sum = 0.0;
-    size_t i;
-    for (i = 0; i < size; i++) sum += (double)x[i] * (double)x[i];
-    return sqrt(sum);
-}
-
 /* One step: clips the gradient to the global norm `clip` (0: no clipping) and updates the
    weights; the gradient is zeros afterwards. Returns the norm before clipping; where it is not
    finite nothing is changed. */
@@ -3718,28 +3393,24 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
     const carnn__optimizer_kind *kind = &carnn__optimizers[o->number];
     double norm = carnn__flat_norm(e, g, o->size, o->partial);
     carnn__update u;
-    if (!(norm <= DBL_MAX)) norm = carnn__wide_norm(g, o->size);
     if (!(norm <= DBL_MAX)) return norm;
     o->power_a *= kind->a;
     o->power_b *= kind->b;
+    u.number = o->number;
+    u.kind = kind;
     u.w = w;
     u.g = g;
     u.moment[0] = o->moment[0];
     u.moment[1] = o->moment[1];
     u.clip = clip > 0.0 && norm > clip ? (float)(clip / norm) : 1.0f;
     u.keep = (float)(1.0 - lr * weight_decay);
-    u.a = (float)kind->a;
-    u.a1 = (float)(1.0 - kind->a);
-    u.b = (float)kind->b;
-    u.b1 = (float)(1.0 - kind->b);
-    u.eps = (float)kind->eps;
     u.lr = (float)lr;
     u.correct = 1.0f;
     if (o->number == CARNN__OPTIMIZER_adam) { /* the corrections of both moments, once */
         u.lr = (float)(lr / (1.0 - o->power_a));
         u.correct = (float)(1.0 / sqrt(1.0 - o->power_b));
     }
-    carnn__split(e, e->k->optimize[o->number], &u, o->size, 16, o->size);
+    carnn__split(e, e->k->optimize, &u, o->size, 16, o->size);
     return norm;
 }
 
@@ -3776,22 +3447,14 @@ static void carnn__pack_sequences(carnn__packed *p, const uint32_t *length, size
     p->start = start;
 }
 
-/* Row of step t of the sequence of rank b when the sequence is read backwards. */
-static inline size_t carnn__reversed_row(const carnn__packed *p, size_t length, size_t t,
-                                         size_t b) {
-    return p->start[length - 1 - t] + b;
-}
-
 /* Of every row, the row of the same sequence that the other direction reads at that step. A cell
    that reads backwards is a cell with this as its index. */
 static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
-    size_t t, b, length, live = 0;
-    for (b = p->steps ? p->start[1] : 0; b-- > 0;) {
-        for (length = live; length < p->steps; length++) /* shorter sequences have higher ranks */
-            if (b >= p->start[length + 1] - p->start[length]) break;
-        live = length;
+    size_t t, b, length;
+    for (b = 0; p->steps && b < p->start[1]; b++) {
+        length = carnn__rank_length(p, b);
         for (t = 0; t < length; t++)
-            reversed[p->start[t] + b] = (uint32_t)carnn__reversed_row(p, length, t, b);
+            reversed[p->start[t] + b] = (uint32_t)(p->start[length - 1 - t] + b);
     }
 }
 
@@ -3800,18 +3463,15 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
    @@CELL   recurrent cells
 
    A cell reads rows x_t (e), a context c (d) that is constant over a sequence, and its own last
-   state h_{t-1} (h). Its gates lie side by side, so that each of these three is ONE product for
-   all gates:
+   state h_{t-1} (h). Its gates lie side by side, so that each of these is ONE product for all:
 
-     px = x Wx^T + b    for all rows at once, before the loop over time   (input.weight, bias)
-     pc = c Wc^T        for all sequences at once                         (context.weight)
-     ph = h_{t-1} Wh^T  inside the loop, only in cells that look at their state
-                                                                        (recurrent.weight)
+     px = x Wx^T + b    (input.weight, bias)  for all rows at once, before the loop over time
+     pc = c Wc^T        (context.weight)      for all sequences at once
+     ph = h_{t-1} Wh^T  (recurrent.weight)    at each step, in cells that read their state
 
-   What is left of a cell is elementwise and is written below as two functions on sixteen columns of
-   one row (carnn__lanes). `forward` makes the state h_t from px, pc and ph. `backward` makes dpx,
-   dpc and dph from the gradient D that reaches h_t. The scan at the end of the kernels calls them
-   for all steps, sequences and columns. After the kernels: the products around them.
+   The rest of a cell is elementwise: two functions on sixteen columns of one row (carnn__lanes).
+   `forward` makes h_t from px, pc and ph; `backward` makes dpx, dpc and dph from D, the gradient at
+   h_t. The scan at the end of the kernels calls them for all steps, sequences and columns.
 
    In the equations s is the logistic sigmoid, * is elementwise, x is x_t, h' and c' are the state
    one step before, and a_g is the pre-activation of gate g: the sum of its projections.
@@ -3863,7 +3523,7 @@ static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
     return a;
 }
 
-/* Its gradient goes to the same projections. Rows may share an input, steps share a context. */
+/* Gives its gradient to the same projections. Rows may share an input, steps share a context. */
 static CARNN__INLINE void gate_back(const carnn__lanes *r, size_t g, vec da) {
     add_to(r, r->dpx, g, da);
     if (g < r->kind->recurrent_gates) put(r, r->dph, g, da);
@@ -3893,80 +3553,36 @@ static CARNN__INLINE vec tanh_back(vec z, vec dz) {
 
    Backward: du = D * (f * k - h'),  df = D * u * k,  dk = D * u * f,  dh' = D * (1 - u).
 
-   Gates: u, f, k. nCARNN keeps u and f on the tape: ph, which they need, is gone after the step.
-   The others compute them again in backward: that costs less than the memory they would need, and
-   px, which identical inputs share, is in the cache. */
+   Gates: u, f, k. nCARNN keeps u and f on the tape, since ph is lost after the step. The others
+   compute them again in backward, which costs less than memory for them. */
 
-static CARNN__INLINE void CARNN__K(mix)(const carnn__lanes *r, vec u, vec f, vec k) {
+static CARNN__INLINE vec CARNN__K(carnn_f)(const carnn__lanes *r) {
+    return r->kind->gates > 1 ? sigmoid(gate(r, 1)) : set1(1.0f);
+}
+
+static CARNN__INLINE vec CARNN__K(carnn_k)(const carnn__lanes *r) {
+    return r->kind->gates > 2 ? gate(r, 2) : get(r, r->x, 0);
+}
+
+static CARNN__INLINE void CARNN__K(carnn_forward)(const carnn__lanes *r) {
+    vec u = sigmoid(gate(r, 0)), f = CARNN__K(carnn_f)(r), k = CARNN__K(carnn_k)(r);
     vec A = sub(set1(1.0f), u), Z = mul(mul(u, f), k);
+    if (r->kind->tape) {
+        put(r, r->tape, 0, u);
+        put(r, r->tape, 1, f);
+    }
     put(r, r->out, 0, fma(A, get(r, r->before, 0), Z));
 }
 
-/* The gradients at a_u, a_f and k; that at h' is left in dh. */
-static CARNN__INLINE void CARNN__K(mix_back)(const carnn__lanes *r, vec u, vec f, vec k, vec *da_u,
-                                             vec *da_f, vec *dk) {
-    vec D = reaching(r), uD = mul(u, D);
-    *da_u = sigmoid_back(u, mul(D, sub(mul(f, k), get(r, r->before, 0))));
-    *da_f = sigmoid_back(f, mul(uD, k));
-    *dk = mul(uD, f);
+static CARNN__INLINE void CARNN__K(carnn_backward)(const carnn__lanes *r) {
+    vec u = r->kind->tape ? get(r, r->tape, 0) : sigmoid(gate(r, 0));
+    vec f = r->kind->tape ? get(r, r->tape, 1) : CARNN__K(carnn_f)(r);
+    vec k = CARNN__K(carnn_k)(r), D = reaching(r), uD = mul(u, D);
+    gate_back(r, 0, sigmoid_back(u, mul(D, sub(mul(f, k), get(r, r->before, 0)))));
+    if (r->kind->gates > 1) gate_back(r, 1, sigmoid_back(f, mul(uD, k)));
+    if (r->kind->gates > 2) gate_back(r, 2, mul(uD, f));
+    else if (r->dx) add_to(r, r->dx, 0, mul(uD, f));
     put(r, r->dh, 0, mul(sub(set1(1.0f), u), D));
-}
-
-static CARNN__INLINE void CARNN__K(ncarnn_forward)(const carnn__lanes *r) {
-    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = gate(r, 2);
-    put(r, r->tape, 0, u);
-    put(r, r->tape, 1, f);
-    CARNN__K(mix)(r, u, f, k);
-}
-
-static CARNN__INLINE void CARNN__K(ncarnn_backward)(const carnn__lanes *r) {
-    vec u = get(r, r->tape, 0), f = get(r, r->tape, 1), k = gate(r, 2), da_u, da_f, dk;
-    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
-    gate_back(r, 0, da_u);
-    gate_back(r, 1, da_f);
-    gate_back(r, 2, dk);
-}
-
-static CARNN__INLINE void CARNN__K(ncarnn_free_forward)(const carnn__lanes *r) {
-    CARNN__K(ncarnn_forward)(r);
-}
-static CARNN__INLINE void CARNN__K(ncarnn_free_backward)(const carnn__lanes *r) {
-    CARNN__K(ncarnn_backward)(r);
-}
-
-static CARNN__INLINE void CARNN__K(icarnn_forward)(const carnn__lanes *r) {
-    CARNN__K(mix)(r, sigmoid(gate(r, 0)), sigmoid(gate(r, 1)), gate(r, 2));
-}
-
-static CARNN__INLINE void CARNN__K(icarnn_backward)(const carnn__lanes *r) {
-    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = gate(r, 2), da_u, da_f, dk;
-    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
-    gate_back(r, 0, da_u);
-    gate_back(r, 1, da_f);
-    gate_back(r, 2, dk);
-}
-
-static CARNN__INLINE void CARNN__K(scarnn_forward)(const carnn__lanes *r) {
-    CARNN__K(mix)(r, sigmoid(gate(r, 0)), sigmoid(gate(r, 1)), get(r, r->x, 0));
-}
-
-static CARNN__INLINE void CARNN__K(scarnn_backward)(const carnn__lanes *r) {
-    vec u = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), k = get(r, r->x, 0), da_u, da_f, dk;
-    CARNN__K(mix_back)(r, u, f, k, &da_u, &da_f, &dk);
-    gate_back(r, 0, da_u);
-    gate_back(r, 1, da_f);
-    if (r->dx) add_to(r, r->dx, 0, dk);
-}
-
-static CARNN__INLINE void CARNN__K(carnn_low_forward)(const carnn__lanes *r) {
-    CARNN__K(mix)(r, sigmoid(gate(r, 0)), set1(1.0f), get(r, r->x, 0));
-}
-
-static CARNN__INLINE void CARNN__K(carnn_low_backward)(const carnn__lanes *r) {
-    vec u = sigmoid(gate(r, 0)), k = get(r, r->x, 0), da_u, da_f, dk;
-    CARNN__K(mix_back)(r, u, set1(1.0f), k, &da_u, &da_f, &dk);
-    gate_back(r, 0, da_u);
-    if (r->dx) add_to(r, r->dx, 0, dk);
 }
 
 /* --- RAN ----------------------------------------------------------------------------------------
@@ -3975,43 +3591,29 @@ static CARNN__INLINE void CARNN__K(carnn_low_backward)(const carnn__lanes *r) {
      i = s(a_i)   f = s(a_f)   z = Wz x   c = i * z + f * c'   h = c (ran) or tanh(c) (ran-tanh)
 
    Backward, from the gradient Dc at c: di = Dc * z, df = Dc * c', dz = Dc * i, dc' = Dc * f.
+   ran: Dc = D; ran-tanh: Dc = dc + D * (1 - h^2) with dc from the step after.
 
    Gates: i, f, z. Tape: i, f; ran-tanh: i, f, c. */
 
-static CARNN__INLINE vec CARNN__K(ran_memory)(const carnn__lanes *r, vec before) {
+static CARNN__INLINE void CARNN__K(ran_forward)(const carnn__lanes *r) {
+    size_t with_tanh = r->kind->flags & CARNN__HAS_CELL_STATE;
     vec i = sigmoid(gate(r, 0)), f = sigmoid(gate(r, 1)), z = gate(r, 2);
+    vec c = fma(f, get(r, with_tanh ? r->c_before : r->before, 0), mul(i, z));
     put(r, r->tape, 0, i);
     put(r, r->tape, 1, f);
-    return fma(f, before, mul(i, z));
-}
-
-/* Returns dc'. */
-static CARNN__INLINE vec CARNN__K(ran_memory_back)(const carnn__lanes *r, vec Dc, vec before) {
-    vec i = get(r, r->tape, 0), f = get(r, r->tape, 1), z = gate(r, 2);
-    gate_back(r, 0, sigmoid_back(i, mul(Dc, z)));
-    gate_back(r, 1, sigmoid_back(f, mul(Dc, before)));
-    gate_back(r, 2, mul(Dc, i));
-    return mul(f, Dc);
-}
-
-static CARNN__INLINE void CARNN__K(ran_forward)(const carnn__lanes *r) {
-    put(r, r->out, 0, CARNN__K(ran_memory)(r, get(r, r->before, 0)));
+    if (with_tanh) put(r, r->tape, 2, c);
+    put(r, r->out, 0, with_tanh ? tanh(c) : c);
 }
 
 static CARNN__INLINE void CARNN__K(ran_backward)(const carnn__lanes *r) {
-    put(r, r->dh, 0, CARNN__K(ran_memory_back)(r, reaching(r), get(r, r->before, 0)));
-}
-
-static CARNN__INLINE void CARNN__K(ran_tanh_forward)(const carnn__lanes *r) {
-    vec c = CARNN__K(ran_memory)(r, get(r, r->c_before, 0));
-    put(r, r->tape, 2, c);
-    put(r, r->out, 0, tanh(c));
-}
-
-static CARNN__INLINE void CARNN__K(ran_tanh_backward)(const carnn__lanes *r) {
-    vec Dc = add(get(r, r->dc, 0), tanh_back(get(r, r->out, 0), reaching(r)));
-    put(r, r->dc, 0, CARNN__K(ran_memory_back)(r, Dc, get(r, r->c_before, 0)));
-    put(r, r->dh, 0, zero());
+    size_t with_tanh = r->kind->flags & CARNN__HAS_CELL_STATE;
+    vec i = get(r, r->tape, 0), f = get(r, r->tape, 1), z = gate(r, 2), Dc = reaching(r);
+    if (with_tanh) Dc = add(get(r, r->dc, 0), tanh_back(get(r, r->out, 0), Dc));
+    gate_back(r, 0, sigmoid_back(i, mul(Dc, z)));
+    gate_back(r, 1, sigmoid_back(f, mul(Dc, get(r, with_tanh ? r->c_before : r->before, 0))));
+    gate_back(r, 2, mul(Dc, i));
+    if (with_tanh) put(r, r->dh, 0, zero());
+    put(r, with_tanh ? r->dc : r->dh, 0, mul(f, Dc));
 }
 
 /* --- vanilla RNN --------------------------------------------------------------------------------
@@ -4063,23 +3665,17 @@ static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
     put(r, r->dh, 0, zero());
 }
 
-static CARNN__INLINE void CARNN__K(carnn_high_forward)(const carnn__lanes *r) {
-    CARNN__K(lstm_forward)(r);
-}
-static CARNN__INLINE void CARNN__K(carnn_high_backward)(const carnn__lanes *r) {
-    CARNN__K(lstm_backward)(r);
-}
-
 /* --- GRU ----------------------------------------------------------------------------------------
-   u = s(a_u)   q = s(a_q)   h = (1 - u) * h' + u * z, where q, the reset gate, acts
+   With the update gate u = s(a_u) and the reset gate q = s(a_q):
 
-     gru:       before the product (Cho et al. 2014): z = tanh(Wz x + Uz (q * h') + b)
-     gru-after: behind it (cuDNN, PyTorch): z = tanh(Wz x + b + q * (Uz h' + b')). Those exchange u
-                and 1 - u, which is the same cell with the signs of the weights of u changed.
+     h = (1 - u) * h' + u * z
+     gru (Cho et al. 2014):      z = tanh(Wz x + b + Uz k)     k = q * h'
+     gru-after (cuDNN, PyTorch): z = tanh(Wz x + b + q * k)    k = Uz h' + b'
 
-   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what comes through the products;
-   gru, with k = q * h' and dk = Uz^T da_z:      dq = dk * h', dh' += dk * q;
-   gru-after, with k = Uz h' + b':               dq = da_z * k, dk = da_z * q.
+   cuDNN and PyTorch exchange u and 1 - u: the weights of u have the other sign.
+
+   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what the products bring;
+   gru: dk = Uz^T da_z, dq = dk * h', dh' += dk * q; gru-after: dq = da_z * k, dk = da_z * q.
 
    Gates: u, q, z. Tape: u, q, z, k. gru needs two products in a step, so its functions run in two
    stages: forward 0, then 1; backward 1, then 0. r->reset passes k forward and dk backward. */
@@ -4090,7 +3686,7 @@ static CARNN__INLINE void CARNN__K(gru_mix)(const carnn__lanes *r, vec u, vec z)
     put(r, r->out, 0, fma(u, sub(z, before), before));
 }
 
-/* Returns da_z; the gradient of u goes to its projections, (1 - u) * D to dh. */
+/* Returns da_z; gives u its gradient and leaves (1 - u) * D in dh. */
 static CARNN__INLINE vec CARNN__K(gru_mix_back)(const carnn__lanes *r) {
     vec D = reaching(r), u = get(r, r->tape, 0), z = get(r, r->tape, 2);
     gate_back(r, 0, sigmoid_back(u, mul(D, sub(z, get(r, r->before, 0)))));
@@ -4138,13 +3734,14 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
 /* --- a cell of your own -------------------------------------------------------------------------
    A program adds cells to the table without touching this file. Before CARNN_IMPLEMENTATION:
 
-     #define CARNN_EXTRA_CELLS(X) X(mgu, "mgu", "minimal gated unit", 2, 2, 0, 2, 0, 3, 0, 0.0f, \
-                                    CARNN__TWO_STAGES)
+     #define CARNN_EXTRA_CELLS(X) X(mgu, mgu, "mgu", "minimal gated unit", 2, 2, 0, 2, 0, 3, 0, \
+                                    0.0f, CARNN__TWO_STAGES)
      #define CARNN_EXTRA_CELL_FILE "examples/mgu.h"
 
    The entries have the columns of CARNN__CELLS. The file, found from where this header lies or on
-   the include path, defines both functions of each; it is included here, once for each
-   instruction set, so it has no include guard and no #include. It may use, like the cells above:
+   the include path, defines both functions of each, here mgu_forward and mgu_backward; it is
+   included here, once for each instruction set, so it has no include guard and no #include. It may
+   use, like the cells above:
 
      vec                            sixteen floats
      add sub mul fma fnma set1 zero sigmoid tanh
@@ -4167,13 +3764,11 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
 #endif
 
 /* --- the linear recurrence by itself ------------------------------------------------------------
-   y_t = A_t * y_{t-1} + Z_t, what all additive cells come down to, over one sequence that is so
-   long that threads should share its steps and not its columns. Backward is the same recurrence in
-   reverse: D_t = G_t + A_{t+1} * D_{t+1}; dZ_t = D_t; dA_t = D_t * y_{t-1}.
-
-   A block's state is linear in the one before it, y = product * before + end. So blocks run side by
-   side from 0, the states between them follow one from the other, and a second pass adds what
-   flows in. Blocks have a fixed length, so threads change no bit. Bound by memory. */
+   y_t = A_t * y_{t-1} + Z_t over one sequence so long that threads should share its steps, not its
+   columns; backward is the same in reverse: see carnn_recurrence. A block's state is linear in the
+   one before it, y = product * before + end. So blocks run side by side from 0, the states between
+   them follow one from the other, and a second pass adds what flows in. Blocks have a fixed length,
+   so threads change no bit. Bound by memory. */
 
 static CARNN__INLINE void CARNN__K(recur_lanes)(const carnn__recurrence *r, size_t block, size_t j,
                                                 size_t n) {
@@ -4213,119 +3808,100 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
 }
 
 /* --- the scan -----------------------------------------------------------------------------------
-   Over steps, sequences and columns, the same for all cells: rows stream through the cache in the
-   order in which they lie. Bound by the vector unit (two sigmoids a column) as long as the rows of
-   a step stay in the second-level cache.
+   Over steps, sequences and columns: rows stream through the cache in the order in which they lie.
+   Bound by the vector unit (two sigmoids a column) as long as the rows of a step stay in the
+   second-level cache. The loops are inline functions that get a cell's function and its table entry
+   as constants, so each cell has loops of its own in which its function is expanded once. */
 
-   The loops are inline functions that get a cell's function and its entry in the table as
-   constants, so each cell has loops of its own in which its function is expanded once. */
-
-/* The row of step t of the sequence of rank b, with the gradients for backward. */
+/* The row of step t of the sequence of rank b. */
 static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
                                                      const carnn__cell_kind *k, int back, size_t t,
                                                      size_t b) {
     size_t h = s->h, row = s->seq->start[t] + b, input = s->index ? s->index[row] : row;
-    size_t last = t ? s->seq->start[t - 1] + b : 0;
+    size_t last = t ? s->seq->start[t - 1] + b : 0, has_c = k->flags & CARNN__HAS_CELL_STATE;
+    size_t has_x = k->flags & CARNN__INPUT_IS_CANDIDATE;
     carnn__lanes r;
     r.kind = k;
     r.h = h;
     r.j = 0;
     r.stage = s->stage;
-    r.before = t ? s->out + last * h : s->h0 + b * h;
-    r.out = s->out + row * h;
+    r.x = has_x ? (float *)s->x + input * h : NULL;
     r.px = s->px + input * k->gates * h;
-    r.x = k->flags & CARNN__INPUT_IS_CANDIDATE ? s->x + input * h : NULL;
-    r.pc = k->context_gates ? s->pc + b * k->context_gates * h : NULL;
-    r.ph = k->recurrent_gates ? s->ph + b * k->recurrent_gates * h : NULL;
-    r.tape = k->tape ? s->tape + row * k->tape * h : NULL;
+    r.pc = s->pc + b * k->context_gates * h;
+    r.ph = s->ph + b * k->recurrent_gates * h;
+    r.before = t ? s->out + last * h : (float *)s->h0 + b * h;
+    r.c_before = !has_c ? NULL
+                 : t    ? s->tape + (last * k->tape + k->tape - 1) * h
+                        : (float *)s->c0 + b * h;
+    r.tape = s->tape + row * k->tape * h;
+    r.out = s->out + row * h;
     r.reset = k->flags & CARNN__TWO_STAGES ? s->reset + b * h : NULL;
-    r.c_before = r.dout = NULL;
-    r.dh = r.dc = r.dx = r.dpx = r.dpc = r.dph = NULL;
-    if (k->flags & CARNN__HAS_CELL_STATE)
-        r.c_before = t ? s->tape + (last * k->tape + k->tape - 1) * h : s->c0 + b * h;
-    if (!back) return r;
-    r.dout = s->dout + row * h;
-    r.dh = s->dh + b * h;
-    r.dpx = s->dpx + input * k->gates * h;
-    if (k->flags & CARNN__HAS_CELL_STATE) r.dc = s->dc + b * h;
-    if (k->flags & CARNN__INPUT_IS_CANDIDATE && s->dx) r.dx = s->dx + input * h;
-    if (k->context_gates) r.dpc = s->dpc + b * k->context_gates * h;
-    if (k->recurrent_gates) r.dph = s->dph + row * k->recurrent_gates * h;
+    r.dout = back ? (float *)s->dout + row * h : NULL;
+    r.dh = back ? s->dh + b * h : NULL;
+    r.dc = back && has_c ? s->dc + b * h : NULL;
+    r.dx = back && has_x && s->dx ? s->dx + input * h : NULL;
+    r.dpx = back ? s->dpx + input * k->gates * h : NULL;
+    r.dpc = back ? s->dpc + b * k->context_gates * h : NULL;
+    r.dph = back ? s->dph + row * k->recurrent_gates * h : NULL;
     return r;
 }
 
-/* The last columns of a row may be fewer than sixteen. They are copied into a row of sixteen, zeros
-   behind them, and the results are copied back: so a cell knows only whole vectors, and its code is
-   there once. */
+/* The last columns of a row, j .. j + n - 1, may be fewer than sixteen. They are copied into a row
+   of sixteen with zeros behind them, `wide`, whose arrays lie in `room`, and what the cell has
+   written there is copied back: so a cell knows only whole vectors, and its code is there once. */
 typedef struct CARNN__K(tail) {
-    size_t h, j, n; /* columns j .. j + n - 1 */
-    float *room;    /* for the next copy */
+    size_t h, j, n;
+    float *room; /* for the next array; NULL: copies back */
 } CARNN__K(tail);
 
-static CARNN__INLINE float *CARNN__K(tail_in)(CARNN__K(tail) *a, const float *from,
-                                              size_t entries) {
-    float *copy = from ? a->room : NULL;
+static CARNN__INLINE void CARNN__K(tail_array)(CARNN__K(tail) *a, float *narrow, float **wide,
+                                               size_t entries) {
     size_t i;
-    for (i = 0; from && i < entries; i++, a->room += CARNN__LANES)
-        store(a->room, loadn(from + i * a->h + a->j, a->n));
-    return copy;
+    if (a->room) *wide = narrow ? a->room : NULL;
+    for (i = 0; narrow && i < entries; i++)
+        if (!a->room) {
+            storen(narrow + i * a->h + a->j, a->n, load(*wide + i * CARNN__LANES));
+        } else {
+            store(a->room, loadn(narrow + i * a->h + a->j, a->n));
+            a->room += CARNN__LANES;
+        }
 }
 
-static CARNN__INLINE void CARNN__K(tail_out)(const CARNN__K(tail) *a, const float *from, float *to,
-                                             size_t entries) {
-    size_t i;
-    for (i = 0; to && i < entries; i++)
-        storen(to + i * a->h + a->j, a->n, load(from + i * CARNN__LANES));
+/* What forward writes, and what backward writes. */
+static CARNN__INLINE void CARNN__K(tail_results)(const carnn__lanes *r, CARNN__K(tail) *a,
+                                                 carnn__lanes *wide) {
+    const carnn__cell_kind *k = r->kind;
+    if (a->room || !r->dout) {
+        CARNN__K(tail_array)(a, r->tape, &wide->tape, k->tape);
+        CARNN__K(tail_array)(a, r->out, &wide->out, 1);
+        CARNN__K(tail_array)(a, r->reset, &wide->reset, 1);
+    }
+    CARNN__K(tail_array)(a, r->dh, &wide->dh, 1);
+    CARNN__K(tail_array)(a, r->dc, &wide->dc, 1);
+    CARNN__K(tail_array)(a, r->dx, &wide->dx, 1);
+    CARNN__K(tail_array)(a, r->dpx, &wide->dpx, k->gates);
+    CARNN__K(tail_array)(a, r->dpc, &wide->dpc, k->context_gates);
+    CARNN__K(tail_array)(a, r->dph, &wide->dph, k->recurrent_gates);
 }
 
-/* `wide` becomes a copy of columns j .. j + n - 1 of r. */
 static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j, size_t n,
                                                 carnn__lanes *wide, float *room) {
     const carnn__cell_kind *k = r->kind;
-    CARNN__K(tail) a;
-    a.h = r->h;
-    a.j = j;
-    a.n = n;
-    a.room = room;
-    wide->x = CARNN__K(tail_in)(&a, r->x, 1);
-    wide->px = CARNN__K(tail_in)(&a, r->px, k->gates);
-    wide->pc = CARNN__K(tail_in)(&a, r->pc, k->context_gates);
-    wide->ph = CARNN__K(tail_in)(&a, r->ph, k->recurrent_gates);
-    wide->before = CARNN__K(tail_in)(&a, r->before, 1);
-    wide->c_before = CARNN__K(tail_in)(&a, r->c_before, 1);
-    wide->tape = CARNN__K(tail_in)(&a, r->tape, k->tape);
-    wide->out = CARNN__K(tail_in)(&a, r->out, 1);
-    wide->reset = CARNN__K(tail_in)(&a, r->reset, 1);
-    wide->dout = CARNN__K(tail_in)(&a, r->dout, 1);
-    wide->dh = CARNN__K(tail_in)(&a, r->dh, 1);
-    wide->dc = CARNN__K(tail_in)(&a, r->dc, 1);
-    wide->dx = CARNN__K(tail_in)(&a, r->dx, 1);
-    wide->dpx = CARNN__K(tail_in)(&a, r->dpx, k->gates);
-    wide->dpc = CARNN__K(tail_in)(&a, r->dpc, k->context_gates);
-    wide->dph = CARNN__K(tail_in)(&a, r->dph, k->recurrent_gates);
+    CARNN__K(tail) a = {r->h, j, n, room};
+    CARNN__K(tail_results)(r, &a, wide);
+    CARNN__K(tail_array)(&a, r->x, &wide->x, 1);
+    CARNN__K(tail_array)(&a, r->px, &wide->px, k->gates);
+    CARNN__K(tail_array)(&a, r->pc, &wide->pc, k->context_gates);
+    CARNN__K(tail_array)(&a, r->ph, &wide->ph, k->recurrent_gates);
+    CARNN__K(tail_array)(&a, r->before, &wide->before, 1);
+    CARNN__K(tail_array)(&a, r->c_before, &wide->c_before, 1);
+    CARNN__K(tail_array)(&a, r->dout, &wide->dout, 1);
 }
 
-/* What the cell has written to `wide` goes back to r. */
 static CARNN__NOINLINE void CARNN__K(tail_close)(const carnn__lanes *r, size_t j, size_t n,
-                                                 const carnn__lanes *wide) {
-    const carnn__cell_kind *k = r->kind;
-    CARNN__K(tail) a;
-    a.h = r->h;
-    a.j = j;
-    a.n = n;
-    a.room = NULL;
-    if (!r->dout) { /* forward */
-        CARNN__K(tail_out)(&a, wide->tape, r->tape, k->tape);
-        CARNN__K(tail_out)(&a, wide->out, r->out, 1);
-        CARNN__K(tail_out)(&a, wide->reset, r->reset, 1);
-        return;
-    }
-    CARNN__K(tail_out)(&a, wide->dh, r->dh, 1);
-    CARNN__K(tail_out)(&a, wide->dc, r->dc, 1);
-    CARNN__K(tail_out)(&a, wide->dx, r->dx, 1);
-    CARNN__K(tail_out)(&a, wide->dpx, r->dpx, k->gates);
-    CARNN__K(tail_out)(&a, wide->dpc, r->dpc, k->context_gates);
-    CARNN__K(tail_out)(&a, wide->dph, r->dph, k->recurrent_gates);
+                                                 carnn__lanes *wide) {
+    CARNN__K(tail) a = {r->h, j, n, NULL};
+    CARNN__K(tail_results)(r, &a, wide);
 }
 
 /* Columns [from, to) of the row of step t of the sequence of rank b. The cell is called in one
@@ -4334,7 +3910,7 @@ static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const car
                                                  carnn__lanes_fn cell, int back, size_t t, size_t b,
                                                  size_t from, size_t to) {
     carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b), row, wide;
-    float room[CARNN__LANES_ARRAYS * CARNN__LANES];
+    float room[sizeof(carnn__lanes_room) / sizeof(float)];
     size_t rest = (to - from) % CARNN__LANES, end = to - rest;
     int tail = 0;
     for (r.j = from;; tail = 1) {
@@ -4363,16 +3939,16 @@ static CARNN__INLINE void CARNN__K(scan)(const carnn__scan *s, const carnn__cell
     }
 }
 
-#define CARNN__SCAN(id, ...)                                                                       \
+#define CARNN__SCAN(id, functions, ...)                                                            \
     static void CARNN__K(id##_scan)(const carnn__scan *s, size_t t0, size_t t1, size_t from,       \
                                     size_t to) {                                                   \
-        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(id##_forward), 0, t0, t1,      \
-                       from, to);                                                                  \
+        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(functions##_forward), 0, t0,   \
+                       t1, from, to);                                                              \
     }                                                                                              \
     static void CARNN__K(id##_scan_back)(const carnn__scan *s, size_t t0, size_t t1, size_t from,  \
                                          size_t to) {                                              \
-        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(id##_backward), 1, t0, t1,     \
-                       from, to);                                                                  \
+        CARNN__K(scan)(s, &carnn__cells[CARNN__CELL_##id], CARNN__K(functions##_backward), 1, t0,  \
+                       t1, from, to);                                                              \
     }
 CARNN__CELLS(CARNN__SCAN)
 #undef CARNN__SCAN
@@ -4431,7 +4007,7 @@ typedef struct carnn__cell {
 static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const char *prefix,
                                 size_t kind, size_t e, size_t h, size_t d) {
     const carnn__cell_kind *k = &carnn__cells[kind];
-    carnn__param *open;
+    carnn__param *bias;
     cell->kind = kind;
     cell->e = e;
     cell->h = h;
@@ -4439,11 +4015,10 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
     cell->input = carnn__declare(store, prefix, "input.weight", k->gates * h, e, h,
                                  CARNN__INIT_GLOROT, 0.0f);
     cell->bias = carnn__declare(store, prefix, "bias", 1, k->bias_gates * h, 1, CARNN__INIT_ZERO,
-                                0.0f);
-    open = &store->item[carnn__min(cell->bias, CARNN__PARAMS_MAX - 1)];
-    open->open_from = k->open_gate * h;
-    open->open_count = h;
-    open->open_value = k->open_bias;
+                                k->open_bias);
+    bias = &store->item[carnn__min(cell->bias, CARNN__PARAMS_MAX - 1)];
+    bias->open_from = k->open_gate * h;
+    bias->open_count = h;
     if (cell->d)
         cell->context = carnn__declare(store, prefix, "context.weight", k->context_gates * h, d, h,
                                        CARNN__INIT_GLOROT, 0.0f);
@@ -4456,9 +4031,15 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
 }
 
 /* --- a cell at work -----------------------------------------------------------------------------
-   The stages can be repeated: inputs are projected once, then any number of packed batches over
-   them (each with its own context) run forward and backward, then the gradients of all of them go
-   back through the input projection at once. */
+   Inputs are projected once; then any number of packed batches over them, each with its own
+   contexts, run forward and backward; then one product takes the gradients of all of them back
+   through the input projection. */
+
+/* A recurrent product of a step; a cell with two stages has one for each. */
+typedef struct carnn__cell_product {
+    size_t first, gates;  /* the gates that it makes */
+    float *weight, *back; /* recurrent weights, packed for h' Wh^T and for dph Wh */
+} carnn__cell_product;
 
 typedef struct carnn__cell_run {
     const carnn__cell *cell;
@@ -4470,85 +4051,61 @@ typedef struct carnn__cell_run {
     const float *x;     /* (U, e) */
     const float *c;     /* (B, d) */
     const float *zeros; /* (B, h) */
-    float *wh[2], *wh_back[2]; /* recurrent weights of each product of a step (a GRU has two),
-                                  packed for h' Wh^T and for dph Wh */
     float *last;        /* (N, h): h_{t-1} of every row, for the gradient of Wh */
+    carnn__cell_product product[2];
+    size_t products;
 } carnn__cell_run;
-
-/* The recurrent products of one step, and the gates that each makes. */
-static size_t carnn__products(const carnn__cell_kind *k) {
-    return !k->recurrent_gates ? 0 : k->flags & CARNN__TWO_STAGES ? 2 : 1;
-}
-
-static size_t carnn__product_gates(const carnn__cell_kind *k, size_t product) {
-    if (!(k->flags & CARNN__TWO_STAGES)) return k->recurrent_gates;
-    return product ? 1 : k->recurrent_gates - 1;
-}
-
-static size_t carnn__product_first_gate(const carnn__cell_kind *k, size_t product) {
-    return product ? k->recurrent_gates - 1 : 0;
-}
 
 /* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. */
 static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const carnn__store *store,
                              const float *w, float *g, carnn__arena *arena, size_t U, size_t N,
                              size_t B) {
     const carnn__cell_kind *k = &carnn__cells[cell->kind];
-    size_t h = cell->h, recurrent = k->recurrent_gates, p;
+    size_t h = cell->h, recurrent = k->recurrent_gates, i;
     carnn__scan *s = &r->scan;
     memset(r, 0, sizeof *r);
     r->cell = cell;
     r->store = store;
     r->w = w;
     r->g = g;
+    r->zeros = carnn__floats(arena, B, h);
+    if (r->zeros) memset((float *)r->zeros, 0, B * h * sizeof(float));
+    r->products = !recurrent ? 0 : k->flags & CARNN__TWO_STAGES ? 2 : 1;
+    for (i = 0; i < r->products; i++) {
+        carnn__cell_product *p = &r->product[i];
+        p->first = i ? recurrent - 1 : 0;
+        p->gates = i ? 1 : recurrent + 1 - r->products;
+        p->weight = carnn__floats(arena, 1, carnn__packed_size(p->gates * h, h));
+        if (g) p->back = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
+    }
     s->h = h;
     s->px = carnn__floats(arena, U, k->gates * h);
-    if (k->context_gates) s->pc = carnn__floats(arena, B, k->context_gates * h);
-    if (!cell->d && s->pc) /* without a context its projection is zero */
-        memset((void *)s->pc, 0, B * k->context_gates * h * sizeof(float));
+    s->pc = carnn__floats(arena, B, k->context_gates * h);
+    s->ph = carnn__floats(arena, B, recurrent * h);
     s->out = carnn__floats(arena, N, h);
-    r->zeros = carnn__floats(arena, B, h);
-    if (arena->base && r->zeros) memset((void *)r->zeros, 0, B * h * sizeof(float));
-    if (k->tape) s->tape = carnn__floats(arena, N, k->tape * h);
+    s->tape = carnn__floats(arena, N, k->tape * h);
     if (k->flags & CARNN__TWO_STAGES) s->reset = carnn__floats(arena, B, h);
-    if (recurrent) {
-        s->ph = carnn__floats(arena, B, recurrent * h);
-        for (p = 0; p < carnn__products(k); p++)
-            r->wh[p] = carnn__floats(arena, 1,
-                                     carnn__packed_size(carnn__product_gates(k, p) * h, h));
-    }
     if (!g) return;
     s->dh = carnn__floats(arena, B, h);
-    s->dpx = carnn__floats(arena, U, k->gates * h);
     if (k->flags & CARNN__HAS_CELL_STATE) s->dc = carnn__floats(arena, B, h);
-    if (k->context_gates) s->dpc = carnn__floats(arena, B, k->context_gates * h);
-    if (recurrent) {
-        s->dph = carnn__floats(arena, N, recurrent * h);
-        r->last = carnn__floats(arena, N, h);
-        for (p = 0; p < carnn__products(k); p++)
-            r->wh_back[p] = carnn__floats(arena, 1,
-                                          carnn__packed_size(h, carnn__product_gates(k, p) * h));
-    }
+    s->dpx = carnn__floats(arena, U, k->gates * h);
+    s->dpc = carnn__floats(arena, B, k->context_gates * h);
+    s->dph = carnn__floats(arena, N, recurrent * h);
+    if (recurrent) r->last = carnn__floats(arena, N, h);
 }
 
 static inline const float *carnn__cell_weight(const carnn__cell_run *r, size_t number) {
     return r->w + r->store->item[number].offset;
 }
 
-static inline float *carnn__cell_gradient(const carnn__cell_run *r, size_t number) {
-    return carnn__piece(r->store, r->g, number);
-}
-
 /* Readies the recurrent weights: call it whenever the weights have changed. */
 static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h, p;
-    for (p = 0; p < carnn__products(k); p++) {
-        const float *wh = carnn__cell_weight(r, r->cell->recurrent) +
-                          carnn__product_first_gate(k, p) * h * h;
-        size_t rows = carnn__product_gates(k, p) * h;
-        carnn__pack(e, CARNN__NT, rows, h, wh, h, r->wh[p]);
-        if (r->g) carnn__pack(e, CARNN__NN, h, rows, wh, h, r->wh_back[p]);
+    size_t h = r->cell->h, i;
+    for (i = 0; i < r->products; i++) {
+        const carnn__cell_product *p = &r->product[i];
+        const float *w = carnn__cell_weight(r, r->cell->recurrent) + p->first * h * h;
+        carnn__pack(e, CARNN__NT, p->gates * h, h, w, h, p->weight);
+        if (r->g) carnn__pack(e, CARNN__NN, h, p->gates * h, w, h, p->back);
     }
 }
 
@@ -4559,7 +4116,7 @@ static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const floa
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, biased = k->bias_gates * h;
     const float *wx = carnn__cell_weight(r, r->cell->input);
-    float *px = (float *)r->scan.px + from * width;
+    float *px = r->scan.px + from * width;
     r->x = r->scan.x = x;
     r->inputs = to;
     x += from * in;
@@ -4577,10 +4134,10 @@ static void carnn__cell_context(carnn__cell_run *r, carnn__engine *e, const floa
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     size_t d = r->cell->d, width = k->context_gates * r->cell->h;
     r->c = c;
-    if (width && !d) memset((float *)r->scan.pc, 0, B * width * sizeof(float));
-    if (d)
+    if (!d) memset(r->scan.pc, 0, B * width * sizeof(float));
+    else
         carnn__matmul(e, CARNN__NT, B, width, d, c, d, carnn__cell_weight(r, r->cell->context), d,
-                      NULL, (float *)r->scan.pc, width);
+                      NULL, r->scan.pc, width);
 }
 
 typedef struct carnn__scan_job {
@@ -4596,40 +4153,49 @@ static void carnn__scan_piece(void *job_, size_t piece, size_t worker) {
     job->fn(job->scan, job->t0, job->t1, from, carnn__min(from + job->columns, job->scan->h));
 }
 
-/* Columns are independent of each other in everything elementwise, so threads share them; below
-   about 16,000 states waking a thread costs more than it gives. */
-static void carnn__scan_steps(carnn__engine *e, const carnn__scan *s, carnn__scan_fn fn, size_t t0,
-                              size_t t1) {
+/* Steps [t0, t1). Columns are independent of each other in everything elementwise, so threads share
+   them; below about 16,000 states waking a thread costs more than it gives. */
+static void carnn__scan_steps(const carnn__cell_run *r, carnn__engine *e, size_t t0, size_t t1) {
+    const carnn__scan *s = &r->scan;
     size_t threads = carnn__pool_active(e->pool);
     size_t states = (s->seq->start[t1] - s->seq->start[t0]) * s->h;
-    carnn__scan_job job = {s, fn, t0, t1, s->h};
+    carnn__scan_job job = {s, e->k->scan[r->cell->kind][s->back], t0, t1, s->h};
     if (threads > 1 && states >= 16384) job.columns = carnn__part(s->h, threads, CARNN__LANES);
     if (s->h)
         carnn__parallel(e->pool, carnn__parts(s->h, job.columns), carnn__scan_piece, &job);
 }
 
-/* The recurrent projections of step t: ph = h' Wh^T (+ b), for product p; a GRU's second product
-   reads r * h'. */
-static void carnn__cell_recur(carnn__cell_run *r, carnn__engine *e, size_t t, size_t p) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+/* The product of a stage of step t. Forward: ph = h' Wh^T (+ b). Backward: dh' += dph Wh. The
+   second of two reads the cell's k in `reset`, e.g. r * h', and leaves dk there. */
+static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t t) {
     const carnn__scan *s = &r->scan;
-    size_t h = s->h, live = carnn__scan_end(s, t) - s->first;
-    size_t gate = carnn__product_first_gate(k, p), width = k->recurrent_gates * h;
-    const float *state = p ? s->reset : t ? s->out + s->seq->start[t - 1] * h : s->h0;
-    const float *bias = k->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
-    carnn__matmul_packed(e, 0, live, carnn__product_gates(k, p) * h, h, state + s->first * h, h,
-                         r->wh[p], bias, s->ph + s->first * width + gate * h, width);
+    const carnn__cell_product *p = &r->product[s->stage];
+    size_t h = s->h, from = s->first, live = carnn__scan_end(s, t) - from;
+    size_t columns = p->gates * h, width = carnn__cells[r->cell->kind].recurrent_gates * h;
+    if (s->back) {
+        carnn__matmul(e, s->stage ? CARNN__PACKED : CARNN__PACKED | CARNN__ADD, live, h, columns,
+                      s->dph + (s->seq->start[t] + from) * width + p->first * h, width,
+                      p->back, 0, NULL, (s->stage ? s->reset : s->dh) + from * h, h);
+    } else {
+        const float *state = s->stage ? s->reset : t ? s->out + s->seq->start[t - 1] * h : s->h0;
+        const float *bias = carnn__cells[r->cell->kind].recurrent_bias
+                                ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
+        carnn__matmul(e, CARNN__PACKED, live, columns, h, state + from * h, h, p->weight, 0, bias,
+                      s->ph + from * width + p->first * h, width);
+    }
 }
 
+/* All steps of a cell that looks at its state, backward in the reverse order. */
 static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
-    carnn__scan_fn fn = e->k->cell_forward[r->cell->kind];
-    size_t products = carnn__products(&carnn__cells[r->cell->kind]), t, p;
-    for (t = 0; t < r->scan.seq->steps; t++)
-        for (p = 0; p < products; p++) {
-            carnn__cell_recur(r, e, t, p);
-            r->scan.stage = (int)p;
-            carnn__scan_steps(e, &r->scan, fn, t, t + 1);
-        }
+    size_t count = r->scan.seq->steps * r->products, i, t;
+    for (i = 0; i < count; i++) {
+        size_t number = r->scan.back ? count - 1 - i : i;
+        t = number / r->products;
+        r->scan.stage = (int)(number % r->products);
+        if (!r->scan.back) carnn__cell_recur(r, e, t);
+        carnn__scan_steps(r, e, t, t + 1);
+        if (r->scan.back) carnn__cell_recur(r, e, t);
+    }
 }
 
 /* --- bands: sequences side by side in threads ---------------------------------------------------
@@ -4638,21 +4204,15 @@ static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
    ranks, through all steps instead; but not where sequences share inputs, to whose gradients both
    would add. */
 
-typedef void (*carnn__steps_fn)(carnn__cell_run *r, carnn__engine *e);
-
 typedef struct carnn__bands {
     const carnn__cell_run *run;
     carnn__engine *e;
-    carnn__steps_fn steps;
     size_t count;
 } carnn__bands;
 
-/* Recurrent weights up to here, 1 MiB, are read by each thread at every step. */
-#define CARNN__BAND_WEIGHTS ((size_t)1 << 18)
-/* Sequences that a band has at least, on average. */
-#define CARNN__BAND_SEQUENCES 8
-/* What reading the weights at one step costs, in rows of a product. */
-#define CARNN__BAND_STEP 4
+#define CARNN__BAND_WEIGHTS ((size_t)1 << 18) /* at most: 1 MiB, read by each thread every step */
+#define CARNN__BAND_SEQUENCES 8 /* at least, on average */
+#define CARNN__BAND_STEP 4 /* what reading the weights at a step costs, in rows of a product */
 
 /* The ranks of band `number` of `count`, at most one for each sequence: a band ends where those
    behind it would have less work each. */
@@ -4677,90 +4237,58 @@ static void carnn__band_run(void *job_, size_t piece, size_t worker) {
     carnn__engine e = carnn__engine_of(job->e, worker);
     carnn__cell_run run = *job->run;
     carnn__band(run.scan.seq, job->count, piece, &run.scan);
-    job->steps(&run, &e);
+    carnn__cell_steps(&run, &e);
 }
 
 /* Takes all sequences through all steps, in bands where that pays. */
-static void carnn__bands_run(carnn__cell_run *r, carnn__engine *e, carnn__steps_fn steps) {
+static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
     const carnn__packed *seq = r->scan.seq;
     size_t weights = carnn__cells[r->cell->kind].recurrent_gates * r->scan.h * r->scan.h;
-    size_t threads = carnn__pool_active(e->pool);
-    carnn__bands job = {r, e, steps, 1};
+    carnn__bands job = {r, e, 1};
     if (weights <= CARNN__BAND_WEIGHTS && !r->scan.index &&
         (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
-        job.count = carnn__min(threads, seq->sequences / CARNN__BAND_SEQUENCES);
-    if (job.count > 1)
-        carnn__parallel(e->pool, job.count, carnn__band_run, &job);
-    else
-        steps(r, e);
+        job.count = carnn__min(carnn__pool_active(e->pool),
+                               seq->sequences / CARNN__BAND_SEQUENCES);
+    if (!r->products) carnn__scan_steps(r, e, 0, seq->steps);
+    else if (job.count > 1) carnn__parallel(e->pool, job.count, carnn__band_run, &job);
+    else carnn__cell_steps(r, e);
 }
 
 /* Runs the packed batch `seq` over the projected inputs: row i has input index[i] (NULL: i).
    h0, c0 (B, h): initial states, NULL: 0. The states are then in r->scan.out (N, h). */
 static void carnn__cell_forward(carnn__cell_run *r, carnn__engine *e, const carnn__packed *seq,
                                 const uint32_t *index, const float *h0, const float *c0) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__scan *s = &r->scan;
     s->seq = seq;
     s->first = 0;
     s->end = seq->sequences;
+    s->back = 0;
     s->index = index;
     s->h0 = h0 ? h0 : r->zeros;
     s->c0 = c0 ? c0 : r->zeros;
-    if (k->recurrent_gates)
-        carnn__bands_run(r, e, carnn__cell_steps);
-    else
-        carnn__scan_steps(e, s, e->k->cell_forward[r->cell->kind], 0, seq->steps);
+    carnn__cell_scan(r, e);
 }
 
-/* dh' += dph Wh at step t for product p; a GRU's second product leaves its dk in `reset`. */
-static void carnn__cell_recur_back(carnn__cell_run *r, carnn__engine *e, size_t t, size_t p) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    const carnn__scan *s = &r->scan;
-    size_t h = s->h, width = k->recurrent_gates * h, live = carnn__scan_end(s, t) - s->first;
-    const float *dph = s->dph + (s->seq->start[t] + s->first) * width +
-                       carnn__product_first_gate(k, p) * h;
-    carnn__matmul_packed(e, p ? 0 : CARNN__ADD, live, h, carnn__product_gates(k, p) * h, dph, width,
-                         r->wh_back[p], NULL, (p ? s->reset : s->dh) + s->first * h, h);
-}
-
-static void carnn__cell_steps_back(carnn__cell_run *r, carnn__engine *e) {
-    carnn__scan_fn fn = e->k->cell_backward[r->cell->kind];
-    size_t t, p;
-    for (t = r->scan.seq->steps; t-- > 0;)
-        for (p = carnn__products(&carnn__cells[r->cell->kind]); p-- > 0;) {
-            r->scan.stage = (int)p;
-            carnn__scan_steps(e, &r->scan, fn, t, t + 1);
-            carnn__cell_recur_back(r, e, t, p);
-        }
-}
-
-/* Gradient of the recurrent weights: dWh += dph^T H' over all rows, H' the states one step before
-   (r * h' for a GRU's second product). */
+/* Gradient of the recurrent weights: dWh += dph^T H' over all rows, H' the states one step before;
+   for the second of two products the k that stand last on the tape. */
 static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     const carnn__scan *s = &r->scan;
-    size_t h = s->h, N = s->seq->rows, width = k->recurrent_gates * h, t, p, row;
-    float *dwh = carnn__cell_gradient(r, r->cell->recurrent);
-    for (p = 0; p < carnn__products(k); p++) {
-        size_t first = carnn__product_first_gate(k, p) * h;
-        for (t = 0; t < s->seq->steps; t++) {
-            size_t live = s->seq->start[t + 1] - s->seq->start[t];
-            const float *state = t ? s->out + s->seq->start[t - 1] * h : s->h0;
-            float *last = r->last + s->seq->start[t] * h;
-            if (!p) memcpy(last, state, live * h * sizeof(float));
-            else /* k = r * h' stands last on the tape */
-                for (row = 0; row < live; row++)
-                    memcpy(last + row * h,
-                           s->tape + ((s->seq->start[t] + row + 1) * k->tape - 1) * h,
-                           h * sizeof(float));
-        }
-        carnn__matmul(e, CARNN__TN | CARNN__ADD, carnn__product_gates(k, p) * h, h, N,
-                      s->dph + first, width, r->last, h, NULL, dwh + first * h, h);
+    const size_t h = s->h, N = s->seq->rows, width = k->recurrent_gates * h, *start = s->seq->start;
+    float *dwh = carnn__piece(r->store, r->g, r->cell->recurrent);
+    size_t t, i;
+    for (t = 0; t < s->seq->steps; t++)
+        memcpy(r->last + start[t] * h, t ? s->out + start[t - 1] * h : s->h0,
+               (start[t + 1] - start[t]) * h * sizeof(float));
+    for (i = 0; i < r->products; i++) {
+        const carnn__cell_product *p = &r->product[i];
+        carnn__matmul(e, CARNN__TN | CARNN__ADD, p->gates * h, h, N, s->dph + p->first * h, width,
+                      i ? s->tape + (k->tape - 1) * h : r->last, i ? k->tape * h : h, NULL,
+                      dwh + p->first * h * h, h);
     }
     if (k->recurrent_bias)
         carnn__column_sums(e, N, width, s->dph, width,
-                           carnn__cell_gradient(r, r->cell->recurrent_bias));
+                           carnn__piece(r->store, r->g, r->cell->recurrent_bias));
 }
 
 /* Backward over the batch of the last forward. dout (N, h) is the gradient at the states; dx
@@ -4769,20 +4297,16 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
    projections; the gradients of the recurrent weights have been added to g. */
 static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const float *dout,
                                  float *dx) {
-    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__scan *s = &r->scan;
     size_t bytes = s->seq->sequences * s->h * sizeof(float);
+    s->back = 1;
     s->dout = dout;
     s->dx = dx;
     memset(s->dh, 0, bytes);
     if (s->dc) memset(s->dc, 0, bytes);
-    if (s->dpc) memset(s->dpc, 0, k->context_gates * bytes);
-    if (!k->recurrent_gates) {
-        carnn__scan_steps(e, s, e->k->cell_backward[r->cell->kind], 0, s->seq->steps);
-        return;
-    }
-    carnn__bands_run(r, e, carnn__cell_steps_back);
-    carnn__cell_recurrent_gradient(r, e);
+    memset(s->dpc, 0, carnn__cells[r->cell->kind].context_gates * bytes);
+    carnn__cell_scan(r, e);
+    if (r->products) carnn__cell_recurrent_gradient(r, e);
 }
 
 /* From dpc of the last backward: dc (B, d) += dpc Wc, dWc += dpc^T c. */
@@ -4793,7 +4317,7 @@ static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float
     carnn__matmul(e, CARNN__NN | CARNN__ADD, B, d, width, r->scan.dpc, width,
                   carnn__cell_weight(r, r->cell->context), d, NULL, dc, d);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, d, B, r->scan.dpc, width, r->c, d, NULL,
-                  carnn__cell_gradient(r, r->cell->context), d);
+                  carnn__piece(r->store, r->g, r->cell->context), d);
 }
 
 /* From dpx of all backwards since carnn__cell_project: dx (U, e) += dpx Wx (NULL: inputs that are
@@ -4805,18 +4329,14 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
         carnn__matmul(e, CARNN__NN | CARNN__ADD, U, in, width, r->scan.dpx, width,
                       carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, r->scan.dpx, width, r->x, in, NULL,
-                  carnn__cell_gradient(r, r->cell->input), in);
+                  carnn__piece(r->store, r->g, r->cell->input), in);
     carnn__column_sums(e, U, k->bias_gates * h, r->scan.dpx, width,
-                       carnn__cell_gradient(r, r->cell->bias));
+                       carnn__piece(r->store, r->g, r->cell->bias));
 }
 
 /* --- exact explanations -------------------------------------------------------------------------
    The state of an additive cell is h_t = A_t * h_{t-1} + w_t * k_t: unrolled, it is a weighted sum
    of the candidates (Tran et al. 2018, Eq. 4 and 7). */
-
-static double carnn__logistic(double x) {
-    return 1.0 / (1.0 + exp(-x));
-}
 
 /* Are the states of a cell exact weighted sums of its candidates? */
 static int carnn__cell_is_additive(size_t kind) {
@@ -4836,7 +4356,7 @@ static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t 
     if (!carnn__cell_is_additive(r->cell->kind)) return 0;
     for (i = 0; i < 2 && i < kind->gates; i++) /* on the tape where they read the state */
         g[i] = kind->tape ? (double)tape[i * h + j]
-                          : carnn__logistic((double)px[i * h + j] + (double)pc[i * h + j]);
+                          : 1.0 / (1.0 + exp(-((double)px[i * h + j] + (double)pc[i * h + j])));
     if (kind->flags & CARNN__INPUT_IS_CANDIDATE) {
         *k = (double)r->x[slot * h + j];
         *bias = 0.0;
@@ -4853,7 +4373,7 @@ static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t 
 
 /* --- the linear recurrence by itself --------------------------------------------------------- */
 
-/* What flows out of a block of that which flows into it. Where the product of its factors is no
+/* What of the state before a block is left after it. Where the product of its factors is no
    float, the state goes through them one by one. */
 static float carnn__recurrence_carried(const carnn__recurrence *r, size_t block, size_t j) {
     size_t C = r->columns, step = block * CARNN__RECURRENCE_BLOCK;
@@ -4926,9 +4446,8 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 
      enc[k] = sum_j l_kj w_j[k]      l_kj = (1 - j/J) - (k/D)(1 - 2j/J)      j, k from 1
 
-   which is a_j + b_j k/D with a_j = 1 - j/J and b_j = 2j/J - 1: two weighted sums of the words,
-   one with the weights a, one with b, and ONE product with the ramp k/D. Backward:
-   dw_j[k] += l_kj denc[k]. A text without words is the zero vector. */
+   which is a_j + b_j k/D with a_j = 1 - j/J and b_j = 2j/J - 1: two weighted sums of the words and
+   ONE product with the ramp k/D. Backward: dw_j[k] += l_kj denc[k]. No words: the zero vector. */
 
 #if defined(CARNN__ISA)
 
@@ -4943,9 +4462,8 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 #define set1 CARNN__V(set1)
 #define zero CARNN__V(zero)
 
-/* Loops over columns go sixteen at a time. Their bodies are functions of the first column j and of
-   n, how many there are: the constant 16, with which loads and stores are plain ones, and at the
-   end of a row what is left. */
+/* Loops over columns take sixteen at a time. Their bodies are functions of the first column j and
+   the number n of columns: the constant 16, for plain loads and stores, or the rest of a row. */
 
 /* Columns [j, j + 16 vectors) of a text, n of them in the last vector; `vectors` and mostly n are
    constants. Four vectors share the work for a word, of which the division is most. */
@@ -4996,31 +4514,27 @@ static CARNN__INLINE void CARNN__K(encode_back_columns)(const float *ramp, const
     storen(dword + j, n, fma(l, loadn(denc + j, n), loadn(dword + j, n)));
 }
 
-/* A word at j/J = `place` of its text. */
-static CARNN__INLINE void CARNN__K(encode_back_word)(const carnn__encoder *e, size_t word,
-                                                     float place, const float *denc) {
-    float *dword = e->dtable + word * e->D;
-    size_t j;
-    for (j = 0; j + 16 <= e->D; j += 16)
-        CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, 16);
-    if (j < e->D) CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, e->D - j);
-}
-
 /* Words are assigned to so many shares by their number modulo it. */
 #define CARNN__ENCODE_SHARES 8
 
 /* All texts, but of their words only those of shares [from, to): each row of the table stays in the
-   cache of one core. A row gets its sums in the order of the texts, and rows of no word are not
-   touched. Bound by reading and writing them: one multiply-add for each number. */
+   cache of one core and gets its sums in the order of the texts. Bound by reading and writing these
+   rows: one multiply-add for each number. */
 static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
     const carnn__encoder *e = (const carnn__encoder *)job;
-    size_t i, w;
+    const size_t D = e->D;
+    size_t i, w, j;
     for (i = 0; i < e->texts; i++) {
         size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
+        const float *denc = e->dout + i * D;
         for (w = 0; w < J; w++) {
             size_t word = e->ids[first + w], share = word % CARNN__ENCODE_SHARES;
-            if (share >= from && share < to)
-                CARNN__K(encode_back_word)(e, word, (float)(w + 1) / (float)J, e->dout + i * e->D);
+            float *dword = e->dtable + word * D, place;
+            if (share < from || share >= to) continue;
+            place = (float)(w + 1) / (float)J;
+            for (j = 0; j + 16 <= D; j += 16)
+                CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, 16);
+            if (j < D) CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, D - j);
         }
     }
 }
@@ -5148,18 +4662,11 @@ static CARNN__INLINE void CARNN__K(attend_back_columns)(float al, float ds, cons
     storen(gh + j, n, fma(set1(al), loadn(go + j, n), mul(set1(ds), loadn(c + j, n))));
 }
 
-/* Length of the sequence of rank b. */
-static size_t CARNN__K(length)(const carnn__packed *seq, size_t b) {
-    size_t t = 0;
-    while (t < seq->steps && b < seq->start[t + 1] - seq->start[t]) t++;
-    return t;
-}
-
 static void CARNN__K(attend)(const void *job, size_t b0, size_t b1) {
     const carnn__attention *a = (const carnn__attention *)job;
     size_t b;
     for (b = b0; b < b1; b++) {
-        size_t M = CARNN__K(length)(a->seq, b);
+        size_t M = carnn__rank_length(a->seq, b);
         float *weight = a->weight + b * a->seq->steps, *o = a->o + b * a->D;
         CARNN__K(attention_dots)(a, b, M, a->c + b * a->D, weight);
         CARNN__K(softmax)(weight, M);
@@ -5172,7 +4679,7 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
     const carnn__attention *a = (const carnn__attention *)job;
     size_t b, t, j, D = a->D;
     for (b = b0; b < b1; b++) {
-        size_t M = CARNN__K(length)(a->seq, b);
+        size_t M = carnn__rank_length(a->seq, b);
         const float *al = a->weight + b * a->seq->steps, *c = a->c + b * D, *go = a->go + b * D;
         float *ds = a->gweight + b * a->seq->steps, mean = 0.0f; /* first dal */
         CARNN__K(attention_dots)(a, b, M, go, ds);
@@ -5271,50 +4778,38 @@ static void CARNN__K(compose)(const carnn__compose *c) {
     }
 }
 
-/* One word of compose_back: its vectors, and the factors of the sums
-   dx = w df_o + of_x a and da = of_t t + of_x x + of_a a. */
-typedef struct CARNN__K(compose_word) {
-    const float *x, *a, *df_p, *df_o; /* df_p NULL: direct */
-    float *dx, *da;
-    float w, of_x, of_a, of_t;
-} CARNN__K(compose_word);
-
-static CARNN__INLINE void CARNN__K(compose_back_columns)(const CARNN__K(compose_word) *c, size_t j,
-                                                         size_t n) {
-    vec x = loadn(c->x + j, n), a = loadn(c->a + j, n), df_o = loadn(c->df_o + j, n);
-    vec t = sub(c->df_p ? loadn(c->df_p + j, n) : zero(), df_o), da;
-    storen(c->dx + j, n, fma(set1(c->of_x), a, mul(set1(c->w), df_o)));
-    da = fma(set1(c->of_x), x, mul(set1(c->of_t), t));
-    storen(c->da + j, n, fma(set1(c->of_a), a, da));
+/* Word i: dx = w df_o + of_x a and da = of_t t + of_x x + of_a a, columns j .. j + n - 1. */
+static CARNN__INLINE void CARNN__K(compose_back_columns)(const carnn__compose *c, size_t i,
+                                                         float w, float of_x, float of_a,
+                                                         float of_t, size_t j, size_t n) {
+    const float *df_p = c->df + j, *df_o = df_p + (c->orthogonal ? c->D : 0);
+    size_t at = i * c->D + j;
+    vec x = loadn(c->x + at, n), a = loadn(c->a + at, n), o = loadn(df_o, n), da;
+    vec t = sub(c->orthogonal ? loadn(df_p, n) : zero(), o);
+    storen(c->dx + at, n, fma(set1(of_x), a, mul(set1(w), o)));
+    da = fma(set1(of_x), x, mul(set1(of_t), t));
+    storen(c->da + at, n, fma(set1(of_a), a, da));
 }
 
-static void CARNN__K(compose_back)(const carnn__compose *c) {
+static void CARNN__K(compose_back)(const carnn__compose *job) {
+    const carnn__compose copy = *job, *c = &copy; /* which no store can change */
     const size_t D = c->D;
-    CARNN__K(compose_word) word;
+    const float *df_o = c->df + (c->orthogonal ? D : 0);
     size_t i, j;
-    word.df_p = c->orthogonal ? c->df : NULL;
-    word.df_o = c->df + (c->orthogonal ? D : 0);
     for (i = 0; i < c->rows; i++) {
         const float *x = c->x + i * D, *a = c->a + i * D;
         float w = c->weight[i], s = c->share[i], ds = 0.0f, of_a = 0.0f, square;
-        float a_t = -CARNN__K(dot)(a, word.df_o, D);
+        float a_t = -CARNN__K(dot)(a, df_o, D);
         if (c->orthogonal) {
-            a_t += CARNN__K(dot)(a, word.df_p, D);
+            a_t += CARNN__K(dot)(a, c->df, D);
             square = CARNN__K(dot)(a, a, D);
             ds = w * a_t / (square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST);
             if (square > CARNN__ALIGNED_LEAST) of_a = -2.0f * s * ds;
         }
-        c->dweight[i] = s * a_t + CARNN__K(dot)(x, word.df_o, D);
-        word.x = x;
-        word.a = a;
-        word.dx = c->dx + i * D;
-        word.da = c->da + i * D;
-        word.w = w;
-        word.of_x = ds;
-        word.of_a = of_a;
-        word.of_t = w * s;
-        for (j = 0; j + 16 <= D; j += 16) CARNN__K(compose_back_columns)(&word, j, 16);
-        if (j < D) CARNN__K(compose_back_columns)(&word, j, D - j);
+        c->dweight[i] = s * a_t + CARNN__K(dot)(x, df_o, D);
+        for (j = 0; j + 16 <= D; j += 16)
+            CARNN__K(compose_back_columns)(c, i, w, ds, of_a, w * s, j, 16);
+        if (j < D) CARNN__K(compose_back_columns)(c, i, w, ds, of_a, w * s, j, D - j);
     }
 }
 
@@ -5332,9 +4827,7 @@ static void CARNN__K(compose_back)(const carnn__compose *c) {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* --- the parts at work ----------------------------------------------------------------------- */
-
-/* enc (texts, D) of texts, and the way back; see carnn__encoder. */
+/* enc (texts, D) of texts, and backward; see carnn__encoder. */
 static void carnn__encode_texts(carnn__engine *e, const carnn__encoder *x) {
     carnn__split(e, e->k->encode, x, x->texts, 1, x->texts * x->D * 8);
 }
@@ -5459,8 +4952,7 @@ static void carnn__cosine_back(const carnn__kernels *k, size_t D, const float *x
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 /* --- pieces of text -----------------------------------------------------------------------------
-   A text is any bytes, NUL included, and its pieces are not copied: a span points into it. Letters,
-   and upper and lower case, are those of ASCII. */
+   A text is any bytes, NUL included; a span points into it. Letters and case are ASCII's. */
 
 typedef carnn_text carnn__span;
 
@@ -5469,7 +4961,6 @@ static inline int carnn__blank(char c) {
 }
 
 static inline int carnn__digit(char c) { return c >= '0' && c <= '9'; }
-
 static inline int carnn__letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -5483,7 +4974,7 @@ static inline unsigned char carnn__folded(char c, int fold) {
     return (unsigned char)(fold && byte >= 'A' && byte <= 'Z' ? byte + 'a' - 'A' : byte);
 }
 
-/* Is `known` equal to `s`, folded if `fold` is set? Both have `length` bytes. */
+/* Is `known` equal to `s`, folded if `fold` is set? */
 static int carnn__equal(const char *known, const char *s, size_t length, int fold) {
     size_t i;
     for (i = 0; i < length; i++)
@@ -5491,7 +4982,6 @@ static int carnn__equal(const char *known, const char *s, size_t length, int fol
     return 1;
 }
 
-/* The same for a string and a span. */
 static inline int carnn__is(const char *known, carnn__span s, int fold) {
     return s.length == strlen(known) && carnn__equal(known, s.at, s.length, fold);
 }
@@ -5509,6 +4999,12 @@ static carnn__span carnn__trim(carnn__span s) {
     return s;
 }
 
+/* String i of a list of strings that stand one after the other, each with a NUL behind it. */
+static inline carnn__span carnn__string(const char *bytes, const size_t *at, size_t i) {
+    carnn__span string = {bytes + at[i], at[i + 1] - at[i] - 1};
+    return string;
+}
+
 /* Moves the part before the first `separator` from `s` to `part`, and drops the separator. Returns
    0, with all of `s` moved, if there is none. */
 static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
@@ -5519,9 +5015,7 @@ static int carnn__cut(carnn__span *s, char separator, carnn__span *part) {
     return stop != NULL;
 }
 
-/* --- numbers ------------------------------------------------------------------------------------
-   The library reads every number that is written as text with these functions, never with strtod
-   alone, whose decimal point is the locale's. */
+/* --- numbers: not read with strtod, whose decimal point is the locale's ----------------------- */
 
 /* The number of digits at the front of `s`. */
 static size_t carnn__digits(carnn__span s) {
@@ -5550,9 +5044,8 @@ static inline int carnn__minus(carnn__span *s) {
 }
 
 /* Reads all of `s` as a decimal number, such as -12, .5 or 1e-7; returns 0 if it is not one, or is
-   too large for a double. The result is the double nearest to the first 19 digits, without leading
-   zeros, times their power of ten; further digits are dropped (they change it by less than one
-   part in 10^18). */
+   too large for a double. Digits after the first 19, without leading zeros, are dropped: they
+   change it by less than one part in 10^18. */
 static int carnn__number(carnn__span s, double *number) {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -5598,17 +5091,16 @@ static int carnn__number(carnn__span s, double *number) {
 }
 
 /* --- tokenisers ---------------------------------------------------------------------------------
-   Finds the words of a text one at a time, without memory: a word is a span of the text, and where
-   a tokeniser folds upper to lower case, that is done when a word is hashed or compared. */
+   Find the words of a text one at a time, as spans of it. Where a tokeniser folds upper to lower
+   case, that is done when a word is hashed or compared. */
 
 typedef enum carnn__tokenizer {
-    CARNN__WORDS,  /* as in MemN2N: runs of [A-Za-z0-9_] and bytes >= 0x80, folded, without articles
-                      ("<SILENCE>" is the word silence); and also each of . ? ! , ; which may be
-                      the only difference between two candidates */
+    CARNN__WORDS,  /* as in MemN2N: runs of [A-Za-z0-9_] and bytes >= 0x80, folded, no articles; and
+                      each of . ? ! , ; which may be all that two candidates differ in */
     CARNN__SPACES, /* pieces between blanks */
     CARNN__LOWER,  /* pieces between blanks, folded */
-    CARNN__TOKENS, /* pieces between blanks, folded, with punctuation at their ends as words of its
-                      own: leaves tokenised text as it is, and tokenises other text */
+    CARNN__TOKENS, /* the same, and punctuation at their ends is split off; leaves tokenised text
+                      as it is */
     CARNN__SPOKEN  /* Switchboard: [A-Za-z0-9]+(?:'[A-Za-z]+)?|[.,?!], folded */
 } carnn__tokenizer;
 
@@ -5637,8 +5129,8 @@ static inline int carnn__mark(char c) { return carnn__among(c, ".,;:?!\"()[]"); 
 
 /* The length of the first word of a piece, `rest` to `stop`: all but the marks at the end, or, if
    only marks are left, a run of one mark ("..."). A single period at the end belongs to an
-   abbreviation ("mr.", "u.s."), unless it is the end of the text and the piece has no other. The
-   search from the end is made once for a piece (`marks`), else it would take quadratic time. */
+   abbreviation ("mr.", "u.s."), unless it is the end of the text and the piece has no other.
+   `marks` prevents a second search from the end, hence quadratic time. */
 static size_t carnn__token_length(carnn__words *w) {
     const char *at = w->rest;
     size_t length = (size_t)(w->stop - at), end = length, run = 1;
@@ -5659,30 +5151,24 @@ static size_t carnn__token_length(carnn__words *w) {
 /* The length of the word that begins at `rest`, which is before the end; 0 if none does. */
 static size_t carnn__word_length(carnn__words *w) {
     const char *at = w->rest;
-    switch (w->kind) {
-    case CARNN__WORDS:
-        while (at < w->end && (carnn__letter(*at) || carnn__digit(*at) || *at == '_' ||
-                               (unsigned char)*at >= 0x80))
+    int words = w->kind == CARNN__WORDS;
+    if (words || w->kind == CARNN__SPOKEN) {
+        while (at < w->end && (carnn__letter(*at) || carnn__digit(*at) ||
+                               (words && (*at == '_' || (unsigned char)*at >= 0x80))))
             at++;
-        if (at == w->rest) at += carnn__among(*at, ".?!,;");
-        break;
-    case CARNN__SPOKEN:
-        while (at < w->end && (carnn__letter(*at) || carnn__digit(*at))) at++;
         if (at == w->rest) {
-            at += carnn__among(*at, ".,?!");
-        } else if (w->end - at >= 2 && *at == '\'' && carnn__letter(at[1])) {
+            at += carnn__among(*at, words ? ".?!,;" : ".,?!");
+        } else if (!words && w->end - at >= 2 && *at == '\'' && carnn__letter(at[1])) {
             for (at++; at < w->end && carnn__letter(*at); at++) {}
         }
-        break;
-    default:
-        if (at < w->stop) return carnn__token_length(w); /* within a piece of CARNN__TOKENS */
-        while (at < w->end && !carnn__blank(*at)) at++;
-        if (w->kind != CARNN__TOKENS || at == w->rest) break;
-        w->stop = at;
-        w->marks = 0;
-        return carnn__token_length(w);
+        return (size_t)(at - w->rest);
     }
-    return (size_t)(at - w->rest);
+    if (at < w->stop) return carnn__token_length(w); /* within a piece of CARNN__TOKENS */
+    while (at < w->end && !carnn__blank(*at)) at++;
+    if (w->kind != CARNN__TOKENS || at == w->rest) return (size_t)(at - w->rest);
+    w->stop = at;
+    w->marks = 0;
+    return carnn__token_length(w);
 }
 
 /* Moves on to the next word, `word`; returns 0 if there is none. */
@@ -5701,10 +5187,9 @@ static int carnn__next_word(carnn__words *w) {
 }
 
 /* --- lists of names -----------------------------------------------------------------------------
-   A list of distinct byte strings, numbered in order, which are found by a hash table with open
-   addressing, at most half full. A finished list is read-only, so any number of threads may use it.
-   The hash has a random key, so that no file can be written whose strings collide; numbers do not
-   depend on it. */
+   Distinct byte strings, numbered in order, with a hash table (open addressing, at most half full).
+   A finished list is read-only, so threads may share it. The hash has a random key, so that no file
+   can be written whose strings collide; numbers do not depend on it. */
 
 typedef struct carnn__names {
     size_t count;
@@ -5783,39 +5268,35 @@ static void carnn__names_free(carnn__names *n, const carnn_allocator *a) {
     memset(n, 0, sizeof *n);
 }
 
-/* Makes a finished list of `count` strings; CARNN_ERR_MODEL if they are not distinct. After an
-   error nothing has to be freed. */
+/* Makes a finished list; CARNN_ERR_MODEL if its strings are not distinct. */
 static carnn_status carnn__names_build(carnn__names *n, const carnn_allocator *a,
-                                       const char *const *s, const size_t *length, size_t count,
-                                       carnn_error *error) {
+                                       const carnn__span *s, size_t count, carnn_error *error) {
+    carnn_status status = CARNN_OK;
     size_t i, bytes = 0;
     memset(n, 0, sizeof *n);
     if (count > CARNN__COUNT_LIMIT)
         return carnn__fail(error, CARNN_ERR_MODEL, 0, "a list of %zu names is too long", count);
-    for (i = 0; i < count; i++) bytes += length[i] + 1;
+    for (i = 0; i < count; i++) bytes += s[i].length + 1;
     for (n->slots = 2; n->slots / 2 < count; n->slots *= 2) {}
     n->bytes = (char *)carnn__alloc(a, bytes, 1);
     n->at = (size_t *)carnn__alloc_zero(a, count + 1, sizeof *n->at);
     n->slot = (uint32_t *)carnn__alloc(a, n->slots, sizeof *n->slot);
-    if (!n->bytes || !n->at || !n->slot) {
-        carnn__names_free(n, a);
-        return carnn__out_of_memory(error);
+    if (!n->bytes || !n->at || !n->slot) status = carnn__out_of_memory(error);
+    else carnn__names_clear(n);
+    for (i = 0; !status && i < count; i++) {
+        size_t slot = carnn__names_slot(n, s[i].at, s[i].length, 0);
+        if (n->slot[slot] == CARNN__NO_INDEX)
+            carnn__names_append(n, slot, s[i].at, s[i].length, 0);
+        else
+            status = carnn__fail(error, CARNN_ERR_MODEL, 0,
+                                 "number %zu of a list of names stands there twice", i);
     }
-    carnn__names_clear(n);
-    for (i = 0; i < count; i++) {
-        size_t slot = carnn__names_slot(n, s[i], length[i], 0);
-        if (n->slot[slot] != CARNN__NO_INDEX) {
-            carnn__names_free(n, a);
-            return carnn__fail(error, CARNN_ERR_MODEL, 0,
-                               "number %zu of a list of names stands there twice", i);
-        }
-        carnn__names_append(n, slot, s[i], length[i], 0);
-    }
-    return CARNN_OK;
+    if (status) carnn__names_free(n, a);
+    return status;
 }
 
-/* Turns a text into word numbers: returns how many words it has and writes the numbers of the first
-   `max`. A word that is not in the list is number 0, <unk>. */
+/* Returns how many words a text has and writes the numbers of the first `max`; 0, <unk>, for a word
+   that is not in the list. */
 static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, const char *text,
                               size_t length, uint32_t *ids, size_t max) {
     carnn__words w = carnn__words_of(kind, text, length);
@@ -5828,8 +5309,6 @@ static size_t carnn__tokenize(const carnn__names *words, carnn__tokenizer kind, 
     }
     return count;
 }
-
-/* --- names of files in errors ---------------------------------------------------------------- */
 
 /* The end of a file name, short enough for an error message. */
 static const char *carnn__name_end(const char *name) {
@@ -5844,16 +5323,14 @@ static carnn_status carnn__io_error(carnn_error *error, const char *name, const 
 #ifndef CARNN_NO_TEXT
 
 /* --- stb_ds -------------------------------------------------------------------------------------
-   Vocabularies and readers grow their lists with the dynamic arrays of stb_ds, and copy them into
-   blocks of the right size when they are complete. Its hash tables are not used: they write during
-   lookups and share one seed in the whole process (both are races between threads), and their
-   string keys end at a NUL.
+   Vocabularies and readers grow their lists as arrays of stb_ds, and copy them into blocks of the
+   right size when they are complete. Its hash tables are not used: their lookups write and share
+   one seed in the process (races between threads), and their string keys end at a NUL.
 
-   stb_ds does not check the result of realloc, so ours does not return without memory: it jumps
-   back into carnn__build, which started the work. The jump leaves an array as it was before it was
-   to grow, so its owner frees it as always. Outside of carnn__build (the host program uses the same
-   copy of stb_ds) memory is malloc's. A host that brings its own copy with
-   CARNN_NO_STB_DS_IMPLEMENTATION also brings its own realloc. */
+   stb_ds does not check the result of realloc, so without memory ours jumps back into carnn__build,
+   which started the work. The array is then as it was before, and freed by its owner. Outside of
+   carnn__build (the host program uses the same copy of stb_ds) memory is malloc's. A host that
+   brings its own copy with CARNN_NO_STB_DS_IMPLEMENTATION also brings its own realloc. */
 
 #ifdef __cplusplus
 } /* stb_ds.h has templates in C++, which cannot be in extern "C" */
@@ -5963,11 +5440,9 @@ static void *carnn__copy(const carnn_allocator *a, const void *items, size_t cou
     return block;
 }
 
-/* --- growing lists of names ---------------------------------------------------------------------
-   A list that begins as zeros and grows in carnn__build: its three arrays are stb_ds's. */
-
-/* The number of `s`, which is added (folded if `fold` is set) if it is new; CARNN__NO_INDEX if the
-   list is full. */
+/* The number of `s` in a list that begins as zeros and grows in carnn__build, so that its arrays
+   are stb_ds's. It is added (folded if `fold` is set) if it is new; CARNN__NO_INDEX if the list is
+   full. */
 static uint32_t carnn__names_add(carnn__names *n, const char *s, size_t length, int fold) {
     size_t slot, i;
     if (n->slots / 2 <= n->count) { /* twice as many slots */
@@ -5998,70 +5473,61 @@ static void carnn__names_drop(carnn__names *n) {
 
 /* --- vocabulary ---------------------------------------------------------------------------------
    Counts the words of texts and makes a list of the frequent ones: open it, add texts, close it.
-   The result is a finished list of "<unk>", which is number 0, the reserved words that it was
-   opened with, and the words that occurred often enough, in the order in which they first occurred.
-   If `most` is set before it is closed, only that many words are kept beside the reserved ones: the
-   most frequent, and of equals the first. A list of labels has neither <unk> nor reserved words: it
-   is begun with carnn__vocabulary_init. What is not closed has to be freed, also after an error. */
+   The result is a finished list of "<unk>", which is number 0, the reserved words (without blanks),
+   and the words that occurred often enough, in the order of their first occurrence. A list of
+   labels has neither <unk> nor reserved words: it is begun with carnn__vocabulary_init. After an
+   error texts are ignored, and closing it returns the error. */
 
 typedef struct carnn__vocabulary {
     carnn_allocator allocator;
-    carnn__names words; /* growing */
-    size_t *times;      /* stb_ds array (words.count): how often each has occurred */
-    size_t reserved;    /* the first words, which are kept however rare they are */
-    size_t most;        /* 0: no limit */
+    carnn_error *error;
+    carnn_status status;
+    carnn__names words;  /* growing */
+    size_t *times;       /* stb_ds array (words.count): how often each has occurred */
+    size_t reserved;     /* the first words, which are kept however rare they are */
+    size_t most;         /* the most frequent others are kept, of equals the first; 0: all */
+    carnn__words text;   /* that is being added, and how often it occurs */
+    size_t text_times;
 } carnn__vocabulary;
 
-static void carnn__vocabulary_init(carnn__vocabulary *v, const carnn_allocator *a) {
+static void carnn__vocabulary_init(carnn__vocabulary *v, const carnn_allocator *a,
+                                   carnn_error *error) {
     memset(v, 0, sizeof *v);
     v->allocator = carnn__allocator(a);
+    v->error = error;
 }
 
-/* The arguments of carnn__vocabulary_add. */
-typedef struct carnn__vocabulary_job {
-    carnn__vocabulary *v;
-    carnn__tokenizer kind;
-    const char *text;
-    size_t length, times;
-    carnn_error *error;
-} carnn__vocabulary_job;
-
 static carnn_status carnn__vocabulary_count(void *job) {
-    carnn__vocabulary_job *j = (carnn__vocabulary_job *)job;
-    carnn__words w = carnn__words_of(j->kind, j->text, j->length);
-    while (carnn__next_word(&w)) {
-        uint32_t id = carnn__names_add(&j->v->words, w.word.at, w.word.length,
-                                       carnn__folds(j->kind));
+    carnn__vocabulary *v = (carnn__vocabulary *)job;
+    while (carnn__next_word(&v->text)) {
+        uint32_t id = carnn__names_add(&v->words, v->text.word.at, v->text.word.length,
+                                       carnn__folds(v->text.kind));
         if (id == CARNN__NO_INDEX)
-            return carnn__fail(j->error, CARNN_ERR_DATA, 0, "more than %zu different words",
+            return carnn__fail(v->error, CARNN_ERR_DATA, 0, "more than %zu different words",
                                (size_t)CARNN__COUNT_LIMIT);
-        if (id == stbds_arrlenu(j->v->times)) stbds_arrput(j->v->times, 0);
-        j->v->times[id] += j->times;
+        if (id == stbds_arrlenu(v->times)) stbds_arrput(v->times, 0);
+        v->times[id] += v->text_times;
     }
     return CARNN_OK;
 }
 
 /* Counts the words of a text that occurs `times` times. */
-static carnn_status carnn__vocabulary_add(carnn__vocabulary *v, carnn__tokenizer kind,
-                                          const char *text, size_t length, size_t times,
-                                          carnn_error *error) {
-    carnn__vocabulary_job job = {v, kind, text, length, times, error};
-    return carnn__build(&v->allocator, carnn__vocabulary_count, &job, error);
+static void carnn__vocabulary_add(carnn__vocabulary *v, carnn__tokenizer kind, const char *text,
+                                  size_t length, size_t times) {
+    if (v->status) return;
+    v->text = carnn__words_of(kind, text, length);
+    v->text_times = times;
+    v->status = carnn__build(&v->allocator, carnn__vocabulary_count, v, v->error);
 }
 
-/* The reserved words have no blanks. */
-static carnn_status carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *a,
-                                           const char *const *reserved, size_t count,
-                                           carnn_error *error) {
-    carnn_status status = CARNN_OK;
+static void carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *a,
+                                   const char *const *reserved, size_t count, carnn_error *error) {
     size_t i;
-    carnn__vocabulary_init(v, a);
-    for (i = 0; !status && i <= count; i++) {
-        const char *word = i ? reserved[i - 1] : "<unk>";
-        status = carnn__vocabulary_add(v, CARNN__SPACES, word, strlen(word), 0, error);
-    }
+    carnn__vocabulary_init(v, a, error);
+    carnn__vocabulary_add(v, CARNN__SPACES, "<unk>", 5, 0);
+    for (i = 0; i < count; i++)
+        carnn__vocabulary_add(v, CARNN__SPACES, reserved[i], strlen(reserved[i]), 0);
     v->reserved = v->words.count;
-    return status;
 }
 
 static carnn_status carnn__vocabulary_drop(void *job) {
@@ -6069,10 +5535,6 @@ static carnn_status carnn__vocabulary_drop(void *job) {
     carnn__names_drop(&v->words);
     stbds_arrfree(v->times);
     return CARNN_OK;
-}
-
-static void carnn__vocabulary_free(carnn__vocabulary *v) {
-    carnn__build(&v->allocator, carnn__vocabulary_drop, v, NULL);
 }
 
 /* What a word is ranked by: how often it occurred, then how early. */
@@ -6085,244 +5547,41 @@ static int carnn__falling(const void *a, const void *b) {
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Makes the list of the words that occurred at least `min_count` times and frees `v`, also after an
-   error. */
+/* Makes the list of the words that occurred at least `min_count` times and frees `v`. */
 static carnn_status carnn__vocabulary_close(carnn__vocabulary *v, size_t min_count,
-                                            carnn__names *words, carnn_error *error) {
+                                            carnn__names *words) {
     const carnn_allocator *a = &v->allocator;
     size_t count = v->words.count, others = count - v->reserved, kept = 0, i;
     uint64_t least = 0, *rank = (uint64_t *)carnn__alloc(a, others, sizeof *rank);
-    const char **s = (const char **)carnn__alloc(a, count, sizeof *s);
-    size_t *length = (size_t *)carnn__alloc(a, count, sizeof *length);
-    carnn_status status = rank && s && length ? CARNN_OK : carnn__out_of_memory(error);
+    carnn__span *s = (carnn__span *)carnn__alloc(a, count, sizeof *s);
+    if (!v->status && !(rank && s)) v->status = carnn__out_of_memory(v->error);
     /* 1. The least rank that is among the `most` highest. */
-    if (!status && v->most && v->most < others) {
+    if (!v->status && v->most && v->most < others) {
         for (i = 0; i < others; i++) rank[i] = carnn__vocabulary_rank(v, v->reserved + i);
         qsort(rank, others, sizeof *rank, carnn__falling);
         least = rank[v->most - 1];
     }
     /* 2. Keep the reserved words and those that are frequent enough. */
-    for (i = 0; !status && i < count; i++) {
-        if (i >= v->reserved &&
-            (v->times[i] < min_count || carnn__vocabulary_rank(v, i) < least))
-            continue;
-        s[kept] = carnn__names_get(&v->words, i);
-        length[kept++] = carnn__names_length(&v->words, i);
-    }
-    if (!status) status = carnn__names_build(words, a, s, length, kept, error);
+    for (i = 0; !v->status && i < count; i++)
+        if (i < v->reserved ||
+            (v->times[i] >= min_count && carnn__vocabulary_rank(v, i) >= least))
+            s[kept++] = carnn__string(v->words.bytes, v->words.at, i);
+    if (!v->status) v->status = carnn__names_build(words, a, s, kept, v->error);
     carnn__free(a, rank);
-    carnn__free(a, (void *)s);
-    carnn__free(a, length);
-    carnn__vocabulary_free(v);
-    return status;
-}
-
-/* --- input --------------------------------------------------------------------------------------
-   Reads a source: carnn__input_open reads all of it, carnn__input_begin and _want as much as the
-   reader needs, which removes bytes from the front of the bytes at hand, `rest`. These are the
-   caller's, or in a buffer that is filled from a file, so that pipes and devices can be read.
-   A file that begins like one of gzip is unpacked by the program gzip, which reads the file itself:
-   no shell, and no file name on a command line. A pipe cannot be read twice, so packed data from
-   one is refused. */
-
-#ifdef CARNN__GZIP
-extern char **environ;
-#ifndef __cplusplus /* -std=c99 and feature macros may hide it */
-FILE *fdopen(int file, const char *mode);
-#endif
-#endif
-
-typedef struct carnn__input {
-    const char *name; /* for errors */
-    carnn__span rest; /* the bytes at hand */
-    int ended;        /* no more bytes follow */
-    char *buffer;     /* NULL: `rest` are the caller's */
-    size_t room;
-#ifndef CARNN_NO_STDIO
-    FILE *file; /* or the output of gzip */
-#endif
-#ifdef CARNN__GZIP
-    pid_t gzip; /* 0: not running */
-#endif
-} carnn__input;
-
-#ifndef CARNN__FIRST_READ
-#define CARNN__FIRST_READ 65536
-#endif
-
-static inline int carnn__gzipped(const carnn__input *in) {
-    return in->rest.length >= 2 && memcmp(in->rest.at, "\x1F\x8B", 2) == 0;
-}
-
-#ifdef CARNN__GZIP
-/* Replaces the file by what gzip makes of it: starts gzip with the file as its input, a pipe to us
-   as its output, and no messages. */
-static carnn_status carnn__gzip_open(carnn__input *in, carnn_error *error) {
-    char *const arguments[] = {(char *)"gzip", (char *)"-dc", NULL};
-    posix_spawn_file_actions_t actions, *to_do = &actions;
-    int ends[2], problem;
-    if (pipe(ends)) return carnn__io_error(error, in->name, strerror(errno));
-    fcntl(ends[0], F_SETFD, FD_CLOEXEC); /* else gzip would wait for itself */
-    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-    problem = posix_spawn_file_actions_init(to_do);
-    if (!problem) {
-        /* The file is opened under another number than 0: its name may be that of our input. */
-        problem = posix_spawn_file_actions_addopen(to_do, ends[0], in->name, O_RDONLY, 0);
-        if (!problem) problem = posix_spawn_file_actions_adddup2(to_do, ends[0], 0);
-        if (!problem) problem = posix_spawn_file_actions_adddup2(to_do, ends[1], 1);
-        if (!problem)
-            problem = posix_spawn_file_actions_addopen(to_do, 2, "/dev/null", O_WRONLY, 0);
-        if (!problem) problem = posix_spawnp(&in->gzip, "gzip", to_do, NULL, arguments, environ);
-        if (problem) in->gzip = 0;
-        posix_spawn_file_actions_destroy(to_do);
-    }
-    close(ends[1]);
-    fclose(in->file);
-    in->file = fdopen(ends[0], "rb");
-    if (!in->file) {
-        if (!problem) problem = errno;
-        close(ends[0]);
-    }
-    if (!problem) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be unpacked, the program gzip: %s",
-                       carnn__name_end(in->name), strerror(problem));
-}
-
-/* Waits for gzip, whose output has ended or is closed; returns 0 if the file was damaged. */
-static int carnn__gzip_wait(carnn__input *in) {
-    int code = 0;
-    pid_t gzip = in->gzip;
-    in->gzip = 0;
-    while (gzip && waitpid(gzip, &code, 0) < 0)
-        if (errno != EINTR) return 1; /* the host has taken the exit code */
-    return WIFEXITED(code) && (WEXITSTATUS(code) == 0 || WEXITSTATUS(code) == 2); /* a warning */
-}
-#endif
-
-static void carnn__input_close(carnn__input *in, const carnn_allocator *a) {
-#ifndef CARNN_NO_STDIO
-    if (in->file) fclose(in->file);
-#endif
-#ifdef CARNN__GZIP
-    carnn__gzip_wait(in);
-#endif
-    carnn__free(a, in->buffer);
-    memset(in, 0, sizeof *in);
-}
-
-/* Reads the next bytes of the file; 0 bytes at its end. */
-static carnn_status carnn__input_read(carnn__input *in, char *to, size_t room, size_t *got,
-                                      carnn_error *error) {
-    *got = 0;
-#ifdef CARNN_NO_STDIO
-    (void)to, (void)room;
-    return carnn__io_error(error, in->name, "built without files (CARNN_NO_STDIO)");
-#else
-    do {
-        clearerr(in->file);
-        errno = 0;
-        *got = fread(to, 1, room, in->file);
-    } while (!*got && ferror(in->file) && errno == EINTR);
-    if (!*got && ferror(in->file))
-        return carnn__io_error(error, in->name, errno ? strerror(errno) : "cannot be read");
-#ifdef CARNN__GZIP
-    if (!*got && !carnn__gzip_wait(in))
-        return carnn__io_error(error, in->name, "gzip cannot unpack it, it is damaged");
-#endif
-    return CARNN_OK;
-#endif
-}
-
-/* Reads until `want` bytes are at hand, or all that are left. */
-static carnn_status carnn__input_want(carnn__input *in, size_t want, const carnn_allocator *a,
-                                      carnn_error *error) {
-    while (!in->ended && in->rest.length < want) {
-        size_t end = in->buffer ? (size_t)(in->rest.at - in->buffer) + in->rest.length : 0, got;
-        carnn_status status;
-        /* 1. If the buffer is full to its end, move the bytes at hand to its front if that frees
-           half of it, and else double it. So a byte is moved a few times at most. */
-        if (end == in->room) {
-            end = in->rest.length;
-            if (end) memmove(in->buffer, in->rest.at, end);
-            if (end >= in->room - in->room / 2) {
-                size_t room = in->room ? 2 * in->room : CARNN__FIRST_READ;
-                char *larger = NULL;
-                if (room > in->room) larger = (char *)a->realloc(in->buffer, room, a->user);
-                if (!larger)
-                    return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
-                                       carnn__name_end(in->name));
-                in->buffer = larger;
-                in->room = room;
-            }
-            in->rest.at = in->buffer;
-        }
-        /* 2. Read. */
-        status = carnn__input_read(in, in->buffer + end, in->room - end, &got, error);
-        if (status) return status;
-        in->rest.length += got;
-        in->ended = !got;
-    }
-    return CARNN_OK;
-}
-
-/* Opens a source; after an error nothing has to be closed. */
-static carnn_status carnn__input_begin(carnn__input *in, const carnn_source *source,
-                                       const carnn_allocator *a, carnn_error *error) {
-    carnn_status status = CARNN_OK;
-    memset(in, 0, sizeof *in);
-    if (!source->name && !source->bytes)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a source has neither a name nor bytes");
-    in->name = source->name ? source->name : "(memory)";
-    in->rest.at = (const char *)source->bytes;
-    in->rest.length = source->bytes ? source->size : 0;
-    in->ended = source->bytes != NULL;
-#ifndef CARNN_NO_STDIO
-    if (!in->ended) in->file = fopen(in->name, "rb");
-    if (!in->ended && !in->file) status = carnn__io_error(error, in->name, strerror(errno));
-#endif
-    if (!status) status = carnn__input_want(in, 2, a, error);
-#ifdef CARNN__GZIP
-    if (!status && in->file && carnn__gzipped(in) && !fseek(in->file, 0, SEEK_END)) {
-        in->rest.length = 0;
-        in->ended = 0;
-        status = carnn__gzip_open(in, error);
-        if (!status) status = carnn__input_want(in, 2, a, error);
-    }
-#endif
-    if (!status && carnn__gzipped(in))
-        status = carnn__io_error(error, in->name, "is packed; unpack it first with gzip -d");
-    if (status) carnn__input_close(in, a);
-    return status;
-}
-
-static carnn_status carnn__input_open(carnn__input *in, const carnn_source *source,
-                                      const carnn_allocator *a, carnn_error *error) {
-    carnn_status status = carnn__input_begin(in, source, a, error);
-    if (!status) status = carnn__input_want(in, SIZE_MAX, a, error);
-    if (status) carnn__input_close(in, a);
-    return status;
+    carnn__free(a, s);
+    carnn__build(a, carnn__vocabulary_drop, v, NULL);
+    return v->status;
 }
 
 /* --- lines --------------------------------------------------------------------------------------
-   The lines of an input one at a time, and errors that name them. Lines end with LF or CR LF; the
-   byte order mark of UTF-8 at the beginning is skipped. */
+   The lines of a text one at a time, and errors that name them. Lines end with LF or CR LF. */
 
 typedef struct carnn__lines {
-    const char *name; /* of the input */
+    const char *name; /* of the source, for errors */
     carnn__span rest; /* the lines that follow */
     carnn__span line; /* the line that carnn__next_line found, without its end */
     size_t number;    /* of the line, from 1 */
 } carnn__lines;
-
-static carnn__lines carnn__lines_of(const carnn__input *in) {
-    carnn__lines lines;
-    memset(&lines, 0, sizeof lines);
-    lines.name = in->name;
-    lines.rest = in->rest;
-    if (lines.rest.length >= 3 && memcmp(lines.rest.at, "\xEF\xBB\xBF", 3) == 0)
-        carnn__skip(&lines.rest, 3);
-    return lines;
-}
 
 /* Moves on to the next line; returns 0 if there is none. */
 static int carnn__next_line(carnn__lines *l) {
@@ -6352,19 +5611,204 @@ static const char *carnn__show(char shown[4 * CARNN__SHOWN + 8], carnn__span tex
     return shown;
 }
 
+/* "f.txt:1: expected a dialog, found an empty file" */
+static carnn_status carnn__misread(carnn_error *error, const carnn__lines *l, const char *expected,
+                                   const char *found) {
+    return carnn__fail(error, CARNN_ERR_DATA, l->number, "%s:%zu: expected %s, found %s",
+                       carnn__name_end(l->name), l->number, expected, found);
+}
+
 /* "trn.txt:381: expected a line number, found "abc"" */
 static carnn_status carnn__expected(carnn_error *error, const carnn__lines *l, const char *what,
                                     carnn__span found) {
     char shown[4 * CARNN__SHOWN + 8];
-    return carnn__fail(error, CARNN_ERR_DATA, l->number, "%s:%zu: expected %s, found %s",
-                       carnn__name_end(l->name), l->number, what, carnn__show(shown, found));
+    return carnn__misread(error, l, what, carnn__show(shown, found));
+}
+
+/* --- input --------------------------------------------------------------------------------------
+   A source and the bytes of it that are at hand: the caller's, or in a buffer that is filled from a
+   file front to end, so that pipes and devices can be read. A reader removes bytes from the front.
+   A file that begins like one of gzip is unpacked by the program gzip, which reads the file itself:
+   no shell, and no file name on a command line. A pipe cannot be read twice, so packed data from
+   one is refused. */
+
+#ifdef CARNN__GZIP
+extern char **environ;
+#ifndef __cplusplus /* -std=c99 and feature macros may hide it */
+FILE *fdopen(int file, const char *mode);
+#endif
+#endif
+
+typedef struct carnn__input {
+    carnn__lines lines; /* the bytes at hand */
+    int ended;          /* no more bytes follow */
+    char *buffer;       /* NULL: the bytes are the caller's */
+    size_t room;
+#ifndef CARNN_NO_STDIO
+    FILE *file; /* or the output of gzip */
+#endif
+#ifdef CARNN__GZIP
+    pid_t gzip; /* 0: not running */
+#endif
+} carnn__input;
+
+#ifndef CARNN__FIRST_READ
+#define CARNN__FIRST_READ 65536
+#endif
+
+static inline int carnn__gzipped(const carnn__input *in) {
+    return in->lines.rest.length >= 2 && memcmp(in->lines.rest.at, "\x1F\x8B", 2) == 0;
+}
+
+#ifdef CARNN__GZIP
+/* Replaces the file by what gzip makes of it: starts gzip with the file as its input, a pipe to us
+   as its output, and no messages. */
+static carnn_status carnn__gzip_open(carnn__input *in, carnn_error *error) {
+    char *const arguments[] = {(char *)"gzip", (char *)"-dc", NULL};
+    posix_spawn_file_actions_t actions, *to_do = &actions;
+    int ends[2], problem;
+    if (pipe(ends)) return carnn__io_error(error, in->lines.name, strerror(errno));
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC); /* else gzip would wait for itself */
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    problem = posix_spawn_file_actions_init(to_do);
+    if (!problem) {
+        /* The file is opened under another number than 0: its name may be that of our input. */
+        problem = posix_spawn_file_actions_addopen(to_do, ends[0], in->lines.name, O_RDONLY, 0);
+        if (!problem) problem = posix_spawn_file_actions_adddup2(to_do, ends[0], 0);
+        if (!problem) problem = posix_spawn_file_actions_adddup2(to_do, ends[1], 1);
+        if (!problem)
+            problem = posix_spawn_file_actions_addopen(to_do, 2, "/dev/null", O_WRONLY, 0);
+        if (!problem) problem = posix_spawnp(&in->gzip, "gzip", to_do, NULL, arguments, environ);
+        if (problem) in->gzip = 0;
+        posix_spawn_file_actions_destroy(to_do);
+    }
+    close(ends[1]);
+    fclose(in->file);
+    in->file = fdopen(ends[0], "rb");
+    if (!in->file) {
+        if (!problem) problem = errno;
+        close(ends[0]);
+    }
+    if (!problem) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be unpacked, the program gzip: %s",
+                       carnn__name_end(in->lines.name), strerror(problem));
+}
+
+/* Waits for gzip, whose output has ended or is closed; returns 0 if the file was damaged. */
+static int carnn__gzip_wait(carnn__input *in) {
+    int code = 0;
+    pid_t gzip = in->gzip;
+    in->gzip = 0;
+    while (gzip && waitpid(gzip, &code, 0) < 0)
+        if (errno != EINTR) return 1; /* the host has taken the exit code */
+    return WIFEXITED(code) && (WEXITSTATUS(code) == 0 || WEXITSTATUS(code) == 2); /* a warning */
+}
+#endif
+
+static void carnn__input_close(carnn__input *in, const carnn_allocator *a) {
+#ifndef CARNN_NO_STDIO
+    if (in->file) fclose(in->file);
+#endif
+#ifdef CARNN__GZIP
+    carnn__gzip_wait(in);
+#endif
+    carnn__free(a, in->buffer);
+    memset(in, 0, sizeof *in);
+}
+
+/* Fills the buffer from `end` on with the next bytes of the file. */
+static carnn_status carnn__input_read(carnn__input *in, size_t end, carnn_error *error) {
+#ifdef CARNN_NO_STDIO
+    (void)end;
+    return carnn__io_error(error, in->lines.name, "built without files (CARNN_NO_STDIO)");
+#else
+    size_t got;
+    do {
+        clearerr(in->file);
+        errno = 0;
+        got = fread(in->buffer + end, 1, in->room - end, in->file);
+    } while (!got && ferror(in->file) && errno == EINTR);
+    if (!got && ferror(in->file))
+        return carnn__io_error(error, in->lines.name, errno ? strerror(errno) : "cannot be read");
+#ifdef CARNN__GZIP
+    if (!got && !carnn__gzip_wait(in))
+        return carnn__io_error(error, in->lines.name, "gzip cannot unpack it, it is damaged");
+#endif
+    in->lines.rest.length += got;
+    in->ended = !got;
+    return CARNN_OK;
+#endif
+}
+
+/* Reads until `want` bytes are at hand, or all that are left. */
+static carnn_status carnn__input_want(carnn__input *in, size_t want, const carnn_allocator *a,
+                                      carnn_error *error) {
+    while (!in->ended && in->lines.rest.length < want) {
+        carnn__span *rest = &in->lines.rest;
+        size_t end = in->buffer ? (size_t)(rest->at - in->buffer) + rest->length : 0;
+        carnn_status status;
+        /* 1. If the buffer is full to its end, move the bytes at hand to its front if that frees
+           half of it, and else double it. So a byte is moved a few times at most. */
+        if (end == in->room) {
+            end = rest->length;
+            if (end) memmove(in->buffer, rest->at, end);
+            if (end >= in->room - in->room / 2) {
+                size_t room = in->room ? 2 * in->room : CARNN__FIRST_READ;
+                char *larger = NULL;
+                if (room > in->room) larger = (char *)a->realloc(in->buffer, room, a->user);
+                if (!larger)
+                    return carnn__fail(error, CARNN_ERR_MEMORY, 0, "out of memory reading %s",
+                                       carnn__name_end(in->lines.name));
+                in->buffer = larger;
+                in->room = room;
+            }
+            rest->at = in->buffer;
+        }
+        /* 2. Read. */
+        status = carnn__input_read(in, end, error);
+        if (status) return status;
+    }
+    return CARNN_OK;
+}
+
+/* Opens a source and reads `want` bytes of it, if there are so many, or SIZE_MAX: all. The byte
+   order mark of UTF-8 is skipped. After an error nothing has to be closed. */
+static carnn_status carnn__input_open(carnn__input *in, const carnn_source *source, size_t want,
+                                      const carnn_allocator *a, carnn_error *error) {
+    carnn_status status = CARNN_OK;
+    memset(in, 0, sizeof *in);
+    if (!source->name && !source->bytes)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a source has neither a name nor bytes");
+    in->lines.name = source->name ? source->name : "(memory)";
+    in->lines.rest.at = (const char *)source->bytes;
+    in->lines.rest.length = source->bytes ? source->size : 0;
+    in->ended = source->bytes != NULL;
+#ifndef CARNN_NO_STDIO
+    if (!in->ended) in->file = fopen(source->name, "rb");
+    if (!in->ended && !in->file) status = carnn__io_error(error, source->name, strerror(errno));
+#endif
+    if (!status) status = carnn__input_want(in, 3, a, error);
+#ifdef CARNN__GZIP
+    if (!status && in->file && carnn__gzipped(in) && !fseek(in->file, 0, SEEK_END)) {
+        in->lines.rest.length = 0;
+        in->ended = 0;
+        status = carnn__gzip_open(in, error);
+        if (!status) status = carnn__input_want(in, 3, a, error);
+    }
+#endif
+    if (!status && carnn__gzipped(in))
+        status = carnn__io_error(error, in->lines.name, "is packed; unpack it first with gzip -d");
+    if (!status && in->lines.rest.length >= 3 && !memcmp(in->lines.rest.at, "\xEF\xBB\xBF", 3))
+        carnn__skip(&in->lines.rest, 3);
+    if (!status) status = carnn__input_want(in, want, a, error);
+    if (status) carnn__input_close(in, a);
+    return status;
 }
 
 /* --- word vectors -------------------------------------------------------------------------------
-   Reads the vectors of the words of a vocabulary from a file of word vectors, once from front to
-   end; only lines of these words are turned into numbers. A number has to be within
-   +-CARNN__VECTOR_MAX: a larger one is damage, and would also make infinities of the vectors of
-   other words, which get the same length. The file, told by its beginning, may be
+   Reads the vectors of the words of a vocabulary, and skips all others. A number beyond
+   +-CARNN__VECTOR_MAX is damage, and would make infinities of the vectors of other words, which
+   are scaled to the same length. The file, told by its beginning, may be
 
        GloVe      word SPACE number SPACE number ... LF; the word may have spaces in it
        word2vec   text, also fastText's .vec: the same after a line "words dimension"
@@ -6380,20 +5824,14 @@ typedef struct carnn__vectors {
     size_t found;     /* words that have a vector */
     float *value;     /* (words, dimension); zero where none was found */
     char *has;        /* (words) */
-} carnn__vectors;
-
-/* A file of vectors while it is read. */
-typedef struct carnn__vector_file {
-    carnn__vectors *v;
+    /* while a file is read */
     const carnn__names *words;
     const carnn_allocator *allocator;
     carnn_error *error;
     carnn__input input;
-    carnn__lines lines; /* name, number and text of the line at hand */
-    size_t dimension;
-    size_t count; /* vectors that word2vec's first line promises */
-    size_t read;  /* vectors so far */
-} carnn__vector_file;
+    size_t count;       /* vectors that word2vec's first line promises */
+    size_t read;        /* vectors so far */
+} carnn__vectors;
 
 static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
     carnn__free_aligned(a, v->value);
@@ -6401,20 +5839,18 @@ static void carnn__vectors_free(carnn__vectors *v, const carnn_allocator *a) {
     memset(v, 0, sizeof *v);
 }
 
-/* The row that the vector of `word` has to be read into; NULL if the vocabulary does not have the
-   word, or if the word has a vector. */
-static float *carnn__vector_row(carnn__vector_file *f, carnn__span word) {
-    uint32_t row = carnn__names_find(f->words, word.at, word.length);
-    if (row == CARNN__NO_INDEX || f->v->has[row]) return NULL;
-    f->v->has[row] = 1;
-    f->v->found++;
-    return f->v->value + row * f->dimension;
+/* The row to read the vector of `word` into; NULL if the word is unknown, or has a vector. */
+static float *carnn__vector_row(carnn__vectors *v, carnn__span word) {
+    uint32_t row = carnn__names_find(v->words, word.at, word.length);
+    if (row == CARNN__NO_INDEX || v->has[row]) return NULL;
+    v->has[row] = 1;
+    v->found++;
+    return v->value + row * v->dimension;
 }
 
 static inline int carnn__gap(char c) { return c == ' ' || c == '\t'; }
 
-/* Removes the last piece, and the gap before it, from a line and returns it; empty if there is
-   none. */
+/* Removes the last piece of a line, and the gap before it; empty if there is none. */
 static carnn__span carnn__last_piece(carnn__span *line) {
     carnn__span last = *line;
     while (line->length && !carnn__gap(line->at[line->length - 1])) line->length--;
@@ -6435,111 +5871,110 @@ static size_t carnn__last_numbers(carnn__span *line, size_t most) {
     return count;
 }
 
-/* Finds the next line, which stays in the input; *taken is its length there, 0 at the end. */
-static carnn_status carnn__vector_line(carnn__vector_file *f, size_t *taken) {
-    carnn__span *line = &f->lines.line, after;
+/* Moves on to the next line; *more is 0 at the end. */
+static carnn_status carnn__vector_line(carnn__vectors *v, int *more) {
+    carnn__lines *l = &v->input.lines;
+    carnn__span rest;
     size_t want = 1;
     int found;
     do {
-        carnn_status status = carnn__input_want(&f->input, want, f->allocator, f->error);
+        carnn_status status = carnn__input_want(&v->input, want, v->allocator, v->error);
         if (status) return status;
-        after = f->input.rest;
-        found = carnn__cut(&after, '\n', line);
-        want = 2 * line->length;
-    } while (!found && !f->input.ended && line->length <= CARNN__VECTOR_LINE_MAX);
-    f->lines.number++;
-    *taken = f->input.rest.length - after.length;
-    while (line->length && carnn__blank(line->at[line->length - 1])) line->length--;
-    if (found || f->input.ended) return CARNN_OK;
-    return carnn__expected(f->error, &f->lines, "a word vector of at most 16 MB", *line);
-}
-
-static carnn_status carnn__vector_odd(carnn__vector_file *f) {
-    char what[64];
-    snprintf(what, sizeof what, "a word and %zu numbers", f->dimension);
-    return carnn__expected(f->error, &f->lines, what, f->lines.line);
+        rest = l->rest;
+        found = carnn__cut(&rest, '\n', &l->line);
+        want = 2 * l->line.length;
+    } while (!found && !v->input.ended && l->line.length <= CARNN__VECTOR_LINE_MAX);
+    *more = l->rest.length > 0;
+    l->rest = rest;
+    l->number++;
+    while (l->line.length && carnn__blank(l->line.at[l->line.length - 1])) l->line.length--;
+    if (found || v->input.ended) return CARNN_OK;
+    return carnn__expected(v->error, l, "a word vector of at most 16 MB", l->line);
 }
 
 /* Reads the line at hand. */
-static carnn_status carnn__vector_text(carnn__vector_file *f) {
-    carnn__span rest = f->lines.line, word = rest;
+static carnn_status carnn__vector_text(carnn__vectors *v) {
+    const carnn__lines *l = &v->input.lines;
+    carnn__span rest = l->line, word = rest;
     size_t i, gaps = 0;
-    double number;
+    double number = 0.0;
+    int odd = 0;
+    char what[64];
     float *row;
     /* 1. The word is what is before the last `dimension` pieces. Nearly always that is the first
        piece, and there is one gap before each of the others, which is fast to see. */
     for (i = 0; i < rest.length; i++) gaps += (size_t)carnn__gap(rest.at[i]);
-    if (gaps == f->dimension) {
+    if (gaps == v->dimension) {
         for (word.length = 0; !carnn__gap(word.at[word.length]); word.length++) {}
     } else {
-        for (i = 0; i < f->dimension; i++) carnn__last_piece(&word);
+        for (i = 0; i < v->dimension; i++) carnn__last_piece(&word);
         rest = word;
-        if (!rest.length) return carnn__vector_odd(f); /* too few numbers, or too many: */
-        if (carnn__number(carnn__last_piece(&rest), &number) && rest.length)
-            return carnn__vector_odd(f);
+        odd = !rest.length || /* too few numbers, or too many */
+              (carnn__number(carnn__last_piece(&rest), &number) && rest.length);
     }
     /* 2. The numbers, from the end. */
-    rest = f->lines.line;
+    rest = l->line;
     carnn__skip(&rest, word.length);
-    row = carnn__vector_row(f, word);
-    for (i = f->dimension; row && i-- > 0;) {
+    row = odd ? NULL : carnn__vector_row(v, word);
+    for (i = v->dimension; row && i-- > 0;) {
         carnn__span last = carnn__last_piece(&rest);
-        if (!last.length) return carnn__vector_odd(f);
-        if (!carnn__number(last, &number) || !(fabs(number) <= CARNN__VECTOR_MAX))
-            return carnn__expected(f->error, &f->lines, "a number from -1e6 to 1e6", last);
+        odd = odd || !last.length;
+        if (!odd && !(carnn__number(last, &number) && fabs(number) <= CARNN__VECTOR_MAX))
+            return carnn__expected(v->error, l, "a number from -1e6 to 1e6", last);
         row[i] = (float)number;
     }
-    f->read++;
-    return CARNN_OK;
-}
-
-static carnn_status carnn__vector_cut(carnn__vector_file *f, const char *found) {
-    return carnn__fail(f->error, CARNN_ERR_DATA, 0,
-                       "%s: expected %zu vectors of %zu floats, found %s in number %zu",
-                       carnn__name_end(f->input.name), f->count, f->dimension, found, f->read + 1);
+    v->read++;
+    if (!odd) return CARNN_OK;
+    snprintf(what, sizeof what, "a word and %zu numbers", v->dimension);
+    return carnn__expected(v->error, l, what, l->line);
 }
 
 /* Reads the vector at the front of the input, in binary form, and removes it there. */
-static carnn_status carnn__vector_binary(carnn__vector_file *f) {
-    const size_t longest = 65536, bytes = 4 * f->dimension;
-    carnn__span *front = &f->input.rest, rest, word;
-    carnn_status status = carnn__input_want(&f->input, longest + bytes, f->allocator, f->error);
+static carnn_status carnn__vector_binary(carnn__vectors *v) {
+    const size_t longest = 65536, bytes = 4 * v->dimension;
+    carnn__span *front = &v->input.lines.rest, rest, word;
+    carnn_status status = carnn__input_want(&v->input, longest + bytes, v->allocator, v->error);
+    const char *found = NULL; /* instead of a vector */
     float *row;
     size_t i;
     if (status) return status;
     while (front->length && *front->at == '\n') carnn__skip(front, 1); /* of the vector before */
     rest.at = front->at;
     rest.length = carnn__min(front->length, longest);
-    if (!carnn__cut(&rest, ' ', &word))
-        return carnn__vector_cut(f, front->length < longest ? "the end of the file" : "no word");
-    carnn__skip(front, word.length + 1);
-    if (front->length < bytes) return carnn__vector_cut(f, "the end of the file");
-    row = carnn__vector_row(f, word);
-    for (i = 0; row && i < f->dimension; i++) {
+    if (!carnn__cut(&rest, ' ', &word) && front->length >= longest) found = "no word";
+    else if (front->length < word.length + 1 + bytes) found = "the end of the file";
+    row = found ? NULL : carnn__vector_row(v, word);
+    carnn__skip(front, found ? 0 : word.length + 1);
+    for (i = 0; row && i < v->dimension; i++) {
         const unsigned char *b = (const unsigned char *)front->at + 4 * i;
         uint32_t bits = b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
         memcpy(row + i, &bits, sizeof bits);
         if (!(fabs((double)row[i]) <= CARNN__VECTOR_MAX))
-            return carnn__vector_cut(f, "a float that is not from -1e6 to 1e6");
+            found = "a float that is not from -1e6 to 1e6";
     }
+    if (found)
+        return carnn__fail(v->error, CARNN_ERR_DATA, 0,
+                           "%s: expected %zu vectors of %zu floats, found %s in number %zu",
+                           carnn__name_end(v->input.lines.name), v->count, v->dimension, found,
+                           v->read + 1);
     carnn__skip(front, bytes);
-    f->read++;
+    v->read++;
     return CARNN_OK;
 }
 
-/* Behind the first line of word2vec: is the first vector binary? Text has its numbers there; where
-   it has too few or too many, the bytes that would be floats are at least printable. */
-static carnn_status carnn__vector_sniff(carnn__vector_file *f, int *binary) {
-    size_t i, window = 65536 + 32 * f->dimension;
-    carnn_status status = carnn__input_want(&f->input, window, f->allocator, f->error);
-    carnn__span rest = f->input.rest, floats, line, word;
+/* After the first line of word2vec: is the first vector binary? It is not if the numbers are there
+   as text, or if the bytes that would be floats are printable: text, with a number too many. */
+static carnn_status carnn__vector_sniff(carnn__vectors *v, int *binary) {
+    size_t i, window = 65536 + 32 * v->dimension;
+    carnn_status status = carnn__input_want(&v->input, window, v->allocator, v->error);
+    carnn__span rest = v->input.lines.rest, floats, line, word;
     rest.length = carnn__min(rest.length, window);
     floats = rest;
     carnn__cut(&rest, '\n', &line);
     line = carnn__trim(line);
-    if (carnn__last_numbers(&line, f->dimension) == f->dimension) return status;
+    if (carnn__last_numbers(&line, v->dimension) == v->dimension) return status;
     carnn__cut(&floats, ' ', &word);
-    floats.length = carnn__min(floats.length, 4 * f->dimension);
+    floats.length = carnn__min(floats.length, 4 * v->dimension);
     for (i = 0; i < floats.length; i++) {
         char c = floats.at[i];
         if (!carnn__blank(c) && (c < ' ' || c > '~')) *binary = 1;
@@ -6547,74 +5982,68 @@ static carnn_status carnn__vector_sniff(carnn__vector_file *f, int *binary) {
     return status;
 }
 
-/* Finds the form of the file and the length of its vectors, and takes memory for the vectors of all
-   words if it is the first file. Leaves the first vector at the front of the input. */
-static carnn_status carnn__vectors_begin(carnn__vector_file *f, int *binary) {
-    carnn__vectors *v = f->v;
+/* Finds the form of the file and the length of its vectors, and takes memory if it is the first
+   file. The line at hand is then a vector, or empty. */
+static carnn_status carnn__vectors_begin(carnn__vectors *v, int *binary, int *more) {
+    carnn__lines *l = &v->input.lines;
     carnn__span line, rest, last;
-    size_t taken, words = f->words->count;
+    size_t words = v->words->count, dimension;
     uint64_t vectors = 0, numbers;
     int counts;
-    carnn_status status = carnn__vector_line(f, &taken);
+    carnn_status status = carnn__vector_line(v, more);
     if (status) return status;
     /* 1. Two whole numbers are the first line of word2vec; else the line is a vector, and its word
        may look like a number. */
-    line = rest = f->lines.line;
+    line = rest = l->line;
     last = carnn__last_piece(&rest);
     counts = carnn__whole(last, &numbers) && carnn__whole(rest, &vectors);
-    f->count = counts ? (size_t)vectors : 0;
-    f->dimension = counts ? (size_t)numbers : carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
-    if (!counts && f->dimension && !line.length) f->dimension--;
-    if (!f->dimension || f->dimension > CARNN__DIMENSION_MAX)
-        return carnn__expected(f->error, &f->lines, "a word and up to 65536 numbers",
-                               f->lines.line);
-    if (v->dimension && v->dimension != f->dimension)
-        return carnn__fail(f->error, CARNN_ERR_DATA, 1,
+    v->count = counts ? (size_t)vectors : 0;
+    dimension = counts ? (size_t)numbers : carnn__last_numbers(&line, CARNN__DIMENSION_MAX + 1);
+    if (!counts && dimension && !line.length) dimension--;
+    if (!dimension || dimension > CARNN__DIMENSION_MAX)
+        return carnn__expected(v->error, l, "a word and up to 65536 numbers", l->line);
+    if (v->dimension && v->dimension != dimension)
+        return carnn__fail(v->error, CARNN_ERR_DATA, 1,
                            "%s:1: expected vectors of %zu numbers as before, found %zu numbers",
-                           carnn__name_end(f->input.name), v->dimension, f->dimension);
-    /* 2. Only word2vec's may be binary. */
-    if (counts) carnn__skip(&f->input.rest, taken);
-    if (counts) status = carnn__vector_sniff(f, binary);
-    else f->lines.number = 0; /* the line is read again, as a vector */
-    if (status || v->dimension) return status;
-    /* 3. Memory */
-    v->value = (float *)carnn__alloc_aligned(f->allocator, words,
-                                             carnn__times(f->dimension, sizeof(float)));
-    v->has = (char *)carnn__alloc_zero(f->allocator, words, 1);
-    if (!v->value || !v->has) return carnn__out_of_memory(f->error);
-    memset(v->value, 0, words * f->dimension * sizeof(float));
-    v->dimension = f->dimension;
-    return CARNN_OK;
+                           carnn__name_end(l->name), v->dimension, dimension);
+    /* 2. Memory */
+    if (!v->dimension) {
+        v->value = (float *)carnn__alloc_aligned(v->allocator, words,
+                                                 carnn__times(dimension, sizeof(float)));
+        v->has = (char *)carnn__alloc_zero(v->allocator, words, 1);
+        if (!v->value || !v->has) return carnn__out_of_memory(v->error);
+        memset(v->value, 0, words * dimension * sizeof(float));
+        v->dimension = dimension;
+    }
+    /* 3. Only word2vec's may be binary. */
+    if (!counts) return CARNN_OK;
+    l->line.length = 0;
+    return carnn__vector_sniff(v, binary);
 }
 
-/* Reads vectors of words that have none yet, so of several files the first one takes precedence.
-   `v` begins as zeros, and is freed by its owner, also after an error. */
+/* Reads the vectors of words that have none yet. `v` begins as zeros, and is freed by its owner,
+   also after an error. */
 static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *source,
                                         const carnn__names *words, const carnn_allocator *a,
                                         carnn_error *error) {
-    carnn__vector_file f;
     carnn_status status;
     int binary = 0, more = 1;
-    memset(&f, 0, sizeof f);
-    f.v = v;
-    f.words = words;
-    f.allocator = a;
-    f.error = error;
-    status = carnn__input_begin(&f.input, source, a, error);
-    f.lines.name = f.input.name;
-    if (!status) status = carnn__vectors_begin(&f, &binary);
-    while (!status && binary && f.read < f.count) status = carnn__vector_binary(&f);
+    v->words = words;
+    v->allocator = a;
+    v->error = error;
+    v->read = 0;
+    status = carnn__input_open(&v->input, source, 0, a, error);
+    if (!status) status = carnn__vectors_begin(v, &binary, &more);
+    while (!status && binary && v->read < v->count) status = carnn__vector_binary(v);
     while (!status && !binary && more) {
-        size_t taken;
-        status = carnn__vector_line(&f, &taken);
-        if (!status && f.lines.line.length) status = carnn__vector_text(&f);
-        if (!status) carnn__skip(&f.input.rest, taken);
-        more = taken > 0;
+        if (v->input.lines.line.length) status = carnn__vector_text(v);
+        if (!status) status = carnn__vector_line(v, &more);
     }
-    if (!status && !f.read)
-        status = carnn__fail(error, CARNN_ERR_DATA, 1, "%s:1: expected word vectors, found none",
-                             carnn__name_end(f.input.name));
-    carnn__input_close(&f.input, a);
+    if (!status && !v->read) {
+        v->input.lines.number = 1;
+        status = carnn__misread(error, &v->input.lines, "word vectors", "none");
+    }
+    carnn__input_close(&v->input, a);
     return status;
 }
 
@@ -6624,16 +6053,14 @@ static carnn_status carnn__vectors_read(carnn__vectors *v, const carnn_source *s
 /* =============================================================================================
    @@DATA   data sets: texts, items and groups; the formats of their files
 
-   A data set is one thing for every task. An ITEM is an example: some texts, each in a ROLE
-   (question, sentence, user, ...), what is right (a text, or a number), and the GROUP it belongs to
-   (a dialog, a document, a question). Every distinct text is kept once, without the blanks at its
-   ends, and goes by its number. The texts of an item are a range of one list of members, and ranges
-   may overlap: turn k of a dialog has all lines from the dialog's first on, which costs nothing.
+   An ITEM is an example: some texts, each in a ROLE (question, sentence, user, ...), what is right
+   (a text, or a number), and the GROUP it belongs to (a dialog, a document, a question). Every
+   distinct text is kept once, without the blanks at its ends, and has a number. The texts of an
+   item are a range of one list of members, and ranges may overlap: turn k of a dialog has all lines
+   from the dialog's first on.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
-
-/* --- items ----------------------------------------------------------------------------------- */
 
 /* What a text is in its item; a task lists its roles, the name of the last one is NULL. */
 typedef struct carnn__role {
@@ -6672,14 +6099,13 @@ struct carnn_dataset {
     float *numbers;      /* (rows, columns) */
     size_t row_count;    /* texts of numbers: text i has the rows row_at[i] .. row_at[i + 1] - 1 */
     size_t *row_at;
-    size_t origin_bytes; /* of the names of the files, so that errors can name them later */
-    char *origin_names;
+    char *origin_names;  /* of the files, so that errors can name them later */
     const char *format;  /* see carnn_dataset_format */
     int spoken;          /* lines are turns of speakers, their labels dialog acts */
     size_t groups_left_out;
 };
 
-/* All lists of a data set: what is copied when a reader is done, and freed. */
+/* All lists of a data set. */
 #define CARNN__DATASET_LISTS(X)                                                                    \
     X(char, bytes)                                                                                 \
     X(size_t, text_at)                                                                             \
@@ -6692,14 +6118,15 @@ struct carnn_dataset {
     X(size_t, row_at)                                                                              \
     X(char, origin_names)
 
-/* String i of a list of strings that stand one after the other, each with a NUL behind it. */
-static inline carnn__span carnn__string(const char *bytes, const size_t *at, size_t i) {
-    carnn__span string = {bytes + at[i], at[i + 1] - at[i] - 1};
-    return string;
-}
-
 static inline carnn__span carnn__text(const carnn_dataset *data, size_t i) {
     return carnn__string(data->bytes, data->text_at, i);
+}
+
+/* The numbers of text i, as bytes. */
+static inline carnn__span carnn__rows(const carnn_dataset *data, size_t i) {
+    carnn__span rows = {(const char *)(data->numbers + data->row_at[i] * data->columns),
+                        (data->row_at[i + 1] - data->row_at[i]) * data->columns * sizeof(float)};
+    return rows;
 }
 
 /* The first member of an item, which has `count`. */
@@ -6786,9 +6213,9 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
 #else
 #define CARNN__TEXT_ONLY(x) x
 
-/* --- from a line to a record --------------------------------------------------------------------
+/* --- records ------------------------------------------------------------------------------------
    A format is a function from a line to a record: what the line says, as pieces of it. Data sets
-   are built of records, and a session that is given a file's lines one by one reads the same. */
+   and sessions that read a file line by line are given records. */
 
 #define CARNN__RECORD_TEXTS 4
 
@@ -6822,15 +6249,12 @@ typedef struct carnn__parser {
     const double *option; /* the task's, of the model that will read the data; NULL: defaults */
 } carnn__parser;
 
-typedef carnn_status (*carnn__format_fn)(carnn__parser *p, carnn__record *r);
-
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
                                       carnn__span found) {
     return carnn__expected(p->error, &p->lines, what, found);
 }
 
-/* Does the line at hand say something? In an example that is to be predicted a tab by itself
-   does. */
+/* Is the line at hand not blank? In an example to be predicted a tab counts. */
 static int carnn__says_something(const carnn__parser *p) {
     carnn__span line = p->lines.line;
     if (p->lenient && line.length && memchr(line.at, '\t', line.length)) return 1;
@@ -6843,15 +6267,14 @@ static void carnn__record_text(carnn__record *r, uint32_t role, carnn__span text
 }
 
 /* --- reading ------------------------------------------------------------------------------------
-   A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. Its lists are
-   copied when all is well; either way the draft is dropped afterwards. */
+   A reader works in carnn__build on a draft, a data set whose lists are stb_ds's. They are copied
+   when all is well. */
 
 typedef struct carnn__reading {
     const carnn_dataset_desc *desc;
     const carnn__reader *reader;
     carnn_allocator allocator;
     carnn__parser parser;
-    carnn__input input;   /* the source that is being read */
     carnn_dataset draft, *finished;
     carnn__names texts;   /* becomes bytes, text_at, text_count of the draft */
     uint32_t *listed;     /* (texts.count) number of a text among the choices */
@@ -6859,8 +6282,8 @@ typedef struct carnn__reading {
     size_t records;       /* so far */
     int lists;            /* targets become choices */
     uint32_t origin;      /* see carnn__item */
-    carnn__input columns[4]; /* files that stand side by side */
-    char *scratch;           /* a path, or a sentence as words */
+    carnn__input input[4]; /* the source that is being read; the files of a folder */
+    char *scratch;         /* a path, or a sentence as words */
     /* a part of another data set instead of sources */
     const carnn_dataset *whole;
     const uint32_t *of_group; /* (groups of `whole`) */
@@ -6869,7 +6292,7 @@ typedef struct carnn__reading {
 
 /* How the data of a task is read. */
 struct carnn__reader {
-    carnn__format_fn line;
+    carnn_status (*line)(carnn__parser *p, carnn__record *r);
     const char *example; /* what a file has to have, for errors: "a dialog" */
     int candidates;      /* a target is one of a list, which may have a file of its own */
     int cleans;          /* groups without a right or a wrong item can be left out */
@@ -6877,24 +6300,6 @@ struct carnn__reader {
     carnn_status (*folder)(carnn__reading *r, const char *name, int *found);
     const char *help;    /* the formats, for help texts */
 };
-
-/* "f.txt:1: expected a dialog, found an empty file" */
-static carnn_status carnn__reading_fail(const carnn__reading *r, size_t line, const char *expected,
-                                        const char *found) {
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, line, "%s:%zu: expected %s, found %s",
-                       carnn__name_end(r->parser.lines.name), line, expected, found);
-}
-
-/* Is there room for one line more? Texts, members and items are numbered with 32 bits. */
-static carnn_status carnn__reading_room(carnn__reading *r) {
-    const size_t most = CARNN__COUNT_LIMIT - 8;
-    if (r->texts.count < most && stbds_arrlenu(r->draft.members) < most &&
-        stbds_arrlenu(r->draft.items) < most)
-        return CARNN_OK;
-    return carnn__fail(r->parser.error, CARNN_ERR_DATA, r->parser.lines.number,
-                       "%s:%zu: expected no more than %zu lines in one data set",
-                       carnn__name_end(r->parser.lines.name), r->parser.lines.number, most);
-}
 
 /* The number of a text, trimmed. */
 static uint32_t carnn__reading_text(carnn__reading *r, carnn__span s) {
@@ -6933,11 +6338,6 @@ static carnn__span carnn__spoken_words(carnn__reading *r, carnn__span text) {
     return words;
 }
 
-static void carnn__reading_member(carnn__reading *r, uint32_t text, uint32_t role) {
-    carnn__member m = {text, role};
-    stbds_arrput(r->draft.members, m);
-}
-
 /* Adds rows of numbers as a text: its number. */
 static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     carnn_dataset *d = &r->draft;
@@ -6948,13 +6348,17 @@ static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
-/* Adds what a line says. The target is added before the texts: vocabularies depend on the order. */
+/* Adds a record: its target before its texts, as vocabularies depend on the order. */
 static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
-    carnn_status status = carnn__reading_room(r);
+    const size_t most = CARNN__COUNT_LIMIT - 8; /* texts, members and items have 32 bits */
+    const carnn__lines *l = &r->parser.lines;
     carnn_dataset *d = &r->draft;
     size_t i, at = stbds_arrlenu(d->members);
     uint32_t target = CARNN__NO_INDEX;
-    if (status) return status;
+    if (r->texts.count >= most || at >= most || stbds_arrlenu(d->items) >= most)
+        return carnn__fail(r->parser.error, CARNN_ERR_DATA, l->number,
+                           "%s:%zu: expected no more than %zu lines in one data set",
+                           carnn__name_end(l->name), l->number, most);
     r->records++;
     if (record->has_target) {
         target = carnn__reading_text(r, record->target);
@@ -6962,8 +6366,8 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     }
     if (!record->count) return CARNN_OK;
     if (at && record->columns != d->columns)
-        return carnn__reading_fail(r, r->parser.lines.number, "rows as long as those before",
-                                   "another number of columns");
+        return carnn__misread(r->parser.error, l, "rows as long as those before",
+                              "another number of columns");
     d->columns = record->columns;
     if (record->begins || !d->group_count) {
         r->group_first = at;
@@ -6971,14 +6375,15 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     }
     for (i = 0; i < record->count; i++) {
         carnn__span text = record->text[i];
+        carnn__member m = {0, record->role[i]};
         if (record->spoken) text = carnn__spoken_words(r, text);
-        carnn__reading_member(r, record->columns ? carnn__reading_rows(r, text)
-                                                 : carnn__reading_text(r, text), record->role[i]);
+        m.text = record->columns ? carnn__reading_rows(r, text) : carnn__reading_text(r, text);
+        stbds_arrput(d->members, m);
     }
     d->spoken |= record->spoken;
     if (record->example) {
         size_t earlier = carnn__min(record->before, at - r->group_first);
-        uint32_t line = (uint32_t)carnn__min(r->parser.lines.number, UINT32_MAX);
+        uint32_t line = (uint32_t)carnn__min(l->number, UINT32_MAX);
         carnn__item x = {at - earlier, (uint32_t)(earlier + record->own),
                          (uint32_t)(d->group_count - 1), target, line, record->value, r->origin};
         stbds_arrput(d->items, x);
@@ -6986,7 +6391,7 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     return CARNN_OK;
 }
 
-/* Notes that the examples from here on come from the source `name`. */
+/* The examples from here on come from the source `name`. */
 static void carnn__reading_origin(carnn__reading *r, const char *name) {
     size_t bytes = strlen(name) + 1;
     r->origin = (uint32_t)stbds_arrlenu(r->draft.origin_names);
@@ -7031,7 +6436,6 @@ static void carnn__reading_clean(carnn_dataset *draft, size_t from, size_t group
     if (n) stbds_arrsetlen(draft->items, kept);
 }
 
-/* Reads a source with the reader at hand. */
 static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source *source) {
     carnn_status status = CARNN_OK;
     carnn_dataset *d = &r->draft;
@@ -7045,11 +6449,11 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     if (!source->bytes && source->name && r->reader->folder)
         status = r->reader->folder(r, source->name, &folder);
     if (!status && !folder) {
-        carnn__input_close(&r->input, &r->allocator);
-        status = carnn__input_open(&r->input, source, &r->allocator, error);
+        carnn__input_close(r->input, &r->allocator);
+        status = carnn__input_open(r->input, source, SIZE_MAX, &r->allocator, error);
         if (status) return status;
-        r->parser.lines = carnn__lines_of(&r->input);
-        carnn__reading_origin(r, r->input.name);
+        r->parser.lines = r->input->lines;
+        carnn__reading_origin(r, r->parser.lines.name);
         while (!status && carnn__next_line(&r->parser.lines)) {
             carnn__record record;
             memset(&record, 0, sizeof record);
@@ -7060,8 +6464,10 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
     }
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
-    if (r->records == records && !r->desc->lenient)
-        return carnn__reading_fail(r, 1, r->reader->example, "an empty file");
+    if (r->records == records && !r->desc->lenient) {
+        r->parser.lines.number = 1;
+        return carnn__misread(error, &r->parser.lines, r->reader->example, "an empty file");
+    }
     if (r->desc->clean) carnn__reading_clean(d, items, groups);
     if (!r->desc->clean || stbds_arrlenu(d->items) > items) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_DATA, 0,
@@ -7094,13 +6500,11 @@ static carnn_status carnn__reading_drop(void *job) {
 #define CARNN__DROP_LIST(type, list) stbds_arrfree(r->draft.list);
     CARNN__DATASET_LISTS(CARNN__DROP_LIST)
 #undef CARNN__DROP_LIST
-    carnn__input_close(&r->input, &r->allocator);
-    for (i = 0; i < CARNN__COUNT(r->columns); i++)
-        carnn__input_close(&r->columns[i], &r->allocator);
+    for (i = 0; i < CARNN__COUNT(r->input); i++) carnn__input_close(&r->input[i], &r->allocator);
     return CARNN_OK;
 }
 
-/* Copies the draft, which is complete, into a data set with lists of their final size. */
+/* Copies the draft into a data set with lists of their final size. */
 static carnn_status carnn__reading_finish(carnn__reading *r) {
     carnn_dataset *draft = &r->draft, *data;
     int complete = 1;
@@ -7115,7 +6519,6 @@ static carnn_status carnn__reading_finish(carnn__reading *r) {
     draft->item_count = stbds_arrlenu(draft->items);
     draft->choice_count = stbds_arrlenu(draft->choices);
     draft->row_count = draft->columns ? stbds_arrlenu(draft->row_at) - 1 : 0;
-    draft->origin_bytes = stbds_arrlenu(draft->origin_names);
     data = (carnn_dataset *)carnn__alloc(&r->allocator, 1, sizeof *data);
     if (!data) return carnn__out_of_memory(r->parser.error);
     *data = *draft;
@@ -7139,7 +6542,6 @@ static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *
     return status;
 }
 
-/* All sources of a description. */
 static carnn_status carnn__reading_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     const carnn__reader *reader = r->reader;
@@ -7156,7 +6558,8 @@ static carnn_status carnn__reading_all(void *job) {
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
-    return carnn__reading_fail(r, r->parser.lines.number, r->reader->example, "none to the end");
+    return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
+                          "none to the end");
 }
 
 /* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
@@ -7196,8 +6599,7 @@ CARNN_API carnn_status carnn_dataset_load(carnn_dataset **dataset, const carnn_d
    A third column is what the system said, where the right answer in column 2 is not its words but
    the name of a class of replies: the history then has column 3. */
 
-/* Takes a line number and the one blank after it off the front of `s`: 1 if they are there, with
-   the number in *number; 0 leaves `s` alone. */
+/* Removes a line number and the blank after it from the front of `s`; 0 if there is none. */
 static int carnn__numbered(carnn__span *s, uint64_t *number) {
     carnn__span digits = *s;
     size_t i = digits.length = carnn__digits(*s);
@@ -7208,7 +6610,6 @@ static int carnn__numbered(carnn__span *s, uint64_t *number) {
     return 1;
 }
 
-/* A line without a number goes on with the dialog. */
 static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     carnn__span line = p->lines.line, user, response, spoken = {NULL, 0};
     uint64_t number;
@@ -7261,25 +6662,24 @@ static const carnn__reader carnn__dialog_reader = {
 
    Labels that say that there is none ("-1", "none") are none. */
 
-/* Does the line read speaker|text|act? Then *text and *act are set. */
+/* Does the line read speaker|text|act? */
 static int carnn__spoken(carnn__span line, carnn__span *text, carnn__span *act) {
-    carnn__span speaker, said, rest;
-    if (memchr(line.at, '\t', line.length)) return 0;
-    if (!carnn__cut(&line, '|', &speaker) || !carnn__cut(&line, '|', &said)) return 0;
-    if (carnn__cut(&line, '|', &rest)) return 0;
-    *text = said;
-    *act = rest;
-    return 1;
+    carnn__span speaker;
+    return !memchr(line.at, '\t', line.length) && carnn__cut(&line, '|', &speaker) &&
+           carnn__cut(&line, '|', text) && !carnn__cut(&line, '|', act);
 }
 
 static carnn_status carnn__sentence_line(carnn__parser *p, carnn__record *r) {
-    carnn__span rest = p->lines.line, text, label = {NULL, 0};
+    carnn__span rest = p->lines.line, text, label;
     if (!carnn__trim(rest).length || *rest.at == '=') {
         p->begun = 0;
         return CARNN_OK;
     }
     r->spoken = carnn__spoken(rest, &text, &label);
-    if (!r->spoken && carnn__cut(&rest, '\t', &text)) carnn__cut(&rest, '\t', &label);
+    if (!r->spoken) {
+        carnn__cut(&rest, '\t', &text);
+        carnn__cut(&rest, '\t', &label);
+    }
     label = carnn__trim(label);
     r->has_target = label.length && !carnn__is("-1", label, 0) && !carnn__is("none", label, 0);
     r->target = label;
@@ -7303,11 +6703,11 @@ static const carnn__reader carnn__sentence_reader = {
        question, answer, label      or      number, label, question, answer
 
    A folder has them as files: a.toks questions, b.toks answers, sim.txt labels, maybe id.txt
-   numbers. Consecutive lines with the same number, or without numbers the same question, are the
+   numbers. Consecutive pairs with the same number, or without numbers the same question, are the
    answers to one question. */
 
-/* The fields of a pair: columns of a table or files of a folder. carnn__parser.column has the
-   column of each, SIZE_MAX where there is none, and then the number of columns. */
+/* The fields of a pair. carnn__parser.column has the column of each, SIZE_MAX where there is none,
+   and then the number of columns. */
 enum {
     CARNN__PAIR_QUESTION,
     CARNN__PAIR_ANSWER,
@@ -7337,18 +6737,18 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
     }
     c[CARNN__PAIR_FIELDS] = i;
     *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
-    if (*named && p->lenient && c[CARNN__PAIR_ANSWER] == SIZE_MAX)
+    if (!*named) {
+        if (i != 3 && i != 4 && !p->lenient)
+            return carnn__unexpected(p, "three columns (question, answer, label) or four (number, "
+                                        "label, question, answer)", p->lines.line);
+        memcpy(c, i == 4 ? four : three, sizeof three);
+        return CARNN_OK;
+    }
+    if (p->lenient && c[CARNN__PAIR_ANSWER] == SIZE_MAX)
         c[CARNN__PAIR_ANSWER] = c[CARNN__PAIR_QUESTION] + 1;
-    if (*named && (c[CARNN__PAIR_ANSWER] == SIZE_MAX ||
-                   (c[CARNN__PAIR_LABEL] == SIZE_MAX && !p->lenient)))
-        return carnn__unexpected(p, "columns Question, Sentence or Answer, and Label",
-                                 p->lines.line);
-    if (*named) return CARNN_OK;
-    if (i != 3 && i != 4 && !p->lenient)
-        return carnn__unexpected(p, "three columns (question, answer, label) or four (number, "
-                                    "label, question, answer)", p->lines.line);
-    memcpy(c, i == 4 ? four : three, sizeof three);
-    return CARNN_OK;
+    if (c[CARNN__PAIR_ANSWER] != SIZE_MAX && (c[CARNN__PAIR_LABEL] != SIZE_MAX || p->lenient))
+        return CARNN_OK;
+    return carnn__unexpected(p, "columns Question, Sentence or Answer, and Label", p->lines.line);
 }
 
 /* A question or an answer has words, and not too many. */
@@ -7365,13 +6765,14 @@ static carnn_status carnn__pair_sentence(carnn__parser *p, const char *what, int
     return carnn__unexpected(p, expected, carnn__trim(text));
 }
 
-/* A pair from its fields; its number tells the question. */
 static carnn_status carnn__pair_record(carnn__parser *p, const carnn__span *field,
                                        carnn__record *r) {
-    carnn__span number = carnn__trim(field[CARNN__PAIR_NUMBER]), label = field[CARNN__PAIR_LABEL];
-    uint64_t key = carnn__hash(number.at, number.length, 0);
+    carnn__span number = field[CARNN__PAIR_NUMBER], label = field[CARNN__PAIR_LABEL];
     carnn_status status;
     double value = 0.0;
+    uint64_t key;
+    number = carnn__trim(number.at ? number : field[CARNN__PAIR_QUESTION]);
+    key = carnn__hash(number.at, number.length, 0);
     if (!p->lenient && (!carnn__number(carnn__trim(label), &value) || (value != 0 && value != 1)))
         return carnn__unexpected(p, "the label 0 or 1", label);
     r->begins = !p->begun || key != p->key;
@@ -7401,18 +6802,13 @@ static carnn_status carnn__pair_line(carnn__parser *p, carnn__record *r) {
         for (j = 0; j < CARNN__PAIR_FIELDS; j++)
             if (p->column[j] == i) field[j] = cell;
     }
-    if (i != p->column[CARNN__PAIR_FIELDS] && !p->lenient) {
-        snprintf(what, sizeof what, "%zu columns with tabs between them",
-                 p->column[CARNN__PAIR_FIELDS]);
-        return carnn__unexpected(p, what, p->lines.line);
-    }
-    if (p->column[CARNN__PAIR_NUMBER] == SIZE_MAX)
-        field[CARNN__PAIR_NUMBER] = field[CARNN__PAIR_QUESTION];
-    return carnn__pair_record(p, field, r);
+    if (i == p->column[CARNN__PAIR_FIELDS] || p->lenient) return carnn__pair_record(p, field, r);
+    i = p->column[CARNN__PAIR_FIELDS];
+    snprintf(what, sizeof what, "%zu columns with tabs between them", i);
+    return carnn__unexpected(p, what, p->lines.line);
 }
 
-/* Is there nothing by this name? What is there and cannot be read is not absent: there is a reason
-   to be told. */
+/* Is there nothing by this name? A file that cannot be read is there. */
 static int carnn__absent(const char *name) {
 #ifdef CARNN_NO_STDIO
     (void)name;
@@ -7434,12 +6830,13 @@ static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, in
         carnn_source source = {path, NULL, 0};
         carnn_status status;
         snprintf(path, length, "%s/%s", folder, files[i]);
-        carnn__input_close(&r->columns[i], &r->allocator);
+        carnn__input_close(&r->input[i], &r->allocator);
         if (i == CARNN__PAIR_QUESTION && carnn__absent(path)) return CARNN_OK;
         if ((i == CARNN__PAIR_NUMBER || (i == CARNN__PAIR_LABEL && r->desc->lenient)) &&
             carnn__absent(path))
             continue;
-        status = carnn__input_open(&r->columns[i], &source, &r->allocator, r->parser.error);
+        status = carnn__input_open(&r->input[i], &source, SIZE_MAX, &r->allocator,
+                                   r->parser.error);
         if (status) return status;
     }
     *found = 1;
@@ -7449,36 +6846,34 @@ static carnn_status carnn__folder_open(carnn__reading *r, const char *folder, in
 /* Line i of each file of a folder is a field of pair i. */
 static carnn_status carnn__pair_folder(carnn__reading *r, const char *folder, int *found) {
     carnn_status status = carnn__folder_open(r, folder, found);
-    carnn__lines lines[CARNN__PAIR_FIELDS];
+    carnn__parser *p = &r->parser;
     carnn__span field[CARNN__PAIR_FIELDS];
-    size_t i, there, ended;
+    size_t i;
     if (status || !*found) return status;
     carnn__reading_origin(r, folder);
     memset(field, 0, sizeof field);
-    for (i = 0; i < CARNN__PAIR_FIELDS; i++) lines[i] = carnn__lines_of(&r->columns[i]);
-    for (i = 0; i < 2; i++) r->parser.file[i] = lines[i].name;
+    for (i = 0; i < 2; i++) p->file[i] = r->input[i].lines.name;
     while (!status) {
         carnn__record record;
+        const carnn__lines *ended = NULL; /* the first file that has no more lines */
+        int there = 0;
         memset(&record, 0, sizeof record);
-        there = 0;
-        ended = CARNN__PAIR_FIELDS; /* the first file that has no more lines */
         for (i = 0; i < CARNN__PAIR_FIELDS; i++) {
-            if (!lines[i].name) continue; /* there is no such file */
-            if (carnn__next_line(&lines[i])) there++;
-            else if (ended == CARNN__PAIR_FIELDS) ended = i;
-            field[i] = lines[i].line;
+            carnn__lines *l = &r->input[i].lines;
+            if (!l->name) continue; /* there is no such file */
+            if (carnn__next_line(l)) there = 1;
+            else if (!ended) ended = l;
+            field[i] = l->line;
+            if (i == CARNN__PAIR_ANSWER || i == CARNN__PAIR_LABEL) p->lines = *l;
         }
-        r->parser.lines = lines[lines[CARNN__PAIR_LABEL].name ? CARNN__PAIR_LABEL
-                                                             : CARNN__PAIR_ANSWER];
         if (!there) return CARNN_OK;
-        if (ended < CARNN__PAIR_FIELDS) {
-            r->parser.lines = lines[ended];
-            return carnn__reading_fail(r, lines[ended].number + 1,
-                                       "a line as in the files beside it", "the end");
+        if (ended) {
+            p->lines = *ended;
+            p->lines.number++;
+            return carnn__misread(p->error, &p->lines, "a line as in the files beside it",
+                                  "the end");
         }
-        if (!lines[CARNN__PAIR_NUMBER].name)
-            field[CARNN__PAIR_NUMBER] = field[CARNN__PAIR_QUESTION];
-        status = carnn__pair_record(&r->parser, field, &record);
+        status = carnn__pair_record(p, field, &record);
         if (!status) status = carnn__reading_record(r, &record);
     }
     return status;
@@ -7498,8 +6893,8 @@ static const carnn__reader carnn__pair_reader = {
        4 text                  SST: one digit, one blank
 
    The first line that is not blank tells the style. Where classes may be missing it may be a text
-   ("3 men in a boat"): the style of TREC or SST is then believed only where the next lines have it,
-   too. In a file of texts alone a blank line is an empty text. */
+   ("3 men in a boat"): TREC or SST are then believed only if the next lines have the style, too. In
+   a file of texts alone a blank line is an empty text. */
 
 enum {
     CARNN__CLASS_UNKNOWN,
@@ -7510,7 +6905,7 @@ enum {
     CARNN__CLASS_NONE /* texts without classes */
 };
 
-/* By style: what a line has to be, for errors and for those who ask what a file was read as. */
+/* By style: what a line has to be, for errors and carnn_dataset_format. */
 static const char *const carnn__class_formats[] = {
     "class<TAB>text, __label__class text, COARSE:fine text or a digit, a blank and a text",
     "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
@@ -7669,55 +7064,58 @@ static const carnn__reader carnn__labelled_reader = {
     "\"class<TAB>first<TAB>second\", or columns named by a first line as in SICK and MSRP"};
 
 /* --- a part of a data set -----------------------------------------------------------------------
-   Some of the groups, as if the others had not been in the files: with their own texts alone, from
-   which a model takes its vocabulary, and their own targets as choices. A list of candidates is not
-   of the groups but of the task, and stays whole. */
+   Some of the groups, as if the others had not been in the files: only their own texts make the
+   vocabulary of a model, and only their own targets are choices. A list of candidates stays. */
 
-/* A group: items [i, end), and the members up to those of the next group. What a line says is added
-   in the order of carnn__reading_record. */
-static void carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
+/* A group: items [i, end), and the members up to those of the next group, each as a record. */
+static carnn_status carnn__subset_group(carnn__reading *r, size_t i, size_t end) {
     const carnn_dataset *data = r->whole;
-    size_t first = data->items[i].first, at = stbds_arrlenu(r->draft.members), m;
+    size_t first = data->items[i].first, m;
     size_t last = end < data->item_count ? data->items[end].first : data->member_count;
-    r->draft.group_count++;
-    for (m = first; m < last; m++) {
-        uint32_t text = data->members[m].text;
-        for (; i < end && data->items[i].first + data->items[i].count == m + 1; i++) {
-            carnn__item x = data->items[i];
-            x.first = x.first - first + at;
-            x.group = (uint32_t)(r->draft.group_count - 1);
-            if (x.target != CARNN__NO_INDEX) {
-                carnn__span target = carnn__text(data, x.target);
-                x.target = carnn__reading_text(r, target);
-                if (!r->reader->candidates) carnn__reading_choice(r, x.target, target);
-            }
-            stbds_arrput(r->draft.items, x);
+    const char *origin = carnn__dataset_origin(data, i);
+    carnn_status status = CARNN_OK;
+    if (origin != r->parser.lines.name) carnn__reading_origin(r, origin);
+    r->parser.lines.name = origin;
+    for (m = first; !status && m < last; m++) {
+        const carnn__item *x = &data->items[i];
+        const carnn__member *from = &data->members[m];
+        carnn__record record;
+        memset(&record, 0, sizeof record);
+        record.begins = m == first;
+        record.columns = data->columns;
+        carnn__record_text(&record, from->role, data->columns ? carnn__rows(data, from->text)
+                                                              : carnn__text(data, from->text));
+        if (i < end && x->first + x->count == m + 1) { /* it ends with this text */
+            record.example = 1;
+            record.before = x->count - 1;
+            record.own = 1;
+            record.has_target = x->target != CARNN__NO_INDEX;
+            if (record.has_target) record.target = carnn__text(data, x->target);
+            record.value = x->value;
+            r->parser.lines.number = x->line;
+            i++;
         }
-        if (!data->columns) text = carnn__reading_text(r, carnn__text(data, text));
-        carnn__reading_member(r, text, data->members[m].role);
+        status = carnn__reading_record(r, &record);
     }
+    return status;
 }
 
 static carnn_status carnn__subset_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     const carnn_dataset *data = r->whole;
-    size_t i, end, numbers = data->columns ? data->row_at[data->row_count] * data->columns : 0;
-    memcpy(stbds_arraddnptr(r->draft.origin_names, data->origin_bytes), data->origin_names,
-           data->origin_bytes);
+    carnn_status status = CARNN_OK;
+    size_t i, end;
     for (i = 0; r->reader->candidates && i < data->choice_count; i++) {
         carnn__span shown = carnn__string(data->shown, data->shown_at, i);
         carnn__reading_choice(r, carnn__reading_text(r, shown), shown);
     }
-    if (numbers) { /* of all groups: nothing is learnt from those that no member names */
-        memcpy(stbds_arraddnptr(r->draft.numbers, numbers), data->numbers, numbers * sizeof(float));
-        for (i = 0; i <= data->row_count; i++) stbds_arrput(r->draft.row_at, data->row_at[i]);
-    }
-    for (i = 0; i < data->item_count; i = end) {
+    r->lists = !r->reader->candidates;
+    for (i = 0; !status && i < data->item_count; i = end) {
         uint32_t group = data->items[i].group;
         for (end = i; end < data->item_count && data->items[end].group == group;) end++;
-        if (r->of_group[group] == r->wanted) carnn__subset_group(r, i, end);
+        if (r->of_group[group] == r->wanted) status = carnn__subset_group(r, i, end);
     }
-    return carnn__reading_finish(r);
+    return status ? status : carnn__reading_finish(r);
 }
 
 /* The groups g with of_group[g] == wanted. */
@@ -7732,7 +7130,6 @@ static carnn_status carnn__dataset_subset(carnn_dataset **subset, const carnn_da
     r.allocator = data->allocator;
     r.parser.error = error;
     r.draft.task = data->task;
-    r.draft.columns = data->columns;
     r.draft.spoken = data->spoken;
     r.reader = carnn__reader_of(&r.draft.task);
     return carnn__reading_run(subset, &r, carnn__subset_all);
@@ -7766,7 +7163,6 @@ struct carnn_model {
     int64_t best_epoch;
 };
 
-/* Can the model read the data set? */
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     if (strcmp(model->desc.task, data->task))
@@ -7808,7 +7204,6 @@ typedef struct carnn__work {
     void *state;    /* of the head: begins with a carnn__net */
 } carnn__work;
 
-/* The weights of a matrix, and their gradient where work->g is there. */
 static const float *carnn__weight(const carnn__work *work, size_t number) {
     return work->w + work->model->params.item[number].offset;
 }
@@ -7817,7 +7212,7 @@ static float *carnn__gradient(const carnn__work *work, size_t number) {
     return work->g + work->model->params.item[number].offset;
 }
 
-/* Dropout on x in training; backward, on its gradient, with the same key and stream. */
+/* Dropout; backward on the gradient of x, with the same key and stream. Key 0: none. */
 static void carnn__drop(const carnn__work *work, float *x, size_t count, uint64_t key,
                         size_t stream) {
     if (key) carnn__dropout(work->engine, x, count, work->dropout, carnn__stream(key, stream));
@@ -7831,23 +7226,15 @@ static void carnn__losses(const carnn__work *work, size_t rows, size_t columns, 
     carnn__split(work->engine, work->engine->k->cross_entropy, &x, rows, 1, rows * columns);
 }
 
-/* Tells a test of a part of the first metric. */
 static void carnn__tell_part(const carnn__work *work, double value, double weight) {
     if (work->asked && work->asked->part)
         work->asked->part(work->number, value, weight, work->asked->user);
 }
 
-/* Tells a test of item i, number `member` of its group. */
-static void carnn__tell_ranked(const carnn__work *work, size_t i, size_t member, double score) {
-    const carnn__item *x = &work->data->items[i];
-    carnn_ranked told = {work->number, x->group, member, x->value > 0.0f, score};
-    work->asked->ranked(&told, work->asked->user);
-}
-
 /* --- the list of a head's parts -----------------------------------------------------------------
-   A head lists its weights and matrices in one function, which runs twice: on a new or loaded model
-   to declare the weights (store is the model's, arena is NULL), and for a model at work to take
-   memory (arena is there; the store is scratch, whose numbers are the same again). */
+   A head lists its weights and matrices in one function, which runs twice: to declare the weights
+   of a model (store is the model's, arena NULL), and to take memory for a model at work (the store
+   is scratch, in which the weights get the same numbers again). */
 
 typedef struct carnn__plan {
     carnn__store *store;
@@ -7865,13 +7252,11 @@ typedef struct carnn__limits {
     size_t rows_per_example;   /* or size[..] as a multiple of the batch's examples; 0: not so */
 } carnn__limits;
 
-/* A metric of a task. */
 typedef struct carnn__metric {
     const char *name;
     int lower_is_better, secondary;
 } carnn__metric;
 
-/* What a head's logits are. */
 typedef enum carnn__output_kind {
     CARNN__OUTPUT_SOFTMAX, /* one of the choices is right */
     CARNN__OUTPUT_GRADES,  /* a distribution over the grades 1, 2, ..: its mean is told */
@@ -7880,8 +7265,7 @@ typedef enum carnn__output_kind {
 
 typedef struct carnn__logits carnn__logits; /* @@NET */
 
-/* --- what a task is measured with ---------------------------------------------------------------
-   Data of the size that the task usually has, made of random words. */
+/* --- data of a task's usual size, made of random words, for the benchmark --------------------- */
 
 #ifdef CARNN_NO_TRAIN
 #define CARNN__TRAIN_ONLY(x) NULL
@@ -7892,8 +7276,8 @@ typedef struct carnn__logits carnn__logits; /* @@NET */
 #define CARNN__BENCH_TEXT ((size_t)1 << 19) /* bytes that a text may have */
 
 typedef struct carnn__bench_text {
-    char *at;
-    size_t length, size;
+    char *at; /* (CARNN__BENCH_TEXT) */
+    size_t length;
 } carnn__bench_text;
 
 typedef struct carnn__task_bench {
@@ -7907,7 +7291,6 @@ typedef struct carnn__task_bench {
     void (*line)(carnn__bench_text *t, unsigned i); /* writes line i of the data set */
 } carnn__task_bench;
 
-/* Adds to a text what printf would print. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
@@ -7915,12 +7298,12 @@ static void carnn__bench_print(carnn__bench_text *t, const char *format, ...) {
     va_list arguments;
     int length;
     va_start(arguments, format);
-    length = vsnprintf(t->at + t->length, t->size - t->length, format, arguments);
+    length = vsnprintf(t->at + t->length, CARNN__BENCH_TEXT - t->length, format, arguments);
     va_end(arguments);
-    t->length = carnn__min(t->length + (size_t)length, t->size - 1);
+    t->length = carnn__min(t->length + (size_t)length, CARNN__BENCH_TEXT - 1);
 }
 
-/* Text `number` of a stream: some words out of 1,199. */
+/* Adds text `number` of a stream: some words out of 1,199. */
 static void carnn__bench_words(carnn__bench_text *t, uint64_t stream, uint64_t number,
                                uint64_t words) {
     uint64_t key = carnn__stream(stream, number), i;
@@ -7984,8 +7367,7 @@ struct carnn__task {
     const carnn__task_bench *bench; /* (*) */
 };
 
-/* The entry `number` of the table of tasks, NULL past the last. */
-static const carnn__task *carnn__task_at(size_t number);
+static const carnn__task *carnn__task_at(size_t number); /* NULL past the last */
 
 /* --- options of a task --------------------------------------------------------------------------
    Entries of a task's table. A number's field is option[number]; a name's is 1 + its place among
@@ -8000,7 +7382,6 @@ static const carnn__task *carnn__task_at(size_t number);
 #define CARNN__OPTION_END                                                                          \
     {NULL, NULL, CARNN_OPTION_NUMBER, CARNN_OPTION_OF_TASK, 0, 0, 0, 0, NULL}
 
-/* A default where nothing is chosen. */
 static void carnn__option_default(carnn_model_desc *model, size_t number, double value) {
     if (model->option[number] == 0.0) model->option[number] = value;
 }
@@ -8021,20 +7402,16 @@ static inline double carnn__option(const carnn_model *model, size_t number) {
    A CORPUS is a data set made ready for a model: the tokens of every distinct (text, role), the
    model's number of every target, and the PIECES that batches are made of. A piece is some
    consecutive items of one group, all of them where they fit; a batch is whole groups as far as
-   they fit, in an order that is shuffled anew for every epoch. TEXTS are the texts of a batch in
-   reading order, one after the other: text s has the rows at[s] .. at[s + 1] - 1, item i the texts
-   of_item[i] .. of_item[i + 1] - 1. Each distinct word is one INPUT of the batch, looked up and
-   projected once. Only the recurrent layer packs rows by time (@@SEQ), and where a text's encoding
-   depends on nothing but the text, equal texts share a sequence.
-
-   Rows of numbers instead of words are the same with the row as its own token.
+   they fit, shuffled anew for every epoch. TEXTS are the texts of a batch in reading order: text s
+   has the rows at[s] .. at[s + 1] - 1. Each distinct word is one INPUT of the batch, looked up and
+   projected once; a row of numbers is an input of its own. Only the recurrent layer packs rows by
+   time (@@SEQ).
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 /* --- memory that is freed together ----------------------------------------------------------- */
 
-/* A block of the list; NULL where there is no memory. */
 static void *carnn__own(void **list, const carnn_allocator *a, size_t count, size_t size) {
     void **block = (void **)carnn__alloc(a, carnn__times(count, size) + CARNN__ALIGN, 1);
     if (!block) return NULL;
@@ -8066,7 +7443,7 @@ static inline size_t carnn__list_length(const carnn__lists *l, size_t i) {
 
 typedef struct carnn__batch_piece {
     size_t first; /* its first item */
-    uint32_t count;
+    uint32_t count, continues; /* 1: the group of the piece before */
     size_t size[CARNN__SIZES];
 } carnn__batch_piece;
 
@@ -8076,9 +7453,8 @@ typedef struct carnn__corpus {
     uint32_t *list;        /* (members) token list of each */
     uint32_t *target;      /* (items) choice of the model, or CARNN__NO_INDEX */
     carnn__batch_piece *pieces;
-    size_t piece_count, groups;
-    size_t *group_piece;   /* (groups + 1) first piece of each */
-    uint32_t *order;       /* (groups) in this epoch */
+    size_t piece_count;
+    uint32_t *order;       /* (groups) the first piece of each, in this epoch */
     uint32_t *queue;       /* (pieces) in this epoch */
     size_t *batch_start;   /* into queue, one more than there are batches */
     size_t most_items, most_texts, most_steps, most_size[CARNN__SIZES]; /* of a batch */
@@ -8089,8 +7465,7 @@ typedef struct carnn__corpus {
 
 typedef struct carnn__texts carnn__texts;
 
-/* May say of a word that it occurs in a certain way in this item, which makes it a second input of
-   its own: 0 or 1. */
+/* 0 or 1: a word of this item with another flag is another input. */
 typedef unsigned (*carnn__flag_fn)(const carnn__texts *t, size_t member, uint32_t word);
 
 struct carnn__texts {
@@ -8105,8 +7480,7 @@ struct carnn__texts {
     size_t count, texts, inputs; /* B, S, U */
     uint32_t *item;             /* (B) in the data set */
     uint32_t *piece;            /* (B) the piece that each is of */
-    size_t *of_item;            /* (B + 1) */
-    uint32_t *list, *role;      /* (S) */
+    uint32_t *list;             /* (S) */
     size_t *at;                 /* (S + 1) */
     uint32_t *input;            /* (U) 2 word + flag; of numbers the row */
     uint32_t *ids;              /* (R) input of each row */
@@ -8116,13 +7490,10 @@ struct carnn__texts {
     uint32_t *length, *rank, *place; /* (P) rank: sequences by length, place: the reverse */
     uint32_t *reversed;         /* (N) see carnn__reverse_index */
     uint32_t *index[2];         /* (N) input of each packed row, by direction */
-    uint32_t *row[2];           /* (R) packed row of each row, by direction */
+    uint32_t *row;              /* (R) packed row of each row */
 };
 
-/* --- the state of a head --------------------------------------------------------------------- */
-
-/* What the state of every head begins with. */
-typedef struct carnn__net {
+typedef struct carnn__net { /* what the state of every head begins with */
     carnn__corpus corpus;
     carnn__texts texts;    /* of the batch at hand; a head that reads them otherwise has its own */
     int holds;             /* gradient check: the masks of relu and max stay what they were */
@@ -8147,56 +7518,50 @@ static size_t carnn__session_words(const carnn_model *model) {
 }
 
 /* The tokens of a text in a role; of labels their numbers among the model's choices. Where the task
-   does not count them itself, as many as a session has memory for: batches and sessions read the
-   same. */
+   does not count them itself, batches read as many as a session has memory for. */
 static size_t carnn__tokens(const carnn_model *model, carnn__span text, uint32_t role,
                             uint32_t *ids, size_t max) {
     const carnn__role *r = &model->task->roles[role];
-    carnn__words w;
+    carnn__words w = carnn__words_of(r->tokenizer, text.at, text.length);
     size_t n, most = carnn__session_words(model);
     if (!r->labels && model->task->tokens) return model->task->tokens(model, text, role, ids, max);
     max = carnn__min(max, most);
     if (!r->labels)
         return carnn__min(most, carnn__tokenize(&model->words, r->tokenizer, text.at, text.length,
                                                 ids, max));
-    w = carnn__words_of(r->tokenizer, text.at, text.length);
     for (n = 0; n < most && carnn__next_word(&w); n++)
         if (n < max) ids[n] = carnn__names_find(&model->choices, w.word.at, w.word.length);
     return n;
 }
 
 /* Numbers the distinct pairs of text and role by their first appearance, and tokenises them. */
-static carnn_status carnn__corpus_tokens(carnn__corpus *c, const carnn__work *work,
-                                         carnn_error *error) {
+static carnn_status carnn__corpus_tokens(carnn__work *work, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
     const carnn_allocator *a = &work->allocator;
-    size_t roles = 0, pairs, i, j, at = 0, n;
+    size_t roles = 0, pairs, i, j, at, n = 0;
     uint32_t *number;
     while (work->model->task->roles[roles].name) roles++;
     pairs = data->text_count * roles;
     number = (uint32_t *)carnn__own(&c->blocks, a, pairs, sizeof(uint32_t));
     c->list = (uint32_t *)carnn__own(&c->blocks, a, data->member_count, sizeof(uint32_t));
-    if (!number || !c->list) return carnn__out_of_memory(error);
+    c->tokens.at = (size_t *)carnn__own(&c->blocks, a, carnn__min(pairs, data->member_count) + 1,
+                                        sizeof(size_t));
+    if (!number || !c->list || !c->tokens.at) return carnn__out_of_memory(error);
+    for (i = 0; data->columns && i < data->member_count; i++) c->list[i] = data->members[i].text;
     if (data->columns) { /* row r is token r */
-        for (i = 0; i < data->member_count; i++) {
-            c->list[i] = data->members[i].text;
-            c->tokens.count = carnn__max(c->tokens.count, c->list[i] + 1);
-        }
+        c->tokens.count = data->row_count;
         c->tokens.at = data->row_at;
         return CARNN_OK;
     }
     memset(number, 0xFF, pairs * sizeof(uint32_t));
-    for (i = 0; i < data->member_count; i++) {
-        uint32_t *known = &number[(size_t)data->members[i].text * roles + data->members[i].role];
-        if (*known == CARNN__NO_INDEX) *known = (uint32_t)c->tokens.count++;
-        c->list[i] = *known;
-    }
-    c->tokens.at = (size_t *)carnn__own(&c->blocks, a, c->tokens.count + 1, sizeof(size_t));
-    if (!c->tokens.at) return carnn__out_of_memory(error);
     for (j = 0; j < 2; j++) { /* count, then write */
         for (at = i = n = 0; i < data->member_count; i++) {
             const carnn__member *m = &data->members[i];
-            if (c->list[i] != n) continue; /* has been met before */
+            uint32_t *known = &number[(size_t)m->text * roles + m->role];
+            if (*known == CARNN__NO_INDEX) *known = (uint32_t)n;
+            c->list[i] = *known;
+            if (*known != n) continue; /* has been met before */
             c->tokens.at[n++] = at;
             at += carnn__tokens(work->model, carnn__text(data, m->text), m->role,
                                 j ? c->tokens.ids + at : NULL, j ? SIZE_MAX : 0);
@@ -8205,32 +7570,30 @@ static carnn_status carnn__corpus_tokens(carnn__corpus *c, const carnn__work *wo
         if (!j) c->tokens.ids = (uint32_t *)carnn__own(&c->blocks, a, at, sizeof(uint32_t));
         if (!c->tokens.ids) return carnn__out_of_memory(error);
     }
+    c->tokens.count = n;
     return CARNN_OK;
 }
 
-/* A list of names from texts that stand one after the other, each with a NUL behind it; with the
-   blanks at their ends or without. */
+/* A list of names from strings that stand one after the other; trim: without blanks at the ends. */
 static carnn_status carnn__names_from(carnn__names *names, const char *bytes, const size_t *at,
                                       size_t count, int trim, const carnn_allocator *a,
                                       carnn_error *error) {
-    const char **s = (const char **)carnn__alloc(a, count, sizeof *s);
-    size_t *length = (size_t *)carnn__alloc(a, count, sizeof *length), i;
-    carnn_status status = s && length ? CARNN_OK : carnn__out_of_memory(error);
-    for (i = 0; !status && i < count; i++) {
-        carnn__span text = carnn__string(bytes, at, i);
-        if (trim) text = carnn__trim(text);
-        s[i] = text.at;
-        length[i] = text.length;
+    carnn__span *s = (carnn__span *)carnn__alloc(a, count, sizeof *s);
+    carnn_status status;
+    size_t i;
+    if (!s) return carnn__out_of_memory(error);
+    for (i = 0; i < count; i++) {
+        s[i] = carnn__string(bytes, at, i);
+        if (trim) s[i] = carnn__trim(s[i]);
     }
-    if (!status) status = carnn__names_build(names, a, s, length, count, error);
-    carnn__free(a, (void *)s);
-    carnn__free(a, length);
+    status = carnn__names_build(names, a, s, count, error);
+    carnn__free(a, s);
     return status;
 }
 
 /* Which choice of the model each item's target is, compared without blanks at the ends. */
-static carnn_status carnn__corpus_targets(carnn__corpus *c, const carnn__work *work,
-                                          carnn_error *error) {
+static carnn_status carnn__corpus_targets(carnn__work *work, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
     const carnn__names *choices = &work->model->choices;
     carnn__names trimmed;
@@ -8277,37 +7640,32 @@ static size_t carnn__limit(const carnn__work *work, size_t k) {
 
 static int carnn__over(const size_t now[CARNN__SIZES], const size_t more[CARNN__SIZES],
                        const size_t most[CARNN__SIZES]) {
-    size_t k;
-    for (k = 0; k < CARNN__SIZES; k++)
-        if (now[k] + more[k] > most[k]) return 1;
-    return 0;
+    return now[0] + more[0] > most[0] || now[1] + more[1] > most[1];
 }
 
 static void carnn__grow(size_t now[CARNN__SIZES], const size_t more[CARNN__SIZES]) {
-    size_t k;
-    for (k = 0; k < CARNN__SIZES; k++) now[k] += more[k];
+    now[0] += more[0];
+    now[1] += more[1];
 }
 
-/* Memory for so many pieces and groups, and for their order. */
 static carnn_status carnn__corpus_room(carnn__corpus *c, const carnn_allocator *a, size_t pieces,
-                                       size_t groups, carnn_error *error) {
+                                       carnn_error *error) {
     c->pieces = (carnn__batch_piece *)carnn__own(&c->blocks, a, pieces, sizeof *c->pieces);
-    c->group_piece = (size_t *)carnn__own(&c->blocks, a, groups + 1, sizeof(size_t));
-    c->order = (uint32_t *)carnn__own(&c->blocks, a, groups, sizeof(uint32_t));
+    c->order = (uint32_t *)carnn__own(&c->blocks, a, pieces, sizeof(uint32_t));
     c->queue = (uint32_t *)carnn__own(&c->blocks, a, pieces, sizeof(uint32_t));
     c->batch_start = (size_t *)carnn__own(&c->blocks, a, pieces + 1, sizeof(size_t));
-    if (c->pieces && c->group_piece && c->order && c->queue && c->batch_start) return CARNN_OK;
+    if (c->pieces && c->order && c->queue && c->batch_start) return CARNN_OK;
     return carnn__out_of_memory(error);
 }
 
 /* Cuts the groups into pieces. The items of a piece have the same first text. */
-static carnn_status carnn__corpus_cut(carnn__corpus *c, const carnn__work *work,
-                                      carnn_error *error) {
+static carnn_status carnn__corpus_cut(carnn__work *work, carnn_error *error) {
+    carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
     const carnn__task *task = work->model->task;
     size_t most = task->limits.piece, limit[CARNN__SIZES], k, i;
     carnn__batch_piece *now = NULL;
-    if (carnn__corpus_room(c, &work->allocator, data->item_count, data->item_count, error))
+    if (carnn__corpus_room(c, &work->allocator, data->item_count, error))
         return CARNN_ERR_MEMORY;
     for (k = 0; k < CARNN__SIZES; k++)
         limit[k] = most == SIZE_MAX ? SIZE_MAX : carnn__limit(work, k);
@@ -8316,22 +7674,22 @@ static carnn_status carnn__corpus_cut(carnn__corpus *c, const carnn__work *work,
         size_t size[CARNN__SIZES];
         int begins = !i || x->group != x[-1].group;
         (task->measure ? task->measure : carnn__item_rows)(work, i, size);
-        if (begins) c->group_piece[c->groups++] = c->piece_count;
         if (begins || now->count == most || carnn__over(now->size, size, limit) ||
             carnn__members(data, x)->text != carnn__members(data, x - 1)->text) {
             now = &c->pieces[c->piece_count++];
             memset(now, 0, sizeof *now);
             now->first = i;
+            now->continues = !begins;
         }
         now->count++;
         carnn__grow(now->size, size);
     }
-    c->group_piece[c->groups] = c->piece_count;
     return CARNN_OK;
 }
 
 /* The largest batch that any order of the pieces can make. */
-static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
+static void carnn__corpus_most(carnn__work *work) {
+    carnn__corpus *c = carnn__corpus_of(work);
     const carnn_dataset *data = work->data;
     size_t total[CARNN__SIZES] = {0}, largest[CARNN__SIZES] = {0}, items = 0, count = 0, i, j, k;
     for (i = 0; i < c->piece_count; i++) {
@@ -8342,10 +7700,11 @@ static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
             largest[k] = carnn__max(largest[k], c->pieces[i].size[k]);
     }
     c->most_items = carnn__min(count, (size_t)work->batch + items);
-    for (k = 0; k < CARNN__SIZES; k++)
-        c->most_size[k] = carnn__min(carnn__min(total[k],
-                                                carnn__max(carnn__limit(work, k), largest[k])),
-                                     carnn__times((size_t)work->batch, largest[k]));
+    for (k = 0; k < CARNN__SIZES; k++) {
+        size_t most = carnn__max(carnn__limit(work, k), largest[k]);
+        most = carnn__min(most, carnn__times((size_t)work->batch, largest[k]));
+        c->most_size[k] = carnn__min(most, total[k]);
+    }
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *x = &data->items[i];
         c->most_texts = carnn__max(c->most_texts, x->count);
@@ -8355,28 +7714,19 @@ static void carnn__corpus_most(carnn__corpus *c, const carnn__work *work) {
     c->most_texts *= c->most_items;
 }
 
-/* Readies work->data for work->model. */
-static carnn_status carnn__corpus_open(carnn__work *work, carnn_error *error) {
-    carnn__corpus *c = carnn__corpus_of(work);
-    carnn_status status = carnn__corpus_tokens(c, work, error);
-    if (!status) status = carnn__corpus_targets(c, work, error);
-    if (!status)
-        status = work->model->task->pieces ? work->model->task->pieces(work, error)
-                                           : carnn__corpus_cut(c, work, error);
-    if (!status) carnn__corpus_most(c, work);
-    return status;
-}
-
-/* Makes the batches of an epoch, shuffled by `key` (0: in the order of the data): whole groups,
-   until there are enough items or the next piece may not fit. Returns their number. */
+/* Makes the batches of an epoch, of groups shuffled by `key` (0: not shuffled), and returns their
+   number. A batch ends when it has enough items or the next piece might not fit. */
 static size_t carnn__net_batches(carnn__work *work, uint64_t key) {
     carnn__corpus *c = carnn__corpus_of(work);
-    size_t i, j, pieces = 0, batches = 0, items = 0, now[CARNN__SIZES] = {0};
-    for (i = 0; i < c->groups; i++) c->order[i] = (uint32_t)i;
-    if (key) carnn__shuffle(key, c->order, c->groups);
-    for (i = 0; i < c->groups; i++)
-        for (j = c->group_piece[c->order[i]]; j < c->group_piece[c->order[i] + 1]; j++)
+    size_t i, j, groups = 0, pieces = 0, batches = 0, items = 0, now[CARNN__SIZES] = {0};
+    for (i = 0; i < c->piece_count; i++)
+        if (!c->pieces[i].continues) c->order[groups++] = (uint32_t)i;
+    if (key) carnn__shuffle(key, c->order, groups);
+    for (i = 0; i < groups; i++) {
+        c->queue[pieces++] = c->order[i];
+        for (j = c->order[i] + 1; j < c->piece_count && c->pieces[j].continues; j++)
             c->queue[pieces++] = (uint32_t)j;
+    }
     for (i = 0; i < pieces; i++) {
         const carnn__batch_piece *p = &c->pieces[c->queue[i]];
         if (!i || items >= (size_t)work->batch || carnn__over(now, p->size, c->most_size)) {
@@ -8400,16 +7750,14 @@ static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, siz
     for (i = 0; i < lists; i++) *list[i] = (uint32_t *)carnn__take(arena, count, sizeof(uint32_t));
 }
 
-/* Takes the memory of the texts in these roles (bits). Call it first in a head's list of parts. */
+/* Texts in these roles (bits). It comes first in a head's list of parts. */
 static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, int shares,
                               carnn__flag_fn flag) {
     const carnn__corpus *c;
-    size_t B, S, R, V, lists;
+    size_t B, S, R, V;
     uint32_t **of_item[] = {&t->item, &t->piece};
-    uint32_t **of_text[] = {&t->list, &t->role, &t->sequence, &t->first, &t->length, &t->rank,
-                            &t->place};
-    uint32_t **of_row[] = {&t->ids, &t->reversed, &t->index[0], &t->index[1], &t->row[0],
-                           &t->row[1]};
+    uint32_t **of_text[] = {&t->list, &t->sequence, &t->first, &t->length, &t->rank, &t->place};
+    uint32_t **of_row[] = {&t->ids, &t->reversed, &t->index[0], &t->index[1], &t->row};
     t->roles = roles;
     t->shares = shares;
     t->flag = flag;
@@ -8421,26 +7769,24 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     S = t->most_texts = c->most_texts;
     R = t->most_rows = c->most_size[0];
     t->most_inputs = c->tokens.ids ? carnn__min(R, 2 * V) : R;
-    lists = c->tokens.count;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
     carnn__take_indices(p->arena, of_text, CARNN__COUNT(of_text), S);
     carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
-    t->of_item = (size_t *)carnn__take(p->arena, B + 1, sizeof(size_t));
     t->at = (size_t *)carnn__take(p->arena, S + 1, sizeof(size_t));
     t->start = (size_t *)carnn__take(p->arena, c->most_steps + 2, sizeof(size_t));
     t->input = (uint32_t *)carnn__take(p->arena, t->most_inputs, sizeof(uint32_t));
     t->local = (uint32_t *)carnn__take(p->arena, 2 * V, sizeof(uint32_t));
-    t->seen = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
+    t->seen = (uint32_t *)carnn__take(p->arena, c->tokens.count, sizeof(uint32_t));
     if (t->local) memset(t->local, 0xFF, 2 * V * sizeof(uint32_t));
-    if (t->seen) memset(t->seen, 0xFF, lists * sizeof(uint32_t));
+    if (t->seen) memset(t->seen, 0xFF, c->tokens.count * sizeof(uint32_t));
 }
 
 /* Adds a text of an item to the batch: its distinct words become inputs, rows of numbers all. */
 static void carnn__texts_add(carnn__texts *t, size_t member) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
-    uint32_t role = t->work->data->members[member].role, list = c->list[member];
+    uint32_t list = c->list[member];
     size_t i, s = t->texts, at = t->at[s];
-    if (!(t->roles >> role & 1)) return;
+    if (!(t->roles >> t->work->data->members[member].role & 1)) return;
     for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++) {
         uint32_t input = (uint32_t)i, one_more = CARNN__NO_INDEX, *known = &one_more;
         if (c->tokens.ids) {
@@ -8455,13 +7801,12 @@ static void carnn__texts_add(carnn__texts *t, size_t member) {
         t->ids[at++] = *known;
     }
     t->list[s] = list;
-    t->role[s] = role;
     t->at[++t->texts] = at;
 }
 
-/* A sequence for each text, or for each distinct one; where the rows of both directions are. */
+/* A sequence for each text, or for each distinct one. */
 static void carnn__texts_pack(carnn__texts *t) {
-    size_t P = 0, b, i, s;
+    size_t P = 0, b, i, r;
     for (i = 0; i < t->texts; i++) {
         uint32_t *seen = &t->seen[t->list[i]];
         if (!t->shares || *seen == CARNN__NO_INDEX) {
@@ -8474,17 +7819,12 @@ static void carnn__texts_pack(carnn__texts *t) {
     for (i = 0; i < t->texts; i++) t->seen[t->list[i]] = CARNN__NO_INDEX;
     carnn__pack_sequences(&t->packed, t->length, P, t->rank, t->start);
     carnn__reverse_index(&t->packed, t->reversed);
-    for (b = 0; b < P; b++) {
-        t->place[t->rank[b]] = (uint32_t)b;
-        for (s = 0; s < t->length[t->rank[b]]; s++)
-            t->index[0][t->start[s] + b] = t->ids[t->at[t->first[t->rank[b]]] + s];
-    }
-    for (i = 0; i < t->packed.rows; i++) t->index[1][i] = t->index[0][t->reversed[i]];
+    for (b = 0; b < P; b++) t->place[t->rank[b]] = (uint32_t)b;
     for (i = 0; i < t->texts; i++)
-        for (s = 0; s < t->at[i + 1] - t->at[i]; s++) {
-            size_t row = t->start[s] + t->place[t->sequence[i]];
-            t->row[0][t->at[i] + s] = (uint32_t)row;
-            t->row[1][t->at[i] + s] = t->reversed[row];
+        for (r = t->at[i]; r < t->at[i + 1]; r++) {
+            size_t row = t->start[r - t->at[i]] + t->place[t->sequence[i]];
+            t->row[r] = (uint32_t)row;
+            t->index[0][row] = t->index[1][t->reversed[row]] = t->ids[r];
         }
 }
 
@@ -8492,7 +7832,7 @@ static void carnn__texts_pack(carnn__texts *t) {
 static void carnn__texts_collect(carnn__texts *t, size_t number) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     size_t i, j, m;
-    t->count = t->texts = t->inputs = t->at[0] = t->of_item[0] = 0;
+    t->count = t->texts = t->inputs = t->at[0] = 0;
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *p = &c->pieces[c->queue[i]];
         for (j = p->first; j < p->first + p->count; j++) {
@@ -8500,7 +7840,6 @@ static void carnn__texts_collect(carnn__texts *t, size_t number) {
             for (m = x->first; m < x->first + x->count; m++) carnn__texts_add(t, m);
             t->piece[t->count] = c->queue[i];
             t->item[t->count++] = (uint32_t)j;
-            t->of_item[t->count] = t->texts;
         }
     }
     /* now: the next time another model may have used the arena, where the list of inputs is */
@@ -8515,16 +7854,14 @@ static void carnn__texts_collect(carnn__texts *t, size_t number) {
    Each part is a struct with three functions: _plan declares its weights or takes its memory (see
    carnn__plan), _forward computes its output from its inputs, _backward adds the gradients of its
    inputs and weights. Where the two passes are the same loops, they are one function with the
-   argument `backward`. A head's forward pass is a list of calls; its backward pass, written by hand
-   beside it, is the same list from the end. Outside the recurrent layer rows lie in reading order,
-   text by text.
+   argument `backward`. Rows lie in reading order, text by text, except in the recurrent layer.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 /* --- matrices -----------------------------------------------------------------------------------
-   A matrix (rows, columns) and the gradient of the loss with respect to it. The part whose output
-   it is clears the gradient in its forward pass; the parts that read the output add to it. */
+   A matrix and the gradient of the loss with respect to it. The part whose output it is clears the
+   gradient in its forward pass; the parts that read it add to it. */
 
 typedef struct carnn__mat {
     float *x, *d; /* d: NULL where nothing is learnt */
@@ -8699,9 +8036,9 @@ static void carnn__highway_backward(const carnn__work *work, carnn__highway *m,
 }
 
 /* --- context: the position encoding of the other text -------------------------------------------
-   For the sequence of a text of a pair (texts 2 i and 2 i + 1) the position encoding (@@PART) of
-   the words of the other one, divided by their number: sums of 30 words shut the gates of a cell,
-   and would tell it little more than how long the other text is. */
+   For each sequence of a text of a pair (texts 2 i and 2 i + 1), the position encoding (@@PART) of
+   the words of the other text, divided by their number: sums of 30 words shut the gates of a cell
+   and say little more than how long the text is. */
 
 typedef struct carnn__position {
     float *ramp;     /* (D) */
@@ -8736,7 +8073,7 @@ static void carnn__position_run(const carnn__work *work, carnn__position *m, con
 }
 
 /* --- position encoder of token lists ------------------------------------------------------------
-   Rows of y (lists, D): enc of a list's words (@@PART), of which E (V, D) has the vectors. */
+   Rows of y (lists, D): enc (@@PART) of the words of a list, whose vectors are in E (V, D). */
 
 typedef struct carnn__list_encoder {
     size_t table; /* parameter */
@@ -8749,28 +8086,23 @@ static void carnn__list_encoder_plan(carnn__plan *p, carnn__list_encoder *m, siz
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
 
-/* So many lists, those in `which` (NULL: from number `first` on), to the rows of y from `row` on;
-   backward from their gradients to that of E. */
+/* Encodes `count` lists, those in `which` or from number `first` on, to the rows of y from `row`
+   on; backward from their gradients to that of E. */
 static void carnn__encode_lists(const carnn__work *work, const carnn__list_encoder *m,
                                 const carnn__lists *lists, size_t first, const uint32_t *which,
                                 size_t count, const carnn__mat *y, size_t row, int backward) {
     size_t at = row * y->columns;
     carnn__encoder job = {count, y->columns, which, lists->ids, lists->at + first, m->ramp,
-                          carnn__weight(work, m->table), y->x + at, NULL, NULL};
-    if (!backward) {
-        carnn__encode_texts(work->engine, &job);
-        return;
-    }
-    job.dtable = carnn__gradient(work, m->table);
-    job.dout = y->d + at;
-    carnn__encode_texts_back(work->engine, &job);
+                          carnn__weight(work, m->table), y->x + at,
+                          backward ? carnn__gradient(work, m->table) : NULL,
+                          backward ? y->d + at : NULL};
+    (backward ? carnn__encode_texts_back : carnn__encode_texts)(work->engine, &job);
 }
 
 /* --- recurrent layers ---------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. The last one's output is packed, too, or in reading
-   order, where texts that share a sequence have the same rows; backward adds those up. */
+   others read the rows of the layer below. The last one's output is packed or in reading order. */
 
 typedef struct carnn__rnn_layer {
     carnn__cell cell[2];
@@ -8798,17 +8130,15 @@ typedef struct carnn__rnn_input {
     const carnn__mat *x;      /* (U, in) */
     size_t inputs;            /* U */
     const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
-    const uint32_t *row[2];   /* (R) packed row of each row of the output, by direction; NULL: the
-                                 output is packed */
+    const uint32_t *row;      /* (R) packed row of each row of the output; NULL: it is packed */
     size_t rows;              /* R */
-    float *state;             /* (layers, 2, h) of one sequence in one direction: the output and the
-                                 memory of an LSTM before its first row, replaced by those after its
-                                 last row. carnn__rnn_ready was called before. NULL: they begin
-                                 with 0. */
+    float *state;             /* (layers, 2, h) output and memory before the only sequence, in one
+                                 direction, replaced by those after it; carnn__rnn_ready was called
+                                 before. NULL: zeros */
 } carnn__rnn_input;
 
 /* name: of the weights, with ".2", ".forward" behind it where there are several layers, directions.
-   U, N, P: inputs, packed rows, sequences of a batch at most. */
+   U, N, P: most inputs, packed rows, sequences of a batch. */
 static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, carnn__rnn_shape s,
                             size_t U, size_t N, size_t P) {
     static const char *const direction[] = {".forward", ".backward"};
@@ -8845,8 +8175,7 @@ static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
         for (i = 0; i < m->directions; i++) carnn__cell_ready(&m->layer[l].run[i], work->engine);
 }
 
-/* What layer l reads: `x`, or the rows of the layer below; only the last one's output may be in
-   reading order. */
+/* What layer l reads: x, or the output of the layer below, which is packed. */
 static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const carnn__rnn_input *x) {
     carnn__rnn_input in = *x;
     if (l) {
@@ -8855,12 +8184,15 @@ static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const ca
         in.index[0] = NULL;
         in.index[1] = x->reversed;
     }
-    if (l + 1 < m->layers || !x->row[0]) {
-        in.row[0] = NULL;
-        in.row[1] = x->reversed;
-        in.rows = x->packed->rows;
-    }
+    if (l + 1 < m->layers) in.row = NULL;
+    if (!in.row) in.rows = x->packed->rows;
     return in;
+}
+
+/* The packed row that row r of the output has in a direction. */
+static size_t carnn__rnn_row(const carnn__rnn_input *in, size_t r, size_t direction) {
+    size_t row = in->row ? in->row[r] : r;
+    return direction ? in->reversed[row] : row;
 }
 
 static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
@@ -8885,7 +8217,7 @@ static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rn
                        h * sizeof(float));
             for (r = 0; r < in.rows; r++)
                 memcpy(layer->y.x + (r * m->directions + i) * h,
-                       run->scan.out + (in.row[i] ? in.row[i][r] : r) * h, h * sizeof(float));
+                       run->scan.out + carnn__rnn_row(&in, r, i) * h, h * sizeof(float));
         }
         carnn__mat_clear(&layer->y, in.rows);
         if (l + 1 < m->layers || m->drops_top)
@@ -8908,7 +8240,7 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
             memset(dout, 0, in.packed->rows * h * sizeof(float));
             for (r = 0; r < in.rows; r++)
                 work->engine->k->add(layer->y.d + (r * m->directions + i) * h,
-                                     dout + (in.row[i] ? in.row[i][r] : r) * h, h);
+                                     dout + carnn__rnn_row(&in, r, i) * h, h);
             carnn__cell_backward(run, work->engine, dout, in.x->d);
             if (in.c) carnn__cell_context_back(run, work->engine, in.c->d);
             carnn__cell_project_back(run, work->engine, in.x->d);
@@ -8916,19 +8248,18 @@ static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__r
     }
 }
 
-/* The texts of a batch as a recurrent layer reads them: x (U, in) their inputs, c (P, d) contexts
-   or NULL. The output (R, D) is in reading order. */
+/* The texts of a batch: x (U, in) inputs, c (P, d) contexts or NULL; the output is (R, D). */
 static carnn__rnn_input carnn__texts_read(const carnn__texts *t, const carnn__mat *x,
                                           const carnn__mat *c) {
     carnn__rnn_input in = {&t->packed, {t->index[0], t->index[1]}, t->reversed, x, t->inputs, c,
-                           {t->row[0], t->row[1]}, t->at[t->texts], NULL};
+                           t->row, t->at[t->texts], NULL};
     return in;
 }
 
 /* --- pooling ------------------------------------------------------------------------------------
-   Over the words of each text: the largest or the smallest value of every column (the first of
-   equal ones), the mean, or the last states: of [fw; bw] the last of fw and the first of bw. A text
-   without words gives zeros. Several of them stand side by side: y (S, kinds D). */
+   Over the words of each text: the largest or smallest value of every column (the first of equal
+   ones), the mean, or the last states: of [fw; bw] the last of fw and the first of bw. A text
+   without words gives zeros. Several kinds stand side by side: y (S, kinds D). */
 
 typedef enum carnn__pooling {
     CARNN__POOL_MAX,
@@ -8945,7 +8276,7 @@ typedef struct carnn__pool_part {
     carnn__mat y;    /* (S, kinds D) */
 } carnn__pool_part;
 
-/* The kinds and their number have to be set. D: columns of what is pooled. */
+/* The kinds and their number are set before. D: columns of what is pooled. */
 static void carnn__pool_plan(carnn__plan *p, carnn__pool_part *m, size_t D, size_t directions,
                              const carnn__texts *t) {
     size_t S = t->most_texts, width = m->kinds * D;
@@ -8967,13 +8298,13 @@ static void carnn__pool_choose(const carnn__pool_part *m, carnn__pooling kind, c
         }
 }
 
-/* Kind k of text s. */
 static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
                              const carnn__texts *t, const carnn__mat *x, size_t s, size_t k,
                              int backward) {
     size_t D = x->columns, from = t->at[s], to = t->at[s + 1], at = (s * m->kinds + k) * D, r, j;
     float *y = m->y.x + at, *dy = backward ? m->y.d + at : NULL;
     uint32_t *where = m->where + at;
+    if (!backward) memset(y, 0, D * sizeof(float));
     if (from == to) return;
     if (m->kind[k] == CARNN__POOL_MEAN) {
         for (r = from; !backward && r < to; r++) work->engine->k->add(x->x + r * D, y, D);
@@ -8990,11 +8321,10 @@ static void carnn__pool_text(const carnn__work *work, const carnn__pool_part *m,
 
 static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, const carnn__texts *t,
                               const carnn__mat *x, int backward) {
-    size_t s, k;
-    if (!backward) memset(m->y.x, 0, t->texts * m->y.columns * sizeof(float));
+    size_t i;
     if (!backward) carnn__mat_clear(&m->y, t->texts);
-    for (s = 0; s < t->texts; s++)
-        for (k = 0; k < m->kinds; k++) carnn__pool_text(work, m, t, x, s, k, backward);
+    for (i = 0; i < t->texts * m->kinds; i++)
+        carnn__pool_text(work, m, t, x, i / m->kinds, i % m->kinds, backward);
 }
 
 /* --- additive attention over the words of each text ---------------------------------------------
@@ -9069,9 +8399,8 @@ static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const
 }
 
 /* --- comparison of the two texts of a pair ------------------------------------------------------
-   Each word x_i of one text beside what it is aligned with in the other one, a_i = sum_j
-   softmax_j(x_i . y_j) y_j, taken apart and summed up with weights w_i: f = sum_i w_i [p_i; o_i],
-   or with w_i o_i alone (@@PART, decomposition). Pairs are independent: threads share them. */
+   a_i = sum_j softmax_j(x_i . y_j) y_j, what word x_i of one text is aligned with in the other;
+   f = sum_i w_i [p_i; o_i], or w_i o_i alone, by the decomposition of @@PART. A pair a thread. */
 
 typedef struct carnn__compare {
     int orthogonal, backward;
@@ -9094,7 +8423,6 @@ static void carnn__compare_plan(carnn__plan *p, carnn__compare *m, size_t D, int
     m->cell_at = (size_t *)carnn__take(p->arena, t->most_items, sizeof(size_t));
 }
 
-/* The decomposition of text s. */
 static carnn__compose carnn__compare_text(const carnn__compare *m, size_t s) {
     size_t D = m->x->columns, at = m->t->at[s], F = m->f.columns / 2;
     carnn__compose c = {m->t->at[s + 1] - at, D, m->orthogonal, m->x->x + at * D, m->a.x + at * D,
@@ -9107,7 +8435,7 @@ static carnn__compose carnn__compare_text(const carnn__compare *m, size_t s) {
     return c;
 }
 
-/* Both texts of a pair. Backward, the decomposition sets dx, to which the alignment adds. */
+/* Backward, the decomposition sets dx, to which the alignment adds. */
 static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
     const carnn__compare *m = (const carnn__compare *)job;
     carnn__engine e = carnn__engine_of(m->work->engine, worker);
@@ -9119,7 +8447,7 @@ static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
         c[s] = carnn__compare_text(m, 2 * pair + s);
         if (m->backward) e.k->compose_back(&c[s]);
     }
-    for (s = 0; s < 2; s++) {
+    for (s = 0; s < 2; s++, cell += c[0].rows * c[1].rows) {
         size_t mine = at[2 * pair + s] * D, other = at[2 * pair + 1 - s] * D;
         size_t n = c[s].rows, others = c[1 - s].rows;
         if (m->backward) {
@@ -9129,15 +8457,15 @@ static void carnn__compare_pair(void *job, size_t pair, size_t worker) {
             carnn__align(&e, n, others, D, x->x + mine, x->x + other, E->x + cell, a->x + mine);
             e.k->compose(&c[s]);
         }
-        cell += n * others;
     }
 }
 
-/* x (R, D) states, w (R, 1) weights; the output is m->f. */
-static void carnn__compare_forward(const carnn__work *work, carnn__compare *m,
-                                   const carnn__texts *t, const carnn__mat *x,
-                                   const carnn__mat *w) {
+/* x (R, D) states, w (R, 1) weights; the output is m->f. The backward pass sets the gradients of x
+   and w: it comes before what adds to them. */
+static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const carnn__texts *t,
+                               const carnn__mat *x, const carnn__mat *w, int backward) {
     size_t b, cell = 0;
+    m->backward = backward;
     m->work = work;
     m->t = t;
     m->x = x;
@@ -9146,15 +8474,8 @@ static void carnn__compare_forward(const carnn__work *work, carnn__compare *m,
         m->cell_at[b] = cell;
         cell += 2 * (t->at[2 * b + 1] - t->at[2 * b]) * (t->at[2 * b + 2] - t->at[2 * b + 1]);
     }
-    m->backward = 0;
     carnn__parallel(work->engine->pool, t->count, carnn__compare_pair, m);
-    carnn__mat_clear(&m->f, t->count);
-}
-
-/* Sets (does not add to) the gradients of x and w: call it before what adds to them. */
-static void carnn__compare_backward(const carnn__work *work, carnn__compare *m) {
-    m->backward = 1;
-    carnn__parallel(work->engine->pool, m->t->count, carnn__compare_pair, m);
+    if (!backward) carnn__mat_clear(&m->f, t->count);
 }
 
 /* --- Manhattan similarity -----------------------------------------------------------------------
@@ -9212,8 +8533,7 @@ static void carnn__manhattan_run(const carnn__work *work, carnn__manhattan *m,
 
 /* --- words that both texts of a pair have -------------------------------------------------------
    Two more inputs for every word: is it in the other text?, and that times its idf; and two for
-   every pair: the share of the first text's words that are in the second, by number and by idf.
-   Words with the same first letters count as one: lives, lived, living. */
+   every pair: the share of the first text's words that are in the second, by number and by idf. */
 
 #define CARNN__OVERLAPS 2
 
@@ -9222,9 +8542,8 @@ typedef struct carnn__overlap {
     uint32_t *stem; /* (V) equal for words that count as one */
 } carnn__overlap;
 
-/* Declares the idf, which is not trained: after all that is. Words are the same if they have the
-   first `most` letters in common; those that stand for words that the model does not know (numbers
-   below `unknown`), only if they are one. */
+/* Comes after all that is trained. Words count as one if their first `most` letters are the same
+   (lives, living); those below `unknown`, which stand for unknown words, if they are the same. */
 static void carnn__overlap_plan(carnn__plan *p, carnn__overlap *m, size_t unknown, double most) {
     const carnn__names *words = &p->model->words;
     size_t i, w;
@@ -9258,7 +8577,7 @@ static void carnn__overlap_init(carnn_model *model, const carnn_dataset *data, s
                      ? 1.0f : (float)(1.0 - log((double)idf[i]) / log(all));
 }
 
-/* Is the word, or one that counts as the same, in the other text of the pair? */
+/* Is the word, or one that counts as the same, in the other text? */
 static unsigned carnn__overlap_flag(const carnn__texts *t, const carnn__overlap *m, size_t member,
                                     uint32_t word) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
@@ -9288,17 +8607,15 @@ static void carnn__overlap_pair(const carnn__work *work, const carnn__overlap *m
     for (i = from; i < end; i++) {
         uint32_t input = t->input[t->ids[i]];
         sum += idf[input / 2];
-        if (!(input & 1)) continue;
-        found += idf[input / 2];
-        both += 1.0f;
+        found += input & 1 ? idf[input / 2] : 0.0f;
+        both += (float)(input & 1);
     }
     to[0] = end > from ? both / (float)(end - from) : 0.0f;
     to[1] = sum > 0.0f ? found / sum : 0.0f;
 }
 
 /* --- sequences of words, row by row -------------------------------------------------------------
-   Packed without inputs that rows share: each row has an embedding and a dropout mask of its own,
-   x_r = E w_r. So that any list of tokens can be a sequence, the caller says what they are. */
+   Packed sequences of any tokens, x_r = E w_r, each row with a dropout mask of its own. */
 
 typedef struct carnn__sequences {
     size_t table, drop;              /* parameter of E; stream of dropout */
@@ -9328,18 +8645,17 @@ static void carnn__sequences_pack(carnn__sequences *m, size_t count) {
     for (b = 0; b < count; b++) m->rank[m->order[b]] = (uint32_t)b;
 }
 
-/* Puts the tokens of sequence i into `rows` (N), where its rows are. */
+/* Puts the tokens of sequence i into its rows of `rows` (N). */
 static void carnn__sequences_put(const carnn__sequences *m, size_t i, const uint32_t *tokens,
                                  uint32_t *rows) {
     size_t t;
     for (t = 0; t < m->length[i]; t++) rows[m->start[t] + m->rank[i]] = tokens[t];
 }
 
-/* What a recurrent layer reads: x (N, in) row by row, with contexts c or NULL. */
+/* x (N, in) row by row, contexts c (P, d) or NULL. */
 static carnn__rnn_input carnn__sequences_input(const carnn__sequences *m, const carnn__mat *x,
                                                const carnn__mat *c) {
-    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, {NULL, NULL}, 0,
-                           NULL};
+    carnn__rnn_input in = {&m->packed, {NULL, NULL}, NULL, x, m->packed.rows, c, NULL, 0, NULL};
     return in;
 }
 
@@ -9377,8 +8693,7 @@ static void carnn__sequences_join(const carnn__work *work, const carnn__sequence
 
 /* --- last states --------------------------------------------------------------------------------
    c (B, h): the row of rank b of the sequences `to` is the last state of the same sequence of
-   `from`, or the parameter `learned` where that has no rows; from NULL: where none has. Backward
-   adds the gradient to theirs. */
+   `from`, or the parameter `learned` where that has no rows, or from is NULL. */
 
 static void carnn__last_states(const carnn__work *work, const carnn__sequences *from,
                                const carnn__mat *states, size_t learned,
@@ -9399,14 +8714,13 @@ static void carnn__last_states(const carnn__work *work, const carnn__sequences *
 }
 
 /* --- softmax over a vocabulary ------------------------------------------------------------------
-   The layer that predicts words, and its loss, on blocks of rows, so that the logits (N, V) are
-   never held whole: those of a block become losses, then gradients, then products before the next
-   block begins. So forward and backward are one loop:
+   The layer that predicts words, and its loss. The logits (N, V) are never held whole: those of a
+   block of rows become losses, gradients and products before the next block begins. So forward and
+   backward are one loop:
 
      z = h W^T + b     dz = scale (softmax(z) - onehot)     dh = dz W    dW += dz^T h    db += dz */
 
-/* Floats of a block of logits: large enough for the products, small enough for the cache. */
-#define CARNN__VOCABULARY_LOGITS ((size_t)1 << 22)
+#define CARNN__VOCABULARY_LOGITS ((size_t)1 << 22) /* of a block: what fits the cache */
 #define CARNN__VOCABULARY_ROWS 16 /* rows of a block at least; in a session, at most */
 
 typedef struct carnn__word_softmax {
@@ -9416,7 +8730,7 @@ typedef struct carnn__word_softmax {
     float *forward, *backward;  /* W packed for the two products; NULL: it is read as it is */
 } carnn__word_softmax;
 
-/* tied: the parameter that is W, too, or SIZE_MAX. A session has few rows: it does not pack W. */
+/* tied: the parameter that is W, too, or SIZE_MAX. A session does not pack W for its few rows. */
 static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, size_t tied, size_t N,
                                      size_t h, int session) {
     m->V = p->model->words.count;
@@ -9435,20 +8749,18 @@ static void carnn__word_softmax_plan(carnn__plan *p, carnn__word_softmax *m, siz
     if (p->work->g) m->backward = carnn__floats(p->arena, 1, carnn__packed_size(h, m->V));
 }
 
-/* z of rows [from, from + rows) of h (N, h), which it returns. */
+/* Returns z of rows [from, from + rows) of h (N, h). */
 static float *carnn__word_softmax_logits(const carnn__work *work, carnn__word_softmax *m,
                                          const carnn__mat *h, size_t from, size_t rows) {
     size_t D = h->columns;
     const float *x = h->x + from * D, *bias = carnn__weight(work, m->bias);
-    if (m->forward)
-        carnn__matmul_packed(work->engine, 0, rows, m->V, D, x, D, m->forward, bias, m->z, m->V);
-    else
-        carnn__matmul(work->engine, CARNN__NT, rows, m->V, D, x, D, carnn__weight(work, m->weight),
-                      D, bias, m->z, m->V);
+    const float *w = m->forward ? m->forward : carnn__weight(work, m->weight);
+    carnn__matmul(work->engine, m->forward ? CARNN__PACKED : CARNN__NT, rows, m->V, D, x, D, w, D,
+                  bias, m->z, m->V);
     return m->z;
 }
 
-/* The losses of N rows; in training their gradients, times `scale`. That of h replaces h->d. */
+/* The losses of N rows; in training their gradients, times `scale`, which replace h->d. */
 static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax *m,
                                     const carnn__mat *h, size_t N, float scale) {
     carnn__engine *e = work->engine;
@@ -9462,14 +8774,15 @@ static void carnn__word_softmax_run(const carnn__work *work, carnn__word_softmax
         carnn__losses(work, rows, V, m->z, m->target + from, scale, work->smoothing,
                       m->loss + from);
         if (!work->g) continue;
-        carnn__matmul_packed(e, 0, rows, D, V, m->z, V, m->backward, NULL, h->d + from * D, D);
+        carnn__matmul(e, CARNN__PACKED, rows, D, V, m->z, V, m->backward, 0, NULL, h->d + from * D,
+                      D);
         carnn__matmul(e, CARNN__TN | CARNN__ADD, V, D, rows, m->z, V, h->x + from * D, D, NULL,
                       carnn__gradient(work, m->weight), D);
         carnn__column_sums(e, rows, V, m->z, V, carnn__gradient(work, m->bias));
     }
 }
 
-/* --- the output of a head: logits, for the loss, votes and predictions alike ----------------- */
+/* --- the output of a head: logits, for the loss, votes and predictions ----------------------- */
 
 struct carnn__logits {
     carnn__output_kind kind;
@@ -9485,8 +8798,8 @@ static size_t carnn__first_decision(const carnn__logits *o, size_t b) {
     return o->of_item ? o->of_item[b] : b;
 }
 
-/* Softmax cross entropy (@@PART) of the rows of z that have a target: returns the sum and, in
-   *known, how many there are. z->d becomes the gradient of the mean, times `scale`. */
+/* Softmax cross entropy (@@PART) of the *known rows of z that have a target: returns the sum; z->d
+   becomes the gradient of the mean, times `scale`. */
 static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, size_t rows,
                                   const uint32_t *target, double scale, double smoothing,
                                   size_t *known) {
@@ -9504,14 +8817,14 @@ static double carnn__softmax_loss(const carnn__work *work, const carnn__mat *z, 
 }
 
 /* --- losses of scores z (B, 1) ------------------------------------------------------------------
-   What is right has the value 1. The gradient of the mean goes to z->d; they return the sum. */
+   They return the sum; z->d becomes the gradient of the mean. */
 
 static double carnn__right(const carnn__work *work, const carnn__texts *t, size_t b) {
     return work->data->items[t->item[b]].value > 0.0f ? 1.0 : 0.0;
 }
 
-/* Cross entropy of sigmoid(z), in which right and wrong items weigh the same in all, where there
-   are both; weight (2) is filled at the first call. */
+/* Cross entropy of sigmoid(z), in which all right items and all wrong ones weigh the same; weight
+   (2) is filled at the first call. */
 static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z,
                                float weight[2]) {
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0, all, right = 0.0;
@@ -9519,8 +8832,9 @@ static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, c
     if (weight[0] <= 0.0f) {
         all = (double)work->data->item_count;
         for (i = 0; i < work->data->item_count; i++) right += work->data->items[i].value > 0.0f;
-        weight[0] = right >= 1.0 && right < all ? (float)(0.5 * all / (all - right)) : 1.0f;
-        weight[1] = right >= 1.0 && right < all ? (float)(0.5 * all / right) : 1.0f;
+        if (right < 1.0 || right >= all) right = 0.5 * all; /* of one kind: weights of 1 */
+        weight[0] = (float)(0.5 * all / (all - right));
+        weight[1] = (float)(0.5 * all / right);
     }
     for (i = 0; i < t->count; i++) {
         double label = carnn__right(work, t, i), x = (double)z->x[i];
@@ -9532,7 +8846,7 @@ static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, c
     return sum;
 }
 
-/* Cross entropy of the softmax over each piece, whose target is shared by the right items: the mean
+/* Cross entropy of the softmax over each piece, whose target is shared by its right items: the mean
    over pieces with right and wrong ones, times the items of the batch. */
 static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
                                const carnn__mat *z) {
@@ -9560,75 +8874,66 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
 }
 
 /* The loss of logits of choices: softmax cross entropy; sum[0] counts what is right. */
-static double carnn__choices_loss(carnn__work *work, const carnn__logits *o, carnn__tally *tally) {
-    size_t known, b, i;
-    double sum = carnn__softmax_loss(work, o->z, o->count, o->target, 1.0, work->smoothing, &known);
-    for (b = 0; b < o->items; b++) {
-        size_t first = carnn__first_decision(o, b), end = carnn__first_decision(o, b + 1);
+static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__logits o = work->model->task->output(work);
+    size_t n = o.z->columns, known, b, i;
+    double sum = carnn__softmax_loss(work, o.z, o.count, o.target, 1.0, work->smoothing, &known);
+    for (b = 0; b < o.items; b++) {
+        size_t first = carnn__first_decision(&o, b), end = carnn__first_decision(&o, b + 1);
         double right = 0.0;
         for (i = first; i < end; i++)
-            right += work->engine->k->argmax(o->z->x + i * o->z->columns, o->z->columns) ==
-                     o->target[i];
+            right += work->engine->k->argmax(o.z->x + i * n, n) == o.target[i];
         tally->sum[0] += right;
         if (end > first) carnn__tell_part(work, right, (double)(end - first));
     }
-    tally->examples += carnn__first_decision(o, o->items);
+    tally->examples += carnn__first_decision(&o, o.items);
     return sum;
 }
 
-static double carnn__net_tally(carnn__work *work, carnn__tally *tally) {
+static double carnn__net_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__task *task = work->model->task;
-    carnn__logits o;
-    if (task->loss) return task->loss(work, tally);
-    o = task->output(work);
-    return carnn__choices_loss(work, &o, tally);
+    return (task->loss ? task->loss : carnn__choices_loss)(work, tally);
 }
 
 /* --- ranking by score ---------------------------------------------------------------------------
-   A heap of numbers, that of the highest score on top. Of equal scores, wrong items go first where
-   there are items, then low numbers. */
+   A heap of numbers, that of the highest score on top, of equal ones the lowest number. */
 
-static int carnn__heap_before(const float *score, const carnn__item *items, size_t a, size_t b) {
-    if (score[a] > score[b] || score[a] < score[b]) return score[a] > score[b];
-    if (items && (items[a].value < items[b].value || items[a].value > items[b].value))
-        return items[a].value < items[b].value;
-    return a < b;
+static int carnn__heap_before(const float *score, size_t a, size_t b) {
+    return score[a] > score[b] || (!(score[a] < score[b]) && a < b);
 }
 
 /* Lets number i sink. */
-static void carnn__heap_sink(const float *score, const carnn__item *items, uint32_t *heap, size_t i,
-                             size_t n) {
+static void carnn__heap_sink(const float *score, uint32_t *heap, size_t i, size_t n) {
     uint32_t number = heap[i];
     size_t child;
     for (; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && carnn__heap_before(score, items, heap[child + 1], heap[child]))
-            child++;
-        if (!carnn__heap_before(score, items, heap[child], number)) break;
+        if (child + 1 < n && carnn__heap_before(score, heap[child + 1], heap[child])) child++;
+        if (!carnn__heap_before(score, heap[child], number)) break;
         heap[i] = heap[child];
     }
     heap[i] = number;
 }
 
-static void carnn__heap_make(const float *score, const carnn__item *items, uint32_t *heap,
-                             size_t n) {
+/* A heap of the numbers 0 .. n - 1. */
+static void carnn__heap_make(const float *score, uint32_t *heap, size_t n) {
     size_t i;
-    for (i = n / 2; i-- > 0;) carnn__heap_sink(score, items, heap, i, n);
+    for (i = 0; i < n; i++) heap[i] = (uint32_t)i;
+    for (i = n / 2; i-- > 0;) carnn__heap_sink(score, heap, i, n);
 }
 
-/* Takes the top off a heap of n: it goes behind the n - 1 that are left. */
-static uint32_t carnn__heap_pop(const float *score, const carnn__item *items, uint32_t *heap,
-                                size_t n) {
+/* Takes the top off a heap of n and puts it behind the n - 1 that are left. */
+static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
     uint32_t top = heap[0];
     heap[0] = heap[n - 1];
     heap[n - 1] = top;
-    carnn__heap_sink(score, items, heap, 0, n - 1);
+    carnn__heap_sink(score, heap, 0, n - 1);
     return top;
 }
 
 /* --- ranks: mean average precision and mean reciprocal rank -------------------------------------
-   Items of a group by falling score; average precision AP is the mean over the right ones of (right
-   ones at or above it) / its rank, RR is one over the rank of the first right one. Of equal scores
-   the wrong ones go first. A group without a right one does not count. */
+   Average precision AP is the mean over a group's right items of (right ones at or above it) / its
+   rank; RR is one over the rank of the first right one. Of equal scores the wrong ones rank first.
+   A group without a right item does not count. */
 
 enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS }; /* sums of a tally */
 
@@ -9651,17 +8956,21 @@ static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
         m->first[i] = i && items[i - 1].group == items[i].group ? m->first[i - 1] : (uint32_t)i;
 }
 
-/* Adds the ranking of items [from, to) to the tally. */
-static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, const float *score, size_t from,
-                               size_t to, carnn__tally *tally) {
-    const carnn__item *items = work->data->items;
+/* Adds the ranking of n items to the tally. Scores of wrong ones come to stand first, so that of
+   equal scores theirs are taken first. */
+static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, float *score,
+                               const carnn__item *items, size_t n, carnn__tally *tally) {
     double precision = 0.0, reciprocal = 0.0, right = 0.0;
-    size_t i, n = to - from;
-    for (i = 0; i < n; i++) m->ranked[i] = (uint32_t)(from + i);
-    carnn__heap_make(score, items, m->ranked, n);
+    size_t i, wrong = 0;
+    for (i = 0; i < n; i++)
+        if (items[i].value <= 0.0f) {
+            float moved = score[wrong];
+            score[wrong++] = score[i];
+            score[i] = moved;
+        }
+    carnn__heap_make(score, m->ranked, n);
     for (i = 0; i < n; i++) {
-        uint32_t item = carnn__heap_pop(score, items, m->ranked, n - i);
-        if (items[item].value <= 0.0f) continue;
+        if (carnn__heap_pop(score, m->ranked, n - i) < wrong) continue;
         right += 1.0;
         precision += right / (double)(i + 1);
         if (right < 1.5) reciprocal = 1.0 / (double)(i + 1);
@@ -9673,8 +8982,8 @@ static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, const float *
     carnn__tell_part(work, precision / right, 1.0);
 }
 
-/* The scores z (B) of a batch. A group is ranked when its last piece is there; in training, where a
-   batch may be the first after a stop, each piece by itself. */
+/* The scores z (B) of a batch. A group is ranked after its last piece; in training each piece by
+   itself, as a batch may be the first after a stop. */
 static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__texts *t,
                                const float *z, carnn__tally *tally) {
     const carnn__item *items = work->data->items;
@@ -9683,12 +8992,15 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
     for (b = 0; b < t->count; b++) {
         size_t i = t->item[b], end = i + 1, first = m->first[i];
         score[i] = z[b];
-        if (work->asked && work->asked->ranked)
-            carnn__tell_ranked(work, i, i - first, (double)score[i]);
+        if (work->asked && work->asked->ranked) {
+            carnn_ranked told = {work->number, items[i].group, i - first, items[i].value > 0.0f,
+                                 (double)z[b]};
+            work->asked->ranked(&told, work->asked->user);
+        }
         if (b + 1 < t->count && t->piece[b + 1] == t->piece[b]) continue; /* inside a piece */
         if (work->g) first = carnn__corpus_of(work)->pieces[t->piece[b]].first;
         if (work->g || end == work->data->item_count || items[end].group != items[i].group)
-            carnn__ranks_group(work, m, score, first, end, tally);
+            carnn__ranks_group(work, m, score + first, items + first, end - first, tally);
     }
     tally->examples += t->count;
 }
@@ -9744,9 +9056,8 @@ static double carnn__pearson(const double *sum, double n) {
 /* Ranks of n numbers; equal ones have the mean of theirs. */
 static void carnn__rank_numbers(const float *x, size_t n, uint32_t *order, double *rank) {
     size_t i, j, end;
-    for (i = 0; i < n; i++) order[i] = (uint32_t)i;
-    carnn__heap_make(x, NULL, order, n);
-    for (i = n; i > 0; i--) carnn__heap_pop(x, NULL, order, i); /* the largest goes last */
+    carnn__heap_make(x, order, n);
+    for (i = n; i > 0; i--) carnn__heap_pop(x, order, i); /* the largest goes last */
     for (i = 0; i < n; i = end) {
         for (end = i + 1; end < n && x[order[end]] <= x[order[i]];) end++;
         for (j = i; j < end; j++) rank[order[j]] = 0.5 * (double)(i + end + 1);
@@ -9806,25 +9117,6 @@ static void carnn__grades_score(const carnn__tally *tally, carnn_scores *scores)
 
 /* --- predictions ----------------------------------------------------------------------------- */
 
-/* The `count` most probable of n, of equal ones the first, with their probabilities. Returns how
-   many there are: NaN is none. */
-static size_t carnn__ranking(const carnn__kernels *k, const float *p, size_t n, size_t count,
-                             size_t *best, double *probability) {
-    size_t i, j, last = n;
-    for (i = 0; i < carnn__min(count, n); i++) {
-        size_t next = i ? n : k->argmax(p, n);
-        for (j = 0; i && j < n; j++) {
-            int after = p[j] < p[last] || (p[j] <= p[last] && j > last);
-            if (after && (next == n || p[j] > p[next])) next = j;
-        }
-        if (next == n) break;
-        best[i] = last = next;
-        probability[i] = (double)p[last];
-    }
-    return i;
-}
-
-/* Decision i of item b as a prediction. */
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
@@ -9847,7 +9139,13 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
         for (j = 0; j < n; j++) told.score += (double)(j + 1) * (double)p[j];
         return told;
     }
-    told.count = carnn__ranking(work->engine->k, p, n, net->top, net->best, net->probability);
+    for (; told.count < carnn__min(net->top, n); told.count++) { /* of equal ones the first */
+        size_t best = work->engine->k->argmax(p, n);
+        if (told.count && !(p[best] >= 0.0f)) break; /* NaN */
+        net->best[told.count] = best;
+        net->probability[told.count] = (double)p[best];
+        p[best] = -1.0f;
+    }
     told.choice = net->best;
     told.probability = net->probability;
     return told;
@@ -9870,50 +9168,45 @@ static void carnn__net_tell(carnn__work *work) {
 #ifndef CARNN_NO_TEXT
 
 /* Adds the words of all texts in roles of this kind; each distinct text counts once. */
-static carnn_status carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
-                                         const carnn_dataset *data, int labels, size_t times,
-                                         carnn_error *error) {
+static void carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
+                                 const carnn_dataset *data, int labels, size_t times) {
     const carnn_allocator *a = &model->allocator;
     unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
-    carnn_status status = seen ? CARNN_OK : carnn__out_of_memory(error);
     size_t i;
-    for (i = 0; !status && !data->columns && i < data->member_count; i++) {
+    if (!seen) v->status = carnn__out_of_memory(v->error);
+    for (i = 0; seen && !data->columns && i < data->member_count; i++) {
         const carnn__member *m = &data->members[i];
         const carnn__role *role = &model->task->roles[m->role];
         carnn__span text = carnn__text(data, m->text);
         if (role->labels != labels || seen[m->text]) continue;
         seen[m->text] = 1;
-        status = carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times, error);
+        carnn__vocabulary_add(v, role->tokenizer, text.at, text.length, times);
     }
     carnn__free(a, seen);
-    return status;
 }
 
-/* The vocabulary: the words of all inputs of the training data, and of the known data sets. The
-   choices: the words in roles of labels, or else the targets. */
+/* Words: those of the training data and of the known data sets. Choices: the words in roles of
+   labels, or else the targets. */
 static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
                                      carnn_error *error) {
     const carnn__task *task = model->task;
     carnn__vocabulary v;
     size_t least = (size_t)model->desc.min_count, i, labels = 0;
-    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, task->reserved,
-                                                 task->reserved_count, error);
-    if (!status) status = carnn__net_add_words(&v, model, data, 0, 1, error);
-    for (i = 0; !status && model->desc.vector_count && i < model->desc.known_count; i++)
+    carnn_status status;
+    carnn__vocabulary_open(&v, &model->allocator, task->reserved, task->reserved_count, error);
+    carnn__net_add_words(&v, model, data, 0, 1);
+    for (i = 0; model->desc.vector_count && i < model->desc.known_count; i++)
         if (model->desc.known[i])
-            status = carnn__net_add_words(&v, model, model->desc.known[i], 0, least, error);
-    if (!status) status = carnn__vocabulary_close(&v, least, &model->words, error);
-    else carnn__vocabulary_free(&v);
+            carnn__net_add_words(&v, model, model->desc.known[i], 0, least);
+    status = carnn__vocabulary_close(&v, least, &model->words);
     if (status) return status;
     for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels != 0;
     if (!labels)
         return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count,
                                  0, &model->allocator, error);
-    carnn__vocabulary_init(&v, &model->allocator);
-    status = carnn__net_add_words(&v, model, data, 1, 1, error);
-    if (!status) return carnn__vocabulary_close(&v, 1, &model->choices, error);
-    carnn__vocabulary_free(&v);
-    return status;
+    carnn__vocabulary_init(&v, &model->allocator, error);
+    carnn__net_add_words(&v, model, data, 1, 1);
+    return carnn__vocabulary_close(&v, 1, &model->choices);
 }
 
 #endif
@@ -9937,17 +9230,21 @@ static void carnn__net_close(carnn__work *work) {
     work->state = NULL;
 }
 
-/* Readies the data for the model: long-lived memory, the same for every epoch. */
+/* Makes the data ready for the model, for all epochs. */
 static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
+    const carnn__task *task = work->model->task;
     carnn_status status;
-    work->state = carnn__alloc_zero(&work->allocator, 1, work->model->task->state);
+    work->state = carnn__alloc_zero(&work->allocator, 1, task->state);
     if (!work->state) return carnn__out_of_memory(error);
-    status = carnn__corpus_open(work, error);
-    if (status) carnn__net_close(work);
+    status = carnn__corpus_tokens(work, error);
+    if (!status) status = carnn__corpus_targets(work, error);
+    if (!status) status = (task->pieces ? task->pieces : carnn__corpus_cut)(work, error);
+    if (!status) carnn__corpus_most(work);
+    else carnn__net_close(work);
     return status;
 }
 
-/* Takes the memory of a batch; may be called again when another work has used the arena. */
+/* Takes the memory of a batch, again whenever another work has used the arena. */
 static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     size_t choices = work->model->choices.count;
     carnn__net *net = carnn__net_of(work);
@@ -9960,8 +9257,8 @@ static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     net->probability = (double *)carnn__take(arena, choices, sizeof(double));
 }
 
-/* One batch: adds to the tally and, where there is work->g, to the gradients; `key` draws the
-   dropout masks (0: none). */
+/* One batch: adds to the tally and to the gradients, if there is work->g; `key` draws the dropout
+   masks (0: none). */
 static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
     const carnn__task *task = work->model->task;
     if (task->batch) {
@@ -9970,13 +9267,13 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
     }
     if (carnn__net_of(work)->texts.roles) carnn__texts_collect(&carnn__net_of(work)->texts, number);
     task->forward(work, key);
-    tally->loss += carnn__net_tally(work, tally);
+    tally->loss += carnn__net_loss(work, tally);
     if (work->g) task->backward(work, key);
     if (work->wanted) carnn__net_tell(work); /* after the loss: it uses the same memory */
 }
 
-/* The vote of several models on the batch that each has just worked on: the mean of their
-   probabilities, as logits, or of their scores. */
+/* The vote of models on the batch that each has just worked on: the mean of their scores, or of
+   their probabilities, as logits. */
 static void carnn__net_vote(carnn__work *const *works, size_t count, size_t number,
                             carnn__tally *tally) {
     const carnn__task *task = works[0]->model->task;
@@ -9999,7 +9296,7 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
             z[j] = first.kind == CARNN__OUTPUT_SCORE ? z[j] / (float)count
                                                      : logf(fmaxf(z[j] / (float)count, FLT_MIN));
     }
-    tally->loss += carnn__net_tally(works[0], tally);
+    tally->loss += carnn__net_loss(works[0], tally);
 }
 
 /* A vote by plurality on decision i: each model has a vote for its best choice; of those with most
@@ -10007,27 +9304,22 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
    the mean one of `target`, if it is a choice. */
 static size_t carnn__elect(carnn__work *const *works, size_t count, size_t i, size_t target,
                            double *right) {
-    const carnn__task *task = works[0]->model->task;
     const carnn__kernels *k = works[0]->engine->k;
-    size_t m, n, best = 0, most = 0, columns = task->output(works[0]).z->columns;
-    double best_sum = 0.0;
+    carnn__net *net = carnn__net_of(works[0]);
+    size_t m, n, best = 0, *votes = net->best, L = works[0]->model->choices.count;
+    double *sum = net->probability;
     *right = 0.0;
-    for (m = 0; m < count; m++) k->softmax(task->output(works[m]).z->x + i * columns, columns);
+    memset(votes, 0, L * sizeof *votes);
+    memset(sum, 0, L * sizeof *sum);
     for (m = 0; m < count; m++) {
-        const float *p = task->output(works[m]).z->x + i * columns;
-        size_t mine = k->argmax(p, columns), votes = 0;
-        double sum = 0.0;
-        if (target < columns) *right += (double)p[target] / (double)count;
-        for (n = 0; n < count; n++) {
-            p = task->output(works[n]).z->x + i * columns;
-            votes += k->argmax(p, columns) == mine;
-            sum += (double)p[mine];
-        }
-        if (votes < most || (votes == most && !(sum > best_sum))) continue;
-        best = mine;
-        most = votes;
-        best_sum = sum;
+        float *p = works[m]->model->task->output(works[m]).z->x + i * L;
+        k->softmax(p, L);
+        votes[k->argmax(p, L)]++;
+        for (n = 0; n < L; n++) sum[n] += (double)p[n];
+        if (target < L) *right += (double)p[target] / (double)count;
     }
+    for (n = 1; n < L; n++)
+        if (votes[n] > votes[best] || (votes[n] == votes[best] && sum[n] > sum[best])) best = n;
     return best;
 }
 
@@ -10216,8 +9508,8 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
         double squares = 0.0;
         for (r = from; r < t->at[text + 1] && r < count; r++) {
-            carnn_contribution c = {s->model->task->roles[t->role[text]].name, s->word[r],
-                                    CARNN_HAS_SHARE, 0.0, weight ? (double)weight[r] : 0.0, 0.0};
+            carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE,
+                                    0.0, weight ? (double)weight[r] : 0.0, 0.0};
             if (weight) c.has |= CARNN_HAS_ATTENTION;
             out[r] = c;
         }
@@ -10242,10 +9534,9 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
 static void carnn__sample_truncate(float *p, uint32_t *heap, size_t V, size_t most, double mass) {
     size_t left, i;
     double sum = 0.0;
-    for (i = 0; i < V; i++) heap[i] = (uint32_t)i;
-    carnn__heap_make(p, NULL, heap, V);
+    carnn__heap_make(p, heap, V);
     for (left = V; left && (!most || V - left < most) && (mass <= 0.0 || sum < mass); left--)
-        sum += (double)p[carnn__heap_pop(p, NULL, heap, left)];
+        sum += (double)p[carnn__heap_pop(p, heap, left)];
     for (i = 0; i < left; i++) p[heap[i]] = 0.0f;
 }
 
@@ -10282,7 +9573,7 @@ static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carn
     carnn__take(arena, 1, sizeof *s);
     state = carnn__take(arena, 1, model->task->state);
     if (state) s->work.state = memset(state, 0, model->task->state);
-    carnn__engine_borrow(&s->engine, k, carnn__take(arena, 1, carnn__engine_scratch(1)));
+    carnn__engine_borrow(&s->engine, k, carnn__floats(arena, 1, CARNN__PANEL_SIZE));
     s->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
     s->work.model = model;
     s->work.data = &s->data;
@@ -10639,20 +9930,17 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
     if (!status)
         status = carnn__names_from(&model->choices, data->shown, data->shown_at,
                                    data->choice_count, 0, a, error);
-    for (i = 0; !status && i < data->member_count; i++) times[data->members[i].text]++;
-    carnn__vocabulary_init(&v, a);
-    if (!status)
-        status = carnn__vocabulary_open(&v, a, carnn__dialog_reserved,
-                                        CARNN__COUNT(carnn__dialog_reserved), error);
-    for (i = 0; !status && i < data->text_count; i++) {
-        carnn__span text = carnn__text(data, i);
-        status = carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length,
-                                       carnn__max(times[i], 1), error);
+    if (!status) {
+        for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
+        carnn__vocabulary_open(&v, a, carnn__dialog_reserved,
+                               CARNN__COUNT(carnn__dialog_reserved), error);
+        for (i = 0; i < data->text_count; i++) {
+            carnn__span text = carnn__text(data, i);
+            carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length, carnn__max(times[i], 1));
+        }
+        status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
     }
     carnn__free(a, times);
-    if (!status)
-        return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
-    carnn__vocabulary_free(&v);
     return status;
 }
 
@@ -10870,7 +10158,7 @@ static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     carnn__split(e, e->k->attend, &a, B, 1, m->packed.rows * D);
     carnn__drop(work, m->o.x, B * D, key, CARNN__DROP_SUMMARY + m->from);
     if (work->g) carnn__matmul(e, CARNN__NT, B, L, D, m->o.x, D, m->y.x, D, NULL, m->z, L);
-    else carnn__matmul_packed(e, 0, B, L, D, m->o.x, D, m->packed_y, NULL, m->z, L);
+    else carnn__matmul(e, CARNN__PACKED, B, L, D, m->o.x, D, m->packed_y, 0, NULL, m->z, L);
 }
 
 /* From the gradient in z back to those of e and y: do = dz y, dy = dz^T o, where the first chunk of
@@ -10997,7 +10285,7 @@ static void carnn__dialog_utter(carnn_session *s, uint32_t role, const char *tex
     carnn__lists *words = &m->net.corpus.tokens;
     size_t D = m->e.columns, width = carnn__cells[m->cell.kind].gates * D;
     size_t gone = m->heard + room > m->slots ? m->heard + room - m->slots : 0;
-    float *px = (float *)m->run.scan.px;
+    float *px = m->run.scan.px;
     carnn__said *said;
     carnn__span span = {text, length};
     m->heard -= gone;
@@ -11212,17 +10500,16 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
                                     carnn_error *error) {
     double *option = model->desc.option, *weight = &option[CARNN__LM_LABEL_WEIGHT];
     carnn__vocabulary v;
+    carnn_status status;
     size_t i;
-    carnn_status status = carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
-                                                 CARNN__COUNT(carnn__lm_reserved), error);
-    for (i = 0; !status && i < data->member_count; i++) {
+    carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
+                           CARNN__COUNT(carnn__lm_reserved), error);
+    for (i = 0; i < data->member_count; i++) {
         carnn__span text = carnn__text(data, data->members[i].text);
-        status = carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1,
-                                       error);
+        carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1);
     }
     v.most = (size_t)fmax(option[CARNN__LM_VOCAB], 0.0);
-    if (status) carnn__vocabulary_free(&v);
-    else status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words, error);
+    status = carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
     if (*weight == 0.0) *weight = data->choice_count ? 0.1 : CARNN_NONE;
     if (!carnn__lm_is(model, CARNN__LM_CONTEXT)) *weight = CARNN_NONE;
     carnn__option_default(&model->desc, CARNN__LM_LABEL_ROW,
@@ -11339,19 +10626,18 @@ static carnn_status carnn__lm_pieces(carnn__work *work, carnn_error *error) {
     for (i = 0; i < work->data->item_count; i++)
         count += carnn__parts(carnn__lm_length(work, i), CARNN__LM_STEPS);
     m->first = (size_t (*)[2])carnn__own(&c->blocks, &work->allocator, count, sizeof *m->first);
-    if (carnn__corpus_room(c, &work->allocator, count, count, error) || !m->first)
+    if (carnn__corpus_room(c, &work->allocator, count, error) || !m->first)
         return carnn__out_of_memory(error);
     for (i = 0; i < work->data->item_count; i++)
         for (from = 0, n = carnn__lm_length(work, i); from < n; from += CARNN__LM_STEPS, j++) {
             int follows = from || work->data->items[i].count > 1;
             size_t before = follows ? c->pieces[j - 1].size[0] : 0;
-            carnn__batch_piece now = {i, 1, {carnn__min(CARNN__LM_STEPS, n - from), before}};
+            carnn__batch_piece now = {i, 1, 0, {carnn__min(CARNN__LM_STEPS, n - from), before}};
             c->pieces[j] = now;
             m->first[j][0] = c->tokens.at[carnn__lm_list(work, i)] + from;
             m->first[j][1] = follows ? m->first[j - 1][0] : 0;
-            c->group_piece[j] = j;
         }
-    c->piece_count = c->groups = c->group_piece[j] = j;
+    c->piece_count = j;
     return CARNN_OK;
 }
 
@@ -11928,7 +11214,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     if (!m->siamese) {
         if (m->skips) carnn__differences(t, s, &m->skip, 0);
         carnn__additive_forward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
-        carnn__compare_forward(work, &m->compare, t, s, &m->attend.score.y);
+        carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 0);
         carnn__drop(work, f->x, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
         carnn__linear_forward(work, &m->hidden, f, t->count);
     }
@@ -11960,7 +11246,7 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     if (!m->siamese) {
         carnn__linear_backward(work, &m->hidden, f, t->count);
         carnn__drop(work, f->d, t->count * f->columns, key, CARNN__ANSWER_DROP_SUMS);
-        carnn__compare_backward(work, &m->compare);
+        carnn__compare_run(work, &m->compare, t, s, &m->attend.score.y, 1);
         carnn__additive_backward(work, &m->attend, t, m->skips ? &m->skip : s, &m->pool.y);
         if (m->skips) carnn__differences(t, s, &m->skip, 1);
     }
@@ -12185,7 +11471,7 @@ static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
     uint32_t *count = m->count[work->as_vote];
     double sum, f1 = 0.0;
     if (!tally->examples) memset(count, 0, 3 * K * sizeof(uint32_t));
-    sum = carnn__choices_loss(work, &o, tally);
+    sum = carnn__choices_loss(work, tally);
     for (i = 0; i < o.count; i++) {
         size_t told = work->engine->k->argmax(o.z->x + i * K, K);
         count[3 * told]++;
@@ -12300,7 +11586,7 @@ static carnn_status carnn__pair_pieces(carnn__work *work, carnn_error *error) {
         return carnn__target_fail(data, i, grades > 0.0 ? "a grade that the model knows"
                                                       : "a class that the model knows", error);
     }
-    return carnn__corpus_cut(c, work, error);
+    return carnn__corpus_cut(work, error);
 }
 
 #endif
@@ -12489,7 +11775,7 @@ static double carnn__pair_losses(carnn__work *work, carnn__tally *tally) {
         tally->sum[CARNN__PAIR_FOUND] += told && right;
         tally->sum[CARNN__PAIR_MARKED] += told + right;
     }
-    return carnn__choices_loss(work, &o, tally);
+    return carnn__choices_loss(work, tally);
 }
 
 static void carnn__pair_score(const carnn__tally *tally, carnn_scores *scores) {
@@ -12517,7 +11803,7 @@ static const carnn__session_kind carnn__pair_session = {
 static const char *const carnn__pair_variants[] = {
     "hidden=19 embedding=17", "hidden=19 embedding=17 cell=lstm overlap=0",
     "hidden=19 embedding=17 cell=gru model=manhattan overlap=0",
-    "hidden=19 embedding=17 cell=scarnn model=manhattan layers=2 target=relatedness grades=3",
+    "hidden=19 embedding=17 cell=scarnn model=manhattan target=relatedness grades=3",
     "hidden=19 embedding=17 cell=ncarnn target=relatedness", NULL};
 
 /* Sentences of 10 words and three classes. */
@@ -12650,17 +11936,11 @@ static const carnn_option carnn__options[] = {
 
 CARNN_API const carnn_option *carnn_option_at(const char *task, size_t number) {
     const carnn__task *t = task ? carnn__task_named(task) : NULL;
-    size_t i;
-    if (!task) return number < CARNN__COUNT(carnn__options) ? &carnn__options[number] : NULL;
+    size_t i, shared = CARNN__COUNT(carnn__options);
+    if (number < shared) return &carnn__options[number];
     for (i = 0; t && t->options && t->options[i].name; i++)
-        if (i == number) return &t->options[i];
+        if (i == number - shared) return &t->options[i];
     return NULL;
-}
-
-/* Option `number` of a model of the task: those of all tasks, then its own. */
-static const carnn_option *carnn__option_of(const char *task, size_t number) {
-    size_t shared = CARNN__COUNT(carnn__options);
-    return number < shared ? &carnn__options[number] : carnn_option_at(task, number - shared);
 }
 
 CARNN_API const char *carnn_option_choice(const carnn_option *option, size_t number) {
@@ -12759,7 +12039,7 @@ CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_m
 static const carnn_option *carnn__option_named(const char *task, const char *name) {
     const carnn_option *o;
     size_t i, j;
-    for (i = 0; (o = carnn__option_of(task, i)) != NULL; i++) {
+    for (i = 0; (o = carnn_option_at(task, i)) != NULL; i++) {
         for (j = 0; name[j] && o->name[j] == (name[j] == '-' ? '_' : name[j]);) j++;
         if (!name[j] && !o->name[j]) break;
     }
@@ -12801,7 +12081,7 @@ static carnn_status carnn__check_options(const carnn_model_desc *model,
                                          const carnn_train_desc *train, carnn_error *error) {
     const carnn_option *o;
     size_t i;
-    for (i = 0; (o = carnn__option_of(model->task, i)) != NULL; i++) {
+    for (i = 0; (o = carnn_option_at(model->task, i)) != NULL; i++) {
         double number;
         if ((o->place == CARNN_OPTION_OF_TRAINING && !train) || o->kind == CARNN_OPTION_NAME)
             continue;
@@ -13025,11 +12305,9 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
      each tensor:  name, u32 dimensions, u64 sizes (the contiguous one first), u32 type, u64 offset
      zeros up to a multiple of 64, then the data, to which the offsets refer
 
-   A name or any other string is a u64 length and its bytes. The data of a model is its flat
-   parameter vector (@@PARAM) with its padding, so that a file in memory can be used in place. A
-   checkpoint has the same form and holds several such vectors.
-
-   Values that depend on the machine or the clock (threads, seconds) are left out of model files:
+   A string is a u64 length and its bytes. The data of a model is its flat parameter vector
+   (@@PARAM) with its padding, so that a file in memory can be used in place; a checkpoint holds
+   several such vectors. Options that change nothing of the result (threads, seconds) are left out:
    the same training gives the same bytes.
    ============================================================================================= */
 
@@ -13043,12 +12321,10 @@ enum { /* types of values, as GGUF numbers them */
     CARNN__GGUF_ARRAY = 9,
     CARNN__GGUF_U64 = 10,
     CARNN__GGUF_I64 = 11,
-    CARNN__GGUF_F64 = 12,
-    CARNN__GGUF_TYPES = 13
+    CARNN__GGUF_F64 = 12
 };
 
-/* On a little-endian machine floats are used as they are in the file. On others (or where the order
-   is not known, or a test defines 0) they are converted byte by byte. */
+/* Whether floats are used as they are in the file; else they are converted byte by byte. */
 #ifndef CARNN__LITTLE_ENDIAN
 #if defined(_WIN32) ||                                                                             \
     (defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
@@ -13061,11 +12337,9 @@ enum { /* types of values, as GGUF numbers them */
 static inline uint32_t carnn__get32(const unsigned char *b) {
     return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
-
 static inline uint64_t carnn__get64(const unsigned char *b) {
     return (uint64_t)carnn__get32(b) | (uint64_t)carnn__get32(b + 4) << 32;
 }
-
 static inline void carnn__set64(unsigned char *b, uint64_t x) {
     size_t i;
     for (i = 0; i < 8; i++) b[i] = (unsigned char)(x >> 8 * i);
@@ -13082,8 +12356,7 @@ static void carnn__swap_floats(void *to, const void *from, size_t count) {
 }
 
 /* --- checksum -----------------------------------------------------------------------------------
-   XXH64 (Collet 2012) with seed 0. It needs no tables and runs at the speed of memory, so that
-   verifying a file costs less than reading it. */
+   XXH64 (Collet 2012) with seed 0: verifying a file costs less than reading it. */
 
 #define CARNN__SUM_1 0x9E3779B185EBCA87u
 #define CARNN__SUM_2 0xC2B2AE3D27D4EB4Fu
@@ -13170,16 +12443,17 @@ static uint64_t carnn__sum_end(const carnn__sum *h) {
 }
 
 /* --- a file that is written or read -------------------------------------------------------------
-   The functions carnn__key_... and carnn__tensor_... do both: they write a value, or look for it in
-   the file and set it. So one function lists what is in a file.
+   The functions carnn__key_... do both: they write a value, or find it in the file and set it. So
+   one function lists what a file contains.
 
    Writing. The list runs three times: to count the keys, for the checksum, and to write.
-   Reading. The bytes may come from anyone. Each count and length is compared with the rest of the
-   file before it is used. Only the first error is reported: after it reads give zeros. */
+   Reading. The bytes may come from anyone: each count and length is compared with the rest of the
+   file before it is used. Only the first error is reported; after it, reads give zeros. */
 
 #define CARNN__GGUF_KEYS_MAX 128
+#define CARNN__GGUF_ARRAY_OF(type) ((uint32_t)CARNN__GGUF_ARRAY << 8 | (type))
 
-/* Takes the next bytes of a file that is written; 0 where it cannot. */
+/* Takes the next bytes of a file; returns 0 on failure. */
 typedef int (*carnn__sink)(void *to, const void *bytes, size_t size);
 
 typedef struct carnn__gguf_kind {
@@ -13189,17 +12463,15 @@ typedef struct carnn__gguf_kind {
 } carnn__gguf_kind;
 
 typedef struct carnn__gguf_key {
-    const char *name;
-    size_t length;
-    uint32_t type, element;     /* of an array: type of its elements; of others: type */
+    carnn__span name;
+    uint32_t type;              /* of an array: CARNN__GGUF_ARRAY_OF the type of its elements */
     uint64_t count;             /* elements of an array; of others: 1 */
     const unsigned char *value; /* the first element; strings begin with their length */
 } carnn__gguf_key;
 
 typedef struct carnn__gguf {
     carnn_status status;
-    size_t keys;                /* so far */
-    size_t size;                /* of the file; in writing: so far */
+    size_t keys, size;          /* of the file; in writing: so far */
     /* writing */
     int writing;
     size_t all_keys;            /* these two are known after the first and the second run */
@@ -13259,6 +12531,12 @@ static void carnn__put_key_text(carnn__gguf *g, const char *name, const char *te
     carnn__put_string(g, text, strlen(text));
 }
 
+/* A number of 4 or 8 bytes. */
+static void carnn__put_key_number(carnn__gguf *g, const char *name, uint32_t type, uint64_t bits) {
+    carnn__put_key(g, name, type);
+    carnn__put_number(g, bits, type == CARNN__GGUF_U32 ? 4 : 8);
+}
+
 /* The data of one or more tensors. */
 static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) {
     static const unsigned char zeros[CARNN__ALIGN] = {0};
@@ -13276,31 +12554,26 @@ static void carnn__put_floats(carnn__gguf *g, const float *value, size_t count) 
     }
 }
 
-/* Writes all of a file, the same each time it is called. */
+/* Puts all of a file, the same each time. */
 typedef void (*carnn__gguf_fill)(carnn__gguf *g, const void *from);
-
-static void carnn__gguf_run(carnn__gguf *g, carnn__gguf_fill fill, const void *from,
-                            carnn__sink sink, void *to) {
-    g->writing = 1;
-    g->all_keys = g->keys;
-    g->keys = g->size = 0;
-    g->sink = sink;
-    g->to = to;
-    fill(g, from);
-}
 
 /* Writes a file to `sink`; returns its size, 0 if the sink fails. Without a sink it only counts. */
 static size_t carnn__gguf_write(carnn__gguf_fill fill, const void *from, carnn__sink sink,
                                 void *to) {
     carnn__gguf g;
     carnn__sum sum;
+    int run;
     memset(&g, 0, sizeof g);
-    carnn__gguf_run(&g, fill, from, NULL, NULL);
-    if (!sink) return g.size;
+    g.writing = 1;
     carnn__sum_start(&sum);
-    carnn__gguf_run(&g, fill, from, carnn__sum_add, &sum); /* with zeros for the checksum */
-    g.checksum = carnn__sum_end(&sum);
-    carnn__gguf_run(&g, fill, from, sink, to);
+    for (run = 0; run < (sink ? 3 : 1); run++) {
+        g.all_keys = g.keys;
+        g.keys = g.size = 0;
+        g.sink = run == 0 ? NULL : run == 1 ? carnn__sum_add : sink;
+        g.to = run == 1 ? &sum : to;
+        if (run == 2) g.checksum = carnn__sum_end(&sum); /* in the second run it was 0 */
+        fill(&g, from);
+    }
     return g.status == CARNN_OK ? g.size : 0;
 }
 
@@ -13311,9 +12584,8 @@ static const unsigned char *carnn__gguf_take(carnn__gguf *g, uint64_t count, siz
     const unsigned char *bytes = g->bytes + g->at;
     size_t left = g->size - g->at;
     if (g->status == CARNN_OK && count > left / size)
-        carnn__gguf_fail(g, "cut off or damaged: %llu bytes expected at byte %llu, %llu are left",
-                         (unsigned long long)count * size, (unsigned long long)g->at,
-                         (unsigned long long)left);
+        carnn__gguf_fail(g, "cut off or damaged: %llu bytes expected at byte %zu, %zu are left",
+                         (unsigned long long)count * size, g->at, left);
     if (g->status != CARNN_OK) return NULL;
     g->at += (size_t)count * size;
     return bytes;
@@ -13326,41 +12598,43 @@ static uint64_t carnn__gguf_number(carnn__gguf *g, size_t size) {
     return size == 4 ? carnn__get32(b) : carnn__get64(b);
 }
 
-static const char *carnn__gguf_take_string(carnn__gguf *g, size_t *length) {
-    uint64_t n = carnn__gguf_number(g, 8);
-    const unsigned char *b = carnn__gguf_take(g, n, 1);
-    *length = b ? (size_t)n : 0;
-    return (const char *)b;
+/* A string; at NULL on failure. */
+static carnn__span carnn__gguf_string(carnn__gguf *g) {
+    uint64_t length = carnn__gguf_number(g, 8);
+    carnn__span s = {(const char *)carnn__gguf_take(g, length, 1), 0};
+    if (s.at) s.length = (size_t)length;
+    return s;
 }
 
 static const carnn__gguf_key *carnn__gguf_find(const carnn__gguf *g, const char *name,
                                                size_t length) {
-    size_t i;
-    for (i = 0; i < g->keys; i++)
-        if (g->key[i].length == length && memcmp(g->key[i].name, name, length) == 0)
-            return &g->key[i];
+    const carnn__gguf_key *key;
+    for (key = g->key; key < g->key + g->keys; key++)
+        if (key->name.length == length && memcmp(key->name.at, name, length) == 0) return key;
     return NULL;
 }
 
 static void carnn__gguf_take_key(carnn__gguf *g) {
-    static const unsigned char size_of[CARNN__GGUF_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8};
+    static const unsigned char size_of[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8}; /* 0: none */
     carnn__gguf_key *key = &g->key[g->keys];
-    size_t length, size;
+    size_t size;
     uint64_t i;
-    key->name = carnn__gguf_take_string(g, &key->length);
-    if (key->name && carnn__gguf_find(g, key->name, key->length))
-        carnn__gguf_fail(g, "damaged: the same key twice (number %u)", (unsigned)g->keys);
-    key->type = key->element = (uint32_t)carnn__gguf_number(g, 4);
+    uint32_t type;
+    key->name = carnn__gguf_string(g);
+    if (key->name.at && carnn__gguf_find(g, key->name.at, key->name.length))
+        carnn__gguf_fail(g, "damaged: the same key twice (number %zu)", g->keys);
+    key->type = type = (uint32_t)carnn__gguf_number(g, 4);
     key->count = 1;
-    if (key->type == CARNN__GGUF_ARRAY) {
-        key->element = (uint32_t)carnn__gguf_number(g, 4);
+    if (type == CARNN__GGUF_ARRAY) {
+        type = (uint32_t)carnn__gguf_number(g, 4);
+        key->type = CARNN__GGUF_ARRAY_OF(type);
         key->count = carnn__gguf_number(g, 8);
     }
     key->value = g->bytes + g->at;
-    size = key->element < CARNN__GGUF_TYPES ? size_of[key->element] : 0;
-    if (!size) carnn__gguf_fail(g, "damaged: a value has type %u", (unsigned)key->element);
-    else if (key->element != CARNN__GGUF_STRING) carnn__gguf_take(g, key->count, size);
-    else for (i = 0; i < key->count && !g->status; i++) carnn__gguf_take_string(g, &length);
+    size = type < CARNN__COUNT(size_of) ? size_of[type] : 0;
+    if (!size) carnn__gguf_fail(g, "damaged: a value has type %u", (unsigned)type);
+    else if (type != CARNN__GGUF_STRING) carnn__gguf_take(g, key->count, size);
+    else for (i = 0; i < key->count && !g->status; i++) carnn__gguf_string(g);
     g->keys++;
 }
 
@@ -13372,25 +12646,31 @@ static const carnn__gguf_key *carnn__gguf_need(carnn__gguf *g, const char *name,
     return g->status == CARNN_OK ? key : NULL;
 }
 
-/* Over everything but the eight bytes of the checksum itself, for which it has zeros. */
+/* A number of 4 or 8 bytes; 0 on failure. */
+static uint64_t carnn__gguf_key_number(carnn__gguf *g, const char *name, uint32_t type) {
+    const carnn__gguf_key *key = carnn__gguf_need(g, name, type);
+    if (!key) return 0;
+    return type == CARNN__GGUF_U32 ? carnn__get32(key->value) : carnn__get64(key->value);
+}
+
+/* The checksum is that of the file with zeros in its place. */
 static void carnn__gguf_verify(carnn__gguf *g) {
     const carnn__gguf_key *key = carnn__gguf_need(g, "carnn.checksum", CARNN__GGUF_U64);
-    const unsigned char *after;
+    size_t at;
     carnn__sum sum;
     if (!key) return;
-    after = key->value + 8;
+    at = (size_t)(key->value - g->bytes);
     carnn__sum_start(&sum);
-    carnn__sum_add(&sum, g->bytes, (size_t)(key->value - g->bytes));
+    carnn__sum_add(&sum, g->bytes, at);
     carnn__sum_add64(&sum, 0);
-    carnn__sum_add(&sum, after, g->size - (size_t)(after - g->bytes));
+    carnn__sum_add(&sum, key->value + 8, g->size - at - 8);
     if (carnn__sum_end(&sum) != carnn__get64(key->value))
         carnn__gguf_fail(g, "damaged: the checksum does not fit the contents");
 }
 
 static void carnn__gguf_count(carnn__gguf *g, size_t expected) {
     if (g->tensors != expected)
-        carnn__gguf_fail(g, "%llu tensors, expected %llu", (unsigned long long)g->tensors,
-                         (unsigned long long)expected);
+        carnn__gguf_fail(g, "%llu tensors, expected %zu", (unsigned long long)g->tensors, expected);
 }
 
 /* The data: exactly so many floats. NULL on failure. */
@@ -13398,36 +12678,20 @@ static const unsigned char *carnn__gguf_data(carnn__gguf *g, size_t floats) {
     size_t start = carnn__round_up(g->at, CARNN__ALIGN);
     if (start > g->size) carnn__gguf_fail(g, "cut off before the weights");
     else if ((g->size - start) % 4 || (g->size - start) / 4 != floats)
-        carnn__gguf_fail(g, "%llu bytes of weights expected, %llu are there",
-                         (unsigned long long)floats * 4, (unsigned long long)(g->size - start));
+        carnn__gguf_fail(g, "%llu bytes of weights expected, %zu are there",
+                         (unsigned long long)floats * 4, g->size - start);
     return g->status == CARNN_OK ? g->bytes + start : NULL;
 }
 
 /* --- both ------------------------------------------------------------------------------------ */
 
-static uint32_t carnn__key_u32(carnn__gguf *g, const char *name, uint32_t x) {
-    const carnn__gguf_key *key;
-    if (g->writing) {
-        carnn__put_key(g, name, CARNN__GGUF_U32);
-        carnn__put_number(g, x, 4);
-        return x;
-    }
-    key = carnn__gguf_need(g, name, CARNN__GGUF_U32);
-    return key ? carnn__get32(key->value) : 0;
-}
-
 /* A number of 8 bytes: u64, i64 or f64. */
 static void carnn__key_number(carnn__gguf *g, const char *name, uint32_t type, void *number) {
-    const carnn__gguf_key *key;
     uint64_t bits;
     memcpy(&bits, number, sizeof bits);
-    if (g->writing) {
-        carnn__put_key(g, name, type);
-        carnn__put_number(g, bits, 8);
-    } else if ((key = carnn__gguf_need(g, name, type)) != NULL) {
-        bits = carnn__get64(key->value);
-        memcpy(number, &bits, sizeof bits);
-    }
+    if (g->writing) carnn__put_key_number(g, name, type, bits);
+    else bits = carnn__gguf_key_number(g, name, type);
+    memcpy(number, &bits, sizeof bits);
 }
 
 static void carnn__key_size(carnn__gguf *g, const char *name, size_t *size) {
@@ -13447,18 +12711,12 @@ static void carnn__key_text(carnn__gguf *g, const char *name, char text[64]) {
     }
 }
 
-/* Is an optional key there? */
-static int carnn__key_there(const carnn__gguf *g, const char *name, int writing) {
-    return g->writing ? writing : carnn__gguf_find(g, name, strlen(name)) != NULL;
-}
-
 /* The next tensor of the table. One that is read has to be exactly this one; `offset` in floats. */
 static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, size_t columns,
                               size_t offset) {
-    uint32_t dimensions = rows == 1 ? 1 : 2, found, type;
-    uint64_t size[2] = {0, 1}, at;
-    const char *found_name;
-    size_t length;
+    uint32_t dimensions = rows == 1 ? 1 : 2, found, type, i;
+    uint64_t size[2] = {1, 1}, at;
+    carnn__span known;
     if (g->writing) {
         carnn__put_string(g, name, strlen(name));
         carnn__put_number(g, dimensions, 4);
@@ -13468,82 +12726,33 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
         carnn__put_number(g, (uint64_t)offset * 4, 8);
         return;
     }
-    found_name = carnn__gguf_take_string(g, &length);
-    if (found_name && (length != strlen(name) || memcmp(found_name, name, length) != 0))
+    known = carnn__gguf_string(g);
+    if (known.at && !carnn__is(name, known, 0))
         carnn__gguf_fail(g, "expected the weights %s, found \"%.*s\"", name,
-                         (int)carnn__min(length, 60), found_name);
+                         (int)carnn__min(known.length, 60), known.at);
     found = (uint32_t)carnn__gguf_number(g, 4);
-    if (found == dimensions) {
-        size[0] = carnn__gguf_number(g, 8);
-        if (dimensions == 2) size[1] = carnn__gguf_number(g, 8);
-    }
+    for (i = 0; i < carnn__min(found, 2); i++) size[i] = carnn__gguf_number(g, 8);
     if (found != dimensions || size[0] != columns || size[1] != rows)
-        carnn__gguf_fail(g, "%s: expected %llu by %llu weights, found %llu by %llu", name,
-                         (unsigned long long)rows, (unsigned long long)columns,
-                         (unsigned long long)size[1], (unsigned long long)size[0]);
+        carnn__gguf_fail(g, "%s: expected %zu by %zu weights, found %llu by %llu", name, rows,
+                         columns, (unsigned long long)size[1], (unsigned long long)size[0]);
     type = (uint32_t)carnn__gguf_number(g, 4);
     at = carnn__gguf_number(g, 8);
     if (type != 0) carnn__gguf_fail(g, "%s: type %u, expected F32", name, (unsigned)type);
     if (at % 4 || at / 4 != offset) carnn__gguf_fail(g, "%s: misplaced in the file", name);
 }
 
-/* --- the beginning of a file ----------------------------------------------------------------- */
-
-/* What every file begins with; carnn__gguf_open reads it. */
+/* The beginning of a file; carnn__gguf_open reads it. */
 static void carnn__put_start(carnn__gguf *g, const carnn__gguf_kind *kind, size_t tensors) {
     carnn__put_bytes(g, "GGUF", 4);
     carnn__put_number(g, CARNN__GGUF_VERSION, 4);
     carnn__put_number(g, tensors, 8);
     carnn__put_number(g, g->all_keys, 8);
     carnn__put_key_text(g, "general.architecture", kind->architecture);
-    carnn__key_u32(g, "general.alignment", CARNN__ALIGN);
-    carnn__key_u32(g, "general.file_type", 0); /* all tensors are F32 */
-    carnn__key_u32(g, "carnn.format", kind->format);
+    carnn__put_key_number(g, "general.alignment", CARNN__GGUF_U32, CARNN__ALIGN);
+    carnn__put_key_number(g, "general.file_type", CARNN__GGUF_U32, 0); /* all tensors are F32 */
+    carnn__put_key_number(g, "carnn.format", CARNN__GGUF_U32, kind->format);
     carnn__put_key_text(g, "carnn.version", CARNN_VERSION);
-    carnn__put_key(g, "carnn.checksum", CARNN__GGUF_U64);
-    carnn__put_number(g, g->checksum, 8);
-}
-
-/* Reads all up to the table of tensors. */
-static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kind, const char *name,
-                                     const void *bytes, size_t size, carnn_error *error) {
-    const char *architecture = kind->architecture;
-    const carnn__gguf_key *key;
-    uint64_t keys, length;
-    uint32_t version;
-    memset(g, 0, sizeof *g);
-    g->name = carnn__name_end(name ? name : "model in memory");
-    g->bytes = (const unsigned char *)bytes;
-    g->size = size;
-    g->error = error;
-    if (size < 24 || memcmp(bytes, "GGUF", 4) != 0)
-        return carnn__gguf_fail(g, "not a GGUF file");
-    g->at = 4;
-    version = (uint32_t)carnn__gguf_number(g, 4);
-    if (version != CARNN__GGUF_VERSION)
-        return carnn__gguf_fail(g, "GGUF of version %u, expected little-endian version %d",
-                                (unsigned)version, CARNN__GGUF_VERSION);
-    g->tensors = carnn__gguf_number(g, 8);
-    keys = carnn__gguf_number(g, 8);
-    if (keys > CARNN__GGUF_KEYS_MAX)
-        return carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)keys);
-    for (; keys && !g->status; keys--) carnn__gguf_take_key(g);
-    if ((key = carnn__gguf_need(g, "general.architecture", CARNN__GGUF_STRING)) != NULL) {
-        length = carnn__get64(key->value);
-        if (length != strlen(architecture) ||
-            memcmp(key->value + 8, architecture, (size_t)length) != 0)
-            carnn__gguf_fail(g, "holds \"%.*s\", expected \"%s\"", (int)(length < 40 ? length : 40),
-                             (const char *)key->value + 8, architecture);
-    }
-    carnn__gguf_verify(g);
-    version = carnn__key_u32(g, "carnn.format", kind->format);
-    if (version != kind->format)
-        carnn__gguf_fail(g, "written by another version of carnn (format %u, this is %s with "
-                         "format %u)%s", (unsigned)version, CARNN_VERSION, (unsigned)kind->format,
-                         kind->advice);
-    if (carnn__key_u32(g, "general.alignment", CARNN__ALIGN) != CARNN__ALIGN)
-        carnn__gguf_fail(g, "general.alignment is not %d", CARNN__ALIGN);
-    return g->status;
+    carnn__put_key_number(g, "carnn.checksum", CARNN__GGUF_U64, g->checksum);
 }
 
 /* --- files on the disk --------------------------------------------------------------------------
@@ -13577,19 +12786,6 @@ char *realpath(const char *name, char *path);
 #define CARNN__TARGET(name) realpath(name, NULL)
 #endif
 
-typedef struct carnn__output {
-    const carnn_allocator *allocator;
-    const char *name;
-    char *path;      /* where `name` leads through symbolic links */
-    char *temporary; /* NULL: `name` is a device or a pipe, which is written directly */
-    FILE *file;
-} carnn__output;
-
-static carnn_status carnn__cannot_write(carnn_error *error, const char *name) {
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be written: %s", carnn__name_end(name),
-                       strerror(errno));
-}
-
 /* Type and permissions of a file; 0: there is none. */
 static unsigned carnn__file_mode(const char *name) {
     struct CARNN__SYSTEM(stat) found;
@@ -13600,7 +12796,10 @@ static int carnn__is_special(unsigned mode) { return mode && !CARNN__IS_REGULAR(
 
 #if defined(_WIN32)
 
-static void carnn__remove_stale(carnn__output *o, size_t room) { (void)o, (void)room; }
+static void carnn__remove_stale(const char *path, char *temporary, size_t room) {
+    (void)path, (void)temporary, (void)room;
+}
+
 static void carnn__sync_folder(char *path) { (void)path; }
 static int carnn__sync(FILE *file) { return fflush(file) == 0 && _commit(_fileno(file)) == 0; }
 
@@ -13632,99 +12831,84 @@ static void carnn__sync_folder(char *path) {
     close(folder);
 }
 
-/* Removes temporary files of this name that killed processes have left: no process is still writing
-   a file that has not changed for an hour. */
-static void carnn__remove_stale(carnn__output *o, size_t room) {
-    const char *slash = strrchr(o->path, '/'), *base = slash ? slash + 1 : o->path;
+/* Removes temporary files that killed processes have left, which have not changed for an hour;
+   `temporary` is scratch. */
+static void carnn__remove_stale(const char *path, char *temporary, size_t room) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     size_t length = strlen(base);
     struct dirent *entry;
     struct stat found;
-    DIR *folder = opendir(carnn__folder_of(strcpy(o->temporary, o->path)));
+    DIR *folder = opendir(carnn__folder_of(strcpy(temporary, path)));
     while (folder && (entry = readdir(folder)) != NULL) {
         const char *end = entry->d_name + length; /* ".xxxxxxxx.tmp" */
         if (strncmp(entry->d_name, base, length) || *end != '.' || strlen(end) != 13 ||
             strspn(end + 1, "0123456789abcdef") != 8 || strcmp(end + 9, ".tmp"))
             continue;
-        snprintf(o->temporary, room, "%.*s%s", (int)(base - o->path), o->path, entry->d_name);
-        if (stat(o->temporary, &found) == 0 && difftime(time(NULL), found.st_mtime) > 3600.0)
-            remove(o->temporary);
+        snprintf(temporary, room, "%.*s%s", (int)(base - path), path, entry->d_name);
+        if (stat(temporary, &found) == 0 && difftime(time(NULL), found.st_mtime) > 3600.0)
+            remove(temporary);
     }
     if (folder) closedir(folder);
 }
 
 #endif
 
-/* Opens a new file beside the old one, whose permissions it gets. */
-static carnn_status carnn__output_open(carnn__output *o, const char *name,
-                                       const carnn_allocator *allocator, carnn_error *error) {
-    unsigned mode = carnn__file_mode(name), tail;
-    char *target = CARNN__IS_REGULAR(mode) ? CARNN__TARGET(name) : NULL;
-    size_t room = strlen(target ? target : name) + 16;
+/* Opens a new file, `temporary`, beside an old one, whose mode it gets (0: there is none). */
+static FILE *carnn__open_beside(const char *path, unsigned mode, char *temporary, size_t room) {
     double now = carnn__clock();
     uint64_t key;
-    memset(o, 0, sizeof *o);
-    o->allocator = allocator;
-    o->name = name;
-    if (!carnn__is_special(mode)) o->path = (char *)carnn__alloc(allocator, room, 2);
-    if (o->path) memcpy(o->path, target ? target : name, room - 15);
-    free(target);
-    if (!*name) errno = ENOENT;
-    if (carnn__is_special(mode)) {
-        o->file = fopen(name, "wb");
-    } else if (!o->path) {
-        return carnn__out_of_memory(error);
-    } else if (mode && (!(mode & 0222) || CARNN__SYSTEM(access)(o->path, 2) != 0)) {
-        errno = EACCES; /* the folder would allow it */
-    } else if (*name) {
-        o->temporary = o->path + room;
-        carnn__remove_stale(o, room);
-        memcpy(&key, &now, sizeof key);
-        tail = (unsigned)(carnn__random(key, (uintptr_t)o) >> 32);
-        snprintf(o->temporary, room, "%s.%08x.tmp", o->path, tail);
-        o->file = fopen(o->temporary, "wbx"); /* x: refuses a name that is taken */
-        if (o->file && mode) CARNN__SYSTEM(chmod)(o->temporary, mode & 0777);
-    }
-    if (o->file) return CARNN_OK;
-    carnn__cannot_write(error, name);
-    carnn__free(allocator, o->path);
-    return CARNN_ERR_IO;
+    FILE *file;
+    carnn__remove_stale(path, temporary, room);
+    memcpy(&key, &now, sizeof key);
+    key = carnn__random(key, (uintptr_t)temporary);
+    snprintf(temporary, room, "%s.%08x.tmp", path, (unsigned)(key >> 32));
+    file = fopen(temporary, "wbx"); /* x: refuses a name that is taken */
+    if (file && mode) CARNN__SYSTEM(chmod)(temporary, mode & 0777);
+    return file;
 }
 
-static int carnn__output_sink(void *to, const void *bytes, size_t size) {
-    return fwrite(bytes, 1, size, ((carnn__output *)to)->file) == size;
+static int carnn__file_sink(void *file, const void *bytes, size_t size) {
+    return fwrite(bytes, 1, size, (FILE *)file) == size;
 }
 
-/* Ends the writing. Unless all is `complete` and stays so here, no trace of the file is left. */
-static carnn_status carnn__output_close(carnn__output *o, int complete, carnn_error *error) {
-    int reason = errno;
-    if (complete && !(o->temporary ? carnn__sync(o->file) : fflush(o->file) == 0))
-        complete = 0, reason = errno;
-    if (fclose(o->file) != 0 && complete) complete = 0, reason = errno;
-    if (o->temporary && complete && !carnn__rename(o->temporary, o->path))
-        complete = 0, reason = errno;
-    if (o->temporary && complete) carnn__sync_folder(o->path);
-    else if (o->temporary) remove(o->temporary);
-    carnn__free(o->allocator, o->path);
-    errno = reason;
-    return complete ? CARNN_OK : carnn__cannot_write(error, o->name);
-}
-
-/* Without `fill` it only tries whether the file could be written. */
-static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
+/* Unless the file is complete and stays so to the end, no trace of it is left. Without `fill` it
+   only tries whether the file could be written. */
+static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *name,
                                      const carnn_allocator *allocator, carnn_error *error) {
-    carnn__output o;
-    carnn_status status;
-    if (!fill && CARNN__IS_PIPE(carnn__file_mode(file))) return CARNN_OK; /* its reader would end */
-    status = carnn__output_open(&o, file, allocator, error);
-    if (status != CARNN_OK) return status;
-    if (fill)
-        return carnn__output_close(&o, carnn__gguf_write(fill, from, carnn__output_sink, &o) > 0,
-                                   error);
-    carnn__output_close(&o, 0, NULL);
-    return CARNN_OK;
+    unsigned mode = carnn__file_mode(name);
+    int special = carnn__is_special(mode), opened, complete, reason; /* special: written directly */
+    char *target = CARNN__IS_REGULAR(mode) ? CARNN__TARGET(name) : NULL, *path, *temporary;
+    size_t room = strlen(target ? target : name) + 16;
+    FILE *file = NULL;
+    if (!fill && CARNN__IS_PIPE(mode)) return CARNN_OK; /* its reader would end */
+    path = (char *)carnn__alloc(allocator, room, 2); /* where symbolic links lead to */
+    if (path) strcpy(path, target ? target : name);
+    free(target);
+    if (!path) return carnn__out_of_memory(error);
+    temporary = path + room;
+    if (special)
+        file = fopen(name, "wb");
+    else if (!*name)
+        errno = ENOENT;
+    else if (mode && (!(mode & 0222) || CARNN__SYSTEM(access)(path, 2) != 0))
+        errno = EACCES; /* the folder would allow it */
+    else
+        file = carnn__open_beside(path, mode, temporary, room);
+    opened = file != NULL;
+    complete = file && fill && carnn__gguf_write(fill, from, carnn__file_sink, file) > 0 &&
+               (special ? fflush(file) == 0 : carnn__sync(file));
+    reason = errno;
+    if (file && fclose(file) != 0 && complete) complete = 0, reason = errno;
+    if (!special && complete && !carnn__rename(temporary, path)) complete = 0, reason = errno;
+    if (!special && complete) carnn__sync_folder(path);
+    else if (!special && opened) remove(temporary);
+    carnn__free(allocator, path);
+    if (complete || (!fill && opened)) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be written: %s", carnn__name_end(name),
+                       strerror(reason));
 }
 
-/* A whole file in an aligned block, where its weights will be used. */
+/* A whole file in an aligned block, which the caller frees, also after a failure. */
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
     int special = carnn__is_special(carnn__file_mode(name)); /* opening a pipe could block */
@@ -13732,43 +12916,33 @@ static carnn_status carnn__read_file(const char *name, const carnn_allocator *al
     long end = -1;
     carnn_status status = CARNN_OK;
     *block = NULL;
-    if (!file && !special) return carnn__io_error(error, name, strerror(errno));
-    if (file && fseek(file, 0, SEEK_END) == 0) end = ftell(file);
-    if (end < 0 || fseek(file, 0, SEEK_SET) != 0) {
+    if (!file)
+        return carnn__io_error(error, name, special ? "not a regular file" : strerror(errno));
+    if (fseek(file, 0, SEEK_END) == 0) end = ftell(file);
+    *size = (size_t)end;
+    if (end < 0 || fseek(file, 0, SEEK_SET) != 0)
         status = carnn__io_error(error, name, "not a regular file");
-    } else {
-        *size = (size_t)end;
-        *block = carnn__alloc_aligned(allocator, *size, 1);
-        if (!*block) status = carnn__out_of_memory(error);
-        else if (fread(*block, 1, *size, file) != *size)
-            status = carnn__io_error(error, name,
-                                     ferror(file) ? strerror(errno) : "it got shorter");
-    }
-    if (file) fclose(file);
-    if (status == CARNN_OK) return CARNN_OK;
-    carnn__free_aligned(allocator, *block);
-    *block = NULL;
+    else if (!(*block = carnn__alloc_aligned(allocator, *size, 1)))
+        status = carnn__out_of_memory(error);
+    else if (fread(*block, 1, *size, file) != *size)
+        status = carnn__io_error(error, name, ferror(file) ? strerror(errno) : "it got shorter");
+    fclose(file);
     return status;
 }
 
 #else
 
-static carnn_status carnn__no_files(const char *name, carnn_error *error) {
-    return carnn__fail(error, CARNN_ERR_IO, 0, "%s: built with CARNN_NO_STDIO: no files", name);
+static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
+                                     const carnn_allocator *allocator, carnn_error *error) {
+    (void)fill, (void)from, (void)allocator;
+    return carnn__io_error(error, file, "built with CARNN_NO_STDIO: no files");
 }
 
 static carnn_status carnn__read_file(const char *name, const carnn_allocator *allocator,
                                      void **block, size_t *size, carnn_error *error) {
-    (void)allocator;
     *block = NULL;
     *size = 0;
-    return carnn__no_files(name, error);
-}
-
-static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, const char *file,
-                                     const carnn_allocator *allocator, carnn_error *error) {
-    (void)fill, (void)from, (void)allocator;
-    return carnn__no_files(file, error);
+    return carnn__gguf_save(NULL, NULL, name, allocator, error);
 }
 
 #endif
@@ -13778,42 +12952,79 @@ CARNN_API carnn_status carnn_file_check(const char *file, carnn_error *error) {
     return carnn__gguf_save(NULL, NULL, file, &allocator, error);
 }
 
-/* --- keys of models and checkpoints ---------------------------------------------------------- */
+/* Reads all of a file up to the table of tensors. If the source is not in memory, its file is read
+   into *block, which the caller frees. */
+static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kind,
+                                     const carnn_source *source, const carnn_allocator *allocator,
+                                     void **block, carnn_error *error) {
+    char architecture[64];
+    uint64_t keys, format;
+    uint32_t version;
+    memset(g, 0, sizeof *g);
+    g->name = carnn__name_end(source->name ? source->name : "model in memory");
+    g->bytes = (const unsigned char *)source->bytes;
+    g->size = source->size;
+    g->error = error;
+    if (!g->bytes) {
+        g->status = carnn__read_file(source->name, allocator, block, &g->size, error);
+        g->bytes = (const unsigned char *)*block;
+    }
+    if (g->status) return g->status;
+    if (g->size < 24 || memcmp(g->bytes, "GGUF", 4) != 0)
+        return carnn__gguf_fail(g, "not a GGUF file");
+    g->at = 4;
+    version = (uint32_t)carnn__gguf_number(g, 4);
+    if (version != CARNN__GGUF_VERSION)
+        return carnn__gguf_fail(g, "GGUF of version %u, expected little-endian version %d",
+                                (unsigned)version, CARNN__GGUF_VERSION);
+    g->tensors = carnn__gguf_number(g, 8);
+    keys = carnn__gguf_number(g, 8);
+    if (keys > CARNN__GGUF_KEYS_MAX)
+        return carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)keys);
+    for (; keys && !g->status; keys--) carnn__gguf_take_key(g);
+    carnn__key_text(g, "general.architecture", architecture);
+    if (!g->status && strcmp(architecture, kind->architecture) != 0)
+        carnn__gguf_fail(g, "holds \"%.40s\", expected \"%s\"", architecture, kind->architecture);
+    carnn__gguf_verify(g);
+    format = carnn__gguf_key_number(g, "carnn.format", CARNN__GGUF_U32);
+    if (format != kind->format)
+        carnn__gguf_fail(g, "written by another version of carnn (format %u, this is %s with "
+                         "format %u)%s", (unsigned)format, CARNN_VERSION, (unsigned)kind->format,
+                         kind->advice);
+    if (carnn__gguf_key_number(g, "general.alignment", CARNN__GGUF_U32) != CARNN__ALIGN)
+        carnn__gguf_fail(g, "general.alignment is not %d", CARNN__ALIGN);
+    return g->status;
+}
 
-/* What a file says of a model and its training besides words and weights. */
-typedef struct carnn__facts {
-    carnn_model_desc model;
-    carnn_train_desc train; /* of a model that was never trained all zero */
-    carnn_scores scores;
-    int64_t best_epoch;
-} carnn__facts;
+/* --- keys of models and checkpoints ---------------------------------------------------------- */
 
 /* How fast or for how long a training ran is not kept: it changes nothing of the result. */
 static int carnn__option_kept(const carnn_option *o) {
     return strcmp(o->name, "threads") != 0 && strcmp(o->name, "max_time") != 0;
 }
 
-/* An option is a key with its name. Where a file that is read is older than the option, the option
-   keeps its default. Names become those of our tables. */
-static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn__facts *facts) {
-    double v = carnn__option_value(o, &facts->model, &facts->train);
+/* An option that the file does not have, as it is older, keeps its default. */
+static void carnn__key_option(carnn__gguf *g, const carnn_option *o, carnn_model *model) {
+    double value = carnn__option_value(o, &model->desc, &model->trained);
     char key[64], name[64];
+    int64_t whole;
     snprintf(key, sizeof key, "carnn.%s", o->name);
-    if (!carnn__option_kept(o) || !carnn__key_there(g, key, 1)) return;
+    if (!carnn__option_kept(o)) return;
+    if (!g->writing && !carnn__gguf_find(g, key, strlen(key))) return;
     if (o->kind == CARNN_OPTION_NAME) {
-        snprintf(name, sizeof name, "%s", carnn__choice_name(o, v));
+        snprintf(name, sizeof name, "%s", carnn__choice_name(o, value));
         carnn__key_text(g, key, name);
-        v = *name || !strcmp(o->name, "cell") ? carnn__choice_named(o, name) : 0.0;
-        if (v < 0.0) /* untrained models have no optimiser */
+        value = *name || !strcmp(o->name, "cell") ? carnn__choice_named(o, name) : 0.0;
+        if (value < 0.0) /* untrained models have no optimiser */
             carnn__gguf_fail(g, "unknown %s \"%s\"", o->name, name);
     } else if (o->kind == CARNN_OPTION_INTEGER) {
-        int64_t whole = (int64_t)v;
+        whole = (int64_t)value;
         carnn__key_number(g, key, CARNN__GGUF_I64, &whole);
-        v = (double)whole;
+        value = (double)whole;
     } else {
-        carnn__key_number(g, key, CARNN__GGUF_F64, &v);
+        carnn__key_number(g, key, CARNN__GGUF_F64, &value);
     }
-    carnn__option_put(o, &facts->model, &facts->train, v);
+    carnn__option_put(o, &model->desc, &model->trained, value);
 }
 
 static void carnn__scores_add(carnn_scores *s, const carnn__metric *metric) {
@@ -13831,70 +13042,96 @@ static void carnn__key_scores(carnn__gguf *g, const carnn__task *task, carnn_sco
     carnn__key_number(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
     for (s->count = i = 0; i < CARNN_SCORES_MAX && task->metric[i].name; i++) {
         snprintf(key, sizeof key, "carnn.score.%s", task->metric[i].name);
-        if (!carnn__key_there(g, key, s->count < count && !strcmp(s->metric[s->count].name,
-                                                                  task->metric[i].name)))
+        if (g->writing ? s->count == count ||
+                             strcmp(s->metric[s->count].name, task->metric[i].name) != 0
+                       : !carnn__gguf_find(g, key, strlen(key)))
             continue;
         carnn__scores_add(s, &task->metric[i]);
         carnn__key_number(g, key, CARNN__GGUF_F64, &s->metric[s->count - 1].value);
     }
 }
 
-static void carnn__key_facts(carnn__gguf *g, carnn__facts *facts) {
-    const carnn__task *task;
+/* What a file says of a model and its training besides words and weights. */
+static void carnn__key_model(carnn__gguf *g, carnn_model *model) {
     const carnn_option *o;
     size_t i;
     char name[64];
-    snprintf(name, sizeof name, "%s", g->writing ? facts->model.task : "");
+    snprintf(name, sizeof name, "%s", g->writing ? model->desc.task : "");
     carnn__key_text(g, "carnn.task", name);
-    task = carnn__task_named(name);
-    if (!task) carnn__gguf_fail(g, "unknown task \"%s\"", name);
+    model->task = carnn__task_named(name);
+    if (!model->task) carnn__gguf_fail(g, "unknown task \"%s\"", name);
     if (g->status) return;
-    facts->model.task = task->name;
-    if (!g->writing) carnn_defaults(&facts->model, &facts->train, NULL);
-    for (i = 0; (o = carnn__option_of(task->name, i)) != NULL; i++) carnn__key_option(g, o, facts);
-    if (!facts->train.optimizer) memset(&facts->train, 0, sizeof facts->train);
-    carnn__key_number(g, "carnn.best_epoch", CARNN__GGUF_I64, &facts->best_epoch);
-    if (!g->writing && facts->best_epoch < 0)
-        carnn__gguf_fail(g, "carnn.best_epoch is below 0");
-    carnn__key_scores(g, task, &facts->scores);
-}
-
-static void carnn__put_facts(carnn__gguf *g, const carnn_model *model,
-                             const carnn_train_desc *train) {
-    carnn__facts facts;
-    facts.model = model->desc;
-    facts.train = *train;
-    facts.scores = model->scores;
-    facts.best_epoch = model->best_epoch;
-    carnn__key_facts(g, &facts);
+    model->desc.task = model->task->name;
+    if (!g->writing) carnn_defaults(&model->desc, &model->trained, NULL);
+    for (i = 0; (o = carnn_option_at(model->desc.task, i)) != NULL; i++)
+        carnn__key_option(g, o, model);
+    if (!model->trained.optimizer) memset(&model->trained, 0, sizeof model->trained);
+    carnn__key_number(g, "carnn.best_epoch", CARNN__GGUF_I64, &model->best_epoch);
+    if (!g->writing && model->best_epoch < 0) carnn__gguf_fail(g, "carnn.best_epoch is below 0");
+    carnn__key_scores(g, model->task, &model->scores);
 }
 
 /* --- models ---------------------------------------------------------------------------------- */
 
 static const carnn__gguf_kind carnn__model_file = {"carnn", 1, ""};
 
-static void carnn__put_names(carnn__gguf *g, const char *key, const carnn__names *names) {
-    size_t i;
-    carnn__put_key(g, key, CARNN__GGUF_ARRAY);
-    carnn__put_number(g, CARNN__GGUF_STRING, 4);
-    carnn__put_number(g, names->count, 8);
-    for (i = 0; i < names->count; i++)
-        carnn__put_string(g, carnn__names_get(names, i), carnn__names_length(names, i));
+/* A list of strings. The arrays for building one that is read are no larger than the file. */
+static void carnn__key_names(carnn__gguf *g, const char *name, carnn__names *names,
+                             const carnn_allocator *a) {
+    const carnn__gguf_key *key;
+    const unsigned char *at;
+    carnn__span *text;
+    size_t i, count;
+    carnn_status status;
+    if (g->writing) {
+        carnn__put_key(g, name, CARNN__GGUF_ARRAY);
+        carnn__put_number(g, CARNN__GGUF_STRING, 4);
+        carnn__put_number(g, names->count, 8);
+        for (i = 0; i < names->count; i++)
+            carnn__put_string(g, carnn__names_get(names, i), carnn__names_length(names, i));
+        return;
+    }
+    key = carnn__gguf_need(g, name, CARNN__GGUF_ARRAY_OF(CARNN__GGUF_STRING));
+    if (!key || !key->count) return;
+    at = key->value;
+    count = (size_t)key->count;
+    text = (carnn__span *)carnn__alloc(a, count, sizeof *text);
+    status = text ? CARNN_OK : CARNN_ERR_MEMORY;
+    for (i = 0; !status && i < count; at += text[i++].length) {
+        text[i].length = (size_t)carnn__get64(at);
+        at += 8;
+        text[i].at = (const char *)at;
+    }
+    if (!status) status = carnn__names_build(names, a, text, count, NULL);
+    if (status == CARNN_ERR_MODEL) carnn__gguf_fail(g, "%s: the same string twice", name);
+    else if (status) g->status = carnn__out_of_memory(g->error);
+    carnn__free(a, text);
+}
+
+/* The vocabulary and, where the task has them, its choices. */
+static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
+    const char *choices = model->task ? model->task->choices_key : NULL;
+    carnn__key_names(g, "carnn.words", &model->words, &model->allocator);
+    if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
+}
+
+/* The table of tensors: one that is read has to be what the task declares for the model. */
+static void carnn__key_params(carnn__gguf *g, const carnn__store *store) {
+    const carnn__param *p;
+    for (p = store->item; p < store->item + store->count && !g->status; p++)
+        carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
 }
 
 static void carnn__put_model(carnn__gguf *g, const void *from) {
-    const carnn_model *model = (const carnn_model *)from;
-    const carnn__store *store = &model->params;
-    const carnn__param *p;
+    carnn_model model = *(const carnn_model *)from; /* carnn__key_model sets what it writes */
+    const carnn__store *store = &model.params;
     char title[96];
     carnn__put_start(g, &carnn__model_file, store->count);
-    snprintf(title, sizeof title, "%s %s", model->desc.task, model->desc.cell);
+    snprintf(title, sizeof title, "%s %s", model.desc.task, model.desc.cell);
     carnn__put_key_text(g, "general.name", title);
-    carnn__put_facts(g, model, &model->trained);
-    carnn__put_names(g, "carnn.words", &model->words);
-    if (model->task->choices_key) carnn__put_names(g, model->task->choices_key, &model->choices);
-    for (p = store->item; p < store->item + store->count; p++)
-        carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
+    carnn__key_model(g, &model);
+    carnn__key_words(g, &model);
+    carnn__key_params(g, store);
     carnn__put_floats(g, store->value, store->size);
 }
 
@@ -13925,57 +13162,8 @@ CARNN_API carnn_status carnn_model_save(const carnn_model *model, const char *fi
     return carnn__gguf_save(carnn__put_model, model, file, &model->allocator, error);
 }
 
-/* A list of strings. The arrays for building it are no larger than the file. */
-static carnn_status carnn__gguf_names(carnn__gguf *g, const char *name, carnn__names *names,
-                                      const carnn_allocator *allocator) {
-    const carnn__gguf_key *key = carnn__gguf_need(g, name, CARNN__GGUF_ARRAY);
-    const unsigned char *at;
-    const char **text;
-    size_t *length, i, count;
-    carnn_status status;
-    if (key && key->element != CARNN__GGUF_STRING)
-        carnn__gguf_fail(g, "the key %s has another type", name);
-    if (g->status || !key->count) return g->status;
-    at = key->value;
-    count = (size_t)key->count;
-    text = (const char **)carnn__alloc(allocator, count, sizeof *text);
-    length = (size_t *)carnn__alloc(allocator, count, sizeof *length);
-    status = text && length ? CARNN_OK : carnn__out_of_memory(g->error);
-    if (status == CARNN_OK) {
-        for (i = 0; i < count; at += length[i++]) {
-            length[i] = (size_t)carnn__get64(at);
-            at += 8;
-            text[i] = (const char *)at;
-        }
-        status = carnn__names_build(names, allocator, text, length, count, g->error);
-    }
-    carnn__free(allocator, length);
-    carnn__free(allocator, (void *)text);
-    if (status == CARNN_ERR_MODEL) carnn__gguf_fail(g, "%s: the same string twice", name);
-    return g->status = status;
-}
-
-/* The table of tensors has to be the one that the task declares for this description. A product
-   of sizes that overflows, or a matrix beyond the file, is found before anything relies on it. */
-static const unsigned char *carnn__gguf_params(carnn__gguf *g, const carnn__store *store) {
-    const carnn__param *p;
-    size_t floats, offset = 0, left = g->size / 4;
-    carnn__gguf_count(g, store->count);
-    for (p = store->item; p < store->item + store->count && !g->status; p++) {
-        floats = carnn__times(p->rows, p->columns);
-        if (floats > left || p->offset != offset) {
-            carnn__gguf_fail(g, "cut off: the weights %s alone are larger than the file", p->name);
-        } else {
-            offset += carnn__round_up(floats, CARNN__ALIGN / sizeof(float));
-            left -= floats;
-            carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
-        }
-    }
-    return carnn__gguf_data(g, store->size);
-}
-
-/* Whether no float is NaN or infinite: those have all bits of the exponent set, so that adding one
-   more carries into the sign. Two at a time; `count` is even, as in all our flat arrays. */
+/* Is every float finite? NaN and infinity have all bits of the exponent set, so that adding one
+   more carries into the sign. Two at a time: `count` is even in all our flat arrays. */
 static int carnn__finite(const float *x, size_t count) {
     uint64_t bits, carried = 0;
     size_t i;
@@ -13986,8 +13174,8 @@ static int carnn__finite(const float *x, size_t count) {
     return !(carried & 0x8000000080000000u);
 }
 
-/* The first matrix with a NaN or an infinity among the first `size` floats of an array that is laid
-   out like the store; NULL: there is none. */
+/* The first matrix that is not finite in the first `size` floats of an array that is laid out like
+   the store; NULL: all are. */
 static const char *carnn__not_finite(const carnn__store *store, const float *array, size_t size) {
     size_t i, end;
     for (i = 0; i < store->count && store->item[i].offset < size; i++) {
@@ -14000,65 +13188,52 @@ static const char *carnn__not_finite(const carnn__store *store, const float *arr
 
 static carnn_status carnn__model_open(carnn_model *model, const carnn_source *source,
                                       carnn_error *error) {
+    const carnn_allocator *a = &model->allocator;
     carnn__gguf g;
-    carnn__facts facts;
     const unsigned char *data;
-    const char *name;
-    void *file = model->block;
+    const char *broken;
     carnn_error why;
     carnn_status status;
-    /* what the file says of the model has to be a model that we know */
-    memset(&facts, 0, sizeof facts);
-    carnn__gguf_open(&g, &carnn__model_file, source->name, source->bytes, source->size, error);
-    carnn__key_facts(&g, &facts);
-    carnn__gguf_names(&g, "carnn.words", &model->words, &model->allocator);
-    if (g.status != CARNN_OK) return g.status;
-    model->desc = facts.model;
-    model->trained = facts.train;
-    model->scores = facts.scores;
-    model->best_epoch = facts.best_epoch;
-    name = carnn__task_named(model->desc.task)->choices_key;
-    if (name) carnn__gguf_names(&g, name, &model->choices, &model->allocator);
-    if (g.status != CARNN_OK) return g.status;
+    carnn__gguf_open(&g, &carnn__model_file, source, a, &model->block, error);
+    carnn__key_model(&g, model);
+    carnn__key_words(&g, model);
+    if (g.status) return g.status;
     status = carnn__model_declare(model, &why);
     if (!status && model->trained.optimizer)
         status = carnn__check_options(&model->desc, &model->trained, &why);
     if (status == CARNN_ERR_MEMORY) return carnn__out_of_memory(error);
     if (status) return carnn__gguf_fail(&g, "%s", why.message);
     /* its weights are used in place if this machine can, else copied */
-    data = carnn__gguf_params(&g, &model->params);
+    carnn__gguf_count(&g, model->params.count);
+    carnn__key_params(&g, &model->params);
+    data = carnn__gguf_data(&g, model->params.size);
     if (!data) return g.status;
     if (CARNN__LITTLE_ENDIAN && (uintptr_t)data % CARNN__ALIGN == 0) {
         model->params.value = (float *)(uintptr_t)data;
     } else {
-        g.status = carnn__store_alloc(&model->params, &model->allocator, error);
-        if (g.status != CARNN_OK) return g.status;
+        status = carnn__store_alloc(&model->params, a, error);
+        if (status) return status;
         carnn__swap_floats(model->params.value, data, model->params.size);
+        carnn__free_aligned(a, model->block);
         model->block = model->params.value;
-        carnn__free_aligned(&model->allocator, file);
     }
-    name = carnn__not_finite(&model->params, model->params.value, model->params.size);
-    return name ? carnn__gguf_fail(&g, "%s holds NaN or infinity", name) : CARNN_OK;
+    broken = carnn__not_finite(&model->params, model->params.value, model->params.size);
+    return broken ? carnn__gguf_fail(&g, "%s holds NaN or infinity", broken) : CARNN_OK;
 }
 
 CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source *source,
                                         const carnn_allocator *allocator, carnn_error *error) {
     carnn_allocator a = carnn__allocator(allocator);
-    carnn_source bytes = *source;
     carnn_model *m;
-    carnn_status status = CARNN_OK;
+    carnn_status status;
     *model = NULL;
-    if (!bytes.bytes && !bytes.name)
+    if (!source->bytes && !source->name)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model is loaded from a file or from "
                            "memory: neither is named");
     m = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *m);
     if (!m) return carnn__out_of_memory(error);
     m->allocator = a;
-    if (!bytes.bytes) {
-        status = carnn__read_file(bytes.name, &a, &m->block, &bytes.size, error);
-        bytes.bytes = m->block;
-    }
-    if (status == CARNN_OK) status = carnn__model_open(m, &bytes, error);
+    status = carnn__model_open(m, source, error);
     if (status == CARNN_OK) *model = m;
     else carnn_model_free(m);
     return status;
@@ -14066,8 +13241,7 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 
 #ifndef CARNN_NO_TRAIN
 
-/* --- checkpoints --------------------------------------------------------------------------------
-   What a training needs to go on as if it had never stopped. */
+/* --- checkpoints: what a training needs to go on as if it had never stopped ------------------- */
 
 static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 2, ": train anew"};
 
@@ -14080,19 +13254,25 @@ static const char *const carnn__checkpoint_same[CARNN__SAME][2] = {
     {"carnn.checkpoint.training_data", "training data"},
     {"carnn.checkpoint.validation_data", "validation data"}};
 
-static const char *const carnn__checkpoint_arrays[] = {"weights", "best", "average", "moment.1",
-                                                       "moment.2"};
-
 typedef struct carnn__checkpoint {
     carnn_model *model;
-    const carnn_train_desc *train; /* complete */
-    /* of what is trained; NULL: not there */
-    float *array[CARNN__COUNT(carnn__checkpoint_arrays)];
-    uint64_t same[CARNN__SAME];    /* checksums */
+    struct {
+        const char *name;
+        float *value;           /* (trained) */
+    } array[5];
+    size_t arrays;
+    uint64_t same[CARNN__SAME]; /* checksums */
     uint64_t epoch, batch, step;
-    carnn__tally tally;            /* of the epoch at hand */
+    carnn__tally tally;         /* of the epoch at hand */
     double power_a, power_b, best_value, seconds;
 } carnn__checkpoint;
+
+/* Adds an array, unless it is NULL. */
+static void carnn__checkpoint_array(carnn__checkpoint *c, const char *name, float *value) {
+    if (!value) return;
+    c->array[c->arrays].name = name;
+    c->array[c->arrays++].value = value;
+}
 
 static void carnn__sum_list(carnn__sum *sum, const void *list, size_t count, size_t size) {
     carnn__sum_add64(sum, count);
@@ -14131,49 +13311,37 @@ static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     carnn__key_number(g, "carnn.checkpoint.seconds", CARNN__GGUF_F64, &c->seconds);
 }
 
-/* The arrays that are there, in the table of tensors; returns their number. */
-static size_t carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
-    size_t i, n = 0, size = c->model->params.trained;
-    for (i = 0; i < CARNN__COUNT(carnn__checkpoint_arrays); i++)
-        if (c->array[i]) carnn__key_tensor(g, carnn__checkpoint_arrays[i], 1, size, n++ * size);
-    return n;
+static void carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
+    size_t i, size = c->model->params.trained;
+    for (i = 0; i < c->arrays; i++) carnn__key_tensor(g, c->array[i].name, 1, size, i * size);
 }
 
 static void carnn__put_checkpoint(carnn__gguf *g, const void *from) {
     carnn__checkpoint c = *(const carnn__checkpoint *)from;
-    size_t i, count = 0;
-    for (i = 0; i < CARNN__COUNT(c.array); i++) count += c.array[i] != NULL;
-    carnn__put_start(g, &carnn__checkpoint_file, count);
-    carnn__put_facts(g, c.model, c.train);
+    carnn_model model = *c.model;
+    size_t i;
+    carnn__put_start(g, &carnn__checkpoint_file, c.arrays);
+    carnn__key_model(g, &model);
     carnn__key_position(g, &c);
     carnn__key_arrays(g, &c);
-    for (i = 0; i < CARNN__COUNT(c.array); i++)
-        if (c.array[i]) carnn__put_floats(g, c.array[i], c.model->params.trained);
+    for (i = 0; i < c.arrays; i++) carnn__put_floats(g, c.array[i].value, model.params.trained);
 }
 
-static carnn_status carnn__checkpoint_save(carnn__checkpoint *c, const char *file,
-                                           carnn_error *error) {
-    c->same[CARNN__SAME_NAMES] = carnn__names_sum(c->model);
-    return carnn__gguf_save(carnn__put_checkpoint, c, file, &c->model->allocator, error);
-}
-
-/* How long a training goes on may be chosen anew; all other options have to be as they were. */
-static int carnn__option_may_differ(const carnn_option *o) {
-    return strcmp(o->name, "epochs") == 0 || strcmp(o->name, "patience") == 0;
-}
-
+/* All has to be as it was, but for how long a training goes on. */
 static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c,
-                                      const carnn__facts *facts, const carnn__checkpoint *found) {
+                                      const carnn_model *model, const carnn__checkpoint *found) {
     const char *task = c->model->desc.task;
     const carnn_option *o;
     char then[64], now[64];
     size_t i;
-    if (strcmp(facts->model.task, task) != 0)
-        carnn__gguf_fail(g, "checkpoint of the task %s, not %s", facts->model.task, task);
-    for (i = 0; !g->status && (o = carnn__option_of(task, i)) != NULL; i++) {
-        carnn_option_get(o, &facts->model, &facts->train, then, sizeof then);
-        carnn_option_get(o, &c->model->desc, c->train, now, sizeof now);
-        if (carnn__option_kept(o) && !carnn__option_may_differ(o) && strcmp(then, now) != 0)
+    if (strcmp(model->desc.task, task) != 0)
+        carnn__gguf_fail(g, "checkpoint of the task %s, not %s", model->desc.task, task);
+    for (i = 0; !g->status && (o = carnn_option_at(task, i)) != NULL; i++) {
+        if (!carnn__option_kept(o) || !strcmp(o->name, "epochs") || !strcmp(o->name, "patience"))
+            continue;
+        carnn_option_get(o, &model->desc, &model->trained, then, sizeof then);
+        carnn_option_get(o, &c->model->desc, &c->model->trained, now, sizeof now);
+        if (strcmp(then, now) != 0)
             carnn__gguf_fail(g, "checkpoint of a training with %s = %s, not %s", o->name, then,
                              now);
     }
@@ -14184,46 +13352,36 @@ static void carnn__checkpoint_compare(carnn__gguf *g, const carnn__checkpoint *c
 }
 
 /* Nothing of the training changes before all has been seen. */
-static carnn_status carnn__checkpoint_read(carnn__gguf *g, carnn__checkpoint *c) {
-    carnn__checkpoint found = *c;
-    carnn__facts facts;
-    const unsigned char *data;
-    float *values;
-    size_t i, n, size = c->model->params.trained;
-    memset(&facts, 0, sizeof facts);
-    carnn__key_facts(g, &facts);
-    carnn__key_position(g, &found);
-    if (!g->status) carnn__checkpoint_compare(g, c, &facts, &found);
-    n = carnn__key_arrays(g, c);
-    carnn__gguf_count(g, n);
-    data = carnn__gguf_data(g, n * size);
-    if (!data) return g->status;
-    values = (float *)(uintptr_t)data; /* in the block of carnn__checkpoint_load, and aligned */
-    carnn__swap_floats(values, data, n * size);
-    for (i = n = 0; i < CARNN__COUNT(c->array); i++)
-        if (c->array[i] && !carnn__finite(values + n++ * size, size))
-            return carnn__gguf_fail(g, "%s holds NaN or infinity", carnn__checkpoint_arrays[i]);
-    for (i = n = 0; i < CARNN__COUNT(c->array); i++)
-        if (c->array[i]) memcpy(c->array[i], values + n++ * size, size * sizeof(float));
-    c->model->scores = facts.scores;
-    c->model->best_epoch = facts.best_epoch;
-    *c = found;
-    return CARNN_OK;
-}
-
 static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *file,
                                            carnn_error *error) {
     const carnn_allocator *allocator = &c->model->allocator;
+    carnn_source source = {file, NULL, 0};
     carnn__gguf g;
-    void *block;
-    size_t size = 0;
-    carnn_status status = carnn__read_file(file, allocator, &block, &size, error);
-    if (status != CARNN_OK) return status;
-    c->same[CARNN__SAME_NAMES] = carnn__names_sum(c->model);
-    status = carnn__gguf_open(&g, &carnn__checkpoint_file, file, block, size, error);
-    if (status == CARNN_OK) status = carnn__checkpoint_read(&g, c);
+    carnn_model model;
+    carnn__checkpoint found = *c;
+    size_t i, size = c->model->params.trained;
+    void *block = NULL;
+    float *values;
+    memset(&model, 0, sizeof model);
+    carnn__gguf_open(&g, &carnn__checkpoint_file, &source, allocator, &block, error);
+    carnn__key_model(&g, &model);
+    carnn__key_position(&g, &found);
+    if (!g.status) carnn__checkpoint_compare(&g, c, &model, &found);
+    carnn__gguf_count(&g, c->arrays);
+    carnn__key_arrays(&g, c);
+    values = (float *)(uintptr_t)carnn__gguf_data(&g, c->arrays * size); /* in the block, aligned */
+    if (values) carnn__swap_floats(values, values, c->arrays * size);
+    for (i = 0; i < c->arrays; i++)
+        if (values && !carnn__finite(values + i * size, size))
+            carnn__gguf_fail(&g, "%s holds NaN or infinity", c->array[i].name);
+    for (i = 0; !g.status && i < c->arrays; i++)
+        memcpy(c->array[i].value, values + i * size, size * sizeof(float));
     carnn__free_aligned(allocator, block);
-    return status;
+    if (g.status) return g.status;
+    c->model->scores = model.scores;
+    c->model->best_epoch = model.best_epoch;
+    *c = found;
+    return CARNN_OK;
 }
 
 #endif /* CARNN_NO_TRAIN */
@@ -14249,24 +13407,11 @@ static void carnn__score(const carnn__task *task, const carnn__tally *tally, dou
     carnn__net_score(task, tally, scores);
 }
 
-static void carnn__evaluate(carnn__work *work, carnn__arena *arena, carnn_scores *scores) {
-    carnn__tally tally;
-    double started = carnn__clock();
-    size_t batches, i;
-    memset(&tally, 0, sizeof tally);
-    arena->used = 0;
-    carnn__net_carve(work, arena);
-    batches = carnn__net_batches(work, 0);
-    for (i = 0; i < batches; i++) carnn__net_batch(work, i, 0, &tally);
-    carnn__score(work->model->task, &tally, carnn__clock() - started, scores);
-}
-
 /* Streams of random numbers beside those of the parameters, which are numbered from 0. */
 #define CARNN__SHUFFLE_STREAM 0x5348554646ACE5u
 #define CARNN__STEP_STREAM 0x53544550ACE5u
 
-/* Examples in a batch where nothing is learnt. */
-#define CARNN__SCORING_BATCH 64
+#define CARNN__SCORING_BATCH 64 /* examples in a batch where nothing is learnt */
 
 static carnn__work carnn__scoring_work(const carnn_model *model, const carnn_dataset *data,
                                        carnn__engine *engine) {
@@ -14286,123 +13431,117 @@ static const carnn__names *carnn__choices(const carnn_model *model) {
     return model->choices.count && !model->task->vote ? &model->choices : &model->words;
 }
 
-/* Models can vote only if they choose among the same answers. */
+/* Can all models read the data, and choose among the same answers, so that they can vote? */
 static carnn_status carnn__same_candidates(const carnn_model *const *models, size_t count,
-                                           carnn_error *error) {
-    size_t m, i;
+                                           const carnn_dataset *data, carnn_error *error) {
+    const carnn__names *a = carnn__choices(models[0]), *b;
+    size_t m;
+    carnn_status status;
+    for (m = 0; m < count; m++)
+        if ((status = carnn__same_task(models[m], data, error)) != CARNN_OK) return status;
     for (m = 1; m < count; m++) {
-        const carnn__names *a = carnn__choices(models[0]), *b = carnn__choices(models[m]);
-        int same = models[0]->task == models[m]->task && a->count == b->count;
-        for (i = 0; same && i < a->count; i++)
-            same = !strcmp(carnn__names_get(a, i), carnn__names_get(b, i));
-        if (!same)
+        b = carnn__choices(models[m]);
+        if (a->count != b->count ||
+            (a->count && (memcmp(a->at, b->at, (a->count + 1) * sizeof *a->at) ||
+                          memcmp(a->bytes, b->bytes, a->at[a->count]))))
             return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot vote: their "
-                               "tasks, candidates or words differ", m + 1);
+                               "candidates or words differ", m + 1);
     }
     return CARNN_OK;
 }
 
-/* Models at work on the same batch in turn, each in its own part of the arena. */
-typedef struct carnn__testing {
-    carnn_allocator allocator;
-    carnn__engine engine;
-    carnn__arena arena;
-    size_t count, opened;
-    void *blocks;                 /* carnn__own */
-    carnn__work *work, **pointer; /* (count) */
-    carnn__tally *tally;          /* (count + 1) the last one is the vote's */
-} carnn__testing;
-
-static void carnn__testing_close(carnn__testing *t) {
-    const carnn_allocator *a = &t->allocator;
-    while (t->opened-- > 0) carnn__net_close(&t->work[t->opened]);
-    carnn__free_aligned(a, t->arena.base);
-    carnn__disown(&t->blocks, a);
-    carnn__engine_close(&t->engine);
+/* Gives an arena on which all has been counted its memory. */
+static carnn_status carnn__arena_open(carnn__arena *arena, const carnn_allocator *a,
+                                      carnn_error *error) {
+    arena->size = arena->peak;
+    arena->used = 0;
+    arena->base = (char *)carnn__alloc_aligned(a, arena->size, 1);
+    return arena->base ? CARNN_OK : carnn__out_of_memory(error);
 }
 
-/* The works of the models, and their memory; `like` has what all of them are asked. */
-static carnn_status carnn__testing_open(carnn__testing *t, const carnn_model *const *models,
-                                        const carnn__work *like, carnn_error *error) {
-    const carnn_allocator *a = &t->allocator;
+/* The memory of works that score the same data, each in its own part of the arena. Returns their
+   tallies, (count + 1): the last one is the vote's. */
+static carnn__tally *carnn__scoring_carve(carnn__work *const *works, size_t count,
+                                          carnn__arena *arena) {
     size_t m;
-    t->work = (carnn__work *)carnn__own(&t->blocks, a, t->count, sizeof *t->work);
-    t->pointer = (carnn__work **)carnn__own(&t->blocks, a, t->count, sizeof *t->pointer);
-    t->tally = (carnn__tally *)carnn__own(&t->blocks, a, t->count + 1, sizeof *t->tally);
-    if (!t->work || !t->pointer || !t->tally) return carnn__out_of_memory(error);
-    memset(t->tally, 0, (t->count + 1) * sizeof *t->tally);
-    for (; t->opened < t->count; t->opened++) {
-        carnn__work *work = t->pointer[t->opened] = &t->work[t->opened];
-        carnn_status status;
-        *work = carnn__scoring_work(models[t->opened], like->data, &t->engine);
-        work->voting = t->count > 1;
-        work->asked = like->asked;
-        work->wanted = like->wanted;
-        work->number = t->opened;
-        if ((status = carnn__net_open(work, error)) != CARNN_OK) return status;
-        carnn__net_carve(work, &t->arena);
-    }
-    t->arena.size = t->arena.peak;
-    t->arena.base = (char *)carnn__alloc_aligned(a, t->arena.size, 1);
-    t->arena.used = 0;
-    if (!t->arena.base) return carnn__out_of_memory(error);
-    for (m = 0; m < t->count; m++) carnn__net_carve(&t->work[m], &t->arena);
-    return CARNN_OK;
+    carnn__tally *tally;
+    arena->used = 0;
+    tally = (carnn__tally *)carnn__take(arena, count + 1, sizeof *tally);
+    for (m = 0; m < count; m++) carnn__net_carve(works[m], arena);
+    return tally;
 }
 
-static void carnn__testing_run(carnn__testing *t) {
+/* Works on each batch with all models in turn, then lets them vote. Fills `scores`, of the models
+   and of the vote of several, unless it is NULL. */
+static void carnn__evaluate(carnn__work *const *works, size_t count, carnn__arena *arena,
+                            carnn_scores *scores) {
+    carnn__tally *tally = carnn__scoring_carve(works, count, arena);
+    carnn__work *first = works[0];
+    double started = carnn__clock();
     size_t m, i, batches = 0;
-    for (m = 0; m < t->count; m++) batches = carnn__net_batches(&t->work[m], 0);
+    memset(tally, 0, (count + 1) * sizeof *tally);
+    for (m = 0; m < count; m++) batches = carnn__net_batches(works[m], 0);
     for (i = 0; i < batches; i++) {
-        for (m = 0; m < t->count; m++) carnn__net_batch(&t->work[m], i, 0, &t->tally[m]);
-        if (t->count < 2) continue;
-        t->work[0].number = t->count; /* speaks for all */
-        t->work[0].as_vote = 1;
-        carnn__net_vote(t->pointer, t->count, i, &t->tally[t->count]);
-        t->work[0].as_vote = 0;
-        t->work[0].number = 0;
+        for (m = 0; m < count; m++) carnn__net_batch(works[m], i, 0, &tally[m]);
+        if (count < 2) continue;
+        first->number = count; /* speaks for all */
+        first->as_vote = 1;
+        carnn__net_vote(works, count, i, &tally[count]);
+        first->as_vote = 0;
+        first->number = 0;
     }
+    for (m = 0; scores && m < count + (count > 1); m++)
+        carnn__score(first->model->task, &tally[m], carnn__clock() - started, &scores[m]);
 }
 
-/* All models on a data set; `like` has it and what they are asked. scores may be NULL. */
+/* All models on a data set, for one of the descriptions; scores may be NULL. */
 static carnn_status carnn__test(const carnn_model *const *models, size_t count,
-                                const carnn__work *like, int64_t threads, carnn_scores *scores,
+                                const carnn_dataset *data, const carnn_test_desc *asked,
+                                const carnn_predict_desc *wanted, carnn_scores *scores,
                                 carnn_error *error) {
-    carnn__testing t;
-    double started;
+    const carnn_allocator *a = &models[0]->allocator;
+    carnn__engine engine;
+    carnn__arena arena = {NULL, 0, 0, 0};
+    carnn__work *work, **works;
+    void *blocks = NULL; /* carnn__own */
     size_t m;
-    carnn_status status = CARNN_OK;
-    memset(&t, 0, sizeof t);
-    for (m = 0; m < count && !status; m++) status = carnn__same_task(models[m], like->data, error);
-    if (!status) status = carnn__same_candidates(models, count, error);
+    carnn_status status = carnn__same_candidates(models, count, data, error);
+    if (!status)
+        status = carnn__engine_open(&engine, models[0]->desc.simd,
+                                    carnn__thread_count(asked ? asked->threads : wanted->threads),
+                                    *a, error);
     if (status) return status;
-    t.allocator = models[0]->allocator;
-    t.count = count;
-    status = carnn__engine_open(&t.engine, models[0]->desc.simd, carnn__thread_count(threads),
-                                t.allocator, error);
-    if (status) return status;
-    status = carnn__testing_open(&t, models, like, error);
-    if (!status) {
-        started = carnn__clock();
-        carnn__testing_run(&t);
-        for (m = 0; scores && m < count + (count > 1); m++)
-            carnn__score(models[0]->task, &t.tally[m], carnn__clock() - started, &scores[m]);
+    work = (carnn__work *)carnn__own(&blocks, a, count, sizeof *work);
+    works = (carnn__work **)carnn__own(&blocks, a, count, sizeof *works);
+    if (!work || !works) status = carnn__out_of_memory(error);
+    for (m = 0; !status && m < count; m++) {
+        works[m] = &work[m];
+        work[m] = carnn__scoring_work(models[m], data, &engine);
+        work[m].voting = count > 1;
+        work[m].asked = asked;
+        work[m].wanted = wanted;
+        work[m].number = m;
+        status = carnn__net_open(&work[m], error);
     }
-    carnn__testing_close(&t);
+    if (!status) {
+        carnn__scoring_carve(works, count, &arena);
+        status = carnn__arena_open(&arena, a, error);
+    }
+    if (!status) carnn__evaluate(works, count, &arena, scores);
+    while (m-- > 0) carnn__net_close(&work[m]);
+    carnn__free_aligned(a, arena.base);
+    carnn__disown(&blocks, a);
+    carnn__engine_close(&engine);
     return status;
 }
 
 CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t count,
                                         const carnn_dataset *data, const carnn_test_desc *desc,
                                         carnn_scores *scores, carnn_error *error) {
-    carnn__work like;
     if (!count) return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no model to test");
     if (!data->item_count)
         return carnn__fail(error, CARNN_ERR_DATA, 0, "there is no example to test on");
-    memset(&like, 0, sizeof like);
-    like.data = data;
-    like.asked = desc;
-    return carnn__test(models, count, &like, desc->threads, scores, error);
+    return carnn__test(models, count, data, desc, NULL, scores, error);
 }
 
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
@@ -14416,14 +13555,10 @@ CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count
 
 CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_dataset *data,
                                      const carnn_predict_desc *desc, carnn_error *error) {
-    carnn__work like;
-    memset(&like, 0, sizeof like);
-    like.data = data;
-    like.wanted = desc;
     if (!desc->example)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "nobody to tell the predictions to");
     if (!data->item_count) return carnn__same_task(model, data, error);
-    return carnn__test(&model, 1, &like, desc->threads, NULL, error);
+    return carnn__test(&model, 1, data, NULL, desc, NULL, error);
 }
 
 #define CARNN__BOOTSTRAP 10000
@@ -14456,23 +13591,20 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
 #ifndef CARNN_NO_TRAIN
 
 /* --- training -----------------------------------------------------------------------------------
-   An epoch goes through the shuffled batches; each batch is one step of the optimiser. After an
-   epoch the validation set is scored, and the best weights so far are kept. The learning rate goes
-   down along half a cosine from lr to lr_end * lr over all epochs (Loshchilov and Hutter 2017), and
-   by the factor lr_decay from epoch to epoch.
-
-   All that is random is drawn from (seed, epoch) or (seed, step), so that a run that was stopped in
-   the middle of an epoch goes on exactly as if it had not been. */
+   Each of the shuffled batches of an epoch is one step of the optimiser. After an epoch the
+   validation set is scored, and the best weights so far are kept. The learning rate falls along
+   half a cosine from lr to lr_end * lr over all epochs (Loshchilov and Hutter 2017), and by the
+   factor lr_decay from epoch to epoch. All that is random is drawn from (seed, epoch) or (seed,
+   step), so that a run that was stopped in an epoch can be resumed exactly. */
 
 #define CARNN__PI 3.14159265358979323846
 
 typedef struct carnn__training {
     carnn_model *model;
     carnn_train_desc desc; /* complete */
-    const carnn_dataset *train_data, *valid_data;
     carnn__engine engine;
     carnn__arena arena;    /* shared by training and scoring, which alternate */
-    carnn__work train, valid;
+    carnn__work train, valid; /* valid.data is NULL without a validation set */
     carnn__optimizer optimizer;
     float *gradient;        /* laid out like the store, of what is trained; zeros between steps */
     float *best;            /* weights of the best epoch, without validation of the last one */
@@ -14484,16 +13616,6 @@ typedef struct carnn__training {
     double norm, rate_started;
     size_t rate_done;       /* examples or words before rate_started */
 } carnn__training;
-
-static void carnn__training_close(carnn__training *t) {
-    const carnn_allocator *a = &t->model->allocator;
-    carnn__net_close(&t->train);
-    carnn__net_close(&t->valid);
-    carnn__optimizer_close(&t->optimizer, a);
-    carnn__free_aligned(a, t->gradient);
-    carnn__free_aligned(a, t->arena.base);
-    carnn__engine_close(&t->engine);
-}
 
 /* Tells data sets apart: a checkpoint goes on only with the data that it began with. */
 static uint64_t carnn__fingerprint(const carnn_dataset *data) {
@@ -14523,25 +13645,27 @@ static void carnn__training_checkpoint(carnn__training *t) {
     const carnn__store *store = &t->model->params;
     carnn__sum fixed;
     t->at.model = t->model;
-    t->at.train = &t->desc;
-    t->at.array[0] = store->value;
-    t->at.array[1] = t->best;
-    t->at.array[2] = t->average;
-    t->at.array[3] = t->optimizer.moment[0];
-    t->at.array[4] = t->optimizer.moment[1];
+    carnn__checkpoint_array(&t->at, "weights", store->value);
+    carnn__checkpoint_array(&t->at, "best", t->best);
+    carnn__checkpoint_array(&t->at, "average", t->average);
+    carnn__checkpoint_array(&t->at, "moment.1", t->optimizer.moment[0]);
+    carnn__checkpoint_array(&t->at, "moment.2", t->optimizer.moment[1]);
     if (!t->desc.checkpoint) return;
     carnn__sum_start(&fixed);
     carnn__sum_list(&fixed, store->value + store->trained, store->size - store->trained,
                     sizeof(float));
+    t->at.same[CARNN__SAME_NAMES] = carnn__names_sum(t->model);
     t->at.same[CARNN__SAME_VECTORS] = carnn__sum_end(&fixed);
-    t->at.same[CARNN__SAME_TRAIN] = carnn__fingerprint(t->train_data);
-    t->at.same[CARNN__SAME_VALID] = carnn__fingerprint(t->valid_data);
+    t->at.same[CARNN__SAME_TRAIN] = carnn__fingerprint(t->train.data);
+    t->at.same[CARNN__SAME_VALID] = carnn__fingerprint(t->valid.data);
 }
 
 /* Takes all memory of a training, before its first step. */
-static carnn_status carnn__training_open(carnn__training *t, carnn_error *error) {
+static carnn_status carnn__training_open(carnn__training *t, const carnn_dataset *train,
+                                         const carnn_dataset *valid, carnn_error *error) {
     carnn_model *model = t->model;
     const carnn_allocator *a = &model->allocator;
+    carnn__work *scored = &t->valid;
     size_t size = model->params.trained, arrays = t->desc.average > 0.0 ? 3 : 2;
     carnn_status status = carnn__engine_open(&t->engine, model->desc.simd,
                                              carnn__thread_count(t->desc.threads), *a, error);
@@ -14555,49 +13679,35 @@ static carnn_status carnn__training_open(carnn__training *t, carnn_error *error)
         t->average = t->best + size;
         memcpy(t->average, model->params.value, size * sizeof(float));
     }
-    t->train = carnn__scoring_work(model, t->train_data, &t->engine);
+    t->train = carnn__scoring_work(model, train, &t->engine);
+    t->valid = carnn__scoring_work(model, valid, &t->engine);
     t->train.g = t->gradient;
     t->train.batch = t->desc.batch;
-    t->train.dropout = t->desc.dropout > 0.0 ? t->desc.dropout : 0.0;
-    t->train.smoothing = t->desc.smoothing > 0.0 ? t->desc.smoothing : 0.0;
+    t->train.dropout = fmax(t->desc.dropout, 0.0);
+    t->train.smoothing = fmax(t->desc.smoothing, 0.0);
     status = carnn__optimizer_open(&t->optimizer, carnn__optimizer_number(t->desc.optimizer), size,
                                    a, error);
     if (!status) status = carnn__net_open(&t->train, error);
-    if (!status && t->valid_data) {
-        t->valid = carnn__scoring_work(model, t->valid_data, &t->engine);
-        status = carnn__net_open(&t->valid, error);
-    }
+    if (!status && valid) status = carnn__net_open(&t->valid, error);
     if (status) return status;
     carnn__net_carve(&t->train, &t->arena);
-    t->arena.used = 0;
-    if (t->valid_data) carnn__net_carve(&t->valid, &t->arena);
-    t->arena.size = t->arena.peak;
-    t->arena.base = (char *)carnn__alloc_aligned(a, t->arena.size, 1);
-    if (!t->arena.base) return carnn__out_of_memory(error);
+    if (valid) carnn__scoring_carve(&scored, 1, &t->arena);
     carnn__training_checkpoint(t);
-    return CARNN_OK;
+    return carnn__arena_open(&t->arena, a, error);
 }
 
 /* Writes the checkpoint, if one is wanted and the weights are numbers. */
-static carnn_status carnn__training_save(carnn__training *t, carnn_error *error) {
+static void carnn__training_save(carnn__training *t, carnn_error *error) {
     const carnn__store *store = &t->model->params;
     double before = t->at.seconds;
-    if (!t->desc.checkpoint || carnn__not_finite(store, store->value, store->trained))
-        return CARNN_OK;
+    if (!t->desc.checkpoint || carnn__not_finite(store, store->value, store->trained)) return;
     t->at.seconds += carnn__clock() - t->started;
     t->at.power_a = t->optimizer.power_a;
     t->at.power_b = t->optimizer.power_b;
-    t->save = carnn__checkpoint_save(&t->at, t->desc.checkpoint, error);
+    t->save = carnn__gguf_save(carnn__put_checkpoint, &t->at, t->desc.checkpoint,
+                               &t->model->allocator, error);
     t->at.seconds = before;
     t->saved = carnn__clock();
-    return t->save;
-}
-
-static carnn_status carnn__training_resume(carnn__training *t, carnn_error *error) {
-    carnn_status status = carnn__checkpoint_load(&t->at, t->desc.checkpoint, error);
-    t->optimizer.power_a = t->at.power_a;
-    t->optimizer.power_b = t->at.power_b;
-    return status;
 }
 
 /* --- reports --------------------------------------------------------------------------------- */
@@ -14605,7 +13715,7 @@ static carnn_status carnn__training_resume(carnn__training *t, carnn_error *erro
 static double carnn__learning_rate(const carnn__training *t, double done) {
     const carnn_train_desc *d = &t->desc;
     double along = ((double)t->at.epoch + done) / (double)d->epochs;
-    double end = d->lr_end > 0.0 ? d->lr_end : 0.0;
+    double end = fmax(d->lr_end, 0.0);
     double cosine = end + (1.0 - end) * 0.5 * (1.0 + cos(CARNN__PI * along));
     return d->lr * cosine * pow(d->lr_decay, (double)t->at.epoch);
 }
@@ -14630,7 +13740,7 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     all = epochs_done > 0.0 ? p.seconds / epochs_done * (double)t->desc.epochs : 0.0;
     p.seconds_left = all > p.seconds ? all - p.seconds : 0.0;
     p.epoch_ended = epoch_ended;
-    p.scores = epoch_ended && t->valid_data ? &t->valid_scores : NULL;
+    p.scores = epoch_ended && t->valid.data ? &t->valid_scores : NULL;
     p.best = t->model->scores.count ? &t->model->scores : NULL;
     p.best_epoch = t->model->best_epoch;
     return t->desc.progress(&p, t->desc.user);
@@ -14654,50 +13764,36 @@ static void carnn__average_range(const void *training, size_t from, size_t to) {
                                 (float)(1.0 - keep), to - from);
 }
 
-static void carnn__training_average(carnn__training *t) {
-    size_t size = t->model->params.trained;
-    carnn__split(&t->engine, carnn__average_range, t, size, 16, size);
-}
-
 static carnn_status carnn__training_step(carnn__training *t, size_t batches, carnn_error *error) {
     const carnn_train_desc *d = &t->desc;
     double lr = carnn__learning_rate(t, (double)t->at.batch / (double)batches);
+    const carnn__store *store = &t->model->params;
+    size_t size = store->trained;
     carnn__net_batch(&t->train, (size_t)t->at.batch,
-                          carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->at.step),
-                          &t->at.tally);
-    t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, t->model->params.value, t->gradient,
-                                    lr, d->clip > 0.0 ? d->clip : 0.0,
-                                    d->weight_decay > 0.0 ? d->weight_decay : 0.0);
+                     carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->at.step),
+                     &t->at.tally);
+    t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, store->value, t->gradient, lr,
+                                    fmax(d->clip, 0.0), fmax(d->weight_decay, 0.0));
     t->at.step++;
     t->at.batch++;
     if (!(t->norm <= DBL_MAX))
-        return carnn__diverged(t, "the gradient of",
-                               carnn__not_finite(&t->model->params, t->gradient,
-                                                 t->model->params.trained), error);
-    if (t->average) carnn__training_average(t);
+        return carnn__diverged(t, "the gradient of", carnn__not_finite(store, t->gradient, size),
+                               error);
+    if (t->average) carnn__split(&t->engine, carnn__average_range, t, size, 16, size);
     return CARNN_OK;
-}
-
-/* Puts the average in the place of the weights, or the weights back. The gradient, which is zero
-   between two steps, holds the weights meanwhile. */
-static void carnn__training_swap(carnn__training *t, int back) {
-    size_t bytes = t->model->params.trained * sizeof(float);
-    if (!t->average) return;
-    if (!back) memcpy(t->gradient, t->model->params.value, bytes);
-    memcpy(t->model->params.value, back ? t->gradient : t->average, bytes);
-    if (back) memset(t->gradient, 0, bytes);
 }
 
 /* Scores the weights as they are and keeps them if they are the best. */
 static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
                                              carnn_error *error) {
     carnn_model *model = t->model;
+    carnn__work *valid = &t->valid;
     int sign = model->task->metric[0].lower_is_better ? -1 : 1;
     double value;
-    if (!t->valid_data) {
+    if (!t->valid.data) {
         carnn__score(model->task, &t->at.tally, 0.0, &model->scores);
     } else {
-        carnn__evaluate(&t->valid, &t->arena, &t->valid_scores);
+        carnn__evaluate(&valid, 1, &t->arena, &t->valid_scores);
         if (!(t->valid_scores.loss <= DBL_MAX))
             return carnn__diverged(t, "the loss on", "the validation data", error);
         value = sign * t->valid_scores.metric[0].value;
@@ -14710,8 +13806,7 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
     return CARNN_OK;
 }
 
-/* A checkpoint costs a write of all weights and moments, so there is not one after each epoch. */
-#ifndef CARNN__SECONDS_BETWEEN_SAVES
+#ifndef CARNN__SECONDS_BETWEEN_SAVES /* a checkpoint writes all weights and moments */
 #define CARNN__SECONDS_BETWEEN_SAVES 10.0
 #endif
 
@@ -14721,7 +13816,7 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__SHUFFLE_STREAM, t->at.epoch + 1);
     const carnn__store *store = &t->model->params;
     const char *broken;
-    size_t batches;
+    size_t batches, bytes = store->trained * sizeof(float);
     int stopped;
     carnn_status status;
     t->arena.used = 0;
@@ -14744,9 +13839,15 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
     if (broken) return carnn__diverged(t, "a weight of", broken, error);
     /* saved before the validation, which a run that is not stopped here does not have */
     if (t->at.batch < batches) carnn__training_save(t, error);
-    carnn__training_swap(t, 0);
+    if (t->average) { /* it takes the place of the weights, which are in the gradient meanwhile */
+        memcpy(t->gradient, store->value, bytes);
+        memcpy(store->value, t->average, bytes);
+    }
     status = carnn__training_validate(t, (int64_t)t->at.epoch + 1, error);
-    carnn__training_swap(t, 1);
+    if (t->average) {
+        memcpy(store->value, t->gradient, bytes);
+        memset(t->gradient, 0, bytes); /* as between all steps */
+    }
     if (status) return status;
     if (t->at.batch < batches) return CARNN_OK; /* the time is over: the epoch is not */
     t->at.epoch++;
@@ -14758,23 +13859,18 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
                        (unsigned long long)t->at.epoch);
 }
 
-/* Are there epochs left, and has one of the last `patience` epochs been the best? */
-static int carnn__training_goes_on(const carnn__training *t) {
-    if (t->at.epoch >= (uint64_t)t->desc.epochs) return 0;
-    return !t->valid_data || t->desc.patience <= 0 ||
-           (int64_t)t->at.epoch - t->model->best_epoch < t->desc.patience;
-}
-
 static carnn_status carnn__training_run(carnn__training *t, carnn_error *error) {
     carnn_status status = CARNN_OK;
     int stop = 0;
     t->started = t->saved = carnn__clock();
-    while (!status && !stop && carnn__training_goes_on(t))
+    while (!status && !stop && t->at.epoch < (uint64_t)t->desc.epochs &&
+           (!t->valid.data || t->desc.patience <= 0 ||
+            (int64_t)t->at.epoch - t->model->best_epoch < t->desc.patience))
         status = carnn__training_epoch(t, &stop, error);
     /* where the time was over inside an epoch, that has been saved */
     if ((!status && !t->at.batch) || status == CARNN_ERR_STOPPED) carnn__training_save(t, error);
     if ((!status || status == CARNN_ERR_STOPPED) && t->save) status = t->save;
-    if (status == CARNN_ERR_DIVERGED || (t->model->best_epoch && (t->valid_data || t->average)))
+    if (status == CARNN_ERR_DIVERGED || (t->model->best_epoch && (t->valid.data || t->average)))
         memcpy(t->model->params.value, t->best, t->model->params.trained * sizeof(float));
     return status;
 }
@@ -14788,8 +13884,6 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     memset(&t, 0, sizeof t);
     t.model = model;
     t.desc = *desc;
-    t.train_data = train;
-    t.valid_data = valid;
     if (!model->block)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model that is used in place in the "
                            "caller's memory cannot be trained");
@@ -14802,22 +13896,30 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "resume: no checkpoint file is named");
     memset(&model->scores, 0, sizeof model->scores);
     model->best_epoch = 0; /* of this training */
-    status = carnn__training_open(&t, error);
-    if (!status && t.desc.resume) status = carnn__training_resume(&t, error);
-    if (!status) status = carnn__training_run(&t, error);
     model->trained = t.desc;
     model->trained.checkpoint = NULL;
     model->trained.progress = NULL;
     model->trained.user = NULL;
     model->trained.resume = 0;
-    carnn__training_close(&t);
+    status = carnn__training_open(&t, train, valid, error);
+    if (!status && t.desc.resume) {
+        status = carnn__checkpoint_load(&t.at, t.desc.checkpoint, error);
+        t.optimizer.power_a = t.at.power_a;
+        t.optimizer.power_b = t.at.power_b;
+    }
+    if (!status) status = carnn__training_run(&t, error);
+    carnn__net_close(&t.train);
+    carnn__net_close(&t.valid);
+    carnn__optimizer_close(&t.optimizer, &model->allocator);
+    carnn__free_aligned(&model->allocator, t.gradient);
+    carnn__free_aligned(&model->allocator, t.arena.base);
+    carnn__engine_close(&t.engine);
     return status;
 }
 
 /* --- cross-validation ---------------------------------------------------------------------------
-   Whole groups are in one fold, so that a model is not scored on a part of what it has learnt from.
-   For each fold a model of its own is made from the other folds' groups: a tenth of them chooses
-   the epoch, the others are learnt from. The fold is scored, and is used for nothing else. */
+   Whole groups are in one fold, which is scored by a model of its own. Of the groups of the other
+   folds, a tenth chooses the epoch, and the model is trained on the rest. */
 
 #define CARNN__FOLD_STREAM 0x464F4C44ACE5u
 #define CARNN__FOLD_CHOOSES 10 /* one in so many groups of a fold's training chooses the epoch */
@@ -14844,9 +13946,10 @@ typedef struct carnn__validation {
 static carnn_status carnn__validation_read(void *job) {
     carnn__validation *f = (carnn__validation *)job;
     carnn__lines lines;
-    carnn_status status = carnn__input_open(&f->by, f->desc->by, &f->allocator, f->error);
+    carnn_status status = carnn__input_open(&f->by, f->desc->by, SIZE_MAX, &f->allocator,
+                                            f->error);
     if (status) return status;
-    for (lines = carnn__lines_of(&f->by); carnn__next_line(&lines);) {
+    for (lines = f->by.lines; carnn__next_line(&lines);) {
         carnn__span name = carnn__trim(lines.line);
         if (!name.length) return carnn__expected(f->error, &lines, "the name of a fold", name);
         if (lines.number > f->groups) continue;
@@ -14999,22 +14102,20 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
 /* =============================================================================================
    @@CHECK   derivatives against central differences
 
-   A "subject" is an entry of the table of cells, parts or tasks, in one of its variants: some
-   arrays of floats (inputs and weights), a loss L, and the derivatives that our backward functions
-   compute. The check moves one number at a time,
+   A "subject" is an entry of the table of cells, parts or tasks, in one of its variants: arrays of
+   floats (inputs and weights), a loss L, and the derivatives that backward functions compute. The
+   check moves all numbers of an array at once, each up or down by chance, which finds a few wrong
+   derivatives anywhere, and then single ones:
 
      dL/dx = (8 (L(x+s) - L(x-s)) - (L(x+2s) - L(x-2s))) / 12 s + O(s^4)
 
-   and then all numbers of an array at once, each up or down by chance, so that an array with a few
-   wrong derivatives fails also where no sample meets them. The forward pass is in floats, so L,
-   summed in doubles, has an error of about 3e-8, and the slope one of 3e-8 / s besides the s^4 of
-   the formula. That one is large where the loss has a strong curvature. Therefore three steps are
-   tried and the best counts: a right derivative agrees with one of them, a wrong one with none.
+   The forward pass is in floats, so L has an error of about 3e-8 and the slope one of 3e-8 / s,
+   besides the s^4, which is large where L is strongly curved. Three steps s are tried and the best
+   counts: a right derivative agrees with one of them, a wrong one with none.
 
-   The error of a derivative is relative to the root mean square of its array, plus 1/1000, since a
-   slope is known to a few 1e-7. Right derivatives stay below 2e-4 over many seeds (of answer models
-   below 1.2e-3). An array that is 2 % too large exceeds the limit; single wrong derivatives have
-   errors of about 1. Derivatives that are all zero are right where the differences are zero.
+   Errors are relative to the root mean square of the array plus 1/1000, since a slope is known to a
+   few 1e-7. Right derivatives stay below 2e-4 over many seeds (of answer models below 1.2e-3), an
+   array that is 2 % too large exceeds the limit, single wrong derivatives have errors of about 1.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TRAIN)
@@ -15049,17 +14150,17 @@ struct carnn__subject {
     carnn__engine *engine;
     carnn__arena arena;
     carnn_error *error;
-    uint64_t key;        /* of its numbers */
-    uint64_t drawn;      /* arrays so far */
+    carnn_check *check;     /* what is found is added here */
+    uint64_t key, drawn;    /* of its numbers; arrays so far */
     size_t number, variant; /* in the table; of the entry */
-    const char *how;     /* the variant, in words */
+    const char *how;        /* the variant, in words */
+    void (*carve)(carnn__subject *s);  /* takes its memory from the arena */
     double (*loss)(carnn__subject *s); /* adds to the gradients, too; NULL: no such variant */
     carnn__checked array[CARNN__PARAMS_MAX + 8];
     size_t arrays;
     float *value, *gradient; /* copies of those of the array that is checked */
-    carnn_check *check;  /* what is found is added here */
-    size_t batch, batches; /* of tasks: the batch whose loss it is, and how many there are */
-    int holds;           /* the masks of relu and max stay as they are */
+    size_t batch, batches;   /* of tasks: the batch whose loss it is, and how many there are */
+    int holds;               /* the masks of relu and max stay as they are */
     /* sequences */
     carnn__packed seq;
     size_t start[CARNN__CHECK_STEPS + 2];
@@ -15069,7 +14170,7 @@ struct carnn__subject {
     /* cells and parts: inputs, and the weights of the loss sum_i weight_i out_i */
     carnn__checked x, c, h, h0, c0, out;
     float *scratch, *scratch_back;
-    float setting;       /* of a part */
+    float setting; /* of a part */
     carnn__store store;
     carnn__cell cell;
     carnn__cell_run run;
@@ -15079,40 +14180,33 @@ struct carnn__subject {
     carnn__work work;
 };
 
-/* Numbers in [-1, 1). */
-static void carnn__check_draw(carnn__subject *s, float *x, size_t count) {
+/* An array with random numbers in [-range, range); if it has a name it is checked. */
+static carnn__checked carnn__check_add(carnn__subject *s, const char *name, float *value,
+                                       float *gradient, size_t rows, size_t columns, float range) {
+    carnn__checked a = {name, value, gradient, rows * columns, columns};
     uint64_t key = carnn__stream(s->key, ++s->drawn);
     size_t i;
-    for (i = 0; x && i < count; i++) x[i] = 2.0f * carnn__uniform(key, i) - 1.0f;
-}
-
-/* An array of the subject, with memory for its gradient; if it has a name it is checked. */
-static carnn__checked carnn__check_array(carnn__subject *s, const char *name, size_t rows,
-                                         size_t columns) {
-    carnn__checked a;
-    a.name = name;
-    a.value = carnn__floats(&s->arena, rows, columns);
-    a.gradient = carnn__floats(&s->arena, rows, columns);
-    a.count = rows * columns;
-    a.columns = columns;
-    carnn__check_draw(s, a.value, a.count);
+    for (i = 0; value && i < a.count; i++)
+        value[i] = range * (2.0f * carnn__uniform(key, i) - 1.0f);
     if (name && a.count) s->array[s->arrays++] = a;
     return a;
 }
 
+/* The same with memory of its own. */
+static carnn__checked carnn__check_array(carnn__subject *s, const char *name, size_t rows,
+                                         size_t columns) {
+    float *value = carnn__floats(&s->arena, rows, columns);
+    float *gradient = carnn__floats(&s->arena, rows, columns);
+    return carnn__check_add(s, name, value, gradient, rows, columns, 1.0f);
+}
+
 /* All matrices of a store as arrays; half as large as inputs, so that few gates saturate. */
 static void carnn__check_store(carnn__subject *s, const carnn__store *store, float *w, float *g) {
-    size_t i, j;
-    for (i = 0; i < store->count && store->item[i].offset < store->trained; i++) {
-        carnn__checked *a = &s->array[s->arrays++];
-        a->name = store->item[i].name;
-        a->columns = store->item[i].columns;
-        a->count = store->item[i].rows * a->columns;
-        a->value = w ? carnn__piece(store, w, i) : NULL;
-        a->gradient = g ? carnn__piece(store, g, i) : NULL;
-        carnn__check_draw(s, a->value, a->count);
-        for (j = 0; a->value && j < a->count; j++) a->value[j] *= 0.5f;
-    }
+    size_t i;
+    for (i = 0; i < store->count && store->item[i].offset < store->trained; i++)
+        carnn__check_add(s, store->item[i].name, w ? carnn__piece(store, w, i) : NULL,
+                         g ? carnn__piece(store, g, i) : NULL, store->item[i].rows,
+                         store->item[i].columns, 0.5f);
 }
 
 /* The loss, with its gradients. */
@@ -15134,24 +14228,23 @@ static double carnn__check_sum(const carnn__checked *weight, const float *out) {
 
 /* --- sequences ------------------------------------------------------------------------------- */
 
-enum { CARNN__CHECK_OWN, CARNN__CHECK_SHARED, CARNN__CHECK_BACKWARD, CARNN__CHECK_READINGS };
+enum { CARNN__CHECK_OWN, CARNN__CHECK_SHARED, CARNN__CHECK_BACKWARD };
 
-static const char *const carnn__check_readings[] = {"each row has an input of its own",
-                                                    "rows share inputs", "rows are read backwards"};
+static const char *const carnn__check_readings[] = {
+    "each row has an input of its own", "rows share inputs", "rows are read backwards", NULL};
 
 static void carnn__check_sequences(carnn__subject *s, size_t reading) {
     static const uint32_t length[CARNN__CHECK_B] = {3, 5, 0, 1};
+    const int shared = reading == CARNN__CHECK_SHARED;
     size_t t, b;
     carnn__pack_sequences(&s->seq, length, CARNN__CHECK_B, s->rank, s->start);
     for (t = 0; t < s->seq.steps; t++)
         for (b = 0; b < s->start[t + 1] - s->start[t]; b++)
             s->index[s->start[t] + b] = (uint32_t)(
-                reading == CARNN__CHECK_SHARED
-                    ? (3 * t + b) % CARNN__CHECK_INPUTS
-                    : carnn__reversed_row(&s->seq, length[s->rank[b]], t, b));
+                shared ? (3 * t + b) % CARNN__CHECK_INPUTS
+                       : s->start[length[s->rank[b]] - 1 - t] + b);
     s->shared = reading == CARNN__CHECK_OWN ? NULL : s->index;
-    s->inputs = reading == CARNN__CHECK_SHARED ? (size_t)CARNN__CHECK_INPUTS
-                                               : (size_t)CARNN__CHECK_ROWS;
+    s->inputs = shared ? (size_t)CARNN__CHECK_INPUTS : (size_t)CARNN__CHECK_ROWS;
 }
 
 /* --- cells ----------------------------------------------------------------------------------- */
@@ -15171,17 +14264,6 @@ static double carnn__check_cell_loss(carnn__subject *s) {
     return carnn__check_sum(&s->out, r->scan.out);
 }
 
-static carnn_status carnn__check_cell_open(carnn__subject *s) {
-    const carnn__cell_kind *k = &carnn__cells[s->number];
-    size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? CARNN__CHECK_H : CARNN__CHECK_E;
-    if (s->variant == CARNN__CHECK_READINGS) return CARNN_OK;
-    s->how = carnn__check_readings[s->variant];
-    carnn__check_sequences(s, s->variant);
-    carnn__cell_declare(&s->cell, &s->store, "", s->number, e, CARNN__CHECK_H, CARNN__CHECK_D);
-    s->loss = carnn__check_cell_loss;
-    return CARNN_OK;
-}
-
 static void carnn__check_cell_carve(carnn__subject *s) {
     float *w = carnn__floats(&s->arena, 1, s->store.size);
     float *g = carnn__floats(&s->arena, 1, s->store.size), dummy = 0.0f;
@@ -15195,6 +14277,18 @@ static void carnn__check_cell_carve(carnn__subject *s) {
     s->out = carnn__check_array(s, NULL, CARNN__CHECK_ROWS, CARNN__CHECK_H);
     carnn__cell_plan(&s->run, &s->cell, &s->store, w, g ? g : &dummy, &s->arena, s->inputs,
                      CARNN__CHECK_ROWS, CARNN__CHECK_B);
+}
+
+static carnn_status carnn__check_cell_open(carnn__subject *s) {
+    const carnn__cell_kind *k = &carnn__cells[s->number];
+    size_t e = k->flags & CARNN__INPUT_IS_CANDIDATE ? CARNN__CHECK_H : CARNN__CHECK_E;
+    s->how = carnn__check_readings[s->variant];
+    if (!s->how) return CARNN_OK;
+    carnn__check_sequences(s, s->variant);
+    carnn__cell_declare(&s->cell, &s->store, "", s->number, e, CARNN__CHECK_H, CARNN__CHECK_D);
+    s->carve = carnn__check_cell_carve;
+    s->loss = carnn__check_cell_loss;
+    return CARNN_OK;
 }
 
 /* --- parts --------------------------------------------------------------------------------------
@@ -15292,12 +14386,14 @@ static double carnn__check_cosine_loss(carnn__subject *s) {
 }
 
 /* Rows and columns of the arrays that a part works on; without rows there is no array. */
-static const struct {
+typedef struct carnn__check_part {
     const char *name;
     double (*loss)(carnn__subject *s);
     float setting; /* label smoothing; 1: the decomposition is the orthogonal one */
     size_t x[2], h[2], c[2], out[2];
-} carnn__check_parts[] = {
+} carnn__check_part;
+
+static const carnn__check_part carnn__check_parts[] = {
 #define CARNN__H CARNN__CHECK_H
     {"position encoder", carnn__check_encoder_loss, 0.0f, {6, CARNN__H}, {0}, {0}, {5, CARNN__H}},
     {"rows by index", carnn__check_rows_loss, 0.0f, {3, CARNN__H}, {0}, {0}, {5, CARNN__H}},
@@ -15321,22 +14417,23 @@ static const char *carnn__check_part_name(size_t number) {
     return number < CARNN__COUNT(carnn__check_parts) ? carnn__check_parts[number].name : NULL;
 }
 
+static void carnn__check_part_carve(carnn__subject *s) {
+    const carnn__check_part *p = &carnn__check_parts[s->number];
+    s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, 2 * CARNN__CHECK_H);
+    s->scratch_back = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
+    s->x = carnn__check_array(s, "x", p->x[0], p->x[1]);
+    s->h = carnn__check_array(s, "h", p->h[0], p->h[1]);
+    s->c = carnn__check_array(s, "c", p->c[0], p->c[1]);
+    s->out = carnn__check_array(s, NULL, p->out[0], p->out[1]);
+}
+
 static carnn_status carnn__check_part_open(carnn__subject *s) {
     if (s->variant) return CARNN_OK;
     carnn__check_sequences(s, CARNN__CHECK_SHARED);
     s->setting = carnn__check_parts[s->number].setting;
+    s->carve = carnn__check_part_carve;
     s->loss = carnn__check_parts[s->number].loss;
     return CARNN_OK;
-}
-
-static void carnn__check_part_carve(carnn__subject *s) {
-    const size_t n = s->number, *out = carnn__check_parts[n].out;
-    s->scratch = carnn__floats(&s->arena, CARNN__CHECK_ROWS, 2 * CARNN__CHECK_H);
-    s->scratch_back = carnn__floats(&s->arena, CARNN__CHECK_ROWS, CARNN__CHECK_H);
-    s->x = carnn__check_array(s, "x", carnn__check_parts[n].x[0], carnn__check_parts[n].x[1]);
-    s->h = carnn__check_array(s, "h", carnn__check_parts[n].h[0], carnn__check_parts[n].h[1]);
-    s->c = carnn__check_array(s, "c", carnn__check_parts[n].c[0], carnn__check_parts[n].c[1]);
-    s->out = carnn__check_array(s, NULL, out[0], out[1]);
 }
 
 /* --- tasks --------------------------------------------------------------------------------------
@@ -15350,6 +14447,15 @@ static double carnn__check_task_loss(carnn__subject *s) {
     carnn__net_of(&s->work)->holds = s->holds;
     carnn__net_batch(&s->work, s->batch, s->key, &tally);
     return tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
+}
+
+static void carnn__check_task_carve(carnn__subject *s) {
+    float dummy = 0.0f;
+    const carnn__store *store = &s->model->params;
+    s->work.g = carnn__floats(&s->arena, 1, store->trained);
+    carnn__check_store(s, store, store->value, s->work.g);
+    if (!s->work.g) s->work.g = &dummy; /* counting memory: carve asks only whether it is there */
+    carnn__net_carve(&s->work, &s->arena);
 }
 
 static carnn_status carnn__check_task_open(carnn__subject *s) {
@@ -15366,6 +14472,7 @@ static carnn_status carnn__check_task_open(carnn__subject *s) {
     if (!status) status = carnn_dataset_load(&s->data, &data, s->error);
     if (!status) status = carnn_model_create(&s->model, &model, s->data, s->error);
     if (status) return status;
+    s->carve = carnn__check_task_carve;
     s->loss = carnn__check_task_loss;
     s->work = carnn__scoring_work(s->model, s->data, s->engine);
     s->work.batch = CARNN__CHECK_BATCH;
@@ -15376,26 +14483,16 @@ static carnn_status carnn__check_task_open(carnn__subject *s) {
     return status;
 }
 
-static void carnn__check_task_carve(carnn__subject *s) {
-    float dummy = 0.0f;
-    const carnn__store *store = &s->model->params;
-    s->work.g = carnn__floats(&s->arena, 1, store->trained);
-    carnn__check_store(s, store, store->value, s->work.g);
-    if (!s->work.g) s->work.g = &dummy; /* counting memory: carve asks only whether it is there */
-    carnn__net_carve(&s->work, &s->arena);
-}
-
 /* --- the check ------------------------------------------------------------------------------- */
 
 static const struct {
     const char *group;
     const char *(*name)(size_t number);
     carnn_status (*open)(carnn__subject *s);
-    void (*carve)(carnn__subject *s);
 } carnn__check_groups[] = {
-    {"cell", carnn_cell_name, carnn__check_cell_open, carnn__check_cell_carve},
-    {"part", carnn__check_part_name, carnn__check_part_open, carnn__check_part_carve},
-    {"head", carnn_task_name, carnn__check_task_open, carnn__check_task_carve},
+    {"cell", carnn_cell_name, carnn__check_cell_open},
+    {"part", carnn__check_part_name, carnn__check_part_open},
+    {"head", carnn_task_name, carnn__check_task_open},
 };
 
 /* Up or down, by chance. */
@@ -15458,32 +14555,25 @@ static void carnn__check_one(carnn__subject *s, const carnn__checked *a) {
     s->check->numbers += samples;
 }
 
-/* Adds the subject's derivatives to the line of its entry. */
+/* Adds the subject's derivatives to the line of its entry. Memory is counted first, then taken. */
 static carnn_status carnn__check_subject(carnn__subject *s) {
+    const carnn_allocator *a = &s->engine->allocator;
     size_t i, most = 1;
+    s->carve(s);
     for (i = 0; i < s->arrays; i++) most = carnn__max(most, s->array[i].count);
-    s->value = (float *)carnn__alloc(&s->engine->allocator, 2 * most, sizeof(float));
+    if (carnn__arena_open(&s->arena, a, s->error)) return CARNN_ERR_MEMORY;
+    s->value = (float *)carnn__alloc(a, 2 * most, sizeof(float));
     if (!s->value) return carnn__out_of_memory(s->error);
     s->gradient = s->value + most;
+    memset(s->arena.base, 0, s->arena.size);
+    s->arrays = 0;
+    s->carve(s);
     for (s->batch = 0; s->batch < carnn__max(s->batches, 1); s->batch++) {
         s->holds = 0;
         carnn__check_run(s);
         s->holds = 1;
         for (i = 0; i < s->arrays; i++) carnn__check_one(s, &s->array[i]);
     }
-    carnn__free(&s->engine->allocator, s->value);
-    return CARNN_OK;
-}
-
-/* Gives the subject its memory: planned first, then taken. */
-static carnn_status carnn__check_carve(carnn__subject *s, void (*carve)(carnn__subject *s)) {
-    carve(s);
-    s->arena.size = s->arena.peak;
-    s->arena.base = (char *)carnn__alloc_aligned(&s->engine->allocator, s->arena.size, 1);
-    if (!s->arena.base) return carnn__out_of_memory(s->error);
-    memset(s->arena.base, 0, s->arena.size);
-    s->arena.used = s->arrays = 0;
-    carve(s);
     return CARNN_OK;
 }
 
@@ -15491,6 +14581,7 @@ static void carnn__check_close(carnn__subject *s) {
     carnn__net_close(&s->work);
     carnn_model_free(s->model);
     carnn_dataset_free(s->data);
+    carnn__free(&s->engine->allocator, s->value);
     carnn__free_aligned(&s->engine->allocator, s->arena.base);
 }
 
@@ -15502,24 +14593,16 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
     carnn__engine engine;
     size_t group, number, variant, found = 0;
     const char *name;
-    int more;
-    carnn_status status = s ? carnn__engine_open(&engine, NULL, 1, a, error)
-                            : carnn__out_of_memory(error);
-    if (status) {
-        carnn__free(&a, s);
-        return status;
-    }
+    carnn_status status;
+    memset(&engine, 0, sizeof engine);
+    status = s ? carnn__engine_open(&engine, NULL, 1, a, error) : carnn__out_of_memory(error);
     for (group = 0; group < CARNN__COUNT(carnn__check_groups); group++)
         for (number = 0; !status && (name = carnn__check_groups[group].name(number)); number++) {
-            carnn_check check;
-            if (only && strcmp(only, name) && strcmp(only, carnn__check_groups[group].group))
-                continue;
+            carnn_check check = {carnn__check_groups[group].group, name, 0, 0.0,
+                                 CARNN__CHECK_LIMIT, 0, ""};
+            if (only && strcmp(only, name) && strcmp(only, check.group)) continue;
             found++;
-            memset(&check, 0, sizeof check);
-            check.group = carnn__check_groups[group].group;
-            check.name = name;
-            check.limit = CARNN__CHECK_LIMIT;
-            for (more = 1, variant = 0; !status && more; variant++) {
+            for (variant = 0; !status && (!variant || s->loss); variant++) {
                 memset(s, 0, sizeof *s);
                 s->engine = &engine;
                 s->error = error;
@@ -15528,17 +14611,15 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
                 s->number = number;
                 s->variant = variant;
                 status = carnn__check_groups[group].open(s);
-                more = !status && s->loss;
-                if (more) status = carnn__check_carve(s, carnn__check_groups[group].carve);
-                if (more && !status) status = carnn__check_subject(s);
+                if (!status && s->loss) status = carnn__check_subject(s);
                 carnn__check_close(s);
             }
             check.passed = check.numbers > 0 && check.error <= check.limit;
             if (!status && row(&check, user))
                 status = carnn__fail(error, CARNN_ERR_STOPPED, 0, "stopped after %s", name);
         }
-    carnn__free(&a, s);
     carnn__engine_close(&engine);
+    carnn__free(&a, s);
     if (!status && !found)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no cell, part or task called "
                            "\"%.60s\"", only);
@@ -15549,9 +14630,9 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
 /* =============================================================================================
    @@BENCH   the benchmark
 
-   A table of rows: what the machine can do at most ("peak"), the kernels, every cell at three
-   shapes, a whole task. A row is the median of several runs; its share says how much of the peak
-   that bounds it was reached. Times are those of the clock on the wall: a busy machine shows.
+   Rows are what the machine can do at most ("peak"), kernels, every cell at three shapes, whole
+   tasks. A value is the median of several runs in wall-clock time; its share says how much of the
+   peak that bounds it was reached.
    ============================================================================================= */
 
 #if defined(CARNN__ISA)
@@ -15635,31 +14716,33 @@ typedef struct carnn__bench_row {
 
 /* --- time and memory ------------------------------------------------------------------------- */
 
-static int carnn__bench_order(const void *a, const void *b) {
-    double difference = *(const double *)a - *(const double *)b;
-    return (difference > 0.0) - (difference < 0.0);
+/* Adds a sample and keeps them in order: the value is their median. */
+static void carnn__bench_sample(carnn__bench *b, double sample) {
+    size_t i = b->samples++;
+    for (; i && b->sample[i - 1] > sample; i--) b->sample[i] = b->sample[i - 1];
+    b->sample[i] = sample;
+    b->value = b->sample[b->samples / 2];
 }
 
-static double carnn__bench_median(carnn__bench *b) {
-    qsort(b->sample, b->samples, sizeof *b->sample, carnn__bench_order);
-    return b->samples ? b->sample[b->samples / 2] : 0.0;
+/* Are there enough samples of the row, after so many seconds? */
+static int carnn__bench_enough(const carnn__bench *b, double seconds) {
+    return b->samples == CARNN__BENCH_SAMPLES ||
+           (b->samples >= 3 && seconds > CARNN__BENCH_SECONDS);
 }
 
-/* Median of the seconds of a call. The first call, which meets cold caches, does not count. */
-static double carnn__bench_seconds(carnn__bench *b, void (*call)(carnn__bench *b)) {
+/* The value is the seconds of a call. The first call, which meets cold caches, does not count. */
+static void carnn__bench_time(carnn__bench *b, void (*call)(carnn__bench *b)) {
     double before = carnn__clock(), began, once;
     size_t repeats, i;
     call(b);
     began = carnn__clock();
     once = began - before;
     repeats = once < CARNN__BENCH_SAMPLE ? (size_t)(CARNN__BENCH_SAMPLE / (once + 1e-7)) + 1 : 1;
-    for (b->samples = 0; b->samples < CARNN__BENCH_SAMPLES; b->samples++) {
+    while (!carnn__bench_enough(b, carnn__clock() - began)) {
         before = carnn__clock();
-        if (b->samples >= 3 && before - began > CARNN__BENCH_SECONDS) break;
         for (i = 0; i < repeats; i++) call(b);
-        b->sample[b->samples] = (carnn__clock() - before) / (double)repeats;
+        carnn__bench_sample(b, (carnn__clock() - before) / (double)repeats);
     }
-    return carnn__bench_median(b);
 }
 
 /* `count` numbers in [-1, 1). */
@@ -15737,16 +14820,11 @@ static void carnn__bench_read(carnn__bench *b) {
 
 /* --- kernels --------------------------------------------------------------------------------- */
 
-#define CARNN__PACKED_B 8 /* beside the forms of @@MAT: B is packed before */
-
 static void carnn__bench_matmul_call(carnn__bench *b) {
     size_t M = b->n[0], N = b->n[1], K = b->n[2];
     int form = (int)b->n[3];
-    if (form == CARNN__PACKED_B)
-        carnn__matmul_packed(&b->engine, 0, M, N, K, b->x, K, b->y, NULL, b->z, N);
-    else
-        carnn__matmul(&b->engine, form, M, N, K, b->x, form & CARNN__TN ? M : K, b->y,
-                      form & CARNN__NT ? K : N, NULL, b->z, N);
+    carnn__matmul(&b->engine, form, M, N, K, b->x, form & CARNN__TN ? M : K, b->y,
+                  form & CARNN__NT ? K : N, NULL, b->z, N);
 }
 
 /* n: M, N, K, form. */
@@ -15874,8 +14952,7 @@ static void carnn__bench_task(carnn__bench *b) {
     size_t i;
     b->live = b->most = 0;
     for (i = 0; i < 2; i++) {
-        carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0,
-                                  CARNN__BENCH_TEXT};
+        carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0};
         carnn__bench_data(&text, task->bench, i == 1);
         source[i].bytes = text.at;
         source[i].size = text.length;
@@ -15892,12 +14969,11 @@ static void carnn__bench_task(carnn__bench *b) {
     if (!b->status) b->status = carnn_model_create(&b->model, &model, b->data, b->error);
 }
 
-/* Notes the speed of each epoch, and stops when there are enough. */
+/* Notes the speed of each epoch, and stops when there are enough; memory is the same in all. */
 static int carnn__bench_epoch(const carnn_progress *p, void *user) {
     carnn__bench *b = (carnn__bench *)user;
-    if (p->epoch_ended) b->sample[b->samples++] = p->rate;
-    return b->n[2] || b->samples == CARNN__BENCH_SAMPLES || /* memory is the same in all epochs */
-           (b->samples >= 3 && p->seconds > 2 * CARNN__BENCH_SECONDS);
+    if (p->epoch_ended) carnn__bench_sample(b, p->rate);
+    return b->n[2] || carnn__bench_enough(b, 0.5 * p->seconds);
 }
 
 /* n: hidden, task, 1 for the memory instead of the speed. */
@@ -15912,10 +14988,9 @@ static void carnn__bench_training(carnn__bench *b) {
     desc.threads = b->threads;
     desc.progress = carnn__bench_epoch;
     desc.user = b;
-    b->samples = 0;
     if (!b->status) b->status = carnn_train(b->model, b->data, NULL, &desc, b->error);
     if (b->status == CARNN_ERR_STOPPED) b->status = CARNN_OK;
-    b->value = b->n[2] ? (double)b->most / 1048576.0 : carnn__bench_median(b);
+    if (b->n[2]) b->value = (double)b->most / 1048576.0;
 }
 
 /* Piece 0 is the measurement, piece 1 another thread that keeps a processor busy meanwhile. */
@@ -15931,9 +15006,8 @@ static void carnn__bench_beside_piece(void *job, size_t piece, size_t worker) {
 /* The same, on a machine that has something else to do. */
 static void carnn__bench_beside(carnn__bench *b) {
     carnn__pool *pool;
-    b->status = carnn__pool_create(&pool, 2, carnn__allocator(NULL));
-    if (b->status) {
-        carnn__out_of_memory(b->error);
+    if (carnn__pool_create(&pool, 2, carnn__allocator(NULL))) {
+        b->status = carnn__out_of_memory(b->error);
         return;
     }
     b->measured = 0;
@@ -15978,17 +15052,15 @@ static void carnn__bench_session(carnn__bench *b) {
 }
 
 /* The rows of a task, for each size of its models. A unit that is NULL is in the task's entry. */
+#define CARNN__BENCH_KIND(name, unit, open, call, flag)                                            \
+    {"task", unit, name, carnn__bench_##open, call, CARNN__UNBOUND, 0.0, {0, 0, flag}},
 static const carnn__bench_row carnn__bench_kinds[] = {
-    {"task", NULL, "training", carnn__bench_training, NULL, CARNN__UNBOUND, 0.0, {0}},
-    {"task", NULL, "training beside a busy thread", carnn__bench_beside, NULL, CARNN__UNBOUND, 0.0,
-     {0}},
-    {"task", NULL, "", carnn__bench_task, carnn__bench_predict, CARNN__UNBOUND, 0.0, {0}},
-    {"task", "ms", "one answer", carnn__bench_session, carnn__bench_session_call, CARNN__UNBOUND,
-     0.0, {0, 0, 1}},
-    {"task", "ms", "one prediction in a session", carnn__bench_session, carnn__bench_session_call,
-     CARNN__UNBOUND, 0.0, {0}},
-    {"task", "MiB", "memory of training", carnn__bench_training, NULL, CARNN__UNBOUND, 0.0,
-     {0, 0, 1}},
+    CARNN__BENCH_KIND("training", NULL, training, NULL, 0)
+    CARNN__BENCH_KIND("training beside a busy thread", NULL, beside, NULL, 0)
+    CARNN__BENCH_KIND("", NULL, task, carnn__bench_predict, 0)
+    CARNN__BENCH_KIND("one answer", "ms", session, carnn__bench_session_call, 1)
+    CARNN__BENCH_KIND("one prediction in a session", "ms", session, carnn__bench_session_call, 0)
+    CARNN__BENCH_KIND("memory of training", "MiB", training, NULL, 1)
 };
 
 /* Does the task have this kind of row for its models number `size`? */
@@ -16015,7 +15087,7 @@ static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__b
 #define CARNN__BENCH_SHAPE(id, name, ...)                                                          \
     CARNN__BENCH_ROW("cell", name, "ms", cell, cell_call, CARNN__BOUND_FMA, 0.0,                   \
                      CARNN__CELL_##id, __VA_ARGS__)
-#define CARNN__BENCH_CELL(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)             \
+#define CARNN__BENCH_CELL(id, functions, name, ...)                                                \
     CARNN__BENCH_SHAPE(id, name " A", 32, 50, 256, 1024)                                           \
     CARNN__BENCH_SHAPE(id, name " B", 32, 40, 300, 200)                                            \
     CARNN__BENCH_SHAPE(id, name " C", 1, 200, 128, 128)
@@ -16034,9 +15106,9 @@ static const carnn__bench_row carnn__bench_rows[] = {
     CARNN__BENCH_ROW("kernel", "gemv 1 x 1024 x 1024 A B'", "GFLOP/s", matmul, matmul_call,
                      CARNN__BOUND_READ_4, 2.0, 1, 1024, 1024, CARNN__NT)
     CARNN__BENCH_PRODUCTS(32, 1024, 1024)
-    CARNN__BENCH_PRODUCT(" packed", 32, 1024, 1024, CARNN__PACKED_B)
+    CARNN__BENCH_PRODUCT(" packed", 32, 1024, 1024, CARNN__PACKED)
     CARNN__BENCH_PRODUCTS(32, 3072, 1024)
-    CARNN__BENCH_PRODUCT(" packed", 32, 3072, 1024, CARNN__PACKED_B)
+    CARNN__BENCH_PRODUCT(" packed", 32, 3072, 1024, CARNN__PACKED)
     CARNN__BENCH_PRODUCTS(20, 800, 200)
     CARNN__BENCH_PRODUCTS(64, 200, 200)
     CARNN__BENCH_PRODUCTS(512, 400, 300)
@@ -16081,16 +15153,18 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
 
 /* Measures a row, and what bounds it where that is not known yet. */
 static carnn_measure carnn__bench_measure(carnn__bench *b, const carnn__bench_row *row) {
-    carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0};
+    carnn_measure m = {row->group, row->name, row->unit, 0.0, 0.0, b->engine.k->name,
+                       carnn__pool_threads(b->engine.pool)};
     double seconds, rate = 0.0, *peak;
     /* the value */
     b->n = row->n;
     b->amount = 1.0;
-    b->bounded = 0.0;
-    b->arena.used = 0;
+    b->bounded = b->value = 0.0;
+    b->samples = b->arena.used = 0;
     row->open(b);
     if (row->call && !b->status) {
-        seconds = carnn__bench_seconds(b, row->call);
+        carnn__bench_time(b, row->call);
+        seconds = b->value;
         b->value = strcmp(row->unit, "ms") ? b->amount / seconds : 1e3 * seconds / b->amount;
         rate = row->cost > 0.0 ? row->cost * b->value : b->bounded / seconds;
     }
@@ -16167,18 +15241,12 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #define CARNN__STRING_(x) #x
 #define CARNN__STRING(x) CARNN__STRING_(x)
 #define CARNN__KERNEL_ENTRY(name, result, arguments) CARNN__K(name),
-#define CARNN__OPTIMIZE(name, moments, lr, a, b, eps) CARNN__K(name),
-#define CARNN__CELL_FORWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)           \
-    CARNN__K(id##_scan),
-#define CARNN__CELL_BACKWARD(id, name, title, g, gb, gc, gh, gr, tape, gate, bias, flags)          \
-    CARNN__K(id##_scan_back),
+#define CARNN__CELL_SCAN(id, ...) {CARNN__K(id##_scan), CARNN__K(id##_scan_back)},
 static const carnn__kernels CARNN__K(kernels) = {
     CARNN__STRING(CARNN__ISA),
     CARNN__TILE_ROWS,
     CARNN__TILE_COLUMNS,
-    CARNN__KERNELS(CARNN__KERNEL_ENTRY){CARNN__OPTIMIZERS(CARNN__OPTIMIZE)},
-    {CARNN__CELLS(CARNN__CELL_FORWARD)},
-    {CARNN__CELLS(CARNN__CELL_BACKWARD)}};
+    CARNN__KERNELS(CARNN__KERNEL_ENTRY){CARNN__CELLS(CARNN__CELL_SCAN)}};
 /* what the next pass defines otherwise */
 #undef CARNN__TILE_ROWS
 #undef CARNN__TILE_VECTORS
@@ -16189,21 +15257,6 @@ static const carnn__kernels CARNN__K(kernels) = {
 #undef CARNN__FETCH_STEPS
 #undef CARNN__DOT_ROWS
 #undef CARNN__TILE_COLUMNS
-#undef CARNN__MASK
-#undef CARNN__PARTS
-#undef CARNN__PART_LOAD
-#undef CARNN__PART_STORE
-#undef CARNN__PART_SET
-#undef CARNN__PART_ADD
-#undef CARNN__PART_SUB
-#undef CARNN__PART_MUL
-#undef CARNN__PART_DIV
-#undef CARNN__PART_SQRT
-#undef CARNN__PART_FMA
-#undef CARNN__PART_FNMA
-#undef CARNN__PART_ABS
-#undef CARNN__PART_SIGNED
-#undef CARNN__PART_IF_LESS
 
 #endif
 
@@ -16217,8 +15270,6 @@ static const carnn__kernels CARNN__K(kernels) = {
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
-#endif
-#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 #define CARNN__IMPLEMENTED
 #ifdef __cplusplus
 }

@@ -160,21 +160,13 @@ static unsigned option_commands(const carnn_option *o) {
     return strcmp(o->name, "seed") ? TRAIN : TRAIN | GRADCHECK | GENERATE;
 }
 
-/* Option `number` of a task; those that all tasks have come first. */
-static const carnn_option *option_of(const char *task, size_t number) {
-    size_t shared = 0;
-    while (carnn_option_at(NULL, shared)) shared++;
-    return number < shared ? carnn_option_at(NULL, number) : carnn_option_at(task, number - shared);
-}
-
 #define OPTION_TEXT 64
 #define NO_LIMIT "no limit"
 
 static const char *option_text(const carnn_option *o, const carnn_model_desc *model,
                                const carnn_train_desc *training, char text[OPTION_TEXT]) {
-    const char *value = carnn_option_get(o, model, training, text, OPTION_TEXT);
-    int none = o->none && o->kind == CARNN_OPTION_INTEGER && !strcmp(value, "0");
-    if (value != text || none) snprintf(text, OPTION_TEXT, "%s", none ? NO_LIMIT : value);
+    carnn_option_get(o, model, training, text, OPTION_TEXT);
+    if (o->none && o->kind == CARNN_OPTION_INTEGER && !strcmp(text, "0")) strcpy(text, NO_LIMIT);
     return text;
 }
 
@@ -259,7 +251,7 @@ static void set_option(const carnn_option *o, const char *value) {
     unknown(o->name, &g);
 }
 
-/* The option that `g` is about, of this task alone, or of all tasks (task NULL); NULL: none. */
+/* The option of a task that `g` is about; NULL: none. */
 static const carnn_option *option_named(const char *task, unsigned bit, guess *g) {
     const carnn_option *o, *found = NULL;
     size_t i;
@@ -288,15 +280,14 @@ static void read_option(unsigned bit, int count, char **argument, int *at) {
     size_t i, length = strcspn(name, "=");
     char word[LONGEST_NAME + 1];
     const flag *f = NULL;
-    const carnn_option *shared, *own = NULL;
+    const carnn_option *o = NULL;
     guess g;
     snprintf(word, sizeof word, "%.*s", (int)least(length, LONGEST_NAME), name);
     g = guess_for(strcmp(word, "h") ? word : "help");
     for (i = 0; i < COUNT(flags); i++)
         if ((flags[i].commands & bit) && is_word(&g, flags[i].name)) f = &flags[i];
-    shared = option_named(NULL, bit, &g);
-    for (i = 0; !own && (task = carnn_task_name(i)) != NULL; i++) own = option_named(task, bit, &g);
-    if (!f && !shared && !own)
+    for (i = 0; !o && (task = carnn_task_name(i)) != NULL; i++) o = option_named(task, bit, &g);
+    if (!f && !o)
         say(USAGE, "unknown option %.*s%s%s%s", (int)(name - typed) + (int)length, typed,
             *g.best ? "; did you mean --" : "", g.best, *g.best ? "?" : "");
     if (f && !f->value && name[length]) say(USAGE, "--%s takes no value", f->name);
@@ -304,8 +295,8 @@ static void read_option(unsigned bit, int count, char **argument, int *at) {
     else value = f && !f->value ? "" : *at + 1 < count ? argument[++*at] : "--";
     if (!name[length] && !strncmp(value, "--", 2)) say(USAGE, "--%s needs a value", word);
     if (f) read_flag(f, value);
-    else if (shared) set_option(shared, value);
-    else add_item(&arg.own, own->name), add_item(&arg.own, value);
+    else if (o->place != CARNN_OPTION_OF_TASK) set_option(o, value);
+    else add_item(&arg.own, o->name), add_item(&arg.own, value);
 }
 
 static void read_arguments(const command *c, int count, char **argument) {
@@ -384,7 +375,7 @@ static void json_options(const carnn_model_desc *model, const carnn_train_desc *
     char text[OPTION_TEXT];
     const carnn_option *o;
     size_t i, shown = 0;
-    for (i = 0; (o = option_of(model->task, i)) != NULL; i++) {
+    for (i = 0; (o = carnn_option_at(model->task, i)) != NULL; i++) {
         if ((o->place == CARNN_OPTION_OF_TRAINING) != (training != NULL)) continue;
         option_text(o, model, training, text);
         json(stdout, shown++ ? ", %s: " : "%s: ", o->name);
@@ -399,10 +390,6 @@ static void json_options(const carnn_model_desc *model, const carnn_train_desc *
 static int is_terminal(FILE *stream) { return _isatty(_fileno(stream)); }
 static size_t terminal_width(void) { return 79; }
 static double peak_memory(void) { return 0.0; }
-static size_t processors(void) {
-    SYSTEM_INFO machine;
-    return GetSystemInfo(&machine), machine.dwNumberOfProcessors;
-}
 #else
 static int is_terminal(FILE *stream) { return isatty(fileno(stream)); }
 static size_t terminal_width(void) {
@@ -418,20 +405,15 @@ static double peak_memory(void) {
 #endif
     return (double)used.ru_maxrss / 1024.0;
 }
-static size_t processors(void) {
-    long count = sysconf(_SC_NPROCESSORS_ONLN);
-    return count > 0 ? (size_t)count : 1;
-}
 #endif
 
 /* Neither colours nor carriage returns, as no-color.org has it. */
 static int is_plain(void) { return getenv("NO_COLOR") && *getenv("NO_COLOR"); }
 
-/* The instruction set that --simd asks for, or $CARNN_SIMD, or the best one. */
-static const char *simd_used(const char *asked) {
-    const char *name;
+/* The instruction set that $CARNN_SIMD asks for, or the best one. */
+static const char *simd_used(void) {
+    const char *name, *asked = getenv("CARNN_SIMD");
     size_t i;
-    if (!asked) asked = getenv("CARNN_SIMD");
     for (i = 0; asked && (name = carnn_simd_name(i)) != NULL; i++)
         if (!strcmp(name, asked)) return name;
     return carnn_simd_name(0);
@@ -1246,7 +1228,7 @@ static void print_info(const char *file) {
     size_t i;
     printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(model));
     printf("%-14s%s\n", "task", d->task);
-    for (i = 0; (o = option_of(d->task, i)) != NULL; i++) {
+    for (i = 0; (o = carnn_option_at(d->task, i)) != NULL; i++) {
         option_text(o, d, trained, text);
         if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(text, "0")))
             printf("%-14s%s\n", o->name, text);
@@ -1545,12 +1527,11 @@ static int gradcheck(void) {
 }
 
 static int bench_row(const carnn_measure *m, void *user) {
-    size_t *rows = (size_t *)user, threads = (size_t)arg.training.threads;
+    size_t *rows = (size_t *)user;
     if (arg.json) {
-        if (!(*rows)++)
-            json(stdout, "{'version': %s, 'simd': %s, 'threads': %z, 'rows': [", CARNN_VERSION,
-                 simd_used(arg.simd), threads ? threads : processors());
-        else json(stdout, ", ");
+        if ((*rows)++) json(stdout, ", ");
+        else json(stdout, "{'version': %s, 'simd': %s, 'threads': %z, 'rows': [", CARNN_VERSION,
+                  m->simd, m->threads);
         json(stdout, "{'group': %s, 'name': %s, 'unit': %s, 'value': %g", m->group, m->name,
              m->unit, m->value);
         json(stdout, m->share > 0.0 ? ", 'share': %g}" : "}", m->share);
@@ -1695,7 +1676,7 @@ static int run(int count, char **argument) {
     guess g;
     if (count < 2 || (asks && count == 2)) return help(asks);
     if (!strcmp(word, "--version") || !strcmp(word, "version"))
-        return printf("carnn %s (%s)\n", CARNN_VERSION, simd_used(NULL)), DONE;
+        return printf("carnn %s (%s)\n", CARNN_VERSION, simd_used()), DONE;
     g = guess_for(asks ? argument[2] : word);
     for (i = 0; i < COUNT(commands); i++)
         if (is_word(&g, commands[i].name)) c = &commands[i];

@@ -50,6 +50,11 @@ static carnn_status answer_fit(carnn_model *model, const carnn_dataset *data, in
     return carnn_train(model, data, data, &train, &error);
 }
 
+static void keep_score(const carnn_ranked *pair, void *user) {
+    float **next = (float **)user;
+    *(*next)++ = (float)pair->score;
+}
+
 /* The scores of all pairs, as a batch of `batch` pairs at least makes them. */
 static void score_pairs(const carnn_model *model, const carnn_dataset *data, int64_t batch,
                         size_t threads, float *score) {
@@ -57,12 +62,17 @@ static void score_pairs(const carnn_model *model, const carnn_dataset *data, int
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn__work work;
     carnn__tally tally;
+    carnn_test_desc asked;
     carnn_error error;
     size_t i, batches;
     memset(&tally, 0, sizeof tally);
+    memset(&asked, 0, sizeof asked);
+    asked.ranked = keep_score;
+    asked.user = &score;
     CHECK_INT(carnn__engine_open(&engine, model->desc.simd, threads, model->allocator, &error), 0);
     work = carnn__scoring_work(model, data, &engine);
     work.batch = batch;
+    work.asked = &asked;
     CHECK_INT(carnn__net_open(&work, &error), 0);
     carnn__net_carve(&work, &arena);
     arena.size = arena.peak;
@@ -72,7 +82,6 @@ static void score_pairs(const carnn_model *model, const carnn_dataset *data, int
     batches = carnn__net_batches(&work, 0);
     for (i = 0; i < batches; i++) carnn__net_batch(&work, i, 0, &tally);
     CHECK_INT(tally.examples, data->item_count);
-    memcpy(score, ((carnn__answer *)work.state)->ranks.score[0], data->item_count * sizeof(float));
     carnn__net_close(&work);
     carnn__free_aligned(&model->allocator, arena.base);
     carnn__engine_close(&engine);

@@ -67,7 +67,7 @@ static void check_texts(void) {
     const carnn__task *task;
     size_t i;
     for (i = 0; (task = carnn__task_at(i)) != NULL; i++) {
-        carnn__bench_text text = {NULL, 0, CARNN__BENCH_TEXT};
+        carnn__bench_text text = {NULL, 0};
         carnn_dataset *data;
         if (!task->bench) continue;
         text.at = (char *)malloc(text.size);

@@ -68,8 +68,8 @@ static void check_shape(const shape *s) {
             float *packed = (float *)malloc((size + 1) * sizeof(float));
             carnn__pack(&engines[e], s->form & CARNN__NT, s->n, s->k, b, s->ldb, packed);
             memcpy(c, before, bytes);
-            carnn__matmul_packed(&engines[e], s->form & CARNN__ADD, s->m, s->n, s->k, a, s->lda,
-                                 packed, start, c, s->ldc);
+            carnn__matmul(&engines[e], CARNN__PACKED | (s->form & CARNN__ADD), s->m, s->n, s->k, a,
+                          s->lda, packed, 0, start, c, s->ldc);
             CHECK(!memcmp(c, first, bytes));
             free(packed);
         }

@@ -39,9 +39,12 @@ static void odd_tables(void) {
     carnn_train_desc train;
     carnn_error error;
     char text[4];
-    size_t i;
+    size_t i, shared = 0;
     CHECK(carnn_status_text((carnn_status)77) != NULL);
-    CHECK(carnn_option_at("no such task", 0) == NULL);
+    while (carnn_option_at(NULL, shared)) shared++;
+    CHECK(carnn_option_at("no such task", shared) == NULL); /* it has none of its own */
+    CHECK(carnn_option_at("lm", shared)->place == CARNN_OPTION_OF_TASK);
+    for (i = 0; i < shared; i++) CHECK(carnn_option_at("lm", i) == carnn_option_at(NULL, i));
     CHECK(carnn_option_at(NULL, SIZE_MAX) == NULL && carnn_option_at("lm", SIZE_MAX) == NULL);
     CHECK(carnn_cell_name(SIZE_MAX) == NULL && carnn_cell_title(SIZE_MAX) == NULL);
     CHECK(carnn_task_name(SIZE_MAX) == NULL && carnn_task_title(SIZE_MAX) == NULL);

@@ -106,7 +106,7 @@ static void pair_errors(void) {
     snprintf(line + at, sizeof line - at, "\tb\n");
     snprintf(message, sizeof message, "%s", pair_read(line, 0, 0));
     message[57] = 0;
-    CHECK_TEXT(message, "f.txt:1: expected a first sentence of 1 to 512 words, foun");
+    CHECK_TEXT(message, "f.txt:1: expected a first sentence of 1 to 512 words, fou");
 }
 
 /* --- models ----------------------------------------------------------------------------------- */
@@ -254,7 +254,7 @@ static void pair_told(const carnn_model *model, const double *a, const double *b
     double f[PAIR_WIDE], y[PAIR_WIDE], D = 0.0, sum = 0.0, S;
     if (model->desc.option[CARNN__PAIR_MODEL] == 2.0) { /* the definition of the distribution */
         for (j = 0; j < s; j++) D += 8.0 / (double)s * fabs(a[j] - b[j]);
-        S = exp(-D);
+        S = fmin(exp(-D), 1.0 - 1e-7); /* of equal sentences */
         for (j = 0; j < K; j++)
             q[j] = tgamma((double)K) / tgamma((double)j + 1.0) / tgamma((double)(K - j)) *
                    pow(S, (double)j) * pow(1.0 - S, (double)(K - 1 - j));
@@ -627,7 +627,8 @@ int main(void) {
     pair_refused();
     pair_sessions("", 0);
     pair_sessions("cell=gru model=manhattan overlap=0", 0);
-    pair_sessions("cell=scarnn target=relatedness layers=2", 1);
+    pair_sessions("cell=scarnn target=relatedness", 1);
+    pair_sessions("cell=ncarnn model=manhattan layers=2 target=relatedness", 1);
     pair_same_bytes("", 0);
     pair_same_bytes("target=relatedness model=manhattan", 1);
     pair_kept();

@@ -159,6 +159,16 @@ static void test_long_texts(void) {
 
 /* --- names -----------------------------------------------------------------------------------*/
 
+static carnn_status build_names(carnn__names *n, const carnn_allocator *a, const char *const *s,
+                                const size_t *length, size_t count, carnn_error *error) {
+    carnn__span list[256];
+    for (size_t i = 0; i < count && i < 256; i++) {
+        list[i].at = s[i];
+        list[i].length = length[i];
+    }
+    return carnn__names_build(n, a, list, count, error);
+}
+
 static void test_names(void) {
     static const char *const s[] = {"<unk>", "", "two words", "a\0b", "a\0c", "A"};
     static const size_t length[] = {5, 0, 9, 3, 3, 1};
@@ -166,7 +176,7 @@ static void test_names(void) {
     carnn_allocator a = test_allocator(&memory);
     carnn_error error;
     carnn__names n;
-    CHECK_INT(carnn__names_build(&n, &a, s, length, 6, &error), CARNN_OK);
+    CHECK_INT(build_names(&n, &a, s, length, 6, &error), CARNN_OK);
     CHECK_INT(n.count, 6);
     for (size_t i = 0; i < 6; i++) {
         CHECK_INT(carnn__names_find(&n, s[i], length[i]), i);
@@ -180,7 +190,7 @@ static void test_names(void) {
     CHECK_INT(carnn__names_find(&n, "TWO words", 9), CARNN__NO_INDEX);
     carnn__names_free(&n, &a);
     CHECK_INT(carnn__names_find(&n, "a", 1), CARNN__NO_INDEX);
-    CHECK_INT(carnn__names_build(&n, &a, NULL, NULL, 0, &error), CARNN_OK);
+    CHECK_INT(build_names(&n, &a, NULL, NULL, 0, &error), CARNN_OK);
     CHECK_INT(carnn__names_find(&n, "", 0), CARNN__NO_INDEX);
     carnn__names_free(&n, &a);
     CHECK_INT(memory.blocks, 0);
@@ -193,10 +203,10 @@ static void test_names_not_distinct(void) {
     carnn_allocator a = test_allocator(&memory);
     carnn_error error;
     carnn__names n;
-    CHECK_INT(carnn__names_build(&n, &a, s, length, 3, &error), CARNN_ERR_MODEL);
+    CHECK_INT(build_names(&n, &a, s, length, 3, &error), CARNN_ERR_MODEL);
     CHECK_INT(error.code, CARNN_ERR_MODEL);
-    CHECK_INT(carnn__names_build(&n, &a, s, length, 3, NULL), CARNN_ERR_MODEL);
-    CHECK_INT(carnn__names_build(&n, &a, s, length, CARNN__NO_INDEX, &error), CARNN_ERR_MODEL);
+    CHECK_INT(build_names(&n, &a, s, length, 3, NULL), CARNN_ERR_MODEL);
+    CHECK_INT(carnn__names_build(&n, &a, NULL, CARNN__NO_INDEX, &error), CARNN_ERR_MODEL);
     CHECK_INT(memory.blocks, 0);
 }
 
@@ -268,7 +278,7 @@ static void test_names_of_one_hash(void) {
         length[i] = 8 * 16;
         CHECK(carnn__hash(s[i], length[i], 0) == carnn__hash(s[0], length[0], 0));
     }
-    CHECK_INT(carnn__names_build(&n, &a, s, length, 256, NULL), CARNN_OK);
+    CHECK_INT(build_names(&n, &a, s, length, 256, NULL), CARNN_OK);
     CHECK_INT(n.slots, 512);
     for (size_t i = 0; i < n.slots; i++) {
         run = n.slot[i] == CARNN__NO_INDEX ? 0 : run + 1;
@@ -286,13 +296,10 @@ static carnn_status make_vocabulary(carnn__names *words, const carnn_allocator *
     static const char *const reserved[] = {"$u", "$r"};
     static const char *const text[] = {"The cat sat .", "a CAT ran", "dog, dog!", "<unk> $u sat"};
     carnn__vocabulary v;
-    carnn_status status = carnn__vocabulary_open(&v, a, reserved, 2, error);
-    for (size_t i = 0; !status && i < 4; i++)
-        status = carnn__vocabulary_add(&v, CARNN__WORDS, text[i], strlen(text[i]), 1 + (i == 1),
-                                       error);
-    if (!status) return carnn__vocabulary_close(&v, 2, words, error);
-    carnn__vocabulary_free(&v);
-    return status;
+    carnn__vocabulary_open(&v, a, reserved, 2, error);
+    for (size_t i = 0; i < 4; i++)
+        carnn__vocabulary_add(&v, CARNN__WORDS, text[i], strlen(text[i]), 1 + (i == 1));
+    return carnn__vocabulary_close(&v, 2, words);
 }
 
 static void test_vocabulary(void) {
@@ -337,11 +344,10 @@ static void test_vocabulary_limit(void) {
         carnn__vocabulary v;
         carnn__names words;
         char out[64] = "";
-        CHECK_INT(carnn__vocabulary_open(&v, NULL, reserved, 1, NULL), CARNN_OK);
-        CHECK_INT(carnn__vocabulary_add(&v, CARNN__SPACES, "b c a c d d e a b a $ $ <unk>", 29, 1,
-                                        NULL), CARNN_OK);
+        carnn__vocabulary_open(&v, NULL, reserved, 1, NULL);
+        carnn__vocabulary_add(&v, CARNN__SPACES, "b c a c d d e a b a $ $ <unk>", 29, 1);
         v.most = sample[i].most;
-        CHECK_INT(carnn__vocabulary_close(&v, sample[i].min_count, &words, NULL), CARNN_OK);
+        CHECK_INT(carnn__vocabulary_close(&v, sample[i].min_count, &words), CARNN_OK);
         for (size_t k = 0; k < words.count; k++) {
             strcat(out, carnn__names_get(&words, k));
             strcat(out, " ");
@@ -359,11 +365,9 @@ static void test_vocabulary_of_labels(void) {
     for (int empty = 0; empty < 2; empty++) {
         carnn__vocabulary v;
         carnn__names labels;
-        carnn__vocabulary_init(&v, &a);
-        if (!empty)
-            CHECK_INT(carnn__vocabulary_add(&v, CARNN__SPACES, "O O B-loc <unk> o O", 19, 1, NULL),
-                      CARNN_OK);
-        CHECK_INT(carnn__vocabulary_close(&v, 1, &labels, NULL), CARNN_OK);
+        carnn__vocabulary_init(&v, &a, NULL);
+        if (!empty) carnn__vocabulary_add(&v, CARNN__SPACES, "O O B-loc <unk> o O", 19, 1);
+        CHECK_INT(carnn__vocabulary_close(&v, 1, &labels), CARNN_OK);
         CHECK_INT(labels.count, empty ? 0 : 4);
         for (size_t i = 0; i < labels.count; i++) {
             CHECK_TEXT(carnn__names_get(&labels, i), expected[i]);
@@ -392,15 +396,15 @@ static void test_input(void) {
     for (size_t i = 0; i < 300000; i++) bytes[i] = (char)carnn__random(7, i);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         test_write(temporary, bytes, sizes[i]);
-        CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_OK);
-        CHECK_INT(in.rest.length, sizes[i]);
-        CHECK(memcmp(in.rest.at, bytes, in.rest.length) == 0);
+        CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_OK);
+        CHECK_INT(in.lines.rest.length, sizes[i]);
+        CHECK(memcmp(in.lines.rest.at, bytes, in.lines.rest.length) == 0);
         carnn__input_close(&in, &a);
     }
     source = test_source(NULL, bytes, 10);
-    CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_OK);
-    CHECK(in.rest.at == bytes && in.rest.length == 10 && !in.buffer);
-    CHECK_TEXT(in.name, "(memory)");
+    CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_OK);
+    CHECK(in.lines.rest.at == bytes && in.lines.rest.length == 10 && !in.buffer);
+    CHECK_TEXT(in.lines.name, "(memory)");
     carnn__input_close(&in, &a);
     CHECK_INT(memory.blocks, 0);
     remove(temporary);
@@ -415,14 +419,14 @@ static void test_input_errors(void) {
     carnn_source endless = test_source(name, NULL, 0);
     carnn_error error;
     carnn__input in;
-    CHECK_INT(carnn__input_open(&in, &missing, &a, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn__input_open(&in, &missing, SIZE_MAX, &a, &error), CARNN_ERR_IO);
     CHECK_TEXT(error.message, "no/such/file: No such file or directory");
-    CHECK_INT(carnn__input_open(&in, &folder, &a, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn__input_open(&in, &folder, SIZE_MAX, &a, &error), CARNN_ERR_IO);
     CHECK(strncmp(error.message, ".: ", 3) == 0 && strlen(error.message) > 3);
-    CHECK_INT(carnn__input_open(&in, &nothing, &a, &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(carnn__input_open(&in, &nothing, SIZE_MAX, &a, &error), CARNN_ERR_ARGUMENT);
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = 0;
-    CHECK_INT(carnn__input_open(&in, &endless, &a, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn__input_open(&in, &endless, SIZE_MAX, &a, &error), CARNN_ERR_IO);
     CHECK(strstr(error.message, "xxx: ") != NULL);
 }
 
@@ -441,8 +445,8 @@ static void test_lines(void) {
         carnn__input in;
         carnn__lines l;
         size_t count = 0;
-        carnn__input_open(&in, &source, &a, NULL);
-        for (l = carnn__lines_of(&in); carnn__next_line(&l); count++) {
+        carnn__input_open(&in, &source, SIZE_MAX, &a, NULL);
+        for (l = in.lines; carnn__next_line(&l); count++) {
             strncat(out, l.line.at, l.line.length);
             strcat(out, "|");
         }
@@ -502,18 +506,18 @@ static void test_packed_files(void) {
     carnn__input in;
     source.bytes = packed;
     source.size = sizeof packed;
-    CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_ERR_IO);
     CHECK_TEXT(error.message, "test_text.tmp: is packed; unpack it first with gzip -d");
     source.bytes = NULL;
     if (!gzip_at_hand()) return;
     test_write(temporary, packed, sizeof packed);
-    CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_OK);
-    CHECK_INT(in.rest.length, 11000);
-    CHECK(memcmp(in.rest.at, "1 hi\thello\n1 hi\t", 16) == 0);
-    CHECK(in.rest.at[10999] == '\n');
+    CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_OK);
+    CHECK_INT(in.lines.rest.length, 11000);
+    CHECK(memcmp(in.lines.rest.at, "1 hi\thello\n1 hi\t", 16) == 0);
+    CHECK(in.lines.rest.at[10999] == '\n');
     carnn__input_close(&in, &a);
     test_write(temporary, packed, sizeof packed - 10);
-    CHECK_INT(carnn__input_open(&in, &source, &a, &error), CARNN_ERR_IO);
+    CHECK_INT(carnn__input_open(&in, &source, SIZE_MAX, &a, &error), CARNN_ERR_IO);
     CHECK_TEXT(error.message, "test_text.tmp: gzip cannot unpack it, it is damaged");
     CHECK_INT(memory.blocks, 0);
     remove(temporary);
@@ -527,8 +531,8 @@ static void test_packed_name(void) {
     carnn__input in;
     if (!gzip_at_hand()) return;
     test_write(odd, packed, sizeof packed);
-    CHECK_INT(carnn__input_begin(&in, &source, &a, NULL), CARNN_OK);
-    CHECK(in.rest.length >= 2 && memcmp(in.rest.at, "1 ", 2) == 0);
+    CHECK_INT(carnn__input_open(&in, &source, 0, &a, NULL), CARNN_OK);
+    CHECK(in.lines.rest.length >= 2 && memcmp(in.lines.rest.at, "1 ", 2) == 0);
     carnn__input_close(&in, &a);
     remove(odd);
 }
@@ -544,13 +548,13 @@ static void test_packed_input(void) {
     if (!gzip_at_hand()) return;
     test_write(temporary, packed, sizeof packed);
     if (system("mkfifo test_text.fifo && (cat test_text.tmp >test_text.fifo &)") == 0) {
-        CHECK_INT(carnn__input_open(&in, &pipe_source, &a, &error), CARNN_ERR_IO);
+        CHECK_INT(carnn__input_open(&in, &pipe_source, SIZE_MAX, &a, &error), CARNN_ERR_IO);
         CHECK_TEXT(error.message, "test_text.fifo: is packed; unpack it first with gzip -d");
         remove(fifo);
     }
     if (freopen(temporary, "rb", stdin)) {
-        CHECK_INT(carnn__input_open(&in, &standard, &a, &error), CARNN_OK);
-        CHECK_INT(in.rest.length, 11000);
+        CHECK_INT(carnn__input_open(&in, &standard, SIZE_MAX, &a, &error), CARNN_OK);
+        CHECK_INT(in.lines.rest.length, 11000);
         carnn__input_close(&in, &a);
     }
     remove(temporary);
@@ -653,7 +657,7 @@ static carnn__names some_words(void) {
     static const size_t length[] = {5, 3, 3, 8, 4, 4};
     carnn__names words;
     carnn_allocator a = carnn__allocator(NULL);
-    CHECK_INT(carnn__names_build(&words, &a, s, length, 6, NULL), CARNN_OK);
+    CHECK_INT(build_names(&words, &a, s, length, 6, NULL), CARNN_OK);
     return words;
 }
 
@@ -953,7 +957,7 @@ static void test_vectors_files(void) {
     memset(&v, 0, sizeof v);
     if (!test_published(path, "embeddings/glove.6B.50d.subset.txt.gz")) return;
     if (!gzip_at_hand()) return;
-    CHECK_INT(carnn__names_build(&words, &a, s, length, 5, NULL), CARNN_OK);
+    CHECK_INT(build_names(&words, &a, s, length, 5, NULL), CARNN_OK);
     for (int induced = 0; induced < 2; induced++) {
         carnn_source source = test_source(path, NULL, 0);
         if (induced) strcpy(strrchr(path, '/'), "/induced.50d.txt.gz");
@@ -1004,7 +1008,7 @@ static void test_failing_others(void) {
         carnn__names names;
         carnn__input in;
         memory.fail_at = n;
-        status = carnn__names_build(&names, &a, s, length, 2, NULL);
+        status = build_names(&names, &a, s, length, 2, NULL);
         if (!status) {
             carnn__vectors v;
             memset(&v, 0, sizeof v);
@@ -1012,7 +1016,7 @@ static void test_failing_others(void) {
             carnn__vectors_free(&v, &a);
             carnn__names_free(&names, &a);
         }
-        if (!status) status = carnn__input_open(&in, &source, &a, NULL);
+        if (!status) status = carnn__input_open(&in, &source, SIZE_MAX, &a, NULL);
         if (!status) carnn__input_close(&in, &a);
         CHECK(!status || status == CARNN_ERR_MEMORY);
         CHECK_INT(memory.blocks, 0);

@@ -847,14 +847,6 @@ static void test_real_data(void) {
     carnn_dataset_free(dev);
 }
 
-/* An option of all tasks, then of this one; NULL past the last. */
-static const carnn_option *numbered_option(const char *task, size_t number) {
-    size_t shared = 0;
-    while (carnn_option_at(NULL, shared)) shared++;
-    return number < shared ? carnn_option_at(NULL, number)
-                           : carnn_option_at(task, number - shared);
-}
-
 /* The options of a task: names of their own, with defaults that they would take themselves. */
 static void test_options(void) {
     const carnn_option *o;
@@ -868,9 +860,9 @@ static void test_options(void) {
         memset(&train_again, 0, sizeof train_again);
         model.task = again.task = carnn_task_name(t);
         CHECK_INT(carnn_defaults(&model, &train, NULL), CARNN_OK);
-        for (i = 0; (o = numbered_option(model.task, i)) != NULL; i++) {
+        for (i = 0; (o = carnn_option_at(model.task, i)) != NULL; i++) {
             char text[64], copy[64];
-            for (j = 0; j < i; j++) CHECK(strcmp(numbered_option(model.task, j)->name, o->name));
+            for (j = 0; j < i; j++) CHECK(strcmp(carnn_option_at(model.task, j)->name, o->name));
             carnn_option_get(o, &model, &train, text, sizeof text);
             if (!strcmp(text, "0") && !o->none && (o->low > 0.0 || o->high <= 0.0)) continue;
             if (!*text) continue; /* a name that is not chosen */
