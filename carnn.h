@@ -50,7 +50,7 @@
        @@BATCH   token lists, pieces, the texts of a batch
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
-       @@HEAD    one part per task: dialog, lm, answer, classify
+       @@HEAD    one part per task: dialog, lm, answer, classify, pair
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
        @@TRAIN   training, scoring, cross-validation
@@ -6281,6 +6281,14 @@ typedef struct carnn__reader carnn__reader;
 
 #define CARNN__CLASS_FINE 0 /* the place of `fine` among the options of classify */
 
+enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
+
+/* The largest grade; 0: targets are classes. */
+static size_t carnn__pair_grades(const double *option) {
+    if (!option || option[CARNN__PAIR_TARGET] != 2.0) return 0;
+    return option[CARNN__PAIR_GRADES] > 0.0 ? (size_t)option[CARNN__PAIR_GRADES] : 5;
+}
+
 /* Words of a question or an answer at most: pairs are compared word by word. */
 #define CARNN__SENTENCE_WORDS 512
 
@@ -6485,6 +6493,18 @@ static void carnn__reading_origin(carnn__reading *r, const char *name) {
 /* The name of the source that an example comes from. */
 static const char *carnn__dataset_origin(const carnn_dataset *data, size_t example) {
     return data->origin_names + data->items[example].origin;
+}
+
+/* "f.txt:3: expected `what`, found" the target of item i. */
+static carnn_status carnn__target_fail(const carnn_dataset *data, size_t i, const char *what,
+                                       carnn_error *error) {
+    char shown[4 * CARNN__SHOWN + 8];
+    const carnn__item *x = &data->items[i];
+    carnn__span target = {NULL, 0};
+    if (x->target != CARNN__NO_INDEX) target = carnn__text(data, x->target);
+    return carnn__fail(error, CARNN_ERR_DATA, x->line, "%s:%u: expected %s, found %s",
+                       carnn__name_end(carnn__dataset_origin(data, i)), (unsigned)x->line, what,
+                       carnn__show(shown, target));
 }
 
 /* Leaves out the groups from item `from` on, the first of which is number `group`, that have no
@@ -7055,6 +7075,86 @@ static const carnn__reader carnn__class_reader = {
     "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or "
     "\"4 text\" (SST), as the first line has it"};
 
+/* --- pairs with a class or a grade ---------------------------------------------------------------
+   Two sentences and what the first says of the second, a line each, in columns with tabs between
+   them: label, first, second; or else named by a first line as in SICK or MSRP. By the task's
+   options the label is a class or a grade. Where labels may be missing, so may their column. */
+
+enum { CARNN__FIRST, CARNN__SECOND, CARNN__LABEL, CARNN__GRADE };
+
+/* Is the first line a list of names? Then the columns are where they say. */
+static int carnn__labelled_names(carnn__parser *p, const carnn__span *field, size_t count) {
+    static const struct {
+        const char *name;
+        size_t column;
+    } names[] = {{"sentence_a", CARNN__FIRST}, {"sentence_b", CARNN__SECOND},
+                 {"entailment_judgment", CARNN__LABEL},
+                 {"relatedness_score", CARNN__GRADE}, {"#1 string", CARNN__FIRST},
+                 {"#2 string", CARNN__SECOND}, {"quality", CARNN__LABEL}};
+    size_t *c = p->column, i, j;
+    for (i = 0; i < 4; i++) c[i] = SIZE_MAX;
+    for (i = 0; i < count; i++)
+        for (j = 0; j < CARNN__COUNT(names); j++)
+            if (carnn__is(names[j].name, field[i], 1)) c[names[j].column] = i;
+    c[4] = count;
+    if (carnn__pair_grades(p->option) && c[CARNN__GRADE] != SIZE_MAX)
+        c[CARNN__LABEL] = c[CARNN__GRADE];
+    return c[CARNN__FIRST] != SIZE_MAX && c[CARNN__SECOND] != SIZE_MAX;
+}
+
+static carnn_status carnn__labelled_target(carnn__parser *p, carnn__record *r, carnn__span target) {
+    size_t grades = carnn__pair_grades(p->option);
+    char expected[48];
+    double value = 0.0;
+    snprintf(expected, sizeof expected, grades ? "a grade from 1 to %zu" : "a class", grades);
+    if (!grades && target.length) {
+        r->has_target = 1;
+        r->target = target;
+    } else if (grades && carnn__number(target, &value) && value >= 1.0 && value <= (double)grades) {
+        r->value = (float)value;
+    } else if (!p->lenient) {
+        return carnn__unexpected(p, expected, target);
+    }
+    return CARNN_OK;
+}
+
+static carnn_status carnn__labelled_line(carnn__parser *p, carnn__record *r) {
+    static const size_t three[5] = {1, 2, 0, SIZE_MAX, 3}, two[5] = {0, 1, SIZE_MAX, SIZE_MAX, 2};
+    const size_t *c = p->column;
+    carnn__span rest = p->lines.line, field[16];
+    carnn_status status;
+    size_t n = 0, i;
+    int more = 1;
+    if (!carnn__says_something(p)) return CARNN_OK;
+    memset(field, 0, sizeof field);
+    for (; more && n < CARNN__COUNT(field); n++) {
+        more = carnn__cut(&rest, '\t', &field[n]);
+        field[n] = carnn__trim(field[n]);
+    }
+    if (!p->begun) {
+        p->begun = carnn__labelled_names(p, field, n) ? 2 : 1;
+        if (p->begun == 2 && c[CARNN__LABEL] == SIZE_MAX && !p->lenient)
+            return carnn__unexpected(p, "a column of labels", p->lines.line);
+        if (p->begun == 2) return CARNN_OK;
+    }
+    if (p->begun == 1) c = n < 3 && p->lenient ? two : three;
+    if (!p->lenient && (n != c[4] || more))
+        return carnn__unexpected(p, c == three ? "three columns (label, first, second)"
+                                               : "as many columns as the first line has",
+                                 p->lines.line);
+    r->begins = r->example = 1;
+    r->own = 2;
+    for (i = 0; i < 2; i++) carnn__record_text(r, (uint32_t)i, field[c[i]]);
+    status = carnn__pair_sentence(p, "a first sentence", 0, r->text[0]);
+    if (!status) status = carnn__pair_sentence(p, "a second sentence", 1, r->text[1]);
+    if (status || c[CARNN__LABEL] >= n) return status;
+    return carnn__labelled_target(p, r, field[c[CARNN__LABEL]]);
+}
+
+static const carnn__reader carnn__labelled_reader = {
+    carnn__labelled_line, "a class or grade with two sentences", 0, 0, NULL,
+    "\"class<TAB>first<TAB>second\", or columns named by a first line as in SICK and MSRP"};
+
 /* --- a part of a data set -----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: only their own texts make the
    vocabulary of a model, and only their own targets are choices. A list of candidates stays. */
@@ -7251,6 +7351,7 @@ typedef struct carnn__metric {
 
 typedef enum carnn__output_kind {
     CARNN__OUTPUT_SOFTMAX, /* one of the choices is right */
+    CARNN__OUTPUT_GRADES,  /* a distribution over the grades 1, 2, ..: its mean is told */
     CARNN__OUTPUT_SCORE    /* one number: a score */
 } carnn__output_kind;
 
@@ -7971,6 +8072,61 @@ static void carnn__linear_backward(const carnn__work *work, carnn__linear *m, co
                       carnn__weight(work, m->weight), in, NULL, x->d, in);
 }
 
+/* --- highway layers -----------------------------------------------------------------------------
+   Two of them (Srivastava, Greff and Schmidhuber 2015), which at first pass most of x on:
+
+     y = t * relu(W x + b) + (1 - t) * x     t = sigmoid(V x + a - 1)     x, t, y (rows, h) */
+
+typedef struct carnn__highway {
+    carnn__linear gate[2], change[2]; /* outputs t, relu */
+    carnn__mat y[2];
+} carnn__highway;
+
+static void carnn__highway_plan(carnn__plan *p, carnn__highway *m, const char *name, size_t rows,
+                                size_t h) {
+    char part[48];
+    size_t l;
+    for (l = 0; l < 2; l++) {
+        snprintf(part, sizeof part, "%s.%u.gate", name, (unsigned)l + 1);
+        carnn__linear_plan(p, &m->gate[l], part, "weight", rows, h, h, 1, CARNN__IDENTITY);
+        snprintf(part, sizeof part, "%s.%u", name, (unsigned)l + 1);
+        carnn__linear_plan(p, &m->change[l], part, "weight", rows, h, h, 1, CARNN__RELU);
+        m->y[l] = carnn__plan_mat(p, rows, h);
+    }
+}
+
+static void carnn__highway_forward(const carnn__work *work, carnn__highway *m, const carnn__mat *x,
+                                   size_t rows) {
+    size_t l, i, n = rows * x->columns;
+    for (l = 0; l < 2; x = &m->y[l++]) {
+        float *t = m->gate[l].y.x, *y = m->y[l].x;
+        const float *change = m->change[l].y.x;
+        carnn__linear_forward(work, &m->gate[l], x, rows);
+        carnn__linear_forward(work, &m->change[l], x, rows);
+        for (i = 0; i < n; i++) t[i] -= 1.0f;
+        work->engine->k->sigmoid_n(t, t, n);
+        for (i = 0; i < n; i++) y[i] = x->x[i] + t[i] * (change[i] - x->x[i]);
+        carnn__mat_clear(&m->y[l], rows);
+    }
+}
+
+static void carnn__highway_backward(const carnn__work *work, carnn__highway *m,
+                                    const carnn__mat *input, size_t rows) {
+    size_t l, i, n = rows * input->columns;
+    for (l = 2; l-- > 0;) {
+        const carnn__mat *gate = &m->gate[l].y, *change = &m->change[l].y;
+        const carnn__mat *x = l ? &m->y[0] : input;
+        for (i = 0; i < n; i++) {
+            float t = gate->x[i], d = m->y[l].d[i];
+            gate->d[i] = d * (change->x[i] - x->x[i]) * t * (1.0f - t);
+            change->d[i] = d * t;
+            x->d[i] += d * (1.0f - t);
+        }
+        carnn__linear_backward(work, &m->gate[l], x, rows);
+        carnn__linear_backward(work, &m->change[l], x, rows);
+    }
+}
+
 /* --- context: the position encoding of a text ---------------------------------------------------
    For each sequence of a text of a pair (texts 2 i and 2 i + 1), the position encoding (@@PART) of
    the words of the other text, or of its own; divided by their number: sums of 30 words shut the
@@ -8576,6 +8732,59 @@ static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const
     if (!backward) carnn__mat_clear(&m->f, t->count);
 }
 
+/* --- Manhattan similarity -----------------------------------------------------------------------
+   S = exp(-D) of two encodings a and b (s) with D = 8 mean_j |a_j - b_j| (Mueller and Thyagarajan
+   2016), told as the K logits of the binomial distribution of K - 1 trials with the probability S:
+
+     z_k = log (K - 1 over k) + k log S + (K - 1 - k) log(1 - S)     k = 0 .. K - 1
+     dL/dD = -sum_k k dL/dz_k / (1 - S)
+
+   So of two choices the second has the probability S; flips: the first. */
+
+typedef struct carnn__manhattan {
+    int flips;
+    signed char *sign; /* (B, s) of a - b */
+    carnn__mat z;      /* (B, K) */
+} carnn__manhattan;
+
+static void carnn__manhattan_plan(carnn__plan *p, carnn__manhattan *m, size_t s, size_t K,
+                                  const carnn__texts *t) {
+    m->z = carnn__plan_mat(p, t->most_items, K);
+    if (!p->arena) return;
+    if (!p->work->g) m->z.d = carnn__floats(p->arena, t->most_items, K);
+    m->sign = (signed char *)carnn__take(p->arena, t->most_items * s, 1);
+}
+
+/* x (S, s): the encodings of texts 2 i and 2 i + 1. */
+static void carnn__manhattan_run(const carnn__work *work, carnn__manhattan *m,
+                                 const carnn__texts *t, const carnn__mat *x, int backward) {
+    size_t s = x->columns, K = m->z.columns, i, j, a, b;
+    double scale = 8.0 / (double)s;
+    if (!backward) carnn__mat_clear(&m->z, t->count);
+    for (i = 0; i < t->count; i++) {
+        signed char *sign = m->sign + i * s;
+        double D = 0.0, choose = 0.0, dD = 0.0, other;
+        for (j = 0, a = 2 * i * s, b = a + s; j < s; j++) {
+            double off = (double)x->x[a + j] - (double)x->x[b + j];
+            if (!backward && !carnn__net_of(work)->holds)
+                sign[j] = (signed char)((off > 0.0) - (off < 0.0));
+            D += scale * (double)sign[j] * off;
+        }
+        other = fmax(-expm1(-D), 1e-7); /* 1 - S */
+        for (j = 0; j < K; j++) {
+            size_t at = i * K + (m->flips ? K - 1 - j : j);
+            double rest = (double)(K - 1 - j);
+            if (backward) dD -= (double)j * (double)m->z.d[at] / other;
+            else m->z.x[at] = (float)(choose - (double)j * D + rest * log(other));
+            choose += log(rest / (double)(j + 1));
+        }
+        for (j = 0; backward && j < s; j++) {
+            x->d[a + j] += (float)(scale * dD * (double)sign[j]);
+            x->d[b + j] -= (float)(scale * dD * (double)sign[j]);
+        }
+    }
+}
+
 /* --- words that both texts of a pair have -------------------------------------------------------
    Two more inputs for every word: is it in the other text?, and that times its idf; and two for
    every pair: the share of the first text's words that are in the second, by number and by idf. */
@@ -9056,16 +9265,120 @@ static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) 
     scores->metric[1].value = tally->sum[CARNN__RANKS_RR] / groups;
 }
 
+/* --- grades --------------------------------------------------------------------------------------
+   The value of an item is a number from 1 to K; logits z (B, K) are of a distribution over the
+   whole ones, whose mean is told. The loss is the divergence from the distribution over the two
+   numbers beside the value that has it as its mean (Tai, Socher and Manning 2015). */
+
+enum { CARNN__GRADES_X, CARNN__GRADES_Y, CARNN__GRADES_XX, CARNN__GRADES_YY, CARNN__GRADES_XY,
+       CARNN__GRADES_SPEARMAN, CARNN__GRADES_SUMS }; /* of a tally: x told, y right */
+
+typedef struct carnn__grades {
+    float *told[2], *right; /* (items) by this model, by a vote that it leads; their values */
+    double *rank[2];        /* (items) of what was told, of what is right */
+    uint32_t *order;        /* (items) scratch */
+} carnn__grades;
+
+static void carnn__grades_plan(carnn__plan *p, carnn__grades *m) {
+    size_t i, n;
+    if (!p->arena) return;
+    n = p->work->data->item_count;
+    m->right = carnn__floats(p->arena, 1, n);
+    m->order = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
+    for (i = 0; i < 2; i++) {
+        m->told[i] = carnn__floats(p->arena, 1, n);
+        m->rank[i] = (double *)carnn__take(p->arena, n, sizeof(double));
+    }
+}
+
+static void carnn__grades_add(double *sum, double x, double y) {
+    sum[CARNN__GRADES_X] += x;
+    sum[CARNN__GRADES_Y] += y;
+    sum[CARNN__GRADES_XX] += x * x;
+    sum[CARNN__GRADES_YY] += y * y;
+    sum[CARNN__GRADES_XY] += x * y;
+}
+
+/* Pearson's r of n pairs of numbers from their sums; 0 where one of the two does not vary. */
+static double carnn__pearson(const double *sum, double n) {
+    double x = sum[CARNN__GRADES_X], y = sum[CARNN__GRADES_Y], least = 1e-10 * n;
+    double xx = n * sum[CARNN__GRADES_XX] - x * x, yy = n * sum[CARNN__GRADES_YY] - y * y;
+    if (!(xx > least * sum[CARNN__GRADES_XX] && yy > least * sum[CARNN__GRADES_YY])) return 0.0;
+    return (n * sum[CARNN__GRADES_XY] - x * y) / sqrt(xx * yy);
+}
+
+/* Ranks of n numbers; equal ones have the mean of theirs. */
+static void carnn__rank_numbers(const float *x, size_t n, uint32_t *order, double *rank) {
+    size_t i, j, end;
+    carnn__heap_make(x, order, n);
+    for (i = n; i > 0; i--) carnn__heap_pop(x, order, i); /* the largest goes last */
+    for (i = 0; i < n; i = end) {
+        for (end = i + 1; end < n && x[order[end]] <= x[order[i]];) end++;
+        for (j = i; j < end; j++) rank[order[j]] = 0.5 * (double)(i + end + 1);
+    }
+}
+
+/* Pearson's r of the ranks. */
+static double carnn__spearman(carnn__grades *m, int as_vote, size_t n) {
+    double sum[CARNN__GRADES_SUMS] = {0.0};
+    size_t i;
+    carnn__rank_numbers(m->told[as_vote], n, m->order, m->rank[0]);
+    carnn__rank_numbers(m->right, n, m->order, m->rank[1]);
+    for (i = 0; i < n; i++) carnn__grades_add(sum, m->rank[0][i], m->rank[1][i]);
+    return carnn__pearson(sum, (double)n);
+}
+
+/* Returns the sum of the losses, sum_k p_k log(p_k / q_k); the gradient of the mean goes to z->d.
+   Spearman's correlation is known when all items have been graded. */
+static double carnn__grades_loss(carnn__work *work, carnn__grades *m, const carnn__texts *t,
+                                 const carnn__mat *z, carnn__tally *tally) {
+    size_t K = z->columns, b, k, items = work->data->item_count;
+    double loss = 0.0, smoothing = work->g ? work->smoothing : 0.0;
+    for (b = 0; b < t->count; b++) {
+        size_t item = t->item[b];
+        const float *x = z->x + b * K;
+        float *d = z->d + b * K;
+        double y = (double)work->data->items[item].value, mean = 0.0, lse;
+        memcpy(d, x, K * sizeof(float));
+        lse = (double)work->engine->k->softmax(d, K);
+        for (k = 0; k < K; k++) {
+            double p = fmax(0.0, 1.0 - fabs(y - (double)(k + 1)));
+            p = p * (1.0 - smoothing) + smoothing / (double)K;
+            mean += (double)(k + 1) * (double)d[k];
+            if (p > 0.0) loss += p * (log(p) + lse - (double)x[k]);
+            d[k] = (float)(((double)d[k] - p) / (double)t->count);
+        }
+        m->told[work->as_vote][item] = (float)mean;
+        m->right[item] = (float)y;
+        carnn__grades_add(tally->sum, mean, y);
+        carnn__tell_part(work, (mean - y) * (mean - y), 1.0);
+    }
+    tally->examples += t->count;
+    if (!work->g && tally->examples == items)
+        tally->sum[CARNN__GRADES_SPEARMAN] = carnn__spearman(m, work->as_vote, items);
+    return loss;
+}
+
+/* pearson, spearman, mse */
+static void carnn__grades_score(const carnn__tally *tally, carnn_scores *scores) {
+    const double *sum = tally->sum;
+    double n = (double)carnn__max(tally->examples, 1);
+    scores->metric[0].value = carnn__pearson(sum, n);
+    scores->metric[1].value = sum[CARNN__GRADES_SPEARMAN];
+    scores->metric[2].value = (sum[CARNN__GRADES_XX] - 2.0 * sum[CARNN__GRADES_XY] +
+                               sum[CARNN__GRADES_YY]) / n;
+}
+
 /* --- predictions ----------------------------------------------------------------------------- */
 
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
-    size_t n = o->z->columns, first = carnn__first_decision(o, b);
+    size_t n = o->z->columns, first = carnn__first_decision(o, b), j;
     float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is not in use */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
-    told.kind = o->kind == CARNN__OUTPUT_SCORE ? CARNN_PREDICTS_SCORE : CARNN_PREDICTS_CHOICES;
+    told.kind = o->kind == CARNN__OUTPUT_SOFTMAX ? CARNN_PREDICTS_CHOICES : CARNN_PREDICTS_SCORE;
     told.example = o->item[b];
     told.part = i - first;
     told.parts = carnn__first_decision(o, b + 1) - first;
@@ -9076,6 +9389,10 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     }
     if (p != z) memcpy(p, z, n * sizeof(float));
     work->engine->k->softmax(p, n);
+    if (o->kind == CARNN__OUTPUT_GRADES) {
+        for (j = 0; j < n; j++) told.score += (double)(j + 1) * (double)p[j];
+        return told;
+    }
     for (; told.count < carnn__min(net->top, n); told.count++) { /* of equal ones the first */
         size_t best = work->engine->k->argmax(p, n);
         if (told.count && !(p[best] >= 0.0f)) break; /* NaN */
@@ -9226,7 +9543,7 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
         float *z = first.z->x + i * n;
         for (m = 0; m < count; m++) {
             carnn__logits o = task->output(works[m]);
-            if (o.kind == CARNN__OUTPUT_SOFTMAX) works[m]->engine->k->softmax(o.z->x + i * n, n);
+            if (o.kind != CARNN__OUTPUT_SCORE) works[m]->engine->k->softmax(o.z->x + i * n, n);
             if (m) works[0]->engine->k->add(o.z->x + i * n, z, n);
         }
         for (j = 0; j < n; j++)
@@ -9847,17 +10164,15 @@ static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t s
 /* Is every response among the candidates? `times` (texts) is zeros, also afterwards. */
 static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
                                                   carnn_error *error) {
-    char shown[4 * CARNN__SHOWN + 8];
+    char expected[64];
     size_t i, wrong;
     for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 1;
     for (wrong = 0; wrong < data->item_count && times[data->items[wrong].target];) wrong++;
     memset(times, 0, data->text_count * sizeof *times);
     if (wrong == data->item_count) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_DATA, data->items[wrong].line,
-                       "%s:%u: expected one of the %zu candidates as response, found %s",
-                       carnn__name_end(carnn__dataset_origin(data, wrong)),
-                       (unsigned)data->items[wrong].line, data->choice_count,
-                       carnn__show(shown, carnn__text(data, data->items[wrong].target)));
+    snprintf(expected, sizeof expected, "one of the %zu candidates as response",
+             data->choice_count);
+    return carnn__target_fail(data, wrong, expected, error);
 }
 
 static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
@@ -11496,6 +11811,324 @@ static const carnn__task carnn__classify_task = {
 
 #endif
 /* =============================================================================================
+   @@HEAD pair   what one sentence says of another: entailment, paraphrase, relatedness
+
+   Both sentences go through the same layers (Tay, Luu and Hui 2018, 4.2), which are RNNs or RCRNs:
+
+     u_i = two highway layers of P [E w_i; overlap]        P (h, e + overlap)   u_i (h)
+     x_1 .. x_n = [fw; bw](u_1 .. u_n; c)      s = [max_i x_i; mean_i x_i]      s (4h)
+     z = W2 (two highway layers of W1 f + b1) + b2         f = [s1; s2; s1 * s2; s1 - s2]
+     W1 (h, 16h)   W2 (K, h)
+
+   The context c of a cell that has one is the position encoding of the other sentence's u_j divided
+   by their number: each sentence is read in the light of the other. Other cells read it by itself.
+
+   `--model manhattan` has the similarity S of s1 and s2 in their place (@@NET): the second class of
+   two has the probability S, and the mean grade is 1 + (K - 1) S.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__PAIR_ROWS 8192 /* words of a batch, which one pair may exceed */
+
+enum { CARNN__PAIR_MODEL = CARNN__PAIR_GRADES + 1, CARNN__PAIR_OVERLAP, CARNN__PAIR_TUNE,
+       CARNN__PAIR_ENCODER };
+
+static const char *const carnn__pair_targets[] = {"class", "relatedness", NULL};
+static const char *const carnn__pair_models[] = {"highway", "manhattan", NULL};
+
+static const carnn_option carnn__pair_options[] = {
+    CARNN__OPTION_CHOICE("target", CARNN__PAIR_TARGET, carnn__pair_targets,
+                         "what is told of a pair, class or relatedness"),
+    CARNN__OPTION_WHOLE("grades", CARNN__PAIR_GRADES, 2, 100, 0,
+                        "relatedness is a grade from 1 to this"),
+    CARNN__OPTION_CHOICE("model", CARNN__PAIR_MODEL, carnn__pair_models, "highway or manhattan"),
+    CARNN__OPTION_WHOLE("overlap", CARNN__PAIR_OVERLAP, 0, 1e9, 1,
+                        "letters by which words of both are the same; 0: not told of them"),
+    CARNN__OPTION_WHOLE("tune_vectors", CARNN__PAIR_TUNE, 0, 1, 0,
+                        "1: word vectors that were read are trained, too"),
+    CARNN__ENCODER_OPTIONS(CARNN__PAIR_ENCODER),
+    CARNN__OPTION_END};
+
+static void carnn__pair_adapt(carnn_model_desc *model, carnn_train_desc *train) {
+    (void)train;
+    if (!model->vector_count) carnn__option_default(model, CARNN__PAIR_TUNE, 1);
+}
+
+static const carnn__role carnn__pair_roles[] = {
+    {"first", CARNN__TOKENS, 0}, {"second", CARNN__TOKENS, 0}, {NULL, CARNN__TOKENS, 0}};
+
+#ifndef CARNN_NO_TEXT
+
+static carnn_status carnn__pair_build(carnn_model *model, const carnn_dataset *data,
+                                      carnn_error *error) {
+    carnn_status status = carnn__net_build(model, data, error);
+    if (status || carnn__pair_grades(model->desc.option) || !data->item_count) return status;
+    if (model->choices.count > 1) return CARNN_OK;
+    return carnn__target_fail(data, data->item_count - 1, "a second class to the end", error);
+}
+
+/* Every target has to be one that the model knows, but of pairs that are only to be predicted. */
+static carnn_status carnn__pair_pieces(carnn__work *work, carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    carnn__corpus *c = carnn__corpus_of(work);
+    double grades = (double)carnn__pair_grades(work->model->desc.option);
+    size_t i;
+    for (i = 0; !work->wanted && i < data->item_count; i++) {
+        double y = (double)data->items[i].value;
+        if (grades > 0.0 ? y >= 1.0 && y <= grades : c->target[i] != CARNN__NO_INDEX) continue;
+        return carnn__target_fail(data, i, grades > 0.0 ? "a grade that the model knows"
+                                                      : "a class that the model knows", error);
+    }
+    return carnn__corpus_cut(work, error);
+}
+
+#endif
+
+static carnn_status carnn__pair_check(const carnn_model *model, carnn_error *error) {
+    size_t K = model->choices.count;
+    int manhattan = carnn__chosen(model, CARNN__PAIR_MODEL) == 1;
+    if (carnn__pair_grades(model->desc.option) || K == 2 || (K > 2 && !manhattan)) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a pair model needs grades or two classes%s, "
+                       "found %zu classes", manhattan ? "" : " or more", K);
+}
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+typedef struct carnn__pair {
+    carnn__net net;
+    carnn__embed words;       /* (U, e + overlaps) */
+    carnn__overlap overlap;
+    carnn__linear project, join, output;
+    carnn__highway below, above;
+    carnn__position context;
+    carnn__rnn encoder;
+    carnn__pool_part pool;    /* (S, s) */
+    carnn__mat f;             /* (B, 4 s) */
+    carnn__manhattan manhattan;
+    const carnn__mat *z;      /* (B, K) */
+    size_t last;              /* of two classes the one whose name comes last: 1, yes, true */
+    uint32_t *target;         /* (B) */
+    carnn__grades grades;
+} carnn__pair;
+
+enum { CARNN__PAIR_DROP_WORDS = 1, CARNN__PAIR_DROP_SUM, CARNN__PAIR_DROP_LAYERS };
+
+static unsigned carnn__pair_flag(const carnn__texts *t, size_t member, uint32_t word) {
+    return carnn__overlap_flag(t, &((const carnn__pair *)t->work->state)->overlap, member, word);
+}
+
+static void carnn__pair_parts(carnn__plan *p, void *state) {
+    carnn__pair *m = (carnn__pair *)state;
+    const carnn_model_desc *d = &p->model->desc;
+    carnn__texts *t = &m->net.texts;
+    const carnn__names *classes = &p->model->choices;
+    size_t more = d->option[CARNN__PAIR_OVERLAP] > 0.0 ? CARNN__OVERLAPS : 0, B;
+    size_t h = (size_t)d->hidden, e = (size_t)d->embedding;
+    size_t grades = carnn__pair_grades(d->option), K = grades ? grades : classes->count;
+    int manhattan = carnn__chosen(p->model, CARNN__PAIR_MODEL) == 1;
+    int reads = carnn__reads_context(d->cell), fixed = d->option[CARNN__PAIR_TUNE] <= 0.0;
+    carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__PAIR_ENCODER, 2, h, h);
+    if (!grades)
+        m->last = strcmp(carnn__names_get(classes, 1), carnn__names_get(classes, 0)) > 0;
+    carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__pair_flag : NULL);
+    carnn__grades_plan(p, &m->grades);
+    B = t->most_items;
+    if (!fixed) m->words.table = carnn__declare_words(p);
+    carnn__embed_plan(p, &m->words, t, more);
+    carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
+                       CARNN__IDENTITY);
+    carnn__highway_plan(p, &m->below, "below", t->most_inputs, h);
+    if (reads) carnn__position_plan(p, &m->context, h, t);
+    m->encoder.drop = CARNN__PAIR_DROP_LAYERS;
+    carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
+    m->pool.kinds = 2;
+    m->pool.kind[0] = CARNN__POOL_MAX;
+    m->pool.kind[1] = CARNN__POOL_MEAN;
+    carnn__pool_plan(p, &m->pool, 2 * h, 2, t);
+    m->z = manhattan ? &m->manhattan.z : &m->output.y;
+    if (manhattan) {
+        m->manhattan.flips = !grades && !m->last;
+        carnn__manhattan_plan(p, &m->manhattan, m->pool.y.columns, K, t);
+    } else {
+        m->f = carnn__plan_mat(p, B, 4 * m->pool.y.columns);
+        carnn__linear_plan(p, &m->join, "join", "weight", B, m->f.columns, h, 1, CARNN__IDENTITY);
+        carnn__highway_plan(p, &m->above, "above", B, h);
+        carnn__linear_plan(p, &m->output, "output", "weight", B, h, K, 1, CARNN__LOGITS);
+    }
+    p->store->fixed = 1;
+    if (fixed) m->words.table = carnn__declare_words(p);
+    if (more)
+        carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN, d->option[CARNN__PAIR_OVERLAP]);
+    if (p->arena) m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+}
+
+static void carnn__pair_init(carnn_model *model, const carnn_dataset *data) {
+    if (carnn__option(model, CARNN__PAIR_OVERLAP) > 0.0)
+        carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__answer_word);
+}
+
+/* --- from encodings to logits ---------------------------------------------------------------- */
+
+/* f = [s1; s2; s1 * s2; s1 - s2] of every pair, or backward. */
+static void carnn__pair_features(const carnn__pair *m, int backward) {
+    size_t s = m->pool.y.columns, b, j;
+    for (b = 0; b < m->net.texts.count; b++) {
+        size_t at = 2 * b * s;
+        const float *x = m->pool.y.x + at, *y = x + s;
+        for (j = 0; j < s; j++) {
+            float *f = m->f.x + 4 * b * s + j, *df = m->f.d + 4 * b * s + j;
+            if (backward) {
+                m->pool.y.d[at + j] += df[0] + df[2 * s] * y[j] + df[3 * s];
+                m->pool.y.d[at + s + j] += df[s] + df[2 * s] * x[j] - df[3 * s];
+                continue;
+            }
+            f[0] = x[j];
+            f[s] = y[j];
+            f[2 * s] = x[j] * y[j];
+            f[3 * s] = x[j] - y[j];
+        }
+    }
+    if (!backward) carnn__mat_clear(&m->f, m->net.texts.count);
+}
+
+static void carnn__pair_forward(carnn__work *work, uint64_t key) {
+    carnn__pair *m = (carnn__pair *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = &m->below.y[1];
+    carnn__mat *x = &m->words.y;
+    size_t i;
+    for (i = 0; i < t->count; i++) m->target[i] = m->net.corpus.target[t->item[i]];
+    carnn__embed_forward(work, &m->words, t);
+    if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, x);
+    carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__PAIR_DROP_WORDS);
+    carnn__linear_forward(work, &m->project, x, t->inputs);
+    carnn__highway_forward(work, &m->below, &m->project.y, t->inputs);
+    if (c) carnn__position_run(work, &m->context, t, u, 0);
+    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, u, c), key);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
+    if (m->z == &m->manhattan.z) {
+        carnn__manhattan_run(work, &m->manhattan, t, &m->pool.y, 0);
+        return;
+    }
+    carnn__pair_features(m, 0);
+    carnn__drop(work, m->f.x, t->count * m->f.columns, key, CARNN__PAIR_DROP_SUM);
+    carnn__linear_forward(work, &m->join, &m->f, t->count);
+    carnn__highway_forward(work, &m->above, &m->join.y, t->count);
+    carnn__linear_forward(work, &m->output, &m->above.y[1], t->count);
+}
+
+static void carnn__pair_backward(carnn__work *work, uint64_t key) {
+    carnn__pair *m = (carnn__pair *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = &m->below.y[1];
+    carnn__mat *x = &m->words.y;
+    if (m->z == &m->manhattan.z) {
+        carnn__manhattan_run(work, &m->manhattan, t, &m->pool.y, 1);
+    } else {
+        carnn__linear_backward(work, &m->output, &m->above.y[1], t->count);
+        carnn__highway_backward(work, &m->above, &m->join.y, t->count);
+        carnn__linear_backward(work, &m->join, &m->f, t->count);
+        carnn__drop(work, m->f.d, t->count * m->f.columns, key, CARNN__PAIR_DROP_SUM);
+        carnn__pair_features(m, 1);
+    }
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
+    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, u, c), key);
+    if (c) carnn__position_run(work, &m->context, t, u, 1);
+    carnn__highway_backward(work, &m->below, &m->project.y, t->inputs);
+    carnn__linear_backward(work, &m->project, x, t->inputs);
+    carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__PAIR_DROP_WORDS);
+    carnn__embed_backward(work, &m->words, t);
+}
+
+static carnn__logits carnn__pair_output(const carnn__work *work) {
+    const carnn__pair *m = (const carnn__pair *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, m->z, t->count, NULL, t->item, t->count, m->target};
+    if (carnn__pair_grades(work->model->desc.option)) o.kind = CARNN__OUTPUT_GRADES;
+    return o;
+}
+
+/* --- losses and scores ----------------------------------------------------------------------- */
+
+/* Sums of a tally, behind that of what is right; how many metrics there are, of grades 3. */
+enum { CARNN__PAIR_FOUND = 1, CARNN__PAIR_MARKED, CARNN__PAIR_METRICS = CARNN__GRADES_SUMS };
+
+static double carnn__pair_losses(carnn__work *work, carnn__tally *tally) {
+    carnn__pair *m = (carnn__pair *)work->state;
+    carnn__logits o = carnn__pair_output(work);
+    size_t b, K = o.z->columns;
+    tally->sum[CARNN__PAIR_METRICS] = K == 2 ? 2.0 : 1.0;
+    if (o.kind == CARNN__OUTPUT_GRADES) {
+        tally->sum[CARNN__PAIR_METRICS] = 3.0;
+        return carnn__grades_loss(work, &m->grades, &m->net.texts, o.z, tally);
+    }
+    for (b = 0; b < o.count; b++) {
+        int told = work->engine->k->argmax(o.z->x + b * K, K) == m->last;
+        int right = o.target[b] == m->last;
+        tally->sum[CARNN__PAIR_FOUND] += told && right;
+        tally->sum[CARNN__PAIR_MARKED] += told + right;
+    }
+    return carnn__choices_loss(work, tally);
+}
+
+static void carnn__pair_score(const carnn__tally *tally, carnn_scores *scores) {
+    const double *sum = tally->sum;
+    scores->count = (size_t)sum[CARNN__PAIR_METRICS];
+    scores->metric[0].value = sum[0] / (double)carnn__max(tally->examples, 1);
+    scores->metric[1].value = 2.0 * sum[CARNN__PAIR_FOUND] / fmax(sum[CARNN__PAIR_MARKED], 1.0);
+    if (scores->count < 3) return;
+    memmove(scores->metric, scores->metric + 2, 3 * sizeof *scores->metric);
+    carnn__grades_score(tally, scores);
+}
+
+/* --- the entry ------------------------------------------------------------------------------- */
+
+static void carnn__pair_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                                carnn_explanation *e) {
+    const carnn__pair *m = (const carnn__pair *)s->work.state;
+    carnn__explain_words(s, &m->encoder, NULL, count, out, e);
+}
+
+static const carnn__session_kind carnn__pair_session = {
+    "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
+    0, NULL, carnn__pair_explain, NULL};
+
+static const char *const carnn__pair_variants[] = {
+    "hidden=19 embedding=17", "hidden=19 embedding=17 cell=lstm overlap=0",
+    "hidden=19 embedding=17 cell=gru model=manhattan overlap=0",
+    "hidden=19 embedding=17 cell=scarnn model=manhattan target=relatedness grades=3",
+    "hidden=19 embedding=17 cell=ncarnn target=relatedness encoder=rcrn", NULL};
+
+/* Sentences of 10 words and three classes. */
+static void carnn__pair_bench_line(carnn__bench_text *t, unsigned i) {
+    carnn__bench_print(t, "c%u\t", i % 3);
+    carnn__bench_words(t, 1, i, 10);
+    carnn__bench_print(t, "\t");
+    carnn__bench_words(t, 2, i, 10);
+}
+
+static const carnn__task_bench carnn__pair_bench = {
+    {150, 0}, "lstm", NULL, 32, "pairs/s", "predicting", 600, 0, carnn__pair_bench_line};
+
+static const carnn__task carnn__pair_task = {
+    "pair", "tell what one sentence says of another: a class, or how related they are",
+    CARNN__TEXT_ONLY(&carnn__labelled_reader), carnn__pair_roles, carnn__pair_options,
+    "cell=icarnn hidden=100 embedding=50 target=class grades=5 model=highway overlap=4 epochs=15 "
+    "batch=32 lr=0.002 lr_end=0.05 dropout=0.3 clip=5 average=0.995 encoder=rnn",
+    carnn__pair_adapt, "carnn.labels", carnn__answer_reserved,
+    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check,
+    sizeof(carnn__pair), carnn__pair_parts, carnn__pair_init, carnn__answer_tokens,
+    {1, {CARNN__PAIR_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__pair_pieces),
+    carnn__pair_forward, carnn__pair_output, carnn__pair_losses, carnn__pair_backward, NULL, NULL,
+    {{"accuracy", 0, 0}, {"f1", 0, 0}, {"pearson", 0, 0}, {"spearman", 0, 0}, {"mse", 1, 0},
+     {NULL, 0, 0}}, carnn__pair_score,
+    &carnn__pair_session, NULL,
+    "1\ta b a\tb a\n2\ta c c d\te\n1\tb\tb a d\n2\td b a\td a\n2\ta c b\tc d\n1\tb a\ta\n",
+    carnn__pair_variants, CARNN__TRAIN_ONLY(&carnn__pair_bench)};
+
+#endif
+/* =============================================================================================
    @@TASKS   the table of tasks, options and their defaults, making a model
    ============================================================================================= */
 
@@ -11510,6 +12143,7 @@ CARNN_EXTRA_HEADS(CARNN__EXTRA_HEAD)
 
 static const carnn__task *const carnn__tasks[] = {
     &carnn__dialog_task, &carnn__lm_task, &carnn__answer_task, &carnn__classify_task,
+    &carnn__pair_task,
 #ifdef CARNN_EXTRA_HEADS
     CARNN_EXTRA_HEADS(CARNN__EXTRA_ENTRY)
 #endif
@@ -12702,7 +13336,10 @@ static void carnn__key_scores(carnn__gguf *g, const carnn__task *task, carnn_sco
     carnn__key_number(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
     for (s->count = i = 0; i < CARNN_SCORES_MAX && task->metric[i].name; i++) {
         snprintf(key, sizeof key, "carnn.score.%s", task->metric[i].name);
-        if (g->writing ? s->count == count : !carnn__gguf_find(g, key, strlen(key))) continue;
+        if (g->writing ? s->count == count ||
+                             strcmp(s->metric[s->count].name, task->metric[i].name) != 0
+                       : !carnn__gguf_find(g, key, strlen(key)))
+            continue;
         carnn__scores_add(s, &task->metric[i]);
         carnn__key_number(g, key, CARNN__GGUF_F64, &s->metric[s->count - 1].value);
     }
@@ -14118,8 +14755,8 @@ static void carnn__check_task_carve(carnn__subject *s) {
 static carnn_status carnn__check_task_open(carnn__subject *s) {
     const carnn__task *task = carnn__task_at(s->number);
     carnn_source source = {"sample", task->sample, strlen(task->sample)};
-    carnn_dataset_desc data = {task->name, &source, 1, NULL, 0, 0, NULL, NULL};
     carnn_model_desc model;
+    carnn_dataset_desc data = {task->name, &source, 1, NULL, 0, 0, NULL, &model};
     carnn_status status;
     s->how = task->variants[s->variant];
     if (!s->how) return CARNN_OK;
