@@ -11884,7 +11884,8 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=19 cell=ran pooling=mean", "hidden=19 embedding=17 encoder=rcrn",
     "hidden=19 embedding=17 encoder=rcrn cell=gru-after layers=2 directions=1 raw_output_gate=1",
     "hidden=19 embedding=17 encoder=rcrn cell=scarnn layers=2",
-    "hidden=19 embedding=17 cell=ncarnn context=text", NULL};
+    "hidden=19 embedding=17 cell=ncarnn context=text",
+    "hidden=19 embedding=17 encoder=rcrn cell=mi-lstm layers=2", NULL};
 
 /* Texts of 20 words and six classes. */
 static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
