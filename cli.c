@@ -27,6 +27,7 @@
 #else
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #endif
 
@@ -108,7 +109,7 @@ typedef struct command {
 
 enum { /* which commands an option belongs to */
     TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
-    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, ALL = 2047
+    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, ALL = 2047, WRITES = 2048 /* its FILE */
 };
 
 typedef struct flag {
@@ -126,15 +127,16 @@ static const flag flags[] = {
     {"test", "FILE...", "data to score the finished model on", TRAIN, AT(test)},
     {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
-    {"out", "FILE", "the model file to write", TRAIN, AT(out)},
-    {"out", "FILE", "write an SVG picture there instead of text", PLOT, AT(out)},
+    {"out", "FILE", "the model file to write", TRAIN | WRITES, AT(out)},
+    {"out", "FILE", "write an SVG picture there instead of text", PLOT | WRITES, AT(out)},
     {"folds", "K", "cross-validation over K parts of --train instead", TRAIN, AT(folds)},
     {"folds-by", "FILE", "the same; a line of FILE names a group's fold", TRAIN, AT(folds_by)},
     {"data", "FILE...", "data; - is standard input", TEST | PREDICT | EXPLAIN | RANK, AT(data)},
     {"clean", NULL, "leave out groups without a right or a wrong item", TRAIN | TEST, AT(clean)},
     {"report", NULL, "scores of every class, and what is confused", TEST, AT(report)},
-    {"qrels", "FILE", "write labels of a ranking as trec_eval reads them", TEST, AT(qrels)},
-    {"run", "FILE", "write scores of a ranking as trec_eval reads them", TEST, AT(run)},
+    {"qrels", "FILE", "write labels of a ranking as trec_eval reads them", TEST | WRITES,
+     AT(qrels)},
+    {"run", "FILE", "write scores of a ranking as trec_eval reads them", TEST | WRITES, AT(run)},
     {"question", "TEXT", "what the sentences are to answer", RANK, AT(question)},
     {"top", "K", "print the best K with probabilities or scores", PREDICT | RANK, AT(top)},
     {"color", NULL, "colours also where the output is no terminal", EXPLAIN, AT(color)},
@@ -148,7 +150,7 @@ static const flag flags[] = {
     {"top-p", "X", "among words of probability X together [all]", GENERATE, AT(sampling.top_p)},
     {"explain", NULL, "show what each utterance added to the score", CHAT, AT(explain)},
     {"resume", NULL, "go on from the checkpoint beside --out FILE", TRAIN, AT(resume)},
-    {"log", "FILE", "write one JSON line per epoch", TRAIN, AT(log)},
+    {"log", "FILE", "write one JSON line per epoch", TRAIN | WRITES, AT(log)},
     {"json", NULL, "print one JSON object", TRAIN | TEST | INFO | BENCH, AT(json)},
     {"quiet", NULL, "no progress", TRAIN, AT(quiet)},
     {"simd", "NAME", "instruction set [$CARNN_SIMD or the best here]", TRAIN | BENCH, AT(simd)},
@@ -385,12 +387,33 @@ static void json_options(const carnn_model_desc *model, const carnn_train_desc *
 }
 
 /* ==== Terminal and machine =================================================================== */
-/* Columns of a line that does not wrap; the most memory so far in MiB, 0: not known. */
+/* Whether two names are those of one file; columns of a line that does not wrap; the most memory so
+   far in MiB, 0: not known. */
 #ifdef _WIN32
+static int is_same_file(const char *a, const char *b) {
+    char x[_MAX_PATH], y[_MAX_PATH];
+    return _fullpath(x, a, sizeof x) && _fullpath(y, b, sizeof y) && !_stricmp(x, y);
+}
 static int is_terminal(FILE *stream) { return _isatty(_fileno(stream)); }
 static size_t terminal_width(void) { return 79; }
 static double peak_memory(void) { return 0.0; }
 #else
+/* Finds a file and returns "", or the folder that it would be in and returns its name there. */
+static const char *find_file(const char *name, struct stat *found) {
+    const char *slash = strrchr(name, '/');
+    char folder[4096];
+    *found = (struct stat){.st_ino = 0};
+    if (!stat(name, found)) return "";
+    snprintf(folder, sizeof folder, "%.*s.", slash ? (int)(slash - name) + 1 : 0, name);
+    return stat(folder, found) || !slash ? name : slash + 1;
+}
+static int is_same_file(const char *a, const char *b) { /* which only one can write to */
+    struct stat x, y;
+    a = find_file(a, &x);
+    b = find_file(b, &y);
+    return x.st_dev == y.st_dev && x.st_ino == y.st_ino && !strcmp(a, b) &&
+           (*a || S_ISREG(x.st_mode));
+}
 static int is_terminal(FILE *stream) { return isatty(fileno(stream)); }
 static size_t terminal_width(void) {
     struct winsize size;
@@ -457,6 +480,36 @@ static FILE *open_input(const char *name) {
     FILE *in = strcmp(name, "-") ? fopen(name, "rb") : stdin;
     if (!in) say(FAILED, "%s: %s", name, strerror(errno));
     return in;
+}
+
+/* Names the checkpoint. No file may be written that is read or that another option writes. */
+static void check_files(unsigned bit) {
+    list all = {NULL, 0, 0};
+    size_t i, k, written = 0;
+    if (bit == TRAIN && arg.out) {
+        char *name = (char *)resize(NULL, strlen(arg.out) + sizeof ".resume", 1);
+        sprintf(name, "%s.resume", arg.out);
+        add_item(&all, arg.training.checkpoint = name);
+    }
+    for (i = 0; i < 2 * COUNT(flags); i++) { /* what is written, then what is read */
+        const flag *f = &flags[i % COUNT(flags)];
+        void *field = (char *)&arg + f->offset;
+        list names = {(const char **)field, 1, 0};
+        if (i == COUNT(flags)) written = all.count;
+        if (!(f->commands & bit) || !f->value || strncmp(f->value, "FILE", 4) ||
+            !(f->commands & WRITES) != (i >= COUNT(flags)))
+            continue;
+        if (f->value[4]) names = *(list *)field;
+        for (k = 0; k < names.count && names.item[k]; k++)
+            add_item(&all, strcmp(names.item[k], "-") ? names.item[k] : STANDARD_INPUT);
+    }
+    for (i = 0; i < arg.files.count; i++) add_item(&all, arg.files.item[i]);
+    for (i = 0; i < written; i++)
+        for (k = i + 1; k < all.count; k++)
+            if (is_same_file(all.item[i], all.item[k]))
+                say(USAGE, "%s and %s are the same file, which would be lost", all.item[i],
+                    all.item[k]);
+    free((void *)all.item);
 }
 
 /* Files as the library takes them. Standard input is read here: a socket has no name to open. */
@@ -692,7 +745,6 @@ static void cross_validate(void) {
 /* The log is opened last: an error found before leaves that of the last run as it is. */
 static int train(void) {
     const carnn_dataset *known[2];
-    char *checkpoint = arg.out ? (char *)resize(NULL, strlen(arg.out) + sizeof ".resume", 1) : NULL;
     int result = DONE, folds = arg.folds || arg.folds_by;
     check_training(folds);
     data = load_data(arg.task, &arg.train, arg.candidates, 0, 0);
@@ -705,8 +757,6 @@ static int train(void) {
     arg.model.known_count = COUNT(known);
     check(carnn_model_create(&model, &arg.model, data, &error));
     job.log = open_result(arg.log, arg.resume ? "a" : "w");
-    if (arg.out) sprintf(checkpoint, "%s.resume", arg.out);
-    arg.training.checkpoint = checkpoint;
     arg.training.resume = arg.resume;
     arg.training.progress = on_progress;
     can_stop = 1;
@@ -1682,16 +1732,21 @@ static int run(int count, char **argument) {
         if (is_word(&g, commands[i].name)) c = &commands[i];
     if (!c) unknown("command", &g);
     if (!asks) read_arguments(c, count, argument);
+    if (!arg.help) check_files(c->bit);
     return asks || arg.help ? help_command(c) : c->run();
 }
 
 int main(int count, char **argument) {
     int result;
+#ifndef _WIN32
+    FILE *spare;
+    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* as nohup asks for */
+    do spare = fopen("/dev/null", "r"); /* no file is to get the number of a closed stream */
+    while (spare && fileno(spare) <= 2);
+    if (spare) fclose(spare);
+#endif
     signal(SIGINT, on_interrupt);
     signal(SIGTERM, on_interrupt);
-#ifdef SIGHUP
-    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* as nohup asks for */
-#endif
     result = run(count, argument);
     if (fflush(stdout) || ferror(stdout)) /* the disk may be full */
         say(result ? result : FAILED, "cannot write to standard output");

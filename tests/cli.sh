@@ -213,6 +213,17 @@ rm f.gguf
 run 2 $train --vectors vectors.txt --out f.gguf
 says err 'vectors.txt: '
 
+"$carnn" $train --epochs 2 --out d.gguf --log closed.jsonl >out 2>&-
+check 'without standard error: another exit code' [ $? -eq 0 ]
+lines closed.jsonl 2
+"$carnn" $train --epochs 1 --quiet --out d.gguf >&- 2>err
+check 'without standard output: another exit code' [ $? -eq 1 ]
+mkdir d.gguf.resume
+run 1 $train --epochs 100000 --patience 0 --max-time 0.1 --out d.gguf --quiet --seed 9
+rmdir d.gguf.resume
+run 0 info d.gguf
+says out '^seed  *9$'
+
 # ---- what is found before the training starts
 
 run 1 $train --out no-such-folder/m.gguf --epochs 100000
@@ -227,6 +238,29 @@ says err 'bad.txt:2: expected '
 empty out
 run 1 $train --out f.gguf --resume
 check 'a failed training left a file' [ ! -e f.gguf ]
+
+# ---- what is written is no file that is read or written, too
+
+cp "$data/dialog-dev.txt" mine.txt
+ln -s mine.txt link.txt
+ln -s . same
+kept="--task dialog --train mine.txt"
+for names in '--out mine.txt' '--out same/link.txt' '--out f --log link.txt' '--out f --log same/f' \
+    '--out f --log ./f.resume' '--out vectors.txt --vectors same/vectors.txt' \
+    '--out f --log bad.txt --valid bad.txt' '--out f --log bad.txt --candidates bad.txt'; do
+    run 2 train $kept --epochs 1 $names
+    says err 'are the same file, which would be lost'
+done
+"$carnn" train --task dialog --train - --out mine.txt <mine.txt >out 2>err
+check 'standard input as the model file' [ $? -eq 2 ]
+run 2 test a.gguf --data mine.txt --run link.txt
+says err 'link.txt and mine.txt are the same file'
+run 2 test link.txt --data bad.txt --qrels mine.txt
+run 2 test a.gguf --data mine.txt --qrels f --run ./f
+run 2 plot log.jsonl --out same/log.jsonl
+check 'data is lost' cmp -s mine.txt "$data/dialog-dev.txt"
+check 'a refused run left a file' [ ! -e f ]
+run 0 train $kept --hidden 4 --epochs 1 --quiet --out /dev/null --log /dev/null
 
 # ---- interrupted, and resumed to the same bytes
 
