@@ -177,7 +177,7 @@ extern "C" {
     X(CARNN_ERR_IO, -3, "a file could not be read or written")                                     \
     X(CARNN_ERR_DATA, -4, "a data file does not follow its format")                                \
     X(CARNN_ERR_MODEL, -5, "a model file is damaged, of another version, or does not fit")         \
-    X(CARNN_ERR_DIVERGED, -6, "training met NaN or infinity")                                      \
+    X(CARNN_ERR_DIVERGED, -6, "training met NaN, infinity or a loss far above that of the start")  \
     X(CARNN_ERR_STOPPED, -7, "the callback asked to stop")
 
 typedef enum carnn_status {
@@ -451,8 +451,9 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             carnn_scores *deviation, carnn_error *error);
 #endif
 
-/* Scores each of `count` models; where count > 1, scores[count] is their vote (plurality, ties by
-   summed probability). */
+/* Scores each of `count` models; where count > 1, scores[count] is their vote: of dialog by
+   plurality, ties by summed probability; of answer by the mean score; elsewhere by the mean of the
+   probabilities. */
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
                                   const carnn_dataset *data, int64_t threads,
                                   carnn_scores *scores, carnn_error *error);
@@ -8691,10 +8692,10 @@ static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, c
     return sum;
 }
 
-/* Cross entropy of the softmax over each piece, whose target is shared by its right items: the mean
-   over pieces with right and wrong ones, times the items of the batch. */
-static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
-                               const carnn__mat *z) {
+/* Cross entropy of the softmax over each piece with right and wrong items; the right ones share the
+   target. *counted: adds the number of these pieces. */
+static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z,
+                               double *counted) {
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
     size_t p, from, end, pieces = 0;
     memset(z->d, 0, t->count * sizeof(float));
@@ -8713,9 +8714,9 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
         }
         pieces++;
     }
-    if (!pieces) return 0.0;
-    work->engine->k->scale(z->d, 1.0f / (float)pieces, t->count);
-    return sum / (double)pieces * (double)t->count;
+    if (pieces) work->engine->k->scale(z->d, 1.0f / (float)pieces, t->count);
+    *counted += (double)pieces;
+    return sum;
 }
 
 /* The loss of logits of choices: softmax cross entropy; sum[0] counts what is right. */
@@ -8780,7 +8781,8 @@ static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
    rank; RR is one over the rank of the first right one. Of equal scores the wrong ones rank first.
    A group without a right item does not count. */
 
-enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS }; /* sums of a tally */
+/* Sums of a tally; the last one counts losses of pieces, 0 where items have their own. */
+enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS, CARNN__RANKS_LOSSES };
 
 typedef struct carnn__ranks {
     float *score[2];  /* (items) of this model, of a vote that it leads */
@@ -8852,6 +8854,8 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
 
 static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) {
     double groups = fmax(tally->sum[CARNN__RANKS_GROUPS], 1.0);
+    double losses = tally->sum[CARNN__RANKS_LOSSES];
+    if (losses > 0.0) scores->loss = tally->loss / losses;
     scores->metric[0].value = tally->sum[CARNN__RANKS_AP] / groups;
     scores->metric[1].value = tally->sum[CARNN__RANKS_RR] / groups;
 }
@@ -11001,7 +11005,7 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
     carnn__ranks_count(work, &m->ranks, t, m->output.y.x, tally);
-    return m->ranked ? carnn__rank_loss(work, t, &m->output.y)
+    return m->ranked ? carnn__rank_loss(work, t, &m->output.y, &tally->sum[CARNN__RANKS_LOSSES])
                      : carnn__pair_loss(work, t, &m->output.y, m->class_weight);
 }
 
@@ -12662,7 +12666,7 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 
 /* --- checkpoints: what a training needs to go on as if it had never stopped ------------------- */
 
-static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 2, ": train anew"};
+static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 3, ": train anew"};
 
 /* What has to be the same when a training goes on. */
 enum { CARNN__SAME_NAMES, CARNN__SAME_VECTORS, CARNN__SAME_TRAIN, CARNN__SAME_VALID, CARNN__SAME };
@@ -12684,6 +12688,7 @@ typedef struct carnn__checkpoint {
     uint64_t epoch, batch, step;
     carnn__tally tally;         /* of the epoch at hand */
     double power_a, power_b, best_value, seconds;
+    double first_loss;          /* of the first batch */
 } carnn__checkpoint;
 
 /* Adds an array, unless it is NULL. */
@@ -12728,6 +12733,7 @@ static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     carnn__key_number(g, "carnn.checkpoint.power_b", CARNN__GGUF_F64, &c->power_b);
     carnn__key_number(g, "carnn.checkpoint.best_value", CARNN__GGUF_F64, &c->best_value);
     carnn__key_number(g, "carnn.checkpoint.seconds", CARNN__GGUF_F64, &c->seconds);
+    carnn__key_number(g, "carnn.checkpoint.first_loss", CARNN__GGUF_F64, &c->first_loss);
 }
 
 static void carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
@@ -12992,7 +12998,7 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
         found += b[i] - a[i];
         all += weight[i];
     }
-    if (!(all > 0.0)) return 1.0;
+    if (parts < 2 || !(all > 0.0)) return 1.0;
     found /= all;
     for (draw = 0; draw < CARNN__BOOTSTRAP; draw++) {
         uint64_t key = carnn__stream(seed, draw);
@@ -13131,6 +13137,13 @@ static void carnn__training_save(carnn__training *t, carnn_error *error) {
 
 /* --- reports --------------------------------------------------------------------------------- */
 
+/* The mean over the epoch so far. */
+static double carnn__training_loss(const carnn__training *t) {
+    carnn_scores scores;
+    carnn__score(t->model->task, &t->at.tally, 0.0, &scores);
+    return scores.loss;
+}
+
 static double carnn__learning_rate(const carnn__training *t, double done) {
     const carnn_train_desc *d = &t->desc;
     double along = ((double)t->at.epoch + done) / (double)d->epochs;
@@ -13149,7 +13162,7 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     p.epoch = (int64_t)t->at.epoch + !epoch_ended;
     p.epochs = t->desc.epochs;
     p.done = done;
-    p.loss = t->at.tally.loss / (double)carnn__max(carnn__tally_size(&t->at.tally), 1);
+    p.loss = carnn__training_loss(t);
     p.rate = (double)(carnn__tally_size(&t->at.tally) - t->rate_done) /
              (now - t->rate_started + 1e-9);
     p.lr = carnn__learning_rate(t, epoch_ended ? 0.0 : done);
@@ -13167,12 +13180,29 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
+/* `what` (of `name`) is not finite; NULL: the loss is too high. Advises the default learning rate, or
+   where that is too high a tenth. */
 static carnn_status carnn__diverged(const carnn__training *t, const char *what, const char *name,
                                     carnn_error *error) {
+    carnn_model_desc model = t->model->desc;
+    carnn_train_desc usual;
+    char why[160];
+    memset(&usual, 0, sizeof usual);
+    usual.optimizer = t->desc.optimizer;
+    carnn_defaults(&model, &usual, NULL);
+    if (what) snprintf(why, sizeof why, "%s %s is not finite", what, name);
+    else snprintf(why, sizeof why, "the loss is %.4g, it began with %.4g", carnn__training_loss(t),
+                  t->at.first_loss);
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
-                       "%s %s is not finite; try a lower learning rate than %g",
-                       (unsigned long long)t->at.epoch + 1, (unsigned long long)t->at.step, what,
-                       name, carnn__learning_rate(t, 0.0));
+                       "%s; try --lr %g", (unsigned long long)t->at.epoch + 1,
+                       (unsigned long long)t->at.step, why,
+                       t->desc.lr > usual.lr ? usual.lr : t->desc.lr / 10.0);
+}
+
+/* Is the loss so far above the first one that the weights of this epoch are worth nothing? A
+   learning rate that is bearable doubles it at most. */
+static int carnn__loss_exploded(const carnn__training *t) {
+    return !(carnn__training_loss(t) <= 2.0 * t->at.first_loss + 4.0);
 }
 
 static void carnn__average_range(const void *training, size_t from, size_t to) {
@@ -13193,7 +13223,7 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
                      &t->at.tally);
     t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, store->value, t->gradient, lr,
                                     fmax(d->clip, 0.0), fmax(d->weight_decay, 0.0));
-    t->at.step++;
+    if (!t->at.step++) t->at.first_loss = carnn__training_loss(t);
     t->at.batch++;
     if (!(t->norm <= DBL_MAX))
         return carnn__diverged(t, "the gradient of", carnn__not_finite(store, t->gradient, size),
@@ -13255,7 +13285,8 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
                                (unsigned long long)t->at.epoch + 1);
     }
     broken = carnn__not_finite(store, store->value, store->trained);
-    if (broken) return carnn__diverged(t, "a weight of", broken, error);
+    if (broken || carnn__loss_exploded(t))
+        return carnn__diverged(t, broken ? "a weight of" : NULL, broken, error);
     /* saved before the validation, which a run that is not stopped here does not have */
     if (t->at.batch < batches) carnn__training_save(t, error);
     if (t->average) { /* it takes the place of the weights, which are in the gradient meanwhile */
@@ -13862,10 +13893,12 @@ static carnn_status carnn__check_part_open(carnn__subject *s) {
 
 static double carnn__check_task_loss(carnn__subject *s) {
     carnn__tally tally;
+    carnn_scores scores;
     memset(&tally, 0, sizeof tally);
     carnn__net_of(&s->work)->holds = s->holds;
     carnn__net_batch(&s->work, s->batch, s->key, &tally);
-    return tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
+    carnn__score(s->model->task, &tally, 0.0, &scores);
+    return scores.loss;
 }
 
 static void carnn__check_task_carve(carnn__subject *s) {

@@ -203,6 +203,17 @@ check 'no checkpoint when the time is over' [ -s d.gguf.resume ]
 run 0 $train --out d.gguf --epochs 100000 --patience 0 --max-time 1 --quiet --resume
 run 5 $train --out e.gguf --epochs 2 --optimizer sgd --lr 1e6 --clip 0 --quiet
 says err 'diverged'
+for lr in 5 0.3; do
+    run 5 $train --out new.gguf --epochs 1 --hidden 32 --embedding 32 --lr $lr --quiet
+    says err 'diverged in epoch 1, step [0-9]*: the loss is [0-9.e+]*, it began with 5\.[0-9]*; try --lr 0\.005$'
+    empty out
+done
+run 5 train --task lm --hidden 32 --embedding 32 --lr 0.3 --epochs 4 --quiet --out new.gguf \
+    --train $data/lm-dev.txt
+says err 'try --lr 0\.004$'
+says err '^carnn: new.gguf has the weights of epoch 2$'
+run 0 test new.gguf --data $data/lm-dev.txt
+rm new.gguf
 
 printf 'hello 1 2 3 4\nfood 4 3 2 1\n' >vectors.txt
 four="--hidden 4 --embedding 4 --epochs 1 --lr 1e-20 --quiet"
