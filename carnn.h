@@ -336,6 +336,7 @@ CARNN_API const char *carnn_task_title(size_t number);
 CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for help texts */
 CARNN_API const char *carnn_optimizer_name(size_t number);
 CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
+CARNN_API size_t carnn_thread_count(int64_t threads); /* that are used; 0: a processor each */
 
 /* --- data sets -------------------------------------------------------------------------------- */
 
@@ -398,6 +399,7 @@ typedef struct carnn_scores {
     size_t tokens;   /* words scored (language models), 0 elsewhere */
     double loss;
     double seconds;
+    double unknown;  /* by carnn_test: part of the data's words that are not in the vocabulary */
     size_t count;
     struct {
         const char *name; /* "accuracy" */
@@ -1029,7 +1031,7 @@ static size_t carnn__second_cache(void) {
 #endif
 }
 /* 0 threads: one for each processor. */
-static size_t carnn__thread_count(int64_t threads) {
+CARNN_API size_t carnn_thread_count(int64_t threads) {
     return threads > 0 ? (size_t)threads : carnn__processors();
 }
 
@@ -4392,7 +4394,7 @@ static carnn_status carnn__recurrence_run(carnn__recurrence *r, int64_t threads,
     size_t C = r->columns, work = carnn__times(r->steps, C);
     carnn__engine e;
     carnn_status status = carnn__engine_open(
-        &e, NULL, work < CARNN__SPLIT_FROM ? 1 : carnn__thread_count(threads), a, error);
+        &e, NULL, work < CARNN__SPLIT_FROM ? 1 : carnn_thread_count(threads), a, error);
     if (status) return status;
     r->end = (float *)carnn__alloc_aligned(&a, carnn__times(blocks, C), 2 * sizeof(float));
     if (!r->end) {
@@ -6539,8 +6541,9 @@ static carnn_status carnn__reading_all(void *job) {
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
+    r->parser.lines.number = 1;
     return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
-                          "none to the end");
+                          "none in the file: has it tabs, or spaces in their place?");
 }
 
 /* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
@@ -6720,8 +6723,8 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
     *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
     if (!*named) {
         if (i != 3 && i != 4 && !p->lenient)
-            return carnn__unexpected(p, "three columns (question, answer, label) or four (number, "
-                                        "label, question, answer)", p->lines.line);
+            return carnn__unexpected(p, "tabs between three columns (question, answer, label) "
+                                        "or four (number, label, question, answer)", p->lines.line);
         memcpy(c, i == 4 ? four : three, sizeof three);
         return CARNN_OK;
     }
@@ -12735,6 +12738,8 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     float *values;
     memset(&model, 0, sizeof model);
     carnn__gguf_open(&g, &carnn__checkpoint_file, &source, allocator, &block, error);
+    if (g.status == CARNN_ERR_IO)
+        carnn__io_error(error, file, "cannot be read: is the training done already?");
     carnn__key_model(&g, &model);
     carnn__key_position(&g, &found);
     if (!g.status) carnn__checkpoint_compare(&g, c, &model, &found);
@@ -12865,6 +12870,19 @@ static void carnn__evaluate(carnn__work *const *works, size_t count, carnn__aren
         carnn__score(first->model->task, &tally[m], carnn__clock() - started, &scores[m]);
 }
 
+static double carnn__unknown_words(const carnn__work *work) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__member *members = work->data->members;
+    size_t i, k, words = 0, unknown = 0;
+    for (i = 0; c->tokens.ids && i < work->data->member_count; i++) {
+        const size_t *at = c->tokens.at + c->list[i];
+        if (work->model->task->roles[members[i].role].labels) continue;
+        for (k = at[0]; k < at[1]; k++, words++) /* <unk>, <unk.1> */
+            unknown += !strncmp(carnn__names_get(&work->model->words, c->tokens.ids[k]), "<unk", 4);
+    }
+    return (double)unknown / (double)carnn__max(words, 1);
+}
+
 /* All models on a data set, for one of the descriptions; scores may be NULL. */
 static carnn_status carnn__test(const carnn_model *const *models, size_t count,
                                 const carnn_dataset *data, const carnn_test_desc *asked,
@@ -12879,7 +12897,7 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
     carnn_status status = carnn__same_candidates(models, count, data, error);
     if (!status)
         status = carnn__engine_open(&engine, models[0]->desc.simd,
-                                    carnn__thread_count(asked ? asked->threads : wanted->threads),
+                                    carnn_thread_count(asked ? asked->threads : wanted->threads),
                                     *a, error);
     if (status) return status;
     work = (carnn__work *)carnn__own(&blocks, a, count, sizeof *work);
@@ -12899,7 +12917,10 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
         status = carnn__arena_open(&arena, a, error);
     }
     if (!status) carnn__evaluate(works, count, &arena, scores);
-    while (m-- > 0) carnn__net_close(&work[m]);
+    while (m-- > 0) {
+        if (!status && scores) scores[m].unknown = carnn__unknown_words(&work[m]);
+        carnn__net_close(&work[m]);
+    }
     carnn__free_aligned(a, arena.base);
     carnn__disown(&blocks, a);
     carnn__engine_close(&engine);
@@ -13039,7 +13060,7 @@ static carnn_status carnn__training_open(carnn__training *t, const carnn_dataset
     carnn__work *scored = &t->valid;
     size_t size = model->params.trained, arrays = t->desc.average > 0.0 ? 3 : 2;
     carnn_status status = carnn__engine_open(&t->engine, model->desc.simd,
-                                             carnn__thread_count(t->desc.threads), *a, error);
+                                             carnn_thread_count(t->desc.threads), *a, error);
     if (status) return status;
     t->gradient = (float *)carnn__alloc_aligned(a, size, arrays * sizeof(float));
     if (!t->gradient) return carnn__out_of_memory(error);
@@ -14610,7 +14631,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
     b->counting = counting;
     b->arena.size = (size_t)CARNN__BENCH_MIB << 20;
     b->arena.base = (char *)carnn__alloc_aligned(&a, b->arena.size, 1);
-    status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn__thread_count(threads), a,
+    status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn_thread_count(threads), a,
                                                 error)
                            : carnn__out_of_memory(error);
     for (i = 0; !status && carnn__bench_row_at(i, &r); i++) {

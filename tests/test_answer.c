@@ -559,7 +559,7 @@ static void test_answer_errors(void) {
     static const struct {
         const char *text, *message;
     } bad[] = {
-        {"q\ta\n", "pairs:1: expected three columns"},
+        {"q\ta\n", "pairs:1: expected tabs between three columns"},
         {"q\ta\t1\nq\tb\n", "pairs:2: expected 3 columns"},
         {"q\ta\t1\nq\tb\t2\n", "pairs:2: expected the label 0 or 1, found \"2\""},
         {"q\ta\t1\nq\t\t0\n", "pairs:2: expected an answer of 1 to 512 words, found nothing"},
