@@ -12637,7 +12637,7 @@ typedef struct carnn__checkpoint {
     uint64_t epoch, batch, step;
     carnn__tally tally;         /* of the epoch at hand */
     double power_a, power_b, best_value, seconds;
-    double first_loss;          /* of the first batch */
+    double first_loss;          /* of the first batch that has targets */
 } carnn__checkpoint;
 
 /* Adds an array, unless it is NULL. */
@@ -13166,10 +13166,11 @@ static carnn_status carnn__diverged(const carnn__training *t, const char *what, 
                        t->desc.lr > usual.lr ? usual.lr : t->desc.lr / 10.0);
 }
 
-/* Is the loss so far above the first one that the weights of this epoch are worth nothing? A
-   learning rate that is bearable doubles it at most. */
+/* Is the loss so far above the first one, and that of a guess among all choices, that the weights of
+   this epoch are worth nothing? A learning rate that is bearable doubles it at most. */
 static int carnn__loss_exploded(const carnn__training *t) {
-    return !(carnn__training_loss(t) <= 2.0 * t->at.first_loss + 4.0);
+    double guess = log((double)carnn__max(t->model->choices.count, 1));
+    return !(carnn__training_loss(t) <= 2.0 * fmax(t->at.first_loss, guess) + 4.0);
 }
 
 static void carnn__average_range(const void *training, size_t from, size_t to) {
@@ -13190,7 +13191,8 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
                      &t->at.tally);
     t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, store->value, t->gradient, lr,
                                     fmax(d->clip, 0.0), fmax(d->weight_decay, 0.0));
-    if (!t->at.step++) t->at.first_loss = carnn__training_loss(t);
+    if (!(t->at.first_loss > 0.0)) t->at.first_loss = carnn__training_loss(t); /* 0: no target */
+    t->at.step++;
     t->at.batch++;
     if (!(t->norm <= DBL_MAX))
         return carnn__diverged(t, "the gradient of", carnn__not_finite(store, t->gradient, size),
