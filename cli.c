@@ -1750,8 +1750,8 @@ int main(int count, char **argument) {
 #ifndef _WIN32
     FILE *spare;
     if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* as nohup asks for */
-    do spare = fopen("/dev/null", "r"); /* no file is to get the number of a closed stream */
-    while (spare && fileno(spare) <= 2);
+    /* no file is to get the number of a standard stream that is closed */
+    while ((spare = fopen("/dev/null", "r")) != NULL && fileno(spare) <= 2) continue;
     if (spare) fclose(spare);
 #endif
     signal(SIGINT, on_interrupt);

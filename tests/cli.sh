@@ -125,7 +125,7 @@ says err 'unknown cell "LSTM"; did you mean "lstm"?'
 run 2 train -t 5
 says err 'unknown option -t$'
 run 2 train --task lm --train x --out y --overlap 0
-says err '--overlap is an option of the task answer, not of lm$'
+says err '--overlap is an option of the task answer.*, not of lm$'
 run 2 train --max_words 5 --task lm --train x --out y
 says err '--max-words is an option of the task classify, not of lm$'
 run 2 train --overlap 0 --train x --out y
