@@ -177,7 +177,7 @@ extern "C" {
     X(CARNN_ERR_IO, -3, "a file could not be read or written")                                     \
     X(CARNN_ERR_DATA, -4, "a data file does not follow its format")                                \
     X(CARNN_ERR_MODEL, -5, "a model file is damaged, of another version, or does not fit")         \
-    X(CARNN_ERR_DIVERGED, -6, "training met NaN or infinity")                                      \
+    X(CARNN_ERR_DIVERGED, -6, "training met NaN, infinity or a loss far above that of the start")  \
     X(CARNN_ERR_STOPPED, -7, "the callback asked to stop")
 
 typedef enum carnn_status {
@@ -336,6 +336,7 @@ CARNN_API const char *carnn_task_title(size_t number);
 CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for help texts */
 CARNN_API const char *carnn_optimizer_name(size_t number);
 CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
+CARNN_API size_t carnn_thread_count(int64_t threads); /* that are used; 0: a processor each */
 
 /* --- data sets -------------------------------------------------------------------------------- */
 
@@ -398,6 +399,7 @@ typedef struct carnn_scores {
     size_t tokens;   /* words scored (language models), 0 elsewhere */
     double loss;
     double seconds;
+    double unknown;  /* by carnn_test: part of the data's words that are not in the vocabulary */
     size_t count;
     struct {
         const char *name; /* "accuracy" */
@@ -451,8 +453,9 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             carnn_scores *deviation, carnn_error *error);
 #endif
 
-/* Scores each of `count` models; where count > 1, scores[count] is their vote (plurality, ties by
-   summed probability). */
+/* Scores each of `count` models; where count > 1, scores[count] is their vote: of dialog by
+   plurality, ties by summed probability; of answer by the mean score; elsewhere by the mean of the
+   probabilities. */
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
                                   const carnn_dataset *data, int64_t threads,
                                   carnn_scores *scores, carnn_error *error);
@@ -1028,7 +1031,7 @@ static size_t carnn__second_cache(void) {
 #endif
 }
 /* 0 threads: one for each processor. */
-static size_t carnn__thread_count(int64_t threads) {
+CARNN_API size_t carnn_thread_count(int64_t threads) {
     return threads > 0 ? (size_t)threads : carnn__processors();
 }
 
@@ -4585,7 +4588,7 @@ static carnn_status carnn__recurrence_run(carnn__recurrence *r, int64_t threads,
     size_t C = r->columns, work = carnn__times(r->steps, C);
     carnn__engine e;
     carnn_status status = carnn__engine_open(
-        &e, NULL, work < CARNN__SPLIT_FROM ? 1 : carnn__thread_count(threads), a, error);
+        &e, NULL, work < CARNN__SPLIT_FROM ? 1 : carnn_thread_count(threads), a, error);
     if (status) return status;
     r->end = (float *)carnn__alloc_aligned(&a, carnn__times(blocks, C), 2 * sizeof(float));
     if (!r->end) {
@@ -6752,8 +6755,9 @@ static carnn_status carnn__reading_all(void *job) {
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
+    r->parser.lines.number = 1;
     return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
-                          "none to the end");
+                          "none in the file: has it tabs, or spaces in their place?");
 }
 
 /* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
@@ -6933,8 +6937,8 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
     *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
     if (!*named) {
         if (i != 3 && i != 4 && !p->lenient)
-            return carnn__unexpected(p, "three columns (question, answer, label) or four (number, "
-                                        "label, question, answer)", p->lines.line);
+            return carnn__unexpected(p, "tabs between three columns (question, answer, label) "
+                                        "or four (number, label, question, answer)", p->lines.line);
         memcpy(c, i == 4 ? four : three, sizeof three);
         return CARNN_OK;
     }
@@ -9202,10 +9206,10 @@ static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, c
     return sum;
 }
 
-/* Cross entropy of the softmax over each piece, whose target is shared by its right items: the mean
-   over pieces with right and wrong ones, times the items of the batch. */
-static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
-                               const carnn__mat *z) {
+/* Cross entropy of the softmax over each piece with right and wrong items; the right ones share the
+   target. *counted: adds the number of these pieces. */
+static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z,
+                               double *counted) {
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
     size_t p, from, end, pieces = 0;
     memset(z->d, 0, t->count * sizeof(float));
@@ -9224,9 +9228,9 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
         }
         pieces++;
     }
-    if (!pieces) return 0.0;
-    work->engine->k->scale(z->d, 1.0f / (float)pieces, t->count);
-    return sum / (double)pieces * (double)t->count;
+    if (pieces) work->engine->k->scale(z->d, 1.0f / (float)pieces, t->count);
+    *counted += (double)pieces;
+    return sum;
 }
 
 /* The loss of logits of choices: softmax cross entropy; sum[0] counts what is right. */
@@ -9291,7 +9295,8 @@ static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
    rank; RR is one over the rank of the first right one. Of equal scores the wrong ones rank first.
    A group without a right item does not count. */
 
-enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS }; /* sums of a tally */
+/* Sums of a tally; the last one counts losses of pieces, 0 where items have their own. */
+enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS, CARNN__RANKS_LOSSES };
 
 typedef struct carnn__ranks {
     float *score[2];  /* (items) of this model, of a vote that it leads */
@@ -9363,6 +9368,8 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
 
 static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) {
     double groups = fmax(tally->sum[CARNN__RANKS_GROUPS], 1.0);
+    double losses = tally->sum[CARNN__RANKS_LOSSES];
+    if (losses > 0.0) scores->loss = tally->loss / losses;
     scores->metric[0].value = tally->sum[CARNN__RANKS_AP] / groups;
     scores->metric[1].value = tally->sum[CARNN__RANKS_RR] / groups;
 }
@@ -11625,7 +11632,7 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
     carnn__ranks_count(work, &m->ranks, t, m->output.y.x, tally);
-    return m->ranked ? carnn__rank_loss(work, t, &m->output.y)
+    return m->ranked ? carnn__rank_loss(work, t, &m->output.y, &tally->sum[CARNN__RANKS_LOSSES])
                      : carnn__pair_loss(work, t, &m->output.y, m->class_weight);
 }
 
@@ -13640,7 +13647,7 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 
 /* --- checkpoints: what a training needs to go on as if it had never stopped ------------------- */
 
-static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 2, ": train anew"};
+static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 3, ": train anew"};
 
 /* What has to be the same when a training goes on. */
 enum { CARNN__SAME_NAMES, CARNN__SAME_VECTORS, CARNN__SAME_TRAIN, CARNN__SAME_VALID, CARNN__SAME };
@@ -13662,6 +13669,7 @@ typedef struct carnn__checkpoint {
     uint64_t epoch, batch, step;
     carnn__tally tally;         /* of the epoch at hand */
     double power_a, power_b, best_value, seconds;
+    double first_loss;          /* of the first batch that has targets */
 } carnn__checkpoint;
 
 /* Adds an array, unless it is NULL. */
@@ -13706,6 +13714,7 @@ static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     carnn__key_number(g, "carnn.checkpoint.power_b", CARNN__GGUF_F64, &c->power_b);
     carnn__key_number(g, "carnn.checkpoint.best_value", CARNN__GGUF_F64, &c->best_value);
     carnn__key_number(g, "carnn.checkpoint.seconds", CARNN__GGUF_F64, &c->seconds);
+    carnn__key_number(g, "carnn.checkpoint.first_loss", CARNN__GGUF_F64, &c->first_loss);
 }
 
 static void carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
@@ -13761,6 +13770,8 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     float *values;
     memset(&model, 0, sizeof model);
     carnn__gguf_open(&g, &carnn__checkpoint_file, &source, allocator, &block, error);
+    if (g.status == CARNN_ERR_IO)
+        carnn__io_error(error, file, "cannot be read: is the training done already?");
     carnn__key_model(&g, &model);
     carnn__key_position(&g, &found);
     if (!g.status) carnn__checkpoint_compare(&g, c, &model, &found);
@@ -13891,6 +13902,19 @@ static void carnn__evaluate(carnn__work *const *works, size_t count, carnn__aren
         carnn__score(first->model->task, &tally[m], carnn__clock() - started, &scores[m]);
 }
 
+static double carnn__unknown_words(const carnn__work *work) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__member *members = work->data->members;
+    size_t i, k, words = 0, unknown = 0;
+    for (i = 0; c->tokens.ids && i < work->data->member_count; i++) {
+        const size_t *at = c->tokens.at + c->list[i];
+        if (work->model->task->roles[members[i].role].labels) continue;
+        for (k = at[0]; k < at[1]; k++, words++) /* <unk>, <unk.1> */
+            unknown += !strncmp(carnn__names_get(&work->model->words, c->tokens.ids[k]), "<unk", 4);
+    }
+    return (double)unknown / (double)carnn__max(words, 1);
+}
+
 /* All models on a data set, for one of the descriptions; scores may be NULL. */
 static carnn_status carnn__test(const carnn_model *const *models, size_t count,
                                 const carnn_dataset *data, const carnn_test_desc *asked,
@@ -13905,7 +13929,7 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
     carnn_status status = carnn__same_candidates(models, count, data, error);
     if (!status)
         status = carnn__engine_open(&engine, models[0]->desc.simd,
-                                    carnn__thread_count(asked ? asked->threads : wanted->threads),
+                                    carnn_thread_count(asked ? asked->threads : wanted->threads),
                                     *a, error);
     if (status) return status;
     work = (carnn__work *)carnn__own(&blocks, a, count, sizeof *work);
@@ -13925,7 +13949,10 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
         status = carnn__arena_open(&arena, a, error);
     }
     if (!status) carnn__evaluate(works, count, &arena, scores);
-    while (m-- > 0) carnn__net_close(&work[m]);
+    while (m-- > 0) {
+        if (!status && scores) scores[m].unknown = carnn__unknown_words(&work[m]);
+        carnn__net_close(&work[m]);
+    }
     carnn__free_aligned(a, arena.base);
     carnn__disown(&blocks, a);
     carnn__engine_close(&engine);
@@ -13970,7 +13997,7 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
         found += b[i] - a[i];
         all += weight[i];
     }
-    if (!(all > 0.0)) return 1.0;
+    if (parts < 2 || !(all > 0.0)) return 1.0;
     found /= all;
     for (draw = 0; draw < CARNN__BOOTSTRAP; draw++) {
         uint64_t key = carnn__stream(seed, draw);
@@ -14065,7 +14092,7 @@ static carnn_status carnn__training_open(carnn__training *t, const carnn_dataset
     carnn__work *scored = &t->valid;
     size_t size = model->params.trained, arrays = t->desc.average > 0.0 ? 3 : 2;
     carnn_status status = carnn__engine_open(&t->engine, model->desc.simd,
-                                             carnn__thread_count(t->desc.threads), *a, error);
+                                             carnn_thread_count(t->desc.threads), *a, error);
     if (status) return status;
     t->gradient = (float *)carnn__alloc_aligned(a, size, arrays * sizeof(float));
     if (!t->gradient) return carnn__out_of_memory(error);
@@ -14109,6 +14136,13 @@ static void carnn__training_save(carnn__training *t, carnn_error *error) {
 
 /* --- reports --------------------------------------------------------------------------------- */
 
+/* The mean over the epoch so far. */
+static double carnn__training_loss(const carnn__training *t) {
+    carnn_scores scores;
+    carnn__score(t->model->task, &t->at.tally, 0.0, &scores);
+    return scores.loss;
+}
+
 static double carnn__learning_rate(const carnn__training *t, double done) {
     const carnn_train_desc *d = &t->desc;
     double along = ((double)t->at.epoch + done) / (double)d->epochs;
@@ -14127,7 +14161,7 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     p.epoch = (int64_t)t->at.epoch + !epoch_ended;
     p.epochs = t->desc.epochs;
     p.done = done;
-    p.loss = t->at.tally.loss / (double)carnn__max(carnn__tally_size(&t->at.tally), 1);
+    p.loss = carnn__training_loss(t);
     p.rate = (double)(carnn__tally_size(&t->at.tally) - t->rate_done) /
              (now - t->rate_started + 1e-9);
     p.lr = carnn__learning_rate(t, epoch_ended ? 0.0 : done);
@@ -14145,12 +14179,30 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
+/* `what` (of `name`) is not finite; NULL: the loss is too high. Advises the default learning rate, or
+   where that is too high a tenth. */
 static carnn_status carnn__diverged(const carnn__training *t, const char *what, const char *name,
                                     carnn_error *error) {
+    carnn_model_desc model = t->model->desc;
+    carnn_train_desc usual;
+    char why[160];
+    memset(&usual, 0, sizeof usual);
+    usual.optimizer = t->desc.optimizer;
+    carnn_defaults(&model, &usual, NULL);
+    if (what) snprintf(why, sizeof why, "%s %s is not finite", what, name);
+    else snprintf(why, sizeof why, "the loss is %.4g, it began with %.4g", carnn__training_loss(t),
+                  t->at.first_loss);
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
-                       "%s %s is not finite; try a lower learning rate than %g",
-                       (unsigned long long)t->at.epoch + 1, (unsigned long long)t->at.step, what,
-                       name, carnn__learning_rate(t, 0.0));
+                       "%s; try --lr %g", (unsigned long long)t->at.epoch + 1,
+                       (unsigned long long)t->at.step, why,
+                       t->desc.lr > usual.lr ? usual.lr : t->desc.lr / 10.0);
+}
+
+/* Is the loss so far above the first one, and that of a guess among all choices, that the weights of
+   this epoch are worth nothing? A learning rate that is bearable doubles it at most. */
+static int carnn__loss_exploded(const carnn__training *t) {
+    double guess = log((double)carnn__max(t->model->choices.count, 1));
+    return !(carnn__training_loss(t) <= 2.0 * fmax(t->at.first_loss, guess) + 4.0);
 }
 
 static void carnn__average_range(const void *training, size_t from, size_t to) {
@@ -14171,6 +14223,7 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
                      &t->at.tally);
     t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, store->value, t->gradient, lr,
                                     fmax(d->clip, 0.0), fmax(d->weight_decay, 0.0));
+    if (!(t->at.first_loss > 0.0)) t->at.first_loss = carnn__training_loss(t); /* 0: no target */
     t->at.step++;
     t->at.batch++;
     if (!(t->norm <= DBL_MAX))
@@ -14233,7 +14286,8 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
                                (unsigned long long)t->at.epoch + 1);
     }
     broken = carnn__not_finite(store, store->value, store->trained);
-    if (broken) return carnn__diverged(t, "a weight of", broken, error);
+    if (broken || carnn__loss_exploded(t))
+        return carnn__diverged(t, broken ? "a weight of" : NULL, broken, error);
     /* saved before the validation, which a run that is not stopped here does not have */
     if (t->at.batch < batches) carnn__training_save(t, error);
     if (t->average) { /* it takes the place of the weights, which are in the gradient meanwhile */
@@ -14840,10 +14894,12 @@ static carnn_status carnn__check_part_open(carnn__subject *s) {
 
 static double carnn__check_task_loss(carnn__subject *s) {
     carnn__tally tally;
+    carnn_scores scores;
     memset(&tally, 0, sizeof tally);
     carnn__net_of(&s->work)->holds = s->holds;
     carnn__net_batch(&s->work, s->batch, s->key, &tally);
-    return tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
+    carnn__score(s->model->task, &tally, 0.0, &scores);
+    return scores.loss;
 }
 
 static void carnn__check_task_carve(carnn__subject *s) {
@@ -15647,7 +15703,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
     b->counting = counting;
     b->arena.size = (size_t)CARNN__BENCH_MIB << 20;
     b->arena.base = (char *)carnn__alloc_aligned(&a, b->arena.size, 1);
-    status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn__thread_count(threads), a,
+    status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn_thread_count(threads), a,
                                                 error)
                            : carnn__out_of_memory(error);
     for (i = 0; !status && carnn__bench_row_at(i, &r); i++) {
