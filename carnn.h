@@ -91,9 +91,9 @@
 
    Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (carnn__text_rnn_plan,
    _forward, _backward over texts), carnn__pool_part, carnn__additive, carnn__position,
-   carnn__compare, carnn__overlap. Every part clears the d of its own output in _forward. These
-   names stay within a minor version; everything else that begins with carnn__ is private. A model
-   file names its task: only programs that have it can load the model.
+   carnn__compare, carnn__overlap, carnn__highway. Every part clears the d of its own output in
+   _forward. These names stay within a minor version; everything else that begins with carnn__ is
+   private. A model file names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -228,7 +228,7 @@ typedef struct carnn_dataset carnn_dataset;
 
 /* What a model is. All of it but the vectors is kept in the model file. */
 typedef struct carnn_model_desc {
-    const char *task;  /* "dialog", "lm", "answer", "classify"; carnn_task_name() lists all */
+    const char *task;  /* "dialog", "lm", "answer", ...; carnn_task_name() lists all */
     const char *cell;  /* "icarnn"; carnn_cell_name() lists all */
     int64_t hidden;    /* size of the hidden state */
     int64_t embedding; /* size of the word embeddings */
@@ -468,8 +468,8 @@ typedef struct carnn_ranked {
 
 /* carnn_test that tells more. What metric[0] is the mean of, sum of values / sum of weights, are
    parts: dialogs (turns answered rightly, turns), questions (average precision, 1), pieces of
-   sentences (-log P, words), or examples (rightly classified, 1). All models have the same parts in
-   the same order. */
+   sentences (-log P, words), or examples (rightly classified, 1; of grades, whose metric is no
+   mean, squared error, 1). All models have the same parts in the same order. */
 typedef struct carnn_test_desc {
     int64_t threads;
     void (*part)(size_t model, double value, double weight, void *user); /* may be NULL */
@@ -484,7 +484,7 @@ CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t
 /* Which fields of a prediction are meant. */
 typedef enum carnn_prediction_kind {
     CARNN_PREDICTS_CHOICES,    /* the most probable choices (replies, classes, tags) */
-    CARNN_PREDICTS_SCORE,      /* a score: higher is better */
+    CARNN_PREDICTS_SCORE,      /* a score, higher is better; or a grade */
     CARNN_PREDICTS_LIKELIHOOD  /* -log P of a text, in `score`, and its tokens */
 } carnn_prediction_kind;
 
@@ -588,8 +588,8 @@ typedef struct carnn_text { /* of an example */
    message says which ones it has.
    Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
-   of answer a question and a sentence; of classify a text. At most `top` choices are told. The
-   prediction belongs to the session and lasts until its next call. */
+   of answer a question and a sentence; of pair two sentences; of classify a text. At most `top`
+   choices are told. The prediction belongs to the session and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
@@ -634,8 +634,8 @@ typedef struct carnn_contribution {
     double score;     /* what it adds to the logit of what is explained */
     double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word in
                          IWAN, 1 in all for each of the two texts */
-    double share;     /* lm: of a word of the sentence before in the context; answer: of a word in
-                         the last states of its text's encoder */
+    double share;     /* lm: of a word of the sentence before in the context; answer, pair: of a
+                         word in the last states of its text's encoder */
 } carnn_contribution;
 
 typedef struct carnn_explanation {
