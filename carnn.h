@@ -11687,12 +11687,12 @@ static void carnn__pair_features(const carnn__pair *m, int backward) {
             if (backward) {
                 m->pool.y.d[at + j] += df[0] + df[2 * s] * y[j] + df[3 * s];
                 m->pool.y.d[at + s + j] += df[s] + df[2 * s] * x[j] - df[3 * s];
-                continue;
+            } else {
+                f[0] = x[j];
+                f[s] = y[j];
+                f[2 * s] = x[j] * y[j];
+                f[3 * s] = x[j] - y[j];
             }
-            f[0] = x[j];
-            f[s] = y[j];
-            f[2 * s] = x[j] * y[j];
-            f[3 * s] = x[j] - y[j];
         }
     }
     if (!backward) carnn__mat_clear(&m->f, m->net.texts.count);
@@ -11764,11 +11764,9 @@ static double carnn__pair_losses(carnn__work *work, carnn__tally *tally) {
     carnn__pair *m = (carnn__pair *)work->state;
     carnn__logits o = carnn__pair_output(work);
     size_t b, K = o.z->columns;
-    tally->sum[CARNN__PAIR_METRICS] = K == 2 ? 2.0 : 1.0;
-    if (o.kind == CARNN__OUTPUT_GRADES) {
-        tally->sum[CARNN__PAIR_METRICS] = 3.0;
-        return carnn__grades_loss(work, &m->grades, &m->net.texts, o.z, tally);
-    }
+    int grades = o.kind == CARNN__OUTPUT_GRADES;
+    tally->sum[CARNN__PAIR_METRICS] = grades ? 3.0 : K == 2 ? 2.0 : 1.0;
+    if (grades) return carnn__grades_loss(work, &m->grades, &m->net.texts, o.z, tally);
     for (b = 0; b < o.count; b++) {
         int told = work->engine->k->argmax(o.z->x + b * K, K) == m->last;
         int right = o.target[b] == m->last;
