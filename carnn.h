@@ -89,8 +89,8 @@
        loss      softmax cross entropy over the logits, or one of its own
        sample    lines of data for the gradient check, and `variants`, options to check
 
-   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__highway, carnn__rnn (stacks of
-   cells and RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part,
+   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__highway, carnn__rnn (stacks
+   of cells and RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part,
    carnn__additive, carnn__position, carnn__compare, carnn__overlap. Every part clears the d of its
    own output in _forward. These names stay within a minor version; everything else that begins with
    carnn__ is private. A model file names its task: only programs that have it can load the model.
@@ -6384,7 +6384,7 @@ static uint64_t carnn__hash(const char *s, size_t length, int fold) {
 
 typedef struct carnn__reader carnn__reader;
 
-#define CARNN__CLASS_FINE 0 /* the place of `fine` among the options of classify */
+enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 7 }; /* among the options of classify */
 
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
 
@@ -6429,6 +6429,7 @@ typedef struct carnn__record {
     carnn__span target;
     float value;
     int spoken;      /* its texts are tokenised as those of Switchboard are */
+    int tree, once;  /* its text is the leaves of a tree; left out where the text is known */
 } carnn__record;
 
 /* A reader's place in a file, and what a format has to remember from line to line. */
@@ -6443,6 +6444,7 @@ typedef struct carnn__parser {
     const char *file[2]; /* where texts have files of their own: their names, else NULL */
     int style;           /* of formats with variants: which, from the first lines; 0: not known */
     const char *format;  /* its name, for those who ask */
+    size_t at;           /* of lines with several records: where the next one begins; 0: none */
     const double *option; /* the task's, of the model that will read the data; NULL: defaults */
 } carnn__parser;
 
@@ -6545,6 +6547,19 @@ static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
+/* Writes the leaves of a tree "(3 (2 It) (4 sings))", blanks between them, to `to`, which has room
+   for the tree; returns their length. */
+static size_t carnn__leaves(carnn__span tree, char *to) {
+    size_t i, n = 0;
+    for (i = 0; i < tree.length; i++) {
+        char c = tree.at[i];
+        if (c == '(') i += 1; /* the label */
+        else if (c != ')' && !carnn__gap(c)) to[n++] = c;
+        else if (n && to[n - 1] != ' ') to[n++] = ' ';
+    }
+    return n;
+}
+
 /* Adds a record: its target before its texts, as vocabularies depend on the order. */
 static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
     const size_t most = CARNN__COUNT_LIMIT - 8; /* texts, members and items have 32 bits */
@@ -6573,8 +6588,15 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     for (i = 0; i < record->count; i++) {
         carnn__span text = record->text[i];
         carnn__member m = {0, record->role[i]};
+        size_t known = r->texts.count;
         if (record->spoken) text = carnn__spoken_words(r, text);
+        if (record->tree) {
+            stbds_arrsetlen(r->scratch, text.length);
+            text.length = carnn__leaves(text, r->scratch);
+            text.at = r->scratch;
+        }
         m.text = record->columns ? carnn__reading_rows(r, text) : carnn__reading_text(r, text);
+        if (record->once && m.text < known) return CARNN_OK;
         stbds_arrput(d->members, m);
     }
     d->spoken |= record->spoken;
@@ -6651,7 +6673,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
         if (status) return status;
         r->parser.lines = r->input->lines;
         carnn__reading_origin(r, r->parser.lines.name);
-        while (!status && carnn__next_line(&r->parser.lines)) {
+        while (!status && (r->parser.at || carnn__next_line(&r->parser.lines))) {
             carnn__record record;
             memset(&record, 0, sizeof record);
             status = r->reader->line(&r->parser, &record);
@@ -7089,6 +7111,8 @@ static const carnn__reader carnn__pair_reader = {
        __label__class text     fastText; a text with several labels is refused
        COARSE:fine text        TREC; the class is COARSE, with the task's option `fine` all of it
        4 text                  SST: one digit, one blank
+       (4 (2 The) (3 film))    SST's trees; with the option `phrases` every other node of a tree is
+                               an example, too, unless its text has been one
 
    The first line that is not blank tells the style. Where classes may be missing it may be a text
    ("3 men in a boat"): TREC or SST are then believed only if the next lines have the style, too. In
@@ -7100,6 +7124,7 @@ enum {
     CARNN__CLASS_TABBED,
     CARNN__CLASS_COARSE,
     CARNN__CLASS_DIGIT,
+    CARNN__CLASS_TREE,
     CARNN__CLASS_NONE /* texts without classes */
 };
 
@@ -7107,9 +7132,25 @@ enum {
 static const char *const carnn__class_formats[] = {
     "class<TAB>text, __label__class text, COARSE:fine text or a digit, a blank and a text",
     "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
-    "a text"};
+    "a tree with a digit at every node", "a text"};
 
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
+
+/* The length of the tree that a text begins with; 0: it begins with none. */
+static size_t carnn__tree_length(carnn__span s) {
+    size_t i, depth = 0;
+    for (i = 0; i < s.length; i++) {
+        if (s.at[i] == '(') {
+            if (i + 3 > s.length || !carnn__digit(s.at[i + 1]) || s.at[i + 2] != ' ') return 0;
+            depth++;
+        } else if (!depth) {
+            return 0;
+        } else if (s.at[i] == ')' && !--depth) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
 
 /* Divides a line of this style into class and text; 0: it is not of this style. */
 static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
@@ -7121,6 +7162,12 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
     label->length = 0;
     if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
     if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
+    if (style == CARNN__CLASS_TREE) {
+        *text = carnn__trim(line);
+        label->at = text->at + 1;
+        label->length = 1;
+        return text->length && carnn__tree_length(*text) == text->length;
+    }
     while (label->length < line.length && !carnn__gap(line.at[label->length])) label->length++;
     carnn__skip(text, carnn__min(label->length + 1, line.length));
     if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
@@ -7149,6 +7196,20 @@ static int carnn__class_is(const carnn__parser *p, int style) {
     return looked_at > 0;
 }
 
+/* The node of a tree that is next, where all are examples. */
+static void carnn__class_node(carnn__parser *p, carnn__record *r, carnn__span *tree) {
+    carnn__span node = *tree;
+    const char *next;
+    if (p->lenient || !p->option || p->option[CARNN__CLASS_PHRASES] <= 0.0) return;
+    carnn__skip(&node, p->at);
+    next = (const char *)memchr(node.at + 1, '(', node.length - 1);
+    r->once = p->at > 0;
+    r->target.at = node.at + 1;
+    p->at = next ? (size_t)(next - tree->at) : 0;
+    node.length = carnn__tree_length(node);
+    *tree = node;
+}
+
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text, other, rest;
     int found;
@@ -7172,14 +7233,16 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     r->has_target = r->target.length > 0;
     r->begins = r->example = 1;
     r->own = 1;
+    r->tree = found && p->style == CARNN__CLASS_TREE;
+    if (r->tree) carnn__class_node(p, r, &text);
     carnn__record_text(r, 0, found ? text : p->lines.line);
     return CARNN_OK;
 }
 
 static const carnn__reader carnn__class_reader = {
     carnn__class_line, "a class and a text", 0, 0, NULL,
-    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or "
-    "\"4 text\" (SST), as the first line has it"};
+    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC), "
+    "\"4 text\" or a tree (SST), as the first line has it"};
 
 /* --- pairs with a class or a grade ---------------------------------------------------------------
    Two sentences and what the first says of the second, a line each, in columns with tabs between
@@ -9708,6 +9771,7 @@ static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__WORD_TEXT 32      /* bytes of a word that are kept for explanations */
+#define CARNN__TREE_BYTES 16384  /* of a tree that is read */
 
 struct carnn_session {
     const carnn_model *model;
@@ -10102,6 +10166,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     carnn_text texts[CARNN__RECORD_TEXTS];
     carnn__record r;
     carnn_status status;
+    char leaves[CARNN__TREE_BYTES];
     size_t i, count = 0;
     memset(&r, 0, sizeof r);
     *found = 0;
@@ -10118,6 +10183,11 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     session->spoken = r.spoken;
     for (i = 0; i < r.own; i++)
         if (!session->model->task->roles[r.role[i]].labels) texts[count++] = r.text[i];
+    if (r.tree) {
+        texts->length = carnn__min(texts->length, sizeof leaves);
+        texts->length = carnn__leaves(*texts, leaves);
+        texts->at = leaves;
+    }
     *found = r.example;
     if (r.example)
         status = carnn_session_predict(session, texts, count, top, prediction, error);
@@ -11726,7 +11796,8 @@ enum { /* in carnn_model_desc.option */
     CARNN__CLASSIFY_POOLING,
     CARNN__CLASSIFY_WORDS,
     CARNN__CLASSIFY_CONTEXT,
-    CARNN__CLASSIFY_ENCODER
+    CARNN__CLASSIFY_ENCODER,
+    CARNN__CLASSIFY_PHRASES = CARNN__CLASS_PHRASES
 };
 
 /* The first ones are the names of carnn__pooling. */
@@ -11749,6 +11820,8 @@ static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_CHOICE("context", CARNN__CLASSIFY_CONTEXT, carnn__classify_contexts,
                          "what the context is, none or the position encoding of the text"),
     CARNN__ENCODER_OPTIONS(CARNN__CLASSIFY_ENCODER),
+    CARNN__OPTION_WHOLE("phrases", CARNN__CLASSIFY_PHRASES, 0, 1, 0,
+                        "1: of trees every phrase is an example"),
     CARNN__OPTION_END};
 
 static void carnn__classify_adapt(carnn_model_desc *model, carnn_train_desc *train) {
