@@ -33,6 +33,7 @@ static struct word *words;
 static int *tokens, *slots;
 static struct sentence *sentences;
 static int word_count, token_count, sentence_count, slot_count;
+static int book_names[MAX_NAMES], name_count;
 
 static void *grow(void *list, int count, size_t size)
 {
@@ -284,7 +285,7 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(words[*(const int *)a].bytes, words[*(const int *)b].bytes);
 }
 
-/* Mixes names [from, to) and keeps as many as there are candidates. */
+/* Mixes names [from, to), of which no more are kept than there are candidates: how many names. */
 static int keep_some(struct rng *rng, int *names, int from, int to)
 {
     if (from < CANDIDATES) rng_shuffle(rng, names + from, to - from);
@@ -293,13 +294,18 @@ static int keep_some(struct rng *rng, int *names, int from, int to)
 
 static void write_question(FILE *file, struct rng *rng, int first, int length, int answer)
 {
-    int names[MAX_NAMES], count = 1, near;
+    int names[2 * MAX_NAMES], near, all, count;
 
     names[0] = answer;
-    count = keep_some(rng, names, 1, near = add_names(names, 1, first, first + length + 1));
-    if (near < CANDIDATES) {
-        count = keep_some(rng, names, near, add_names(names, near, 0, sentence_count));
+    near = all = add_names(names, 1, first, first + length + 1);
+    for (int i = 0; i < name_count; i++) {
+        int j = 0;
+
+        while (j < near && names[j] != book_names[i]) j++;
+        if (j == near) names[all++] = book_names[i];
     }
+    count = keep_some(rng, names, 1, near);
+    if (near < CANDIDATES) count = keep_some(rng, names, near, all);
     for (int i = 0; i < length; i++) {
         write_line(file, i + 1, &sentences[first + i], -1);
         fputc('\n', file);
@@ -351,6 +357,7 @@ int main(int argc, char **argv)
     for (; i < argc; i++) {
         read_book(argv[i]);
         find_names();
+        name_count = add_names(book_names, 0, 0, sentence_count);
         write_questions(output.file, &rng, number[0], number[1]);
         forget_book();
     }
