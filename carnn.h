@@ -50,7 +50,7 @@
        @@BATCH   token lists, pieces, the texts of a batch
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
-       @@HEAD    one part per task: dialog, lm, answer, classify
+       @@HEAD    one part per task: dialog, lm, answer, classify, cloze
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
        @@TRAIN   training, scoring, cross-validation
@@ -228,7 +228,8 @@ typedef struct carnn_dataset carnn_dataset;
 
 /* What a model is. All of it but the vectors is kept in the model file. */
 typedef struct carnn_model_desc {
-    const char *task;  /* "dialog", "lm", "answer", "classify"; carnn_task_name() lists all */
+    const char *task;  /* "dialog", "lm", "answer", "classify", "cloze"; carnn_task_name() lists
+                        all */
     const char *cell;  /* "icarnn"; carnn_cell_name() lists all */
     int64_t hidden;    /* size of the hidden state */
     int64_t embedding; /* size of the word embeddings */
@@ -590,7 +591,8 @@ typedef struct carnn_text { /* of an example */
    message says which ones it has.
    Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
-   of answer a question and a sentence; of classify a text. At most `top` choices are told. The
+   of answer a question and a sentence; of classify a text; of cloze a text, a question with XXXXX
+   and candidates "c1|c2|...", into which the prediction points. At most `top` choices are told. The
    prediction belongs to the session and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
@@ -630,12 +632,12 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
 enum { CARNN_HAS_SCORE = 1, CARNN_HAS_ATTENTION = 2, CARNN_HAS_SHARE = 4 };
 
 typedef struct carnn_contribution {
-    const char *role; /* "user", "bot", "fact"; "before", "word"; "question", "sentence" */
+    const char *role; /* "user", "bot", "fact"; "before", "word"; "question", "sentence"; "text" */
     const char *text; /* as read, ends with a NUL, may be shortened; belongs to the session */
     unsigned has;
     double score;     /* what it adds to the logit of what is explained */
     double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word in
-                         IWAN, 1 in all for each of the two texts */
+                         IWAN, 1 in all for each of the two texts; cloze: of a word of the text */
     double share;     /* lm: of a word of the sentence before in the context; answer: of a word in
                          the last states of its text's encoder */
 } carnn_contribution;
@@ -11968,7 +11970,7 @@ static const carnn__task carnn__cloze_task = {
     CARNN__TEXT_ONLY(&carnn__cloze_reader), carnn__cloze_roles,
     carnn__cloze_options,
     "cell=gru hidden=128 embedding=64 model=sum anonymous=1 epochs=10 batch=32 lr=0.001 clip=10 "
-    "dropout=0.2 patience=3",
+    "dropout=0.2",
     NULL, NULL, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
     CARNN__TEXT_ONLY(carnn__cloze_build), NULL, sizeof(carnn__cloze),
     carnn__cloze_parts, NULL, carnn__cloze_tokens,

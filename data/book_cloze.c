@@ -1,6 +1,6 @@
 /* book_cloze.c - cloze questions about plain text, in the format of the Children's Book Test
 
-       book_cloze [--sentences N] [--stride N] [--seed N] OUTPUT BOOK...
+       book_cloze [--sentences N] [--stride N] [--seed N] [--words LIST] OUTPUT BOOK...
 
    A book has a sentence a line; empty lines do not count. N sentences [20] are a text, the next one
    is a question if a name of the text stands in it once, which XXXXX then replaces; each of its
@@ -9,8 +9,9 @@
    by `seed` [1]; they stand in alphabetical order.
 
    A name is a word that has a capital in the middle of a sentence three times or more in the book,
-   and begins with a small letter at most a tenth as often. No list of names is needed. Words:
-   punctuation stands by itself, as do 's, 'll, 've, 're, 'm and 'd.
+   and begins with a small letter at most a tenth as often. With --words the words of LIST, one a
+   line, are asked for instead (common nouns, for example). Words: punctuation stands by itself, as
+   do 's, 'll, 've, 're, 'm and 'd.
 
    Licence: MIT-0 or public domain, as you like. */
 
@@ -215,6 +216,22 @@ static int in_middle(const struct sentence *s, int i)
     return is_letter(*before) || strcmp(before, ",") == 0;
 }
 
+/* Marks the words of the list that the book has. */
+static void find_listed(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    char line[LONGEST_WORD + 2];
+
+    if (file == NULL) fail(EXIT_DISK, "%s: %s", path, strerror(errno));
+    while (fgets(line, sizeof line, file) != NULL) {
+        int length = (int)strcspn(line, "\r\n"), *slot = slot_of(line, length);
+
+        if (*slot >= 0) words[*slot].is_name = 1;
+    }
+    if (ferror(file)) fail(EXIT_DISK, "%s: cannot read", path);
+    fclose(file);
+}
+
 static void find_names(void)
 {
     int known = word_count;
@@ -334,6 +351,7 @@ int main(int argc, char **argv)
 {
     int number[3] = { 20, 1, 1 }, i = 1;
     static const char *const option[3] = { "--sentences", "--stride", "--seed" };
+    const char *list = NULL;
     struct output output;
     struct rng rng;
 
@@ -341,6 +359,10 @@ int main(int argc, char **argv)
         char *end;
         int which = 0;
 
+        if (strcmp(argv[i], "--words") == 0) {
+            list = argv[i + 1];
+            continue;
+        }
         while (which < 3 && strcmp(argv[i], option[which]) != 0) which++;
         if (which == 3) fail(EXIT_USAGE, "unknown option %s", argv[i]);
         number[which] = (int)strtol(argv[i + 1], &end, 10);
@@ -350,13 +372,15 @@ int main(int argc, char **argv)
     }
     if (argc - i < 2) {
         fail(EXIT_USAGE,
-             "usage: book_cloze [--sentences N] [--stride N] [--seed N] OUTPUT BOOK...");
+             "usage: book_cloze [--sentences N] [--stride N] [--seed N] [--words LIST] OUTPUT "
+             "BOOK...");
     }
     rng.state = (uint64_t)number[2];
     output_open(&output, argv[i++]);
     for (; i < argc; i++) {
         read_book(argv[i]);
-        find_names();
+        if (list != NULL) find_listed(list);
+        else find_names();
         name_count = add_names(book_names, 0, 0, sentence_count);
         write_questions(output.file, &rng, number[0], number[1]);
         forget_book();
