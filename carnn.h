@@ -656,7 +656,8 @@ typedef struct carnn_explanation {
    the best reply. lm: the words of the sentence before with their shares in the context, then those
    of the sentence with what they add to the logit of the most probable next word. answer: the words
    of the question and of the sentence; where shares are meant, they and the rest are 1 in all for
-   each of the two (*rest has the sum of both). */
+   each of the two (*rest has the sum of both). cloze: the words of the text, to the probability of
+   the answer, which is exactly the sum of the attention to its places. */
 CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t count,
                                              carnn_contribution *out,
                                              carnn_explanation *explanation, carnn_error *error);
@@ -11896,11 +11897,11 @@ static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribut
                                  carnn_explanation *e) {
     const carnn__cloze *m = (const carnn__cloze *)s->work.state;
     const float *weight = m->attentive ? m->attend.score.y.x : m->s.x;
-    size_t r, best = m->net.best[0];
+    size_t r, best = m->told[0] ? m->net.best[0] : SIZE_MAX;
     e->count = carnn__texts_rows(&m->net.texts);
     e->of = m->told;
     e->exact = !m->attentive;
-    if (m->attentive) e->rest = m->told[0] ? (double)m->z.x[best] : 0.0;
+    if (m->attentive && m->told[0]) e->rest = (double)m->z.x[best];
     for (r = 0; r < e->count && r < count; r++) {
         carnn_contribution c = {"text", s->word[r], CARNN_HAS_ATTENTION, 0.0, (double)weight[r],
                                 0.0};

@@ -785,7 +785,7 @@ static void on_choice(const carnn_prediction *p, void *user) {
     report *r = (report *)user;
     const char *target = carnn_dataset_target(data, p->example);
     size_t right = 0;
-    if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count) return;
+    if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count || p->candidate) return;
     while (right + 1 < r->classes && strcmp(carnn_model_choice(r->model, right), target)) right++;
     r->times[right * r->classes + p->choice[0]]++;
     r->seen++;
@@ -1098,10 +1098,10 @@ static void explain_example(size_t number) {
     for (i = p.kind == CARNN_PREDICTS_SCORE || !texts ? 0 : texts - 1; i < texts; i++)
         puts(carnn_dataset_text(data, number, i));
     if (p.kind == CARNN_PREDICTS_SCORE) printf("score %.9g\n", p.score);
-    if (p.candidate)
+    if (p.candidate && p.count)
         printf("answer: %.*s (probability %.4f)\n", (int)p.candidate[*p.choice].length,
                p.candidate[*p.choice].at, p.probability[0]);
-    else if (p.kind == CARNN_PREDICTS_CHOICES)
+    else if (p.kind == CARNN_PREDICTS_CHOICES && p.count)
         printf("answer: %s (probability %.4f)\n", carnn_model_choice(model, p.choice[0]),
                p.probability[0]);
     part = print_parts(p.kind == CARNN_PREDICTS_LIKELIHOOD ? "next word" : NULL, (size_t)-1,
