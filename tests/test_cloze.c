@@ -535,7 +535,7 @@ int main(void) {
     cloze_sessions("layers=2");
     cloze_sessions("model=attentive anonymous=0 cell=icarnn");
     cloze_explains();
-    cloze_same_bytes("layers=2");
+    cloze_same_bytes("layers=2 encoder=rcrn");
     cloze_same_bytes("model=attentive anonymous=0");
     cloze_kept();
     return test_end();
