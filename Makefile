@@ -43,7 +43,8 @@ test:
 	@$(MAKE) --no-print-directory -j$(JOBS) carnn test-programs
 	@sh tests/run.sh $(JOBS) "sh tests/compile.sh" $(call run,build/asan/,$(MEMORY)) \
 		$(call run,build/,$(TESTS)) $(call run,build/tsan/,$(THREADED)) "sh tests/cli.sh" \
-		"sh tests/examples.sh" "sh tests/readme.sh" "sh tests/babi_reduced.sh build/babi_reduced"
+		"sh tests/examples.sh" "sh tests/readme.sh" "sh tests/babi_reduced.sh build/babi_reduced" \
+		"sh tests/book_cloze.sh build/book_cloze"
 
 run = $(patsubst test_%,"$(1)tests %",$(2))
 

@@ -137,7 +137,8 @@
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
    Weston: Learning End-to-End Goal-Oriented Dialog, ICLR 2017. Sukhbaatar et al.: End-To-End Memory
-   Networks, NIPS 2015. */
+   Networks, NIPS 2015. Kadlec, Schmid, Bajgar, Kleindienst: Text Understanding with the Attention
+   Sum Reader Network, ACL 2016. */
 
 #ifndef CARNN_H
 #define CARNN_H
@@ -12471,6 +12472,11 @@ typedef struct carnn__cloze {
 
 enum { CARNN__CLOZE_DROP_WORDS = 1, CARNN__CLOZE_DROP_LAYERS = 3 }; /* of texts, questions */
 
+/* 0: the texts, 1: the questions. */
+static carnn__texts *carnn__cloze_texts(carnn__cloze *m, size_t i) {
+    return i ? &m->question : &m->net.texts;
+}
+
 /* Rows of the text and of the question. */
 static void carnn__cloze_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
     const carnn__corpus *c = carnn__corpus_of(work);
@@ -12486,15 +12492,12 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     static const char *const name[] = {"text", "question"};
     carnn__cloze *m = (carnn__cloze *)state;
     const carnn_model_desc *d = &p->model->desc;
-    carnn__texts *texts[2];
     size_t h = (size_t)d->hidden, e = (size_t)d->embedding, C = CARNN__CLOZE_CANDIDATES, i, B;
     carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__CLOZE_ENCODER, 2, e, 0);
-    texts[0] = &m->net.texts;
-    texts[1] = &m->question;
     m->attentive = carnn__chosen(p->model, CARNN__CLOZE_MODEL) == 1;
     m->words[0].table = m->words[1].table = carnn__declare_words(p);
     for (i = 0; i < 2; i++) {
-        carnn__texts *t = texts[i];
+        carnn__texts *t = carnn__cloze_texts(m, i);
         t->joined = i ? CARNN__CLOZE_QUESTION : CARNN__CLOZE_WORDS;
         t->bound = i;
         t->read = carnn__cloze_read;
@@ -12583,21 +12586,19 @@ static void carnn__cloze_point_back(carnn__work *work, const carnn__cloze *m, si
                   g->d + b * D, D);
 }
 
-/* E_c of every candidate of item b: z_c = E_c . top, or backward. */
+/* z_c = E_c . y of every candidate of item b;  backward: dy += dz_c E_c;  dE_c += dz_c y */
 static void carnn__cloze_choose(carnn__work *work, const carnn__cloze *m, size_t b, int backward) {
     size_t item = m->net.texts.item[b], e = m->top.y.columns, count, i, j;
     const uint32_t *candidate = carnn__cloze_candidates(work, item, &count);
-    const float *y = m->top.y.x + b * e;
-    for (i = 0; i < m->z.columns; i++) {
-        size_t at = b * m->z.columns + i, table = m->words[0].table, row;
-        if (i < count) row = carnn__cloze_read(&m->net.texts, item, candidate[i]) * e;
-        else row = 0;
-        if (!backward)
-            m->z.x[at] = i < count ? work->engine->k->dot(carnn__weight(work, table) + row, y, e)
-                                   : -FLT_MAX;
-        for (j = 0; backward && i < count && j < e; j++) {
-            m->top.y.d[b * e + j] += m->z.d[at] * carnn__weight(work, table)[row + j];
-            carnn__gradient(work, table)[row + j] += m->z.d[at] * y[j];
+    const float *y = m->top.y.x + b * e, *dz = m->z.d + b * m->z.columns;
+    for (i = 0; !backward && i < m->z.columns; i++) m->z.x[b * m->z.columns + i] = -FLT_MAX;
+    for (i = 0; i < count; i++) {
+        size_t row = carnn__cloze_read(&m->net.texts, item, candidate[i]) * e;
+        const float *E = carnn__weight(work, m->words[0].table) + row;
+        if (!backward) m->z.x[b * m->z.columns + i] = work->engine->k->dot(E, y, e);
+        for (j = 0; backward && j < e; j++) {
+            m->top.y.d[b * e + j] += dz[i] * E[j];
+            carnn__gradient(work, m->words[0].table)[row + j] += dz[i] * y[j];
         }
     }
 }
@@ -12623,21 +12624,18 @@ static void carnn__cloze_sum(carnn__work *work, const carnn__cloze *m, size_t b,
 
 static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
     carnn__cloze *m = (carnn__cloze *)work->state;
-    carnn__texts *texts[2];
     size_t i, b, B = m->net.texts.count;
     const carnn__mat *f = carnn__rnn_output(&m->reader[0]);
-    texts[0] = &m->net.texts;
-    texts[1] = &m->question;
-    carnn__texts_follow(texts[1], texts[0]);
+    carnn__texts_follow(&m->question, &m->net.texts);
     carnn__cloze_collect(work);
     for (i = 0; i < 2; i++) {
-        carnn__mat *x = &m->words[i].y;
-        carnn__embed_forward(work, &m->words[i], texts[i]);
-        carnn__rnn_forward(work, &m->reader[i], carnn__texts_read(texts[i], x, NULL), key);
+        const carnn__texts *t = carnn__cloze_texts(m, i);
+        carnn__embed_forward(work, &m->words[i], t);
+        carnn__rnn_forward(work, &m->reader[i], carnn__texts_read(t, &m->words[i].y, NULL), key);
     }
-    carnn__pool_words(work, &m->last, texts[1], carnn__rnn_output(&m->reader[1]), 0);
+    carnn__pool_words(work, &m->last, &m->question, carnn__rnn_output(&m->reader[1]), 0);
     if (m->attentive) {
-        carnn__additive_forward(work, &m->attend, texts[0], f, &m->last.y);
+        carnn__additive_forward(work, &m->attend, &m->net.texts, f, &m->last.y);
         for (b = 0; b < B; b++) carnn__cloze_sum(work, m, b, 0);
         carnn__mat_clear(&m->sum, B);
         carnn__linear_forward(work, &m->top, &m->sum, B);
@@ -12649,24 +12647,21 @@ static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
 
 static void carnn__cloze_backward(carnn__work *work, uint64_t key) {
     carnn__cloze *m = (carnn__cloze *)work->state;
-    const carnn__texts *texts[2];
     size_t i, b, B = m->net.texts.count;
     const carnn__mat *f = carnn__rnn_output(&m->reader[0]);
-    texts[0] = &m->net.texts;
-    texts[1] = &m->question;
     for (b = 0; b < B; b++)
         if (m->attentive) carnn__cloze_choose(work, m, b, 1);
         else carnn__cloze_point_back(work, m, b);
     if (m->attentive) {
         carnn__linear_backward(work, &m->top, &m->sum, B);
         for (b = 0; b < B; b++) carnn__cloze_sum(work, m, b, 1);
-        carnn__additive_backward(work, &m->attend, texts[0], f, &m->last.y);
+        carnn__additive_backward(work, &m->attend, &m->net.texts, f, &m->last.y);
     }
-    carnn__pool_words(work, &m->last, texts[1], carnn__rnn_output(&m->reader[1]), 1);
+    carnn__pool_words(work, &m->last, &m->question, carnn__rnn_output(&m->reader[1]), 1);
     for (i = 2; i-- > 0;) {
-        carnn__mat *x = &m->words[i].y;
-        carnn__rnn_backward(work, &m->reader[i], carnn__texts_read(texts[i], x, NULL), key);
-        carnn__embed_backward(work, &m->words[i], texts[i]);
+        const carnn__texts *t = carnn__cloze_texts(m, i);
+        carnn__rnn_backward(work, &m->reader[i], carnn__texts_read(t, &m->words[i].y, NULL), key);
+        carnn__embed_backward(work, &m->words[i], t);
     }
 }
 
