@@ -42,7 +42,7 @@
        @@MAT     matrix products
        @@PARAM   the parameter store, optimisers
        @@SEQ     packed batches
-       @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
+       @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU, MI
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
        @@DATA    data sets of items, from lines to records; the formats
@@ -178,7 +178,7 @@ extern "C" {
     X(CARNN_ERR_IO, -3, "a file could not be read or written")                                     \
     X(CARNN_ERR_DATA, -4, "a data file does not follow its format")                                \
     X(CARNN_ERR_MODEL, -5, "a model file is damaged, of another version, or does not fit")         \
-    X(CARNN_ERR_DIVERGED, -6, "training met NaN or infinity")                                      \
+    X(CARNN_ERR_DIVERGED, -6, "training met NaN, infinity or a loss far above that of the start")  \
     X(CARNN_ERR_STOPPED, -7, "the callback asked to stop")
 
 typedef enum carnn_status {
@@ -338,6 +338,7 @@ CARNN_API const char *carnn_task_title(size_t number);
 CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for help texts */
 CARNN_API const char *carnn_optimizer_name(size_t number);
 CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
+CARNN_API size_t carnn_thread_count(int64_t threads); /* that are used; 0: a processor each */
 
 /* --- data sets -------------------------------------------------------------------------------- */
 
@@ -400,6 +401,7 @@ typedef struct carnn_scores {
     size_t tokens;   /* words scored (language models), 0 elsewhere */
     double loss;
     double seconds;
+    double unknown;  /* by carnn_test: part of the data's words that are not in the vocabulary */
     size_t count;
     struct {
         const char *name; /* "accuracy" */
@@ -453,8 +455,9 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             carnn_scores *deviation, carnn_error *error);
 #endif
 
-/* Scores each of `count` models; where count > 1, scores[count] is their vote (plurality, ties by
-   summed probability). */
+/* Scores each of `count` models; where count > 1, scores[count] is their vote: of dialog by
+   plurality, ties by summed probability; of answer by the mean score; elsewhere by the mean of the
+   probabilities. */
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
                                   const carnn_dataset *data, int64_t threads,
                                   carnn_scores *scores, carnn_error *error);
@@ -1034,7 +1037,7 @@ static size_t carnn__second_cache(void) {
 #endif
 }
 /* 0 threads: one for each processor. */
-static size_t carnn__thread_count(int64_t threads) {
+CARNN_API size_t carnn_thread_count(int64_t threads) {
     return threads > 0 ? (size_t)threads : carnn__processors();
 }
 
@@ -1508,31 +1511,43 @@ typedef struct carnn__listener {
      number of gates projected from the input, of these with a bias, projected from the context,
      projected from the hidden state, 1 if the latter has a bias of its own (else 0),
      arrays of h floats on the tape,
-     the gate whose bias does not start at 0, its initial value, flags
+     the gate whose bias does not start at 0, its initial value,
+     vectors of each gate beside its bias, 3 (alpha, beta1, beta2: multiplicative integration, which
+     replaces the sum of the projections in every gate) or 0, initial value of alpha, of the betas,
+     flags
 
    A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
-    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, CARNN__TAPE_SUFFICES)       \
-    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f,                                       \
+    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0, 0.0f, 0.0f,              \
+      CARNN__TAPE_SUFFICES)                                                                        \
+    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, 0, 0.0f, 0.0f,                        \
       CARNN__HAS_CELL_STATE | CARNN__TAPE_SUFFICES)                                                \
-    X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f,                 \
+    X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f, 0, 0.0f, 0.0f,  \
       CARNN__TWO_STAGES | CARNN__TAPE_SUFFICES)                                                    \
     X(gru_after, gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3,  \
-      1, 4, 0, 0.0f, CARNN__TAPE_SUFFICES)                                                         \
-    X(ran, ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, CARNN__ADDITIVE_FORGET)         \
-    X(ran_tanh, ran, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)    \
+      1, 4, 0, 0.0f, 0, 0.0f, 0.0f, CARNN__TAPE_SUFFICES)                                          \
+    X(ran, ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, 0, 0.0f, 0.0f,                  \
+      CARNN__ADDITIVE_FORGET)                                                                      \
+    X(ran_tanh, ran, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, 0, 0.0f, 0.0f,            \
+      CARNN__HAS_CELL_STATE)                                                                       \
     X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0,   \
-      2, 0, 0.0f, CARNN__ADDITIVE_UPDATE)                                                          \
+      2, 0, 0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                           \
     X(icarnn, carnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0,    \
-      0.0f, CARNN__ADDITIVE_UPDATE)                                                                \
+      0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                                 \
     X(scarnn, carnn, "scarnn", "iCARNN whose candidate is the input itself", 2, 2, 2, 0, 0, 0, 0,  \
-      0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                    \
+      0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                     \
     X(carnn_low, carnn, "carnn-low", "sCARNN without the forget gate", 1, 1, 1, 0, 0, 0, 0, 0.0f,  \
-      CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                          \
+      0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                           \
     X(carnn_high, lstm, "carnn-high", "LSTM whose gates read the context too", 4, 4, 3, 4, 0, 5,   \
-      1, 1.0f, CARNN__HAS_CELL_STATE)                                                              \
+      1, 1.0f, 0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE)                                               \
     X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,    \
-      CARNN__ADDITIVE_UPDATE)                                                                      \
+      0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                                       \
+    X(mi_rnn, rnn, "mi-rnn", "RNN with multiplicative integration", 1, 1, 0, 1, 0, 0, 0, 0.0f, 3,  \
+      2.0f, 0.5f, 0)                                                                               \
+    X(mi_lstm, lstm, "mi-lstm", "LSTM with multiplicative integration", 4, 4, 0, 4, 0, 5, 0, 0.0f, \
+      3, 1.0f, 0.5f, CARNN__HAS_CELL_STATE)                                                        \
+    X(mi_gru, gru, "mi-gru", "GRU with multiplicative integration", 3, 3, 0, 3, 0, 4, 0, 0.0f, 3,  \
+      1.0f, 1.0f, CARNN__TWO_STAGES)                                                               \
     CARNN_EXTRA_CELLS(X)
 #ifndef CARNN_EXTRA_CELLS
 #define CARNN_EXTRA_CELLS(X) /* a program's own, see @@CELL */
@@ -1562,6 +1577,8 @@ typedef struct carnn__cell_kind {
     size_t gates, bias_gates, context_gates, recurrent_gates, recurrent_bias, tape;
     size_t open_gate; /* the gate whose bias starts at open_bias, e.g. LSTM's forget gate at 1 */
     float open_bias;
+    size_t vectors;
+    float alpha, beta; /* initial values */
     size_t flags;
 } carnn__cell_kind;
 
@@ -1581,7 +1598,9 @@ typedef struct carnn__scan {
     const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
     float *px;             /* (U, gates h) input projections with biases */
     float *pc;             /* (B, context gates h) context projections */
-    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the current step */
+    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the current step;
+                              (N, recurrent gates h) of every row where gates have vectors */
+    const float *alpha, *beta1, *beta2, *bias; /* (gates h) where gates have vectors */
     const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
     float *tape;           /* (N, tape h) what backward needs of each row */
     float *out;            /* (N, h) hidden states */
@@ -1594,6 +1613,7 @@ typedef struct carnn__scan {
     float *dpx;            /* (U, gates h) */
     float *dpc;            /* (B, context gates h) */
     float *dph;            /* (N, recurrent gates h) */
+    float *dvectors;       /* (B, 4 gates h) of alpha, beta1, beta2, bias, by sequence */
 } carnn__scan;
 
 /* Runs steps [t0, t1), backward from the last to the first, columns [from, to). */
@@ -1614,19 +1634,20 @@ typedef struct carnn__lanes {
     /* read only */
     float *x;        /* the input */
     float *px, *pc, *ph;
+    float *alpha, *beta1, *beta2, *bias;
     float *before;   /* h', the state one step before */
     float *c_before; /* c' */
     float *dout;     /* of backward alone, like those that begin with d below */
     /* written, the gradients of gates and inputs added to */
     float *tape, *out, *reset;
-    float *dh, *dc, *dpx, *dpc, *dph;
+    float *dh, *dc, *dpx, *dpc, *dph, *dvectors;
     float *dx;       /* NULL: not wanted */
 } carnn__lanes;
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
 /* Room for copies of what a row has of each array (CARNN__K(tail)), whatever its cell is. */
-#define CARNN__CELL_ROOM(id, functions, name, title, g, gb, gc, gh, gr, tape, ...)                 \
-    float id[16 * (2 * (g + gc + gh) + tape + 9)];
+#define CARNN__CELL_ROOM(id, functions, name, title, g, gb, gc, gh, gr, tape, gate, open, v, ...)  \
+    float id[16 * (2 * (g + gc + gh + (v ? 4 * g : 0)) + tape + 9)];
 typedef union carnn__lanes_room {
     CARNN__CELLS(CARNN__CELL_ROOM)
 } carnn__lanes_room;
@@ -3539,16 +3560,50 @@ static CARNN__INLINE void add_to(const carnn__lanes *r, float *array, size_t num
     put(r, array, number, add(get(r, array, number), v));
 }
 
-/* a_g: what gate g reads of input, state and context, as the table of cells says. */
+/* --- gates --------------------------------------------------------------------------------------
+   a_g is what gate g reads of input, state and context, as the table of cells says: the sum of its
+   projections or, in mi-rnn, mi-lstm and mi-gru, their multiplicative integration (Zhang 2019,
+   Eq. 6.4). With m = Wx x and n = Wh h' (Wh k in the candidate of mi-gru):
+
+     a = alpha * m * n + beta1 * n + beta2 * m + b
+
+   Backward: dm = da * (alpha * n + beta2)   dn = da * (alpha * m + beta1)
+             dalpha = da * m * n   dbeta1 = da * n   dbeta2 = da * m   db = da
+
+   The bias stands outside, so here px is m alone, and ph, the n, is kept for backward. Gradients of
+   the vectors are summed over the steps of each sequence, then over sequences, so threads change no
+   bit. Every gate reads the input and the state, none the context. alpha = 0, beta1 = beta2 = 1 is
+   the sum of the projections; alpha = 1, beta1 = beta2 = 0 the simple form (Eq. 6.2). */
+
 static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
-    vec a = get(r, r->px, g);
+    vec a = get(r, r->px, g), slope;
+    if (r->kind->vectors) {
+        slope = fma(get(r, r->alpha, g), a, get(r, r->beta1, g));
+        a = fma(get(r, r->beta2, g), a, get(r, r->bias, g));
+        return fma(slope, get(r, r->ph, g), a);
+    }
     if (g < r->kind->recurrent_gates) a = add(a, get(r, r->ph, g));
     if (g < r->kind->context_gates) a = add(a, get(r, r->pc, g));
     return a;
 }
 
+static CARNN__INLINE void CARNN__K(integration_back)(const carnn__lanes *r, size_t g, vec da) {
+    vec m = get(r, r->px, g), n = get(r, r->ph, g), alpha = get(r, r->alpha, g), dan = mul(da, n);
+    size_t gates = r->kind->gates;
+    add_to(r, r->dpx, g, mul(da, fma(alpha, n, get(r, r->beta2, g))));
+    put(r, r->dph, g, mul(da, fma(alpha, m, get(r, r->beta1, g))));
+    add_to(r, r->dvectors, g, mul(dan, m));
+    add_to(r, r->dvectors, gates + g, dan);
+    add_to(r, r->dvectors, 2 * gates + g, mul(da, m));
+    add_to(r, r->dvectors, 3 * gates + g, da);
+}
+
 /* Gives its gradient to the same projections. Rows may share an input, steps share a context. */
 static CARNN__INLINE void gate_back(const carnn__lanes *r, size_t g, vec da) {
+    if (r->kind->vectors) {
+        CARNN__K(integration_back)(r, g, da);
+        return;
+    }
     add_to(r, r->dpx, g, da);
     if (g < r->kind->recurrent_gates) put(r, r->dph, g, da);
     if (g < r->kind->context_gates) add_to(r, r->dpc, g, da);
@@ -3640,8 +3695,8 @@ static CARNN__INLINE void CARNN__K(ran_backward)(const carnn__lanes *r) {
     put(r, with_tanh ? r->dc : r->dh, 0, mul(f, Dc));
 }
 
-/* --- vanilla RNN --------------------------------------------------------------------------------
-   h = tanh(a), a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. */
+/* --- vanilla RNN and mi-rnn ---------------------------------------------------------------------
+   h = tanh(a), in the vanilla RNN a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. */
 
 static CARNN__INLINE void CARNN__K(rnn_forward)(const carnn__lanes *r) {
     put(r, r->out, 0, tanh(gate(r, 0)));
@@ -3652,7 +3707,7 @@ static CARNN__INLINE void CARNN__K(rnn_backward)(const carnn__lanes *r) {
     put(r, r->dh, 0, zero());
 }
 
-/* --- LSTM and carnn-high ------------------------------------------------------------------------
+/* --- LSTM, mi-lstm and carnn-high ---------------------------------------------------------------
    Tran et al. 2018, Eq. 1:
 
      i = s(a_i)   f = s(a_f)   o = s(a_o)   z = tanh(a_z)   c = i * z + f * c'   h = o * tanh(c)
@@ -3689,7 +3744,7 @@ static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
     put(r, r->dh, 0, zero());
 }
 
-/* --- GRU ----------------------------------------------------------------------------------------
+/* --- GRU and mi-gru -----------------------------------------------------------------------------
    With the update gate u = s(a_u) and the reset gate q = s(a_q):
 
      h = (1 - u) * h' + u * z
@@ -3759,7 +3814,7 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
    A program adds cells to the table without touching this file. Before CARNN_IMPLEMENTATION:
 
      #define CARNN_EXTRA_CELLS(X) X(mgu, mgu, "mgu", "minimal gated unit", 2, 2, 0, 2, 0, 3, 0, \
-                                    0.0f, CARNN__TWO_STAGES)
+                                    0.0f, 0, 0.0f, 0.0f, CARNN__TWO_STAGES)
      #define CARNN_EXTRA_CELL_FILE "examples/mgu.h"
 
    The entries have the columns of CARNN__CELLS. The file, found from where this header lies or on
@@ -3770,7 +3825,8 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
      vec                            sixteen floats
      add sub mul fma fnma set1 zero sigmoid tanh
      get put add_to                 arrays of the row r (carnn__lanes): r->tape, r->before, ...
-     gate(r, g)                     a_g: px + ph + pc, as far as gate g is projected
+     gate(r, g)                     a_g: px + ph + pc, as far as gate g is projected, or their
+                                    multiplicative integration
      gate_back(r, g, da)            its gradient, to dpx, dph and dpc
      reaching(r), sigmoid_back(g, dg), tanh_back(z, dz)
 
@@ -3910,7 +3966,11 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
     r.x = has_x ? (float *)s->x + input * h : NULL;
     r.px = s->px + input * k->gates * h;
     r.pc = s->pc + b * k->context_gates * h;
-    r.ph = s->ph + b * k->recurrent_gates * h;
+    r.ph = s->ph + (k->vectors ? row : b) * k->recurrent_gates * h;
+    r.alpha = k->vectors ? (float *)s->alpha : NULL;
+    r.beta1 = k->vectors ? (float *)s->beta1 : NULL;
+    r.beta2 = k->vectors ? (float *)s->beta2 : NULL;
+    r.bias = k->vectors ? (float *)s->bias : NULL;
     r.before = t ? s->out + last * h : (float *)s->h0 + b * h;
     r.c_before = !has_c ? NULL
                  : t    ? s->tape + (last * k->tape + k->tape - 1) * h
@@ -3925,6 +3985,7 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
     r.dpx = back ? s->dpx + input * k->gates * h : NULL;
     r.dpc = back ? s->dpc + b * k->context_gates * h : NULL;
     r.dph = back ? s->dph + row * k->recurrent_gates * h : NULL;
+    r.dvectors = back && k->vectors ? s->dvectors + b * 4 * k->gates * h : NULL;
     return r;
 }
 
@@ -3964,6 +4025,7 @@ static CARNN__INLINE void CARNN__K(tail_results)(const carnn__lanes *r, CARNN__K
     CARNN__K(tail_array)(a, r->dpx, &wide->dpx, k->gates);
     CARNN__K(tail_array)(a, r->dpc, &wide->dpc, k->context_gates);
     CARNN__K(tail_array)(a, r->dph, &wide->dph, k->recurrent_gates);
+    CARNN__K(tail_array)(a, r->dvectors, &wide->dvectors, 4 * k->gates);
 }
 
 static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j, size_t n,
@@ -3975,6 +4037,10 @@ static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j,
     CARNN__K(tail_array)(&a, r->px, &wide->px, k->gates);
     CARNN__K(tail_array)(&a, r->pc, &wide->pc, k->context_gates);
     CARNN__K(tail_array)(&a, r->ph, &wide->ph, k->recurrent_gates);
+    CARNN__K(tail_array)(&a, r->alpha, &wide->alpha, k->gates);
+    CARNN__K(tail_array)(&a, r->beta1, &wide->beta1, k->gates);
+    CARNN__K(tail_array)(&a, r->beta2, &wide->beta2, k->gates);
+    CARNN__K(tail_array)(&a, r->bias, &wide->bias, k->gates);
     CARNN__K(tail_array)(&a, r->before, &wide->before, 1);
     CARNN__K(tail_array)(&a, r->c_before, &wide->c_before, 1);
     CARNN__K(tail_array)(&a, r->dout, &wide->dout, 1);
@@ -4081,26 +4147,38 @@ static size_t carnn__cell_number(const char *name) {
 typedef struct carnn__cell {
     size_t kind; /* in carnn__cells */
     size_t e, h, d; /* sizes of input, hidden state, context (0: none) */
-    size_t input, bias, context, recurrent, recurrent_bias; /* parameter numbers */
+    size_t input, bias, alpha, context, recurrent, recurrent_bias; /* parameter numbers */
 } carnn__cell;
 
+/* Declares a vector (1, n) that starts at 0 but for `count` of its numbers from `from` on. */
+static size_t carnn__cell_vector(carnn__store *store, const char *prefix, const char *name,
+                                 size_t n, size_t from, size_t count, float value) {
+    size_t number = carnn__declare(store, prefix, name, 1, n, 1, CARNN__INIT_ZERO, value);
+    carnn__param *p = &store->item[carnn__min(number, CARNN__PARAMS_MAX - 1)];
+    p->open_from = from;
+    p->open_count = count;
+    return number;
+}
+
 /* Declares the weights: (gates h, e), (bias gates h), (context gates h, d), (recurrent gates h, h),
-   each gate a matrix of its own to the initialiser. */
+   each gate a matrix of its own to the initialiser; vectors (gates h): beta1, beta2 after alpha. */
 static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const char *prefix,
                                 size_t kind, size_t e, size_t h, size_t d) {
     const carnn__cell_kind *k = &carnn__cells[kind];
-    carnn__param *bias;
+    const size_t all = k->gates * h;
     cell->kind = kind;
     cell->e = e;
     cell->h = h;
     cell->d = k->context_gates ? d : 0;
-    cell->input = carnn__declare(store, prefix, "input.weight", k->gates * h, e, h,
-                                 CARNN__INIT_GLOROT, 0.0f);
-    cell->bias = carnn__declare(store, prefix, "bias", 1, k->bias_gates * h, 1, CARNN__INIT_ZERO,
-                                k->open_bias);
-    bias = &store->item[carnn__min(cell->bias, CARNN__PARAMS_MAX - 1)];
-    bias->open_from = k->open_gate * h;
-    bias->open_count = h;
+    cell->input = carnn__declare(store, prefix, "input.weight", all, e, h, CARNN__INIT_GLOROT,
+                                 0.0f);
+    cell->bias = carnn__cell_vector(store, prefix, "bias", k->bias_gates * h, k->open_gate * h, h,
+                                    k->open_bias);
+    if (k->vectors) {
+        cell->alpha = carnn__cell_vector(store, prefix, "alpha", all, 0, all, k->alpha);
+        carnn__cell_vector(store, prefix, "beta1", all, 0, all, k->beta);
+        carnn__cell_vector(store, prefix, "beta2", all, 0, all, k->beta);
+    }
     if (cell->d)
         cell->context = carnn__declare(store, prefix, "context.weight", k->context_gates * h, d, h,
                                        CARNN__INIT_GLOROT, 0.0f);
@@ -4167,7 +4245,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     if (other && k->flags & CARNN__TAPE_SUFFICES) s->px = other->scan.px;
     else s->px = carnn__floats(arena, U, k->gates * h);
     s->pc = carnn__floats(arena, B, k->context_gates * h);
-    s->ph = carnn__floats(arena, B, recurrent * h);
+    s->ph = carnn__floats(arena, k->vectors ? N : B, recurrent * h);
     s->out = carnn__floats(arena, N, h);
     s->tape = carnn__floats(arena, N, k->tape * h);
     if (k->flags & CARNN__TWO_STAGES) s->reset = carnn__floats(arena, B, h);
@@ -4178,6 +4256,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
         s->dpx = other->scan.dpx;
         s->dpc = other->scan.dpc;
         s->dph = other->scan.dph;
+        s->dvectors = other->scan.dvectors;
         r->last = other->last;
         return;
     }
@@ -4186,6 +4265,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     s->dpx = carnn__floats(arena, U, k->gates * h);
     s->dpc = carnn__floats(arena, B, k->context_gates * h);
     s->dph = carnn__floats(arena, N, recurrent * h);
+    if (k->vectors) s->dvectors = carnn__floats(arena, B, 4 * k->gates * h);
     if (recurrent) r->last = carnn__floats(arena, N, h);
 }
 
@@ -4204,12 +4284,18 @@ static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
     }
 }
 
+/* The gates whose bias is in px. */
+static size_t carnn__cell_biased(const carnn__cell_kind *k) {
+    return k->vectors ? 0 : k->bias_gates;
+}
+
 /* px = x Wx^T + b for the inputs [from, to) of x (U, e); gates without a bias are a product of
    their own. */
 static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const float *x, size_t from,
                                 size_t to) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, biased = k->bias_gates * h;
+    size_t h = r->cell->h, in = r->cell->e, width = k->gates * h;
+    size_t biased = carnn__cell_biased(k) * h;
     const float *wx = carnn__cell_weight(r, r->cell->input);
     float *px = r->scan.px + from * width;
     r->x = r->scan.x = x;
@@ -4267,17 +4353,19 @@ static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t
     const carnn__scan *s = &r->scan;
     const carnn__cell_product *p = &r->product[s->stage];
     size_t h = s->h, from = s->first, live = carnn__scan_end(s, t) - from;
-    size_t columns = p->gates * h, width = carnn__cells[r->cell->kind].recurrent_gates * h;
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    size_t columns = p->gates * h, width = k->recurrent_gates * h;
     if (s->back) {
         carnn__matmul(e, s->stage ? CARNN__PACKED : CARNN__PACKED | CARNN__ADD, live, h, columns,
                       s->dph + (s->seq->start[t] + from) * width + p->first * h, width,
                       p->back, 0, NULL, (s->stage ? s->reset : s->dh) + from * h, h);
     } else {
         const float *state = s->stage ? s->reset : t ? s->out + s->seq->start[t - 1] * h : s->h0;
-        const float *bias = carnn__cells[r->cell->kind].recurrent_bias
-                                ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
+        const float *bias =
+            k->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
+        size_t row = (k->vectors ? s->seq->start[t] : 0) + from; /* in ph */
         carnn__matmul(e, CARNN__PACKED, live, columns, h, state + from * h, h, p->weight, 0, bias,
-                      s->ph + from * width + p->first * h, width);
+                      s->ph + row * width + p->first * h, width);
     }
 }
 
@@ -4362,6 +4450,12 @@ static void carnn__cell_forward(carnn__cell_run *r, carnn__engine *e, const carn
     s->index = index;
     s->h0 = h0 ? h0 : r->zeros;
     s->c0 = c0 ? c0 : r->zeros;
+    if (carnn__cells[r->cell->kind].vectors) {
+        s->bias = carnn__cell_weight(r, r->cell->bias);
+        s->alpha = carnn__cell_weight(r, r->cell->alpha);
+        s->beta1 = carnn__cell_weight(r, r->cell->alpha + 1);
+        s->beta2 = carnn__cell_weight(r, r->cell->alpha + 2);
+    }
     carnn__cell_scan(r, e);
 }
 
@@ -4387,12 +4481,22 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
                            carnn__piece(r->store, r->g, r->cell->recurrent_bias));
 }
 
+/* Gradients of alpha, beta1, beta2 and the bias. */
+static void carnn__cell_vectors_gradient(carnn__cell_run *r, carnn__engine *e) {
+    size_t n = carnn__cells[r->cell->kind].gates * r->cell->h, i;
+    for (i = 0; i < 4; i++)
+        carnn__column_sums(e, r->scan.seq->sequences, n, r->scan.dvectors + i * n, 4 * n,
+                           carnn__piece(r->store, r->g, i < 3 ? r->cell->alpha + i
+                                                              : r->cell->bias));
+}
+
 /* Backward over the batch of the last forward. dout (N, h) is the gradient at the states; dx
    (U, e) is added to by cells whose candidate is the input (NULL: it is not wanted). Afterwards
    r->scan.dh and .dc (B, h) are the gradients of the initial states and .dpc that of the context
    projections; the gradients of the recurrent weights have been added to g. */
 static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const float *dout,
                                  float *dx) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__scan *s = &r->scan;
     size_t bytes = s->seq->sequences * s->h * sizeof(float);
     s->back = 1;
@@ -4400,11 +4504,12 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
     s->dx = dx;
     memset(s->dh, 0, bytes);
     if (s->dc) memset(s->dc, 0, bytes);
-    memset(s->dpc, 0, carnn__cells[r->cell->kind].context_gates * bytes);
-    if (r->shares)
-        memset(s->dpx, 0, r->inputs * carnn__cells[r->cell->kind].gates * s->h * sizeof(float));
+    memset(s->dpc, 0, k->context_gates * bytes);
+    if (k->vectors) memset(s->dvectors, 0, 4 * k->gates * bytes);
+    if (r->shares) memset(s->dpx, 0, r->inputs * k->gates * s->h * sizeof(float));
     carnn__cell_scan(r, e);
     if (r->products) carnn__cell_recurrent_gradient(r, e);
+    if (k->vectors) carnn__cell_vectors_gradient(r, e);
 }
 
 /* From dpc of the last backward: dc (B, d) += dpc Wc, dWc += dpc^T c. */
@@ -4428,7 +4533,7 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
                       carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, r->scan.dpx, width, r->x, in, NULL,
                   carnn__piece(r->store, r->g, r->cell->input), in);
-    carnn__column_sums(e, U, k->bias_gates * h, r->scan.dpx, width,
+    carnn__column_sums(e, U, carnn__cell_biased(k) * h, r->scan.dpx, width,
                        carnn__piece(r->store, r->g, r->cell->bias));
 }
 
@@ -4489,7 +4594,7 @@ static carnn_status carnn__recurrence_run(carnn__recurrence *r, int64_t threads,
     size_t C = r->columns, work = carnn__times(r->steps, C);
     carnn__engine e;
     carnn_status status = carnn__engine_open(
-        &e, NULL, work < CARNN__SPLIT_FROM ? 1 : carnn__thread_count(threads), a, error);
+        &e, NULL, work < CARNN__SPLIT_FROM ? 1 : carnn_thread_count(threads), a, error);
     if (status) return status;
     r->end = (float *)carnn__alloc_aligned(&a, carnn__times(blocks, C), 2 * sizeof(float));
     if (!r->end) {
@@ -6677,8 +6782,9 @@ static carnn_status carnn__reading_all(void *job) {
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
+    r->parser.lines.number = 1;
     return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
-                          "none to the end");
+                          "none in the file: has it tabs, or spaces in their place?");
 }
 
 /* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
@@ -6858,8 +6964,8 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
     *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
     if (!*named) {
         if (i != 3 && i != 4 && !p->lenient)
-            return carnn__unexpected(p, "three columns (question, answer, label) or four (number, "
-                                        "label, question, answer)", p->lines.line);
+            return carnn__unexpected(p, "tabs between three columns (question, answer, label) "
+                                        "or four (number, label, question, answer)", p->lines.line);
         memcpy(c, i == 4 ? four : three, sizeof three);
         return CARNN_OK;
     }
@@ -9301,10 +9407,10 @@ static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, c
     return sum;
 }
 
-/* Cross entropy of the softmax over each piece, whose target is shared by its right items: the mean
-   over pieces with right and wrong ones, times the items of the batch. */
-static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
-                               const carnn__mat *z) {
+/* Cross entropy of the softmax over each piece with right and wrong items; the right ones share the
+   target. *counted: adds the number of these pieces. */
+static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z,
+                               double *counted) {
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
     size_t p, from, end, pieces = 0;
     memset(z->d, 0, t->count * sizeof(float));
@@ -9323,9 +9429,9 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
         }
         pieces++;
     }
-    if (!pieces) return 0.0;
-    work->engine->k->scale(z->d, 1.0f / (float)pieces, t->count);
-    return sum / (double)pieces * (double)t->count;
+    if (pieces) work->engine->k->scale(z->d, 1.0f / (float)pieces, t->count);
+    *counted += (double)pieces;
+    return sum;
 }
 
 /* The loss of logits of choices: softmax cross entropy; sum[0] counts what is right. */
@@ -9390,7 +9496,8 @@ static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
    rank; RR is one over the rank of the first right one. Of equal scores the wrong ones rank first.
    A group without a right item does not count. */
 
-enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS }; /* sums of a tally */
+/* Sums of a tally; the last one counts losses of pieces, 0 where items have their own. */
+enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS, CARNN__RANKS_LOSSES };
 
 typedef struct carnn__ranks {
     float *score[2];  /* (items) of this model, of a vote that it leads */
@@ -9462,6 +9569,8 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
 
 static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) {
     double groups = fmax(tally->sum[CARNN__RANKS_GROUPS], 1.0);
+    double losses = tally->sum[CARNN__RANKS_LOSSES];
+    if (losses > 0.0) scores->loss = tally->loss / losses;
     scores->metric[0].value = tally->sum[CARNN__RANKS_AP] / groups;
     scores->metric[1].value = tally->sum[CARNN__RANKS_RR] / groups;
 }
@@ -11733,7 +11842,7 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
     carnn__ranks_count(work, &m->ranks, t, m->output.y.x, tally);
-    return m->ranked ? carnn__rank_loss(work, t, &m->output.y)
+    return m->ranked ? carnn__rank_loss(work, t, &m->output.y, &tally->sum[CARNN__RANKS_LOSSES])
                      : carnn__pair_loss(work, t, &m->output.y, m->class_weight);
 }
 
@@ -11992,7 +12101,8 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=19 cell=ran pooling=mean", "hidden=19 embedding=17 encoder=rcrn",
     "hidden=19 embedding=17 encoder=rcrn cell=gru-after layers=2 directions=1 raw_output_gate=1",
     "hidden=19 embedding=17 encoder=rcrn cell=scarnn layers=2",
-    "hidden=19 embedding=17 cell=ncarnn context=text", NULL};
+    "hidden=19 embedding=17 cell=ncarnn context=text",
+    "hidden=19 embedding=17 encoder=rcrn cell=mi-lstm layers=2", NULL};
 
 /* Texts of 20 words and six classes. */
 static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
@@ -14262,7 +14372,7 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 
 /* --- checkpoints: what a training needs to go on as if it had never stopped ------------------- */
 
-static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 2, ": train anew"};
+static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 3, ": train anew"};
 
 /* What has to be the same when a training goes on. */
 enum { CARNN__SAME_NAMES, CARNN__SAME_VECTORS, CARNN__SAME_TRAIN, CARNN__SAME_VALID, CARNN__SAME };
@@ -14284,6 +14394,7 @@ typedef struct carnn__checkpoint {
     uint64_t epoch, batch, step;
     carnn__tally tally;         /* of the epoch at hand */
     double power_a, power_b, best_value, seconds;
+    double first_loss;          /* of the first batch that has targets */
 } carnn__checkpoint;
 
 /* Adds an array, unless it is NULL. */
@@ -14328,6 +14439,7 @@ static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     carnn__key_number(g, "carnn.checkpoint.power_b", CARNN__GGUF_F64, &c->power_b);
     carnn__key_number(g, "carnn.checkpoint.best_value", CARNN__GGUF_F64, &c->best_value);
     carnn__key_number(g, "carnn.checkpoint.seconds", CARNN__GGUF_F64, &c->seconds);
+    carnn__key_number(g, "carnn.checkpoint.first_loss", CARNN__GGUF_F64, &c->first_loss);
 }
 
 static void carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
@@ -14383,6 +14495,8 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     float *values;
     memset(&model, 0, sizeof model);
     carnn__gguf_open(&g, &carnn__checkpoint_file, &source, allocator, &block, error);
+    if (g.status == CARNN_ERR_IO)
+        carnn__io_error(error, file, "cannot be read: is the training done already?");
     carnn__key_model(&g, &model);
     carnn__key_position(&g, &found);
     if (!g.status) carnn__checkpoint_compare(&g, c, &model, &found);
@@ -14513,6 +14627,19 @@ static void carnn__evaluate(carnn__work *const *works, size_t count, carnn__aren
         carnn__score(first->model->task, &tally[m], carnn__clock() - started, &scores[m]);
 }
 
+static double carnn__unknown_words(const carnn__work *work) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__member *members = work->data->members;
+    size_t i, k, words = 0, unknown = 0;
+    for (i = 0; c->tokens.ids && i < work->data->member_count; i++) {
+        const size_t *at = c->tokens.at + c->list[i];
+        if (work->model->task->roles[members[i].role].labels) continue;
+        for (k = at[0]; k < at[1]; k++, words++) /* <unk>, <unk.1> */
+            unknown += !strncmp(carnn__names_get(&work->model->words, c->tokens.ids[k]), "<unk", 4);
+    }
+    return (double)unknown / (double)carnn__max(words, 1);
+}
+
 /* All models on a data set, for one of the descriptions; scores may be NULL. */
 static carnn_status carnn__test(const carnn_model *const *models, size_t count,
                                 const carnn_dataset *data, const carnn_test_desc *asked,
@@ -14527,7 +14654,7 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
     carnn_status status = carnn__same_candidates(models, count, data, error);
     if (!status)
         status = carnn__engine_open(&engine, models[0]->desc.simd,
-                                    carnn__thread_count(asked ? asked->threads : wanted->threads),
+                                    carnn_thread_count(asked ? asked->threads : wanted->threads),
                                     *a, error);
     if (status) return status;
     work = (carnn__work *)carnn__own(&blocks, a, count, sizeof *work);
@@ -14547,7 +14674,10 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
         status = carnn__arena_open(&arena, a, error);
     }
     if (!status) carnn__evaluate(works, count, &arena, scores);
-    while (m-- > 0) carnn__net_close(&work[m]);
+    while (m-- > 0) {
+        if (!status && scores) scores[m].unknown = carnn__unknown_words(&work[m]);
+        carnn__net_close(&work[m]);
+    }
     carnn__free_aligned(a, arena.base);
     carnn__disown(&blocks, a);
     carnn__engine_close(&engine);
@@ -14592,7 +14722,7 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
         found += b[i] - a[i];
         all += weight[i];
     }
-    if (!(all > 0.0)) return 1.0;
+    if (parts < 2 || !(all > 0.0)) return 1.0;
     found /= all;
     for (draw = 0; draw < CARNN__BOOTSTRAP; draw++) {
         uint64_t key = carnn__stream(seed, draw);
@@ -14687,7 +14817,7 @@ static carnn_status carnn__training_open(carnn__training *t, const carnn_dataset
     carnn__work *scored = &t->valid;
     size_t size = model->params.trained, arrays = t->desc.average > 0.0 ? 3 : 2;
     carnn_status status = carnn__engine_open(&t->engine, model->desc.simd,
-                                             carnn__thread_count(t->desc.threads), *a, error);
+                                             carnn_thread_count(t->desc.threads), *a, error);
     if (status) return status;
     t->gradient = (float *)carnn__alloc_aligned(a, size, arrays * sizeof(float));
     if (!t->gradient) return carnn__out_of_memory(error);
@@ -14731,6 +14861,13 @@ static void carnn__training_save(carnn__training *t, carnn_error *error) {
 
 /* --- reports --------------------------------------------------------------------------------- */
 
+/* The mean over the epoch so far. */
+static double carnn__training_loss(const carnn__training *t) {
+    carnn_scores scores;
+    carnn__score(t->model->task, &t->at.tally, 0.0, &scores);
+    return scores.loss;
+}
+
 static double carnn__learning_rate(const carnn__training *t, double done) {
     const carnn_train_desc *d = &t->desc;
     double along = ((double)t->at.epoch + done) / (double)d->epochs;
@@ -14749,7 +14886,7 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     p.epoch = (int64_t)t->at.epoch + !epoch_ended;
     p.epochs = t->desc.epochs;
     p.done = done;
-    p.loss = t->at.tally.loss / (double)carnn__max(carnn__tally_size(&t->at.tally), 1);
+    p.loss = carnn__training_loss(t);
     p.rate = (double)(carnn__tally_size(&t->at.tally) - t->rate_done) /
              (now - t->rate_started + 1e-9);
     p.lr = carnn__learning_rate(t, epoch_ended ? 0.0 : done);
@@ -14767,12 +14904,30 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
+/* `what` (of `name`) is not finite; NULL: the loss is too high. Advises the default learning rate, or
+   where that is too high a tenth. */
 static carnn_status carnn__diverged(const carnn__training *t, const char *what, const char *name,
                                     carnn_error *error) {
+    carnn_model_desc model = t->model->desc;
+    carnn_train_desc usual;
+    char why[160];
+    memset(&usual, 0, sizeof usual);
+    usual.optimizer = t->desc.optimizer;
+    carnn_defaults(&model, &usual, NULL);
+    if (what) snprintf(why, sizeof why, "%s %s is not finite", what, name);
+    else snprintf(why, sizeof why, "the loss is %.4g, it began with %.4g", carnn__training_loss(t),
+                  t->at.first_loss);
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
-                       "%s %s is not finite; try a lower learning rate than %g",
-                       (unsigned long long)t->at.epoch + 1, (unsigned long long)t->at.step, what,
-                       name, carnn__learning_rate(t, 0.0));
+                       "%s; try --lr %g", (unsigned long long)t->at.epoch + 1,
+                       (unsigned long long)t->at.step, why,
+                       t->desc.lr > usual.lr ? usual.lr : t->desc.lr / 10.0);
+}
+
+/* Is the loss so far above the first one, and that of a guess among all choices, that the weights of
+   this epoch are worth nothing? A learning rate that is bearable doubles it at most. */
+static int carnn__loss_exploded(const carnn__training *t) {
+    double guess = log((double)carnn__max(t->model->choices.count, 1));
+    return !(carnn__training_loss(t) <= 2.0 * fmax(t->at.first_loss, guess) + 4.0);
 }
 
 static void carnn__average_range(const void *training, size_t from, size_t to) {
@@ -14793,6 +14948,7 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
                      &t->at.tally);
     t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, store->value, t->gradient, lr,
                                     fmax(d->clip, 0.0), fmax(d->weight_decay, 0.0));
+    if (!(t->at.first_loss > 0.0)) t->at.first_loss = carnn__training_loss(t); /* 0: no target */
     t->at.step++;
     t->at.batch++;
     if (!(t->norm <= DBL_MAX))
@@ -14855,7 +15011,8 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
                                (unsigned long long)t->at.epoch + 1);
     }
     broken = carnn__not_finite(store, store->value, store->trained);
-    if (broken) return carnn__diverged(t, "a weight of", broken, error);
+    if (broken || carnn__loss_exploded(t))
+        return carnn__diverged(t, broken ? "a weight of" : NULL, broken, error);
     /* saved before the validation, which a run that is not stopped here does not have */
     if (t->at.batch < batches) carnn__training_save(t, error);
     if (t->average) { /* it takes the place of the weights, which are in the gradient meanwhile */
@@ -15462,10 +15619,12 @@ static carnn_status carnn__check_part_open(carnn__subject *s) {
 
 static double carnn__check_task_loss(carnn__subject *s) {
     carnn__tally tally;
+    carnn_scores scores;
     memset(&tally, 0, sizeof tally);
     carnn__net_of(&s->work)->holds = s->holds;
     carnn__net_batch(&s->work, s->batch, s->key, &tally);
-    return tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
+    carnn__score(s->model->task, &tally, 0.0, &scores);
+    return scores.loss;
 }
 
 static void carnn__check_task_carve(carnn__subject *s) {
@@ -16269,7 +16428,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
     b->counting = counting;
     b->arena.size = (size_t)CARNN__BENCH_MIB << 20;
     b->arena.base = (char *)carnn__alloc_aligned(&a, b->arena.size, 1);
-    status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn__thread_count(threads), a,
+    status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn_thread_count(threads), a,
                                                 error)
                            : carnn__out_of_memory(error);
     for (i = 0; !status && carnn__bench_row_at(i, &r); i++) {
