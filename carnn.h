@@ -1358,16 +1358,28 @@ static void carnn__parallel(carnn__pool *pool, size_t count, carnn__job_fn fn, v
 /* A kernel that computes the range [from, to) of a job's output. */
 typedef void (*carnn__range_fn)(const void *job, size_t from, size_t to);
 
-/* One step of an optimiser (@@PARAM). */
+enum { /* in the order of carnn__optimizers (@@PARAM) */
+    CARNN__OPTIMIZER_sgd, CARNN__OPTIMIZER_adagrad, CARNN__OPTIMIZER_rmsprop,
+    CARNN__OPTIMIZER_adadelta, CARNN__OPTIMIZER_adam, CARNN__OPTIMIZER_COUNT
+};
+
+typedef struct carnn__optimizer_kind {
+    const char *name;
+    size_t moments;      /* arrays beside the weights */
+    double lr, a, b, eps; /* a, b: decay rates; lr: the learning rate unless chosen otherwise */
+} carnn__optimizer_kind;
+
+/* One step of an optimiser. */
 typedef struct carnn__update {
-    size_t number;      /* of the optimiser */
-    float *w;           /* weights */
-    float *g;           /* gradients, same layout; zeros afterwards */
+    size_t number;
+    const carnn__optimizer_kind *kind;
+    float *w;         /* weights */
+    float *g;         /* gradients, same layout; zeros afterwards */
     float *moment[2];
-    float clip;         /* factor that brings the gradient to the clipping norm */
-    float keep;         /* 1 - lr weight_decay */
-    float lr, a, a1, b, b1, eps; /* a1 = 1 - a, b1 = 1 - b */
-    float correct;      /* Adam: 1 / sqrt(1 - b^t) */
+    float clip;       /* factor that brings the gradient to the clipping norm */
+    float keep;       /* 1 - lr weight_decay */
+    float lr;
+    float correct;    /* Adam: 1 / sqrt(1 - b^t) */
 } carnn__update;
 
 /* The sequences of a batch without padding (@@SEQ), sorted by descending length: step t is rows
@@ -1378,6 +1390,13 @@ typedef struct carnn__packed {
     size_t rows;         /* N: the sum of the lengths */
     const size_t *start; /* (T + 1) */
 } carnn__packed;
+
+/* Length of the sequence of rank b: it has a row in each step that more than b sequences reach. */
+static inline size_t carnn__rank_length(const carnn__packed *seq, size_t b) {
+    size_t t = 0;
+    while (t < seq->steps && b < seq->start[t + 1] - seq->start[t]) t++;
+    return t;
+}
 
 /* Texts to be encoded (@@PART): text i has the words ids[at[i]] .. ids[at[i + 1] - 1]. */
 typedef struct carnn__encoder {
@@ -1452,22 +1471,6 @@ typedef struct carnn__recurrence {
     float *product;     /* (blocks, columns) of the block's factors */
 } carnn__recurrence;
 #define CARNN__RECURRENCE_BLOCK 64
-
-/* The table of optimisers, see @@PARAM.
-   name, moments (arrays beside the weights), learning rate, a, b, eps */
-#define CARNN__OPTIMIZERS(X)                                                                       \
-    X(sgd, 0, 0.1, 0.0, 0.0, 0.0)                                                                  \
-    X(adagrad, 1, 0.01, 0.0, 0.0, 1e-8)                                                            \
-    X(rmsprop, 1, 0.001, 0.9, 0.0, 1e-8)                                                           \
-    X(adadelta, 2, 1.0, 0.95, 0.0, 1e-6)                                                           \
-    X(adam, 2, 0.001, 0.9, 0.999, 1e-8)
-
-enum {
-#define CARNN__OPTIMIZER_NUMBER(name, moments, lr, a, b, eps) CARNN__OPTIMIZER_##name,
-    CARNN__OPTIMIZERS(CARNN__OPTIMIZER_NUMBER)
-#undef CARNN__OPTIMIZER_NUMBER
-    CARNN__OPTIMIZER_COUNT
-};
 
 /* --- cells (@@CELL) -------------------------------------------------------------------------- */
 
@@ -1599,15 +1602,13 @@ typedef struct carnn__lanes {
 } carnn__lanes;
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
-/* Copies of arrays that the last columns of a row have room for (CARNN__K(tail)); a cell with more
-   does not compile. */
-#define CARNN__LANES_ARRAYS 64
-#define CARNN__CELL_FITS(id, functions, name, title, g, gb, gc, gh, gr, tape, ...)                 \
-    typedef char carnn__cell_##id##_fits[2 * (g + gc + gh) + tape + 9 <= CARNN__LANES_ARRAYS       \
-                                             ? 1                                                   \
-                                             : -1];
-CARNN__CELLS(CARNN__CELL_FITS)
-#undef CARNN__CELL_FITS
+/* Room for copies of what a row has of each array (CARNN__K(tail)), whatever its cell is. */
+#define CARNN__CELL_ROOM(id, functions, name, title, g, gb, gc, gh, gr, tape, ...)                 \
+    float id[16 * (2 * (g + gc + gh) + tape + 9)];
+typedef union carnn__lanes_room {
+    CARNN__CELLS(CARNN__CELL_ROOM)
+} carnn__lanes_room;
+#undef CARNN__CELL_ROOM
 
 #endif
 
@@ -1632,8 +1633,8 @@ CARNN__CELLS(CARNN__CELL_FITS)
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
-/* Passes of -O2 that only cost time on code that is vector operations already. */
-#pragma GCC optimize("no-tree-pre", "no-tree-slp-vectorize")
+/* Passes of -O2 that find nothing in code which is vector operations already. */
+#pragma GCC optimize("no-tree-pre", "no-tree-slp-vectorize", "no-thread-jumps")
 #elif defined(_MSC_VER)
 #pragma fp_contract(off)
 #endif
@@ -1785,8 +1786,15 @@ typedef struct carnn__kernels {
 #undef CARNN__ISA
 #endif
 
-/* In plain C an operation is a loop over sixteen lanes. To inline all of them takes the compiler
-   minutes; calls are as fast, since vectors are in memory anyway. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
+/* From here to the end of the header nothing is faster at -O2, for which gcc needs twice as long:
+   portable kernels wait for fmaf, the rest for kernels. Without expensive-optimizations gcc would
+   leave out vzeroupper, and scalar code after a kernel would run at a sixth of its speed. */
+#pragma GCC optimize("O1", "strict-aliasing", "expensive-optimizations", "tree-loop-vectorize")
+#endif
+
+/* In plain C an operation is a loop over sixteen lanes. Inlined everywhere, these loops would keep
+   the compiler busy for minutes; called, they are as fast, since vectors lie in memory anyway. */
 #undef CARNN__INLINE
 #undef CARNN__UNROLL
 #undef CARNN__UNROLL_4
@@ -1798,13 +1806,6 @@ typedef struct carnn__kernels {
 #include CARNN_FILE
 #undef CARNN__PORTABLE
 #undef CARNN__ISA
-
-#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
-/* Code from here on need not be fast, and gcc compiles it twice as fast at -O1. Without
-   expensive-optimizations it would leave out vzeroupper, and scalar code after a kernel would be
-   six times slower. */
-#pragma GCC optimize("O1", "strict-aliasing", "expensive-optimizations")
-#endif
 
 /* --- the choice ------------------------------------------------------------------------------ */
 
@@ -3222,16 +3223,12 @@ static void carnn__store_init(carnn__store *store, uint64_t seed) {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-typedef struct carnn__optimizer_kind {
-    const char *name;
-    size_t moments;
-    double lr, a, b, eps;
-} carnn__optimizer_kind;
-
-#define CARNN__OPTIMIZER_ENTRY(name, moments, lr, a, b, eps) {#name, moments, lr, a, b, eps},
-static const carnn__optimizer_kind carnn__optimizers[] = {
-    CARNN__OPTIMIZERS(CARNN__OPTIMIZER_ENTRY)};
-#undef CARNN__OPTIMIZER_ENTRY
+static const carnn__optimizer_kind carnn__optimizers[CARNN__OPTIMIZER_COUNT] = {
+    {"sgd", 0, 0.1, 0.0, 0.0, 0.0},
+    {"adagrad", 1, 0.01, 0.0, 0.0, 1e-8},
+    {"rmsprop", 1, 0.001, 0.9, 0.0, 1e-8},
+    {"adadelta", 2, 1.0, 0.95, 0.0, 1e-6},
+    {"adam", 2, 0.001, 0.9, 0.999, 1e-8}};
 
 CARNN_API const char *carnn_optimizer_name(size_t number) {
     return number < CARNN__OPTIMIZER_COUNT ? carnn__optimizers[number].name : NULL;
@@ -3262,9 +3259,11 @@ static CARNN__INLINE carnn__v CARNN__K(faded)(carnn__v moment) {
    each weight and writes them. */
 static void CARNN__K(optimize)(const void *job, size_t from, size_t to) {
     const carnn__update *u = (const carnn__update *)job;
-    const carnn__v a = every(u->a), a1 = every(u->a1), b = every(u->b), b1 = every(u->b1);
+    const carnn__optimizer_kind *k = u->kind;
+    const carnn__v a = every((float)k->a), a1 = every((float)(1.0 - k->a));
+    const carnn__v b = every((float)k->b), b1 = every((float)(1.0 - k->b));
     const carnn__v clip = every(u->clip), keep = every(u->keep), lr = every(u->lr);
-    const carnn__v eps = every(u->eps), correct = every(u->correct);
+    const carnn__v eps = every((float)k->eps), correct = every(u->correct);
     float *const m0 = u->moment[0], *const m1 = u->moment[1];
     const size_t number = u->number;
     size_t i;
@@ -3398,17 +3397,13 @@ static double carnn__optimizer_step(carnn__optimizer *o, carnn__engine *e, float
     o->power_a *= kind->a;
     o->power_b *= kind->b;
     u.number = o->number;
+    u.kind = kind;
     u.w = w;
     u.g = g;
     u.moment[0] = o->moment[0];
     u.moment[1] = o->moment[1];
     u.clip = clip > 0.0 && norm > clip ? (float)(clip / norm) : 1.0f;
     u.keep = (float)(1.0 - lr * weight_decay);
-    u.a = (float)kind->a;
-    u.a1 = (float)(1.0 - kind->a);
-    u.b = (float)kind->b;
-    u.b1 = (float)(1.0 - kind->b);
-    u.eps = (float)kind->eps;
     u.lr = (float)lr;
     u.correct = 1.0f;
     if (o->number == CARNN__OPTIMIZER_adam) { /* the corrections of both moments, once */
@@ -3452,22 +3447,14 @@ static void carnn__pack_sequences(carnn__packed *p, const uint32_t *length, size
     p->start = start;
 }
 
-/* Row of step t of the sequence of rank b when the sequence is read backwards. */
-static inline size_t carnn__reversed_row(const carnn__packed *p, size_t length, size_t t,
-                                         size_t b) {
-    return p->start[length - 1 - t] + b;
-}
-
 /* Of every row, the row of the same sequence that the other direction reads at that step. A cell
    that reads backwards is a cell with this as its index. */
 static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
-    size_t t, b, length, live = 0;
-    for (b = p->steps ? p->start[1] : 0; b-- > 0;) {
-        for (length = live; length < p->steps; length++) /* shorter sequences have higher ranks */
-            if (b >= p->start[length + 1] - p->start[length]) break;
-        live = length;
+    size_t t, b, length;
+    for (b = 0; p->steps && b < p->start[1]; b++) {
+        length = carnn__rank_length(p, b);
         for (t = 0; t < length; t++)
-            reversed[p->start[t] + b] = (uint32_t)carnn__reversed_row(p, length, t, b);
+            reversed[p->start[t] + b] = (uint32_t)(p->start[length - 1 - t] + b);
     }
 }
 
@@ -3476,18 +3463,15 @@ static void carnn__reverse_index(const carnn__packed *p, uint32_t *reversed) {
    @@CELL   recurrent cells
 
    A cell reads rows x_t (e), a context c (d) that is constant over a sequence, and its own last
-   state h_{t-1} (h). Its gates lie side by side, so that each of these three is ONE product for
-   all gates:
+   state h_{t-1} (h). Its gates lie side by side, so that each of these is ONE product for all:
 
-     px = x Wx^T + b    for all rows at once, before the loop over time   (input.weight, bias)
-     pc = c Wc^T        for all sequences at once                         (context.weight)
-     ph = h_{t-1} Wh^T  inside the loop, only in cells that look at their state
-                                                                        (recurrent.weight)
+     px = x Wx^T + b    (input.weight, bias)  for all rows at once, before the loop over time
+     pc = c Wc^T        (context.weight)      for all sequences at once
+     ph = h_{t-1} Wh^T  (recurrent.weight)    at each step, in cells that read their state
 
-   What is left of a cell is elementwise and is written below as two functions on sixteen columns of
-   one row (carnn__lanes). `forward` makes the state h_t from px, pc and ph. `backward` makes dpx,
-   dpc and dph from the gradient D that reaches h_t. The scan at the end of the kernels calls them
-   for all steps, sequences and columns. After the kernels: the products around them.
+   The rest of a cell is elementwise: two functions on sixteen columns of one row (carnn__lanes).
+   `forward` makes h_t from px, pc and ph; `backward` makes dpx, dpc and dph from D, the gradient at
+   h_t. The scan at the end of the kernels calls them for all steps, sequences and columns.
 
    In the equations s is the logistic sigmoid, * is elementwise, x is x_t, h' and c' are the state
    one step before, and a_g is the pre-activation of gate g: the sum of its projections.
@@ -3539,7 +3523,7 @@ static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
     return a;
 }
 
-/* Its gradient goes to the same projections. Rows may share an input, steps share a context. */
+/* Gives its gradient to the same projections. Rows may share an input, steps share a context. */
 static CARNN__INLINE void gate_back(const carnn__lanes *r, size_t g, vec da) {
     add_to(r, r->dpx, g, da);
     if (g < r->kind->recurrent_gates) put(r, r->dph, g, da);
@@ -3569,9 +3553,8 @@ static CARNN__INLINE vec tanh_back(vec z, vec dz) {
 
    Backward: du = D * (f * k - h'),  df = D * u * k,  dk = D * u * f,  dh' = D * (1 - u).
 
-   Gates: u, f, k. nCARNN keeps u and f on the tape: ph, which they need, is gone after the step.
-   The others compute them again in backward: that costs less than the memory they would need, and
-   px, which identical inputs share, is in the cache. */
+   Gates: u, f, k. nCARNN keeps u and f on the tape, since ph is lost after the step. The others
+   compute them again in backward, which costs less than memory for them. */
 
 static CARNN__INLINE vec CARNN__K(carnn_f)(const carnn__lanes *r) {
     return r->kind->gates > 1 ? sigmoid(gate(r, 1)) : set1(1.0f);
@@ -3683,15 +3666,16 @@ static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
 }
 
 /* --- GRU ----------------------------------------------------------------------------------------
-   u = s(a_u)   q = s(a_q)   h = (1 - u) * h' + u * z, where q, the reset gate, acts
+   With the update gate u = s(a_u) and the reset gate q = s(a_q):
 
-     gru:       before the product (Cho et al. 2014): z = tanh(Wz x + Uz (q * h') + b)
-     gru-after: behind it (cuDNN, PyTorch): z = tanh(Wz x + b + q * (Uz h' + b')). Those exchange u
-                and 1 - u, which is the same cell with the signs of the weights of u changed.
+     h = (1 - u) * h' + u * z
+     gru (Cho et al. 2014):      z = tanh(Wz x + b + Uz k)     k = q * h'
+     gru-after (cuDNN, PyTorch): z = tanh(Wz x + b + q * k)    k = Uz h' + b'
 
-   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what comes through the products;
-   gru, with k = q * h' and dk = Uz^T da_z:      dq = dk * h', dh' += dk * q;
-   gru-after, with k = Uz h' + b':               dq = da_z * k, dk = da_z * q.
+   cuDNN and PyTorch exchange u and 1 - u: the weights of u have the other sign.
+
+   Backward: du = D * (z - h'), dz = D * u, dh' = (1 - u) * D and what the products bring;
+   gru: dk = Uz^T da_z, dq = dk * h', dh' += dk * q; gru-after: dq = da_z * k, dk = da_z * q.
 
    Gates: u, q, z. Tape: u, q, z, k. gru needs two products in a step, so its functions run in two
    stages: forward 0, then 1; backward 1, then 0. r->reset passes k forward and dk backward. */
@@ -3702,7 +3686,7 @@ static CARNN__INLINE void CARNN__K(gru_mix)(const carnn__lanes *r, vec u, vec z)
     put(r, r->out, 0, fma(u, sub(z, before), before));
 }
 
-/* Returns da_z; the gradient of u goes to its projections, (1 - u) * D to dh. */
+/* Returns da_z; gives u its gradient and leaves (1 - u) * D in dh. */
 static CARNN__INLINE vec CARNN__K(gru_mix_back)(const carnn__lanes *r) {
     vec D = reaching(r), u = get(r, r->tape, 0), z = get(r, r->tape, 2);
     gate_back(r, 0, sigmoid_back(u, mul(D, sub(z, get(r, r->before, 0)))));
@@ -3780,13 +3764,11 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
 #endif
 
 /* --- the linear recurrence by itself ------------------------------------------------------------
-   y_t = A_t * y_{t-1} + Z_t, what all additive cells come down to, over one sequence that is so
-   long that threads should share its steps and not its columns. Backward is the same recurrence in
-   reverse: D_t = G_t + A_{t+1} * D_{t+1}; dZ_t = D_t; dA_t = D_t * y_{t-1}.
-
-   A block's state is linear in the one before it, y = product * before + end. So blocks run side by
-   side from 0, the states between them follow one from the other, and a second pass adds what
-   flows in. Blocks have a fixed length, so threads change no bit. Bound by memory. */
+   y_t = A_t * y_{t-1} + Z_t over one sequence so long that threads should share its steps, not its
+   columns; backward is the same in reverse: see carnn_recurrence. A block's state is linear in the
+   one before it, y = product * before + end. So blocks run side by side from 0, the states between
+   them follow one from the other, and a second pass adds what flows in. Blocks have a fixed length,
+   so threads change no bit. Bound by memory. */
 
 static CARNN__INLINE void CARNN__K(recur_lanes)(const carnn__recurrence *r, size_t block, size_t j,
                                                 size_t n) {
@@ -3826,12 +3808,10 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
 }
 
 /* --- the scan -----------------------------------------------------------------------------------
-   Over steps, sequences and columns, the same for all cells: rows stream through the cache in the
-   order in which they lie. Bound by the vector unit (two sigmoids a column) as long as the rows of
-   a step stay in the second-level cache.
-
-   The loops are inline functions that get a cell's function and its entry in the table as
-   constants, so each cell has loops of its own in which its function is expanded once. */
+   Over steps, sequences and columns: rows stream through the cache in the order in which they lie.
+   Bound by the vector unit (two sigmoids a column) as long as the rows of a step stay in the
+   second-level cache. The loops are inline functions that get a cell's function and its table entry
+   as constants, so each cell has loops of its own in which its function is expanded once. */
 
 /* The row of step t of the sequence of rank b. */
 static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
@@ -3930,7 +3910,7 @@ static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const car
                                                  carnn__lanes_fn cell, int back, size_t t, size_t b,
                                                  size_t from, size_t to) {
     carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b), row, wide;
-    float room[CARNN__LANES_ARRAYS * CARNN__LANES];
+    float room[sizeof(carnn__lanes_room) / sizeof(float)];
     size_t rest = (to - from) % CARNN__LANES, end = to - rest;
     int tail = 0;
     for (r.j = from;; tail = 1) {
@@ -4051,9 +4031,9 @@ static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const ch
 }
 
 /* --- a cell at work -----------------------------------------------------------------------------
-   The stages can be repeated: inputs are projected once, then any number of packed batches over
-   them (each with its own context) run forward and backward, then the gradients of all of them go
-   back through the input projection at once. */
+   Inputs are projected once; then any number of packed batches over them, each with its own
+   contexts, run forward and backward; then one product takes the gradients of all of them back
+   through the input projection. */
 
 /* A recurrent product of a step; a cell with two stages has one for each. */
 typedef struct carnn__cell_product {
@@ -4137,10 +4117,6 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
 
 static inline const float *carnn__cell_weight(const carnn__cell_run *r, size_t number) {
     return r->w + r->store->item[number].offset;
-}
-
-static inline float *carnn__cell_gradient(const carnn__cell_run *r, size_t number) {
-    return carnn__piece(r->store, r->g, number);
 }
 
 /* Readies the recurrent weights: call it whenever the weights have changed. */
@@ -4310,12 +4286,9 @@ typedef struct carnn__bands {
     size_t count;
 } carnn__bands;
 
-/* Recurrent weights up to here, 1 MiB, are read by each thread at every step. */
-#define CARNN__BAND_WEIGHTS ((size_t)1 << 18)
-/* Sequences that a band has at least, on average. */
-#define CARNN__BAND_SEQUENCES 8
-/* What reading the weights at one step costs, in rows of a product. */
-#define CARNN__BAND_STEP 4
+#define CARNN__BAND_WEIGHTS ((size_t)1 << 18) /* at most: 1 MiB, read by each thread every step */
+#define CARNN__BAND_SEQUENCES 8 /* at least, on average */
+#define CARNN__BAND_STEP 4 /* what reading the weights at a step costs, in rows of a product */
 
 /* The ranks of band `number` of `count`, at most one for each sequence: a band ends where those
    behind it would have less work each. */
@@ -4378,7 +4351,7 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     const carnn__scan *s = &r->scan;
     const size_t h = s->h, N = s->seq->rows, width = k->recurrent_gates * h, *start = s->seq->start;
-    float *dwh = carnn__cell_gradient(r, r->cell->recurrent);
+    float *dwh = carnn__piece(r->store, r->g, r->cell->recurrent);
     size_t t, i;
     for (t = 0; t < s->seq->steps; t++)
         memcpy(r->last + start[t] * h, t ? s->out + start[t - 1] * h : s->h0,
@@ -4391,7 +4364,7 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
     }
     if (k->recurrent_bias)
         carnn__column_sums(e, N, width, s->dph, width,
-                           carnn__cell_gradient(r, r->cell->recurrent_bias));
+                           carnn__piece(r->store, r->g, r->cell->recurrent_bias));
 }
 
 /* Backward over the batch of the last forward. dout (N, h) is the gradient at the states; dx
@@ -4420,7 +4393,7 @@ static void carnn__cell_context_back(carnn__cell_run *r, carnn__engine *e, float
     carnn__matmul(e, CARNN__NN | CARNN__ADD, B, d, width, r->scan.dpc, width,
                   carnn__cell_weight(r, r->cell->context), d, NULL, dc, d);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, d, B, r->scan.dpc, width, r->c, d, NULL,
-                  carnn__cell_gradient(r, r->cell->context), d);
+                  carnn__piece(r->store, r->g, r->cell->context), d);
 }
 
 /* From dpx of all backwards since carnn__cell_project: dx (U, e) += dpx Wx (NULL: inputs that are
@@ -4432,9 +4405,9 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
         carnn__matmul(e, CARNN__NN | CARNN__ADD, U, in, width, r->scan.dpx, width,
                       carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, r->scan.dpx, width, r->x, in, NULL,
-                  carnn__cell_gradient(r, r->cell->input), in);
+                  carnn__piece(r->store, r->g, r->cell->input), in);
     carnn__column_sums(e, U, k->bias_gates * h, r->scan.dpx, width,
-                       carnn__cell_gradient(r, r->cell->bias));
+                       carnn__piece(r->store, r->g, r->cell->bias));
 }
 
 /* --- exact explanations -------------------------------------------------------------------------
@@ -4476,7 +4449,7 @@ static int carnn__cell_additive_step(const carnn__cell_run *r, size_t b, size_t 
 
 /* --- the linear recurrence by itself --------------------------------------------------------- */
 
-/* What flows out of a block of that which flows into it. Where the product of its factors is no
+/* What of the state before a block is left after it. Where the product of its factors is no
    float, the state goes through them one by one. */
 static float carnn__recurrence_carried(const carnn__recurrence *r, size_t block, size_t j) {
     size_t C = r->columns, step = block * CARNN__RECURRENCE_BLOCK;
@@ -4549,9 +4522,8 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 
      enc[k] = sum_j l_kj w_j[k]      l_kj = (1 - j/J) - (k/D)(1 - 2j/J)      j, k from 1
 
-   which is a_j + b_j k/D with a_j = 1 - j/J and b_j = 2j/J - 1: two weighted sums of the words,
-   one with the weights a, one with b, and ONE product with the ramp k/D. Backward:
-   dw_j[k] += l_kj denc[k]. A text without words is the zero vector. */
+   which is a_j + b_j k/D with a_j = 1 - j/J and b_j = 2j/J - 1: two weighted sums of the words and
+   ONE product with the ramp k/D. Backward: dw_j[k] += l_kj denc[k]. No words: the zero vector. */
 
 #if defined(CARNN__ISA)
 
@@ -4566,9 +4538,8 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 #define set1 CARNN__V(set1)
 #define zero CARNN__V(zero)
 
-/* Loops over columns go sixteen at a time. Their bodies are functions of the first column j and of
-   n, how many there are: the constant 16, with which loads and stores are plain ones, and at the
-   end of a row what is left. */
+/* Loops over columns take sixteen at a time. Their bodies are functions of the first column j and
+   the number n of columns: the constant 16, for plain loads and stores, or the rest of a row. */
 
 /* Columns [j, j + 16 vectors) of a text, n of them in the last vector; `vectors` and mostly n are
    constants. Four vectors share the work for a word, of which the division is most. */
@@ -4619,31 +4590,27 @@ static CARNN__INLINE void CARNN__K(encode_back_columns)(const float *ramp, const
     storen(dword + j, n, fma(l, loadn(denc + j, n), loadn(dword + j, n)));
 }
 
-/* A word at j/J = `place` of its text. */
-static CARNN__INLINE void CARNN__K(encode_back_word)(const carnn__encoder *e, size_t word,
-                                                     float place, const float *denc) {
-    float *dword = e->dtable + word * e->D;
-    size_t j;
-    for (j = 0; j + 16 <= e->D; j += 16)
-        CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, 16);
-    if (j < e->D) CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, e->D - j);
-}
-
 /* Words are assigned to so many shares by their number modulo it. */
 #define CARNN__ENCODE_SHARES 8
 
 /* All texts, but of their words only those of shares [from, to): each row of the table stays in the
-   cache of one core. A row gets its sums in the order of the texts, and rows of no word are not
-   touched. Bound by reading and writing them: one multiply-add for each number. */
+   cache of one core and gets its sums in the order of the texts. Bound by reading and writing these
+   rows: one multiply-add for each number. */
 static void CARNN__K(encode_back)(const void *job, size_t from, size_t to) {
     const carnn__encoder *e = (const carnn__encoder *)job;
-    size_t i, w;
+    const size_t D = e->D;
+    size_t i, w, j;
     for (i = 0; i < e->texts; i++) {
         size_t text = e->which ? e->which[i] : i, first = e->at[text], J = e->at[text + 1] - first;
+        const float *denc = e->dout + i * D;
         for (w = 0; w < J; w++) {
             size_t word = e->ids[first + w], share = word % CARNN__ENCODE_SHARES;
-            if (share >= from && share < to)
-                CARNN__K(encode_back_word)(e, word, (float)(w + 1) / (float)J, e->dout + i * e->D);
+            float *dword = e->dtable + word * D, place;
+            if (share < from || share >= to) continue;
+            place = (float)(w + 1) / (float)J;
+            for (j = 0; j + 16 <= D; j += 16)
+                CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, 16);
+            if (j < D) CARNN__K(encode_back_columns)(e->ramp, denc, dword, place, j, D - j);
         }
     }
 }
@@ -4771,18 +4738,11 @@ static CARNN__INLINE void CARNN__K(attend_back_columns)(float al, float ds, cons
     storen(gh + j, n, fma(set1(al), loadn(go + j, n), mul(set1(ds), loadn(c + j, n))));
 }
 
-/* Length of the sequence of rank b. */
-static size_t CARNN__K(length)(const carnn__packed *seq, size_t b) {
-    size_t t = 0;
-    while (t < seq->steps && b < seq->start[t + 1] - seq->start[t]) t++;
-    return t;
-}
-
 static void CARNN__K(attend)(const void *job, size_t b0, size_t b1) {
     const carnn__attention *a = (const carnn__attention *)job;
     size_t b;
     for (b = b0; b < b1; b++) {
-        size_t M = CARNN__K(length)(a->seq, b);
+        size_t M = carnn__rank_length(a->seq, b);
         float *weight = a->weight + b * a->seq->steps, *o = a->o + b * a->D;
         CARNN__K(attention_dots)(a, b, M, a->c + b * a->D, weight);
         CARNN__K(softmax)(weight, M);
@@ -4795,7 +4755,7 @@ static void CARNN__K(attend_back)(const void *job, size_t b0, size_t b1) {
     const carnn__attention *a = (const carnn__attention *)job;
     size_t b, t, j, D = a->D;
     for (b = b0; b < b1; b++) {
-        size_t M = CARNN__K(length)(a->seq, b);
+        size_t M = carnn__rank_length(a->seq, b);
         const float *al = a->weight + b * a->seq->steps, *c = a->c + b * D, *go = a->go + b * D;
         float *ds = a->gweight + b * a->seq->steps, mean = 0.0f; /* first dal */
         CARNN__K(attention_dots)(a, b, M, go, ds);
@@ -4894,50 +4854,38 @@ static void CARNN__K(compose)(const carnn__compose *c) {
     }
 }
 
-/* One word of compose_back: its vectors, and the factors of the sums
-   dx = w df_o + of_x a and da = of_t t + of_x x + of_a a. */
-typedef struct CARNN__K(compose_word) {
-    const float *x, *a, *df_p, *df_o; /* df_p NULL: direct */
-    float *dx, *da;
-    float w, of_x, of_a, of_t;
-} CARNN__K(compose_word);
-
-static CARNN__INLINE void CARNN__K(compose_back_columns)(const CARNN__K(compose_word) *c, size_t j,
-                                                         size_t n) {
-    vec x = loadn(c->x + j, n), a = loadn(c->a + j, n), df_o = loadn(c->df_o + j, n);
-    vec t = sub(c->df_p ? loadn(c->df_p + j, n) : zero(), df_o), da;
-    storen(c->dx + j, n, fma(set1(c->of_x), a, mul(set1(c->w), df_o)));
-    da = fma(set1(c->of_x), x, mul(set1(c->of_t), t));
-    storen(c->da + j, n, fma(set1(c->of_a), a, da));
+/* Word i: dx = w df_o + of_x a and da = of_t t + of_x x + of_a a, columns j .. j + n - 1. */
+static CARNN__INLINE void CARNN__K(compose_back_columns)(const carnn__compose *c, size_t i,
+                                                         float w, float of_x, float of_a,
+                                                         float of_t, size_t j, size_t n) {
+    const float *df_p = c->df + j, *df_o = df_p + (c->orthogonal ? c->D : 0);
+    size_t at = i * c->D + j;
+    vec x = loadn(c->x + at, n), a = loadn(c->a + at, n), o = loadn(df_o, n), da;
+    vec t = sub(c->orthogonal ? loadn(df_p, n) : zero(), o);
+    storen(c->dx + at, n, fma(set1(of_x), a, mul(set1(w), o)));
+    da = fma(set1(of_x), x, mul(set1(of_t), t));
+    storen(c->da + at, n, fma(set1(of_a), a, da));
 }
 
-static void CARNN__K(compose_back)(const carnn__compose *c) {
+static void CARNN__K(compose_back)(const carnn__compose *job) {
+    const carnn__compose copy = *job, *c = &copy; /* which no store can change */
     const size_t D = c->D;
-    CARNN__K(compose_word) word;
+    const float *df_o = c->df + (c->orthogonal ? D : 0);
     size_t i, j;
-    word.df_p = c->orthogonal ? c->df : NULL;
-    word.df_o = c->df + (c->orthogonal ? D : 0);
     for (i = 0; i < c->rows; i++) {
         const float *x = c->x + i * D, *a = c->a + i * D;
         float w = c->weight[i], s = c->share[i], ds = 0.0f, of_a = 0.0f, square;
-        float a_t = -CARNN__K(dot)(a, word.df_o, D);
+        float a_t = -CARNN__K(dot)(a, df_o, D);
         if (c->orthogonal) {
-            a_t += CARNN__K(dot)(a, word.df_p, D);
+            a_t += CARNN__K(dot)(a, c->df, D);
             square = CARNN__K(dot)(a, a, D);
             ds = w * a_t / (square > CARNN__ALIGNED_LEAST ? square : CARNN__ALIGNED_LEAST);
             if (square > CARNN__ALIGNED_LEAST) of_a = -2.0f * s * ds;
         }
-        c->dweight[i] = s * a_t + CARNN__K(dot)(x, word.df_o, D);
-        word.x = x;
-        word.a = a;
-        word.dx = c->dx + i * D;
-        word.da = c->da + i * D;
-        word.w = w;
-        word.of_x = ds;
-        word.of_a = of_a;
-        word.of_t = w * s;
-        for (j = 0; j + 16 <= D; j += 16) CARNN__K(compose_back_columns)(&word, j, 16);
-        if (j < D) CARNN__K(compose_back_columns)(&word, j, D - j);
+        c->dweight[i] = s * a_t + CARNN__K(dot)(x, df_o, D);
+        for (j = 0; j + 16 <= D; j += 16)
+            CARNN__K(compose_back_columns)(c, i, w, ds, of_a, w * s, j, 16);
+        if (j < D) CARNN__K(compose_back_columns)(c, i, w, ds, of_a, w * s, j, D - j);
     }
 }
 
@@ -4955,9 +4903,7 @@ static void CARNN__K(compose_back)(const carnn__compose *c) {
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
-/* --- the parts at work ----------------------------------------------------------------------- */
-
-/* enc (texts, D) of texts, and the way back; see carnn__encoder. */
+/* enc (texts, D) of texts, and backward; see carnn__encoder. */
 static void carnn__encode_texts(carnn__engine *e, const carnn__encoder *x) {
     carnn__split(e, e->k->encode, x, x->texts, 1, x->texts * x->D * 8);
 }
@@ -14377,7 +14323,7 @@ static void carnn__check_sequences(carnn__subject *s, size_t reading) {
         for (b = 0; b < s->start[t + 1] - s->start[t]; b++)
             s->index[s->start[t] + b] = (uint32_t)(
                 shared ? (3 * t + b) % CARNN__CHECK_INPUTS
-                       : carnn__reversed_row(&s->seq, length[s->rank[b]], t, b));
+                       : s->start[length[s->rank[b]] - 1 - t] + b);
     s->shared = reading == CARNN__CHECK_OWN ? NULL : s->index;
     s->inputs = shared ? (size_t)CARNN__CHECK_INPUTS : (size_t)CARNN__CHECK_ROWS;
 }
