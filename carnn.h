@@ -632,10 +632,11 @@ typedef struct carnn_contribution {
     const char *text; /* as read, ends with a NUL, may be shortened; belongs to the session */
     unsigned has;
     double score;     /* what it adds to the logit of what is explained */
-    double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word in
-                         IWAN, 1 in all for each of the two texts */
+    double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word,
+                         where the model has such weights, 1 in all for each of the two texts */
     double share;     /* lm: of a word of the sentence before in the context; answer: of a word in
-                         the last states of its text's encoder */
+                         the last states of its text's encoder; of a word's state in the vector
+                         that is compared (ca, ap, cosine) */
 } carnn_contribution;
 
 typedef struct carnn_explanation {
@@ -673,8 +674,9 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
                                               size_t size, carnn_error *error);
 
 /* What each word of the first text (of_second 0), or of the second (1), of the last prediction is
-   aligned with: (*rows, *columns), a row for each of its words, which is 1 in all, a column for
-   each of the other's. NULL where the model has no alignment. Belongs to the session. */
+   aligned with: (*rows, *columns), a row for each of its words, a column for each of the other's.
+   answer: a row is 1 in all in IWAN; of attentive pooling G, of ca and cosine the cosines of the
+   words' states. NULL where the model has no alignment. Belongs to the session. */
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
@@ -11265,9 +11267,25 @@ static const carnn__task carnn__lm_task = {
    bw_{i+1}], instead of x_i. `--model siamese` has the score W4 [cosine; overlap] + b4 of the two
    sentences' last states.
 
+   Three models compare two vectors, which a bidirectional cell and pooling make of the sentences;
+   their cells read no context, and the score has no weights of its own:
+
+     ca       CA-RNN, Chen et al. 2018: score = log S = -|H_X - H_Y|_1, where states of the sentence
+              are mixed with those of the question at words of both (see context alignment in
+              @@NET); `--direction a2q` the other way round; `--alignment none` is its baseline, a
+              plain bidirectional RNN
+     ap       attentive pooling, dos Santos et al. 2016: score = cosine of r_q and r_a, the sums of
+              the words by the weights that they give each other
+     cosine   score = cosine, the ranking model of Tay et al. 2018
+
+   ca and cosine pool by the maximum over the words; `--pooling attention` makes of the text that is
+   read second the sum of its words by additive attention, whose query is the other one's maximum.
+
    Loss: of pairs, cross entropy of sigmoid(score), in which right and wrong sentences weigh the
-   same in all; of ranks, cross entropy of the softmax over a question's sentences, whose target is
-   shared by the right ones. A question without a right or a wrong one has no rank to learn.
+   same in all, for ca cross entropy of S = exp(score); of ranks, cross entropy of the softmax over a
+   question's sentences, whose target is shared by the right ones; hinge, of right ones against six
+   wrong ones each (Tay et al. 2018), or against the hardest of the six (dos Santos et al.). A
+   question without a right or a wrong one has no rank to learn.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -11382,6 +11400,7 @@ typedef struct carnn__answer {
     carnn__aligned aligned;
     carnn__attentive attentive;
     carnn__mat sum;          /* (S, D) where it attends */
+    float *heat;             /* (m, n) or (n, m) of a session */
     carnn__similarity match;
 } carnn__answer;
 
@@ -11418,6 +11437,8 @@ static void carnn__answer_match_parts(carnn__plan *p, carnn__answer *m, carnn__r
     if (m->model == CARNN__ANSWER_AP) carnn__attentive_plan(p, &m->attentive, "attend", D, t);
     else if (m->attends) carnn__additive_plan(p, &m->attend, "attend", D, shape.h, t);
     carnn__similarity_plan(p, &m->match, D, t);
+    if (p->arena && t->most_items == 1 && !p->work->g)
+        m->heat = carnn__floats(p->arena, 1, m->net.corpus.most_size[1] / 2);
 }
 
 static void carnn__answer_parts(carnn__plan *p, void *state) {
@@ -11673,15 +11694,31 @@ static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribu
     else carnn__explain_words(s, &m->encoder, w ? w->x : NULL, count, out, e);
 }
 
+/* How much words have to do with each other: G of attentive pooling, the cosine of their states. */
+static const float *carnn__answer_heat(const carnn_session *s, int of_second, size_t rows,
+                                       size_t columns) {
+    const carnn__answer *m = (const carnn__answer *)s->work.state;
+    const carnn__mat *x = carnn__answer_states(m);
+    size_t D = x->columns, i, j, mine = of_second ? columns : 0, other = of_second ? 0 : rows;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < columns; j++)
+            m->heat[i * columns + j] =
+                m->model == CARNN__ANSWER_AP
+                    ? m->attentive.G.x[of_second ? j * rows + i : i * columns + j]
+                    : carnn__cosine(s->work.engine->k, D, x->x + (mine + i) * D,
+                                    x->x + (other + j) * D);
+    return m->heat;
+}
+
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
                                             size_t *columns) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
     const size_t *at = m->net.texts.at;
     size_t first = at[1], second = at[2] - at[1];
-    if (m->siamese || (m->matches && (m->model != CARNN__ANSWER_AP || of_second))) return NULL;
+    if (m->siamese) return NULL;
     *rows = of_second ? second : first;
     *columns = of_second ? first : second;
-    if (m->matches) return m->attentive.G.x;
+    if (m->matches) return carnn__answer_heat(s, of_second, *rows, *columns);
     return m->compare.E.x + (of_second ? first * second : 0);
 }
 

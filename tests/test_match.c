@@ -337,6 +337,8 @@ static void test_ranker_session(const char *options, int weighs_question, int we
     carnn_text none[2] = {{"", 0}, {"", 0}};
     double score[RANKER_PAIRS], share[2] = {0, 0}, weight[2] = {0, 0};
     size_t i, rows, columns;
+    const float *heat;
+    float most, last;
     ranker_scores(model, data, score);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     for (i = RANKER_PAIRS; i-- > 0;) {
@@ -356,11 +358,16 @@ static void test_ranker_session(const char *options, int weighs_question, int we
     for (i = 0; i < 2; i++) CHECK_NEAR(share[i], 1.0, 1e-5);
     CHECK_NEAR(weight[0], weighs_question, 1e-5);
     CHECK_NEAR(weight[1], weighs_sentence, 1e-5);
-    if (weighs_question) {
-        CHECK(carnn_session_alignment(session, 0, &rows, &columns) != NULL);
-        CHECK_INT(rows, 8);
-        CHECK_INT(columns, 6);
-    }
+    heat = carnn_session_alignment(session, 0, &rows, &columns);
+    CHECK_INT(rows, 8);
+    CHECK_INT(columns, 6);
+    for (most = -2.0f, i = 0; i < 48; i++) most = heat[i] > most ? heat[i] : most;
+    CHECK(most > -1.0f && most <= 1.00001f);
+    last = heat[3 * 6 + 2];
+    heat = carnn_session_alignment(session, 1, &rows, &columns);
+    CHECK_INT(rows, 6);
+    CHECK_INT(columns, 8);
+    CHECK_NEAR(heat[2 * 8 + 3], last, 1e-6);
     for (i = 0; i < 4; i++) { /* texts without words */
         none[0].length = i & 1;
         none[1].length = i >> 1;
