@@ -1015,7 +1015,8 @@ static int is_colored(void) { return !is_plain() && (arg.color || is_terminal(st
 /* From dark blue to yellow the larger a share of the largest is. */
 static void begin_color(double share) {
     static const int colors[] = {17, 18, 24, 30, 36, 42, 78, 114, 150, 186, 222, 228};
-    size_t last = COUNT(colors) - 1, level = least((size_t)((double)last * share + 0.5), last);
+    size_t last = COUNT(colors) - 1, level;
+    level = share > 0.0 ? least((size_t)((double)last * share + 0.5), last) : 0;
     printf("\033[48;5;%d;38;5;%dm", colors[level], level > last / 2 ? 16 : 231);
 }
 
