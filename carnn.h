@@ -11340,6 +11340,8 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     size_t kind = (size_t)model->option[CARNN__ANSWER_MODEL] - 1;
     int matches = kind >= CARNN__ANSWER_CA;
     if (!model->cell) model->cell = matches ? "lstm" : "icarnn";
+    if (!model->hidden) model->hidden = kind == CARNN__ANSWER_CA ? 50 : 150;
+    if (train->lr == 0.0) train->lr = kind == CARNN__ANSWER_CA ? 0.003 : 0.001;
     carnn__option_default(model, CARNN__ANSWER_OVERLAP, matches ? CARNN_NONE : 4);
     carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
     if (!model->vector_count) carnn__option_default(model, CARNN__ANSWER_TUNE, 1);
@@ -11759,8 +11761,8 @@ static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
     CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles,
     carnn__answer_options,
-    "hidden=150 embedding=50 model=iwan decomposition=orthogonal weighting=attention epochs=5 "
-    "batch=64 lr=0.001 lr_end=0.05 clip=5 average=0.995 weight_decay=0.3",
+    "embedding=50 model=iwan decomposition=orthogonal weighting=attention epochs=5 batch=64 "
+    "lr_end=0.05 clip=5 average=0.995 weight_decay=0.3",
     carnn__answer_adapt, NULL, carnn__answer_reserved,
     CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), NULL,
     sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__answer_tokens,
