@@ -89,11 +89,11 @@
        loss      softmax cross entropy over the logits, or one of its own
        sample    lines of data for the gradient check, and `variants`, options to check
 
-   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (carnn__text_rnn_plan,
-   _forward, _backward over texts), carnn__pool_part, carnn__additive, carnn__position,
-   carnn__compare, carnn__overlap. Every part clears the d of its own output in _forward. These
-   names stay within a minor version; everything else that begins with carnn__ is private. A model
-   file names its task: only programs that have it can load the model.
+   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (stacks of cells and
+   RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part, carnn__additive,
+   carnn__position, carnn__compare, carnn__overlap. Every part clears the d of its own output in
+   _forward. These names stay within a minor version; everything else that begins with carnn__ is
+   private. A model file names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -720,7 +720,7 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
                                        void *user, carnn_error *error);
 
 typedef struct carnn_measure { /* one line of the benchmark; valid during the callback only */
-    const char *group;         /* "peak", "kernel", "cell", "task" */
+    const char *group;         /* "peak", "kernel", "cell", "encoder", "task" */
     const char *name;          /* "matmul 32 x 1024 x 1024" */
     const char *unit;          /* "GFLOP/s" */
     double value;              /* median */
@@ -1474,6 +1474,20 @@ typedef struct carnn__recurrence {
 } carnn__recurrence;
 #define CARNN__RECURRENCE_BLOCK 64
 
+
+/* The listener of an RCRN (@@CELL): N packed rows, B sequences, h columns of one direction. */
+typedef struct carnn__listener {
+    const carnn__packed *seq;
+    size_t h;
+    int raw;                  /* the output gate is s2 itself */
+    const uint32_t *reversed; /* (N) the row that the bases have for each row; NULL: the same */
+    const float *s[3];        /* (N, h) s1, s2, s3 */
+    const float *first;       /* (B, h) c before the first step; NULL: 0 */
+    float *c, *out;           /* (N, h) */
+    float *dout, *ds[3];      /* (N, h) their gradients */
+    float *dc;                /* (B, h) gradient that reaches c from the step after */
+} carnn__listener;
+
 /* --- cells (@@CELL) -------------------------------------------------------------------------- */
 
 /* The table of cells. It is the one place where a cell is added, which takes
@@ -1494,12 +1508,13 @@ typedef struct carnn__recurrence {
 
    A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
-    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0)                          \
-    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, CARNN__HAS_CELL_STATE)                \
+    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, CARNN__TAPE_SUFFICES)       \
+    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f,                                       \
+      CARNN__HAS_CELL_STATE | CARNN__TAPE_SUFFICES)                                                \
     X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f,                 \
-      CARNN__TWO_STAGES)                                                                           \
+      CARNN__TWO_STAGES | CARNN__TAPE_SUFFICES)                                                    \
     X(gru_after, gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3,  \
-      1, 4, 0, 0.0f, 0)                                                                            \
+      1, 4, 0, 0.0f, CARNN__TAPE_SUFFICES)                                                         \
     X(ran, ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, CARNN__ADDITIVE_FORGET)         \
     X(ran_tanh, ran, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)    \
     X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0,   \
@@ -1527,7 +1542,8 @@ enum {
     /* h = A * h' + w * k, where k is the last gate or the input itself and no gate is computed from
        k: a weighted sum, which exact explanations need (carnn__cell_additive_step). */
     CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
-    CARNN__ADDITIVE_FORGET = 16  /* gates i, f: A = f, w = i */
+    CARNN__ADDITIVE_FORGET = 16, /* gates i, f: A = f, w = i */
+    CARNN__TAPE_SUFFICES = 32    /* backward reads no projections but those on the tape */
 };
 
 enum {
@@ -1715,6 +1731,8 @@ typedef struct carnn__panel {
     X(optimize, void, (const void *job, size_t from, size_t to))                                   \
     /* @@CELL, on a range of blocks */                                                             \
     X(recur, void, (const void *job, size_t from, size_t to))                                      \
+    X(listen, void, (const void *job, size_t from, size_t to))                                     \
+    X(listen_back, void, (const void *job, size_t from, size_t to))                                \
     /* @@PART, on a range of their output */                                                       \
     X(encode, void, (const void *job, size_t from, size_t to))                                     \
     X(encode_back, void, (const void *job, size_t from, size_t to))                                \
@@ -3133,7 +3151,7 @@ typedef struct carnn__param {
     size_t open_from, open_count; /* weights that start at `scale`: the bias of a forget gate */
 } carnn__param;
 
-#define CARNN__PARAMS_MAX 96
+#define CARNN__PARAMS_MAX 224
 
 typedef struct carnn__store {
     carnn__param item[CARNN__PARAMS_MAX];
@@ -3809,6 +3827,64 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
     }
 }
 
+/* --- the listener of an RCRN --------------------------------------------------------------------
+   Tay et al. 2018, Eq. 15 and 16, with the sigmoids and the state of the authors' code. It is the
+   linear recurrence with the gates computed on the way, so that neither they nor the products of
+   the second line are ever stored:
+
+     F = s(s1)   O = s(s2), or s2 where it is raw
+     c = F * c' + (1 - F) * s3     h = O * c
+
+   Backward, from the gradient G at h: the one at c is D = G * O + F_{t+1} * D_{t+1};
+   ds1 = D * (c' - s3) * F (1 - F), ds2 = G * c * O (1 - O), raw G * c, ds3 = D * (1 - F).
+
+   Columns are independent: threads share blocks of sixteen of them. */
+
+static CARNN__INLINE void CARNN__K(listen_lanes)(const carnn__listener *l, size_t t, size_t b,
+                                                 size_t j, size_t n, int back) {
+    size_t row = l->seq->start[t] + b, at = row * l->h + j, in = at;
+    vec F, O, s2, s3, c, before = zero(), G, D;
+    if (l->reversed) in = l->reversed[row] * l->h + j;
+    F = sigmoid(loadn(l->s[0] + in, n));
+    s2 = loadn(l->s[1] + in, n);
+    s3 = loadn(l->s[2] + in, n);
+    O = l->raw ? s2 : sigmoid(s2);
+    if (t) before = loadn(l->c + (l->seq->start[t - 1] + b) * l->h + j, n);
+    else if (l->first) before = loadn(l->first + b * l->h + j, n);
+    if (!back) {
+        c = fma(F, sub(before, s3), s3);
+        storen(l->c + at, n, c);
+        storen(l->out + at, n, mul(O, c));
+        return;
+    }
+    c = loadn(l->c + at, n);
+    G = loadn(l->dout + at, n);
+    D = fma(G, O, loadn(l->dc + b * l->h + j, n));
+    storen(l->ds[0] + in, n, sigmoid_back(F, mul(D, sub(before, s3))));
+    storen(l->ds[1] + in, n, l->raw ? mul(G, c) : sigmoid_back(O, mul(G, c)));
+    storen(l->ds[2] + in, n, fnma(F, D, D));
+    storen(l->dc + b * l->h + j, n, mul(F, D));
+}
+
+static CARNN__INLINE void CARNN__K(listen_blocks)(const carnn__listener *l, size_t from, size_t to,
+                                                  int back) {
+    size_t i, b, j, end = 16 * to < l->h ? 16 * to : l->h;
+    for (i = 0; i < l->seq->steps; i++) {
+        size_t t = back ? l->seq->steps - 1 - i : i;
+        for (b = 0; b < l->seq->start[t + 1] - l->seq->start[t]; b++)
+            for (j = 16 * from; j < end; j += 16)
+                CARNN__K(listen_lanes)(l, t, b, j, end - j < 16 ? end - j : 16, back);
+    }
+}
+
+static void CARNN__K(listen)(const void *job, size_t from, size_t to) {
+    CARNN__K(listen_blocks)((const carnn__listener *)job, from, to, 0);
+}
+
+static void CARNN__K(listen_back)(const void *job, size_t from, size_t to) {
+    CARNN__K(listen_blocks)((const carnn__listener *)job, from, to, 1);
+}
+
 /* --- the scan -----------------------------------------------------------------------------------
    Over steps, sequences and columns: rows stream through the cache in the order in which they lie.
    Bound by the vector unit (two sigmoids a column) as long as the rows of a step stay in the
@@ -4076,13 +4152,16 @@ typedef struct carnn__cell_run {
     float *last;        /* (N, h): h_{t-1} of every row, for the gradient of Wh */
     carnn__cell_product product[2];
     size_t products;
+    int shares;         /* the memory for the backward pass is that of several runs */
     carnn__state_gate *gate; /* or NULL; set after carnn__cell_plan */
 } carnn__cell_run;
 
-/* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. */
+/* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
+   kind and size may share what they need only during a pass, that of `other` (or NULL): then each
+   is projected and run forward, and backward and back through the projection, before the next. */
 static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const carnn__store *store,
                              const float *w, float *g, carnn__arena *arena, size_t U, size_t N,
-                             size_t B) {
+                             size_t B, const carnn__cell_run *other) {
     const carnn__cell_kind *k = &carnn__cells[cell->kind];
     size_t h = cell->h, recurrent = k->recurrent_gates, i;
     carnn__scan *s = &r->scan;
@@ -4102,13 +4181,23 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
         if (g) p->back = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
     }
     s->h = h;
-    s->px = carnn__floats(arena, U, k->gates * h);
+    if (other && k->flags & CARNN__TAPE_SUFFICES) s->px = other->scan.px;
+    else s->px = carnn__floats(arena, U, k->gates * h);
     s->pc = carnn__floats(arena, B, k->context_gates * h);
     s->ph = carnn__floats(arena, B, recurrent * h);
     s->out = carnn__floats(arena, N, h);
     s->tape = carnn__floats(arena, N, k->tape * h);
     if (k->flags & CARNN__TWO_STAGES) s->reset = carnn__floats(arena, B, h);
     if (!g) return;
+    if (other) {
+        s->dh = other->scan.dh;
+        s->dc = other->scan.dc;
+        s->dpx = other->scan.dpx;
+        s->dpc = other->scan.dpc;
+        s->dph = other->scan.dph;
+        r->last = other->last;
+        return;
+    }
     s->dh = carnn__floats(arena, B, h);
     if (k->flags & CARNN__HAS_CELL_STATE) s->dc = carnn__floats(arena, B, h);
     s->dpx = carnn__floats(arena, U, k->gates * h);
@@ -4148,7 +4237,8 @@ static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const floa
     if (biased < width)
         carnn__matmul(e, CARNN__NT, to - from, width - biased, in, x, in, wx + biased * in, in,
                       NULL, px + biased, width);
-    if (r->g) memset(r->scan.dpx + from * width, 0, (to - from) * width * sizeof(float));
+    if (r->g && !r->shares)
+        memset(r->scan.dpx + from * width, 0, (to - from) * width * sizeof(float));
 }
 
 /* pc = c Wc^T for the contexts c (B, d) of the sequences, in the order of their ranks; zeros for a
@@ -4383,6 +4473,8 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
     memset(s->dh, 0, bytes);
     if (s->dc) memset(s->dc, 0, bytes);
     memset(s->dpc, 0, carnn__cells[r->cell->kind].context_gates * bytes);
+    if (r->shares)
+        memset(s->dpx, 0, r->inputs * carnn__cells[r->cell->kind].gates * s->h * sizeof(float));
     carnn__cell_scan(r, e);
     if (r->products) carnn__cell_recurrent_gradient(r, e);
 }
@@ -7957,14 +8049,15 @@ static void carnn__linear_backward(const carnn__work *work, carnn__linear *m, co
                       carnn__weight(work, m->weight), in, NULL, x->d, in);
 }
 
-/* --- context: the position encoding of the other text -------------------------------------------
+/* --- context: the position encoding of a text ---------------------------------------------------
    For each sequence of a text of a pair (texts 2 i and 2 i + 1), the position encoding (@@PART) of
-   the words of the other text, divided by their number: sums of 30 words shut the gates of a cell
-   and say little more than how long the text is. */
+   the words of the other text, or of its own; divided by their number: sums of 30 words shut the
+   gates of a cell and say little more than how long the text is. */
 
 typedef struct carnn__position {
+    int own;         /* of the text itself, which may be any text */
     float *ramp;     /* (D) */
-    uint32_t *other; /* (P) */
+    uint32_t *text;  /* (P) */
     carnn__mat y;    /* (P, D) */
 } carnn__position;
 
@@ -7973,21 +8066,21 @@ static void carnn__position_plan(carnn__plan *p, carnn__position *m, size_t D,
     m->y = carnn__plan_mat(p, t->most_texts, D);
     if (!p->arena) return;
     m->ramp = carnn__floats(p->arena, 1, D);
-    m->other = (uint32_t *)carnn__take(p->arena, t->most_texts, sizeof(uint32_t));
+    m->text = (uint32_t *)carnn__take(p->arena, t->most_texts, sizeof(uint32_t));
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
 
 /* x (U, D): the inputs of the batch. Sums become means, and backward likewise. */
 static void carnn__position_run(const carnn__work *work, carnn__position *m, const carnn__texts *t,
                                 const carnn__mat *x, int backward) {
-    carnn__encoder e = {t->packed.sequences, m->y.columns, m->other, t->ids, t->at, m->ramp,
+    carnn__encoder e = {t->packed.sequences, m->y.columns, m->text, t->ids, t->at, m->ramp,
                         x->x, m->y.x, x->d, m->y.d};
     float *y = backward ? m->y.d : m->y.x;
     size_t b;
-    for (b = 0; b < e.texts; b++) m->other[b] = t->first[t->rank[b]] ^ 1;
+    for (b = 0; b < e.texts; b++) m->text[b] = t->first[t->rank[b]] ^ !m->own;
     if (!backward) carnn__encode_texts(work->engine, &e);
     for (b = 0; b < e.texts; b++) {
-        size_t n = t->at[m->other[b] + 1] - t->at[m->other[b]];
+        size_t n = t->at[m->text[b] + 1] - t->at[m->text[b]];
         if (n) work->engine->k->scale(y + b * m->y.columns, 1.0f / (float)n, m->y.columns);
     }
     if (backward) carnn__encode_texts_back(work->engine, &e);
@@ -8021,28 +8114,70 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
     (backward ? carnn__encode_texts_back : carnn__encode_texts)(work->engine, &job);
 }
 
-/* --- recurrent layers ---------------------------------------------------------------------------
+/* --- recurrent encoders -------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. The last one's output is packed or in reading order. */
+   others read the rows of the layer below. The last one's output is packed or in reading order.
+
+   A layer of an RCRN (Tay et al. 2018) has three such RNNs, the bases, which read the same inputs:
+   s1 and s2 control the forget and the output gate of a listener (@@CELL), s3 is what it hears. It
+   goes through all columns of [fw; bw] from the first word to the last.
+
+   Dropout is on what layers read. Each base has a mask of its own. */
+
+#define CARNN__BASES 3
+
+static const char *const carnn__encoders[] = {"rnn", "rcrn", NULL};
+
+/* Options `number` and number + 1 of a task that has an encoder. */
+#define CARNN__ENCODER_OPTIONS(number)                                                             \
+    CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
+                         "rnn, or rcrn: two RNNs are the gates of a third"),                       \
+        CARNN__OPTION_WHOLE("raw_output_gate", (number) + 1, 0, 1, 0,                              \
+                            "1: the output gate of an rcrn is not squashed")
+
+typedef struct carnn__rnn_base {
+    carnn__cell cell[2]; /* by direction */
+    carnn__cell_run run[2];
+    float *dout;         /* (N, h) of the direction at hand */
+} carnn__rnn_base;
 
 typedef struct carnn__rnn_layer {
-    carnn__cell cell[2];
-    carnn__cell_run run[2];
-    float *dout[2]; /* (N, h) */
-    carnn__mat y;   /* (N or R, directions h) */
+    carnn__rnn_base base[CARNN__BASES];
+    carnn__listener listener[2]; /* which share all memory but c */
+    int projects;
+    carnn__linear project; /* (U or N, h) of what is read, for cells whose candidate it is */
+    carnn__mat y;          /* (N or R, directions h) */
 } carnn__rnn_layer;
 
 typedef struct carnn__rnn {
-    size_t layers, directions;
-    size_t drop;     /* stream of dropout on the output of the first layer; the others follow */
-    int drops_top;   /* dropout on the output of the last layer, too */
+    size_t bases, layers, directions, h;
+    size_t drop_input; /* stream of dropout on the input of the first layer; 0: none */
+    size_t drop;       /* of the second one, the output of the first; the others follow */
+    int drops_top;     /* dropout on the output of the last layer, too */
+    carnn__mat masked; /* of several bases: what one of them reads */
     carnn__rnn_layer layer[CARNN__LAYERS_MAX];
 } carnn__rnn;
 
 typedef struct carnn__rnn_shape {
     size_t cell, layers, directions, in, h, d; /* cell: its number; d: of the context */
+    int rcrn, raw;                             /* raw: the output gate is s2 itself */
 } carnn__rnn_shape;
+
+/* What a model describes, with the options of CARNN__ENCODER_OPTIONS(option). */
+static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t option,
+                                             size_t directions, size_t in, size_t d) {
+    const carnn_model_desc *desc = &model->desc;
+    carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
+                          (size_t)desc->hidden, d, carnn__chosen(model, option) == 1,
+                          carnn__option(model, option + 1) > 0.0};
+    return s;
+}
+
+static int carnn__reads_context(const char *cell) {
+    size_t kind = carnn__cell_number(cell);
+    return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
+}
 
 /* A packed batch as a recurrent layer reads it. */
 typedef struct carnn__rnn_input {
@@ -8054,32 +8189,74 @@ typedef struct carnn__rnn_input {
     const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
     const uint32_t *row;      /* (R) packed row of each row of the output; NULL: it is packed */
     size_t rows;              /* R */
-    float *state;             /* (layers, 2, h) output and memory before the only sequence, in one
-                                 direction, replaced by those after it; carnn__rnn_ready was called
-                                 before. NULL: zeros */
+    float *state;             /* (layers, carnn__rnn_states, h) before the only sequence, in one
+                                 direction, replaced by what is there after it; carnn__rnn_ready was
+                                 called before. NULL: zeros */
 } carnn__rnn_input;
 
-/* name: of the weights, with ".2", ".forward" behind it where there are several layers, directions.
-   U, N, P: most inputs, packed rows, sequences of a batch. */
+/* States of a layer: output and memory of each base, and c of the listener. */
+static size_t carnn__rnn_states(const carnn__rnn *m) {
+    return 2 * m->bases + (m->bases > 1);
+}
+
+static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t i, size_t h,
+                                 size_t N, size_t P) {
+    carnn__listener *l = &layer->listener[i];
+    size_t b;
+    *l = *layer->listener;
+    l->h = h;
+    l->c = carnn__floats(p->arena, N, h);
+    if (!i) l->out = carnn__floats(p->arena, N, h);
+    if (!i && p->work->g) l->dout = carnn__floats(p->arena, N, h);
+    if (!i && p->work->g) l->dc = carnn__floats(p->arena, P, h);
+    layer->base[0].dout = l->out; /* which the backward pass does not need */
+    for (b = 0; b < CARNN__BASES; b++) {
+        l->s[b] = layer->base[b].run[i].scan.out;
+        l->ds[b] = layer->base[b].dout;
+    }
+}
+
+/* name: of the weights. Behind it stand ".2", ".forget", ".forward" where there are several layers,
+   bases, directions. U, N, P: most inputs, packed rows, sequences of a batch. */
 static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, carnn__rnn_shape s,
                             size_t U, size_t N, size_t P) {
+    static const char *const base[] = {".forget", ".output", ".listener"};
     static const char *const direction[] = {".forward", ".backward"};
     char prefix[48], number[8] = "";
-    size_t i, l;
+    size_t l, b, i;
+    m->bases = s.rcrn ? CARNN__BASES : 1;
     m->layers = s.layers;
     m->directions = s.directions;
+    m->h = s.h;
+    if (m->bases > 1 && p->arena && p->work->g)
+        m->masked = carnn__plan_mat(
+            p, 1, carnn__max(U * s.in, s.layers > 1 ? N * s.directions * s.h : 0));
     for (l = 0; l < s.layers; l++) {
         carnn__rnn_layer *layer = &m->layer[l];
         if (l) snprintf(number, sizeof number, ".%u", (unsigned)l + 1);
-        for (i = 0; i < s.directions; i++) {
-            snprintf(prefix, sizeof prefix, "%s%s%s", name, number,
-                     s.directions > 1 ? direction[i] : "");
-            carnn__cell_declare(&layer->cell[i], p->store, prefix, s.cell, s.in, s.h, s.d);
-            if (!p->arena) continue;
-            carnn__cell_plan(&layer->run[i], &layer->cell[i], &p->model->params, p->work->w,
-                             p->work->g, p->arena, U, N, P);
-            if (p->work->g) layer->dout[i] = carnn__floats(p->arena, N, s.h);
+        layer->projects = carnn__cells[s.cell].flags & CARNN__INPUT_IS_CANDIDATE && s.in != s.h;
+        if (layer->projects) {
+            snprintf(prefix, sizeof prefix, "%s%s", name, number);
+            carnn__linear_plan(p, &layer->project, prefix, "project", U, s.in, s.h, 0,
+                               CARNN__IDENTITY);
+            s.in = s.h;
         }
+        for (b = 0; b < m->bases; b++)
+            for (i = 0; i < s.directions; i++) {
+                carnn__rnn_base *one = &layer->base[b];
+                snprintf(prefix, sizeof prefix, "%s%s%s%s", name, number, s.rcrn ? base[b] : "",
+                         s.directions > 1 ? direction[i] : "");
+                carnn__cell_declare(&one->cell[i], p->store, prefix, s.cell, s.in, s.h, s.d);
+                if (!p->arena) continue;
+                carnn__cell_plan(&one->run[i], &one->cell[i], &p->model->params, p->work->w,
+                                 p->work->g, p->arena, U, N, P, b || i ? layer->base->run : NULL);
+                one->run[i].shares = m->bases * m->directions > 1;
+                if (p->work->g && !i && (b || !s.rcrn))
+                    one->dout = carnn__floats(p->arena, N, s.h);
+            }
+        layer->listener->raw = s.raw;
+        for (i = 0; p->arena && s.rcrn && i < s.directions; i++)
+            carnn__listener_plan(p, layer, i, s.h, N, P);
         layer->y = carnn__plan_mat(p, N, s.directions * s.h);
         s.in = s.directions * s.h;
         U = N;
@@ -8092,9 +8269,11 @@ static const carnn__mat *carnn__rnn_output(const carnn__rnn *m) {
 
 /* Packs the recurrent weights for products: whenever they have changed. */
 static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
-    size_t l, i;
+    size_t l, b, i;
     for (l = 0; l < m->layers; l++)
-        for (i = 0; i < m->directions; i++) carnn__cell_ready(&m->layer[l].run[i], work->engine);
+        for (b = 0; b < m->bases; b++)
+            for (i = 0; i < m->directions; i++)
+                carnn__cell_ready(&m->layer[l].base[b].run[i], work->engine);
 }
 
 /* What layer l reads: x, or the output of the layer below, which is packed. */
@@ -8111,62 +8290,137 @@ static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const ca
     return in;
 }
 
-/* The packed row that row r of the output has in a direction. */
-static size_t carnn__rnn_row(const carnn__rnn_input *in, size_t r, size_t direction) {
-    size_t row = in->row ? in->row[r] : r;
-    return direction ? in->reversed[row] : row;
+/* Dropout on values, or on their gradient, that base b of layer l reads. */
+static void carnn__rnn_drop(const carnn__work *work, const carnn__rnn *m, size_t l, size_t b,
+                            float *x, size_t count, uint64_t key) {
+    size_t stream = l ? m->drop + l - 1 : m->drop_input;
+    if (stream && b) stream = m->drop + CARNN__LAYERS_MAX * b + l;
+    if (stream) carnn__drop(work, x, count, key, stream);
+}
+
+/* What base b reads: x, or in training a copy of it with the base's own mask. */
+static const carnn__mat *carnn__rnn_masked(const carnn__work *work, carnn__rnn *m, size_t l,
+                                           size_t b, const carnn__rnn_input *in, uint64_t key) {
+    size_t count = in->inputs * in->x->columns;
+    if (m->bases == 1 || !key) return in->x;
+    m->masked.columns = in->x->columns;
+    memcpy(m->masked.x, in->x->x, count * sizeof(float));
+    carnn__rnn_drop(work, m, l, b, m->masked.x, count, key);
+    return &m->masked;
+}
+
+/* One direction of a base. The state of one sequence goes on in `state`, if that is there. */
+static void carnn__rnn_run(const carnn__work *work, carnn__cell_run *run,
+                           const carnn__rnn_input *in, const float *x, size_t direction,
+                           float *state) {
+    const carnn__cell_kind *kind = &carnn__cells[run->cell->kind];
+    size_t h = run->cell->h, last = in->packed->rows - 1;
+    carnn__cell_project(run, work->engine, x, 0, in->inputs);
+    carnn__cell_context(run, work->engine, in->c ? in->c->x : NULL, in->packed->sequences);
+    carnn__cell_forward(run, work->engine, in->packed, in->index[direction], state,
+                        state ? state + h : NULL);
+    if (!state) return;
+    memcpy(state, run->scan.out + last * h, h * sizeof(float));
+    if (kind->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
+        memcpy(state + h, run->scan.tape + ((last + 1) * kind->tape - 1) * h, h * sizeof(float));
+}
+
+/* Listens to the bases, or passes the gradient back to them. */
+static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn_input *in,
+                              carnn__listener *l, size_t direction, float *state, int backward) {
+    const carnn__kernels *k = work->engine->k;
+    size_t N = in->packed->rows;
+    l->seq = in->packed;
+    l->reversed = direction ? in->reversed : NULL;
+    l->first = state;
+    if (backward) memset(l->dc, 0, in->packed->sequences * l->h * sizeof(float));
+    carnn__split(work->engine, backward ? k->listen_back : k->listen, l,
+                 carnn__parts(l->h, CARNN__LANES), 1, 16 * N * l->h);
+    if (state) memcpy(state, l->c + (N - 1) * l->h, l->h * sizeof(float));
+}
+
+/* Columns of direction i between y, whose rows may be in reading order, and the packed rows of the
+   base or the listener; backward the gradients of rows that share one are added up. */
+static void carnn__rnn_rows(const carnn__work *work, const carnn__rnn *m, carnn__rnn_layer *layer,
+                            const carnn__rnn_input *in, size_t i, int backward) {
+    const float *out = m->bases > 1 ? layer->listener[i].out : layer->base[0].run[i].scan.out;
+    float *dout = m->bases > 1 ? layer->listener[i].dout : layer->base[0].dout;
+    size_t h = m->h, r;
+    if (backward) memset(dout, 0, in->packed->rows * h * sizeof(float));
+    for (r = 0; r < in->rows; r++) {
+        size_t row = in->row ? in->row[r] : r, at = (r * m->directions + i) * h;
+        if (i && m->bases == 1) row = in->reversed[row]; /* a listener has it in its own order */
+        if (backward) work->engine->k->add(layer->y.d + at, dout + row * h, h);
+        else memcpy(layer->y.x + at, out + row * h, h * sizeof(float));
+    }
 }
 
 static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
                                uint64_t key) {
-    size_t l, i, r;
+    size_t l, b, i, h = m->h;
     if (!x.state) carnn__rnn_ready(work, m);
     for (l = 0; l < m->layers; l++) {
         carnn__rnn_layer *layer = &m->layer[l];
         carnn__rnn_input in = carnn__rnn_below(m, l, &x);
-        size_t h = layer->cell[0].h;
+        float *state = in.state ? in.state + l * carnn__rnn_states(m) * h : NULL;
+        if (m->bases == 1)
+            carnn__rnn_drop(work, m, l, 0, in.x->x, in.inputs * in.x->columns, key);
+        if (layer->projects) {
+            carnn__linear_forward(work, &layer->project, in.x, in.inputs);
+            in.x = &layer->project.y;
+        }
+        for (b = 0; b < m->bases; b++) {
+            const float *read = carnn__rnn_masked(work, m, l, b, &in, key)->x;
+            for (i = 0; i < m->directions; i++)
+                carnn__rnn_run(work, &layer->base[b].run[i], &in, read, i,
+                               state ? state + 2 * b * h : NULL);
+        }
         for (i = 0; i < m->directions; i++) {
-            carnn__cell_run *run = &layer->run[i];
-            const carnn__cell_kind *kind = &carnn__cells[run->cell->kind];
-            float *state = in.state ? in.state + 2 * l * h : NULL;
-            carnn__cell_project(run, work->engine, in.x->x, 0, in.inputs);
-            carnn__cell_context(run, work->engine, in.c ? in.c->x : NULL, in.packed->sequences);
-            carnn__cell_forward(run, work->engine, in.packed, in.index[i], state,
-                                state ? state + h : NULL);
-            if (state) memcpy(state, run->scan.out + (in.packed->rows - 1) * h, h * sizeof(float));
-            if (state && kind->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
-                memcpy(state + h, run->scan.tape + (in.packed->rows * kind->tape - 1) * h,
-                       h * sizeof(float));
-            for (r = 0; r < in.rows; r++)
-                memcpy(layer->y.x + (r * m->directions + i) * h,
-                       run->scan.out + carnn__rnn_row(&in, r, i) * h, h * sizeof(float));
+            if (m->bases > 1)
+                carnn__rnn_listen(work, &in, &layer->listener[i], i,
+                                  state ? state + 2 * CARNN__BASES * h : NULL, 0);
+            carnn__rnn_rows(work, m, layer, &in, i, 0);
         }
         carnn__mat_clear(&layer->y, in.rows);
-        if (l + 1 < m->layers || m->drops_top)
+        if (l + 1 == m->layers && m->drops_top)
             carnn__drop(work, layer->y.x, in.rows * layer->y.columns, key, m->drop + l);
     }
 }
 
+/* Base b of a layer in direction i, from the gradients at its states; in: what the layer reads. */
+static void carnn__rnn_base_backward(const carnn__work *work, carnn__rnn *m, size_t l, size_t b,
+                                     size_t i, const carnn__rnn_input *in, uint64_t key) {
+    carnn__rnn_base *base = &m->layer[l].base[b];
+    const carnn__mat *x = carnn__rnn_masked(work, m, l, b, in, key);
+    size_t count = in->inputs * x->columns;
+    float *dx = in->x->d ? x->d : NULL;
+    if (x != in->x) memset(x->d, 0, count * sizeof(float));
+    carnn__cell_backward(&base->run[i], work->engine, base->dout, dx);
+    if (in->c) carnn__cell_context_back(&base->run[i], work->engine, in->c->d);
+    carnn__cell_project_back(&base->run[i], work->engine, dx);
+    if (x == in->x || !dx) return;
+    carnn__rnn_drop(work, m, l, b, dx, count, key);
+    work->engine->k->add(dx, in->x->d, count);
+}
+
 static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
                                 uint64_t key) {
-    size_t l, i, r;
+    size_t l, b, i;
     for (l = m->layers; l-- > 0;) {
         carnn__rnn_layer *layer = &m->layer[l];
         carnn__rnn_input in = carnn__rnn_below(m, l, &x);
-        size_t h = layer->cell[0].h;
-        if (l + 1 < m->layers || m->drops_top)
+        const carnn__mat *read = in.x;
+        if (l + 1 == m->layers && m->drops_top)
             carnn__drop(work, layer->y.d, in.rows * layer->y.columns, key, m->drop + l);
+        if (layer->projects) in.x = &layer->project.y;
         for (i = 0; i < m->directions; i++) {
-            carnn__cell_run *run = &layer->run[i];
-            float *dout = layer->dout[i];
-            memset(dout, 0, in.packed->rows * h * sizeof(float));
-            for (r = 0; r < in.rows; r++)
-                work->engine->k->add(layer->y.d + (r * m->directions + i) * h,
-                                     dout + carnn__rnn_row(&in, r, i) * h, h);
-            carnn__cell_backward(run, work->engine, dout, in.x->d);
-            if (in.c) carnn__cell_context_back(run, work->engine, in.c->d);
-            carnn__cell_project_back(run, work->engine, in.x->d);
+            carnn__rnn_rows(work, m, layer, &in, i, 1);
+            if (m->bases > 1) carnn__rnn_listen(work, &in, &layer->listener[i], i, NULL, 1);
+            for (b = 0; b < m->bases; b++) carnn__rnn_base_backward(work, m, l, b, i, &in, key);
         }
+        if (layer->projects) carnn__linear_backward(work, &layer->project, read, in.inputs);
+        if (m->bases == 1 && read->d)
+            carnn__rnn_drop(work, m, l, 0, read->d, in.inputs * read->columns, key);
     }
 }
 
@@ -8738,7 +8992,7 @@ static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, cons
     g->stride = 2 * h;
     g->x = m->s.x + direction * h;
     g->dx = work->g ? m->s.d + direction * h : NULL;
-    side->rnn.layer[side->rnn.layers - 1].run[direction].gate = g;
+    side->rnn.layer[side->rnn.layers - 1].base[0].run[direction].gate = g;
 }
 
 /* x (U, in): inputs. pool: of one kind; the output are m->s and pool->y. */
@@ -9723,9 +9977,10 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
 static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const float *weight,
                                  size_t count, carnn_contribution *out, carnn_explanation *e) {
     const carnn__texts *t = &carnn__net_of(&s->work)->texts;
-    size_t text, i, j, r, h = m->layer[0].cell[0].h;
+    size_t text, i, j, r, h = m->h;
     e->count = carnn__texts_rows(t);
-    e->exact = m->layers == 1 && carnn__cell_is_additive(m->layer[0].cell[0].kind);
+    e->exact = m->layers == 1 && m->bases == 1 &&
+               carnn__cell_is_additive(m->layer[0].base[0].cell[0].kind);
     for (text = 0; text < t->texts; text++) {
         size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
         size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
@@ -9737,13 +9992,13 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
             out[r] = c;
         }
         for (i = 0; n && i < m->directions; i++) {
-            const float *v = m->layer[0].run[i].scan.out + last;
+            const float *v = m->layer[0].base[0].run[i].scan.out + last;
             for (j = 0; j < h; j++) squares += (double)v[j] * (double)v[j];
         }
         if (!(squares > 0.0)) continue;
         e->rest += 1.0;
-        for (i = 0; i < m->directions; i++) {
-            const carnn__cell_run *run = &m->layer[0].run[i];
+        for (i = 0; m->bases == 1 && i < m->directions; i++) {
+            const carnn__cell_run *run = &m->layer[0].base[0].run[i];
             carnn__explain_run(s, run, b, n, i == 1, run->scan.out + last, 1.0 / squares,
                                out + from, count - from, &e->rest);
         }
@@ -10282,7 +10537,8 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     m->z = carnn__floats(p->arena, B, L);
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
-    carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B);
+    carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
+                     NULL);
 }
 
 static void carnn__dialog_parts(carnn__plan *p, void *state) {
@@ -10659,7 +10915,7 @@ enum { CARNN__LM_BEGIN = 1, CARNN__LM_END = 2 }; /* their numbers: <unk> is 0 */
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__LM_VOCAB, CARNN__LM_CONTEXT, CARNN__LM_LOWER, CARNN__LM_TIED, CARNN__LM_LABEL_WEIGHT,
-       CARNN__LM_LABEL_ROW }; /* in carnn_model_desc.option */
+       CARNN__LM_LABEL_ROW, CARNN__LM_ENCODER }; /* in carnn_model_desc.option */
 enum { CARNN__LM_PREVIOUS = 1, CARNN__LM_OTHER }; /* the other context is none, the other row own */
 
 static const char *const carnn__lm_context[] = {"previous", "none", NULL};
@@ -10677,16 +10933,12 @@ static const carnn_option carnn__lm_options[] = {
                        "share of the labels in the loss, 0.1 where there are some"),
     CARNN__OPTION_CHOICE("label_row", CARNN__LM_LABEL_ROW, carnn__lm_label_row,
                          "whose label the context tells, previous or own"),
+    CARNN__ENCODER_OPTIONS(CARNN__LM_ENCODER),
     CARNN__OPTION_END};
-
-static int carnn__lm_sees_context(const char *cell) {
-    size_t kind = carnn__cell_number(cell);
-    return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
-}
 
 static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     (void)train;
-    carnn__option_default(model, CARNN__LM_CONTEXT, carnn__lm_sees_context(model->cell)
+    carnn__option_default(model, CARNN__LM_CONTEXT, carnn__reads_context(model->cell)
                                                         ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
 }
 
@@ -10767,7 +11019,7 @@ typedef struct carnn__lm {
     double *nll;             /* (B) -log P of the pieces, in the order of the batch */
     carnn_prediction told;   /* of the sentence that is not yet complete */
     size_t at_hand[2];       /* of a session: `first` of its only piece, */
-    float *state;            /* (layers, 2, h) states and memories while it generates, */
+    float *state;            /* (layers, carnn__rnn_states, h) while it generates, */
     uint32_t *heap;          /* (V) scratch, */
     uint64_t drawn;          /* random numbers that were used */
 } carnn__lm;
@@ -10781,7 +11033,7 @@ static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, size_t B, size_t h) {
     carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
     m->nll = (double *)carnn__take(p->arena, B, sizeof(double));
     if (!carnn__lm_in_session(m)) return;
-    m->state = carnn__floats(p->arena, m->cell.layers, 2 * h);
+    m->state = carnn__floats(p->arena, m->cell.layers, carnn__rnn_states(&m->cell) * h);
     m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
     m->at_hand[0] = CARNN__LM_STEPS + 1; /* behind the piece before */
     m->first = &m->at_hand;
@@ -10792,12 +11044,12 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     const carnn_model_desc *d = &p->model->desc;
     size_t e = (size_t)d->embedding, h = (size_t)d->hidden, kind = carnn__cell_number(d->cell);
     size_t B = m->net.corpus.most_items, T = CARNN__LM_STEPS;
-    int session = carnn__lm_in_session(m), sees = carnn__lm_sees_context(d->cell);
+    int session = carnn__lm_in_session(m), sees = carnn__reads_context(d->cell);
     int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
     size_t N = session ? T : m->net.corpus.most_size[0];
     size_t M = session ? T : m->net.corpus.most_size[1];
-    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0};
-    carnn__rnn_shape cell = {kind, (size_t)d->layers, 1, e, h, h};
+    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0};
+    carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
     m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
     m->contexts = m->encodes || sees;
     m->x = &m->seq->x;
@@ -11136,7 +11388,7 @@ static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     m->seq->length[0] = 1;
     carnn__sequences_pack(m->seq, 1);
     carnn__rnn_ready(&s->work, &m->cell);
-    memset(m->state, 0, m->cell.layers * 2 * m->c.columns * sizeof(float));
+    memset(m->state, 0, m->cell.layers * carnn__rnn_states(&m->cell) * m->cell.h * sizeof(float));
 }
 
 /* Draws a word after the last step; <s> and <unk> are never drawn. */
@@ -11190,25 +11442,27 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     const carnn__corpus *c = &m->net.corpus;
-    const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].run[0];
+    const carnn__cell_run *run = m->cell.layer[m->cell.layers - 1].base[0].run;
+    int additive = m->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
     size_t first = m->contexts ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
     double squares = 0.0, biases = 0.0;
     float *z;
     for (i = 0; first && i < m->c.columns; i++) squares += (double)m->c.x[i] * (double)m->c.x[i];
-    carnn__lm_explain_words(s, m->encodes ? m->encoder.layer[0].run : NULL, m->c.x,
+    carnn__lm_explain_words(s, m->encodes ? m->encoder.layer->base->run : NULL, m->c.x,
                             squares > 0.0 ? 1.0 / squares : 0.0, "before", CARNN_HAS_SHARE,
                             c->tokens.ids + 1, first, out, count, &biases);
     z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), n - 1, 1);
     z[CARNN__LM_BEGIN] = -FLT_MAX;
     best = s->engine.k->argmax(z, m->output.V);
     e->of = carnn__names_get(&s->model->words, best);
-    e->exact = carnn__cell_is_additive(run->cell->kind);
+    e->exact = additive;
     e->count = first + n;
     e->rest = (double)z[best];
     first = carnn__min(first, count);
-    carnn__lm_explain_words(
-        s, run, carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0, "word",
-        CARNN_HAS_SCORE, c->tokens.ids + m->first[0][0], n, out + first, count - first, &e->rest);
+    carnn__lm_explain_words(s, additive ? run : NULL,
+                            carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0,
+                            "word", CARNN_HAS_SCORE, c->tokens.ids + m->first[0][0], n,
+                            out + first, count - first, &e->rest);
 }
 
 static const carnn__session_kind carnn__lm_session = {
@@ -11219,7 +11473,8 @@ static const char *const carnn__lm_variants[] = {
     "hidden=19", "hidden=19 cell=icarnn layers=2 tied=1", "hidden=19 cell=scarnn embedding=13",
     "hidden=19 cell=lstm context=previous embedding=13",
     "hidden=19 cell=gru context=none embedding=13 layers=2",
-    "hidden=19 cell=carnn-high context=none tied=1", NULL};
+    "hidden=19 cell=carnn-high context=none tied=1",
+    "hidden=19 cell=icarnn embedding=13 layers=2 encoder=rcrn", NULL};
 
 /* 300 sentences of 34 words out of some 10,000, the usual small model with an exact softmax. */
 static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
@@ -11234,7 +11489,7 @@ static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
     CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles, carnn__lm_options,
     "cell=ncarnn hidden=256 min_count=2 vocab=10000 epochs=4 batch=64 lr=0.004 lr_end=0.02 "
-    "dropout=0.3 clip=5 patience=3",
+    "dropout=0.3 clip=5 patience=3 encoder=rnn",
     carnn__lm_adapt, "carnn.labels", carnn__lm_reserved, CARNN__COUNT(carnn__lm_reserved),
     CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
     carnn__lm_tokens, {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, NULL, NULL, NULL, NULL,
@@ -11298,8 +11553,9 @@ static const carnn__task carnn__lm_task = {
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__ANSWER_MODEL, CARNN__ANSWER_DECOMPOSITION, CARNN__ANSWER_WEIGHTING,
-       CARNN__ANSWER_OVERLAP, CARNN__ANSWER_LOSS, CARNN__ANSWER_TUNE, CARNN__ANSWER_POOLING,
-       CARNN__ANSWER_ALIGNMENT, CARNN__ANSWER_DIRECTION }; /* in .option */
+       CARNN__ANSWER_OVERLAP, CARNN__ANSWER_LOSS, CARNN__ANSWER_TUNE, CARNN__ANSWER_ENCODER,
+       CARNN__ANSWER_POOLING = CARNN__ANSWER_ENCODER + 2, CARNN__ANSWER_ALIGNMENT,
+       CARNN__ANSWER_DIRECTION }; /* in .option */
 enum { CARNN__ANSWER_IWAN, CARNN__ANSWER_SIAMESE, CARNN__ANSWER_CA, CARNN__ANSWER_AP };
 enum { CARNN__ANSWER_PAIR, CARNN__ANSWER_RANK, CARNN__ANSWER_HINGE, CARNN__ANSWER_HARDEST };
 
@@ -11324,6 +11580,7 @@ static const carnn_option carnn__answer_options[] = {
                          "of a pair, of the rank among others, or a hinge against six of them"),
     CARNN__OPTION_WHOLE("tune_vectors", CARNN__ANSWER_TUNE, 0, 1, 0,
                         "1: word vectors that were read are trained, too"),
+    CARNN__ENCODER_OPTIONS(CARNN__ANSWER_ENCODER),
     CARNN__OPTION_CHOICE("pooling", CARNN__ANSWER_POOLING, carnn__answer_poolings,
                          "of ca and cosine, max or attention"),
     CARNN__OPTION_CHOICE("alignment", CARNN__ANSWER_ALIGNMENT, carnn__answer_alignments,
@@ -11350,6 +11607,18 @@ static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train
     carnn__option_default(model, CARNN__ANSWER_POOLING, 1);
     carnn__option_default(model, CARNN__ANSWER_ALIGNMENT, 1);
     carnn__option_default(model, CARNN__ANSWER_DIRECTION, 1);
+}
+
+static int carnn__answer_aligns(const carnn_model *model) {
+    return carnn__chosen(model, CARNN__ANSWER_MODEL) == CARNN__ANSWER_CA &&
+           !carnn__chosen(model, CARNN__ANSWER_ALIGNMENT);
+}
+
+static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
+    if (!carnn__answer_aligns(model) || !carnn__chosen(model, CARNN__ANSWER_ENCODER))
+        return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                       "the model ca mixes the states of one RNN: encoder rnn, or alignment none");
 }
 
 static const carnn__role carnn__answer_roles[] = {
@@ -11432,7 +11701,7 @@ static void carnn__answer_match_parts(carnn__plan *p, carnn__answer *m, carnn__r
     m->attends = m->model == CARNN__ANSWER_AP ||
                  carnn__chosen(p->model, CARNN__ANSWER_POOLING) == 1;
     m->match.manhattan = m->model == CARNN__ANSWER_CA;
-    m->aligned.first = carnn__chosen(p->model, CARNN__ANSWER_DIRECTION);
+    m->aligned.first = carnn__chosen(p->model, CARNN__ANSWER_DIRECTION) == 1;
     if (m->aligns)
         carnn__aligned_plan(p, &m->aligned, shape, CARNN__ANSWER_DROP_LAYERS, t);
     if (m->attends) m->sum = carnn__plan_mat(p, t->most_texts, D);
@@ -11448,19 +11717,18 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     const carnn_model *model = p->model;
     carnn__texts *t = &m->net.texts;
     size_t more = carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? CARNN__OVERLAPS : 0;
-    size_t h = (size_t)model->desc.hidden;
-    size_t e = (size_t)model->desc.embedding, kind = carnn__cell_number(model->desc.cell);
-    int siamese, reads = carnn__cells[kind].context_gates > 0;
+    size_t h = (size_t)model->desc.hidden, e = (size_t)model->desc.embedding;
+    int siamese, matches = carnn__chosen(model, CARNN__ANSWER_MODEL) >= CARNN__ANSWER_CA;
+    int reads = !matches && carnn__reads_context(model->desc.cell);
     int direct = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
     int fixed = carnn__option(model, CARNN__ANSWER_TUNE) <= 0.0;
-    carnn__rnn_shape shape = {kind, (size_t)model->desc.layers, 2, h, h, h};
+    carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__ANSWER_ENCODER, 2, h,
+                                                  matches ? 0 : h);
     m->model = carnn__chosen(model, CARNN__ANSWER_MODEL);
     m->loss = carnn__chosen(model, CARNN__ANSWER_LOSS);
     siamese = m->siamese = m->model == CARNN__ANSWER_SIAMESE;
-    m->matches = m->model >= CARNN__ANSWER_CA;
-    m->aligns = m->model == CARNN__ANSWER_CA && !carnn__chosen(model, CARNN__ANSWER_ALIGNMENT);
-    if (m->matches) reads = 0;
-    if (m->matches) shape.d = 0;
+    m->matches = matches;
+    m->aligns = carnn__answer_aligns(model);
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
     carnn__ranks_plan(p, &m->ranks);
     m->hinge.hardest = m->loss == CARNN__ANSWER_HARDEST;
@@ -11470,6 +11738,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
                        CARNN__IDENTITY);
     m->encoder.drop = CARNN__ANSWER_DROP_LAYERS;
+    m->encoder.drop_input = shape.rcrn ? CARNN__ANSWER_DROP_WORDS : 0; /* else it is on words */
     if (!m->aligns)
         carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
     if (reads) carnn__position_plan(p, &m->context, h, t);
@@ -11577,7 +11846,9 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     size_t D = m->pool.y.columns;
     carnn__embed_forward(work, &m->words, t);
     if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, &m->words.y);
-    carnn__drop(work, m->words.y.x, t->inputs * m->words.y.columns, key, CARNN__ANSWER_DROP_WORDS);
+    if (!m->encoder.drop_input)
+        carnn__drop(work, m->words.y.x, t->inputs * m->words.y.columns, key,
+                    CARNN__ANSWER_DROP_WORDS);
     carnn__linear_forward(work, &m->project, &m->words.y, t->inputs);
     m->hinge.key = carnn__stream(key, CARNN__ANSWER_NEGATIVES);
     if (m->matches) {
@@ -11635,7 +11906,9 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     const carnn__texts *t = &m->net.texts;
     (m->matches ? carnn__answer_match_back : carnn__answer_iwan_back)(work, m, key);
     carnn__linear_backward(work, &m->project, &m->words.y, t->inputs);
-    carnn__drop(work, m->words.y.d, t->inputs * m->words.y.columns, key, CARNN__ANSWER_DROP_WORDS);
+    if (!m->encoder.drop_input)
+        carnn__drop(work, m->words.y.d, t->inputs * m->words.y.columns, key,
+                    CARNN__ANSWER_DROP_WORDS);
     carnn__embed_backward(work, &m->words, t);
 }
 
@@ -11739,9 +12012,11 @@ static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=17 model=ca cell=gru pooling=attention direction=a2q loss=rank layers=2",
     "hidden=19 embedding=17 model=ca cell=rnn alignment=none overlap=3",
     "hidden=19 embedding=17 model=ca cell=icarnn loss=hinge",
-    "hidden=19 embedding=17 model=ap",
+    "hidden=19 embedding=17 model=ap", "hidden=19 embedding=17 model=ap encoder=rcrn loss=rank",
     "hidden=19 embedding=17 model=cosine loss=hardest",
-    "hidden=19 embedding=17 model=cosine pooling=attention loss=pair", NULL};
+    "hidden=19 embedding=17 model=cosine pooling=attention loss=pair",
+    "hidden=19 embedding=101 cell=icarnn encoder=rcrn",
+    "hidden=19 embedding=101 cell=scarnn encoder=rcrn layers=2 raw_output_gate=1", NULL};
 
 /* 20 questions of 8 words with 20 sentences of 24 words each, one of which is right. */
 static void carnn__answer_bench_line(carnn__bench_text *t, unsigned i) {
@@ -11762,9 +12037,9 @@ static const carnn__task carnn__answer_task = {
     CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles,
     carnn__answer_options,
     "embedding=50 model=iwan decomposition=orthogonal weighting=attention epochs=5 batch=64 "
-    "lr_end=0.05 clip=5 average=0.995 weight_decay=0.3",
+    "lr_end=0.05 clip=5 average=0.995 weight_decay=0.3 encoder=rnn",
     carnn__answer_adapt, NULL, carnn__answer_reserved,
-    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), NULL,
+    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), carnn__answer_check,
     sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__answer_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
     NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss, carnn__answer_backward,
@@ -11792,7 +12067,9 @@ enum { /* in carnn_model_desc.option */
     CARNN__CLASSIFY_FINE = CARNN__CLASS_FINE,
     CARNN__CLASSIFY_DIRECTIONS,
     CARNN__CLASSIFY_POOLING,
-    CARNN__CLASSIFY_WORDS
+    CARNN__CLASSIFY_WORDS,
+    CARNN__CLASSIFY_CONTEXT,
+    CARNN__CLASSIFY_ENCODER
 };
 
 /* The first ones are the names of carnn__pooling. */
@@ -11800,6 +12077,8 @@ static const char *const carnn__poolings[] = {
     "max", "mean", "min", "last", "max,mean", "max,min", "max,last", "mean,min", "mean,last",
     "min,last", "max,mean,min", "max,mean,last", "max,min,last", "mean,min,last",
     "max,mean,min,last", NULL};
+
+static const char *const carnn__classify_contexts[] = {"none", "text", NULL};
 
 static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_WHOLE("fine", CARNN__CLASSIFY_FINE, 0, 1, 0,
@@ -11810,12 +12089,30 @@ static const carnn_option carnn__classify_options[] = {
                          "of the words' states: max, mean, min, last, or several with commas"),
     CARNN__OPTION_WHOLE("max_words", CARNN__CLASSIFY_WORDS, 1, 65536, 0,
                         "words of a text that are read, from its beginning"),
+    CARNN__OPTION_CHOICE("context", CARNN__CLASSIFY_CONTEXT, carnn__classify_contexts,
+                         "what the context is, none or the position encoding of the text"),
+    CARNN__ENCODER_OPTIONS(CARNN__CLASSIFY_ENCODER),
     CARNN__OPTION_END};
 
+static void carnn__classify_adapt(carnn_model_desc *model, carnn_train_desc *train) {
+    (void)train;
+    carnn__option_default(model, CARNN__CLASSIFY_CONTEXT,
+                          model->option[CARNN__CLASSIFY_ENCODER] > 1.0 &&
+                          carnn__reads_context(model->cell) ? 2 : 1);
+}
+
+static int carnn__classify_has_context(const carnn_model *model) {
+    return carnn__chosen(model, CARNN__CLASSIFY_CONTEXT) == 1;
+}
+
 static carnn_status carnn__classify_check(const carnn_model *model, carnn_error *error) {
-    if (model->choices.count) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                       "a classify model needs training data with classes");
+    if (!model->choices.count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "a classify model needs training data with classes");
+    if (carnn__classify_has_context(model) && !carnn__reads_context(model->desc.cell))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context is text, which the cell %s does "
+                           "not read", model->desc.cell);
+    return CARNN_OK;
 }
 
 static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
@@ -11828,6 +12125,7 @@ static size_t carnn__classify_words(const carnn_model *model) {
 typedef struct carnn__classify {
     carnn__net net;
     carnn__embed words;
+    carnn__position context;
     carnn__rnn encoder;
     carnn__pool_part pool;
     carnn__linear hidden, output;
@@ -11842,14 +12140,17 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__texts *t = &m->net.texts;
     const carnn_model_desc *d = &p->model->desc;
     const char *pooling = carnn__poolings[carnn__chosen(p->model, CARNN__CLASSIFY_POOLING)];
-    size_t h = (size_t)d->hidden, i;
-    carnn__rnn_shape s = {carnn__cell_number(d->cell), (size_t)d->layers,
-                          (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS], (size_t)d->embedding, h,
-                          0};
+    size_t h = (size_t)d->hidden, e = (size_t)d->embedding, i;
+    carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__CLASSIFY_ENCODER,
+                                              (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS], e,
+                                              carnn__classify_has_context(p->model) ? e : 0);
     size_t D = s.directions * h;
     carnn__texts_plan(p, t, 1, 1, NULL);
     m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, 0);
+    m->context.own = 1;
+    if (s.d) carnn__position_plan(p, &m->context, e, t);
+    m->encoder.drop_input = CARNN__CLASSIFY_DROP_WORDS;
     m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
     carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
     for (m->pool.kinds = i = 0; i < CARNN__POOL_COUNT; i++)
@@ -11869,12 +12170,12 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
 static void carnn__classify_forward(carnn__work *work, uint64_t key) {
     carnn__classify *m = (carnn__classify *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__mat *x = &m->words.y, *v = &m->pool.y;
+    carnn__mat *x = &m->words.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
     size_t i;
     for (i = 0; i < t->count; i++) m->target[i] = m->net.corpus.target[t->item[i]];
     carnn__embed_forward(work, &m->words, t);
-    carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
-    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
+    if (c) carnn__position_run(work, &m->context, t, x, 0);
+    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, c), key);
     carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
     carnn__drop(work, v->x, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
     carnn__linear_forward(work, &m->hidden, v, t->count);
@@ -11884,13 +12185,13 @@ static void carnn__classify_forward(carnn__work *work, uint64_t key) {
 static void carnn__classify_backward(carnn__work *work, uint64_t key) {
     carnn__classify *m = (carnn__classify *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__mat *x = &m->words.y, *v = &m->pool.y;
+    carnn__mat *x = &m->words.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
     carnn__linear_backward(work, &m->output, &m->hidden.y, t->count);
     carnn__linear_backward(work, &m->hidden, v, t->count);
     carnn__drop(work, v->d, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
     carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
-    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
-    carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
+    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, c), key);
+    if (c) carnn__position_run(work, &m->context, t, x, 1);
     carnn__embed_backward(work, &m->words, t);
 }
 
@@ -11930,7 +12231,10 @@ static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
 static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=17", "hidden=19 embedding=17 cell=gru layers=2 pooling=max,mean,min",
     "hidden=19 embedding=17 cell=ncarnn-free directions=1 layers=3 pooling=last",
-    "hidden=19 embedding=19 cell=ran pooling=mean", NULL};
+    "hidden=19 embedding=19 cell=ran pooling=mean", "hidden=19 embedding=17 encoder=rcrn",
+    "hidden=19 embedding=17 encoder=rcrn cell=gru-after layers=2 directions=1 raw_output_gate=1",
+    "hidden=19 embedding=17 encoder=rcrn cell=scarnn layers=2",
+    "hidden=19 embedding=17 cell=ncarnn context=text", NULL};
 
 /* Texts of 20 words and six classes. */
 static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
@@ -11946,8 +12250,8 @@ static const carnn__task carnn__classify_task = {
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
     carnn__classify_options,
     "cell=lstm hidden=100 embedding=50 directions=2 pooling=max,mean,min max_words=400 epochs=15 "
-    "batch=32 lr=0.003 lr_end=0.05 dropout=0.4 clip=5 average=0.995",
-    NULL, "carnn.labels", NULL, 0,
+    "batch=32 lr=0.003 lr_end=0.05 dropout=0.4 clip=5 average=0.995 encoder=rnn",
+    carnn__classify_adapt, "carnn.labels", NULL, 0,
     CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify),
     carnn__classify_parts, NULL, NULL,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
@@ -14396,7 +14700,7 @@ static void carnn__check_cell_carve(carnn__subject *s) {
         s->c0 = carnn__check_array(s, "c0", CARNN__CHECK_B, CARNN__CHECK_H);
     s->out = carnn__check_array(s, NULL, CARNN__CHECK_ROWS, CARNN__CHECK_H);
     carnn__cell_plan(&s->run, &s->cell, &s->store, w, g ? g : &dummy, &s->arena, s->inputs,
-                     CARNN__CHECK_ROWS, CARNN__CHECK_B);
+                     CARNN__CHECK_ROWS, CARNN__CHECK_B, NULL);
 }
 
 static carnn_status carnn__check_cell_open(carnn__subject *s) {
@@ -15006,7 +15310,7 @@ static void carnn__bench_cell_open(carnn__bench *b, size_t kind, size_t B, size_
     for (t = 0; t <= T; t++) start[t] = t * B;
     b->seq = seq;
     carnn__cell_plan(&b->run, &b->cell, &b->store, b->store.value, b->gradient, &b->arena, B * T,
-                     B * T, B);
+                     B * T, B, NULL);
 }
 
 /* What a training step does with a cell. */
@@ -15096,14 +15400,11 @@ static int carnn__bench_epoch(const carnn_progress *p, void *user) {
     return b->n[2] || carnn__bench_enough(b, 0.5 * p->seconds);
 }
 
-/* n: hidden, task, 1 for the memory instead of the speed. */
-static void carnn__bench_training(carnn__bench *b) {
-    const carnn__task_bench *bench = carnn__task_at(b->n[1])->bench;
+static void carnn__bench_train(carnn__bench *b, int64_t batch, const char *optimizer) {
     carnn_train_desc desc;
-    carnn__bench_task(b);
     memset(&desc, 0, sizeof desc);
-    desc.batch = bench->batch;
-    desc.optimizer = bench->optimizer;
+    desc.batch = batch;
+    desc.optimizer = optimizer;
     desc.dropout = CARNN_NONE;
     desc.threads = b->threads;
     desc.progress = carnn__bench_epoch;
@@ -15111,6 +15412,41 @@ static void carnn__bench_training(carnn__bench *b) {
     if (!b->status) b->status = carnn_train(b->model, b->data, NULL, &desc, b->error);
     if (b->status == CARNN_ERR_STOPPED) b->status = CARNN_OK;
     if (b->n[2]) b->value = (double)b->most / 1048576.0;
+}
+
+/* n: hidden, task, 1 for the memory instead of the speed. */
+static void carnn__bench_training(carnn__bench *b) {
+    const carnn__task_bench *bench = carnn__task_at(b->n[1])->bench;
+    carnn__bench_task(b);
+    carnn__bench_train(b, bench->batch, bench->optimizer);
+}
+
+/* n: hidden, layers of LSTMs (0: one of an RCRN), 1 for the memory. A classifier of texts of 16 to
+   256 words; with 2 h numbers a word, an RCRN has as many weights as three layers. */
+static void carnn__bench_encoder(carnn__bench *b) {
+    carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0};
+    carnn_source source = {"data", text.at, 0};
+    carnn_dataset_desc data = {"classify", &source, 1, NULL, 0, 0, &b->counting, NULL};
+    carnn_model_desc model;
+    unsigned i;
+    b->live = b->most = 0;
+    for (i = 0; i < 64; i++) {
+        carnn__bench_print(&text, "c%u\t", i % 6);
+        carnn__bench_words(&text, 1, i, 16 + i * 37 % 241);
+        carnn__bench_print(&text, "\n");
+    }
+    source.size = text.length;
+    memset(&model, 0, sizeof model);
+    model.task = data.task;
+    model.hidden = (int64_t)b->n[0];
+    model.embedding = 2 * model.hidden;
+    model.layers = (int64_t)carnn__max(b->n[1], 1);
+    model.simd = b->simd;
+    model.allocator = &b->counting;
+    b->status = carnn_set(&model, NULL, "encoder", b->n[1] ? "rnn" : "rcrn", b->error);
+    if (!b->status) b->status = carnn_dataset_load(&b->data, &data, b->error);
+    if (!b->status) b->status = carnn_model_create(&b->model, &model, b->data, b->error);
+    carnn__bench_train(b, 32, NULL);
 }
 
 /* Piece 0 is the measurement, piece 1 another thread that keeps a processor busy meanwhile. */
@@ -15245,6 +15581,12 @@ static const carnn__bench_row carnn__bench_rows[] = {
                      CARNN__UNBOUND, 0.0, 1000000, 16)
     CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps, plain loop", "M steps/s", recurrence,
                      loop, CARNN__UNBOUND, 0.0, 1000000, 16)
+    {"encoder", "texts/s", "rcrn 200, training", carnn__bench_encoder, NULL, CARNN__UNBOUND, 0.0,
+     {200, 0}},
+    {"encoder", "texts/s", "lstm 200, 3 layers, training", carnn__bench_encoder, NULL,
+     CARNN__UNBOUND, 0.0, {200, 3}},
+    {"encoder", "MiB", "rcrn 200, memory of training", carnn__bench_encoder, NULL, CARNN__UNBOUND,
+     0.0, {200, 0, 1}},
 };
 
 /* Row `number` of the benchmark: of the table, then of the tasks; 0: there is none. */
