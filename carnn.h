@@ -91,9 +91,10 @@
 
    Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (stacks of cells and
    RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part, carnn__additive,
-   carnn__position, carnn__compare, carnn__overlap. Every part clears the d of its own output in
-   _forward. These names stay within a minor version; everything else that begins with carnn__ is
-   private. A model file names its task: only programs that have it can load the model.
+   carnn__attentive, carnn__aligned, carnn__position, carnn__compare, carnn__similarity,
+   carnn__overlap. Every part clears the d of its own output in _forward. These names stay within a
+   minor version; everything else that begins with carnn__ is private. A model file names its task:
+   only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -8788,8 +8789,8 @@ static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
 }
 
 /* --- similarity of the two texts of a pair ------------------------------------------------------
-   Of the rows x, y of v (S, D): the cosine (@@PART), or the Manhattan similarity S = exp(-|x - y|_1)
-   of Mueller and Thyagarajan 2016, as log S = -|x - y|_1, so that nothing underflows. */
+   Of the rows x, y of v (S, D): the cosine (@@PART), or the Manhattan similarity of Mueller and
+   Thyagarajan 2016, S = exp(-|x - y|_1), as log S = -|x - y|_1, so that nothing underflows. */
 
 typedef struct carnn__similarity {
     int manhattan;
@@ -9370,9 +9371,9 @@ static double carnn__log_loss(const carnn__work *work, const carnn__texts *t, co
     return sum;
 }
 
-/* Pairwise hinge of right items p against `most` wrong ones n of their piece, drawn by the key (all,
-   where there are no more): the mean over n of max(0, margin - z_p + z_n), or the largest of them;
-   the mean over all p, times the items of the batch. */
+/* Pairwise hinge of right items p against wrong ones n of their piece, of more than six so many
+   drawn by the key: the mean over n of max(0, margin - z_p + z_n), or the largest of them; the mean
+   over all p, times the items of the batch. */
 
 #define CARNN__HINGE_MOST 6
 #define CARNN__HINGE_MARGIN 0.1
@@ -11537,10 +11538,10 @@ static const carnn__task carnn__lm_task = {
    read second the sum of its words by additive attention, whose query is the other one's maximum.
 
    Loss: of pairs, cross entropy of sigmoid(score), in which right and wrong sentences weigh the
-   same in all, for ca cross entropy of S = exp(score); of ranks, cross entropy of the softmax over a
-   question's sentences, whose target is shared by the right ones; hinge, of right ones against six
-   wrong ones each (Tay et al. 2018), or against the hardest of the six (dos Santos et al.). A
-   question without a right or a wrong one has no rank to learn.
+   same in all, or of ca's S = exp(score); of ranks, cross entropy of the softmax over a question's
+   sentences, whose target is shared by the right ones; hinge, of right ones against six wrong ones
+   each (Tay et al. 2018), or against the hardest of the six (dos Santos et al.). A question without
+   a right or a wrong one has no rank to learn.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)

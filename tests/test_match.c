@@ -1,6 +1,6 @@
 /* Answer selection by the similarity of two texts (CA-RNN, attentive pooling, cosine): scores and
-   losses by plain loops in double precision, alignments, batches and threads that change nothing,
-   sessions, old words for what there is to explain. */
+   losses by plain loops in double precision, alignments, threads and SIMD paths that change
+   nothing, sessions and what they explain, descriptions that are refused. */
 
 #include "test.h"
 
@@ -96,8 +96,10 @@ static void ranker_read(const carnn_model *model, ranker_text *y, const ranker_t
     const char *gate = back ? "align.backward." : "align.forward.";
     const float *W = ranker_weight(model, cell, "input.weight");
     const float *U = ranker_weight(model, cell, "recurrent.weight");
-    const float *b = ranker_weight(model, cell, "bias"), *table = ranker_weight(model, "word.", "weight");
-    const float *P = ranker_weight(model, "word.", "project"), *p = ranker_weight(model, "word.", "bias");
+    const float *b = ranker_weight(model, cell, "bias");
+    const float *table = ranker_weight(model, "word.", "weight");
+    const float *P = ranker_weight(model, "word.", "project");
+    const float *p = ranker_weight(model, "word.", "bias");
     double h[RANKER_H] = {0}, c[RANKER_H] = {0}, k[RANKER_H], in[RANKER_H], word[RANKER_E], a[4];
     size_t t, i, j, g, H = RANKER_H, from = back ? H : 0;
     for (t = 0; t < y->n; t++) {
@@ -114,9 +116,9 @@ static void ranker_read(const carnn_model *model, ranker_text *y, const ranker_t
         for (j = 0; j < H; j++) {
             h[j] = k[j];
             if (!x || y->with[i] < 0) continue;
-            a[0] = ranker_sigmoid(ranker_row(ranker_weight(model, gate, "context"), j, 2 * H, x->v) +
-                                  ranker_row(ranker_weight(model, gate, "weight"), j, H, k) +
-                                  (double)ranker_weight(model, gate, "bias")[j]);
+            a[0] = ranker_row(ranker_weight(model, gate, "context"), j, 2 * H, x->v);
+            a[0] += ranker_row(ranker_weight(model, gate, "weight"), j, H, k);
+            a[0] = ranker_sigmoid(a[0] + (double)ranker_weight(model, gate, "bias")[j]);
             h[j] = a[0] * x->s[y->with[i]][from + j] + (1.0 - a[0]) * k[j];
         }
         memcpy(y->s[i] + from, h, sizeof h);
@@ -155,13 +157,15 @@ static void ranker_weighted(ranker_text *y, const double *logit) {
 
 /* Tan et al. 2015 for the words of y, x asking. */
 static void ranker_attend(const carnn_model *model, ranker_text *y, const ranker_text *x) {
+    const float *W1 = ranker_weight(model, "attend.", "weight");
+    const float *W2 = ranker_weight(model, "attend.", "other");
     double logit[RANKER_WORDS];
     size_t i, j;
     for (i = 0; i < y->n; i++)
         for (logit[i] = 0.0, j = 0; j < RANKER_H; j++)
             logit[i] += (double)ranker_weight(model, "attend.", "vector")[j] *
-                        tanh(ranker_row(ranker_weight(model, "attend.", "weight"), j, RANKER_D, y->s[i]) +
-                             ranker_row(ranker_weight(model, "attend.", "other"), j, RANKER_D, x->v));
+                        tanh(ranker_row(W1, j, RANKER_D, y->s[i]) +
+                             ranker_row(W2, j, RANKER_D, x->v));
     ranker_weighted(y, logit);
 }
 
@@ -399,6 +403,25 @@ static void test_ranker_negatives(void) {
     carnn_dataset_free(data);
 }
 
+static void test_ranker_refused(void) {
+    carnn_dataset *data = ranker_data();
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "answer";
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, "model=ca encoder=rcrn hidden=4", &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message,
+               "the model ca mixes the states of one RNN: encoder rnn, or alignment none");
+    CHECK_INT(carnn_set(&desc, NULL, "alignment", "none", &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
+    carnn_model_free(model);
+    CHECK_INT(carnn_set(&desc, NULL, "alignment", "semantic", &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "unknown alignment \"semantic\"");
+    carnn_dataset_free(data);
+}
+
 int main(void) {
     test_ranker_scores("model=ca");
     test_ranker_scores("model=ca direction=a2q");
@@ -422,5 +445,6 @@ int main(void) {
     test_ranker_session("model=ap", 1, 1);
     test_ranker_session("model=cosine", 0, 0);
     test_ranker_negatives();
+    test_ranker_refused();
     return test_end();
 }
