@@ -138,7 +138,9 @@
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
    Weston: Learning End-to-End Goal-Oriented Dialog, ICLR 2017. Sukhbaatar et al.: End-To-End Memory
-   Networks, NIPS 2015. */
+   Networks, NIPS 2015. Chen, Hu, Huang, He: CA-RNN: Using Context-Aligned Recurrent Neural Networks
+   for Modeling Sentence Similarity, AAAI 2018. dos Santos, Tan, Xiang, Zhou: Attentive Pooling
+   Networks, 2016. */
 
 #ifndef CARNN_H
 #define CARNN_H
@@ -7352,13 +7354,14 @@ typedef struct carnn__bench_text {
 
 typedef struct carnn__task_bench {
     size_t hidden[2];             /* models with so many units are measured, of the second size also
-                                     beside a busy thread; 0: none */
+                                     beside a busy thread, unless it is `other`; 0: none */
     const char *cell, *optimizer; /* NULL: the default */
     int64_t batch;
     const char *unit;             /* of training and predicting: "examples/s" */
     const char *predicting;       /* what rows of predictions are called: "predicting" */
     size_t lines, candidates;     /* of the data set, and of the list that it comes with */
     void (*line)(carnn__bench_text *t, unsigned i); /* writes line i of the data set */
+    const char *other;            /* options of models of the second size, "model=ca"; or NULL */
 } carnn__task_bench;
 
 #if defined(__GNUC__)
@@ -10862,7 +10865,8 @@ static void carnn__dialog_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__dialog_bench = {
-    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", 504, 2407, carnn__dialog_bench_line};
+    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", 504, 2407, carnn__dialog_bench_line,
+    NULL};
 
 static const carnn__task carnn__dialog_task = {
     "dialog", "choose the reply to the latest utterance, given the dialog so far",
@@ -11484,7 +11488,7 @@ static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__lm_bench = {
-    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line};
+    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line, NULL};
 
 static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
@@ -12031,7 +12035,8 @@ static void carnn__answer_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__answer_bench = {
-    {150, 0}, "scarnn", NULL, 64, "pairs/s", "scoring", 400, 0, carnn__answer_bench_line};
+    {150, 50}, "scarnn", NULL, 64, "pairs/s", "scoring", 400, 0, carnn__answer_bench_line,
+    "model=ca cell=lstm"};
 
 static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
@@ -12244,7 +12249,7 @@ static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__classify_bench = {
-    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", 600, 0, carnn__classify_bench_line};
+    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", 600, 0, carnn__classify_bench_line, NULL};
 
 static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
@@ -15386,11 +15391,13 @@ static void carnn__bench_task(carnn__bench *b) {
     memset(&model, 0, sizeof model);
     model.task = task->name;
     model.cell = task->bench->cell;
+    if (task->bench->other && b->n[0] == task->bench->hidden[1])
+        b->status = carnn__set_all(&model, NULL, 0, task->bench->other, b->error);
     model.min_count = 1;
     model.hidden = (int64_t)b->n[0];
     model.simd = b->simd;
     model.allocator = &b->counting;
-    b->status = carnn_dataset_load(&b->data, &data, b->error);
+    if (!b->status) b->status = carnn_dataset_load(&b->data, &data, b->error);
     if (!b->status) b->status = carnn_model_create(&b->model, &model, b->data, b->error);
 }
 
@@ -15523,7 +15530,7 @@ static const carnn__bench_row carnn__bench_kinds[] = {
 /* Does the task have this kind of row for its models number `size`? */
 static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__bench_row *kind) {
     if (!task->bench || !task->bench->hidden[size]) return 0;
-    if (kind->open == carnn__bench_beside) return size == 1;
+    if (kind->open == carnn__bench_beside) return size == 1 && !task->bench->other;
     if (kind->open != carnn__bench_session) return 1;
     return task->session && task->session->talks == (int)kind->n[2];
 }
@@ -15605,7 +15612,9 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
                 if (!carnn__bench_has(task, size, row) || number--) continue;
                 row->n[0] = task->bench->hidden[size];
                 row->n[1] = t;
-                snprintf(row->name, sizeof row->name, "%s %zu, %.40s", task->name, row->n[0],
+                snprintf(row->name, sizeof row->name, "%s %zu%s%.20s, %.40s", task->name,
+                         row->n[0], size && task->bench->other ? " " : "",
+                         size && task->bench->other ? task->bench->other : "",
                          row->call == carnn__bench_predict ? task->bench->predicting
                                                            : carnn__bench_kinds[kind].name);
                 if (!row->unit) row->unit = task->bench->unit;
