@@ -42,7 +42,7 @@
        @@MAT     matrix products
        @@PARAM   the parameter store, optimisers
        @@SEQ     packed batches
-       @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
+       @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU, MI
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
        @@DATA    data sets of items, from lines to records; the formats
@@ -50,7 +50,7 @@
        @@BATCH   token lists, pieces, the texts of a batch
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
-       @@HEAD    one part per task: dialog, lm, answer, classify
+       @@HEAD    one part per task: dialog, lm, answer, classify, pair
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
        @@TRAIN   training, scoring, cross-validation
@@ -180,7 +180,7 @@ extern "C" {
     X(CARNN_ERR_IO, -3, "a file could not be read or written")                                     \
     X(CARNN_ERR_DATA, -4, "a data file does not follow its format")                                \
     X(CARNN_ERR_MODEL, -5, "a model file is damaged, of another version, or does not fit")         \
-    X(CARNN_ERR_DIVERGED, -6, "training met NaN or infinity")                                      \
+    X(CARNN_ERR_DIVERGED, -6, "training met NaN, infinity or a loss far above that of the start")  \
     X(CARNN_ERR_STOPPED, -7, "the callback asked to stop")
 
 typedef enum carnn_status {
@@ -339,6 +339,7 @@ CARNN_API const char *carnn_task_title(size_t number);
 CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for help texts */
 CARNN_API const char *carnn_optimizer_name(size_t number);
 CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
+CARNN_API size_t carnn_thread_count(int64_t threads); /* that are used; 0: a processor each */
 
 /* --- data sets -------------------------------------------------------------------------------- */
 
@@ -401,6 +402,7 @@ typedef struct carnn_scores {
     size_t tokens;   /* words scored (language models), 0 elsewhere */
     double loss;
     double seconds;
+    double unknown;  /* by carnn_test: part of the data's words that are not in the vocabulary */
     size_t count;
     struct {
         const char *name; /* "accuracy" */
@@ -454,8 +456,9 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             carnn_scores *deviation, carnn_error *error);
 #endif
 
-/* Scores each of `count` models; where count > 1, scores[count] is their vote (plurality, ties by
-   summed probability). */
+/* Scores each of `count` models; where count > 1, scores[count] is their vote: of dialog by
+   plurality, ties by summed probability; of answer by the mean score; elsewhere by the mean of the
+   probabilities. */
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
                                   const carnn_dataset *data, int64_t threads,
                                   carnn_scores *scores, carnn_error *error);
@@ -1033,7 +1036,7 @@ static size_t carnn__second_cache(void) {
 #endif
 }
 /* 0 threads: one for each processor. */
-static size_t carnn__thread_count(int64_t threads) {
+CARNN_API size_t carnn_thread_count(int64_t threads) {
     return threads > 0 ? (size_t)threads : carnn__processors();
 }
 
@@ -1507,31 +1510,43 @@ typedef struct carnn__listener {
      number of gates projected from the input, of these with a bias, projected from the context,
      projected from the hidden state, 1 if the latter has a bias of its own (else 0),
      arrays of h floats on the tape,
-     the gate whose bias does not start at 0, its initial value, flags
+     the gate whose bias does not start at 0, its initial value,
+     vectors of each gate beside its bias, 3 (alpha, beta1, beta2: multiplicative integration, which
+     replaces the sum of the projections in every gate) or 0, initial value of alpha, of the betas,
+     flags
 
    A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
-    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, CARNN__TAPE_SUFFICES)       \
-    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f,                                       \
+    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0, 0.0f, 0.0f,              \
+      CARNN__TAPE_SUFFICES)                                                                        \
+    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, 0, 0.0f, 0.0f,                        \
       CARNN__HAS_CELL_STATE | CARNN__TAPE_SUFFICES)                                                \
-    X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f,                 \
+    X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f, 0, 0.0f, 0.0f,  \
       CARNN__TWO_STAGES | CARNN__TAPE_SUFFICES)                                                    \
     X(gru_after, gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3,  \
-      1, 4, 0, 0.0f, CARNN__TAPE_SUFFICES)                                                         \
-    X(ran, ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, CARNN__ADDITIVE_FORGET)         \
-    X(ran_tanh, ran, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)    \
+      1, 4, 0, 0.0f, 0, 0.0f, 0.0f, CARNN__TAPE_SUFFICES)                                          \
+    X(ran, ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, 0, 0.0f, 0.0f,                  \
+      CARNN__ADDITIVE_FORGET)                                                                      \
+    X(ran_tanh, ran, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, 0, 0.0f, 0.0f,            \
+      CARNN__HAS_CELL_STATE)                                                                       \
     X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0,   \
-      2, 0, 0.0f, CARNN__ADDITIVE_UPDATE)                                                          \
+      2, 0, 0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                           \
     X(icarnn, carnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0,    \
-      0.0f, CARNN__ADDITIVE_UPDATE)                                                                \
+      0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                                 \
     X(scarnn, carnn, "scarnn", "iCARNN whose candidate is the input itself", 2, 2, 2, 0, 0, 0, 0,  \
-      0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                    \
+      0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                     \
     X(carnn_low, carnn, "carnn-low", "sCARNN without the forget gate", 1, 1, 1, 0, 0, 0, 0, 0.0f,  \
-      CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                          \
+      0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                           \
     X(carnn_high, lstm, "carnn-high", "LSTM whose gates read the context too", 4, 4, 3, 4, 0, 5,   \
-      1, 1.0f, CARNN__HAS_CELL_STATE)                                                              \
+      1, 1.0f, 0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE)                                               \
     X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,    \
-      CARNN__ADDITIVE_UPDATE)                                                                      \
+      0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                                       \
+    X(mi_rnn, rnn, "mi-rnn", "RNN with multiplicative integration", 1, 1, 0, 1, 0, 0, 0, 0.0f, 3,  \
+      2.0f, 0.5f, 0)                                                                               \
+    X(mi_lstm, lstm, "mi-lstm", "LSTM with multiplicative integration", 4, 4, 0, 4, 0, 5, 0, 0.0f, \
+      3, 1.0f, 0.5f, CARNN__HAS_CELL_STATE)                                                        \
+    X(mi_gru, gru, "mi-gru", "GRU with multiplicative integration", 3, 3, 0, 3, 0, 4, 0, 0.0f, 3,  \
+      1.0f, 1.0f, CARNN__TWO_STAGES)                                                               \
     CARNN_EXTRA_CELLS(X)
 #ifndef CARNN_EXTRA_CELLS
 #define CARNN_EXTRA_CELLS(X) /* a program's own, see @@CELL */
@@ -1561,6 +1576,8 @@ typedef struct carnn__cell_kind {
     size_t gates, bias_gates, context_gates, recurrent_gates, recurrent_bias, tape;
     size_t open_gate; /* the gate whose bias starts at open_bias, e.g. LSTM's forget gate at 1 */
     float open_bias;
+    size_t vectors;
+    float alpha, beta; /* initial values */
     size_t flags;
 } carnn__cell_kind;
 
@@ -1580,7 +1597,9 @@ typedef struct carnn__scan {
     const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
     float *px;             /* (U, gates h) input projections with biases */
     float *pc;             /* (B, context gates h) context projections */
-    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the current step */
+    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the current step;
+                              (N, recurrent gates h) of every row where gates have vectors */
+    const float *alpha, *beta1, *beta2, *bias; /* (gates h) where gates have vectors */
     const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
     float *tape;           /* (N, tape h) what backward needs of each row */
     float *out;            /* (N, h) hidden states */
@@ -1593,6 +1612,7 @@ typedef struct carnn__scan {
     float *dpx;            /* (U, gates h) */
     float *dpc;            /* (B, context gates h) */
     float *dph;            /* (N, recurrent gates h) */
+    float *dvectors;       /* (B, 4 gates h) of alpha, beta1, beta2, bias, by sequence */
 } carnn__scan;
 
 /* Runs steps [t0, t1), backward from the last to the first, columns [from, to). */
@@ -1613,19 +1633,20 @@ typedef struct carnn__lanes {
     /* read only */
     float *x;        /* the input */
     float *px, *pc, *ph;
+    float *alpha, *beta1, *beta2, *bias;
     float *before;   /* h', the state one step before */
     float *c_before; /* c' */
     float *dout;     /* of backward alone, like those that begin with d below */
     /* written, the gradients of gates and inputs added to */
     float *tape, *out, *reset;
-    float *dh, *dc, *dpx, *dpc, *dph;
+    float *dh, *dc, *dpx, *dpc, *dph, *dvectors;
     float *dx;       /* NULL: not wanted */
 } carnn__lanes;
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
 /* Room for copies of what a row has of each array (CARNN__K(tail)), whatever its cell is. */
-#define CARNN__CELL_ROOM(id, functions, name, title, g, gb, gc, gh, gr, tape, ...)                 \
-    float id[16 * (2 * (g + gc + gh) + tape + 9)];
+#define CARNN__CELL_ROOM(id, functions, name, title, g, gb, gc, gh, gr, tape, gate, open, v, ...)  \
+    float id[16 * (2 * (g + gc + gh + (v ? 4 * g : 0)) + tape + 9)];
 typedef union carnn__lanes_room {
     CARNN__CELLS(CARNN__CELL_ROOM)
 } carnn__lanes_room;
@@ -3538,16 +3559,50 @@ static CARNN__INLINE void add_to(const carnn__lanes *r, float *array, size_t num
     put(r, array, number, add(get(r, array, number), v));
 }
 
-/* a_g: what gate g reads of input, state and context, as the table of cells says. */
+/* --- gates --------------------------------------------------------------------------------------
+   a_g is what gate g reads of input, state and context, as the table of cells says: the sum of its
+   projections or, in mi-rnn, mi-lstm and mi-gru, their multiplicative integration (Zhang 2019,
+   Eq. 6.4). With m = Wx x and n = Wh h' (Wh k in the candidate of mi-gru):
+
+     a = alpha * m * n + beta1 * n + beta2 * m + b
+
+   Backward: dm = da * (alpha * n + beta2)   dn = da * (alpha * m + beta1)
+             dalpha = da * m * n   dbeta1 = da * n   dbeta2 = da * m   db = da
+
+   The bias stands outside, so here px is m alone, and ph, the n, is kept for backward. Gradients of
+   the vectors are summed over the steps of each sequence, then over sequences, so threads change no
+   bit. Every gate reads the input and the state, none the context. alpha = 0, beta1 = beta2 = 1 is
+   the sum of the projections; alpha = 1, beta1 = beta2 = 0 the simple form (Eq. 6.2). */
+
 static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
-    vec a = get(r, r->px, g);
+    vec a = get(r, r->px, g), slope;
+    if (r->kind->vectors) {
+        slope = fma(get(r, r->alpha, g), a, get(r, r->beta1, g));
+        a = fma(get(r, r->beta2, g), a, get(r, r->bias, g));
+        return fma(slope, get(r, r->ph, g), a);
+    }
     if (g < r->kind->recurrent_gates) a = add(a, get(r, r->ph, g));
     if (g < r->kind->context_gates) a = add(a, get(r, r->pc, g));
     return a;
 }
 
+static CARNN__INLINE void CARNN__K(integration_back)(const carnn__lanes *r, size_t g, vec da) {
+    vec m = get(r, r->px, g), n = get(r, r->ph, g), alpha = get(r, r->alpha, g), dan = mul(da, n);
+    size_t gates = r->kind->gates;
+    add_to(r, r->dpx, g, mul(da, fma(alpha, n, get(r, r->beta2, g))));
+    put(r, r->dph, g, mul(da, fma(alpha, m, get(r, r->beta1, g))));
+    add_to(r, r->dvectors, g, mul(dan, m));
+    add_to(r, r->dvectors, gates + g, dan);
+    add_to(r, r->dvectors, 2 * gates + g, mul(da, m));
+    add_to(r, r->dvectors, 3 * gates + g, da);
+}
+
 /* Gives its gradient to the same projections. Rows may share an input, steps share a context. */
 static CARNN__INLINE void gate_back(const carnn__lanes *r, size_t g, vec da) {
+    if (r->kind->vectors) {
+        CARNN__K(integration_back)(r, g, da);
+        return;
+    }
     add_to(r, r->dpx, g, da);
     if (g < r->kind->recurrent_gates) put(r, r->dph, g, da);
     if (g < r->kind->context_gates) add_to(r, r->dpc, g, da);
@@ -3639,8 +3694,8 @@ static CARNN__INLINE void CARNN__K(ran_backward)(const carnn__lanes *r) {
     put(r, with_tanh ? r->dc : r->dh, 0, mul(f, Dc));
 }
 
-/* --- vanilla RNN --------------------------------------------------------------------------------
-   h = tanh(a), a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. */
+/* --- vanilla RNN and mi-rnn ---------------------------------------------------------------------
+   h = tanh(a), in the vanilla RNN a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. */
 
 static CARNN__INLINE void CARNN__K(rnn_forward)(const carnn__lanes *r) {
     put(r, r->out, 0, tanh(gate(r, 0)));
@@ -3651,7 +3706,7 @@ static CARNN__INLINE void CARNN__K(rnn_backward)(const carnn__lanes *r) {
     put(r, r->dh, 0, zero());
 }
 
-/* --- LSTM and carnn-high ------------------------------------------------------------------------
+/* --- LSTM, mi-lstm and carnn-high ---------------------------------------------------------------
    Tran et al. 2018, Eq. 1:
 
      i = s(a_i)   f = s(a_f)   o = s(a_o)   z = tanh(a_z)   c = i * z + f * c'   h = o * tanh(c)
@@ -3688,7 +3743,7 @@ static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
     put(r, r->dh, 0, zero());
 }
 
-/* --- GRU ----------------------------------------------------------------------------------------
+/* --- GRU and mi-gru -----------------------------------------------------------------------------
    With the update gate u = s(a_u) and the reset gate q = s(a_q):
 
      h = (1 - u) * h' + u * z
@@ -3758,7 +3813,7 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
    A program adds cells to the table without touching this file. Before CARNN_IMPLEMENTATION:
 
      #define CARNN_EXTRA_CELLS(X) X(mgu, mgu, "mgu", "minimal gated unit", 2, 2, 0, 2, 0, 3, 0, \
-                                    0.0f, CARNN__TWO_STAGES)
+                                    0.0f, 0, 0.0f, 0.0f, CARNN__TWO_STAGES)
      #define CARNN_EXTRA_CELL_FILE "examples/mgu.h"
 
    The entries have the columns of CARNN__CELLS. The file, found from where this header lies or on
@@ -3769,7 +3824,8 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
      vec                            sixteen floats
      add sub mul fma fnma set1 zero sigmoid tanh
      get put add_to                 arrays of the row r (carnn__lanes): r->tape, r->before, ...
-     gate(r, g)                     a_g: px + ph + pc, as far as gate g is projected
+     gate(r, g)                     a_g: px + ph + pc, as far as gate g is projected, or their
+                                    multiplicative integration
      gate_back(r, g, da)            its gradient, to dpx, dph and dpc
      reaching(r), sigmoid_back(g, dg), tanh_back(z, dz)
 
@@ -3909,7 +3965,11 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
     r.x = has_x ? (float *)s->x + input * h : NULL;
     r.px = s->px + input * k->gates * h;
     r.pc = s->pc + b * k->context_gates * h;
-    r.ph = s->ph + b * k->recurrent_gates * h;
+    r.ph = s->ph + (k->vectors ? row : b) * k->recurrent_gates * h;
+    r.alpha = k->vectors ? (float *)s->alpha : NULL;
+    r.beta1 = k->vectors ? (float *)s->beta1 : NULL;
+    r.beta2 = k->vectors ? (float *)s->beta2 : NULL;
+    r.bias = k->vectors ? (float *)s->bias : NULL;
     r.before = t ? s->out + last * h : (float *)s->h0 + b * h;
     r.c_before = !has_c ? NULL
                  : t    ? s->tape + (last * k->tape + k->tape - 1) * h
@@ -3924,6 +3984,7 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
     r.dpx = back ? s->dpx + input * k->gates * h : NULL;
     r.dpc = back ? s->dpc + b * k->context_gates * h : NULL;
     r.dph = back ? s->dph + row * k->recurrent_gates * h : NULL;
+    r.dvectors = back && k->vectors ? s->dvectors + b * 4 * k->gates * h : NULL;
     return r;
 }
 
@@ -3963,6 +4024,7 @@ static CARNN__INLINE void CARNN__K(tail_results)(const carnn__lanes *r, CARNN__K
     CARNN__K(tail_array)(a, r->dpx, &wide->dpx, k->gates);
     CARNN__K(tail_array)(a, r->dpc, &wide->dpc, k->context_gates);
     CARNN__K(tail_array)(a, r->dph, &wide->dph, k->recurrent_gates);
+    CARNN__K(tail_array)(a, r->dvectors, &wide->dvectors, 4 * k->gates);
 }
 
 static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j, size_t n,
@@ -3974,6 +4036,10 @@ static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j,
     CARNN__K(tail_array)(&a, r->px, &wide->px, k->gates);
     CARNN__K(tail_array)(&a, r->pc, &wide->pc, k->context_gates);
     CARNN__K(tail_array)(&a, r->ph, &wide->ph, k->recurrent_gates);
+    CARNN__K(tail_array)(&a, r->alpha, &wide->alpha, k->gates);
+    CARNN__K(tail_array)(&a, r->beta1, &wide->beta1, k->gates);
+    CARNN__K(tail_array)(&a, r->beta2, &wide->beta2, k->gates);
+    CARNN__K(tail_array)(&a, r->bias, &wide->bias, k->gates);
     CARNN__K(tail_array)(&a, r->before, &wide->before, 1);
     CARNN__K(tail_array)(&a, r->c_before, &wide->c_before, 1);
     CARNN__K(tail_array)(&a, r->dout, &wide->dout, 1);
@@ -4080,26 +4146,38 @@ static size_t carnn__cell_number(const char *name) {
 typedef struct carnn__cell {
     size_t kind; /* in carnn__cells */
     size_t e, h, d; /* sizes of input, hidden state, context (0: none) */
-    size_t input, bias, context, recurrent, recurrent_bias; /* parameter numbers */
+    size_t input, bias, alpha, context, recurrent, recurrent_bias; /* parameter numbers */
 } carnn__cell;
 
+/* Declares a vector (1, n) that starts at 0 but for `count` of its numbers from `from` on. */
+static size_t carnn__cell_vector(carnn__store *store, const char *prefix, const char *name,
+                                 size_t n, size_t from, size_t count, float value) {
+    size_t number = carnn__declare(store, prefix, name, 1, n, 1, CARNN__INIT_ZERO, value);
+    carnn__param *p = &store->item[carnn__min(number, CARNN__PARAMS_MAX - 1)];
+    p->open_from = from;
+    p->open_count = count;
+    return number;
+}
+
 /* Declares the weights: (gates h, e), (bias gates h), (context gates h, d), (recurrent gates h, h),
-   each gate a matrix of its own to the initialiser. */
+   each gate a matrix of its own to the initialiser; vectors (gates h): beta1, beta2 after alpha. */
 static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const char *prefix,
                                 size_t kind, size_t e, size_t h, size_t d) {
     const carnn__cell_kind *k = &carnn__cells[kind];
-    carnn__param *bias;
+    const size_t all = k->gates * h;
     cell->kind = kind;
     cell->e = e;
     cell->h = h;
     cell->d = k->context_gates ? d : 0;
-    cell->input = carnn__declare(store, prefix, "input.weight", k->gates * h, e, h,
-                                 CARNN__INIT_GLOROT, 0.0f);
-    cell->bias = carnn__declare(store, prefix, "bias", 1, k->bias_gates * h, 1, CARNN__INIT_ZERO,
-                                k->open_bias);
-    bias = &store->item[carnn__min(cell->bias, CARNN__PARAMS_MAX - 1)];
-    bias->open_from = k->open_gate * h;
-    bias->open_count = h;
+    cell->input = carnn__declare(store, prefix, "input.weight", all, e, h, CARNN__INIT_GLOROT,
+                                 0.0f);
+    cell->bias = carnn__cell_vector(store, prefix, "bias", k->bias_gates * h, k->open_gate * h, h,
+                                    k->open_bias);
+    if (k->vectors) {
+        cell->alpha = carnn__cell_vector(store, prefix, "alpha", all, 0, all, k->alpha);
+        carnn__cell_vector(store, prefix, "beta1", all, 0, all, k->beta);
+        carnn__cell_vector(store, prefix, "beta2", all, 0, all, k->beta);
+    }
     if (cell->d)
         cell->context = carnn__declare(store, prefix, "context.weight", k->context_gates * h, d, h,
                                        CARNN__INIT_GLOROT, 0.0f);
@@ -4187,7 +4265,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     if (other && k->flags & CARNN__TAPE_SUFFICES) s->px = other->scan.px;
     else s->px = carnn__floats(arena, U, k->gates * h);
     s->pc = carnn__floats(arena, B, k->context_gates * h);
-    s->ph = carnn__floats(arena, B, recurrent * h);
+    s->ph = carnn__floats(arena, k->vectors ? N : B, recurrent * h);
     s->out = carnn__floats(arena, N, h);
     s->tape = carnn__floats(arena, N, k->tape * h);
     if (k->flags & CARNN__TWO_STAGES) s->reset = carnn__floats(arena, B, h);
@@ -4198,6 +4276,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
         s->dpx = other->scan.dpx;
         s->dpc = other->scan.dpc;
         s->dph = other->scan.dph;
+        s->dvectors = other->scan.dvectors;
         r->last = other->last;
         return;
     }
@@ -4206,6 +4285,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     s->dpx = carnn__floats(arena, U, k->gates * h);
     s->dpc = carnn__floats(arena, B, k->context_gates * h);
     s->dph = carnn__floats(arena, N, recurrent * h);
+    if (k->vectors) s->dvectors = carnn__floats(arena, B, 4 * k->gates * h);
     if (recurrent) r->last = carnn__floats(arena, N, h);
 }
 
@@ -4224,12 +4304,18 @@ static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
     }
 }
 
+/* The gates whose bias is in px. */
+static size_t carnn__cell_biased(const carnn__cell_kind *k) {
+    return k->vectors ? 0 : k->bias_gates;
+}
+
 /* px = x Wx^T + b for the inputs [from, to) of x (U, e); gates without a bias are a product of
    their own. */
 static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const float *x, size_t from,
                                 size_t to) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, biased = k->bias_gates * h;
+    size_t h = r->cell->h, in = r->cell->e, width = k->gates * h;
+    size_t biased = carnn__cell_biased(k) * h;
     const float *wx = carnn__cell_weight(r, r->cell->input);
     float *px = r->scan.px + from * width;
     r->x = r->scan.x = x;
@@ -4287,17 +4373,19 @@ static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t
     const carnn__scan *s = &r->scan;
     const carnn__cell_product *p = &r->product[s->stage];
     size_t h = s->h, from = s->first, live = carnn__scan_end(s, t) - from;
-    size_t columns = p->gates * h, width = carnn__cells[r->cell->kind].recurrent_gates * h;
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    size_t columns = p->gates * h, width = k->recurrent_gates * h;
     if (s->back) {
         carnn__matmul(e, s->stage ? CARNN__PACKED : CARNN__PACKED | CARNN__ADD, live, h, columns,
                       s->dph + (s->seq->start[t] + from) * width + p->first * h, width,
                       p->back, 0, NULL, (s->stage ? s->reset : s->dh) + from * h, h);
     } else {
         const float *state = s->stage ? s->reset : t ? s->out + s->seq->start[t - 1] * h : s->h0;
-        const float *bias = carnn__cells[r->cell->kind].recurrent_bias
-                                ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
+        const float *bias =
+            k->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
+        size_t row = (k->vectors ? s->seq->start[t] : 0) + from; /* in ph */
         carnn__matmul(e, CARNN__PACKED, live, columns, h, state + from * h, h, p->weight, 0, bias,
-                      s->ph + from * width + p->first * h, width);
+                      s->ph + row * width + p->first * h, width);
     }
 }
 
@@ -4437,6 +4525,12 @@ static void carnn__cell_forward(carnn__cell_run *r, carnn__engine *e, const carn
     s->index = index;
     s->h0 = h0 ? h0 : r->zeros;
     s->c0 = c0 ? c0 : r->zeros;
+    if (carnn__cells[r->cell->kind].vectors) {
+        s->bias = carnn__cell_weight(r, r->cell->bias);
+        s->alpha = carnn__cell_weight(r, r->cell->alpha);
+        s->beta1 = carnn__cell_weight(r, r->cell->alpha + 1);
+        s->beta2 = carnn__cell_weight(r, r->cell->alpha + 2);
+    }
     carnn__cell_scan(r, e);
 }
 
@@ -4462,12 +4556,22 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
                            carnn__piece(r->store, r->g, r->cell->recurrent_bias));
 }
 
+/* Gradients of alpha, beta1, beta2 and the bias. */
+static void carnn__cell_vectors_gradient(carnn__cell_run *r, carnn__engine *e) {
+    size_t n = carnn__cells[r->cell->kind].gates * r->cell->h, i;
+    for (i = 0; i < 4; i++)
+        carnn__column_sums(e, r->scan.seq->sequences, n, r->scan.dvectors + i * n, 4 * n,
+                           carnn__piece(r->store, r->g, i < 3 ? r->cell->alpha + i
+                                                              : r->cell->bias));
+}
+
 /* Backward over the batch of the last forward. dout (N, h) is the gradient at the states; dx
    (U, e) is added to by cells whose candidate is the input (NULL: it is not wanted). Afterwards
    r->scan.dh and .dc (B, h) are the gradients of the initial states and .dpc that of the context
    projections; the gradients of the recurrent weights have been added to g. */
 static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const float *dout,
                                  float *dx) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__scan *s = &r->scan;
     size_t bytes = s->seq->sequences * s->h * sizeof(float);
     s->back = 1;
@@ -4475,11 +4579,12 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
     s->dx = dx;
     memset(s->dh, 0, bytes);
     if (s->dc) memset(s->dc, 0, bytes);
-    memset(s->dpc, 0, carnn__cells[r->cell->kind].context_gates * bytes);
-    if (r->shares)
-        memset(s->dpx, 0, r->inputs * carnn__cells[r->cell->kind].gates * s->h * sizeof(float));
+    memset(s->dpc, 0, k->context_gates * bytes);
+    if (k->vectors) memset(s->dvectors, 0, 4 * k->gates * bytes);
+    if (r->shares) memset(s->dpx, 0, r->inputs * k->gates * s->h * sizeof(float));
     carnn__cell_scan(r, e);
     if (r->products) carnn__cell_recurrent_gradient(r, e);
+    if (k->vectors) carnn__cell_vectors_gradient(r, e);
 }
 
 /* From dpc of the last backward: dc (B, d) += dpc Wc, dWc += dpc^T c. */
@@ -4503,7 +4608,7 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
                       carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, r->scan.dpx, width, r->x, in, NULL,
                   carnn__piece(r->store, r->g, r->cell->input), in);
-    carnn__column_sums(e, U, k->bias_gates * h, r->scan.dpx, width,
+    carnn__column_sums(e, U, carnn__cell_biased(k) * h, r->scan.dpx, width,
                        carnn__piece(r->store, r->g, r->cell->bias));
 }
 
@@ -4564,7 +4669,7 @@ static carnn_status carnn__recurrence_run(carnn__recurrence *r, int64_t threads,
     size_t C = r->columns, work = carnn__times(r->steps, C);
     carnn__engine e;
     carnn_status status = carnn__engine_open(
-        &e, NULL, work < CARNN__SPLIT_FROM ? 1 : carnn__thread_count(threads), a, error);
+        &e, NULL, work < CARNN__SPLIT_FROM ? 1 : carnn_thread_count(threads), a, error);
     if (status) return status;
     r->end = (float *)carnn__alloc_aligned(&a, carnn__times(blocks, C), 2 * sizeof(float));
     if (!r->end) {
@@ -6362,6 +6467,14 @@ typedef struct carnn__reader carnn__reader;
 
 #define CARNN__CLASS_FINE 0 /* the place of `fine` among the options of classify */
 
+enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
+
+/* The largest grade; 0: targets are classes. */
+static size_t carnn__pair_grades(const double *option) {
+    if (!option || option[CARNN__PAIR_TARGET] != 2.0) return 0;
+    return option[CARNN__PAIR_GRADES] > 0.0 ? (size_t)option[CARNN__PAIR_GRADES] : 5;
+}
+
 /* Words of a question or an answer at most: pairs are compared word by word. */
 #define CARNN__SENTENCE_WORDS 512
 
@@ -6568,6 +6681,18 @@ static const char *carnn__dataset_origin(const carnn_dataset *data, size_t examp
     return data->origin_names + data->items[example].origin;
 }
 
+/* "f.txt:3: expected `what`, found" the target of item i. */
+static carnn_status carnn__target_fail(const carnn_dataset *data, size_t i, const char *what,
+                                       carnn_error *error) {
+    char shown[4 * CARNN__SHOWN + 8];
+    const carnn__item *x = &data->items[i];
+    carnn__span target = {NULL, 0};
+    if (x->target != CARNN__NO_INDEX) target = carnn__text(data, x->target);
+    return carnn__fail(error, CARNN_ERR_DATA, x->line, "%s:%u: expected %s, found %s",
+                       carnn__name_end(carnn__dataset_origin(data, i)), (unsigned)x->line, what,
+                       carnn__show(shown, target));
+}
+
 /* Leaves out the groups from item `from` on, the first of which is number `group`, that have no
    right or no wrong item. */
 static void carnn__reading_clean(carnn_dataset *draft, size_t from, size_t group) {
@@ -6711,8 +6836,9 @@ static carnn_status carnn__reading_all(void *job) {
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
+    r->parser.lines.number = 1;
     return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
-                          "none to the end");
+                          "none in the file: has it tabs, or spaces in their place?");
 }
 
 /* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
@@ -6892,8 +7018,8 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
     *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
     if (!*named) {
         if (i != 3 && i != 4 && !p->lenient)
-            return carnn__unexpected(p, "three columns (question, answer, label) or four (number, "
-                                        "label, question, answer)", p->lines.line);
+            return carnn__unexpected(p, "tabs between three columns (question, answer, label) "
+                                        "or four (number, label, question, answer)", p->lines.line);
         memcpy(c, i == 4 ? four : three, sizeof three);
         return CARNN_OK;
     }
@@ -7136,6 +7262,86 @@ static const carnn__reader carnn__class_reader = {
     "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or "
     "\"4 text\" (SST), as the first line has it"};
 
+/* --- pairs with a class or a grade ---------------------------------------------------------------
+   Two sentences and what the first says of the second, a line each, in columns with tabs between
+   them: label, first, second; or else named by a first line as in SICK or MSRP. By the task's
+   options the label is a class or a grade. Where labels may be missing, so may their column. */
+
+enum { CARNN__FIRST, CARNN__SECOND, CARNN__LABEL, CARNN__GRADE };
+
+/* Is the first line a list of names? Then the columns are where they say. */
+static int carnn__labelled_names(carnn__parser *p, const carnn__span *field, size_t count) {
+    static const struct {
+        const char *name;
+        size_t column;
+    } names[] = {{"sentence_a", CARNN__FIRST}, {"sentence_b", CARNN__SECOND},
+                 {"entailment_judgment", CARNN__LABEL},
+                 {"relatedness_score", CARNN__GRADE}, {"#1 string", CARNN__FIRST},
+                 {"#2 string", CARNN__SECOND}, {"quality", CARNN__LABEL}};
+    size_t *c = p->column, i, j;
+    for (i = 0; i < 4; i++) c[i] = SIZE_MAX;
+    for (i = 0; i < count; i++)
+        for (j = 0; j < CARNN__COUNT(names); j++)
+            if (carnn__is(names[j].name, field[i], 1)) c[names[j].column] = i;
+    c[4] = count;
+    if (carnn__pair_grades(p->option) && c[CARNN__GRADE] != SIZE_MAX)
+        c[CARNN__LABEL] = c[CARNN__GRADE];
+    return c[CARNN__FIRST] != SIZE_MAX && c[CARNN__SECOND] != SIZE_MAX;
+}
+
+static carnn_status carnn__labelled_target(carnn__parser *p, carnn__record *r, carnn__span target) {
+    size_t grades = carnn__pair_grades(p->option);
+    char expected[48];
+    double value = 0.0;
+    snprintf(expected, sizeof expected, grades ? "a grade from 1 to %zu" : "a class", grades);
+    if (!grades && target.length) {
+        r->has_target = 1;
+        r->target = target;
+    } else if (grades && carnn__number(target, &value) && value >= 1.0 && value <= (double)grades) {
+        r->value = (float)value;
+    } else if (!p->lenient) {
+        return carnn__unexpected(p, expected, target);
+    }
+    return CARNN_OK;
+}
+
+static carnn_status carnn__labelled_line(carnn__parser *p, carnn__record *r) {
+    static const size_t three[5] = {1, 2, 0, SIZE_MAX, 3}, two[5] = {0, 1, SIZE_MAX, SIZE_MAX, 2};
+    const size_t *c = p->column;
+    carnn__span rest = p->lines.line, field[16];
+    carnn_status status;
+    size_t n = 0, i;
+    int more = 1;
+    if (!carnn__says_something(p)) return CARNN_OK;
+    memset(field, 0, sizeof field);
+    for (; more && n < CARNN__COUNT(field); n++) {
+        more = carnn__cut(&rest, '\t', &field[n]);
+        field[n] = carnn__trim(field[n]);
+    }
+    if (!p->begun) {
+        p->begun = carnn__labelled_names(p, field, n) ? 2 : 1;
+        if (p->begun == 2 && c[CARNN__LABEL] == SIZE_MAX && !p->lenient)
+            return carnn__unexpected(p, "a column of labels", p->lines.line);
+        if (p->begun == 2) return CARNN_OK;
+    }
+    if (p->begun == 1) c = n < 3 && p->lenient ? two : three;
+    if (!p->lenient && (n != c[4] || more))
+        return carnn__unexpected(p, c == three ? "three columns (label, first, second)"
+                                               : "as many columns as the first line has",
+                                 p->lines.line);
+    r->begins = r->example = 1;
+    r->own = 2;
+    for (i = 0; i < 2; i++) carnn__record_text(r, (uint32_t)i, field[c[i]]);
+    status = carnn__pair_sentence(p, "a first sentence", 0, r->text[0]);
+    if (!status) status = carnn__pair_sentence(p, "a second sentence", 1, r->text[1]);
+    if (status || c[CARNN__LABEL] >= n) return status;
+    return carnn__labelled_target(p, r, field[c[CARNN__LABEL]]);
+}
+
+static const carnn__reader carnn__labelled_reader = {
+    carnn__labelled_line, "a class or grade with two sentences", 0, 0, NULL,
+    "\"class<TAB>first<TAB>second\", or columns named by a first line as in SICK and MSRP"};
+
 /* --- a part of a data set -----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: only their own texts make the
    vocabulary of a model, and only their own targets are choices. A list of candidates stays. */
@@ -7332,6 +7538,7 @@ typedef struct carnn__metric {
 
 typedef enum carnn__output_kind {
     CARNN__OUTPUT_SOFTMAX, /* one of the choices is right */
+    CARNN__OUTPUT_GRADES,  /* a distribution over the grades 1, 2, ..: its mean is told */
     CARNN__OUTPUT_SCORE    /* one number: a score */
 } carnn__output_kind;
 
@@ -8053,6 +8260,61 @@ static void carnn__linear_backward(const carnn__work *work, carnn__linear *m, co
                       carnn__weight(work, m->weight), in, NULL, x->d, in);
 }
 
+/* --- highway layers -----------------------------------------------------------------------------
+   Two of them (Srivastava, Greff and Schmidhuber 2015), which at first pass most of x on:
+
+     y = t * relu(W x + b) + (1 - t) * x     t = sigmoid(V x + a - 1)     x, t, y (rows, h) */
+
+typedef struct carnn__highway {
+    carnn__linear gate[2], change[2]; /* outputs t, relu */
+    carnn__mat y[2];
+} carnn__highway;
+
+static void carnn__highway_plan(carnn__plan *p, carnn__highway *m, const char *name, size_t rows,
+                                size_t h) {
+    char part[48];
+    size_t l;
+    for (l = 0; l < 2; l++) {
+        snprintf(part, sizeof part, "%s.%u.gate", name, (unsigned)l + 1);
+        carnn__linear_plan(p, &m->gate[l], part, "weight", rows, h, h, 1, CARNN__IDENTITY);
+        snprintf(part, sizeof part, "%s.%u", name, (unsigned)l + 1);
+        carnn__linear_plan(p, &m->change[l], part, "weight", rows, h, h, 1, CARNN__RELU);
+        m->y[l] = carnn__plan_mat(p, rows, h);
+    }
+}
+
+static void carnn__highway_forward(const carnn__work *work, carnn__highway *m, const carnn__mat *x,
+                                   size_t rows) {
+    size_t l, i, n = rows * x->columns;
+    for (l = 0; l < 2; x = &m->y[l++]) {
+        float *t = m->gate[l].y.x, *y = m->y[l].x;
+        const float *change = m->change[l].y.x;
+        carnn__linear_forward(work, &m->gate[l], x, rows);
+        carnn__linear_forward(work, &m->change[l], x, rows);
+        for (i = 0; i < n; i++) t[i] -= 1.0f;
+        work->engine->k->sigmoid_n(t, t, n);
+        for (i = 0; i < n; i++) y[i] = x->x[i] + t[i] * (change[i] - x->x[i]);
+        carnn__mat_clear(&m->y[l], rows);
+    }
+}
+
+static void carnn__highway_backward(const carnn__work *work, carnn__highway *m,
+                                    const carnn__mat *input, size_t rows) {
+    size_t l, i, n = rows * input->columns;
+    for (l = 2; l-- > 0;) {
+        const carnn__mat *gate = &m->gate[l].y, *change = &m->change[l].y;
+        const carnn__mat *x = l ? &m->y[0] : input;
+        for (i = 0; i < n; i++) {
+            float t = gate->x[i], d = m->y[l].d[i];
+            gate->d[i] = d * (change->x[i] - x->x[i]) * t * (1.0f - t);
+            change->d[i] = d * t;
+            x->d[i] += d * (1.0f - t);
+        }
+        carnn__linear_backward(work, &m->gate[l], x, rows);
+        carnn__linear_backward(work, &m->change[l], x, rows);
+    }
+}
+
 /* --- context: the position encoding of a text ---------------------------------------------------
    For each sequence of a text of a pair (texts 2 i and 2 i + 1), the position encoding (@@PART) of
    the words of the other text, or of its own; divided by their number: sums of 30 words shut the
@@ -8656,6 +8918,59 @@ static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const
     }
     carnn__parallel(work->engine->pool, t->count, carnn__compare_pair, m);
     if (!backward) carnn__mat_clear(&m->f, t->count);
+}
+
+/* --- Manhattan similarity -----------------------------------------------------------------------
+   S = exp(-D) of two encodings a and b (s) with D = 8 mean_j |a_j - b_j| (Mueller and Thyagarajan
+   2016), told as the K logits of the binomial distribution of K - 1 trials with the probability S:
+
+     z_k = log (K - 1 over k) + k log S + (K - 1 - k) log(1 - S)     k = 0 .. K - 1
+     dL/dD = -sum_k k dL/dz_k / (1 - S)
+
+   So of two choices the second has the probability S; flips: the first. */
+
+typedef struct carnn__manhattan {
+    int flips;
+    signed char *sign; /* (B, s) of a - b */
+    carnn__mat z;      /* (B, K) */
+} carnn__manhattan;
+
+static void carnn__manhattan_plan(carnn__plan *p, carnn__manhattan *m, size_t s, size_t K,
+                                  const carnn__texts *t) {
+    m->z = carnn__plan_mat(p, t->most_items, K);
+    if (!p->arena) return;
+    if (!p->work->g) m->z.d = carnn__floats(p->arena, t->most_items, K);
+    m->sign = (signed char *)carnn__take(p->arena, t->most_items * s, 1);
+}
+
+/* x (S, s): the encodings of texts 2 i and 2 i + 1. */
+static void carnn__manhattan_run(const carnn__work *work, carnn__manhattan *m,
+                                 const carnn__texts *t, const carnn__mat *x, int backward) {
+    size_t s = x->columns, K = m->z.columns, i, j, a, b;
+    double scale = 8.0 / (double)s;
+    if (!backward) carnn__mat_clear(&m->z, t->count);
+    for (i = 0; i < t->count; i++) {
+        signed char *sign = m->sign + i * s;
+        double D = 0.0, choose = 0.0, dD = 0.0, other;
+        for (j = 0, a = 2 * i * s, b = a + s; j < s; j++) {
+            double off = (double)x->x[a + j] - (double)x->x[b + j];
+            if (!backward && !carnn__net_of(work)->holds)
+                sign[j] = (signed char)((off > 0.0) - (off < 0.0));
+            D += scale * (double)sign[j] * off;
+        }
+        other = fmax(-expm1(-D), 1e-7); /* 1 - S */
+        for (j = 0; j < K; j++) {
+            size_t at = i * K + (m->flips ? K - 1 - j : j);
+            double rest = (double)(K - 1 - j);
+            if (backward) dD -= (double)j * (double)m->z.d[at] / other;
+            else m->z.x[at] = (float)(choose - (double)j * D + rest * log(other));
+            choose += log(rest / (double)(j + 1));
+        }
+        for (j = 0; backward && j < s; j++) {
+            x->d[a + j] += (float)(scale * dD * (double)sign[j]);
+            x->d[b + j] -= (float)(scale * dD * (double)sign[j]);
+        }
+    }
 }
 
 /* --- weighted sums of the words of each text ----------------------------------------------------
@@ -9375,8 +9690,8 @@ static double carnn__log_loss(const carnn__work *work, const carnn__texts *t, co
 }
 
 /* Pairwise hinge of right items p against wrong ones n of their piece, of more than six so many
-   drawn by the key: the mean over n of max(0, margin - z_p + z_n), or the largest of them; the mean
-   over all p, times the items of the batch. */
+   drawn by the key: the mean over n of max(0, margin - z_p + z_n), or the largest of them. *counted:
+   adds the number of these p. */
 
 #define CARNN__HINGE_MOST 6
 #define CARNN__HINGE_MARGIN 0.1
@@ -9417,7 +9732,7 @@ static double carnn__hinge_item(const carnn__work *work, const carnn__hinge *m, 
 }
 
 static double carnn__hinge_loss(const carnn__work *work, const carnn__hinge *m,
-                                const carnn__texts *t, const carnn__mat *z) {
+                                const carnn__texts *t, const carnn__mat *z, double *counted) {
     size_t from, end, i, n, right = 0;
     double sum = 0.0;
     memset(z->d, 0, t->count * sizeof(float));
@@ -9430,15 +9745,15 @@ static double carnn__hinge_loss(const carnn__work *work, const carnn__hinge *m,
                 right++;
             }
     }
-    if (!right) return 0.0;
-    work->engine->k->scale(z->d, 1.0f / (float)right, t->count);
-    return sum / (double)right * (double)t->count;
+    if (right) work->engine->k->scale(z->d, 1.0f / (float)right, t->count);
+    *counted += (double)right;
+    return sum;
 }
 
-/* Cross entropy of the softmax over each piece, whose target is shared by its right items: the mean
-   over pieces with right and wrong ones, times the items of the batch. */
-static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
-                               const carnn__mat *z) {
+/* Cross entropy of the softmax over each piece with right and wrong items; the right ones share the
+   target. *counted: adds the number of these pieces. */
+static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z,
+                               double *counted) {
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
     size_t p, from, end, pieces = 0;
     memset(z->d, 0, t->count * sizeof(float));
@@ -9457,9 +9772,9 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
         }
         pieces++;
     }
-    if (!pieces) return 0.0;
-    work->engine->k->scale(z->d, 1.0f / (float)pieces, t->count);
-    return sum / (double)pieces * (double)t->count;
+    if (pieces) work->engine->k->scale(z->d, 1.0f / (float)pieces, t->count);
+    *counted += (double)pieces;
+    return sum;
 }
 
 /* The loss of logits of choices: softmax cross entropy; sum[0] counts what is right. */
@@ -9524,7 +9839,8 @@ static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
    rank; RR is one over the rank of the first right one. Of equal scores the wrong ones rank first.
    A group without a right item does not count. */
 
-enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS }; /* sums of a tally */
+/* Sums of a tally; the last one counts losses of pieces, 0 where items have their own. */
+enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS, CARNN__RANKS_LOSSES };
 
 typedef struct carnn__ranks {
     float *score[2];  /* (items) of this model, of a vote that it leads */
@@ -9596,8 +9912,114 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
 
 static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) {
     double groups = fmax(tally->sum[CARNN__RANKS_GROUPS], 1.0);
+    double losses = tally->sum[CARNN__RANKS_LOSSES];
+    if (losses > 0.0) scores->loss = tally->loss / losses;
     scores->metric[0].value = tally->sum[CARNN__RANKS_AP] / groups;
     scores->metric[1].value = tally->sum[CARNN__RANKS_RR] / groups;
+}
+
+/* --- grades --------------------------------------------------------------------------------------
+   The value of an item is a number from 1 to K; logits z (B, K) are of a distribution over the
+   whole ones, whose mean is told. The loss is the divergence from the distribution over the two
+   numbers beside the value that has it as its mean (Tai, Socher and Manning 2015). */
+
+enum { CARNN__GRADES_X, CARNN__GRADES_Y, CARNN__GRADES_XX, CARNN__GRADES_YY, CARNN__GRADES_XY,
+       CARNN__GRADES_SPEARMAN, CARNN__GRADES_SUMS }; /* of a tally: x told, y right */
+
+typedef struct carnn__grades {
+    float *told[2], *right; /* (items) by this model, by a vote that it leads; their values */
+    double *rank[2];        /* (items) of what was told, of what is right */
+    uint32_t *order;        /* (items) scratch */
+} carnn__grades;
+
+static void carnn__grades_plan(carnn__plan *p, carnn__grades *m) {
+    size_t i, n;
+    if (!p->arena) return;
+    n = p->work->data->item_count;
+    m->right = carnn__floats(p->arena, 1, n);
+    m->order = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
+    for (i = 0; i < 2; i++) {
+        m->told[i] = carnn__floats(p->arena, 1, n);
+        m->rank[i] = (double *)carnn__take(p->arena, n, sizeof(double));
+    }
+}
+
+static void carnn__grades_add(double *sum, double x, double y) {
+    sum[CARNN__GRADES_X] += x;
+    sum[CARNN__GRADES_Y] += y;
+    sum[CARNN__GRADES_XX] += x * x;
+    sum[CARNN__GRADES_YY] += y * y;
+    sum[CARNN__GRADES_XY] += x * y;
+}
+
+/* Pearson's r of n pairs of numbers from their sums; 0 where one of the two does not vary. */
+static double carnn__pearson(const double *sum, double n) {
+    double x = sum[CARNN__GRADES_X], y = sum[CARNN__GRADES_Y], least = 1e-10 * n;
+    double xx = n * sum[CARNN__GRADES_XX] - x * x, yy = n * sum[CARNN__GRADES_YY] - y * y;
+    if (!(xx > least * sum[CARNN__GRADES_XX] && yy > least * sum[CARNN__GRADES_YY])) return 0.0;
+    return (n * sum[CARNN__GRADES_XY] - x * y) / sqrt(xx * yy);
+}
+
+/* Ranks of n numbers; equal ones have the mean of theirs. */
+static void carnn__rank_numbers(const float *x, size_t n, uint32_t *order, double *rank) {
+    size_t i, j, end;
+    carnn__heap_make(x, order, n);
+    for (i = n; i > 0; i--) carnn__heap_pop(x, order, i); /* the largest goes last */
+    for (i = 0; i < n; i = end) {
+        for (end = i + 1; end < n && x[order[end]] <= x[order[i]];) end++;
+        for (j = i; j < end; j++) rank[order[j]] = 0.5 * (double)(i + end + 1);
+    }
+}
+
+/* Pearson's r of the ranks. */
+static double carnn__spearman(carnn__grades *m, int as_vote, size_t n) {
+    double sum[CARNN__GRADES_SUMS] = {0.0};
+    size_t i;
+    carnn__rank_numbers(m->told[as_vote], n, m->order, m->rank[0]);
+    carnn__rank_numbers(m->right, n, m->order, m->rank[1]);
+    for (i = 0; i < n; i++) carnn__grades_add(sum, m->rank[0][i], m->rank[1][i]);
+    return carnn__pearson(sum, (double)n);
+}
+
+/* Returns the sum of the losses, sum_k p_k log(p_k / q_k); the gradient of the mean goes to z->d.
+   Spearman's correlation is known when all items have been graded. */
+static double carnn__grades_loss(carnn__work *work, carnn__grades *m, const carnn__texts *t,
+                                 const carnn__mat *z, carnn__tally *tally) {
+    size_t K = z->columns, b, k, items = work->data->item_count;
+    double loss = 0.0, smoothing = work->g ? work->smoothing : 0.0;
+    for (b = 0; b < t->count; b++) {
+        size_t item = t->item[b];
+        const float *x = z->x + b * K;
+        float *d = z->d + b * K;
+        double y = (double)work->data->items[item].value, mean = 0.0, lse;
+        memcpy(d, x, K * sizeof(float));
+        lse = (double)work->engine->k->softmax(d, K);
+        for (k = 0; k < K; k++) {
+            double p = fmax(0.0, 1.0 - fabs(y - (double)(k + 1)));
+            p = p * (1.0 - smoothing) + smoothing / (double)K;
+            mean += (double)(k + 1) * (double)d[k];
+            if (p > 0.0) loss += p * (log(p) + lse - (double)x[k]);
+            d[k] = (float)(((double)d[k] - p) / (double)t->count);
+        }
+        m->told[work->as_vote][item] = (float)mean;
+        m->right[item] = (float)y;
+        carnn__grades_add(tally->sum, mean, y);
+        carnn__tell_part(work, (mean - y) * (mean - y), 1.0);
+    }
+    tally->examples += t->count;
+    if (!work->g && tally->examples == items)
+        tally->sum[CARNN__GRADES_SPEARMAN] = carnn__spearman(m, work->as_vote, items);
+    return loss;
+}
+
+/* pearson, spearman, mse */
+static void carnn__grades_score(const carnn__tally *tally, carnn_scores *scores) {
+    const double *sum = tally->sum;
+    double n = (double)carnn__max(tally->examples, 1);
+    scores->metric[0].value = carnn__pearson(sum, n);
+    scores->metric[1].value = sum[CARNN__GRADES_SPEARMAN];
+    scores->metric[2].value = (sum[CARNN__GRADES_XX] - 2.0 * sum[CARNN__GRADES_XY] +
+                               sum[CARNN__GRADES_YY]) / n;
 }
 
 /* --- predictions ----------------------------------------------------------------------------- */
@@ -9605,11 +10027,11 @@ static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) 
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
-    size_t n = o->z->columns, first = carnn__first_decision(o, b);
+    size_t n = o->z->columns, first = carnn__first_decision(o, b), j;
     float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is not in use */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
-    told.kind = o->kind == CARNN__OUTPUT_SCORE ? CARNN_PREDICTS_SCORE : CARNN_PREDICTS_CHOICES;
+    told.kind = o->kind == CARNN__OUTPUT_SOFTMAX ? CARNN_PREDICTS_CHOICES : CARNN_PREDICTS_SCORE;
     told.example = o->item[b];
     told.part = i - first;
     told.parts = carnn__first_decision(o, b + 1) - first;
@@ -9620,6 +10042,10 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     }
     if (p != z) memcpy(p, z, n * sizeof(float));
     work->engine->k->softmax(p, n);
+    if (o->kind == CARNN__OUTPUT_GRADES) {
+        for (j = 0; j < n; j++) told.score += (double)(j + 1) * (double)p[j];
+        return told;
+    }
     for (; told.count < carnn__min(net->top, n); told.count++) { /* of equal ones the first */
         size_t best = work->engine->k->argmax(p, n);
         if (told.count && !(p[best] >= 0.0f)) break; /* NaN */
@@ -9770,7 +10196,7 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
         float *z = first.z->x + i * n;
         for (m = 0; m < count; m++) {
             carnn__logits o = task->output(works[m]);
-            if (o.kind == CARNN__OUTPUT_SOFTMAX) works[m]->engine->k->softmax(o.z->x + i * n, n);
+            if (o.kind != CARNN__OUTPUT_SCORE) works[m]->engine->k->softmax(o.z->x + i * n, n);
             if (m) works[0]->engine->k->add(o.z->x + i * n, z, n);
         }
         for (j = 0; j < n; j++)
@@ -10391,17 +10817,15 @@ static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t s
 /* Is every response among the candidates? `times` (texts) is zeros, also afterwards. */
 static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
                                                   carnn_error *error) {
-    char shown[4 * CARNN__SHOWN + 8];
+    char expected[64];
     size_t i, wrong;
     for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 1;
     for (wrong = 0; wrong < data->item_count && times[data->items[wrong].target];) wrong++;
     memset(times, 0, data->text_count * sizeof *times);
     if (wrong == data->item_count) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_DATA, data->items[wrong].line,
-                       "%s:%u: expected one of the %zu candidates as response, found %s",
-                       carnn__name_end(carnn__dataset_origin(data, wrong)),
-                       (unsigned)data->items[wrong].line, data->choice_count,
-                       carnn__show(shown, carnn__text(data, data->items[wrong].target)));
+    snprintf(expected, sizeof expected, "one of the %zu candidates as response",
+             data->choice_count);
+    return carnn__target_fail(data, wrong, expected, error);
 }
 
 static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
@@ -11929,9 +12353,10 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     carnn__answer *m = (carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
     const carnn__mat *z = carnn__answer_output(work).z;
+    double *counted = &tally->sum[CARNN__RANKS_LOSSES];
     carnn__ranks_count(work, &m->ranks, t, z->x, tally);
-    if (m->loss == CARNN__ANSWER_RANK) return carnn__rank_loss(work, t, z);
-    if (m->loss >= CARNN__ANSWER_HINGE) return carnn__hinge_loss(work, &m->hinge, t, z);
+    if (m->loss == CARNN__ANSWER_RANK) return carnn__rank_loss(work, t, z, counted);
+    if (m->loss >= CARNN__ANSWER_HINGE) return carnn__hinge_loss(work, &m->hinge, t, z, counted);
     if (m->model == CARNN__ANSWER_CA) return carnn__log_loss(work, t, z);
     return carnn__pair_loss(work, t, z, m->class_weight);
 }
@@ -12240,7 +12665,8 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=19 cell=ran pooling=mean", "hidden=19 embedding=17 encoder=rcrn",
     "hidden=19 embedding=17 encoder=rcrn cell=gru-after layers=2 directions=1 raw_output_gate=1",
     "hidden=19 embedding=17 encoder=rcrn cell=scarnn layers=2",
-    "hidden=19 embedding=17 cell=ncarnn context=text", NULL};
+    "hidden=19 embedding=17 cell=ncarnn context=text",
+    "hidden=19 embedding=17 encoder=rcrn cell=mi-lstm layers=2", NULL};
 
 /* Texts of 20 words and six classes. */
 static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
@@ -12269,6 +12695,325 @@ static const carnn__task carnn__classify_task = {
 
 #endif
 /* =============================================================================================
+   @@HEAD pair   what one sentence says of another: entailment, paraphrase, relatedness
+
+   Both sentences go through the same layers (Tay, Luu and Hui 2018, 4.2), which are RNNs or RCRNs:
+
+     u_i = two highway layers of P [E w_i; overlap]        P (h, e + overlap)   u_i (h)
+     x_1 .. x_n = [fw; bw](u_1 .. u_n; c)      s = [max_i x_i; mean_i x_i]      s (4h)
+     z = W2 (two highway layers of W1 f + b1) + b2         f = [s1; s2; s1 * s2; s1 - s2]
+     W1 (h, 16h)   W2 (K, h)
+
+   The context c of a cell that has one is the position encoding of the other sentence's u_j divided
+   by their number: each sentence is read in the light of the other. Other cells read it by itself.
+
+   `--model manhattan` has the similarity S of s1 and s2 in their place (@@NET): the second class of
+   two has the probability S, and the mean grade is 1 + (K - 1) S.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__PAIR_ROWS 8192 /* words of a batch, which one pair may exceed */
+
+enum { CARNN__PAIR_MODEL = CARNN__PAIR_GRADES + 1, CARNN__PAIR_OVERLAP, CARNN__PAIR_TUNE,
+       CARNN__PAIR_ENCODER };
+
+static const char *const carnn__pair_targets[] = {"class", "relatedness", NULL};
+static const char *const carnn__pair_models[] = {"highway", "manhattan", NULL};
+
+static const carnn_option carnn__pair_options[] = {
+    CARNN__OPTION_CHOICE("target", CARNN__PAIR_TARGET, carnn__pair_targets,
+                         "what is told of a pair, class or relatedness"),
+    CARNN__OPTION_WHOLE("grades", CARNN__PAIR_GRADES, 2, 100, 0,
+                        "relatedness is a grade from 1 to this"),
+    CARNN__OPTION_CHOICE("model", CARNN__PAIR_MODEL, carnn__pair_models, "highway or manhattan"),
+    CARNN__OPTION_WHOLE("overlap", CARNN__PAIR_OVERLAP, 0, 1e9, 1,
+                        "letters by which words of both are the same; 0: not told of them"),
+    CARNN__OPTION_WHOLE("tune_vectors", CARNN__PAIR_TUNE, 0, 1, 0,
+                        "1: word vectors that were read are trained, too"),
+    CARNN__ENCODER_OPTIONS(CARNN__PAIR_ENCODER),
+    CARNN__OPTION_END};
+
+static void carnn__pair_adapt(carnn_model_desc *model, carnn_train_desc *train) {
+    (void)train;
+    if (!model->vector_count) carnn__option_default(model, CARNN__PAIR_TUNE, 1);
+}
+
+static const carnn__role carnn__pair_roles[] = {
+    {"first", CARNN__TOKENS, 0}, {"second", CARNN__TOKENS, 0}, {NULL, CARNN__TOKENS, 0}};
+
+#ifndef CARNN_NO_TEXT
+
+static carnn_status carnn__pair_build(carnn_model *model, const carnn_dataset *data,
+                                      carnn_error *error) {
+    carnn_status status = carnn__net_build(model, data, error);
+    if (status || carnn__pair_grades(model->desc.option) || !data->item_count) return status;
+    if (model->choices.count > 1) return CARNN_OK;
+    return carnn__target_fail(data, data->item_count - 1, "a second class to the end", error);
+}
+
+/* Every target has to be one that the model knows, but of pairs that are only to be predicted. */
+static carnn_status carnn__pair_pieces(carnn__work *work, carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    carnn__corpus *c = carnn__corpus_of(work);
+    double grades = (double)carnn__pair_grades(work->model->desc.option);
+    size_t i;
+    for (i = 0; !work->wanted && i < data->item_count; i++) {
+        double y = (double)data->items[i].value;
+        if (grades > 0.0 ? y >= 1.0 && y <= grades : c->target[i] != CARNN__NO_INDEX) continue;
+        return carnn__target_fail(data, i, grades > 0.0 ? "a grade that the model knows"
+                                                      : "a class that the model knows", error);
+    }
+    return carnn__corpus_cut(work, error);
+}
+
+#endif
+
+static carnn_status carnn__pair_check(const carnn_model *model, carnn_error *error) {
+    size_t K = model->choices.count;
+    int manhattan = carnn__chosen(model, CARNN__PAIR_MODEL) == 1;
+    if (carnn__pair_grades(model->desc.option) || K == 2 || (K > 2 && !manhattan)) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a pair model needs grades or two classes%s, "
+                       "found %zu classes", manhattan ? "" : " or more", K);
+}
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+typedef struct carnn__pair {
+    carnn__net net;
+    carnn__embed words;       /* (U, e + overlaps) */
+    carnn__overlap overlap;
+    carnn__linear project, join, output;
+    carnn__highway below, above;
+    carnn__position context;
+    carnn__rnn encoder;
+    carnn__pool_part pool;    /* (S, s) */
+    carnn__mat f;             /* (B, 4 s) */
+    carnn__manhattan manhattan;
+    const carnn__mat *z;      /* (B, K) */
+    size_t last;              /* of two classes the one whose name comes last: 1, yes, true */
+    uint32_t *target;         /* (B) */
+    carnn__grades grades;
+} carnn__pair;
+
+enum { CARNN__PAIR_DROP_WORDS = 1, CARNN__PAIR_DROP_SUM, CARNN__PAIR_DROP_LAYERS };
+
+static unsigned carnn__pair_flag(const carnn__texts *t, size_t member, uint32_t word) {
+    return carnn__overlap_flag(t, &((const carnn__pair *)t->work->state)->overlap, member, word);
+}
+
+static void carnn__pair_parts(carnn__plan *p, void *state) {
+    carnn__pair *m = (carnn__pair *)state;
+    const carnn_model_desc *d = &p->model->desc;
+    carnn__texts *t = &m->net.texts;
+    const carnn__names *classes = &p->model->choices;
+    size_t more = d->option[CARNN__PAIR_OVERLAP] > 0.0 ? CARNN__OVERLAPS : 0, B;
+    size_t h = (size_t)d->hidden, e = (size_t)d->embedding;
+    size_t grades = carnn__pair_grades(d->option), K = grades ? grades : classes->count;
+    int manhattan = carnn__chosen(p->model, CARNN__PAIR_MODEL) == 1;
+    int reads = carnn__reads_context(d->cell), fixed = d->option[CARNN__PAIR_TUNE] <= 0.0;
+    carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__PAIR_ENCODER, 2, h, h);
+    if (!grades)
+        m->last = strcmp(carnn__names_get(classes, 1), carnn__names_get(classes, 0)) > 0;
+    carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__pair_flag : NULL);
+    carnn__grades_plan(p, &m->grades);
+    B = t->most_items;
+    if (!fixed) m->words.table = carnn__declare_words(p);
+    carnn__embed_plan(p, &m->words, t, more);
+    carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
+                       CARNN__IDENTITY);
+    carnn__highway_plan(p, &m->below, "below", t->most_inputs, h);
+    if (reads) carnn__position_plan(p, &m->context, h, t);
+    m->encoder.drop = CARNN__PAIR_DROP_LAYERS;
+    carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
+    m->pool.kinds = 2;
+    m->pool.kind[0] = CARNN__POOL_MAX;
+    m->pool.kind[1] = CARNN__POOL_MEAN;
+    carnn__pool_plan(p, &m->pool, 2 * h, 2, t);
+    m->z = manhattan ? &m->manhattan.z : &m->output.y;
+    if (manhattan) {
+        m->manhattan.flips = !grades && !m->last;
+        carnn__manhattan_plan(p, &m->manhattan, m->pool.y.columns, K, t);
+    } else {
+        m->f = carnn__plan_mat(p, B, 4 * m->pool.y.columns);
+        carnn__linear_plan(p, &m->join, "join", "weight", B, m->f.columns, h, 1, CARNN__IDENTITY);
+        carnn__highway_plan(p, &m->above, "above", B, h);
+        carnn__linear_plan(p, &m->output, "output", "weight", B, h, K, 1, CARNN__LOGITS);
+    }
+    p->store->fixed = 1;
+    if (fixed) m->words.table = carnn__declare_words(p);
+    if (more)
+        carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN, d->option[CARNN__PAIR_OVERLAP]);
+    if (p->arena) m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+}
+
+static void carnn__pair_init(carnn_model *model, const carnn_dataset *data) {
+    if (carnn__option(model, CARNN__PAIR_OVERLAP) > 0.0)
+        carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__answer_word);
+}
+
+/* --- from encodings to logits ---------------------------------------------------------------- */
+
+/* f = [s1; s2; s1 * s2; s1 - s2] of every pair, or backward. */
+static void carnn__pair_features(const carnn__pair *m, int backward) {
+    size_t s = m->pool.y.columns, b, j;
+    for (b = 0; b < m->net.texts.count; b++) {
+        size_t at = 2 * b * s;
+        const float *x = m->pool.y.x + at, *y = x + s;
+        for (j = 0; j < s; j++) {
+            float *f = m->f.x + 4 * b * s + j, *df = m->f.d + 4 * b * s + j;
+            if (backward) {
+                m->pool.y.d[at + j] += df[0] + df[2 * s] * y[j] + df[3 * s];
+                m->pool.y.d[at + s + j] += df[s] + df[2 * s] * x[j] - df[3 * s];
+                continue;
+            }
+            f[0] = x[j];
+            f[s] = y[j];
+            f[2 * s] = x[j] * y[j];
+            f[3 * s] = x[j] - y[j];
+        }
+    }
+    if (!backward) carnn__mat_clear(&m->f, m->net.texts.count);
+}
+
+static void carnn__pair_forward(carnn__work *work, uint64_t key) {
+    carnn__pair *m = (carnn__pair *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = &m->below.y[1];
+    carnn__mat *x = &m->words.y;
+    size_t i;
+    for (i = 0; i < t->count; i++) m->target[i] = m->net.corpus.target[t->item[i]];
+    carnn__embed_forward(work, &m->words, t);
+    if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, x);
+    carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__PAIR_DROP_WORDS);
+    carnn__linear_forward(work, &m->project, x, t->inputs);
+    carnn__highway_forward(work, &m->below, &m->project.y, t->inputs);
+    if (c) carnn__position_run(work, &m->context, t, u, 0);
+    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, u, c), key);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
+    if (m->z == &m->manhattan.z) {
+        carnn__manhattan_run(work, &m->manhattan, t, &m->pool.y, 0);
+        return;
+    }
+    carnn__pair_features(m, 0);
+    carnn__drop(work, m->f.x, t->count * m->f.columns, key, CARNN__PAIR_DROP_SUM);
+    carnn__linear_forward(work, &m->join, &m->f, t->count);
+    carnn__highway_forward(work, &m->above, &m->join.y, t->count);
+    carnn__linear_forward(work, &m->output, &m->above.y[1], t->count);
+}
+
+static void carnn__pair_backward(carnn__work *work, uint64_t key) {
+    carnn__pair *m = (carnn__pair *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = &m->below.y[1];
+    carnn__mat *x = &m->words.y;
+    if (m->z == &m->manhattan.z) {
+        carnn__manhattan_run(work, &m->manhattan, t, &m->pool.y, 1);
+    } else {
+        carnn__linear_backward(work, &m->output, &m->above.y[1], t->count);
+        carnn__highway_backward(work, &m->above, &m->join.y, t->count);
+        carnn__linear_backward(work, &m->join, &m->f, t->count);
+        carnn__drop(work, m->f.d, t->count * m->f.columns, key, CARNN__PAIR_DROP_SUM);
+        carnn__pair_features(m, 1);
+    }
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
+    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, u, c), key);
+    if (c) carnn__position_run(work, &m->context, t, u, 1);
+    carnn__highway_backward(work, &m->below, &m->project.y, t->inputs);
+    carnn__linear_backward(work, &m->project, x, t->inputs);
+    carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__PAIR_DROP_WORDS);
+    carnn__embed_backward(work, &m->words, t);
+}
+
+static carnn__logits carnn__pair_output(const carnn__work *work) {
+    const carnn__pair *m = (const carnn__pair *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, m->z, t->count, NULL, t->item, t->count, m->target};
+    if (carnn__pair_grades(work->model->desc.option)) o.kind = CARNN__OUTPUT_GRADES;
+    return o;
+}
+
+/* --- losses and scores ----------------------------------------------------------------------- */
+
+/* Sums of a tally, behind that of what is right; how many metrics there are, of grades 3. */
+enum { CARNN__PAIR_FOUND = 1, CARNN__PAIR_MARKED, CARNN__PAIR_METRICS = CARNN__GRADES_SUMS };
+
+static double carnn__pair_losses(carnn__work *work, carnn__tally *tally) {
+    carnn__pair *m = (carnn__pair *)work->state;
+    carnn__logits o = carnn__pair_output(work);
+    size_t b, K = o.z->columns;
+    tally->sum[CARNN__PAIR_METRICS] = K == 2 ? 2.0 : 1.0;
+    if (o.kind == CARNN__OUTPUT_GRADES) {
+        tally->sum[CARNN__PAIR_METRICS] = 3.0;
+        return carnn__grades_loss(work, &m->grades, &m->net.texts, o.z, tally);
+    }
+    for (b = 0; b < o.count; b++) {
+        int told = work->engine->k->argmax(o.z->x + b * K, K) == m->last;
+        int right = o.target[b] == m->last;
+        tally->sum[CARNN__PAIR_FOUND] += told && right;
+        tally->sum[CARNN__PAIR_MARKED] += told + right;
+    }
+    return carnn__choices_loss(work, tally);
+}
+
+static void carnn__pair_score(const carnn__tally *tally, carnn_scores *scores) {
+    const double *sum = tally->sum;
+    scores->count = (size_t)sum[CARNN__PAIR_METRICS];
+    scores->metric[0].value = sum[0] / (double)carnn__max(tally->examples, 1);
+    scores->metric[1].value = 2.0 * sum[CARNN__PAIR_FOUND] / fmax(sum[CARNN__PAIR_MARKED], 1.0);
+    if (scores->count < 3) return;
+    memmove(scores->metric, scores->metric + 2, 3 * sizeof *scores->metric);
+    carnn__grades_score(tally, scores);
+}
+
+/* --- the entry ------------------------------------------------------------------------------- */
+
+static void carnn__pair_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                                carnn_explanation *e) {
+    const carnn__pair *m = (const carnn__pair *)s->work.state;
+    carnn__explain_words(s, &m->encoder, NULL, count, out, e);
+}
+
+static const carnn__session_kind carnn__pair_session = {
+    "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
+    0, NULL, carnn__pair_explain, NULL};
+
+static const char *const carnn__pair_variants[] = {
+    "hidden=19 embedding=17", "hidden=19 embedding=17 cell=lstm overlap=0",
+    "hidden=19 embedding=17 cell=gru model=manhattan overlap=0",
+    "hidden=19 embedding=17 cell=scarnn model=manhattan target=relatedness grades=3",
+    "hidden=19 embedding=17 cell=ncarnn target=relatedness encoder=rcrn", NULL};
+
+/* Sentences of 10 words and three classes. */
+static void carnn__pair_bench_line(carnn__bench_text *t, unsigned i) {
+    carnn__bench_print(t, "c%u\t", i % 3);
+    carnn__bench_words(t, 1, i, 10);
+    carnn__bench_print(t, "\t");
+    carnn__bench_words(t, 2, i, 10);
+}
+
+static const carnn__task_bench carnn__pair_bench = {
+    {150, 0}, "lstm", NULL, 32, "pairs/s", "predicting", 600, 0, carnn__pair_bench_line,
+    NULL};
+
+static const carnn__task carnn__pair_task = {
+    "pair", "tell what one sentence says of another: a class, or how related they are",
+    CARNN__TEXT_ONLY(&carnn__labelled_reader), carnn__pair_roles, carnn__pair_options,
+    "cell=icarnn hidden=100 embedding=50 target=class grades=5 model=highway overlap=4 epochs=15 "
+    "batch=32 lr=0.002 lr_end=0.05 dropout=0.3 clip=5 average=0.995 encoder=rnn",
+    carnn__pair_adapt, "carnn.labels", carnn__answer_reserved,
+    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check,
+    sizeof(carnn__pair), carnn__pair_parts, carnn__pair_init, carnn__answer_tokens,
+    {1, {CARNN__PAIR_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__pair_pieces),
+    carnn__pair_forward, carnn__pair_output, carnn__pair_losses, carnn__pair_backward, NULL, NULL,
+    {{"accuracy", 0, 0}, {"f1", 0, 0}, {"pearson", 0, 0}, {"spearman", 0, 0}, {"mse", 1, 0},
+     {NULL, 0, 0}}, carnn__pair_score,
+    &carnn__pair_session, NULL,
+    "1\ta b a\tb a\n2\ta c c d\te\n1\tb\tb a d\n2\td b a\td a\n2\ta c b\tc d\n1\tb a\ta\n",
+    carnn__pair_variants, CARNN__TRAIN_ONLY(&carnn__pair_bench)};
+
+#endif
+/* =============================================================================================
    @@TASKS   the table of tasks, options and their defaults, making a model
    ============================================================================================= */
 
@@ -12283,6 +13028,7 @@ CARNN_EXTRA_HEADS(CARNN__EXTRA_HEAD)
 
 static const carnn__task *const carnn__tasks[] = {
     &carnn__dialog_task, &carnn__lm_task, &carnn__answer_task, &carnn__classify_task,
+    &carnn__pair_task,
 #ifdef CARNN_EXTRA_HEADS
     CARNN_EXTRA_HEADS(CARNN__EXTRA_ENTRY)
 #endif
@@ -13475,7 +14221,10 @@ static void carnn__key_scores(carnn__gguf *g, const carnn__task *task, carnn_sco
     carnn__key_number(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
     for (s->count = i = 0; i < CARNN_SCORES_MAX && task->metric[i].name; i++) {
         snprintf(key, sizeof key, "carnn.score.%s", task->metric[i].name);
-        if (g->writing ? s->count == count : !carnn__gguf_find(g, key, strlen(key))) continue;
+        if (g->writing ? s->count == count ||
+                             strcmp(s->metric[s->count].name, task->metric[i].name) != 0
+                       : !carnn__gguf_find(g, key, strlen(key)))
+            continue;
         carnn__scores_add(s, &task->metric[i]);
         carnn__key_number(g, key, CARNN__GGUF_F64, &s->metric[s->count - 1].value);
     }
@@ -13673,7 +14422,7 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 
 /* --- checkpoints: what a training needs to go on as if it had never stopped ------------------- */
 
-static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 2, ": train anew"};
+static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 3, ": train anew"};
 
 /* What has to be the same when a training goes on. */
 enum { CARNN__SAME_NAMES, CARNN__SAME_VECTORS, CARNN__SAME_TRAIN, CARNN__SAME_VALID, CARNN__SAME };
@@ -13695,6 +14444,7 @@ typedef struct carnn__checkpoint {
     uint64_t epoch, batch, step;
     carnn__tally tally;         /* of the epoch at hand */
     double power_a, power_b, best_value, seconds;
+    double first_loss;          /* of the first batch that has targets */
 } carnn__checkpoint;
 
 /* Adds an array, unless it is NULL. */
@@ -13739,6 +14489,7 @@ static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     carnn__key_number(g, "carnn.checkpoint.power_b", CARNN__GGUF_F64, &c->power_b);
     carnn__key_number(g, "carnn.checkpoint.best_value", CARNN__GGUF_F64, &c->best_value);
     carnn__key_number(g, "carnn.checkpoint.seconds", CARNN__GGUF_F64, &c->seconds);
+    carnn__key_number(g, "carnn.checkpoint.first_loss", CARNN__GGUF_F64, &c->first_loss);
 }
 
 static void carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
@@ -13794,6 +14545,8 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     float *values;
     memset(&model, 0, sizeof model);
     carnn__gguf_open(&g, &carnn__checkpoint_file, &source, allocator, &block, error);
+    if (g.status == CARNN_ERR_IO)
+        carnn__io_error(error, file, "cannot be read: is the training done already?");
     carnn__key_model(&g, &model);
     carnn__key_position(&g, &found);
     if (!g.status) carnn__checkpoint_compare(&g, c, &model, &found);
@@ -13924,6 +14677,19 @@ static void carnn__evaluate(carnn__work *const *works, size_t count, carnn__aren
         carnn__score(first->model->task, &tally[m], carnn__clock() - started, &scores[m]);
 }
 
+static double carnn__unknown_words(const carnn__work *work) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__member *members = work->data->members;
+    size_t i, k, words = 0, unknown = 0;
+    for (i = 0; c->tokens.ids && i < work->data->member_count; i++) {
+        const size_t *at = c->tokens.at + c->list[i];
+        if (work->model->task->roles[members[i].role].labels) continue;
+        for (k = at[0]; k < at[1]; k++, words++) /* <unk>, <unk.1> */
+            unknown += !strncmp(carnn__names_get(&work->model->words, c->tokens.ids[k]), "<unk", 4);
+    }
+    return (double)unknown / (double)carnn__max(words, 1);
+}
+
 /* All models on a data set, for one of the descriptions; scores may be NULL. */
 static carnn_status carnn__test(const carnn_model *const *models, size_t count,
                                 const carnn_dataset *data, const carnn_test_desc *asked,
@@ -13938,7 +14704,7 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
     carnn_status status = carnn__same_candidates(models, count, data, error);
     if (!status)
         status = carnn__engine_open(&engine, models[0]->desc.simd,
-                                    carnn__thread_count(asked ? asked->threads : wanted->threads),
+                                    carnn_thread_count(asked ? asked->threads : wanted->threads),
                                     *a, error);
     if (status) return status;
     work = (carnn__work *)carnn__own(&blocks, a, count, sizeof *work);
@@ -13958,7 +14724,10 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
         status = carnn__arena_open(&arena, a, error);
     }
     if (!status) carnn__evaluate(works, count, &arena, scores);
-    while (m-- > 0) carnn__net_close(&work[m]);
+    while (m-- > 0) {
+        if (!status && scores) scores[m].unknown = carnn__unknown_words(&work[m]);
+        carnn__net_close(&work[m]);
+    }
     carnn__free_aligned(a, arena.base);
     carnn__disown(&blocks, a);
     carnn__engine_close(&engine);
@@ -14003,7 +14772,7 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
         found += b[i] - a[i];
         all += weight[i];
     }
-    if (!(all > 0.0)) return 1.0;
+    if (parts < 2 || !(all > 0.0)) return 1.0;
     found /= all;
     for (draw = 0; draw < CARNN__BOOTSTRAP; draw++) {
         uint64_t key = carnn__stream(seed, draw);
@@ -14098,7 +14867,7 @@ static carnn_status carnn__training_open(carnn__training *t, const carnn_dataset
     carnn__work *scored = &t->valid;
     size_t size = model->params.trained, arrays = t->desc.average > 0.0 ? 3 : 2;
     carnn_status status = carnn__engine_open(&t->engine, model->desc.simd,
-                                             carnn__thread_count(t->desc.threads), *a, error);
+                                             carnn_thread_count(t->desc.threads), *a, error);
     if (status) return status;
     t->gradient = (float *)carnn__alloc_aligned(a, size, arrays * sizeof(float));
     if (!t->gradient) return carnn__out_of_memory(error);
@@ -14142,6 +14911,13 @@ static void carnn__training_save(carnn__training *t, carnn_error *error) {
 
 /* --- reports --------------------------------------------------------------------------------- */
 
+/* The mean over the epoch so far. */
+static double carnn__training_loss(const carnn__training *t) {
+    carnn_scores scores;
+    carnn__score(t->model->task, &t->at.tally, 0.0, &scores);
+    return scores.loss;
+}
+
 static double carnn__learning_rate(const carnn__training *t, double done) {
     const carnn_train_desc *d = &t->desc;
     double along = ((double)t->at.epoch + done) / (double)d->epochs;
@@ -14160,7 +14936,7 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     p.epoch = (int64_t)t->at.epoch + !epoch_ended;
     p.epochs = t->desc.epochs;
     p.done = done;
-    p.loss = t->at.tally.loss / (double)carnn__max(carnn__tally_size(&t->at.tally), 1);
+    p.loss = carnn__training_loss(t);
     p.rate = (double)(carnn__tally_size(&t->at.tally) - t->rate_done) /
              (now - t->rate_started + 1e-9);
     p.lr = carnn__learning_rate(t, epoch_ended ? 0.0 : done);
@@ -14178,12 +14954,30 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
+/* `what` (of `name`) is not finite; NULL: the loss is too high. Advises the default learning rate, or
+   where that is too high a tenth. */
 static carnn_status carnn__diverged(const carnn__training *t, const char *what, const char *name,
                                     carnn_error *error) {
+    carnn_model_desc model = t->model->desc;
+    carnn_train_desc usual;
+    char why[160];
+    memset(&usual, 0, sizeof usual);
+    usual.optimizer = t->desc.optimizer;
+    carnn_defaults(&model, &usual, NULL);
+    if (what) snprintf(why, sizeof why, "%s %s is not finite", what, name);
+    else snprintf(why, sizeof why, "the loss is %.4g, it began with %.4g", carnn__training_loss(t),
+                  t->at.first_loss);
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
-                       "%s %s is not finite; try a lower learning rate than %g",
-                       (unsigned long long)t->at.epoch + 1, (unsigned long long)t->at.step, what,
-                       name, carnn__learning_rate(t, 0.0));
+                       "%s; try --lr %g", (unsigned long long)t->at.epoch + 1,
+                       (unsigned long long)t->at.step, why,
+                       t->desc.lr > usual.lr ? usual.lr : t->desc.lr / 10.0);
+}
+
+/* Is the loss so far above the first one, and that of a guess among all choices, that the weights of
+   this epoch are worth nothing? A learning rate that is bearable doubles it at most. */
+static int carnn__loss_exploded(const carnn__training *t) {
+    double guess = log((double)carnn__max(t->model->choices.count, 1));
+    return !(carnn__training_loss(t) <= 2.0 * fmax(t->at.first_loss, guess) + 4.0);
 }
 
 static void carnn__average_range(const void *training, size_t from, size_t to) {
@@ -14204,6 +14998,7 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
                      &t->at.tally);
     t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, store->value, t->gradient, lr,
                                     fmax(d->clip, 0.0), fmax(d->weight_decay, 0.0));
+    if (!(t->at.first_loss > 0.0)) t->at.first_loss = carnn__training_loss(t); /* 0: no target */
     t->at.step++;
     t->at.batch++;
     if (!(t->norm <= DBL_MAX))
@@ -14266,7 +15061,8 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
                                (unsigned long long)t->at.epoch + 1);
     }
     broken = carnn__not_finite(store, store->value, store->trained);
-    if (broken) return carnn__diverged(t, "a weight of", broken, error);
+    if (broken || carnn__loss_exploded(t))
+        return carnn__diverged(t, broken ? "a weight of" : NULL, broken, error);
     /* saved before the validation, which a run that is not stopped here does not have */
     if (t->at.batch < batches) carnn__training_save(t, error);
     if (t->average) { /* it takes the place of the weights, which are in the gradient meanwhile */
@@ -14873,10 +15669,12 @@ static carnn_status carnn__check_part_open(carnn__subject *s) {
 
 static double carnn__check_task_loss(carnn__subject *s) {
     carnn__tally tally;
+    carnn_scores scores;
     memset(&tally, 0, sizeof tally);
     carnn__net_of(&s->work)->holds = s->holds;
     carnn__net_batch(&s->work, s->batch, s->key, &tally);
-    return tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
+    carnn__score(s->model->task, &tally, 0.0, &scores);
+    return scores.loss;
 }
 
 static void carnn__check_task_carve(carnn__subject *s) {
@@ -14891,8 +15689,8 @@ static void carnn__check_task_carve(carnn__subject *s) {
 static carnn_status carnn__check_task_open(carnn__subject *s) {
     const carnn__task *task = carnn__task_at(s->number);
     carnn_source source = {"sample", task->sample, strlen(task->sample)};
-    carnn_dataset_desc data = {task->name, &source, 1, NULL, 0, 0, NULL, NULL};
     carnn_model_desc model;
+    carnn_dataset_desc data = {task->name, &source, 1, NULL, 0, 0, NULL, &model};
     carnn_status status;
     s->how = task->variants[s->variant];
     if (!s->how) return CARNN_OK;
@@ -15684,7 +16482,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
     b->counting = counting;
     b->arena.size = (size_t)CARNN__BENCH_MIB << 20;
     b->arena.base = (char *)carnn__alloc_aligned(&a, b->arena.size, 1);
-    status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn__thread_count(threads), a,
+    status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn_thread_count(threads), a,
                                                 error)
                            : carnn__out_of_memory(error);
     for (i = 0; !status && carnn__bench_row_at(i, &r); i++) {

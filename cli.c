@@ -27,6 +27,7 @@
 #else
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #endif
 
@@ -385,12 +386,22 @@ static void json_options(const carnn_model_desc *model, const carnn_train_desc *
 }
 
 /* ==== Terminal and machine =================================================================== */
-/* Columns of a line that does not wrap; the most memory so far in MiB, 0: not known. */
+/* Whether two names are those of one file; columns of a line that does not wrap; the most memory so
+   far in MiB, 0: not known. */
 #ifdef _WIN32
+static int is_same_file(const char *a, const char *b) {
+    char x[_MAX_PATH], y[_MAX_PATH];
+    return _fullpath(x, a, sizeof x) && _fullpath(y, b, sizeof y) && !_stricmp(x, y);
+}
 static int is_terminal(FILE *stream) { return _isatty(_fileno(stream)); }
 static size_t terminal_width(void) { return 79; }
 static double peak_memory(void) { return 0.0; }
 #else
+static int is_same_file(const char *a, const char *b) {
+    struct stat x, y;
+    if (stat(a, &x)) return !strcmp(a, b);
+    return S_ISREG(x.st_mode) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
 static int is_terminal(FILE *stream) { return isatty(fileno(stream)); }
 static size_t terminal_width(void) {
     struct winsize size;
@@ -457,6 +468,29 @@ static FILE *open_input(const char *name) {
     FILE *in = strcmp(name, "-") ? fopen(name, "rb") : stdin;
     if (!in) say(FAILED, "%s: %s", name, strerror(errno));
     return in;
+}
+
+/* Names the checkpoint. No file may be written that is read or that another option writes. */
+static void check_files(void) {
+    const char *one[] = {arg.out, arg.log, arg.qrels, arg.run, arg.candidates, arg.folds_by};
+    const list *many[] = {&arg.files, &arg.train, &arg.valid, &arg.test, &arg.data, &arg.vectors};
+    list all = {NULL, 0, 0};
+    size_t i, k, written = arg.out != NULL; /* these are the first ones of all */
+    if (arg.out) {
+        char *name = (char *)resize(NULL, strlen(arg.out) + sizeof ".resume", 1);
+        sprintf(name, "%s.resume", arg.out);
+        add_item(&all, arg.training.checkpoint = name);
+    }
+    for (i = 0; i < COUNT(one); i++)
+        if (one[i]) add_item(&all, one[i]), written += i < 4;
+    for (i = 0; i < COUNT(many); i++)
+        for (k = 0; k < many[i]->count; k++)
+            add_item(&all, strcmp(many[i]->item[k], "-") ? many[i]->item[k] : STANDARD_INPUT);
+    for (i = 0; i < written; i++)
+        for (k = i + 1; k < all.count; k++)
+            if (is_same_file(all.item[i], all.item[k]))
+                say(USAGE, "%s and %s are the same file", all.item[i], all.item[k]);
+    free((void *)all.item);
 }
 
 /* Files as the library takes them. Standard input is read here: a socket has no name to open. */
@@ -609,6 +643,14 @@ static void check_training(int folds) {
     if (arg.out) check(carnn_file_check(arg.out, &error));
 }
 
+static void print_start(void) {
+    fprintf(stderr, "%zu examples, %zu words, %zu choices, %zu parameters; %s, threads: %zu\n%s",
+            carnn_dataset_examples(data), carnn_model_word_count(model),
+            carnn_model_choice_count(model), carnn_model_parameters(model),
+            arg.simd ? arg.simd : simd_used(), carnn_thread_count(arg.training.threads),
+            job.valid || !arg.out ? "" : "no --valid: the last epoch is kept, not the best one\n");
+}
+
 /* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
    training was interrupted or met NaN. */
 static int run_training(void) {
@@ -692,7 +734,6 @@ static void cross_validate(void) {
 /* The log is opened last: an error found before leaves that of the last run as it is. */
 static int train(void) {
     const carnn_dataset *known[2];
-    char *checkpoint = arg.out ? (char *)resize(NULL, strlen(arg.out) + sizeof ".resume", 1) : NULL;
     int result = DONE, folds = arg.folds || arg.folds_by;
     check_training(folds);
     data = load_data(arg.task, &arg.train, arg.candidates, 0, 0);
@@ -705,10 +746,10 @@ static int train(void) {
     arg.model.known_count = COUNT(known);
     check(carnn_model_create(&model, &arg.model, data, &error));
     job.log = open_result(arg.log, arg.resume ? "a" : "w");
-    if (arg.out) sprintf(checkpoint, "%s.resume", arg.out);
-    arg.training.checkpoint = checkpoint;
+    check_files(); /* a new log may have the model's name in other words */
     arg.training.resume = arg.resume;
     arg.training.progress = on_progress;
+    if (!arg.quiet) print_start();
     can_stop = 1;
     if (folds) cross_validate();
     else result = run_training();
@@ -933,6 +974,9 @@ static int test(void) {
     data = load_data(task_of(model), &arg.data, NULL, arg.clean, 0);
     check(carnn_test_parts((const carnn_model *const *)models, tested.count, data, &desc,
                            tested.scores, &error));
+    if (tested.scores->unknown > 0.3)
+        say(DONE, "%s: %.0f %% of the words are unknown, is this the right file?",
+            *arg.data.item, 100.0 * tested.scores->unknown);
     if (desc.ranked && !tested.ranked)
         say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not", task_of(model));
     close_result(tested.qrels, arg.qrels);
@@ -993,7 +1037,10 @@ static int predict(void) {
         }
         fflush(stdout);
     }
-    if (!predicted) say(DONE, "nothing to answer: no line is an example of %s", task_of(model));
+    for (i = 0; !predicted && strcmp(carnn_task_name(i), task_of(model));) i++;
+    if (!predicted)
+        say(DONE, "nothing to answer: no line is an example of %s, whose data are %s",
+            task_of(model), carnn_task_data(i));
     return DONE;
 }
 
@@ -1012,12 +1059,12 @@ static void print_numbers(unsigned shown, unsigned has, double score, double sha
 
 static int is_colored(void) { return !is_plain() && (arg.color || is_terminal(stdout)); }
 
-/* From dark blue to yellow the larger a share of the largest is. */
-static void begin_color(double share) {
+/* From dark blue to yellow: where a number is between the lowest and the highest of its kind. */
+static void begin_color(double number, double low, double high) {
     static const int colors[] = {17, 18, 24, 30, 36, 42, 78, 114, 150, 186, 222, 228};
-    size_t last = COUNT(colors) - 1, level;
-    level = share > 0.0 ? least((size_t)((double)last * share + 0.5), last) : 0;
-    printf("\033[48;5;%d;38;5;%dm", colors[level], level > last / 2 ? 16 : 231);
+    double last = COUNT(colors) - 1.0, level = last * (number - low) / fmax(high - low, 1e-9) + 0.5;
+    size_t color = (size_t)fmin(fmax(level, 0.0), last);
+    printf("\033[48;5;%d;38;5;%dm", colors[color], color > COUNT(colors) / 2 - 1 ? 16 : 231);
 }
 
 static size_t larger_parts(const carnn_contribution *part, size_t count, double score) {
@@ -1031,7 +1078,7 @@ static size_t larger_parts(const carnn_contribution *part, size_t count, double 
 static carnn_contribution *print_parts(const char *of, size_t rows) {
     carnn_explanation e;
     carnn_contribution *part, *c;
-    double rest, sum, largest = 1e-9;
+    double rest, sum, low = 1.0, high = 0.0;
     size_t i, width = 0;
     unsigned has = 0, first;
     check(carnn_session_explain(session, 0, NULL, &e, &error));
@@ -1040,7 +1087,8 @@ static carnn_contribution *print_parts(const char *of, size_t rows) {
     for (i = 0; i < e.count; i++) {
         has |= part[i].has;
         width = most(width, strlen(part[i].role));
-        largest = fmax(largest, part[i].attention);
+        if (part[i].has & CARNN_HAS_ATTENTION) low = fmin(low, part[i].attention);
+        high = fmax(high, part[i].attention);
     }
     first = has & CARNN_HAS_SCORE || !has ? CARNN_HAS_SCORE : CARNN_HAS_SHARE;
     has |= first;
@@ -1057,7 +1105,7 @@ static carnn_contribution *print_parts(const char *of, size_t rows) {
         }
         print_numbers(has, c->has, c->score, c->share, c->attention);
         printf("%-*s  ", (int)width, c->role);
-        if (color) begin_color(c->attention / largest);
+        if (color) begin_color(c->attention, low, high);
         printf("%s%s\n", c->text, color ? "\033[0m" : "");
     }
     print_numbers(has, first, rest, rest, 0.0);
@@ -1069,21 +1117,31 @@ static carnn_contribution *print_parts(const char *of, size_t rows) {
     return part;
 }
 
-/* An alignment, row by row: numbers, or fields that are the lighter the larger. */
+/* An alignment, row by row; columns have the first letters of their words. */
 static void print_alignment(int of_second, const carnn_contribution *word) {
-    size_t rows, others, i;
+    size_t rows, others, i, k, length;
     const float *E = carnn_session_alignment(session, of_second, &rows, &others);
-    float largest = 1e-9f;
+    const carnn_contribution *column = of_second ? word : word + rows;
+    double low = 1.0, high = 0.0;
     if (!E || !rows || !others) return;
     if (of_second) word += others;
-    for (i = 0; i < rows * others; i++) largest = E[i] > largest ? E[i] : largest;
+    for (i = 0; i < rows * others; i++) low = fmin(low, E[i]), high = fmax(high, E[i]);
     printf("alignment of the words of the %s\n", word->role);
-    for (i = 0; i < rows * others; i++) {
-        if (is_colored()) begin_color((double)(E[i] / largest)), printf("  ");
-        else printf("%.2f ", (double)E[i]);
-        if ((i + 1) % others == 0)
-            printf("%s%s\n", is_colored() ? "\033[0m " : " ", word[i / others].text);
+    for (i = 0; i < others; i++) {
+        const char *text = column[i].text;
+        for (k = 0; k < 5; k++, text += length) {
+            length = k < 4 && *text ? most(utf8((const unsigned char *)text), 1) : 0;
+            printf("%.*s", (int)most(length, 1), length ? text : " ");
+        }
     }
+    for (i = 0; i < rows * others; i++) {
+        if (i % others == 0) putchar('\n');
+        if (is_colored()) begin_color((double)E[i], low, high);
+        printf("%.2f ", (double)E[i]);
+        if ((i + 1) % others == 0)
+            printf("%s %s", is_colored() ? "\033[0m" : "", word[i / others].text);
+    }
+    putchar('\n');
 }
 
 /* Of what is scored all texts are told, else the last: the table has those before it. */
@@ -1514,8 +1572,8 @@ static const char *only_name(void) { return arg.files.count ? *arg.files.item : 
 
 static int check_row(const carnn_check *c, void *user) {
     *(int *)user += !c->passed;
-    printf("%-6s  %-24s %6zu derivatives  error %.2e  limit %.0e  %s\n", c->group, c->name,
-           c->numbers, c->error, c->limit, c->passed ? "ok" : "WRONG");
+    printf("%-6s  %-24s %6zu derivatives  error %.2e  limit %.0e  %s%s\n", c->group, c->name,
+           c->numbers, c->error, c->limit, c->passed ? "ok" : "WRONG: ", c->passed ? "" : c->worst);
     fflush(stdout);
     return 0;
 }
@@ -1683,16 +1741,21 @@ static int run(int count, char **argument) {
         if (is_word(&g, commands[i].name)) c = &commands[i];
     if (!c) unknown("command", &g);
     if (!asks) read_arguments(c, count, argument);
+    if (!arg.help) check_files();
     return asks || arg.help ? help_command(c) : c->run();
 }
 
 int main(int count, char **argument) {
     int result;
+#ifndef _WIN32
+    FILE *spare;
+    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* as nohup asks for */
+    /* no file is to get the number of a standard stream that is closed */
+    while ((spare = fopen("/dev/null", "r")) != NULL && fileno(spare) <= 2) continue;
+    if (spare) fclose(spare);
+#endif
     signal(SIGINT, on_interrupt);
     signal(SIGTERM, on_interrupt);
-#ifdef SIGHUP
-    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* as nohup asks for */
-#endif
     result = run(count, argument);
     if (fflush(stdout) || ferror(stdout)) /* the disk may be full */
         say(result ? result : FAILED, "cannot write to standard output");

@@ -141,7 +141,7 @@ static carnn_model *rcrn_model(const char *task, const char *options, const char
     desc.embedding = 5;
     desc.simd = simd;
     CHECK_INT(carnn_set(&desc, NULL, "encoder", "rcrn", &error), CARNN_OK);
-    CHECK_INT(carnn__check_options_of(options, &desc, &error), CARNN_OK);
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
     if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
     for (i = 0; i < model->params.size; i++) /* nothing is 0 or small */
         model->params.value[i] += carnn__uniform(9, i) - 0.5f;
