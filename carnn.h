@@ -91,9 +91,10 @@
 
    Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__highway, carnn__rnn (stacks
    of cells and RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part,
-   carnn__additive, carnn__position, carnn__compare, carnn__overlap. Every part clears the d of its
-   own output in _forward. These names stay within a minor version; everything else that begins with
-   carnn__ is private. A model file names its task: only programs that have it can load the model.
+   carnn__additive, carnn__attentive, carnn__aligned, carnn__position, carnn__compare,
+   carnn__similarity, carnn__overlap. Every part clears the d of its own output in _forward. These
+   names stay within a minor version; everything else that begins with carnn__ is private. A model
+   file names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -138,7 +139,9 @@
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
    Weston: Learning End-to-End Goal-Oriented Dialog, ICLR 2017. Sukhbaatar et al.: End-To-End Memory
    Networks, NIPS 2015. Kadlec, Schmid, Bajgar, Kleindienst: Text Understanding with the Attention
-   Sum Reader Network, ACL 2016. */
+   Sum Reader Network, ACL 2016. Chen, Hu, Huang, He: CA-RNN: Using Context-Aligned Recurrent Neural
+   Networks for Modeling Sentence Similarity, AAAI 2018. dos Santos, Tan, Xiang, Zhou: Attentive
+   Pooling Networks, 2016. */
 
 #ifndef CARNN_H
 #define CARNN_H
@@ -639,10 +642,12 @@ typedef struct carnn_contribution {
     const char *text; /* as read, ends with a NUL, may be shortened; belongs to the session */
     unsigned has;
     double score;     /* what it adds to the logit of what is explained */
-    double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word in
-                         IWAN, 1 in all for each of the two texts; cloze: of a word of the text */
+    double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word,
+                         where the model has such weights, 1 in all for each of the two texts;
+                         cloze: of a word of the text */
     double share;     /* lm: of a word of the sentence before in the context; answer, pair: of a
-                         word in the last states of its text's encoder */
+                         word in the last states of its text's encoder, or of its state in the
+                         vector that is compared (ca, ap, cosine) */
 } carnn_contribution;
 
 typedef struct carnn_explanation {
@@ -681,8 +686,9 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
                                               size_t size, carnn_error *error);
 
 /* What each word of the first text (of_second 0), or of the second (1), of the last prediction is
-   aligned with: (*rows, *columns), a row for each of its words, which is 1 in all, a column for
-   each of the other's. NULL where the model has no alignment. Belongs to the session. */
+   aligned with: (*rows, *columns), a row for each of its words, a column for each of the other's.
+   answer: a row is 1 in all in IWAN; of attentive pooling G, of ca and cosine the cosines of the
+   words' states. NULL where the model has no alignment. Belongs to the session. */
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
@@ -4200,6 +4206,26 @@ typedef struct carnn__cell_product {
     float *weight, *back; /* recurrent weights, packed for h' Wh^T and for dph Wh */
 } carnn__cell_product;
 
+/* States that are mixed with those of another text (Chen et al. 2018, Eq. 2 and 3): where a row is
+   aligned with a row x of the other text, its state k = h_t is replaced, before the next step reads
+   it, by
+
+     g = s(a + W k)      h = k + g * (x - k)      a: of the sequence, W_H H_X + b in the paper
+
+   Backward, D the gradient at h: da = D * (x - k) * g (1 - g), dx += D * g,
+   dk = D * (1 - g) + W^T da. What a step carries beside h stays as it is. */
+typedef struct carnn__state_gate {
+    size_t count;          /* M: aligned rows, in the order in which they are packed */
+    size_t *step;          /* (T + 1) the first one of each step */
+    uint32_t *row, *other; /* (M) packed row, row of x */
+    uint32_t *pair;        /* (M) row of a */
+    const float *a, *w;    /* (B, h), (h, h) */
+    const float *x;        /* (R, stride) of which h columns are read */
+    float *dx;
+    size_t stride;
+    float *k, *g, *da, *dk; /* (M, h) */
+} carnn__state_gate;
+
 typedef struct carnn__cell_run {
     const carnn__cell *cell;
     const carnn__store *store; /* names; the weights are in w, their gradients in g */
@@ -4214,6 +4240,7 @@ typedef struct carnn__cell_run {
     carnn__cell_product product[2];
     size_t products;
     int shares;         /* the memory for the backward pass is that of several runs */
+    carnn__state_gate *gate; /* or NULL; set after carnn__cell_plan */
 } carnn__cell_run;
 
 /* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
@@ -4368,16 +4395,71 @@ static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t
     }
 }
 
-/* All steps of a cell that looks at its state, backward in the reverse order. */
+/* h of the aligned rows of step t. */
+static void carnn__gate_mix(const carnn__cell_run *r, size_t t) {
+    const carnn__state_gate *m = r->gate;
+    size_t h = r->scan.h, i, j;
+    for (i = m->step[t]; i < m->step[t + 1]; i++) {
+        const float *x = m->x + m->other[i] * m->stride, *k = m->k + i * h, *g = m->g + i * h;
+        float *out = r->scan.out + m->row[i] * h;
+        for (j = 0; j < h; j++) out[j] = k[j] + g[j] * (x[j] - k[j]);
+    }
+}
+
+static void carnn__gate_forward(const carnn__cell_run *r, carnn__engine *e, size_t t) {
+    const carnn__state_gate *m = r->gate;
+    size_t h = r->scan.h, from = m->step[t], n = m->step[t + 1] - from;
+    float *k = m->k + from * h, *g = m->g + from * h;
+    size_t i;
+    for (i = 0; i < n; i++) {
+        memcpy(k + i * h, r->scan.out + m->row[from + i] * h, h * sizeof(float));
+        memcpy(g + i * h, m->a + m->pair[from + i] * h, h * sizeof(float));
+    }
+    carnn__matmul(e, CARNN__NT | CARNN__ADD, n, h, h, k, h, m->w, h, NULL, g, h);
+    e->k->sigmoid_n(g, g, n * h);
+    carnn__gate_mix(r, t);
+}
+
+/* Before the cell's backward step, to which it leaves k as the state and dk as all that reaches it;
+   carnn__gate_mix after that step restores h. */
+static void carnn__gate_backward(const carnn__cell_run *r, carnn__engine *e, size_t t) {
+    const carnn__state_gate *m = r->gate;
+    const carnn__scan *s = &r->scan;
+    size_t h = s->h, from = m->step[t], n = m->step[t + 1] - from, i, j;
+    for (i = from; i < from + n; i++) {
+        const float *x = m->x + m->other[i] * m->stride, *k = m->k + i * h, *g = m->g + i * h;
+        float *dx = m->dx + m->other[i] * m->stride, *da = m->da + i * h, *dk = m->dk + i * h;
+        float *dout = (float *)s->dout + m->row[i] * h;
+        const float *dh = s->dh + (m->row[i] - s->seq->start[t]) * h;
+        for (j = 0; j < h; j++) {
+            float D = dout[j] + dh[j];
+            da[j] = D * (x[j] - k[j]) * g[j] * (1.0f - g[j]);
+            dx[j] += D * g[j];
+            dk[j] = D * (1.0f - g[j]);
+            dout[j] = 0.0f;
+        }
+        memcpy(s->out + m->row[i] * h, k, h * sizeof(float));
+    }
+    carnn__matmul(e, CARNN__NN | CARNN__ADD, n, h, h, m->da + from * h, h, m->w, h, NULL,
+                  m->dk + from * h, h);
+    for (i = from; i < from + n; i++)
+        memcpy(s->dh + (m->row[i] - s->seq->start[t]) * h, m->dk + i * h, h * sizeof(float));
+}
+
+/* All steps one by one, backward in the reverse order. */
 static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
-    size_t count = r->scan.seq->steps * r->products, i, t;
+    size_t stages = carnn__max(r->products, 1), count = r->scan.seq->steps * stages, i, t;
     for (i = 0; i < count; i++) {
         size_t number = r->scan.back ? count - 1 - i : i;
-        t = number / r->products;
-        r->scan.stage = (int)(number % r->products);
-        if (!r->scan.back) carnn__cell_recur(r, e, t);
+        int gates = r->gate && (number + 1) % stages == 0, mixes = r->gate && number % stages == 0;
+        t = number / stages;
+        r->scan.stage = (int)(number % stages);
+        if (!r->scan.back && r->products) carnn__cell_recur(r, e, t);
+        if (r->scan.back && gates) carnn__gate_backward(r, e, t);
         carnn__scan_steps(r, e, t, t + 1);
-        if (r->scan.back) carnn__cell_recur(r, e, t);
+        if (r->scan.back && mixes) carnn__gate_mix(r, t);
+        if (!r->scan.back && gates) carnn__gate_forward(r, e, t);
+        if (r->scan.back && r->products) carnn__cell_recur(r, e, t);
     }
 }
 
@@ -4428,11 +4510,11 @@ static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
     const carnn__packed *seq = r->scan.seq;
     size_t weights = carnn__cells[r->cell->kind].recurrent_gates * r->scan.h * r->scan.h;
     carnn__bands job = {r, e, 1};
-    if (weights <= CARNN__BAND_WEIGHTS && !r->scan.index &&
+    if (weights <= CARNN__BAND_WEIGHTS && !r->scan.index && !r->gate &&
         (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
         job.count = carnn__min(carnn__pool_active(e->pool),
                                seq->sequences / CARNN__BAND_SEQUENCES);
-    if (!r->products) carnn__scan_steps(r, e, 0, seq->steps);
+    if (!r->products && !r->gate) carnn__scan_steps(r, e, 0, seq->steps);
     else if (job.count > 1) carnn__parallel(e->pool, job.count, carnn__band_run, &job);
     else carnn__cell_steps(r, e);
 }
@@ -7705,13 +7787,14 @@ typedef struct carnn__bench_text {
 
 typedef struct carnn__task_bench {
     size_t hidden[2];             /* models with so many units are measured, of the second size also
-                                     beside a busy thread; 0: none */
+                                     beside a busy thread, unless it is `other`; 0: none */
     const char *cell, *optimizer; /* NULL: the default */
     int64_t batch;
     const char *unit;             /* of training and predicting: "examples/s" */
     const char *predicting;       /* what rows of predictions are called: "predicting" */
     size_t lines, candidates;     /* of the data set, and of the list that it comes with */
     void (*line)(carnn__bench_text *t, unsigned i); /* writes line i of the data set */
+    const char *other;            /* options of models of the second size, "model=ca"; or NULL */
 } carnn__task_bench;
 
 #if defined(__GNUC__)
@@ -9154,6 +9237,391 @@ static void carnn__manhattan_run(const carnn__work *work, carnn__manhattan *m,
     }
 }
 
+/* --- weighted sums of the words of each text ----------------------------------------------------
+   y_s = sum_r w_r x_r of the texts `from`, from + step, ...; x (R, D)  w (R, 1)  y (S, D). */
+
+static void carnn__weigh(const carnn__work *work, const carnn__texts *t, size_t from, size_t step,
+                         const carnn__mat *x, const carnn__mat *w, const carnn__mat *y,
+                         int backward) {
+    carnn__engine *e = work->engine;
+    size_t D = x->columns, s;
+    for (s = from; s < t->texts; s += step) {
+        size_t r = t->at[s], n = t->at[s + 1] - r;
+        if (backward && n) {
+            carnn__matmul(e, CARNN__NT | CARNN__ADD, n, 1, D, x->x + r * D, D, y->d + s * D, D,
+                          NULL, w->d + r, 1);
+            carnn__matmul(e, CARNN__NN | CARNN__ADD, n, D, 1, w->x + r, 1, y->d + s * D, D, NULL,
+                          x->d + r * D, D);
+        } else if (!backward) {
+            memset(y->x + s * D, 0, D * sizeof(float));
+            if (n) carnn__matmul(e, CARNN__NN, 1, D, n, w->x + r, n, x->x + r * D, D, NULL,
+                                 y->x + s * D, D);
+        }
+    }
+}
+
+/* --- attentive pooling --------------------------------------------------------------------------
+   dos Santos et al. 2016, Eq. 6 to 12. The words q_i (m, D) and a_j (n, D) of the texts of a pair
+   weigh each other:
+
+     G = tanh(q U a')      w_q = softmax_i(max_j G_ij)      w_a = softmax_j(max_i G_ij)
+
+   Backward: dw through the softmax to the places of the maxima; dP = dG * (1 - G^2);
+   dq += dP a U', dU += q' dP a, da += dP' q U. A pair a thread. */
+
+typedef struct carnn__attentive {
+    carnn__linear project; /* q U of all first texts, one after the other (R, D) */
+    carnn__mat q, G, w;    /* (R, D); matrices of the pairs; (R, 1) */
+    uint32_t *best;        /* (R) where the maximum of each word is in the other text */
+    size_t rows, *row_at, *cell_at; /* of q; (B) where a pair begins in q, in G */
+    int backward;
+    const carnn__work *work; /* of the run at hand, and its texts and words */
+    const carnn__texts *t;
+    const carnn__mat *x;
+} carnn__attentive;
+
+static void carnn__attentive_plan(carnn__plan *p, carnn__attentive *m, const char *name, size_t D,
+                                  const carnn__texts *t) {
+    size_t R = t->most_rows, B = t->most_items;
+    carnn__linear_plan(p, &m->project, name, "weight", R, D, D, 0, CARNN__IDENTITY);
+    m->q = carnn__plan_mat(p, R, D);
+    m->w = carnn__plan_mat(p, R, 1);
+    m->G = carnn__plan_mat(p, p->arena ? carnn__corpus_of(p->work)->most_size[1] : 0, 1);
+    if (!p->arena) return;
+    m->best = (uint32_t *)carnn__take(p->arena, R, sizeof(uint32_t));
+    m->row_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
+    m->cell_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
+}
+
+/* The maxima of the rows of G, `step` apart, whose `n` columns are `next` apart. */
+static void carnn__attentive_maxima(const carnn__attentive *m, const float *G, size_t row,
+                                    size_t rows, size_t step, size_t n, size_t next) {
+    size_t i, j;
+    for (i = 0; i < rows; i++, row++) {
+        uint32_t *best = &m->best[row];
+        for (j = *best = 0; j < n && !carnn__net_of(m->work)->holds; j++)
+            if (G[i * step + j * next] > G[i * step + *best * next]) *best = (uint32_t)j;
+        m->w.x[row] = n ? G[i * step + *best * next] : 0.0f;
+    }
+}
+
+static void carnn__attentive_pair(void *job, size_t pair, size_t worker) {
+    const carnn__attentive *m = (const carnn__attentive *)job;
+    carnn__engine e = carnn__engine_of(m->work->engine, worker);
+    const size_t *at = m->t->at + 2 * pair;
+    size_t D = m->x->columns, rows = at[1] - at[0], n = at[2] - at[1], i, cells = rows * n;
+    size_t from = m->row_at[pair] * D, second = at[1] * D;
+    float *G = m->G.x + m->cell_at[pair], *dG = m->G.d + (m->G.d ? m->cell_at[pair] : 0);
+    if (!m->backward) {
+        carnn__matmul(&e, CARNN__NT, rows, n, D, m->project.y.x + from, D, m->x->x + second, D,
+                      NULL, G, n);
+        e.k->tanh_n(G, G, cells);
+        carnn__attentive_maxima(m, G, at[0], rows, n, n, 1);
+        carnn__attentive_maxima(m, G, at[1], n, 1, rows, n);
+        if (rows) e.k->softmax(m->w.x + at[0], rows);
+        if (n) e.k->softmax(m->w.x + at[1], n);
+        return;
+    }
+    if (!cells) return;
+    carnn__softmax_back(e.k, m->w.x + at[0], m->w.d + at[0], rows);
+    carnn__softmax_back(e.k, m->w.x + at[1], m->w.d + at[1], n);
+    memset(dG, 0, cells * sizeof(float));
+    for (i = 0; i < rows; i++) dG[i * n + m->best[at[0] + i]] += m->w.d[at[0] + i];
+    for (i = 0; i < n; i++) dG[m->best[at[1] + i] * n + i] += m->w.d[at[1] + i];
+    for (i = 0; i < cells; i++) dG[i] *= 1.0f - G[i] * G[i];
+    carnn__matmul(&e, CARNN__NN | CARNN__ADD, rows, D, n, dG, n, m->x->x + second, D, NULL,
+                  m->project.y.d + from, D);
+    carnn__matmul(&e, CARNN__TN | CARNN__ADD, n, D, rows, dG, n, m->project.y.x + from, D, NULL,
+                  m->x->d + second, D);
+}
+
+/* The rows of the first texts of x to q; backward from q to x. */
+static void carnn__attentive_rows(const carnn__work *work, carnn__attentive *m,
+                                  const carnn__texts *t, const carnn__mat *x, int backward) {
+    size_t D = x->columns, b, row = 0, cell = 0;
+    for (b = 0; b < t->count; b++) {
+        size_t from = t->at[2 * b], n = t->at[2 * b + 1] - from;
+        m->row_at[b] = row;
+        m->cell_at[b] = cell;
+        if (backward) work->engine->k->add(m->q.d + row * D, x->d + from * D, n * D);
+        else memcpy(m->q.x + row * D, x->x + from * D, n * D * sizeof(float));
+        row += n;
+        cell += n * (t->at[2 * b + 2] - t->at[2 * b + 1]);
+    }
+    m->rows = row;
+}
+
+/* x (R, D); the output are the weights m->w. */
+static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
+                                 const carnn__texts *t, const carnn__mat *x, int backward) {
+    m->backward = backward;
+    m->work = work;
+    m->t = t;
+    m->x = x;
+    if (!backward) {
+        carnn__attentive_rows(work, m, t, x, 0);
+        carnn__mat_clear(&m->q, m->rows);
+        carnn__mat_clear(&m->w, carnn__texts_rows(t));
+        carnn__linear_forward(work, &m->project, &m->q, m->rows);
+    }
+    carnn__parallel(work->engine->pool, t->count, carnn__attentive_pair, m);
+    if (!backward) return;
+    carnn__linear_backward(work, &m->project, &m->q, m->rows);
+    carnn__attentive_rows(work, m, t, x, 1);
+}
+
+/* --- similarity of the two texts of a pair ------------------------------------------------------
+   Of the rows x, y of v (S, D): the cosine (@@PART), or the Manhattan similarity of Mueller and
+   Thyagarajan 2016, S = exp(-|x - y|_1), as log S = -|x - y|_1, so that nothing underflows. */
+
+typedef struct carnn__similarity {
+    int manhattan;
+    signed char *sign; /* (B, D) of x - y */
+    carnn__mat z;      /* (B, 1) */
+} carnn__similarity;
+
+static void carnn__similarity_plan(carnn__plan *p, carnn__similarity *m, size_t D,
+                                   const carnn__texts *t) {
+    m->z = carnn__plan_mat(p, t->most_items, 1);
+    if (!p->arena) return;
+    if (!p->work->g) m->z.d = carnn__floats(p->arena, t->most_items, 1); /* losses work in it */
+    if (m->manhattan) m->sign = (signed char *)carnn__take(p->arena, t->most_items * D, 1);
+}
+
+static void carnn__similarity_run(const carnn__work *work, const carnn__similarity *m,
+                                  const carnn__texts *t, const carnn__mat *v, int backward) {
+    size_t D = v->columns, b, j;
+    for (b = 0; b < t->count; b++) {
+        size_t x = 2 * b * D, y = x + D;
+        if (!m->manhattan && backward)
+            carnn__cosine_back(work->engine->k, D, v->x + x, v->x + y, m->z.d[b], v->d + x,
+                               v->d + y);
+        else if (!m->manhattan) m->z.x[b] = carnn__cosine(work->engine->k, D, v->x + x, v->x + y);
+        else if (!backward) m->z.x[b] = 0.0f;
+        for (j = 0; m->manhattan && j < D; j++) {
+            float difference = v->x[x + j] - v->x[y + j];
+            signed char *sign = &m->sign[b * D + j];
+            if (!backward) {
+                if (!carnn__net_of(work)->holds)
+                    *sign = (signed char)((difference > 0.0f) - (difference < 0.0f));
+                m->z.x[b] -= (float)*sign * difference;
+            } else {
+                v->d[x + j] -= (float)*sign * m->z.d[b];
+                v->d[y + j] += (float)*sign * m->z.d[b];
+            }
+        }
+    }
+}
+
+/* --- context alignment --------------------------------------------------------------------------
+   CA-RNN, Chen et al. 2018. One text of each pair, X, is read by itself and pooled to H_X. The same
+   RNN reads the other text, Y, but its state at a word y_j that is aligned with a word x_i is mixed
+   with the state of X there, in the same direction (see carnn__state_gate):
+
+     g = s(W_H H_X + W_h k_j + b)      h_j = k_j + g * (h_i^x - k_j)           Eq. 2 and 3
+
+   W_H (h, 2h), W_h (h, h) and b are those of a direction. A word of Y is aligned with the same word
+   of X, of several with the one nearest to its own place that no word before it has taken. */
+
+typedef struct carnn__side { /* the texts of one role as sequences */
+    carnn__rnn rnn;
+    carnn__packed packed;
+    size_t *start;                   /* (T + 2) */
+    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank */
+    uint32_t *sequence;              /* (B) of the text of each pair */
+    uint32_t *reversed, *index[2];   /* (N) as in carnn__texts */
+} carnn__side;
+
+typedef struct carnn__aligned {
+    size_t first;            /* the role of X */
+    carnn__side side[2];     /* by role */
+    uint32_t *row, *with;    /* (R) packed row; the row of the other text, or CARNN__NO_INDEX */
+    uint32_t *mark;          /* (R) of a packed row of Y, the row that is aligned */
+    carnn__mat s, H;         /* (R, D) states; (B, D) H_X */
+    carnn__linear gate[2];   /* W_H H_X + b (B, h), by direction */
+    size_t weight[2];        /* W_h */
+    carnn__state_gate state[2];
+} carnn__aligned;
+
+static void carnn__side_plan(carnn__plan *p, carnn__side *m, carnn__rnn_shape shape, size_t drop,
+                             const carnn__texts *t) {
+    uint32_t **of_pair[] = {&m->length, &m->order, &m->rank, &m->sequence};
+    uint32_t **of_row[] = {&m->reversed, &m->index[0], &m->index[1]};
+    m->rnn.drop = drop;
+    carnn__rnn_plan(p, &m->rnn, "cell", shape, t->most_inputs, t->most_rows, t->most_items);
+    if (!p->arena) return;
+    carnn__take_indices(p->arena, of_pair, CARNN__COUNT(of_pair), t->most_items);
+    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), t->most_rows);
+    m->start = (size_t *)carnn__take(p->arena, carnn__corpus_of(p->work)->most_steps + 2,
+                                     sizeof(size_t));
+}
+
+static void carnn__gate_plan(carnn__plan *p, carnn__aligned *m, size_t i, size_t h,
+                             const carnn__texts *t) {
+    static const char *const name[] = {"align.forward", "align.backward"};
+    carnn__state_gate *g = &m->state[i];
+    uint32_t **of_row[] = {&g->row, &g->other, &g->pair};
+    float **of_state[] = {&g->k, &g->g, &g->da, &g->dk};
+    size_t R = t->most_rows, j;
+    carnn__linear_plan(p, &m->gate[i], name[i], "context", t->most_items, 2 * h, h, 1,
+                       CARNN__IDENTITY);
+    m->weight[i] = carnn__declare(p->store, name[i], "weight", h, h, 0, CARNN__INIT_GLOROT, 0.0f);
+    if (!p->arena) return;
+    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
+    g->step = (size_t *)carnn__take(p->arena, carnn__corpus_of(p->work)->most_steps + 1,
+                                    sizeof(size_t));
+    for (j = 0; j < (p->work->g ? CARNN__COUNT(of_state) : 2u); j++)
+        *of_state[j] = carnn__floats(p->arena, R, h);
+}
+
+/* `first` is set before. drop: a stream for each layer of either side. */
+static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_shape shape,
+                                size_t drop, const carnn__texts *t) {
+    uint32_t **of_row[] = {&m->row, &m->with, &m->mark};
+    size_t number = p->store->count, end, i;
+    carnn__side_plan(p, &m->side[0], shape, drop, t);
+    end = p->store->count;
+    if (p->arena) {
+        p->store->count = number; /* the same weights again */
+        carnn__side_plan(p, &m->side[1], shape, drop + CARNN__LAYERS_MAX, t);
+        p->store->count = end;
+        carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), t->most_rows);
+    }
+    m->s = carnn__plan_mat(p, t->most_rows, 2 * shape.h);
+    m->H = carnn__plan_mat(p, t->most_items, 2 * shape.h);
+    for (i = 0; i < 2; i++) carnn__gate_plan(p, m, i, shape.h, t);
+}
+
+/* Packs the texts of a role; shares: those of consecutive pairs that are equal are one sequence. */
+static void carnn__side_pack(carnn__side *m, const carnn__texts *t, size_t role, int shares,
+                             uint32_t *row) {
+    size_t P = 0, i, r, b;
+    for (i = role; i < t->texts; i += 2) {
+        if (!shares || !P || t->list[i] != t->list[i - 2])
+            m->length[P++] = (uint32_t)(t->at[i + 1] - t->at[i]);
+        m->sequence[i / 2] = (uint32_t)P - 1;
+    }
+    carnn__pack_sequences(&m->packed, m->length, P, m->order, m->start);
+    carnn__reverse_index(&m->packed, m->reversed);
+    for (b = 0; b < P; b++) m->rank[m->order[b]] = (uint32_t)b;
+    for (i = role; i < t->texts; i += 2)
+        for (r = t->at[i]; r < t->at[i + 1]; r++) {
+            row[r] = (uint32_t)(m->start[r - t->at[i]] + m->rank[m->sequence[i / 2]]);
+            m->index[0][row[r]] = m->index[1][m->reversed[row[r]]] = t->ids[r];
+        }
+}
+
+/* Reads the texts of a role, x (U, in), to their rows of m->s; backward the gradient from there. */
+static void carnn__side_run(const carnn__work *work, carnn__aligned *m, const carnn__texts *t,
+                            const carnn__mat *x, size_t role, uint64_t key, int backward) {
+    carnn__side *side = &m->side[role];
+    const carnn__mat *y = carnn__rnn_output(&side->rnn);
+    carnn__rnn_input in = {&side->packed, {side->index[0], side->index[1]}, side->reversed, x,
+                           t->inputs, NULL, NULL, 0, NULL};
+    size_t D = y->columns, i, r;
+    if (!backward) carnn__rnn_forward(work, &side->rnn, in, key);
+    for (i = role; i < t->texts; i += 2)
+        for (r = t->at[i]; r < t->at[i + 1]; r++)
+            if (backward) work->engine->k->add(m->s.d + r * D, y->d + m->row[r] * D, D);
+            else memcpy(m->s.x + r * D, y->x + m->row[r] * D, D * sizeof(float));
+    if (backward) carnn__rnn_backward(work, &side->rnn, in, key);
+}
+
+/* Aligns the words of each pair; same (V): equal for words that count as the same. */
+static void carnn__aligned_find(const carnn__aligned *m, const carnn__texts *t,
+                                const uint32_t *same) {
+    size_t b, i, j;
+    for (i = 0; i < carnn__texts_rows(t); i++) m->with[i] = CARNN__NO_INDEX;
+    for (b = 0; b < t->count; b++) {
+        size_t X = 2 * b + m->first, Y = X ^ 1, from = t->at[X], to = t->at[Y];
+        for (j = to; j < t->at[Y + 1]; j++) {
+            uint32_t word = same[t->input[t->ids[j]] / 2], best = CARNN__NO_INDEX;
+            size_t place = from + j - to, least = SIZE_MAX;
+            for (i = from; i < t->at[X + 1]; i++) {
+                size_t far = i > place ? i - place : place - i;
+                if (m->with[i] != CARNN__NO_INDEX || far >= least) continue;
+                if (same[t->input[t->ids[i]] / 2] != word) continue;
+                best = (uint32_t)i;
+                least = far;
+            }
+            m->with[j] = best;
+            if (best != CARNN__NO_INDEX) m->with[best] = (uint32_t)j;
+        }
+    }
+}
+
+/* The aligned rows of Y in the order in which a direction packs them. */
+static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, const carnn__texts *t,
+                                size_t direction) {
+    carnn__side *side = &m->side[m->first ^ 1];
+    carnn__state_gate *g = &m->state[direction];
+    size_t h = m->gate[direction].y.columns, step, row, s, r;
+    for (row = 0; row < side->packed.rows; row++) m->mark[row] = CARNN__NO_INDEX;
+    for (s = m->first ^ 1; s < t->texts; s += 2)
+        for (r = t->at[s]; r < t->at[s + 1]; r++)
+            m->mark[direction ? side->reversed[m->row[r]] : m->row[r]] = m->with[r];
+    for (g->count = step = 0; step < side->packed.steps; step++) {
+        g->step[step] = g->count;
+        for (row = side->start[step]; row < side->start[step + 1]; row++) {
+            if (m->mark[row] == CARNN__NO_INDEX) continue;
+            g->row[g->count] = (uint32_t)row;
+            g->other[g->count] = m->mark[row];
+            g->pair[g->count++] = side->order[row - side->start[step]];
+        }
+    }
+    g->step[step] = g->count;
+    g->a = m->gate[direction].y.x;
+    g->w = carnn__weight(work, m->weight[direction]);
+    g->stride = 2 * h;
+    g->x = m->s.x + direction * h;
+    g->dx = work->g ? m->s.d + direction * h : NULL;
+    side->rnn.layer[side->rnn.layers - 1].base[0].run[direction].gate = g;
+}
+
+/* x (U, in): inputs. pool: of one kind; the output are m->s and pool->y. */
+static void carnn__aligned_forward(const carnn__work *work, carnn__aligned *m,
+                                   const carnn__texts *t, const carnn__mat *x,
+                                   carnn__pool_part *pool, const uint32_t *same, uint64_t key) {
+    size_t D = m->s.columns, first = m->first, s, i;
+    for (i = 0; i < 2; i++) carnn__side_pack(&m->side[i], t, i, i == first, m->row);
+    carnn__mat_clear(&m->s, carnn__texts_rows(t));
+    carnn__mat_clear(&m->H, t->count);
+    carnn__mat_clear(&pool->y, t->texts);
+    carnn__side_run(work, m, t, x, first, key, 0);
+    for (s = first; s < t->texts; s += 2) {
+        carnn__pool_text(work, pool, t, &m->s, s, 0, 0);
+        memcpy(m->H.x + s / 2 * D, pool->y.x + s * D, D * sizeof(float));
+    }
+    carnn__aligned_find(m, t, same);
+    for (i = 0; i < 2; i++) {
+        carnn__linear_forward(work, &m->gate[i], &m->H, t->count);
+        carnn__aligned_list(work, m, t, i);
+    }
+    carnn__side_run(work, m, t, x, first ^ 1, key, 0);
+    for (s = first ^ 1; s < t->texts; s += 2) carnn__pool_text(work, pool, t, &m->s, s, 0, 0);
+}
+
+static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
+                                    const carnn__texts *t, const carnn__mat *x,
+                                    carnn__pool_part *pool, uint64_t key) {
+    size_t D = m->s.columns, h = D / 2, first = m->first, s, i, j;
+    for (s = first ^ 1; s < t->texts; s += 2) carnn__pool_text(work, pool, t, &m->s, s, 0, 1);
+    carnn__side_run(work, m, t, x, first ^ 1, key, 1);
+    for (i = 0; i < 2; i++) {
+        const carnn__state_gate *g = &m->state[i];
+        for (j = 0; j < g->count; j++)
+            work->engine->k->add(g->da + j * h, m->gate[i].y.d + g->pair[j] * h, h);
+        carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, h, h, g->count, g->da, h, g->k, h, NULL,
+                      carnn__gradient(work, m->weight[i]), h);
+        carnn__linear_backward(work, &m->gate[i], &m->H, t->count);
+    }
+    for (s = first; s < t->texts; s += 2) {
+        work->engine->k->add(m->H.d + s / 2 * D, pool->y.d + s * D, D);
+        carnn__pool_text(work, pool, t, &m->s, s, 0, 1);
+    }
+    carnn__side_run(work, m, t, x, first, key, 1);
+}
+
 /* --- words that both texts of a pair have -------------------------------------------------------
    Two more inputs for every word: is it in the other text?, and that times its idf; and two for
    every pair: the share of the first text's words that are in the second, by number and by idf. */
@@ -9466,6 +9934,83 @@ static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, c
         work->engine->k->sigmoid_n(z->x + i, z->d + i, 1);
         z->d[i] = (float)(w * ((double)z->d[i] - y) / (double)t->count);
     }
+    return sum;
+}
+
+/* Cross entropy where z is the logarithm of the probability S that an item is right:
+   -y z - (1 - y) log(1 - S), whose derivative is -y + (1 - y) S / (1 - S). */
+static double carnn__log_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z) {
+    const double least = 1e-7; /* of 1 - S, which is 0 where two texts are the same */
+    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
+    size_t i;
+    for (i = 0; i < t->count; i++) {
+        double y = carnn__right(work, t, i) * (1.0 - smoothing) + 0.5 * smoothing;
+        double x = (double)z->x[i], other = fmax(-expm1(x), least);
+        sum -= y * x + (1.0 - y) * log(other);
+        z->d[i] = (float)((other > least ? (1.0 - y) * exp(x) / other : 0.0) - y) /
+                  (float)t->count;
+    }
+    return sum;
+}
+
+/* Pairwise hinge of right items p against wrong ones n of their piece, of more than six so many
+   drawn by the key: the mean over n of max(0, margin - z_p + z_n), or the largest of them. *counted:
+   adds the number of these p. */
+
+#define CARNN__HINGE_MOST 6
+#define CARNN__HINGE_MARGIN 0.1
+
+typedef struct carnn__hinge {
+    int hardest;
+    uint64_t key;
+    unsigned char *on; /* (B, most) which terms are above 0, and are not outdone */
+    uint32_t *wrong;   /* (B) */
+} carnn__hinge;
+
+static void carnn__hinge_plan(carnn__plan *p, carnn__hinge *m, size_t B) {
+    if (!p->arena) return;
+    m->on = (unsigned char *)carnn__take(p->arena, B * CARNN__HINGE_MOST, 1);
+    m->wrong = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+}
+
+/* The terms of item p against one of the n in m->wrong each; adds their gradients. */
+static double carnn__hinge_item(const carnn__work *work, const carnn__hinge *m, const carnn__mat *z,
+                                size_t p, size_t n) {
+    size_t most = carnn__min(n, CARNN__HINGE_MOST), i, best = 0, who[CARNN__HINGE_MOST];
+    double term[CARNN__HINGE_MOST], sum = 0.0, share = m->hardest ? 1.0 : 1.0 / (double)most;
+    unsigned char *on = m->on + p * CARNN__HINGE_MOST;
+    for (i = 0; i < most; i++) {
+        uint64_t drawn = n > most ? carnn__random(m->key, p * CARNN__HINGE_MOST + i) % n : i;
+        who[i] = m->wrong[drawn];
+        term[i] = CARNN__HINGE_MARGIN - (double)z->x[p] + (double)z->x[who[i]];
+        if (term[i] > term[best]) best = i;
+    }
+    for (i = 0; i < most; i++) {
+        if (!carnn__net_of(work)->holds) on[i] = term[i] > 0.0 && (!m->hardest || i == best);
+        if (!on[i]) continue;
+        sum += share * term[i];
+        z->d[p] -= (float)share;
+        z->d[who[i]] += (float)share;
+    }
+    return sum;
+}
+
+static double carnn__hinge_loss(const carnn__work *work, const carnn__hinge *m,
+                                const carnn__texts *t, const carnn__mat *z, double *counted) {
+    size_t from, end, i, n, right = 0;
+    double sum = 0.0;
+    memset(z->d, 0, t->count * sizeof(float));
+    for (from = 0; from < t->count; from = end) {
+        for (n = 0, end = from; end < t->count && t->piece[end] == t->piece[from]; end++)
+            if (carnn__right(work, t, end) < 0.5) m->wrong[n++] = (uint32_t)end;
+        for (i = from; n && i < end; i++)
+            if (carnn__right(work, t, i) > 0.5) {
+                sum += carnn__hinge_item(work, m, z, i, n);
+                right++;
+            }
+    }
+    if (right) work->engine->k->scale(z->d, 1.0f / (float)right, t->count);
+    *counted += (double)right;
     return sum;
 }
 
@@ -11024,7 +11569,8 @@ static void carnn__dialog_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__dialog_bench = {
-    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", 504, 2407, carnn__dialog_bench_line};
+    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", 504, 2407, carnn__dialog_bench_line,
+    NULL};
 
 static const carnn__task carnn__dialog_task = {
     "dialog", "choose the reply to the latest utterance, given the dialog so far",
@@ -11646,7 +12192,7 @@ static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__lm_bench = {
-    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line};
+    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line, NULL};
 
 static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
@@ -11685,9 +12231,25 @@ static const carnn__task carnn__lm_task = {
    bw_{i+1}], instead of x_i. `--model siamese` has the score W4 [cosine; overlap] + b4 of the two
    sentences' last states.
 
+   Three models compare two vectors, which a bidirectional cell and pooling make of the sentences;
+   their cells read no context, and the score has no weights of its own:
+
+     ca       CA-RNN, Chen et al. 2018: score = log S = -|H_X - H_Y|_1, where states of the sentence
+              are mixed with those of the question at words of both (see context alignment in
+              @@NET); `--direction a2q` the other way round; `--alignment none` is its baseline, a
+              plain bidirectional RNN
+     ap       attentive pooling, dos Santos et al. 2016: score = cosine of r_q and r_a, the sums of
+              the words by the weights that they give each other
+     cosine   score = cosine, the ranking model of Tay et al. 2018
+
+   ca and cosine pool by the maximum over the words; `--pooling attention` makes of the text that is
+   read second the sum of its words by additive attention, whose query is the other one's maximum.
+
    Loss: of pairs, cross entropy of sigmoid(score), in which right and wrong sentences weigh the
-   same in all; of ranks, cross entropy of the softmax over a question's sentences, whose target is
-   shared by the right ones. A question without a right or a wrong one has no rank to learn.
+   same in all, or of ca's S = exp(score); of ranks, cross entropy of the softmax over a question's
+   sentences, whose target is shared by the right ones; hinge, of right ones against six wrong ones
+   each (Tay et al. 2018), or against the hardest of the six (dos Santos et al.). A question without
+   a right or a wrong one has no rank to learn.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -11700,16 +12262,23 @@ static const carnn__task carnn__lm_task = {
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__ANSWER_MODEL, CARNN__ANSWER_DECOMPOSITION, CARNN__ANSWER_WEIGHTING,
-       CARNN__ANSWER_OVERLAP, CARNN__ANSWER_LOSS, CARNN__ANSWER_TUNE,
-       CARNN__ANSWER_ENCODER }; /* in .option */
+       CARNN__ANSWER_OVERLAP, CARNN__ANSWER_LOSS, CARNN__ANSWER_TUNE, CARNN__ANSWER_ENCODER,
+       CARNN__ANSWER_POOLING = CARNN__ANSWER_ENCODER + 2, CARNN__ANSWER_ALIGNMENT,
+       CARNN__ANSWER_DIRECTION }; /* in .option */
+enum { CARNN__ANSWER_IWAN, CARNN__ANSWER_SIAMESE, CARNN__ANSWER_CA, CARNN__ANSWER_AP };
+enum { CARNN__ANSWER_PAIR, CARNN__ANSWER_RANK, CARNN__ANSWER_HINGE, CARNN__ANSWER_HARDEST };
 
-static const char *const carnn__answer_models[] = {"iwan", "siamese", NULL};
+static const char *const carnn__answer_models[] = {"iwan", "siamese", "ca", "ap", "cosine", NULL};
 static const char *const carnn__answer_decompositions[] = {"orthogonal", "direct", NULL};
 static const char *const carnn__answer_weightings[] = {"attention", "skip", NULL};
-static const char *const carnn__answer_losses[] = {"pair", "rank", NULL};
+static const char *const carnn__answer_losses[] = {"pair", "rank", "hinge", "hardest", NULL};
+static const char *const carnn__answer_poolings[] = {"max", "attention", NULL};
+static const char *const carnn__answer_alignments[] = {"overlap", "none", NULL};
+static const char *const carnn__answer_directions[] = {"q2a", "a2q", NULL};
 
 static const carnn_option carnn__answer_options[] = {
-    CARNN__OPTION_CHOICE("model", CARNN__ANSWER_MODEL, carnn__answer_models, "iwan or siamese"),
+    CARNN__OPTION_CHOICE("model", CARNN__ANSWER_MODEL, carnn__answer_models,
+                         "iwan, siamese, ca, ap or cosine"),
     CARNN__OPTION_CHOICE("decomposition", CARNN__ANSWER_DECOMPOSITION, carnn__answer_decompositions,
                          "orthogonal or direct"),
     CARNN__OPTION_CHOICE("weighting", CARNN__ANSWER_WEIGHTING, carnn__answer_weightings,
@@ -11717,15 +12286,48 @@ static const carnn_option carnn__answer_options[] = {
     CARNN__OPTION_WHOLE("overlap", CARNN__ANSWER_OVERLAP, 0, 1e9, 1,
                         "letters by which words of both are the same; 0: not told of them"),
     CARNN__OPTION_CHOICE("loss", CARNN__ANSWER_LOSS, carnn__answer_losses,
-                         "of a pair or of the rank among others"),
+                         "of a pair, of the rank among others, or a hinge against six of them"),
     CARNN__OPTION_WHOLE("tune_vectors", CARNN__ANSWER_TUNE, 0, 1, 0,
                         "1: word vectors that were read are trained, too"),
     CARNN__ENCODER_OPTIONS(CARNN__ANSWER_ENCODER),
+    CARNN__OPTION_CHOICE("pooling", CARNN__ANSWER_POOLING, carnn__answer_poolings,
+                         "of ca and cosine, max or attention"),
+    CARNN__OPTION_CHOICE("alignment", CARNN__ANSWER_ALIGNMENT, carnn__answer_alignments,
+                         "of ca, overlap: words of both; none: no gates"),
+    CARNN__OPTION_CHOICE("direction", CARNN__ANSWER_DIRECTION, carnn__answer_directions,
+                         "of ca, which text reads the states of the other"),
     CARNN__OPTION_END};
 
+/* iwan and siamese are told of words that both texts have and learn from ranks; the others read no
+   context and are not told. */
 static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train) {
-    (void)train;
+    static const int loss[] = {CARNN__ANSWER_RANK, CARNN__ANSWER_RANK, CARNN__ANSWER_PAIR,
+                               CARNN__ANSWER_HINGE, CARNN__ANSWER_HINGE};
+    size_t kind = (size_t)model->option[CARNN__ANSWER_MODEL] - 1;
+    int matches = kind >= CARNN__ANSWER_CA;
+    if (!model->cell) model->cell = matches ? "lstm" : "icarnn";
+    if (!model->hidden) model->hidden = kind == CARNN__ANSWER_CA ? 50 : 150;
+    if (train->lr == 0.0) train->lr = kind == CARNN__ANSWER_CA ? 0.003 : 0.001;
+    carnn__option_default(model, CARNN__ANSWER_OVERLAP, matches ? CARNN_NONE : 4);
+    carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
     if (!model->vector_count) carnn__option_default(model, CARNN__ANSWER_TUNE, 1);
+    if (train->dropout == 0.0) train->dropout = matches ? 0.2 : 0.5;
+    if (!matches) return;
+    carnn__option_default(model, CARNN__ANSWER_POOLING, 1);
+    carnn__option_default(model, CARNN__ANSWER_ALIGNMENT, 1);
+    carnn__option_default(model, CARNN__ANSWER_DIRECTION, 1);
+}
+
+static int carnn__answer_aligns(const carnn_model *model) {
+    return carnn__chosen(model, CARNN__ANSWER_MODEL) == CARNN__ANSWER_CA &&
+           !carnn__chosen(model, CARNN__ANSWER_ALIGNMENT);
+}
+
+static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
+    if (!carnn__answer_aligns(model) || !carnn__chosen(model, CARNN__ANSWER_ENCODER))
+        return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                       "the model ca mixes the states of one RNN: encoder rnn, or alignment none");
 }
 
 static const carnn__role carnn__answer_roles[] = {
@@ -11763,7 +12365,8 @@ typedef struct carnn__answer {
     carnn__linear project, hidden, output;
     carnn__position context;
     carnn__rnn encoder;      /* its output: states s (R, D), D = 2 h */
-    int siamese, ranked, skips; /* ranked: the loss is that of ranks */
+    size_t model, loss;      /* CARNN__ANSWER_IWAN, ...; CARNN__ANSWER_PAIR, ... */
+    int siamese, skips;
     carnn__mat skip;         /* (R, D) what each word adds to the states */
     carnn__pool_part pool;   /* (S, D) mean, or the last states */
     carnn__additive attend;
@@ -11771,6 +12374,14 @@ typedef struct carnn__answer {
     carnn__mat top;          /* (B, h + overlaps) */
     float class_weight[2];   /* of wrong and right pairs; 0: not counted yet */
     carnn__ranks ranks;
+    carnn__hinge hinge;
+    /* of ca, ap and cosine */
+    int matches, aligns, attends; /* attends: the texts are weighted sums of their words */
+    carnn__aligned aligned;
+    carnn__attentive attentive;
+    carnn__mat sum;          /* (S, D) where it attends */
+    float *heat;             /* (m, n) or (n, m) of a session */
+    carnn__similarity match;
 } carnn__answer;
 
 static unsigned carnn__answer_flag(const carnn__texts *t, size_t member, uint32_t word) {
@@ -11789,7 +12400,26 @@ static void carnn__answer_measure(const carnn__work *work, size_t item,
 }
 
 /* Streams of a step's random numbers. */
-enum { CARNN__ANSWER_DROP_WORDS = 1, CARNN__ANSWER_DROP_SUMS, CARNN__ANSWER_DROP_LAYERS };
+enum { CARNN__ANSWER_NEGATIVES, CARNN__ANSWER_DROP_WORDS, CARNN__ANSWER_DROP_SUMS,
+       CARNN__ANSWER_DROP_LAYERS };
+
+/* The parts of ca, ap and cosine behind the inputs (h columns). */
+static void carnn__answer_match_parts(carnn__plan *p, carnn__answer *m, carnn__rnn_shape shape) {
+    const carnn__texts *t = &m->net.texts;
+    size_t D = 2 * shape.h;
+    m->attends = m->model == CARNN__ANSWER_AP ||
+                 carnn__chosen(p->model, CARNN__ANSWER_POOLING) == 1;
+    m->match.manhattan = m->model == CARNN__ANSWER_CA;
+    m->aligned.first = carnn__chosen(p->model, CARNN__ANSWER_DIRECTION) == 1;
+    if (m->aligns)
+        carnn__aligned_plan(p, &m->aligned, shape, CARNN__ANSWER_DROP_LAYERS, t);
+    if (m->attends) m->sum = carnn__plan_mat(p, t->most_texts, D);
+    if (m->model == CARNN__ANSWER_AP) carnn__attentive_plan(p, &m->attentive, "attend", D, t);
+    else if (m->attends) carnn__additive_plan(p, &m->attend, "attend", D, shape.h, t);
+    carnn__similarity_plan(p, &m->match, D, t);
+    if (p->arena && t->most_items == 1 && !p->work->g)
+        m->heat = carnn__floats(p->arena, 1, m->net.corpus.most_size[1] / 2);
+}
 
 static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__answer *m = (carnn__answer *)state;
@@ -11797,26 +12427,35 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__texts *t = &m->net.texts;
     size_t more = carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? CARNN__OVERLAPS : 0;
     size_t h = (size_t)model->desc.hidden, e = (size_t)model->desc.embedding;
-    int siamese = m->siamese = carnn__chosen(model, CARNN__ANSWER_MODEL) == 1;
-    int reads = carnn__reads_context(model->desc.cell);
+    int siamese, matches = carnn__chosen(model, CARNN__ANSWER_MODEL) >= CARNN__ANSWER_CA;
+    int reads = !matches && carnn__reads_context(model->desc.cell);
     int direct = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
     int fixed = carnn__option(model, CARNN__ANSWER_TUNE) <= 0.0;
-    carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__ANSWER_ENCODER, 2, h, h);
-    m->ranked = carnn__chosen(model, CARNN__ANSWER_LOSS) == 1;
+    carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__ANSWER_ENCODER, 2, h,
+                                                  matches ? 0 : h);
+    m->model = carnn__chosen(model, CARNN__ANSWER_MODEL);
+    m->loss = carnn__chosen(model, CARNN__ANSWER_LOSS);
+    siamese = m->siamese = m->model == CARNN__ANSWER_SIAMESE;
+    m->matches = matches;
+    m->aligns = carnn__answer_aligns(model);
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
     carnn__ranks_plan(p, &m->ranks);
+    m->hinge.hardest = m->loss == CARNN__ANSWER_HARDEST;
+    carnn__hinge_plan(p, &m->hinge, t->most_items);
     if (!fixed) m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, more);
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
                        CARNN__IDENTITY);
     m->encoder.drop = CARNN__ANSWER_DROP_LAYERS;
     m->encoder.drop_input = shape.rcrn ? CARNN__ANSWER_DROP_WORDS : 0; /* else it is on words */
-    carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
+    if (!m->aligns)
+        carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
     if (reads) carnn__position_plan(p, &m->context, h, t);
     m->pool.kinds = 1;
-    m->pool.kind[0] = siamese ? CARNN__POOL_LAST : CARNN__POOL_MEAN;
+    m->pool.kind[0] = m->matches ? CARNN__POOL_MAX : siamese ? CARNN__POOL_LAST : CARNN__POOL_MEAN;
     carnn__pool_plan(p, &m->pool, 2 * h, 2, t);
-    if (!siamese) {
+    if (m->matches) carnn__answer_match_parts(p, m, shape);
+    if (!siamese && !m->matches) {
         m->skips = carnn__chosen(model, CARNN__ANSWER_WEIGHTING) == 1;
         if (m->skips) m->skip = carnn__plan_mat(p, t->most_rows, 2 * h);
         carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, t);
@@ -11824,22 +12463,87 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
         carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items,
                            m->compare.f.columns, h, 1, CARNN__TANH);
     }
-    m->top = carnn__plan_mat(p, t->most_items, (siamese ? 1 : h) + more);
-    carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
-                       !m->ranked, CARNN__LOGITS);
+    if (!m->matches) {
+        m->top = carnn__plan_mat(p, t->most_items, (siamese ? 1 : h) + more);
+        carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
+                           m->loss == CARNN__ANSWER_PAIR, CARNN__LOGITS);
+    }
     p->store->fixed = 1;
     if (fixed) m->words.table = carnn__declare_words(p);
     carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
-                        carnn__option(model, CARNN__ANSWER_OVERLAP));
+                        m->matches && !more ? HUGE_VAL
+                                            : carnn__option(model, CARNN__ANSWER_OVERLAP));
 }
 
 static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
-    float *top = carnn__named(&model->params, "output.weight");
+    float *top;
     size_t i;
     carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__answer_word);
-    if (carnn__chosen(model, CARNN__ANSWER_MODEL) != 1) return;
+    if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_SIAMESE) return;
+    top = carnn__named(&model->params, "output.weight");
     for (i = 0; i < (carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? 1 + CARNN__OVERLAPS : 1);)
         top[i++] = 5.0f; /* a cosine is small for a sigmoid */
+}
+
+static const carnn__mat *carnn__answer_states(const carnn__answer *m) {
+    return m->aligns ? &m->aligned.s : carnn__rnn_output(&m->encoder);
+}
+
+/* The weights of words (R, 1), NULL where they have none. */
+static carnn__mat *carnn__answer_weights(carnn__answer *m) {
+    if (m->siamese || (m->matches && !m->attends)) return NULL;
+    return m->model == CARNN__ANSWER_AP ? &m->attentive.w : &m->attend.score.y;
+}
+
+/* What the texts of ca, ap and cosine have become (S, D). Of ca with attention, H_X is still the
+   maximum, as it asks for the words of Y. */
+static carnn__mat *carnn__answer_pooled(carnn__answer *m) {
+    return m->attends ? &m->sum : &m->pool.y;
+}
+
+static void carnn__answer_match(carnn__work *work, carnn__answer *m, uint64_t key) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *x = &m->project.y, *s = carnn__answer_states(m);
+    size_t D = s->columns, i, Y = m->aligned.first ^ 1;
+    if (m->aligns) {
+        carnn__aligned_forward(work, &m->aligned, t, x, &m->pool, m->overlap.stem, key);
+    } else {
+        carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
+        carnn__pool_words(work, &m->pool, t, s, 0);
+    }
+    if (m->attends) carnn__mat_clear(&m->sum, t->texts);
+    if (m->model == CARNN__ANSWER_AP) {
+        carnn__attentive_run(work, &m->attentive, t, s, 0);
+        carnn__weigh(work, t, 0, 1, s, &m->attentive.w, &m->sum, 0);
+    } else if (m->attends) {
+        carnn__additive_forward(work, &m->attend, t, s, &m->pool.y);
+        carnn__weigh(work, t, Y, 2, s, &m->attend.score.y, &m->sum, 0);
+        for (i = Y ^ 1; i < t->texts; i += 2)
+            memcpy(m->sum.x + i * D, m->pool.y.x + i * D, D * sizeof(float));
+    }
+    carnn__similarity_run(work, &m->match, t, carnn__answer_pooled(m), 0);
+}
+
+static void carnn__answer_match_back(carnn__work *work, carnn__answer *m, uint64_t key) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *x = &m->project.y, *s = carnn__answer_states(m);
+    size_t D = s->columns, i, Y = m->aligned.first ^ 1;
+    carnn__similarity_run(work, &m->match, t, carnn__answer_pooled(m), 1);
+    if (m->model == CARNN__ANSWER_AP) {
+        carnn__weigh(work, t, 0, 1, s, &m->attentive.w, &m->sum, 1);
+        carnn__attentive_run(work, &m->attentive, t, s, 1);
+    } else if (m->attends) {
+        for (i = Y ^ 1; i < t->texts; i += 2)
+            work->engine->k->add(m->sum.d + i * D, m->pool.y.d + i * D, D);
+        carnn__weigh(work, t, Y, 2, s, &m->attend.score.y, &m->sum, 1);
+        carnn__additive_backward(work, &m->attend, t, s, &m->pool.y);
+    }
+    if (m->aligns) {
+        carnn__aligned_backward(work, &m->aligned, t, x, &m->pool, key);
+    } else {
+        carnn__pool_words(work, &m->pool, t, s, 1);
+        carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
+    }
 }
 
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
@@ -11855,6 +12559,11 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
         carnn__drop(work, m->words.y.x, t->inputs * m->words.y.columns, key,
                     CARNN__ANSWER_DROP_WORDS);
     carnn__linear_forward(work, &m->project, &m->words.y, t->inputs);
+    m->hinge.key = carnn__stream(key, CARNN__ANSWER_NEGATIVES);
+    if (m->matches) {
+        carnn__answer_match(work, m, key);
+        return;
+    }
     if (c) carnn__position_run(work, &m->context, t, &m->project.y, 0);
     carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
     carnn__pool_words(work, &m->pool, t, s, 0);
@@ -11875,8 +12584,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__linear_forward(work, &m->output, &m->top, t->count);
 }
 
-static void carnn__answer_backward(carnn__work *work, uint64_t key) {
-    carnn__answer *m = (carnn__answer *)work->state;
+static void carnn__answer_iwan_back(carnn__work *work, carnn__answer *m, uint64_t key) {
     const carnn__texts *t = &m->net.texts;
     const carnn__mat *c = m->context.ramp ? &m->context.y : NULL;
     const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
@@ -11900,6 +12608,12 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__pool_words(work, &m->pool, t, s, 1);
     carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
     if (c) carnn__position_run(work, &m->context, t, &m->project.y, 1);
+}
+
+static void carnn__answer_backward(carnn__work *work, uint64_t key) {
+    carnn__answer *m = (carnn__answer *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    (m->matches ? carnn__answer_match_back : carnn__answer_iwan_back)(work, m, key);
     carnn__linear_backward(work, &m->project, &m->words.y, t->inputs);
     if (!m->encoder.drop_input)
         carnn__drop(work, m->words.y.d, t->inputs * m->words.y.columns, key,
@@ -11907,25 +12621,78 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__embed_backward(work, &m->words, t);
 }
 
-static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
-    carnn__answer *m = (carnn__answer *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    carnn__ranks_count(work, &m->ranks, t, m->output.y.x, tally);
-    return m->ranked ? carnn__rank_loss(work, t, &m->output.y, &tally->sum[CARNN__RANKS_LOSSES])
-                     : carnn__pair_loss(work, t, &m->output.y, m->class_weight);
-}
-
 static carnn__logits carnn__answer_output(const carnn__work *work) {
     const carnn__answer *m = (const carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__logits o = {CARNN__OUTPUT_SCORE, &m->output.y, t->count, NULL, t->item, t->count, NULL};
+    carnn__logits o = {CARNN__OUTPUT_SCORE, m->matches ? &m->match.z : &m->output.y, t->count, NULL,
+                       t->item, t->count, NULL};
     return o;
+}
+
+static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__answer *m = (carnn__answer *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *z = carnn__answer_output(work).z;
+    double *counted = &tally->sum[CARNN__RANKS_LOSSES];
+    carnn__ranks_count(work, &m->ranks, t, z->x, tally);
+    if (m->loss == CARNN__ANSWER_RANK) return carnn__rank_loss(work, t, z, counted);
+    if (m->loss >= CARNN__ANSWER_HINGE) return carnn__hinge_loss(work, &m->hinge, t, z, counted);
+    if (m->model == CARNN__ANSWER_CA) return carnn__log_loss(work, t, z);
+    return carnn__pair_loss(work, t, z, m->class_weight);
+}
+
+/* The share of each word in v . v, v what its text has become: of the columns whose maximum it is,
+   or of its part of the weighted sum. */
+static void carnn__answer_explain_match(carnn_session *s, size_t count, carnn_contribution *out,
+                                        carnn_explanation *e) {
+    carnn__answer *m = (carnn__answer *)s->work.state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *x = carnn__answer_states(m), *v = carnn__answer_pooled(m);
+    const carnn__mat *w = carnn__answer_weights(m);
+    size_t D = x->columns, text, r, j;
+    e->count = carnn__texts_rows(t);
+    e->exact = 1;
+    for (text = 0; text < t->texts; text++) {
+        const float *y = v->x + text * D;
+        const uint32_t *where = m->pool.where + text * D;
+        int weighs = m->model == CARNN__ANSWER_AP || (w && text != m->aligned.first);
+        double squares = (double)s->work.engine->k->dot(y, y, D);
+        for (r = t->at[text]; r < t->at[text + 1] && r < count; r++) {
+            carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE,
+                                    0.0, weighs ? (double)w->x[r] : 0.0, 0.0};
+            double sum = 0.0;
+            for (j = 0; j < D; j++)
+                if (weighs) sum += c.attention * (double)x->x[r * D + j] * (double)y[j];
+                else if (where[j] == r) sum += (double)y[j] * (double)y[j];
+            if (weighs) c.has |= CARNN_HAS_ATTENTION;
+            if (squares > 0.0) c.share = sum / squares;
+            out[r] = c;
+        }
+    }
 }
 
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
+    carnn__answer *m = (carnn__answer *)s->work.state;
+    const carnn__mat *w = carnn__answer_weights(m);
+    if (m->matches) carnn__answer_explain_match(s, count, out, e);
+    else carnn__explain_words(s, &m->encoder, w ? w->x : NULL, count, out, e);
+}
+
+/* How much words have to do with each other: G of attentive pooling, the cosine of their states. */
+static const float *carnn__answer_heat(const carnn_session *s, int of_second, size_t rows,
+                                       size_t columns) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
-    carnn__explain_words(s, &m->encoder, m->siamese ? NULL : m->attend.score.y.x, count, out, e);
+    const carnn__mat *x = carnn__answer_states(m);
+    size_t D = x->columns, i, j, mine = of_second ? columns : 0, other = of_second ? 0 : rows;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < columns; j++)
+            m->heat[i * columns + j] =
+                m->model == CARNN__ANSWER_AP
+                    ? m->attentive.G.x[of_second ? j * rows + i : i * columns + j]
+                    : carnn__cosine(s->work.engine->k, D, x->x + (mine + i) * D,
+                                    x->x + (other + j) * D);
+    return m->heat;
 }
 
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
@@ -11936,6 +12703,7 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
     if (m->siamese) return NULL;
     *rows = of_second ? second : first;
     *columns = of_second ? first : second;
+    if (m->matches) return carnn__answer_heat(s, of_second, *rows, *columns);
     return m->compare.E.x + (of_second ? first * second : 0);
 }
 
@@ -11950,6 +12718,13 @@ static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101 cell=lstm overlap=0",
     "hidden=19 embedding=101 cell=icarnn model=siamese",
     "hidden=19 embedding=101 cell=gru model=siamese overlap=0 loss=pair",
+    "hidden=19 embedding=17 model=ca",
+    "hidden=19 embedding=17 model=ca cell=gru pooling=attention direction=a2q loss=rank layers=2",
+    "hidden=19 embedding=17 model=ca cell=rnn alignment=none overlap=3",
+    "hidden=19 embedding=17 model=ca cell=icarnn loss=hinge",
+    "hidden=19 embedding=17 model=ap", "hidden=19 embedding=17 model=ap encoder=rcrn loss=rank",
+    "hidden=19 embedding=17 model=cosine loss=hardest",
+    "hidden=19 embedding=17 model=cosine pooling=attention loss=pair",
     "hidden=19 embedding=101 cell=icarnn encoder=rcrn",
     "hidden=19 embedding=101 cell=scarnn encoder=rcrn layers=2 raw_output_gate=1", NULL};
 
@@ -11965,17 +12740,17 @@ static void carnn__answer_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__answer_bench = {
-    {150, 0}, "scarnn", NULL, 64, "pairs/s", "scoring", 400, 0, carnn__answer_bench_line};
+    {150, 50}, "scarnn", NULL, 64, "pairs/s", "scoring", 400, 0, carnn__answer_bench_line,
+    "model=ca cell=lstm"};
 
 static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
     CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles,
     carnn__answer_options,
-    "cell=icarnn hidden=150 embedding=50 model=iwan decomposition=orthogonal weighting=attention "
-    "overlap=4 loss=rank epochs=5 batch=64 lr=0.001 lr_end=0.05 dropout=0.5 clip=5 average=0.995 "
-    "weight_decay=0.3 encoder=rnn",
+    "embedding=50 model=iwan decomposition=orthogonal weighting=attention epochs=5 batch=64 "
+    "lr_end=0.05 clip=5 average=0.995 weight_decay=0.3 encoder=rnn",
     carnn__answer_adapt, NULL, carnn__answer_reserved,
-    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), NULL,
+    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), carnn__answer_check,
     sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__answer_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
     NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss, carnn__answer_backward,
@@ -12183,7 +12958,7 @@ static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__classify_bench = {
-    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", 600, 0, carnn__classify_bench_line};
+    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", 600, 0, carnn__classify_bench_line, NULL};
 
 static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
@@ -12499,7 +13274,8 @@ static void carnn__pair_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__pair_bench = {
-    {150, 0}, "lstm", NULL, 32, "pairs/s", "predicting", 600, 0, carnn__pair_bench_line};
+    {150, 0}, "lstm", NULL, 32, "pairs/s", "predicting", 600, 0, carnn__pair_bench_line,
+    NULL};
 
 static const carnn__task carnn__pair_task = {
     "pair", "tell what one sentence says of another: a class, or how related they are",
@@ -16209,11 +16985,13 @@ static void carnn__bench_task(carnn__bench *b) {
     memset(&model, 0, sizeof model);
     model.task = task->name;
     model.cell = task->bench->cell;
+    if (task->bench->other && b->n[0] == task->bench->hidden[1])
+        b->status = carnn__set_all(&model, NULL, 0, task->bench->other, b->error);
     model.min_count = 1;
     model.hidden = (int64_t)b->n[0];
     model.simd = b->simd;
     model.allocator = &b->counting;
-    b->status = carnn_dataset_load(&b->data, &data, b->error);
+    if (!b->status) b->status = carnn_dataset_load(&b->data, &data, b->error);
     if (!b->status) b->status = carnn_model_create(&b->model, &model, b->data, b->error);
 }
 
@@ -16346,7 +17124,7 @@ static const carnn__bench_row carnn__bench_kinds[] = {
 /* Does the task have this kind of row for its models number `size`? */
 static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__bench_row *kind) {
     if (!task->bench || !task->bench->hidden[size]) return 0;
-    if (kind->open == carnn__bench_beside) return size == 1;
+    if (kind->open == carnn__bench_beside) return size == 1 && !task->bench->other;
     if (kind->open != carnn__bench_session) return 1;
     return task->session && task->session->talks == (int)kind->n[2];
 }
@@ -16428,7 +17206,9 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
                 if (!carnn__bench_has(task, size, row) || number--) continue;
                 row->n[0] = task->bench->hidden[size];
                 row->n[1] = t;
-                snprintf(row->name, sizeof row->name, "%s %zu, %.40s", task->name, row->n[0],
+                snprintf(row->name, sizeof row->name, "%s %zu%s%.20s, %.40s", task->name,
+                         row->n[0], size && task->bench->other ? " " : "",
+                         size && task->bench->other ? task->bench->other : "",
                          row->call == carnn__bench_predict ? task->bench->predicting
                                                            : carnn__bench_kinds[kind].name);
                 if (!row->unit) row->unit = task->bench->unit;

@@ -436,6 +436,21 @@ for key in task cell parameters examples seconds seed map mrr loss; do says out 
 run 0 train $small --epochs 1 --out r.gguf --cell lstm --model siamese --loss pair
 run 2 train $small --model iwam --out s.gguf
 says err 'did you mean "iwan"?'
+run 2 train $small --model ca --alignment overlaps --out s.gguf
+says err 'did you mean "overlap"?'
+for options in '--model ca' '--model ca --pooling attention --direction a2q' '--model ap' \
+    '--model cosine --loss hardest'; do
+    run 0 train $small --epochs 1 $options --out m.gguf
+    run 0 info m.gguf
+    says out "^model *$(echo "$options" | cut -d ' ' -f 2)\$"
+    says out '^cell  *lstm$'
+    run 0 test m.gguf --data "$data/answer-test.tsv"
+    says out '^m.gguf  map 0\.[0-9]*  mrr 0\.'
+    run 0 explain m.gguf --data "$data/answer-test.tsv" --example 2
+    says out '^alignment of the words of the sentence'
+    check 'the shares do not add up' awk '/^alignment/ { exit } /^ *[-+][0-9.]+ / { total += $1 }
+        END { exit !(total > 1.99 && total < 2.01) }' out
+done
 printf 'lives 1 0 0\ngoldbury 0 1 0\n' >three.txt
 run 0 train --task answer --hidden 12 --threads 1 --quiet --train "$data/answer-train.tsv" \
     --epochs 1 --vectors three.txt --out s.gguf
