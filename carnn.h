@@ -6545,6 +6545,7 @@ typedef struct carnn__parser {
     int lenient;         /* see carnn_dataset_desc */
     int begun;           /* a group is open */
     int64_t last;        /* number of the line before */
+    size_t fact;         /* line of the last fact if no turn has followed it, else 0 */
     uint64_t key;        /* hash of what the group before is told by */
     size_t column[5];    /* of tables: which column is which, and how many there are */
     const char *file[2]; /* where texts have files of their own: their names, else NULL */
@@ -6559,6 +6560,14 @@ typedef struct carnn__parser {
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
                                       carnn__span found) {
     return carnn__expected(p->error, &p->lines, what, found);
+}
+
+/* A fact that no turn follows is never read: most likely it is a turn whose tab is missing. */
+static carnn_status carnn__read_in_vain(carnn__parser *p) {
+    if (!p->fact || p->lenient) return CARNN_OK;
+    p->lines.number = p->fact;
+    return carnn__misread(p->error, &p->lines, "a tab between user and response, or a turn that "
+                          "follows the fact", "neither");
 }
 
 /* Is the line at hand not blank? In an example to be predicted a tab counts. */
@@ -6789,6 +6798,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
                 status = carnn__reading_record(r, &record);
         }
     }
+    if (!status) status = carnn__read_in_vain(&r->parser);
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
     if (r->records == records && !r->desc->lenient) {
@@ -6885,9 +6895,8 @@ static carnn_status carnn__reading_all(void *job) {
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
-    r->parser.lines.number = 1;
     return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
-                          "none in the file: has it tabs, or spaces in their place?");
+                          "none to the end");
 }
 
 /* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
@@ -6944,7 +6953,7 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     int numbered;
     if (!carnn__says_something(p)) {
         p->begun = 0;
-        return CARNN_OK;
+        return carnn__read_in_vain(p);
     }
     numbered = carnn__numbered(&line, &number);
     if (!numbered && !p->lenient) return carnn__unexpected(p, "a line number", line);
@@ -6952,6 +6961,7 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
         return carnn__unexpected(p, "a line number below 4294967296", p->lines.line);
     r->begins = !p->begun || (numbered && ((int64_t)number < p->last ||
                                            (number == 1 && p->last == 1)));
+    if (r->begins && carnn__read_in_vain(p)) return CARNN_ERR_DATA;
     if (r->begins) p->last = 0;
     if (numbered) p->last = (int64_t)number;
     p->begun = 1;
@@ -6960,8 +6970,10 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
         if (!carnn__trim(user).length && !p->lenient)
             return carnn__unexpected(p, "words after the line number", carnn__trim(user));
         carnn__record_text(r, CARNN_FACT, user);
+        p->fact = p->lines.number;
         return CARNN_OK;
     }
+    p->fact = 0;
     if (carnn__cut(&line, '\t', &response) && carnn__cut(&line, '\t', &spoken) && !p->lenient)
         return carnn__unexpected(p, "at most three columns", p->lines.line);
     if (!carnn__trim(response).length && !p->lenient)

@@ -369,7 +369,7 @@ empty out
 says err 'nothing to answer: .* lines "N user<TAB>response"'
 sed "s/$tab/ /" "$data/dialog-test.txt" >spaces.txt
 run 3 test a.gguf --data spaces.txt
-says err '^carnn: spaces.txt:1: expected a turn .* found none in the file: has it tabs, or spaces'
+says err '^carnn: spaces.txt:[0-9]*: expected a tab between user and response'
 awk '{ print NR, "foreign words", "\t", "yes" }' "$data/dialog-test.txt" >foreign.txt
 run 0 test a.gguf --data foreign.txt
 says err '^carnn: foreign.txt: [0-9]* % of the words are unknown, is this the right file?$'
