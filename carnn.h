@@ -50,7 +50,7 @@
        @@BATCH   token lists, pieces, the texts of a batch
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
-       @@HEAD    one part per task: dialog, lm, answer, classify, pair
+       @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
        @@TRAIN   training, scoring, cross-validation
@@ -89,12 +89,12 @@
        loss      softmax cross entropy over the logits, or one of its own
        sample    lines of data for the gradient check, and `variants`, options to check
 
-   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (stacks of cells and
-   RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part, carnn__additive,
-   carnn__attentive, carnn__aligned, carnn__position, carnn__compare, carnn__similarity,
-   carnn__overlap. Every part clears the d of its own output in _forward. These names stay within a
-   minor version; everything else that begins with carnn__ is private. A model file names its task:
-   only programs that have it can load the model.
+   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__highway, carnn__rnn (stacks
+   of cells and RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part,
+   carnn__additive, carnn__attentive, carnn__aligned, carnn__position, carnn__compare,
+   carnn__similarity, carnn__overlap. Every part clears the d of its own output in _forward. These
+   names stay within a minor version; everything else that begins with carnn__ is private. A model
+   file names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -138,9 +138,10 @@
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
    Weston: Learning End-to-End Goal-Oriented Dialog, ICLR 2017. Sukhbaatar et al.: End-To-End Memory
-   Networks, NIPS 2015. Chen, Hu, Huang, He: CA-RNN: Using Context-Aligned Recurrent Neural Networks
-   for Modeling Sentence Similarity, AAAI 2018. dos Santos, Tan, Xiang, Zhou: Attentive Pooling
-   Networks, 2016. */
+   Networks, NIPS 2015. Kadlec, Schmid, Bajgar, Kleindienst: Text Understanding with the Attention
+   Sum Reader Network, ACL 2016. Chen, Hu, Huang, He: CA-RNN: Using Context-Aligned Recurrent Neural
+   Networks for Modeling Sentence Similarity, AAAI 2018. dos Santos, Tan, Xiang, Zhou: Attentive
+   Pooling Networks, 2016. */
 
 #ifndef CARNN_H
 #define CARNN_H
@@ -231,7 +232,7 @@ typedef struct carnn_dataset carnn_dataset;
 
 /* What a model is. All of it but the vectors is kept in the model file. */
 typedef struct carnn_model_desc {
-    const char *task;  /* "dialog", "lm", "answer", "classify"; carnn_task_name() lists all */
+    const char *task;  /* "dialog", "lm", "answer", ...; carnn_task_name() lists all */
     const char *cell;  /* "icarnn"; carnn_cell_name() lists all */
     int64_t hidden;    /* size of the hidden state */
     int64_t embedding; /* size of the word embeddings */
@@ -474,8 +475,8 @@ typedef struct carnn_ranked {
 
 /* carnn_test that tells more. What metric[0] is the mean of, sum of values / sum of weights, are
    parts: dialogs (turns answered rightly, turns), questions (average precision, 1), pieces of
-   sentences (-log P, words), or examples (rightly classified, 1). All models have the same parts in
-   the same order. */
+   sentences (-log P, words), or examples (rightly classified, 1; of grades, whose metric is no
+   mean, squared error, 1). All models have the same parts in the same order. */
 typedef struct carnn_test_desc {
     int64_t threads;
     void (*part)(size_t model, double value, double weight, void *user); /* may be NULL */
@@ -490,7 +491,7 @@ CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t
 /* Which fields of a prediction are meant. */
 typedef enum carnn_prediction_kind {
     CARNN_PREDICTS_CHOICES,    /* the most probable choices (replies, classes, tags) */
-    CARNN_PREDICTS_SCORE,      /* a score: higher is better */
+    CARNN_PREDICTS_SCORE,      /* a score, higher is better; or a grade */
     CARNN_PREDICTS_LIKELIHOOD  /* -log P of a text, in `score`, and its tokens */
 } carnn_prediction_kind;
 
@@ -502,6 +503,8 @@ typedef struct carnn_prediction {
     size_t part, parts;        /* the part's number and how many the example has: 0 and 1 mostly */
     size_t count;              /* of the most probable choices */
     const size_t *choice;      /* (count) numbers for carnn_model_choice, the most probable first */
+    const struct carnn_text *candidate; /* cloze: choice i is candidate[i] of the example itself, a
+                                  part of the text that was given; elsewhere NULL */
     const double *probability; /* (count) */
     double score;
     size_t tokens;             /* of a likelihood: words, the sentence's end among them */
@@ -594,8 +597,9 @@ typedef struct carnn_text { /* of an example */
    message says which ones it has.
    Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
-   of answer a question and a sentence; of classify a text. At most `top` choices are told. The
-   prediction belongs to the session and lasts until its next call. */
+   of answer a question and a sentence; of pair two sentences; of classify a text; of cloze a text,
+   a question with XXXXX and candidates "c1|c2|...", into which the prediction points. At most `top`
+   choices are told. The prediction belongs to the session and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
@@ -634,15 +638,16 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
 enum { CARNN_HAS_SCORE = 1, CARNN_HAS_ATTENTION = 2, CARNN_HAS_SHARE = 4 };
 
 typedef struct carnn_contribution {
-    const char *role; /* "user", "bot", "fact"; "before", "word"; "question", "sentence" */
+    const char *role; /* "user", "bot", "fact"; "before", "word"; "question", "sentence"; "text" */
     const char *text; /* as read, ends with a NUL, may be shortened; belongs to the session */
     unsigned has;
     double score;     /* what it adds to the logit of what is explained */
     double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word,
-                         where the model has such weights, 1 in all for each of the two texts */
-    double share;     /* lm: of a word of the sentence before in the context; answer: of a word in
-                         the last states of its text's encoder; of a word's state in the vector
-                         that is compared (ca, ap, cosine) */
+                         where the model has such weights, 1 in all for each of the two texts;
+                         cloze: of a word of the text */
+    double share;     /* lm: of a word of the sentence before in the context; answer, pair: of a
+                         word in the last states of its text's encoder, or of its state in the
+                         vector that is compared (ca, ap, cosine) */
 } carnn_contribution;
 
 typedef struct carnn_explanation {
@@ -659,7 +664,8 @@ typedef struct carnn_explanation {
    the best reply. lm: the words of the sentence before with their shares in the context, then those
    of the sentence with what they add to the logit of the most probable next word. answer: the words
    of the question and of the sentence; where shares are meant, they and the rest are 1 in all for
-   each of the two (*rest has the sum of both). */
+   each of the two (*rest has the sum of both). cloze: the words of the text, to the probability of
+   the answer, which is exactly the sum of the attention to its places. */
 CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t count,
                                              carnn_contribution *out,
                                              carnn_explanation *explanation, carnn_error *error);
@@ -6463,9 +6469,21 @@ static uint64_t carnn__hash(const char *s, size_t length, int fold) {
     return carnn__mix(hash);
 }
 
+/* --- lists of candidates "c1|c2|..." --------------------------------------------------------- */
+
+/* Takes the next candidate off a list; 0: there is none. */
+static int carnn__next_candidate(carnn__span *list, carnn__span *candidate) {
+    do {
+        if (!list->length) return 0;
+        carnn__cut(list, '|', candidate);
+        *candidate = carnn__trim(*candidate);
+    } while (!candidate->length);
+    return 1;
+}
+
 typedef struct carnn__reader carnn__reader;
 
-#define CARNN__CLASS_FINE 0 /* the place of `fine` among the options of classify */
+enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 7 }; /* among the options of classify */
 
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
 
@@ -6477,6 +6495,13 @@ static size_t carnn__pair_grades(const double *option) {
 
 /* Words of a question or an answer at most: pairs are compared word by word. */
 #define CARNN__SENTENCE_WORDS 512
+
+/* Words of a text and of a question, and candidates of a cloze example at most. */
+#define CARNN__CLOZE_WORDS 2048
+#define CARNN__CLOZE_QUESTION 512
+#define CARNN__CLOZE_CANDIDATES 64
+
+enum { CARNN__CLOZE_TEXT, CARNN__CLOZE_ASKED, CARNN__CLOZE_LIST }; /* its roles */
 
 #ifdef CARNN_NO_TEXT
 #define CARNN__TEXT_ONLY(x) NULL
@@ -6510,6 +6535,7 @@ typedef struct carnn__record {
     carnn__span target;
     float value;
     int spoken;      /* its texts are tokenised as those of Switchboard are */
+    int tree, once;  /* its text is the leaves of a tree; left out where the text is known */
 } carnn__record;
 
 /* A reader's place in a file, and what a format has to remember from line to line. */
@@ -6524,7 +6550,10 @@ typedef struct carnn__parser {
     const char *file[2]; /* where texts have files of their own: their names, else NULL */
     int style;           /* of formats with variants: which, from the first lines; 0: not known */
     const char *format;  /* its name, for those who ask */
+    size_t at;           /* of lines with several records: where the next one begins; 0: none */
     const double *option; /* the task's, of the model that will read the data; NULL: defaults */
+    const char *text;     /* where the text of a cloze example begins in the file */
+    size_t words;         /* of it so far */
 } carnn__parser;
 
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
@@ -6626,6 +6655,19 @@ static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
+/* Writes the leaves of a tree "(3 (2 It) (4 sings))", blanks between them, to `to`, which has room
+   for the tree; returns their length. */
+static size_t carnn__leaves(carnn__span tree, char *to) {
+    size_t i, n = 0;
+    for (i = 0; i < tree.length; i++) {
+        char c = tree.at[i];
+        if (c == '(') i += 1; /* the label */
+        else if (c != ')' && !carnn__gap(c)) to[n++] = c;
+        else if (n && to[n - 1] != ' ') to[n++] = ' ';
+    }
+    return n;
+}
+
 /* Adds a record: its target before its texts, as vocabularies depend on the order. */
 static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
     const size_t most = CARNN__COUNT_LIMIT - 8; /* texts, members and items have 32 bits */
@@ -6654,8 +6696,15 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     for (i = 0; i < record->count; i++) {
         carnn__span text = record->text[i];
         carnn__member m = {0, record->role[i]};
+        size_t known = r->texts.count;
         if (record->spoken) text = carnn__spoken_words(r, text);
+        if (record->tree) {
+            stbds_arrsetlen(r->scratch, text.length);
+            text.length = carnn__leaves(text, r->scratch);
+            text.at = r->scratch;
+        }
         m.text = record->columns ? carnn__reading_rows(r, text) : carnn__reading_text(r, text);
+        if (record->once && m.text < known) return CARNN_OK;
         stbds_arrput(d->members, m);
     }
     d->spoken |= record->spoken;
@@ -6732,7 +6781,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
         if (status) return status;
         r->parser.lines = r->input->lines;
         carnn__reading_origin(r, r->parser.lines.name);
-        while (!status && carnn__next_line(&r->parser.lines)) {
+        while (!status && (r->parser.at || carnn__next_line(&r->parser.lines))) {
             carnn__record record;
             memset(&record, 0, sizeof record);
             status = r->reader->line(&r->parser, &record);
@@ -7170,6 +7219,8 @@ static const carnn__reader carnn__pair_reader = {
        __label__class text     fastText; a text with several labels is refused
        COARSE:fine text        TREC; the class is COARSE, with the task's option `fine` all of it
        4 text                  SST: one digit, one blank
+       (4 (2 The) (3 film))    SST's trees; with the option `phrases` every other node of a tree is
+                               an example, too, unless its text has been one
 
    The first line that is not blank tells the style. Where classes may be missing it may be a text
    ("3 men in a boat"): TREC or SST are then believed only if the next lines have the style, too. In
@@ -7181,6 +7232,7 @@ enum {
     CARNN__CLASS_TABBED,
     CARNN__CLASS_COARSE,
     CARNN__CLASS_DIGIT,
+    CARNN__CLASS_TREE,
     CARNN__CLASS_NONE /* texts without classes */
 };
 
@@ -7188,9 +7240,25 @@ enum {
 static const char *const carnn__class_formats[] = {
     "class<TAB>text, __label__class text, COARSE:fine text or a digit, a blank and a text",
     "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
-    "a text"};
+    "a tree with a digit at every node", "a text"};
 
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
+
+/* The length of the tree that a text begins with; 0: it begins with none. */
+static size_t carnn__tree_length(carnn__span s) {
+    size_t i, depth = 0;
+    for (i = 0; i < s.length; i++) {
+        if (s.at[i] == '(') {
+            if (i + 3 > s.length || !carnn__digit(s.at[i + 1]) || s.at[i + 2] != ' ') return 0;
+            depth++;
+        } else if (!depth) {
+            return 0;
+        } else if (s.at[i] == ')' && !--depth) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
 
 /* Divides a line of this style into class and text; 0: it is not of this style. */
 static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
@@ -7202,6 +7270,12 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
     label->length = 0;
     if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
     if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
+    if (style == CARNN__CLASS_TREE) {
+        *text = carnn__trim(line);
+        label->at = text->at + 1;
+        label->length = 1;
+        return text->length && carnn__tree_length(*text) == text->length;
+    }
     while (label->length < line.length && !carnn__gap(line.at[label->length])) label->length++;
     carnn__skip(text, carnn__min(label->length + 1, line.length));
     if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
@@ -7230,6 +7304,20 @@ static int carnn__class_is(const carnn__parser *p, int style) {
     return looked_at > 0;
 }
 
+/* The node of a tree that is next, where all are examples. */
+static void carnn__class_node(carnn__parser *p, carnn__record *r, carnn__span *tree) {
+    carnn__span node = *tree;
+    const char *next;
+    if (p->lenient || !p->option || p->option[CARNN__CLASS_PHRASES] <= 0.0) return;
+    carnn__skip(&node, p->at);
+    next = (const char *)memchr(node.at + 1, '(', node.length - 1);
+    r->once = p->at > 0;
+    r->target.at = node.at + 1;
+    p->at = next ? (size_t)(next - tree->at) : 0;
+    node.length = carnn__tree_length(node);
+    *tree = node;
+}
+
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text, other, rest;
     int found;
@@ -7253,14 +7341,16 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     r->has_target = r->target.length > 0;
     r->begins = r->example = 1;
     r->own = 1;
+    r->tree = found && p->style == CARNN__CLASS_TREE;
+    if (r->tree) carnn__class_node(p, r, &text);
     carnn__record_text(r, 0, found ? text : p->lines.line);
     return CARNN_OK;
 }
 
 static const carnn__reader carnn__class_reader = {
     carnn__class_line, "a class and a text", 0, 0, NULL,
-    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or "
-    "\"4 text\" (SST), as the first line has it"};
+    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC), "
+    "\"4 text\" or a tree (SST), as the first line has it"};
 
 /* --- pairs with a class or a grade ---------------------------------------------------------------
    Two sentences and what the first says of the second, a line each, in columns with tabs between
@@ -7341,6 +7431,142 @@ static carnn_status carnn__labelled_line(carnn__parser *p, carnn__record *r) {
 static const carnn__reader carnn__labelled_reader = {
     carnn__labelled_line, "a class or grade with two sentences", 0, 0, NULL,
     "\"class<TAB>first<TAB>second\", or columns named by a first line as in SICK and MSRP"};
+
+/* --- cloze --------------------------------------------------------------------------------------
+   The format of the Children's Book Test (Hill et al. 2016): a text of numbered sentences, then a
+   question in which XXXXX stands for one of the candidates. Words have blanks between them.
+
+       1 sentence
+       ...
+       20 sentence
+       21 question with XXXXX<TAB>answer<TAB><TAB>c1|c2|...|c10
+
+   The text may have any number of sentences; empty lines may follow the question. In examples to be
+   predicted the answer may be missing: what then stands between the last tabs are candidates. */
+
+/* The number of a candidate in a list, or CARNN__NO_INDEX. */
+static uint32_t carnn__candidate_number(carnn__span list, carnn__span wanted) {
+    carnn__span candidate;
+    uint32_t i;
+    for (i = 0; carnn__next_candidate(&list, &candidate); i++)
+        if (candidate.length == wanted.length && !memcmp(candidate.at, wanted.at, wanted.length))
+            return i;
+    return CARNN__NO_INDEX;
+}
+
+/* Is a word of `text` in the list? */
+static int carnn__any_candidate(carnn__span text, carnn__span list) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+    while (carnn__next_word(&w))
+        if (carnn__candidate_number(list, w.word) != CARNN__NO_INDEX) return 1;
+    return 0;
+}
+
+static carnn_status carnn__cloze_sentence(carnn__parser *p, carnn__span sentence,
+                                          carnn__record *r) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, sentence.at, sentence.length);
+    while (carnn__next_word(&w)) p->words++;
+    if (!p->begun) p->text = sentence.at;
+    r->begins = !p->begun;
+    p->begun = 1;
+    carnn__record_text(r, CARNN__CLOZE_TEXT, sentence);
+    if (p->lenient || p->words <= CARNN__CLOZE_WORDS) return CARNN_OK;
+    return carnn__unexpected(p, "no more than 2048 words before a question",
+                             sentence);
+}
+
+/* A list is not empty, short enough and without repetitions. */
+static carnn_status carnn__cloze_check_list(carnn__parser *p, carnn__span list) {
+    carnn__span rest = list, candidate;
+    uint32_t count = 0;
+    for (; carnn__next_candidate(&rest, &candidate); count++)
+        if (carnn__candidate_number(list, candidate) < count)
+            return carnn__unexpected(p, "each candidate once", candidate);
+    if (count && count <= CARNN__CLOZE_CANDIDATES) return CARNN_OK;
+    return carnn__unexpected(p, "1 to 64 candidates with | between "
+                                "them", list);
+}
+
+/* What is to be learnt or scored is complete, and a word of the text can be the answer. */
+static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, carnn__span answer,
+                                       carnn__span list) {
+    carnn__span text = {p->text, 0}, placeholder = {"XXXXX", 5};
+    carnn__words w = carnn__words_of(CARNN__SPACES, question.at, question.length);
+    size_t words = 0;
+    carnn_status status;
+    if (!p->begun) return carnn__unexpected(p, "sentences before a question", question);
+    if (!carnn__any_candidate(question, placeholder))
+        return carnn__unexpected(p, "a question with the word XXXXX", question);
+    while (carnn__next_word(&w)) words++;
+    if (words > CARNN__CLOZE_QUESTION)
+        return carnn__unexpected(p, "no more than 512 words in a "
+                                    "question", question);
+    status = carnn__cloze_check_list(p, list);
+    if (status) return status;
+    if (carnn__candidate_number(list, answer) == CARNN__NO_INDEX)
+        return carnn__unexpected(p, "an answer that is one of the candidates", answer);
+    text.length = (size_t)(p->lines.line.at - text.at);
+    if (carnn__any_candidate(text, list)) return CARNN_OK;
+    return carnn__unexpected(p, "a candidate that is a word of the text", list);
+}
+
+static carnn_status carnn__cloze_question(carnn__parser *p, carnn__span rest, carnn__record *r) {
+    carnn__span question, none = {"", 0}, answer = none, list = none, field;
+    size_t fields = 0;
+    int more = carnn__cut(&rest, '\t', &question);
+    uint32_t number;
+    while (more) {
+        more = carnn__cut(&rest, '\t', &field);
+        field = carnn__trim(field);
+        if (!field.length) continue;
+        if (fields++) answer = list;
+        list = field;
+    }
+    if (!p->lenient && fields != 2)
+        return carnn__unexpected(p, "a question, its answer and candidates with tabs between them",
+                                 p->lines.line);
+    if (!p->lenient && carnn__cloze_check(p, question, answer, list)) return CARNN_ERR_DATA;
+    number = carnn__candidate_number(list, answer);
+    r->begins = !p->begun;
+    r->before = SIZE_MAX;
+    r->example = 1;
+    r->has_target = number != CARNN__NO_INDEX;
+    r->target = answer;
+    r->value = r->has_target ? (float)number : -1.0f;
+    if (!p->begun) carnn__record_text(r, CARNN__CLOZE_TEXT, none);
+    carnn__record_text(r, CARNN__CLOZE_ASKED, question);
+    carnn__record_text(r, CARNN__CLOZE_LIST, list);
+    r->own = r->count;
+    p->begun = 0;
+    return CARNN_OK;
+}
+
+static carnn_status carnn__cloze_line(carnn__parser *p, carnn__record *r) {
+    carnn__span line = p->lines.line;
+    int asks = line.length && memchr(line.at, '\t', line.length), numbered;
+    uint64_t number = 0;
+    if (!p->begun) p->last = 0, p->words = 0;
+    if (!carnn__says_something(p)) {
+        if (p->begun && !p->lenient)
+            return carnn__unexpected(p, "the next sentence or a question", carnn__trim(line));
+        p->begun = 0;
+        return CARNN_OK;
+    }
+    numbered = carnn__numbered(&line, &number);
+    if (!p->lenient && (!numbered || number != (uint64_t)p->last + 1)) {
+        char expected[40];
+        snprintf(expected, sizeof expected, "line number %lld", (long long)p->last + 1);
+        return carnn__unexpected(p, expected, p->lines.line);
+    }
+    if (p->lenient && numbered && number == 1 && p->last) p->begun = 0; /* the next text */
+    p->last = numbered ? (int64_t)number : p->last + 1;
+    return asks ? carnn__cloze_question(p, line, r) : carnn__cloze_sentence(p, line, r);
+}
+
+static const carnn__reader carnn__cloze_reader = {
+    carnn__cloze_line, "a question with its text", 0, 0, NULL,
+    "the Children's Book Test: lines \"N sentence\", then \"N question with "
+    "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\""};
 
 /* --- a part of a data set -----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: only their own texts make the
@@ -7748,11 +7974,17 @@ typedef struct carnn__texts carnn__texts;
 /* 0 or 1: a word of this item with another flag is another input. */
 typedef unsigned (*carnn__flag_fn)(const carnn__texts *t, size_t member, uint32_t word);
 
+/* The word of the model that a token of this item is read as. */
+typedef uint32_t (*carnn__read_fn)(const carnn__texts *t, size_t item, uint32_t token);
+
 struct carnn__texts {
     const carnn__work *work;
     unsigned roles;             /* those that are read, a bit each */
     int shares;                 /* equal texts share a sequence */
     carnn__flag_fn flag;        /* or NULL */
+    size_t joined;              /* the texts of an item are one of at most so many words; 0: no */
+    size_t bound;               /* which size of a batch bounds its rows */
+    carnn__read_fn read;        /* or NULL */
     size_t most_items, most_texts, most_rows, most_inputs;
     uint32_t *local;            /* (2 V) the input that word v without, with flag is */
     uint32_t *seen;             /* (token lists) the sequence that a list has */
@@ -7780,6 +8012,10 @@ typedef struct carnn__net { /* what the state of every head begins with */
     size_t top;            /* so many choices are told of */
     size_t *best;          /* (choices) of a prediction, most probable first */
     double *probability;   /* (choices) */
+    /* of tasks whose items have choices of their own */
+    size_t columns;        /* of the logits, 0: as many as the model has choices */
+    carnn_text *name;      /* (B, columns) the choices of each item; the last has NULL behind it */
+    uint64_t key;          /* of the batch at hand, 0: not in training */
 } carnn__net;
 
 static inline carnn__net *carnn__net_of(const carnn__work *work) {
@@ -8046,14 +8282,14 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     V = p->model->words.count;
     t->work = p->work;
     B = t->most_items = c->most_items;
-    S = t->most_texts = c->most_texts;
-    R = t->most_rows = c->most_size[0];
+    S = t->most_texts = t->joined ? B : c->most_texts;
+    R = t->most_rows = c->most_size[t->bound];
     t->most_inputs = c->tokens.ids ? carnn__min(R, 2 * V) : R;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
     carnn__take_indices(p->arena, of_text, CARNN__COUNT(of_text), S);
     carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
     t->at = (size_t *)carnn__take(p->arena, S + 1, sizeof(size_t));
-    t->start = (size_t *)carnn__take(p->arena, c->most_steps + 2, sizeof(size_t));
+    t->start = (size_t *)carnn__take(p->arena, (t->joined ? R : c->most_steps) + 2, sizeof(size_t));
     t->input = (uint32_t *)carnn__take(p->arena, t->most_inputs, sizeof(uint32_t));
     t->local = (uint32_t *)carnn__take(p->arena, 2 * V, sizeof(uint32_t));
     t->seen = (uint32_t *)carnn__take(p->arena, c->tokens.count, sizeof(uint32_t));
@@ -8062,15 +8298,16 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
 }
 
 /* Adds a text of an item to the batch: its distinct words become inputs, rows of numbers all. */
-static void carnn__texts_add(carnn__texts *t, size_t member) {
+static void carnn__texts_add(carnn__texts *t, size_t item, size_t member) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     uint32_t list = c->list[member];
-    size_t i, s = t->texts, at = t->at[s];
+    size_t i, s = t->texts - (t->joined > 0), at = t->at[s + (t->joined > 0)];
     if (!(t->roles >> t->work->data->members[member].role & 1)) return;
     for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++) {
         uint32_t input = (uint32_t)i, one_more = CARNN__NO_INDEX, *known = &one_more;
+        if (t->joined && at - t->at[s] == t->joined) break;
         if (c->tokens.ids) {
-            input = 2 * c->tokens.ids[i];
+            input = 2 * (t->read ? t->read(t, item, c->tokens.ids[i]) : c->tokens.ids[i]);
             if (t->flag) input += t->flag(t, member, c->tokens.ids[i]);
             known = &t->local[input];
         }
@@ -8081,7 +8318,22 @@ static void carnn__texts_add(carnn__texts *t, size_t member) {
         t->ids[at++] = *known;
     }
     t->list[s] = list;
-    t->at[++t->texts] = at;
+    t->at[s + 1] = at;
+    t->texts = s + 1;
+}
+
+/* Adds item number `item`, of a piece: all of its texts. */
+static void carnn__texts_item(carnn__texts *t, size_t item, uint32_t piece) {
+    const carnn__item *x = &t->work->data->items[item];
+    size_t m;
+    if (t->joined) { /* an empty text, to which they are added */
+        t->list[t->texts] = 0;
+        t->at[t->texts + 1] = t->at[t->texts];
+        t->texts++;
+    }
+    for (m = x->first; m < x->first + x->count; m++) carnn__texts_add(t, item, m);
+    t->piece[t->count] = piece;
+    t->item[t->count++] = (uint32_t)item;
 }
 
 /* A sequence for each text, or for each distinct one. */
@@ -8108,23 +8360,33 @@ static void carnn__texts_pack(carnn__texts *t) {
         }
 }
 
+/* All items of the batch are there. The table of inputs is cleared now: the next time another model
+   may have used the arena, where the list of inputs is. */
+static void carnn__texts_complete(carnn__texts *t) {
+    size_t i;
+    for (i = 0; carnn__corpus_of(t->work)->tokens.ids && i < t->inputs; i++)
+        t->local[t->input[i]] = CARNN__NO_INDEX;
+    carnn__texts_pack(t);
+}
+
 /* Lists the items, texts, inputs and sequences of a batch. */
 static void carnn__texts_collect(carnn__texts *t, size_t number) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
-    size_t i, j, m;
+    size_t i, j;
     t->count = t->texts = t->inputs = t->at[0] = 0;
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *p = &c->pieces[c->queue[i]];
-        for (j = p->first; j < p->first + p->count; j++) {
-            const carnn__item *x = &t->work->data->items[j];
-            for (m = x->first; m < x->first + x->count; m++) carnn__texts_add(t, m);
-            t->piece[t->count] = c->queue[i];
-            t->item[t->count++] = (uint32_t)j;
-        }
+        for (j = p->first; j < p->first + p->count; j++) carnn__texts_item(t, j, c->queue[i]);
     }
-    /* now: the next time another model may have used the arena, where the list of inputs is */
-    for (i = 0; c->tokens.ids && i < t->inputs; i++) t->local[t->input[i]] = CARNN__NO_INDEX;
-    carnn__texts_pack(t);
+    carnn__texts_complete(t);
+}
+
+/* Lists the texts of another role of the same items. */
+static void carnn__texts_follow(carnn__texts *t, const carnn__texts *first) {
+    size_t b;
+    t->count = t->texts = t->inputs = t->at[0] = 0;
+    for (b = 0; b < first->count; b++) carnn__texts_item(t, first->item[b], first->piece[b]);
+    carnn__texts_complete(t);
 }
 
 #endif
@@ -8779,6 +9041,7 @@ static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, cons
 
 typedef struct carnn__additive {
     carnn__linear keys, query, score; /* g (R, h); W2 q (S, h); w (R, 1) */
+    int own; /* a query weighs the words of its own text instead */
 } carnn__additive;
 
 static void carnn__additive_plan(carnn__plan *p, carnn__additive *m, const char *name, size_t D,
@@ -8797,7 +9060,8 @@ static void carnn__additive_forward(const carnn__work *work, carnn__additive *m,
     carnn__linear_forward(work, &m->query, q, t->texts);
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            memcpy(m->keys.y.x + r * h, m->query.y.x + (s ^ 1) * h, h * sizeof(float));
+            memcpy(m->keys.y.x + r * h, m->query.y.x + (m->own ? s : s ^ 1) * h,
+                   h * sizeof(float));
     carnn__linear_forward(work, &m->keys, k, R);
     carnn__linear_forward(work, &m->score, &m->keys.y, R);
     for (s = 0; s < t->texts; s++)
@@ -8817,7 +9081,7 @@ static void carnn__additive_backward(const carnn__work *work, carnn__additive *m
     carnn__linear_backward(work, &m->keys, k, R);
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            kernels->add(m->keys.y.d + r * h, m->query.y.d + (s ^ 1) * h, h);
+            kernels->add(m->keys.y.d + r * h, m->query.y.d + (m->own ? s : s ^ 1) * h, h);
     carnn__linear_backward(work, &m->query, q, t->texts);
 }
 
@@ -10027,7 +10291,7 @@ static void carnn__grades_score(const carnn__tally *tally, carnn_scores *scores)
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
-    size_t n = o->z->columns, first = carnn__first_decision(o, b), j;
+    size_t n = o->z->columns, first = carnn__first_decision(o, b), all, j;
     float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is not in use */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
@@ -10039,6 +10303,11 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     if (o->kind == CARNN__OUTPUT_SCORE) {
         told.score = (double)*z;
         return told;
+    }
+    if (net->name) { /* the first of its columns */
+        told.candidate = net->name + i * n;
+        for (all = n, n = 0; n < all && told.candidate[n].at;) n++;
+        if (!n) return told;
     }
     if (p != z) memcpy(p, z, n * sizeof(float));
     work->engine->k->softmax(p, n);
@@ -10153,12 +10422,13 @@ static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
 
 /* Takes the memory of a batch, again whenever another work has used the arena. */
 static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
-    size_t choices = work->model->choices.count;
+    size_t choices;
     carnn__net *net = carnn__net_of(work);
     carnn__store same; /* the weights get the numbers that they have in the model */
     carnn__plan p = {&same, arena, work, work->model};
     memset(&same, 0, sizeof same);
     work->model->task->parts(&p, work->state);
+    choices = carnn__max(work->model->choices.count, net->columns);
     if (work->wanted) net->top = carnn__max(work->wanted->top, 1);
     net->best = (size_t *)carnn__take(arena, choices, sizeof(size_t));
     net->probability = (double *)carnn__take(arena, choices, sizeof(double));
@@ -10172,6 +10442,7 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
         task->batch(work, number, key, tally);
         return;
     }
+    carnn__net_of(work)->key = key;
     if (carnn__net_of(work)->texts.roles) carnn__texts_collect(&carnn__net_of(work)->texts, number);
     task->forward(work, key);
     tally->loss += carnn__net_loss(work, tally);
@@ -10252,6 +10523,7 @@ static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__WORD_TEXT 32      /* bytes of a word that are kept for explanations */
+#define CARNN__TREE_BYTES 16384  /* of a tree that is read */
 
 struct carnn_session {
     const carnn_model *model;
@@ -10646,6 +10918,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     carnn_text texts[CARNN__RECORD_TEXTS];
     carnn__record r;
     carnn_status status;
+    char leaves[CARNN__TREE_BYTES];
     size_t i, count = 0;
     memset(&r, 0, sizeof r);
     *found = 0;
@@ -10660,12 +10933,19 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (status || !r.count) return status;
     if (r.begins && kind->reset) kind->reset(session);
     session->spoken = r.spoken;
+    for (; r.own + count < kind->texts; count++) /* has been heard */
+        texts[count].at = "", texts[count].length = 0;
     for (i = 0; i < r.own; i++)
         if (!session->model->task->roles[r.role[i]].labels) texts[count++] = r.text[i];
+    if (r.tree) {
+        texts->length = carnn__min(texts->length, sizeof leaves);
+        texts->length = carnn__leaves(*texts, leaves);
+        texts->at = leaves;
+    }
     *found = r.example;
     if (r.example)
         status = carnn_session_predict(session, texts, count, top, prediction, error);
-    for (i = 0; !status && kind->talks && i < r.count; i++)
+    for (i = 0; !status && kind->hear && (kind->talks || !r.example) && i < r.count; i++)
         kind->hear(session, r.role[i], r.text[i].at, r.text[i].length);
     session->spoken = 0;
     return status;
@@ -12500,7 +12780,8 @@ enum { /* in carnn_model_desc.option */
     CARNN__CLASSIFY_POOLING,
     CARNN__CLASSIFY_WORDS,
     CARNN__CLASSIFY_CONTEXT,
-    CARNN__CLASSIFY_ENCODER
+    CARNN__CLASSIFY_ENCODER,
+    CARNN__CLASSIFY_PHRASES = CARNN__CLASS_PHRASES
 };
 
 /* The first ones are the names of carnn__pooling. */
@@ -12523,6 +12804,8 @@ static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_CHOICE("context", CARNN__CLASSIFY_CONTEXT, carnn__classify_contexts,
                          "what the context is, none or the position encoding of the text"),
     CARNN__ENCODER_OPTIONS(CARNN__CLASSIFY_ENCODER),
+    CARNN__OPTION_WHOLE("phrases", CARNN__CLASSIFY_PHRASES, 0, 1, 0,
+                        "1: of trees every phrase is an example"),
     CARNN__OPTION_END};
 
 static void carnn__classify_adapt(carnn_model_desc *model, carnn_train_desc *train) {
@@ -12865,12 +13148,12 @@ static void carnn__pair_features(const carnn__pair *m, int backward) {
             if (backward) {
                 m->pool.y.d[at + j] += df[0] + df[2 * s] * y[j] + df[3 * s];
                 m->pool.y.d[at + s + j] += df[s] + df[2 * s] * x[j] - df[3 * s];
-                continue;
+            } else {
+                f[0] = x[j];
+                f[s] = y[j];
+                f[2 * s] = x[j] * y[j];
+                f[3 * s] = x[j] - y[j];
             }
-            f[0] = x[j];
-            f[s] = y[j];
-            f[2 * s] = x[j] * y[j];
-            f[3 * s] = x[j] - y[j];
         }
     }
     if (!backward) carnn__mat_clear(&m->f, m->net.texts.count);
@@ -12942,11 +13225,9 @@ static double carnn__pair_losses(carnn__work *work, carnn__tally *tally) {
     carnn__pair *m = (carnn__pair *)work->state;
     carnn__logits o = carnn__pair_output(work);
     size_t b, K = o.z->columns;
-    tally->sum[CARNN__PAIR_METRICS] = K == 2 ? 2.0 : 1.0;
-    if (o.kind == CARNN__OUTPUT_GRADES) {
-        tally->sum[CARNN__PAIR_METRICS] = 3.0;
-        return carnn__grades_loss(work, &m->grades, &m->net.texts, o.z, tally);
-    }
+    int grades = o.kind == CARNN__OUTPUT_GRADES;
+    tally->sum[CARNN__PAIR_METRICS] = grades ? 3.0 : K == 2 ? 2.0 : 1.0;
+    if (grades) return carnn__grades_loss(work, &m->grades, &m->net.texts, o.z, tally);
     for (b = 0; b < o.count; b++) {
         int told = work->engine->k->argmax(o.z->x + b * K, K) == m->last;
         int right = o.target[b] == m->last;
@@ -13014,6 +13295,520 @@ static const carnn__task carnn__pair_task = {
 
 #endif
 /* =============================================================================================
+   @@HEAD cloze   which candidate is the word that is missing in a question about a text?
+
+   The attention-sum reader of Kadlec et al. 2016, section 3: the text d_1 .. d_n and the question
+   q_1 .. q_m are read by recurrent layers of their own, in both directions.
+
+     f_i = [fw; bw](E d_1 .. E d_n) at i                           E (V, e)   f_i (D), D = 2h
+     g = [fw_m; bw_1] of (E q_1 .. E q_m)                          g (D)
+     s = softmax_i(f_i . g)    P(w) = sum_{i: d_i = w} s_i         (Eq. 1, 2)
+     loss = -log P(answer)     ds_i = s_i - [d_i = answer] s_i / P(answer), at f_i . g
+
+   The prediction is the candidate with the largest P, the first of equal ones. An answer that the
+   text does not have has no loss to learn, and counts as wrong.
+
+   `--model attentive`, Hermann et al. 2015 (Attentive Reader):
+
+     s = softmax_i(v . tanh(W1 f_i + W2 g))    r = sum_i s_i f_i              (additive attention)
+     P(c) = softmax_c(E_c . tanh(W3 [r; g]))                                  W3 (e, 2D)
+
+   `--anonymous 1`: a candidate is read as one of the words <name.1> .. <name.16>, the same one in
+   all of the example, and another one in every batch of training: all that a model can know of it
+   is where it stands. Words that are not known share <unk> .. <unk.15> by their hash.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__CLOZE_ROWS 16384 /* words of the texts of a batch, which one text may exceed */
+
+/* In carnn_model_desc.option. */
+enum { CARNN__CLOZE_MODEL, CARNN__CLOZE_ANONYMOUS, CARNN__CLOZE_ENCODER };
+
+static const char *const carnn__cloze_models[] = {"sum", "attentive", NULL};
+
+static const carnn_option carnn__cloze_options[] = {
+    CARNN__OPTION_CHOICE("model", CARNN__CLOZE_MODEL, carnn__cloze_models,
+                         "sum (attention-sum reader) or attentive"),
+    CARNN__OPTION_WHOLE("anonymous", CARNN__CLOZE_ANONYMOUS, 0, 1, 1,
+                        "1: candidates are names without a meaning"),
+    CARNN__ENCODER_OPTIONS(CARNN__CLOZE_ENCODER),
+    CARNN__OPTION_END};
+
+static const carnn__role carnn__cloze_roles[] = {
+    {"text", CARNN__SPACES, 0}, {"question", CARNN__SPACES, 0}, {"candidates", CARNN__SPACES, 0},
+    {NULL, CARNN__SPACES, 0}};
+
+static const char *const carnn__cloze_reserved[] = {
+    "<unk.1>", "<unk.2>", "<unk.3>", "<unk.4>", "<unk.5>", "<unk.6>", "<unk.7>", "<unk.8>",
+    "<unk.9>", "<unk.10>", "<unk.11>", "<unk.12>", "<unk.13>", "<unk.14>", "<unk.15>",
+    "<name.1>", "<name.2>", "<name.3>", "<name.4>", "<name.5>", "<name.6>", "<name.7>", "<name.8>",
+    "<name.9>", "<name.10>", "<name.11>", "<name.12>", "<name.13>", "<name.14>", "<name.15>",
+    "<name.16>"};
+#define CARNN__CLOZE_UNKNOWN 16u /* <unk> .. <unk.15>, which come first */
+#define CARNN__CLOZE_NAMES 16u
+
+/* --- words: unlike words have unlike numbers, known or not ----------------------------------- */
+
+/* The number of a word; an unknown one has the number of words plus its hash. */
+static uint32_t carnn__cloze_word(const carnn_model *model, carnn__span word) {
+    uint32_t id = carnn__names_find(&model->words, word.at, word.length);
+    uint32_t known = (uint32_t)model->words.count;
+    if (id != CARNN__NO_INDEX) return id;
+    return known + (uint32_t)(carnn__hash(word.at, word.length, 0) % (CARNN__NO_INDEX - known));
+}
+
+static size_t carnn__cloze_tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                                  uint32_t *ids, size_t max) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+    size_t n, most = role == CARNN__CLOZE_TEXT ? CARNN__CLOZE_WORDS : CARNN__CLOZE_QUESTION;
+    if (role == CARNN__CLOZE_LIST) {
+        for (n = 0; n < CARNN__CLOZE_CANDIDATES && carnn__next_candidate(&text, &w.word); n++)
+            if (n < max) ids[n] = carnn__cloze_word(model, w.word);
+        return n;
+    }
+    for (n = 0; n < most && carnn__next_word(&w); n++)
+        if (n < max) ids[n] = carnn__cloze_word(model, w.word);
+    return n;
+}
+
+/* The candidates of an item: a token list. */
+static const uint32_t *carnn__cloze_candidates(const carnn__work *work, size_t item,
+                                               size_t *count) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__item *x = &work->data->items[item];
+    uint32_t list = c->list[x->first + x->count - 1];
+    *count = carnn__list_length(&c->tokens, list);
+    return c->tokens.ids + c->tokens.at[list];
+}
+
+/* Which candidate of the item a word is, or CARNN__NO_INDEX. */
+static uint32_t carnn__cloze_candidate(const carnn__work *work, size_t item, uint32_t word) {
+    size_t count, i;
+    const uint32_t *candidate = carnn__cloze_candidates(work, item, &count);
+    for (i = 0; i < count; i++)
+        if (candidate[i] == word) return (uint32_t)i;
+    return CARNN__NO_INDEX;
+}
+
+/* The row of E that a word of the item is read as. Candidate i has the name (a i + b) mod 16. */
+static uint32_t carnn__cloze_read(const carnn__texts *t, size_t item, uint32_t word) {
+    const carnn__net *net = carnn__net_of(t->work);
+    uint32_t known = (uint32_t)t->work->model->words.count, i;
+    if (carnn__option(t->work->model, CARNN__CLOZE_ANONYMOUS) > 0.0) {
+        uint64_t r = net->key ? carnn__random(net->key, item) : 0;
+        i = carnn__cloze_candidate(t->work, item, word);
+        if (i < CARNN__CLOZE_NAMES)
+            return CARNN__CLOZE_UNKNOWN +
+                   ((uint32_t)(r >> 8 | 1) * i + (uint32_t)r) % CARNN__CLOZE_NAMES;
+    }
+    return word < known ? word : (word - known) % CARNN__CLOZE_UNKNOWN;
+}
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+typedef struct carnn__cloze {
+    carnn__net net;             /* its texts: those that are read */
+    carnn__texts question;      /* (B) */
+    carnn__embed words[2];      /* of the texts, of the questions */
+    carnn__rnn reader[2];       /* f (R, D); states of the question */
+    carnn__pool_part last;      /* g (B, D) */
+    carnn__mat s;               /* (R, 1) attention */
+    carnn__mat z;               /* (B, C) logits: log P of the pointer */
+    uint32_t *candidate;        /* (R) which one each word of the texts is */
+    uint32_t *target;           /* (B) */
+    carnn_text *name;           /* (B, C) the candidates as they are written */
+    int attentive;
+    carnn__additive attend;
+    carnn__mat sum;             /* (B, 2D) [r; g] */
+    carnn__linear top;          /* (B, e) */
+    int answered;               /* in a session: the next sentence begins a text */
+    char told[CARNN__WORD_TEXT];
+} carnn__cloze;
+
+enum { CARNN__CLOZE_DROP_WORDS = 1, CARNN__CLOZE_DROP_LAYERS = 3 }; /* of texts, questions */
+
+/* 0: the texts, 1: the questions. */
+static carnn__texts *carnn__cloze_texts(carnn__cloze *m, size_t i) {
+    return i ? &m->question : &m->net.texts;
+}
+
+/* Rows of the text and of the question. */
+static void carnn__cloze_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__item *x = &work->data->items[item];
+    size_t m, question = x->first + x->count - 2;
+    for (size[0] = 0, m = x->first; m < question; m++)
+        size[0] += carnn__list_length(&c->tokens, c->list[m]);
+    size[0] = carnn__min(size[0], CARNN__CLOZE_WORDS);
+    size[1] = carnn__list_length(&c->tokens, c->list[question]);
+}
+
+static void carnn__cloze_parts(carnn__plan *p, void *state) {
+    static const char *const name[] = {"text", "question"};
+    carnn__cloze *m = (carnn__cloze *)state;
+    const carnn_model_desc *d = &p->model->desc;
+    size_t h = (size_t)d->hidden, e = (size_t)d->embedding, C = CARNN__CLOZE_CANDIDATES, i, B;
+    carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__CLOZE_ENCODER, 2, e, 0);
+    m->attentive = carnn__chosen(p->model, CARNN__CLOZE_MODEL) == 1;
+    m->words[0].table = m->words[1].table = carnn__declare_words(p);
+    for (i = 0; i < 2; i++) {
+        carnn__texts *t = carnn__cloze_texts(m, i);
+        t->joined = i ? CARNN__CLOZE_QUESTION : CARNN__CLOZE_WORDS;
+        t->bound = i;
+        t->read = carnn__cloze_read;
+        carnn__texts_plan(p, t, 1u << i, 0, NULL);
+        carnn__embed_plan(p, &m->words[i], t, 0);
+        m->reader[i].drop_input = CARNN__CLOZE_DROP_WORDS + i;
+        m->reader[i].drop = CARNN__CLOZE_DROP_LAYERS + i * 4 * CARNN__LAYERS_MAX;
+        carnn__rnn_plan(p, &m->reader[i], name[i], shape, t->most_inputs, t->most_rows,
+                        t->most_texts);
+    }
+    B = m->net.texts.most_items;
+    m->last.kinds = 1;
+    m->last.kind[0] = CARNN__POOL_LAST;
+    carnn__pool_plan(p, &m->last, 2 * h, 2, &m->question);
+    if (m->attentive) {
+        m->attend.own = 1;
+        carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, &m->net.texts);
+        m->sum = carnn__plan_mat(p, B, 4 * h);
+        carnn__linear_plan(p, &m->top, "hidden", "weight", B, 4 * h, e, 0, CARNN__TANH);
+    } else m->s = carnn__plan_mat(p, m->net.texts.most_rows, 1);
+    m->z = carnn__plan_mat(p, B, C);
+    m->net.columns = C;
+    if (!p->arena) return;
+    if (!m->z.d) m->z.d = carnn__floats(p->arena, B, C);
+    m->candidate = (uint32_t *)carnn__take(p->arena, m->net.texts.most_rows, sizeof(uint32_t));
+    m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    m->net.name = m->name = (carnn_text *)carnn__take(p->arena, B * C, sizeof *m->name);
+}
+
+/* Target, candidates and their places in the text, of every item of the batch. */
+static void carnn__cloze_collect(carnn__work *work) {
+    carnn__cloze *m = (carnn__cloze *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__corpus *c = &m->net.corpus;
+    size_t b, i, k, r;
+    for (b = 0; b < t->count; b++) {
+        const carnn__item *x = &work->data->items[t->item[b]];
+        size_t end = x->first + x->count - 2;
+        carnn__span list, *name = m->name + b * CARNN__CLOZE_CANDIDATES;
+        m->target[b] = x->value < 0.0f ? CARNN__NO_INDEX : (uint32_t)x->value;
+        for (r = t->at[b], i = x->first; i < end; i++)
+            for (k = c->tokens.at[c->list[i]];
+                 k < c->tokens.at[c->list[i] + 1] && r < t->at[b + 1]; k++)
+                m->candidate[r++] = carnn__cloze_candidate(work, t->item[b], c->tokens.ids[k]);
+        if (!work->data->bytes) continue; /* a session has the names */
+        list = carnn__text(work->data, work->data->members[end + 1].text);
+        memset(name, 0, CARNN__CLOZE_CANDIDATES * sizeof *name);
+        for (i = 0; i < CARNN__CLOZE_CANDIDATES && carnn__next_candidate(&list, name + i);) i++;
+        if (i < CARNN__CLOZE_CANDIDATES) name[i].at = NULL;
+    }
+}
+
+/* --- forward and backward -------------------------------------------------------------------- */
+
+/* s of item b and log P of its candidates from f, g. */
+static void carnn__cloze_point(carnn__work *work, const carnn__cloze *m, size_t b) {
+    const size_t *at = m->net.texts.at;
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y;
+    size_t n = at[b + 1] - at[b], D = f->columns, r, i;
+    float *s = m->s.x + at[b], *z = m->z.x + b * m->z.columns;
+    carnn__matmul(work->engine, CARNN__NT, 1, n, D, g->x + b * D, D, f->x + at[b] * D, D, NULL, s,
+                  n);
+    if (n) work->engine->k->softmax(s, n);
+    for (i = 0; i < m->z.columns; i++) z[i] = 0.0f;
+    for (r = 0; r < n; r++)
+        if (m->candidate[at[b] + r] < m->z.columns) z[m->candidate[at[b] + r]] += s[r];
+    for (i = 0; i < m->z.columns; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
+}
+
+/* dP_c = dz_c / P_c;  de_i = s_i (dP of d_i - sum_c dz_c);  df_i += de_i g;  dg += sum_i de_i f_i */
+static void carnn__cloze_point_back(carnn__work *work, const carnn__cloze *m, size_t b) {
+    const size_t *at = m->net.texts.at;
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y;
+    size_t n = at[b + 1] - at[b], D = f->columns, r, i;
+    const float *z = m->z.x + b * m->z.columns, *dz = m->z.d + b * m->z.columns;
+    float *de = m->s.d + at[b], all = 0.0f;
+    for (i = 0; i < m->z.columns; i++) all += dz[i];
+    for (r = 0; r < n; r++) {
+        size_t c = m->candidate[at[b] + r];
+        float own = c < m->z.columns && dz[c] != 0.0f ? dz[c] / expf(z[c]) : 0.0f;
+        de[r] = m->s.x[at[b] + r] * (own - all);
+    }
+    carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, n, D, 1, de, n, g->x + b * D, D, NULL,
+                  f->d + at[b] * D, D);
+    carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, 1, D, n, de, n, f->x + at[b] * D, D, NULL,
+                  g->d + b * D, D);
+}
+
+/* z_c = E_c . y of every candidate of item b;  backward: dy += dz_c E_c;  dE_c += dz_c y */
+static void carnn__cloze_choose(carnn__work *work, const carnn__cloze *m, size_t b, int backward) {
+    size_t item = m->net.texts.item[b], e = m->top.y.columns, count, i, j;
+    const uint32_t *candidate = carnn__cloze_candidates(work, item, &count);
+    const float *y = m->top.y.x + b * e, *dz = m->z.d + b * m->z.columns;
+    for (i = 0; !backward && i < m->z.columns; i++) m->z.x[b * m->z.columns + i] = -FLT_MAX;
+    for (i = 0; i < count; i++) {
+        size_t row = carnn__cloze_read(&m->net.texts, item, candidate[i]) * e;
+        const float *E = carnn__weight(work, m->words[0].table) + row;
+        if (!backward) m->z.x[b * m->z.columns + i] = work->engine->k->dot(E, y, e);
+        for (j = 0; backward && j < e; j++) {
+            m->top.y.d[b * e + j] += dz[i] * E[j];
+            carnn__gradient(work, m->words[0].table)[row + j] += dz[i] * y[j];
+        }
+    }
+}
+
+/* [r; g] of item b. */
+static void carnn__cloze_sum(carnn__work *work, const carnn__cloze *m, size_t b, int backward) {
+    const size_t *at = m->net.texts.at;
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *s = &m->attend.score.y;
+    size_t n = at[b + 1] - at[b], D = f->columns;
+    const float *x = f->x + at[b] * D;
+    if (!backward) {
+        carnn__matmul(work->engine, CARNN__NN, 1, D, n, s->x + at[b], n, x, D, NULL,
+                      m->sum.x + 2 * b * D, D);
+        memcpy(m->sum.x + (2 * b + 1) * D, m->last.y.x + b * D, D * sizeof(float));
+        return;
+    }
+    carnn__matmul(work->engine, CARNN__NT | CARNN__ADD, 1, n, D, m->sum.d + 2 * b * D, D, x, D,
+                  NULL, s->d + at[b], n);
+    carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, n, D, 1, s->x + at[b], n,
+                  m->sum.d + 2 * b * D, D, NULL, f->d + at[b] * D, D);
+    work->engine->k->add(m->sum.d + (2 * b + 1) * D, m->last.y.d + b * D, D);
+}
+
+static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
+    carnn__cloze *m = (carnn__cloze *)work->state;
+    size_t i, b, B = m->net.texts.count;
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0]);
+    carnn__texts_follow(&m->question, &m->net.texts);
+    carnn__cloze_collect(work);
+    for (i = 0; i < 2; i++) {
+        const carnn__texts *t = carnn__cloze_texts(m, i);
+        carnn__embed_forward(work, &m->words[i], t);
+        carnn__rnn_forward(work, &m->reader[i], carnn__texts_read(t, &m->words[i].y, NULL), key);
+    }
+    carnn__pool_words(work, &m->last, &m->question, carnn__rnn_output(&m->reader[1]), 0);
+    if (m->attentive) {
+        carnn__additive_forward(work, &m->attend, &m->net.texts, f, &m->last.y);
+        for (b = 0; b < B; b++) carnn__cloze_sum(work, m, b, 0);
+        carnn__mat_clear(&m->sum, B);
+        carnn__linear_forward(work, &m->top, &m->sum, B);
+    }
+    for (b = 0; b < B; b++)
+        if (m->attentive) carnn__cloze_choose(work, m, b, 0);
+        else carnn__cloze_point(work, m, b);
+}
+
+static void carnn__cloze_backward(carnn__work *work, uint64_t key) {
+    carnn__cloze *m = (carnn__cloze *)work->state;
+    size_t i, b, B = m->net.texts.count;
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0]);
+    for (b = 0; b < B; b++)
+        if (m->attentive) carnn__cloze_choose(work, m, b, 1);
+        else carnn__cloze_point_back(work, m, b);
+    if (m->attentive) {
+        carnn__linear_backward(work, &m->top, &m->sum, B);
+        for (b = 0; b < B; b++) carnn__cloze_sum(work, m, b, 1);
+        carnn__additive_backward(work, &m->attend, &m->net.texts, f, &m->last.y);
+    }
+    carnn__pool_words(work, &m->last, &m->question, carnn__rnn_output(&m->reader[1]), 1);
+    for (i = 2; i-- > 0;) {
+        const carnn__texts *t = carnn__cloze_texts(m, i);
+        carnn__rnn_backward(work, &m->reader[i], carnn__texts_read(t, &m->words[i].y, NULL), key);
+        carnn__embed_backward(work, &m->words[i], t);
+    }
+}
+
+static carnn__logits carnn__cloze_output(const carnn__work *work) {
+    const carnn__cloze *m = (const carnn__cloze *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->z, t->count, NULL, t->item, t->count, m->target};
+    return o;
+}
+
+/* -log P of the answers; z->d becomes the gradient of the mean over those that are known. */
+static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__cloze *m = (carnn__cloze *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const float least = logf(FLT_MIN);
+    size_t C = m->z.columns, b, count, known = 0;
+    double sum = 0.0;
+    float loss = 0.0f;
+    memset(m->z.d, 0, t->count * C * sizeof(float));
+    for (b = 0; b < t->count; b++)
+        known += m->target[b] < C && (m->attentive || m->z.x[b * C + m->target[b]] > least);
+    for (b = 0; b < t->count; b++) {
+        float *z = m->z.x + b * C, *dz = m->z.d + b * C, scale = 1.0f / (float)known;
+        double right;
+        carnn__cloze_candidates(work, t->item[b], &count);
+        right = count && work->engine->k->argmax(z, count) == m->target[b];
+        tally->sum[0] += right;
+        carnn__tell_part(work, right, 1.0);
+        if (m->target[b] >= C || (!m->attentive && !(z[m->target[b]] > least))) continue;
+        if (m->attentive) {
+            memcpy(dz, z, count * sizeof(float));
+            carnn__losses(work, 1, count, dz, m->target + b, scale, work->smoothing, &loss);
+            sum += (double)loss;
+        } else {
+            sum -= (double)z[m->target[b]];
+            dz[m->target[b]] = -scale;
+        }
+    }
+    tally->examples += t->count;
+    return sum;
+}
+
+/* --- sessions: a text comes sentence by sentence --------------------------------------------- */
+
+static void carnn__cloze_carve(carnn_session *s, carnn__arena *arena) {
+    const size_t most[] = {CARNN__CLOZE_WORDS, CARNN__CLOZE_QUESTION, CARNN__CLOZE_CANDIDATES};
+    carnn__corpus *c = carnn__corpus_of(&s->work);
+    carnn__net_session_carve(s, arena);
+    c->tokens.ids = (uint32_t *)carnn__take(arena, most[0] + most[1] + most[2], sizeof(uint32_t));
+    s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, most[0], CARNN__WORD_TEXT);
+    c->most_size[0] = most[0];
+    c->most_size[1] = most[1];
+    s->item.value = -1.0f;
+}
+
+static void carnn__cloze_reset(carnn_session *s) {
+    ((carnn__cloze *)s->work.state)->answered = 1;
+}
+
+/* A sentence of the text; the first one after a question begins a new text. */
+static void carnn__cloze_hear(carnn_session *s, uint32_t role, const char *text, size_t length) {
+    carnn__cloze *m = (carnn__cloze *)s->work.state;
+    carnn__lists *l = &m->net.corpus.tokens;
+    carnn__words w = carnn__words_of(CARNN__SPACES, text, length);
+    (void)role;
+    if (m->answered) l->at[0] = l->at[1] = 0;
+    m->answered = 0;
+    while (l->at[1] < CARNN__CLOZE_WORDS && carnn__next_word(&w)) {
+        carnn__keep_text(s->word[l->at[1]], CARNN__WORD_TEXT, w.word);
+        l->ids[l->at[1]++] = carnn__cloze_word(s->model, w.word);
+    }
+}
+
+static void carnn__cloze_predict(carnn_session *s, const carnn_text *texts, size_t top,
+                                 carnn_prediction *p) {
+    carnn__cloze *m = (carnn__cloze *)s->work.state;
+    carnn__lists *l = &m->net.corpus.tokens;
+    carnn__span list = texts[2];
+    carnn__logits o;
+    size_t i;
+    carnn__cloze_hear(s, CARNN__CLOZE_TEXT, texts[0].at, texts[0].length);
+    l->at[2] = l->at[1] + carnn__cloze_tokens(s->model, texts[1], CARNN__CLOZE_ASKED,
+                                              l->ids + l->at[1], CARNN__CLOZE_QUESTION);
+    l->at[3] = l->at[2] + carnn__cloze_tokens(s->model, texts[2], CARNN__CLOZE_LIST,
+                                              l->ids + l->at[2], CARNN__CLOZE_CANDIDATES);
+    for (i = 0; i < CARNN__CLOZE_CANDIDATES && carnn__next_candidate(&list, m->name + i);) i++;
+    if (i < CARNN__CLOZE_CANDIDATES) m->name[i].at = NULL;
+    carnn__texts_collect(&m->net.texts, 0);
+    carnn__cloze_forward(&s->work, 0);
+    o = carnn__cloze_output(&s->work);
+    m->net.top = carnn__max(top, 1);
+    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+    m->told[0] = 0;
+    if (p->count) carnn__keep_text(m->told, sizeof m->told, p->candidate[p->choice[0]]);
+    m->answered = 1;
+}
+
+/* The words of the text: the attention s_i of each, which is also what it adds to P of the word. */
+static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                                 carnn_explanation *e) {
+    const carnn__cloze *m = (const carnn__cloze *)s->work.state;
+    const float *weight = m->attentive ? m->attend.score.y.x : m->s.x;
+    size_t r, best = m->told[0] ? m->net.best[0] : SIZE_MAX;
+    e->count = carnn__texts_rows(&m->net.texts);
+    e->of = m->told;
+    e->exact = !m->attentive;
+    if (m->attentive && m->told[0]) e->rest = (double)m->z.x[best];
+    for (r = 0; r < e->count && r < count; r++) {
+        carnn_contribution c = {"text", s->word[r], CARNN_HAS_ATTENTION, 0.0, (double)weight[r],
+                                0.0};
+        if (!m->attentive) c.has |= CARNN_HAS_SCORE;
+        if (!m->attentive && m->candidate[r] == best) c.score = c.attention;
+        out[r] = c;
+    }
+}
+
+static const carnn__session_kind carnn__cloze_session = {
+    "predict and explain", 3, carnn__cloze_carve, carnn__cloze_reset, carnn__cloze_predict,
+    carnn__cloze_hear, 0, NULL, carnn__cloze_explain, NULL};
+
+/* --- words of a new model, the entry --------------------------------------------------------- */
+
+#ifndef CARNN_NO_TEXT
+
+/* Those of all texts and questions, and the candidates. */
+static carnn_status carnn__cloze_build(carnn_model *model, const carnn_dataset *data,
+                                       carnn_error *error) {
+    const carnn_allocator *a = &model->allocator;
+    unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
+    carnn__vocabulary v;
+    size_t i;
+    carnn__vocabulary_open(&v, a, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
+                           error);
+    if (!seen) v.status = carnn__out_of_memory(error);
+    for (i = 0; seen && i < data->member_count; i++) {
+        const carnn__member *m = &data->members[i];
+        carnn__span text = carnn__text(data, m->text), candidate;
+        if (seen[m->text]) continue;
+        seen[m->text] = 1;
+        if (m->role != CARNN__CLOZE_LIST)
+            carnn__vocabulary_add(&v, CARNN__SPACES, text.at, text.length, 1);
+        else while (carnn__next_candidate(&text, &candidate))
+            carnn__vocabulary_add(&v, CARNN__SPACES, candidate.at, candidate.length, 1);
+    }
+    carnn__free(a, seen);
+    return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
+}
+
+#endif
+
+static const char *const carnn__cloze_variants[] = {
+    "hidden=19 embedding=17 anonymous=0", "hidden=19 embedding=17 cell=icarnn anonymous=1",
+    "hidden=19 embedding=17 cell=lstm model=attentive anonymous=0",
+    "hidden=19 embedding=17 layers=2 model=attentive anonymous=1 encoder=rcrn", NULL};
+
+/* 21 lines an example: 20 sentences of 24 words, a question of 24. */
+static void carnn__cloze_bench_line(carnn__bench_text *t, unsigned i) {
+    unsigned j, number = i % 21 + 1;
+    carnn__bench_print(t, "%u ", number);
+    carnn__bench_words(t, 1, i, 23);
+    if (number < 21) {
+        carnn__bench_print(t, " c%u", i % 10);
+        return;
+    }
+    carnn__bench_print(t, " XXXXX\tc%u\t\tc0", i % 10);
+    for (j = 1; j < 10; j++) carnn__bench_print(t, "|c%u", j);
+}
+
+static const carnn__task_bench carnn__cloze_bench = {
+    {128, 0}, NULL, NULL, 32, "questions/s", "predicting", 21 * 64, 0, carnn__cloze_bench_line,
+    NULL};
+
+static const carnn__task carnn__cloze_task = {
+    "cloze", "find the word that a question about a text leaves out",
+    CARNN__TEXT_ONLY(&carnn__cloze_reader), carnn__cloze_roles,
+    carnn__cloze_options,
+    "cell=gru hidden=128 embedding=64 model=sum anonymous=1 epochs=10 batch=32 lr=0.001 clip=10 "
+    "dropout=0.2 encoder=rnn",
+    NULL, NULL, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
+    CARNN__TEXT_ONLY(carnn__cloze_build), NULL, sizeof(carnn__cloze),
+    carnn__cloze_parts, NULL, carnn__cloze_tokens,
+    {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL,
+    carnn__cloze_forward, carnn__cloze_output, carnn__cloze_loss, carnn__cloze_backward,
+    NULL, NULL, {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL,
+    &carnn__cloze_session, NULL,
+    "1 a b c d\n2 d e a\n3 b c\n4 XXXXX e b\ta\t\ta|b|d|x\n\n1 e c b\n2 c XXXXX e\tb\t\tb|e\n\n"
+    "1 b b d\n2 e a b d\n3 d XXXXX\te\t\tb|d|e\n",
+    carnn__cloze_variants, CARNN__TRAIN_ONLY(&carnn__cloze_bench)};
+
+#endif
+/* =============================================================================================
    @@TASKS   the table of tasks, options and their defaults, making a model
    ============================================================================================= */
 
@@ -13028,7 +13823,7 @@ CARNN_EXTRA_HEADS(CARNN__EXTRA_HEAD)
 
 static const carnn__task *const carnn__tasks[] = {
     &carnn__dialog_task, &carnn__lm_task, &carnn__answer_task, &carnn__classify_task,
-    &carnn__pair_task,
+    &carnn__pair_task, &carnn__cloze_task,
 #ifdef CARNN_EXTRA_HEADS
     CARNN_EXTRA_HEADS(CARNN__EXTRA_ENTRY)
 #endif
@@ -13465,10 +14260,12 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
     if (p->kind == CARNN_PREDICTS_LIKELIHOOD)
         return (size_t)snprintf(text, size, "%.9g\t%zu", p->score, p->tokens);
     for (i = 0; i < carnn__min(carnn__max(top, 1), p->count); i++) {
+        const carnn_text *own = p->candidate ? &p->candidate[p->choice[i]] : NULL;
         char probability[32] = "";
         if (top) snprintf(probability, 32, "%s%.6g\t", i ? "\t" : "", p->probability[i]);
-        at += (size_t)snprintf(at < size ? text + at : NULL, at < size ? size - at : 0, "%s%s",
-                               probability, carnn_model_choice(model, p->choice[i]));
+        at += (size_t)snprintf(at < size ? text + at : NULL, at < size ? size - at : 0, "%s%.*s",
+                               probability, own ? (int)own->length : INT_MAX,
+                               own ? own->at : carnn_model_choice(model, p->choice[i]));
     }
     return at;
 }

@@ -78,7 +78,7 @@ done
 run 0 help train
 says out '--lr N .*\[0\.[0-9]*, [a-z]* 0\.[0-9]*'
 says out 'icarnn'
-for task in dialog lm answer classify pair; do
+for task in dialog lm answer classify pair cloze; do
     says out "^task $task: "
     sed -n "/^task $task: /,/^\$/p" out >task
     says task '^  data: .'
@@ -752,6 +752,37 @@ for other in '--out m.gguf' --resume '--valid classes.txt' '--test classes.txt';
 done
 check 'cross-validation wrote a model' [ ! -e m.gguf ]
 }
+
+# ---- cloze questions
+
+head -n 110 "$data/cloze-train.txt" >stories.txt # 11 questions
+head -n 50 "$data/cloze-dev.txt" >asked.txt      # 5
+small='--task cloze --hidden 8 --embedding 8 --threads 1 --quiet'
+# shellcheck disable=SC2086
+run 0 train $small --train stories.txt --valid asked.txt --epochs 2 --out z.gguf --json
+for key in task cell parameters examples seconds seed accuracy loss; do says out "\"$key\": "; done
+run 0 test z.gguf --data asked.txt --json
+accuracy=$(value out accuracy)
+run 0 predict z.gguf --data asked.txt
+lines out 5
+grep XXXXX asked.txt | cut -f 2 | paste - out | awk '{ n += $1 == $2 } END { print n / NR }' >found
+check "accuracy of predict is $(cat found), of test $accuracy" [ "$(cat found)" = "$accuracy" ]
+cp out answers
+"$carnn" predict z.gguf <asked.txt | cmp -s - answers
+check 'other candidates from standard input' [ $? -eq 0 ]
+run 0 predict z.gguf --data asked.txt --top 2
+check 'not two pairs' awk -F '\t' '{ n += NF != 4 } END { exit n }' out
+run 0 explain z.gguf --data asked.txt --example 2
+says out '^answer: [A-Z][a-z]* (probability 0'
+says out ' text  [A-Z]'
+run 2 test z.gguf --data asked.txt --report
+printf '1 A b\n2 XXXXX c\tA\t\tB|C\n' >wrong.txt
+run 3 test z.gguf --data wrong.txt
+says err 'wrong.txt:2: expected an answer that is one of the candidates, found "A"'
+printf '1 A b\n2 what\t\t\t\n' >none.txt
+run 0 predict z.gguf --data none.txt
+lines out 1
+run 0 explain z.gguf --data none.txt
 
 # ---- plot
 
