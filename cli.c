@@ -826,7 +826,7 @@ static void on_choice(const carnn_prediction *p, void *user) {
     report *r = (report *)user;
     const char *target = carnn_dataset_target(data, p->example);
     size_t right = 0;
-    if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count) return;
+    if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count || p->candidate) return;
     while (right + 1 < r->classes && strcmp(carnn_model_choice(r->model, right), target)) right++;
     r->times[right * r->classes + p->choice[0]]++;
     r->seen++;
@@ -1073,9 +1073,10 @@ static size_t larger_parts(const carnn_contribution *part, size_t count, double 
     return larger;
 }
 
-/* What each part contributed to the last answer, or the `rows` that added or took most; `of`: what
-   to call that which is explained, or NULL. Returns the parts, to be freed. */
-static carnn_contribution *print_parts(const char *of, size_t rows) {
+/* What each part contributed to the last answer, or the `rows` that added or took most, of at least
+   so much attention; `of`: what to call that which is explained, or NULL. Returns the parts, to be
+   freed. */
+static carnn_contribution *print_parts(const char *of, size_t rows, double least) {
     carnn_explanation e;
     carnn_contribution *part, *c;
     double rest, sum, low = 1.0, high = 0.0;
@@ -1099,7 +1100,8 @@ static carnn_contribution *print_parts(const char *of, size_t rows) {
     for (c = part, rest = sum = e.rest; c < part + e.count; c++) {
         int color = is_colored() && (c->has & CARNN_HAS_ATTENTION);
         sum += c->score;
-        if (rows < e.count && larger_parts(part, e.count, c->score) >= rows) {
+        if (c->attention < least ||
+            (rows < e.count && larger_parts(part, e.count, c->score) >= rows)) {
             rest += c->score;
             continue;
         }
@@ -1151,13 +1153,18 @@ static void explain_example(size_t number) {
     size_t texts = carnn_dataset_text_count(data, number), i;
     check(carnn_session_example(session, data, number, 1, &p, &error));
     printf("example %zu: ", number + 1);
+    if (p.candidate) texts--; /* the list of candidates */
     for (i = p.kind == CARNN_PREDICTS_SCORE || !texts ? 0 : texts - 1; i < texts; i++)
         puts(carnn_dataset_text(data, number, i));
     if (p.kind == CARNN_PREDICTS_SCORE) printf("score %.9g\n", p.score);
-    if (p.kind == CARNN_PREDICTS_CHOICES)
+    if (p.candidate && p.count)
+        printf("answer: %.*s (probability %.4f)\n", (int)p.candidate[*p.choice].length,
+               p.candidate[*p.choice].at, p.probability[0]);
+    else if (p.kind == CARNN_PREDICTS_CHOICES && p.count)
         printf("answer: %s (probability %.4f)\n", carnn_model_choice(model, p.choice[0]),
                p.probability[0]);
-    part = print_parts(p.kind == CARNN_PREDICTS_LIKELIHOOD ? "next word" : NULL, (size_t)-1);
+    part = print_parts(p.kind == CARNN_PREDICTS_LIKELIHOOD ? "next word" : NULL, (size_t)-1,
+                       p.candidate ? 0.005 : 0.0);
     print_alignment(0, part);
     print_alignment(1, part);
     putchar('\n');
@@ -1188,7 +1195,7 @@ static int chat(void) {
         check(carnn_session_reply(session, input.text, input.length, &reply, &error));
         puts(reply);
         if (!arg.explain) continue;
-        free(print_parts(NULL, 3));
+        free(print_parts(NULL, 3, 0.0));
         putchar('\n');
     }
     if (prompt) putchar('\n');

@@ -78,7 +78,7 @@ done
 run 0 help train
 says out '--lr N .*\[0\.[0-9]*, [a-z]* 0\.[0-9]*'
 says out 'icarnn'
-for task in dialog lm answer classify pair; do
+for task in dialog lm answer classify pair cloze; do
     says out "^task $task: "
     sed -n "/^task $task: /,/^\$/p" out >task
     says task '^  data: .'
@@ -436,6 +436,21 @@ for key in task cell parameters examples seconds seed map mrr loss; do says out 
 run 0 train $small --epochs 1 --out r.gguf --cell lstm --model siamese --loss pair
 run 2 train $small --model iwam --out s.gguf
 says err 'did you mean "iwan"?'
+run 2 train $small --model ca --alignment overlaps --out s.gguf
+says err 'did you mean "overlap"?'
+for options in '--model ca' '--model ca --pooling attention --direction a2q' '--model ap' \
+    '--model cosine --loss hardest'; do
+    run 0 train $small --epochs 1 $options --out m.gguf
+    run 0 info m.gguf
+    says out "^model *$(echo "$options" | cut -d ' ' -f 2)\$"
+    says out '^cell  *lstm$'
+    run 0 test m.gguf --data "$data/answer-test.tsv"
+    says out '^m.gguf  map 0\.[0-9]*  mrr 0\.'
+    run 0 explain m.gguf --data "$data/answer-test.tsv" --example 2
+    says out '^alignment of the words of the sentence'
+    check 'the shares do not add up' awk '/^alignment/ { exit } /^ *[-+][0-9.]+ / { total += $1 }
+        END { exit !(total > 1.99 && total < 2.01) }' out
+done
 printf 'lives 1 0 0\ngoldbury 0 1 0\n' >three.txt
 run 0 train --task answer --hidden 12 --threads 1 --quiet --train "$data/answer-train.tsv" \
     --epochs 1 --vectors three.txt --out s.gguf
@@ -737,6 +752,37 @@ for other in '--out m.gguf' --resume '--valid classes.txt' '--test classes.txt';
 done
 check 'cross-validation wrote a model' [ ! -e m.gguf ]
 }
+
+# ---- cloze questions
+
+head -n 110 "$data/cloze-train.txt" >stories.txt # 11 questions
+head -n 50 "$data/cloze-dev.txt" >asked.txt      # 5
+small='--task cloze --hidden 8 --embedding 8 --threads 1 --quiet'
+# shellcheck disable=SC2086
+run 0 train $small --train stories.txt --valid asked.txt --epochs 2 --out z.gguf --json
+for key in task cell parameters examples seconds seed accuracy loss; do says out "\"$key\": "; done
+run 0 test z.gguf --data asked.txt --json
+accuracy=$(value out accuracy)
+run 0 predict z.gguf --data asked.txt
+lines out 5
+grep XXXXX asked.txt | cut -f 2 | paste - out | awk '{ n += $1 == $2 } END { print n / NR }' >found
+check "accuracy of predict is $(cat found), of test $accuracy" [ "$(cat found)" = "$accuracy" ]
+cp out answers
+"$carnn" predict z.gguf <asked.txt | cmp -s - answers
+check 'other candidates from standard input' [ $? -eq 0 ]
+run 0 predict z.gguf --data asked.txt --top 2
+check 'not two pairs' awk -F '\t' '{ n += NF != 4 } END { exit n }' out
+run 0 explain z.gguf --data asked.txt --example 2
+says out '^answer: [A-Z][a-z]* (probability 0'
+says out ' text  [A-Z]'
+run 2 test z.gguf --data asked.txt --report
+printf '1 A b\n2 XXXXX c\tA\t\tB|C\n' >wrong.txt
+run 3 test z.gguf --data wrong.txt
+says err 'wrong.txt:2: expected an answer that is one of the candidates, found "A"'
+printf '1 A b\n2 what\t\t\t\n' >none.txt
+run 0 predict z.gguf --data none.txt
+lines out 1
+run 0 explain z.gguf --data none.txt
 
 # ---- plot
 
