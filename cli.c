@@ -108,7 +108,7 @@ typedef struct command {
 
 enum { /* which commands an option belongs to */
     TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
-    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, ALL = 2047
+    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ALL = 4095
 };
 
 typedef struct flag {
@@ -149,7 +149,7 @@ static const flag flags[] = {
     {"explain", NULL, "show what each utterance added to the score", CHAT, AT(explain)},
     {"resume", NULL, "go on from the checkpoint beside --out FILE", TRAIN, AT(resume)},
     {"log", "FILE", "write one JSON line per epoch", TRAIN, AT(log)},
-    {"json", NULL, "print one JSON object", TRAIN | TEST | INFO | BENCH, AT(json)},
+    {"json", NULL, "print one JSON object", TRAIN | TEST | INFO | BENCH | DEPTH, AT(json)},
     {"quiet", NULL, "no progress", TRAIN, AT(quiet)},
     {"simd", "NAME", "instruction set [$CARNN_SIMD or the best here]", TRAIN | BENCH, AT(simd)},
     {"help", NULL, "this text", ALL, AT(help)},
@@ -1553,6 +1553,77 @@ static int bench(void) {
     return DONE;
 }
 
+/* ==== depth ================================================================================== */
+static const struct {
+    const char *name, *title;
+    size_t offset;
+} measures[] = {
+    {"recurrent_depth", "recurrent depth", offsetof(carnn_graph_measures, recurrent_depth)},
+    {"feedforward_depth", "feedforward depth", offsetof(carnn_graph_measures, feedforward_depth)},
+    {"skip_coefficient", "skip coefficient", offsetof(carnn_graph_measures, skip_coefficient)},
+};
+
+static void print_measure(const carnn_graph *g, size_t number, const carnn_graph_value *v) {
+    size_t size = carnn_graph_path(g, v, NULL, 0) + 1;
+    char value[48], *path = (char *)resize(NULL, size, 1);
+    carnn_graph_path(g, v, path, size);
+    snprintf(value, sizeof value, v->denominator > 1 ? "%lld/%lld" : "%lld",
+             (long long)v->numerator, (long long)v->denominator);
+    if (arg.json) json(stdout, ", %s: ", measures[number].name);
+    else printf("  %-17s  %-5s  ", measures[number].title, v->denominator ? value : "none");
+    if (arg.json && v->denominator)
+        json(stdout, "{'numerator': %g, 'denominator': %g, 'length': %z, 'delay': %g, 'path': %s}",
+             (double)v->numerator, (double)v->denominator, v->length, (double)v->delay, path);
+    else if (arg.json) fputs("null", stdout);
+    else if (v->denominator)
+        printf("length %zu, delay %lld: %s\n", v->length, (long long)v->delay, path);
+    else puts("no path from an input to an output");
+    free(path);
+}
+
+/* What a graph is and its measures, of one that is bidirectional for both directions. */
+static void print_graph(const carnn_graph *g, const char *name) {
+    static const char *const directions[] = {"forward", "backward"};
+    size_t nodes = 0, edges = 0, i, shown = 0;
+    int both = carnn_graph_measure(g, 0) && carnn_graph_measure(g, 1), backward;
+    while (carnn_graph_node_at(g, nodes)) nodes++;
+    while (carnn_graph_edge_at(g, edges)) edges++;
+    if (arg.json)
+        json(stdout, "{'graph': %s, 'directions': %z, 'period': %g, 'nodes': %z, 'edges': %z, "
+             "'measures': [", name, (size_t)both + 1, (double)carnn_graph_period(g), nodes, edges);
+    else printf("%s: valid, %s, period %lld, %zu nodes, %zu edges\n", name,
+                both ? "bidirectional" : "unidirectional", (long long)carnn_graph_period(g), nodes,
+                edges);
+    for (backward = 0; backward < 2; backward++) {
+        const carnn_graph_measures *m = carnn_graph_measure(g, backward);
+        if (!m) continue;
+        if (arg.json)
+            json(stdout, shown++ ? ", {'direction': %s" : "{'direction': %s", directions[backward]);
+        else if (both || backward) printf(" %s in time:\n", directions[backward]);
+        for (i = 0; i < COUNT(measures); i++)
+            print_measure(g, i, (const carnn_graph_value *)(const void *)((const char *)m +
+                                                                          measures[i].offset));
+        if (arg.json) fputs("}", stdout);
+    }
+    if (arg.json) fputs("]}", stdout);
+}
+
+/* All graphs are read before any is printed: one that is not valid leaves no half of a result. */
+static int depth(void) {
+    static carnn_graph *graph[MODELS];
+    carnn_source *sources = open_sources(&arg.files);
+    size_t i;
+    for (i = 0; i < arg.files.count; i++)
+        check(carnn_graph_load(&graph[i], &sources[i], NULL, &error));
+    if (arg.json) json(stdout, "{'graphs': [");
+    for (i = 0; i < arg.files.count; i++) {
+        if (arg.json && i) fputs(", ", stdout);
+        print_graph(graph[i], sources[i].name);
+    }
+    if (arg.json) fputs("]}\n", stdout);
+    return DONE;
+}
+
 /* ==== Commands and help ====================================================================== */
 static const command commands[] = {
     {"train", "--task NAME --train FILE --out MODEL [options]", "trains a model, keeps its best",
@@ -1576,6 +1647,12 @@ static const command commands[] = {
      "  carnn info bot.gguf\n", INFO, info, 1, 1},
     {"plot", "RUN.jsonl... [--out FILE.svg]", "draws the losses and scores that train --log wrote",
      "  carnn plot icarnn.jsonl lstm.jsonl --out runs.svg\n", PLOT, plot, 1, MODELS},
+    {"depth", "GRAPH... [--json]", "measures how deep the graph of a recurrent network is",
+     "  carnn depth sh st bu td\n  carnn depth grid:2x3 fig4.3a:17 fig4.3b:4:17 graph.txt\n"
+     "\nA graph is a file with lines \"period M\", \"node NAME in|hidden|out TIME\" and\n"
+     "\"edge FROM TO DELAY\", or one of these names: sh, st, bu, td, grid:RxF (of recurrent\n"
+     "depth R and feedforward depth F), fig4.3a:K and fig4.3b:N:K (with skips of K steps).\n",
+     DEPTH, depth, 1, MODELS},
     {"gradcheck", "[NAME]", "compares all derivatives, or those of NAME, with differences",
      "  carnn gradcheck icarnn\n", GRADCHECK, gradcheck, 0, 1},
     {"bench", "[NAME] [options]", "measures kernels, cells and whole tasks on this machine",
