@@ -50,7 +50,7 @@
        @@BATCH   token lists, pieces, the texts of a batch
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
-       @@HEAD    one part per task: dialog, lm, answer, classify
+       @@HEAD    one part per task: dialog, lm, answer, classify, pair
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
        @@TRAIN   training, scoring, cross-validation
@@ -90,11 +90,11 @@
        loss      softmax cross entropy over the logits, or one of its own
        sample    lines of data for the gradient check, and `variants`, options to check
 
-   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (carnn__text_rnn_plan,
-   _forward, _backward over texts), carnn__pool_part, carnn__additive, carnn__position,
-   carnn__compare, carnn__overlap. Every part clears the d of its own output in _forward. These
-   names stay within a minor version; everything else that begins with carnn__ is private. A model
-   file names its task: only programs that have it can load the model.
+   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (stacks of cells and
+   RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part, carnn__additive,
+   carnn__position, carnn__compare, carnn__overlap. Every part clears the d of its own output in
+   _forward. These names stay within a minor version; everything else that begins with carnn__ is
+   private. A model file names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -789,7 +789,7 @@ CARNN_API carnn_status carnn_gradcheck(const char *only, uint64_t seed,
                                        void *user, carnn_error *error);
 
 typedef struct carnn_measure { /* one line of the benchmark; valid during the callback only */
-    const char *group;         /* "peak", "kernel", "cell", "task" */
+    const char *group;         /* "peak", "kernel", "cell", "encoder", "task" */
     const char *name;          /* "matmul 32 x 1024 x 1024" */
     const char *unit;          /* "GFLOP/s" */
     double value;              /* median */
@@ -1543,6 +1543,20 @@ typedef struct carnn__recurrence {
 } carnn__recurrence;
 #define CARNN__RECURRENCE_BLOCK 64
 
+
+/* The listener of an RCRN (@@CELL): N packed rows, B sequences, h columns of one direction. */
+typedef struct carnn__listener {
+    const carnn__packed *seq;
+    size_t h;
+    int raw;                  /* the output gate is s2 itself */
+    const uint32_t *reversed; /* (N) the row that the bases have for each row; NULL: the same */
+    const float *s[3];        /* (N, h) s1, s2, s3 */
+    const float *first;       /* (B, h) c before the first step; NULL: 0 */
+    float *c, *out;           /* (N, h) */
+    float *dout, *ds[3];      /* (N, h) their gradients */
+    float *dc;                /* (B, h) gradient that reaches c from the step after */
+} carnn__listener;
+
 /* --- cells (@@CELL) -------------------------------------------------------------------------- */
 
 /* The table of cells. It is the one place where a cell is added, which takes
@@ -1563,12 +1577,13 @@ typedef struct carnn__recurrence {
 
    A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
-    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0)                          \
-    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, CARNN__HAS_CELL_STATE)                \
+    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, CARNN__TAPE_SUFFICES)       \
+    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f,                                       \
+      CARNN__HAS_CELL_STATE | CARNN__TAPE_SUFFICES)                                                \
     X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f,                 \
-      CARNN__TWO_STAGES)                                                                           \
+      CARNN__TWO_STAGES | CARNN__TAPE_SUFFICES)                                                    \
     X(gru_after, gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3,  \
-      1, 4, 0, 0.0f, 0)                                                                            \
+      1, 4, 0, 0.0f, CARNN__TAPE_SUFFICES)                                                         \
     X(ran, ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, CARNN__ADDITIVE_FORGET)         \
     X(ran_tanh, ran, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)    \
     X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0,   \
@@ -1596,7 +1611,8 @@ enum {
     /* h = A * h' + w * k, where k is the last gate or the input itself and no gate is computed from
        k: a weighted sum, which exact explanations need (carnn__cell_additive_step). */
     CARNN__ADDITIVE_UPDATE = 8,  /* gates u, f (f is 1 where there is none): A = 1 - u, w = u * f */
-    CARNN__ADDITIVE_FORGET = 16  /* gates i, f: A = f, w = i */
+    CARNN__ADDITIVE_FORGET = 16, /* gates i, f: A = f, w = i */
+    CARNN__TAPE_SUFFICES = 32    /* backward reads no projections but those on the tape */
 };
 
 enum {
@@ -1784,6 +1800,8 @@ typedef struct carnn__panel {
     X(optimize, void, (const void *job, size_t from, size_t to))                                   \
     /* @@CELL, on a range of blocks */                                                             \
     X(recur, void, (const void *job, size_t from, size_t to))                                      \
+    X(listen, void, (const void *job, size_t from, size_t to))                                     \
+    X(listen_back, void, (const void *job, size_t from, size_t to))                                \
     /* @@PART, on a range of their output */                                                       \
     X(encode, void, (const void *job, size_t from, size_t to))                                     \
     X(encode_back, void, (const void *job, size_t from, size_t to))                                \
@@ -3202,7 +3220,7 @@ typedef struct carnn__param {
     size_t open_from, open_count; /* weights that start at `scale`: the bias of a forget gate */
 } carnn__param;
 
-#define CARNN__PARAMS_MAX 96
+#define CARNN__PARAMS_MAX 224
 
 typedef struct carnn__store {
     carnn__param item[CARNN__PARAMS_MAX];
@@ -3878,6 +3896,64 @@ static void CARNN__K(recur)(const void *job, size_t from, size_t to) {
     }
 }
 
+/* --- the listener of an RCRN --------------------------------------------------------------------
+   Tay et al. 2018, Eq. 15 and 16, with the sigmoids and the state of the authors' code. It is the
+   linear recurrence with the gates computed on the way, so that neither they nor the products of
+   the second line are ever stored:
+
+     F = s(s1)   O = s(s2), or s2 where it is raw
+     c = F * c' + (1 - F) * s3     h = O * c
+
+   Backward, from the gradient G at h: the one at c is D = G * O + F_{t+1} * D_{t+1};
+   ds1 = D * (c' - s3) * F (1 - F), ds2 = G * c * O (1 - O), raw G * c, ds3 = D * (1 - F).
+
+   Columns are independent: threads share blocks of sixteen of them. */
+
+static CARNN__INLINE void CARNN__K(listen_lanes)(const carnn__listener *l, size_t t, size_t b,
+                                                 size_t j, size_t n, int back) {
+    size_t row = l->seq->start[t] + b, at = row * l->h + j, in = at;
+    vec F, O, s2, s3, c, before = zero(), G, D;
+    if (l->reversed) in = l->reversed[row] * l->h + j;
+    F = sigmoid(loadn(l->s[0] + in, n));
+    s2 = loadn(l->s[1] + in, n);
+    s3 = loadn(l->s[2] + in, n);
+    O = l->raw ? s2 : sigmoid(s2);
+    if (t) before = loadn(l->c + (l->seq->start[t - 1] + b) * l->h + j, n);
+    else if (l->first) before = loadn(l->first + b * l->h + j, n);
+    if (!back) {
+        c = fma(F, sub(before, s3), s3);
+        storen(l->c + at, n, c);
+        storen(l->out + at, n, mul(O, c));
+        return;
+    }
+    c = loadn(l->c + at, n);
+    G = loadn(l->dout + at, n);
+    D = fma(G, O, loadn(l->dc + b * l->h + j, n));
+    storen(l->ds[0] + in, n, sigmoid_back(F, mul(D, sub(before, s3))));
+    storen(l->ds[1] + in, n, l->raw ? mul(G, c) : sigmoid_back(O, mul(G, c)));
+    storen(l->ds[2] + in, n, fnma(F, D, D));
+    storen(l->dc + b * l->h + j, n, mul(F, D));
+}
+
+static CARNN__INLINE void CARNN__K(listen_blocks)(const carnn__listener *l, size_t from, size_t to,
+                                                  int back) {
+    size_t i, b, j, end = 16 * to < l->h ? 16 * to : l->h;
+    for (i = 0; i < l->seq->steps; i++) {
+        size_t t = back ? l->seq->steps - 1 - i : i;
+        for (b = 0; b < l->seq->start[t + 1] - l->seq->start[t]; b++)
+            for (j = 16 * from; j < end; j += 16)
+                CARNN__K(listen_lanes)(l, t, b, j, end - j < 16 ? end - j : 16, back);
+    }
+}
+
+static void CARNN__K(listen)(const void *job, size_t from, size_t to) {
+    CARNN__K(listen_blocks)((const carnn__listener *)job, from, to, 0);
+}
+
+static void CARNN__K(listen_back)(const void *job, size_t from, size_t to) {
+    CARNN__K(listen_blocks)((const carnn__listener *)job, from, to, 1);
+}
+
 /* --- the scan -----------------------------------------------------------------------------------
    Over steps, sequences and columns: rows stream through the cache in the order in which they lie.
    Bound by the vector unit (two sigmoids a column) as long as the rows of a step stay in the
@@ -4125,12 +4201,15 @@ typedef struct carnn__cell_run {
     float *last;        /* (N, h): h_{t-1} of every row, for the gradient of Wh */
     carnn__cell_product product[2];
     size_t products;
+    int shares;         /* the memory for the backward pass is that of several runs */
 } carnn__cell_run;
 
-/* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. */
+/* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
+   kind and size may share what they need only during a pass, that of `other` (or NULL): then each
+   is projected and run forward, and backward and back through the projection, before the next. */
 static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const carnn__store *store,
                              const float *w, float *g, carnn__arena *arena, size_t U, size_t N,
-                             size_t B) {
+                             size_t B, const carnn__cell_run *other) {
     const carnn__cell_kind *k = &carnn__cells[cell->kind];
     size_t h = cell->h, recurrent = k->recurrent_gates, i;
     carnn__scan *s = &r->scan;
@@ -4150,13 +4229,23 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
         if (g) p->back = carnn__floats(arena, 1, carnn__packed_size(h, p->gates * h));
     }
     s->h = h;
-    s->px = carnn__floats(arena, U, k->gates * h);
+    if (other && k->flags & CARNN__TAPE_SUFFICES) s->px = other->scan.px;
+    else s->px = carnn__floats(arena, U, k->gates * h);
     s->pc = carnn__floats(arena, B, k->context_gates * h);
     s->ph = carnn__floats(arena, B, recurrent * h);
     s->out = carnn__floats(arena, N, h);
     s->tape = carnn__floats(arena, N, k->tape * h);
     if (k->flags & CARNN__TWO_STAGES) s->reset = carnn__floats(arena, B, h);
     if (!g) return;
+    if (other) {
+        s->dh = other->scan.dh;
+        s->dc = other->scan.dc;
+        s->dpx = other->scan.dpx;
+        s->dpc = other->scan.dpc;
+        s->dph = other->scan.dph;
+        r->last = other->last;
+        return;
+    }
     s->dh = carnn__floats(arena, B, h);
     if (k->flags & CARNN__HAS_CELL_STATE) s->dc = carnn__floats(arena, B, h);
     s->dpx = carnn__floats(arena, U, k->gates * h);
@@ -4196,7 +4285,8 @@ static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const floa
     if (biased < width)
         carnn__matmul(e, CARNN__NT, to - from, width - biased, in, x, in, wx + biased * in, in,
                       NULL, px + biased, width);
-    if (r->g) memset(r->scan.dpx + from * width, 0, (to - from) * width * sizeof(float));
+    if (r->g && !r->shares)
+        memset(r->scan.dpx + from * width, 0, (to - from) * width * sizeof(float));
 }
 
 /* pc = c Wc^T for the contexts c (B, d) of the sequences, in the order of their ranks; zeros for a
@@ -4376,6 +4466,8 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
     memset(s->dh, 0, bytes);
     if (s->dc) memset(s->dc, 0, bytes);
     memset(s->dpc, 0, carnn__cells[r->cell->kind].context_gates * bytes);
+    if (r->shares)
+        memset(s->dpx, 0, r->inputs * carnn__cells[r->cell->kind].gates * s->h * sizeof(float));
     carnn__cell_scan(r, e);
     if (r->products) carnn__cell_recurrent_gradient(r, e);
 }
@@ -6260,6 +6352,14 @@ typedef struct carnn__reader carnn__reader;
 
 #define CARNN__CLASS_FINE 0 /* the place of `fine` among the options of classify */
 
+enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
+
+/* The largest grade; 0: targets are classes. */
+static size_t carnn__pair_grades(const double *option) {
+    if (!option || option[CARNN__PAIR_TARGET] != 2.0) return 0;
+    return option[CARNN__PAIR_GRADES] > 0.0 ? (size_t)option[CARNN__PAIR_GRADES] : 5;
+}
+
 /* Words of a question or an answer at most: pairs are compared word by word. */
 #define CARNN__SENTENCE_WORDS 512
 
@@ -6464,6 +6564,18 @@ static void carnn__reading_origin(carnn__reading *r, const char *name) {
 /* The name of the source that an example comes from. */
 static const char *carnn__dataset_origin(const carnn_dataset *data, size_t example) {
     return data->origin_names + data->items[example].origin;
+}
+
+/* "f.txt:3: expected `what`, found" the target of item i. */
+static carnn_status carnn__target_fail(const carnn_dataset *data, size_t i, const char *what,
+                                       carnn_error *error) {
+    char shown[4 * CARNN__SHOWN + 8];
+    const carnn__item *x = &data->items[i];
+    carnn__span target = {NULL, 0};
+    if (x->target != CARNN__NO_INDEX) target = carnn__text(data, x->target);
+    return carnn__fail(error, CARNN_ERR_DATA, x->line, "%s:%u: expected %s, found %s",
+                       carnn__name_end(carnn__dataset_origin(data, i)), (unsigned)x->line, what,
+                       carnn__show(shown, target));
 }
 
 /* Leaves out the groups from item `from` on, the first of which is number `group`, that have no
@@ -7034,6 +7146,86 @@ static const carnn__reader carnn__class_reader = {
     "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or "
     "\"4 text\" (SST), as the first line has it"};
 
+/* --- pairs with a class or a grade ---------------------------------------------------------------
+   Two sentences and what the first says of the second, a line each, in columns with tabs between
+   them: label, first, second; or else named by a first line as in SICK or MSRP. By the task's
+   options the label is a class or a grade. Where labels may be missing, so may their column. */
+
+enum { CARNN__FIRST, CARNN__SECOND, CARNN__LABEL, CARNN__GRADE };
+
+/* Is the first line a list of names? Then the columns are where they say. */
+static int carnn__labelled_names(carnn__parser *p, const carnn__span *field, size_t count) {
+    static const struct {
+        const char *name;
+        size_t column;
+    } names[] = {{"sentence_a", CARNN__FIRST}, {"sentence_b", CARNN__SECOND},
+                 {"entailment_judgment", CARNN__LABEL},
+                 {"relatedness_score", CARNN__GRADE}, {"#1 string", CARNN__FIRST},
+                 {"#2 string", CARNN__SECOND}, {"quality", CARNN__LABEL}};
+    size_t *c = p->column, i, j;
+    for (i = 0; i < 4; i++) c[i] = SIZE_MAX;
+    for (i = 0; i < count; i++)
+        for (j = 0; j < CARNN__COUNT(names); j++)
+            if (carnn__is(names[j].name, field[i], 1)) c[names[j].column] = i;
+    c[4] = count;
+    if (carnn__pair_grades(p->option) && c[CARNN__GRADE] != SIZE_MAX)
+        c[CARNN__LABEL] = c[CARNN__GRADE];
+    return c[CARNN__FIRST] != SIZE_MAX && c[CARNN__SECOND] != SIZE_MAX;
+}
+
+static carnn_status carnn__labelled_target(carnn__parser *p, carnn__record *r, carnn__span target) {
+    size_t grades = carnn__pair_grades(p->option);
+    char expected[48];
+    double value = 0.0;
+    snprintf(expected, sizeof expected, grades ? "a grade from 1 to %zu" : "a class", grades);
+    if (!grades && target.length) {
+        r->has_target = 1;
+        r->target = target;
+    } else if (grades && carnn__number(target, &value) && value >= 1.0 && value <= (double)grades) {
+        r->value = (float)value;
+    } else if (!p->lenient) {
+        return carnn__unexpected(p, expected, target);
+    }
+    return CARNN_OK;
+}
+
+static carnn_status carnn__labelled_line(carnn__parser *p, carnn__record *r) {
+    static const size_t three[5] = {1, 2, 0, SIZE_MAX, 3}, two[5] = {0, 1, SIZE_MAX, SIZE_MAX, 2};
+    const size_t *c = p->column;
+    carnn__span rest = p->lines.line, field[16];
+    carnn_status status;
+    size_t n = 0, i;
+    int more = 1;
+    if (!carnn__says_something(p)) return CARNN_OK;
+    memset(field, 0, sizeof field);
+    for (; more && n < CARNN__COUNT(field); n++) {
+        more = carnn__cut(&rest, '\t', &field[n]);
+        field[n] = carnn__trim(field[n]);
+    }
+    if (!p->begun) {
+        p->begun = carnn__labelled_names(p, field, n) ? 2 : 1;
+        if (p->begun == 2 && c[CARNN__LABEL] == SIZE_MAX && !p->lenient)
+            return carnn__unexpected(p, "a column of labels", p->lines.line);
+        if (p->begun == 2) return CARNN_OK;
+    }
+    if (p->begun == 1) c = n < 3 && p->lenient ? two : three;
+    if (!p->lenient && (n != c[4] || more))
+        return carnn__unexpected(p, c == three ? "three columns (label, first, second)"
+                                               : "as many columns as the first line has",
+                                 p->lines.line);
+    r->begins = r->example = 1;
+    r->own = 2;
+    for (i = 0; i < 2; i++) carnn__record_text(r, (uint32_t)i, field[c[i]]);
+    status = carnn__pair_sentence(p, "a first sentence", 0, r->text[0]);
+    if (!status) status = carnn__pair_sentence(p, "a second sentence", 1, r->text[1]);
+    if (status || c[CARNN__LABEL] >= n) return status;
+    return carnn__labelled_target(p, r, field[c[CARNN__LABEL]]);
+}
+
+static const carnn__reader carnn__labelled_reader = {
+    carnn__labelled_line, "a class or grade with two sentences", 0, 0, NULL,
+    "\"class<TAB>first<TAB>second\", or columns named by a first line as in SICK and MSRP"};
+
 /* --- a part of a data set -----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: only their own texts make the
    vocabulary of a model, and only their own targets are choices. A list of candidates stays. */
@@ -7230,6 +7422,7 @@ typedef struct carnn__metric {
 
 typedef enum carnn__output_kind {
     CARNN__OUTPUT_SOFTMAX, /* one of the choices is right */
+    CARNN__OUTPUT_GRADES,  /* a distribution over the grades 1, 2, ..: its mean is told */
     CARNN__OUTPUT_SCORE    /* one number: a score */
 } carnn__output_kind;
 
@@ -7950,14 +8143,70 @@ static void carnn__linear_backward(const carnn__work *work, carnn__linear *m, co
                       carnn__weight(work, m->weight), in, NULL, x->d, in);
 }
 
-/* --- context: the position encoding of the other text -------------------------------------------
+/* --- highway layers -----------------------------------------------------------------------------
+   Two of them (Srivastava, Greff and Schmidhuber 2015), which at first pass most of x on:
+
+     y = t * relu(W x + b) + (1 - t) * x     t = sigmoid(V x + a - 1)     x, t, y (rows, h) */
+
+typedef struct carnn__highway {
+    carnn__linear gate[2], change[2]; /* outputs t, relu */
+    carnn__mat y[2];
+} carnn__highway;
+
+static void carnn__highway_plan(carnn__plan *p, carnn__highway *m, const char *name, size_t rows,
+                                size_t h) {
+    char part[48];
+    size_t l;
+    for (l = 0; l < 2; l++) {
+        snprintf(part, sizeof part, "%s.%u.gate", name, (unsigned)l + 1);
+        carnn__linear_plan(p, &m->gate[l], part, "weight", rows, h, h, 1, CARNN__IDENTITY);
+        snprintf(part, sizeof part, "%s.%u", name, (unsigned)l + 1);
+        carnn__linear_plan(p, &m->change[l], part, "weight", rows, h, h, 1, CARNN__RELU);
+        m->y[l] = carnn__plan_mat(p, rows, h);
+    }
+}
+
+static void carnn__highway_forward(const carnn__work *work, carnn__highway *m, const carnn__mat *x,
+                                   size_t rows) {
+    size_t l, i, n = rows * x->columns;
+    for (l = 0; l < 2; x = &m->y[l++]) {
+        float *t = m->gate[l].y.x, *y = m->y[l].x;
+        const float *change = m->change[l].y.x;
+        carnn__linear_forward(work, &m->gate[l], x, rows);
+        carnn__linear_forward(work, &m->change[l], x, rows);
+        for (i = 0; i < n; i++) t[i] -= 1.0f;
+        work->engine->k->sigmoid_n(t, t, n);
+        for (i = 0; i < n; i++) y[i] = x->x[i] + t[i] * (change[i] - x->x[i]);
+        carnn__mat_clear(&m->y[l], rows);
+    }
+}
+
+static void carnn__highway_backward(const carnn__work *work, carnn__highway *m,
+                                    const carnn__mat *input, size_t rows) {
+    size_t l, i, n = rows * input->columns;
+    for (l = 2; l-- > 0;) {
+        const carnn__mat *gate = &m->gate[l].y, *change = &m->change[l].y;
+        const carnn__mat *x = l ? &m->y[0] : input;
+        for (i = 0; i < n; i++) {
+            float t = gate->x[i], d = m->y[l].d[i];
+            gate->d[i] = d * (change->x[i] - x->x[i]) * t * (1.0f - t);
+            change->d[i] = d * t;
+            x->d[i] += d * (1.0f - t);
+        }
+        carnn__linear_backward(work, &m->gate[l], x, rows);
+        carnn__linear_backward(work, &m->change[l], x, rows);
+    }
+}
+
+/* --- context: the position encoding of a text ---------------------------------------------------
    For each sequence of a text of a pair (texts 2 i and 2 i + 1), the position encoding (@@PART) of
-   the words of the other text, divided by their number: sums of 30 words shut the gates of a cell
-   and say little more than how long the text is. */
+   the words of the other text, or of its own; divided by their number: sums of 30 words shut the
+   gates of a cell and say little more than how long the text is. */
 
 typedef struct carnn__position {
+    int own;         /* of the text itself, which may be any text */
     float *ramp;     /* (D) */
-    uint32_t *other; /* (P) */
+    uint32_t *text;  /* (P) */
     carnn__mat y;    /* (P, D) */
 } carnn__position;
 
@@ -7966,21 +8215,21 @@ static void carnn__position_plan(carnn__plan *p, carnn__position *m, size_t D,
     m->y = carnn__plan_mat(p, t->most_texts, D);
     if (!p->arena) return;
     m->ramp = carnn__floats(p->arena, 1, D);
-    m->other = (uint32_t *)carnn__take(p->arena, t->most_texts, sizeof(uint32_t));
+    m->text = (uint32_t *)carnn__take(p->arena, t->most_texts, sizeof(uint32_t));
     if (m->ramp) carnn__encoder_ramp(m->ramp, D);
 }
 
 /* x (U, D): the inputs of the batch. Sums become means, and backward likewise. */
 static void carnn__position_run(const carnn__work *work, carnn__position *m, const carnn__texts *t,
                                 const carnn__mat *x, int backward) {
-    carnn__encoder e = {t->packed.sequences, m->y.columns, m->other, t->ids, t->at, m->ramp,
+    carnn__encoder e = {t->packed.sequences, m->y.columns, m->text, t->ids, t->at, m->ramp,
                         x->x, m->y.x, x->d, m->y.d};
     float *y = backward ? m->y.d : m->y.x;
     size_t b;
-    for (b = 0; b < e.texts; b++) m->other[b] = t->first[t->rank[b]] ^ 1;
+    for (b = 0; b < e.texts; b++) m->text[b] = t->first[t->rank[b]] ^ !m->own;
     if (!backward) carnn__encode_texts(work->engine, &e);
     for (b = 0; b < e.texts; b++) {
-        size_t n = t->at[m->other[b] + 1] - t->at[m->other[b]];
+        size_t n = t->at[m->text[b] + 1] - t->at[m->text[b]];
         if (n) work->engine->k->scale(y + b * m->y.columns, 1.0f / (float)n, m->y.columns);
     }
     if (backward) carnn__encode_texts_back(work->engine, &e);
@@ -8014,28 +8263,70 @@ static void carnn__encode_lists(const carnn__work *work, const carnn__list_encod
     (backward ? carnn__encode_texts_back : carnn__encode_texts)(work->engine, &job);
 }
 
-/* --- recurrent layers ---------------------------------------------------------------------------
+/* --- recurrent encoders -------------------------------------------------------------------------
    Layers of any cell, one on top of the other, each in one direction or both: y_t = [fw_t; bw_t].
    The first layer reads inputs by index, so that a word that occurs often is projected once; the
-   others read the rows of the layer below. The last one's output is packed or in reading order. */
+   others read the rows of the layer below. The last one's output is packed or in reading order.
+
+   A layer of an RCRN (Tay et al. 2018) has three such RNNs, the bases, which read the same inputs:
+   s1 and s2 control the forget and the output gate of a listener (@@CELL), s3 is what it hears. It
+   goes through all columns of [fw; bw] from the first word to the last.
+
+   Dropout is on what layers read. Each base has a mask of its own. */
+
+#define CARNN__BASES 3
+
+static const char *const carnn__encoders[] = {"rnn", "rcrn", NULL};
+
+/* Options `number` and number + 1 of a task that has an encoder. */
+#define CARNN__ENCODER_OPTIONS(number)                                                             \
+    CARNN__OPTION_CHOICE("encoder", number, carnn__encoders,                                       \
+                         "rnn, or rcrn: two RNNs are the gates of a third"),                       \
+        CARNN__OPTION_WHOLE("raw_output_gate", (number) + 1, 0, 1, 0,                              \
+                            "1: the output gate of an rcrn is not squashed")
+
+typedef struct carnn__rnn_base {
+    carnn__cell cell[2]; /* by direction */
+    carnn__cell_run run[2];
+    float *dout;         /* (N, h) of the direction at hand */
+} carnn__rnn_base;
 
 typedef struct carnn__rnn_layer {
-    carnn__cell cell[2];
-    carnn__cell_run run[2];
-    float *dout[2]; /* (N, h) */
-    carnn__mat y;   /* (N or R, directions h) */
+    carnn__rnn_base base[CARNN__BASES];
+    carnn__listener listener[2]; /* which share all memory but c */
+    int projects;
+    carnn__linear project; /* (U or N, h) of what is read, for cells whose candidate it is */
+    carnn__mat y;          /* (N or R, directions h) */
 } carnn__rnn_layer;
 
 typedef struct carnn__rnn {
-    size_t layers, directions;
-    size_t drop;     /* stream of dropout on the output of the first layer; the others follow */
-    int drops_top;   /* dropout on the output of the last layer, too */
+    size_t bases, layers, directions, h;
+    size_t drop_input; /* stream of dropout on the input of the first layer; 0: none */
+    size_t drop;       /* of the second one, the output of the first; the others follow */
+    int drops_top;     /* dropout on the output of the last layer, too */
+    carnn__mat masked; /* of several bases: what one of them reads */
     carnn__rnn_layer layer[CARNN__LAYERS_MAX];
 } carnn__rnn;
 
 typedef struct carnn__rnn_shape {
     size_t cell, layers, directions, in, h, d; /* cell: its number; d: of the context */
+    int rcrn, raw;                             /* raw: the output gate is s2 itself */
 } carnn__rnn_shape;
+
+/* What a model describes, with the options of CARNN__ENCODER_OPTIONS(option). */
+static carnn__rnn_shape carnn__encoder_shape(const carnn_model *model, size_t option,
+                                             size_t directions, size_t in, size_t d) {
+    const carnn_model_desc *desc = &model->desc;
+    carnn__rnn_shape s = {carnn__cell_number(desc->cell), (size_t)desc->layers, directions, in,
+                          (size_t)desc->hidden, d, carnn__chosen(model, option) == 1,
+                          carnn__option(model, option + 1) > 0.0};
+    return s;
+}
+
+static int carnn__reads_context(const char *cell) {
+    size_t kind = carnn__cell_number(cell);
+    return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
+}
 
 /* A packed batch as a recurrent layer reads it. */
 typedef struct carnn__rnn_input {
@@ -8047,32 +8338,74 @@ typedef struct carnn__rnn_input {
     const carnn__mat *c;      /* (P, d) contexts by rank; NULL: none */
     const uint32_t *row;      /* (R) packed row of each row of the output; NULL: it is packed */
     size_t rows;              /* R */
-    float *state;             /* (layers, 2, h) output and memory before the only sequence, in one
-                                 direction, replaced by those after it; carnn__rnn_ready was called
-                                 before. NULL: zeros */
+    float *state;             /* (layers, carnn__rnn_states, h) before the only sequence, in one
+                                 direction, replaced by what is there after it; carnn__rnn_ready was
+                                 called before. NULL: zeros */
 } carnn__rnn_input;
 
-/* name: of the weights, with ".2", ".forward" behind it where there are several layers, directions.
-   U, N, P: most inputs, packed rows, sequences of a batch. */
+/* States of a layer: output and memory of each base, and c of the listener. */
+static size_t carnn__rnn_states(const carnn__rnn *m) {
+    return 2 * m->bases + (m->bases > 1);
+}
+
+static void carnn__listener_plan(carnn__plan *p, carnn__rnn_layer *layer, size_t i, size_t h,
+                                 size_t N, size_t P) {
+    carnn__listener *l = &layer->listener[i];
+    size_t b;
+    *l = *layer->listener;
+    l->h = h;
+    l->c = carnn__floats(p->arena, N, h);
+    if (!i) l->out = carnn__floats(p->arena, N, h);
+    if (!i && p->work->g) l->dout = carnn__floats(p->arena, N, h);
+    if (!i && p->work->g) l->dc = carnn__floats(p->arena, P, h);
+    layer->base[0].dout = l->out; /* which the backward pass does not need */
+    for (b = 0; b < CARNN__BASES; b++) {
+        l->s[b] = layer->base[b].run[i].scan.out;
+        l->ds[b] = layer->base[b].dout;
+    }
+}
+
+/* name: of the weights. Behind it stand ".2", ".forget", ".forward" where there are several layers,
+   bases, directions. U, N, P: most inputs, packed rows, sequences of a batch. */
 static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, carnn__rnn_shape s,
                             size_t U, size_t N, size_t P) {
+    static const char *const base[] = {".forget", ".output", ".listener"};
     static const char *const direction[] = {".forward", ".backward"};
     char prefix[48], number[8] = "";
-    size_t i, l;
+    size_t l, b, i;
+    m->bases = s.rcrn ? CARNN__BASES : 1;
     m->layers = s.layers;
     m->directions = s.directions;
+    m->h = s.h;
+    if (m->bases > 1 && p->arena && p->work->g)
+        m->masked = carnn__plan_mat(
+            p, 1, carnn__max(U * s.in, s.layers > 1 ? N * s.directions * s.h : 0));
     for (l = 0; l < s.layers; l++) {
         carnn__rnn_layer *layer = &m->layer[l];
         if (l) snprintf(number, sizeof number, ".%u", (unsigned)l + 1);
-        for (i = 0; i < s.directions; i++) {
-            snprintf(prefix, sizeof prefix, "%s%s%s", name, number,
-                     s.directions > 1 ? direction[i] : "");
-            carnn__cell_declare(&layer->cell[i], p->store, prefix, s.cell, s.in, s.h, s.d);
-            if (!p->arena) continue;
-            carnn__cell_plan(&layer->run[i], &layer->cell[i], &p->model->params, p->work->w,
-                             p->work->g, p->arena, U, N, P);
-            if (p->work->g) layer->dout[i] = carnn__floats(p->arena, N, s.h);
+        layer->projects = carnn__cells[s.cell].flags & CARNN__INPUT_IS_CANDIDATE && s.in != s.h;
+        if (layer->projects) {
+            snprintf(prefix, sizeof prefix, "%s%s", name, number);
+            carnn__linear_plan(p, &layer->project, prefix, "project", U, s.in, s.h, 0,
+                               CARNN__IDENTITY);
+            s.in = s.h;
         }
+        for (b = 0; b < m->bases; b++)
+            for (i = 0; i < s.directions; i++) {
+                carnn__rnn_base *one = &layer->base[b];
+                snprintf(prefix, sizeof prefix, "%s%s%s%s", name, number, s.rcrn ? base[b] : "",
+                         s.directions > 1 ? direction[i] : "");
+                carnn__cell_declare(&one->cell[i], p->store, prefix, s.cell, s.in, s.h, s.d);
+                if (!p->arena) continue;
+                carnn__cell_plan(&one->run[i], &one->cell[i], &p->model->params, p->work->w,
+                                 p->work->g, p->arena, U, N, P, b || i ? layer->base->run : NULL);
+                one->run[i].shares = m->bases * m->directions > 1;
+                if (p->work->g && !i && (b || !s.rcrn))
+                    one->dout = carnn__floats(p->arena, N, s.h);
+            }
+        layer->listener->raw = s.raw;
+        for (i = 0; p->arena && s.rcrn && i < s.directions; i++)
+            carnn__listener_plan(p, layer, i, s.h, N, P);
         layer->y = carnn__plan_mat(p, N, s.directions * s.h);
         s.in = s.directions * s.h;
         U = N;
@@ -8085,9 +8418,11 @@ static const carnn__mat *carnn__rnn_output(const carnn__rnn *m) {
 
 /* Packs the recurrent weights for products: whenever they have changed. */
 static void carnn__rnn_ready(const carnn__work *work, carnn__rnn *m) {
-    size_t l, i;
+    size_t l, b, i;
     for (l = 0; l < m->layers; l++)
-        for (i = 0; i < m->directions; i++) carnn__cell_ready(&m->layer[l].run[i], work->engine);
+        for (b = 0; b < m->bases; b++)
+            for (i = 0; i < m->directions; i++)
+                carnn__cell_ready(&m->layer[l].base[b].run[i], work->engine);
 }
 
 /* What layer l reads: x, or the output of the layer below, which is packed. */
@@ -8104,62 +8439,137 @@ static carnn__rnn_input carnn__rnn_below(const carnn__rnn *m, size_t l, const ca
     return in;
 }
 
-/* The packed row that row r of the output has in a direction. */
-static size_t carnn__rnn_row(const carnn__rnn_input *in, size_t r, size_t direction) {
-    size_t row = in->row ? in->row[r] : r;
-    return direction ? in->reversed[row] : row;
+/* Dropout on values, or on their gradient, that base b of layer l reads. */
+static void carnn__rnn_drop(const carnn__work *work, const carnn__rnn *m, size_t l, size_t b,
+                            float *x, size_t count, uint64_t key) {
+    size_t stream = l ? m->drop + l - 1 : m->drop_input;
+    if (stream && b) stream = m->drop + CARNN__LAYERS_MAX * b + l;
+    if (stream) carnn__drop(work, x, count, key, stream);
+}
+
+/* What base b reads: x, or in training a copy of it with the base's own mask. */
+static const carnn__mat *carnn__rnn_masked(const carnn__work *work, carnn__rnn *m, size_t l,
+                                           size_t b, const carnn__rnn_input *in, uint64_t key) {
+    size_t count = in->inputs * in->x->columns;
+    if (m->bases == 1 || !key) return in->x;
+    m->masked.columns = in->x->columns;
+    memcpy(m->masked.x, in->x->x, count * sizeof(float));
+    carnn__rnn_drop(work, m, l, b, m->masked.x, count, key);
+    return &m->masked;
+}
+
+/* One direction of a base. The state of one sequence goes on in `state`, if that is there. */
+static void carnn__rnn_run(const carnn__work *work, carnn__cell_run *run,
+                           const carnn__rnn_input *in, const float *x, size_t direction,
+                           float *state) {
+    const carnn__cell_kind *kind = &carnn__cells[run->cell->kind];
+    size_t h = run->cell->h, last = in->packed->rows - 1;
+    carnn__cell_project(run, work->engine, x, 0, in->inputs);
+    carnn__cell_context(run, work->engine, in->c ? in->c->x : NULL, in->packed->sequences);
+    carnn__cell_forward(run, work->engine, in->packed, in->index[direction], state,
+                        state ? state + h : NULL);
+    if (!state) return;
+    memcpy(state, run->scan.out + last * h, h * sizeof(float));
+    if (kind->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
+        memcpy(state + h, run->scan.tape + ((last + 1) * kind->tape - 1) * h, h * sizeof(float));
+}
+
+/* Listens to the bases, or passes the gradient back to them. */
+static void carnn__rnn_listen(const carnn__work *work, const carnn__rnn_input *in,
+                              carnn__listener *l, size_t direction, float *state, int backward) {
+    const carnn__kernels *k = work->engine->k;
+    size_t N = in->packed->rows;
+    l->seq = in->packed;
+    l->reversed = direction ? in->reversed : NULL;
+    l->first = state;
+    if (backward) memset(l->dc, 0, in->packed->sequences * l->h * sizeof(float));
+    carnn__split(work->engine, backward ? k->listen_back : k->listen, l,
+                 carnn__parts(l->h, CARNN__LANES), 1, 16 * N * l->h);
+    if (state) memcpy(state, l->c + (N - 1) * l->h, l->h * sizeof(float));
+}
+
+/* Columns of direction i between y, whose rows may be in reading order, and the packed rows of the
+   base or the listener; backward the gradients of rows that share one are added up. */
+static void carnn__rnn_rows(const carnn__work *work, const carnn__rnn *m, carnn__rnn_layer *layer,
+                            const carnn__rnn_input *in, size_t i, int backward) {
+    const float *out = m->bases > 1 ? layer->listener[i].out : layer->base[0].run[i].scan.out;
+    float *dout = m->bases > 1 ? layer->listener[i].dout : layer->base[0].dout;
+    size_t h = m->h, r;
+    if (backward) memset(dout, 0, in->packed->rows * h * sizeof(float));
+    for (r = 0; r < in->rows; r++) {
+        size_t row = in->row ? in->row[r] : r, at = (r * m->directions + i) * h;
+        if (i && m->bases == 1) row = in->reversed[row]; /* a listener has it in its own order */
+        if (backward) work->engine->k->add(layer->y.d + at, dout + row * h, h);
+        else memcpy(layer->y.x + at, out + row * h, h * sizeof(float));
+    }
 }
 
 static void carnn__rnn_forward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
                                uint64_t key) {
-    size_t l, i, r;
+    size_t l, b, i, h = m->h;
     if (!x.state) carnn__rnn_ready(work, m);
     for (l = 0; l < m->layers; l++) {
         carnn__rnn_layer *layer = &m->layer[l];
         carnn__rnn_input in = carnn__rnn_below(m, l, &x);
-        size_t h = layer->cell[0].h;
+        float *state = in.state ? in.state + l * carnn__rnn_states(m) * h : NULL;
+        if (m->bases == 1)
+            carnn__rnn_drop(work, m, l, 0, in.x->x, in.inputs * in.x->columns, key);
+        if (layer->projects) {
+            carnn__linear_forward(work, &layer->project, in.x, in.inputs);
+            in.x = &layer->project.y;
+        }
+        for (b = 0; b < m->bases; b++) {
+            const float *read = carnn__rnn_masked(work, m, l, b, &in, key)->x;
+            for (i = 0; i < m->directions; i++)
+                carnn__rnn_run(work, &layer->base[b].run[i], &in, read, i,
+                               state ? state + 2 * b * h : NULL);
+        }
         for (i = 0; i < m->directions; i++) {
-            carnn__cell_run *run = &layer->run[i];
-            const carnn__cell_kind *kind = &carnn__cells[run->cell->kind];
-            float *state = in.state ? in.state + 2 * l * h : NULL;
-            carnn__cell_project(run, work->engine, in.x->x, 0, in.inputs);
-            carnn__cell_context(run, work->engine, in.c ? in.c->x : NULL, in.packed->sequences);
-            carnn__cell_forward(run, work->engine, in.packed, in.index[i], state,
-                                state ? state + h : NULL);
-            if (state) memcpy(state, run->scan.out + (in.packed->rows - 1) * h, h * sizeof(float));
-            if (state && kind->flags & CARNN__HAS_CELL_STATE) /* it stands last on the tape */
-                memcpy(state + h, run->scan.tape + (in.packed->rows * kind->tape - 1) * h,
-                       h * sizeof(float));
-            for (r = 0; r < in.rows; r++)
-                memcpy(layer->y.x + (r * m->directions + i) * h,
-                       run->scan.out + carnn__rnn_row(&in, r, i) * h, h * sizeof(float));
+            if (m->bases > 1)
+                carnn__rnn_listen(work, &in, &layer->listener[i], i,
+                                  state ? state + 2 * CARNN__BASES * h : NULL, 0);
+            carnn__rnn_rows(work, m, layer, &in, i, 0);
         }
         carnn__mat_clear(&layer->y, in.rows);
-        if (l + 1 < m->layers || m->drops_top)
+        if (l + 1 == m->layers && m->drops_top)
             carnn__drop(work, layer->y.x, in.rows * layer->y.columns, key, m->drop + l);
     }
 }
 
+/* Base b of a layer in direction i, from the gradients at its states; in: what the layer reads. */
+static void carnn__rnn_base_backward(const carnn__work *work, carnn__rnn *m, size_t l, size_t b,
+                                     size_t i, const carnn__rnn_input *in, uint64_t key) {
+    carnn__rnn_base *base = &m->layer[l].base[b];
+    const carnn__mat *x = carnn__rnn_masked(work, m, l, b, in, key);
+    size_t count = in->inputs * x->columns;
+    float *dx = in->x->d ? x->d : NULL;
+    if (x != in->x) memset(x->d, 0, count * sizeof(float));
+    carnn__cell_backward(&base->run[i], work->engine, base->dout, dx);
+    if (in->c) carnn__cell_context_back(&base->run[i], work->engine, in->c->d);
+    carnn__cell_project_back(&base->run[i], work->engine, dx);
+    if (x == in->x || !dx) return;
+    carnn__rnn_drop(work, m, l, b, dx, count, key);
+    work->engine->k->add(dx, in->x->d, count);
+}
+
 static void carnn__rnn_backward(const carnn__work *work, carnn__rnn *m, carnn__rnn_input x,
                                 uint64_t key) {
-    size_t l, i, r;
+    size_t l, b, i;
     for (l = m->layers; l-- > 0;) {
         carnn__rnn_layer *layer = &m->layer[l];
         carnn__rnn_input in = carnn__rnn_below(m, l, &x);
-        size_t h = layer->cell[0].h;
-        if (l + 1 < m->layers || m->drops_top)
+        const carnn__mat *read = in.x;
+        if (l + 1 == m->layers && m->drops_top)
             carnn__drop(work, layer->y.d, in.rows * layer->y.columns, key, m->drop + l);
+        if (layer->projects) in.x = &layer->project.y;
         for (i = 0; i < m->directions; i++) {
-            carnn__cell_run *run = &layer->run[i];
-            float *dout = layer->dout[i];
-            memset(dout, 0, in.packed->rows * h * sizeof(float));
-            for (r = 0; r < in.rows; r++)
-                work->engine->k->add(layer->y.d + (r * m->directions + i) * h,
-                                     dout + carnn__rnn_row(&in, r, i) * h, h);
-            carnn__cell_backward(run, work->engine, dout, in.x->d);
-            if (in.c) carnn__cell_context_back(run, work->engine, in.c->d);
-            carnn__cell_project_back(run, work->engine, in.x->d);
+            carnn__rnn_rows(work, m, layer, &in, i, 1);
+            if (m->bases > 1) carnn__rnn_listen(work, &in, &layer->listener[i], i, NULL, 1);
+            for (b = 0; b < m->bases; b++) carnn__rnn_base_backward(work, m, l, b, i, &in, key);
         }
+        if (layer->projects) carnn__linear_backward(work, &layer->project, read, in.inputs);
+        if (m->bases == 1 && read->d)
+            carnn__rnn_drop(work, m, l, 0, read->d, in.inputs * read->columns, key);
     }
 }
 
@@ -8391,6 +8801,59 @@ static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const
     }
     carnn__parallel(work->engine->pool, t->count, carnn__compare_pair, m);
     if (!backward) carnn__mat_clear(&m->f, t->count);
+}
+
+/* --- Manhattan similarity -----------------------------------------------------------------------
+   S = exp(-D) of two encodings a and b (s) with D = 8 mean_j |a_j - b_j| (Mueller and Thyagarajan
+   2016), told as the K logits of the binomial distribution of K - 1 trials with the probability S:
+
+     z_k = log (K - 1 over k) + k log S + (K - 1 - k) log(1 - S)     k = 0 .. K - 1
+     dL/dD = -sum_k k dL/dz_k / (1 - S)
+
+   So of two choices the second has the probability S; flips: the first. */
+
+typedef struct carnn__manhattan {
+    int flips;
+    signed char *sign; /* (B, s) of a - b */
+    carnn__mat z;      /* (B, K) */
+} carnn__manhattan;
+
+static void carnn__manhattan_plan(carnn__plan *p, carnn__manhattan *m, size_t s, size_t K,
+                                  const carnn__texts *t) {
+    m->z = carnn__plan_mat(p, t->most_items, K);
+    if (!p->arena) return;
+    if (!p->work->g) m->z.d = carnn__floats(p->arena, t->most_items, K);
+    m->sign = (signed char *)carnn__take(p->arena, t->most_items * s, 1);
+}
+
+/* x (S, s): the encodings of texts 2 i and 2 i + 1. */
+static void carnn__manhattan_run(const carnn__work *work, carnn__manhattan *m,
+                                 const carnn__texts *t, const carnn__mat *x, int backward) {
+    size_t s = x->columns, K = m->z.columns, i, j, a, b;
+    double scale = 8.0 / (double)s;
+    if (!backward) carnn__mat_clear(&m->z, t->count);
+    for (i = 0; i < t->count; i++) {
+        signed char *sign = m->sign + i * s;
+        double D = 0.0, choose = 0.0, dD = 0.0, other;
+        for (j = 0, a = 2 * i * s, b = a + s; j < s; j++) {
+            double off = (double)x->x[a + j] - (double)x->x[b + j];
+            if (!backward && !carnn__net_of(work)->holds)
+                sign[j] = (signed char)((off > 0.0) - (off < 0.0));
+            D += scale * (double)sign[j] * off;
+        }
+        other = fmax(-expm1(-D), 1e-7); /* 1 - S */
+        for (j = 0; j < K; j++) {
+            size_t at = i * K + (m->flips ? K - 1 - j : j);
+            double rest = (double)(K - 1 - j);
+            if (backward) dD -= (double)j * (double)m->z.d[at] / other;
+            else m->z.x[at] = (float)(choose - (double)j * D + rest * log(other));
+            choose += log(rest / (double)(j + 1));
+        }
+        for (j = 0; backward && j < s; j++) {
+            x->d[a + j] += (float)(scale * dD * (double)sign[j]);
+            x->d[b + j] -= (float)(scale * dD * (double)sign[j]);
+        }
+    }
 }
 
 /* --- words that both texts of a pair have -------------------------------------------------------
@@ -8873,16 +9336,120 @@ static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) 
     scores->metric[1].value = tally->sum[CARNN__RANKS_RR] / groups;
 }
 
+/* --- grades --------------------------------------------------------------------------------------
+   The value of an item is a number from 1 to K; logits z (B, K) are of a distribution over the
+   whole ones, whose mean is told. The loss is the divergence from the distribution over the two
+   numbers beside the value that has it as its mean (Tai, Socher and Manning 2015). */
+
+enum { CARNN__GRADES_X, CARNN__GRADES_Y, CARNN__GRADES_XX, CARNN__GRADES_YY, CARNN__GRADES_XY,
+       CARNN__GRADES_SPEARMAN, CARNN__GRADES_SUMS }; /* of a tally: x told, y right */
+
+typedef struct carnn__grades {
+    float *told[2], *right; /* (items) by this model, by a vote that it leads; their values */
+    double *rank[2];        /* (items) of what was told, of what is right */
+    uint32_t *order;        /* (items) scratch */
+} carnn__grades;
+
+static void carnn__grades_plan(carnn__plan *p, carnn__grades *m) {
+    size_t i, n;
+    if (!p->arena) return;
+    n = p->work->data->item_count;
+    m->right = carnn__floats(p->arena, 1, n);
+    m->order = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
+    for (i = 0; i < 2; i++) {
+        m->told[i] = carnn__floats(p->arena, 1, n);
+        m->rank[i] = (double *)carnn__take(p->arena, n, sizeof(double));
+    }
+}
+
+static void carnn__grades_add(double *sum, double x, double y) {
+    sum[CARNN__GRADES_X] += x;
+    sum[CARNN__GRADES_Y] += y;
+    sum[CARNN__GRADES_XX] += x * x;
+    sum[CARNN__GRADES_YY] += y * y;
+    sum[CARNN__GRADES_XY] += x * y;
+}
+
+/* Pearson's r of n pairs of numbers from their sums; 0 where one of the two does not vary. */
+static double carnn__pearson(const double *sum, double n) {
+    double x = sum[CARNN__GRADES_X], y = sum[CARNN__GRADES_Y], least = 1e-10 * n;
+    double xx = n * sum[CARNN__GRADES_XX] - x * x, yy = n * sum[CARNN__GRADES_YY] - y * y;
+    if (!(xx > least * sum[CARNN__GRADES_XX] && yy > least * sum[CARNN__GRADES_YY])) return 0.0;
+    return (n * sum[CARNN__GRADES_XY] - x * y) / sqrt(xx * yy);
+}
+
+/* Ranks of n numbers; equal ones have the mean of theirs. */
+static void carnn__rank_numbers(const float *x, size_t n, uint32_t *order, double *rank) {
+    size_t i, j, end;
+    carnn__heap_make(x, order, n);
+    for (i = n; i > 0; i--) carnn__heap_pop(x, order, i); /* the largest goes last */
+    for (i = 0; i < n; i = end) {
+        for (end = i + 1; end < n && x[order[end]] <= x[order[i]];) end++;
+        for (j = i; j < end; j++) rank[order[j]] = 0.5 * (double)(i + end + 1);
+    }
+}
+
+/* Pearson's r of the ranks. */
+static double carnn__spearman(carnn__grades *m, int as_vote, size_t n) {
+    double sum[CARNN__GRADES_SUMS] = {0.0};
+    size_t i;
+    carnn__rank_numbers(m->told[as_vote], n, m->order, m->rank[0]);
+    carnn__rank_numbers(m->right, n, m->order, m->rank[1]);
+    for (i = 0; i < n; i++) carnn__grades_add(sum, m->rank[0][i], m->rank[1][i]);
+    return carnn__pearson(sum, (double)n);
+}
+
+/* Returns the sum of the losses, sum_k p_k log(p_k / q_k); the gradient of the mean goes to z->d.
+   Spearman's correlation is known when all items have been graded. */
+static double carnn__grades_loss(carnn__work *work, carnn__grades *m, const carnn__texts *t,
+                                 const carnn__mat *z, carnn__tally *tally) {
+    size_t K = z->columns, b, k, items = work->data->item_count;
+    double loss = 0.0, smoothing = work->g ? work->smoothing : 0.0;
+    for (b = 0; b < t->count; b++) {
+        size_t item = t->item[b];
+        const float *x = z->x + b * K;
+        float *d = z->d + b * K;
+        double y = (double)work->data->items[item].value, mean = 0.0, lse;
+        memcpy(d, x, K * sizeof(float));
+        lse = (double)work->engine->k->softmax(d, K);
+        for (k = 0; k < K; k++) {
+            double p = fmax(0.0, 1.0 - fabs(y - (double)(k + 1)));
+            p = p * (1.0 - smoothing) + smoothing / (double)K;
+            mean += (double)(k + 1) * (double)d[k];
+            if (p > 0.0) loss += p * (log(p) + lse - (double)x[k]);
+            d[k] = (float)(((double)d[k] - p) / (double)t->count);
+        }
+        m->told[work->as_vote][item] = (float)mean;
+        m->right[item] = (float)y;
+        carnn__grades_add(tally->sum, mean, y);
+        carnn__tell_part(work, (mean - y) * (mean - y), 1.0);
+    }
+    tally->examples += t->count;
+    if (!work->g && tally->examples == items)
+        tally->sum[CARNN__GRADES_SPEARMAN] = carnn__spearman(m, work->as_vote, items);
+    return loss;
+}
+
+/* pearson, spearman, mse */
+static void carnn__grades_score(const carnn__tally *tally, carnn_scores *scores) {
+    const double *sum = tally->sum;
+    double n = (double)carnn__max(tally->examples, 1);
+    scores->metric[0].value = carnn__pearson(sum, n);
+    scores->metric[1].value = sum[CARNN__GRADES_SPEARMAN];
+    scores->metric[2].value = (sum[CARNN__GRADES_XX] - 2.0 * sum[CARNN__GRADES_XY] +
+                               sum[CARNN__GRADES_YY]) / n;
+}
+
 /* --- predictions ----------------------------------------------------------------------------- */
 
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
-    size_t n = o->z->columns, first = carnn__first_decision(o, b);
+    size_t n = o->z->columns, first = carnn__first_decision(o, b), j;
     float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is not in use */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
-    told.kind = o->kind == CARNN__OUTPUT_SCORE ? CARNN_PREDICTS_SCORE : CARNN_PREDICTS_CHOICES;
+    told.kind = o->kind == CARNN__OUTPUT_SOFTMAX ? CARNN_PREDICTS_CHOICES : CARNN_PREDICTS_SCORE;
     told.example = o->item[b];
     told.part = i - first;
     told.parts = carnn__first_decision(o, b + 1) - first;
@@ -8893,6 +9460,10 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     }
     if (p != z) memcpy(p, z, n * sizeof(float));
     work->engine->k->softmax(p, n);
+    if (o->kind == CARNN__OUTPUT_GRADES) {
+        for (j = 0; j < n; j++) told.score += (double)(j + 1) * (double)p[j];
+        return told;
+    }
     for (; told.count < carnn__min(net->top, n); told.count++) { /* of equal ones the first */
         size_t best = work->engine->k->argmax(p, n);
         if (told.count && !(p[best] >= 0.0f)) break; /* NaN */
@@ -9043,7 +9614,7 @@ static void carnn__net_vote(carnn__work *const *works, size_t count, size_t numb
         float *z = first.z->x + i * n;
         for (m = 0; m < count; m++) {
             carnn__logits o = task->output(works[m]);
-            if (o.kind == CARNN__OUTPUT_SOFTMAX) works[m]->engine->k->softmax(o.z->x + i * n, n);
+            if (o.kind != CARNN__OUTPUT_SCORE) works[m]->engine->k->softmax(o.z->x + i * n, n);
             if (m) works[0]->engine->k->add(o.z->x + i * n, z, n);
         }
         for (j = 0; j < n; j++)
@@ -9254,9 +9825,10 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
 static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const float *weight,
                                  size_t count, carnn_contribution *out, carnn_explanation *e) {
     const carnn__texts *t = &carnn__net_of(&s->work)->texts;
-    size_t text, i, j, r, h = m->layer[0].cell[0].h;
+    size_t text, i, j, r, h = m->h;
     e->count = carnn__texts_rows(t);
-    e->exact = m->layers == 1 && carnn__cell_is_additive(m->layer[0].cell[0].kind);
+    e->exact = m->layers == 1 && m->bases == 1 &&
+               carnn__cell_is_additive(m->layer[0].base[0].cell[0].kind);
     for (text = 0; text < t->texts; text++) {
         size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
         size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
@@ -9268,13 +9840,13 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
             out[r] = c;
         }
         for (i = 0; n && i < m->directions; i++) {
-            const float *v = m->layer[0].run[i].scan.out + last;
+            const float *v = m->layer[0].base[0].run[i].scan.out + last;
             for (j = 0; j < h; j++) squares += (double)v[j] * (double)v[j];
         }
         if (!(squares > 0.0)) continue;
         e->rest += 1.0;
-        for (i = 0; i < m->directions; i++) {
-            const carnn__cell_run *run = &m->layer[0].run[i];
+        for (i = 0; m->bases == 1 && i < m->directions; i++) {
+            const carnn__cell_run *run = &m->layer[0].base[0].run[i];
             carnn__explain_run(s, run, b, n, i == 1, run->scan.out + last, 1.0 / squares,
                                out + from, count - from, &e->rest);
         }
@@ -9663,17 +10235,15 @@ static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t s
 /* Is every response among the candidates? `times` (texts) is zeros, also afterwards. */
 static carnn_status carnn__dialog_check_responses(const carnn_dataset *data, size_t *times,
                                                   carnn_error *error) {
-    char shown[4 * CARNN__SHOWN + 8];
+    char expected[64];
     size_t i, wrong;
     for (i = 0; i < data->choice_count; i++) times[data->choices[i]] = 1;
     for (wrong = 0; wrong < data->item_count && times[data->items[wrong].target];) wrong++;
     memset(times, 0, data->text_count * sizeof *times);
     if (wrong == data->item_count) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_DATA, data->items[wrong].line,
-                       "%s:%u: expected one of the %zu candidates as response, found %s",
-                       carnn__name_end(carnn__dataset_origin(data, wrong)),
-                       (unsigned)data->items[wrong].line, data->choice_count,
-                       carnn__show(shown, carnn__text(data, data->items[wrong].target)));
+    snprintf(expected, sizeof expected, "one of the %zu candidates as response",
+             data->choice_count);
+    return carnn__target_fail(data, wrong, expected, error);
 }
 
 static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset *data,
@@ -9813,7 +10383,8 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     m->z = carnn__floats(p->arena, B, L);
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
-    carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B);
+    carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
+                     NULL);
 }
 
 static void carnn__dialog_parts(carnn__plan *p, void *state) {
@@ -10190,7 +10761,7 @@ enum { CARNN__LM_BEGIN = 1, CARNN__LM_END = 2 }; /* their numbers: <unk> is 0 */
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__LM_VOCAB, CARNN__LM_CONTEXT, CARNN__LM_LOWER, CARNN__LM_TIED, CARNN__LM_LABEL_WEIGHT,
-       CARNN__LM_LABEL_ROW }; /* in carnn_model_desc.option */
+       CARNN__LM_LABEL_ROW, CARNN__LM_ENCODER }; /* in carnn_model_desc.option */
 enum { CARNN__LM_PREVIOUS = 1, CARNN__LM_OTHER }; /* the other context is none, the other row own */
 
 static const char *const carnn__lm_context[] = {"previous", "none", NULL};
@@ -10208,16 +10779,12 @@ static const carnn_option carnn__lm_options[] = {
                        "share of the labels in the loss, 0.1 where there are some"),
     CARNN__OPTION_CHOICE("label_row", CARNN__LM_LABEL_ROW, carnn__lm_label_row,
                          "whose label the context tells, previous or own"),
+    CARNN__ENCODER_OPTIONS(CARNN__LM_ENCODER),
     CARNN__OPTION_END};
-
-static int carnn__lm_sees_context(const char *cell) {
-    size_t kind = carnn__cell_number(cell);
-    return kind < CARNN__CELL_COUNT && carnn__cells[kind].context_gates > 0;
-}
 
 static void carnn__lm_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     (void)train;
-    carnn__option_default(model, CARNN__LM_CONTEXT, carnn__lm_sees_context(model->cell)
+    carnn__option_default(model, CARNN__LM_CONTEXT, carnn__reads_context(model->cell)
                                                         ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
 }
 
@@ -10298,7 +10865,7 @@ typedef struct carnn__lm {
     double *nll;             /* (B) -log P of the pieces, in the order of the batch */
     carnn_prediction told;   /* of the sentence that is not yet complete */
     size_t at_hand[2];       /* of a session: `first` of its only piece, */
-    float *state;            /* (layers, 2, h) states and memories while it generates, */
+    float *state;            /* (layers, carnn__rnn_states, h) while it generates, */
     uint32_t *heap;          /* (V) scratch, */
     uint64_t drawn;          /* random numbers that were used */
 } carnn__lm;
@@ -10312,7 +10879,7 @@ static void carnn__lm_memory(carnn__plan *p, carnn__lm *m, size_t B, size_t h) {
     carnn__take_indices(p->arena, of_piece, CARNN__COUNT(of_piece), B);
     m->nll = (double *)carnn__take(p->arena, B, sizeof(double));
     if (!carnn__lm_in_session(m)) return;
-    m->state = carnn__floats(p->arena, m->cell.layers, 2 * h);
+    m->state = carnn__floats(p->arena, m->cell.layers, carnn__rnn_states(&m->cell) * h);
     m->heap = (uint32_t *)carnn__take(p->arena, m->output.V, sizeof(uint32_t));
     m->at_hand[0] = CARNN__LM_STEPS + 1; /* behind the piece before */
     m->first = &m->at_hand;
@@ -10323,12 +10890,12 @@ static void carnn__lm_parts(carnn__plan *p, void *state) {
     const carnn_model_desc *d = &p->model->desc;
     size_t e = (size_t)d->embedding, h = (size_t)d->hidden, kind = carnn__cell_number(d->cell);
     size_t B = m->net.corpus.most_items, T = CARNN__LM_STEPS;
-    int session = carnn__lm_in_session(m), sees = carnn__lm_sees_context(d->cell);
+    int session = carnn__lm_in_session(m), sees = carnn__reads_context(d->cell);
     int tied = carnn__lm_is(p->model, CARNN__LM_TIED);
     size_t N = session ? T : m->net.corpus.most_size[0];
     size_t M = session ? T : m->net.corpus.most_size[1];
-    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0};
-    carnn__rnn_shape cell = {kind, (size_t)d->layers, 1, e, h, h};
+    carnn__rnn_shape encoder = {CARNN__CELL_ncarnn_free, 1, 1, e, h, 0, 0, 0};
+    carnn__rnn_shape cell = carnn__encoder_shape(p->model, CARNN__LM_ENCODER, 1, e, h);
     m->encodes = carnn__lm_is(p->model, CARNN__LM_CONTEXT);
     m->contexts = m->encodes || sees;
     m->x = &m->seq->x;
@@ -10667,7 +11234,7 @@ static void carnn__lm_generate_from(carnn_session *s, uint32_t id) {
     m->seq->length[0] = 1;
     carnn__sequences_pack(m->seq, 1);
     carnn__rnn_ready(&s->work, &m->cell);
-    memset(m->state, 0, m->cell.layers * 2 * m->c.columns * sizeof(float));
+    memset(m->state, 0, m->cell.layers * carnn__rnn_states(&m->cell) * m->cell.h * sizeof(float));
 }
 
 /* Draws a word after the last step; <s> and <unk> are never drawn. */
@@ -10721,25 +11288,27 @@ static void carnn__lm_explain(carnn_session *s, size_t count, carnn_contribution
                               carnn_explanation *e) {
     carnn__lm *m = (carnn__lm *)s->work.state;
     const carnn__corpus *c = &m->net.corpus;
-    const carnn__cell_run *run = &m->cell.layer[m->cell.layers - 1].run[0];
+    const carnn__cell_run *run = m->cell.layer[m->cell.layers - 1].base[0].run;
+    int additive = m->cell.bases == 1 && carnn__cell_is_additive(run->cell->kind);
     size_t first = m->contexts ? c->pieces->size[1] : 0, n = c->pieces->size[0], best, i;
     double squares = 0.0, biases = 0.0;
     float *z;
     for (i = 0; first && i < m->c.columns; i++) squares += (double)m->c.x[i] * (double)m->c.x[i];
-    carnn__lm_explain_words(s, m->encodes ? m->encoder.layer[0].run : NULL, m->c.x,
+    carnn__lm_explain_words(s, m->encodes ? m->encoder.layer->base->run : NULL, m->c.x,
                             squares > 0.0 ? 1.0 / squares : 0.0, "before", CARNN_HAS_SHARE,
                             c->tokens.ids + 1, first, out, count, &biases);
     z = carnn__word_softmax_logits(&s->work, &m->output, carnn__rnn_output(&m->cell), n - 1, 1);
     z[CARNN__LM_BEGIN] = -FLT_MAX;
     best = s->engine.k->argmax(z, m->output.V);
     e->of = carnn__names_get(&s->model->words, best);
-    e->exact = carnn__cell_is_additive(run->cell->kind);
+    e->exact = additive;
     e->count = first + n;
     e->rest = (double)z[best];
     first = carnn__min(first, count);
-    carnn__lm_explain_words(
-        s, run, carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0, "word",
-        CARNN_HAS_SCORE, c->tokens.ids + m->first[0][0], n, out + first, count - first, &e->rest);
+    carnn__lm_explain_words(s, additive ? run : NULL,
+                            carnn__weight(&s->work, m->output.weight) + best * m->c.columns, 1.0,
+                            "word", CARNN_HAS_SCORE, c->tokens.ids + m->first[0][0], n,
+                            out + first, count - first, &e->rest);
 }
 
 static const carnn__session_kind carnn__lm_session = {
@@ -10750,7 +11319,8 @@ static const char *const carnn__lm_variants[] = {
     "hidden=19", "hidden=19 cell=icarnn layers=2 tied=1", "hidden=19 cell=scarnn embedding=13",
     "hidden=19 cell=lstm context=previous embedding=13",
     "hidden=19 cell=gru context=none embedding=13 layers=2",
-    "hidden=19 cell=carnn-high context=none tied=1", NULL};
+    "hidden=19 cell=carnn-high context=none tied=1",
+    "hidden=19 cell=icarnn embedding=13 layers=2 encoder=rcrn", NULL};
 
 /* 300 sentences of 34 words out of some 10,000, the usual small model with an exact softmax. */
 static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
@@ -10765,7 +11335,7 @@ static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
     CARNN__TEXT_ONLY(&carnn__sentence_reader), carnn__lm_roles, carnn__lm_options,
     "cell=ncarnn hidden=256 min_count=2 vocab=10000 epochs=4 batch=64 lr=0.004 lr_end=0.02 "
-    "dropout=0.3 clip=5 patience=3",
+    "dropout=0.3 clip=5 patience=3 encoder=rnn",
     carnn__lm_adapt, "carnn.labels", carnn__lm_reserved, CARNN__COUNT(carnn__lm_reserved),
     CARNN__TEXT_ONLY(carnn__lm_build), carnn__lm_check, sizeof(carnn__lm), carnn__lm_parts, NULL,
     carnn__lm_tokens, {1, {0, 0}, CARNN__LM_ROWS}, NULL, carnn__lm_pieces, NULL, NULL, NULL, NULL,
@@ -10813,7 +11383,8 @@ static const carnn__task carnn__lm_task = {
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__ANSWER_MODEL, CARNN__ANSWER_DECOMPOSITION, CARNN__ANSWER_WEIGHTING,
-       CARNN__ANSWER_OVERLAP, CARNN__ANSWER_LOSS, CARNN__ANSWER_TUNE }; /* in .option */
+       CARNN__ANSWER_OVERLAP, CARNN__ANSWER_LOSS, CARNN__ANSWER_TUNE,
+       CARNN__ANSWER_ENCODER }; /* in .option */
 
 static const char *const carnn__answer_models[] = {"iwan", "siamese", NULL};
 static const char *const carnn__answer_decompositions[] = {"orthogonal", "direct", NULL};
@@ -10832,6 +11403,7 @@ static const carnn_option carnn__answer_options[] = {
                          "of a pair or of the rank among others"),
     CARNN__OPTION_WHOLE("tune_vectors", CARNN__ANSWER_TUNE, 0, 1, 0,
                         "1: word vectors that were read are trained, too"),
+    CARNN__ENCODER_OPTIONS(CARNN__ANSWER_ENCODER),
     CARNN__OPTION_END};
 
 static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train) {
@@ -10907,13 +11479,12 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     const carnn_model *model = p->model;
     carnn__texts *t = &m->net.texts;
     size_t more = carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? CARNN__OVERLAPS : 0;
-    size_t h = (size_t)model->desc.hidden;
-    size_t e = (size_t)model->desc.embedding, kind = carnn__cell_number(model->desc.cell);
+    size_t h = (size_t)model->desc.hidden, e = (size_t)model->desc.embedding;
     int siamese = m->siamese = carnn__chosen(model, CARNN__ANSWER_MODEL) == 1;
-    int reads = carnn__cells[kind].context_gates > 0;
+    int reads = carnn__reads_context(model->desc.cell);
     int direct = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
     int fixed = carnn__option(model, CARNN__ANSWER_TUNE) <= 0.0;
-    carnn__rnn_shape shape = {kind, (size_t)model->desc.layers, 2, h, h, h};
+    carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__ANSWER_ENCODER, 2, h, h);
     m->ranked = carnn__chosen(model, CARNN__ANSWER_LOSS) == 1;
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
     carnn__ranks_plan(p, &m->ranks);
@@ -10922,6 +11493,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
                        CARNN__IDENTITY);
     m->encoder.drop = CARNN__ANSWER_DROP_LAYERS;
+    m->encoder.drop_input = shape.rcrn ? CARNN__ANSWER_DROP_WORDS : 0; /* else it is on words */
     carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
     if (reads) carnn__position_plan(p, &m->context, h, t);
     m->pool.kinds = 1;
@@ -10962,7 +11534,9 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     size_t D = m->pool.y.columns;
     carnn__embed_forward(work, &m->words, t);
     if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, &m->words.y);
-    carnn__drop(work, m->words.y.x, t->inputs * m->words.y.columns, key, CARNN__ANSWER_DROP_WORDS);
+    if (!m->encoder.drop_input)
+        carnn__drop(work, m->words.y.x, t->inputs * m->words.y.columns, key,
+                    CARNN__ANSWER_DROP_WORDS);
     carnn__linear_forward(work, &m->project, &m->words.y, t->inputs);
     if (c) carnn__position_run(work, &m->context, t, &m->project.y, 0);
     carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
@@ -11010,7 +11584,9 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
     if (c) carnn__position_run(work, &m->context, t, &m->project.y, 1);
     carnn__linear_backward(work, &m->project, &m->words.y, t->inputs);
-    carnn__drop(work, m->words.y.d, t->inputs * m->words.y.columns, key, CARNN__ANSWER_DROP_WORDS);
+    if (!m->encoder.drop_input)
+        carnn__drop(work, m->words.y.d, t->inputs * m->words.y.columns, key,
+                    CARNN__ANSWER_DROP_WORDS);
     carnn__embed_backward(work, &m->words, t);
 }
 
@@ -11056,7 +11632,9 @@ static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101 cell=scarnn weighting=skip",
     "hidden=19 embedding=101 cell=lstm overlap=0",
     "hidden=19 embedding=101 cell=icarnn model=siamese",
-    "hidden=19 embedding=101 cell=gru model=siamese overlap=0 loss=pair", NULL};
+    "hidden=19 embedding=101 cell=gru model=siamese overlap=0 loss=pair",
+    "hidden=19 embedding=101 cell=icarnn encoder=rcrn",
+    "hidden=19 embedding=101 cell=scarnn encoder=rcrn layers=2 raw_output_gate=1", NULL};
 
 /* 20 questions of 8 words with 20 sentences of 24 words each, one of which is right. */
 static void carnn__answer_bench_line(carnn__bench_text *t, unsigned i) {
@@ -11078,7 +11656,7 @@ static const carnn__task carnn__answer_task = {
     carnn__answer_options,
     "cell=icarnn hidden=150 embedding=50 model=iwan decomposition=orthogonal weighting=attention "
     "overlap=4 loss=rank epochs=5 batch=64 lr=0.001 lr_end=0.05 dropout=0.5 clip=5 average=0.995 "
-    "weight_decay=0.3",
+    "weight_decay=0.3 encoder=rnn",
     carnn__answer_adapt, NULL, carnn__answer_reserved,
     CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), NULL,
     sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__answer_tokens,
@@ -11108,7 +11686,9 @@ enum { /* in carnn_model_desc.option */
     CARNN__CLASSIFY_FINE = CARNN__CLASS_FINE,
     CARNN__CLASSIFY_DIRECTIONS,
     CARNN__CLASSIFY_POOLING,
-    CARNN__CLASSIFY_WORDS
+    CARNN__CLASSIFY_WORDS,
+    CARNN__CLASSIFY_CONTEXT,
+    CARNN__CLASSIFY_ENCODER
 };
 
 /* The first ones are the names of carnn__pooling. */
@@ -11116,6 +11696,8 @@ static const char *const carnn__poolings[] = {
     "max", "mean", "min", "last", "max,mean", "max,min", "max,last", "mean,min", "mean,last",
     "min,last", "max,mean,min", "max,mean,last", "max,min,last", "mean,min,last",
     "max,mean,min,last", NULL};
+
+static const char *const carnn__classify_contexts[] = {"none", "text", NULL};
 
 static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_WHOLE("fine", CARNN__CLASSIFY_FINE, 0, 1, 0,
@@ -11126,12 +11708,30 @@ static const carnn_option carnn__classify_options[] = {
                          "of the words' states: max, mean, min, last, or several with commas"),
     CARNN__OPTION_WHOLE("max_words", CARNN__CLASSIFY_WORDS, 1, 65536, 0,
                         "words of a text that are read, from its beginning"),
+    CARNN__OPTION_CHOICE("context", CARNN__CLASSIFY_CONTEXT, carnn__classify_contexts,
+                         "what the context is, none or the position encoding of the text"),
+    CARNN__ENCODER_OPTIONS(CARNN__CLASSIFY_ENCODER),
     CARNN__OPTION_END};
 
+static void carnn__classify_adapt(carnn_model_desc *model, carnn_train_desc *train) {
+    (void)train;
+    carnn__option_default(model, CARNN__CLASSIFY_CONTEXT,
+                          model->option[CARNN__CLASSIFY_ENCODER] > 1.0 &&
+                          carnn__reads_context(model->cell) ? 2 : 1);
+}
+
+static int carnn__classify_has_context(const carnn_model *model) {
+    return carnn__chosen(model, CARNN__CLASSIFY_CONTEXT) == 1;
+}
+
 static carnn_status carnn__classify_check(const carnn_model *model, carnn_error *error) {
-    if (model->choices.count) return CARNN_OK;
-    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                       "a classify model needs training data with classes");
+    if (!model->choices.count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                           "a classify model needs training data with classes");
+    if (carnn__classify_has_context(model) && !carnn__reads_context(model->desc.cell))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "context is text, which the cell %s does "
+                           "not read", model->desc.cell);
+    return CARNN_OK;
 }
 
 static const carnn__role carnn__classify_roles[] = {{"text", CARNN__WORDS, 0},
@@ -11144,6 +11744,7 @@ static size_t carnn__classify_words(const carnn_model *model) {
 typedef struct carnn__classify {
     carnn__net net;
     carnn__embed words;
+    carnn__position context;
     carnn__rnn encoder;
     carnn__pool_part pool;
     carnn__linear hidden, output;
@@ -11158,14 +11759,17 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
     carnn__texts *t = &m->net.texts;
     const carnn_model_desc *d = &p->model->desc;
     const char *pooling = carnn__poolings[carnn__chosen(p->model, CARNN__CLASSIFY_POOLING)];
-    size_t h = (size_t)d->hidden, i;
-    carnn__rnn_shape s = {carnn__cell_number(d->cell), (size_t)d->layers,
-                          (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS], (size_t)d->embedding, h,
-                          0};
+    size_t h = (size_t)d->hidden, e = (size_t)d->embedding, i;
+    carnn__rnn_shape s = carnn__encoder_shape(p->model, CARNN__CLASSIFY_ENCODER,
+                                              (size_t)d->option[CARNN__CLASSIFY_DIRECTIONS], e,
+                                              carnn__classify_has_context(p->model) ? e : 0);
     size_t D = s.directions * h;
     carnn__texts_plan(p, t, 1, 1, NULL);
     m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, 0);
+    m->context.own = 1;
+    if (s.d) carnn__position_plan(p, &m->context, e, t);
+    m->encoder.drop_input = CARNN__CLASSIFY_DROP_WORDS;
     m->encoder.drop = CARNN__CLASSIFY_DROP_LAYERS;
     carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
     for (m->pool.kinds = i = 0; i < CARNN__POOL_COUNT; i++)
@@ -11185,12 +11789,12 @@ static void carnn__classify_parts(carnn__plan *p, void *state) {
 static void carnn__classify_forward(carnn__work *work, uint64_t key) {
     carnn__classify *m = (carnn__classify *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__mat *x = &m->words.y, *v = &m->pool.y;
+    carnn__mat *x = &m->words.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
     size_t i;
     for (i = 0; i < t->count; i++) m->target[i] = m->net.corpus.target[t->item[i]];
     carnn__embed_forward(work, &m->words, t);
-    carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
-    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
+    if (c) carnn__position_run(work, &m->context, t, x, 0);
+    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, c), key);
     carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
     carnn__drop(work, v->x, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
     carnn__linear_forward(work, &m->hidden, v, t->count);
@@ -11200,13 +11804,13 @@ static void carnn__classify_forward(carnn__work *work, uint64_t key) {
 static void carnn__classify_backward(carnn__work *work, uint64_t key) {
     carnn__classify *m = (carnn__classify *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__mat *x = &m->words.y, *v = &m->pool.y;
+    carnn__mat *x = &m->words.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
     carnn__linear_backward(work, &m->output, &m->hidden.y, t->count);
     carnn__linear_backward(work, &m->hidden, v, t->count);
     carnn__drop(work, v->d, t->count * v->columns, key, CARNN__CLASSIFY_DROP_SUM);
     carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
-    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
-    carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__CLASSIFY_DROP_WORDS);
+    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, c), key);
+    if (c) carnn__position_run(work, &m->context, t, x, 1);
     carnn__embed_backward(work, &m->words, t);
 }
 
@@ -11246,7 +11850,10 @@ static double carnn__classify_loss(carnn__work *work, carnn__tally *tally) {
 static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=17", "hidden=19 embedding=17 cell=gru layers=2 pooling=max,mean,min",
     "hidden=19 embedding=17 cell=ncarnn-free directions=1 layers=3 pooling=last",
-    "hidden=19 embedding=19 cell=ran pooling=mean", NULL};
+    "hidden=19 embedding=19 cell=ran pooling=mean", "hidden=19 embedding=17 encoder=rcrn",
+    "hidden=19 embedding=17 encoder=rcrn cell=gru-after layers=2 directions=1 raw_output_gate=1",
+    "hidden=19 embedding=17 encoder=rcrn cell=scarnn layers=2",
+    "hidden=19 embedding=17 cell=ncarnn context=text", NULL};
 
 /* Texts of 20 words and six classes. */
 static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
@@ -11262,8 +11869,8 @@ static const carnn__task carnn__classify_task = {
     CARNN__TEXT_ONLY(&carnn__class_reader), carnn__classify_roles,
     carnn__classify_options,
     "cell=lstm hidden=100 embedding=50 directions=2 pooling=max,mean,min max_words=400 epochs=15 "
-    "batch=32 lr=0.003 lr_end=0.05 dropout=0.4 clip=5 average=0.995",
-    NULL, "carnn.labels", NULL, 0,
+    "batch=32 lr=0.003 lr_end=0.05 dropout=0.4 clip=5 average=0.995 encoder=rnn",
+    carnn__classify_adapt, "carnn.labels", NULL, 0,
     CARNN__TEXT_ONLY(carnn__net_build), carnn__classify_check, sizeof(carnn__classify),
     carnn__classify_parts, NULL, NULL,
     {1, {CARNN__CLASSIFY_ROWS, 0}, 0}, NULL, NULL,
@@ -11272,6 +11879,324 @@ static const carnn__task carnn__classify_task = {
     &carnn__net_session, carnn__classify_words,
     "x\ta b a b\ny\tb a c c d\nx\tb a\ny\td b a\ny\ta c b b c\nx\tb a\nz\tb a\n",
     carnn__classify_variants, CARNN__TRAIN_ONLY(&carnn__classify_bench)};
+
+#endif
+/* =============================================================================================
+   @@HEAD pair   what one sentence says of another: entailment, paraphrase, relatedness
+
+   Both sentences go through the same layers (Tay, Luu and Hui 2018, 4.2), which are RNNs or RCRNs:
+
+     u_i = two highway layers of P [E w_i; overlap]        P (h, e + overlap)   u_i (h)
+     x_1 .. x_n = [fw; bw](u_1 .. u_n; c)      s = [max_i x_i; mean_i x_i]      s (4h)
+     z = W2 (two highway layers of W1 f + b1) + b2         f = [s1; s2; s1 * s2; s1 - s2]
+     W1 (h, 16h)   W2 (K, h)
+
+   The context c of a cell that has one is the position encoding of the other sentence's u_j divided
+   by their number: each sentence is read in the light of the other. Other cells read it by itself.
+
+   `--model manhattan` has the similarity S of s1 and s2 in their place (@@NET): the second class of
+   two has the probability S, and the mean grade is 1 + (K - 1) S.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__PAIR_ROWS 8192 /* words of a batch, which one pair may exceed */
+
+enum { CARNN__PAIR_MODEL = CARNN__PAIR_GRADES + 1, CARNN__PAIR_OVERLAP, CARNN__PAIR_TUNE,
+       CARNN__PAIR_ENCODER };
+
+static const char *const carnn__pair_targets[] = {"class", "relatedness", NULL};
+static const char *const carnn__pair_models[] = {"highway", "manhattan", NULL};
+
+static const carnn_option carnn__pair_options[] = {
+    CARNN__OPTION_CHOICE("target", CARNN__PAIR_TARGET, carnn__pair_targets,
+                         "what is told of a pair, class or relatedness"),
+    CARNN__OPTION_WHOLE("grades", CARNN__PAIR_GRADES, 2, 100, 0,
+                        "relatedness is a grade from 1 to this"),
+    CARNN__OPTION_CHOICE("model", CARNN__PAIR_MODEL, carnn__pair_models, "highway or manhattan"),
+    CARNN__OPTION_WHOLE("overlap", CARNN__PAIR_OVERLAP, 0, 1e9, 1,
+                        "letters by which words of both are the same; 0: not told of them"),
+    CARNN__OPTION_WHOLE("tune_vectors", CARNN__PAIR_TUNE, 0, 1, 0,
+                        "1: word vectors that were read are trained, too"),
+    CARNN__ENCODER_OPTIONS(CARNN__PAIR_ENCODER),
+    CARNN__OPTION_END};
+
+static void carnn__pair_adapt(carnn_model_desc *model, carnn_train_desc *train) {
+    (void)train;
+    if (!model->vector_count) carnn__option_default(model, CARNN__PAIR_TUNE, 1);
+}
+
+static const carnn__role carnn__pair_roles[] = {
+    {"first", CARNN__TOKENS, 0}, {"second", CARNN__TOKENS, 0}, {NULL, CARNN__TOKENS, 0}};
+
+#ifndef CARNN_NO_TEXT
+
+static carnn_status carnn__pair_build(carnn_model *model, const carnn_dataset *data,
+                                      carnn_error *error) {
+    carnn_status status = carnn__net_build(model, data, error);
+    if (status || carnn__pair_grades(model->desc.option) || !data->item_count) return status;
+    if (model->choices.count > 1) return CARNN_OK;
+    return carnn__target_fail(data, data->item_count - 1, "a second class to the end", error);
+}
+
+/* Every target has to be one that the model knows, but of pairs that are only to be predicted. */
+static carnn_status carnn__pair_pieces(carnn__work *work, carnn_error *error) {
+    const carnn_dataset *data = work->data;
+    carnn__corpus *c = carnn__corpus_of(work);
+    double grades = (double)carnn__pair_grades(work->model->desc.option);
+    size_t i;
+    for (i = 0; !work->wanted && i < data->item_count; i++) {
+        double y = (double)data->items[i].value;
+        if (grades > 0.0 ? y >= 1.0 && y <= grades : c->target[i] != CARNN__NO_INDEX) continue;
+        return carnn__target_fail(data, i, grades > 0.0 ? "a grade that the model knows"
+                                                      : "a class that the model knows", error);
+    }
+    return carnn__corpus_cut(work, error);
+}
+
+#endif
+
+static carnn_status carnn__pair_check(const carnn_model *model, carnn_error *error) {
+    size_t K = model->choices.count;
+    int manhattan = carnn__chosen(model, CARNN__PAIR_MODEL) == 1;
+    if (carnn__pair_grades(model->desc.option) || K == 2 || (K > 2 && !manhattan)) return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a pair model needs grades or two classes%s, "
+                       "found %zu classes", manhattan ? "" : " or more", K);
+}
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+typedef struct carnn__pair {
+    carnn__net net;
+    carnn__embed words;       /* (U, e + overlaps) */
+    carnn__overlap overlap;
+    carnn__linear project, join, output;
+    carnn__highway below, above;
+    carnn__position context;
+    carnn__rnn encoder;
+    carnn__pool_part pool;    /* (S, s) */
+    carnn__mat f;             /* (B, 4 s) */
+    carnn__manhattan manhattan;
+    const carnn__mat *z;      /* (B, K) */
+    size_t last;              /* of two classes the one whose name comes last: 1, yes, true */
+    uint32_t *target;         /* (B) */
+    carnn__grades grades;
+} carnn__pair;
+
+enum { CARNN__PAIR_DROP_WORDS = 1, CARNN__PAIR_DROP_SUM, CARNN__PAIR_DROP_LAYERS };
+
+static unsigned carnn__pair_flag(const carnn__texts *t, size_t member, uint32_t word) {
+    return carnn__overlap_flag(t, &((const carnn__pair *)t->work->state)->overlap, member, word);
+}
+
+static void carnn__pair_parts(carnn__plan *p, void *state) {
+    carnn__pair *m = (carnn__pair *)state;
+    const carnn_model_desc *d = &p->model->desc;
+    carnn__texts *t = &m->net.texts;
+    const carnn__names *classes = &p->model->choices;
+    size_t more = d->option[CARNN__PAIR_OVERLAP] > 0.0 ? CARNN__OVERLAPS : 0, B;
+    size_t h = (size_t)d->hidden, e = (size_t)d->embedding;
+    size_t grades = carnn__pair_grades(d->option), K = grades ? grades : classes->count;
+    int manhattan = carnn__chosen(p->model, CARNN__PAIR_MODEL) == 1;
+    int reads = carnn__reads_context(d->cell), fixed = d->option[CARNN__PAIR_TUNE] <= 0.0;
+    carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__PAIR_ENCODER, 2, h, h);
+    if (!grades)
+        m->last = strcmp(carnn__names_get(classes, 1), carnn__names_get(classes, 0)) > 0;
+    carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__pair_flag : NULL);
+    carnn__grades_plan(p, &m->grades);
+    B = t->most_items;
+    if (!fixed) m->words.table = carnn__declare_words(p);
+    carnn__embed_plan(p, &m->words, t, more);
+    carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
+                       CARNN__IDENTITY);
+    carnn__highway_plan(p, &m->below, "below", t->most_inputs, h);
+    if (reads) carnn__position_plan(p, &m->context, h, t);
+    m->encoder.drop = CARNN__PAIR_DROP_LAYERS;
+    carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
+    m->pool.kinds = 2;
+    m->pool.kind[0] = CARNN__POOL_MAX;
+    m->pool.kind[1] = CARNN__POOL_MEAN;
+    carnn__pool_plan(p, &m->pool, 2 * h, 2, t);
+    m->z = manhattan ? &m->manhattan.z : &m->output.y;
+    if (manhattan) {
+        m->manhattan.flips = !grades && !m->last;
+        carnn__manhattan_plan(p, &m->manhattan, m->pool.y.columns, K, t);
+    } else {
+        m->f = carnn__plan_mat(p, B, 4 * m->pool.y.columns);
+        carnn__linear_plan(p, &m->join, "join", "weight", B, m->f.columns, h, 1, CARNN__IDENTITY);
+        carnn__highway_plan(p, &m->above, "above", B, h);
+        carnn__linear_plan(p, &m->output, "output", "weight", B, h, K, 1, CARNN__LOGITS);
+    }
+    p->store->fixed = 1;
+    if (fixed) m->words.table = carnn__declare_words(p);
+    if (more)
+        carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN, d->option[CARNN__PAIR_OVERLAP]);
+    if (p->arena) m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+}
+
+static void carnn__pair_init(carnn_model *model, const carnn_dataset *data) {
+    if (carnn__option(model, CARNN__PAIR_OVERLAP) > 0.0)
+        carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__answer_word);
+}
+
+/* --- from encodings to logits ---------------------------------------------------------------- */
+
+/* f = [s1; s2; s1 * s2; s1 - s2] of every pair, or backward. */
+static void carnn__pair_features(const carnn__pair *m, int backward) {
+    size_t s = m->pool.y.columns, b, j;
+    for (b = 0; b < m->net.texts.count; b++) {
+        size_t at = 2 * b * s;
+        const float *x = m->pool.y.x + at, *y = x + s;
+        for (j = 0; j < s; j++) {
+            float *f = m->f.x + 4 * b * s + j, *df = m->f.d + 4 * b * s + j;
+            if (backward) {
+                m->pool.y.d[at + j] += df[0] + df[2 * s] * y[j] + df[3 * s];
+                m->pool.y.d[at + s + j] += df[s] + df[2 * s] * x[j] - df[3 * s];
+                continue;
+            }
+            f[0] = x[j];
+            f[s] = y[j];
+            f[2 * s] = x[j] * y[j];
+            f[3 * s] = x[j] - y[j];
+        }
+    }
+    if (!backward) carnn__mat_clear(&m->f, m->net.texts.count);
+}
+
+static void carnn__pair_forward(carnn__work *work, uint64_t key) {
+    carnn__pair *m = (carnn__pair *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = &m->below.y[1];
+    carnn__mat *x = &m->words.y;
+    size_t i;
+    for (i = 0; i < t->count; i++) m->target[i] = m->net.corpus.target[t->item[i]];
+    carnn__embed_forward(work, &m->words, t);
+    if (t->flag) carnn__overlap_inputs(work, &m->overlap, t, x);
+    carnn__drop(work, x->x, t->inputs * x->columns, key, CARNN__PAIR_DROP_WORDS);
+    carnn__linear_forward(work, &m->project, x, t->inputs);
+    carnn__highway_forward(work, &m->below, &m->project.y, t->inputs);
+    if (c) carnn__position_run(work, &m->context, t, u, 0);
+    carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, u, c), key);
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
+    if (m->z == &m->manhattan.z) {
+        carnn__manhattan_run(work, &m->manhattan, t, &m->pool.y, 0);
+        return;
+    }
+    carnn__pair_features(m, 0);
+    carnn__drop(work, m->f.x, t->count * m->f.columns, key, CARNN__PAIR_DROP_SUM);
+    carnn__linear_forward(work, &m->join, &m->f, t->count);
+    carnn__highway_forward(work, &m->above, &m->join.y, t->count);
+    carnn__linear_forward(work, &m->output, &m->above.y[1], t->count);
+}
+
+static void carnn__pair_backward(carnn__work *work, uint64_t key) {
+    carnn__pair *m = (carnn__pair *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *c = m->context.ramp ? &m->context.y : NULL, *u = &m->below.y[1];
+    carnn__mat *x = &m->words.y;
+    if (m->z == &m->manhattan.z) {
+        carnn__manhattan_run(work, &m->manhattan, t, &m->pool.y, 1);
+    } else {
+        carnn__linear_backward(work, &m->output, &m->above.y[1], t->count);
+        carnn__highway_backward(work, &m->above, &m->join.y, t->count);
+        carnn__linear_backward(work, &m->join, &m->f, t->count);
+        carnn__drop(work, m->f.d, t->count * m->f.columns, key, CARNN__PAIR_DROP_SUM);
+        carnn__pair_features(m, 1);
+    }
+    carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 1);
+    carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, u, c), key);
+    if (c) carnn__position_run(work, &m->context, t, u, 1);
+    carnn__highway_backward(work, &m->below, &m->project.y, t->inputs);
+    carnn__linear_backward(work, &m->project, x, t->inputs);
+    carnn__drop(work, x->d, t->inputs * x->columns, key, CARNN__PAIR_DROP_WORDS);
+    carnn__embed_backward(work, &m->words, t);
+}
+
+static carnn__logits carnn__pair_output(const carnn__work *work) {
+    const carnn__pair *m = (const carnn__pair *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, m->z, t->count, NULL, t->item, t->count, m->target};
+    if (carnn__pair_grades(work->model->desc.option)) o.kind = CARNN__OUTPUT_GRADES;
+    return o;
+}
+
+/* --- losses and scores ----------------------------------------------------------------------- */
+
+/* Sums of a tally, behind that of what is right; how many metrics there are, of grades 3. */
+enum { CARNN__PAIR_FOUND = 1, CARNN__PAIR_MARKED, CARNN__PAIR_METRICS = CARNN__GRADES_SUMS };
+
+static double carnn__pair_losses(carnn__work *work, carnn__tally *tally) {
+    carnn__pair *m = (carnn__pair *)work->state;
+    carnn__logits o = carnn__pair_output(work);
+    size_t b, K = o.z->columns;
+    tally->sum[CARNN__PAIR_METRICS] = K == 2 ? 2.0 : 1.0;
+    if (o.kind == CARNN__OUTPUT_GRADES) {
+        tally->sum[CARNN__PAIR_METRICS] = 3.0;
+        return carnn__grades_loss(work, &m->grades, &m->net.texts, o.z, tally);
+    }
+    for (b = 0; b < o.count; b++) {
+        int told = work->engine->k->argmax(o.z->x + b * K, K) == m->last;
+        int right = o.target[b] == m->last;
+        tally->sum[CARNN__PAIR_FOUND] += told && right;
+        tally->sum[CARNN__PAIR_MARKED] += told + right;
+    }
+    return carnn__choices_loss(work, tally);
+}
+
+static void carnn__pair_score(const carnn__tally *tally, carnn_scores *scores) {
+    const double *sum = tally->sum;
+    scores->count = (size_t)sum[CARNN__PAIR_METRICS];
+    scores->metric[0].value = sum[0] / (double)carnn__max(tally->examples, 1);
+    scores->metric[1].value = 2.0 * sum[CARNN__PAIR_FOUND] / fmax(sum[CARNN__PAIR_MARKED], 1.0);
+    if (scores->count < 3) return;
+    memmove(scores->metric, scores->metric + 2, 3 * sizeof *scores->metric);
+    carnn__grades_score(tally, scores);
+}
+
+/* --- the entry ------------------------------------------------------------------------------- */
+
+static void carnn__pair_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                                carnn_explanation *e) {
+    const carnn__pair *m = (const carnn__pair *)s->work.state;
+    carnn__explain_words(s, &m->encoder, NULL, count, out, e);
+}
+
+static const carnn__session_kind carnn__pair_session = {
+    "predict and explain", 2, carnn__net_session_carve, NULL, carnn__net_session_predict, NULL,
+    0, NULL, carnn__pair_explain, NULL};
+
+static const char *const carnn__pair_variants[] = {
+    "hidden=19 embedding=17", "hidden=19 embedding=17 cell=lstm overlap=0",
+    "hidden=19 embedding=17 cell=gru model=manhattan overlap=0",
+    "hidden=19 embedding=17 cell=scarnn model=manhattan target=relatedness grades=3",
+    "hidden=19 embedding=17 cell=ncarnn target=relatedness encoder=rcrn", NULL};
+
+/* Sentences of 10 words and three classes. */
+static void carnn__pair_bench_line(carnn__bench_text *t, unsigned i) {
+    carnn__bench_print(t, "c%u\t", i % 3);
+    carnn__bench_words(t, 1, i, 10);
+    carnn__bench_print(t, "\t");
+    carnn__bench_words(t, 2, i, 10);
+}
+
+static const carnn__task_bench carnn__pair_bench = {
+    {150, 0}, "lstm", NULL, 32, "pairs/s", "predicting", 600, 0, carnn__pair_bench_line};
+
+static const carnn__task carnn__pair_task = {
+    "pair", "tell what one sentence says of another: a class, or how related they are",
+    CARNN__TEXT_ONLY(&carnn__labelled_reader), carnn__pair_roles, carnn__pair_options,
+    "cell=icarnn hidden=100 embedding=50 target=class grades=5 model=highway overlap=4 epochs=15 "
+    "batch=32 lr=0.002 lr_end=0.05 dropout=0.3 clip=5 average=0.995 encoder=rnn",
+    carnn__pair_adapt, "carnn.labels", carnn__answer_reserved,
+    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__pair_build), carnn__pair_check,
+    sizeof(carnn__pair), carnn__pair_parts, carnn__pair_init, carnn__answer_tokens,
+    {1, {CARNN__PAIR_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__pair_pieces),
+    carnn__pair_forward, carnn__pair_output, carnn__pair_losses, carnn__pair_backward, NULL, NULL,
+    {{"accuracy", 0, 0}, {"f1", 0, 0}, {"pearson", 0, 0}, {"spearman", 0, 0}, {"mse", 1, 0},
+     {NULL, 0, 0}}, carnn__pair_score,
+    &carnn__pair_session, NULL,
+    "1\ta b a\tb a\n2\ta c c d\te\n1\tb\tb a d\n2\td b a\td a\n2\ta c b\tc d\n1\tb a\ta\n",
+    carnn__pair_variants, CARNN__TRAIN_ONLY(&carnn__pair_bench)};
 
 #endif
 /* =============================================================================================
@@ -11289,6 +12214,7 @@ CARNN_EXTRA_HEADS(CARNN__EXTRA_HEAD)
 
 static const carnn__task *const carnn__tasks[] = {
     &carnn__dialog_task, &carnn__lm_task, &carnn__answer_task, &carnn__classify_task,
+    &carnn__pair_task,
 #ifdef CARNN_EXTRA_HEADS
     CARNN_EXTRA_HEADS(CARNN__EXTRA_ENTRY)
 #endif
@@ -12481,7 +13407,10 @@ static void carnn__key_scores(carnn__gguf *g, const carnn__task *task, carnn_sco
     carnn__key_number(g, "carnn.score.loss", CARNN__GGUF_F64, &s->loss);
     for (s->count = i = 0; i < CARNN_SCORES_MAX && task->metric[i].name; i++) {
         snprintf(key, sizeof key, "carnn.score.%s", task->metric[i].name);
-        if (g->writing ? s->count == count : !carnn__gguf_find(g, key, strlen(key))) continue;
+        if (g->writing ? s->count == count ||
+                             strcmp(s->metric[s->count].name, task->metric[i].name) != 0
+                       : !carnn__gguf_find(g, key, strlen(key)))
+            continue;
         carnn__scores_add(s, &task->metric[i]);
         carnn__key_number(g, key, CARNN__GGUF_F64, &s->metric[s->count - 1].value);
     }
@@ -13712,7 +14641,7 @@ static void carnn__check_cell_carve(carnn__subject *s) {
         s->c0 = carnn__check_array(s, "c0", CARNN__CHECK_B, CARNN__CHECK_H);
     s->out = carnn__check_array(s, NULL, CARNN__CHECK_ROWS, CARNN__CHECK_H);
     carnn__cell_plan(&s->run, &s->cell, &s->store, w, g ? g : &dummy, &s->arena, s->inputs,
-                     CARNN__CHECK_ROWS, CARNN__CHECK_B);
+                     CARNN__CHECK_ROWS, CARNN__CHECK_B, NULL);
 }
 
 static carnn_status carnn__check_cell_open(carnn__subject *s) {
@@ -13897,8 +14826,8 @@ static void carnn__check_task_carve(carnn__subject *s) {
 static carnn_status carnn__check_task_open(carnn__subject *s) {
     const carnn__task *task = carnn__task_at(s->number);
     carnn_source source = {"sample", task->sample, strlen(task->sample)};
-    carnn_dataset_desc data = {task->name, &source, 1, NULL, 0, 0, NULL, NULL};
     carnn_model_desc model;
+    carnn_dataset_desc data = {task->name, &source, 1, NULL, 0, 0, NULL, &model};
     carnn_status status;
     s->how = task->variants[s->variant];
     if (!s->how) return CARNN_OK;
@@ -14322,7 +15251,7 @@ static void carnn__bench_cell_open(carnn__bench *b, size_t kind, size_t B, size_
     for (t = 0; t <= T; t++) start[t] = t * B;
     b->seq = seq;
     carnn__cell_plan(&b->run, &b->cell, &b->store, b->store.value, b->gradient, &b->arena, B * T,
-                     B * T, B);
+                     B * T, B, NULL);
 }
 
 /* What a training step does with a cell. */
@@ -14412,14 +15341,11 @@ static int carnn__bench_epoch(const carnn_progress *p, void *user) {
     return b->n[2] || carnn__bench_enough(b, 0.5 * p->seconds);
 }
 
-/* n: hidden, task, 1 for the memory instead of the speed. */
-static void carnn__bench_training(carnn__bench *b) {
-    const carnn__task_bench *bench = carnn__task_at(b->n[1])->bench;
+static void carnn__bench_train(carnn__bench *b, int64_t batch, const char *optimizer) {
     carnn_train_desc desc;
-    carnn__bench_task(b);
     memset(&desc, 0, sizeof desc);
-    desc.batch = bench->batch;
-    desc.optimizer = bench->optimizer;
+    desc.batch = batch;
+    desc.optimizer = optimizer;
     desc.dropout = CARNN_NONE;
     desc.threads = b->threads;
     desc.progress = carnn__bench_epoch;
@@ -14427,6 +15353,41 @@ static void carnn__bench_training(carnn__bench *b) {
     if (!b->status) b->status = carnn_train(b->model, b->data, NULL, &desc, b->error);
     if (b->status == CARNN_ERR_STOPPED) b->status = CARNN_OK;
     if (b->n[2]) b->value = (double)b->most / 1048576.0;
+}
+
+/* n: hidden, task, 1 for the memory instead of the speed. */
+static void carnn__bench_training(carnn__bench *b) {
+    const carnn__task_bench *bench = carnn__task_at(b->n[1])->bench;
+    carnn__bench_task(b);
+    carnn__bench_train(b, bench->batch, bench->optimizer);
+}
+
+/* n: hidden, layers of LSTMs (0: one of an RCRN), 1 for the memory. A classifier of texts of 16 to
+   256 words; with 2 h numbers a word, an RCRN has as many weights as three layers. */
+static void carnn__bench_encoder(carnn__bench *b) {
+    carnn__bench_text text = {(char *)carnn__take(&b->arena, CARNN__BENCH_TEXT, 1), 0};
+    carnn_source source = {"data", text.at, 0};
+    carnn_dataset_desc data = {"classify", &source, 1, NULL, 0, 0, &b->counting, NULL};
+    carnn_model_desc model;
+    unsigned i;
+    b->live = b->most = 0;
+    for (i = 0; i < 64; i++) {
+        carnn__bench_print(&text, "c%u\t", i % 6);
+        carnn__bench_words(&text, 1, i, 16 + i * 37 % 241);
+        carnn__bench_print(&text, "\n");
+    }
+    source.size = text.length;
+    memset(&model, 0, sizeof model);
+    model.task = data.task;
+    model.hidden = (int64_t)b->n[0];
+    model.embedding = 2 * model.hidden;
+    model.layers = (int64_t)carnn__max(b->n[1], 1);
+    model.simd = b->simd;
+    model.allocator = &b->counting;
+    b->status = carnn_set(&model, NULL, "encoder", b->n[1] ? "rnn" : "rcrn", b->error);
+    if (!b->status) b->status = carnn_dataset_load(&b->data, &data, b->error);
+    if (!b->status) b->status = carnn_model_create(&b->model, &model, b->data, b->error);
+    carnn__bench_train(b, 32, NULL);
 }
 
 /* Piece 0 is the measurement, piece 1 another thread that keeps a processor busy meanwhile. */
@@ -14561,6 +15522,12 @@ static const carnn__bench_row carnn__bench_rows[] = {
                      CARNN__UNBOUND, 0.0, 1000000, 16)
     CARNN__BENCH_ROW("cell", "recurrence of 1000000 steps, plain loop", "M steps/s", recurrence,
                      loop, CARNN__UNBOUND, 0.0, 1000000, 16)
+    {"encoder", "texts/s", "rcrn 200, training", carnn__bench_encoder, NULL, CARNN__UNBOUND, 0.0,
+     {200, 0}},
+    {"encoder", "texts/s", "lstm 200, 3 layers, training", carnn__bench_encoder, NULL,
+     CARNN__UNBOUND, 0.0, {200, 3}},
+    {"encoder", "MiB", "rcrn 200, memory of training", carnn__bench_encoder, NULL, CARNN__UNBOUND,
+     0.0, {200, 0, 1}},
 };
 
 /* Row `number` of the benchmark: of the table, then of the tasks; 0: there is none. */

@@ -78,7 +78,7 @@ done
 run 0 help train
 says out '--lr N .*\[0\.[0-9]*, [a-z]* 0\.[0-9]*'
 says out 'icarnn'
-for task in dialog lm answer classify; do
+for task in dialog lm answer classify pair; do
     says out "^task $task: "
     sed -n "/^task $task: /,/^\$/p" out >task
     says task '^  data: .'

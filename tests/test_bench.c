@@ -44,14 +44,16 @@ static void check_row(const char *only, const char *group) {
 /* What can be asked for without running it: every row, by its whole name. */
 static void check_names(void) {
     carnn__bench_row row, other;
-    size_t i, j, cells = 0, trained = 0, tasks = 0;
+    size_t i, j, cells = 0, encoders = 0, trained = 0, tasks = 0;
     for (i = 0; carnn__bench_row_at(i, &row); i++) {
         CHECK(!strcmp(row.group, "peak") || !strcmp(row.group, "kernel") ||
-              !strcmp(row.group, "cell") || !strcmp(row.group, "task"));
+              !strcmp(row.group, "cell") || !strcmp(row.group, "encoder") ||
+              !strcmp(row.group, "task"));
         for (j = 0; j < i && carnn__bench_row_at(j, &other); j++)
             CHECK(strcmp(row.name, other.name) != 0);
         cells += row.open == carnn__bench_cell;
-        trained += strstr(row.name, ", training") != NULL && !strstr(row.name, "beside");
+        trained += row.open == carnn__bench_training && !row.n[2];
+        encoders += row.open == carnn__bench_encoder;
     }
     for (j = 0; carnn_task_name(j); j++) {
         const carnn__task_bench *bench_of = carnn__task_at(j)->bench;
@@ -60,6 +62,7 @@ static void check_names(void) {
     CHECK(tasks >= 4); /* a program's own task need not have one */
     CHECK_INT(cells, 3 * CARNN__CELL_COUNT);
     CHECK_INT(trained, tasks);
+    CHECK_INT(encoders, 3);
 }
 
 /* The text of a benchmark fits into its memory, and is a data set. */
@@ -70,10 +73,10 @@ static void check_texts(void) {
         carnn__bench_text text = {NULL, 0};
         carnn_dataset *data;
         if (!task->bench) continue;
-        text.at = (char *)malloc(text.size);
+        text.at = (char *)malloc(CARNN__BENCH_TEXT);
         if (!text.at) abort();
         carnn__bench_data(&text, task->bench, 0);
-        CHECK(text.length > 1000 && text.length < text.size - 1);
+        CHECK(text.length > 1000 && text.length < CARNN__BENCH_TEXT - 1);
         data = test_data(task->name, text.at, text.length, 0, 0);
         CHECK(carnn_dataset_examples(data) >= 300);
         carnn_dataset_free(data);
@@ -108,6 +111,7 @@ int main(void) {
     check_row("softmax", "kernel");
     check_row("icarnn C", "cell");
     check_row("gru-after C", "cell");
+    check_row("rcrn 200, memory", "encoder");
     check_row("dialog 128, training", "task");
     check_row("dialog 128, one answer", "task");
     check_row("dialog 128, memory", "task");

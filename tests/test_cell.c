@@ -101,7 +101,7 @@ static void subject_run(subject *s, carnn__engine *e) {
     carnn__free_aligned(allocator(), s->memory);
     for (pass = 0; pass < 2; pass++) {
         carnn__cell_plan(&s->run, &s->cell, &s->store, s->w, s->g, &arena, s->inputs, s->rows,
-                         s->sequences);
+                         s->sequences, NULL);
         if (pass) break;
         s->memory = carnn__alloc_aligned(allocator(), arena.peak, 1);
         if (!s->memory) abort();

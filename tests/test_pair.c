@@ -1,0 +1,636 @@
+/* Pairs of sentences: the formats of files, the network and its losses by plain loops in doubles,
+   metrics by their definitions, bad data, sessions and batches, votes, files. */
+
+#include "test.h"
+
+/* --- data ------------------------------------------------------------------------------------- */
+
+static carnn_status pair_load(carnn_dataset **data, const char *bytes, int grades, int lenient,
+                              carnn_error *error) {
+    carnn_source source = test_source("f.txt", bytes, strlen(bytes));
+    carnn_dataset_desc desc;
+    carnn_model_desc model;
+    memset(&desc, 0, sizeof desc);
+    memset(&model, 0, sizeof model);
+    model.task = desc.task = "pair";
+    CHECK_INT(carnn_set(&model, NULL, "target", grades ? "relatedness" : "class", error), 0);
+    desc.model = grades ? &model : NULL;
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.lenient = lenient;
+    return carnn_dataset_load(data, &desc, error);
+}
+
+static carnn_dataset *pair_data(const char *bytes, int grades, int lenient) {
+    carnn_dataset *data = NULL;
+    carnn_error error;
+    if (pair_load(&data, bytes, grades, lenient, &error)) printf("%s\n", error.message);
+    CHECK(data != NULL);
+    return data;
+}
+
+/* All examples as "class or grade|first|second", a line each. */
+static const char *pair_read(const char *bytes, int grades, int lenient) {
+    static char all[1024];
+    carnn_dataset *data;
+    carnn_error error;
+    size_t i, at = 0;
+    all[0] = 0;
+    if (pair_load(&data, bytes, grades, lenient, &error)) {
+        snprintf(all, sizeof all, "%s", error.message);
+        return all;
+    }
+    for (i = 0; i < carnn_dataset_examples(data); i++) {
+        const char *target = carnn_dataset_target(data, i);
+        CHECK_INT(carnn_dataset_text_count(data, i), 2);
+        if (grades) at += (size_t)snprintf(all + at, sizeof all - at, "%g",
+                                           (double)data->items[i].value);
+        at += (size_t)snprintf(all + at, sizeof all - at, "%s|%s|%s\n",
+                               grades ? "" : target ? target : "?",
+                               carnn_dataset_text(data, i, 0), carnn_dataset_text(data, i, 1));
+    }
+    carnn_dataset_free(data);
+    return all;
+}
+
+static const char pair_sick[] =
+    "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+    "1\tA boy runs\tA child runs\t4.5\tENTAILMENT\n7\tIt rains\tA dog sits\t1\tNEUTRAL\n";
+
+static void pair_formats(void) {
+    CHECK_TEXT(pair_read("yes\ta b\tc\nno way\tA\t\"d\"\r\n\r\nyes\t e \tf g", 0, 0),
+               "yes|a b|c\nno way|A|\"d\"\nyes|e|f g\n");
+    CHECK_TEXT(pair_read(pair_sick, 0, 0),
+               "ENTAILMENT|A boy runs|A child runs\nNEUTRAL|It rains|A dog sits\n");
+    CHECK_TEXT(pair_read(pair_sick, 1, 0), "4.5|A boy runs|A child runs\n1|It rains|A dog sits\n");
+    CHECK_TEXT(pair_read("\xEF\xBB\xBFQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
+                         "1\t70\t71\tHe said \"no\".\tHe refused.\r\n0\t1\t2\ta\tb\r\n", 0, 0),
+               "1|He said \"no\".|He refused.\n0|a|b\n");
+    CHECK_TEXT(pair_read("5\ta\tb\n2.25\tc\td\n", 1, 0), "5|a|b\n2.25|c|d\n");
+}
+
+static void pair_lenient(void) {
+    CHECK_TEXT(pair_read("a\tb\nx\tc\td\ne\n\n\tf\n\t\n", 0, 1), "?|a|b\nx|c|d\n?|e|\n?||f\n?||\n");
+    CHECK_TEXT(pair_read("9\tc\td\n", 1, 1), "0|c|d\n");
+    CHECK_TEXT(pair_read("sentence_B\tsentence_A\nc\td\n", 0, 1), "?|d|c\n");
+    CHECK_TEXT(pair_read("", 0, 1), "");
+}
+
+static void pair_errors(void) {
+    char line[8 * CARNN__SENTENCE_WORDS], message[256];
+    size_t i, at;
+    CHECK_TEXT(pair_read("", 0, 0),
+               "f.txt:1: expected a class or grade with two sentences, found an empty file");
+    CHECK_TEXT(pair_read("x\ta\tb\nx\ta\n", 0, 0),
+               "f.txt:2: expected three columns (label, first, second), found \"x\\ta\"");
+    CHECK_TEXT(pair_read("x\ta\tb\tc\n", 0, 0),
+               "f.txt:1: expected three columns (label, first, second), found \"x\\ta\\tb\\tc\"");
+    CHECK_TEXT(pair_read("\n\t a\tb\n", 0, 0), "f.txt:2: expected a class, found nothing");
+    CHECK_TEXT(pair_read("x\ta\tb\ny\t\tb\n", 0, 0),
+               "f.txt:2: expected a first sentence of 1 to 512 words, found nothing");
+    CHECK_TEXT(pair_read("x\ta\t \n", 0, 0),
+               "f.txt:1: expected a second sentence of 1 to 512 words, found nothing");
+    CHECK_TEXT(pair_read("4\ta\tb\n5.1\ta\tb\n", 1, 0),
+               "f.txt:2: expected a grade from 1 to 5, found \"5.1\"");
+    CHECK_TEXT(pair_read("0.9\ta\tb\n", 1, 0),
+               "f.txt:1: expected a grade from 1 to 5, found \"0.9\"");
+    CHECK_TEXT(pair_read("nan\ta\tb\n", 1, 0),
+               "f.txt:1: expected a grade from 1 to 5, found \"nan\"");
+    CHECK_TEXT(pair_read("sentence_A\tsentence_B\na\tb\n", 0, 0),
+               "f.txt:1: expected a column of labels, found \"sentence_A\\tsentence_B\"");
+    CHECK_TEXT(pair_read("Quality\t#1 String\t#2 String\n1\ta\tb\n1\ta\n", 0, 0),
+               "f.txt:3: expected as many columns as the first line has, found \"1\\ta\"");
+    at = (size_t)snprintf(line, sizeof line, "x\t");
+    for (i = 0; i <= CARNN__SENTENCE_WORDS; i++)
+        at += (size_t)snprintf(line + at, sizeof line - at, "a ");
+    snprintf(line + at, sizeof line - at, "\tb\n");
+    snprintf(message, sizeof message, "%s", pair_read(line, 0, 0));
+    message[57] = 0;
+    CHECK_TEXT(message, "f.txt:1: expected a first sentence of 1 to 512 words, fou");
+}
+
+/* --- models ----------------------------------------------------------------------------------- */
+
+static const char pair_letters[] =
+    "1\ta b a\tb a\n2\ta c c d\te\n1\tb\tb a d\n2\td b a\td a\n2\ta c b\tc d\n1\tb a\ta\n"
+    "2\tc\te e a\n1\ta b c d e\te d c b a\n1\td\td\n";
+
+static carnn_model *pair_model(const char *options, const char *simd, const carnn_dataset *data) {
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "pair";
+    desc.hidden = 6;
+    desc.embedding = 5;
+    desc.simd = simd;
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
+    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
+    return model;
+}
+
+static carnn_status pair_fit(carnn_model *model, const carnn_dataset *data,
+                             const carnn_dataset *valid, int64_t threads, int64_t epochs,
+                             carnn_error *error) {
+    carnn_train_desc train;
+    memset(&train, 0, sizeof train);
+    train.epochs = epochs;
+    train.batch = 4;
+    train.lr = 0.02;
+    train.threads = threads;
+    return carnn_train(model, data, valid, &train, error);
+}
+
+/* A head at work on a data set in one batch. */
+typedef struct paired {
+    carnn__engine engine;
+    carnn__arena arena;
+    carnn__work work;
+    carnn__pair *m;
+    carnn__tally tally;
+} paired;
+
+static void pair_open(paired *p, const carnn_model *model, const carnn_dataset *data) {
+    carnn_error error;
+    memset(p, 0, sizeof *p);
+    CHECK_INT(carnn__engine_open(&p->engine, NULL, 1, model->allocator, &error), 0);
+    p->work = carnn__scoring_work(model, data, &p->engine);
+    CHECK_INT(carnn__net_open(&p->work, &error), 0);
+    carnn__net_carve(&p->work, &p->arena);
+    p->arena.size = p->arena.peak;
+    p->arena.base = (char *)carnn__alloc_aligned(&model->allocator, p->arena.size, 1);
+    p->arena.used = 0;
+    carnn__net_carve(&p->work, &p->arena);
+    CHECK_INT(carnn__net_batches(&p->work, 0), 1);
+    carnn__net_batch(&p->work, 0, 0, &p->tally);
+    p->m = (carnn__pair *)p->work.state;
+    CHECK_INT(p->m->net.texts.count, data->item_count);
+}
+
+static void pair_close(paired *p) {
+    carnn_allocator a = p->work.allocator;
+    carnn__net_close(&p->work);
+    carnn__free_aligned(&a, p->arena.base);
+    carnn__engine_close(&p->engine);
+}
+
+/* --- the network by plain loops in doubles ------------------------------------------------------ */
+
+enum { PAIR_WIDE = 128 };
+
+static const float *pair_weight(const carnn_model *model, const char *name) {
+    size_t i;
+    for (i = 0; i < model->params.count; i++)
+        if (!strcmp(model->params.item[i].name, name))
+            return model->params.value + model->params.item[i].offset;
+    printf("no weight %s\n", name);
+    return NULL;
+}
+
+/* y = W x + b of the layer `name`. */
+static void pair_linear(const carnn_model *model, const char *weight, const char *bias,
+                        const double *x, size_t in, double *y, size_t out) {
+    const float *W = pair_weight(model, weight), *b = pair_weight(model, bias);
+    size_t i, j;
+    for (i = 0; i < out; i++) {
+        y[i] = (double)b[i];
+        for (j = 0; j < in; j++) y[i] += (double)W[i * in + j] * x[j];
+    }
+}
+
+/* Two highway layers on x (h). */
+static void pair_highways(const carnn_model *model, const char *name, double *x, size_t h) {
+    char weight[64], bias[64];
+    double t[PAIR_WIDE], y[PAIR_WIDE];
+    size_t l, i;
+    for (l = 1; l <= 2; l++) {
+        snprintf(weight, sizeof weight, "%s.%u.gate.weight", name, (unsigned)l);
+        snprintf(bias, sizeof bias, "%s.%u.gate.bias", name, (unsigned)l);
+        pair_linear(model, weight, bias, x, h, t, h);
+        snprintf(weight, sizeof weight, "%s.%u.weight", name, (unsigned)l);
+        snprintf(bias, sizeof bias, "%s.%u.bias", name, (unsigned)l);
+        pair_linear(model, weight, bias, x, h, y, h);
+        for (i = 0; i < h; i++) {
+            double gate = 1.0 / (1.0 + exp(1.0 - t[i]));
+            x[i] = gate * fmax(y[i], 0.0) + (1.0 - gate) * x[i];
+        }
+    }
+}
+
+/* The largest and the mean state of every column of text s. */
+static void pair_pooled(const paired *p, size_t s, double *v) {
+    const carnn__mat *x = carnn__rnn_output(&p->m->encoder);
+    const size_t *at = p->m->net.texts.at;
+    size_t D = x->columns, j, r, n = at[s + 1] - at[s];
+    for (j = 0; j < D; j++) {
+        v[j] = -1e30;
+        v[D + j] = 0.0;
+        for (r = at[s]; r < at[s + 1]; r++) {
+            v[j] = fmax(v[j], (double)x->x[r * D + j]);
+            v[D + j] += (double)x->x[r * D + j] / (double)n;
+        }
+    }
+}
+
+/* What the encoder reads of input i: word and flag. */
+static void pair_input(const carnn_model *model, const paired *p, size_t i, double *u) {
+    size_t h = (size_t)model->desc.hidden, e = (size_t)model->desc.embedding, j;
+    size_t word = p->m->net.texts.input[i] / 2, flag = p->m->net.texts.input[i] % 2;
+    int told = model->desc.option[CARNN__PAIR_OVERLAP] > 0.0;
+    double x[PAIR_WIDE];
+    for (j = 0; j < e; j++) x[j] = (double)pair_weight(model, "word.weight")[word * e + j];
+    if (told) {
+        x[e] = (double)flag;
+        x[e + 1] = flag ? (double)pair_weight(model, "word.idf")[word] : 0.0;
+    }
+    pair_linear(model, "word.project", "word.bias", x, told ? e + 2 : e, u, h);
+    pair_highways(model, "below", u, h);
+}
+
+/* Probabilities of the choices for encodings a and b (s). */
+static void pair_told(const carnn_model *model, const double *a, const double *b, size_t s,
+                      size_t K, double *q) {
+    size_t h = (size_t)model->desc.hidden, j;
+    double f[PAIR_WIDE], y[PAIR_WIDE], D = 0.0, sum = 0.0, S;
+    if (model->desc.option[CARNN__PAIR_MODEL] == 2.0) { /* the definition of the distribution */
+        for (j = 0; j < s; j++) D += 8.0 / (double)s * fabs(a[j] - b[j]);
+        S = fmin(exp(-D), 1.0 - 1e-7); /* of equal sentences */
+        for (j = 0; j < K; j++)
+            q[j] = tgamma((double)K) / tgamma((double)j + 1.0) / tgamma((double)(K - j)) *
+                   pow(S, (double)j) * pow(1.0 - S, (double)(K - 1 - j));
+        return;
+    }
+    for (j = 0; j < s; j++) {
+        f[j] = a[j];
+        f[s + j] = b[j];
+        f[2 * s + j] = a[j] * b[j];
+        f[3 * s + j] = a[j] - b[j];
+    }
+    pair_linear(model, "join.weight", "join.bias", f, 4 * s, y, h);
+    pair_highways(model, "above", y, h);
+    pair_linear(model, "output.weight", "output.bias", y, h, q, K);
+    for (j = 0; j < K; j++) sum += exp(q[j]);
+    for (j = 0; j < K; j++) q[j] = exp(q[j]) / sum;
+}
+
+/* Every number of a batch; the loss, with the target's distribution by its definition. */
+static void pair_by_loops(const char *options, int grades) {
+    carnn_dataset *data = pair_data(pair_letters, grades, 0);
+    carnn_model *model = pair_model(options, NULL, data);
+    size_t K = grades ? (size_t)model->desc.option[CARNN__PAIR_GRADES] : model->choices.count;
+    size_t h = (size_t)model->desc.hidden, s = 4 * h, i, j;
+    double worst = 0.0, loss = 0.0;
+    carnn_error error;
+    paired p;
+    CHECK_INT(pair_fit(model, data, data, 1, 2, &error), CARNN_OK); /* biases that are not 0 */
+    pair_open(&p, model, data);
+    for (i = 0; i < p.m->net.texts.inputs; i++) {
+        double u[PAIR_WIDE];
+        pair_input(model, &p, i, u);
+        for (j = 0; j < h; j++)
+            worst = test_worse(fabs(u[j] - (double)p.m->below.y[1].x[i * h + j]), worst);
+    }
+    for (i = 0; i < data->item_count; i++) {
+        double a[PAIR_WIDE], b[PAIR_WIDE], q[8], sum = 0.0, y = (double)data->items[i].value;
+        const float *z = p.m->z->x + i * K;
+        pair_pooled(&p, 2 * i, a);
+        pair_pooled(&p, 2 * i + 1, b);
+        pair_told(model, a, b, s, K, q);
+        for (j = 0; j < K; j++) sum += exp((double)z[j]);
+        for (j = 0; j < K; j++)
+            worst = test_worse(fabs(q[j] - exp((double)z[j]) / sum), worst);
+        for (j = 0; grades && j < K; j++) {
+            double low = floor(y), at = (double)j + 1.0;
+            double p_j = at == low ? low + 1.0 - y : at == low + 1.0 ? y - low : 0.0;
+            if (p_j > 0.0) loss += p_j * log(p_j / q[j]);
+        }
+        if (!grades) loss -= log(q[p.m->target[i]]);
+    }
+    CHECK_NEAR(worst, 0.0, 2e-5);
+    CHECK_NEAR(p.tally.loss / loss, 1.0, 1e-4);
+    pair_close(&p);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+static int pair_checked(const carnn_check *check, void *user) {
+    ++*(int *)user;
+    CHECK(check->passed);
+    return 0;
+}
+
+static void pair_numbers(void) {
+    carnn_error error;
+    int rows = 0;
+    pair_by_loops("", 0);
+    pair_by_loops("cell=lstm overlap=0", 0);
+    pair_by_loops("cell=gru model=manhattan", 0);
+    pair_by_loops("cell=scarnn target=relatedness", 1);
+    pair_by_loops("model=manhattan target=relatedness grades=4 overlap=0 layers=2", 1);
+    CHECK_INT(carnn_gradcheck("pair", 1, pair_checked, &rows, &error), CARNN_OK);
+    CHECK_INT(rows, 1);
+}
+
+/* --- metrics by their definitions ------------------------------------------------------------- */
+
+typedef struct pair_answers {
+    size_t count, choice[64];
+    double score[64];
+} pair_answers;
+
+static void pair_keep(const carnn_prediction *p, void *user) {
+    pair_answers *a = (pair_answers *)user;
+    CHECK_INT(p->example, a->count);
+    a->choice[a->count] = p->count ? p->choice[0] : 0;
+    a->score[a->count++] = p->kind == CARNN_PREDICTS_SCORE ? p->score : p->probability[0];
+}
+
+static pair_answers pair_all(const carnn_model *model, const carnn_dataset *data, int64_t threads) {
+    pair_answers a;
+    carnn_predict_desc desc;
+    carnn_error error;
+    memset(&a, 0, sizeof a);
+    memset(&desc, 0, sizeof desc);
+    desc.threads = threads;
+    desc.example = pair_keep;
+    desc.user = &a;
+    CHECK_INT(carnn_predict(model, data, &desc, &error), CARNN_OK);
+    return a;
+}
+
+static double pair_mean(const double *x, size_t n) {
+    double sum = 0.0;
+    size_t i;
+    for (i = 0; i < n; i++) sum += x[i];
+    return sum / (double)n;
+}
+
+static double pair_pearson(const double *x, const double *y, size_t n) {
+    double mx = pair_mean(x, n), my = pair_mean(y, n), xx = 0.0, yy = 0.0, xy = 0.0;
+    size_t i;
+    for (i = 0; i < n; i++) {
+        xx += (x[i] - mx) * (x[i] - mx);
+        yy += (y[i] - my) * (y[i] - my);
+        xy += (x[i] - mx) * (y[i] - my);
+    }
+    return xy / sqrt(xx) / sqrt(yy);
+}
+
+/* How many are smaller, and half of those that are equal. */
+static void pair_ranks(const double *x, size_t n, double *rank) {
+    size_t i, j;
+    for (i = 0; i < n; i++)
+        for (rank[i] = 0.5, j = 0; j < n; j++)
+            rank[i] += x[j] < x[i] ? 1.0 : x[j] == x[i] ? 0.5 : 0.0;
+}
+
+static void pair_grade_metrics(void) {
+    static const char grades[] =
+        "4.5\ta b\tb a\n1\tc\td e\n4.5\ta\ta\n3.2\tb c d\tb e\n2\ta d\tc\n5\te e\te\n3.2\tb\td b\n"
+        "1\ta b\tb a\n4.5\ta\ta\n";
+    static const float x[] = {3.0f, 1.0f, 3.0f, 2.0f, -7.0f, 3.0f};
+    carnn_dataset *data = pair_data(grades, 1, 0);
+    carnn_model *model = pair_model("target=relatedness", NULL, data);
+    pair_answers a;
+    carnn_scores scores;
+    carnn_error error;
+    double y[64], rank[2][64], squares = 0.0;
+    uint32_t order[6];
+    size_t i;
+    CHECK_INT(pair_fit(model, data, data, 1, 3, &error), CARNN_OK);
+    a = pair_all(model, data, 1);
+    CHECK_INT(a.count, 9);
+    for (i = 0; i < a.count; i++) {
+        CHECK(a.score[i] >= 1.0 && a.score[i] <= 5.0);
+        y[i] = (double)data->items[i].value;
+        squares += (a.score[i] - y[i]) * (a.score[i] - y[i]);
+        a.score[i] = (double)(float)a.score[i];
+    }
+    scores = test_scores(model, data);
+    CHECK_INT(scores.count, 3);
+    CHECK_TEXT(scores.metric[0].name, "pearson");
+    CHECK_TEXT(scores.metric[1].name, "spearman");
+    CHECK_TEXT(scores.metric[2].name, "mse");
+    CHECK(scores.metric[2].lower_is_better && !scores.metric[0].lower_is_better);
+    CHECK_NEAR(scores.metric[0].value, pair_pearson(a.score, y, 9), 1e-6);
+    pair_ranks(a.score, 9, rank[0]);
+    pair_ranks(y, 9, rank[1]);
+    CHECK_NEAR(scores.metric[1].value, pair_pearson(rank[0], rank[1], 9), 1e-9);
+    CHECK_NEAR(scores.metric[2].value, squares / 9.0, 1e-6);
+    carnn__rank_numbers(x, 6, order, rank[0]);
+    for (i = 0; i < 6; i++) y[i] = (double)x[i];
+    pair_ranks(y, 6, rank[1]);
+    for (i = 0; i < 6; i++) CHECK_NEAR(rank[0][i], rank[1][i], 0.0);
+    CHECK_NEAR(rank[0][0], 5.0, 0.0);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* Accuracy, and F1 of the class whose name comes last, whatever class is met first. */
+static void pair_class_metrics(const char *letters) {
+    carnn_dataset *data = pair_data(letters, 0, 0);
+    carnn_model *model = pair_model("cell=lstm", NULL, data);
+    carnn_scores scores;
+    carnn_error error;
+    pair_answers a;
+    size_t i, right = 0, both = 0, told = 0, there = 0;
+    CHECK_INT(pair_fit(model, data, data, 1, 1, &error), CARNN_OK);
+    a = pair_all(model, data, 1);
+    for (i = 0; i < a.count; i++) {
+        const char *name = carnn_model_choice(model, a.choice[i]);
+        const char *target = carnn_dataset_target(data, i);
+        right += !strcmp(name, target);
+        both += !strcmp(name, "2") && !strcmp(target, "2");
+        told += !strcmp(name, "2");
+        there += !strcmp(target, "2");
+    }
+    scores = test_scores(model, data);
+    CHECK_INT(scores.count, 2);
+    CHECK_TEXT(scores.metric[1].name, "f1");
+    CHECK_NEAR(scores.metric[0].value, (double)right / (double)a.count, 1e-12);
+    CHECK_NEAR(scores.metric[1].value, 2.0 * (double)both / (double)(told + there), 1e-12);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* One answer for all: a correlation is 0, not NaN. Three classes: there is no F1. */
+static void pair_flat_metrics(void) {
+    carnn_dataset *data = pair_data("3\ta\tb\n3\tc\tb\n", 1, 0);
+    carnn_model *model = pair_model("target=relatedness", NULL, data);
+    carnn_scores scores = test_scores(model, data);
+    CHECK_NEAR(scores.metric[0].value, 0.0, 0.0);
+    CHECK_NEAR(scores.metric[1].value, 0.0, 0.0);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    data = pair_data("x\ta\tb\ny\tc\tb\nz\tc\tb\n", 0, 0);
+    model = pair_model("", NULL, data);
+    scores = test_scores(model, data);
+    CHECK_INT(scores.count, 1);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- what a model refuses --------------------------------------------------------------------- */
+
+static void pair_refused(void) {
+    static const char one[] = "x\ta\tb\nx\tc\td\n", three[] = "x\ta\tb\ny\ta\tc\nz\tb\ta\n";
+    carnn_dataset *data = pair_data(pair_letters, 0, 0), *other = pair_data(three, 0, 0), *ones;
+    carnn_model *model = pair_model("", NULL, data), *none;
+    const carnn_model *all[1];
+    carnn_model_desc desc;
+    carnn_scores scores;
+    carnn_error error;
+    all[0] = model;
+    CHECK_INT(carnn_test(all, 1, other, 1, &scores, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "f.txt:1: expected a class that the model knows, found \"x\"");
+    CHECK_INT(error.line, 1);
+    CHECK_INT(pair_fit(model, data, other, 1, 1, &error), CARNN_ERR_DATA);
+    CHECK_INT(pair_all(model, other, 1).count, 3); /* to be predicted all the same */
+    ones = pair_data(one, 0, 0);
+    memset(&desc, 0, sizeof desc);
+    desc.task = "pair";
+    CHECK_INT(carnn_model_create(&none, &desc, ones, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "f.txt:2: expected a second class to the end, found \"x\"");
+    carnn_dataset_free(ones);
+    CHECK_INT(carnn_set(&desc, NULL, "model", "manhattan", &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&none, &desc, other, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "a pair model needs grades or two classes, found 3 classes");
+    carnn_model_free(model);
+    /* classes, where the model tells grades */
+    model = pair_model("target=relatedness", NULL, data);
+    CHECK_INT(pair_fit(model, data, NULL, 1, 1, &error), CARNN_ERR_DATA);
+    CHECK_TEXT(error.message, "f.txt:1: expected a grade that the model knows, found \"1\"");
+    carnn_model_free(model);
+    carnn_dataset_free(other);
+    carnn_dataset_free(data);
+}
+
+/* --- sessions, threads, SIMD paths, votes, files ---------------------------------------------- */
+
+static void pair_sessions(const char *options, int grades) {
+    static const char texts[] = "a b a\tb a\n\t\nq\tb\nc\nz z z z\ta b c d e a b c d e\n";
+    carnn_dataset *data = pair_data(pair_letters, grades, 0);
+    carnn_dataset *asked = pair_data(texts, grades, 1);
+    carnn_model *model = pair_model(options, NULL, data);
+    const char *line = texts;
+    carnn_contribution part[8];
+    carnn_explanation e;
+    carnn_prediction p;
+    carnn_session *session;
+    carnn_error error;
+    pair_answers all;
+    size_t i;
+    int found;
+    CHECK_INT(pair_fit(model, data, data, 1, 5, &error), CARNN_OK);
+    all = pair_all(model, asked, 1);
+    CHECK_INT(all.count, 5);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    for (i = 0; i < all.count; i++, line += strcspn(line, "\n") + 1) {
+        size_t length = strcspn(line, "\n"), first = carnn__min(strcspn(line, "\t"), length);
+        carnn_text text[2];
+        text[0].at = line;
+        text[0].length = first;
+        text[1].at = line + carnn__min(first + 1, length);
+        text[1].length = length - carnn__min(first + 1, length);
+        CHECK_INT(carnn_session_line(session, line, length, i + 1, 1, &found, &p, &error), 0);
+        CHECK(found && (grades ? p.score : p.probability[0]) == all.score[i]);
+        CHECK_INT(carnn_session_predict(session, text, 2, 1, &p, &error), CARNN_OK);
+        CHECK((grades ? p.score : p.probability[0]) == all.score[i]);
+        CHECK(all.score[i] == all.score[i]);
+        CHECK_INT(carnn_session_example(session, asked, i, 1, &p, &error), CARNN_OK);
+        CHECK((grades ? p.score : p.probability[0]) == all.score[i]);
+        if (i) continue;
+        CHECK_INT(carnn_session_explain(session, 8, part, &e, &error), CARNN_OK);
+        CHECK(e.count == 5 && !strcmp(part[3].text, "b") && !strcmp(part[3].role, "second"));
+    }
+    CHECK_INT(carnn_session_predict(session, NULL, 1, 1, &p, &error), CARNN_ERR_ARGUMENT);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(asked);
+    carnn_dataset_free(data);
+}
+
+static void pair_same_bytes(const char *options, int grades) {
+    carnn_dataset *data = pair_data(pair_letters, grades, 0);
+    pair_answers first, other;
+    float *kept = NULL;
+    size_t size = 0, i;
+    carnn_error error;
+    for (i = 0; i < 2 || carnn_simd_name(i - 2); i++) {
+        const char *simd = i < 2 ? NULL : carnn_simd_name(i - 2);
+        carnn_model *model = pair_model(options, simd, data);
+        CHECK_INT(pair_fit(model, data, data, i == 1 ? 2 : 1, 3, &error), CARNN_OK);
+        other = pair_all(model, data, i == 1 ? 2 : 1);
+        size = model->params.size * sizeof(float);
+        if (!i) {
+            kept = (float *)malloc(size);
+            memcpy(kept, model->params.value, size);
+            first = other;
+        }
+        CHECK(!memcmp(kept, model->params.value, size));
+        CHECK(!memcmp(&first, &other, sizeof first));
+        carnn_model_free(model);
+    }
+    free(kept);
+    carnn_dataset_free(data);
+}
+
+/* The vote on grades tells the mean of the models' grades. A file keeps scores by their names. */
+static void pair_kept(void) {
+    carnn_dataset *data = pair_data("4\ta b\tb\n1.5\tc\td\n3\ta d\td b\n", 1, 0);
+    carnn_model *model[2], *again;
+    const carnn_model *all[2];
+    carnn_scores scores[3];
+    pair_answers a[2];
+    carnn_source source;
+    carnn_error error;
+    double squares = 0.0, y;
+    size_t size, i;
+    void *bytes;
+    for (i = 0; i < 2; i++) {
+        all[i] = model[i] = pair_model(i ? "target=relatedness model=manhattan"
+                                         : "target=relatedness", NULL, data);
+        CHECK_INT(pair_fit(model[i], data, data, 1, 2, &error), CARNN_OK);
+        a[i] = pair_all(model[i], data, 1);
+    }
+    CHECK_INT(carnn_test(all, 2, data, 1, scores, &error), CARNN_OK);
+    for (i = 0; i < 3; i++) {
+        y = 0.5 * (a[0].score[i] + a[1].score[i]) - (double)data->items[i].value;
+        squares += y * y / 3.0;
+    }
+    CHECK_NEAR(scores[2].metric[2].value, squares, 1e-5);
+    size = carnn_model_size(model[0]);
+    bytes = malloc(size);
+    CHECK_INT(carnn_model_write(model[0], bytes, size, &error), CARNN_OK);
+    source = test_source("model", bytes, size);
+    CHECK_INT(carnn_model_load(&again, &source, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_model_scores(again)->count, 3);
+    CHECK_TEXT(carnn_model_scores(again)->metric[0].name, "pearson");
+    CHECK(carnn_model_scores(again)->metric[2].value == scores[0].metric[2].value);
+    CHECK(pair_all(again, data, 1).score[1] == a[0].score[1]);
+    carnn_model_free(again);
+    free(bytes);
+    carnn_model_free(model[0]);
+    carnn_model_free(model[1]);
+    carnn_dataset_free(data);
+}
+
+int main(void) {
+    pair_formats();
+    pair_lenient();
+    pair_errors();
+    pair_numbers();
+    pair_grade_metrics();
+    pair_class_metrics(pair_letters);
+    pair_class_metrics(pair_letters + 12); /* the other class comes first */
+    pair_flat_metrics();
+    pair_refused();
+    pair_sessions("", 0);
+    pair_sessions("cell=gru model=manhattan overlap=0", 0);
+    pair_sessions("cell=scarnn target=relatedness", 1);
+    pair_sessions("cell=ncarnn model=manhattan layers=2 target=relatedness", 1);
+    pair_same_bytes("", 0);
+    pair_same_bytes("target=relatedness model=manhattan", 1);
+    pair_kept();
+    return test_end();
+}

@@ -1,0 +1,666 @@
+/* RCRN as an encoder: its listener against the equations and the golden value, the whole encoder by
+   plain loops in doubles, dropout masks, states step by step, files, sessions, threads and SIMD
+   paths. */
+
+#include "test.h"
+
+static double rcrn_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+
+/* --- the listener ----------------------------------------------------------------------------- */
+
+enum { RCRN_ROWS = 11, RCRN_COLUMNS = 37 }; /* two whole vectors and a tail */
+static const uint32_t rcrn_length[] = {2, 5, 0, 3, 1};
+
+typedef struct rcrn_listened {
+    float s[3][RCRN_ROWS * RCRN_COLUMNS], first[5 * RCRN_COLUMNS], dout[RCRN_ROWS * RCRN_COLUMNS];
+    float c[RCRN_ROWS * RCRN_COLUMNS], out[RCRN_ROWS * RCRN_COLUMNS];
+    float ds[3][RCRN_ROWS * RCRN_COLUMNS], dc[5 * RCRN_COLUMNS];
+    uint32_t rank[5], reversed[RCRN_ROWS];
+    size_t start[7];
+    carnn__packed packed;
+    carnn__listener l;
+} rcrn_listened;
+
+static void rcrn_draw(float *x, size_t count, uint64_t key) {
+    size_t i;
+    for (i = 0; i < count; i++) x[i] = 4.0f * carnn__uniform(key, i) - 2.0f;
+}
+
+static void rcrn_listen_open(rcrn_listened *x, int raw, int backward_reads, int has_first) {
+    size_t i;
+    memset(x, 0, sizeof *x);
+    carnn__pack_sequences(&x->packed, rcrn_length, 5, x->rank, x->start);
+    carnn__reverse_index(&x->packed, x->reversed);
+    x->l.seq = &x->packed;
+    x->l.h = RCRN_COLUMNS;
+    x->l.raw = raw;
+    if (backward_reads) x->l.reversed = x->reversed;
+    if (has_first) x->l.first = x->first;
+    for (i = 0; i < 3; i++) {
+        rcrn_draw(x->s[i], RCRN_ROWS * RCRN_COLUMNS, 1 + i);
+        x->l.s[i] = x->s[i];
+        x->l.ds[i] = x->ds[i];
+    }
+    rcrn_draw(x->first, 5 * RCRN_COLUMNS, 5);
+    rcrn_draw(x->dout, RCRN_ROWS * RCRN_COLUMNS, 6);
+    x->l.c = x->c;
+    x->l.out = x->out;
+    x->l.dout = x->dout;
+    x->l.dc = x->dc;
+}
+
+/* sum of dout * h in doubles; compares h with what the kernel found, where `worst` is there. */
+static double rcrn_listen_loss(const rcrn_listened *x, double *worst) {
+    double loss = 0.0;
+    size_t b, t, j;
+    for (b = 0; b < 5; b++)
+        for (j = 0; j < RCRN_COLUMNS; j++) {
+            double c = x->l.first ? (double)x->first[b * RCRN_COLUMNS + j] : 0.0;
+            for (t = 0; t < rcrn_length[x->rank[b]]; t++) {
+                size_t row = x->start[t] + b, at = row * RCRN_COLUMNS + j;
+                size_t in = (x->l.reversed ? x->reversed[row] : row) * RCRN_COLUMNS + j;
+                double F = rcrn_sigmoid((double)x->s[0][in]), O = (double)x->s[1][in], h;
+                if (!x->l.raw) O = rcrn_sigmoid(O);
+                c = F * c + (1.0 - F) * (double)x->s[2][in];
+                h = O * c;
+                loss += h * (double)x->dout[at];
+                if (worst) *worst = test_worse(fabs(h - (double)x->out[at]), *worst);
+            }
+        }
+    return loss;
+}
+
+/* Values and derivatives, of both directions and kinds of output gates. */
+static void rcrn_listener(carnn__engine *e) {
+    static rcrn_listened x;
+    int variant;
+    for (variant = 0; variant < 8; variant++) {
+        double worst = 0.0, slopes = 0.0;
+        size_t i, k;
+        rcrn_listen_open(&x, variant & 1, variant & 2, variant & 4);
+        e->k->listen(&x.l, 0, 3);
+        e->k->listen_back(&x.l, 0, 3);
+        rcrn_listen_loss(&x, &worst);
+        CHECK_NEAR(worst, 0.0, 2e-6);
+        for (k = 0; k < 3; k++)
+            for (i = 0; i < RCRN_ROWS * RCRN_COLUMNS; i += 3) {
+                const float step = 1.0f / 64.0f;
+                float was = x.s[k][i];
+                double up, down;
+                x.s[k][i] = was + step;
+                up = rcrn_listen_loss(&x, NULL);
+                x.s[k][i] = was - step;
+                down = rcrn_listen_loss(&x, NULL);
+                x.s[k][i] = was;
+                slopes = test_worse(fabs((up - down) / (2.0 * (double)step) - (double)x.ds[k][i]),
+                                    slopes);
+            }
+        CHECK_NEAR(slopes, 0.0, 1e-4);
+    }
+}
+
+/* models.md 1.19; and gates that are shut: h = O * s3. */
+static void rcrn_golden(carnn__engine *e) {
+    static const double last[] = {0.113723641, 0.074133138, 0.026018951};
+    float s[3][9], c[9], out[9];
+    size_t start[] = {0, 1, 2, 3, 3}, i, k;
+    carnn__packed packed = {1, 3, 3, NULL};
+    carnn__listener l;
+    memset(&l, 0, sizeof l);
+    packed.start = start;
+    for (i = 0; i < 3; i++)
+        for (k = 0; k < 9; k++)
+            s[i][k] = (float)(0.5 * sin(0.7 * (double)k + 1.3 * (double)(40 + i) + 0.1));
+    l.seq = &packed;
+    l.h = 3;
+    for (i = 0; i < 3; i++) l.s[i] = s[i];
+    l.c = c;
+    l.out = out;
+    e->k->listen(&l, 0, 1);
+    for (i = 0; i < 3; i++) CHECK_NEAR(out[6 + i], last[i], 1e-7);
+    for (k = 0; k < 9; k++) s[0][k] = -1e4f;
+    e->k->listen(&l, 0, 1);
+    for (k = 0; k < 9; k++)
+        CHECK_NEAR(out[k], rcrn_sigmoid((double)s[1][k]) * (double)s[2][k], 1e-6);
+}
+
+/* --- models ----------------------------------------------------------------------------------- */
+
+static const char rcrn_texts[] =
+    "x\te b e b\ny\tb e c c d\nx\tc e\ny\td b e\ny\te c b b c\nx\tc e\nz\td d c\nz\t\nx\te e e\n";
+
+static carnn_model *rcrn_model(const char *task, const char *options, const char *simd,
+                               const carnn_dataset *data) {
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_error error;
+    size_t i;
+    memset(&desc, 0, sizeof desc);
+    desc.task = task;
+    desc.hidden = 6;
+    desc.embedding = 5;
+    desc.simd = simd;
+    CHECK_INT(carnn_set(&desc, NULL, "encoder", "rcrn", &error), CARNN_OK);
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
+    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
+    for (i = 0; i < model->params.size; i++) /* nothing is 0 or small */
+        model->params.value[i] += carnn__uniform(9, i) - 0.5f;
+    return model;
+}
+
+static carnn_status rcrn_fit(carnn_model *model, const carnn_dataset *data, int64_t threads) {
+    carnn_train_desc train;
+    carnn_error error;
+    memset(&train, 0, sizeof train);
+    train.epochs = 3;
+    train.batch = 4;
+    train.dropout = 0.2;
+    train.threads = threads;
+    return carnn_train(model, data, data, &train, &error);
+}
+
+/* A batch of all texts of a classifier: its work, which is at work until rcrn_close. */
+typedef struct rcrn_at_work {
+    carnn__engine engine;
+    carnn__arena arena;
+    carnn__work work;
+    carnn__classify *head;
+} rcrn_at_work;
+
+static void rcrn_open(rcrn_at_work *w, const carnn_model *model, const carnn_dataset *data,
+                      float *g, uint64_t key) {
+    carnn__tally tally;
+    carnn_error error;
+    memset(w, 0, sizeof *w);
+    memset(&tally, 0, sizeof tally);
+    CHECK_INT(carnn__engine_open(&w->engine, NULL, 1, model->allocator, &error), 0);
+    w->work = carnn__scoring_work(model, data, &w->engine);
+    w->work.g = g;
+    w->work.dropout = 0.5;
+    CHECK_INT(carnn__net_open(&w->work, &error), 0);
+    carnn__net_carve(&w->work, &w->arena);
+    w->arena.size = w->arena.peak;
+    w->arena.base = (char *)carnn__alloc_aligned(&model->allocator, w->arena.size, 1);
+    w->arena.used = 0;
+    carnn__net_carve(&w->work, &w->arena);
+    CHECK_INT(carnn__net_batches(&w->work, 0), 1);
+    carnn__net_batch(&w->work, 0, key, &tally);
+    w->head = (carnn__classify *)w->work.state;
+}
+
+static void rcrn_close(rcrn_at_work *w) {
+    carnn_allocator a = w->work.model->allocator;
+    carnn__net_close(&w->work);
+    carnn__free_aligned(&a, w->arena.base);
+    carnn__engine_close(&w->engine);
+}
+
+/* --- the encoder by plain loops in doubles ------------------------------------------------------ */
+
+enum { RCRN_WORDS = 8, RCRN_WIDE = 16 };
+typedef double rcrn_states[RCRN_WORDS][RCRN_WIDE];
+
+typedef struct rcrn_reader { /* one RNN in one direction */
+    const carnn_model *model;
+    const char *cell;
+    size_t in, h, d;
+    const double *c; /* (d) */
+    char prefix[96];
+} rcrn_reader;
+
+static double rcrn_weight(const rcrn_reader *r, const char *name, size_t at) {
+    const carnn__store *store = &r->model->params;
+    char whole[128];
+    size_t i;
+    snprintf(whole, sizeof whole, "%s.%s", r->prefix, name);
+    for (i = 0; i < store->count; i++)
+        if (!strcmp(store->item[i].name, whole))
+            return (double)store->value[store->item[i].offset + at];
+    printf("no weight %s\n", whole);
+    return NAN;
+}
+
+static double rcrn_product(const rcrn_reader *r, const char *name, size_t row, const double *x,
+                           size_t n) {
+    double sum = 0.0;
+    size_t j;
+    for (j = 0; j < n; j++) sum += rcrn_weight(r, name, row * n + j) * x[j];
+    return sum;
+}
+
+/* What gate g of unit i reads of x, h and c. */
+static double rcrn_gate(const rcrn_reader *r, size_t g, size_t i, const double *x,
+                        const double *h) {
+    size_t row = g * r->h + i;
+    double a = rcrn_product(r, "input.weight", row, x, r->in) + rcrn_weight(r, "bias", row);
+    if (h) a += rcrn_product(r, "recurrent.weight", row, h, r->h);
+    if (h && !strcmp(r->cell, "gru-after")) a += rcrn_weight(r, "recurrent.bias", row);
+    if (r->d) a += rcrn_product(r, "context.weight", row, r->c, r->d);
+    return a;
+}
+
+static void rcrn_step(const rcrn_reader *r, const double *x, double *h, double *memory) {
+    double next[RCRN_WIDE], reset[RCRN_WIDE];
+    size_t i;
+    for (i = 0; i < r->h && !strcmp(r->cell, "gru"); i++)
+        reset[i] = rcrn_sigmoid(rcrn_gate(r, 1, i, x, h)) * h[i];
+    for (i = 0; i < r->h; i++) {
+        if (!strcmp(r->cell, "lstm")) {
+            memory[i] = rcrn_sigmoid(rcrn_gate(r, 0, i, x, h)) * tanh(rcrn_gate(r, 3, i, x, h)) +
+                        rcrn_sigmoid(rcrn_gate(r, 1, i, x, h)) * memory[i];
+            next[i] = rcrn_sigmoid(rcrn_gate(r, 2, i, x, h)) * tanh(memory[i]);
+        } else if (!strncmp(r->cell, "gru", 3)) {
+            double u = rcrn_sigmoid(rcrn_gate(r, 0, i, x, h)), z;
+            if (!r->cell[3]) {
+                z = tanh(rcrn_gate(r, 2, i, x, reset));
+            } else {
+                double q = rcrn_sigmoid(rcrn_gate(r, 1, i, x, h)), a = rcrn_gate(r, 2, i, x, NULL);
+                z = tanh(a + q * (rcrn_gate(r, 2, i, x, h) - a));
+            }
+            next[i] = u * z + (1.0 - u) * h[i];
+        } else { /* icarnn, scarnn */
+            double u = rcrn_sigmoid(rcrn_gate(r, 0, i, x, NULL)), k = x[i];
+            double f = rcrn_sigmoid(rcrn_gate(r, 1, i, x, NULL));
+            size_t row = 2 * r->h + i;
+            if (*r->cell == 'i')
+                k = rcrn_product(r, "input.weight", row, x, r->in) + rcrn_weight(r, "bias", row);
+            next[i] = u * f * k + (1.0 - u) * h[i];
+        }
+    }
+    memcpy(h, next, r->h * sizeof *h);
+}
+
+/* A base over n words: its states in direction `i` become columns of s. */
+static void rcrn_base(rcrn_reader *r, const char *name, size_t i, size_t directions, size_t n,
+                      rcrn_states x, rcrn_states s) {
+    double h[RCRN_WIDE] = {0}, memory[RCRN_WIDE] = {0};
+    size_t t, j;
+    snprintf(r->prefix, sizeof r->prefix, "%s%s", name,
+             directions == 1 ? "" : i ? ".backward" : ".forward");
+    for (t = 0; t < n; t++) {
+        size_t word = i ? n - 1 - t : t;
+        rcrn_step(r, x[word], h, memory);
+        for (j = 0; j < r->h; j++) s[word][i * r->h + j] = h[j];
+    }
+}
+
+/* A layer: x (n, in) becomes y (n, directions h). */
+static void rcrn_layer(rcrn_reader *r, size_t layer, size_t directions, int raw, size_t n,
+                       rcrn_states x) {
+    static const char *const base[] = {"forget", "output", "listener"};
+    static rcrn_states s[3];
+    char number[8] = "", name[64];
+    double projected[RCRN_WIDE], c = 0.0;
+    size_t b, i, t, j;
+    if (layer) snprintf(number, sizeof number, ".%u", (unsigned)layer + 1);
+    if (!strcmp(r->cell, "scarnn") && r->in != r->h) {
+        snprintf(name, sizeof name, "cell%s", number);
+        snprintf(r->prefix, sizeof r->prefix, "%s", name);
+        for (t = 0; t < n; t++) {
+            for (j = 0; j < r->h; j++) projected[j] = rcrn_product(r, "project", j, x[t], r->in);
+            memcpy(x[t], projected, r->h * sizeof(double));
+        }
+        r->in = r->h;
+    }
+    for (b = 0; b < 3; b++)
+        for (i = 0; i < directions; i++) {
+            snprintf(name, sizeof name, "cell%s.%s", number, base[b]);
+            rcrn_base(r, name, i, directions, n, x, s[b]);
+        }
+    for (j = 0; j < directions * r->h; j++)
+        for (t = 0, c = 0.0; t < n; t++) {
+            double F = rcrn_sigmoid(s[0][t][j]);
+            c = F * c + (1.0 - F) * s[2][t][j];
+            x[t][j] = (raw ? s[1][t][j] : rcrn_sigmoid(s[1][t][j])) * c;
+        }
+    r->in = directions * r->h;
+}
+
+/* The context of a text: the mean of its position encoding (models.md 2.1). */
+static void rcrn_context(rcrn_states x, size_t n, size_t D, double *c) {
+    size_t k, j;
+    for (k = 0; k < D; k++)
+        for (c[k] = 0.0, j = 1; j <= n; j++)
+            c[k] += x[j - 1][k] / (double)n *
+                    ((1.0 - (double)j / (double)n) -
+                     (double)(k + 1) / (double)D * (1.0 - 2.0 * (double)j / (double)n));
+}
+
+static void rcrn_by_loops(const char *options, size_t directions, size_t layers, int raw) {
+    carnn_dataset *data = test_data("classify", rcrn_texts, strlen(rcrn_texts), 0, 0);
+    carnn_model *model = rcrn_model("classify", options, NULL, data);
+    size_t e = (size_t)model->desc.embedding, D = directions * (size_t)model->desc.hidden;
+    const carnn__texts *t;
+    const carnn__mat *y;
+    double worst = 0.0, c[RCRN_WIDE];
+    static rcrn_states x;
+    rcrn_at_work w;
+    size_t i, l, r, j, n;
+    rcrn_open(&w, model, data, NULL, 0);
+    t = &w.head->net.texts;
+    y = carnn__rnn_output(&w.head->encoder);
+    CHECK_INT(y->columns, D);
+    CHECK_INT(t->packed.sequences, 8); /* equal texts are read once */
+    for (i = 0; i < t->texts; i++) {
+        rcrn_reader one = {model, model->desc.cell, e, (size_t)model->desc.hidden, 0, c, ""};
+        n = t->at[i + 1] - t->at[i];
+        for (r = 0; r < n; r++)
+            for (j = 0; j < e; j++)
+                x[r][j] = (double)w.head->words.y.x[t->ids[t->at[i] + r] * e + j];
+        if (carnn__classify_has_context(model)) {
+            one.d = e;
+            rcrn_context(x, n, e, c);
+        }
+        for (l = 0; l < layers; l++) rcrn_layer(&one, l, directions, raw, n, x);
+        for (r = 0; r < n; r++)
+            for (j = 0; j < D; j++)
+                worst = test_worse(fabs(x[r][j] - (double)y->x[(t->at[i] + r) * D + j]), worst);
+    }
+    CHECK_NEAR(worst, 0.0, 2e-6);
+    rcrn_close(&w);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+static int rcrn_checked(const carnn_check *check, void *user) {
+    ++*(int *)user;
+    CHECK(check->passed);
+    return 0;
+}
+
+static void rcrn_numbers(void) {
+    carnn_error error;
+    int rows = 0;
+    rcrn_by_loops("", 2, 1, 0);
+    rcrn_by_loops("directions=1 layers=2 raw_output_gate=1", 1, 2, 1);
+    rcrn_by_loops("cell=gru layers=2", 2, 2, 0);
+    rcrn_by_loops("cell=gru-after raw_output_gate=1", 2, 1, 1);
+    rcrn_by_loops("cell=icarnn", 2, 1, 0);
+    rcrn_by_loops("cell=icarnn context=none layers=3", 2, 3, 0);
+    rcrn_by_loops("cell=scarnn layers=2", 2, 2, 0);
+    rcrn_by_loops("cell=scarnn hidden=5 directions=1", 1, 1, 0);
+    CHECK_INT(carnn_gradcheck("answer", 1, rcrn_checked, &rows, &error), CARNN_OK);
+    CHECK_INT(carnn_gradcheck("lm", 1, rcrn_checked, &rows, &error), CARNN_OK);
+    CHECK_INT(rows, 2);
+}
+
+/* models.md 1.19: an LSTM's RCRN of 1,024 units over 1,024 inputs. */
+static void rcrn_parameters(void) {
+    static carnn__store store;
+    static carnn__rnn rnn;
+    carnn__plan p = {&store, NULL, NULL, NULL};
+    carnn__rnn_shape shape = {CARNN__CELL_lstm, 1, 2, 1024, 1024, 0, 1, 0};
+    size_t i, sum = 0;
+    carnn__rnn_plan(&p, &rnn, "cell", shape, 1, 1, 1);
+    for (i = 0; i < store.count; i++) sum += store.item[i].rows * store.item[i].columns;
+    CHECK_INT(sum, 50356224);
+    CHECK_TEXT(store.item[0].name, "cell.forget.forward.input.weight");
+}
+
+/* --- dropout ---------------------------------------------------------------------------------- */
+
+/* Each base reads the inputs under a mask of its own, which the next call draws again. */
+static void rcrn_masks(void) {
+    carnn_dataset *data = test_data("classify", rcrn_texts, strlen(rcrn_texts), 0, 0);
+    carnn_model *model = rcrn_model("classify", "layers=2", NULL, data);
+    float *g = (float *)carnn__alloc_aligned(&model->allocator, model->params.size, sizeof *g);
+    unsigned char dropped[3][2][256];
+    size_t l, b, i, pass, count[2], differ;
+    rcrn_at_work w;
+    memset(g, 0, model->params.size * sizeof *g);
+    rcrn_open(&w, model, data, g, 7);
+    for (pass = 0; pass < 2; pass++)
+        for (l = 0; l < 2; l++)
+            for (b = 0; b < 3; b++) {
+                carnn__rnn_input x = carnn__texts_read(&w.head->net.texts, &w.head->words.y, NULL);
+                carnn__rnn_input in = carnn__rnn_below(&w.head->encoder, l, &x);
+                const carnn__mat *m =
+                    carnn__rnn_masked(&w.work, &w.head->encoder, l, b, &in, 7);
+                count[l] = carnn__min(256, in.inputs * in.x->columns);
+                for (i = 0; i < count[l]; i++) {
+                    int zero = m->x[i] == 0.0f;
+                    CHECK(zero || m->x[i] == 2.0f * in.x->x[i]);
+                    if (pass) CHECK_INT(dropped[b][l][i], zero);
+                    dropped[b][l][i] = (unsigned char)zero;
+                }
+            }
+    for (l = 0; l < 2; l++)
+        for (b = 0; b < 3; b++) {
+            for (differ = i = 0; i < count[l]; i++)
+                differ += dropped[b][l][i] != dropped[(b + 1) % 3][l][i];
+            CHECK(differ > count[l] / 5 && differ < count[l] - count[l] / 5);
+        }
+    rcrn_close(&w);
+    carnn__free_aligned(&model->allocator, g);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- states that go on from one call to the next ------------------------------------------------ */
+
+static void rcrn_stepwise(const char *options) {
+    carnn_dataset *data = test_data("classify", "x\te b e c d\n", 12, 0, 0);
+    carnn_model *model = rcrn_model("classify", options, NULL, data);
+    size_t start[] = {0, 1, 1}, word, i, e = (size_t)model->desc.embedding, h;
+    float whole[5 * RCRN_WIDE], state[3 * 7 * RCRN_WIDE] = {0};
+    const carnn__mat *y;
+    carnn__packed one = {1, 1, 1, NULL};
+    carnn__mat x = {NULL, NULL, 0};
+    rcrn_at_work w;
+    rcrn_open(&w, model, data, NULL, 0);
+    y = carnn__rnn_output(&w.head->encoder);
+    h = y->columns;
+    memcpy(whole, y->x, 5 * h * sizeof(float));
+    one.start = start;
+    x.columns = e;
+    for (word = 0; word < 5; word++) {
+        carnn__rnn_input in = {&one, {NULL, NULL}, NULL, NULL, 1, NULL, NULL, 0, NULL};
+        x.x = w.head->words.y.x + w.head->net.texts.ids[word] * e;
+        in.x = &x;
+        in.state = state;
+        carnn__rnn_forward(&w.work, &w.head->encoder, in, 0);
+        for (i = 0; i < h; i++) CHECK(y->x[i] == whole[word * h + i]);
+    }
+    rcrn_close(&w);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* A language model's greedy words are the likeliest ones of the words before them. */
+static void rcrn_generates(void) {
+    static const char text[] = "a b c a b\nb c a\nc a b c\na b\n";
+    carnn_dataset *data = test_data("lm", text, strlen(text), 0, 0);
+    carnn_model *model = rcrn_model("lm", "cell=lstm layers=2 min_count=1", NULL, data);
+    carnn_sampling how;
+    carnn_session *session;
+    carnn_prediction p;
+    carnn_explanation e;
+    carnn_contribution parts[16];
+    carnn_error error;
+    char written[128] = "", *end;
+    size_t words;
+    memset(&how, 0, sizeof how);
+    how.temperature = CARNN_NONE;
+    how.words = 6;
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), 0);
+    CHECK_INT(carnn_session_generate(session, &how, "a", 1, written, sizeof written, &error), 0);
+    for (words = 0, end = strchr(written, ' '); end && words < 3; words++) {
+        carnn_text before;
+        size_t length = strcspn(end + 1, " ");
+        before.at = written;
+        before.length = (size_t)(end - written);
+        carnn_session_reset(session);
+        CHECK_INT(carnn_session_predict(session, &before, 1, 1, &p, &error), 0);
+        CHECK_INT(carnn_session_explain(session, 16, parts, &e, &error), 0);
+        CHECK_INT(e.exact, 0);
+        CHECK(strlen(e.of) == length && !memcmp(e.of, end + 1, length));
+        end = end[1 + length] ? end + 1 + length : NULL;
+    }
+    CHECK(words > 0);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- files, sessions, threads, SIMD paths ------------------------------------------------------- */
+
+typedef struct rcrn_told {
+    size_t count;
+    double probability[32];
+} rcrn_told;
+
+static void rcrn_keep(const carnn_prediction *p, void *user) {
+    rcrn_told *told = (rcrn_told *)user;
+    told->probability[told->count++] = p->kind == CARNN_PREDICTS_SCORE ? p->score
+                                                                       : p->probability[0];
+}
+
+static rcrn_told rcrn_predict(const carnn_model *model, const carnn_dataset *data) {
+    carnn_predict_desc desc;
+    carnn_error error;
+    rcrn_told told;
+    memset(&told, 0, sizeof told);
+    memset(&desc, 0, sizeof desc);
+    desc.threads = 1;
+    desc.example = rcrn_keep;
+    desc.user = &told;
+    CHECK_INT(carnn_predict(model, data, &desc, &error), 0);
+    return told;
+}
+
+/* The bytes of a model that was trained. */
+static void *rcrn_bytes(const char *task, const char *text, const char *options, const char *simd,
+                        int64_t threads, size_t *size) {
+    carnn_dataset *data = test_data(task, text, strlen(text), 0, 0);
+    carnn_model *model = rcrn_model(task, options, simd, data);
+    carnn_error error;
+    void *bytes;
+    CHECK_INT(rcrn_fit(model, data, threads), CARNN_OK);
+    *size = carnn_model_size(model);
+    bytes = malloc(*size);
+    CHECK_INT(carnn_model_write(model, bytes, *size, &error), CARNN_OK);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    return bytes;
+}
+
+/* Threads and SIMD paths change no bit; a file keeps the encoder; sessions say what batches say. */
+static void rcrn_everywhere(const char *task, const char *text, const char *options) {
+    carnn_dataset *data = test_data(task, text, strlen(text), 0, 0);
+    char value[16];
+    carnn_model *model;
+    carnn_session *session;
+    carnn_prediction p;
+    carnn_error error;
+    carnn_source source;
+    rcrn_told told;
+    size_t size, other, i, found = 0;
+    void *bytes = rcrn_bytes(task, text, options, NULL, 1, &size), *same;
+    same = rcrn_bytes(task, text, options, NULL, 3, &other);
+    CHECK(size == other && !memcmp(bytes, same, size));
+    free(same);
+    same = rcrn_bytes(task, text, options, "portable", 2, &other);
+    CHECK(size == other && !memcmp(bytes, same, size));
+    free(same);
+    source = test_source("model", bytes, size);
+    CHECK_INT(carnn_model_load(&model, &source, NULL, &error), CARNN_OK);
+    for (i = 0; carnn_option_at(task, i); i++) {
+        const carnn_option *o = carnn_option_at(task, i);
+        carnn_option_get(o, carnn_model_describe(model), carnn_model_training(model), value,
+                         sizeof value);
+        found += !strcmp(o->name, "encoder") && !strcmp(value, "rcrn");
+        found += !strcmp(o->name, "raw_output_gate") && !strcmp(value, "1");
+    }
+    CHECK_INT(found, 2);
+    told = rcrn_predict(model, data);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), 0);
+    for (i = 0; i < told.count; i++) {
+        CHECK_INT(carnn_session_example(session, data, i, 1, &p, &error), 0);
+        CHECK((p.kind == CARNN_PREDICTS_SCORE ? p.score : p.probability[0]) ==
+              told.probability[i]);
+    }
+    CHECK(told.count > 5);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    free(bytes);
+}
+
+/* An answer model's words are explained by nothing but the rest. */
+static void rcrn_explains(const char *text) {
+    carnn_dataset *data = test_data("answer", text, strlen(text), 0, 0);
+    carnn_model *model = rcrn_model("answer", "cell=icarnn", NULL, data);
+    carnn_contribution parts[16];
+    carnn_explanation e;
+    carnn_session *session;
+    carnn_prediction p;
+    carnn_error error;
+    size_t i;
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), 0);
+    CHECK_INT(carnn_session_example(session, data, 0, 1, &p, &error), 0);
+    CHECK_INT(carnn_session_explain(session, 16, parts, &e, &error), 0);
+    CHECK_INT(e.exact, 0);
+    CHECK_NEAR(e.rest, 2.0, 0.0);
+    for (i = 0; i < e.count; i++) CHECK_NEAR(parts[i].share, 0.0, 0.0);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- errors and defaults ------------------------------------------------------------------------ */
+
+static void rcrn_errors(void) {
+    carnn_dataset *data = test_data("classify", rcrn_texts, strlen(rcrn_texts), 0, 0);
+    carnn_model_desc desc;
+    carnn_model *model;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "classify";
+    CHECK_INT(carnn_set(&desc, NULL, "encoder", "rcnn", &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "unknown encoder \"rcnn\"");
+    CHECK_INT(carnn_set(&desc, NULL, "raw_output_gate", "2", &error), CARNN_ERR_ARGUMENT);
+    CHECK_INT(carnn_set(&desc, NULL, "context", "text", &error), 0);
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "context is text, which the cell lstm does not read");
+    memset(&desc, 0, sizeof desc);
+    desc.task = "dialog";
+    CHECK_INT(carnn_set(&desc, NULL, "encoder", "rcrn", &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "the task dialog has no option \"encoder\"");
+    carnn_dataset_free(data);
+    data = test_data("classify", rcrn_texts, strlen(rcrn_texts), 0, 0);
+    model = rcrn_model("classify", "cell=scarnn", NULL, data);
+    CHECK(carnn__classify_has_context(model));
+    carnn_model_free(model);
+    model = rcrn_model("classify", "cell=scarnn encoder=rnn layers=2", NULL, data);
+    CHECK(!carnn__classify_has_context(model));
+    CHECK_INT(rcrn_fit(model, data, 1), CARNN_OK);
+    carnn_model_free(model);
+    model = rcrn_model("classify", "layers=8 cell=gru-after", NULL, data);
+    CHECK(model->params.count <= CARNN__PARAMS_MAX);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+int main(void) {
+    static const char pairs[] = "a b\tb a\t1\na b\te\t0\na b\tc e b\t0\nd c\td\t1\nd c\ta d b\t0\n"
+                                "d\te d\t1\nd\ta\t0\n";
+    carnn__engine engine;
+    carnn_error error;
+    CHECK_INT(carnn__engine_open(&engine, NULL, 1, carnn__allocator(NULL), &error), 0);
+    rcrn_listener(&engine);
+    rcrn_golden(&engine);
+    carnn__engine_close(&engine);
+    rcrn_numbers();
+    rcrn_parameters();
+    rcrn_masks();
+    rcrn_stepwise("directions=1");
+    rcrn_stepwise("directions=1 layers=3 cell=ran raw_output_gate=1");
+    rcrn_generates();
+    rcrn_everywhere("classify", rcrn_texts, "layers=2 raw_output_gate=1");
+    rcrn_everywhere("classify", rcrn_texts, "cell=icarnn raw_output_gate=1");
+    rcrn_everywhere("answer", pairs, "cell=gru raw_output_gate=1");
+    rcrn_everywhere("answer", pairs, "cell=icarnn raw_output_gate=1 overlap=0");
+    rcrn_explains(pairs);
+    rcrn_errors();
+    return test_end();
+}
