@@ -700,7 +700,8 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
 
 /* --- graphs of recurrent networks ------------------------------------------------------------- */
 
-/* The cyclic graph of a recurrent network and how deep it is (Zhang 2019, chapter 4). A file has
+/* The cyclic graph of a recurrent network and how deep it is (Zhang: Recurrent Neural Models and
+   Related Problems in Natural Language Processing, thesis, Montreal 2019, chapter 4). A file has
    lines of these kinds, and comments after #:
 
      period M                          the graph repeats itself after M time steps [1]
@@ -750,9 +751,9 @@ CARNN_API carnn_status carnn_graph_load(carnn_graph **graph, const carnn_source 
                                         const carnn_allocator *allocator, carnn_error *error);
 CARNN_API void carnn_graph_free(carnn_graph *graph);
 
-/* Measures of the part of the graph whose cycles lead forward in time (backward 0) or back (1, where
-   delays count with the other sign): the graph without the cycles of the other direction. NULL: it
-   has no cycles in this direction. A graph that has both is bidirectional. */
+/* Measures of a graph whose cycles lead forward in time (backward 0), or back (1: delays count with
+   the other sign). Of a bidirectional graph, which has both, each part is measured without the
+   cycles of the other. NULL: there are no cycles in this direction. */
 CARNN_API const carnn_graph_measures *carnn_graph_measure(const carnn_graph *graph, int backward);
 
 /* Writes "a -0-> b -1-> a", a cycle or path with its delays; returns its length, as snprintf. */
@@ -16098,7 +16099,8 @@ static carnn_status carnn__graph_check_cycles(carnn__graph_work *w) {
                                     "no closed walk of delay 0 (condition 3)", found);
     }
     if (cycles) return CARNN_OK;
-    return carnn__graph_invalid(w, w->lines->number, "a directed cycle (condition 2)", "none");
+    return carnn__graph_invalid(w, carnn__max(w->lines->number, 1),
+                                "a directed cycle (condition 2)", "none");
 }
 
 /* 4. No edge leads to an input or from an output, edges lead to and from every hidden node; there
