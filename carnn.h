@@ -15818,15 +15818,6 @@ static void carnn__graph_grid(carnn_graph *g, size_t R, size_t F) {
     carnn__graph_join(g, n - 1, carnn__graph_named(g, "y", 1), 0);
 }
 
-/* Removes a number of [least, most] from the front of `s`; 0: there is none. */
-static size_t carnn__graph_cut(carnn__span *s, size_t least, size_t most) {
-    carnn__span digits = *s;
-    uint64_t number;
-    digits.length = carnn__digits(*s);
-    carnn__skip(s, digits.length);
-    return carnn__whole(digits, &number) && number >= least && number <= most ? (size_t)number : 0;
-}
-
 #define CARNN__STACKED "xa0ab0by0aa1bb1"
 
 /* Makes the graph of that name; 0: there is none. An edge is two nodes and a delay, 0, 1 or the K
@@ -15841,25 +15832,23 @@ static int carnn__graph_known(carnn_graph *g, const char *name) {
         {"fig4.3b:1:", CARNN__STACKED},
         {"fig4.3b:2:", CARNN__STACKED "abK"},
         {"fig4.3b:3:", CARNN__STACKED "baK"},
-        {"fig4.3b:4:", CARNN__STACKED "aaKbbK"},
-        {"grid:", ""}};
-    size_t i, K = 1, F = 2;
-    carnn__span rest;
+        {"fig4.3b:4:", CARNN__STACKED "aaKbbK"}};
+    unsigned K = 1, R = 0, F = 0;
+    size_t i, length = 0;
+    int end = 0;
     const char *at;
-    for (i = 0; strncmp(name, known[i][0], strlen(known[i][0])) != 0;)
-        if (++i == CARNN__COUNT(known)) return 0;
-    rest.at = name + strlen(known[i][0]);
-    rest.length = strlen(rest.at);
-    at = known[i][1];
-    if (rest.at[-1] == ':')
-        K = carnn__graph_cut(&rest, 1, *at ? CARNN__GRAPH_LARGEST : CARNN__GRAPH_GRID);
-    if (!*at && rest.length && *rest.at == 'x') {
-        carnn__skip(&rest, 1);
-        F = carnn__graph_cut(&rest, 2, CARNN__GRAPH_GRID);
-    } else if (!*at) return 0;
-    if (!K || !F || rest.length) return 0;
-    if (!*at) carnn__graph_grid(g, K, F);
-    for (; *at; at += 3) {
+    if (sscanf(name, "grid:%4ux%4u%n", &R, &F, &end) == 2 && !name[end] && R >= 1 && F >= 2 &&
+        carnn__max(R, F) <= CARNN__GRAPH_GRID)
+        return carnn__graph_grid(g, R, F), 1;
+    for (i = 0; i < CARNN__COUNT(known); i++) {
+        length = strlen(known[i][0]);
+        if (!strncmp(name, known[i][0], length)) break;
+    }
+    if (i == CARNN__COUNT(known)) return 0;
+    end = 0;
+    if (name[length - 1] == ':' && sscanf(name + length, "%7u%n", &K, &end) != 1) return 0;
+    if (name[length + (size_t)end] || K < 1 || K > CARNN__GRAPH_LARGEST) return 0;
+    for (at = known[i][1]; *at; at += 3) {
         size_t from = carnn__graph_named(g, at, 1), to = carnn__graph_named(g, at + 1, 1);
         carnn__graph_join(g, from, to, at[2] == 'K' ? (int64_t)K : at[2] - '0');
     }
@@ -16112,19 +16101,20 @@ static carnn_status carnn__graph_check_nodes(carnn__graph_work *w) {
     static const char *const kinds[] = {"an input", "a hidden node", "an output"};
     const carnn_graph *g = w->graph;
     char text[80];
-    size_t i, k, side, edges, seen[3] = {0, 0, 0};
-    for (i = 0; i < g->node_count; i++)
-        for (side = 0; side < 2; side++) { /* edges to the node, edges from it */
-            carnn_node_kind kind = g->node[i].kind;
-            for (k = edges = 0; k < g->edge_count; k++)
-                edges += (side ? g->edge[k].from : g->edge[k].to) == i;
-            seen[kind] = 1;
-            if (kind == CARNN_NODE_HIDDEN ? edges > 0 : !edges || (side == 1) != (kind > 1))
-                continue;
-            snprintf(text, sizeof text, "%s %s %s", edges ? "one" : "none", side ? "from" : "to",
-                     g->node[i].name);
-            return carnn__graph_invalid(w, g->node[i].line, expected[kind], text);
-        }
+    size_t i, k, seen[3] = {0, 0, 0};
+    memset(w->a, 0, sizeof w->a);
+    memset(w->b, 0, sizeof w->b);
+    for (i = 0; i < g->edge_count; i++) w->a[g->edge[i].to]++, w->b[g->edge[i].from]++;
+    for (i = 0; i < g->node_count; i++) {
+        carnn_node_kind kind = g->node[i].kind;
+        int64_t to = w->a[i], from = w->b[i];
+        seen[kind] = 1;
+        if (kind == CARNN_NODE_IN ? !to : kind == CARNN_NODE_OUT ? !from : to && from) continue;
+        snprintf(text, sizeof text, "%s %s %s", kind == CARNN_NODE_HIDDEN ? "none" : "one",
+                 kind == CARNN_NODE_OUT || (kind == CARNN_NODE_HIDDEN && to) ? "from" : "to",
+                 g->node[i].name);
+        return carnn__graph_invalid(w, g->node[i].line, expected[kind], text);
+    }
     for (k = 0; k < 3 && seen[k]; k++) {}
     if (k == 3) return CARNN_OK;
     snprintf(text, sizeof text, "%s (condition 4)", kinds[k]);
@@ -16151,9 +16141,11 @@ static carnn_status carnn__graph_make(carnn__graph_work *w, const carnn_source *
     if (!source->bytes && source->name && carnn__graph_known(w->graph, source->name))
         return CARNN_OK;
     status = carnn__input_open(&w->input, source, SIZE_MAX, &w->graph->allocator, w->error);
-    if (status == CARNN_ERR_IO)
-        return carnn__fail(w->error, status, 0, "%s: cannot be read, and is not one of sh, st, bu, "
-                           "td, grid:RxF, fig4.3a:K, fig4.3b:N:K", carnn__name_end(source->name));
+    if (status == CARNN_ERR_IO && w->error) {
+        size_t used = strlen(w->error->message);
+        snprintf(w->error->message + used, sizeof w->error->message - used, ", and not a graph "
+                 "known by name: sh, st, bu, td, grid:RxF, fig4.3a:K, fig4.3b:N:K");
+    }
     return status ? status : carnn__graph_read(w);
 }
 

@@ -736,7 +736,7 @@ run 3 depth sh bad
 empty out
 says err '^carnn: bad:7: expected no closed walk of delay 0 (condition 3), found a -0-> a$'
 run 1 depth no-such-graph
-says err 'is not one of sh, st, bu, td, grid:RxF'
+says err 'known by name: sh, st, bu, td, grid:RxF'
 run 2 depth
 run 0 help depth
 says out 'edge FROM TO DELAY'

@@ -438,7 +438,7 @@ static void bad_names(void) {
     for (i = 0; names[i]; i++) {
         carnn_source source = test_source(names[i], NULL, 0);
         CHECK_INT(carnn_graph_load(&g, &source, NULL, &error), CARNN_ERR_IO);
-        CHECK(!g && strstr(error.message, "is not one of sh, st, bu, td, grid:RxF"));
+        CHECK(!g && strstr(error.message, "known by name: sh, st, bu, td, grid:RxF"));
         CHECK_INT(carnn_graph_load(&g, &source, NULL, NULL), CARNN_ERR_IO);
     }
     {
