@@ -735,6 +735,12 @@ printf 'edge a a 0\n' | cat graph - >bad
 run 3 depth sh bad
 empty out
 says err '^carnn: bad:7: expected no closed walk of delay 0 (condition 3), found a -0-> a$'
+run 0 depth "$data/graph.txt" --out f.svg
+lines out 4
+check 'the edges of the graph and of five steps' [ "$(grep -c 'marker-end' f.svg)" -eq 30 ]
+check 'the picture is not closed' [ "$(tail -n 1 f.svg)" = '</svg>' ]
+run 2 depth td sh --out f.svg
+run 1 depth td --out no-such-folder/f.svg
 run 1 depth no-such-graph
 says err 'known by name: sh, st, bu, td, grid:RxF'
 run 2 depth
