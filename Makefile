@@ -27,8 +27,8 @@ TESTS = $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 MEMORY = $(filter-out test_bench test_math test_simd,$(TESTS))
 THREADED = test_base test_mat
 EXAMPLES = $(basename $(notdir $(wildcard examples/*.c examples/*.cpp)))
-GENERATORS = make_dialog make_lm make_answer make_classify make_pair
-TOOLS = $(GENERATORS) babi_reduced
+GENERATORS = make_dialog make_lm make_answer make_classify make_pair make_cloze
+TOOLS = $(GENERATORS) babi_reduced book_cloze
 
 carnn: cli.c carnn.h
 	$(CC) -std=c99 $(CFLAGS) -o $@ cli.c $(LIBS)
@@ -43,7 +43,8 @@ test:
 	@$(MAKE) --no-print-directory -j$(JOBS) carnn test-programs
 	@sh tests/run.sh $(JOBS) "sh tests/compile.sh" $(call run,build/asan/,$(MEMORY)) \
 		$(call run,build/,$(TESTS)) $(call run,build/tsan/,$(THREADED)) "sh tests/cli.sh" \
-		"sh tests/examples.sh" "sh tests/readme.sh" "sh tests/babi_reduced.sh build/babi_reduced"
+		"sh tests/examples.sh" "sh tests/readme.sh" "sh tests/babi_reduced.sh build/babi_reduced" \
+		"sh tests/book_cloze.sh build/book_cloze"
 
 run = $(patsubst test_%,"$(1)tests %",$(2))
 

@@ -42,7 +42,7 @@
        @@MAT     matrix products
        @@PARAM   the parameter store, optimisers
        @@SEQ     packed batches
-       @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU
+       @@CELL    linear recurrence, nCARNN, iCARNN, sCARNN, RAN, RNN, LSTM, GRU, MI
        @@PART    position encoder, attention, cross entropy, dropout, alignment, cosine
        @@TEXT    tokenisers, lists of names, vocabularies, files, word vectors
        @@DATA    data sets of items, from lines to records; the formats
@@ -50,7 +50,7 @@
        @@BATCH   token lists, pieces, the texts of a batch
        @@NET     the parts of heads: layers, pooling, attention, comparison, losses, ranks
        @@SESSION prediction one example at a time, explanation
-       @@HEAD    one part per task: dialog, lm, answer, classify, pair
+       @@HEAD    one part per task: dialog, lm, answer, classify, pair, cloze
        @@TASKS   the table of tasks, options, making a model
        @@FILE    model files and checkpoints
        @@TRAIN   training, scoring, cross-validation
@@ -90,11 +90,12 @@
        loss      softmax cross entropy over the logits, or one of its own
        sample    lines of data for the gradient check, and `variants`, options to check
 
-   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (stacks of cells and
-   RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part, carnn__additive,
-   carnn__position, carnn__compare, carnn__overlap. Every part clears the d of its own output in
-   _forward. These names stay within a minor version; everything else that begins with carnn__ is
-   private. A model file names its task: only programs that have it can load the model.
+   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__highway, carnn__rnn (stacks
+   of cells and RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part,
+   carnn__additive, carnn__attentive, carnn__aligned, carnn__position, carnn__compare,
+   carnn__similarity, carnn__overlap. Every part clears the d of its own output in _forward. These
+   names stay within a minor version; everything else that begins with carnn__ is private. A model
+   file names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -138,7 +139,10 @@
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
    Weston: Learning End-to-End Goal-Oriented Dialog, ICLR 2017. Sukhbaatar et al.: End-To-End Memory
-   Networks, NIPS 2015. */
+   Networks, NIPS 2015. Kadlec, Schmid, Bajgar, Kleindienst: Text Understanding with the Attention
+   Sum Reader Network, ACL 2016. Chen, Hu, Huang, He: CA-RNN: Using Context-Aligned Recurrent Neural
+   Networks for Modeling Sentence Similarity, AAAI 2018. dos Santos, Tan, Xiang, Zhou: Attentive
+   Pooling Networks, 2016. */
 
 #ifndef CARNN_H
 #define CARNN_H
@@ -178,7 +182,7 @@ extern "C" {
     X(CARNN_ERR_IO, -3, "a file could not be read or written")                                     \
     X(CARNN_ERR_DATA, -4, "a data file does not follow its format")                                \
     X(CARNN_ERR_MODEL, -5, "a model file is damaged, of another version, or does not fit")         \
-    X(CARNN_ERR_DIVERGED, -6, "training met NaN or infinity")                                      \
+    X(CARNN_ERR_DIVERGED, -6, "training met NaN, infinity or a loss far above that of the start")  \
     X(CARNN_ERR_STOPPED, -7, "the callback asked to stop")
 
 typedef enum carnn_status {
@@ -229,7 +233,7 @@ typedef struct carnn_dataset carnn_dataset;
 
 /* What a model is. All of it but the vectors is kept in the model file. */
 typedef struct carnn_model_desc {
-    const char *task;  /* "dialog", "lm", "answer", "classify"; carnn_task_name() lists all */
+    const char *task;  /* "dialog", "lm", "answer", ...; carnn_task_name() lists all */
     const char *cell;  /* "icarnn"; carnn_cell_name() lists all */
     int64_t hidden;    /* size of the hidden state */
     int64_t embedding; /* size of the word embeddings */
@@ -337,6 +341,7 @@ CARNN_API const char *carnn_task_title(size_t number);
 CARNN_API const char *carnn_task_data(size_t number); /* its data formats, for help texts */
 CARNN_API const char *carnn_optimizer_name(size_t number);
 CARNN_API const char *carnn_simd_name(size_t number); /* those that this machine can run */
+CARNN_API size_t carnn_thread_count(int64_t threads); /* that are used; 0: a processor each */
 
 /* --- data sets -------------------------------------------------------------------------------- */
 
@@ -399,6 +404,7 @@ typedef struct carnn_scores {
     size_t tokens;   /* words scored (language models), 0 elsewhere */
     double loss;
     double seconds;
+    double unknown;  /* by carnn_test: part of the data's words that are not in the vocabulary */
     size_t count;
     struct {
         const char *name; /* "accuracy" */
@@ -452,8 +458,9 @@ CARNN_API carnn_status carnn_cross_validate(const carnn_model_desc *model,
                                             carnn_scores *deviation, carnn_error *error);
 #endif
 
-/* Scores each of `count` models; where count > 1, scores[count] is their vote (plurality, ties by
-   summed probability). */
+/* Scores each of `count` models; where count > 1, scores[count] is their vote: of dialog by
+   plurality, ties by summed probability; of answer by the mean score; elsewhere by the mean of the
+   probabilities. */
 CARNN_API carnn_status carnn_test(const carnn_model *const *models, size_t count,
                                   const carnn_dataset *data, int64_t threads,
                                   carnn_scores *scores, carnn_error *error);
@@ -469,8 +476,8 @@ typedef struct carnn_ranked {
 
 /* carnn_test that tells more. What metric[0] is the mean of, sum of values / sum of weights, are
    parts: dialogs (turns answered rightly, turns), questions (average precision, 1), pieces of
-   sentences (-log P, words), or examples (rightly classified, 1). All models have the same parts in
-   the same order. */
+   sentences (-log P, words), or examples (rightly classified, 1; of grades, whose metric is no
+   mean, squared error, 1). All models have the same parts in the same order. */
 typedef struct carnn_test_desc {
     int64_t threads;
     void (*part)(size_t model, double value, double weight, void *user); /* may be NULL */
@@ -485,7 +492,7 @@ CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t
 /* Which fields of a prediction are meant. */
 typedef enum carnn_prediction_kind {
     CARNN_PREDICTS_CHOICES,    /* the most probable choices (replies, classes, tags) */
-    CARNN_PREDICTS_SCORE,      /* a score: higher is better */
+    CARNN_PREDICTS_SCORE,      /* a score, higher is better; or a grade */
     CARNN_PREDICTS_LIKELIHOOD  /* -log P of a text, in `score`, and its tokens */
 } carnn_prediction_kind;
 
@@ -497,6 +504,8 @@ typedef struct carnn_prediction {
     size_t part, parts;        /* the part's number and how many the example has: 0 and 1 mostly */
     size_t count;              /* of the most probable choices */
     const size_t *choice;      /* (count) numbers for carnn_model_choice, the most probable first */
+    const struct carnn_text *candidate; /* cloze: choice i is candidate[i] of the example itself, a
+                                  part of the text that was given; elsewhere NULL */
     const double *probability; /* (count) */
     double score;
     size_t tokens;             /* of a likelihood: words, the sentence's end among them */
@@ -589,8 +598,9 @@ typedef struct carnn_text { /* of an example */
    message says which ones it has.
    Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
-   of answer a question and a sentence; of classify a text. At most `top` choices are told. The
-   prediction belongs to the session and lasts until its next call. */
+   of answer a question and a sentence; of pair two sentences; of classify a text; of cloze a text,
+   a question with XXXXX and candidates "c1|c2|...", into which the prediction points. At most `top`
+   choices are told. The prediction belongs to the session and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
@@ -629,14 +639,16 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
 enum { CARNN_HAS_SCORE = 1, CARNN_HAS_ATTENTION = 2, CARNN_HAS_SHARE = 4 };
 
 typedef struct carnn_contribution {
-    const char *role; /* "user", "bot", "fact"; "before", "word"; "question", "sentence" */
+    const char *role; /* "user", "bot", "fact"; "before", "word"; "question", "sentence"; "text" */
     const char *text; /* as read, ends with a NUL, may be shortened; belongs to the session */
     unsigned has;
     double score;     /* what it adds to the logit of what is explained */
-    double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word in
-                         IWAN, 1 in all for each of the two texts */
-    double share;     /* lm: of a word of the sentence before in the context; answer: of a word in
-                         the last states of its text's encoder */
+    double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word,
+                         where the model has such weights, 1 in all for each of the two texts;
+                         cloze: of a word of the text */
+    double share;     /* lm: of a word of the sentence before in the context; answer, pair: of a
+                         word in the last states of its text's encoder, or of its state in the
+                         vector that is compared (ca, ap, cosine) */
 } carnn_contribution;
 
 typedef struct carnn_explanation {
@@ -653,7 +665,8 @@ typedef struct carnn_explanation {
    the best reply. lm: the words of the sentence before with their shares in the context, then those
    of the sentence with what they add to the logit of the most probable next word. answer: the words
    of the question and of the sentence; where shares are meant, they and the rest are 1 in all for
-   each of the two (*rest has the sum of both). */
+   each of the two (*rest has the sum of both). cloze: the words of the text, to the probability of
+   the answer, which is exactly the sum of the attention to its places. */
 CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t count,
                                              carnn_contribution *out,
                                              carnn_explanation *explanation, carnn_error *error);
@@ -674,8 +687,9 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
                                               size_t size, carnn_error *error);
 
 /* What each word of the first text (of_second 0), or of the second (1), of the last prediction is
-   aligned with: (*rows, *columns), a row for each of its words, which is 1 in all, a column for
-   each of the other's. NULL where the model has no alignment. Belongs to the session. */
+   aligned with: (*rows, *columns), a row for each of its words, a column for each of the other's.
+   answer: a row is 1 in all in IWAN; of attentive pooling G, of ca and cosine the cosines of the
+   words' states. NULL where the model has no alignment. Belongs to the session. */
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
@@ -1100,7 +1114,7 @@ static size_t carnn__second_cache(void) {
 #endif
 }
 /* 0 threads: one for each processor. */
-static size_t carnn__thread_count(int64_t threads) {
+CARNN_API size_t carnn_thread_count(int64_t threads) {
     return threads > 0 ? (size_t)threads : carnn__processors();
 }
 
@@ -1574,31 +1588,43 @@ typedef struct carnn__listener {
      number of gates projected from the input, of these with a bias, projected from the context,
      projected from the hidden state, 1 if the latter has a bias of its own (else 0),
      arrays of h floats on the tape,
-     the gate whose bias does not start at 0, its initial value, flags
+     the gate whose bias does not start at 0, its initial value,
+     vectors of each gate beside its bias, 3 (alpha, beta1, beta2: multiplicative integration, which
+     replaces the sum of the projections in every gate) or 0, initial value of alpha, of the betas,
+     flags
 
    A number n of gates always means the first n. */
 #define CARNN__CELLS(X)                                                                            \
-    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, CARNN__TAPE_SUFFICES)       \
-    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f,                                       \
+    X(rnn, rnn, "rnn", "vanilla RNN, tanh", 1, 1, 0, 1, 0, 0, 0, 0.0f, 0, 0.0f, 0.0f,              \
+      CARNN__TAPE_SUFFICES)                                                                        \
+    X(lstm, lstm, "lstm", "LSTM", 4, 4, 0, 4, 0, 5, 1, 1.0f, 0, 0.0f, 0.0f,                        \
       CARNN__HAS_CELL_STATE | CARNN__TAPE_SUFFICES)                                                \
-    X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f,                 \
+    X(gru, gru, "gru", "GRU, reset before the product", 3, 3, 0, 3, 0, 4, 0, 0.0f, 0, 0.0f, 0.0f,  \
       CARNN__TWO_STAGES | CARNN__TAPE_SUFFICES)                                                    \
     X(gru_after, gru_after, "gru-after", "GRU, reset after the product (two biases)", 3, 3, 0, 3,  \
-      1, 4, 0, 0.0f, CARNN__TAPE_SUFFICES)                                                         \
-    X(ran, ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, CARNN__ADDITIVE_FORGET)         \
-    X(ran_tanh, ran, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, CARNN__HAS_CELL_STATE)    \
+      1, 4, 0, 0.0f, 0, 0.0f, 0.0f, CARNN__TAPE_SUFFICES)                                          \
+    X(ran, ran, "ran", "RAN, identity", 3, 2, 0, 2, 0, 2, 0, 0.0f, 0, 0.0f, 0.0f,                  \
+      CARNN__ADDITIVE_FORGET)                                                                      \
+    X(ran_tanh, ran, "ran-tanh", "RAN, tanh", 3, 2, 0, 2, 0, 3, 0, 0.0f, 0, 0.0f, 0.0f,            \
+      CARNN__HAS_CELL_STATE)                                                                       \
     X(ncarnn, carnn, "ncarnn", "CARNN whose gates read context, state and input", 3, 3, 2, 2, 0,   \
-      2, 0, 0.0f, CARNN__ADDITIVE_UPDATE)                                                          \
+      2, 0, 0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                           \
     X(icarnn, carnn, "icarnn", "CARNN whose gates read context and input", 3, 3, 2, 0, 0, 0, 0,    \
-      0.0f, CARNN__ADDITIVE_UPDATE)                                                                \
+      0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                                 \
     X(scarnn, carnn, "scarnn", "iCARNN whose candidate is the input itself", 2, 2, 2, 0, 0, 0, 0,  \
-      0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                    \
+      0.0f, 0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                     \
     X(carnn_low, carnn, "carnn-low", "sCARNN without the forget gate", 1, 1, 1, 0, 0, 0, 0, 0.0f,  \
-      CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                                          \
+      0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE | CARNN__INPUT_IS_CANDIDATE)                           \
     X(carnn_high, lstm, "carnn-high", "LSTM whose gates read the context too", 4, 4, 3, 4, 0, 5,   \
-      1, 1.0f, CARNN__HAS_CELL_STATE)                                                              \
+      1, 1.0f, 0, 0.0f, 0.0f, CARNN__HAS_CELL_STATE)                                               \
     X(ncarnn_free, carnn, "ncarnn-free", "nCARNN without a context", 3, 3, 0, 2, 0, 2, 0, 0.0f,    \
-      CARNN__ADDITIVE_UPDATE)                                                                      \
+      0, 0.0f, 0.0f, CARNN__ADDITIVE_UPDATE)                                                       \
+    X(mi_rnn, rnn, "mi-rnn", "RNN with multiplicative integration", 1, 1, 0, 1, 0, 0, 0, 0.0f, 3,  \
+      2.0f, 0.5f, 0)                                                                               \
+    X(mi_lstm, lstm, "mi-lstm", "LSTM with multiplicative integration", 4, 4, 0, 4, 0, 5, 0, 0.0f, \
+      3, 1.0f, 0.5f, CARNN__HAS_CELL_STATE)                                                        \
+    X(mi_gru, gru, "mi-gru", "GRU with multiplicative integration", 3, 3, 0, 3, 0, 4, 0, 0.0f, 3,  \
+      1.0f, 1.0f, CARNN__TWO_STAGES)                                                               \
     CARNN_EXTRA_CELLS(X)
 #ifndef CARNN_EXTRA_CELLS
 #define CARNN_EXTRA_CELLS(X) /* a program's own, see @@CELL */
@@ -1628,6 +1654,8 @@ typedef struct carnn__cell_kind {
     size_t gates, bias_gates, context_gates, recurrent_gates, recurrent_bias, tape;
     size_t open_gate; /* the gate whose bias starts at open_bias, e.g. LSTM's forget gate at 1 */
     float open_bias;
+    size_t vectors;
+    float alpha, beta; /* initial values */
     size_t flags;
 } carnn__cell_kind;
 
@@ -1647,7 +1675,9 @@ typedef struct carnn__scan {
     const float *x;        /* (U, h) the inputs, for cells whose candidate is the input itself */
     float *px;             /* (U, gates h) input projections with biases */
     float *pc;             /* (B, context gates h) context projections */
-    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the current step */
+    float *ph;             /* (B, recurrent gates h) projections of h_{t-1} at the current step;
+                              (N, recurrent gates h) of every row where gates have vectors */
+    const float *alpha, *beta1, *beta2, *bias; /* (gates h) where gates have vectors */
     const float *h0, *c0;  /* (B, h) initial states; never NULL: zeros where not given */
     float *tape;           /* (N, tape h) what backward needs of each row */
     float *out;            /* (N, h) hidden states */
@@ -1660,6 +1690,7 @@ typedef struct carnn__scan {
     float *dpx;            /* (U, gates h) */
     float *dpc;            /* (B, context gates h) */
     float *dph;            /* (N, recurrent gates h) */
+    float *dvectors;       /* (B, 4 gates h) of alpha, beta1, beta2, bias, by sequence */
 } carnn__scan;
 
 /* Runs steps [t0, t1), backward from the last to the first, columns [from, to). */
@@ -1680,19 +1711,20 @@ typedef struct carnn__lanes {
     /* read only */
     float *x;        /* the input */
     float *px, *pc, *ph;
+    float *alpha, *beta1, *beta2, *bias;
     float *before;   /* h', the state one step before */
     float *c_before; /* c' */
     float *dout;     /* of backward alone, like those that begin with d below */
     /* written, the gradients of gates and inputs added to */
     float *tape, *out, *reset;
-    float *dh, *dc, *dpx, *dpc, *dph;
+    float *dh, *dc, *dpx, *dpc, *dph, *dvectors;
     float *dx;       /* NULL: not wanted */
 } carnn__lanes;
 typedef void (*carnn__lanes_fn)(const carnn__lanes *r);
 
 /* Room for copies of what a row has of each array (CARNN__K(tail)), whatever its cell is. */
-#define CARNN__CELL_ROOM(id, functions, name, title, g, gb, gc, gh, gr, tape, ...)                 \
-    float id[16 * (2 * (g + gc + gh) + tape + 9)];
+#define CARNN__CELL_ROOM(id, functions, name, title, g, gb, gc, gh, gr, tape, gate, open, v, ...)  \
+    float id[16 * (2 * (g + gc + gh + (v ? 4 * g : 0)) + tape + 9)];
 typedef union carnn__lanes_room {
     CARNN__CELLS(CARNN__CELL_ROOM)
 } carnn__lanes_room;
@@ -3605,16 +3637,50 @@ static CARNN__INLINE void add_to(const carnn__lanes *r, float *array, size_t num
     put(r, array, number, add(get(r, array, number), v));
 }
 
-/* a_g: what gate g reads of input, state and context, as the table of cells says. */
+/* --- gates --------------------------------------------------------------------------------------
+   a_g is what gate g reads of input, state and context, as the table of cells says: the sum of its
+   projections or, in mi-rnn, mi-lstm and mi-gru, their multiplicative integration (Zhang 2019,
+   Eq. 6.4). With m = Wx x and n = Wh h' (Wh k in the candidate of mi-gru):
+
+     a = alpha * m * n + beta1 * n + beta2 * m + b
+
+   Backward: dm = da * (alpha * n + beta2)   dn = da * (alpha * m + beta1)
+             dalpha = da * m * n   dbeta1 = da * n   dbeta2 = da * m   db = da
+
+   The bias stands outside, so here px is m alone, and ph, the n, is kept for backward. Gradients of
+   the vectors are summed over the steps of each sequence, then over sequences, so threads change no
+   bit. Every gate reads the input and the state, none the context. alpha = 0, beta1 = beta2 = 1 is
+   the sum of the projections; alpha = 1, beta1 = beta2 = 0 the simple form (Eq. 6.2). */
+
 static CARNN__INLINE vec gate(const carnn__lanes *r, size_t g) {
-    vec a = get(r, r->px, g);
+    vec a = get(r, r->px, g), slope;
+    if (r->kind->vectors) {
+        slope = fma(get(r, r->alpha, g), a, get(r, r->beta1, g));
+        a = fma(get(r, r->beta2, g), a, get(r, r->bias, g));
+        return fma(slope, get(r, r->ph, g), a);
+    }
     if (g < r->kind->recurrent_gates) a = add(a, get(r, r->ph, g));
     if (g < r->kind->context_gates) a = add(a, get(r, r->pc, g));
     return a;
 }
 
+static CARNN__INLINE void CARNN__K(integration_back)(const carnn__lanes *r, size_t g, vec da) {
+    vec m = get(r, r->px, g), n = get(r, r->ph, g), alpha = get(r, r->alpha, g), dan = mul(da, n);
+    size_t gates = r->kind->gates;
+    add_to(r, r->dpx, g, mul(da, fma(alpha, n, get(r, r->beta2, g))));
+    put(r, r->dph, g, mul(da, fma(alpha, m, get(r, r->beta1, g))));
+    add_to(r, r->dvectors, g, mul(dan, m));
+    add_to(r, r->dvectors, gates + g, dan);
+    add_to(r, r->dvectors, 2 * gates + g, mul(da, m));
+    add_to(r, r->dvectors, 3 * gates + g, da);
+}
+
 /* Gives its gradient to the same projections. Rows may share an input, steps share a context. */
 static CARNN__INLINE void gate_back(const carnn__lanes *r, size_t g, vec da) {
+    if (r->kind->vectors) {
+        CARNN__K(integration_back)(r, g, da);
+        return;
+    }
     add_to(r, r->dpx, g, da);
     if (g < r->kind->recurrent_gates) put(r, r->dph, g, da);
     if (g < r->kind->context_gates) add_to(r, r->dpc, g, da);
@@ -3706,8 +3772,8 @@ static CARNN__INLINE void CARNN__K(ran_backward)(const carnn__lanes *r) {
     put(r, with_tanh ? r->dc : r->dh, 0, mul(f, Dc));
 }
 
-/* --- vanilla RNN --------------------------------------------------------------------------------
-   h = tanh(a), a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. */
+/* --- vanilla RNN and mi-rnn ---------------------------------------------------------------------
+   h = tanh(a), in the vanilla RNN a = Wx x + Wh h' + b; backward da = (1 - h^2) * D. No tape. */
 
 static CARNN__INLINE void CARNN__K(rnn_forward)(const carnn__lanes *r) {
     put(r, r->out, 0, tanh(gate(r, 0)));
@@ -3718,7 +3784,7 @@ static CARNN__INLINE void CARNN__K(rnn_backward)(const carnn__lanes *r) {
     put(r, r->dh, 0, zero());
 }
 
-/* --- LSTM and carnn-high ------------------------------------------------------------------------
+/* --- LSTM, mi-lstm and carnn-high ---------------------------------------------------------------
    Tran et al. 2018, Eq. 1:
 
      i = s(a_i)   f = s(a_f)   o = s(a_o)   z = tanh(a_z)   c = i * z + f * c'   h = o * tanh(c)
@@ -3755,7 +3821,7 @@ static CARNN__INLINE void CARNN__K(lstm_backward)(const carnn__lanes *r) {
     put(r, r->dh, 0, zero());
 }
 
-/* --- GRU ----------------------------------------------------------------------------------------
+/* --- GRU and mi-gru -----------------------------------------------------------------------------
    With the update gate u = s(a_u) and the reset gate q = s(a_q):
 
      h = (1 - u) * h' + u * z
@@ -3825,7 +3891,7 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
    A program adds cells to the table without touching this file. Before CARNN_IMPLEMENTATION:
 
      #define CARNN_EXTRA_CELLS(X) X(mgu, mgu, "mgu", "minimal gated unit", 2, 2, 0, 2, 0, 3, 0, \
-                                    0.0f, CARNN__TWO_STAGES)
+                                    0.0f, 0, 0.0f, 0.0f, CARNN__TWO_STAGES)
      #define CARNN_EXTRA_CELL_FILE "examples/mgu.h"
 
    The entries have the columns of CARNN__CELLS. The file, found from where this header lies or on
@@ -3836,7 +3902,8 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
      vec                            sixteen floats
      add sub mul fma fnma set1 zero sigmoid tanh
      get put add_to                 arrays of the row r (carnn__lanes): r->tape, r->before, ...
-     gate(r, g)                     a_g: px + ph + pc, as far as gate g is projected
+     gate(r, g)                     a_g: px + ph + pc, as far as gate g is projected, or their
+                                    multiplicative integration
      gate_back(r, g, da)            its gradient, to dpx, dph and dpc
      reaching(r), sigmoid_back(g, dg), tanh_back(z, dz)
 
@@ -3976,7 +4043,11 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
     r.x = has_x ? (float *)s->x + input * h : NULL;
     r.px = s->px + input * k->gates * h;
     r.pc = s->pc + b * k->context_gates * h;
-    r.ph = s->ph + b * k->recurrent_gates * h;
+    r.ph = s->ph + (k->vectors ? row : b) * k->recurrent_gates * h;
+    r.alpha = k->vectors ? (float *)s->alpha : NULL;
+    r.beta1 = k->vectors ? (float *)s->beta1 : NULL;
+    r.beta2 = k->vectors ? (float *)s->beta2 : NULL;
+    r.bias = k->vectors ? (float *)s->bias : NULL;
     r.before = t ? s->out + last * h : (float *)s->h0 + b * h;
     r.c_before = !has_c ? NULL
                  : t    ? s->tape + (last * k->tape + k->tape - 1) * h
@@ -3991,6 +4062,7 @@ static CARNN__INLINE carnn__lanes CARNN__K(scan_row)(const carnn__scan *s,
     r.dpx = back ? s->dpx + input * k->gates * h : NULL;
     r.dpc = back ? s->dpc + b * k->context_gates * h : NULL;
     r.dph = back ? s->dph + row * k->recurrent_gates * h : NULL;
+    r.dvectors = back && k->vectors ? s->dvectors + b * 4 * k->gates * h : NULL;
     return r;
 }
 
@@ -4030,6 +4102,7 @@ static CARNN__INLINE void CARNN__K(tail_results)(const carnn__lanes *r, CARNN__K
     CARNN__K(tail_array)(a, r->dpx, &wide->dpx, k->gates);
     CARNN__K(tail_array)(a, r->dpc, &wide->dpc, k->context_gates);
     CARNN__K(tail_array)(a, r->dph, &wide->dph, k->recurrent_gates);
+    CARNN__K(tail_array)(a, r->dvectors, &wide->dvectors, 4 * k->gates);
 }
 
 static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j, size_t n,
@@ -4041,6 +4114,10 @@ static CARNN__NOINLINE void CARNN__K(tail_open)(const carnn__lanes *r, size_t j,
     CARNN__K(tail_array)(&a, r->px, &wide->px, k->gates);
     CARNN__K(tail_array)(&a, r->pc, &wide->pc, k->context_gates);
     CARNN__K(tail_array)(&a, r->ph, &wide->ph, k->recurrent_gates);
+    CARNN__K(tail_array)(&a, r->alpha, &wide->alpha, k->gates);
+    CARNN__K(tail_array)(&a, r->beta1, &wide->beta1, k->gates);
+    CARNN__K(tail_array)(&a, r->beta2, &wide->beta2, k->gates);
+    CARNN__K(tail_array)(&a, r->bias, &wide->bias, k->gates);
     CARNN__K(tail_array)(&a, r->before, &wide->before, 1);
     CARNN__K(tail_array)(&a, r->c_before, &wide->c_before, 1);
     CARNN__K(tail_array)(&a, r->dout, &wide->dout, 1);
@@ -4147,26 +4224,38 @@ static size_t carnn__cell_number(const char *name) {
 typedef struct carnn__cell {
     size_t kind; /* in carnn__cells */
     size_t e, h, d; /* sizes of input, hidden state, context (0: none) */
-    size_t input, bias, context, recurrent, recurrent_bias; /* parameter numbers */
+    size_t input, bias, alpha, context, recurrent, recurrent_bias; /* parameter numbers */
 } carnn__cell;
 
+/* Declares a vector (1, n) that starts at 0 but for `count` of its numbers from `from` on. */
+static size_t carnn__cell_vector(carnn__store *store, const char *prefix, const char *name,
+                                 size_t n, size_t from, size_t count, float value) {
+    size_t number = carnn__declare(store, prefix, name, 1, n, 1, CARNN__INIT_ZERO, value);
+    carnn__param *p = &store->item[carnn__min(number, CARNN__PARAMS_MAX - 1)];
+    p->open_from = from;
+    p->open_count = count;
+    return number;
+}
+
 /* Declares the weights: (gates h, e), (bias gates h), (context gates h, d), (recurrent gates h, h),
-   each gate a matrix of its own to the initialiser. */
+   each gate a matrix of its own to the initialiser; vectors (gates h): beta1, beta2 after alpha. */
 static void carnn__cell_declare(carnn__cell *cell, carnn__store *store, const char *prefix,
                                 size_t kind, size_t e, size_t h, size_t d) {
     const carnn__cell_kind *k = &carnn__cells[kind];
-    carnn__param *bias;
+    const size_t all = k->gates * h;
     cell->kind = kind;
     cell->e = e;
     cell->h = h;
     cell->d = k->context_gates ? d : 0;
-    cell->input = carnn__declare(store, prefix, "input.weight", k->gates * h, e, h,
-                                 CARNN__INIT_GLOROT, 0.0f);
-    cell->bias = carnn__declare(store, prefix, "bias", 1, k->bias_gates * h, 1, CARNN__INIT_ZERO,
-                                k->open_bias);
-    bias = &store->item[carnn__min(cell->bias, CARNN__PARAMS_MAX - 1)];
-    bias->open_from = k->open_gate * h;
-    bias->open_count = h;
+    cell->input = carnn__declare(store, prefix, "input.weight", all, e, h, CARNN__INIT_GLOROT,
+                                 0.0f);
+    cell->bias = carnn__cell_vector(store, prefix, "bias", k->bias_gates * h, k->open_gate * h, h,
+                                    k->open_bias);
+    if (k->vectors) {
+        cell->alpha = carnn__cell_vector(store, prefix, "alpha", all, 0, all, k->alpha);
+        carnn__cell_vector(store, prefix, "beta1", all, 0, all, k->beta);
+        carnn__cell_vector(store, prefix, "beta2", all, 0, all, k->beta);
+    }
     if (cell->d)
         cell->context = carnn__declare(store, prefix, "context.weight", k->context_gates * h, d, h,
                                        CARNN__INIT_GLOROT, 0.0f);
@@ -4189,6 +4278,26 @@ typedef struct carnn__cell_product {
     float *weight, *back; /* recurrent weights, packed for h' Wh^T and for dph Wh */
 } carnn__cell_product;
 
+/* States that are mixed with those of another text (Chen et al. 2018, Eq. 2 and 3): where a row is
+   aligned with a row x of the other text, its state k = h_t is replaced, before the next step reads
+   it, by
+
+     g = s(a + W k)      h = k + g * (x - k)      a: of the sequence, W_H H_X + b in the paper
+
+   Backward, D the gradient at h: da = D * (x - k) * g (1 - g), dx += D * g,
+   dk = D * (1 - g) + W^T da. What a step carries beside h stays as it is. */
+typedef struct carnn__state_gate {
+    size_t count;          /* M: aligned rows, in the order in which they are packed */
+    size_t *step;          /* (T + 1) the first one of each step */
+    uint32_t *row, *other; /* (M) packed row, row of x */
+    uint32_t *pair;        /* (M) row of a */
+    const float *a, *w;    /* (B, h), (h, h) */
+    const float *x;        /* (R, stride) of which h columns are read */
+    float *dx;
+    size_t stride;
+    float *k, *g, *da, *dk; /* (M, h) */
+} carnn__state_gate;
+
 typedef struct carnn__cell_run {
     const carnn__cell *cell;
     const carnn__store *store; /* names; the weights are in w, their gradients in g */
@@ -4203,6 +4312,7 @@ typedef struct carnn__cell_run {
     carnn__cell_product product[2];
     size_t products;
     int shares;         /* the memory for the backward pass is that of several runs */
+    carnn__state_gate *gate; /* or NULL; set after carnn__cell_plan */
 } carnn__cell_run;
 
 /* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
@@ -4233,7 +4343,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     if (other && k->flags & CARNN__TAPE_SUFFICES) s->px = other->scan.px;
     else s->px = carnn__floats(arena, U, k->gates * h);
     s->pc = carnn__floats(arena, B, k->context_gates * h);
-    s->ph = carnn__floats(arena, B, recurrent * h);
+    s->ph = carnn__floats(arena, k->vectors ? N : B, recurrent * h);
     s->out = carnn__floats(arena, N, h);
     s->tape = carnn__floats(arena, N, k->tape * h);
     if (k->flags & CARNN__TWO_STAGES) s->reset = carnn__floats(arena, B, h);
@@ -4244,6 +4354,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
         s->dpx = other->scan.dpx;
         s->dpc = other->scan.dpc;
         s->dph = other->scan.dph;
+        s->dvectors = other->scan.dvectors;
         r->last = other->last;
         return;
     }
@@ -4252,6 +4363,7 @@ static void carnn__cell_plan(carnn__cell_run *r, const carnn__cell *cell, const 
     s->dpx = carnn__floats(arena, U, k->gates * h);
     s->dpc = carnn__floats(arena, B, k->context_gates * h);
     s->dph = carnn__floats(arena, N, recurrent * h);
+    if (k->vectors) s->dvectors = carnn__floats(arena, B, 4 * k->gates * h);
     if (recurrent) r->last = carnn__floats(arena, N, h);
 }
 
@@ -4270,12 +4382,18 @@ static void carnn__cell_ready(carnn__cell_run *r, carnn__engine *e) {
     }
 }
 
+/* The gates whose bias is in px. */
+static size_t carnn__cell_biased(const carnn__cell_kind *k) {
+    return k->vectors ? 0 : k->bias_gates;
+}
+
 /* px = x Wx^T + b for the inputs [from, to) of x (U, e); gates without a bias are a product of
    their own. */
 static void carnn__cell_project(carnn__cell_run *r, carnn__engine *e, const float *x, size_t from,
                                 size_t to) {
     const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
-    size_t h = r->cell->h, in = r->cell->e, width = k->gates * h, biased = k->bias_gates * h;
+    size_t h = r->cell->h, in = r->cell->e, width = k->gates * h;
+    size_t biased = carnn__cell_biased(k) * h;
     const float *wx = carnn__cell_weight(r, r->cell->input);
     float *px = r->scan.px + from * width;
     r->x = r->scan.x = x;
@@ -4333,30 +4451,87 @@ static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t
     const carnn__scan *s = &r->scan;
     const carnn__cell_product *p = &r->product[s->stage];
     size_t h = s->h, from = s->first, live = carnn__scan_end(s, t) - from;
-    size_t columns = p->gates * h, width = carnn__cells[r->cell->kind].recurrent_gates * h;
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
+    size_t columns = p->gates * h, width = k->recurrent_gates * h;
     if (s->back) {
         carnn__matmul(e, s->stage ? CARNN__PACKED : CARNN__PACKED | CARNN__ADD, live, h, columns,
                       s->dph + (s->seq->start[t] + from) * width + p->first * h, width,
                       p->back, 0, NULL, (s->stage ? s->reset : s->dh) + from * h, h);
     } else {
         const float *state = s->stage ? s->reset : t ? s->out + s->seq->start[t - 1] * h : s->h0;
-        const float *bias = carnn__cells[r->cell->kind].recurrent_bias
-                                ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
+        const float *bias =
+            k->recurrent_bias ? carnn__cell_weight(r, r->cell->recurrent_bias) : NULL;
+        size_t row = (k->vectors ? s->seq->start[t] : 0) + from; /* in ph */
         carnn__matmul(e, CARNN__PACKED, live, columns, h, state + from * h, h, p->weight, 0, bias,
-                      s->ph + from * width + p->first * h, width);
+                      s->ph + row * width + p->first * h, width);
     }
 }
 
-/* All steps of a cell that looks at its state, backward in the reverse order. */
+/* h of the aligned rows of step t. */
+static void carnn__gate_mix(const carnn__cell_run *r, size_t t) {
+    const carnn__state_gate *m = r->gate;
+    size_t h = r->scan.h, i, j;
+    for (i = m->step[t]; i < m->step[t + 1]; i++) {
+        const float *x = m->x + m->other[i] * m->stride, *k = m->k + i * h, *g = m->g + i * h;
+        float *out = r->scan.out + m->row[i] * h;
+        for (j = 0; j < h; j++) out[j] = k[j] + g[j] * (x[j] - k[j]);
+    }
+}
+
+static void carnn__gate_forward(const carnn__cell_run *r, carnn__engine *e, size_t t) {
+    const carnn__state_gate *m = r->gate;
+    size_t h = r->scan.h, from = m->step[t], n = m->step[t + 1] - from;
+    float *k = m->k + from * h, *g = m->g + from * h;
+    size_t i;
+    for (i = 0; i < n; i++) {
+        memcpy(k + i * h, r->scan.out + m->row[from + i] * h, h * sizeof(float));
+        memcpy(g + i * h, m->a + m->pair[from + i] * h, h * sizeof(float));
+    }
+    carnn__matmul(e, CARNN__NT | CARNN__ADD, n, h, h, k, h, m->w, h, NULL, g, h);
+    e->k->sigmoid_n(g, g, n * h);
+    carnn__gate_mix(r, t);
+}
+
+/* Before the cell's backward step, to which it leaves k as the state and dk as all that reaches it;
+   carnn__gate_mix after that step restores h. */
+static void carnn__gate_backward(const carnn__cell_run *r, carnn__engine *e, size_t t) {
+    const carnn__state_gate *m = r->gate;
+    const carnn__scan *s = &r->scan;
+    size_t h = s->h, from = m->step[t], n = m->step[t + 1] - from, i, j;
+    for (i = from; i < from + n; i++) {
+        const float *x = m->x + m->other[i] * m->stride, *k = m->k + i * h, *g = m->g + i * h;
+        float *dx = m->dx + m->other[i] * m->stride, *da = m->da + i * h, *dk = m->dk + i * h;
+        float *dout = (float *)s->dout + m->row[i] * h;
+        const float *dh = s->dh + (m->row[i] - s->seq->start[t]) * h;
+        for (j = 0; j < h; j++) {
+            float D = dout[j] + dh[j];
+            da[j] = D * (x[j] - k[j]) * g[j] * (1.0f - g[j]);
+            dx[j] += D * g[j];
+            dk[j] = D * (1.0f - g[j]);
+            dout[j] = 0.0f;
+        }
+        memcpy(s->out + m->row[i] * h, k, h * sizeof(float));
+    }
+    carnn__matmul(e, CARNN__NN | CARNN__ADD, n, h, h, m->da + from * h, h, m->w, h, NULL,
+                  m->dk + from * h, h);
+    for (i = from; i < from + n; i++)
+        memcpy(s->dh + (m->row[i] - s->seq->start[t]) * h, m->dk + i * h, h * sizeof(float));
+}
+
+/* All steps one by one, backward in the reverse order. */
 static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
-    size_t count = r->scan.seq->steps * r->products, i, t;
+    size_t stages = carnn__max(r->products, 1), count = r->scan.seq->steps * stages, i, t;
     for (i = 0; i < count; i++) {
         size_t number = r->scan.back ? count - 1 - i : i;
-        t = number / r->products;
-        r->scan.stage = (int)(number % r->products);
-        if (!r->scan.back) carnn__cell_recur(r, e, t);
+        int gates = r->gate && (number + 1) % stages == 0, mixes = r->gate && number % stages == 0;
+        t = number / stages;
+        r->scan.stage = (int)(number % stages);
+        if (!r->scan.back && r->products) carnn__cell_recur(r, e, t);
+        if (r->scan.back && gates) carnn__gate_backward(r, e, t);
         carnn__scan_steps(r, e, t, t + 1);
-        if (r->scan.back) carnn__cell_recur(r, e, t);
+        if (r->scan.back && mixes) carnn__gate_mix(r, t);
+        if (!r->scan.back && gates) carnn__gate_forward(r, e, t);
+        if (r->scan.back && r->products) carnn__cell_recur(r, e, t);
     }
 }
 
@@ -4407,11 +4582,11 @@ static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
     const carnn__packed *seq = r->scan.seq;
     size_t weights = carnn__cells[r->cell->kind].recurrent_gates * r->scan.h * r->scan.h;
     carnn__bands job = {r, e, 1};
-    if (weights <= CARNN__BAND_WEIGHTS && !r->scan.index &&
+    if (weights <= CARNN__BAND_WEIGHTS && !r->scan.index && !r->gate &&
         (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
         job.count = carnn__min(carnn__pool_active(e->pool),
                                seq->sequences / CARNN__BAND_SEQUENCES);
-    if (!r->products) carnn__scan_steps(r, e, 0, seq->steps);
+    if (!r->products && !r->gate) carnn__scan_steps(r, e, 0, seq->steps);
     else if (job.count > 1) carnn__parallel(e->pool, job.count, carnn__band_run, &job);
     else carnn__cell_steps(r, e);
 }
@@ -4428,6 +4603,12 @@ static void carnn__cell_forward(carnn__cell_run *r, carnn__engine *e, const carn
     s->index = index;
     s->h0 = h0 ? h0 : r->zeros;
     s->c0 = c0 ? c0 : r->zeros;
+    if (carnn__cells[r->cell->kind].vectors) {
+        s->bias = carnn__cell_weight(r, r->cell->bias);
+        s->alpha = carnn__cell_weight(r, r->cell->alpha);
+        s->beta1 = carnn__cell_weight(r, r->cell->alpha + 1);
+        s->beta2 = carnn__cell_weight(r, r->cell->alpha + 2);
+    }
     carnn__cell_scan(r, e);
 }
 
@@ -4453,12 +4634,22 @@ static void carnn__cell_recurrent_gradient(carnn__cell_run *r, carnn__engine *e)
                            carnn__piece(r->store, r->g, r->cell->recurrent_bias));
 }
 
+/* Gradients of alpha, beta1, beta2 and the bias. */
+static void carnn__cell_vectors_gradient(carnn__cell_run *r, carnn__engine *e) {
+    size_t n = carnn__cells[r->cell->kind].gates * r->cell->h, i;
+    for (i = 0; i < 4; i++)
+        carnn__column_sums(e, r->scan.seq->sequences, n, r->scan.dvectors + i * n, 4 * n,
+                           carnn__piece(r->store, r->g, i < 3 ? r->cell->alpha + i
+                                                              : r->cell->bias));
+}
+
 /* Backward over the batch of the last forward. dout (N, h) is the gradient at the states; dx
    (U, e) is added to by cells whose candidate is the input (NULL: it is not wanted). Afterwards
    r->scan.dh and .dc (B, h) are the gradients of the initial states and .dpc that of the context
    projections; the gradients of the recurrent weights have been added to g. */
 static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const float *dout,
                                  float *dx) {
+    const carnn__cell_kind *k = &carnn__cells[r->cell->kind];
     carnn__scan *s = &r->scan;
     size_t bytes = s->seq->sequences * s->h * sizeof(float);
     s->back = 1;
@@ -4466,11 +4657,12 @@ static void carnn__cell_backward(carnn__cell_run *r, carnn__engine *e, const flo
     s->dx = dx;
     memset(s->dh, 0, bytes);
     if (s->dc) memset(s->dc, 0, bytes);
-    memset(s->dpc, 0, carnn__cells[r->cell->kind].context_gates * bytes);
-    if (r->shares)
-        memset(s->dpx, 0, r->inputs * carnn__cells[r->cell->kind].gates * s->h * sizeof(float));
+    memset(s->dpc, 0, k->context_gates * bytes);
+    if (k->vectors) memset(s->dvectors, 0, 4 * k->gates * bytes);
+    if (r->shares) memset(s->dpx, 0, r->inputs * k->gates * s->h * sizeof(float));
     carnn__cell_scan(r, e);
     if (r->products) carnn__cell_recurrent_gradient(r, e);
+    if (k->vectors) carnn__cell_vectors_gradient(r, e);
 }
 
 /* From dpc of the last backward: dc (B, d) += dpc Wc, dWc += dpc^T c. */
@@ -4494,7 +4686,7 @@ static void carnn__cell_project_back(carnn__cell_run *r, carnn__engine *e, float
                       carnn__cell_weight(r, r->cell->input), in, NULL, dx, in);
     carnn__matmul(e, CARNN__TN | CARNN__ADD, width, in, U, r->scan.dpx, width, r->x, in, NULL,
                   carnn__piece(r->store, r->g, r->cell->input), in);
-    carnn__column_sums(e, U, k->bias_gates * h, r->scan.dpx, width,
+    carnn__column_sums(e, U, carnn__cell_biased(k) * h, r->scan.dpx, width,
                        carnn__piece(r->store, r->g, r->cell->bias));
 }
 
@@ -4555,7 +4747,7 @@ static carnn_status carnn__recurrence_run(carnn__recurrence *r, int64_t threads,
     size_t C = r->columns, work = carnn__times(r->steps, C);
     carnn__engine e;
     carnn_status status = carnn__engine_open(
-        &e, NULL, work < CARNN__SPLIT_FROM ? 1 : carnn__thread_count(threads), a, error);
+        &e, NULL, work < CARNN__SPLIT_FROM ? 1 : carnn_thread_count(threads), a, error);
     if (status) return status;
     r->end = (float *)carnn__alloc_aligned(&a, carnn__times(blocks, C), 2 * sizeof(float));
     if (!r->end) {
@@ -6349,9 +6541,21 @@ static uint64_t carnn__hash(const char *s, size_t length, int fold) {
     return carnn__mix(hash);
 }
 
+/* --- lists of candidates "c1|c2|..." --------------------------------------------------------- */
+
+/* Takes the next candidate off a list; 0: there is none. */
+static int carnn__next_candidate(carnn__span *list, carnn__span *candidate) {
+    do {
+        if (!list->length) return 0;
+        carnn__cut(list, '|', candidate);
+        *candidate = carnn__trim(*candidate);
+    } while (!candidate->length);
+    return 1;
+}
+
 typedef struct carnn__reader carnn__reader;
 
-#define CARNN__CLASS_FINE 0 /* the place of `fine` among the options of classify */
+enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 7 }; /* among the options of classify */
 
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
 
@@ -6363,6 +6567,13 @@ static size_t carnn__pair_grades(const double *option) {
 
 /* Words of a question or an answer at most: pairs are compared word by word. */
 #define CARNN__SENTENCE_WORDS 512
+
+/* Words of a text and of a question, and candidates of a cloze example at most. */
+#define CARNN__CLOZE_WORDS 2048
+#define CARNN__CLOZE_QUESTION 512
+#define CARNN__CLOZE_CANDIDATES 64
+
+enum { CARNN__CLOZE_TEXT, CARNN__CLOZE_ASKED, CARNN__CLOZE_LIST }; /* its roles */
 
 #ifdef CARNN_NO_TEXT
 #define CARNN__TEXT_ONLY(x) NULL
@@ -6396,6 +6607,7 @@ typedef struct carnn__record {
     carnn__span target;
     float value;
     int spoken;      /* its texts are tokenised as those of Switchboard are */
+    int tree, once;  /* its text is the leaves of a tree; left out where the text is known */
 } carnn__record;
 
 /* A reader's place in a file, and what a format has to remember from line to line. */
@@ -6410,7 +6622,10 @@ typedef struct carnn__parser {
     const char *file[2]; /* where texts have files of their own: their names, else NULL */
     int style;           /* of formats with variants: which, from the first lines; 0: not known */
     const char *format;  /* its name, for those who ask */
+    size_t at;           /* of lines with several records: where the next one begins; 0: none */
     const double *option; /* the task's, of the model that will read the data; NULL: defaults */
+    const char *text;     /* where the text of a cloze example begins in the file */
+    size_t words;         /* of it so far */
 } carnn__parser;
 
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
@@ -6512,6 +6727,19 @@ static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
+/* Writes the leaves of a tree "(3 (2 It) (4 sings))", blanks between them, to `to`, which has room
+   for the tree; returns their length. */
+static size_t carnn__leaves(carnn__span tree, char *to) {
+    size_t i, n = 0;
+    for (i = 0; i < tree.length; i++) {
+        char c = tree.at[i];
+        if (c == '(') i += 1; /* the label */
+        else if (c != ')' && !carnn__gap(c)) to[n++] = c;
+        else if (n && to[n - 1] != ' ') to[n++] = ' ';
+    }
+    return n;
+}
+
 /* Adds a record: its target before its texts, as vocabularies depend on the order. */
 static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
     const size_t most = CARNN__COUNT_LIMIT - 8; /* texts, members and items have 32 bits */
@@ -6540,8 +6768,15 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     for (i = 0; i < record->count; i++) {
         carnn__span text = record->text[i];
         carnn__member m = {0, record->role[i]};
+        size_t known = r->texts.count;
         if (record->spoken) text = carnn__spoken_words(r, text);
+        if (record->tree) {
+            stbds_arrsetlen(r->scratch, text.length);
+            text.length = carnn__leaves(text, r->scratch);
+            text.at = r->scratch;
+        }
         m.text = record->columns ? carnn__reading_rows(r, text) : carnn__reading_text(r, text);
+        if (record->once && m.text < known) return CARNN_OK;
         stbds_arrput(d->members, m);
     }
     d->spoken |= record->spoken;
@@ -6618,7 +6853,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
         if (status) return status;
         r->parser.lines = r->input->lines;
         carnn__reading_origin(r, r->parser.lines.name);
-        while (!status && carnn__next_line(&r->parser.lines)) {
+        while (!status && (r->parser.at || carnn__next_line(&r->parser.lines))) {
             carnn__record record;
             memset(&record, 0, sizeof record);
             status = r->reader->line(&r->parser, &record);
@@ -6722,8 +6957,9 @@ static carnn_status carnn__reading_all(void *job) {
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
+    r->parser.lines.number = 1;
     return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
-                          "none to the end");
+                          "none in the file: has it tabs, or spaces in their place?");
 }
 
 /* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
@@ -6903,8 +7139,8 @@ static carnn_status carnn__pair_header(carnn__parser *p, int *named) {
     *named = c[CARNN__PAIR_QUESTION] != SIZE_MAX;
     if (!*named) {
         if (i != 3 && i != 4 && !p->lenient)
-            return carnn__unexpected(p, "three columns (question, answer, label) or four (number, "
-                                        "label, question, answer)", p->lines.line);
+            return carnn__unexpected(p, "tabs between three columns (question, answer, label) "
+                                        "or four (number, label, question, answer)", p->lines.line);
         memcpy(c, i == 4 ? four : three, sizeof three);
         return CARNN_OK;
     }
@@ -7055,6 +7291,8 @@ static const carnn__reader carnn__pair_reader = {
        __label__class text     fastText; a text with several labels is refused
        COARSE:fine text        TREC; the class is COARSE, with the task's option `fine` all of it
        4 text                  SST: one digit, one blank
+       (4 (2 The) (3 film))    SST's trees; with the option `phrases` every other node of a tree is
+                               an example, too, unless its text has been one
 
    The first line that is not blank tells the style. Where classes may be missing it may be a text
    ("3 men in a boat"): TREC or SST are then believed only if the next lines have the style, too. In
@@ -7066,6 +7304,7 @@ enum {
     CARNN__CLASS_TABBED,
     CARNN__CLASS_COARSE,
     CARNN__CLASS_DIGIT,
+    CARNN__CLASS_TREE,
     CARNN__CLASS_NONE /* texts without classes */
 };
 
@@ -7073,9 +7312,25 @@ enum {
 static const char *const carnn__class_formats[] = {
     "class<TAB>text, __label__class text, COARSE:fine text or a digit, a blank and a text",
     "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
-    "a text"};
+    "a tree with a digit at every node", "a text"};
 
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
+
+/* The length of the tree that a text begins with; 0: it begins with none. */
+static size_t carnn__tree_length(carnn__span s) {
+    size_t i, depth = 0;
+    for (i = 0; i < s.length; i++) {
+        if (s.at[i] == '(') {
+            if (i + 3 > s.length || !carnn__digit(s.at[i + 1]) || s.at[i + 2] != ' ') return 0;
+            depth++;
+        } else if (!depth) {
+            return 0;
+        } else if (s.at[i] == ')' && !--depth) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
 
 /* Divides a line of this style into class and text; 0: it is not of this style. */
 static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
@@ -7087,6 +7342,12 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
     label->length = 0;
     if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
     if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
+    if (style == CARNN__CLASS_TREE) {
+        *text = carnn__trim(line);
+        label->at = text->at + 1;
+        label->length = 1;
+        return text->length && carnn__tree_length(*text) == text->length;
+    }
     while (label->length < line.length && !carnn__gap(line.at[label->length])) label->length++;
     carnn__skip(text, carnn__min(label->length + 1, line.length));
     if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
@@ -7115,6 +7376,20 @@ static int carnn__class_is(const carnn__parser *p, int style) {
     return looked_at > 0;
 }
 
+/* The node of a tree that is next, where all are examples. */
+static void carnn__class_node(carnn__parser *p, carnn__record *r, carnn__span *tree) {
+    carnn__span node = *tree;
+    const char *next;
+    if (p->lenient || !p->option || p->option[CARNN__CLASS_PHRASES] <= 0.0) return;
+    carnn__skip(&node, p->at);
+    next = (const char *)memchr(node.at + 1, '(', node.length - 1);
+    r->once = p->at > 0;
+    r->target.at = node.at + 1;
+    p->at = next ? (size_t)(next - tree->at) : 0;
+    node.length = carnn__tree_length(node);
+    *tree = node;
+}
+
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text, other, rest;
     int found;
@@ -7138,14 +7413,16 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     r->has_target = r->target.length > 0;
     r->begins = r->example = 1;
     r->own = 1;
+    r->tree = found && p->style == CARNN__CLASS_TREE;
+    if (r->tree) carnn__class_node(p, r, &text);
     carnn__record_text(r, 0, found ? text : p->lines.line);
     return CARNN_OK;
 }
 
 static const carnn__reader carnn__class_reader = {
     carnn__class_line, "a class and a text", 0, 0, NULL,
-    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or "
-    "\"4 text\" (SST), as the first line has it"};
+    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC), "
+    "\"4 text\" or a tree (SST), as the first line has it"};
 
 /* --- pairs with a class or a grade ---------------------------------------------------------------
    Two sentences and what the first says of the second, a line each, in columns with tabs between
@@ -7226,6 +7503,142 @@ static carnn_status carnn__labelled_line(carnn__parser *p, carnn__record *r) {
 static const carnn__reader carnn__labelled_reader = {
     carnn__labelled_line, "a class or grade with two sentences", 0, 0, NULL,
     "\"class<TAB>first<TAB>second\", or columns named by a first line as in SICK and MSRP"};
+
+/* --- cloze --------------------------------------------------------------------------------------
+   The format of the Children's Book Test (Hill et al. 2016): a text of numbered sentences, then a
+   question in which XXXXX stands for one of the candidates. Words have blanks between them.
+
+       1 sentence
+       ...
+       20 sentence
+       21 question with XXXXX<TAB>answer<TAB><TAB>c1|c2|...|c10
+
+   The text may have any number of sentences; empty lines may follow the question. In examples to be
+   predicted the answer may be missing: what then stands between the last tabs are candidates. */
+
+/* The number of a candidate in a list, or CARNN__NO_INDEX. */
+static uint32_t carnn__candidate_number(carnn__span list, carnn__span wanted) {
+    carnn__span candidate;
+    uint32_t i;
+    for (i = 0; carnn__next_candidate(&list, &candidate); i++)
+        if (candidate.length == wanted.length && !memcmp(candidate.at, wanted.at, wanted.length))
+            return i;
+    return CARNN__NO_INDEX;
+}
+
+/* Is a word of `text` in the list? */
+static int carnn__any_candidate(carnn__span text, carnn__span list) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+    while (carnn__next_word(&w))
+        if (carnn__candidate_number(list, w.word) != CARNN__NO_INDEX) return 1;
+    return 0;
+}
+
+static carnn_status carnn__cloze_sentence(carnn__parser *p, carnn__span sentence,
+                                          carnn__record *r) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, sentence.at, sentence.length);
+    while (carnn__next_word(&w)) p->words++;
+    if (!p->begun) p->text = sentence.at;
+    r->begins = !p->begun;
+    p->begun = 1;
+    carnn__record_text(r, CARNN__CLOZE_TEXT, sentence);
+    if (p->lenient || p->words <= CARNN__CLOZE_WORDS) return CARNN_OK;
+    return carnn__unexpected(p, "no more than 2048 words before a question",
+                             sentence);
+}
+
+/* A list is not empty, short enough and without repetitions. */
+static carnn_status carnn__cloze_check_list(carnn__parser *p, carnn__span list) {
+    carnn__span rest = list, candidate;
+    uint32_t count = 0;
+    for (; carnn__next_candidate(&rest, &candidate); count++)
+        if (carnn__candidate_number(list, candidate) < count)
+            return carnn__unexpected(p, "each candidate once", candidate);
+    if (count && count <= CARNN__CLOZE_CANDIDATES) return CARNN_OK;
+    return carnn__unexpected(p, "1 to 64 candidates with | between "
+                                "them", list);
+}
+
+/* What is to be learnt or scored is complete, and a word of the text can be the answer. */
+static carnn_status carnn__cloze_check(carnn__parser *p, carnn__span question, carnn__span answer,
+                                       carnn__span list) {
+    carnn__span text = {p->text, 0}, placeholder = {"XXXXX", 5};
+    carnn__words w = carnn__words_of(CARNN__SPACES, question.at, question.length);
+    size_t words = 0;
+    carnn_status status;
+    if (!p->begun) return carnn__unexpected(p, "sentences before a question", question);
+    if (!carnn__any_candidate(question, placeholder))
+        return carnn__unexpected(p, "a question with the word XXXXX", question);
+    while (carnn__next_word(&w)) words++;
+    if (words > CARNN__CLOZE_QUESTION)
+        return carnn__unexpected(p, "no more than 512 words in a "
+                                    "question", question);
+    status = carnn__cloze_check_list(p, list);
+    if (status) return status;
+    if (carnn__candidate_number(list, answer) == CARNN__NO_INDEX)
+        return carnn__unexpected(p, "an answer that is one of the candidates", answer);
+    text.length = (size_t)(p->lines.line.at - text.at);
+    if (carnn__any_candidate(text, list)) return CARNN_OK;
+    return carnn__unexpected(p, "a candidate that is a word of the text", list);
+}
+
+static carnn_status carnn__cloze_question(carnn__parser *p, carnn__span rest, carnn__record *r) {
+    carnn__span question, none = {"", 0}, answer = none, list = none, field;
+    size_t fields = 0;
+    int more = carnn__cut(&rest, '\t', &question);
+    uint32_t number;
+    while (more) {
+        more = carnn__cut(&rest, '\t', &field);
+        field = carnn__trim(field);
+        if (!field.length) continue;
+        if (fields++) answer = list;
+        list = field;
+    }
+    if (!p->lenient && fields != 2)
+        return carnn__unexpected(p, "a question, its answer and candidates with tabs between them",
+                                 p->lines.line);
+    if (!p->lenient && carnn__cloze_check(p, question, answer, list)) return CARNN_ERR_DATA;
+    number = carnn__candidate_number(list, answer);
+    r->begins = !p->begun;
+    r->before = SIZE_MAX;
+    r->example = 1;
+    r->has_target = number != CARNN__NO_INDEX;
+    r->target = answer;
+    r->value = r->has_target ? (float)number : -1.0f;
+    if (!p->begun) carnn__record_text(r, CARNN__CLOZE_TEXT, none);
+    carnn__record_text(r, CARNN__CLOZE_ASKED, question);
+    carnn__record_text(r, CARNN__CLOZE_LIST, list);
+    r->own = r->count;
+    p->begun = 0;
+    return CARNN_OK;
+}
+
+static carnn_status carnn__cloze_line(carnn__parser *p, carnn__record *r) {
+    carnn__span line = p->lines.line;
+    int asks = line.length && memchr(line.at, '\t', line.length), numbered;
+    uint64_t number = 0;
+    if (!p->begun) p->last = 0, p->words = 0;
+    if (!carnn__says_something(p)) {
+        if (p->begun && !p->lenient)
+            return carnn__unexpected(p, "the next sentence or a question", carnn__trim(line));
+        p->begun = 0;
+        return CARNN_OK;
+    }
+    numbered = carnn__numbered(&line, &number);
+    if (!p->lenient && (!numbered || number != (uint64_t)p->last + 1)) {
+        char expected[40];
+        snprintf(expected, sizeof expected, "line number %lld", (long long)p->last + 1);
+        return carnn__unexpected(p, expected, p->lines.line);
+    }
+    if (p->lenient && numbered && number == 1 && p->last) p->begun = 0; /* the next text */
+    p->last = numbered ? (int64_t)number : p->last + 1;
+    return asks ? carnn__cloze_question(p, line, r) : carnn__cloze_sentence(p, line, r);
+}
+
+static const carnn__reader carnn__cloze_reader = {
+    carnn__cloze_line, "a question with its text", 0, 0, NULL,
+    "the Children's Book Test: lines \"N sentence\", then \"N question with "
+    "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\""};
 
 /* --- a part of a data set -----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: only their own texts make the
@@ -7446,13 +7859,14 @@ typedef struct carnn__bench_text {
 
 typedef struct carnn__task_bench {
     size_t hidden[2];             /* models with so many units are measured, of the second size also
-                                     beside a busy thread; 0: none */
+                                     beside a busy thread, unless it is `other`; 0: none */
     const char *cell, *optimizer; /* NULL: the default */
     int64_t batch;
     const char *unit;             /* of training and predicting: "examples/s" */
     const char *predicting;       /* what rows of predictions are called: "predicting" */
     size_t lines, candidates;     /* of the data set, and of the list that it comes with */
     void (*line)(carnn__bench_text *t, unsigned i); /* writes line i of the data set */
+    const char *other;            /* options of models of the second size, "model=ca"; or NULL */
 } carnn__task_bench;
 
 #if defined(__GNUC__)
@@ -7632,11 +8046,17 @@ typedef struct carnn__texts carnn__texts;
 /* 0 or 1: a word of this item with another flag is another input. */
 typedef unsigned (*carnn__flag_fn)(const carnn__texts *t, size_t member, uint32_t word);
 
+/* The word of the model that a token of this item is read as. */
+typedef uint32_t (*carnn__read_fn)(const carnn__texts *t, size_t item, uint32_t token);
+
 struct carnn__texts {
     const carnn__work *work;
     unsigned roles;             /* those that are read, a bit each */
     int shares;                 /* equal texts share a sequence */
     carnn__flag_fn flag;        /* or NULL */
+    size_t joined;              /* the texts of an item are one of at most so many words; 0: no */
+    size_t bound;               /* which size of a batch bounds its rows */
+    carnn__read_fn read;        /* or NULL */
     size_t most_items, most_texts, most_rows, most_inputs;
     uint32_t *local;            /* (2 V) the input that word v without, with flag is */
     uint32_t *seen;             /* (token lists) the sequence that a list has */
@@ -7664,6 +8084,10 @@ typedef struct carnn__net { /* what the state of every head begins with */
     size_t top;            /* so many choices are told of */
     size_t *best;          /* (choices) of a prediction, most probable first */
     double *probability;   /* (choices) */
+    /* of tasks whose items have choices of their own */
+    size_t columns;        /* of the logits, 0: as many as the model has choices */
+    carnn_text *name;      /* (B, columns) the choices of each item; the last has NULL behind it */
+    uint64_t key;          /* of the batch at hand, 0: not in training */
 } carnn__net;
 
 static inline carnn__net *carnn__net_of(const carnn__work *work) {
@@ -7930,14 +8354,14 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     V = p->model->words.count;
     t->work = p->work;
     B = t->most_items = c->most_items;
-    S = t->most_texts = c->most_texts;
-    R = t->most_rows = c->most_size[0];
+    S = t->most_texts = t->joined ? B : c->most_texts;
+    R = t->most_rows = c->most_size[t->bound];
     t->most_inputs = c->tokens.ids ? carnn__min(R, 2 * V) : R;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
     carnn__take_indices(p->arena, of_text, CARNN__COUNT(of_text), S);
     carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
     t->at = (size_t *)carnn__take(p->arena, S + 1, sizeof(size_t));
-    t->start = (size_t *)carnn__take(p->arena, c->most_steps + 2, sizeof(size_t));
+    t->start = (size_t *)carnn__take(p->arena, (t->joined ? R : c->most_steps) + 2, sizeof(size_t));
     t->input = (uint32_t *)carnn__take(p->arena, t->most_inputs, sizeof(uint32_t));
     t->local = (uint32_t *)carnn__take(p->arena, 2 * V, sizeof(uint32_t));
     t->seen = (uint32_t *)carnn__take(p->arena, c->tokens.count, sizeof(uint32_t));
@@ -7946,15 +8370,16 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
 }
 
 /* Adds a text of an item to the batch: its distinct words become inputs, rows of numbers all. */
-static void carnn__texts_add(carnn__texts *t, size_t member) {
+static void carnn__texts_add(carnn__texts *t, size_t item, size_t member) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
     uint32_t list = c->list[member];
-    size_t i, s = t->texts, at = t->at[s];
+    size_t i, s = t->texts - (t->joined > 0), at = t->at[s + (t->joined > 0)];
     if (!(t->roles >> t->work->data->members[member].role & 1)) return;
     for (i = c->tokens.at[list]; i < c->tokens.at[list + 1]; i++) {
         uint32_t input = (uint32_t)i, one_more = CARNN__NO_INDEX, *known = &one_more;
+        if (t->joined && at - t->at[s] == t->joined) break;
         if (c->tokens.ids) {
-            input = 2 * c->tokens.ids[i];
+            input = 2 * (t->read ? t->read(t, item, c->tokens.ids[i]) : c->tokens.ids[i]);
             if (t->flag) input += t->flag(t, member, c->tokens.ids[i]);
             known = &t->local[input];
         }
@@ -7965,7 +8390,22 @@ static void carnn__texts_add(carnn__texts *t, size_t member) {
         t->ids[at++] = *known;
     }
     t->list[s] = list;
-    t->at[++t->texts] = at;
+    t->at[s + 1] = at;
+    t->texts = s + 1;
+}
+
+/* Adds item number `item`, of a piece: all of its texts. */
+static void carnn__texts_item(carnn__texts *t, size_t item, uint32_t piece) {
+    const carnn__item *x = &t->work->data->items[item];
+    size_t m;
+    if (t->joined) { /* an empty text, to which they are added */
+        t->list[t->texts] = 0;
+        t->at[t->texts + 1] = t->at[t->texts];
+        t->texts++;
+    }
+    for (m = x->first; m < x->first + x->count; m++) carnn__texts_add(t, item, m);
+    t->piece[t->count] = piece;
+    t->item[t->count++] = (uint32_t)item;
 }
 
 /* A sequence for each text, or for each distinct one. */
@@ -7992,23 +8432,33 @@ static void carnn__texts_pack(carnn__texts *t) {
         }
 }
 
+/* All items of the batch are there. The table of inputs is cleared now: the next time another model
+   may have used the arena, where the list of inputs is. */
+static void carnn__texts_complete(carnn__texts *t) {
+    size_t i;
+    for (i = 0; carnn__corpus_of(t->work)->tokens.ids && i < t->inputs; i++)
+        t->local[t->input[i]] = CARNN__NO_INDEX;
+    carnn__texts_pack(t);
+}
+
 /* Lists the items, texts, inputs and sequences of a batch. */
 static void carnn__texts_collect(carnn__texts *t, size_t number) {
     const carnn__corpus *c = carnn__corpus_of(t->work);
-    size_t i, j, m;
+    size_t i, j;
     t->count = t->texts = t->inputs = t->at[0] = 0;
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *p = &c->pieces[c->queue[i]];
-        for (j = p->first; j < p->first + p->count; j++) {
-            const carnn__item *x = &t->work->data->items[j];
-            for (m = x->first; m < x->first + x->count; m++) carnn__texts_add(t, m);
-            t->piece[t->count] = c->queue[i];
-            t->item[t->count++] = (uint32_t)j;
-        }
+        for (j = p->first; j < p->first + p->count; j++) carnn__texts_item(t, j, c->queue[i]);
     }
-    /* now: the next time another model may have used the arena, where the list of inputs is */
-    for (i = 0; c->tokens.ids && i < t->inputs; i++) t->local[t->input[i]] = CARNN__NO_INDEX;
-    carnn__texts_pack(t);
+    carnn__texts_complete(t);
+}
+
+/* Lists the texts of another role of the same items. */
+static void carnn__texts_follow(carnn__texts *t, const carnn__texts *first) {
+    size_t b;
+    t->count = t->texts = t->inputs = t->at[0] = 0;
+    for (b = 0; b < first->count; b++) carnn__texts_item(t, first->item[b], first->piece[b]);
+    carnn__texts_complete(t);
 }
 
 #endif
@@ -8663,6 +9113,7 @@ static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, cons
 
 typedef struct carnn__additive {
     carnn__linear keys, query, score; /* g (R, h); W2 q (S, h); w (R, 1) */
+    int own; /* a query weighs the words of its own text instead */
 } carnn__additive;
 
 static void carnn__additive_plan(carnn__plan *p, carnn__additive *m, const char *name, size_t D,
@@ -8681,7 +9132,8 @@ static void carnn__additive_forward(const carnn__work *work, carnn__additive *m,
     carnn__linear_forward(work, &m->query, q, t->texts);
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            memcpy(m->keys.y.x + r * h, m->query.y.x + (s ^ 1) * h, h * sizeof(float));
+            memcpy(m->keys.y.x + r * h, m->query.y.x + (m->own ? s : s ^ 1) * h,
+                   h * sizeof(float));
     carnn__linear_forward(work, &m->keys, k, R);
     carnn__linear_forward(work, &m->score, &m->keys.y, R);
     for (s = 0; s < t->texts; s++)
@@ -8701,7 +9153,7 @@ static void carnn__additive_backward(const carnn__work *work, carnn__additive *m
     carnn__linear_backward(work, &m->keys, k, R);
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            kernels->add(m->keys.y.d + r * h, m->query.y.d + (s ^ 1) * h, h);
+            kernels->add(m->keys.y.d + r * h, m->query.y.d + (m->own ? s : s ^ 1) * h, h);
     carnn__linear_backward(work, &m->query, q, t->texts);
 }
 
@@ -8855,6 +9307,391 @@ static void carnn__manhattan_run(const carnn__work *work, carnn__manhattan *m,
             x->d[b + j] -= (float)(scale * dD * (double)sign[j]);
         }
     }
+}
+
+/* --- weighted sums of the words of each text ----------------------------------------------------
+   y_s = sum_r w_r x_r of the texts `from`, from + step, ...; x (R, D)  w (R, 1)  y (S, D). */
+
+static void carnn__weigh(const carnn__work *work, const carnn__texts *t, size_t from, size_t step,
+                         const carnn__mat *x, const carnn__mat *w, const carnn__mat *y,
+                         int backward) {
+    carnn__engine *e = work->engine;
+    size_t D = x->columns, s;
+    for (s = from; s < t->texts; s += step) {
+        size_t r = t->at[s], n = t->at[s + 1] - r;
+        if (backward && n) {
+            carnn__matmul(e, CARNN__NT | CARNN__ADD, n, 1, D, x->x + r * D, D, y->d + s * D, D,
+                          NULL, w->d + r, 1);
+            carnn__matmul(e, CARNN__NN | CARNN__ADD, n, D, 1, w->x + r, 1, y->d + s * D, D, NULL,
+                          x->d + r * D, D);
+        } else if (!backward) {
+            memset(y->x + s * D, 0, D * sizeof(float));
+            if (n) carnn__matmul(e, CARNN__NN, 1, D, n, w->x + r, n, x->x + r * D, D, NULL,
+                                 y->x + s * D, D);
+        }
+    }
+}
+
+/* --- attentive pooling --------------------------------------------------------------------------
+   dos Santos et al. 2016, Eq. 6 to 12. The words q_i (m, D) and a_j (n, D) of the texts of a pair
+   weigh each other:
+
+     G = tanh(q U a')      w_q = softmax_i(max_j G_ij)      w_a = softmax_j(max_i G_ij)
+
+   Backward: dw through the softmax to the places of the maxima; dP = dG * (1 - G^2);
+   dq += dP a U', dU += q' dP a, da += dP' q U. A pair a thread. */
+
+typedef struct carnn__attentive {
+    carnn__linear project; /* q U of all first texts, one after the other (R, D) */
+    carnn__mat q, G, w;    /* (R, D); matrices of the pairs; (R, 1) */
+    uint32_t *best;        /* (R) where the maximum of each word is in the other text */
+    size_t rows, *row_at, *cell_at; /* of q; (B) where a pair begins in q, in G */
+    int backward;
+    const carnn__work *work; /* of the run at hand, and its texts and words */
+    const carnn__texts *t;
+    const carnn__mat *x;
+} carnn__attentive;
+
+static void carnn__attentive_plan(carnn__plan *p, carnn__attentive *m, const char *name, size_t D,
+                                  const carnn__texts *t) {
+    size_t R = t->most_rows, B = t->most_items;
+    carnn__linear_plan(p, &m->project, name, "weight", R, D, D, 0, CARNN__IDENTITY);
+    m->q = carnn__plan_mat(p, R, D);
+    m->w = carnn__plan_mat(p, R, 1);
+    m->G = carnn__plan_mat(p, p->arena ? carnn__corpus_of(p->work)->most_size[1] : 0, 1);
+    if (!p->arena) return;
+    m->best = (uint32_t *)carnn__take(p->arena, R, sizeof(uint32_t));
+    m->row_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
+    m->cell_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
+}
+
+/* The maxima of the rows of G, `step` apart, whose `n` columns are `next` apart. */
+static void carnn__attentive_maxima(const carnn__attentive *m, const float *G, size_t row,
+                                    size_t rows, size_t step, size_t n, size_t next) {
+    size_t i, j;
+    for (i = 0; i < rows; i++, row++) {
+        uint32_t *best = &m->best[row];
+        for (j = *best = 0; j < n && !carnn__net_of(m->work)->holds; j++)
+            if (G[i * step + j * next] > G[i * step + *best * next]) *best = (uint32_t)j;
+        m->w.x[row] = n ? G[i * step + *best * next] : 0.0f;
+    }
+}
+
+static void carnn__attentive_pair(void *job, size_t pair, size_t worker) {
+    const carnn__attentive *m = (const carnn__attentive *)job;
+    carnn__engine e = carnn__engine_of(m->work->engine, worker);
+    const size_t *at = m->t->at + 2 * pair;
+    size_t D = m->x->columns, rows = at[1] - at[0], n = at[2] - at[1], i, cells = rows * n;
+    size_t from = m->row_at[pair] * D, second = at[1] * D;
+    float *G = m->G.x + m->cell_at[pair], *dG = m->G.d + (m->G.d ? m->cell_at[pair] : 0);
+    if (!m->backward) {
+        carnn__matmul(&e, CARNN__NT, rows, n, D, m->project.y.x + from, D, m->x->x + second, D,
+                      NULL, G, n);
+        e.k->tanh_n(G, G, cells);
+        carnn__attentive_maxima(m, G, at[0], rows, n, n, 1);
+        carnn__attentive_maxima(m, G, at[1], n, 1, rows, n);
+        if (rows) e.k->softmax(m->w.x + at[0], rows);
+        if (n) e.k->softmax(m->w.x + at[1], n);
+        return;
+    }
+    if (!cells) return;
+    carnn__softmax_back(e.k, m->w.x + at[0], m->w.d + at[0], rows);
+    carnn__softmax_back(e.k, m->w.x + at[1], m->w.d + at[1], n);
+    memset(dG, 0, cells * sizeof(float));
+    for (i = 0; i < rows; i++) dG[i * n + m->best[at[0] + i]] += m->w.d[at[0] + i];
+    for (i = 0; i < n; i++) dG[m->best[at[1] + i] * n + i] += m->w.d[at[1] + i];
+    for (i = 0; i < cells; i++) dG[i] *= 1.0f - G[i] * G[i];
+    carnn__matmul(&e, CARNN__NN | CARNN__ADD, rows, D, n, dG, n, m->x->x + second, D, NULL,
+                  m->project.y.d + from, D);
+    carnn__matmul(&e, CARNN__TN | CARNN__ADD, n, D, rows, dG, n, m->project.y.x + from, D, NULL,
+                  m->x->d + second, D);
+}
+
+/* The rows of the first texts of x to q; backward from q to x. */
+static void carnn__attentive_rows(const carnn__work *work, carnn__attentive *m,
+                                  const carnn__texts *t, const carnn__mat *x, int backward) {
+    size_t D = x->columns, b, row = 0, cell = 0;
+    for (b = 0; b < t->count; b++) {
+        size_t from = t->at[2 * b], n = t->at[2 * b + 1] - from;
+        m->row_at[b] = row;
+        m->cell_at[b] = cell;
+        if (backward) work->engine->k->add(m->q.d + row * D, x->d + from * D, n * D);
+        else memcpy(m->q.x + row * D, x->x + from * D, n * D * sizeof(float));
+        row += n;
+        cell += n * (t->at[2 * b + 2] - t->at[2 * b + 1]);
+    }
+    m->rows = row;
+}
+
+/* x (R, D); the output are the weights m->w. */
+static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
+                                 const carnn__texts *t, const carnn__mat *x, int backward) {
+    m->backward = backward;
+    m->work = work;
+    m->t = t;
+    m->x = x;
+    if (!backward) {
+        carnn__attentive_rows(work, m, t, x, 0);
+        carnn__mat_clear(&m->q, m->rows);
+        carnn__mat_clear(&m->w, carnn__texts_rows(t));
+        carnn__linear_forward(work, &m->project, &m->q, m->rows);
+    }
+    carnn__parallel(work->engine->pool, t->count, carnn__attentive_pair, m);
+    if (!backward) return;
+    carnn__linear_backward(work, &m->project, &m->q, m->rows);
+    carnn__attentive_rows(work, m, t, x, 1);
+}
+
+/* --- similarity of the two texts of a pair ------------------------------------------------------
+   Of the rows x, y of v (S, D): the cosine (@@PART), or the Manhattan similarity of Mueller and
+   Thyagarajan 2016, S = exp(-|x - y|_1), as log S = -|x - y|_1, so that nothing underflows. */
+
+typedef struct carnn__similarity {
+    int manhattan;
+    signed char *sign; /* (B, D) of x - y */
+    carnn__mat z;      /* (B, 1) */
+} carnn__similarity;
+
+static void carnn__similarity_plan(carnn__plan *p, carnn__similarity *m, size_t D,
+                                   const carnn__texts *t) {
+    m->z = carnn__plan_mat(p, t->most_items, 1);
+    if (!p->arena) return;
+    if (!p->work->g) m->z.d = carnn__floats(p->arena, t->most_items, 1); /* losses work in it */
+    if (m->manhattan) m->sign = (signed char *)carnn__take(p->arena, t->most_items * D, 1);
+}
+
+static void carnn__similarity_run(const carnn__work *work, const carnn__similarity *m,
+                                  const carnn__texts *t, const carnn__mat *v, int backward) {
+    size_t D = v->columns, b, j;
+    for (b = 0; b < t->count; b++) {
+        size_t x = 2 * b * D, y = x + D;
+        if (!m->manhattan && backward)
+            carnn__cosine_back(work->engine->k, D, v->x + x, v->x + y, m->z.d[b], v->d + x,
+                               v->d + y);
+        else if (!m->manhattan) m->z.x[b] = carnn__cosine(work->engine->k, D, v->x + x, v->x + y);
+        else if (!backward) m->z.x[b] = 0.0f;
+        for (j = 0; m->manhattan && j < D; j++) {
+            float difference = v->x[x + j] - v->x[y + j];
+            signed char *sign = &m->sign[b * D + j];
+            if (!backward) {
+                if (!carnn__net_of(work)->holds)
+                    *sign = (signed char)((difference > 0.0f) - (difference < 0.0f));
+                m->z.x[b] -= (float)*sign * difference;
+            } else {
+                v->d[x + j] -= (float)*sign * m->z.d[b];
+                v->d[y + j] += (float)*sign * m->z.d[b];
+            }
+        }
+    }
+}
+
+/* --- context alignment --------------------------------------------------------------------------
+   CA-RNN, Chen et al. 2018. One text of each pair, X, is read by itself and pooled to H_X. The same
+   RNN reads the other text, Y, but its state at a word y_j that is aligned with a word x_i is mixed
+   with the state of X there, in the same direction (see carnn__state_gate):
+
+     g = s(W_H H_X + W_h k_j + b)      h_j = k_j + g * (h_i^x - k_j)           Eq. 2 and 3
+
+   W_H (h, 2h), W_h (h, h) and b are those of a direction. A word of Y is aligned with the same word
+   of X, of several with the one nearest to its own place that no word before it has taken. */
+
+typedef struct carnn__side { /* the texts of one role as sequences */
+    carnn__rnn rnn;
+    carnn__packed packed;
+    size_t *start;                   /* (T + 2) */
+    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank */
+    uint32_t *sequence;              /* (B) of the text of each pair */
+    uint32_t *reversed, *index[2];   /* (N) as in carnn__texts */
+} carnn__side;
+
+typedef struct carnn__aligned {
+    size_t first;            /* the role of X */
+    carnn__side side[2];     /* by role */
+    uint32_t *row, *with;    /* (R) packed row; the row of the other text, or CARNN__NO_INDEX */
+    uint32_t *mark;          /* (R) of a packed row of Y, the row that is aligned */
+    carnn__mat s, H;         /* (R, D) states; (B, D) H_X */
+    carnn__linear gate[2];   /* W_H H_X + b (B, h), by direction */
+    size_t weight[2];        /* W_h */
+    carnn__state_gate state[2];
+} carnn__aligned;
+
+static void carnn__side_plan(carnn__plan *p, carnn__side *m, carnn__rnn_shape shape, size_t drop,
+                             const carnn__texts *t) {
+    uint32_t **of_pair[] = {&m->length, &m->order, &m->rank, &m->sequence};
+    uint32_t **of_row[] = {&m->reversed, &m->index[0], &m->index[1]};
+    m->rnn.drop = drop;
+    carnn__rnn_plan(p, &m->rnn, "cell", shape, t->most_inputs, t->most_rows, t->most_items);
+    if (!p->arena) return;
+    carnn__take_indices(p->arena, of_pair, CARNN__COUNT(of_pair), t->most_items);
+    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), t->most_rows);
+    m->start = (size_t *)carnn__take(p->arena, carnn__corpus_of(p->work)->most_steps + 2,
+                                     sizeof(size_t));
+}
+
+static void carnn__gate_plan(carnn__plan *p, carnn__aligned *m, size_t i, size_t h,
+                             const carnn__texts *t) {
+    static const char *const name[] = {"align.forward", "align.backward"};
+    carnn__state_gate *g = &m->state[i];
+    uint32_t **of_row[] = {&g->row, &g->other, &g->pair};
+    float **of_state[] = {&g->k, &g->g, &g->da, &g->dk};
+    size_t R = t->most_rows, j;
+    carnn__linear_plan(p, &m->gate[i], name[i], "context", t->most_items, 2 * h, h, 1,
+                       CARNN__IDENTITY);
+    m->weight[i] = carnn__declare(p->store, name[i], "weight", h, h, 0, CARNN__INIT_GLOROT, 0.0f);
+    if (!p->arena) return;
+    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
+    g->step = (size_t *)carnn__take(p->arena, carnn__corpus_of(p->work)->most_steps + 1,
+                                    sizeof(size_t));
+    for (j = 0; j < (p->work->g ? CARNN__COUNT(of_state) : 2u); j++)
+        *of_state[j] = carnn__floats(p->arena, R, h);
+}
+
+/* `first` is set before. drop: a stream for each layer of either side. */
+static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_shape shape,
+                                size_t drop, const carnn__texts *t) {
+    uint32_t **of_row[] = {&m->row, &m->with, &m->mark};
+    size_t number = p->store->count, end, i;
+    carnn__side_plan(p, &m->side[0], shape, drop, t);
+    end = p->store->count;
+    if (p->arena) {
+        p->store->count = number; /* the same weights again */
+        carnn__side_plan(p, &m->side[1], shape, drop + CARNN__LAYERS_MAX, t);
+        p->store->count = end;
+        carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), t->most_rows);
+    }
+    m->s = carnn__plan_mat(p, t->most_rows, 2 * shape.h);
+    m->H = carnn__plan_mat(p, t->most_items, 2 * shape.h);
+    for (i = 0; i < 2; i++) carnn__gate_plan(p, m, i, shape.h, t);
+}
+
+/* Packs the texts of a role; shares: those of consecutive pairs that are equal are one sequence. */
+static void carnn__side_pack(carnn__side *m, const carnn__texts *t, size_t role, int shares,
+                             uint32_t *row) {
+    size_t P = 0, i, r, b;
+    for (i = role; i < t->texts; i += 2) {
+        if (!shares || !P || t->list[i] != t->list[i - 2])
+            m->length[P++] = (uint32_t)(t->at[i + 1] - t->at[i]);
+        m->sequence[i / 2] = (uint32_t)P - 1;
+    }
+    carnn__pack_sequences(&m->packed, m->length, P, m->order, m->start);
+    carnn__reverse_index(&m->packed, m->reversed);
+    for (b = 0; b < P; b++) m->rank[m->order[b]] = (uint32_t)b;
+    for (i = role; i < t->texts; i += 2)
+        for (r = t->at[i]; r < t->at[i + 1]; r++) {
+            row[r] = (uint32_t)(m->start[r - t->at[i]] + m->rank[m->sequence[i / 2]]);
+            m->index[0][row[r]] = m->index[1][m->reversed[row[r]]] = t->ids[r];
+        }
+}
+
+/* Reads the texts of a role, x (U, in), to their rows of m->s; backward the gradient from there. */
+static void carnn__side_run(const carnn__work *work, carnn__aligned *m, const carnn__texts *t,
+                            const carnn__mat *x, size_t role, uint64_t key, int backward) {
+    carnn__side *side = &m->side[role];
+    const carnn__mat *y = carnn__rnn_output(&side->rnn);
+    carnn__rnn_input in = {&side->packed, {side->index[0], side->index[1]}, side->reversed, x,
+                           t->inputs, NULL, NULL, 0, NULL};
+    size_t D = y->columns, i, r;
+    if (!backward) carnn__rnn_forward(work, &side->rnn, in, key);
+    for (i = role; i < t->texts; i += 2)
+        for (r = t->at[i]; r < t->at[i + 1]; r++)
+            if (backward) work->engine->k->add(m->s.d + r * D, y->d + m->row[r] * D, D);
+            else memcpy(m->s.x + r * D, y->x + m->row[r] * D, D * sizeof(float));
+    if (backward) carnn__rnn_backward(work, &side->rnn, in, key);
+}
+
+/* Aligns the words of each pair; same (V): equal for words that count as the same. */
+static void carnn__aligned_find(const carnn__aligned *m, const carnn__texts *t,
+                                const uint32_t *same) {
+    size_t b, i, j;
+    for (i = 0; i < carnn__texts_rows(t); i++) m->with[i] = CARNN__NO_INDEX;
+    for (b = 0; b < t->count; b++) {
+        size_t X = 2 * b + m->first, Y = X ^ 1, from = t->at[X], to = t->at[Y];
+        for (j = to; j < t->at[Y + 1]; j++) {
+            uint32_t word = same[t->input[t->ids[j]] / 2], best = CARNN__NO_INDEX;
+            size_t place = from + j - to, least = SIZE_MAX;
+            for (i = from; i < t->at[X + 1]; i++) {
+                size_t far = i > place ? i - place : place - i;
+                if (m->with[i] != CARNN__NO_INDEX || far >= least) continue;
+                if (same[t->input[t->ids[i]] / 2] != word) continue;
+                best = (uint32_t)i;
+                least = far;
+            }
+            m->with[j] = best;
+            if (best != CARNN__NO_INDEX) m->with[best] = (uint32_t)j;
+        }
+    }
+}
+
+/* The aligned rows of Y in the order in which a direction packs them. */
+static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, const carnn__texts *t,
+                                size_t direction) {
+    carnn__side *side = &m->side[m->first ^ 1];
+    carnn__state_gate *g = &m->state[direction];
+    size_t h = m->gate[direction].y.columns, step, row, s, r;
+    for (row = 0; row < side->packed.rows; row++) m->mark[row] = CARNN__NO_INDEX;
+    for (s = m->first ^ 1; s < t->texts; s += 2)
+        for (r = t->at[s]; r < t->at[s + 1]; r++)
+            m->mark[direction ? side->reversed[m->row[r]] : m->row[r]] = m->with[r];
+    for (g->count = step = 0; step < side->packed.steps; step++) {
+        g->step[step] = g->count;
+        for (row = side->start[step]; row < side->start[step + 1]; row++) {
+            if (m->mark[row] == CARNN__NO_INDEX) continue;
+            g->row[g->count] = (uint32_t)row;
+            g->other[g->count] = m->mark[row];
+            g->pair[g->count++] = side->order[row - side->start[step]];
+        }
+    }
+    g->step[step] = g->count;
+    g->a = m->gate[direction].y.x;
+    g->w = carnn__weight(work, m->weight[direction]);
+    g->stride = 2 * h;
+    g->x = m->s.x + direction * h;
+    g->dx = work->g ? m->s.d + direction * h : NULL;
+    side->rnn.layer[side->rnn.layers - 1].base[0].run[direction].gate = g;
+}
+
+/* x (U, in): inputs. pool: of one kind; the output are m->s and pool->y. */
+static void carnn__aligned_forward(const carnn__work *work, carnn__aligned *m,
+                                   const carnn__texts *t, const carnn__mat *x,
+                                   carnn__pool_part *pool, const uint32_t *same, uint64_t key) {
+    size_t D = m->s.columns, first = m->first, s, i;
+    for (i = 0; i < 2; i++) carnn__side_pack(&m->side[i], t, i, i == first, m->row);
+    carnn__mat_clear(&m->s, carnn__texts_rows(t));
+    carnn__mat_clear(&m->H, t->count);
+    carnn__mat_clear(&pool->y, t->texts);
+    carnn__side_run(work, m, t, x, first, key, 0);
+    for (s = first; s < t->texts; s += 2) {
+        carnn__pool_text(work, pool, t, &m->s, s, 0, 0);
+        memcpy(m->H.x + s / 2 * D, pool->y.x + s * D, D * sizeof(float));
+    }
+    carnn__aligned_find(m, t, same);
+    for (i = 0; i < 2; i++) {
+        carnn__linear_forward(work, &m->gate[i], &m->H, t->count);
+        carnn__aligned_list(work, m, t, i);
+    }
+    carnn__side_run(work, m, t, x, first ^ 1, key, 0);
+    for (s = first ^ 1; s < t->texts; s += 2) carnn__pool_text(work, pool, t, &m->s, s, 0, 0);
+}
+
+static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
+                                    const carnn__texts *t, const carnn__mat *x,
+                                    carnn__pool_part *pool, uint64_t key) {
+    size_t D = m->s.columns, h = D / 2, first = m->first, s, i, j;
+    for (s = first ^ 1; s < t->texts; s += 2) carnn__pool_text(work, pool, t, &m->s, s, 0, 1);
+    carnn__side_run(work, m, t, x, first ^ 1, key, 1);
+    for (i = 0; i < 2; i++) {
+        const carnn__state_gate *g = &m->state[i];
+        for (j = 0; j < g->count; j++)
+            work->engine->k->add(g->da + j * h, m->gate[i].y.d + g->pair[j] * h, h);
+        carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, h, h, g->count, g->da, h, g->k, h, NULL,
+                      carnn__gradient(work, m->weight[i]), h);
+        carnn__linear_backward(work, &m->gate[i], &m->H, t->count);
+    }
+    for (s = first; s < t->texts; s += 2) {
+        work->engine->k->add(m->H.d + s / 2 * D, pool->y.d + s * D, D);
+        carnn__pool_text(work, pool, t, &m->s, s, 0, 1);
+    }
+    carnn__side_run(work, m, t, x, first, key, 1);
 }
 
 /* --- words that both texts of a pair have -------------------------------------------------------
@@ -9172,10 +10009,87 @@ static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, c
     return sum;
 }
 
-/* Cross entropy of the softmax over each piece, whose target is shared by its right items: the mean
-   over pieces with right and wrong ones, times the items of the batch. */
-static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
-                               const carnn__mat *z) {
+/* Cross entropy where z is the logarithm of the probability S that an item is right:
+   -y z - (1 - y) log(1 - S), whose derivative is -y + (1 - y) S / (1 - S). */
+static double carnn__log_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z) {
+    const double least = 1e-7; /* of 1 - S, which is 0 where two texts are the same */
+    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
+    size_t i;
+    for (i = 0; i < t->count; i++) {
+        double y = carnn__right(work, t, i) * (1.0 - smoothing) + 0.5 * smoothing;
+        double x = (double)z->x[i], other = fmax(-expm1(x), least);
+        sum -= y * x + (1.0 - y) * log(other);
+        z->d[i] = (float)((other > least ? (1.0 - y) * exp(x) / other : 0.0) - y) /
+                  (float)t->count;
+    }
+    return sum;
+}
+
+/* Pairwise hinge of right items p against wrong ones n of their piece, of more than six so many
+   drawn by the key: the mean over n of max(0, margin - z_p + z_n), or the largest of them. *counted:
+   adds the number of these p. */
+
+#define CARNN__HINGE_MOST 6
+#define CARNN__HINGE_MARGIN 0.1
+
+typedef struct carnn__hinge {
+    int hardest;
+    uint64_t key;
+    unsigned char *on; /* (B, most) which terms are above 0, and are not outdone */
+    uint32_t *wrong;   /* (B) */
+} carnn__hinge;
+
+static void carnn__hinge_plan(carnn__plan *p, carnn__hinge *m, size_t B) {
+    if (!p->arena) return;
+    m->on = (unsigned char *)carnn__take(p->arena, B * CARNN__HINGE_MOST, 1);
+    m->wrong = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+}
+
+/* The terms of item p against one of the n in m->wrong each; adds their gradients. */
+static double carnn__hinge_item(const carnn__work *work, const carnn__hinge *m, const carnn__mat *z,
+                                size_t p, size_t n) {
+    size_t most = carnn__min(n, CARNN__HINGE_MOST), i, best = 0, who[CARNN__HINGE_MOST];
+    double term[CARNN__HINGE_MOST], sum = 0.0, share = m->hardest ? 1.0 : 1.0 / (double)most;
+    unsigned char *on = m->on + p * CARNN__HINGE_MOST;
+    for (i = 0; i < most; i++) {
+        uint64_t drawn = n > most ? carnn__random(m->key, p * CARNN__HINGE_MOST + i) % n : i;
+        who[i] = m->wrong[drawn];
+        term[i] = CARNN__HINGE_MARGIN - (double)z->x[p] + (double)z->x[who[i]];
+        if (term[i] > term[best]) best = i;
+    }
+    for (i = 0; i < most; i++) {
+        if (!carnn__net_of(work)->holds) on[i] = term[i] > 0.0 && (!m->hardest || i == best);
+        if (!on[i]) continue;
+        sum += share * term[i];
+        z->d[p] -= (float)share;
+        z->d[who[i]] += (float)share;
+    }
+    return sum;
+}
+
+static double carnn__hinge_loss(const carnn__work *work, const carnn__hinge *m,
+                                const carnn__texts *t, const carnn__mat *z, double *counted) {
+    size_t from, end, i, n, right = 0;
+    double sum = 0.0;
+    memset(z->d, 0, t->count * sizeof(float));
+    for (from = 0; from < t->count; from = end) {
+        for (n = 0, end = from; end < t->count && t->piece[end] == t->piece[from]; end++)
+            if (carnn__right(work, t, end) < 0.5) m->wrong[n++] = (uint32_t)end;
+        for (i = from; n && i < end; i++)
+            if (carnn__right(work, t, i) > 0.5) {
+                sum += carnn__hinge_item(work, m, z, i, n);
+                right++;
+            }
+    }
+    if (right) work->engine->k->scale(z->d, 1.0f / (float)right, t->count);
+    *counted += (double)right;
+    return sum;
+}
+
+/* Cross entropy of the softmax over each piece with right and wrong items; the right ones share the
+   target. *counted: adds the number of these pieces. */
+static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z,
+                               double *counted) {
     double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
     size_t p, from, end, pieces = 0;
     memset(z->d, 0, t->count * sizeof(float));
@@ -9194,9 +10108,9 @@ static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t,
         }
         pieces++;
     }
-    if (!pieces) return 0.0;
-    work->engine->k->scale(z->d, 1.0f / (float)pieces, t->count);
-    return sum / (double)pieces * (double)t->count;
+    if (pieces) work->engine->k->scale(z->d, 1.0f / (float)pieces, t->count);
+    *counted += (double)pieces;
+    return sum;
 }
 
 /* The loss of logits of choices: softmax cross entropy; sum[0] counts what is right. */
@@ -9261,7 +10175,8 @@ static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
    rank; RR is one over the rank of the first right one. Of equal scores the wrong ones rank first.
    A group without a right item does not count. */
 
-enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS }; /* sums of a tally */
+/* Sums of a tally; the last one counts losses of pieces, 0 where items have their own. */
+enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS, CARNN__RANKS_LOSSES };
 
 typedef struct carnn__ranks {
     float *score[2];  /* (items) of this model, of a vote that it leads */
@@ -9333,6 +10248,8 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
 
 static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) {
     double groups = fmax(tally->sum[CARNN__RANKS_GROUPS], 1.0);
+    double losses = tally->sum[CARNN__RANKS_LOSSES];
+    if (losses > 0.0) scores->loss = tally->loss / losses;
     scores->metric[0].value = tally->sum[CARNN__RANKS_AP] / groups;
     scores->metric[1].value = tally->sum[CARNN__RANKS_RR] / groups;
 }
@@ -9446,7 +10363,7 @@ static void carnn__grades_score(const carnn__tally *tally, carnn_scores *scores)
 static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__logits *o, size_t b,
                                               size_t i) {
     carnn__net *net = carnn__net_of(work);
-    size_t n = o->z->columns, first = carnn__first_decision(o, b), j;
+    size_t n = o->z->columns, first = carnn__first_decision(o, b), all, j;
     float *z = o->z->x + i * n, *p = o->z->d ? o->z->d + i * n : z; /* d is not in use */
     carnn_prediction told;
     memset(&told, 0, sizeof told);
@@ -9458,6 +10375,11 @@ static carnn_prediction carnn__net_prediction(carnn__work *work, const carnn__lo
     if (o->kind == CARNN__OUTPUT_SCORE) {
         told.score = (double)*z;
         return told;
+    }
+    if (net->name) { /* the first of its columns */
+        told.candidate = net->name + i * n;
+        for (all = n, n = 0; n < all && told.candidate[n].at;) n++;
+        if (!n) return told;
     }
     if (p != z) memcpy(p, z, n * sizeof(float));
     work->engine->k->softmax(p, n);
@@ -9572,12 +10494,13 @@ static carnn_status carnn__net_open(carnn__work *work, carnn_error *error) {
 
 /* Takes the memory of a batch, again whenever another work has used the arena. */
 static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
-    size_t choices = work->model->choices.count;
+    size_t choices;
     carnn__net *net = carnn__net_of(work);
     carnn__store same; /* the weights get the numbers that they have in the model */
     carnn__plan p = {&same, arena, work, work->model};
     memset(&same, 0, sizeof same);
     work->model->task->parts(&p, work->state);
+    choices = carnn__max(work->model->choices.count, net->columns);
     if (work->wanted) net->top = carnn__max(work->wanted->top, 1);
     net->best = (size_t *)carnn__take(arena, choices, sizeof(size_t));
     net->probability = (double *)carnn__take(arena, choices, sizeof(double));
@@ -9591,6 +10514,7 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
         task->batch(work, number, key, tally);
         return;
     }
+    carnn__net_of(work)->key = key;
     if (carnn__net_of(work)->texts.roles) carnn__texts_collect(&carnn__net_of(work)->texts, number);
     task->forward(work, key);
     tally->loss += carnn__net_loss(work, tally);
@@ -9671,6 +10595,7 @@ static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__WORD_TEXT 32      /* bytes of a word that are kept for explanations */
+#define CARNN__TREE_BYTES 16384  /* of a tree that is read */
 
 struct carnn_session {
     const carnn_model *model;
@@ -10065,6 +10990,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     carnn_text texts[CARNN__RECORD_TEXTS];
     carnn__record r;
     carnn_status status;
+    char leaves[CARNN__TREE_BYTES];
     size_t i, count = 0;
     memset(&r, 0, sizeof r);
     *found = 0;
@@ -10079,12 +11005,19 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (status || !r.count) return status;
     if (r.begins && kind->reset) kind->reset(session);
     session->spoken = r.spoken;
+    for (; r.own + count < kind->texts; count++) /* has been heard */
+        texts[count].at = "", texts[count].length = 0;
     for (i = 0; i < r.own; i++)
         if (!session->model->task->roles[r.role[i]].labels) texts[count++] = r.text[i];
+    if (r.tree) {
+        texts->length = carnn__min(texts->length, sizeof leaves);
+        texts->length = carnn__leaves(*texts, leaves);
+        texts->at = leaves;
+    }
     *found = r.example;
     if (r.example)
         status = carnn_session_predict(session, texts, count, top, prediction, error);
-    for (i = 0; !status && kind->talks && i < r.count; i++)
+    for (i = 0; !status && kind->hear && (kind->talks || !r.example) && i < r.count; i++)
         kind->hear(session, r.role[i], r.text[i].at, r.text[i].length);
     session->spoken = 0;
     return status;
@@ -10708,7 +11641,8 @@ static void carnn__dialog_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__dialog_bench = {
-    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", 504, 2407, carnn__dialog_bench_line};
+    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", 504, 2407, carnn__dialog_bench_line,
+    NULL};
 
 static const carnn__task carnn__dialog_task = {
     "dialog", "choose the reply to the latest utterance, given the dialog so far",
@@ -11330,7 +12264,7 @@ static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__lm_bench = {
-    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line};
+    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line, NULL};
 
 static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
@@ -11369,9 +12303,25 @@ static const carnn__task carnn__lm_task = {
    bw_{i+1}], instead of x_i. `--model siamese` has the score W4 [cosine; overlap] + b4 of the two
    sentences' last states.
 
+   Three models compare two vectors, which a bidirectional cell and pooling make of the sentences;
+   their cells read no context, and the score has no weights of its own:
+
+     ca       CA-RNN, Chen et al. 2018: score = log S = -|H_X - H_Y|_1, where states of the sentence
+              are mixed with those of the question at words of both (see context alignment in
+              @@NET); `--direction a2q` the other way round; `--alignment none` is its baseline, a
+              plain bidirectional RNN
+     ap       attentive pooling, dos Santos et al. 2016: score = cosine of r_q and r_a, the sums of
+              the words by the weights that they give each other
+     cosine   score = cosine, the ranking model of Tay et al. 2018
+
+   ca and cosine pool by the maximum over the words; `--pooling attention` makes of the text that is
+   read second the sum of its words by additive attention, whose query is the other one's maximum.
+
    Loss: of pairs, cross entropy of sigmoid(score), in which right and wrong sentences weigh the
-   same in all; of ranks, cross entropy of the softmax over a question's sentences, whose target is
-   shared by the right ones. A question without a right or a wrong one has no rank to learn.
+   same in all, or of ca's S = exp(score); of ranks, cross entropy of the softmax over a question's
+   sentences, whose target is shared by the right ones; hinge, of right ones against six wrong ones
+   each (Tay et al. 2018), or against the hardest of the six (dos Santos et al.). A question without
+   a right or a wrong one has no rank to learn.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -11384,16 +12334,23 @@ static const carnn__task carnn__lm_task = {
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__ANSWER_MODEL, CARNN__ANSWER_DECOMPOSITION, CARNN__ANSWER_WEIGHTING,
-       CARNN__ANSWER_OVERLAP, CARNN__ANSWER_LOSS, CARNN__ANSWER_TUNE,
-       CARNN__ANSWER_ENCODER }; /* in .option */
+       CARNN__ANSWER_OVERLAP, CARNN__ANSWER_LOSS, CARNN__ANSWER_TUNE, CARNN__ANSWER_ENCODER,
+       CARNN__ANSWER_POOLING = CARNN__ANSWER_ENCODER + 2, CARNN__ANSWER_ALIGNMENT,
+       CARNN__ANSWER_DIRECTION }; /* in .option */
+enum { CARNN__ANSWER_IWAN, CARNN__ANSWER_SIAMESE, CARNN__ANSWER_CA, CARNN__ANSWER_AP };
+enum { CARNN__ANSWER_PAIR, CARNN__ANSWER_RANK, CARNN__ANSWER_HINGE, CARNN__ANSWER_HARDEST };
 
-static const char *const carnn__answer_models[] = {"iwan", "siamese", NULL};
+static const char *const carnn__answer_models[] = {"iwan", "siamese", "ca", "ap", "cosine", NULL};
 static const char *const carnn__answer_decompositions[] = {"orthogonal", "direct", NULL};
 static const char *const carnn__answer_weightings[] = {"attention", "skip", NULL};
-static const char *const carnn__answer_losses[] = {"pair", "rank", NULL};
+static const char *const carnn__answer_losses[] = {"pair", "rank", "hinge", "hardest", NULL};
+static const char *const carnn__answer_poolings[] = {"max", "attention", NULL};
+static const char *const carnn__answer_alignments[] = {"overlap", "none", NULL};
+static const char *const carnn__answer_directions[] = {"q2a", "a2q", NULL};
 
 static const carnn_option carnn__answer_options[] = {
-    CARNN__OPTION_CHOICE("model", CARNN__ANSWER_MODEL, carnn__answer_models, "iwan or siamese"),
+    CARNN__OPTION_CHOICE("model", CARNN__ANSWER_MODEL, carnn__answer_models,
+                         "iwan, siamese, ca, ap or cosine"),
     CARNN__OPTION_CHOICE("decomposition", CARNN__ANSWER_DECOMPOSITION, carnn__answer_decompositions,
                          "orthogonal or direct"),
     CARNN__OPTION_CHOICE("weighting", CARNN__ANSWER_WEIGHTING, carnn__answer_weightings,
@@ -11401,15 +12358,48 @@ static const carnn_option carnn__answer_options[] = {
     CARNN__OPTION_WHOLE("overlap", CARNN__ANSWER_OVERLAP, 0, 1e9, 1,
                         "letters by which words of both are the same; 0: not told of them"),
     CARNN__OPTION_CHOICE("loss", CARNN__ANSWER_LOSS, carnn__answer_losses,
-                         "of a pair or of the rank among others"),
+                         "of a pair, of the rank among others, or a hinge against six of them"),
     CARNN__OPTION_WHOLE("tune_vectors", CARNN__ANSWER_TUNE, 0, 1, 0,
                         "1: word vectors that were read are trained, too"),
     CARNN__ENCODER_OPTIONS(CARNN__ANSWER_ENCODER),
+    CARNN__OPTION_CHOICE("pooling", CARNN__ANSWER_POOLING, carnn__answer_poolings,
+                         "of ca and cosine, max or attention"),
+    CARNN__OPTION_CHOICE("alignment", CARNN__ANSWER_ALIGNMENT, carnn__answer_alignments,
+                         "of ca, overlap: words of both; none: no gates"),
+    CARNN__OPTION_CHOICE("direction", CARNN__ANSWER_DIRECTION, carnn__answer_directions,
+                         "of ca, which text reads the states of the other"),
     CARNN__OPTION_END};
 
+/* iwan and siamese are told of words that both texts have and learn from ranks; the others read no
+   context and are not told. */
 static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train) {
-    (void)train;
+    static const int loss[] = {CARNN__ANSWER_RANK, CARNN__ANSWER_RANK, CARNN__ANSWER_PAIR,
+                               CARNN__ANSWER_HINGE, CARNN__ANSWER_HINGE};
+    size_t kind = (size_t)model->option[CARNN__ANSWER_MODEL] - 1;
+    int matches = kind >= CARNN__ANSWER_CA;
+    if (!model->cell) model->cell = matches ? "lstm" : "icarnn";
+    if (!model->hidden) model->hidden = kind == CARNN__ANSWER_CA ? 50 : 150;
+    if (train->lr == 0.0) train->lr = kind == CARNN__ANSWER_CA ? 0.003 : 0.001;
+    carnn__option_default(model, CARNN__ANSWER_OVERLAP, matches ? CARNN_NONE : 4);
+    carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
     if (!model->vector_count) carnn__option_default(model, CARNN__ANSWER_TUNE, 1);
+    if (train->dropout == 0.0) train->dropout = matches ? 0.2 : 0.5;
+    if (!matches) return;
+    carnn__option_default(model, CARNN__ANSWER_POOLING, 1);
+    carnn__option_default(model, CARNN__ANSWER_ALIGNMENT, 1);
+    carnn__option_default(model, CARNN__ANSWER_DIRECTION, 1);
+}
+
+static int carnn__answer_aligns(const carnn_model *model) {
+    return carnn__chosen(model, CARNN__ANSWER_MODEL) == CARNN__ANSWER_CA &&
+           !carnn__chosen(model, CARNN__ANSWER_ALIGNMENT);
+}
+
+static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
+    if (!carnn__answer_aligns(model) || !carnn__chosen(model, CARNN__ANSWER_ENCODER))
+        return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                       "the model ca mixes the states of one RNN: encoder rnn, or alignment none");
 }
 
 static const carnn__role carnn__answer_roles[] = {
@@ -11447,7 +12437,8 @@ typedef struct carnn__answer {
     carnn__linear project, hidden, output;
     carnn__position context;
     carnn__rnn encoder;      /* its output: states s (R, D), D = 2 h */
-    int siamese, ranked, skips; /* ranked: the loss is that of ranks */
+    size_t model, loss;      /* CARNN__ANSWER_IWAN, ...; CARNN__ANSWER_PAIR, ... */
+    int siamese, skips;
     carnn__mat skip;         /* (R, D) what each word adds to the states */
     carnn__pool_part pool;   /* (S, D) mean, or the last states */
     carnn__additive attend;
@@ -11455,6 +12446,14 @@ typedef struct carnn__answer {
     carnn__mat top;          /* (B, h + overlaps) */
     float class_weight[2];   /* of wrong and right pairs; 0: not counted yet */
     carnn__ranks ranks;
+    carnn__hinge hinge;
+    /* of ca, ap and cosine */
+    int matches, aligns, attends; /* attends: the texts are weighted sums of their words */
+    carnn__aligned aligned;
+    carnn__attentive attentive;
+    carnn__mat sum;          /* (S, D) where it attends */
+    float *heat;             /* (m, n) or (n, m) of a session */
+    carnn__similarity match;
 } carnn__answer;
 
 static unsigned carnn__answer_flag(const carnn__texts *t, size_t member, uint32_t word) {
@@ -11473,7 +12472,26 @@ static void carnn__answer_measure(const carnn__work *work, size_t item,
 }
 
 /* Streams of a step's random numbers. */
-enum { CARNN__ANSWER_DROP_WORDS = 1, CARNN__ANSWER_DROP_SUMS, CARNN__ANSWER_DROP_LAYERS };
+enum { CARNN__ANSWER_NEGATIVES, CARNN__ANSWER_DROP_WORDS, CARNN__ANSWER_DROP_SUMS,
+       CARNN__ANSWER_DROP_LAYERS };
+
+/* The parts of ca, ap and cosine behind the inputs (h columns). */
+static void carnn__answer_match_parts(carnn__plan *p, carnn__answer *m, carnn__rnn_shape shape) {
+    const carnn__texts *t = &m->net.texts;
+    size_t D = 2 * shape.h;
+    m->attends = m->model == CARNN__ANSWER_AP ||
+                 carnn__chosen(p->model, CARNN__ANSWER_POOLING) == 1;
+    m->match.manhattan = m->model == CARNN__ANSWER_CA;
+    m->aligned.first = carnn__chosen(p->model, CARNN__ANSWER_DIRECTION) == 1;
+    if (m->aligns)
+        carnn__aligned_plan(p, &m->aligned, shape, CARNN__ANSWER_DROP_LAYERS, t);
+    if (m->attends) m->sum = carnn__plan_mat(p, t->most_texts, D);
+    if (m->model == CARNN__ANSWER_AP) carnn__attentive_plan(p, &m->attentive, "attend", D, t);
+    else if (m->attends) carnn__additive_plan(p, &m->attend, "attend", D, shape.h, t);
+    carnn__similarity_plan(p, &m->match, D, t);
+    if (p->arena && t->most_items == 1 && !p->work->g)
+        m->heat = carnn__floats(p->arena, 1, m->net.corpus.most_size[1] / 2);
+}
 
 static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__answer *m = (carnn__answer *)state;
@@ -11481,26 +12499,35 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__texts *t = &m->net.texts;
     size_t more = carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? CARNN__OVERLAPS : 0;
     size_t h = (size_t)model->desc.hidden, e = (size_t)model->desc.embedding;
-    int siamese = m->siamese = carnn__chosen(model, CARNN__ANSWER_MODEL) == 1;
-    int reads = carnn__reads_context(model->desc.cell);
+    int siamese, matches = carnn__chosen(model, CARNN__ANSWER_MODEL) >= CARNN__ANSWER_CA;
+    int reads = !matches && carnn__reads_context(model->desc.cell);
     int direct = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
     int fixed = carnn__option(model, CARNN__ANSWER_TUNE) <= 0.0;
-    carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__ANSWER_ENCODER, 2, h, h);
-    m->ranked = carnn__chosen(model, CARNN__ANSWER_LOSS) == 1;
+    carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__ANSWER_ENCODER, 2, h,
+                                                  matches ? 0 : h);
+    m->model = carnn__chosen(model, CARNN__ANSWER_MODEL);
+    m->loss = carnn__chosen(model, CARNN__ANSWER_LOSS);
+    siamese = m->siamese = m->model == CARNN__ANSWER_SIAMESE;
+    m->matches = matches;
+    m->aligns = carnn__answer_aligns(model);
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
     carnn__ranks_plan(p, &m->ranks);
+    m->hinge.hardest = m->loss == CARNN__ANSWER_HARDEST;
+    carnn__hinge_plan(p, &m->hinge, t->most_items);
     if (!fixed) m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, more);
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
                        CARNN__IDENTITY);
     m->encoder.drop = CARNN__ANSWER_DROP_LAYERS;
     m->encoder.drop_input = shape.rcrn ? CARNN__ANSWER_DROP_WORDS : 0; /* else it is on words */
-    carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
+    if (!m->aligns)
+        carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
     if (reads) carnn__position_plan(p, &m->context, h, t);
     m->pool.kinds = 1;
-    m->pool.kind[0] = siamese ? CARNN__POOL_LAST : CARNN__POOL_MEAN;
+    m->pool.kind[0] = m->matches ? CARNN__POOL_MAX : siamese ? CARNN__POOL_LAST : CARNN__POOL_MEAN;
     carnn__pool_plan(p, &m->pool, 2 * h, 2, t);
-    if (!siamese) {
+    if (m->matches) carnn__answer_match_parts(p, m, shape);
+    if (!siamese && !m->matches) {
         m->skips = carnn__chosen(model, CARNN__ANSWER_WEIGHTING) == 1;
         if (m->skips) m->skip = carnn__plan_mat(p, t->most_rows, 2 * h);
         carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, t);
@@ -11508,22 +12535,87 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
         carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items,
                            m->compare.f.columns, h, 1, CARNN__TANH);
     }
-    m->top = carnn__plan_mat(p, t->most_items, (siamese ? 1 : h) + more);
-    carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
-                       !m->ranked, CARNN__LOGITS);
+    if (!m->matches) {
+        m->top = carnn__plan_mat(p, t->most_items, (siamese ? 1 : h) + more);
+        carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
+                           m->loss == CARNN__ANSWER_PAIR, CARNN__LOGITS);
+    }
     p->store->fixed = 1;
     if (fixed) m->words.table = carnn__declare_words(p);
     carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
-                        carnn__option(model, CARNN__ANSWER_OVERLAP));
+                        m->matches && !more ? HUGE_VAL
+                                            : carnn__option(model, CARNN__ANSWER_OVERLAP));
 }
 
 static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
-    float *top = carnn__named(&model->params, "output.weight");
+    float *top;
     size_t i;
     carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__answer_word);
-    if (carnn__chosen(model, CARNN__ANSWER_MODEL) != 1) return;
+    if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_SIAMESE) return;
+    top = carnn__named(&model->params, "output.weight");
     for (i = 0; i < (carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? 1 + CARNN__OVERLAPS : 1);)
         top[i++] = 5.0f; /* a cosine is small for a sigmoid */
+}
+
+static const carnn__mat *carnn__answer_states(const carnn__answer *m) {
+    return m->aligns ? &m->aligned.s : carnn__rnn_output(&m->encoder);
+}
+
+/* The weights of words (R, 1), NULL where they have none. */
+static carnn__mat *carnn__answer_weights(carnn__answer *m) {
+    if (m->siamese || (m->matches && !m->attends)) return NULL;
+    return m->model == CARNN__ANSWER_AP ? &m->attentive.w : &m->attend.score.y;
+}
+
+/* What the texts of ca, ap and cosine have become (S, D). Of ca with attention, H_X is still the
+   maximum, as it asks for the words of Y. */
+static carnn__mat *carnn__answer_pooled(carnn__answer *m) {
+    return m->attends ? &m->sum : &m->pool.y;
+}
+
+static void carnn__answer_match(carnn__work *work, carnn__answer *m, uint64_t key) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *x = &m->project.y, *s = carnn__answer_states(m);
+    size_t D = s->columns, i, Y = m->aligned.first ^ 1;
+    if (m->aligns) {
+        carnn__aligned_forward(work, &m->aligned, t, x, &m->pool, m->overlap.stem, key);
+    } else {
+        carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
+        carnn__pool_words(work, &m->pool, t, s, 0);
+    }
+    if (m->attends) carnn__mat_clear(&m->sum, t->texts);
+    if (m->model == CARNN__ANSWER_AP) {
+        carnn__attentive_run(work, &m->attentive, t, s, 0);
+        carnn__weigh(work, t, 0, 1, s, &m->attentive.w, &m->sum, 0);
+    } else if (m->attends) {
+        carnn__additive_forward(work, &m->attend, t, s, &m->pool.y);
+        carnn__weigh(work, t, Y, 2, s, &m->attend.score.y, &m->sum, 0);
+        for (i = Y ^ 1; i < t->texts; i += 2)
+            memcpy(m->sum.x + i * D, m->pool.y.x + i * D, D * sizeof(float));
+    }
+    carnn__similarity_run(work, &m->match, t, carnn__answer_pooled(m), 0);
+}
+
+static void carnn__answer_match_back(carnn__work *work, carnn__answer *m, uint64_t key) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *x = &m->project.y, *s = carnn__answer_states(m);
+    size_t D = s->columns, i, Y = m->aligned.first ^ 1;
+    carnn__similarity_run(work, &m->match, t, carnn__answer_pooled(m), 1);
+    if (m->model == CARNN__ANSWER_AP) {
+        carnn__weigh(work, t, 0, 1, s, &m->attentive.w, &m->sum, 1);
+        carnn__attentive_run(work, &m->attentive, t, s, 1);
+    } else if (m->attends) {
+        for (i = Y ^ 1; i < t->texts; i += 2)
+            work->engine->k->add(m->sum.d + i * D, m->pool.y.d + i * D, D);
+        carnn__weigh(work, t, Y, 2, s, &m->attend.score.y, &m->sum, 1);
+        carnn__additive_backward(work, &m->attend, t, s, &m->pool.y);
+    }
+    if (m->aligns) {
+        carnn__aligned_backward(work, &m->aligned, t, x, &m->pool, key);
+    } else {
+        carnn__pool_words(work, &m->pool, t, s, 1);
+        carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
+    }
 }
 
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
@@ -11539,6 +12631,11 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
         carnn__drop(work, m->words.y.x, t->inputs * m->words.y.columns, key,
                     CARNN__ANSWER_DROP_WORDS);
     carnn__linear_forward(work, &m->project, &m->words.y, t->inputs);
+    m->hinge.key = carnn__stream(key, CARNN__ANSWER_NEGATIVES);
+    if (m->matches) {
+        carnn__answer_match(work, m, key);
+        return;
+    }
     if (c) carnn__position_run(work, &m->context, t, &m->project.y, 0);
     carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
     carnn__pool_words(work, &m->pool, t, s, 0);
@@ -11559,8 +12656,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__linear_forward(work, &m->output, &m->top, t->count);
 }
 
-static void carnn__answer_backward(carnn__work *work, uint64_t key) {
-    carnn__answer *m = (carnn__answer *)work->state;
+static void carnn__answer_iwan_back(carnn__work *work, carnn__answer *m, uint64_t key) {
     const carnn__texts *t = &m->net.texts;
     const carnn__mat *c = m->context.ramp ? &m->context.y : NULL;
     const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
@@ -11584,6 +12680,12 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__pool_words(work, &m->pool, t, s, 1);
     carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
     if (c) carnn__position_run(work, &m->context, t, &m->project.y, 1);
+}
+
+static void carnn__answer_backward(carnn__work *work, uint64_t key) {
+    carnn__answer *m = (carnn__answer *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    (m->matches ? carnn__answer_match_back : carnn__answer_iwan_back)(work, m, key);
     carnn__linear_backward(work, &m->project, &m->words.y, t->inputs);
     if (!m->encoder.drop_input)
         carnn__drop(work, m->words.y.d, t->inputs * m->words.y.columns, key,
@@ -11591,25 +12693,78 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__embed_backward(work, &m->words, t);
 }
 
-static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
-    carnn__answer *m = (carnn__answer *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    carnn__ranks_count(work, &m->ranks, t, m->output.y.x, tally);
-    return m->ranked ? carnn__rank_loss(work, t, &m->output.y)
-                     : carnn__pair_loss(work, t, &m->output.y, m->class_weight);
-}
-
 static carnn__logits carnn__answer_output(const carnn__work *work) {
     const carnn__answer *m = (const carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__logits o = {CARNN__OUTPUT_SCORE, &m->output.y, t->count, NULL, t->item, t->count, NULL};
+    carnn__logits o = {CARNN__OUTPUT_SCORE, m->matches ? &m->match.z : &m->output.y, t->count, NULL,
+                       t->item, t->count, NULL};
     return o;
+}
+
+static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__answer *m = (carnn__answer *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *z = carnn__answer_output(work).z;
+    double *counted = &tally->sum[CARNN__RANKS_LOSSES];
+    carnn__ranks_count(work, &m->ranks, t, z->x, tally);
+    if (m->loss == CARNN__ANSWER_RANK) return carnn__rank_loss(work, t, z, counted);
+    if (m->loss >= CARNN__ANSWER_HINGE) return carnn__hinge_loss(work, &m->hinge, t, z, counted);
+    if (m->model == CARNN__ANSWER_CA) return carnn__log_loss(work, t, z);
+    return carnn__pair_loss(work, t, z, m->class_weight);
+}
+
+/* The share of each word in v . v, v what its text has become: of the columns whose maximum it is,
+   or of its part of the weighted sum. */
+static void carnn__answer_explain_match(carnn_session *s, size_t count, carnn_contribution *out,
+                                        carnn_explanation *e) {
+    carnn__answer *m = (carnn__answer *)s->work.state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *x = carnn__answer_states(m), *v = carnn__answer_pooled(m);
+    const carnn__mat *w = carnn__answer_weights(m);
+    size_t D = x->columns, text, r, j;
+    e->count = carnn__texts_rows(t);
+    e->exact = 1;
+    for (text = 0; text < t->texts; text++) {
+        const float *y = v->x + text * D;
+        const uint32_t *where = m->pool.where + text * D;
+        int weighs = m->model == CARNN__ANSWER_AP || (w && text != m->aligned.first);
+        double squares = (double)s->work.engine->k->dot(y, y, D);
+        for (r = t->at[text]; r < t->at[text + 1] && r < count; r++) {
+            carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE,
+                                    0.0, weighs ? (double)w->x[r] : 0.0, 0.0};
+            double sum = 0.0;
+            for (j = 0; j < D; j++)
+                if (weighs) sum += c.attention * (double)x->x[r * D + j] * (double)y[j];
+                else if (where[j] == r) sum += (double)y[j] * (double)y[j];
+            if (weighs) c.has |= CARNN_HAS_ATTENTION;
+            if (squares > 0.0) c.share = sum / squares;
+            out[r] = c;
+        }
+    }
 }
 
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
+    carnn__answer *m = (carnn__answer *)s->work.state;
+    const carnn__mat *w = carnn__answer_weights(m);
+    if (m->matches) carnn__answer_explain_match(s, count, out, e);
+    else carnn__explain_words(s, &m->encoder, w ? w->x : NULL, count, out, e);
+}
+
+/* How much words have to do with each other: G of attentive pooling, the cosine of their states. */
+static const float *carnn__answer_heat(const carnn_session *s, int of_second, size_t rows,
+                                       size_t columns) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
-    carnn__explain_words(s, &m->encoder, m->siamese ? NULL : m->attend.score.y.x, count, out, e);
+    const carnn__mat *x = carnn__answer_states(m);
+    size_t D = x->columns, i, j, mine = of_second ? columns : 0, other = of_second ? 0 : rows;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < columns; j++)
+            m->heat[i * columns + j] =
+                m->model == CARNN__ANSWER_AP
+                    ? m->attentive.G.x[of_second ? j * rows + i : i * columns + j]
+                    : carnn__cosine(s->work.engine->k, D, x->x + (mine + i) * D,
+                                    x->x + (other + j) * D);
+    return m->heat;
 }
 
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
@@ -11620,6 +12775,7 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
     if (m->siamese) return NULL;
     *rows = of_second ? second : first;
     *columns = of_second ? first : second;
+    if (m->matches) return carnn__answer_heat(s, of_second, *rows, *columns);
     return m->compare.E.x + (of_second ? first * second : 0);
 }
 
@@ -11634,6 +12790,13 @@ static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101 cell=lstm overlap=0",
     "hidden=19 embedding=101 cell=icarnn model=siamese",
     "hidden=19 embedding=101 cell=gru model=siamese overlap=0 loss=pair",
+    "hidden=19 embedding=17 model=ca",
+    "hidden=19 embedding=17 model=ca cell=gru pooling=attention direction=a2q loss=rank layers=2",
+    "hidden=19 embedding=17 model=ca cell=rnn alignment=none overlap=3",
+    "hidden=19 embedding=17 model=ca cell=icarnn loss=hinge",
+    "hidden=19 embedding=17 model=ap", "hidden=19 embedding=17 model=ap encoder=rcrn loss=rank",
+    "hidden=19 embedding=17 model=cosine loss=hardest",
+    "hidden=19 embedding=17 model=cosine pooling=attention loss=pair",
     "hidden=19 embedding=101 cell=icarnn encoder=rcrn",
     "hidden=19 embedding=101 cell=scarnn encoder=rcrn layers=2 raw_output_gate=1", NULL};
 
@@ -11649,17 +12812,17 @@ static void carnn__answer_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__answer_bench = {
-    {150, 0}, "scarnn", NULL, 64, "pairs/s", "scoring", 400, 0, carnn__answer_bench_line};
+    {150, 50}, "scarnn", NULL, 64, "pairs/s", "scoring", 400, 0, carnn__answer_bench_line,
+    "model=ca cell=lstm"};
 
 static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
     CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles,
     carnn__answer_options,
-    "cell=icarnn hidden=150 embedding=50 model=iwan decomposition=orthogonal weighting=attention "
-    "overlap=4 loss=rank epochs=5 batch=64 lr=0.001 lr_end=0.05 dropout=0.5 clip=5 average=0.995 "
-    "weight_decay=0.3 encoder=rnn",
+    "embedding=50 model=iwan decomposition=orthogonal weighting=attention epochs=5 batch=64 "
+    "lr_end=0.05 clip=5 average=0.995 weight_decay=0.3 encoder=rnn",
     carnn__answer_adapt, NULL, carnn__answer_reserved,
-    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), NULL,
+    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), carnn__answer_check,
     sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__answer_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
     NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss, carnn__answer_backward,
@@ -11689,7 +12852,8 @@ enum { /* in carnn_model_desc.option */
     CARNN__CLASSIFY_POOLING,
     CARNN__CLASSIFY_WORDS,
     CARNN__CLASSIFY_CONTEXT,
-    CARNN__CLASSIFY_ENCODER
+    CARNN__CLASSIFY_ENCODER,
+    CARNN__CLASSIFY_PHRASES = CARNN__CLASS_PHRASES
 };
 
 /* The first ones are the names of carnn__pooling. */
@@ -11712,6 +12876,8 @@ static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_CHOICE("context", CARNN__CLASSIFY_CONTEXT, carnn__classify_contexts,
                          "what the context is, none or the position encoding of the text"),
     CARNN__ENCODER_OPTIONS(CARNN__CLASSIFY_ENCODER),
+    CARNN__OPTION_WHOLE("phrases", CARNN__CLASSIFY_PHRASES, 0, 1, 0,
+                        "1: of trees every phrase is an example"),
     CARNN__OPTION_END};
 
 static void carnn__classify_adapt(carnn_model_desc *model, carnn_train_desc *train) {
@@ -11854,7 +13020,8 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=19 cell=ran pooling=mean", "hidden=19 embedding=17 encoder=rcrn",
     "hidden=19 embedding=17 encoder=rcrn cell=gru-after layers=2 directions=1 raw_output_gate=1",
     "hidden=19 embedding=17 encoder=rcrn cell=scarnn layers=2",
-    "hidden=19 embedding=17 cell=ncarnn context=text", NULL};
+    "hidden=19 embedding=17 cell=ncarnn context=text",
+    "hidden=19 embedding=17 encoder=rcrn cell=mi-lstm layers=2", NULL};
 
 /* Texts of 20 words and six classes. */
 static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
@@ -11863,7 +13030,7 @@ static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__classify_bench = {
-    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", 600, 0, carnn__classify_bench_line};
+    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", 600, 0, carnn__classify_bench_line, NULL};
 
 static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
@@ -12053,12 +13220,12 @@ static void carnn__pair_features(const carnn__pair *m, int backward) {
             if (backward) {
                 m->pool.y.d[at + j] += df[0] + df[2 * s] * y[j] + df[3 * s];
                 m->pool.y.d[at + s + j] += df[s] + df[2 * s] * x[j] - df[3 * s];
-                continue;
+            } else {
+                f[0] = x[j];
+                f[s] = y[j];
+                f[2 * s] = x[j] * y[j];
+                f[3 * s] = x[j] - y[j];
             }
-            f[0] = x[j];
-            f[s] = y[j];
-            f[2 * s] = x[j] * y[j];
-            f[3 * s] = x[j] - y[j];
         }
     }
     if (!backward) carnn__mat_clear(&m->f, m->net.texts.count);
@@ -12130,11 +13297,9 @@ static double carnn__pair_losses(carnn__work *work, carnn__tally *tally) {
     carnn__pair *m = (carnn__pair *)work->state;
     carnn__logits o = carnn__pair_output(work);
     size_t b, K = o.z->columns;
-    tally->sum[CARNN__PAIR_METRICS] = K == 2 ? 2.0 : 1.0;
-    if (o.kind == CARNN__OUTPUT_GRADES) {
-        tally->sum[CARNN__PAIR_METRICS] = 3.0;
-        return carnn__grades_loss(work, &m->grades, &m->net.texts, o.z, tally);
-    }
+    int grades = o.kind == CARNN__OUTPUT_GRADES;
+    tally->sum[CARNN__PAIR_METRICS] = grades ? 3.0 : K == 2 ? 2.0 : 1.0;
+    if (grades) return carnn__grades_loss(work, &m->grades, &m->net.texts, o.z, tally);
     for (b = 0; b < o.count; b++) {
         int told = work->engine->k->argmax(o.z->x + b * K, K) == m->last;
         int right = o.target[b] == m->last;
@@ -12181,7 +13346,8 @@ static void carnn__pair_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__pair_bench = {
-    {150, 0}, "lstm", NULL, 32, "pairs/s", "predicting", 600, 0, carnn__pair_bench_line};
+    {150, 0}, "lstm", NULL, 32, "pairs/s", "predicting", 600, 0, carnn__pair_bench_line,
+    NULL};
 
 static const carnn__task carnn__pair_task = {
     "pair", "tell what one sentence says of another: a class, or how related they are",
@@ -12201,6 +13367,520 @@ static const carnn__task carnn__pair_task = {
 
 #endif
 /* =============================================================================================
+   @@HEAD cloze   which candidate is the word that is missing in a question about a text?
+
+   The attention-sum reader of Kadlec et al. 2016, section 3: the text d_1 .. d_n and the question
+   q_1 .. q_m are read by recurrent layers of their own, in both directions.
+
+     f_i = [fw; bw](E d_1 .. E d_n) at i                           E (V, e)   f_i (D), D = 2h
+     g = [fw_m; bw_1] of (E q_1 .. E q_m)                          g (D)
+     s = softmax_i(f_i . g)    P(w) = sum_{i: d_i = w} s_i         (Eq. 1, 2)
+     loss = -log P(answer)     ds_i = s_i - [d_i = answer] s_i / P(answer), at f_i . g
+
+   The prediction is the candidate with the largest P, the first of equal ones. An answer that the
+   text does not have has no loss to learn, and counts as wrong.
+
+   `--model attentive`, Hermann et al. 2015 (Attentive Reader):
+
+     s = softmax_i(v . tanh(W1 f_i + W2 g))    r = sum_i s_i f_i              (additive attention)
+     P(c) = softmax_c(E_c . tanh(W3 [r; g]))                                  W3 (e, 2D)
+
+   `--anonymous 1`: a candidate is read as one of the words <name.1> .. <name.16>, the same one in
+   all of the example, and another one in every batch of training: all that a model can know of it
+   is where it stands. Words that are not known share <unk> .. <unk.15> by their hash.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
+
+#define CARNN__CLOZE_ROWS 16384 /* words of the texts of a batch, which one text may exceed */
+
+/* In carnn_model_desc.option. */
+enum { CARNN__CLOZE_MODEL, CARNN__CLOZE_ANONYMOUS, CARNN__CLOZE_ENCODER };
+
+static const char *const carnn__cloze_models[] = {"sum", "attentive", NULL};
+
+static const carnn_option carnn__cloze_options[] = {
+    CARNN__OPTION_CHOICE("model", CARNN__CLOZE_MODEL, carnn__cloze_models,
+                         "sum (attention-sum reader) or attentive"),
+    CARNN__OPTION_WHOLE("anonymous", CARNN__CLOZE_ANONYMOUS, 0, 1, 1,
+                        "1: candidates are names without a meaning"),
+    CARNN__ENCODER_OPTIONS(CARNN__CLOZE_ENCODER),
+    CARNN__OPTION_END};
+
+static const carnn__role carnn__cloze_roles[] = {
+    {"text", CARNN__SPACES, 0}, {"question", CARNN__SPACES, 0}, {"candidates", CARNN__SPACES, 0},
+    {NULL, CARNN__SPACES, 0}};
+
+static const char *const carnn__cloze_reserved[] = {
+    "<unk.1>", "<unk.2>", "<unk.3>", "<unk.4>", "<unk.5>", "<unk.6>", "<unk.7>", "<unk.8>",
+    "<unk.9>", "<unk.10>", "<unk.11>", "<unk.12>", "<unk.13>", "<unk.14>", "<unk.15>",
+    "<name.1>", "<name.2>", "<name.3>", "<name.4>", "<name.5>", "<name.6>", "<name.7>", "<name.8>",
+    "<name.9>", "<name.10>", "<name.11>", "<name.12>", "<name.13>", "<name.14>", "<name.15>",
+    "<name.16>"};
+#define CARNN__CLOZE_UNKNOWN 16u /* <unk> .. <unk.15>, which come first */
+#define CARNN__CLOZE_NAMES 16u
+
+/* --- words: unlike words have unlike numbers, known or not ----------------------------------- */
+
+/* The number of a word; an unknown one has the number of words plus its hash. */
+static uint32_t carnn__cloze_word(const carnn_model *model, carnn__span word) {
+    uint32_t id = carnn__names_find(&model->words, word.at, word.length);
+    uint32_t known = (uint32_t)model->words.count;
+    if (id != CARNN__NO_INDEX) return id;
+    return known + (uint32_t)(carnn__hash(word.at, word.length, 0) % (CARNN__NO_INDEX - known));
+}
+
+static size_t carnn__cloze_tokens(const carnn_model *model, carnn__span text, uint32_t role,
+                                  uint32_t *ids, size_t max) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+    size_t n, most = role == CARNN__CLOZE_TEXT ? CARNN__CLOZE_WORDS : CARNN__CLOZE_QUESTION;
+    if (role == CARNN__CLOZE_LIST) {
+        for (n = 0; n < CARNN__CLOZE_CANDIDATES && carnn__next_candidate(&text, &w.word); n++)
+            if (n < max) ids[n] = carnn__cloze_word(model, w.word);
+        return n;
+    }
+    for (n = 0; n < most && carnn__next_word(&w); n++)
+        if (n < max) ids[n] = carnn__cloze_word(model, w.word);
+    return n;
+}
+
+/* The candidates of an item: a token list. */
+static const uint32_t *carnn__cloze_candidates(const carnn__work *work, size_t item,
+                                               size_t *count) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__item *x = &work->data->items[item];
+    uint32_t list = c->list[x->first + x->count - 1];
+    *count = carnn__list_length(&c->tokens, list);
+    return c->tokens.ids + c->tokens.at[list];
+}
+
+/* Which candidate of the item a word is, or CARNN__NO_INDEX. */
+static uint32_t carnn__cloze_candidate(const carnn__work *work, size_t item, uint32_t word) {
+    size_t count, i;
+    const uint32_t *candidate = carnn__cloze_candidates(work, item, &count);
+    for (i = 0; i < count; i++)
+        if (candidate[i] == word) return (uint32_t)i;
+    return CARNN__NO_INDEX;
+}
+
+/* The row of E that a word of the item is read as. Candidate i has the name (a i + b) mod 16. */
+static uint32_t carnn__cloze_read(const carnn__texts *t, size_t item, uint32_t word) {
+    const carnn__net *net = carnn__net_of(t->work);
+    uint32_t known = (uint32_t)t->work->model->words.count, i;
+    if (carnn__option(t->work->model, CARNN__CLOZE_ANONYMOUS) > 0.0) {
+        uint64_t r = net->key ? carnn__random(net->key, item) : 0;
+        i = carnn__cloze_candidate(t->work, item, word);
+        if (i < CARNN__CLOZE_NAMES)
+            return CARNN__CLOZE_UNKNOWN +
+                   ((uint32_t)(r >> 8 | 1) * i + (uint32_t)r) % CARNN__CLOZE_NAMES;
+    }
+    return word < known ? word : (word - known) % CARNN__CLOZE_UNKNOWN;
+}
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+typedef struct carnn__cloze {
+    carnn__net net;             /* its texts: those that are read */
+    carnn__texts question;      /* (B) */
+    carnn__embed words[2];      /* of the texts, of the questions */
+    carnn__rnn reader[2];       /* f (R, D); states of the question */
+    carnn__pool_part last;      /* g (B, D) */
+    carnn__mat s;               /* (R, 1) attention */
+    carnn__mat z;               /* (B, C) logits: log P of the pointer */
+    uint32_t *candidate;        /* (R) which one each word of the texts is */
+    uint32_t *target;           /* (B) */
+    carnn_text *name;           /* (B, C) the candidates as they are written */
+    int attentive;
+    carnn__additive attend;
+    carnn__mat sum;             /* (B, 2D) [r; g] */
+    carnn__linear top;          /* (B, e) */
+    int answered;               /* in a session: the next sentence begins a text */
+    char told[CARNN__WORD_TEXT];
+} carnn__cloze;
+
+enum { CARNN__CLOZE_DROP_WORDS = 1, CARNN__CLOZE_DROP_LAYERS = 3 }; /* of texts, questions */
+
+/* 0: the texts, 1: the questions. */
+static carnn__texts *carnn__cloze_texts(carnn__cloze *m, size_t i) {
+    return i ? &m->question : &m->net.texts;
+}
+
+/* Rows of the text and of the question. */
+static void carnn__cloze_measure(const carnn__work *work, size_t item, size_t size[CARNN__SIZES]) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__item *x = &work->data->items[item];
+    size_t m, question = x->first + x->count - 2;
+    for (size[0] = 0, m = x->first; m < question; m++)
+        size[0] += carnn__list_length(&c->tokens, c->list[m]);
+    size[0] = carnn__min(size[0], CARNN__CLOZE_WORDS);
+    size[1] = carnn__list_length(&c->tokens, c->list[question]);
+}
+
+static void carnn__cloze_parts(carnn__plan *p, void *state) {
+    static const char *const name[] = {"text", "question"};
+    carnn__cloze *m = (carnn__cloze *)state;
+    const carnn_model_desc *d = &p->model->desc;
+    size_t h = (size_t)d->hidden, e = (size_t)d->embedding, C = CARNN__CLOZE_CANDIDATES, i, B;
+    carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__CLOZE_ENCODER, 2, e, 0);
+    m->attentive = carnn__chosen(p->model, CARNN__CLOZE_MODEL) == 1;
+    m->words[0].table = m->words[1].table = carnn__declare_words(p);
+    for (i = 0; i < 2; i++) {
+        carnn__texts *t = carnn__cloze_texts(m, i);
+        t->joined = i ? CARNN__CLOZE_QUESTION : CARNN__CLOZE_WORDS;
+        t->bound = i;
+        t->read = carnn__cloze_read;
+        carnn__texts_plan(p, t, 1u << i, 0, NULL);
+        carnn__embed_plan(p, &m->words[i], t, 0);
+        m->reader[i].drop_input = CARNN__CLOZE_DROP_WORDS + i;
+        m->reader[i].drop = CARNN__CLOZE_DROP_LAYERS + i * 4 * CARNN__LAYERS_MAX;
+        carnn__rnn_plan(p, &m->reader[i], name[i], shape, t->most_inputs, t->most_rows,
+                        t->most_texts);
+    }
+    B = m->net.texts.most_items;
+    m->last.kinds = 1;
+    m->last.kind[0] = CARNN__POOL_LAST;
+    carnn__pool_plan(p, &m->last, 2 * h, 2, &m->question);
+    if (m->attentive) {
+        m->attend.own = 1;
+        carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, &m->net.texts);
+        m->sum = carnn__plan_mat(p, B, 4 * h);
+        carnn__linear_plan(p, &m->top, "hidden", "weight", B, 4 * h, e, 0, CARNN__TANH);
+    } else m->s = carnn__plan_mat(p, m->net.texts.most_rows, 1);
+    m->z = carnn__plan_mat(p, B, C);
+    m->net.columns = C;
+    if (!p->arena) return;
+    if (!m->z.d) m->z.d = carnn__floats(p->arena, B, C);
+    m->candidate = (uint32_t *)carnn__take(p->arena, m->net.texts.most_rows, sizeof(uint32_t));
+    m->target = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+    m->net.name = m->name = (carnn_text *)carnn__take(p->arena, B * C, sizeof *m->name);
+}
+
+/* Target, candidates and their places in the text, of every item of the batch. */
+static void carnn__cloze_collect(carnn__work *work) {
+    carnn__cloze *m = (carnn__cloze *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__corpus *c = &m->net.corpus;
+    size_t b, i, k, r;
+    for (b = 0; b < t->count; b++) {
+        const carnn__item *x = &work->data->items[t->item[b]];
+        size_t end = x->first + x->count - 2;
+        carnn__span list, *name = m->name + b * CARNN__CLOZE_CANDIDATES;
+        m->target[b] = x->value < 0.0f ? CARNN__NO_INDEX : (uint32_t)x->value;
+        for (r = t->at[b], i = x->first; i < end; i++)
+            for (k = c->tokens.at[c->list[i]];
+                 k < c->tokens.at[c->list[i] + 1] && r < t->at[b + 1]; k++)
+                m->candidate[r++] = carnn__cloze_candidate(work, t->item[b], c->tokens.ids[k]);
+        if (!work->data->bytes) continue; /* a session has the names */
+        list = carnn__text(work->data, work->data->members[end + 1].text);
+        memset(name, 0, CARNN__CLOZE_CANDIDATES * sizeof *name);
+        for (i = 0; i < CARNN__CLOZE_CANDIDATES && carnn__next_candidate(&list, name + i);) i++;
+        if (i < CARNN__CLOZE_CANDIDATES) name[i].at = NULL;
+    }
+}
+
+/* --- forward and backward -------------------------------------------------------------------- */
+
+/* s of item b and log P of its candidates from f, g. */
+static void carnn__cloze_point(carnn__work *work, const carnn__cloze *m, size_t b) {
+    const size_t *at = m->net.texts.at;
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y;
+    size_t n = at[b + 1] - at[b], D = f->columns, r, i;
+    float *s = m->s.x + at[b], *z = m->z.x + b * m->z.columns;
+    carnn__matmul(work->engine, CARNN__NT, 1, n, D, g->x + b * D, D, f->x + at[b] * D, D, NULL, s,
+                  n);
+    if (n) work->engine->k->softmax(s, n);
+    for (i = 0; i < m->z.columns; i++) z[i] = 0.0f;
+    for (r = 0; r < n; r++)
+        if (m->candidate[at[b] + r] < m->z.columns) z[m->candidate[at[b] + r]] += s[r];
+    for (i = 0; i < m->z.columns; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
+}
+
+/* dP_c = dz_c / P_c;  de_i = s_i (dP of d_i - sum_c dz_c);  df_i += de_i g;  dg += sum_i de_i f_i */
+static void carnn__cloze_point_back(carnn__work *work, const carnn__cloze *m, size_t b) {
+    const size_t *at = m->net.texts.at;
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y;
+    size_t n = at[b + 1] - at[b], D = f->columns, r, i;
+    const float *z = m->z.x + b * m->z.columns, *dz = m->z.d + b * m->z.columns;
+    float *de = m->s.d + at[b], all = 0.0f;
+    for (i = 0; i < m->z.columns; i++) all += dz[i];
+    for (r = 0; r < n; r++) {
+        size_t c = m->candidate[at[b] + r];
+        float own = c < m->z.columns && dz[c] != 0.0f ? dz[c] / expf(z[c]) : 0.0f;
+        de[r] = m->s.x[at[b] + r] * (own - all);
+    }
+    carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, n, D, 1, de, n, g->x + b * D, D, NULL,
+                  f->d + at[b] * D, D);
+    carnn__matmul(work->engine, CARNN__NN | CARNN__ADD, 1, D, n, de, n, f->x + at[b] * D, D, NULL,
+                  g->d + b * D, D);
+}
+
+/* z_c = E_c . y of every candidate of item b;  backward: dy += dz_c E_c;  dE_c += dz_c y */
+static void carnn__cloze_choose(carnn__work *work, const carnn__cloze *m, size_t b, int backward) {
+    size_t item = m->net.texts.item[b], e = m->top.y.columns, count, i, j;
+    const uint32_t *candidate = carnn__cloze_candidates(work, item, &count);
+    const float *y = m->top.y.x + b * e, *dz = m->z.d + b * m->z.columns;
+    for (i = 0; !backward && i < m->z.columns; i++) m->z.x[b * m->z.columns + i] = -FLT_MAX;
+    for (i = 0; i < count; i++) {
+        size_t row = carnn__cloze_read(&m->net.texts, item, candidate[i]) * e;
+        const float *E = carnn__weight(work, m->words[0].table) + row;
+        if (!backward) m->z.x[b * m->z.columns + i] = work->engine->k->dot(E, y, e);
+        for (j = 0; backward && j < e; j++) {
+            m->top.y.d[b * e + j] += dz[i] * E[j];
+            carnn__gradient(work, m->words[0].table)[row + j] += dz[i] * y[j];
+        }
+    }
+}
+
+/* [r; g] of item b. */
+static void carnn__cloze_sum(carnn__work *work, const carnn__cloze *m, size_t b, int backward) {
+    const size_t *at = m->net.texts.at;
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *s = &m->attend.score.y;
+    size_t n = at[b + 1] - at[b], D = f->columns;
+    const float *x = f->x + at[b] * D;
+    if (!backward) {
+        carnn__matmul(work->engine, CARNN__NN, 1, D, n, s->x + at[b], n, x, D, NULL,
+                      m->sum.x + 2 * b * D, D);
+        memcpy(m->sum.x + (2 * b + 1) * D, m->last.y.x + b * D, D * sizeof(float));
+        return;
+    }
+    carnn__matmul(work->engine, CARNN__NT | CARNN__ADD, 1, n, D, m->sum.d + 2 * b * D, D, x, D,
+                  NULL, s->d + at[b], n);
+    carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, n, D, 1, s->x + at[b], n,
+                  m->sum.d + 2 * b * D, D, NULL, f->d + at[b] * D, D);
+    work->engine->k->add(m->sum.d + (2 * b + 1) * D, m->last.y.d + b * D, D);
+}
+
+static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
+    carnn__cloze *m = (carnn__cloze *)work->state;
+    size_t i, b, B = m->net.texts.count;
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0]);
+    carnn__texts_follow(&m->question, &m->net.texts);
+    carnn__cloze_collect(work);
+    for (i = 0; i < 2; i++) {
+        const carnn__texts *t = carnn__cloze_texts(m, i);
+        carnn__embed_forward(work, &m->words[i], t);
+        carnn__rnn_forward(work, &m->reader[i], carnn__texts_read(t, &m->words[i].y, NULL), key);
+    }
+    carnn__pool_words(work, &m->last, &m->question, carnn__rnn_output(&m->reader[1]), 0);
+    if (m->attentive) {
+        carnn__additive_forward(work, &m->attend, &m->net.texts, f, &m->last.y);
+        for (b = 0; b < B; b++) carnn__cloze_sum(work, m, b, 0);
+        carnn__mat_clear(&m->sum, B);
+        carnn__linear_forward(work, &m->top, &m->sum, B);
+    }
+    for (b = 0; b < B; b++)
+        if (m->attentive) carnn__cloze_choose(work, m, b, 0);
+        else carnn__cloze_point(work, m, b);
+}
+
+static void carnn__cloze_backward(carnn__work *work, uint64_t key) {
+    carnn__cloze *m = (carnn__cloze *)work->state;
+    size_t i, b, B = m->net.texts.count;
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0]);
+    for (b = 0; b < B; b++)
+        if (m->attentive) carnn__cloze_choose(work, m, b, 1);
+        else carnn__cloze_point_back(work, m, b);
+    if (m->attentive) {
+        carnn__linear_backward(work, &m->top, &m->sum, B);
+        for (b = 0; b < B; b++) carnn__cloze_sum(work, m, b, 1);
+        carnn__additive_backward(work, &m->attend, &m->net.texts, f, &m->last.y);
+    }
+    carnn__pool_words(work, &m->last, &m->question, carnn__rnn_output(&m->reader[1]), 1);
+    for (i = 2; i-- > 0;) {
+        const carnn__texts *t = carnn__cloze_texts(m, i);
+        carnn__rnn_backward(work, &m->reader[i], carnn__texts_read(t, &m->words[i].y, NULL), key);
+        carnn__embed_backward(work, &m->words[i], t);
+    }
+}
+
+static carnn__logits carnn__cloze_output(const carnn__work *work) {
+    const carnn__cloze *m = (const carnn__cloze *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    carnn__logits o = {CARNN__OUTPUT_SOFTMAX, &m->z, t->count, NULL, t->item, t->count, m->target};
+    return o;
+}
+
+/* -log P of the answers; z->d becomes the gradient of the mean over those that are known. */
+static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__cloze *m = (carnn__cloze *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const float least = logf(FLT_MIN);
+    size_t C = m->z.columns, b, count, known = 0;
+    double sum = 0.0;
+    float loss = 0.0f;
+    memset(m->z.d, 0, t->count * C * sizeof(float));
+    for (b = 0; b < t->count; b++)
+        known += m->target[b] < C && (m->attentive || m->z.x[b * C + m->target[b]] > least);
+    for (b = 0; b < t->count; b++) {
+        float *z = m->z.x + b * C, *dz = m->z.d + b * C, scale = 1.0f / (float)known;
+        double right;
+        carnn__cloze_candidates(work, t->item[b], &count);
+        right = count && work->engine->k->argmax(z, count) == m->target[b];
+        tally->sum[0] += right;
+        carnn__tell_part(work, right, 1.0);
+        if (m->target[b] >= C || (!m->attentive && !(z[m->target[b]] > least))) continue;
+        if (m->attentive) {
+            memcpy(dz, z, count * sizeof(float));
+            carnn__losses(work, 1, count, dz, m->target + b, scale, work->smoothing, &loss);
+            sum += (double)loss;
+        } else {
+            sum -= (double)z[m->target[b]];
+            dz[m->target[b]] = -scale;
+        }
+    }
+    tally->examples += t->count;
+    return sum;
+}
+
+/* --- sessions: a text comes sentence by sentence --------------------------------------------- */
+
+static void carnn__cloze_carve(carnn_session *s, carnn__arena *arena) {
+    const size_t most[] = {CARNN__CLOZE_WORDS, CARNN__CLOZE_QUESTION, CARNN__CLOZE_CANDIDATES};
+    carnn__corpus *c = carnn__corpus_of(&s->work);
+    carnn__net_session_carve(s, arena);
+    c->tokens.ids = (uint32_t *)carnn__take(arena, most[0] + most[1] + most[2], sizeof(uint32_t));
+    s->word = (char (*)[CARNN__WORD_TEXT])carnn__take(arena, most[0], CARNN__WORD_TEXT);
+    c->most_size[0] = most[0];
+    c->most_size[1] = most[1];
+    s->item.value = -1.0f;
+}
+
+static void carnn__cloze_reset(carnn_session *s) {
+    ((carnn__cloze *)s->work.state)->answered = 1;
+}
+
+/* A sentence of the text; the first one after a question begins a new text. */
+static void carnn__cloze_hear(carnn_session *s, uint32_t role, const char *text, size_t length) {
+    carnn__cloze *m = (carnn__cloze *)s->work.state;
+    carnn__lists *l = &m->net.corpus.tokens;
+    carnn__words w = carnn__words_of(CARNN__SPACES, text, length);
+    (void)role;
+    if (m->answered) l->at[0] = l->at[1] = 0;
+    m->answered = 0;
+    while (l->at[1] < CARNN__CLOZE_WORDS && carnn__next_word(&w)) {
+        carnn__keep_text(s->word[l->at[1]], CARNN__WORD_TEXT, w.word);
+        l->ids[l->at[1]++] = carnn__cloze_word(s->model, w.word);
+    }
+}
+
+static void carnn__cloze_predict(carnn_session *s, const carnn_text *texts, size_t top,
+                                 carnn_prediction *p) {
+    carnn__cloze *m = (carnn__cloze *)s->work.state;
+    carnn__lists *l = &m->net.corpus.tokens;
+    carnn__span list = texts[2];
+    carnn__logits o;
+    size_t i;
+    carnn__cloze_hear(s, CARNN__CLOZE_TEXT, texts[0].at, texts[0].length);
+    l->at[2] = l->at[1] + carnn__cloze_tokens(s->model, texts[1], CARNN__CLOZE_ASKED,
+                                              l->ids + l->at[1], CARNN__CLOZE_QUESTION);
+    l->at[3] = l->at[2] + carnn__cloze_tokens(s->model, texts[2], CARNN__CLOZE_LIST,
+                                              l->ids + l->at[2], CARNN__CLOZE_CANDIDATES);
+    for (i = 0; i < CARNN__CLOZE_CANDIDATES && carnn__next_candidate(&list, m->name + i);) i++;
+    if (i < CARNN__CLOZE_CANDIDATES) m->name[i].at = NULL;
+    carnn__texts_collect(&m->net.texts, 0);
+    carnn__cloze_forward(&s->work, 0);
+    o = carnn__cloze_output(&s->work);
+    m->net.top = carnn__max(top, 1);
+    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+    m->told[0] = 0;
+    if (p->count) carnn__keep_text(m->told, sizeof m->told, p->candidate[p->choice[0]]);
+    m->answered = 1;
+}
+
+/* The words of the text: the attention s_i of each, which is also what it adds to P of the word. */
+static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribution *out,
+                                 carnn_explanation *e) {
+    const carnn__cloze *m = (const carnn__cloze *)s->work.state;
+    const float *weight = m->attentive ? m->attend.score.y.x : m->s.x;
+    size_t r, best = m->told[0] ? m->net.best[0] : SIZE_MAX;
+    e->count = carnn__texts_rows(&m->net.texts);
+    e->of = m->told;
+    e->exact = !m->attentive;
+    if (m->attentive && m->told[0]) e->rest = (double)m->z.x[best];
+    for (r = 0; r < e->count && r < count; r++) {
+        carnn_contribution c = {"text", s->word[r], CARNN_HAS_ATTENTION, 0.0, (double)weight[r],
+                                0.0};
+        if (!m->attentive) c.has |= CARNN_HAS_SCORE;
+        if (!m->attentive && m->candidate[r] == best) c.score = c.attention;
+        out[r] = c;
+    }
+}
+
+static const carnn__session_kind carnn__cloze_session = {
+    "predict and explain", 3, carnn__cloze_carve, carnn__cloze_reset, carnn__cloze_predict,
+    carnn__cloze_hear, 0, NULL, carnn__cloze_explain, NULL};
+
+/* --- words of a new model, the entry --------------------------------------------------------- */
+
+#ifndef CARNN_NO_TEXT
+
+/* Those of all texts and questions, and the candidates. */
+static carnn_status carnn__cloze_build(carnn_model *model, const carnn_dataset *data,
+                                       carnn_error *error) {
+    const carnn_allocator *a = &model->allocator;
+    unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
+    carnn__vocabulary v;
+    size_t i;
+    carnn__vocabulary_open(&v, a, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
+                           error);
+    if (!seen) v.status = carnn__out_of_memory(error);
+    for (i = 0; seen && i < data->member_count; i++) {
+        const carnn__member *m = &data->members[i];
+        carnn__span text = carnn__text(data, m->text), candidate;
+        if (seen[m->text]) continue;
+        seen[m->text] = 1;
+        if (m->role != CARNN__CLOZE_LIST)
+            carnn__vocabulary_add(&v, CARNN__SPACES, text.at, text.length, 1);
+        else while (carnn__next_candidate(&text, &candidate))
+            carnn__vocabulary_add(&v, CARNN__SPACES, candidate.at, candidate.length, 1);
+    }
+    carnn__free(a, seen);
+    return carnn__vocabulary_close(&v, (size_t)model->desc.min_count, &model->words);
+}
+
+#endif
+
+static const char *const carnn__cloze_variants[] = {
+    "hidden=19 embedding=17 anonymous=0", "hidden=19 embedding=17 cell=icarnn anonymous=1",
+    "hidden=19 embedding=17 cell=lstm model=attentive anonymous=0",
+    "hidden=19 embedding=17 layers=2 model=attentive anonymous=1 encoder=rcrn", NULL};
+
+/* 21 lines an example: 20 sentences of 24 words, a question of 24. */
+static void carnn__cloze_bench_line(carnn__bench_text *t, unsigned i) {
+    unsigned j, number = i % 21 + 1;
+    carnn__bench_print(t, "%u ", number);
+    carnn__bench_words(t, 1, i, 23);
+    if (number < 21) {
+        carnn__bench_print(t, " c%u", i % 10);
+        return;
+    }
+    carnn__bench_print(t, " XXXXX\tc%u\t\tc0", i % 10);
+    for (j = 1; j < 10; j++) carnn__bench_print(t, "|c%u", j);
+}
+
+static const carnn__task_bench carnn__cloze_bench = {
+    {128, 0}, NULL, NULL, 32, "questions/s", "predicting", 21 * 64, 0, carnn__cloze_bench_line,
+    NULL};
+
+static const carnn__task carnn__cloze_task = {
+    "cloze", "find the word that a question about a text leaves out",
+    CARNN__TEXT_ONLY(&carnn__cloze_reader), carnn__cloze_roles,
+    carnn__cloze_options,
+    "cell=gru hidden=128 embedding=64 model=sum anonymous=1 epochs=10 batch=32 lr=0.001 clip=10 "
+    "dropout=0.2 encoder=rnn",
+    NULL, NULL, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
+    CARNN__TEXT_ONLY(carnn__cloze_build), NULL, sizeof(carnn__cloze),
+    carnn__cloze_parts, NULL, carnn__cloze_tokens,
+    {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL,
+    carnn__cloze_forward, carnn__cloze_output, carnn__cloze_loss, carnn__cloze_backward,
+    NULL, NULL, {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL,
+    &carnn__cloze_session, NULL,
+    "1 a b c d\n2 d e a\n3 b c\n4 XXXXX e b\ta\t\ta|b|d|x\n\n1 e c b\n2 c XXXXX e\tb\t\tb|e\n\n"
+    "1 b b d\n2 e a b d\n3 d XXXXX\te\t\tb|d|e\n",
+    carnn__cloze_variants, CARNN__TRAIN_ONLY(&carnn__cloze_bench)};
+
+#endif
+/* =============================================================================================
    @@TASKS   the table of tasks, options and their defaults, making a model
    ============================================================================================= */
 
@@ -12215,7 +13895,7 @@ CARNN_EXTRA_HEADS(CARNN__EXTRA_HEAD)
 
 static const carnn__task *const carnn__tasks[] = {
     &carnn__dialog_task, &carnn__lm_task, &carnn__answer_task, &carnn__classify_task,
-    &carnn__pair_task,
+    &carnn__pair_task, &carnn__cloze_task,
 #ifdef CARNN_EXTRA_HEADS
     CARNN_EXTRA_HEADS(CARNN__EXTRA_ENTRY)
 #endif
@@ -12652,10 +14332,12 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
     if (p->kind == CARNN_PREDICTS_LIKELIHOOD)
         return (size_t)snprintf(text, size, "%.9g\t%zu", p->score, p->tokens);
     for (i = 0; i < carnn__min(carnn__max(top, 1), p->count); i++) {
+        const carnn_text *own = p->candidate ? &p->candidate[p->choice[i]] : NULL;
         char probability[32] = "";
         if (top) snprintf(probability, 32, "%s%.6g\t", i ? "\t" : "", p->probability[i]);
-        at += (size_t)snprintf(at < size ? text + at : NULL, at < size ? size - at : 0, "%s%s",
-                               probability, carnn_model_choice(model, p->choice[i]));
+        at += (size_t)snprintf(at < size ? text + at : NULL, at < size ? size - at : 0, "%s%.*s",
+                               probability, own ? (int)own->length : INT_MAX,
+                               own ? own->at : carnn_model_choice(model, p->choice[i]));
     }
     return at;
 }
@@ -13609,7 +15291,7 @@ CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source 
 
 /* --- checkpoints: what a training needs to go on as if it had never stopped ------------------- */
 
-static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 2, ": train anew"};
+static const carnn__gguf_kind carnn__checkpoint_file = {"carnn-checkpoint", 3, ": train anew"};
 
 /* What has to be the same when a training goes on. */
 enum { CARNN__SAME_NAMES, CARNN__SAME_VECTORS, CARNN__SAME_TRAIN, CARNN__SAME_VALID, CARNN__SAME };
@@ -13631,6 +15313,7 @@ typedef struct carnn__checkpoint {
     uint64_t epoch, batch, step;
     carnn__tally tally;         /* of the epoch at hand */
     double power_a, power_b, best_value, seconds;
+    double first_loss;          /* of the first batch that has targets */
 } carnn__checkpoint;
 
 /* Adds an array, unless it is NULL. */
@@ -13675,6 +15358,7 @@ static void carnn__key_position(carnn__gguf *g, carnn__checkpoint *c) {
     carnn__key_number(g, "carnn.checkpoint.power_b", CARNN__GGUF_F64, &c->power_b);
     carnn__key_number(g, "carnn.checkpoint.best_value", CARNN__GGUF_F64, &c->best_value);
     carnn__key_number(g, "carnn.checkpoint.seconds", CARNN__GGUF_F64, &c->seconds);
+    carnn__key_number(g, "carnn.checkpoint.first_loss", CARNN__GGUF_F64, &c->first_loss);
 }
 
 static void carnn__key_arrays(carnn__gguf *g, const carnn__checkpoint *c) {
@@ -13730,6 +15414,8 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     float *values;
     memset(&model, 0, sizeof model);
     carnn__gguf_open(&g, &carnn__checkpoint_file, &source, allocator, &block, error);
+    if (g.status == CARNN_ERR_IO)
+        carnn__io_error(error, file, "cannot be read: is the training done already?");
     carnn__key_model(&g, &model);
     carnn__key_position(&g, &found);
     if (!g.status) carnn__checkpoint_compare(&g, c, &model, &found);
@@ -13860,6 +15546,19 @@ static void carnn__evaluate(carnn__work *const *works, size_t count, carnn__aren
         carnn__score(first->model->task, &tally[m], carnn__clock() - started, &scores[m]);
 }
 
+static double carnn__unknown_words(const carnn__work *work) {
+    const carnn__corpus *c = carnn__corpus_of(work);
+    const carnn__member *members = work->data->members;
+    size_t i, k, words = 0, unknown = 0;
+    for (i = 0; c->tokens.ids && i < work->data->member_count; i++) {
+        const size_t *at = c->tokens.at + c->list[i];
+        if (work->model->task->roles[members[i].role].labels) continue;
+        for (k = at[0]; k < at[1]; k++, words++) /* <unk>, <unk.1> */
+            unknown += !strncmp(carnn__names_get(&work->model->words, c->tokens.ids[k]), "<unk", 4);
+    }
+    return (double)unknown / (double)carnn__max(words, 1);
+}
+
 /* All models on a data set, for one of the descriptions; scores may be NULL. */
 static carnn_status carnn__test(const carnn_model *const *models, size_t count,
                                 const carnn_dataset *data, const carnn_test_desc *asked,
@@ -13874,7 +15573,7 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
     carnn_status status = carnn__same_candidates(models, count, data, error);
     if (!status)
         status = carnn__engine_open(&engine, models[0]->desc.simd,
-                                    carnn__thread_count(asked ? asked->threads : wanted->threads),
+                                    carnn_thread_count(asked ? asked->threads : wanted->threads),
                                     *a, error);
     if (status) return status;
     work = (carnn__work *)carnn__own(&blocks, a, count, sizeof *work);
@@ -13894,7 +15593,10 @@ static carnn_status carnn__test(const carnn_model *const *models, size_t count,
         status = carnn__arena_open(&arena, a, error);
     }
     if (!status) carnn__evaluate(works, count, &arena, scores);
-    while (m-- > 0) carnn__net_close(&work[m]);
+    while (m-- > 0) {
+        if (!status && scores) scores[m].unknown = carnn__unknown_words(&work[m]);
+        carnn__net_close(&work[m]);
+    }
     carnn__free_aligned(a, arena.base);
     carnn__disown(&blocks, a);
     carnn__engine_close(&engine);
@@ -13939,7 +15641,7 @@ CARNN_API double carnn_significance(size_t parts, const double *a, const double 
         found += b[i] - a[i];
         all += weight[i];
     }
-    if (!(all > 0.0)) return 1.0;
+    if (parts < 2 || !(all > 0.0)) return 1.0;
     found /= all;
     for (draw = 0; draw < CARNN__BOOTSTRAP; draw++) {
         uint64_t key = carnn__stream(seed, draw);
@@ -14034,7 +15736,7 @@ static carnn_status carnn__training_open(carnn__training *t, const carnn_dataset
     carnn__work *scored = &t->valid;
     size_t size = model->params.trained, arrays = t->desc.average > 0.0 ? 3 : 2;
     carnn_status status = carnn__engine_open(&t->engine, model->desc.simd,
-                                             carnn__thread_count(t->desc.threads), *a, error);
+                                             carnn_thread_count(t->desc.threads), *a, error);
     if (status) return status;
     t->gradient = (float *)carnn__alloc_aligned(a, size, arrays * sizeof(float));
     if (!t->gradient) return carnn__out_of_memory(error);
@@ -14078,6 +15780,13 @@ static void carnn__training_save(carnn__training *t, carnn_error *error) {
 
 /* --- reports --------------------------------------------------------------------------------- */
 
+/* The mean over the epoch so far. */
+static double carnn__training_loss(const carnn__training *t) {
+    carnn_scores scores;
+    carnn__score(t->model->task, &t->at.tally, 0.0, &scores);
+    return scores.loss;
+}
+
 static double carnn__learning_rate(const carnn__training *t, double done) {
     const carnn_train_desc *d = &t->desc;
     double along = ((double)t->at.epoch + done) / (double)d->epochs;
@@ -14096,7 +15805,7 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
     p.epoch = (int64_t)t->at.epoch + !epoch_ended;
     p.epochs = t->desc.epochs;
     p.done = done;
-    p.loss = t->at.tally.loss / (double)carnn__max(carnn__tally_size(&t->at.tally), 1);
+    p.loss = carnn__training_loss(t);
     p.rate = (double)(carnn__tally_size(&t->at.tally) - t->rate_done) /
              (now - t->rate_started + 1e-9);
     p.lr = carnn__learning_rate(t, epoch_ended ? 0.0 : done);
@@ -14114,12 +15823,30 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
+/* `what` (of `name`) is not finite; NULL: the loss is too high. Advises the default learning rate, or
+   where that is too high a tenth. */
 static carnn_status carnn__diverged(const carnn__training *t, const char *what, const char *name,
                                     carnn_error *error) {
+    carnn_model_desc model = t->model->desc;
+    carnn_train_desc usual;
+    char why[160];
+    memset(&usual, 0, sizeof usual);
+    usual.optimizer = t->desc.optimizer;
+    carnn_defaults(&model, &usual, NULL);
+    if (what) snprintf(why, sizeof why, "%s %s is not finite", what, name);
+    else snprintf(why, sizeof why, "the loss is %.4g, it began with %.4g", carnn__training_loss(t),
+                  t->at.first_loss);
     return carnn__fail(error, CARNN_ERR_DIVERGED, 0, "training diverged in epoch %llu, step %llu: "
-                       "%s %s is not finite; try a lower learning rate than %g",
-                       (unsigned long long)t->at.epoch + 1, (unsigned long long)t->at.step, what,
-                       name, carnn__learning_rate(t, 0.0));
+                       "%s; try --lr %g", (unsigned long long)t->at.epoch + 1,
+                       (unsigned long long)t->at.step, why,
+                       t->desc.lr > usual.lr ? usual.lr : t->desc.lr / 10.0);
+}
+
+/* Is the loss so far above the first one, and that of a guess among all choices, that the weights of
+   this epoch are worth nothing? A learning rate that is bearable doubles it at most. */
+static int carnn__loss_exploded(const carnn__training *t) {
+    double guess = log((double)carnn__max(t->model->choices.count, 1));
+    return !(carnn__training_loss(t) <= 2.0 * fmax(t->at.first_loss, guess) + 4.0);
 }
 
 static void carnn__average_range(const void *training, size_t from, size_t to) {
@@ -14140,6 +15867,7 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
                      &t->at.tally);
     t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, store->value, t->gradient, lr,
                                     fmax(d->clip, 0.0), fmax(d->weight_decay, 0.0));
+    if (!(t->at.first_loss > 0.0)) t->at.first_loss = carnn__training_loss(t); /* 0: no target */
     t->at.step++;
     t->at.batch++;
     if (!(t->norm <= DBL_MAX))
@@ -14202,7 +15930,8 @@ static carnn_status carnn__training_epoch(carnn__training *t, int *stop, carnn_e
                                (unsigned long long)t->at.epoch + 1);
     }
     broken = carnn__not_finite(store, store->value, store->trained);
-    if (broken) return carnn__diverged(t, "a weight of", broken, error);
+    if (broken || carnn__loss_exploded(t))
+        return carnn__diverged(t, broken ? "a weight of" : NULL, broken, error);
     /* saved before the validation, which a run that is not stopped here does not have */
     if (t->at.batch < batches) carnn__training_save(t, error);
     if (t->average) { /* it takes the place of the weights, which are in the gradient meanwhile */
@@ -14809,10 +16538,12 @@ static carnn_status carnn__check_part_open(carnn__subject *s) {
 
 static double carnn__check_task_loss(carnn__subject *s) {
     carnn__tally tally;
+    carnn_scores scores;
     memset(&tally, 0, sizeof tally);
     carnn__net_of(&s->work)->holds = s->holds;
     carnn__net_batch(&s->work, s->batch, s->key, &tally);
-    return tally.loss / (double)carnn__max(carnn__tally_size(&tally), 1);
+    carnn__score(s->model->task, &tally, 0.0, &scores);
+    return scores.loss;
 }
 
 static void carnn__check_task_carve(carnn__subject *s) {
@@ -15327,11 +17058,13 @@ static void carnn__bench_task(carnn__bench *b) {
     memset(&model, 0, sizeof model);
     model.task = task->name;
     model.cell = task->bench->cell;
+    if (task->bench->other && b->n[0] == task->bench->hidden[1])
+        b->status = carnn__set_all(&model, NULL, 0, task->bench->other, b->error);
     model.min_count = 1;
     model.hidden = (int64_t)b->n[0];
     model.simd = b->simd;
     model.allocator = &b->counting;
-    b->status = carnn_dataset_load(&b->data, &data, b->error);
+    if (!b->status) b->status = carnn_dataset_load(&b->data, &data, b->error);
     if (!b->status) b->status = carnn_model_create(&b->model, &model, b->data, b->error);
 }
 
@@ -15464,7 +17197,7 @@ static const carnn__bench_row carnn__bench_kinds[] = {
 /* Does the task have this kind of row for its models number `size`? */
 static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__bench_row *kind) {
     if (!task->bench || !task->bench->hidden[size]) return 0;
-    if (kind->open == carnn__bench_beside) return size == 1;
+    if (kind->open == carnn__bench_beside) return size == 1 && !task->bench->other;
     if (kind->open != carnn__bench_session) return 1;
     return task->session && task->session->talks == (int)kind->n[2];
 }
@@ -15546,7 +17279,9 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
                 if (!carnn__bench_has(task, size, row) || number--) continue;
                 row->n[0] = task->bench->hidden[size];
                 row->n[1] = t;
-                snprintf(row->name, sizeof row->name, "%s %zu, %.40s", task->name, row->n[0],
+                snprintf(row->name, sizeof row->name, "%s %zu%s%.20s, %.40s", task->name,
+                         row->n[0], size && task->bench->other ? " " : "",
+                         size && task->bench->other ? task->bench->other : "",
                          row->call == carnn__bench_predict ? task->bench->predicting
                                                            : carnn__bench_kinds[kind].name);
                 if (!row->unit) row->unit = task->bench->unit;
@@ -15616,7 +17351,7 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
     b->counting = counting;
     b->arena.size = (size_t)CARNN__BENCH_MIB << 20;
     b->arena.base = (char *)carnn__alloc_aligned(&a, b->arena.size, 1);
-    status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn__thread_count(threads), a,
+    status = b->arena.base ? carnn__engine_open(&b->engine, simd, carnn_thread_count(threads), a,
                                                 error)
                            : carnn__out_of_memory(error);
     for (i = 0; !status && carnn__bench_row_at(i, &r); i++) {

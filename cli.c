@@ -27,6 +27,7 @@
 #else
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #endif
 
@@ -386,12 +387,22 @@ static void json_options(const carnn_model_desc *model, const carnn_train_desc *
 }
 
 /* ==== Terminal and machine =================================================================== */
-/* Columns of a line that does not wrap; the most memory so far in MiB, 0: not known. */
+/* Whether two names are those of one file; columns of a line that does not wrap; the most memory so
+   far in MiB, 0: not known. */
 #ifdef _WIN32
+static int is_same_file(const char *a, const char *b) {
+    char x[_MAX_PATH], y[_MAX_PATH];
+    return _fullpath(x, a, sizeof x) && _fullpath(y, b, sizeof y) && !_stricmp(x, y);
+}
 static int is_terminal(FILE *stream) { return _isatty(_fileno(stream)); }
 static size_t terminal_width(void) { return 79; }
 static double peak_memory(void) { return 0.0; }
 #else
+static int is_same_file(const char *a, const char *b) {
+    struct stat x, y;
+    if (stat(a, &x)) return !strcmp(a, b);
+    return S_ISREG(x.st_mode) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
 static int is_terminal(FILE *stream) { return isatty(fileno(stream)); }
 static size_t terminal_width(void) {
     struct winsize size;
@@ -458,6 +469,29 @@ static FILE *open_input(const char *name) {
     FILE *in = strcmp(name, "-") ? fopen(name, "rb") : stdin;
     if (!in) say(FAILED, "%s: %s", name, strerror(errno));
     return in;
+}
+
+/* Names the checkpoint. No file may be written that is read or that another option writes. */
+static void check_files(void) {
+    const char *one[] = {arg.out, arg.log, arg.qrels, arg.run, arg.candidates, arg.folds_by};
+    const list *many[] = {&arg.files, &arg.train, &arg.valid, &arg.test, &arg.data, &arg.vectors};
+    list all = {NULL, 0, 0};
+    size_t i, k, written = arg.out != NULL; /* these are the first ones of all */
+    if (arg.out) {
+        char *name = (char *)resize(NULL, strlen(arg.out) + sizeof ".resume", 1);
+        sprintf(name, "%s.resume", arg.out);
+        add_item(&all, arg.training.checkpoint = name);
+    }
+    for (i = 0; i < COUNT(one); i++)
+        if (one[i]) add_item(&all, one[i]), written += i < 4;
+    for (i = 0; i < COUNT(many); i++)
+        for (k = 0; k < many[i]->count; k++)
+            add_item(&all, strcmp(many[i]->item[k], "-") ? many[i]->item[k] : STANDARD_INPUT);
+    for (i = 0; i < written; i++)
+        for (k = i + 1; k < all.count; k++)
+            if (is_same_file(all.item[i], all.item[k]))
+                say(USAGE, "%s and %s are the same file", all.item[i], all.item[k]);
+    free((void *)all.item);
 }
 
 /* Files as the library takes them. Standard input is read here: a socket has no name to open. */
@@ -610,6 +644,14 @@ static void check_training(int folds) {
     if (arg.out) check(carnn_file_check(arg.out, &error));
 }
 
+static void print_start(void) {
+    fprintf(stderr, "%zu examples, %zu words, %zu choices, %zu parameters; %s, threads: %zu\n%s",
+            carnn_dataset_examples(data), carnn_model_word_count(model),
+            carnn_model_choice_count(model), carnn_model_parameters(model),
+            arg.simd ? arg.simd : simd_used(), carnn_thread_count(arg.training.threads),
+            job.valid || !arg.out ? "" : "no --valid: the last epoch is kept, not the best one\n");
+}
+
 /* Trains, and saves whatever weights are worth it: those of the best epoch, also where the
    training was interrupted or met NaN. */
 static int run_training(void) {
@@ -693,7 +735,6 @@ static void cross_validate(void) {
 /* The log is opened last: an error found before leaves that of the last run as it is. */
 static int train(void) {
     const carnn_dataset *known[2];
-    char *checkpoint = arg.out ? (char *)resize(NULL, strlen(arg.out) + sizeof ".resume", 1) : NULL;
     int result = DONE, folds = arg.folds || arg.folds_by;
     check_training(folds);
     data = load_data(arg.task, &arg.train, arg.candidates, 0, 0);
@@ -706,10 +747,10 @@ static int train(void) {
     arg.model.known_count = COUNT(known);
     check(carnn_model_create(&model, &arg.model, data, &error));
     job.log = open_result(arg.log, arg.resume ? "a" : "w");
-    if (arg.out) sprintf(checkpoint, "%s.resume", arg.out);
-    arg.training.checkpoint = checkpoint;
+    check_files(); /* a new log may have the model's name in other words */
     arg.training.resume = arg.resume;
     arg.training.progress = on_progress;
+    if (!arg.quiet) print_start();
     can_stop = 1;
     if (folds) cross_validate();
     else result = run_training();
@@ -786,7 +827,7 @@ static void on_choice(const carnn_prediction *p, void *user) {
     report *r = (report *)user;
     const char *target = carnn_dataset_target(data, p->example);
     size_t right = 0;
-    if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count) return;
+    if (!target || p->kind != CARNN_PREDICTS_CHOICES || !p->count || p->candidate) return;
     while (right + 1 < r->classes && strcmp(carnn_model_choice(r->model, right), target)) right++;
     r->times[right * r->classes + p->choice[0]]++;
     r->seen++;
@@ -934,6 +975,9 @@ static int test(void) {
     data = load_data(task_of(model), &arg.data, NULL, arg.clean, 0);
     check(carnn_test_parts((const carnn_model *const *)models, tested.count, data, &desc,
                            tested.scores, &error));
+    if (tested.scores->unknown > 0.3)
+        say(DONE, "%s: %.0f %% of the words are unknown, is this the right file?",
+            *arg.data.item, 100.0 * tested.scores->unknown);
     if (desc.ranked && !tested.ranked)
         say(USAGE, "test: --qrels and --run are for tasks that rank; %s does not", task_of(model));
     close_result(tested.qrels, arg.qrels);
@@ -994,7 +1038,10 @@ static int predict(void) {
         }
         fflush(stdout);
     }
-    if (!predicted) say(DONE, "nothing to answer: no line is an example of %s", task_of(model));
+    for (i = 0; !predicted && strcmp(carnn_task_name(i), task_of(model));) i++;
+    if (!predicted)
+        say(DONE, "nothing to answer: no line is an example of %s, whose data are %s",
+            task_of(model), carnn_task_data(i));
     return DONE;
 }
 
@@ -1013,11 +1060,12 @@ static void print_numbers(unsigned shown, unsigned has, double score, double sha
 
 static int is_colored(void) { return !is_plain() && (arg.color || is_terminal(stdout)); }
 
-/* From dark blue to yellow the larger a share of the largest is. */
-static void begin_color(double share) {
+/* From dark blue to yellow: where a number is between the lowest and the highest of its kind. */
+static void begin_color(double number, double low, double high) {
     static const int colors[] = {17, 18, 24, 30, 36, 42, 78, 114, 150, 186, 222, 228};
-    size_t last = COUNT(colors) - 1, level = least((size_t)((double)last * share + 0.5), last);
-    printf("\033[48;5;%d;38;5;%dm", colors[level], level > last / 2 ? 16 : 231);
+    double last = COUNT(colors) - 1.0, level = last * (number - low) / fmax(high - low, 1e-9) + 0.5;
+    size_t color = (size_t)fmin(fmax(level, 0.0), last);
+    printf("\033[48;5;%d;38;5;%dm", colors[color], color > COUNT(colors) / 2 - 1 ? 16 : 231);
 }
 
 static size_t larger_parts(const carnn_contribution *part, size_t count, double score) {
@@ -1026,12 +1074,13 @@ static size_t larger_parts(const carnn_contribution *part, size_t count, double 
     return larger;
 }
 
-/* What each part contributed to the last answer, or the `rows` that added or took most; `of`: what
-   to call that which is explained, or NULL. Returns the parts, to be freed. */
-static carnn_contribution *print_parts(const char *of, size_t rows) {
+/* What each part contributed to the last answer, or the `rows` that added or took most, of at least
+   so much attention; `of`: what to call that which is explained, or NULL. Returns the parts, to be
+   freed. */
+static carnn_contribution *print_parts(const char *of, size_t rows, double least) {
     carnn_explanation e;
     carnn_contribution *part, *c;
-    double rest, sum, largest = 1e-9;
+    double rest, sum, low = 1.0, high = 0.0;
     size_t i, width = 0;
     unsigned has = 0, first;
     check(carnn_session_explain(session, 0, NULL, &e, &error));
@@ -1040,7 +1089,8 @@ static carnn_contribution *print_parts(const char *of, size_t rows) {
     for (i = 0; i < e.count; i++) {
         has |= part[i].has;
         width = most(width, strlen(part[i].role));
-        largest = fmax(largest, part[i].attention);
+        if (part[i].has & CARNN_HAS_ATTENTION) low = fmin(low, part[i].attention);
+        high = fmax(high, part[i].attention);
     }
     first = has & CARNN_HAS_SCORE || !has ? CARNN_HAS_SCORE : CARNN_HAS_SHARE;
     has |= first;
@@ -1051,13 +1101,14 @@ static carnn_contribution *print_parts(const char *of, size_t rows) {
     for (c = part, rest = sum = e.rest; c < part + e.count; c++) {
         int color = is_colored() && (c->has & CARNN_HAS_ATTENTION);
         sum += c->score;
-        if (rows < e.count && larger_parts(part, e.count, c->score) >= rows) {
+        if (c->attention < least ||
+            (rows < e.count && larger_parts(part, e.count, c->score) >= rows)) {
             rest += c->score;
             continue;
         }
         print_numbers(has, c->has, c->score, c->share, c->attention);
         printf("%-*s  ", (int)width, c->role);
-        if (color) begin_color(c->attention / largest);
+        if (color) begin_color(c->attention, low, high);
         printf("%s%s\n", c->text, color ? "\033[0m" : "");
     }
     print_numbers(has, first, rest, rest, 0.0);
@@ -1069,21 +1120,31 @@ static carnn_contribution *print_parts(const char *of, size_t rows) {
     return part;
 }
 
-/* An alignment, row by row: numbers, or fields that are the lighter the larger. */
+/* An alignment, row by row; columns have the first letters of their words. */
 static void print_alignment(int of_second, const carnn_contribution *word) {
-    size_t rows, others, i;
+    size_t rows, others, i, k, length;
     const float *E = carnn_session_alignment(session, of_second, &rows, &others);
-    float largest = 1e-9f;
+    const carnn_contribution *column = of_second ? word : word + rows;
+    double low = 1.0, high = 0.0;
     if (!E || !rows || !others) return;
     if (of_second) word += others;
-    for (i = 0; i < rows * others; i++) largest = E[i] > largest ? E[i] : largest;
+    for (i = 0; i < rows * others; i++) low = fmin(low, E[i]), high = fmax(high, E[i]);
     printf("alignment of the words of the %s\n", word->role);
-    for (i = 0; i < rows * others; i++) {
-        if (is_colored()) begin_color((double)(E[i] / largest)), printf("  ");
-        else printf("%.2f ", (double)E[i]);
-        if ((i + 1) % others == 0)
-            printf("%s%s\n", is_colored() ? "\033[0m " : " ", word[i / others].text);
+    for (i = 0; i < others; i++) {
+        const char *text = column[i].text;
+        for (k = 0; k < 5; k++, text += length) {
+            length = k < 4 && *text ? most(utf8((const unsigned char *)text), 1) : 0;
+            printf("%.*s", (int)most(length, 1), length ? text : " ");
+        }
     }
+    for (i = 0; i < rows * others; i++) {
+        if (i % others == 0) putchar('\n');
+        if (is_colored()) begin_color((double)E[i], low, high);
+        printf("%.2f ", (double)E[i]);
+        if ((i + 1) % others == 0)
+            printf("%s %s", is_colored() ? "\033[0m" : "", word[i / others].text);
+    }
+    putchar('\n');
 }
 
 /* Of what is scored all texts are told, else the last: the table has those before it. */
@@ -1093,13 +1154,18 @@ static void explain_example(size_t number) {
     size_t texts = carnn_dataset_text_count(data, number), i;
     check(carnn_session_example(session, data, number, 1, &p, &error));
     printf("example %zu: ", number + 1);
+    if (p.candidate) texts--; /* the list of candidates */
     for (i = p.kind == CARNN_PREDICTS_SCORE || !texts ? 0 : texts - 1; i < texts; i++)
         puts(carnn_dataset_text(data, number, i));
     if (p.kind == CARNN_PREDICTS_SCORE) printf("score %.9g\n", p.score);
-    if (p.kind == CARNN_PREDICTS_CHOICES)
+    if (p.candidate && p.count)
+        printf("answer: %.*s (probability %.4f)\n", (int)p.candidate[*p.choice].length,
+               p.candidate[*p.choice].at, p.probability[0]);
+    else if (p.kind == CARNN_PREDICTS_CHOICES && p.count)
         printf("answer: %s (probability %.4f)\n", carnn_model_choice(model, p.choice[0]),
                p.probability[0]);
-    part = print_parts(p.kind == CARNN_PREDICTS_LIKELIHOOD ? "next word" : NULL, (size_t)-1);
+    part = print_parts(p.kind == CARNN_PREDICTS_LIKELIHOOD ? "next word" : NULL, (size_t)-1,
+                       p.candidate ? 0.005 : 0.0);
     print_alignment(0, part);
     print_alignment(1, part);
     putchar('\n');
@@ -1130,7 +1196,7 @@ static int chat(void) {
         check(carnn_session_reply(session, input.text, input.length, &reply, &error));
         puts(reply);
         if (!arg.explain) continue;
-        free(print_parts(NULL, 3));
+        free(print_parts(NULL, 3, 0.0));
         putchar('\n');
     }
     if (prompt) putchar('\n');
@@ -1514,8 +1580,8 @@ static const char *only_name(void) { return arg.files.count ? *arg.files.item : 
 
 static int check_row(const carnn_check *c, void *user) {
     *(int *)user += !c->passed;
-    printf("%-6s  %-24s %6zu derivatives  error %.2e  limit %.0e  %s\n", c->group, c->name,
-           c->numbers, c->error, c->limit, c->passed ? "ok" : "WRONG");
+    printf("%-6s  %-24s %6zu derivatives  error %.2e  limit %.0e  %s%s\n", c->group, c->name,
+           c->numbers, c->error, c->limit, c->passed ? "ok" : "WRONG: ", c->passed ? "" : c->worst);
     fflush(stdout);
     return 0;
 }
@@ -1971,16 +2037,21 @@ static int run(int count, char **argument) {
         if (is_word(&g, commands[i].name)) c = &commands[i];
     if (!c) unknown("command", &g);
     if (!asks) read_arguments(c, count, argument);
+    if (!arg.help) check_files();
     return asks || arg.help ? help_command(c) : c->run();
 }
 
 int main(int count, char **argument) {
     int result;
+#ifndef _WIN32
+    FILE *spare;
+    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* as nohup asks for */
+    /* no file is to get the number of a standard stream that is closed */
+    while ((spare = fopen("/dev/null", "r")) != NULL && fileno(spare) <= 2) continue;
+    if (spare) fclose(spare);
+#endif
     signal(SIGINT, on_interrupt);
     signal(SIGTERM, on_interrupt);
-#ifdef SIGHUP
-    if (signal(SIGHUP, on_interrupt) == SIG_IGN) signal(SIGHUP, SIG_IGN); /* as nohup asks for */
-#endif
     result = run(count, argument);
     if (fflush(stdout) || ferror(stdout)) /* the disk may be full */
         say(result ? result : FAILED, "cannot write to standard output");

@@ -78,7 +78,7 @@ done
 run 0 help train
 says out '--lr N .*\[0\.[0-9]*, [a-z]* 0\.[0-9]*'
 says out 'icarnn'
-for task in dialog lm answer classify pair; do
+for task in dialog lm answer classify pair cloze; do
     says out "^task $task: "
     sed -n "/^task $task: /,/^\$/p" out >task
     says task '^  data: .'
@@ -125,7 +125,7 @@ says err 'unknown cell "LSTM"; did you mean "lstm"?'
 run 2 train -t 5
 says err 'unknown option -t$'
 run 2 train --task lm --train x --out y --overlap 0
-says err '--overlap is an option of the task answer, not of lm$'
+says err '--overlap is an option of the task answer.*, not of lm$'
 run 2 train --max_words 5 --task lm --train x --out y
 says err '--max-words is an option of the task classify, not of lm$'
 run 2 train --overlap 0 --train x --out y
@@ -162,8 +162,9 @@ run 2 chat model --top 3
 {
 run 0 $train --epochs 2 --out a.gguf
 says out 'accuracy 0\.'
+says err '^[0-9]* examples, [0-9]* words, [0-9]* choices, [0-9]* parameters; [a-z0-9]*, threads: 1$'
 says err '^epoch 1/2 .*loss .*accuracy .*best .* left .*lr .*MiB'
-lines err 2
+lines err 3
 check 'a carriage return without a terminal' [ "$(tr -cd '\r' <err | wc -c)" -eq 0 ]
 check 'the checkpoint was left' [ ! -e a.gguf.resume ]
 check 'files were left' [ "$(echo a.gguf*)" = a.gguf ]
@@ -203,6 +204,17 @@ check 'no checkpoint when the time is over' [ -s d.gguf.resume ]
 run 0 $train --out d.gguf --epochs 100000 --patience 0 --max-time 1 --quiet --resume
 run 5 $train --out e.gguf --epochs 2 --optimizer sgd --lr 1e6 --clip 0 --quiet
 says err 'diverged'
+for lr in 5 0.3; do
+    run 5 $train --out new.gguf --epochs 1 --hidden 32 --embedding 32 --lr $lr --quiet
+    says err 'diverged in epoch 1, step [0-9]*: the loss is [0-9.e+]*, it began with 5\.[0-9]*; try --lr 0\.005$'
+    empty out
+done
+run 5 train --task lm --hidden 32 --embedding 32 --lr 0.3 --epochs 4 --quiet --out new.gguf \
+    --train $data/lm-dev.txt
+says err 'try --lr 0\.004$'
+says err '^carnn: new.gguf has the weights of epoch 2$'
+run 0 test new.gguf --data $data/lm-dev.txt
+rm new.gguf
 
 printf 'hello 1 2 3 4\nfood 4 3 2 1\n' >vectors.txt
 four="--hidden 4 --embedding 4 --epochs 1 --lr 1e-20 --quiet"
@@ -212,6 +224,19 @@ check 'word vectors make no difference' [ "$(cmp -s e.gguf f.gguf; echo $?)" -eq
 rm f.gguf
 run 2 $train --vectors vectors.txt --out f.gguf
 says err 'vectors.txt: '
+
+"$carnn" $train --epochs 2 --out d.gguf --log closed.jsonl >out 2>&-
+check 'without standard error: another exit code' [ $? -eq 0 ]
+lines closed.jsonl 2
+run 0 train --task lm --train $data/lm-dev.txt --hidden 4 --epochs 1 --out d.gguf
+says err '^no --valid: '
+"$carnn" $train --epochs 1 --quiet --out d.gguf >&- 2>err
+check 'without standard output: another exit code' [ $? -eq 1 ]
+mkdir d.gguf.resume
+run 1 $train --epochs 100000 --patience 0 --max-time 0.1 --out d.gguf --quiet --seed 9
+rmdir d.gguf.resume
+run 0 info d.gguf
+says out '^seed  *9$'
 
 # ---- what is found before the training starts
 
@@ -226,7 +251,33 @@ run 3 train $small --train bad.txt --out f.gguf
 says err 'bad.txt:2: expected '
 empty out
 run 1 $train --out f.gguf --resume
+says err '^carnn: f.gguf.resume: cannot be read: is the training done already?$'
 check 'a failed training left a file' [ ! -e f.gguf ]
+
+# ---- what is written is no file that is read or written, too
+
+cp "$data/dialog-dev.txt" mine.txt
+ln -s mine.txt link.txt
+ln -s . same
+kept="--task dialog --train mine.txt"
+for names in '--out mine.txt' '--out same/link.txt' '--out f --log link.txt' '--out f --log f' \
+    '--out f --log f.resume' '--out vectors.txt --vectors same/vectors.txt' \
+    '--out f --log bad.txt --valid bad.txt' '--out f --log bad.txt --candidates bad.txt'; do
+    run 2 train $kept --epochs 1 $names
+    says err 'are the same file'
+done
+"$carnn" train --task dialog --train - --out mine.txt <mine.txt >out 2>err
+check 'standard input as the model file' [ $? -eq 2 ]
+run 2 test a.gguf --data mine.txt --run link.txt
+says err 'link.txt and mine.txt are the same file'
+run 2 test link.txt --data bad.txt --qrels mine.txt
+run 2 test a.gguf --data mine.txt --qrels f --run f
+run 2 plot log.jsonl --out same/log.jsonl
+check 'data is lost' cmp -s mine.txt "$data/dialog-dev.txt"
+check 'a refused run left a file' [ ! -e f ]
+run 0 train $kept --hidden 4 --epochs 1 --quiet --out /dev/null --log /dev/null
+run 2 train $kept --out f --log same/f
+says err 'f and same/f are the same file'
 
 # ---- interrupted, and resumed to the same bytes
 
@@ -315,7 +366,15 @@ run 0 predict a.gguf --data odd.txt --threads 2 --top 2
 check 'odd lines: other answers from a file' cmp -s odd out
 run 0 predict a.gguf --data /dev/null
 empty out
-says err 'nothing to answer'
+says err 'nothing to answer: .* lines "N user<TAB>response"'
+sed "s/$tab/ /" "$data/dialog-test.txt" >spaces.txt
+run 3 test a.gguf --data spaces.txt
+says err '^carnn: spaces.txt:1: expected a turn .* found none in the file: has it tabs, or spaces'
+awk '{ print NR, "foreign words", "\t", "yes" }' "$data/dialog-test.txt" >foreign.txt
+run 0 test a.gguf --data foreign.txt
+says err '^carnn: foreign.txt: [0-9]* % of the words are unknown, is this the right file?$'
+run 0 test a.gguf --data "$data/dialog-test.txt"
+empty err
 printf '1 hello\tx\n2 hi\tx\n1 hello\tx\n\n5 hello\tx\n' | "$carnn" predict a.gguf >out
 check 'a number that does not increase, or an empty line, begins a dialog' \
     [ "$(sed -n '1p;3p;4p' out | sort -u | wc -l)" -eq 1 ]
@@ -377,6 +436,21 @@ for key in task cell parameters examples seconds seed map mrr loss; do says out 
 run 0 train $small --epochs 1 --out r.gguf --cell lstm --model siamese --loss pair
 run 2 train $small --model iwam --out s.gguf
 says err 'did you mean "iwan"?'
+run 2 train $small --model ca --alignment overlaps --out s.gguf
+says err 'did you mean "overlap"?'
+for options in '--model ca' '--model ca --pooling attention --direction a2q' '--model ap' \
+    '--model cosine --loss hardest'; do
+    run 0 train $small --epochs 1 $options --out m.gguf
+    run 0 info m.gguf
+    says out "^model *$(echo "$options" | cut -d ' ' -f 2)\$"
+    says out '^cell  *lstm$'
+    run 0 test m.gguf --data "$data/answer-test.tsv"
+    says out '^m.gguf  map 0\.[0-9]*  mrr 0\.'
+    run 0 explain m.gguf --data "$data/answer-test.tsv" --example 2
+    says out '^alignment of the words of the sentence'
+    check 'the shares do not add up' awk '/^alignment/ { exit } /^ *[-+][0-9.]+ / { total += $1 }
+        END { exit !(total > 1.99 && total < 2.01) }' out
+done
 printf 'lives 1 0 0\ngoldbury 0 1 0\n' >three.txt
 run 0 train --task answer --hidden 12 --threads 1 --quiet --train "$data/answer-train.tsv" \
     --epochs 1 --vectors three.txt --out s.gguf
@@ -448,6 +522,8 @@ run 2 rank q.gguf --data sentences
 run 2 rank a.gguf --question x --data sentences
 run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2
 says out '^alignment of the words of the sentence'
+check 'columns without words' [ "$(sed -n '/^alignment.*question/{n;s/ //g;p;}' out)" = \
+    "$(sed -n 2p out | awk '{ for (i = 1; i <= NF; i++) printf "%s", substr($i, 1, 4) }')" ]
 check 'the shares do not add up' awk '/^ *[-+][0-9.]+ / { total += $1 }
     END { exit !(total > 1.99 && total < 2.01) }' out
 says out '^     share  attention$'
@@ -469,7 +545,9 @@ run 3 explain q.gguf --data folder
 says err 'folder/a.toks:[0-9]*: expected a line as in the files beside it'
 check 'colours that nobody asked for' [ "$(grep -c "$(printf '\033')" out)" -eq 0 ]
 run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2 --color
-says out "$(printf '\033')\[48;5;"
+says out "$(printf '\033')\[48;5;17;.*$(printf '\033')\[48;5;228;"
+check 'a matrix in one colour' [ "$(sed '1,/^alignment.*sentence/d' out | tr '\033' '\n' |
+    sed -n 's/.*48;5;\([0-9]*\);.*/\1/p' | sort -u | wc -l)" -ge 6 ]
 NO_COLOR=1
 export NO_COLOR
 run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2 --color
@@ -674,6 +752,37 @@ for other in '--out m.gguf' --resume '--valid classes.txt' '--test classes.txt';
 done
 check 'cross-validation wrote a model' [ ! -e m.gguf ]
 }
+
+# ---- cloze questions
+
+head -n 110 "$data/cloze-train.txt" >stories.txt # 11 questions
+head -n 50 "$data/cloze-dev.txt" >asked.txt      # 5
+small='--task cloze --hidden 8 --embedding 8 --threads 1 --quiet'
+# shellcheck disable=SC2086
+run 0 train $small --train stories.txt --valid asked.txt --epochs 2 --out z.gguf --json
+for key in task cell parameters examples seconds seed accuracy loss; do says out "\"$key\": "; done
+run 0 test z.gguf --data asked.txt --json
+accuracy=$(value out accuracy)
+run 0 predict z.gguf --data asked.txt
+lines out 5
+grep XXXXX asked.txt | cut -f 2 | paste - out | awk '{ n += $1 == $2 } END { print n / NR }' >found
+check "accuracy of predict is $(cat found), of test $accuracy" [ "$(cat found)" = "$accuracy" ]
+cp out answers
+"$carnn" predict z.gguf <asked.txt | cmp -s - answers
+check 'other candidates from standard input' [ $? -eq 0 ]
+run 0 predict z.gguf --data asked.txt --top 2
+check 'not two pairs' awk -F '\t' '{ n += NF != 4 } END { exit n }' out
+run 0 explain z.gguf --data asked.txt --example 2
+says out '^answer: [A-Z][a-z]* (probability 0'
+says out ' text  [A-Z]'
+run 2 test z.gguf --data asked.txt --report
+printf '1 A b\n2 XXXXX c\tA\t\tB|C\n' >wrong.txt
+run 3 test z.gguf --data wrong.txt
+says err 'wrong.txt:2: expected an answer that is one of the candidates, found "A"'
+printf '1 A b\n2 what\t\t\t\n' >none.txt
+run 0 predict z.gguf --data none.txt
+lines out 1
+run 0 explain z.gguf --data none.txt
 
 # ---- plot
 

@@ -559,7 +559,7 @@ static void test_answer_errors(void) {
     static const struct {
         const char *text, *message;
     } bad[] = {
-        {"q\ta\n", "pairs:1: expected three columns"},
+        {"q\ta\n", "pairs:1: expected tabs between three columns"},
         {"q\ta\t1\nq\tb\n", "pairs:2: expected 3 columns"},
         {"q\ta\t1\nq\tb\t2\n", "pairs:2: expected the label 0 or 1, found \"2\""},
         {"q\ta\t1\nq\t\t0\n", "pairs:2: expected an answer of 1 to 512 words, found nothing"},
@@ -760,6 +760,35 @@ static void test_answer_session(const char *options, int additive) {
     carnn_dataset_free(data);
 }
 
+/* The loss is one mean over questions, however many sentences are in the batch of each: the first
+   question alone fills one. */
+static void test_answer_mean_loss(void) {
+    enum { LONG = 60, SHORT = 30, PAIRS = LONG + 2 * SHORT };
+    char text[PAIRS * 40] = "";
+    float score[PAIRS];
+    double sum = 0.0, all = 0.0;
+    carnn_dataset *data;
+    carnn_model *model;
+    size_t i, at = 0;
+    for (i = 0; i < PAIRS; i++) {
+        size_t question = i < LONG ? 0 : 1 + (i - LONG) / 2;
+        at += (size_t)snprintf(text + at, sizeof text - at, "is it %u\tthe cat %u\t%d\n",
+                               (unsigned)question, (unsigned)(i % 7), i < LONG ? !i : (int)(i % 2));
+    }
+    data = answer_data(text);
+    model = answer_model("cell=icarnn", data);
+    score_pairs(model, data, 64, 1, score);
+    for (i = 0; i < PAIRS; i++) {
+        all += exp((double)score[i]);
+        if (i + 1 < LONG || (i >= LONG && i % 2 == 0)) continue;
+        sum += log(all) - (double)score[i < LONG ? 0 : i];
+        all = 0.0;
+    }
+    CHECK_NEAR(test_scores(model, data).loss, sum / (1 + SHORT), 1e-5);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* --- parts and significance ------------------------------------------------------------------- */
 
 typedef struct told {
@@ -814,6 +843,7 @@ static void test_parts(void) {
     CHECK(carnn_significance(6, a, odd, one, 1) > 0.8);
     CHECK_NEAR(carnn_significance(6, a, a, one, 1), 1.0, 1e-12);
     CHECK_NEAR(carnn_significance(0, a, a, one, 1), 1.0, 1e-12);
+    CHECK_NEAR(carnn_significance(1, a, better, one, 1), 1.0, 1e-12); /* nothing to draw from */
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -826,6 +856,7 @@ int main(void) {
     test_answer_scores("cell=icarnn model=siamese");
     test_answer_scores("cell=icarnn overlap=1");
     test_metrics();
+    test_answer_mean_loss();
     test_long_question();
     for (i = 0; carnn_cell_name(i); i++) {
         char options[64];

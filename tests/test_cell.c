@@ -66,6 +66,9 @@ static void subject_open(subject *s, size_t kind, size_t e, size_t h, size_t d,
     for (i = 0; i < s->store.count; i++)
         draw_all(carnn__piece(&s->store, s->w, i), s->store.item[i].rows * s->store.item[i].columns,
                  100 + i, 1.5f / sqrtf((float)s->store.item[i].columns + 1.0f));
+    for (i = 0; i < carnn__cells[kind].vectors; i++)
+        draw_all(carnn__piece(&s->store, s->w, s->cell.alpha + i), carnn__cells[kind].gates * h,
+                 200 + i, 1.0f);
     draw_all(s->x = floats(s->inputs * e), s->inputs * e, 1, 1.0f);
     draw_all(s->c = floats(sequences * d), sequences * d, 2, 1.0f);
     draw_all(s->h0 = floats(sequences * h), sequences * h, 3, 1.0f);
@@ -157,7 +160,19 @@ static double C(const terms *t, size_t g) {
 static double H(const terms *t, size_t g) {
     return product(weights(t->s, t->s->cell.recurrent), g * t->s->h + t->i, t->h, t->s->h);
 }
-static double XHB(const terms *t, size_t g) { return X(t, g) + H(t, g) + B(t, g); }
+
+/* Number i (alpha, beta1, beta2) of the vectors of gate g. */
+static double vector(const terms *t, size_t i, size_t g) {
+    return (double)weights(t->s, t->s->cell.alpha + i)[g * t->s->h + t->i];
+}
+
+/* The sum of the projections m = X and n, or their multiplicative integration. */
+static double together(const terms *t, size_t g, double n) {
+    double m = X(t, g), b = B(t, g);
+    if (!carnn__cells[t->s->cell.kind].vectors) return m + n + b;
+    return vector(t, 0, g) * m * n + vector(t, 1, g) * n + vector(t, 2, g) * m + b;
+}
+static double XHB(const terms *t, size_t g) { return together(t, g, H(t, g)); }
 
 /* h = (1 - u) h' + u f k */
 static double additive(double u, double f, double k, double before) {
@@ -169,13 +184,14 @@ static double gru_candidate(const terms *t) {
     double reset[MOST];
     terms all = *t;
     for (all.i = 0; all.i < t->s->h; all.i++) reset[all.i] = sigmoid(XHB(&all, 1)) * t->h[all.i];
-    return tanh(X(t, 2) + B(t, 2) +
-                product(weights(t->s, t->s->cell.recurrent), 2 * t->s->h + t->i, reset, t->s->h));
+    return tanh(together(t, 2, product(weights(t->s, t->s->cell.recurrent), 2 * t->s->h + t->i,
+                                       reset, t->s->h)));
 }
 
 /* The new state of unit i; *state is its c. */
 static double unit(const char *cell, const terms *t, double *state) {
     double before = t->h[t->i];
+    if (!strncmp(cell, "mi-", 3)) cell += 3; /* together() differs */
     if (!strcmp(cell, "rnn")) return tanh(XHB(t, 0));
     if (!strcmp(cell, "lstm") || !strcmp(cell, "carnn-high")) {
         int high = cell[0] == 'c';
@@ -341,7 +357,7 @@ static void test_equations(carnn__engine *e) {
             subject_close(&s);
         }
     }
-    CHECK(CARNN__CELL_COUNT - without >= 12);
+    CHECK(CARNN__CELL_COUNT - without >= 15);
 }
 
 /* Inputs that are data: without dx every other gradient stays the same. */
@@ -385,29 +401,44 @@ typedef struct golden {
     double h3[3];
     int with_dx;
     double dx[2]; /* at (step 1, 0) and (step 3, 1) of the loss sum(h_3) */
+    float vectors[3]; /* what alpha, beta1, beta2 of all gates are */
 } golden;
 
 static const golden goldens[] = {
     {"ncarnn", {3, 6, 8}, {4, 7, 9}, {2, 5}, {10, 11},
-     {-0.053572572, -0.046591830, 0.082822546}, 1, {0.0008980, -0.0678853}},
+     {-0.053572572, -0.046591830, 0.082822546}, 1, {0.0008980, -0.0678853}, {0}},
     {"icarnn", {3, 6, 8}, {4, 7, 9}, {2, 5}, {0},
-     {-0.053136629, -0.052924618, 0.081268530}, 1, {-0.0028645, -0.0716028}},
+     {-0.053136629, -0.052924618, 0.081268530}, 1, {-0.0028645, -0.0716028}, {0}},
     {"scarnn", {3, 6}, {4, 7}, {2, 5}, {0},
-     {-0.071535359, -0.054293318, -0.036088048}, 1, {0.0541816, 0.2133017}},
-    {"carnn-low", {3}, {4}, {2}, {0}, {-0.171249093, -0.053668735, -0.123331447}, 0, {0, 0}},
+     {-0.071535359, -0.054293318, -0.036088048}, 1, {0.0541816, 0.2133017}, {0}},
+    {"carnn-low", {3}, {4}, {2}, {0}, {-0.171249093, -0.053668735, -0.123331447}, 0, {0, 0}, {0}},
     {"ncarnn-free", {3, 6, 8}, {4, 7, 9}, {0}, {10, 11},
-     {-0.050561811, -0.062285108, 0.089281086}, 0, {0, 0}},
+     {-0.050561811, -0.062285108, 0.089281086}, 0, {0, 0}, {0}},
     {"lstm", {20, 23, 26, 29}, {22, 25, 28, 31}, {0}, {21, 24, 27, 30},
-     {0.052205996, -0.050107814, -0.079649691}, 0, {0, 0}},
-    {"rnn", {20}, {22}, {0}, {21}, {-0.459929157, -0.012566250, -0.562206006}, 0, {0, 0}},
+     {0.052205996, -0.050107814, -0.079649691}, 0, {0, 0}, {0}},
+    {"rnn", {20}, {22}, {0}, {21}, {-0.459929157, -0.012566250, -0.562206006}, 0, {0, 0}, {0}},
     {"gru", {20, 23, 26}, {22, 25, 28}, {0}, {21, 24, 27},
-     {-0.306942627, 0.017855114, -0.117283926}, 0, {0, 0}},
+     {-0.306942627, 0.017855114, -0.117283926}, 0, {0, 0}, {0}},
     {"gru-after", {20, 23, 26}, {22, 25, 28}, {0}, {21, 24, 27},
-     {-0.299095383, 0.006340663, -0.121578815}, 0, {0, 0}},
+     {-0.299095383, 0.006340663, -0.121578815}, 0, {0, 0}, {0}},
     {"ran", {20, 23, 26}, {22, 25}, {0}, {21, 24},
-     {0.017343739, 0.146286211, -0.133668798}, 0, {0, 0}},
+     {0.017343739, 0.146286211, -0.133668798}, 0, {0, 0}, {0}},
     {"ran-tanh", {20, 23, 26}, {22, 25}, {0}, {21, 24},
-     {0.017363584, 0.145199583, -0.132899989}, 0, {0, 0}},
+     {0.017363584, 0.145199583, -0.132899989}, 0, {0, 0}, {0}},
+    {"mi-rnn", {20}, {22}, {0}, {21},
+     {-0.193682979, -0.341532207, -0.520981364}, 0, {0, 0}, {1.0f, 0.0f, 0.0f}},
+    {"mi-rnn", {20}, {22}, {0}, {21},
+     {-0.476527211, -0.074921305, -0.604370556}, 0, {0, 0}, {2.0f, 0.5f, 0.5f}},
+    {"mi-rnn", {20}, {22}, {0}, {21}, /* as rnn */
+     {-0.459929157, -0.012566250, -0.562206006}, 0, {0, 0}, {0.0f, 1.0f, 1.0f}},
+    {"mi-lstm", {20, 23, 26, 29}, {22, 25, 28, 31}, {0}, {21, 24, 27, 30},
+     {0.056640859, -0.045919528, -0.117188051}, 0, {0, 0}, {1.0f, 0.5f, 0.5f}},
+    {"mi-lstm", {20, 23, 26, 29}, {22, 25, 28, 31}, {0}, {21, 24, 27, 30}, /* as lstm */
+     {0.052205996, -0.050107814, -0.079649691}, 0, {0, 0}, {0.0f, 1.0f, 1.0f}},
+    {"mi-gru", {20, 23, 26}, {22, 25, 28}, {0}, {21, 24, 27},
+     {-0.307362991, 0.032884429, -0.095696631}, 0, {0, 0}, {1.0f, 1.0f, 1.0f}},
+    {"mi-gru", {20, 23, 26}, {22, 25, 28}, {0}, {21, 24, 27}, /* as gru */
+     {-0.306942627, 0.017855114, -0.117283926}, 0, {0, 0}, {0.0f, 1.0f, 1.0f}},
 };
 
 static void fill_golden(float *to, int number, size_t count) {
@@ -422,50 +453,116 @@ static void fill_gates(float *to, const int *numbers, size_t gates, size_t size)
     for (g = 0; g < gates; g++) fill_golden(to + g * size, numbers[g], size);
 }
 
-/* Those of a cell, NULL where there are none. */
-static const golden *golden_of(const char *cell) {
-    size_t i;
-    for (i = 0; i < sizeof goldens / sizeof *goldens; i++)
-        if (!strcmp(goldens[i].cell, cell)) return &goldens[i];
-    return NULL;
+static void check_golden(carnn__engine *e, const golden *want) {
+    static const uint32_t length[] = {3};
+    size_t kind = carnn__cell_number(want->cell), i, j;
+    const carnn__cell_kind *k = &carnn__cells[kind];
+    subject s;
+    subject_open(&s, kind, 3, 3, 2, length, 1, 0);
+    memset(s.w, 0, s.store.size * sizeof(float));
+    fill_gates(s.w + s.store.item[s.cell.input].offset, want->input, k->gates, 9);
+    fill_gates(s.w + s.store.item[s.cell.bias].offset, want->bias, k->bias_gates, 3);
+    if (k->context_gates)
+        fill_gates(s.w + s.store.item[s.cell.context].offset, want->context, k->context_gates, 6);
+    if (k->recurrent_gates)
+        fill_gates(s.w + s.store.item[s.cell.recurrent].offset, want->recurrent,
+                   k->recurrent_gates, 9);
+    for (i = 0; i < k->vectors; i++)
+        for (j = 0; j < 3 * k->gates; j++)
+            carnn__piece(&s.store, s.w, s.cell.alpha + i)[j] = want->vectors[i];
+    fill_golden(s.x, 0, 9);
+    fill_golden(s.c, 1, 2);
+    memset(s.h0, 0, 3 * sizeof(float));
+    memset(s.c0, 0, 3 * sizeof(float));
+    for (j = 0; j < 9; j++) s.out[j] = j < 6 ? 0.0f : 1.0f;
+    subject_run(&s, e);
+    for (j = 0; j < 3; j++) CHECK_NEAR(s.run.scan.out[6 + j], want->h3[j], 2e-7);
+    if (want->with_dx) {
+        CHECK_NEAR(s.dx[0], want->dx[0], 2e-7);
+        CHECK_NEAR(s.dx[7], want->dx[1], 2e-7);
+    }
+    subject_close(&s);
 }
 
 static void test_golden(carnn__engine *e) {
-    static const uint32_t length[] = {3};
-    size_t kind, j, found = 0;
+    size_t kind, i, found, all = 0;
     for (kind = 0; kind < CARNN__CELL_COUNT; kind++) {
-        const carnn__cell_kind *k = &carnn__cells[kind];
-        const golden *want = golden_of(k->name);
+        for (i = found = 0; i < sizeof goldens / sizeof *goldens; i++)
+            if (!strcmp(goldens[i].cell, carnn__cells[kind].name)) {
+                check_golden(e, &goldens[i]);
+                found++;
+            }
+        if (!found) printf("no golden values here for the cell %s\n", carnn__cells[kind].name);
+        all += found;
+    }
+    CHECK_INT(all, sizeof goldens / sizeof *goldens);
+}
+
+/* The vectors start where the paper starts them: text8 with MI-RNN and MI-LSTM, skip-thoughts. */
+static void test_initial_vectors(void) {
+    static const struct {
+        const char *cell;
+        float alpha, beta;
+    } want[] = {{"mi-rnn", 2.0f, 0.5f}, {"mi-lstm", 1.0f, 0.5f}, {"mi-gru", 1.0f, 1.0f}};
+    static const uint32_t length[] = {1};
+    size_t i, n, j;
+    for (i = 0; i < sizeof want / sizeof *want; i++) {
         subject s;
-        if (!want) {
-            printf("no golden values here for the cell %s\n", k->name);
-            continue;
-        }
-        found++;
-        subject_open(&s, kind, 3, 3, 2, length, 1, 0);
-        memset(s.w, 0, s.store.size * sizeof(float));
-        fill_gates(s.w + s.store.item[s.cell.input].offset, want->input, k->gates, 9);
-        fill_gates(s.w + s.store.item[s.cell.bias].offset, want->bias, k->bias_gates, 3);
-        if (k->context_gates)
-            fill_gates(s.w + s.store.item[s.cell.context].offset, want->context, k->context_gates,
-                       6);
-        if (k->recurrent_gates)
-            fill_gates(s.w + s.store.item[s.cell.recurrent].offset, want->recurrent,
-                       k->recurrent_gates, 9);
-        fill_golden(s.x, 0, 9);
-        fill_golden(s.c, 1, 2);
-        memset(s.h0, 0, 3 * sizeof(float));
-        memset(s.c0, 0, 3 * sizeof(float));
-        for (j = 0; j < 9; j++) s.out[j] = j < 6 ? 0.0f : 1.0f;
-        subject_run(&s, e);
-        for (j = 0; j < 3; j++) CHECK_NEAR(s.run.scan.out[6 + j], want->h3[j], 2e-7);
-        if (want->with_dx) {
-            CHECK_NEAR(s.dx[0], want->dx[0], 2e-7);
-            CHECK_NEAR(s.dx[7], want->dx[1], 2e-7);
+        subject_open(&s, carnn__cell_number(want[i].cell), 3, 5, 0, length, 1, 0);
+        s.store.value = s.w;
+        carnn__store_init(&s.store, 1);
+        for (j = 0; j < 5 * carnn__cells[s.cell.kind].gates; j++) {
+            for (n = 0; n < 3; n++)
+                CHECK_NEAR(carnn__piece(&s.store, s.w, s.cell.alpha + n)[j],
+                           n ? want[i].beta : want[i].alpha, 0.0);
+            CHECK_NEAR(carnn__piece(&s.store, s.w, s.cell.bias)[j], 0.0, 0.0);
         }
         subject_close(&s);
     }
-    CHECK_INT(found, sizeof goldens / sizeof *goldens);
+}
+
+/* CA-RNN on the same LSTM: H_X = 50 (4), W_H = 51, W_h = 52, b = 53, h^x = 54 (a row a step); steps
+   1 and 3 are aligned. */
+static void test_golden_gate(carnn__engine *e) {
+    static const uint32_t length[] = {3};
+    static const double h3[3] = {-0.161161232, -0.086081295, 0.147593048};
+    const golden *want = goldens;
+    size_t step[] = {0, 1, 1, 2}, i, j;
+    uint32_t row[] = {0, 2}, pair[] = {0, 0};
+    float H[4], W_H[12], W_h[9], a[3], x[9], k[6], g[6];
+    carnn__state_gate gate;
+    subject s;
+    while (strcmp(want->cell, "lstm")) want++;
+    subject_open(&s, CARNN__CELL_lstm, 3, 3, 0, length, 1, 0);
+    fill_gates(s.w + s.store.item[s.cell.input].offset, want->input, 4, 9);
+    fill_gates(s.w + s.store.item[s.cell.bias].offset, want->bias, 4, 3);
+    fill_gates(s.w + s.store.item[s.cell.recurrent].offset, want->recurrent, 4, 9);
+    fill_golden(s.x, 0, 9);
+    fill_golden(H, 50, 4);
+    fill_golden(W_H, 51, 12);
+    fill_golden(W_h, 52, 9);
+    fill_golden(a, 53, 3);
+    fill_golden(x, 54, 9);
+    for (i = 0; i < 3; i++)
+        for (j = 0; j < 4; j++) a[i] += W_H[i * 4 + j] * H[j];
+    memset(s.h0, 0, 3 * sizeof(float));
+    memset(s.c0, 0, 3 * sizeof(float));
+    subject_run(&s, e);
+    memset(&gate, 0, sizeof gate);
+    gate.count = 2;
+    gate.step = step;
+    gate.row = gate.other = row;
+    gate.pair = pair;
+    gate.a = a;
+    gate.w = W_h;
+    gate.x = x;
+    gate.stride = 3;
+    gate.k = k;
+    gate.g = g;
+    s.run.gate = &gate;
+    carnn__cell_forward(&s.run, e, &s.seq, s.index, s.h0, s.c0);
+    for (j = 0; j < 3; j++) CHECK_NEAR(s.run.scan.out[6 + j], h3[j], 2e-7);
+    subject_close(&s);
 }
 
 static void test_parameter_counts(void) {
@@ -475,7 +572,8 @@ static void test_parameter_counts(void) {
     } want[] = {{"ncarnn", 7343104},      {"icarnn", 5245952},    {"scarnn", 4196352},
                 {"carnn-low", 2098176},   {"carnn-high", 11538432}, {"ncarnn-free", 5245952},
                 {"lstm", 8392704},        {"gru", 6294528},       {"gru-after", 6297600},
-                {"ran", 5244928},         {"ran-tanh", 5244928},  {"rnn", 2098176}};
+                {"ran", 5244928},         {"ran-tanh", 5244928},  {"rnn", 2098176},
+                {"mi-rnn", 2101248},      {"mi-lstm", 8404992},   {"mi-gru", 6303744}};
     size_t i, j;
     for (i = 0; i < sizeof want / sizeof *want; i++) {
         carnn__store store;
@@ -506,7 +604,7 @@ static void test_weighted_sums(carnn__engine *e) {
         subject_open(&s, kind, 5, 18, 3, length, 2, 0);
         subject_run(&s, e);
         for (n = 0; n < sizeof cells / sizeof *cells && strcmp(cells[n], k->name); n++) continue;
-        if (kind <= CARNN__CELL_ncarnn_free) /* the last of the header's own */
+        if (kind <= CARNN__CELL_mi_gru) /* the last of the header's own */
             CHECK_INT(carnn__cell_additive_step(&s.run, 0, 0, 0, 0, &w, &A, &z, &bias),
                       n < sizeof cells / sizeof *cells);
         for (b = 0; b < 2 && k->flags & (CARNN__ADDITIVE_UPDATE | CARNN__ADDITIVE_FORGET); b++)
@@ -813,6 +911,8 @@ int main(void) {
     carnn__engine e;
     CHECK_INT(carnn__engine_open(&e, NULL, 1, *allocator(), NULL), CARNN_OK);
     test_golden(&e);
+    test_golden_gate(&e);
+    test_initial_vectors();
     test_parameter_counts();
     test_equations(&e);
     test_without_dx(&e);

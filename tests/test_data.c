@@ -296,8 +296,9 @@ static void test_dialog_errors(void) {
          "f.txt:2: expected words after the line number, found nothing"},
         {"1", NULL, CARNN_ERR_DATA, 1,
          "f.txt:1: expected words after the line number, found nothing"},
-        {"1 fact\n2 fact\n\n1 fact\n", NULL, CARNN_ERR_DATA, 4,
-         "f.txt:4: expected a turn (number, user, tab, response), found none to the end"},
+        {"1 fact\n2 fact\n\n1 fact\n", NULL, CARNN_ERR_DATA, 1,
+         "f.txt:1: expected a turn (number, user, tab, response), found none in the file: "
+         "has it tabs, or spaces in their place?"},
         {"1 a\tb\n", " \n\n", CARNN_ERR_DATA, 1,
          "c.txt:1: expected candidates, one a line, found an empty file"},
         {"1 a\tb\n", "1 b\n2  \n", CARNN_ERR_DATA, 2,
@@ -451,8 +452,8 @@ static void test_pairs_errors(void) {
          "f.txt:1: expected columns Question, Sentence or Answer, and Label, found "
          "\"Question\\tText\\tLabel\""},
         {"q\ta\n", NULL, CARNN_ERR_DATA, 1,
-         "f.txt:1: expected three columns (question, answer, label) or four (number, label, "
-         "question, answer), found \"q\\ta\""},
+         "f.txt:1: expected tabs between three columns (question, answer, label) or four (number, "
+         "label, question, answer), found \"q\\ta\""},
         {"q\ta\t0\nq\ta\tb\t1\n", NULL, CARNN_ERR_DATA, 2,
          "f.txt:2: expected 3 columns with tabs between them, found \"q\\ta\\tb\\t1\""},
         {"q\ta\t0\nq\ta\tyes\n", NULL, CARNN_ERR_DATA, 2,

@@ -460,6 +460,27 @@ static void test_divergence(void) {
     carnn_dataset_free(data);
 }
 
+/* A loss far above the first one ends the training, which leaves the weights of the last epoch that
+   was better. */
+static void test_explosion(void) {
+    static const double lr[] = {0.002, 30.0};
+    carnn_dataset *data = load_dialog_text(dialogs, NULL);
+    size_t i;
+    for (i = 0; i < CARNN__COUNT(lr); i++) {
+        carnn_model *model = new_model("icarnn", 12, data);
+        carnn_train_desc train = train_desc(3);
+        carnn_error error = {CARNN_OK, 0, ""};
+        float first = carnn_model_tensor(model, 0).value[0];
+        train.lr = lr[i];
+        CHECK_INT(carnn_train(model, data, NULL, &train, &error), i ? CARNN_ERR_DIVERGED : CARNN_OK);
+        CHECK_INT(carnn_model_best_epoch(model), i ? 0 : 3);
+        if (i) CHECK(strstr(error.message, "the loss is ") && strstr(error.message, "try --lr 0.0"));
+        if (i) CHECK(carnn_model_tensor(model, 0).value[0] == first);
+        carnn_model_free(model);
+    }
+    carnn_dataset_free(data);
+}
+
 static void test_max_time(void) {
     carnn_dataset *data = load_dialog_text(dialogs, NULL);
     carnn_model *model = new_model("icarnn", 12, data);
@@ -885,6 +906,7 @@ int main(void) {
     test_resume_refused();
     test_early_stopping();
     test_divergence();
+    test_explosion();
     test_max_time();
     test_max_time_and_resume();
     test_own_optimizer();

@@ -1,0 +1,542 @@
+/* Cloze questions: the format and its errors, the two readers by plain loops in doubles, unusual
+   data, sessions and batches, explanations, threads and SIMD paths that change nothing. */
+
+#include "test.h"
+
+/* --- data ------------------------------------------------------------------------------------- */
+
+static carnn_status cloze_load(carnn_dataset **data, const char *bytes, size_t size, int lenient,
+                               carnn_error *error) {
+    carnn_source source = test_source("f.txt", bytes, size);
+    carnn_dataset_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "cloze";
+    desc.sources = &source;
+    desc.source_count = 1;
+    desc.lenient = lenient;
+    return carnn_dataset_load(data, &desc, error);
+}
+
+/* All examples as "answer=text|...|candidates", or the error. */
+static const char *cloze_read(const char *bytes, int lenient) {
+    static char all[1024];
+    carnn_dataset *data;
+    carnn_error error;
+    size_t i, j, at = 0;
+    all[0] = 0;
+    if (cloze_load(&data, bytes, strlen(bytes), lenient, &error)) {
+        CHECK_INT(error.code, CARNN_ERR_DATA);
+        snprintf(all, sizeof all, "%s", error.message);
+        return all;
+    }
+    for (i = 0; i < carnn_dataset_examples(data); i++) {
+        const char *target = carnn_dataset_target(data, i);
+        at += (size_t)snprintf(all + at, sizeof all - at, "%s=", target ? target : "?");
+        for (j = 0; j < carnn_dataset_text_count(data, i); j++)
+            at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", j ? "/" : "",
+                                   carnn_dataset_text(data, i, j));
+        at += (size_t)snprintf(all + at, sizeof all - at, "\n");
+    }
+    carnn_dataset_free(data);
+    return all;
+}
+
+static void cloze_formats(void) {
+    CHECK_TEXT(cloze_read("1 A b\n2 c\n3 XXXXX d\tA\t\tA|B\n\n\n1 e A\n2 f XXXXX\te\te|A\n", 0),
+               "A=A b/c/XXXXX d/A|B\ne=e A/f XXXXX/e|A\n");
+    CHECK_TEXT(cloze_read("1 A b \r\n2 XXXXX\tA\t\tA | B\r\n1 B\r\n2 XXXXX\tB\t\tA|B", 0),
+               "A=A b/XXXXX/A | B\nB=B/XXXXX/A|B\n");
+}
+
+/* What is only to be predicted needs no answer, no numbers, no text. */
+static void cloze_lenient(void) {
+    CHECK_TEXT(cloze_read("1 A b\n2 c XXXXX\t\t\tA|B\n", 1), "?=A b/c XXXXX/A|B\n");
+    CHECK_TEXT(cloze_read("A b\nc XXXXX\tB\t\tA|B\n", 1), "B=A b/c XXXXX/A|B\n");
+    CHECK_TEXT(cloze_read("XXXXX\tA|B\n", 1), "?=/XXXXX/A|B\n");
+    CHECK_TEXT(cloze_read("1 a\n2 b\n1 c\n2 d\tA|B\n\n1 e\n", 1), "?=c/d/A|B\n");
+    CHECK_TEXT(cloze_read("1 a\n2 d\tC\tA|B|A\n", 1), "?=a/d/A|B|A\n");
+    CHECK_TEXT(cloze_read("\t\n", 1), "?=//\n");
+    CHECK_TEXT(cloze_read("", 1), "");
+}
+
+static void cloze_errors(void) {
+    CHECK_TEXT(cloze_read("1 A b\nc\n", 0), "f.txt:2: expected line number 2, found \"c\"");
+    CHECK_TEXT(cloze_read("1 A b\n3 c\n", 0), "f.txt:2: expected line number 2, found \"3 c\"");
+    CHECK_TEXT(cloze_read("2 A b\n", 0), "f.txt:1: expected line number 1, found \"2 A b\"");
+    CHECK_TEXT(cloze_read("1 A\n1 B\n", 0), "f.txt:2: expected line number 2, found \"1 B\"");
+    CHECK_TEXT(cloze_read("1 A b\n\n", 0),
+               "f.txt:2: expected the next sentence or a question, found nothing");
+    CHECK_TEXT(cloze_read("1 XXXXX\tA\t\tA\n", 0),
+               "f.txt:1: expected sentences before a question, found \"XXXXX\"");
+    CHECK_TEXT(cloze_read("1 A\n2 XXXXXs\tA\t\tA\n", 0),
+               "f.txt:2: expected a question with the word XXXXX, found \"XXXXXs\"");
+    CHECK_TEXT(cloze_read("1 A\n2 XXXXX\tA\n", 0),
+               "f.txt:2: expected a question, its answer and candidates with tabs between them, "
+               "found \"2 XXXXX\\tA\"");
+    CHECK_TEXT(cloze_read("1 A\n2 XXXXX\tA\t\tA|B|A\n", 0),
+               "f.txt:2: expected each candidate once, found \"A\"");
+    CHECK_TEXT(cloze_read("1 A\n2 XXXXX\tA\t\t|\n", 0),
+               "f.txt:2: expected 1 to 64 candidates with | between them, found \"|\"");
+    CHECK_TEXT(cloze_read("1 A\n2 XXXXX\tC\t\tA|B\n", 0),
+               "f.txt:2: expected an answer that is one of the candidates, found \"C\"");
+    CHECK_TEXT(cloze_read("1 a\n2 XXXXX\tA\t\tA|B\n", 0),
+               "f.txt:2: expected a candidate that is a word of the text, found \"A|B\"");
+    CHECK_TEXT(cloze_read("1 A\n", 0),
+               "f.txt:1: expected a question with its text, found none to the end");
+    CHECK_TEXT(cloze_read("", 0),
+               "f.txt:1: expected a question with its text, found an empty file");
+}
+
+/* A text of so many words A, then a question of so many. */
+static char *cloze_long(size_t words, size_t asked) {
+    char *bytes = (char *)malloc(8 * (words + asked) + 64), *at = bytes;
+    size_t i;
+    for (i = 0; i < words; i++) at += sprintf(at, i ? " A" : "1 A");
+    at += sprintf(at, "\n2 XXXXX");
+    for (i = 1; i < asked; i++) at += sprintf(at, " B");
+    sprintf(at, "\tA\t\tA|B\n");
+    return bytes;
+}
+
+static void cloze_too_long(void) {
+    char *bytes = cloze_long(2049, 1), expected[] = "f.txt:1: expected no more than 2048 words ";
+    CHECK(!strncmp(cloze_read(bytes, 0), expected, sizeof expected - 1));
+    free(bytes);
+    bytes = cloze_long(100000, 1);
+    CHECK(!strncmp(cloze_read(bytes, 0), expected, sizeof expected - 1));
+    free(bytes);
+    bytes = cloze_long(5, 513);
+    CHECK(strstr(cloze_read(bytes, 0), ":2: expected no more than 512 words in a question") != NULL);
+    free(bytes);
+}
+
+/* --- models ------------------------------------------------------------------------------------ */
+
+static const char cloze_stories[] =
+    "1 a Ann b c d .\n2 Bob d e Ann .\n3 Cid b c e\n4 XXXXX e b\tAnn\t\tAnn|Bob|Cid|Dan\n\n"
+    "1 e Dan c b\n2 Bob c d\n3 c XXXXX e Bob\tDan\t\tBob|Dan|Eve\n\n"
+    "1 Eve b d\n2 e Ann b Eve\n3 d XXXXX\tEve\t\tAnn|Cid|Eve\n\n"
+    "1 a Bob\n2 XXXXX\tAnn\t\tBob|Ann\n";
+
+/* Words and candidates that no model knows, long texts, none, equal scores. */
+static const char cloze_asked[] =
+    "1 a Zoe b Yan Zoe\n2 Yan XXXXX\t\t\tYan|Zoe|Xi\n\n1 q\n2 r\n3 XXXXX\tB|A\n\nXXXXX a\tBob|Ann\n"
+    "\t\n1 Bob Ann\n2 XXXXX\t\t\tAnn\n3 Ann XXXXX\t\t\tBob|Ann\n";
+
+static carnn_model *cloze_model(const char *options, const char *simd, const carnn_dataset *data) {
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "cloze";
+    desc.hidden = 6;
+    desc.embedding = 5;
+    desc.simd = simd;
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
+    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
+    return model;
+}
+
+static carnn_status cloze_fit(carnn_model *model, const carnn_dataset *data, int64_t threads,
+                              int64_t epochs) {
+    carnn_train_desc train;
+    carnn_error error;
+    memset(&train, 0, sizeof train);
+    train.epochs = epochs;
+    train.batch = 3;
+    train.lr = 0.02;
+    train.dropout = 0.1;
+    train.threads = threads;
+    return carnn_train(model, data, data, &train, &error);
+}
+
+typedef struct clozed {
+    size_t count;
+    char choice[16][16];
+    double probability[16];
+} clozed;
+
+static void cloze_keep(const carnn_prediction *p, void *user) {
+    clozed *c = (clozed *)user;
+    CHECK_INT(p->example, c->count);
+    c->probability[c->count] = p->count ? p->probability[0] : 0.0;
+    carnn_prediction_text(NULL, p, 0, c->choice[c->count++], sizeof *c->choice);
+}
+
+static clozed cloze_all(const carnn_model *model, const carnn_dataset *data, int64_t threads) {
+    clozed c;
+    carnn_predict_desc desc;
+    carnn_error error;
+    memset(&c, 0, sizeof c);
+    memset(&desc, 0, sizeof desc);
+    desc.threads = threads;
+    desc.example = cloze_keep;
+    desc.user = &c;
+    CHECK_INT(carnn_predict(model, data, &desc, &error), CARNN_OK);
+    return c;
+}
+
+/* --- both readers by plain loops in doubles, from the states of the recurrent layers ------------- */
+
+enum { CLOZE_D = 12, CLOZE_E = 5, CLOZE_H = 6 };
+
+static const float *cloze_weight(const carnn_model *model, const char *name) {
+    return carnn__named((carnn__store *)&model->params, name);
+}
+
+/* Softmax of e (n) in place. */
+static void cloze_softmax(double *e, size_t n) {
+    double sum = 0.0;
+    size_t i;
+    for (i = 0; i < n; i++) sum += exp(e[i]);
+    for (i = 0; i < n; i++) e[i] = exp(e[i]) / sum;
+}
+
+/* The weights s (n) of the words with the states f (n, D) for the question's g. */
+static void cloze_attention(const carnn_model *model, const float *f, size_t n, const float *g,
+                            double *s) {
+    int attentive = carnn__chosen(model, CARNN__CLOZE_MODEL) == 1;
+    size_t i, j, k;
+    for (i = 0; i < n; i++) {
+        s[i] = 0.0;
+        for (j = 0; !attentive && j < CLOZE_D; j++)
+            s[i] += (double)f[i * CLOZE_D + j] * (double)g[j];
+        for (k = 0; attentive && k < CLOZE_H; k++) {
+            double a = 0.0;
+            for (j = 0; j < CLOZE_D; j++)
+                a += (double)cloze_weight(model, "attend.weight")[k * CLOZE_D + j] *
+                         (double)f[i * CLOZE_D + j] +
+                     (double)cloze_weight(model, "attend.other")[k * CLOZE_D + j] * (double)g[j];
+            s[i] += (double)cloze_weight(model, "attend.vector")[k] * tanh(a);
+        }
+    }
+    cloze_softmax(s, n);
+}
+
+/* The vector tanh(W [r; g]) of the attentive reader. */
+static void cloze_top(const carnn_model *model, const float *f, size_t n, const float *g,
+                      const double *s, double *top) {
+    const float *W = cloze_weight(model, "hidden.weight");
+    size_t i, j, k;
+    for (k = 0; k < CLOZE_E; k++) {
+        double a = 0.0;
+        for (j = 0; j < CLOZE_D; j++) {
+            double r = 0.0;
+            for (i = 0; i < n; i++) r += s[i] * (double)f[i * CLOZE_D + j];
+            a += (double)W[k * 2 * CLOZE_D + j] * r +
+                 (double)W[k * 2 * CLOZE_D + CLOZE_D + j] * (double)g[j];
+        }
+        top[k] = tanh(a);
+    }
+}
+
+/* The candidates' logits: log P of the pointer, E_c . top of the attentive reader. */
+static void cloze_logits(const carnn_model *model, const char *example, const float *f, size_t n,
+                         const float *g, const char *const *candidate, size_t count, double *z) {
+    int attentive = carnn__chosen(model, CARNN__CLOZE_MODEL) == 1;
+    int anonymous = carnn__option(model, CARNN__CLOZE_ANONYMOUS) > 0.0;
+    const float *E = cloze_weight(model, "word.weight");
+    carnn__words w = carnn__words_of(CARNN__SPACES, example, strlen(example));
+    double s[32], top[CLOZE_E];
+    size_t i, j;
+    cloze_attention(model, f, n, g, s);
+    if (attentive) cloze_top(model, f, n, g, s, top);
+    for (j = 0; j < count; j++) z[j] = 0.0;
+    for (i = 0; !attentive && carnn__next_word(&w); i++)
+        for (j = 0; j < count; j++)
+            if (carnn__is(candidate[j], w.word, 0)) z[j] += s[i];
+    for (j = 0; j < count; j++) {
+        size_t row = anonymous ? 16 + j
+                               : carnn__names_find(&model->words, candidate[j],
+                                                   strlen(candidate[j]));
+        if (!attentive) z[j] = log(z[j]);
+        for (i = 0; attentive && i < CLOZE_E; i++)
+            z[j] += (double)E[row * CLOZE_E + i] * top[i];
+    }
+}
+
+static void cloze_by_loops(const char *options) {
+    static const char *const text[] = {"a Ann b c d . Bob d e Ann . Cid b c e", "e Dan c b Bob c d",
+                                       "Eve b d e Ann b Eve"};
+    static const char *const candidate[][4] = {{"Ann", "Bob", "Cid"}, {"Bob", "Dan"},
+                                               {"Ann", NULL, "Eve"}};
+    static const size_t answer[] = {0, 1, 2};
+    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_model *model = cloze_model(options, NULL, data);
+    int attentive = carnn__chosen(model, CARNN__CLOZE_MODEL) == 1;
+    carnn__arena arena = {NULL, 0, 0, 0};
+    carnn__cloze *m;
+    carnn__engine engine;
+    carnn__tally tally;
+    carnn__work work;
+    carnn_error error;
+    double worst = 0.0, loss = 0.0;
+    size_t i, j;
+    CHECK_INT(cloze_fit(model, data, 1, 3), CARNN_OK);
+    memset(&tally, 0, sizeof tally);
+    CHECK_INT(carnn__engine_open(&engine, NULL, 1, model->allocator, &error), 0);
+    work = carnn__scoring_work(model, data, &engine);
+    CHECK_INT(carnn__net_open(&work, &error), 0);
+    carnn__net_carve(&work, &arena);
+    arena.size = arena.peak;
+    arena.base = (char *)carnn__alloc_aligned(&model->allocator, arena.size, 1);
+    arena.used = 0;
+    carnn__net_carve(&work, &arena);
+    CHECK_INT(carnn__net_batches(&work, 0), 1);
+    carnn__net_batch(&work, 0, 0, &tally);
+    m = (carnn__cloze *)work.state;
+    CHECK_INT(m->net.texts.texts, 4);
+    for (i = 0; i < 3; i++) {
+        size_t at = m->net.texts.at[i], n = m->net.texts.at[i + 1] - at, count = 0;
+        const carnn__mat *x = carnn__rnn_output(&m->reader[0]);
+        const carnn__mat *q = carnn__rnn_output(&m->reader[1]);
+        float g[CLOZE_D]; /* fw of the last word, bw of the first */
+        double z[4];
+        memcpy(g, q->x + (m->question.at[i + 1] - 1) * CLOZE_D, CLOZE_H * sizeof(float));
+        memcpy(g + CLOZE_H, q->x + m->question.at[i] * CLOZE_D + CLOZE_H, CLOZE_H * sizeof(float));
+        for (count = 0; count < 4 && (candidate[i][count] || count == 1); count++) {}
+        for (j = 0; j < count; j++) {
+            const char *const *one = &candidate[i][j];
+            double all[4];
+            if (!*one) continue; /* not in the text */
+            if (attentive && carnn__option(model, CARNN__CLOZE_ANONYMOUS) > 0.0) {
+                const char *names[4] = {"", "", "", ""};
+                names[j] = *one;
+                cloze_logits(model, text[i], x->x + at * CLOZE_D, n, g, names, j + 1, all);
+                z[j] = all[j];
+            } else {
+                cloze_logits(model, text[i], x->x + at * CLOZE_D, n, g, one, 1, &z[j]);
+            }
+            worst = test_worse(fabs(z[j] - (double)m->z.x[i * m->z.columns + j]), worst);
+        }
+        loss -= z[answer[i]];
+    }
+    CHECK_NEAR(worst, 0.0, 1e-5);
+    if (!attentive) CHECK_NEAR(tally.loss, loss, 1e-5); /* the fourth has no answer to learn */
+    carnn__net_close(&work);
+    carnn__free_aligned(&model->allocator, arena.base);
+    carnn__engine_close(&engine);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+static int cloze_checked(const carnn_check *check, void *user) {
+    ++*(int *)user;
+    CHECK(check->passed);
+    return 0;
+}
+
+static void cloze_numbers(void) {
+    carnn_error error;
+    int rows = 0;
+    cloze_by_loops("anonymous=0");
+    cloze_by_loops("anonymous=1 cell=icarnn");
+    cloze_by_loops("anonymous=0 cell=lstm layers=2");
+    cloze_by_loops("anonymous=0 model=attentive");
+    cloze_by_loops("anonymous=1 model=attentive cell=ran");
+    CHECK_INT(carnn_gradcheck("cloze", 1, cloze_checked, &rows, &error), CARNN_OK);
+    CHECK_INT(rows, 1);
+}
+
+/* --- unusual data -------------------------------------------------------------------------------- */
+
+/* A candidate that is not in the text has no probability, of equal ones the first is told; names
+   that no model knows are told apart. */
+static void cloze_choices(void) {
+    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_dataset *asked = test_data("cloze", cloze_asked, strlen(cloze_asked), 0, 1);
+    carnn_model *model = cloze_model("anonymous=0", NULL, data);
+    clozed all = cloze_all(model, asked, 1);
+    CHECK_INT(all.count, 6);
+    CHECK(!strcmp(all.choice[0], "Yan") || !strcmp(all.choice[0], "Zoe"));
+    CHECK(all.probability[0] > 0.5 && all.probability[0] < 1.0);
+    CHECK_TEXT(all.choice[1], "B");
+    CHECK_TEXT(all.choice[2], "Bob");
+    CHECK_NEAR(all.probability[2], 0.5, 1e-6);
+    CHECK_TEXT(all.choice[3], "");
+    CHECK_TEXT(all.choice[4], "Ann");
+    CHECK_NEAR(all.probability[4], 1.0, 1e-6);
+    CHECK_INT(test_scores(model, data).examples, 4);
+    CHECK(test_scores(model, data).metric[0].value <= 0.75); /* the answer of the last is nowhere */
+    carnn_model_free(model);
+    carnn_dataset_free(asked);
+    carnn_dataset_free(data);
+}
+
+/* Only the beginning of a long text is read, the same one in sessions and in batches. */
+static void cloze_cut(void) {
+    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0), *asked;
+    carnn_model *model = cloze_model("", NULL, data);
+    char *bytes = cloze_long(3000, 700);
+    carnn_prediction p;
+    carnn_session *session;
+    carnn_error error;
+    clozed all;
+    asked = test_data("cloze", bytes, strlen(bytes), 0, 1);
+    all = cloze_all(model, asked, 1);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_example(session, asked, 0, 1, &p, &error), CARNN_OK);
+    CHECK(p.probability[0] == all.probability[0]);
+    carnn_session_free(session);
+    carnn_dataset_free(asked);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    free(bytes);
+}
+
+/* --- sessions, explanations, threads, SIMD paths, files ------------------------------------------- */
+
+static void cloze_same(const carnn_prediction *p, const clozed *all, size_t i) {
+    char text[16];
+    carnn_prediction_text(NULL, p, 0, text, sizeof text);
+    CHECK_TEXT(text, all->choice[i]);
+    CHECK((p->count ? p->probability[0] : 0.0) == all->probability[i]);
+}
+
+/* Sessions predict what batches do, from lines, examples and texts, bit by bit. */
+static void cloze_sessions(const char *options) {
+    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_dataset *asked = test_data("cloze", cloze_asked, strlen(cloze_asked), 0, 1);
+    carnn_model *model = cloze_model(options, NULL, data);
+    carnn_text texts[3] = {{"a Zoe b Yan Zoe", 15}, {"Yan XXXXX", 9}, {"Yan|Zoe|Xi", 10}};
+    const char *line;
+    carnn_prediction p;
+    carnn_session *session;
+    carnn_error error;
+    clozed all;
+    size_t i, number = 0;
+    int found;
+    CHECK_INT(cloze_fit(model, data, 1, 5), CARNN_OK);
+    all = cloze_all(model, asked, 1);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    for (i = 0, line = cloze_asked; *line; line += strcspn(line, "\n") + 1) {
+        CHECK_INT(carnn_session_line(session, line, strcspn(line, "\n"), ++number, 1, &found, &p,
+                                     &error), CARNN_OK);
+        if (found) cloze_same(&p, &all, i++);
+    }
+    CHECK_INT(i, all.count);
+    for (i = 0; i < all.count; i++) {
+        CHECK_INT(carnn_session_example(session, asked, i, 3, &p, &error), CARNN_OK);
+        cloze_same(&p, &all, i);
+        CHECK_INT(p.example, i);
+    }
+    for (i = 0; i < 2; i++) { /* the second text does not follow the first one */
+        CHECK_INT(carnn_session_predict(session, texts, 3, 2, &p, &error), CARNN_OK);
+        cloze_same(&p, &all, 0);
+        CHECK_INT(p.count, 2);
+    }
+    CHECK_INT(carnn_session_predict(session, texts, 2, 1, &p, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "the task cloze predicts from 3 texts, not 2");
+    CHECK_INT(carnn_session_hear(session, CARNN_USER, "a", 1, &error), CARNN_ERR_ARGUMENT);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(asked);
+    carnn_dataset_free(data);
+}
+
+/* The words' attention is 1 in all; that of the answer's places is P(answer). */
+static void cloze_explains(void) {
+    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_model *model = cloze_model("", NULL, data);
+    carnn_contribution part[32];
+    carnn_explanation e;
+    carnn_prediction p;
+    carnn_session *session;
+    carnn_error error;
+    double sum = 0.0, score = 0.0, rest = 0.0;
+    size_t i;
+    CHECK_INT(cloze_fit(model, data, 1, 5), CARNN_OK);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_example(session, data, 0, 4, &p, &error), CARNN_OK);
+    CHECK_INT(carnn_session_explain(session, 32, part, &e, &error), CARNN_OK);
+    CHECK_INT(e.count, 15);
+    CHECK_INT(e.exact, 1);
+    CHECK_TEXT(part[1].text, "Ann");
+    CHECK_TEXT(part[1].role, "text");
+    for (i = 0; i < e.count; i++) {
+        sum += part[i].attention;
+        score += part[i].score;
+        if (!strcmp(part[i].text, "Ann") || !strcmp(part[i].text, "Bob") ||
+            !strcmp(part[i].text, "Cid"))
+            rest += part[i].attention;
+        CHECK(part[i].score == (strcmp(part[i].text, e.of) ? 0.0 : part[i].attention));
+    }
+    CHECK_NEAR(sum, 1.0, 1e-6);
+    CHECK_NEAR(score / rest, p.probability[0], 1e-6);
+    CHECK_INT(carnn_session_explain(session, 1, part, &e, &error), CARNN_OK);
+    CHECK_INT(e.count, 15);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* The same bytes from any number of threads and all SIMD paths, and a file that keeps them. */
+static void cloze_same_bytes(const char *options) {
+    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    clozed first, other;
+    float *kept = NULL;
+    size_t size = 0, i;
+    for (i = 0; i < 2 || carnn_simd_name(i - 2); i++) {
+        const char *simd = i < 2 ? NULL : carnn_simd_name(i - 2);
+        carnn_model *model = cloze_model(options, simd, data);
+        CHECK_INT(cloze_fit(model, data, i == 1 ? 2 : 1, 3), CARNN_OK);
+        other = cloze_all(model, data, i == 1 ? 2 : 1);
+        size = model->params.size * sizeof(float);
+        if (!i) {
+            kept = (float *)malloc(size);
+            memcpy(kept, model->params.value, size);
+            first = other;
+        }
+        CHECK(!memcmp(kept, model->params.value, size));
+        CHECK(!memcmp(&first, &other, sizeof first));
+        carnn_model_free(model);
+    }
+    free(kept);
+    carnn_dataset_free(data);
+}
+
+/* A file keeps the model and its options; several models vote. */
+static void cloze_kept(void) {
+    carnn_dataset *data = test_data("cloze", cloze_stories, strlen(cloze_stories), 0, 0);
+    carnn_model *model = cloze_model("model=attentive anonymous=0", NULL, data), *again;
+    const carnn_model *both[2];
+    carnn_source source;
+    carnn_scores scores[3];
+    carnn_error error;
+    size_t size;
+    void *bytes;
+    CHECK_INT(cloze_fit(model, data, 1, 2), CARNN_OK);
+    size = carnn_model_size(model);
+    bytes = malloc(size);
+    CHECK_INT(carnn_model_write(model, bytes, size, &error), CARNN_OK);
+    source = test_source("model", bytes, size);
+    CHECK_INT(carnn_model_load(&again, &source, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn__chosen(again, CARNN__CLOZE_MODEL), 1);
+    both[0] = model;
+    both[1] = again;
+    CHECK_INT(carnn_test(both, 2, data, 1, scores, &error), CARNN_OK);
+    CHECK(scores[0].loss == scores[1].loss);
+    CHECK_NEAR(scores[2].loss, scores[0].loss, 1e-5);
+    CHECK(scores[2].metric[0].value == scores[0].metric[0].value);
+    carnn_model_free(again);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+    free(bytes);
+}
+
+int main(void) {
+    cloze_formats();
+    cloze_lenient();
+    cloze_errors();
+    cloze_too_long();
+    cloze_numbers();
+    cloze_choices();
+    cloze_cut();
+    cloze_sessions("layers=2");
+    cloze_sessions("model=attentive anonymous=0 cell=icarnn");
+    cloze_explains();
+    cloze_same_bytes("layers=2 encoder=rcrn");
+    cloze_same_bytes("model=attentive anonymous=0");
+    cloze_kept();
+    return test_end();
+}
