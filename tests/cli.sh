@@ -821,6 +821,41 @@ lines err 1
 run 1 plot log.jsonl --out no-such-folder/f.svg
 run 2 plot
 
+# ---- depth
+
+run 0 depth td "$data/graph.txt"
+lines out 8
+empty err
+says out '^td: valid, unidirectional, period 1, 4 nodes, 6 edges$'
+says out '^  recurrent depth    3/2    length 3, delay 2: b -0-> c -1-> a -1-> b$'
+says out '^  feedforward depth  7/2    length 5, delay 1: '
+run 0 depth fig4.3b:3:17 --json
+lines out 1
+says out '"skip_coefficient": {"numerator": 17, "denominator": 2, '
+printf 'node x in\nnode a hidden\nnode y out\nedge x a 0\nedge a y 0\nedge a a 1\n' >graph
+printf 'node b hidden\nedge x b 0\nedge b b -1\n' | cat graph - >both
+run 0 depth both
+says out '^both: valid, bidirectional, '
+says out '^ backward in time:$'
+says out '^  feedforward depth  none   no path from an input to an output$'
+run 0 depth both --json
+says out '"feedforward_depth": null'
+printf 'edge a a 0\n' | cat graph - >bad
+run 3 depth sh bad
+empty out
+says err '^carnn: bad:7: expected no closed walk of delay 0 (condition 3), found a -0-> a$'
+run 0 depth "$data/graph.txt" --out f.svg
+lines out 4
+check 'the edges of the graph and of five steps' [ "$(grep -c 'marker-end' f.svg)" -eq 30 ]
+check 'the picture is not closed' [ "$(tail -n 1 f.svg)" = '</svg>' ]
+run 2 depth td sh --out f.svg
+run 1 depth td --out no-such-folder/f.svg
+run 1 depth no-such-graph
+says err 'known by name: sh, st, bu, td, grid:RxF'
+run 2 depth
+run 0 help depth
+says out 'edge FROM TO DELAY'
+
 # ---- gradcheck
 
 run 0 gradcheck icarnn
