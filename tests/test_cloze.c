@@ -358,6 +358,8 @@ static void cloze_choices(void) {
     CHECK_TEXT(all.choice[4], "Ann");
     CHECK_NEAR(all.probability[4], 1.0, 1e-6);
     CHECK_INT(test_scores(model, data).examples, 4);
+    CHECK_NEAR(test_scores(model, data).unknown, 0.0, 0.0);
+    CHECK(test_scores(model, asked).unknown > 0.2); /* names that no model knows */
     CHECK(test_scores(model, data).metric[0].value <= 0.75); /* the answer of the last is nowhere */
     carnn_model_free(model);
     carnn_dataset_free(asked);
