@@ -15565,8 +15565,9 @@ static double carnn__unknown_words(const carnn__work *work) {
     for (i = 0; c->tokens.ids && i < work->data->member_count; i++) {
         const size_t *at = c->tokens.at + c->list[i];
         if (work->model->task->roles[members[i].role].labels) continue;
-        for (k = at[0]; k < at[1]; k++, words++) /* <unk>, <unk.1> */
-            unknown += !strncmp(carnn__names_get(&work->model->words, c->tokens.ids[k]), "<unk", 4);
+        for (k = at[0]; k < at[1]; k++, words++) /* <unk>, <unk.1>, or beyond the words (cloze) */
+            unknown += c->tokens.ids[k] >= work->model->words.count ||
+                       !strncmp(carnn__names_get(&work->model->words, c->tokens.ids[k]), "<unk", 4);
     }
     return (double)unknown / (double)carnn__max(words, 1);
 }

@@ -82,7 +82,8 @@ static void cloze_errors(void) {
     CHECK_TEXT(cloze_read("1 a\n2 XXXXX\tA\t\tA|B\n", 0),
                "f.txt:2: expected a candidate that is a word of the text, found \"A|B\"");
     CHECK_TEXT(cloze_read("1 A\n", 0),
-               "f.txt:1: expected a question with its text, found none to the end");
+               "f.txt:1: expected a question with its text, found none in the file: has it tabs, or "
+               "spaces in their place?");
     CHECK_TEXT(cloze_read("", 0),
                "f.txt:1: expected a question with its text, found an empty file");
 }
@@ -357,6 +358,8 @@ static void cloze_choices(void) {
     CHECK_TEXT(all.choice[4], "Ann");
     CHECK_NEAR(all.probability[4], 1.0, 1e-6);
     CHECK_INT(test_scores(model, data).examples, 4);
+    CHECK_NEAR(test_scores(model, data).unknown, 0.0, 0.0);
+    CHECK(test_scores(model, asked).unknown > 0.2); /* names that no model knows */
     CHECK(test_scores(model, data).metric[0].value <= 0.75); /* the answer of the last is nowhere */
     carnn_model_free(model);
     carnn_dataset_free(asked);
