@@ -14941,11 +14941,15 @@ static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, co
     size_t room = strlen(target ? target : name) + 16;
     FILE *file = NULL;
     if (!fill && CARNN__IS_PIPE(mode)) return CARNN_OK; /* its reader would end */
-    path = (char *)carnn__alloc(allocator, room, 2); /* where symbolic links lead to */
+    path = (char *)carnn__alloc(allocator, room, 1); /* where symbolic links lead to */
+    temporary = (char *)carnn__alloc(allocator, room, 1);
     if (path) strcpy(path, target ? target : name);
     free(target);
-    if (!path) return carnn__out_of_memory(error);
-    temporary = path + room;
+    if (!path || !temporary) {
+        carnn__free(allocator, path);
+        carnn__free(allocator, temporary);
+        return carnn__out_of_memory(error);
+    }
     if (special)
         file = fopen(name, "wb");
     else if (!*name)
@@ -14963,6 +14967,7 @@ static carnn_status carnn__gguf_save(carnn__gguf_fill fill, const void *from, co
     if (!special && complete) carnn__sync_folder(path);
     else if (!special && opened) remove(temporary);
     carnn__free(allocator, path);
+    carnn__free(allocator, temporary);
     if (complete || (!fill && opened)) return CARNN_OK;
     return carnn__fail(error, CARNN_ERR_IO, 0, "%s: cannot be written: %s", carnn__name_end(name),
                        strerror(reason));
