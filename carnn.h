@@ -15570,9 +15570,10 @@ static double carnn__unknown_words(const carnn__work *work) {
     for (i = 0; c->tokens.ids && i < work->data->member_count; i++) {
         const size_t *at = c->tokens.at + c->list[i];
         if (work->model->task->roles[members[i].role].labels) continue;
-        for (k = at[0]; k < at[1]; k++, words++) /* <unk>, <unk.1>, or beyond the words (cloze) */
-            unknown += c->tokens.ids[k] >= work->model->words.count ||
-                       !strncmp(carnn__names_get(&work->model->words, c->tokens.ids[k]), "<unk", 4);
+        for (k = at[0]; k < at[1]; k++, words++) { /* <unk>, <unk.1>, or unlike all words (cloze) */
+            const char *word = carnn_model_word(work->model, c->tokens.ids[k]);
+            unknown += !word || !strncmp(word, "<unk", 4);
+        }
     }
     return (double)unknown / (double)carnn__max(words, 1);
 }
@@ -15841,8 +15842,8 @@ static int carnn__report(carnn__training *t, double done, int epoch_ended) {
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
-/* `what` (of `name`) is not finite; NULL: the loss is too high. Advises the default learning rate, or
-   where that is too high a tenth. */
+/* `what` (of `name`) is not finite; NULL: the loss is too high. Advises the default learning rate,
+   or where that is too high a tenth. */
 static carnn_status carnn__diverged(const carnn__training *t, const char *what, const char *name,
                                     carnn_error *error) {
     carnn_model_desc model = t->model->desc;
@@ -15860,8 +15861,8 @@ static carnn_status carnn__diverged(const carnn__training *t, const char *what, 
                        t->desc.lr > usual.lr ? usual.lr : t->desc.lr / 10.0);
 }
 
-/* Is the loss so far above the first one, and that of a guess among all choices, that the weights of
-   this epoch are worth nothing? A learning rate that is bearable doubles it at most. */
+/* Is the loss so far above the first one, and that of a guess among all choices, that the weights
+   of this epoch are worth nothing? A learning rate that is bearable doubles it at most. */
 static int carnn__loss_exploded(const carnn__training *t) {
     double guess = log((double)carnn__max(t->model->choices.count, 1));
     return !(carnn__training_loss(t) <= 2.0 * fmax(t->at.first_loss, guess) + 4.0);

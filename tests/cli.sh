@@ -745,6 +745,7 @@ run 1 train $small --epochs 1 --folds-by no-such-file
 run 2 train $small --folds 1
 run 2 train $small --folds 1000
 run 2 train $small --folds 0
+rm -f m.gguf
 for other in '--out m.gguf' --resume '--valid classes.txt' '--test classes.txt'; do
     run 2 train $small --folds 3 $other
     says err 'do not go with --folds'

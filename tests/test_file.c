@@ -26,6 +26,7 @@ static carnn_model *small_model(void) {
     static const char dialogs[] = "1 hi\thello what can i help you with\n"
                                   "2 thai food caf\xE9\tapi_call thai\n"
                                   "3 resto_1 R_rating 5\n"
+                                  "4 thanks\tyou are welcome\n"
                                   "\n"
                                   "1 bye\tyou are welcome\n";
     carnn_source source = {"dialogs", dialogs, sizeof dialogs - 1};
