@@ -56,6 +56,7 @@
        @@TRAIN   training, scoring, cross-validation
        @@CHECK   the gradient check
        @@BENCH   the benchmark
+       @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
 
    A cell is one entry of CARNN__CELLS and its two functions, a task one entry of carnn__tasks: help,
    options, gradient check, benchmark, sessions and model files follow from these tables.
@@ -89,11 +90,12 @@
        loss      softmax cross entropy over the logits, or one of its own
        sample    lines of data for the gradient check, and `variants`, options to check
 
-   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__rnn (stacks of cells and
-   RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part, carnn__additive,
-   carnn__position, carnn__compare, carnn__overlap. Every part clears the d of its own output in
-   _forward. These names stay within a minor version; everything else that begins with carnn__ is
-   private. A model file names its task: only programs that have it can load the model.
+   Parts (@@NET) and their struct: carnn__embed, carnn__linear, carnn__highway, carnn__rnn (stacks
+   of cells and RCRN; carnn__texts_read says what of a batch it reads), carnn__pool_part,
+   carnn__additive, carnn__attentive, carnn__aligned, carnn__position, carnn__compare,
+   carnn__similarity, carnn__overlap. Every part clears the d of its own output in _forward. These
+   names stay within a minor version; everything else that begins with carnn__ is private. A model
+   file names its task: only programs that have it can load the model.
 
    OPTIONS, #defined before the implementation:
 
@@ -138,7 +140,9 @@
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
    Weston: Learning End-to-End Goal-Oriented Dialog, ICLR 2017. Sukhbaatar et al.: End-To-End Memory
    Networks, NIPS 2015. Kadlec, Schmid, Bajgar, Kleindienst: Text Understanding with the Attention
-   Sum Reader Network, ACL 2016. */
+   Sum Reader Network, ACL 2016. Chen, Hu, Huang, He: CA-RNN: Using Context-Aligned Recurrent Neural
+   Networks for Modeling Sentence Similarity, AAAI 2018. dos Santos, Tan, Xiang, Zhou: Attentive
+   Pooling Networks, 2016. */
 
 #ifndef CARNN_H
 #define CARNN_H
@@ -229,8 +233,7 @@ typedef struct carnn_dataset carnn_dataset;
 
 /* What a model is. All of it but the vectors is kept in the model file. */
 typedef struct carnn_model_desc {
-    const char *task;  /* "dialog", "lm", "answer", "classify", "pair", "cloze"; all of them:
-                          carnn_task_name() */
+    const char *task;  /* "dialog", "lm", "answer", ...; carnn_task_name() lists all */
     const char *cell;  /* "icarnn"; carnn_cell_name() lists all */
     int64_t hidden;    /* size of the hidden state */
     int64_t embedding; /* size of the word embeddings */
@@ -473,8 +476,8 @@ typedef struct carnn_ranked {
 
 /* carnn_test that tells more. What metric[0] is the mean of, sum of values / sum of weights, are
    parts: dialogs (turns answered rightly, turns), questions (average precision, 1), pieces of
-   sentences (-log P, words), or examples (rightly classified, 1). All models have the same parts in
-   the same order. */
+   sentences (-log P, words), or examples (rightly classified, 1; of grades, whose metric is no
+   mean, squared error, 1). All models have the same parts in the same order. */
 typedef struct carnn_test_desc {
     int64_t threads;
     void (*part)(size_t model, double value, double weight, void *user); /* may be NULL */
@@ -489,7 +492,7 @@ CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t
 /* Which fields of a prediction are meant. */
 typedef enum carnn_prediction_kind {
     CARNN_PREDICTS_CHOICES,    /* the most probable choices (replies, classes, tags) */
-    CARNN_PREDICTS_SCORE,      /* a score: higher is better */
+    CARNN_PREDICTS_SCORE,      /* a score, higher is better; or a grade */
     CARNN_PREDICTS_LIKELIHOOD  /* -log P of a text, in `score`, and its tokens */
 } carnn_prediction_kind;
 
@@ -595,9 +598,9 @@ typedef struct carnn_text { /* of an example */
    message says which ones it has.
    Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
-   of answer a question and a sentence; of classify a text; of cloze a text, a question with XXXXX
-   and candidates "c1|c2|...", into which the prediction points. At most `top` choices are told. The
-   prediction belongs to the session and lasts until its next call. */
+   of answer a question and a sentence; of pair two sentences; of classify a text; of cloze a text,
+   a question with XXXXX and candidates "c1|c2|...", into which the prediction points. At most `top`
+   choices are told. The prediction belongs to the session and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
@@ -640,10 +643,12 @@ typedef struct carnn_contribution {
     const char *text; /* as read, ends with a NUL, may be shortened; belongs to the session */
     unsigned has;
     double score;     /* what it adds to the logit of what is explained */
-    double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word in
-                         IWAN, 1 in all for each of the two texts; cloze: of a word of the text */
-    double share;     /* lm: of a word of the sentence before in the context; answer: of a word in
-                         the last states of its text's encoder */
+    double attention; /* dialog: alpha of Tran et al. 2018, Eq. 8; answer: the weight of a word,
+                         where the model has such weights, 1 in all for each of the two texts;
+                         cloze: of a word of the text */
+    double share;     /* lm: of a word of the sentence before in the context; answer, pair: of a
+                         word in the last states of its text's encoder, or of its state in the
+                         vector that is compared (ca, ap, cosine) */
 } carnn_contribution;
 
 typedef struct carnn_explanation {
@@ -682,8 +687,9 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
                                               size_t size, carnn_error *error);
 
 /* What each word of the first text (of_second 0), or of the second (1), of the last prediction is
-   aligned with: (*rows, *columns), a row for each of its words, which is 1 in all, a column for
-   each of the other's. NULL where the model has no alignment. Belongs to the session. */
+   aligned with: (*rows, *columns), a row for each of its words, a column for each of the other's.
+   answer: a row is 1 in all in IWAN; of attentive pooling G, of ca and cosine the cosines of the
+   words' states. NULL where the model has no alignment. Belongs to the session. */
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
@@ -703,6 +709,77 @@ CARNN_API carnn_status carnn_recurrence_backward(size_t steps, size_t columns, c
                                                  const float *y, const float *y0, const float *G,
                                                  float *dA, float *dZ, float *dy0,
                                                  int64_t threads, carnn_error *error);
+
+#ifndef CARNN_NO_TEXT
+
+/* --- graphs of recurrent networks ------------------------------------------------------------- */
+
+/* The cyclic graph of a recurrent network and how deep it is (Zhang: Recurrent Neural Models and
+   Related Problems in Natural Language Processing, thesis, Montreal 2019, chapter 4). A file has
+   lines of these kinds, and comments after #:
+
+     period M                          the graph repeats itself after M time steps [1]
+     node NAME in|hidden|out TIME      the time is 0 to M - 1 [0]
+     edge FROM TO DELAY                from a node above at time t to one at time t + DELAY
+
+   At most 1,024 nodes, 8,192 edges, names of 40 bytes; periods and delays up to 1,000,000. */
+typedef struct carnn_graph carnn_graph;
+
+typedef enum carnn_node_kind { CARNN_NODE_IN, CARNN_NODE_HIDDEN, CARNN_NODE_OUT } carnn_node_kind;
+
+typedef struct carnn_graph_node {
+    char name[41];
+    carnn_node_kind kind;
+    int64_t time;
+    size_t line; /* of the file, as in edges; 0 where there is no file */
+} carnn_graph_node;
+
+typedef struct carnn_graph_edge {
+    size_t from, to; /* numbers of nodes */
+    int64_t delay;
+    size_t line;
+} carnn_graph_edge;
+
+/* A measure as an exact fraction in lowest terms, and the edges, one after the other, of a cycle or
+   path that attains it. */
+typedef struct carnn_graph_value {
+    int64_t numerator, denominator; /* 0 / 0: there is none */
+    size_t length;
+    int64_t delay;                  /* sum over the edges */
+    const uint32_t *edge;           /* (length) numbers of edges */
+} carnn_graph_value;
+
+typedef struct carnn_graph_measures {
+    carnn_graph_value recurrent_depth;   /* largest length / delay of a cycle */
+    carnn_graph_value feedforward_depth; /* largest length - delay * recurrent depth of a path from
+                                            an input to an output; 0 / 0: no path leads there */
+    carnn_graph_value skip_coefficient;  /* largest delay / length of a cycle */
+} carnn_graph_measures;
+
+/* Reads a graph, checks the four conditions of Def. 4.2.1.1 and measures it. A source without bytes
+   is a file or the name of a graph of the thesis: sh, st, bu, td (Fig. 4.2a), grid:RxF of recurrent
+   depth R and feedforward depth F, fig4.3a:K (sh with a skip of K steps), fig4.3b:N:K (skips of K
+   steps in two layers, N = 1 to 4). CARNN_ERR_DATA: the message names the line and, of a graph that
+   is not valid, the condition. */
+CARNN_API carnn_status carnn_graph_load(carnn_graph **graph, const carnn_source *source,
+                                        const carnn_allocator *allocator, carnn_error *error);
+CARNN_API void carnn_graph_free(carnn_graph *graph);
+
+/* Measures of a graph whose cycles lead forward in time (backward 0), or back (1: delays count with
+   the other sign). Of a bidirectional graph, which has both, each part is measured without the
+   cycles of the other. NULL: there are no cycles in this direction. */
+CARNN_API const carnn_graph_measures *carnn_graph_measure(const carnn_graph *graph, int backward);
+
+/* Writes "a -0-> b -1-> a", a cycle or path with its delays; returns its length, as snprintf. */
+CARNN_API size_t carnn_graph_path(const carnn_graph *graph, const carnn_graph_value *value,
+                                  char *text, size_t size);
+
+/* What a graph consists of: NULL past the last node or edge. */
+CARNN_API int64_t carnn_graph_period(const carnn_graph *graph);
+CARNN_API const carnn_graph_node *carnn_graph_node_at(const carnn_graph *graph, size_t number);
+CARNN_API const carnn_graph_edge *carnn_graph_edge_at(const carnn_graph *graph, size_t number);
+
+#endif
 
 #ifndef CARNN_NO_TRAIN
 
@@ -4201,6 +4278,26 @@ typedef struct carnn__cell_product {
     float *weight, *back; /* recurrent weights, packed for h' Wh^T and for dph Wh */
 } carnn__cell_product;
 
+/* States that are mixed with those of another text (Chen et al. 2018, Eq. 2 and 3): where a row is
+   aligned with a row x of the other text, its state k = h_t is replaced, before the next step reads
+   it, by
+
+     g = s(a + W k)      h = k + g * (x - k)      a: of the sequence, W_H H_X + b in the paper
+
+   Backward, D the gradient at h: da = D * (x - k) * g (1 - g), dx += D * g,
+   dk = D * (1 - g) + W^T da. What a step carries beside h stays as it is. */
+typedef struct carnn__state_gate {
+    size_t count;          /* M: aligned rows, in the order in which they are packed */
+    size_t *step;          /* (T + 1) the first one of each step */
+    uint32_t *row, *other; /* (M) packed row, row of x */
+    uint32_t *pair;        /* (M) row of a */
+    const float *a, *w;    /* (B, h), (h, h) */
+    const float *x;        /* (R, stride) of which h columns are read */
+    float *dx;
+    size_t stride;
+    float *k, *g, *da, *dk; /* (M, h) */
+} carnn__state_gate;
+
 typedef struct carnn__cell_run {
     const carnn__cell *cell;
     const carnn__store *store; /* names; the weights are in w, their gradients in g */
@@ -4215,6 +4312,7 @@ typedef struct carnn__cell_run {
     carnn__cell_product product[2];
     size_t products;
     int shares;         /* the memory for the backward pass is that of several runs */
+    carnn__state_gate *gate; /* or NULL; set after carnn__cell_plan */
 } carnn__cell_run;
 
 /* Takes the memory for at most U inputs, N rows, B sequences; `g` NULL: forward only. Runs of one
@@ -4369,16 +4467,71 @@ static void carnn__cell_recur(const carnn__cell_run *r, carnn__engine *e, size_t
     }
 }
 
-/* All steps of a cell that looks at its state, backward in the reverse order. */
+/* h of the aligned rows of step t. */
+static void carnn__gate_mix(const carnn__cell_run *r, size_t t) {
+    const carnn__state_gate *m = r->gate;
+    size_t h = r->scan.h, i, j;
+    for (i = m->step[t]; i < m->step[t + 1]; i++) {
+        const float *x = m->x + m->other[i] * m->stride, *k = m->k + i * h, *g = m->g + i * h;
+        float *out = r->scan.out + m->row[i] * h;
+        for (j = 0; j < h; j++) out[j] = k[j] + g[j] * (x[j] - k[j]);
+    }
+}
+
+static void carnn__gate_forward(const carnn__cell_run *r, carnn__engine *e, size_t t) {
+    const carnn__state_gate *m = r->gate;
+    size_t h = r->scan.h, from = m->step[t], n = m->step[t + 1] - from;
+    float *k = m->k + from * h, *g = m->g + from * h;
+    size_t i;
+    for (i = 0; i < n; i++) {
+        memcpy(k + i * h, r->scan.out + m->row[from + i] * h, h * sizeof(float));
+        memcpy(g + i * h, m->a + m->pair[from + i] * h, h * sizeof(float));
+    }
+    carnn__matmul(e, CARNN__NT | CARNN__ADD, n, h, h, k, h, m->w, h, NULL, g, h);
+    e->k->sigmoid_n(g, g, n * h);
+    carnn__gate_mix(r, t);
+}
+
+/* Before the cell's backward step, to which it leaves k as the state and dk as all that reaches it;
+   carnn__gate_mix after that step restores h. */
+static void carnn__gate_backward(const carnn__cell_run *r, carnn__engine *e, size_t t) {
+    const carnn__state_gate *m = r->gate;
+    const carnn__scan *s = &r->scan;
+    size_t h = s->h, from = m->step[t], n = m->step[t + 1] - from, i, j;
+    for (i = from; i < from + n; i++) {
+        const float *x = m->x + m->other[i] * m->stride, *k = m->k + i * h, *g = m->g + i * h;
+        float *dx = m->dx + m->other[i] * m->stride, *da = m->da + i * h, *dk = m->dk + i * h;
+        float *dout = (float *)s->dout + m->row[i] * h;
+        const float *dh = s->dh + (m->row[i] - s->seq->start[t]) * h;
+        for (j = 0; j < h; j++) {
+            float D = dout[j] + dh[j];
+            da[j] = D * (x[j] - k[j]) * g[j] * (1.0f - g[j]);
+            dx[j] += D * g[j];
+            dk[j] = D * (1.0f - g[j]);
+            dout[j] = 0.0f;
+        }
+        memcpy(s->out + m->row[i] * h, k, h * sizeof(float));
+    }
+    carnn__matmul(e, CARNN__NN | CARNN__ADD, n, h, h, m->da + from * h, h, m->w, h, NULL,
+                  m->dk + from * h, h);
+    for (i = from; i < from + n; i++)
+        memcpy(s->dh + (m->row[i] - s->seq->start[t]) * h, m->dk + i * h, h * sizeof(float));
+}
+
+/* All steps one by one, backward in the reverse order. */
 static void carnn__cell_steps(carnn__cell_run *r, carnn__engine *e) {
-    size_t count = r->scan.seq->steps * r->products, i, t;
+    size_t stages = carnn__max(r->products, 1), count = r->scan.seq->steps * stages, i, t;
     for (i = 0; i < count; i++) {
         size_t number = r->scan.back ? count - 1 - i : i;
-        t = number / r->products;
-        r->scan.stage = (int)(number % r->products);
-        if (!r->scan.back) carnn__cell_recur(r, e, t);
+        int gates = r->gate && (number + 1) % stages == 0, mixes = r->gate && number % stages == 0;
+        t = number / stages;
+        r->scan.stage = (int)(number % stages);
+        if (!r->scan.back && r->products) carnn__cell_recur(r, e, t);
+        if (r->scan.back && gates) carnn__gate_backward(r, e, t);
         carnn__scan_steps(r, e, t, t + 1);
-        if (r->scan.back) carnn__cell_recur(r, e, t);
+        if (r->scan.back && mixes) carnn__gate_mix(r, t);
+        if (!r->scan.back && gates) carnn__gate_forward(r, e, t);
+        if (r->scan.back && r->products) carnn__cell_recur(r, e, t);
     }
 }
 
@@ -4429,11 +4582,11 @@ static void carnn__cell_scan(carnn__cell_run *r, carnn__engine *e) {
     const carnn__packed *seq = r->scan.seq;
     size_t weights = carnn__cells[r->cell->kind].recurrent_gates * r->scan.h * r->scan.h;
     carnn__bands job = {r, e, 1};
-    if (weights <= CARNN__BAND_WEIGHTS && !r->scan.index &&
+    if (weights <= CARNN__BAND_WEIGHTS && !r->scan.index && !r->gate &&
         (double)weights * (double)seq->rows >= CARNN__PARALLEL_FROM)
         job.count = carnn__min(carnn__pool_active(e->pool),
                                seq->sequences / CARNN__BAND_SEQUENCES);
-    if (!r->products) carnn__scan_steps(r, e, 0, seq->steps);
+    if (!r->products && !r->gate) carnn__scan_steps(r, e, 0, seq->steps);
     else if (job.count > 1) carnn__parallel(e->pool, job.count, carnn__band_run, &job);
     else carnn__cell_steps(r, e);
 }
@@ -6402,7 +6555,7 @@ static int carnn__next_candidate(carnn__span *list, carnn__span *candidate) {
 
 typedef struct carnn__reader carnn__reader;
 
-#define CARNN__CLASS_FINE 0 /* the place of `fine` among the options of classify */
+enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 7 }; /* among the options of classify */
 
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
 
@@ -6454,6 +6607,7 @@ typedef struct carnn__record {
     carnn__span target;
     float value;
     int spoken;      /* its texts are tokenised as those of Switchboard are */
+    int tree, once;  /* its text is the leaves of a tree; left out where the text is known */
 } carnn__record;
 
 /* A reader's place in a file, and what a format has to remember from line to line. */
@@ -6463,11 +6617,13 @@ typedef struct carnn__parser {
     int lenient;         /* see carnn_dataset_desc */
     int begun;           /* a group is open */
     int64_t last;        /* number of the line before */
+    size_t fact;         /* line of the last fact if no turn has followed it, else 0 */
     uint64_t key;        /* hash of what the group before is told by */
     size_t column[5];    /* of tables: which column is which, and how many there are */
     const char *file[2]; /* where texts have files of their own: their names, else NULL */
     int style;           /* of formats with variants: which, from the first lines; 0: not known */
     const char *format;  /* its name, for those who ask */
+    size_t at;           /* of lines with several records: where the next one begins; 0: none */
     const double *option; /* the task's, of the model that will read the data; NULL: defaults */
     const char *text;     /* where the text of a cloze example begins in the file */
     size_t words;         /* of it so far */
@@ -6476,6 +6632,14 @@ typedef struct carnn__parser {
 static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
                                       carnn__span found) {
     return carnn__expected(p->error, &p->lines, what, found);
+}
+
+/* A fact that no turn follows is never read: most likely it is a turn whose tab is missing. */
+static carnn_status carnn__read_in_vain(carnn__parser *p) {
+    if (!p->fact || p->lenient) return CARNN_OK;
+    p->lines.number = p->fact;
+    return carnn__misread(p->error, &p->lines, "a tab between user and response, or a turn that "
+                          "follows the fact", "neither");
 }
 
 /* Is the line at hand not blank? In an example to be predicted a tab counts. */
@@ -6572,6 +6736,19 @@ static uint32_t carnn__reading_rows(carnn__reading *r, carnn__span numbers) {
     return (uint32_t)stbds_arrlenu(d->row_at) - 2;
 }
 
+/* Writes the leaves of a tree "(3 (2 It) (4 sings))", blanks between them, to `to`, which has room
+   for the tree; returns their length. */
+static size_t carnn__leaves(carnn__span tree, char *to) {
+    size_t i, n = 0;
+    for (i = 0; i < tree.length; i++) {
+        char c = tree.at[i];
+        if (c == '(') i += 1; /* the label */
+        else if (c != ')' && !carnn__gap(c)) to[n++] = c;
+        else if (n && to[n - 1] != ' ') to[n++] = ' ';
+    }
+    return n;
+}
+
 /* Adds a record: its target before its texts, as vocabularies depend on the order. */
 static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record *record) {
     const size_t most = CARNN__COUNT_LIMIT - 8; /* texts, members and items have 32 bits */
@@ -6600,8 +6777,15 @@ static carnn_status carnn__reading_record(carnn__reading *r, const carnn__record
     for (i = 0; i < record->count; i++) {
         carnn__span text = record->text[i];
         carnn__member m = {0, record->role[i]};
+        size_t known = r->texts.count;
         if (record->spoken) text = carnn__spoken_words(r, text);
+        if (record->tree) {
+            stbds_arrsetlen(r->scratch, text.length);
+            text.length = carnn__leaves(text, r->scratch);
+            text.at = r->scratch;
+        }
         m.text = record->columns ? carnn__reading_rows(r, text) : carnn__reading_text(r, text);
+        if (record->once && m.text < known) return CARNN_OK;
         stbds_arrput(d->members, m);
     }
     d->spoken |= record->spoken;
@@ -6678,7 +6862,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
         if (status) return status;
         r->parser.lines = r->input->lines;
         carnn__reading_origin(r, r->parser.lines.name);
-        while (!status && carnn__next_line(&r->parser.lines)) {
+        while (!status && (r->parser.at || carnn__next_line(&r->parser.lines))) {
             carnn__record record;
             memset(&record, 0, sizeof record);
             status = r->reader->line(&r->parser, &record);
@@ -6686,6 +6870,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
                 status = carnn__reading_record(r, &record);
         }
     }
+    if (!status) status = carnn__read_in_vain(&r->parser);
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
     if (r->records == records && !r->desc->lenient) {
@@ -6782,9 +6967,8 @@ static carnn_status carnn__reading_all(void *job) {
         status = carnn__reading_source(r, &r->desc->sources[i]);
     if (status) return status;
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
-    r->parser.lines.number = 1;
     return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
-                          "none in the file: has it tabs, or spaces in their place?");
+                          "none to the end");
 }
 
 /* The reader of a task, and the task's own name; NULL where there is no such task (@@TASKS). */
@@ -6841,7 +7025,7 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
     int numbered;
     if (!carnn__says_something(p)) {
         p->begun = 0;
-        return CARNN_OK;
+        return carnn__read_in_vain(p);
     }
     numbered = carnn__numbered(&line, &number);
     if (!numbered && !p->lenient) return carnn__unexpected(p, "a line number", line);
@@ -6849,6 +7033,7 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
         return carnn__unexpected(p, "a line number below 4294967296", p->lines.line);
     r->begins = !p->begun || (numbered && ((int64_t)number < p->last ||
                                            (number == 1 && p->last == 1)));
+    if (r->begins && carnn__read_in_vain(p)) return CARNN_ERR_DATA;
     if (r->begins) p->last = 0;
     if (numbered) p->last = (int64_t)number;
     p->begun = 1;
@@ -6857,8 +7042,10 @@ static carnn_status carnn__dialog_line(carnn__parser *p, carnn__record *r) {
         if (!carnn__trim(user).length && !p->lenient)
             return carnn__unexpected(p, "words after the line number", carnn__trim(user));
         carnn__record_text(r, CARNN_FACT, user);
+        p->fact = p->lines.number;
         return CARNN_OK;
     }
+    p->fact = 0;
     if (carnn__cut(&line, '\t', &response) && carnn__cut(&line, '\t', &spoken) && !p->lenient)
         return carnn__unexpected(p, "at most three columns", p->lines.line);
     if (!carnn__trim(response).length && !p->lenient)
@@ -7116,6 +7303,8 @@ static const carnn__reader carnn__pair_reader = {
        __label__class text     fastText; a text with several labels is refused
        COARSE:fine text        TREC; the class is COARSE, with the task's option `fine` all of it
        4 text                  SST: one digit, one blank
+       (4 (2 The) (3 film))    SST's trees; with the option `phrases` every other node of a tree is
+                               an example, too, unless its text has been one
 
    The first line that is not blank tells the style. Where classes may be missing it may be a text
    ("3 men in a boat"): TREC or SST are then believed only if the next lines have the style, too. In
@@ -7127,6 +7316,7 @@ enum {
     CARNN__CLASS_TABBED,
     CARNN__CLASS_COARSE,
     CARNN__CLASS_DIGIT,
+    CARNN__CLASS_TREE,
     CARNN__CLASS_NONE /* texts without classes */
 };
 
@@ -7134,9 +7324,25 @@ enum {
 static const char *const carnn__class_formats[] = {
     "class<TAB>text, __label__class text, COARSE:fine text or a digit, a blank and a text",
     "__label__class text", "class<TAB>text", "COARSE:fine text", "a digit, a blank and a text",
-    "a text"};
+    "a tree with a digit at every node", "a text"};
 
 #define CARNN__CLASS_LOOKED_AT 16 /* lines, where the first one may be a text */
+
+/* The length of the tree that a text begins with; 0: it begins with none. */
+static size_t carnn__tree_length(carnn__span s) {
+    size_t i, depth = 0;
+    for (i = 0; i < s.length; i++) {
+        if (s.at[i] == '(') {
+            if (i + 3 > s.length || !carnn__digit(s.at[i + 1]) || s.at[i + 2] != ' ') return 0;
+            depth++;
+        } else if (!depth) {
+            return 0;
+        } else if (s.at[i] == ')' && !--depth) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
 
 /* Divides a line of this style into class and text; 0: it is not of this style. */
 static int carnn__class_split(const carnn__parser *p, int style, carnn__span line,
@@ -7148,6 +7354,12 @@ static int carnn__class_split(const carnn__parser *p, int style, carnn__span lin
     label->length = 0;
     if (style == CARNN__CLASS_UNKNOWN || style == CARNN__CLASS_NONE) return 0;
     if (style == CARNN__CLASS_TABBED) return carnn__cut(text, '\t', label);
+    if (style == CARNN__CLASS_TREE) {
+        *text = carnn__trim(line);
+        label->at = text->at + 1;
+        label->length = 1;
+        return text->length && carnn__tree_length(*text) == text->length;
+    }
     while (label->length < line.length && !carnn__gap(line.at[label->length])) label->length++;
     carnn__skip(text, carnn__min(label->length + 1, line.length));
     if (style == CARNN__CLASS_DIGIT) return label->length == 1 && carnn__digit(*label->at);
@@ -7176,6 +7388,20 @@ static int carnn__class_is(const carnn__parser *p, int style) {
     return looked_at > 0;
 }
 
+/* The node of a tree that is next, where all are examples. */
+static void carnn__class_node(carnn__parser *p, carnn__record *r, carnn__span *tree) {
+    carnn__span node = *tree;
+    const char *next;
+    if (p->lenient || !p->option || p->option[CARNN__CLASS_PHRASES] <= 0.0) return;
+    carnn__skip(&node, p->at);
+    next = (const char *)memchr(node.at + 1, '(', node.length - 1);
+    r->once = p->at > 0;
+    r->target.at = node.at + 1;
+    p->at = next ? (size_t)(next - tree->at) : 0;
+    node.length = carnn__tree_length(node);
+    *tree = node;
+}
+
 static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     carnn__span label, text, other, rest;
     int found;
@@ -7199,14 +7425,16 @@ static carnn_status carnn__class_line(carnn__parser *p, carnn__record *r) {
     r->has_target = r->target.length > 0;
     r->begins = r->example = 1;
     r->own = 1;
+    r->tree = found && p->style == CARNN__CLASS_TREE;
+    if (r->tree) carnn__class_node(p, r, &text);
     carnn__record_text(r, 0, found ? text : p->lines.line);
     return CARNN_OK;
 }
 
 static const carnn__reader carnn__class_reader = {
     carnn__class_line, "a class and a text", 0, 0, NULL,
-    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC) or "
-    "\"4 text\" (SST), as the first line has it"};
+    "\"class<TAB>text\", \"__label__class text\" (fastText), \"COARSE:fine text\" (TREC), "
+    "\"4 text\" or a tree (SST), as the first line has it"};
 
 /* --- pairs with a class or a grade ---------------------------------------------------------------
    Two sentences and what the first says of the second, a line each, in columns with tabs between
@@ -7643,13 +7871,14 @@ typedef struct carnn__bench_text {
 
 typedef struct carnn__task_bench {
     size_t hidden[2];             /* models with so many units are measured, of the second size also
-                                     beside a busy thread; 0: none */
+                                     beside a busy thread, unless it is `other`; 0: none */
     const char *cell, *optimizer; /* NULL: the default */
     int64_t batch;
     const char *unit;             /* of training and predicting: "examples/s" */
     const char *predicting;       /* what rows of predictions are called: "predicting" */
     size_t lines, candidates;     /* of the data set, and of the list that it comes with */
     void (*line)(carnn__bench_text *t, unsigned i); /* writes line i of the data set */
+    const char *other;            /* options of models of the second size, "model=ca"; or NULL */
 } carnn__task_bench;
 
 #if defined(__GNUC__)
@@ -9092,6 +9321,391 @@ static void carnn__manhattan_run(const carnn__work *work, carnn__manhattan *m,
     }
 }
 
+/* --- weighted sums of the words of each text ----------------------------------------------------
+   y_s = sum_r w_r x_r of the texts `from`, from + step, ...; x (R, D)  w (R, 1)  y (S, D). */
+
+static void carnn__weigh(const carnn__work *work, const carnn__texts *t, size_t from, size_t step,
+                         const carnn__mat *x, const carnn__mat *w, const carnn__mat *y,
+                         int backward) {
+    carnn__engine *e = work->engine;
+    size_t D = x->columns, s;
+    for (s = from; s < t->texts; s += step) {
+        size_t r = t->at[s], n = t->at[s + 1] - r;
+        if (backward && n) {
+            carnn__matmul(e, CARNN__NT | CARNN__ADD, n, 1, D, x->x + r * D, D, y->d + s * D, D,
+                          NULL, w->d + r, 1);
+            carnn__matmul(e, CARNN__NN | CARNN__ADD, n, D, 1, w->x + r, 1, y->d + s * D, D, NULL,
+                          x->d + r * D, D);
+        } else if (!backward) {
+            memset(y->x + s * D, 0, D * sizeof(float));
+            if (n) carnn__matmul(e, CARNN__NN, 1, D, n, w->x + r, n, x->x + r * D, D, NULL,
+                                 y->x + s * D, D);
+        }
+    }
+}
+
+/* --- attentive pooling --------------------------------------------------------------------------
+   dos Santos et al. 2016, Eq. 6 to 12. The words q_i (m, D) and a_j (n, D) of the texts of a pair
+   weigh each other:
+
+     G = tanh(q U a')      w_q = softmax_i(max_j G_ij)      w_a = softmax_j(max_i G_ij)
+
+   Backward: dw through the softmax to the places of the maxima; dP = dG * (1 - G^2);
+   dq += dP a U', dU += q' dP a, da += dP' q U. A pair a thread. */
+
+typedef struct carnn__attentive {
+    carnn__linear project; /* q U of all first texts, one after the other (R, D) */
+    carnn__mat q, G, w;    /* (R, D); matrices of the pairs; (R, 1) */
+    uint32_t *best;        /* (R) where the maximum of each word is in the other text */
+    size_t rows, *row_at, *cell_at; /* of q; (B) where a pair begins in q, in G */
+    int backward;
+    const carnn__work *work; /* of the run at hand, and its texts and words */
+    const carnn__texts *t;
+    const carnn__mat *x;
+} carnn__attentive;
+
+static void carnn__attentive_plan(carnn__plan *p, carnn__attentive *m, const char *name, size_t D,
+                                  const carnn__texts *t) {
+    size_t R = t->most_rows, B = t->most_items;
+    carnn__linear_plan(p, &m->project, name, "weight", R, D, D, 0, CARNN__IDENTITY);
+    m->q = carnn__plan_mat(p, R, D);
+    m->w = carnn__plan_mat(p, R, 1);
+    m->G = carnn__plan_mat(p, p->arena ? carnn__corpus_of(p->work)->most_size[1] : 0, 1);
+    if (!p->arena) return;
+    m->best = (uint32_t *)carnn__take(p->arena, R, sizeof(uint32_t));
+    m->row_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
+    m->cell_at = (size_t *)carnn__take(p->arena, B, sizeof(size_t));
+}
+
+/* The maxima of the rows of G, `step` apart, whose `n` columns are `next` apart. */
+static void carnn__attentive_maxima(const carnn__attentive *m, const float *G, size_t row,
+                                    size_t rows, size_t step, size_t n, size_t next) {
+    size_t i, j;
+    for (i = 0; i < rows; i++, row++) {
+        uint32_t *best = &m->best[row];
+        for (j = *best = 0; j < n && !carnn__net_of(m->work)->holds; j++)
+            if (G[i * step + j * next] > G[i * step + *best * next]) *best = (uint32_t)j;
+        m->w.x[row] = n ? G[i * step + *best * next] : 0.0f;
+    }
+}
+
+static void carnn__attentive_pair(void *job, size_t pair, size_t worker) {
+    const carnn__attentive *m = (const carnn__attentive *)job;
+    carnn__engine e = carnn__engine_of(m->work->engine, worker);
+    const size_t *at = m->t->at + 2 * pair;
+    size_t D = m->x->columns, rows = at[1] - at[0], n = at[2] - at[1], i, cells = rows * n;
+    size_t from = m->row_at[pair] * D, second = at[1] * D;
+    float *G = m->G.x + m->cell_at[pair], *dG = m->G.d + (m->G.d ? m->cell_at[pair] : 0);
+    if (!m->backward) {
+        carnn__matmul(&e, CARNN__NT, rows, n, D, m->project.y.x + from, D, m->x->x + second, D,
+                      NULL, G, n);
+        e.k->tanh_n(G, G, cells);
+        carnn__attentive_maxima(m, G, at[0], rows, n, n, 1);
+        carnn__attentive_maxima(m, G, at[1], n, 1, rows, n);
+        if (rows) e.k->softmax(m->w.x + at[0], rows);
+        if (n) e.k->softmax(m->w.x + at[1], n);
+        return;
+    }
+    if (!cells) return;
+    carnn__softmax_back(e.k, m->w.x + at[0], m->w.d + at[0], rows);
+    carnn__softmax_back(e.k, m->w.x + at[1], m->w.d + at[1], n);
+    memset(dG, 0, cells * sizeof(float));
+    for (i = 0; i < rows; i++) dG[i * n + m->best[at[0] + i]] += m->w.d[at[0] + i];
+    for (i = 0; i < n; i++) dG[m->best[at[1] + i] * n + i] += m->w.d[at[1] + i];
+    for (i = 0; i < cells; i++) dG[i] *= 1.0f - G[i] * G[i];
+    carnn__matmul(&e, CARNN__NN | CARNN__ADD, rows, D, n, dG, n, m->x->x + second, D, NULL,
+                  m->project.y.d + from, D);
+    carnn__matmul(&e, CARNN__TN | CARNN__ADD, n, D, rows, dG, n, m->project.y.x + from, D, NULL,
+                  m->x->d + second, D);
+}
+
+/* The rows of the first texts of x to q; backward from q to x. */
+static void carnn__attentive_rows(const carnn__work *work, carnn__attentive *m,
+                                  const carnn__texts *t, const carnn__mat *x, int backward) {
+    size_t D = x->columns, b, row = 0, cell = 0;
+    for (b = 0; b < t->count; b++) {
+        size_t from = t->at[2 * b], n = t->at[2 * b + 1] - from;
+        m->row_at[b] = row;
+        m->cell_at[b] = cell;
+        if (backward) work->engine->k->add(m->q.d + row * D, x->d + from * D, n * D);
+        else memcpy(m->q.x + row * D, x->x + from * D, n * D * sizeof(float));
+        row += n;
+        cell += n * (t->at[2 * b + 2] - t->at[2 * b + 1]);
+    }
+    m->rows = row;
+}
+
+/* x (R, D); the output are the weights m->w. */
+static void carnn__attentive_run(const carnn__work *work, carnn__attentive *m,
+                                 const carnn__texts *t, const carnn__mat *x, int backward) {
+    m->backward = backward;
+    m->work = work;
+    m->t = t;
+    m->x = x;
+    if (!backward) {
+        carnn__attentive_rows(work, m, t, x, 0);
+        carnn__mat_clear(&m->q, m->rows);
+        carnn__mat_clear(&m->w, carnn__texts_rows(t));
+        carnn__linear_forward(work, &m->project, &m->q, m->rows);
+    }
+    carnn__parallel(work->engine->pool, t->count, carnn__attentive_pair, m);
+    if (!backward) return;
+    carnn__linear_backward(work, &m->project, &m->q, m->rows);
+    carnn__attentive_rows(work, m, t, x, 1);
+}
+
+/* --- similarity of the two texts of a pair ------------------------------------------------------
+   Of the rows x, y of v (S, D): the cosine (@@PART), or the Manhattan similarity of Mueller and
+   Thyagarajan 2016, S = exp(-|x - y|_1), as log S = -|x - y|_1, so that nothing underflows. */
+
+typedef struct carnn__similarity {
+    int manhattan;
+    signed char *sign; /* (B, D) of x - y */
+    carnn__mat z;      /* (B, 1) */
+} carnn__similarity;
+
+static void carnn__similarity_plan(carnn__plan *p, carnn__similarity *m, size_t D,
+                                   const carnn__texts *t) {
+    m->z = carnn__plan_mat(p, t->most_items, 1);
+    if (!p->arena) return;
+    if (!p->work->g) m->z.d = carnn__floats(p->arena, t->most_items, 1); /* losses work in it */
+    if (m->manhattan) m->sign = (signed char *)carnn__take(p->arena, t->most_items * D, 1);
+}
+
+static void carnn__similarity_run(const carnn__work *work, const carnn__similarity *m,
+                                  const carnn__texts *t, const carnn__mat *v, int backward) {
+    size_t D = v->columns, b, j;
+    for (b = 0; b < t->count; b++) {
+        size_t x = 2 * b * D, y = x + D;
+        if (!m->manhattan && backward)
+            carnn__cosine_back(work->engine->k, D, v->x + x, v->x + y, m->z.d[b], v->d + x,
+                               v->d + y);
+        else if (!m->manhattan) m->z.x[b] = carnn__cosine(work->engine->k, D, v->x + x, v->x + y);
+        else if (!backward) m->z.x[b] = 0.0f;
+        for (j = 0; m->manhattan && j < D; j++) {
+            float difference = v->x[x + j] - v->x[y + j];
+            signed char *sign = &m->sign[b * D + j];
+            if (!backward) {
+                if (!carnn__net_of(work)->holds)
+                    *sign = (signed char)((difference > 0.0f) - (difference < 0.0f));
+                m->z.x[b] -= (float)*sign * difference;
+            } else {
+                v->d[x + j] -= (float)*sign * m->z.d[b];
+                v->d[y + j] += (float)*sign * m->z.d[b];
+            }
+        }
+    }
+}
+
+/* --- context alignment --------------------------------------------------------------------------
+   CA-RNN, Chen et al. 2018. One text of each pair, X, is read by itself and pooled to H_X. The same
+   RNN reads the other text, Y, but its state at a word y_j that is aligned with a word x_i is mixed
+   with the state of X there, in the same direction (see carnn__state_gate):
+
+     g = s(W_H H_X + W_h k_j + b)      h_j = k_j + g * (h_i^x - k_j)           Eq. 2 and 3
+
+   W_H (h, 2h), W_h (h, h) and b are those of a direction. A word of Y is aligned with the same word
+   of X, of several with the one nearest to its own place that no word before it has taken. */
+
+typedef struct carnn__side { /* the texts of one role as sequences */
+    carnn__rnn rnn;
+    carnn__packed packed;
+    size_t *start;                   /* (T + 2) */
+    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank */
+    uint32_t *sequence;              /* (B) of the text of each pair */
+    uint32_t *reversed, *index[2];   /* (N) as in carnn__texts */
+} carnn__side;
+
+typedef struct carnn__aligned {
+    size_t first;            /* the role of X */
+    carnn__side side[2];     /* by role */
+    uint32_t *row, *with;    /* (R) packed row; the row of the other text, or CARNN__NO_INDEX */
+    uint32_t *mark;          /* (R) of a packed row of Y, the row that is aligned */
+    carnn__mat s, H;         /* (R, D) states; (B, D) H_X */
+    carnn__linear gate[2];   /* W_H H_X + b (B, h), by direction */
+    size_t weight[2];        /* W_h */
+    carnn__state_gate state[2];
+} carnn__aligned;
+
+static void carnn__side_plan(carnn__plan *p, carnn__side *m, carnn__rnn_shape shape, size_t drop,
+                             const carnn__texts *t) {
+    uint32_t **of_pair[] = {&m->length, &m->order, &m->rank, &m->sequence};
+    uint32_t **of_row[] = {&m->reversed, &m->index[0], &m->index[1]};
+    m->rnn.drop = drop;
+    carnn__rnn_plan(p, &m->rnn, "cell", shape, t->most_inputs, t->most_rows, t->most_items);
+    if (!p->arena) return;
+    carnn__take_indices(p->arena, of_pair, CARNN__COUNT(of_pair), t->most_items);
+    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), t->most_rows);
+    m->start = (size_t *)carnn__take(p->arena, carnn__corpus_of(p->work)->most_steps + 2,
+                                     sizeof(size_t));
+}
+
+static void carnn__gate_plan(carnn__plan *p, carnn__aligned *m, size_t i, size_t h,
+                             const carnn__texts *t) {
+    static const char *const name[] = {"align.forward", "align.backward"};
+    carnn__state_gate *g = &m->state[i];
+    uint32_t **of_row[] = {&g->row, &g->other, &g->pair};
+    float **of_state[] = {&g->k, &g->g, &g->da, &g->dk};
+    size_t R = t->most_rows, j;
+    carnn__linear_plan(p, &m->gate[i], name[i], "context", t->most_items, 2 * h, h, 1,
+                       CARNN__IDENTITY);
+    m->weight[i] = carnn__declare(p->store, name[i], "weight", h, h, 0, CARNN__INIT_GLOROT, 0.0f);
+    if (!p->arena) return;
+    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
+    g->step = (size_t *)carnn__take(p->arena, carnn__corpus_of(p->work)->most_steps + 1,
+                                    sizeof(size_t));
+    for (j = 0; j < (p->work->g ? CARNN__COUNT(of_state) : 2u); j++)
+        *of_state[j] = carnn__floats(p->arena, R, h);
+}
+
+/* `first` is set before. drop: a stream for each layer of either side. */
+static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_shape shape,
+                                size_t drop, const carnn__texts *t) {
+    uint32_t **of_row[] = {&m->row, &m->with, &m->mark};
+    size_t number = p->store->count, end, i;
+    carnn__side_plan(p, &m->side[0], shape, drop, t);
+    end = p->store->count;
+    if (p->arena) {
+        p->store->count = number; /* the same weights again */
+        carnn__side_plan(p, &m->side[1], shape, drop + CARNN__LAYERS_MAX, t);
+        p->store->count = end;
+        carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), t->most_rows);
+    }
+    m->s = carnn__plan_mat(p, t->most_rows, 2 * shape.h);
+    m->H = carnn__plan_mat(p, t->most_items, 2 * shape.h);
+    for (i = 0; i < 2; i++) carnn__gate_plan(p, m, i, shape.h, t);
+}
+
+/* Packs the texts of a role; shares: those of consecutive pairs that are equal are one sequence. */
+static void carnn__side_pack(carnn__side *m, const carnn__texts *t, size_t role, int shares,
+                             uint32_t *row) {
+    size_t P = 0, i, r, b;
+    for (i = role; i < t->texts; i += 2) {
+        if (!shares || !P || t->list[i] != t->list[i - 2])
+            m->length[P++] = (uint32_t)(t->at[i + 1] - t->at[i]);
+        m->sequence[i / 2] = (uint32_t)P - 1;
+    }
+    carnn__pack_sequences(&m->packed, m->length, P, m->order, m->start);
+    carnn__reverse_index(&m->packed, m->reversed);
+    for (b = 0; b < P; b++) m->rank[m->order[b]] = (uint32_t)b;
+    for (i = role; i < t->texts; i += 2)
+        for (r = t->at[i]; r < t->at[i + 1]; r++) {
+            row[r] = (uint32_t)(m->start[r - t->at[i]] + m->rank[m->sequence[i / 2]]);
+            m->index[0][row[r]] = m->index[1][m->reversed[row[r]]] = t->ids[r];
+        }
+}
+
+/* Reads the texts of a role, x (U, in), to their rows of m->s; backward the gradient from there. */
+static void carnn__side_run(const carnn__work *work, carnn__aligned *m, const carnn__texts *t,
+                            const carnn__mat *x, size_t role, uint64_t key, int backward) {
+    carnn__side *side = &m->side[role];
+    const carnn__mat *y = carnn__rnn_output(&side->rnn);
+    carnn__rnn_input in = {&side->packed, {side->index[0], side->index[1]}, side->reversed, x,
+                           t->inputs, NULL, NULL, 0, NULL};
+    size_t D = y->columns, i, r;
+    if (!backward) carnn__rnn_forward(work, &side->rnn, in, key);
+    for (i = role; i < t->texts; i += 2)
+        for (r = t->at[i]; r < t->at[i + 1]; r++)
+            if (backward) work->engine->k->add(m->s.d + r * D, y->d + m->row[r] * D, D);
+            else memcpy(m->s.x + r * D, y->x + m->row[r] * D, D * sizeof(float));
+    if (backward) carnn__rnn_backward(work, &side->rnn, in, key);
+}
+
+/* Aligns the words of each pair; same (V): equal for words that count as the same. */
+static void carnn__aligned_find(const carnn__aligned *m, const carnn__texts *t,
+                                const uint32_t *same) {
+    size_t b, i, j;
+    for (i = 0; i < carnn__texts_rows(t); i++) m->with[i] = CARNN__NO_INDEX;
+    for (b = 0; b < t->count; b++) {
+        size_t X = 2 * b + m->first, Y = X ^ 1, from = t->at[X], to = t->at[Y];
+        for (j = to; j < t->at[Y + 1]; j++) {
+            uint32_t word = same[t->input[t->ids[j]] / 2], best = CARNN__NO_INDEX;
+            size_t place = from + j - to, least = SIZE_MAX;
+            for (i = from; i < t->at[X + 1]; i++) {
+                size_t far = i > place ? i - place : place - i;
+                if (m->with[i] != CARNN__NO_INDEX || far >= least) continue;
+                if (same[t->input[t->ids[i]] / 2] != word) continue;
+                best = (uint32_t)i;
+                least = far;
+            }
+            m->with[j] = best;
+            if (best != CARNN__NO_INDEX) m->with[best] = (uint32_t)j;
+        }
+    }
+}
+
+/* The aligned rows of Y in the order in which a direction packs them. */
+static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, const carnn__texts *t,
+                                size_t direction) {
+    carnn__side *side = &m->side[m->first ^ 1];
+    carnn__state_gate *g = &m->state[direction];
+    size_t h = m->gate[direction].y.columns, step, row, s, r;
+    for (row = 0; row < side->packed.rows; row++) m->mark[row] = CARNN__NO_INDEX;
+    for (s = m->first ^ 1; s < t->texts; s += 2)
+        for (r = t->at[s]; r < t->at[s + 1]; r++)
+            m->mark[direction ? side->reversed[m->row[r]] : m->row[r]] = m->with[r];
+    for (g->count = step = 0; step < side->packed.steps; step++) {
+        g->step[step] = g->count;
+        for (row = side->start[step]; row < side->start[step + 1]; row++) {
+            if (m->mark[row] == CARNN__NO_INDEX) continue;
+            g->row[g->count] = (uint32_t)row;
+            g->other[g->count] = m->mark[row];
+            g->pair[g->count++] = side->order[row - side->start[step]];
+        }
+    }
+    g->step[step] = g->count;
+    g->a = m->gate[direction].y.x;
+    g->w = carnn__weight(work, m->weight[direction]);
+    g->stride = 2 * h;
+    g->x = m->s.x + direction * h;
+    g->dx = work->g ? m->s.d + direction * h : NULL;
+    side->rnn.layer[side->rnn.layers - 1].base[0].run[direction].gate = g;
+}
+
+/* x (U, in): inputs. pool: of one kind; the output are m->s and pool->y. */
+static void carnn__aligned_forward(const carnn__work *work, carnn__aligned *m,
+                                   const carnn__texts *t, const carnn__mat *x,
+                                   carnn__pool_part *pool, const uint32_t *same, uint64_t key) {
+    size_t D = m->s.columns, first = m->first, s, i;
+    for (i = 0; i < 2; i++) carnn__side_pack(&m->side[i], t, i, i == first, m->row);
+    carnn__mat_clear(&m->s, carnn__texts_rows(t));
+    carnn__mat_clear(&m->H, t->count);
+    carnn__mat_clear(&pool->y, t->texts);
+    carnn__side_run(work, m, t, x, first, key, 0);
+    for (s = first; s < t->texts; s += 2) {
+        carnn__pool_text(work, pool, t, &m->s, s, 0, 0);
+        memcpy(m->H.x + s / 2 * D, pool->y.x + s * D, D * sizeof(float));
+    }
+    carnn__aligned_find(m, t, same);
+    for (i = 0; i < 2; i++) {
+        carnn__linear_forward(work, &m->gate[i], &m->H, t->count);
+        carnn__aligned_list(work, m, t, i);
+    }
+    carnn__side_run(work, m, t, x, first ^ 1, key, 0);
+    for (s = first ^ 1; s < t->texts; s += 2) carnn__pool_text(work, pool, t, &m->s, s, 0, 0);
+}
+
+static void carnn__aligned_backward(const carnn__work *work, carnn__aligned *m,
+                                    const carnn__texts *t, const carnn__mat *x,
+                                    carnn__pool_part *pool, uint64_t key) {
+    size_t D = m->s.columns, h = D / 2, first = m->first, s, i, j;
+    for (s = first ^ 1; s < t->texts; s += 2) carnn__pool_text(work, pool, t, &m->s, s, 0, 1);
+    carnn__side_run(work, m, t, x, first ^ 1, key, 1);
+    for (i = 0; i < 2; i++) {
+        const carnn__state_gate *g = &m->state[i];
+        for (j = 0; j < g->count; j++)
+            work->engine->k->add(g->da + j * h, m->gate[i].y.d + g->pair[j] * h, h);
+        carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, h, h, g->count, g->da, h, g->k, h, NULL,
+                      carnn__gradient(work, m->weight[i]), h);
+        carnn__linear_backward(work, &m->gate[i], &m->H, t->count);
+    }
+    for (s = first; s < t->texts; s += 2) {
+        work->engine->k->add(m->H.d + s / 2 * D, pool->y.d + s * D, D);
+        carnn__pool_text(work, pool, t, &m->s, s, 0, 1);
+    }
+    carnn__side_run(work, m, t, x, first, key, 1);
+}
+
 /* --- words that both texts of a pair have -------------------------------------------------------
    Two more inputs for every word: is it in the other text?, and that times its idf; and two for
    every pair: the share of the first text's words that are in the second, by number and by idf. */
@@ -9404,6 +10018,83 @@ static double carnn__pair_loss(const carnn__work *work, const carnn__texts *t, c
         work->engine->k->sigmoid_n(z->x + i, z->d + i, 1);
         z->d[i] = (float)(w * ((double)z->d[i] - y) / (double)t->count);
     }
+    return sum;
+}
+
+/* Cross entropy where z is the logarithm of the probability S that an item is right:
+   -y z - (1 - y) log(1 - S), whose derivative is -y + (1 - y) S / (1 - S). */
+static double carnn__log_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z) {
+    const double least = 1e-7; /* of 1 - S, which is 0 where two texts are the same */
+    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
+    size_t i;
+    for (i = 0; i < t->count; i++) {
+        double y = carnn__right(work, t, i) * (1.0 - smoothing) + 0.5 * smoothing;
+        double x = (double)z->x[i], other = fmax(-expm1(x), least);
+        sum -= y * x + (1.0 - y) * log(other);
+        z->d[i] = (float)((other > least ? (1.0 - y) * exp(x) / other : 0.0) - y) /
+                  (float)t->count;
+    }
+    return sum;
+}
+
+/* Pairwise hinge of right items p against wrong ones n of their piece, of more than six so many
+   drawn by the key: the mean over n of max(0, margin - z_p + z_n), or the largest of them. *counted:
+   adds the number of these p. */
+
+#define CARNN__HINGE_MOST 6
+#define CARNN__HINGE_MARGIN 0.1
+
+typedef struct carnn__hinge {
+    int hardest;
+    uint64_t key;
+    unsigned char *on; /* (B, most) which terms are above 0, and are not outdone */
+    uint32_t *wrong;   /* (B) */
+} carnn__hinge;
+
+static void carnn__hinge_plan(carnn__plan *p, carnn__hinge *m, size_t B) {
+    if (!p->arena) return;
+    m->on = (unsigned char *)carnn__take(p->arena, B * CARNN__HINGE_MOST, 1);
+    m->wrong = (uint32_t *)carnn__take(p->arena, B, sizeof(uint32_t));
+}
+
+/* The terms of item p against one of the n in m->wrong each; adds their gradients. */
+static double carnn__hinge_item(const carnn__work *work, const carnn__hinge *m, const carnn__mat *z,
+                                size_t p, size_t n) {
+    size_t most = carnn__min(n, CARNN__HINGE_MOST), i, best = 0, who[CARNN__HINGE_MOST];
+    double term[CARNN__HINGE_MOST], sum = 0.0, share = m->hardest ? 1.0 : 1.0 / (double)most;
+    unsigned char *on = m->on + p * CARNN__HINGE_MOST;
+    for (i = 0; i < most; i++) {
+        uint64_t drawn = n > most ? carnn__random(m->key, p * CARNN__HINGE_MOST + i) % n : i;
+        who[i] = m->wrong[drawn];
+        term[i] = CARNN__HINGE_MARGIN - (double)z->x[p] + (double)z->x[who[i]];
+        if (term[i] > term[best]) best = i;
+    }
+    for (i = 0; i < most; i++) {
+        if (!carnn__net_of(work)->holds) on[i] = term[i] > 0.0 && (!m->hardest || i == best);
+        if (!on[i]) continue;
+        sum += share * term[i];
+        z->d[p] -= (float)share;
+        z->d[who[i]] += (float)share;
+    }
+    return sum;
+}
+
+static double carnn__hinge_loss(const carnn__work *work, const carnn__hinge *m,
+                                const carnn__texts *t, const carnn__mat *z, double *counted) {
+    size_t from, end, i, n, right = 0;
+    double sum = 0.0;
+    memset(z->d, 0, t->count * sizeof(float));
+    for (from = 0; from < t->count; from = end) {
+        for (n = 0, end = from; end < t->count && t->piece[end] == t->piece[from]; end++)
+            if (carnn__right(work, t, end) < 0.5) m->wrong[n++] = (uint32_t)end;
+        for (i = from; n && i < end; i++)
+            if (carnn__right(work, t, i) > 0.5) {
+                sum += carnn__hinge_item(work, m, z, i, n);
+                right++;
+            }
+    }
+    if (right) work->engine->k->scale(z->d, 1.0f / (float)right, t->count);
+    *counted += (double)right;
     return sum;
 }
 
@@ -9916,6 +10607,7 @@ static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
 
 #define CARNN__WORD_TEXT 32      /* bytes of a word that are kept for explanations */
+#define CARNN__TREE_BYTES 16384  /* of a tree that is read */
 
 struct carnn_session {
     const carnn_model *model;
@@ -10310,6 +11002,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     carnn_text texts[CARNN__RECORD_TEXTS];
     carnn__record r;
     carnn_status status;
+    char leaves[CARNN__TREE_BYTES];
     size_t i, count = 0;
     memset(&r, 0, sizeof r);
     *found = 0;
@@ -10328,6 +11021,11 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
         texts[count].at = "", texts[count].length = 0;
     for (i = 0; i < r.own; i++)
         if (!session->model->task->roles[r.role[i]].labels) texts[count++] = r.text[i];
+    if (r.tree) {
+        texts->length = carnn__min(texts->length, sizeof leaves);
+        texts->length = carnn__leaves(*texts, leaves);
+        texts->at = leaves;
+    }
     *found = r.example;
     if (r.example)
         status = carnn_session_predict(session, texts, count, top, prediction, error);
@@ -10955,7 +11653,8 @@ static void carnn__dialog_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__dialog_bench = {
-    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", 504, 2407, carnn__dialog_bench_line};
+    {1024, 128}, NULL, NULL, 32, "examples/s", "predicting", 504, 2407, carnn__dialog_bench_line,
+    NULL};
 
 static const carnn__task carnn__dialog_task = {
     "dialog", "choose the reply to the latest utterance, given the dialog so far",
@@ -11577,7 +12276,7 @@ static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__lm_bench = {
-    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line};
+    {200, 0}, "lstm", "sgd", 20, "words/s", "predicting", 300, 0, carnn__lm_bench_line, NULL};
 
 static const carnn__task carnn__lm_task = {
     "lm", "predict the words of a sentence, given the sentence before it",
@@ -11616,9 +12315,25 @@ static const carnn__task carnn__lm_task = {
    bw_{i+1}], instead of x_i. `--model siamese` has the score W4 [cosine; overlap] + b4 of the two
    sentences' last states.
 
+   Three models compare two vectors, which a bidirectional cell and pooling make of the sentences;
+   their cells read no context, and the score has no weights of its own:
+
+     ca       CA-RNN, Chen et al. 2018: score = log S = -|H_X - H_Y|_1, where states of the sentence
+              are mixed with those of the question at words of both (see context alignment in
+              @@NET); `--direction a2q` the other way round; `--alignment none` is its baseline, a
+              plain bidirectional RNN
+     ap       attentive pooling, dos Santos et al. 2016: score = cosine of r_q and r_a, the sums of
+              the words by the weights that they give each other
+     cosine   score = cosine, the ranking model of Tay et al. 2018
+
+   ca and cosine pool by the maximum over the words; `--pooling attention` makes of the text that is
+   read second the sum of its words by additive attention, whose query is the other one's maximum.
+
    Loss: of pairs, cross entropy of sigmoid(score), in which right and wrong sentences weigh the
-   same in all; of ranks, cross entropy of the softmax over a question's sentences, whose target is
-   shared by the right ones. A question without a right or a wrong one has no rank to learn.
+   same in all, or of ca's S = exp(score); of ranks, cross entropy of the softmax over a question's
+   sentences, whose target is shared by the right ones; hinge, of right ones against six wrong ones
+   each (Tay et al. 2018), or against the hardest of the six (dos Santos et al.). A question without
+   a right or a wrong one has no rank to learn.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -11631,16 +12346,23 @@ static const carnn__task carnn__lm_task = {
 /* --- options --------------------------------------------------------------------------------- */
 
 enum { CARNN__ANSWER_MODEL, CARNN__ANSWER_DECOMPOSITION, CARNN__ANSWER_WEIGHTING,
-       CARNN__ANSWER_OVERLAP, CARNN__ANSWER_LOSS, CARNN__ANSWER_TUNE,
-       CARNN__ANSWER_ENCODER }; /* in .option */
+       CARNN__ANSWER_OVERLAP, CARNN__ANSWER_LOSS, CARNN__ANSWER_TUNE, CARNN__ANSWER_ENCODER,
+       CARNN__ANSWER_POOLING = CARNN__ANSWER_ENCODER + 2, CARNN__ANSWER_ALIGNMENT,
+       CARNN__ANSWER_DIRECTION }; /* in .option */
+enum { CARNN__ANSWER_IWAN, CARNN__ANSWER_SIAMESE, CARNN__ANSWER_CA, CARNN__ANSWER_AP };
+enum { CARNN__ANSWER_PAIR, CARNN__ANSWER_RANK, CARNN__ANSWER_HINGE, CARNN__ANSWER_HARDEST };
 
-static const char *const carnn__answer_models[] = {"iwan", "siamese", NULL};
+static const char *const carnn__answer_models[] = {"iwan", "siamese", "ca", "ap", "cosine", NULL};
 static const char *const carnn__answer_decompositions[] = {"orthogonal", "direct", NULL};
 static const char *const carnn__answer_weightings[] = {"attention", "skip", NULL};
-static const char *const carnn__answer_losses[] = {"pair", "rank", NULL};
+static const char *const carnn__answer_losses[] = {"pair", "rank", "hinge", "hardest", NULL};
+static const char *const carnn__answer_poolings[] = {"max", "attention", NULL};
+static const char *const carnn__answer_alignments[] = {"overlap", "none", NULL};
+static const char *const carnn__answer_directions[] = {"q2a", "a2q", NULL};
 
 static const carnn_option carnn__answer_options[] = {
-    CARNN__OPTION_CHOICE("model", CARNN__ANSWER_MODEL, carnn__answer_models, "iwan or siamese"),
+    CARNN__OPTION_CHOICE("model", CARNN__ANSWER_MODEL, carnn__answer_models,
+                         "iwan, siamese, ca, ap or cosine"),
     CARNN__OPTION_CHOICE("decomposition", CARNN__ANSWER_DECOMPOSITION, carnn__answer_decompositions,
                          "orthogonal or direct"),
     CARNN__OPTION_CHOICE("weighting", CARNN__ANSWER_WEIGHTING, carnn__answer_weightings,
@@ -11648,15 +12370,48 @@ static const carnn_option carnn__answer_options[] = {
     CARNN__OPTION_WHOLE("overlap", CARNN__ANSWER_OVERLAP, 0, 1e9, 1,
                         "letters by which words of both are the same; 0: not told of them"),
     CARNN__OPTION_CHOICE("loss", CARNN__ANSWER_LOSS, carnn__answer_losses,
-                         "of a pair or of the rank among others"),
+                         "of a pair, of the rank among others, or a hinge against six of them"),
     CARNN__OPTION_WHOLE("tune_vectors", CARNN__ANSWER_TUNE, 0, 1, 0,
                         "1: word vectors that were read are trained, too"),
     CARNN__ENCODER_OPTIONS(CARNN__ANSWER_ENCODER),
+    CARNN__OPTION_CHOICE("pooling", CARNN__ANSWER_POOLING, carnn__answer_poolings,
+                         "of ca and cosine, max or attention"),
+    CARNN__OPTION_CHOICE("alignment", CARNN__ANSWER_ALIGNMENT, carnn__answer_alignments,
+                         "of ca, overlap: words of both; none: no gates"),
+    CARNN__OPTION_CHOICE("direction", CARNN__ANSWER_DIRECTION, carnn__answer_directions,
+                         "of ca, which text reads the states of the other"),
     CARNN__OPTION_END};
 
+/* iwan and siamese are told of words that both texts have and learn from ranks; the others read no
+   context and are not told. */
 static void carnn__answer_adapt(carnn_model_desc *model, carnn_train_desc *train) {
-    (void)train;
+    static const int loss[] = {CARNN__ANSWER_RANK, CARNN__ANSWER_RANK, CARNN__ANSWER_PAIR,
+                               CARNN__ANSWER_HINGE, CARNN__ANSWER_HINGE};
+    size_t kind = (size_t)model->option[CARNN__ANSWER_MODEL] - 1;
+    int matches = kind >= CARNN__ANSWER_CA;
+    if (!model->cell) model->cell = matches ? "lstm" : "icarnn";
+    if (!model->hidden) model->hidden = kind == CARNN__ANSWER_CA ? 50 : 150;
+    if (train->lr == 0.0) train->lr = kind == CARNN__ANSWER_CA ? 0.003 : 0.001;
+    carnn__option_default(model, CARNN__ANSWER_OVERLAP, matches ? CARNN_NONE : 4);
+    carnn__option_default(model, CARNN__ANSWER_LOSS, 1 + loss[kind]);
     if (!model->vector_count) carnn__option_default(model, CARNN__ANSWER_TUNE, 1);
+    if (train->dropout == 0.0) train->dropout = matches ? 0.2 : 0.5;
+    if (!matches) return;
+    carnn__option_default(model, CARNN__ANSWER_POOLING, 1);
+    carnn__option_default(model, CARNN__ANSWER_ALIGNMENT, 1);
+    carnn__option_default(model, CARNN__ANSWER_DIRECTION, 1);
+}
+
+static int carnn__answer_aligns(const carnn_model *model) {
+    return carnn__chosen(model, CARNN__ANSWER_MODEL) == CARNN__ANSWER_CA &&
+           !carnn__chosen(model, CARNN__ANSWER_ALIGNMENT);
+}
+
+static carnn_status carnn__answer_check(const carnn_model *model, carnn_error *error) {
+    if (!carnn__answer_aligns(model) || !carnn__chosen(model, CARNN__ANSWER_ENCODER))
+        return CARNN_OK;
+    return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
+                       "the model ca mixes the states of one RNN: encoder rnn, or alignment none");
 }
 
 static const carnn__role carnn__answer_roles[] = {
@@ -11694,7 +12449,8 @@ typedef struct carnn__answer {
     carnn__linear project, hidden, output;
     carnn__position context;
     carnn__rnn encoder;      /* its output: states s (R, D), D = 2 h */
-    int siamese, ranked, skips; /* ranked: the loss is that of ranks */
+    size_t model, loss;      /* CARNN__ANSWER_IWAN, ...; CARNN__ANSWER_PAIR, ... */
+    int siamese, skips;
     carnn__mat skip;         /* (R, D) what each word adds to the states */
     carnn__pool_part pool;   /* (S, D) mean, or the last states */
     carnn__additive attend;
@@ -11702,6 +12458,14 @@ typedef struct carnn__answer {
     carnn__mat top;          /* (B, h + overlaps) */
     float class_weight[2];   /* of wrong and right pairs; 0: not counted yet */
     carnn__ranks ranks;
+    carnn__hinge hinge;
+    /* of ca, ap and cosine */
+    int matches, aligns, attends; /* attends: the texts are weighted sums of their words */
+    carnn__aligned aligned;
+    carnn__attentive attentive;
+    carnn__mat sum;          /* (S, D) where it attends */
+    float *heat;             /* (m, n) or (n, m) of a session */
+    carnn__similarity match;
 } carnn__answer;
 
 static unsigned carnn__answer_flag(const carnn__texts *t, size_t member, uint32_t word) {
@@ -11720,7 +12484,26 @@ static void carnn__answer_measure(const carnn__work *work, size_t item,
 }
 
 /* Streams of a step's random numbers. */
-enum { CARNN__ANSWER_DROP_WORDS = 1, CARNN__ANSWER_DROP_SUMS, CARNN__ANSWER_DROP_LAYERS };
+enum { CARNN__ANSWER_NEGATIVES, CARNN__ANSWER_DROP_WORDS, CARNN__ANSWER_DROP_SUMS,
+       CARNN__ANSWER_DROP_LAYERS };
+
+/* The parts of ca, ap and cosine behind the inputs (h columns). */
+static void carnn__answer_match_parts(carnn__plan *p, carnn__answer *m, carnn__rnn_shape shape) {
+    const carnn__texts *t = &m->net.texts;
+    size_t D = 2 * shape.h;
+    m->attends = m->model == CARNN__ANSWER_AP ||
+                 carnn__chosen(p->model, CARNN__ANSWER_POOLING) == 1;
+    m->match.manhattan = m->model == CARNN__ANSWER_CA;
+    m->aligned.first = carnn__chosen(p->model, CARNN__ANSWER_DIRECTION) == 1;
+    if (m->aligns)
+        carnn__aligned_plan(p, &m->aligned, shape, CARNN__ANSWER_DROP_LAYERS, t);
+    if (m->attends) m->sum = carnn__plan_mat(p, t->most_texts, D);
+    if (m->model == CARNN__ANSWER_AP) carnn__attentive_plan(p, &m->attentive, "attend", D, t);
+    else if (m->attends) carnn__additive_plan(p, &m->attend, "attend", D, shape.h, t);
+    carnn__similarity_plan(p, &m->match, D, t);
+    if (p->arena && t->most_items == 1 && !p->work->g)
+        m->heat = carnn__floats(p->arena, 1, m->net.corpus.most_size[1] / 2);
+}
 
 static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__answer *m = (carnn__answer *)state;
@@ -11728,26 +12511,35 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     carnn__texts *t = &m->net.texts;
     size_t more = carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? CARNN__OVERLAPS : 0;
     size_t h = (size_t)model->desc.hidden, e = (size_t)model->desc.embedding;
-    int siamese = m->siamese = carnn__chosen(model, CARNN__ANSWER_MODEL) == 1;
-    int reads = carnn__reads_context(model->desc.cell);
+    int siamese, matches = carnn__chosen(model, CARNN__ANSWER_MODEL) >= CARNN__ANSWER_CA;
+    int reads = !matches && carnn__reads_context(model->desc.cell);
     int direct = carnn__chosen(model, CARNN__ANSWER_DECOMPOSITION) == 1;
     int fixed = carnn__option(model, CARNN__ANSWER_TUNE) <= 0.0;
-    carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__ANSWER_ENCODER, 2, h, h);
-    m->ranked = carnn__chosen(model, CARNN__ANSWER_LOSS) == 1;
+    carnn__rnn_shape shape = carnn__encoder_shape(model, CARNN__ANSWER_ENCODER, 2, h,
+                                                  matches ? 0 : h);
+    m->model = carnn__chosen(model, CARNN__ANSWER_MODEL);
+    m->loss = carnn__chosen(model, CARNN__ANSWER_LOSS);
+    siamese = m->siamese = m->model == CARNN__ANSWER_SIAMESE;
+    m->matches = matches;
+    m->aligns = carnn__answer_aligns(model);
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
     carnn__ranks_plan(p, &m->ranks);
+    m->hinge.hardest = m->loss == CARNN__ANSWER_HARDEST;
+    carnn__hinge_plan(p, &m->hinge, t->most_items);
     if (!fixed) m->words.table = carnn__declare_words(p);
     carnn__embed_plan(p, &m->words, t, more);
     carnn__linear_plan(p, &m->project, "word", "project", t->most_inputs, e + more, h, 1,
                        CARNN__IDENTITY);
     m->encoder.drop = CARNN__ANSWER_DROP_LAYERS;
     m->encoder.drop_input = shape.rcrn ? CARNN__ANSWER_DROP_WORDS : 0; /* else it is on words */
-    carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
+    if (!m->aligns)
+        carnn__rnn_plan(p, &m->encoder, "cell", shape, t->most_inputs, t->most_rows, t->most_texts);
     if (reads) carnn__position_plan(p, &m->context, h, t);
     m->pool.kinds = 1;
-    m->pool.kind[0] = siamese ? CARNN__POOL_LAST : CARNN__POOL_MEAN;
+    m->pool.kind[0] = m->matches ? CARNN__POOL_MAX : siamese ? CARNN__POOL_LAST : CARNN__POOL_MEAN;
     carnn__pool_plan(p, &m->pool, 2 * h, 2, t);
-    if (!siamese) {
+    if (m->matches) carnn__answer_match_parts(p, m, shape);
+    if (!siamese && !m->matches) {
         m->skips = carnn__chosen(model, CARNN__ANSWER_WEIGHTING) == 1;
         if (m->skips) m->skip = carnn__plan_mat(p, t->most_rows, 2 * h);
         carnn__additive_plan(p, &m->attend, "attend", 2 * h, h, t);
@@ -11755,22 +12547,87 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
         carnn__linear_plan(p, &m->hidden, "hidden", "weight", t->most_items,
                            m->compare.f.columns, h, 1, CARNN__TANH);
     }
-    m->top = carnn__plan_mat(p, t->most_items, (siamese ? 1 : h) + more);
-    carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
-                       !m->ranked, CARNN__LOGITS);
+    if (!m->matches) {
+        m->top = carnn__plan_mat(p, t->most_items, (siamese ? 1 : h) + more);
+        carnn__linear_plan(p, &m->output, "output", "weight", t->most_items, m->top.columns, 1,
+                           m->loss == CARNN__ANSWER_PAIR, CARNN__LOGITS);
+    }
     p->store->fixed = 1;
     if (fixed) m->words.table = carnn__declare_words(p);
     carnn__overlap_plan(p, &m->overlap, CARNN__UNKNOWN,
-                        carnn__option(model, CARNN__ANSWER_OVERLAP));
+                        m->matches && !more ? HUGE_VAL
+                                            : carnn__option(model, CARNN__ANSWER_OVERLAP));
 }
 
 static void carnn__answer_init(carnn_model *model, const carnn_dataset *data) {
-    float *top = carnn__named(&model->params, "output.weight");
+    float *top;
     size_t i;
     carnn__overlap_init(model, data, CARNN__UNKNOWN, carnn__answer_word);
-    if (carnn__chosen(model, CARNN__ANSWER_MODEL) != 1) return;
+    if (carnn__chosen(model, CARNN__ANSWER_MODEL) != CARNN__ANSWER_SIAMESE) return;
+    top = carnn__named(&model->params, "output.weight");
     for (i = 0; i < (carnn__option(model, CARNN__ANSWER_OVERLAP) > 0.0 ? 1 + CARNN__OVERLAPS : 1);)
         top[i++] = 5.0f; /* a cosine is small for a sigmoid */
+}
+
+static const carnn__mat *carnn__answer_states(const carnn__answer *m) {
+    return m->aligns ? &m->aligned.s : carnn__rnn_output(&m->encoder);
+}
+
+/* The weights of words (R, 1), NULL where they have none. */
+static carnn__mat *carnn__answer_weights(carnn__answer *m) {
+    if (m->siamese || (m->matches && !m->attends)) return NULL;
+    return m->model == CARNN__ANSWER_AP ? &m->attentive.w : &m->attend.score.y;
+}
+
+/* What the texts of ca, ap and cosine have become (S, D). Of ca with attention, H_X is still the
+   maximum, as it asks for the words of Y. */
+static carnn__mat *carnn__answer_pooled(carnn__answer *m) {
+    return m->attends ? &m->sum : &m->pool.y;
+}
+
+static void carnn__answer_match(carnn__work *work, carnn__answer *m, uint64_t key) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *x = &m->project.y, *s = carnn__answer_states(m);
+    size_t D = s->columns, i, Y = m->aligned.first ^ 1;
+    if (m->aligns) {
+        carnn__aligned_forward(work, &m->aligned, t, x, &m->pool, m->overlap.stem, key);
+    } else {
+        carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
+        carnn__pool_words(work, &m->pool, t, s, 0);
+    }
+    if (m->attends) carnn__mat_clear(&m->sum, t->texts);
+    if (m->model == CARNN__ANSWER_AP) {
+        carnn__attentive_run(work, &m->attentive, t, s, 0);
+        carnn__weigh(work, t, 0, 1, s, &m->attentive.w, &m->sum, 0);
+    } else if (m->attends) {
+        carnn__additive_forward(work, &m->attend, t, s, &m->pool.y);
+        carnn__weigh(work, t, Y, 2, s, &m->attend.score.y, &m->sum, 0);
+        for (i = Y ^ 1; i < t->texts; i += 2)
+            memcpy(m->sum.x + i * D, m->pool.y.x + i * D, D * sizeof(float));
+    }
+    carnn__similarity_run(work, &m->match, t, carnn__answer_pooled(m), 0);
+}
+
+static void carnn__answer_match_back(carnn__work *work, carnn__answer *m, uint64_t key) {
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *x = &m->project.y, *s = carnn__answer_states(m);
+    size_t D = s->columns, i, Y = m->aligned.first ^ 1;
+    carnn__similarity_run(work, &m->match, t, carnn__answer_pooled(m), 1);
+    if (m->model == CARNN__ANSWER_AP) {
+        carnn__weigh(work, t, 0, 1, s, &m->attentive.w, &m->sum, 1);
+        carnn__attentive_run(work, &m->attentive, t, s, 1);
+    } else if (m->attends) {
+        for (i = Y ^ 1; i < t->texts; i += 2)
+            work->engine->k->add(m->sum.d + i * D, m->pool.y.d + i * D, D);
+        carnn__weigh(work, t, Y, 2, s, &m->attend.score.y, &m->sum, 1);
+        carnn__additive_backward(work, &m->attend, t, s, &m->pool.y);
+    }
+    if (m->aligns) {
+        carnn__aligned_backward(work, &m->aligned, t, x, &m->pool, key);
+    } else {
+        carnn__pool_words(work, &m->pool, t, s, 1);
+        carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, x, NULL), key);
+    }
 }
 
 static void carnn__answer_forward(carnn__work *work, uint64_t key) {
@@ -11786,6 +12643,11 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
         carnn__drop(work, m->words.y.x, t->inputs * m->words.y.columns, key,
                     CARNN__ANSWER_DROP_WORDS);
     carnn__linear_forward(work, &m->project, &m->words.y, t->inputs);
+    m->hinge.key = carnn__stream(key, CARNN__ANSWER_NEGATIVES);
+    if (m->matches) {
+        carnn__answer_match(work, m, key);
+        return;
+    }
     if (c) carnn__position_run(work, &m->context, t, &m->project.y, 0);
     carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
     carnn__pool_words(work, &m->pool, t, s, 0);
@@ -11806,8 +12668,7 @@ static void carnn__answer_forward(carnn__work *work, uint64_t key) {
     carnn__linear_forward(work, &m->output, &m->top, t->count);
 }
 
-static void carnn__answer_backward(carnn__work *work, uint64_t key) {
-    carnn__answer *m = (carnn__answer *)work->state;
+static void carnn__answer_iwan_back(carnn__work *work, carnn__answer *m, uint64_t key) {
     const carnn__texts *t = &m->net.texts;
     const carnn__mat *c = m->context.ramp ? &m->context.y : NULL;
     const carnn__mat *s = carnn__rnn_output(&m->encoder), *f = &m->compare.f;
@@ -11831,6 +12692,12 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__pool_words(work, &m->pool, t, s, 1);
     carnn__rnn_backward(work, &m->encoder, carnn__texts_read(t, &m->project.y, c), key);
     if (c) carnn__position_run(work, &m->context, t, &m->project.y, 1);
+}
+
+static void carnn__answer_backward(carnn__work *work, uint64_t key) {
+    carnn__answer *m = (carnn__answer *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    (m->matches ? carnn__answer_match_back : carnn__answer_iwan_back)(work, m, key);
     carnn__linear_backward(work, &m->project, &m->words.y, t->inputs);
     if (!m->encoder.drop_input)
         carnn__drop(work, m->words.y.d, t->inputs * m->words.y.columns, key,
@@ -11838,25 +12705,78 @@ static void carnn__answer_backward(carnn__work *work, uint64_t key) {
     carnn__embed_backward(work, &m->words, t);
 }
 
-static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
-    carnn__answer *m = (carnn__answer *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    carnn__ranks_count(work, &m->ranks, t, m->output.y.x, tally);
-    return m->ranked ? carnn__rank_loss(work, t, &m->output.y, &tally->sum[CARNN__RANKS_LOSSES])
-                     : carnn__pair_loss(work, t, &m->output.y, m->class_weight);
-}
-
 static carnn__logits carnn__answer_output(const carnn__work *work) {
     const carnn__answer *m = (const carnn__answer *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__logits o = {CARNN__OUTPUT_SCORE, &m->output.y, t->count, NULL, t->item, t->count, NULL};
+    carnn__logits o = {CARNN__OUTPUT_SCORE, m->matches ? &m->match.z : &m->output.y, t->count, NULL,
+                       t->item, t->count, NULL};
     return o;
+}
+
+static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
+    carnn__answer *m = (carnn__answer *)work->state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *z = carnn__answer_output(work).z;
+    double *counted = &tally->sum[CARNN__RANKS_LOSSES];
+    carnn__ranks_count(work, &m->ranks, t, z->x, tally);
+    if (m->loss == CARNN__ANSWER_RANK) return carnn__rank_loss(work, t, z, counted);
+    if (m->loss >= CARNN__ANSWER_HINGE) return carnn__hinge_loss(work, &m->hinge, t, z, counted);
+    if (m->model == CARNN__ANSWER_CA) return carnn__log_loss(work, t, z);
+    return carnn__pair_loss(work, t, z, m->class_weight);
+}
+
+/* The share of each word in v . v, v what its text has become: of the columns whose maximum it is,
+   or of its part of the weighted sum. */
+static void carnn__answer_explain_match(carnn_session *s, size_t count, carnn_contribution *out,
+                                        carnn_explanation *e) {
+    carnn__answer *m = (carnn__answer *)s->work.state;
+    const carnn__texts *t = &m->net.texts;
+    const carnn__mat *x = carnn__answer_states(m), *v = carnn__answer_pooled(m);
+    const carnn__mat *w = carnn__answer_weights(m);
+    size_t D = x->columns, text, r, j;
+    e->count = carnn__texts_rows(t);
+    e->exact = 1;
+    for (text = 0; text < t->texts; text++) {
+        const float *y = v->x + text * D;
+        const uint32_t *where = m->pool.where + text * D;
+        int weighs = m->model == CARNN__ANSWER_AP || (w && text != m->aligned.first);
+        double squares = (double)s->work.engine->k->dot(y, y, D);
+        for (r = t->at[text]; r < t->at[text + 1] && r < count; r++) {
+            carnn_contribution c = {s->model->task->roles[text].name, s->word[r], CARNN_HAS_SHARE,
+                                    0.0, weighs ? (double)w->x[r] : 0.0, 0.0};
+            double sum = 0.0;
+            for (j = 0; j < D; j++)
+                if (weighs) sum += c.attention * (double)x->x[r * D + j] * (double)y[j];
+                else if (where[j] == r) sum += (double)y[j] * (double)y[j];
+            if (weighs) c.has |= CARNN_HAS_ATTENTION;
+            if (squares > 0.0) c.share = sum / squares;
+            out[r] = c;
+        }
+    }
 }
 
 static void carnn__answer_explain(carnn_session *s, size_t count, carnn_contribution *out,
                                   carnn_explanation *e) {
+    carnn__answer *m = (carnn__answer *)s->work.state;
+    const carnn__mat *w = carnn__answer_weights(m);
+    if (m->matches) carnn__answer_explain_match(s, count, out, e);
+    else carnn__explain_words(s, &m->encoder, w ? w->x : NULL, count, out, e);
+}
+
+/* How much words have to do with each other: G of attentive pooling, the cosine of their states. */
+static const float *carnn__answer_heat(const carnn_session *s, int of_second, size_t rows,
+                                       size_t columns) {
     const carnn__answer *m = (const carnn__answer *)s->work.state;
-    carnn__explain_words(s, &m->encoder, m->siamese ? NULL : m->attend.score.y.x, count, out, e);
+    const carnn__mat *x = carnn__answer_states(m);
+    size_t D = x->columns, i, j, mine = of_second ? columns : 0, other = of_second ? 0 : rows;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < columns; j++)
+            m->heat[i * columns + j] =
+                m->model == CARNN__ANSWER_AP
+                    ? m->attentive.G.x[of_second ? j * rows + i : i * columns + j]
+                    : carnn__cosine(s->work.engine->k, D, x->x + (mine + i) * D,
+                                    x->x + (other + j) * D);
+    return m->heat;
 }
 
 static const float *carnn__answer_alignment(const carnn_session *s, int of_second, size_t *rows,
@@ -11867,6 +12787,7 @@ static const float *carnn__answer_alignment(const carnn_session *s, int of_secon
     if (m->siamese) return NULL;
     *rows = of_second ? second : first;
     *columns = of_second ? first : second;
+    if (m->matches) return carnn__answer_heat(s, of_second, *rows, *columns);
     return m->compare.E.x + (of_second ? first * second : 0);
 }
 
@@ -11881,6 +12802,13 @@ static const char *const carnn__answer_variants[] = {
     "hidden=19 embedding=101 cell=lstm overlap=0",
     "hidden=19 embedding=101 cell=icarnn model=siamese",
     "hidden=19 embedding=101 cell=gru model=siamese overlap=0 loss=pair",
+    "hidden=19 embedding=17 model=ca",
+    "hidden=19 embedding=17 model=ca cell=gru pooling=attention direction=a2q loss=rank layers=2",
+    "hidden=19 embedding=17 model=ca cell=rnn alignment=none overlap=3",
+    "hidden=19 embedding=17 model=ca cell=icarnn loss=hinge",
+    "hidden=19 embedding=17 model=ap", "hidden=19 embedding=17 model=ap encoder=rcrn loss=rank",
+    "hidden=19 embedding=17 model=cosine loss=hardest",
+    "hidden=19 embedding=17 model=cosine pooling=attention loss=pair",
     "hidden=19 embedding=101 cell=icarnn encoder=rcrn",
     "hidden=19 embedding=101 cell=scarnn encoder=rcrn layers=2 raw_output_gate=1", NULL};
 
@@ -11896,17 +12824,17 @@ static void carnn__answer_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__answer_bench = {
-    {150, 0}, "scarnn", NULL, 64, "pairs/s", "scoring", 400, 0, carnn__answer_bench_line};
+    {150, 50}, "scarnn", NULL, 64, "pairs/s", "scoring", 400, 0, carnn__answer_bench_line,
+    "model=ca cell=lstm"};
 
 static const carnn__task carnn__answer_task = {
     "answer", "rank sentences by how well they answer a question",
     CARNN__TEXT_ONLY(&carnn__pair_reader), carnn__answer_roles,
     carnn__answer_options,
-    "cell=icarnn hidden=150 embedding=50 model=iwan decomposition=orthogonal weighting=attention "
-    "overlap=4 loss=rank epochs=5 batch=64 lr=0.001 lr_end=0.05 dropout=0.5 clip=5 average=0.995 "
-    "weight_decay=0.3 encoder=rnn",
+    "embedding=50 model=iwan decomposition=orthogonal weighting=attention epochs=5 batch=64 "
+    "lr_end=0.05 clip=5 average=0.995 weight_decay=0.3 encoder=rnn",
     carnn__answer_adapt, NULL, carnn__answer_reserved,
-    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), NULL,
+    CARNN__COUNT(carnn__answer_reserved), CARNN__TEXT_ONLY(carnn__net_build), carnn__answer_check,
     sizeof(carnn__answer), carnn__answer_parts, carnn__answer_init, carnn__answer_tokens,
     {CARNN__ANSWER_PIECE, {CARNN__ANSWER_ROWS, CARNN__ANSWER_CELLS}, 0}, carnn__answer_measure,
     NULL, carnn__answer_forward, carnn__answer_output, carnn__answer_loss, carnn__answer_backward,
@@ -11936,7 +12864,8 @@ enum { /* in carnn_model_desc.option */
     CARNN__CLASSIFY_POOLING,
     CARNN__CLASSIFY_WORDS,
     CARNN__CLASSIFY_CONTEXT,
-    CARNN__CLASSIFY_ENCODER
+    CARNN__CLASSIFY_ENCODER,
+    CARNN__CLASSIFY_PHRASES = CARNN__CLASS_PHRASES
 };
 
 /* The first ones are the names of carnn__pooling. */
@@ -11959,6 +12888,8 @@ static const carnn_option carnn__classify_options[] = {
     CARNN__OPTION_CHOICE("context", CARNN__CLASSIFY_CONTEXT, carnn__classify_contexts,
                          "what the context is, none or the position encoding of the text"),
     CARNN__ENCODER_OPTIONS(CARNN__CLASSIFY_ENCODER),
+    CARNN__OPTION_WHOLE("phrases", CARNN__CLASSIFY_PHRASES, 0, 1, 0,
+                        "1: of trees every phrase is an example"),
     CARNN__OPTION_END};
 
 static void carnn__classify_adapt(carnn_model_desc *model, carnn_train_desc *train) {
@@ -12111,7 +13042,7 @@ static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__classify_bench = {
-    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", 600, 0, carnn__classify_bench_line};
+    {128, 0}, NULL, NULL, 32, "texts/s", "predicting", 600, 0, carnn__classify_bench_line, NULL};
 
 static const carnn__task carnn__classify_task = {
     "classify", "tell which class a text is of",
@@ -12301,12 +13232,12 @@ static void carnn__pair_features(const carnn__pair *m, int backward) {
             if (backward) {
                 m->pool.y.d[at + j] += df[0] + df[2 * s] * y[j] + df[3 * s];
                 m->pool.y.d[at + s + j] += df[s] + df[2 * s] * x[j] - df[3 * s];
-                continue;
+            } else {
+                f[0] = x[j];
+                f[s] = y[j];
+                f[2 * s] = x[j] * y[j];
+                f[3 * s] = x[j] - y[j];
             }
-            f[0] = x[j];
-            f[s] = y[j];
-            f[2 * s] = x[j] * y[j];
-            f[3 * s] = x[j] - y[j];
         }
     }
     if (!backward) carnn__mat_clear(&m->f, m->net.texts.count);
@@ -12378,11 +13309,9 @@ static double carnn__pair_losses(carnn__work *work, carnn__tally *tally) {
     carnn__pair *m = (carnn__pair *)work->state;
     carnn__logits o = carnn__pair_output(work);
     size_t b, K = o.z->columns;
-    tally->sum[CARNN__PAIR_METRICS] = K == 2 ? 2.0 : 1.0;
-    if (o.kind == CARNN__OUTPUT_GRADES) {
-        tally->sum[CARNN__PAIR_METRICS] = 3.0;
-        return carnn__grades_loss(work, &m->grades, &m->net.texts, o.z, tally);
-    }
+    int grades = o.kind == CARNN__OUTPUT_GRADES;
+    tally->sum[CARNN__PAIR_METRICS] = grades ? 3.0 : K == 2 ? 2.0 : 1.0;
+    if (grades) return carnn__grades_loss(work, &m->grades, &m->net.texts, o.z, tally);
     for (b = 0; b < o.count; b++) {
         int told = work->engine->k->argmax(o.z->x + b * K, K) == m->last;
         int right = o.target[b] == m->last;
@@ -12429,7 +13358,8 @@ static void carnn__pair_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__pair_bench = {
-    {150, 0}, "lstm", NULL, 32, "pairs/s", "predicting", 600, 0, carnn__pair_bench_line};
+    {150, 0}, "lstm", NULL, 32, "pairs/s", "predicting", 600, 0, carnn__pair_bench_line,
+    NULL};
 
 static const carnn__task carnn__pair_task = {
     "pair", "tell what one sentence says of another: a class, or how related they are",
@@ -12942,7 +13872,8 @@ static void carnn__cloze_bench_line(carnn__bench_text *t, unsigned i) {
 }
 
 static const carnn__task_bench carnn__cloze_bench = {
-    {128, 0}, NULL, NULL, 32, "questions/s", "predicting", 21 * 64, 0, carnn__cloze_bench_line};
+    {128, 0}, NULL, NULL, 32, "questions/s", "predicting", 21 * 64, 0, carnn__cloze_bench_line,
+    NULL};
 
 static const carnn__task carnn__cloze_task = {
     "cloze", "find the word that a question about a text leaves out",
@@ -16141,11 +17072,13 @@ static void carnn__bench_task(carnn__bench *b) {
     memset(&model, 0, sizeof model);
     model.task = task->name;
     model.cell = task->bench->cell;
+    if (task->bench->other && b->n[0] == task->bench->hidden[1])
+        b->status = carnn__set_all(&model, NULL, 0, task->bench->other, b->error);
     model.min_count = 1;
     model.hidden = (int64_t)b->n[0];
     model.simd = b->simd;
     model.allocator = &b->counting;
-    b->status = carnn_dataset_load(&b->data, &data, b->error);
+    if (!b->status) b->status = carnn_dataset_load(&b->data, &data, b->error);
     if (!b->status) b->status = carnn_model_create(&b->model, &model, b->data, b->error);
 }
 
@@ -16278,7 +17211,7 @@ static const carnn__bench_row carnn__bench_kinds[] = {
 /* Does the task have this kind of row for its models number `size`? */
 static int carnn__bench_has(const carnn__task *task, size_t size, const carnn__bench_row *kind) {
     if (!task->bench || !task->bench->hidden[size]) return 0;
-    if (kind->open == carnn__bench_beside) return size == 1;
+    if (kind->open == carnn__bench_beside) return size == 1 && !task->bench->other;
     if (kind->open != carnn__bench_session) return 1;
     return task->session && task->session->talks == (int)kind->n[2];
 }
@@ -16360,7 +17293,9 @@ static int carnn__bench_row_at(size_t number, carnn__bench_row *row) {
                 if (!carnn__bench_has(task, size, row) || number--) continue;
                 row->n[0] = task->bench->hidden[size];
                 row->n[1] = t;
-                snprintf(row->name, sizeof row->name, "%s %zu, %.40s", task->name, row->n[0],
+                snprintf(row->name, sizeof row->name, "%s %zu%s%.20s, %.40s", task->name,
+                         row->n[0], size && task->bench->other ? " " : "",
+                         size && task->bench->other ? task->bench->other : "",
                          row->call == carnn__bench_predict ? task->bench->predicting
                                                            : carnn__bench_kinds[kind].name);
                 if (!row->unit) row->unit = task->bench->unit;
@@ -16453,6 +17388,570 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 
 #endif
 
+/* =============================================================================================
+   @@GRAPH   cyclic graphs of recurrent networks and their measures (Zhang 2019, 4.2 and 4.3)
+
+   The measures are ratios of length (edges) and delay of cycles. Delay / length is the mean of the
+   delays of a cycle's edges: Karp's algorithm for cycles of extreme mean finds them exactly, in
+   integers and in O(nodes * edges) time. Graph and working memory are one block each.
+   ============================================================================================= */
+
+#if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA) && !defined(CARNN_NO_TEXT)
+
+/* With these limits all sums stay below 2^63: those of carnn__graph_cycle, which are the largest,
+   below nodes * nodes * 3 * nodes * delay. */
+#define CARNN__GRAPH_NODES 1024
+#define CARNN__GRAPH_EDGES 8192
+#define CARNN__GRAPH_LARGEST 1000000 /* delay or period */
+#define CARNN__GRAPH_GRID 1000       /* either depth of a grid */
+
+struct carnn_graph {
+    carnn_allocator allocator;
+    int64_t period;
+    size_t node_count, edge_count;
+    carnn_graph_node node[CARNN__GRAPH_NODES];
+    carnn_graph_edge edge[CARNN__GRAPH_EDGES];
+    int has[2]; /* forward, backward: are there such cycles? */
+    carnn_graph_measures measures[2];
+    uint32_t path[2][3][CARNN__GRAPH_NODES]; /* what attains each of them */
+};
+
+typedef struct carnn__mean { /* over / under; 0 / 0: there is none */
+    int64_t over, under;
+} carnn__mean;
+
+typedef struct carnn__graph_work {
+    carnn_graph *graph;
+    carnn_error *error;
+    carnn__input input;
+    carnn__lines *lines; /* of the input */
+    carnn__span word[5]; /* of the line; a word that is missing has no bytes */
+    uint64_t reach[CARNN__GRAPH_NODES][CARNN__GRAPH_NODES / 64]; /* u to v, by an edge or more */
+    uint32_t component[CARNN__GRAPH_NODES]; /* strongly connected, numbered by its first node */
+    carnn__mean mean[2][CARNN__GRAPH_NODES]; /* (component) the least of its cycles' means of delay,
+                                                and of -delay */
+    carnn__mean worst[CARNN__GRAPH_NODES];
+    int64_t a[CARNN__GRAPH_NODES], b[CARNN__GRAPH_NODES], c[CARNN__GRAPH_NODES];
+    uint32_t via[CARNN__GRAPH_NODES]; /* the last edge of the shortest walk to a node */
+    char used[CARNN__GRAPH_NODES];    /* the part of the graph that carnn__graph_relax sees */
+} carnn__graph_work;
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+/* The number of a node, `node_count` where there is none of that name. */
+static size_t carnn__graph_find(const carnn_graph *g, carnn__span name) {
+    size_t i;
+    for (i = 0; i < g->node_count && !carnn__is(g->node[i].name, name, 0); i++) {}
+    return i;
+}
+
+static void carnn__graph_add(carnn_graph *g, carnn__span name, int kind, int64_t time,
+                             size_t line) {
+    carnn_graph_node node = {"", (carnn_node_kind)kind, time, line};
+    memcpy(node.name, name.at, name.length);
+    g->node[g->node_count++] = node;
+}
+
+static carnn_status carnn__graph_expected(const carnn__graph_work *w, const char *what, int i) {
+    return carnn__expected(w->error, w->lines, what, w->word[i]);
+}
+
+/* Reads word i as a whole number of [least, most]. */
+static carnn_status carnn__graph_number(const carnn__graph_work *w, int i, int64_t least,
+                                        int64_t most, int64_t *number) {
+    carnn__span digits = w->word[i];
+    int minus = carnn__minus(&digits);
+    uint64_t size;
+    char what[64];
+    if (carnn__whole(digits, &size)) {
+        *number = minus ? -(int64_t)size : (int64_t)size;
+        if (*number >= least && *number <= most) return CARNN_OK;
+    }
+    snprintf(what, sizeof what, "a whole number from %ld to %ld", (long)least, (long)most);
+    return carnn__graph_expected(w, what, i);
+}
+
+/* node NAME KIND TIME */
+static carnn_status carnn__graph_read_node(const carnn__graph_work *w) {
+    static const char *const kinds[] = {"in", "hidden", "out"};
+    carnn_graph *g = w->graph;
+    carnn__span name = w->word[1];
+    int64_t time = 0;
+    size_t i;
+    int kind = 0;
+    for (i = 0; i < name.length && (unsigned char)name.at[i] > ' '; i++) {}
+    if (!i || i < name.length || i >= sizeof g->node->name)
+        return carnn__graph_expected(w, "a name of at most 40 printable bytes", 1);
+    if (carnn__graph_find(g, name) < g->node_count)
+        return carnn__graph_expected(w, "a name that no node above has", 1);
+    while (kind < 3 && !carnn__is(kinds[kind], w->word[2], 0)) kind++;
+    if (kind == 3) return carnn__graph_expected(w, "in, hidden or out", 2);
+    if (w->word[3].length && carnn__graph_number(w, 3, 0, g->period - 1, &time))
+        return CARNN_ERR_DATA;
+    if (g->node_count == CARNN__GRAPH_NODES)
+        return carnn__misread(w->error, w->lines, "at most 1024 nodes", "one more");
+    carnn__graph_add(g, name, kind, time, w->lines->number);
+    return CARNN_OK;
+}
+
+/* edge FROM TO DELAY */
+static carnn_status carnn__graph_read_edge(const carnn__graph_work *w) {
+    carnn_graph *g = w->graph;
+    carnn_graph_edge edge = {0, 0, 0, w->lines->number};
+    edge.from = carnn__graph_find(g, w->word[1]);
+    edge.to = carnn__graph_find(g, w->word[2]);
+    if (edge.from == g->node_count || edge.to == g->node_count)
+        return carnn__graph_expected(w, "the name of a node above",
+                                     edge.from == g->node_count ? 1 : 2);
+    if (carnn__graph_number(w, 3, -CARNN__GRAPH_LARGEST, CARNN__GRAPH_LARGEST, &edge.delay))
+        return CARNN_ERR_DATA;
+    if (g->edge_count == CARNN__GRAPH_EDGES)
+        return carnn__misread(w->error, w->lines, "at most 8192 edges", "one more");
+    g->edge[g->edge_count++] = edge;
+    return CARNN_OK;
+}
+
+static carnn_status carnn__graph_read(carnn__graph_work *w) {
+    carnn_status status = CARNN_OK;
+    while (!status && carnn__next_line(w->lines)) {
+        carnn__span line = w->lines->line;
+        carnn__words words = carnn__words_of(CARNN__SPACES, line.at, line.length);
+        int count = 0, most = 4;
+        memset(w->word, 0, sizeof w->word);
+        while (count < 5 && carnn__next_word(&words) && *words.word.at != '#')
+            w->word[count++] = words.word;
+        if (!count) continue;
+        if (carnn__is("node", w->word[0], 0)) {
+            status = carnn__graph_read_node(w);
+        } else if (carnn__is("edge", w->word[0], 0)) {
+            status = carnn__graph_read_edge(w);
+        } else if (carnn__is("period", w->word[0], 0) && !w->graph->node_count) {
+            status = carnn__graph_number(w, 1, 1, CARNN__GRAPH_LARGEST, &w->graph->period);
+            most = 2;
+        } else {
+            return carnn__graph_expected(w, "period (before all nodes), node or edge", 0);
+        }
+        if (!status && count > most) return carnn__graph_expected(w, "the end of the line", most);
+    }
+    return status;
+}
+
+/* --- the graphs of the thesis ---------------------------------------------------------------- */
+
+/* The node of that name, added if it is new: x is the input, y the output, others are hidden. */
+static size_t carnn__graph_named(carnn_graph *g, const char *name, size_t length) {
+    carnn__span span = {name, length};
+    size_t node = carnn__graph_find(g, span);
+    int kind = *name == 'x' ? 0 : *name == 'y' ? 2 : 1;
+    if (node == g->node_count) carnn__graph_add(g, span, kind, 0, 0);
+    return node;
+}
+
+static void carnn__graph_join(carnn_graph *g, size_t from, size_t to, int64_t delay) {
+    carnn_graph_edge edge = {from, to, delay, 0};
+    g->edge[g->edge_count++] = edge;
+}
+
+/* A chain h1 .. hn within a time step. The last one feeds, a step later, the one that is R - 1
+   before it, and those before that feed themselves; the input enters F - 2 before the end. */
+static void carnn__graph_grid(carnn_graph *g, size_t R, size_t F) {
+    size_t n = carnn__max(R, F - 1), i;
+    char name[24];
+    for (i = 1; i <= n; i++)
+        carnn__graph_named(g, name, (size_t)snprintf(name, sizeof name, "h%zu", i));
+    carnn__graph_join(g, carnn__graph_named(g, "x", 1), n + 1 - F, 0);
+    for (i = 0; i < n; i++) {
+        if (i < n - R) carnn__graph_join(g, i, i, 1);
+        carnn__graph_join(g, i, i + 1 < n ? i + 1 : n - R, i + 1 == n);
+    }
+    carnn__graph_join(g, n - 1, carnn__graph_named(g, "y", 1), 0);
+}
+
+#define CARNN__STACKED "xa0ab0by0aa1bb1"
+
+/* Makes the graph of that name; 0: there is none. An edge is two nodes and a delay, 0, 1 or the K
+   that follows a name with a colon. */
+static int carnn__graph_known(carnn_graph *g, const char *name) {
+    static const char *const known[][2] = {
+        {"sh", "xa0aa1ay0"},
+        {"st", CARNN__STACKED},
+        {"bu", CARNN__STACKED "ab1"},
+        {"td", CARNN__STACKED "ba1"},
+        {"fig4.3a:", "xa0aa1ay0aaK"},
+        {"fig4.3b:1:", CARNN__STACKED},
+        {"fig4.3b:2:", CARNN__STACKED "abK"},
+        {"fig4.3b:3:", CARNN__STACKED "baK"},
+        {"fig4.3b:4:", CARNN__STACKED "aaKbbK"}};
+    unsigned K = 1, R = 0, F = 0;
+    size_t i, length = 0;
+    int end = 0;
+    const char *at;
+    if (sscanf(name, "grid:%4ux%4u%n", &R, &F, &end) == 2 && !name[end] && R >= 1 && F >= 2 &&
+        carnn__max(R, F) <= CARNN__GRAPH_GRID)
+        return carnn__graph_grid(g, R, F), 1;
+    for (i = 0; i < CARNN__COUNT(known); i++) {
+        length = strlen(known[i][0]);
+        if (!strncmp(name, known[i][0], length)) break;
+    }
+    if (i == CARNN__COUNT(known)) return 0;
+    end = 0;
+    if (name[length - 1] == ':' && sscanf(name + length, "%7u%n", &K, &end) != 1) return 0;
+    if (name[length + (size_t)end] || K < 1 || K > CARNN__GRAPH_LARGEST) return 0;
+    for (at = known[i][1]; *at; at += 3) {
+        size_t from = carnn__graph_named(g, at, 1), to = carnn__graph_named(g, at + 1, 1);
+        carnn__graph_join(g, from, to, at[2] == 'K' ? (int64_t)K : at[2] - '0');
+    }
+    return 1;
+}
+
+/* --- cycles of extreme mean ------------------------------------------------------------------ */
+
+#define CARNN__UNREACHED INT64_MAX
+
+static inline int carnn__reaches(const carnn__graph_work *w, size_t u, size_t v) {
+    return (int)(w->reach[u][v / 64] >> v % 64 & 1);
+}
+
+/* Components from the transitive closure (Warshall 1962). */
+static void carnn__graph_components(carnn__graph_work *w) {
+    const carnn_graph *g = w->graph;
+    size_t i, u, v;
+    for (i = 0; i < g->edge_count; i++)
+        w->reach[g->edge[i].from][g->edge[i].to / 64] |= (uint64_t)1 << g->edge[i].to % 64;
+    for (v = 0; v < g->node_count; v++)
+        for (u = 0; u < g->node_count; u++)
+            for (i = 0; carnn__reaches(w, u, v) && i < CARNN__GRAPH_NODES / 64; i++)
+                w->reach[u][i] |= w->reach[v][i];
+    for (v = 0; v < g->node_count; v++) {
+        for (u = 0; u < v && !(carnn__reaches(w, u, v) && carnn__reaches(w, v, u)); u++) {}
+        w->component[v] = (uint32_t)u;
+    }
+}
+
+static int carnn__mean_less(carnn__mean x, carnn__mean y) {
+    return x.over * y.under < y.over * x.under;
+}
+
+/* The least weight (sign * delay) of walks of k edges to every node, within components and from
+   their first nodes on: from that of k - 1 edges, or (NULL) for k = 0. */
+static void carnn__graph_walk(const carnn__graph_work *w, int sign, const int64_t *before,
+                              int64_t *now) {
+    const carnn_graph *g = w->graph;
+    size_t i;
+    for (i = 0; i < g->node_count; i++)
+        now[i] = !before && w->component[i] == i ? 0 : CARNN__UNREACHED;
+    for (i = 0; before && i < g->edge_count; i++) {
+        const carnn_graph_edge *e = &g->edge[i];
+        if (before[e->from] != CARNN__UNREACHED && w->component[e->from] == w->component[e->to] &&
+            before[e->from] + sign * e->delay < now[e->to])
+            now[e->to] = before[e->from] + sign * e->delay;
+    }
+}
+
+/* For every component the least mean of sign * delay over its cycles. With the least weight D_k(v)
+   of walks of k edges to v, and N nodes,
+
+     mean = min_v max_{k < N} (D_N(v) - D_k(v)) / (N - k)                     (Karp 1978, Theorem 1)
+
+   N may exceed the size of the component: a walk of N edges is still a path and cycles. All D_k are
+   computed twice, so that they need not be kept. */
+static void carnn__graph_means(carnn__graph_work *w, int sign) {
+    carnn__mean m, *mean = w->mean[sign < 0];
+    size_t k, v, N = w->graph->node_count;
+    int64_t *last = w->a, *now = w->b, *next = w->c, *swap;
+    carnn__graph_walk(w, sign, NULL, last);
+    for (k = 0; k < N; k++) {
+        carnn__graph_walk(w, sign, last, next);
+        swap = last, last = next, next = swap;
+    }
+    memset(w->worst, 0, sizeof w->worst);
+    carnn__graph_walk(w, sign, NULL, now);
+    for (k = 0; k < N; k++) {
+        for (v = 0; v < N; v++) {
+            if (last[v] == CARNN__UNREACHED || now[v] == CARNN__UNREACHED) continue;
+            m.over = last[v] - now[v];
+            m.under = (int64_t)(N - k);
+            if (!w->worst[v].under || carnn__mean_less(w->worst[v], m)) w->worst[v] = m;
+        }
+        carnn__graph_walk(w, sign, now, next);
+        swap = now, now = next, next = swap;
+    }
+    for (v = 0; v < N; v++) {
+        size_t c = w->component[v];
+        if (w->worst[v].under && (!mean[c].under || carnn__mean_less(w->worst[v], mean[c])))
+            mean[c] = w->worst[v];
+    }
+}
+
+/* --- cycles and paths ------------------------------------------------------------------------ */
+
+/* A sweep of Bellman and Ford for shortest walks, over edges of weight a * delay + b between nodes
+   that are used; w->a has the weights of walks so far. Returns the last node whose walk became
+   shorter; CARNN__NO_INDEX: none did. */
+static uint32_t carnn__graph_relax(carnn__graph_work *w, int64_t a, int64_t b) {
+    const carnn_graph_edge *e = w->graph->edge;
+    uint32_t i, changed = CARNN__NO_INDEX;
+    for (i = 0; i < w->graph->edge_count; i++, e++) {
+        int64_t weight = w->a[e->from];
+        if (!w->used[e->from] || !w->used[e->to] || weight == CARNN__UNREACHED) continue;
+        weight += a * e->delay + b;
+        if (weight >= w->a[e->to]) continue;
+        w->a[e->to] = weight;
+        w->via[e->to] = i;
+        changed = (uint32_t)e->to;
+    }
+    return changed;
+}
+
+/* The walk to node v by w->via, from v itself or from a node that no edge leads to. */
+static void carnn__graph_trace(const carnn__graph_work *w, size_t v, uint32_t *path,
+                               carnn_graph_value *value) {
+    const carnn_graph_edge *edge = w->graph->edge;
+    size_t u = v, i;
+    memset(value, 0, sizeof *value);
+    value->edge = path;
+    do {
+        value->length++;
+        value->delay += edge[w->via[u]].delay;
+        u = edge[w->via[u]].from;
+    } while (u != v && w->via[u] != CARNN__NO_INDEX);
+    for (i = value->length, u = v; i-- > 0; u = edge[path[i]].from) path[i] = w->via[u];
+}
+
+/* A cycle of component c with the least mean of sign * delay. With weights under * sign * delay -
+   over its sum is 0, and no cycle has a smaller one. With (N + 1) times these weights - 1 only such
+   cycles are negative, and w->via leads back to one from a node that the N-th sweep changes. */
+static void carnn__graph_cycle(carnn__graph_work *w, uint32_t c, int sign, uint32_t *path,
+                               carnn_graph_value *value) {
+    carnn__mean mean = w->mean[sign < 0][c];
+    size_t N = w->graph->node_count, scale = N + 1, i, v = c;
+    memset(w->a, 0, sizeof w->a);
+    for (i = 0; i < N; i++) w->used[i] = w->component[i] == c;
+    for (i = 0; i < N; i++)
+        v = carnn__graph_relax(w, (int64_t)scale * sign * mean.under,
+                               -(int64_t)scale * mean.over - 1);
+    for (i = 0; i < N; i++) v = w->graph->edge[w->via[v]].from;
+    carnn__graph_trace(w, v, path, value);
+}
+
+/* --- measures -------------------------------------------------------------------------------- */
+
+static void carnn__graph_fraction(carnn_graph_value *value, int64_t over, int64_t under) {
+    int64_t a = over < 0 ? -over : over, b = under, rest;
+    for (; b; a = b, b = rest) rest = a % b; /* Euclid */
+    value->numerator = over / a;
+    value->denominator = under / a;
+}
+
+/* d_f = max over paths from inputs to outputs of length - delay d_r            (Theorem 4.3.2.1)
+
+   With the numerator P and the denominator Q of d_r, the weights P delay - Q are integers, and no
+   cycle is negative. Components of the other direction are left out. */
+static void carnn__graph_feedforward(carnn__graph_work *w, int backward, uint32_t *path,
+                                     carnn_graph_measures *m) {
+    int64_t P = m->recurrent_depth.numerator, Q = m->recurrent_depth.denominator;
+    size_t i, N = w->graph->node_count, best = N;
+    memset(w->via, 0xFF, sizeof w->via);
+    for (i = 0; i < N; i++) {
+        w->used[i] = w->mean[!backward][w->component[i]].over <= 0;
+        w->a[i] = w->graph->node[i].kind == CARNN_NODE_IN ? 0 : CARNN__UNREACHED;
+    }
+    while (carnn__graph_relax(w, backward ? -P : P, -Q) != CARNN__NO_INDEX) {}
+    for (i = 0; i < N; i++)
+        if (w->graph->node[i].kind == CARNN_NODE_OUT && w->a[i] != CARNN__UNREACHED &&
+            (best == N || w->a[i] < w->a[best]))
+            best = i;
+    if (best == N) return;
+    carnn__graph_trace(w, best, path, &m->feedforward_depth);
+    carnn__graph_fraction(&m->feedforward_depth, -w->a[best], Q);
+}
+
+/* d_r = max over cycles of length / delay; s = max of delay / length (Theorems 4.3.1.1, 4.3.3.1) */
+static void carnn__graph_measures(carnn__graph_work *w, int backward) {
+    carnn_graph *g = w->graph;
+    carnn_graph_value *deep = &g->measures[backward].recurrent_depth;
+    carnn_graph_value *skip = &g->measures[backward].skip_coefficient;
+    const carnn__mean *least = w->mean[backward], *most = w->mean[!backward]; /* of -delay */
+    int sign = backward ? -1 : 1;
+    uint32_t c, slow = CARNN__NO_INDEX, fast = 0;
+    for (c = 0; c < g->node_count; c++) {
+        if (least[c].over <= 0) continue;
+        if (slow == CARNN__NO_INDEX) slow = fast = c;
+        if (carnn__mean_less(least[c], least[slow])) slow = c;
+        if (carnn__mean_less(most[c], most[fast])) fast = c;
+    }
+    g->has[backward] = slow != CARNN__NO_INDEX;
+    if (!g->has[backward]) return;
+    carnn__graph_cycle(w, slow, sign, g->path[backward][0], deep);
+    carnn__graph_fraction(deep, (int64_t)deep->length, sign * deep->delay);
+    carnn__graph_cycle(w, fast, -sign, g->path[backward][1], skip);
+    carnn__graph_fraction(skip, sign * skip->delay, (int64_t)skip->length);
+    carnn__graph_feedforward(w, backward, g->path[backward][2], &g->measures[backward]);
+}
+
+/* --- the four conditions of Definition 4.2.1.1 ----------------------------------------------- */
+
+static carnn_status carnn__graph_invalid(carnn__graph_work *w, size_t line, const char *expected,
+                                         const char *found) {
+    w->lines->number = line;
+    return carnn__misread(w->error, w->lines, expected, found);
+}
+
+/* 1. A delay is the difference of both nodes' times, modulo the period. */
+static carnn_status carnn__graph_check_delays(carnn__graph_work *w) {
+    const carnn_graph *g = w->graph;
+    char expected[80], found[32];
+    size_t i;
+    for (i = 0; i < g->edge_count; i++) {
+        const carnn_graph_edge *e = &g->edge[i];
+        int64_t apart = g->node[e->to].time - g->node[e->from].time;
+        if ((e->delay - apart) % g->period == 0) continue;
+        snprintf(expected, sizeof expected, "a delay of %ld modulo %ld (condition 1)",
+                 (long)((apart + g->period) % g->period), (long)g->period);
+        snprintf(found, sizeof found, "%ld", (long)e->delay);
+        return carnn__graph_invalid(w, e->line, expected, found);
+    }
+    return CARNN_OK;
+}
+
+/* 2. There is a cycle. 3. No closed walk has a delay of 0: the delays of a component's cycles are
+   all positive or all negative, since a walk through two cycles can repeat each. */
+static carnn_status carnn__graph_check_cycles(carnn__graph_work *w) {
+    carnn_graph *g = w->graph;
+    carnn_graph_value low, high;
+    char found[160];
+    size_t cycles = 0, used;
+    uint32_t c;
+    for (c = 0; c < g->node_count; c++) {
+        cycles += w->mean[0][c].under > 0;
+        if (!w->mean[0][c].under || w->mean[0][c].over > 0 || w->mean[1][c].over > 0) continue;
+        carnn__graph_cycle(w, c, 1, g->path[0][0], &low);
+        carnn__graph_cycle(w, c, -1, g->path[0][1], &high);
+        if (!high.delay) low = high;
+        used = carnn__min(carnn_graph_path(g, &low, found, 75), 74);
+        if (low.delay) {
+            used += (size_t)snprintf(found + used, sizeof found - used, " and ");
+            carnn_graph_path(g, &high, found + used, sizeof found - used);
+        }
+        return carnn__graph_invalid(w, g->edge[*low.edge].line,
+                                    "no closed walk of delay 0 (condition 3)", found);
+    }
+    if (cycles) return CARNN_OK;
+    return carnn__graph_invalid(w, carnn__max(w->lines->number, 1),
+                                "a directed cycle (condition 2)", "none");
+}
+
+/* 4. No edge leads to an input or from an output, edges lead to and from every hidden node; there
+   are nodes of each kind. */
+static carnn_status carnn__graph_check_nodes(carnn__graph_work *w) {
+    static const char *const expected[] = {"no edge to an input (condition 4)",
+                                           "edges to and from a hidden node (condition 4)",
+                                           "no edge from an output (condition 4)"};
+    static const char *const kinds[] = {"an input", "a hidden node", "an output"};
+    const carnn_graph *g = w->graph;
+    char text[80];
+    size_t i, k, seen[3] = {0, 0, 0};
+    memset(w->a, 0, sizeof w->a);
+    memset(w->b, 0, sizeof w->b);
+    for (i = 0; i < g->edge_count; i++) w->a[g->edge[i].to]++, w->b[g->edge[i].from]++;
+    for (i = 0; i < g->node_count; i++) {
+        carnn_node_kind kind = g->node[i].kind;
+        int64_t to = w->a[i], from = w->b[i];
+        seen[kind] = 1;
+        if (kind == CARNN_NODE_IN ? !to : kind == CARNN_NODE_OUT ? !from : to && from) continue;
+        snprintf(text, sizeof text, "%s %s %s", kind == CARNN_NODE_HIDDEN ? "none" : "one",
+                 kind == CARNN_NODE_OUT || (kind == CARNN_NODE_HIDDEN && to) ? "from" : "to",
+                 g->node[i].name);
+        return carnn__graph_invalid(w, g->node[i].line, expected[kind], text);
+    }
+    for (k = 0; k < 3 && seen[k]; k++) {}
+    if (k == 3) return CARNN_OK;
+    snprintf(text, sizeof text, "%s (condition 4)", kinds[k]);
+    return carnn__graph_invalid(w, w->lines->number, text, "none");
+}
+
+static carnn_status carnn__graph_check(carnn__graph_work *w) {
+    carnn_status status = carnn__graph_check_delays(w);
+    if (status) return status;
+    carnn__graph_components(w);
+    carnn__graph_means(w, 1);
+    carnn__graph_means(w, -1);
+    status = carnn__graph_check_cycles(w);
+    return status ? status : carnn__graph_check_nodes(w);
+}
+
+/* --- the interface --------------------------------------------------------------------------- */
+
+/* Reads the graph, unless it is one of those known by name. */
+static carnn_status carnn__graph_make(carnn__graph_work *w, const carnn_source *source) {
+    carnn_status status;
+    w->graph->period = 1;
+    w->lines = &w->input.lines;
+    if (!source->bytes && source->name && carnn__graph_known(w->graph, source->name))
+        return CARNN_OK;
+    status = carnn__input_open(&w->input, source, SIZE_MAX, &w->graph->allocator, w->error);
+    if (status == CARNN_ERR_IO && w->error) {
+        size_t used = strlen(w->error->message);
+        snprintf(w->error->message + used, sizeof w->error->message - used, ", and not a graph "
+                 "known by name: sh, st, bu, td, grid:RxF, fig4.3a:K, fig4.3b:N:K");
+    }
+    return status ? status : carnn__graph_read(w);
+}
+
+CARNN_API carnn_status carnn_graph_load(carnn_graph **graph, const carnn_source *source,
+                                        const carnn_allocator *allocator, carnn_error *error) {
+    carnn_allocator a = carnn__allocator(allocator);
+    carnn_graph *g = (carnn_graph *)carnn__alloc_zero(&a, 1, sizeof *g);
+    carnn__graph_work *w = (carnn__graph_work *)carnn__alloc_zero(&a, 1, sizeof *w);
+    carnn_status status = CARNN_ERR_MEMORY;
+    if (g && w) {
+        w->graph = g;
+        w->error = error;
+        g->allocator = a;
+        status = carnn__graph_make(w, source);
+        if (!status) status = carnn__graph_check(w);
+        if (!status) carnn__graph_measures(w, 0);
+        if (!status) carnn__graph_measures(w, 1);
+        carnn__input_close(&w->input, &a);
+    } else carnn__out_of_memory(error);
+    carnn__free(&a, w);
+    if (status) carnn__free(&a, g);
+    *graph = status ? NULL : g;
+    return status;
+}
+
+CARNN_API void carnn_graph_free(carnn_graph *graph) {
+    carnn_allocator a = carnn__allocator(graph ? &graph->allocator : NULL);
+    carnn__free(&a, graph);
+}
+
+CARNN_API const carnn_graph_measures *carnn_graph_measure(const carnn_graph *graph, int backward) {
+    return graph->has[backward != 0] ? &graph->measures[backward != 0] : NULL;
+}
+
+CARNN_API size_t carnn_graph_path(const carnn_graph *graph, const carnn_graph_value *value,
+                                  char *text, size_t size) {
+    size_t used = 0, i;
+    if (size) *text = 0;
+    for (i = 0; i < value->length; i++) {
+        const carnn_graph_edge *e = &graph->edge[value->edge[i]];
+        size_t room = used < size ? size - used : 0;
+        used += (size_t)snprintf(room ? text + used : NULL, room, "%s -%ld-> %s",
+                                 i ? "" : graph->node[e->from].name, (long)e->delay,
+                                 graph->node[e->to].name);
+    }
+    return used;
+}
+
+CARNN_API int64_t carnn_graph_period(const carnn_graph *graph) { return graph->period; }
+CARNN_API const carnn_graph_node *carnn_graph_node_at(const carnn_graph *graph, size_t number) {
+    return number < graph->node_count ? &graph->node[number] : NULL;
+}
+CARNN_API const carnn_graph_edge *carnn_graph_edge_at(const carnn_graph *graph, size_t number) {
+    return number < graph->edge_count ? &graph->edge[number] : NULL;
+}
+
+#endif
 /* The end of a pass: the table of its kernels. */
 #if defined(CARNN__ISA)
 

@@ -109,7 +109,7 @@ typedef struct command {
 
 enum { /* which commands an option belongs to */
     TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
-    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, ALL = 2047
+    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ALL = 4095
 };
 
 typedef struct flag {
@@ -129,6 +129,7 @@ static const flag flags[] = {
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
     {"out", "FILE", "the model file to write", TRAIN, AT(out)},
     {"out", "FILE", "write an SVG picture there instead of text", PLOT, AT(out)},
+    {"out", "FILE", "draw the graph and its unfolding over time there, SVG", DEPTH, AT(out)},
     {"folds", "K", "cross-validation over K parts of --train instead", TRAIN, AT(folds)},
     {"folds-by", "FILE", "the same; a line of FILE names a group's fold", TRAIN, AT(folds_by)},
     {"data", "FILE...", "data; - is standard input", TEST | PREDICT | EXPLAIN | RANK, AT(data)},
@@ -150,7 +151,7 @@ static const flag flags[] = {
     {"explain", NULL, "show what each utterance added to the score", CHAT, AT(explain)},
     {"resume", NULL, "go on from the checkpoint beside --out FILE", TRAIN, AT(resume)},
     {"log", "FILE", "write one JSON line per epoch", TRAIN, AT(log)},
-    {"json", NULL, "print one JSON object", TRAIN | TEST | INFO | BENCH, AT(json)},
+    {"json", NULL, "print one JSON object", TRAIN | TEST | INFO | BENCH | DEPTH, AT(json)},
     {"quiet", NULL, "no progress", TRAIN, AT(quiet)},
     {"simd", "NAME", "instruction set [$CARNN_SIMD or the best here]", TRAIN | BENCH, AT(simd)},
     {"help", NULL, "this text", ALL, AT(help)},
@@ -1619,6 +1620,286 @@ static int bench(void) {
     return DONE;
 }
 
+/* ==== depth ================================================================================== */
+static const struct {
+    const char *name, *title;
+    size_t offset;
+    const char *color; /* nearly those of the thesis */
+} measures[] = {
+    {"recurrent_depth", "recurrent depth", offsetof(carnn_graph_measures, recurrent_depth),
+     "#d55e00"},
+    {"feedforward_depth", "feedforward depth", offsetof(carnn_graph_measures, feedforward_depth),
+     "#f0c000"},
+    {"skip_coefficient", "skip coefficient", offsetof(carnn_graph_measures, skip_coefficient),
+     "#0072b2"},
+};
+
+static const carnn_graph_value *measured(const carnn_graph_measures *m, size_t number) {
+    return (const carnn_graph_value *)(const void *)((const char *)m + measures[number].offset);
+}
+
+/* "3/2", "2", "none" */
+static const char *fraction(const carnn_graph_value *v) {
+    static char text[48];
+    if (!v->denominator) return "none";
+    snprintf(text, sizeof text, "%lld", (long long)v->numerator);
+    if (v->denominator > 1)
+        snprintf(text, sizeof text, "%lld/%lld", (long long)v->numerator,
+                 (long long)v->denominator);
+    return text;
+}
+
+static void print_measure(const carnn_graph *g, size_t number, const carnn_graph_value *v) {
+    size_t size = carnn_graph_path(g, v, NULL, 0) + 1;
+    char *path = (char *)resize(NULL, size, 1);
+    carnn_graph_path(g, v, path, size);
+    if (arg.json) json(stdout, ", %s: ", measures[number].name);
+    else printf("  %-17s  %-5s  ", measures[number].title, fraction(v));
+    if (arg.json && v->denominator)
+        json(stdout, "{'numerator': %g, 'denominator': %g, 'length': %z, 'delay': %g, 'path': %s}",
+             (double)v->numerator, (double)v->denominator, v->length, (double)v->delay, path);
+    else if (arg.json) fputs("null", stdout);
+    else if (v->denominator)
+        printf("length %zu, delay %lld: %s\n", v->length, (long long)v->delay, path);
+    else puts("no path from an input to an output");
+    free(path);
+}
+
+/* What a graph is and its measures, of one that is bidirectional for both directions. */
+static void print_graph(const carnn_graph *g, const char *name) {
+    static const char *const directions[] = {"forward", "backward"};
+    size_t nodes = 0, edges = 0, i, shown = 0;
+    int both = carnn_graph_measure(g, 0) && carnn_graph_measure(g, 1), backward;
+    while (carnn_graph_node_at(g, nodes)) nodes++;
+    while (carnn_graph_edge_at(g, edges)) edges++;
+    if (arg.json)
+        json(stdout, "{'graph': %s, 'directions': %z, 'period': %g, 'nodes': %z, 'edges': %z, "
+             "'measures': [", name, (size_t)both + 1, (double)carnn_graph_period(g), nodes, edges);
+    else printf("%s: valid, %s, period %lld, %zu nodes, %zu edges\n", name,
+                both ? "bidirectional" : "unidirectional", (long long)carnn_graph_period(g), nodes,
+                edges);
+    for (backward = 0; backward < 2; backward++) {
+        const carnn_graph_measures *m = carnn_graph_measure(g, backward);
+        if (!m) continue;
+        if (arg.json)
+            json(stdout, shown++ ? ", {'direction': %s" : "{'direction': %s", directions[backward]);
+        else if (both || backward) printf(" %s in time:\n", directions[backward]);
+        for (i = 0; i < COUNT(measures); i++)
+            print_measure(g, i, measured(m, i));
+        if (arg.json) fputs("}", stdout);
+    }
+    if (arg.json) fputs("]}", stdout);
+}
+
+/* A picture: a column for every time step, a row for every layer within one. */
+enum { STEP = 72, RADIUS = 13, FEWEST = 5, MOST = 24 /* steps */ };
+
+typedef struct drawing {
+    FILE *to;
+    const carnn_graph *graph;
+    size_t nodes, edges, rows, slots, steps; /* slots: nodes beside each other in a row of a step */
+    size_t *row, *slot;                      /* (nodes); row 0 is the lowest */
+    double left;                             /* of the part that is being drawn */
+} drawing;
+
+static const carnn_graph_node *node_of(const drawing *d, size_t v) {
+    return carnn_graph_node_at(d->graph, v);
+}
+
+/* Edges within a step lead upwards: a valid graph has no cycle of them. */
+static void place_nodes(drawing *d) {
+    size_t v, u, i, largest = 0;
+    int changed = 1;
+    d->row = (size_t *)resize(NULL, 2 * d->nodes, sizeof *d->row);
+    d->slot = d->row + d->nodes;
+    for (v = 0; v < d->nodes; v++) d->row[v] = node_of(d, v)->kind != CARNN_NODE_IN;
+    while (changed)
+        for (changed = 0, i = 0; i < d->edges; i++) {
+            const carnn_graph_edge *e = carnn_graph_edge_at(d->graph, i);
+            if (e->delay || d->row[e->to] > d->row[e->from]) continue;
+            d->row[e->to] = d->row[e->from] + 1;
+            changed = 1;
+        }
+    for (i = 0; i < d->edges; i++) {
+        int64_t delay = carnn_graph_edge_at(d->graph, i)->delay;
+        largest = most(largest, (size_t)(delay < 0 ? -delay : delay));
+    }
+    d->steps = least(MOST, most(FEWEST, most(largest, (size_t)carnn_graph_period(d->graph)) + 2));
+    for (v = 0; v < d->nodes; v++) {
+        for (d->slot[v] = u = 0; u < v; u++)
+            d->slot[v] += d->row[u] == d->row[v] && node_of(d, u)->time == node_of(d, v)->time;
+        d->slots = most(d->slots, d->slot[v] + 1);
+        d->rows = most(d->rows, d->row[v] + 1);
+    }
+}
+
+static double node_x(const drawing *d, size_t v, int64_t t) {
+    return d->left + STEP * ((double)t * (double)d->slots + (double)d->slot[v] + 0.5);
+}
+static double node_y(const drawing *d, size_t v) {
+    return HEAD + STEP * ((double)(d->rows - d->row[v]) - 0.5);
+}
+
+static void draw_node(const drawing *d, size_t v, int64_t t) {
+    static const char *const shapes[] = {"M-12 -12h24v24h-24z", "M-13 0a13 13 0 1 1 0 .01z",
+                                         "M0 -15l15 15l-15 15l-15 -15z"};
+    fprintf(d->to, "<g transform=\"translate(%.1f,%.1f)\"><path d=\"%s\" fill=\"white\" "
+            "stroke=\"#333\"/><text y=\"4\" text-anchor=\"middle\">", node_x(d, v, t),
+            node_y(d, v), shapes[node_of(d, v)->kind]);
+    put_escaped(d->to, node_of(d, v)->name, "<>&", "&#%d;");
+    fprintf(d->to, "</text></g>\n");
+}
+
+/* An edge that starts at time t, straight between neighbours; `folded` with its delay, if that is
+   not 0, and to the time of its node. Edges between the same nodes are bent more and more. */
+static void draw_edge(const drawing *d, size_t number, int64_t t, int folded, const char *style) {
+    const carnn_graph_edge *e = carnn_graph_edge_at(d->graph, number);
+    int64_t end = folded ? node_of(d, e->to)->time : t + e->delay;
+    double x = node_x(d, e->from, t), y = node_y(d, e->from);
+    double right = node_x(d, e->to, end) - x, down = node_y(d, e->to) - y, bend = 0.0, over = 0.0;
+    double length = hypot(right, down), middle[2], from, to;
+    size_t i;
+    for (i = 0; folded && i < number; i++) {
+        const carnn_graph_edge *other = carnn_graph_edge_at(d->graph, i);
+        over += other->from == e->from && other->to == e->to;
+    }
+    if (length < 1.0) { /* from a node to itself */
+        over = 30.0 + 20.0 * over;
+        fprintf(d->to, "<path d=\"M%.1f %.1fc%.1f %.1f %.1f %.1f 0 14\" %s/>", x + 11.0, y - 7.0,
+                over, -0.5 * over, over, 14.0 + 0.5 * over, style);
+        middle[0] = x + 20.0 + 0.75 * over, middle[1] = y + 4.0;
+    } else {
+        if (folded ? e->delay || over > 0.0 || length > 1.5 * STEP
+                   : length > 1.5 * STEP * (double)d->slots)
+            bend = fmin(0.2 * length, 0.7 * STEP) + 14.0 * over;
+        middle[0] = x + 0.5 * right - bend * down / length;
+        middle[1] = y + 0.5 * down + bend * right / length;
+        from = RADIUS / hypot(middle[0] - x, middle[1] - y);
+        to = (RADIUS + 2) / hypot(middle[0] - x - right, middle[1] - y - down);
+        fprintf(d->to, "<path d=\"M%.1f %.1fQ%.1f %.1f %.1f %.1f\" %s/>",
+                x + from * (middle[0] - x), y + from * (middle[1] - y), middle[0], middle[1],
+                x + right + to * (middle[0] - x - right), y + down + to * (middle[1] - y - down),
+                style);
+        middle[0] += (0.5 * bend - 9.0) * down / length; /* beside the curve */
+        middle[1] += (9.0 - 0.5 * bend) * right / length + 4.0;
+    }
+    if (folded && e->delay && strstr(style, "marker"))
+        fprintf(d->to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%lld</text>", middle[0],
+                middle[1], (long long)e->delay);
+    fputc('\n', d->to);
+}
+
+/* Draws what attains a value from time t on, a cycle as long as it stays within the picture (style
+   NULL: nothing), and returns the number of edges that are in it. */
+static size_t draw_walk(const drawing *d, const carnn_graph_value *v, int64_t t, int cycle,
+                        const char *style) {
+    size_t i;
+    for (i = 0; cycle || i < v->length; i++) {
+        uint32_t edge = v->edge[i % v->length];
+        int64_t end = t + carnn_graph_edge_at(d->graph, edge)->delay;
+        if (end < 0 || end >= (int64_t)d->steps) break;
+        if (style) draw_edge(d, edge, t, 0, style);
+        t = end;
+    }
+    return i;
+}
+
+static void draw_value(const drawing *d, const carnn_graph_value *v, size_t number, int folded) {
+    int64_t t, best = 0, period = carnn_graph_period(d->graph);
+    size_t i, shown, longest = 0;
+    char style[96];
+    if (!v->length) return;
+    snprintf(style, sizeof style, "fill=\"none\" stroke=\"%s\" stroke-width=\"%d\" opacity=\"0.5\"",
+             measures[number].color, 12 - 3 * (int)number);
+    for (i = 0; folded && i < v->length; i++)
+        draw_edge(d, v->edge[i], node_of(d, carnn_graph_edge_at(d->graph, v->edge[i])->from)->time,
+                  1, style);
+    for (t = node_of(d, carnn_graph_edge_at(d->graph, *v->edge)->from)->time;
+         !folded && t < (int64_t)d->steps; t += period) {
+        shown = draw_walk(d, v, t, number != 1, NULL);
+        if (shown > longest) longest = shown, best = t;
+    }
+    if (longest) draw_walk(d, v, best, number != 1, style);
+}
+
+/* The graph, or its unfolding: what attains the measures below, then edges, then nodes. */
+static void draw_part(const drawing *d, int folded) {
+    static const char plain[] = "fill=\"none\" stroke=\"#333\" marker-end=\"url(#arrow)\"";
+    int64_t t, end, last = folded ? 1 : (int64_t)d->steps, period = carnn_graph_period(d->graph);
+    size_t i, k;
+    for (k = 0; k < 2 * COUNT(measures); k++) {
+        const carnn_graph_measures *m = carnn_graph_measure(d->graph, k % 2);
+        if (m) draw_value(d, measured(m, k / 2), k / 2, folded);
+    }
+    for (i = 0; i < d->edges; i++) {
+        const carnn_graph_edge *e = carnn_graph_edge_at(d->graph, i);
+        for (t = node_of(d, e->from)->time; t < last || folded; t += period) {
+            end = t + e->delay;
+            if (folded || (end >= 0 && end < last)) draw_edge(d, i, t, folded, plain);
+            if (folded) break;
+        }
+    }
+    for (i = 0; i < d->nodes; i++)
+        for (t = node_of(d, i)->time; t < last || folded; t += period) {
+            draw_node(d, i, t);
+            if (folded) break;
+        }
+}
+
+static void draw_graph(const carnn_graph *g, const char *name) {
+    drawing d = {.to = open_result(arg.out, "w"), .graph = g, .left = MARGIN / 2};
+    double folded, below;
+    size_t i, k;
+    while (node_of(&d, d.nodes)) d.nodes++;
+    while (carnn_graph_edge_at(g, d.edges)) d.edges++;
+    place_nodes(&d);
+    folded = (double)(STEP * d.slots) * (double)carnn_graph_period(g) + MARGIN;
+    below = HEAD + (double)(STEP * d.rows) + LEGEND;
+    fprintf(d.to, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+            "font-family=\"sans-serif\" font-size=\"12\">\n<defs><marker id=\"arrow\" refX=\"6\" "
+            "refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" orient=\"auto\"><path d=\"M0 1L7 4L0 "
+            "7z\" fill=\"#333\"/></marker></defs>\n<rect width=\"100%%\" height=\"100%%\" "
+            "fill=\"white\"/>\n<text x=\"16\" y=\"24\" font-weight=\"bold\">",
+            folded + MARGIN + (double)(STEP * d.slots * d.steps), below + 3 * LEGEND);
+    put_escaped(d.to, name, "<>&", "&#%d;");
+    fprintf(d.to, "</text>\n");
+    draw_part(&d, 1);
+    d.left += folded;
+    draw_part(&d, 0);
+    for (k = 0; k < COUNT(measures); k++, below += LEGEND) {
+        fprintf(d.to, "<path d=\"M16 %.0fh24\" stroke=\"%s\" stroke-width=\"%d\" opacity=\"0.5\"/>"
+                "<text x=\"48\" y=\"%.0f\">%s", below, measures[k].color, 12 - 3 * (int)k,
+                below + 4.0, measures[k].title);
+        for (i = 0; i < 2; i++)
+            if (carnn_graph_measure(g, (int)i))
+                fprintf(d.to, " %s", fraction(measured(carnn_graph_measure(g, (int)i), k)));
+        fprintf(d.to, "</text>\n");
+    }
+    fprintf(d.to, "</svg>\n");
+    close_result(d.to, arg.out);
+    free(d.row);
+}
+
+/* All graphs are read before any is printed: one that is not valid leaves no half of a result. */
+static int depth(void) {
+    static carnn_graph *graph[MODELS];
+    carnn_source *sources = open_sources(&arg.files);
+    size_t i;
+    for (i = 0; i < arg.files.count; i++)
+        check(carnn_graph_load(&graph[i], &sources[i], NULL, &error));
+    if (arg.out && (arg.files.count > 1 || carnn_graph_period(*graph) > MOST))
+        say(USAGE, "depth: --out draws one graph, with a period of at most %d", MOST);
+    if (arg.out) draw_graph(*graph, sources->name);
+    if (arg.json) json(stdout, "{'graphs': [");
+    for (i = 0; i < arg.files.count; i++) {
+        if (arg.json && i) fputs(", ", stdout);
+        print_graph(graph[i], sources[i].name);
+    }
+    if (arg.json) fputs("]}\n", stdout);
+    free(sources);
+    return DONE;
+}
+
 /* ==== Commands and help ====================================================================== */
 static const command commands[] = {
     {"train", "--task NAME --train FILE --out MODEL [options]", "trains a model, keeps its best",
@@ -1642,6 +1923,14 @@ static const command commands[] = {
      "  carnn info bot.gguf\n", INFO, info, 1, 1},
     {"plot", "RUN.jsonl... [--out FILE.svg]", "draws the losses and scores that train --log wrote",
      "  carnn plot icarnn.jsonl lstm.jsonl --out runs.svg\n", PLOT, plot, 1, MODELS},
+    {"depth", "GRAPH... [--out FILE.svg] [--json]",
+     "measures how deep the graph of a recurrent network is",
+     "  carnn depth sh st bu td\n  carnn depth td --out td.svg\n"
+     "  carnn depth grid:2x3 fig4.3a:17 fig4.3b:4:17 graph.txt\n"
+     "\nA graph is a file with lines \"period M\", \"node NAME in|hidden|out TIME\" and\n"
+     "\"edge FROM TO DELAY\", or one of these names: sh, st, bu, td, grid:RxF (of recurrent\n"
+     "depth R and feedforward depth F), fig4.3a:K and fig4.3b:N:K (with skips of K steps).\n",
+     DEPTH, depth, 1, MODELS},
     {"gradcheck", "[NAME]", "compares all derivatives, or those of NAME, with differences",
      "  carnn gradcheck icarnn\n", GRADCHECK, gradcheck, 0, 1},
     {"bench", "[NAME] [options]", "measures kernels, cells and whole tasks on this machine",

@@ -369,7 +369,7 @@ empty out
 says err 'nothing to answer: .* lines "N user<TAB>response"'
 sed "s/$tab/ /" "$data/dialog-test.txt" >spaces.txt
 run 3 test a.gguf --data spaces.txt
-says err '^carnn: spaces.txt:1: expected a turn .* found none in the file: has it tabs, or spaces'
+says err '^carnn: spaces.txt:[0-9]*: expected a tab between user and response'
 awk '{ print NR, "foreign words", "\t", "yes" }' "$data/dialog-test.txt" >foreign.txt
 run 0 test a.gguf --data foreign.txt
 says err '^carnn: foreign.txt: [0-9]* % of the words are unknown, is this the right file?$'
@@ -436,6 +436,21 @@ for key in task cell parameters examples seconds seed map mrr loss; do says out 
 run 0 train $small --epochs 1 --out r.gguf --cell lstm --model siamese --loss pair
 run 2 train $small --model iwam --out s.gguf
 says err 'did you mean "iwan"?'
+run 2 train $small --model ca --alignment overlaps --out s.gguf
+says err 'did you mean "overlap"?'
+for options in '--model ca' '--model ca --pooling attention --direction a2q' '--model ap' \
+    '--model cosine --loss hardest'; do
+    run 0 train $small --epochs 1 $options --out m.gguf
+    run 0 info m.gguf
+    says out "^model *$(echo "$options" | cut -d ' ' -f 2)\$"
+    says out '^cell  *lstm$'
+    run 0 test m.gguf --data "$data/answer-test.tsv"
+    says out '^m.gguf  map 0\.[0-9]*  mrr 0\.'
+    run 0 explain m.gguf --data "$data/answer-test.tsv" --example 2
+    says out '^alignment of the words of the sentence'
+    check 'the shares do not add up' awk '/^alignment/ { exit } /^ *[-+][0-9.]+ / { total += $1 }
+        END { exit !(total > 1.99 && total < 2.01) }' out
+done
 printf 'lives 1 0 0\ngoldbury 0 1 0\n' >three.txt
 run 0 train --task answer --hidden 12 --threads 1 --quiet --train "$data/answer-train.tsv" \
     --epochs 1 --vectors three.txt --out s.gguf
@@ -805,6 +820,41 @@ run 1 plot /
 lines err 1
 run 1 plot log.jsonl --out no-such-folder/f.svg
 run 2 plot
+
+# ---- depth
+
+run 0 depth td "$data/graph.txt"
+lines out 8
+empty err
+says out '^td: valid, unidirectional, period 1, 4 nodes, 6 edges$'
+says out '^  recurrent depth    3/2    length 3, delay 2: b -0-> c -1-> a -1-> b$'
+says out '^  feedforward depth  7/2    length 5, delay 1: '
+run 0 depth fig4.3b:3:17 --json
+lines out 1
+says out '"skip_coefficient": {"numerator": 17, "denominator": 2, '
+printf 'node x in\nnode a hidden\nnode y out\nedge x a 0\nedge a y 0\nedge a a 1\n' >graph
+printf 'node b hidden\nedge x b 0\nedge b b -1\n' | cat graph - >both
+run 0 depth both
+says out '^both: valid, bidirectional, '
+says out '^ backward in time:$'
+says out '^  feedforward depth  none   no path from an input to an output$'
+run 0 depth both --json
+says out '"feedforward_depth": null'
+printf 'edge a a 0\n' | cat graph - >bad
+run 3 depth sh bad
+empty out
+says err '^carnn: bad:7: expected no closed walk of delay 0 (condition 3), found a -0-> a$'
+run 0 depth "$data/graph.txt" --out f.svg
+lines out 4
+check 'the edges of the graph and of five steps' [ "$(grep -c 'marker-end' f.svg)" -eq 30 ]
+check 'the picture is not closed' [ "$(tail -n 1 f.svg)" = '</svg>' ]
+run 2 depth td sh --out f.svg
+run 1 depth td --out no-such-folder/f.svg
+run 1 depth no-such-graph
+says err 'known by name: sh, st, bu, td, grid:RxF'
+run 2 depth
+run 0 help depth
+says out 'edge FROM TO DELAY'
 
 # ---- gradcheck
 

@@ -521,6 +521,50 @@ static void test_initial_vectors(void) {
     }
 }
 
+/* CA-RNN on the same LSTM: H_X = 50 (4), W_H = 51, W_h = 52, b = 53, h^x = 54 (a row a step); steps
+   1 and 3 are aligned. */
+static void test_golden_gate(carnn__engine *e) {
+    static const uint32_t length[] = {3};
+    static const double h3[3] = {-0.161161232, -0.086081295, 0.147593048};
+    const golden *want = goldens;
+    size_t step[] = {0, 1, 1, 2}, i, j;
+    uint32_t row[] = {0, 2}, pair[] = {0, 0};
+    float H[4], W_H[12], W_h[9], a[3], x[9], k[6], g[6];
+    carnn__state_gate gate;
+    subject s;
+    while (strcmp(want->cell, "lstm")) want++;
+    subject_open(&s, CARNN__CELL_lstm, 3, 3, 0, length, 1, 0);
+    fill_gates(s.w + s.store.item[s.cell.input].offset, want->input, 4, 9);
+    fill_gates(s.w + s.store.item[s.cell.bias].offset, want->bias, 4, 3);
+    fill_gates(s.w + s.store.item[s.cell.recurrent].offset, want->recurrent, 4, 9);
+    fill_golden(s.x, 0, 9);
+    fill_golden(H, 50, 4);
+    fill_golden(W_H, 51, 12);
+    fill_golden(W_h, 52, 9);
+    fill_golden(a, 53, 3);
+    fill_golden(x, 54, 9);
+    for (i = 0; i < 3; i++)
+        for (j = 0; j < 4; j++) a[i] += W_H[i * 4 + j] * H[j];
+    memset(s.h0, 0, 3 * sizeof(float));
+    memset(s.c0, 0, 3 * sizeof(float));
+    subject_run(&s, e);
+    memset(&gate, 0, sizeof gate);
+    gate.count = 2;
+    gate.step = step;
+    gate.row = gate.other = row;
+    gate.pair = pair;
+    gate.a = a;
+    gate.w = W_h;
+    gate.x = x;
+    gate.stride = 3;
+    gate.k = k;
+    gate.g = g;
+    s.run.gate = &gate;
+    carnn__cell_forward(&s.run, e, &s.seq, s.index, s.h0, s.c0);
+    for (j = 0; j < 3; j++) CHECK_NEAR(s.run.scan.out[6 + j], h3[j], 2e-7);
+    subject_close(&s);
+}
+
 static void test_parameter_counts(void) {
     static const struct {
         const char *cell;
@@ -867,6 +911,7 @@ int main(void) {
     carnn__engine e;
     CHECK_INT(carnn__engine_open(&e, NULL, 1, *allocator(), NULL), CARNN_OK);
     test_golden(&e);
+    test_golden_gate(&e);
     test_initial_vectors();
     test_parameter_counts();
     test_equations(&e);

@@ -68,6 +68,44 @@ static void classify_lenient(void) {
     CHECK_TEXT(classify_read("", 0, 1), "");
 }
 
+/* SST's trees; with `phrases` every node that has not been an example is one. */
+static void classify_trees(void) {
+    static const char trees[] = "(3 (2 It) (4 (2 's) (4 good)))\n(1 (2 It) (0 (1 bad) (0 -LRB-)))\n";
+    static char all[256];
+    carnn_source source = test_source("f.txt", trees, strlen(trees));
+    carnn_dataset_desc desc;
+    carnn_model_desc model;
+    carnn_dataset *data;
+    carnn_error error;
+    size_t i, at = 0;
+    CHECK_TEXT(classify_read(trees, 0, 0), "3|It 's good\n1|It bad -LRB-\n");
+    CHECK_TEXT(classify_read(trees, 0, 1), "3|It 's good\n1|It bad -LRB-\n");
+    CHECK_TEXT(classify_read(" (3  a)  \r\n", 0, 0), "3|a\n");
+    CHECK_TEXT(classify_read("(3 a) b\n", 0, 1), "?|(3 a) b\n");
+    CHECK_TEXT(classify_read("(3 a)\n(3 (2 b)\n", 0, 0),
+               "f.txt:2: expected a tree with a digit at every node, found \"(3 (2 b)\"");
+    CHECK_TEXT(classify_read("(3 a)\n(3 b))\n", 0, 0),
+               "f.txt:2: expected a tree with a digit at every node, found \"(3 b))\"");
+    CHECK_TEXT(classify_read("(3 a)\n(3 (b))\n", 0, 0),
+               "f.txt:2: expected a tree with a digit at every node, found \"(3 (b))\"");
+    CHECK_TEXT(classify_read("(3 a)\n(\n", 0, 0),
+               "f.txt:2: expected a tree with a digit at every node, found \"(\"");
+    memset(&desc, 0, sizeof desc);
+    memset(&model, 0, sizeof model);
+    model.task = desc.task = "classify";
+    CHECK_INT(carnn_set(&model, NULL, "phrases", "1", &error), CARNN_OK);
+    desc.model = &model;
+    desc.sources = &source;
+    desc.source_count = 1;
+    CHECK_INT(carnn_dataset_load(&data, &desc, &error), CARNN_OK);
+    for (i = 0; i < carnn_dataset_examples(data); i++)
+        at += (size_t)snprintf(all + at, sizeof all - at, "%s|%s\n", carnn_dataset_target(data, i),
+                               carnn_dataset_text(data, i, 0));
+    CHECK_TEXT(all, "3|It 's good\n2|It\n4|'s good\n2|'s\n4|good\n"
+                    "1|It bad -LRB-\n0|bad -LRB-\n1|bad\n0|-LRB-\n");
+    carnn_dataset_free(data);
+}
+
 static void classify_errors(void) {
     CHECK_TEXT(classify_read("", 0, 0), "f.txt:1: expected a class and a text, found an empty file");
     CHECK_TEXT(classify_read("I like it\n", 0, 0),
@@ -374,6 +412,33 @@ static void classify_sessions(void) {
     carnn_dataset_free(data);
 }
 
+/* A session reads a tree's leaves, of a long tree the first ones. */
+static void classify_tree_session(void) {
+    static const char letters[] = "(1 (2 a) (1 b))\n(2 c)\n", tree[] = "(2 (1 b) (0 (1 c) (1 a)))";
+    static char large[3 * CARNN__TREE_BYTES];
+    carnn_dataset *data = test_data("classify", letters, strlen(letters), 0, 0);
+    carnn_model *model = classify_model("", NULL, data);
+    carnn_session *session;
+    carnn_prediction p;
+    carnn_error error;
+    carnn_text words = {"b c a", 5};
+    double probability;
+    size_t i;
+    int found;
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    CHECK_INT(carnn_session_predict(session, &words, 1, 1, &p, &error), CARNN_OK);
+    probability = p.probability[0];
+    CHECK_INT(carnn_session_line(session, tree, strlen(tree), 1, 1, &found, &p, &error), 0);
+    CHECK(found && p.probability[0] == probability);
+    for (i = 0; i + 5 < sizeof large; i += 5) memcpy(large + i, i ? "(1 a)" : "(2 b ", 5);
+    large[i++] = ')';
+    CHECK_INT(carnn_session_line(session, large, i, 2, 1, &found, &p, &error), 0);
+    CHECK(found && p.count == 1);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* The same bytes from any number of threads and all SIMD paths, and a file that keeps them. */
 static void classify_same_bytes(void) {
     carnn_dataset *data = test_data("classify", classify_letters, strlen(classify_letters), 0, 0);
@@ -429,12 +494,14 @@ static void classify_kept(void) {
 int main(void) {
     classify_formats();
     classify_lenient();
+    classify_trees();
     classify_errors();
     classify_sources();
     classify_numbers();
     classify_one_class();
     classify_unlabelled();
     classify_sessions();
+    classify_tree_session();
     classify_same_bytes();
     classify_kept();
     return test_end();

@@ -296,9 +296,15 @@ static void test_dialog_errors(void) {
          "f.txt:2: expected words after the line number, found nothing"},
         {"1", NULL, CARNN_ERR_DATA, 1,
          "f.txt:1: expected words after the line number, found nothing"},
-        {"1 fact\n2 fact\n\n1 fact\n", NULL, CARNN_ERR_DATA, 1,
-         "f.txt:1: expected a turn (number, user, tab, response), found none in the file: "
-         "has it tabs, or spaces in their place?"},
+        {"1 fact\n2 fact\n\n1 fact\n", NULL, CARNN_ERR_DATA, 2,
+         "f.txt:2: expected a tab between user and response, or a turn that follows the fact, "
+         "found neither"},
+        {"1 a\tb\n2 a b\n1 a\tb\n", NULL, CARNN_ERR_DATA, 2,
+         "f.txt:2: expected a tab between user and response, or a turn that follows the fact, "
+         "found neither"},
+        {"1 a\tb\n\n1 a\tb\n2 a b", NULL, CARNN_ERR_DATA, 4,
+         "f.txt:4: expected a tab between user and response, or a turn that follows the fact, "
+         "found neither"},
         {"1 a\tb\n", " \n\n", CARNN_ERR_DATA, 1,
          "c.txt:1: expected candidates, one a line, found an empty file"},
         {"1 a\tb\n", "1 b\n2  \n", CARNN_ERR_DATA, 2,
@@ -579,7 +585,8 @@ static void test_large(void) {
     carnn_error error;
     size_t examples;
     CHECK_INT(load_large("1 a\t", "long ", 5, 2000000, &examples, &error), CARNN_OK);
-    CHECK_INT(load_large("1 a\tb\n2 ", "\0", 1, 5000000, &examples, &error), CARNN_OK);
+    CHECK_INT(load_large("1 a\tb\n2 ", "\0", 1, 5000000, &examples, &error), CARNN_ERR_DATA);
+    CHECK_INT(load_large("1 a\tb\n2 c\td", "\0", 1, 5000000, &examples, &error), CARNN_OK);
     CHECK_INT(load_large("1 a\tb\n", "\n", 1, 5000000, &examples, &error), CARNN_OK);
     CHECK_INT(load_large("1 a\tb", " ", 1, 5000000, &examples, &error), CARNN_OK);
     CHECK_INT(load_large("1 a", "\t", 1, 5000000, &examples, &error), CARNN_ERR_DATA);

@@ -785,7 +785,9 @@ static void count_part(size_t model, double value, double weight, void *user) {
 /* A batch of a dialog in which nobody answers has no part, neither of a model nor of the vote. */
 static void test_vote_parts(void) {
     static char text[40000];
-    carnn_dataset *data;
+    carnn_source source = {"dialogs", text, 0};
+    carnn_dataset_desc read;
+    carnn_dataset *data = NULL;
     carnn_model *models[2];
     carnn_test_desc desc;
     carnn_scores scores[3];
@@ -794,7 +796,13 @@ static void test_vote_parts(void) {
     for (i = 1; i <= 800; i++) at += (size_t)sprintf(text + at, "%u oak R_rating %u\n", (unsigned)i,
                                                      (unsigned)i);
     for (i = 0; i < 10; i++) at += (size_t)sprintf(text + at, "\n1 bye\tno\n");
-    data = load_dialog_text(text, NULL);
+    memset(&read, 0, sizeof read);
+    read.task = "dialog";
+    read.sources = &source;
+    read.source_count = 1;
+    read.lenient = 1; /* facts that no turn follows */
+    source.size = at;
+    CHECK_INT(carnn_dataset_load(&data, &read, NULL), CARNN_OK);
     for (i = 0; i < 2; i++) models[i] = new_model("icarnn", 4, data);
     memset(&desc, 0, sizeof desc);
     desc.threads = 1;

@@ -1,0 +1,450 @@
+/* Answer selection by the similarity of two texts (CA-RNN, attentive pooling, cosine): scores and
+   losses by plain loops in double precision, alignments, threads and SIMD paths that change
+   nothing, sessions and what they explain, descriptions that are refused. */
+
+#include "test.h"
+
+static const char ranker_pairs[] =
+    "who saw the cat and the dog ?\tthe dog saw the cat .\t1\n"
+    "who saw the cat and the dog ?\tthe bird sang\t0\n"
+    "who saw the cat and the dog ?\ta Cat is not the dog the dog is it ?\t0\n"
+    "where is the bird\tin the tree\t1\n"
+    "where is the bird\ta dog\t0\n"
+    "where is the bird\tthe bird is there\t1\n"
+    "why\tthe tree\t0\n"
+    "why\tnobody knows why\t1\n";
+
+enum { RANKER_E = 5, RANKER_H = 6, RANKER_D = 12, RANKER_WORDS = 16, RANKER_PAIRS = 8 };
+
+static carnn_dataset *ranker_data(void) {
+    return test_data("answer", ranker_pairs, strlen(ranker_pairs), 0, 0);
+}
+
+/* A small model that has been trained a little, so that no weight is 0. */
+static carnn_model *ranker_model(const char *options, const carnn_dataset *data, int64_t epochs,
+                                 int64_t threads, const char *simd) {
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_train_desc train;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    memset(&train, 0, sizeof train);
+    desc.task = "answer";
+    desc.hidden = RANKER_H;
+    desc.embedding = RANKER_E;
+    desc.simd = simd;
+    train.epochs = epochs;
+    train.batch = 4;
+    train.lr = 0.02;
+    train.threads = threads;
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
+    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
+    CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
+    return model;
+}
+
+static void ranker_keep(const carnn_ranked *pair, void *user) {
+    double **next = (double **)user;
+    *(*next)++ = pair->score;
+}
+
+static carnn_scores ranker_scores(const carnn_model *model, const carnn_dataset *data,
+                                  double *score) {
+    carnn_test_desc asked;
+    carnn_scores scores;
+    carnn_error error;
+    memset(&asked, 0, sizeof asked);
+    asked.threads = 1;
+    asked.ranked = ranker_keep;
+    asked.user = &score;
+    CHECK_INT(carnn_test_parts(&model, 1, data, &asked, &scores, &error), CARNN_OK);
+    return scores;
+}
+
+/* --- the models by plain loops ---------------------------------------------------------------- */
+
+static const float *ranker_weight(const carnn_model *model, const char *a, const char *b) {
+    char name[64];
+    size_t i;
+    snprintf(name, sizeof name, "%s%s", a, b);
+    for (i = 0; i < model->params.count; i++)
+        if (!strcmp(model->params.item[i].name, name))
+            return model->params.value + model->params.item[i].offset;
+    printf("no weight %s\n", name);
+    return NULL;
+}
+
+static double ranker_row(const float *W, size_t row, size_t columns, const double *x) {
+    double sum = 0.0;
+    size_t j;
+    for (j = 0; j < columns; j++) sum += (double)W[row * columns + j] * x[j];
+    return sum;
+}
+
+static double ranker_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+
+typedef struct ranker_text {
+    size_t n;
+    uint32_t id[RANKER_WORDS];
+    int with[RANKER_WORDS]; /* the word of the other text, or -1 */
+    double s[RANKER_WORDS][RANKER_D], v[RANKER_D];
+} ranker_text;
+
+/* x: the text that is read first, with states and v; NULL: there are no gates. */
+static void ranker_read(const carnn_model *model, ranker_text *y, const ranker_text *x, int back) {
+    const char *cell = back ? "cell.backward." : "cell.forward.";
+    const char *gate = back ? "align.backward." : "align.forward.";
+    const float *W = ranker_weight(model, cell, "input.weight");
+    const float *U = ranker_weight(model, cell, "recurrent.weight");
+    const float *b = ranker_weight(model, cell, "bias");
+    const float *table = ranker_weight(model, "word.", "weight");
+    const float *P = ranker_weight(model, "word.", "project");
+    const float *p = ranker_weight(model, "word.", "bias");
+    double h[RANKER_H] = {0}, c[RANKER_H] = {0}, k[RANKER_H], in[RANKER_H], word[RANKER_E], a[4];
+    size_t t, i, j, g, H = RANKER_H, from = back ? H : 0;
+    for (t = 0; t < y->n; t++) {
+        i = back ? y->n - 1 - t : t;
+        for (j = 0; j < RANKER_E; j++) word[j] = (double)table[y->id[i] * RANKER_E + j];
+        for (j = 0; j < H; j++) in[j] = ranker_row(P, j, RANKER_E, word) + (double)p[j];
+        for (j = 0; j < H; j++) {
+            for (g = 0; g < 4; g++)
+                a[g] = ranker_row(W, g * H + j, H, in) + ranker_row(U, g * H + j, H, h) +
+                       (double)b[g * H + j];
+            c[j] = ranker_sigmoid(a[0]) * tanh(a[3]) + ranker_sigmoid(a[1]) * c[j];
+            k[j] = ranker_sigmoid(a[2]) * tanh(c[j]);
+        }
+        for (j = 0; j < H; j++) {
+            h[j] = k[j];
+            if (!x || y->with[i] < 0) continue;
+            a[0] = ranker_row(ranker_weight(model, gate, "context"), j, 2 * H, x->v);
+            a[0] += ranker_row(ranker_weight(model, gate, "weight"), j, H, k);
+            a[0] = ranker_sigmoid(a[0] + (double)ranker_weight(model, gate, "bias")[j]);
+            h[j] = a[0] * x->s[y->with[i]][from + j] + (1.0 - a[0]) * k[j];
+        }
+        memcpy(y->s[i] + from, h, sizeof h);
+    }
+}
+
+static void ranker_max(ranker_text *y) {
+    size_t i, j;
+    for (j = 0; j < RANKER_D; j++)
+        for (y->v[j] = y->s[0][j], i = 1; i < y->n; i++) y->v[j] = fmax(y->v[j], y->s[i][j]);
+}
+
+static void ranker_align(const carnn_model *model, ranker_text *y, ranker_text *x) {
+    int i, j, used[RANKER_WORDS] = {0};
+    for (j = 0; j < (int)y->n; j++) {
+        y->with[j] = -1;
+        for (i = 0; i < (int)x->n; i++) {
+            const char *a = carnn__names_get(&model->words, y->id[j]);
+            const char *b = carnn__names_get(&model->words, x->id[i]);
+            int most = model->desc.option[CARNN__ANSWER_OVERLAP] > 0
+                           ? (int)model->desc.option[CARNN__ANSWER_OVERLAP] : 64;
+            if (used[i] || strncmp(a, b, (size_t)most)) continue;
+            if (y->with[j] < 0 || abs(i - j) < abs(y->with[j] - j)) y->with[j] = i;
+        }
+        if (y->with[j] >= 0) used[y->with[j]] = 1;
+    }
+}
+
+static void ranker_weighted(ranker_text *y, const double *logit) {
+    double sum = 0.0;
+    size_t i, j;
+    for (i = 0; i < y->n; i++) sum += exp(logit[i]);
+    for (j = 0; j < RANKER_D; j++)
+        for (y->v[j] = 0.0, i = 0; i < y->n; i++) y->v[j] += exp(logit[i]) / sum * y->s[i][j];
+}
+
+/* Tan et al. 2015 for the words of y, x asking. */
+static void ranker_attend(const carnn_model *model, ranker_text *y, const ranker_text *x) {
+    const float *W1 = ranker_weight(model, "attend.", "weight");
+    const float *W2 = ranker_weight(model, "attend.", "other");
+    double logit[RANKER_WORDS];
+    size_t i, j;
+    for (i = 0; i < y->n; i++)
+        for (logit[i] = 0.0, j = 0; j < RANKER_H; j++)
+            logit[i] += (double)ranker_weight(model, "attend.", "vector")[j] *
+                        tanh(ranker_row(W1, j, RANKER_D, y->s[i]) +
+                             ranker_row(W2, j, RANKER_D, x->v));
+    ranker_weighted(y, logit);
+}
+
+static void ranker_attentive(const carnn_model *model, ranker_text *q, ranker_text *a) {
+    const float *U = ranker_weight(model, "attend.", "weight");
+    double row[RANKER_WORDS], column[RANKER_WORDS];
+    size_t i, j, k;
+    for (i = 0; i < q->n; i++) row[i] = -2.0;
+    for (j = 0; j < a->n; j++) column[j] = -2.0;
+    for (i = 0; i < q->n; i++)
+        for (j = 0; j < a->n; j++) {
+            double G = 0.0;
+            for (k = 0; k < RANKER_D; k++) G += ranker_row(U, k, RANKER_D, q->s[i]) * a->s[j][k];
+            row[i] = fmax(row[i], tanh(G));
+            column[j] = fmax(column[j], tanh(G));
+        }
+    ranker_weighted(q, row);
+    ranker_weighted(a, column);
+}
+
+static double ranker_plain(const carnn_model *model, ranker_text *text) {
+    size_t kind = carnn__chosen(model, CARNN__ANSWER_MODEL), j;
+    size_t first = carnn__chosen(model, CARNN__ANSWER_DIRECTION);
+    int aligns = kind == CARNN__ANSWER_CA && !carnn__chosen(model, CARNN__ANSWER_ALIGNMENT), back;
+    ranker_text *x = &text[first], *y = &text[!first];
+    double sum = 0.0, xx = 0.0, yy = 0.0, apart = 0.0;
+    for (back = 0; back < 2; back++) ranker_read(model, x, NULL, back);
+    ranker_max(x);
+    ranker_align(model, y, x);
+    for (back = 0; back < 2; back++) ranker_read(model, y, aligns ? x : NULL, back);
+    ranker_max(y);
+    if (kind == CARNN__ANSWER_AP) ranker_attentive(model, &text[0], &text[1]);
+    else if (carnn__chosen(model, CARNN__ANSWER_POOLING) == 1) ranker_attend(model, y, x);
+    for (j = 0; j < RANKER_D; j++) {
+        sum += x->v[j] * y->v[j];
+        xx += x->v[j] * x->v[j];
+        yy += y->v[j] * y->v[j];
+        apart += fabs(x->v[j] - y->v[j]);
+    }
+    return kind == CARNN__ANSWER_CA ? -apart : sum / sqrt(xx * yy);
+}
+
+/* The loss of all pairs in groups of 3, 3 and 2. */
+static double ranker_loss(const carnn_model *model, const double *z) {
+    static const size_t at[] = {0, 3, 6, 8};
+    static const int right[] = {1, 0, 0, 1, 0, 1, 0, 1};
+    size_t loss = carnn__chosen(model, CARNN__ANSWER_LOSS), g, i, j;
+    double sum = 0.0, count = 0.0;
+    for (g = 0; g < 3; g++)
+        for (i = at[g]; i < at[g + 1]; i++) {
+            double mean = 0.0, most = 0.0, wrong = 0.0;
+            if (loss == CARNN__ANSWER_PAIR) sum -= right[i] ? z[i] : log(1.0 - exp(z[i]));
+            count += loss == CARNN__ANSWER_PAIR || right[i];
+            for (j = at[g]; j < at[g + 1] && right[i] && loss != CARNN__ANSWER_PAIR; j++)
+                if (!right[j]) {
+                    double term = fmax(0.0, 0.1 - z[i] + z[j]);
+                    mean += term;
+                    most = fmax(most, term);
+                    wrong += 1.0;
+                }
+            if (wrong > 0.0) sum += loss == CARNN__ANSWER_HARDEST ? most : mean / wrong;
+        }
+    return sum / count;
+}
+
+static void test_ranker_scores(const char *options) {
+    carnn_dataset *data = ranker_data();
+    carnn_model *model = ranker_model(options, data, 3, 1, NULL);
+    double score[RANKER_PAIRS];
+    carnn_scores s = ranker_scores(model, data, score);
+    size_t i, j;
+    for (i = 0; i < RANKER_PAIRS; i++) {
+        ranker_text text[2];
+        for (j = 0; j < 2; j++) {
+            uint32_t number = carnn__members(data, &data->items[i])[j].text;
+            memset(&text[j], 0, sizeof text[j]);
+            text[j].n = carnn__answer_tokens(model, carnn__text(data, number), 0, text[j].id,
+                                             RANKER_WORDS);
+        }
+        CHECK_NEAR(score[i], ranker_plain(model, text), 2e-5);
+    }
+    if (carnn__chosen(model, CARNN__ANSWER_LOSS) != CARNN__ANSWER_RANK)
+        CHECK_NEAR(s.loss, ranker_loss(model, score), 2e-5);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* --- alignment -------------------------------------------------------------------------------- */
+
+/* The words of the first pair and of the third, aligned by hand. */
+static void test_ranker_alignment(void) {
+    static const int first[] = {2, 6, 1, 5, 3, -1}; /* of "the dog saw the cat ." */
+    /*  who saw the cat and the dog ?  /  a Cat is not the dog the dog is it ? */
+    static const int third[] = {-1, 3, -1, -1, 5, 6, 2, -1, -1, -1, 7};
+    carnn_dataset *data = ranker_data();
+    carnn_model *model = ranker_model("model=ca", data, 1, 1, NULL);
+    carnn_session *session = NULL;
+    const carnn__answer *m;
+    carnn_prediction p;
+    carnn_error error;
+    size_t i;
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    m = (const carnn__answer *)session->work.state;
+    CHECK_INT(carnn_session_example(session, data, 0, 1, &p, &error), CARNN_OK);
+    for (i = 0; i < 6; i++) CHECK_INT((int32_t)m->aligned.with[8 + i], first[i]);
+    CHECK_INT(carnn_session_example(session, data, 2, 1, &p, &error), CARNN_OK);
+    for (i = 0; i < 11; i++) CHECK_INT((int32_t)m->aligned.with[8 + i], third[i]);
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* Where no word is aligned, gates change nothing. */
+static void test_ranker_no_alignment(void) {
+    carnn_dataset *data = ranker_data();
+    carnn_model *gated = ranker_model("model=ca", data, 2, 1, NULL);
+    carnn_model *plain = ranker_model("model=ca alignment=none", data, 1, 1, NULL);
+    carnn_session *session[2] = {NULL, NULL};
+    carnn_text texts[2] = {{"who saw it", 10}, {"the tree", 8}};
+    carnn_prediction p[2];
+    carnn_error error;
+    size_t i, j;
+    for (i = 0; i < plain->params.count; i++) {
+        const carnn__param *to = &plain->params.item[i];
+        const float *from = ranker_weight(gated, to->name, "");
+        for (j = 0; j < to->rows * to->columns; j++) plain->params.value[to->offset + j] = from[j];
+    }
+    for (i = 0; i < 2; i++) {
+        CHECK_INT(carnn_session_open(&session[i], i ? plain : gated, NULL, &error), CARNN_OK);
+        CHECK_INT(carnn_session_predict(session[i], texts, 2, 1, &p[i], &error), CARNN_OK);
+    }
+    CHECK(p[0].score == p[1].score);
+    texts[1].at = "the cat saw";
+    texts[1].length = 11;
+    for (i = 0; i < 2; i++)
+        CHECK_INT(carnn_session_predict(session[i], texts, 2, 1, &p[i], &error), CARNN_OK);
+    CHECK(p[0].score != p[1].score);
+    for (i = 0; i < 2; i++) carnn_session_free(session[i]);
+    carnn_model_free(gated);
+    carnn_model_free(plain);
+    carnn_dataset_free(data);
+}
+
+/* --- whatever runs it ------------------------------------------------------------------------- */
+
+/* The same model with one thread and three, with and without SIMD; learning ranks the pairs. */
+static void test_ranker_same_bytes(const char *options) {
+    carnn_dataset *data = ranker_data();
+    carnn_model *model[3];
+    double score[RANKER_PAIRS];
+    carnn_scores s;
+    size_t i;
+    for (i = 0; i < 3; i++) {
+        model[i] = ranker_model(options, data, 60, i == 1 ? 3 : 1, i == 2 ? "portable" : NULL);
+        CHECK(!memcmp(model[i]->params.value, model[0]->params.value,
+                      model[0]->params.size * sizeof(float)));
+    }
+    s = ranker_scores(model[0], data, score);
+    CHECK_NEAR(s.metric[0].value, 1.0, 1e-9);
+    for (i = 0; i < 3; i++) carnn_model_free(model[i]);
+    carnn_dataset_free(data);
+}
+
+/* A session scores as a test does; the shares of the words of a text are 1 in all. */
+static void test_ranker_session(const char *options, int weighs_question, int weighs_sentence) {
+    carnn_dataset *data = ranker_data();
+    carnn_model *model = ranker_model(options, data, 2, 1, NULL);
+    carnn_session *session = NULL;
+    carnn_contribution part[32];
+    carnn_explanation e;
+    carnn_prediction p;
+    carnn_error error;
+    carnn_text none[2] = {{"", 0}, {"", 0}};
+    double score[RANKER_PAIRS], share[2] = {0, 0}, weight[2] = {0, 0};
+    size_t i, rows, columns;
+    const float *heat;
+    float most, last;
+    ranker_scores(model, data, score);
+    CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
+    for (i = RANKER_PAIRS; i-- > 0;) {
+        CHECK_INT(carnn_session_example(session, data, i, 1, &p, &error), CARNN_OK);
+        CHECK(p.score == score[i]);
+    }
+    CHECK_INT(carnn_session_explain(session, 32, part, &e, &error), CARNN_OK);
+    CHECK_INT(e.count, 8 + 6);
+    CHECK_INT(e.exact, 1);
+    for (i = 0; i < e.count; i++) {
+        int weighs = i < 8 ? weighs_question : weighs_sentence;
+        CHECK_INT(part[i].has, CARNN_HAS_SHARE | (weighs ? CARNN_HAS_ATTENTION : 0));
+        share[i >= 8] += part[i].share;
+        weight[i >= 8] += part[i].attention;
+    }
+    CHECK_TEXT(part[9].text, "dog");
+    for (i = 0; i < 2; i++) CHECK_NEAR(share[i], 1.0, 1e-5);
+    CHECK_NEAR(weight[0], weighs_question, 1e-5);
+    CHECK_NEAR(weight[1], weighs_sentence, 1e-5);
+    heat = carnn_session_alignment(session, 0, &rows, &columns);
+    CHECK_INT(rows, 8);
+    CHECK_INT(columns, 6);
+    for (most = -2.0f, i = 0; i < 48; i++) most = heat[i] > most ? heat[i] : most;
+    CHECK(most > -1.0f && most <= 1.00001f);
+    last = heat[3 * 6 + 2];
+    heat = carnn_session_alignment(session, 1, &rows, &columns);
+    CHECK_INT(rows, 6);
+    CHECK_INT(columns, 8);
+    CHECK_NEAR(heat[2 * 8 + 3], last, 1e-6);
+    for (i = 0; i < 4; i++) { /* texts without words */
+        none[0].length = i & 1;
+        none[1].length = i >> 1;
+        none[0].at = none[1].at = "a";
+        CHECK_INT(carnn_session_predict(session, none, 2, 1, &p, &error), CARNN_OK);
+        CHECK(isfinite(p.score));
+        CHECK_INT(carnn_session_explain(session, 32, part, &e, &error), CARNN_OK);
+    }
+    carnn_session_free(session);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+/* Wrong answers are drawn where there are more than six: the mean is over six. */
+static void test_ranker_negatives(void) {
+    char text[400] = "q\ta\t1\n";
+    carnn_dataset *data;
+    carnn_model *model;
+    double score[16];
+    carnn_scores s;
+    int i;
+    for (i = 0; i < 12; i++) sprintf(text + strlen(text), "q\tw%d\t0\n", i);
+    data = test_data("answer", text, strlen(text), 0, 0);
+    model = ranker_model("model=cosine", data, 3, 1, NULL);
+    s = ranker_scores(model, data, score);
+    CHECK(s.loss >= 0.0 && s.loss <= 2.1);
+    CHECK_INT(s.examples, 13);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
+static void test_ranker_refused(void) {
+    carnn_dataset *data = ranker_data();
+    carnn_model *model = NULL;
+    carnn_model_desc desc;
+    carnn_error error;
+    memset(&desc, 0, sizeof desc);
+    desc.task = "answer";
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, "model=ca encoder=rcrn hidden=4", &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message,
+               "the model ca mixes the states of one RNN: encoder rnn, or alignment none");
+    CHECK_INT(carnn_set(&desc, NULL, "alignment", "none", &error), CARNN_OK);
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
+    carnn_model_free(model);
+    CHECK_INT(carnn_set(&desc, NULL, "alignment", "semantic", &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "unknown alignment \"semantic\"");
+    carnn_dataset_free(data);
+}
+
+int main(void) {
+    test_ranker_scores("model=ca");
+    test_ranker_scores("model=ca direction=a2q");
+    test_ranker_scores("model=ca pooling=attention");
+    test_ranker_scores("model=ca pooling=attention direction=a2q loss=rank");
+    test_ranker_scores("model=ca alignment=none");
+    test_ranker_scores("model=ca alignment=none pooling=attention");
+    test_ranker_scores("model=ap");
+    test_ranker_scores("model=ap loss=hardest");
+    test_ranker_scores("model=cosine");
+    test_ranker_scores("model=cosine pooling=attention loss=hinge");
+    test_ranker_alignment();
+    test_ranker_no_alignment();
+    test_ranker_same_bytes("model=ca loss=rank");
+    test_ranker_same_bytes("model=ca pooling=attention cell=gru loss=hinge");
+    test_ranker_same_bytes("model=ca cell=scarnn layers=2 loss=rank");
+    test_ranker_same_bytes("model=ap");
+    test_ranker_same_bytes("model=cosine");
+    test_ranker_session("model=ca", 0, 0);
+    test_ranker_session("model=ca pooling=attention", 0, 1);
+    test_ranker_session("model=ap", 1, 1);
+    test_ranker_session("model=cosine", 0, 0);
+    test_ranker_negatives();
+    test_ranker_refused();
+    return test_end();
+}
