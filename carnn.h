@@ -13607,7 +13607,8 @@ static void carnn__cloze_point(carnn__work *work, const carnn__cloze *m, size_t 
     for (i = 0; i < m->z.columns; i++) z[i] = logf(fmaxf(z[i], FLT_MIN));
 }
 
-/* dP_c = dz_c / P_c;  de_i = s_i (dP of d_i - sum_c dz_c);  df_i += de_i g;  dg += sum_i de_i f_i */
+/* With e_i = f_i . g:  dP_c = dz_c / P_c;  de_i = s_i (dP of d_i - sum_c dz_c);  df_i += de_i g;
+   dg += sum_i de_i f_i. */
 static void carnn__cloze_point_back(carnn__work *work, const carnn__cloze *m, size_t b) {
     const size_t *at = m->net.texts.at;
     const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *g = &m->last.y;

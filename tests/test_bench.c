@@ -78,7 +78,7 @@ static void check_texts(void) {
         carnn__bench_data(&text, task->bench, 0);
         CHECK(text.length > 1000 && text.length < CARNN__BENCH_TEXT - 1);
         data = test_data(task->name, text.at, text.length, 0, 0);
-        CHECK(carnn_dataset_examples(data) >= 300);
+        CHECK(carnn_dataset_examples(data) >= 60); /* of cloze, which have 500 words each */
         carnn_dataset_free(data);
         free(text.at);
     }
