@@ -58,8 +58,8 @@
        @@BENCH   the benchmark
        @@GRAPH   graphs of recurrent networks: recurrent and feedforward depth, skip coefficient
 
-   A cell is one entry of CARNN__CELLS and its two functions, a task one entry of carnn__tasks: help,
-   options, gradient check, benchmark, sessions and model files follow from these tables.
+   A cell is one entry of CARNN__CELLS and its two functions, a task one entry of carnn__tasks:
+   help, options, gradient check, benchmark, sessions and model files follow from these tables.
 
    A TASK OF YOUR OWN needs no change here. Before the implementation, in one file:
 
@@ -10038,8 +10038,8 @@ static double carnn__log_loss(const carnn__work *work, const carnn__texts *t, co
 }
 
 /* Pairwise hinge of right items p against wrong ones n of their piece, of more than six so many
-   drawn by the key: the mean over n of max(0, margin - z_p + z_n), or the largest of them. *counted:
-   adds the number of these p. */
+   drawn by the key: the mean over n of max(0, margin - z_p + z_n), or the largest of them.
+   *counted: adds the number of these p. */
 
 #define CARNN__HINGE_MOST 6
 #define CARNN__HINGE_MARGIN 0.1
