@@ -6634,7 +6634,8 @@ static carnn_status carnn__unexpected(const carnn__parser *p, const char *what,
     return carnn__expected(p->error, &p->lines, what, found);
 }
 
-/* A fact that no turn follows is never read: most likely it is a turn whose tab is missing. */
+/* A fact that no turn of its dialog follows is never read: most likely it is a turn whose tab is
+   missing. At the end of a file it is passed over, as the file may be a part of another one. */
 static carnn_status carnn__read_in_vain(carnn__parser *p) {
     if (!p->fact || p->lenient) return CARNN_OK;
     p->lines.number = p->fact;
@@ -6870,7 +6871,7 @@ static carnn_status carnn__reading_source(carnn__reading *r, const carnn_source 
                 status = carnn__reading_record(r, &record);
         }
     }
-    if (!status) status = carnn__read_in_vain(&r->parser);
+    if (!status && stbds_arrlenu(d->items) == items) status = carnn__read_in_vain(&r->parser);
     if (status) return status;
     if (!d->format) d->format = r->parser.format;
     if (r->records == records && !r->desc->lenient) {

@@ -302,8 +302,8 @@ static void test_dialog_errors(void) {
         {"1 a\tb\n2 a b\n1 a\tb\n", NULL, CARNN_ERR_DATA, 2,
          "f.txt:2: expected a tab between user and response, or a turn that follows the fact, "
          "found neither"},
-        {"1 a\tb\n\n1 a\tb\n2 a b", NULL, CARNN_ERR_DATA, 4,
-         "f.txt:4: expected a tab between user and response, or a turn that follows the fact, "
+        {"1 a b\n2 c d", NULL, CARNN_ERR_DATA, 2,
+         "f.txt:2: expected a tab between user and response, or a turn that follows the fact, "
          "found neither"},
         {"1 a\tb\n", " \n\n", CARNN_ERR_DATA, 1,
          "c.txt:1: expected candidates, one a line, found an empty file"},

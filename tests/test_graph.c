@@ -299,7 +299,7 @@ static carnn_status load_reference(const reference *r, carnn_graph **g, carnn_er
 static void unfolded(void) {
     static reference r;
     uint64_t key = 20261122;
-    int rounds = TEST_SANITIZED ? 600 : 6000, i, seen[6] = {0, 0, 0, 0, 0, 0};
+    int rounds = TEST_SANITIZED ? 2400 : 6000, i, seen[6] = {0, 0, 0, 0, 0, 0};
     for (i = 0; i < rounds; i++) {
         carnn_graph *g;
         carnn_error error = {CARNN_OK, 0, ""};
