@@ -585,7 +585,7 @@ static void test_large(void) {
     carnn_error error;
     size_t examples;
     CHECK_INT(load_large("1 a\t", "long ", 5, 2000000, &examples, &error), CARNN_OK);
-    CHECK_INT(load_large("1 a\tb\n2 ", "\0", 1, 5000000, &examples, &error), CARNN_ERR_DATA);
+    CHECK_INT(load_large("1 a\tb\n2 ", "\0", 1, 5000000, &examples, &error), CARNN_OK);
     CHECK_INT(load_large("1 a\tb\n2 c\td", "\0", 1, 5000000, &examples, &error), CARNN_OK);
     CHECK_INT(load_large("1 a\tb\n", "\n", 1, 5000000, &examples, &error), CARNN_OK);
     CHECK_INT(load_large("1 a\tb", " ", 1, 5000000, &examples, &error), CARNN_OK);
