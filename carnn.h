@@ -8959,12 +8959,14 @@ static void carnn__rnn_rows(const carnn__work *work, const carnn__rnn *m, carnn_
     const float *out = m->bases > 1 ? layer->listener[i].out : layer->base[0].run[i].scan.out;
     float *dout = m->bases > 1 ? layer->listener[i].dout : layer->base[0].dout;
     size_t h = m->h, r;
-    if (backward) memset(dout, 0, in->packed->rows * h * sizeof(float));
+    int shared = in->rows != in->packed->rows; /* several rows of the output are one packed row */
+    if (backward && shared) memset(dout, 0, in->packed->rows * h * sizeof(float));
     for (r = 0; r < in->rows; r++) {
         size_t row = in->row ? in->row[r] : r, at = (r * m->directions + i) * h;
         if (i && m->bases == 1) row = in->reversed[row]; /* a listener has it in its own order */
-        if (backward) work->engine->k->add(layer->y.d + at, dout + row * h, h);
-        else memcpy(layer->y.x + at, out + row * h, h * sizeof(float));
+        if (!backward) memcpy(layer->y.x + at, out + row * h, h * sizeof(float));
+        else if (!shared) memcpy(dout + row * h, layer->y.d + at, h * sizeof(float));
+        else work->engine->k->add(layer->y.d + at, dout + row * h, h);
     }
 }
 
