@@ -2468,8 +2468,9 @@ static float CARNN__K(maximum)(const float *x, size_t n) {
 
 static size_t CARNN__K(argmax)(const float *x, size_t n) {
     float top = CARNN__K(maximum)(x, n);
-    size_t i;
-    for (i = 0; i < n; i++)
+    size_t i = 0;
+    while (i + 256 <= n && CARNN__K(maximum)(x + i, 256) < top) i += 256; /* it is not there */
+    for (; i < n; i++)
         if (x[i] >= top) return i;
     return 0; /* all are NaN */
 }
