@@ -14087,7 +14087,7 @@ CARNN_API carnn_status carnn_option_set(const carnn_option *option, carnn_model_
 CARNN_API const char *carnn_option_get(const carnn_option *option, const carnn_model_desc *model,
                                        const carnn_train_desc *train, char *text, size_t size) {
     double v = carnn__option_value(option, model, train);
-    int digits = option->kind == CARNN_OPTION_INTEGER ? 17 : 1;
+    int digits = option->kind == CARNN_OPTION_INTEGER ? 17 : 6;
     if (option->kind == CARNN_OPTION_NAME) {
         snprintf(text, size, "%s", carnn__choice_name(option, v));
         return text;
