@@ -1120,7 +1120,8 @@ static carnn_contribution *print_parts(const char *of, size_t rows, double least
     return part;
 }
 
-/* An alignment, row by row; columns have the first letters of their words. */
+/* An alignment, row by row. In colour its columns have the first letters of their words; without it
+   there are numbers only, for programs. */
 static void print_alignment(int of_second, const carnn_contribution *word) {
     size_t rows, others, i, k, length;
     const float *E = carnn_session_alignment(session, of_second, &rows, &others);
@@ -1129,8 +1130,8 @@ static void print_alignment(int of_second, const carnn_contribution *word) {
     if (!E || !rows || !others) return;
     if (of_second) word += others;
     for (i = 0; i < rows * others; i++) low = fmin(low, E[i]), high = fmax(high, E[i]);
-    printf("alignment of the words of the %s\n", word->role);
-    for (i = 0; i < others; i++) {
+    printf("alignment of the words of the %s%s", word->role, is_colored() ? "\n" : "");
+    for (i = 0; is_colored() && i < others; i++) {
         const char *text = column[i].text;
         for (k = 0; k < 5; k++, text += length) {
             length = k < 4 && *text ? most(utf8((const unsigned char *)text), 1) : 0;

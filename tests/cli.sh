@@ -522,8 +522,6 @@ run 2 rank q.gguf --data sentences
 run 2 rank a.gguf --question x --data sentences
 run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2
 says out '^alignment of the words of the sentence'
-check 'columns without words' [ "$(sed -n '/^alignment.*question/{n;s/ //g;p;}' out)" = \
-    "$(sed -n 2p out | awk '{ for (i = 1; i <= NF; i++) printf "%s", substr($i, 1, 4) }')" ]
 check 'the shares do not add up' awk '/^ *[-+][0-9.]+ / { total += $1 }
     END { exit !(total > 1.99 && total < 2.01) }' out
 says out '^     share  attention$'
@@ -545,6 +543,8 @@ run 3 explain q.gguf --data folder
 says err 'folder/a.toks:[0-9]*: expected a line as in the files beside it'
 check 'colours that nobody asked for' [ "$(grep -c "$(printf '\033')" out)" -eq 0 ]
 run 0 explain q.gguf --data "$data/answer-test.tsv" --example 2 --color
+check 'columns without words' [ "$(sed -n '/^alignment.*question/{n;s/ //g;p;}' out)" = \
+    "$(sed -n 2p out | awk '{ for (i = 1; i <= NF; i++) printf "%s", substr($i, 1, 4) }')" ]
 says out "$(printf '\033')\[48;5;17;.*$(printf '\033')\[48;5;228;"
 check 'a matrix in one colour' [ "$(sed '1,/^alignment.*sentence/d' out | tr '\033' '\n' |
     sed -n 's/.*48;5;\([0-9]*\);.*/\1/p' | sort -u | wc -l)" -ge 6 ]
