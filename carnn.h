@@ -9272,6 +9272,14 @@ static void carnn__compare_run(const carnn__work *work, carnn__compare *m, const
     if (!backward) carnn__mat_clear(&m->f, t->count);
 }
 
+/* The signs of x - y (n); held still where derivatives are checked. */
+static void carnn__signs(const carnn__work *work, const float *x, const float *y, size_t n,
+                         signed char *sign) {
+    size_t i;
+    for (i = 0; i < n && !carnn__net_of(work)->holds; i++)
+        sign[i] = (signed char)((x[i] > y[i]) - (x[i] < y[i]));
+}
+
 /* --- Manhattan similarity -----------------------------------------------------------------------
    S = exp(-D) of two encodings a and b (s) with D = 8 mean_j |a_j - b_j| (Mueller and Thyagarajan
    2016), told as the K logits of the binomial distribution of K - 1 trials with the probability S:
@@ -9304,12 +9312,11 @@ static void carnn__manhattan_run(const carnn__work *work, carnn__manhattan *m,
     for (i = 0; i < t->count; i++) {
         signed char *sign = m->sign + i * s;
         double D = 0.0, choose = 0.0, dD = 0.0, other;
-        for (j = 0, a = 2 * i * s, b = a + s; j < s; j++) {
-            double off = (double)x->x[a + j] - (double)x->x[b + j];
-            if (!backward && !carnn__net_of(work)->holds)
-                sign[j] = (signed char)((off > 0.0) - (off < 0.0));
-            D += scale * (double)sign[j] * off;
-        }
+        a = 2 * i * s;
+        b = a + s;
+        if (!backward) carnn__signs(work, x->x + a, x->x + b, s, sign);
+        for (j = 0; j < s; j++)
+            D += scale * (double)sign[j] * ((double)x->x[a + j] - (double)x->x[b + j]);
         other = fmax(-expm1(-D), 1e-7); /* 1 - S */
         for (j = 0; j < K; j++) {
             size_t at = i * K + (m->flips ? K - 1 - j : j);
@@ -9326,7 +9333,8 @@ static void carnn__manhattan_run(const carnn__work *work, carnn__manhattan *m,
 }
 
 /* --- weighted sums of the words of each text ----------------------------------------------------
-   y_s = sum_r w_r x_r of the texts `from`, from + step, ...; x (R, D)  w (R, 1)  y (S, D). */
+   y_s = sum_r w_r x_r of the texts `from`, from + step, ...; x (R, D)  w (R, 1)  y (S, D or more,
+   of which these are the first columns). */
 
 static void carnn__weigh(const carnn__work *work, const carnn__texts *t, size_t from, size_t step,
                          const carnn__mat *x, const carnn__mat *w, const carnn__mat *y,
@@ -9336,14 +9344,14 @@ static void carnn__weigh(const carnn__work *work, const carnn__texts *t, size_t 
     for (s = from; s < t->texts; s += step) {
         size_t r = t->at[s], n = t->at[s + 1] - r;
         if (backward && n) {
-            carnn__matmul(e, CARNN__NT | CARNN__ADD, n, 1, D, x->x + r * D, D, y->d + s * D, D,
+            carnn__matmul(e, CARNN__NT | CARNN__ADD, n, 1, D, x->x + r * D, D, y->d + s * y->columns, D,
                           NULL, w->d + r, 1);
-            carnn__matmul(e, CARNN__NN | CARNN__ADD, n, D, 1, w->x + r, 1, y->d + s * D, D, NULL,
+            carnn__matmul(e, CARNN__NN | CARNN__ADD, n, D, 1, w->x + r, 1, y->d + s * y->columns, D, NULL,
                           x->d + r * D, D);
         } else if (!backward) {
-            memset(y->x + s * D, 0, D * sizeof(float));
+            memset(y->x + s * y->columns, 0, D * sizeof(float));
             if (n) carnn__matmul(e, CARNN__NN, 1, D, n, w->x + r, n, x->x + r * D, D, NULL,
-                                 y->x + s * D, D);
+                                 y->x + s * y->columns, D);
         }
     }
 }
@@ -9485,17 +9493,17 @@ static void carnn__similarity_run(const carnn__work *work, const carnn__similari
             carnn__cosine_back(work->engine->k, D, v->x + x, v->x + y, m->z.d[b], v->d + x,
                                v->d + y);
         else if (!m->manhattan) m->z.x[b] = carnn__cosine(work->engine->k, D, v->x + x, v->x + y);
-        else if (!backward) m->z.x[b] = 0.0f;
+        else if (!backward) {
+            carnn__signs(work, v->x + x, v->x + y, D, m->sign + b * D);
+            m->z.x[b] = 0.0f;
+        }
         for (j = 0; m->manhattan && j < D; j++) {
-            float difference = v->x[x + j] - v->x[y + j];
-            signed char *sign = &m->sign[b * D + j];
+            float sign = (float)m->sign[b * D + j];
             if (!backward) {
-                if (!carnn__net_of(work)->holds)
-                    *sign = (signed char)((difference > 0.0f) - (difference < 0.0f));
-                m->z.x[b] -= (float)*sign * difference;
+                m->z.x[b] -= sign * (v->x[x + j] - v->x[y + j]);
             } else {
-                v->d[x + j] -= (float)*sign * m->z.d[b];
-                v->d[y + j] += (float)*sign * m->z.d[b];
+                v->d[x + j] -= sign * m->z.d[b];
+                v->d[y + j] += sign * m->z.d[b];
             }
         }
     }
@@ -12423,9 +12431,10 @@ static const carnn__role carnn__answer_roles[] = {
 
 /* Words that the model does not know share these by their hash, so that a name that nobody has seen
    can still be found in both sentences. */
-static const char *const carnn__answer_reserved[] = {
-    "<unk.1>", "<unk.2>", "<unk.3>", "<unk.4>", "<unk.5>", "<unk.6>", "<unk.7>", "<unk.8>",
-    "<unk.9>", "<unk.10>", "<unk.11>", "<unk.12>", "<unk.13>", "<unk.14>", "<unk.15>"};
+#define CARNN__UNKNOWN_WORDS                                                                       \
+    "<unk.1>", "<unk.2>", "<unk.3>", "<unk.4>", "<unk.5>", "<unk.6>", "<unk.7>", "<unk.8>",        \
+        "<unk.9>", "<unk.10>", "<unk.11>", "<unk.12>", "<unk.13>", "<unk.14>", "<unk.15>"
+static const char *const carnn__answer_reserved[] = {CARNN__UNKNOWN_WORDS};
 #define CARNN__UNKNOWN (CARNN__COUNT(carnn__answer_reserved) + 1)
 
 static uint32_t carnn__answer_word(const carnn_model *model, carnn__span word) {
@@ -13428,12 +13437,10 @@ static const carnn__role carnn__cloze_roles[] = {
     {NULL, CARNN__SPACES, 0}};
 
 static const char *const carnn__cloze_reserved[] = {
-    "<unk.1>", "<unk.2>", "<unk.3>", "<unk.4>", "<unk.5>", "<unk.6>", "<unk.7>", "<unk.8>",
-    "<unk.9>", "<unk.10>", "<unk.11>", "<unk.12>", "<unk.13>", "<unk.14>", "<unk.15>",
+    CARNN__UNKNOWN_WORDS,
     "<name.1>", "<name.2>", "<name.3>", "<name.4>", "<name.5>", "<name.6>", "<name.7>", "<name.8>",
     "<name.9>", "<name.10>", "<name.11>", "<name.12>", "<name.13>", "<name.14>", "<name.15>",
     "<name.16>"};
-#define CARNN__CLOZE_UNKNOWN 16u /* <unk> .. <unk.15>, which come first */
 #define CARNN__CLOZE_NAMES 16u
 
 /* --- words: unlike words have unlike numbers, known or not ----------------------------------- */
@@ -13487,10 +13494,10 @@ static uint32_t carnn__cloze_read(const carnn__texts *t, size_t item, uint32_t w
         uint64_t r = net->key ? carnn__random(net->key, item) : 0;
         i = carnn__cloze_candidate(t->work, item, word);
         if (i < CARNN__CLOZE_NAMES)
-            return CARNN__CLOZE_UNKNOWN +
+            return (uint32_t)CARNN__UNKNOWN +
                    ((uint32_t)(r >> 8 | 1) * i + (uint32_t)r) % CARNN__CLOZE_NAMES;
     }
-    return word < known ? word : (word - known) % CARNN__CLOZE_UNKNOWN;
+    return word < known ? word : (word - known) % (uint32_t)CARNN__UNKNOWN;
 }
 
 /* --- parts ----------------------------------------------------------------------------------- */
@@ -13648,23 +13655,16 @@ static void carnn__cloze_choose(carnn__work *work, const carnn__cloze *m, size_t
     }
 }
 
-/* [r; g] of item b. */
-static void carnn__cloze_sum(carnn__work *work, const carnn__cloze *m, size_t b, int backward) {
-    const size_t *at = m->net.texts.at;
-    const carnn__mat *f = carnn__rnn_output(&m->reader[0]), *s = &m->attend.score.y;
-    size_t n = at[b + 1] - at[b], D = f->columns;
-    const float *x = f->x + at[b] * D;
-    if (!backward) {
-        carnn__matmul(work->engine, CARNN__NN, 1, D, n, s->x + at[b], n, x, D, NULL,
-                      m->sum.x + 2 * b * D, D);
-        memcpy(m->sum.x + (2 * b + 1) * D, m->last.y.x + b * D, D * sizeof(float));
-        return;
+/* [r; g] of every item. */
+static void carnn__cloze_sum(carnn__work *work, const carnn__cloze *m, int backward) {
+    const carnn__mat *f = carnn__rnn_output(&m->reader[0]);
+    size_t D = f->columns, b;
+    carnn__weigh(work, &m->net.texts, 0, 1, f, &m->attend.score.y, &m->sum, backward);
+    for (b = 0; b < m->net.texts.count; b++) {
+        size_t g = (2 * b + 1) * D;
+        if (backward) work->engine->k->add(m->sum.d + g, m->last.y.d + b * D, D);
+        else memcpy(m->sum.x + g, m->last.y.x + b * D, D * sizeof(float));
     }
-    carnn__matmul(work->engine, CARNN__NT | CARNN__ADD, 1, n, D, m->sum.d + 2 * b * D, D, x, D,
-                  NULL, s->d + at[b], n);
-    carnn__matmul(work->engine, CARNN__TN | CARNN__ADD, n, D, 1, s->x + at[b], n,
-                  m->sum.d + 2 * b * D, D, NULL, f->d + at[b] * D, D);
-    work->engine->k->add(m->sum.d + (2 * b + 1) * D, m->last.y.d + b * D, D);
 }
 
 static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
@@ -13681,7 +13681,7 @@ static void carnn__cloze_forward(carnn__work *work, uint64_t key) {
     carnn__pool_words(work, &m->last, &m->question, carnn__rnn_output(&m->reader[1]), 0);
     if (m->attentive) {
         carnn__additive_forward(work, &m->attend, &m->net.texts, f, &m->last.y);
-        for (b = 0; b < B; b++) carnn__cloze_sum(work, m, b, 0);
+        carnn__cloze_sum(work, m, 0);
         carnn__mat_clear(&m->sum, B);
         carnn__linear_forward(work, &m->top, &m->sum, B);
     }
@@ -13699,7 +13699,7 @@ static void carnn__cloze_backward(carnn__work *work, uint64_t key) {
         else carnn__cloze_point_back(work, m, b);
     if (m->attentive) {
         carnn__linear_backward(work, &m->top, &m->sum, B);
-        for (b = 0; b < B; b++) carnn__cloze_sum(work, m, b, 1);
+        carnn__cloze_sum(work, m, 1);
         carnn__additive_backward(work, &m->attend, &m->net.texts, f, &m->last.y);
     }
     carnn__pool_words(work, &m->last, &m->question, carnn__rnn_output(&m->reader[1]), 1);
