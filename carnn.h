@@ -8102,6 +8102,7 @@ typedef struct carnn__net { /* what the state of every head begins with */
     size_t columns;        /* of the logits, 0: as many as the model has choices */
     carnn_text *name;      /* (B, columns) the choices of each item; the last has NULL behind it */
     uint64_t key;          /* of the batch at hand, 0: not in training */
+    struct carnn__ranks *whole; /* of a loss that is over whole groups; NULL: over pieces */
 } carnn__net;
 
 static inline carnn__net *carnn__net_of(const carnn__work *work) {
@@ -10110,33 +10111,6 @@ static double carnn__hinge_loss(const carnn__work *work, const carnn__hinge *m,
     return sum;
 }
 
-/* Cross entropy of the softmax over each piece with right and wrong items; the right ones share the
-   target. *counted: adds the number of these pieces. */
-static double carnn__rank_loss(const carnn__work *work, const carnn__texts *t, const carnn__mat *z,
-                               double *counted) {
-    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0;
-    size_t p, from, end, pieces = 0;
-    memset(z->d, 0, t->count * sizeof(float));
-    for (from = 0; from < t->count; from = end) {
-        double right = 0.0, n, lse;
-        for (end = from; end < t->count && t->piece[end] == t->piece[from]; end++)
-            right += carnn__right(work, t, end);
-        n = (double)(end - from);
-        if (right <= 0.0 || right >= n) continue;
-        memcpy(z->d + from, z->x + from, (end - from) * sizeof(float));
-        lse = (double)work->engine->k->softmax(z->d + from, end - from);
-        for (p = from; p < end; p++) {
-            double y = carnn__right(work, t, p) / right * (1.0 - smoothing) + smoothing / n;
-            sum += y * (lse - (double)z->x[p]);
-            z->d[p] = (float)((double)z->d[p] - y);
-        }
-        pieces++;
-    }
-    if (pieces) work->engine->k->scale(z->d, 1.0f / (float)pieces, t->count);
-    *counted += (double)pieces;
-    return sum;
-}
-
 /* The loss of logits of choices: softmax cross entropy; sum[0] counts what is right. */
 static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
     carnn__logits o = work->model->task->output(work);
@@ -10204,8 +10178,10 @@ enum { CARNN__RANKS_AP, CARNN__RANKS_RR, CARNN__RANKS_GROUPS, CARNN__RANKS_LOSSE
 
 typedef struct carnn__ranks {
     float *score[2];  /* (items) of this model, of a vote that it leads */
+    float *moved;     /* (items) scratch */
     uint32_t *ranked; /* (items) scratch */
     uint32_t *first;  /* (items) first item of each one's group */
+    double learnt;    /* groups with a loss in the step at hand, 0: it is one batch */
 } carnn__ranks;
 
 static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
@@ -10215,27 +10191,26 @@ static void carnn__ranks_plan(carnn__plan *p, carnn__ranks *m) {
     items = p->work->data->items;
     n = p->work->data->item_count;
     for (i = 0; i < 2; i++) m->score[i] = carnn__floats(p->arena, 1, n);
+    m->moved = carnn__floats(p->arena, 1, n);
     m->ranked = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
     m->first = (uint32_t *)carnn__take(p->arena, n, sizeof(uint32_t));
     for (i = 0; m->first && i < n; i++)
         m->first[i] = i && items[i - 1].group == items[i].group ? m->first[i - 1] : (uint32_t)i;
 }
 
-/* Adds the ranking of n items to the tally. Scores of wrong ones come to stand first, so that of
+/* Adds the ranking of n items to the tally. Wrong ones are moved before the right ones, so that of
    equal scores theirs are taken first. */
-static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, float *score,
+static void carnn__ranks_group(carnn__work *work, carnn__ranks *m, const float *score,
                                const carnn__item *items, size_t n, carnn__tally *tally) {
     double precision = 0.0, reciprocal = 0.0, right = 0.0;
-    size_t i, wrong = 0;
+    size_t i, wrong = 0, at;
     for (i = 0; i < n; i++)
-        if (items[i].value <= 0.0f) {
-            float moved = score[wrong];
-            score[wrong++] = score[i];
-            score[i] = moved;
-        }
-    carnn__heap_make(score, m->ranked, n);
+        if (items[i].value <= 0.0f) m->moved[wrong++] = score[i];
+    for (at = wrong, i = 0; i < n; i++)
+        if (items[i].value > 0.0f) m->moved[at++] = score[i];
+    carnn__heap_make(m->moved, m->ranked, n);
     for (i = 0; i < n; i++) {
-        if (carnn__heap_pop(score, m->ranked, n - i) < wrong) continue;
+        if (carnn__heap_pop(m->moved, m->ranked, n - i) < wrong) continue;
         right += 1.0;
         precision += right / (double)(i + 1);
         if (right < 1.5) reciprocal = 1.0 / (double)(i + 1);
@@ -10268,6 +10243,69 @@ static void carnn__ranks_count(carnn__work *work, carnn__ranks *m, const carnn__
             carnn__ranks_group(work, m, score + first, items + first, end - first, tally);
     }
     tally->examples += t->count;
+}
+
+/* The right items of the group that begins with item `first`; *end: of its items. */
+static double carnn__ranks_right(const carnn__work *work, const carnn__ranks *m, size_t first,
+                                 size_t *end) {
+    double right = 0.0;
+    for (*end = first; *end < work->data->item_count && m->first[*end] == first; ++*end)
+        right += work->data->items[*end].value > 0.0f;
+    return right;
+}
+
+/* Has a group with so many right items among n a rank to learn? */
+static int carnn__ranks_learns(double right, size_t n) {
+    return right > 0.0 && right < (double)n;
+}
+
+/* Keeps the scores of a batch, whose groups go on in other batches of the step. */
+static void carnn__ranks_keep(const carnn__work *work, carnn__ranks *m, const carnn__texts *t,
+                              const float *z) {
+    size_t b, end, count = work->data->item_count;
+    for (b = 0; b < t->count; b++) {
+        size_t item = t->item[b], first = m->first[item];
+        double right;
+        m->score[0][item] = z[b];
+        if (item + 1 < count && m->first[item + 1] == first) continue; /* inside a group */
+        right = carnn__ranks_right(work, m, first, &end);
+        m->learnt += carnn__ranks_learns(right, end - first);
+    }
+}
+
+/* Cross entropy of the softmax over each group with right and wrong items; the right ones share the
+   target. A group may be in several batches: in training each adds the loss of its own items, of
+   a softmax over all that the step has kept; else the last one adds that of all. *counted: adds
+   the number of groups. */
+static double carnn__rank_loss(const carnn__work *work, const carnn__ranks *m,
+                               const carnn__texts *t, const carnn__mat *z, double *counted) {
+    const float *score = m->score[work->as_vote];
+    double sum = 0.0, smoothing = work->g ? work->smoothing : 0.0, learnt = 0.0;
+    size_t from, to, i, end;
+    memset(z->d, 0, t->count * sizeof(float));
+    for (from = 0; from < t->count; from = to) {
+        size_t first = m->first[t->item[from]], n;
+        double right = carnn__ranks_right(work, m, first, &end), lse;
+        for (to = from; to < t->count && m->first[t->item[to]] == first;) to++;
+        n = end - first;
+        i = work->g ? t->item[from] : first;
+        if (t->item[to - 1] + 1 < end && !work->g) continue;
+        if (!carnn__ranks_learns(right, n)) continue;
+        learnt += t->item[to - 1] + 1 == end;
+        memcpy(m->moved, score + first, n * sizeof(float));
+        lse = (double)work->engine->k->softmax(m->moved, n);
+        for (; i <= t->item[to - 1]; i++) {
+            double y = work->data->items[i].value > 0.0f ? 1.0 / right : 0.0;
+            y = y * (1.0 - smoothing) + smoothing / (double)n;
+            sum += y * (lse - (double)score[i]);
+            if (work->g)
+                z->d[from + i - t->item[from]] = (float)((double)m->moved[i - first] - y);
+        }
+    }
+    *counted += learnt;
+    if (m->learnt > 0.0) learnt = m->learnt;
+    if (learnt > 0.0) work->engine->k->scale(z->d, 1.0f / (float)learnt, t->count);
+    return sum;
 }
 
 static void carnn__ranks_score(const carnn__tally *tally, carnn_scores *scores) {
@@ -10544,6 +10582,29 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
     tally->loss += carnn__net_loss(work, tally);
     if (work->g) task->backward(work, key);
     if (work->wanted) carnn__net_tell(work); /* after the loss: it uses the same memory */
+}
+
+/* One step of training, from batch `first` of `batches` on: one batch, or those that have a group in
+   common whose loss is one. Of these all scores come first: a batch then knows those of its groups,
+   however large. Returns the first batch of the next step. */
+static size_t carnn__net_step(carnn__work *work, size_t first, size_t batches, uint64_t key,
+                              carnn__tally *tally) {
+    carnn__net *net = carnn__net_of(work);
+    const carnn__corpus *c = &net->corpus;
+    size_t end = first + 1, i;
+    while (net->whole && end < batches && c->pieces[c->queue[c->batch_start[end]]].continues) end++;
+    if (net->whole) net->whole->learnt = 0.0;
+    if (end == first + 1) {
+        carnn__net_batch(work, first, key, tally);
+        return end;
+    }
+    for (i = first; i < end; i++) {
+        carnn__texts_collect(&net->texts, i);
+        work->model->task->forward(work, carnn__stream(key, i));
+        carnn__ranks_keep(work, net->whole, &net->texts, work->model->task->output(work).z->x);
+    }
+    for (i = first; i < end; i++) carnn__net_batch(work, i, carnn__stream(key, i), tally);
+    return end;
 }
 
 /* The vote of models on the batch that each has just worked on: the mean of their scores, or of
@@ -12345,7 +12406,10 @@ static const carnn__task carnn__lm_task = {
    same in all, or of ca's S = exp(score); of ranks, cross entropy of the softmax over a question's
    sentences, whose target is shared by the right ones; hinge, of right ones against six wrong ones
    each (Tay et al. 2018), or against the hardest of the six (dos Santos et al.). A question without
-   a right or a wrong one has no rank to learn.
+   a right or a wrong one has no rank to learn. Questions of more sentences than a piece holds are
+   worked on piece by piece: of ranks the softmax is still over all of them, for which they are
+   scored twice, so that no number of sentences takes more memory; the six of a hinge are of the
+   same piece.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -12537,6 +12601,7 @@ static void carnn__answer_parts(carnn__plan *p, void *state) {
     m->aligns = carnn__answer_aligns(model);
     carnn__texts_plan(p, t, 3, !reads && !more, more ? carnn__answer_flag : NULL);
     carnn__ranks_plan(p, &m->ranks);
+    m->net.whole = m->loss == CARNN__ANSWER_RANK ? &m->ranks : NULL;
     m->hinge.hardest = m->loss == CARNN__ANSWER_HARDEST;
     carnn__hinge_plan(p, &m->hinge, t->most_items);
     if (!fixed) m->words.table = carnn__declare_words(p);
@@ -12732,7 +12797,7 @@ static double carnn__answer_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__mat *z = carnn__answer_output(work).z;
     double *counted = &tally->sum[CARNN__RANKS_LOSSES];
     carnn__ranks_count(work, &m->ranks, t, z->x, tally);
-    if (m->loss == CARNN__ANSWER_RANK) return carnn__rank_loss(work, t, z, counted);
+    if (m->loss == CARNN__ANSWER_RANK) return carnn__rank_loss(work, &m->ranks, t, z, counted);
     if (m->loss >= CARNN__ANSWER_HINGE) return carnn__hinge_loss(work, &m->hinge, t, z, counted);
     if (m->model == CARNN__ANSWER_CA) return carnn__log_loss(work, t, z);
     return carnn__pair_loss(work, t, z, m->class_weight);
@@ -15886,14 +15951,12 @@ static carnn_status carnn__training_step(carnn__training *t, size_t batches, car
     double lr = carnn__learning_rate(t, (double)t->at.batch / (double)batches);
     const carnn__store *store = &t->model->params;
     size_t size = store->trained;
-    carnn__net_batch(&t->train, (size_t)t->at.batch,
-                     carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->at.step),
-                     &t->at.tally);
+    uint64_t key = carnn__stream(t->model->desc.seed ^ CARNN__STEP_STREAM, t->at.step);
+    t->at.batch = carnn__net_step(&t->train, (size_t)t->at.batch, batches, key, &t->at.tally);
     t->norm = carnn__optimizer_step(&t->optimizer, &t->engine, store->value, t->gradient, lr,
                                     fmax(d->clip, 0.0), fmax(d->weight_decay, 0.0));
     if (!(t->at.first_loss > 0.0)) t->at.first_loss = carnn__training_loss(t); /* 0: no target */
     t->at.step++;
-    t->at.batch++;
     if (!(t->norm <= DBL_MAX))
         return carnn__diverged(t, "the gradient of", carnn__not_finite(store, t->gradient, size),
                                error);

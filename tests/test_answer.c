@@ -292,6 +292,111 @@ static void test_answer_scores(const char *options) {
     carnn_dataset_free(data);
 }
 
+/* --- the rank loss of questions that are several batches -------------------------------------- */
+
+#define MANY 200 /* sentences of the first question; three pieces and a bit */
+
+/* Questions with `MANY` sentences, of which `right` ones are right, and with three. */
+static carnn_dataset *many_sentences(size_t right) {
+    static char text[MANY * 64];
+    size_t i, n = 0;
+    for (i = 0; i < MANY; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "who saw the cat\tw%zu saw w%zu , cat\t%d\n", i % 17, i % 23,
+                              i % (MANY / right) == 3);
+    snprintf(text + n, sizeof text - n, "why\tw1 w2\t0\nwhy\tw3\t1\nwhy\tw1\t0\n");
+    return answer_data(text);
+}
+
+/* The mean loss over the two questions by a plain softmax in doubles. */
+static double plain_rank_loss(const carnn_model *model, const carnn_dataset *data) {
+    float score[MANY + 3];
+    double loss = 0.0;
+    size_t from, end, i;
+    score_pairs(model, data, 64, 1, score);
+    for (from = 0, end = MANY; from < MANY + 3; from = end, end += 3) {
+        double sum = 0.0, right = 0.0, of_right = 0.0;
+        for (i = from; i < end; i++) {
+            sum += exp((double)score[i]);
+            if (data->items[i].value <= 0.0f) continue;
+            right += 1.0;
+            of_right += (double)score[i];
+        }
+        loss += log(sum) - of_right / right;
+    }
+    return loss / 2.0;
+}
+
+/* The gradient of a step over both questions; returns the loss. */
+static double rank_step(const carnn_model *model, const carnn_dataset *data, int64_t batch,
+                        double dropout, float *gradient, size_t *steps) {
+    carnn__engine engine;
+    carnn__arena arena = {NULL, 0, 0, 0};
+    carnn__work work;
+    carnn__tally tally;
+    carnn_error error;
+    size_t batches, at;
+    memset(&tally, 0, sizeof tally);
+    memset(gradient, 0, model->params.size * sizeof(float));
+    CHECK_INT(carnn__engine_open(&engine, model->desc.simd, 2, model->allocator, &error), 0);
+    work = carnn__scoring_work(model, data, &engine);
+    work.g = gradient;
+    work.batch = batch;
+    work.dropout = dropout;
+    CHECK_INT(carnn__net_open(&work, &error), 0);
+    carnn__net_carve(&work, &arena);
+    CHECK_INT(carnn__arena_open(&arena, &model->allocator, &error), 0);
+    carnn__net_carve(&work, &arena);
+    batches = carnn__net_batches(&work, 0);
+    for (at = *steps = 0; at < batches; ++*steps)
+        at = carnn__net_step(&work, at, batches, dropout > 0.0 ? 7 : 0, &tally);
+    CHECK_INT(at, batches);
+    CHECK_INT(tally.examples, MANY + 3);
+    CHECK_NEAR(tally.sum[CARNN__RANKS_LOSSES], 2.0, 0.0);
+    carnn__net_close(&work);
+    carnn__free_aligned(&model->allocator, arena.base);
+    carnn__engine_close(&engine);
+    return tally.loss / 2.0;
+}
+
+/* Loss and gradient of a softmax over 200 sentences; in one step with another question, then, in
+   smaller batches, by itself. */
+static void test_rank_loss(size_t right) {
+    static const char *const moved[] = {"output.weight", "hidden.weight", "word.project"};
+    carnn_dataset *data = many_sentences(right);
+    carnn_model *model = answer_model("cell=icarnn", data);
+    float *g = (float *)malloc(2 * model->params.size * sizeof *g), *once = g + model->params.size;
+    const double h = 0.02;
+    size_t steps, i, k;
+    carnn_scores scores = test_scores(model, data);
+    double plain = plain_rank_loss(model, data);
+    CHECK_NEAR(rank_step(model, data, 1000, 0.0, g, &steps), plain, 1e-6);
+    CHECK_INT(steps, 1);
+    CHECK_NEAR(scores.loss, plain, 1e-6);
+    for (i = 0; i < 3; i++) {
+        float *w = (float *)(uintptr_t)weight(model, moved[i]);
+        size_t at = (size_t)(w - model->params.value);
+        for (k = 0; k < 6; k++) {
+            float was = w[k];
+            double up, down;
+            w[k] = was + (float)h;
+            up = plain_rank_loss(model, data);
+            w[k] = was - (float)h;
+            down = plain_rank_loss(model, data);
+            w[k] = was;
+            CHECK_NEAR(g[at + k], (up - down) / (2.0 * h), 2e-4);
+        }
+    }
+    rank_step(model, data, 4, 0.0, once, &steps);
+    CHECK_INT(steps, 2);
+    for (i = 0; i < model->params.trained; i++) /* each question is a step: twice the mean */
+        CHECK_NEAR(once[i], 2.0 * g[i], 1e-5);
+    CHECK(rank_step(model, data, 4, 0.5, once, &steps) > 0.0);
+    free(g);
+    carnn_model_free(model);
+    carnn_dataset_free(data);
+}
+
 /* --- metrics ---------------------------------------------------------------------------------- */
 
 /* A siamese model whose cosine and bias count nothing scores by the share of the question's words
@@ -855,6 +960,8 @@ int main(void) {
     test_answer_scores("cell=icarnn weighting=skip overlap=0");
     test_answer_scores("cell=icarnn model=siamese");
     test_answer_scores("cell=icarnn overlap=1");
+    test_rank_loss(1);
+    test_rank_loss(5);
     test_metrics();
     test_answer_mean_loss();
     test_long_question();
