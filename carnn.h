@@ -11181,19 +11181,22 @@ static const carnn__session_kind carnn__net_session = {
 
 /* --- options --------------------------------------------------------------------------------- */
 
-enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS }; /* in carnn_model_desc.option */
+enum { CARNN__DIALOG_HISTORY, CARNN__DIALOG_KB_ROWS, CARNN__DIALOG_EXCHANGE }; /* in .option */
 
 static const carnn_option carnn__dialog_options[] = {
     CARNN__OPTION_WHOLE("history", CARNN__DIALOG_HISTORY, 0, 1e9, 1,
                         "history utterances read, the latest so many"),
     CARNN__OPTION_WHOLE("kb_rows", CARNN__DIALOG_KB_ROWS, 0, 1e9, 1,
                         "rows of a knowledge-base block, the first"),
+    CARNN__OPTION_WHOLE("exchange", CARNN__DIALOG_EXCHANGE, 0, 1, 1,
+                        "1: names are exchanged in training, so that it learns to copy them"),
     CARNN__OPTION_END};
 
 /* Larger models want smaller steps. */
 static void carnn__dialog_adapt(carnn_model_desc *model, carnn_train_desc *train) {
     if (train->lr == 0.0)
         train->lr = model->hidden <= 204 ? 0.005 : 1.024 / (double)model->hidden;
+    carnn__option_default(model, CARNN__DIALOG_EXCHANGE, 1);
 }
 
 static carnn_status carnn__dialog_check(const carnn_model *model, carnn_error *error) {
@@ -11247,6 +11250,7 @@ static void carnn__dialog_measure(const carnn__work *work, size_t item, size_t s
     size_t end = item + 1 == work->data->item_count ? work->data->member_count
                  : next->group == x->group ? next->first + next->count : next->first;
     size[0] = end - x->first - (begins ? 0 : x->count) + begins;
+    size[1] = 0;
 }
 
 #ifndef CARNN_NO_TEXT
@@ -11291,6 +11295,329 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
 
 #endif
 
+/* --- names that are exchanged in training -------------------------------------------------------
+   A model that sees a name in few dialogs learns it by heart. So that it learns to copy names, those
+   of a CLASS are permuted in a training dialog, by chance and anew in each epoch, in all of its lines
+   and in its replies. Classes are found in the data; two columns that share half of the names of
+   the smaller one are the same class. Columns are
+
+     the first words of facts "subject relation object", the objects of each relation, and the
+     arguments of "api_call" in candidates, by their place.
+
+   A relation is a word that stands in the middle of such facts and is said in no turn. No names are
+   numbers, relations, words of two classes, and words that are not copied: of the replies that have
+   them, one in twenty or more comes before they have been said ("you can ask for ..." where a
+   restaurant is called ask). Words that no dialog has are of the class whose names stand in their
+   place in other candidates. */
+
+#define CARNN__EXCHANGE_SLOTS 16   /* the subjects, then arguments of api_call */
+#define CARNN__EXCHANGE_COLUMNS 64 /* the others are objects of relations, as far as there is room */
+
+typedef struct carnn__exchange {
+    size_t classes, *at; /* class c: name[at[c]] .. name[at[c + 1] - 1] */
+    uint32_t *name;      /* words, class by class */
+    uint32_t *of;        /* (V) the class of a word, or CARNN__NO_INDEX */
+    unsigned char *list; /* (token lists) has it names? */
+    size_t longest;      /* words of a candidate */
+} carnn__exchange;
+
+typedef struct carnn__columns { /* where words stand */
+    const carnn__work *work;
+    carnn__lists said;   /* words of the candidates, without a speaker's */
+    uint32_t call;       /* "api_call", or CARNN__NO_INDEX */
+    unsigned char *turn; /* (V) is a word said in a turn, api_calls aside? 2: in facts alone */
+    uint64_t *in;        /* (V) bits: the columns of a word */
+    uint32_t relation[CARNN__EXCHANGE_COLUMNS];
+    size_t relations;
+} carnn__columns;
+
+static int carnn__exchange_calls(const carnn__columns *x, const uint32_t *ids, size_t n) {
+    return n > 1 && ids[0] == x->call;
+}
+
+/* Where is each word said? */
+static void carnn__exchange_turns(carnn__columns *x) {
+    const carnn_dataset *data = x->work->data;
+    const carnn__corpus *c = carnn__corpus_of(x->work);
+    size_t i, k;
+    for (i = 0; i < data->member_count; i++) {
+        size_t list = c->list[i], at = c->tokens.at[list], n = carnn__list_length(&c->tokens, list);
+        int turn = data->members[i].role != CARNN_FACT;
+        if (carnn__exchange_calls(x, c->tokens.ids + at, n)) turn = 0;
+        for (k = at; k < at + n; k++) {
+            unsigned char *said = &x->turn[c->tokens.ids[k]];
+            if (turn) *said = 1;
+            else if (!*said) *said = 2;
+        }
+    }
+}
+
+/* The column of the objects of a relation; 0: there is no room. */
+static size_t carnn__exchange_column(carnn__columns *x, uint32_t relation) {
+    size_t r = 0;
+    while (r < x->relations && x->relation[r] != relation) r++;
+    if (r + CARNN__EXCHANGE_SLOTS == CARNN__EXCHANGE_COLUMNS) return 0;
+    if (r == x->relations) x->relation[x->relations++] = relation;
+    return CARNN__EXCHANGE_SLOTS + r;
+}
+
+/* Fills x->in. */
+static void carnn__exchange_columns(carnn__columns *x) {
+    const carnn_dataset *data = x->work->data;
+    const carnn__corpus *c = carnn__corpus_of(x->work);
+    const carnn__names *words = &x->work->model->words;
+    size_t i, k;
+    for (i = 0; i < data->member_count; i++) { /* three words, and the one of facts */
+        const uint32_t *ids = c->tokens.ids + c->tokens.at[c->list[i]];
+        size_t column;
+        if (data->members[i].role != CARNN_FACT || ids[0] == x->call ||
+            carnn__list_length(&c->tokens, c->list[i]) != 4 || x->turn[ids[1]] != 2 ||
+            (column = carnn__exchange_column(x, ids[1])) == 0)
+            continue;
+        x->in[ids[0]] |= 1;
+        x->in[ids[2]] |= (uint64_t)1 << column;
+    }
+    for (i = 0; i < x->said.count; i++) {
+        const uint32_t *ids = x->said.ids + x->said.at[i];
+        size_t n = carnn__list_length(&x->said, i);
+        for (k = 1; carnn__exchange_calls(x, ids, n) && k < n && k < CARNN__EXCHANGE_SLOTS; k++)
+            x->in[ids[k]] |= (uint64_t)1 << k;
+    }
+    x->in[0] = 0;
+    for (i = 0; i < x->relations; i++) x->in[x->relation[i]] = 0;
+    for (i = 0; i < words->count; i++) {
+        carnn__span word = {carnn__names_get(words, i), carnn__names_length(words, i)};
+        if (carnn__digits(word) == word.length) x->in[i] = 0;
+    }
+}
+
+/* Makes of columns that share names one class, the lowest of them, and tells it for each word. */
+static void carnn__exchange_merge(const carnn__columns *x, uint32_t *of) {
+    enum { C = CARNN__EXCHANGE_COLUMNS };
+    size_t both[C][C], class_of[C], V = x->work->model->words.count, i, a, b, k;
+    memset(both, 0, sizeof both);
+    for (i = 0; i < V; i++)
+        for (a = 0; x->in[i] && a < C; a++)
+            for (b = 0; b <= a; b++) both[a][b] += x->in[i] >> a & x->in[i] >> b & 1;
+    for (a = 0; a < C; a++) {
+        class_of[a] = a;
+        for (b = 0; b < a; b++) {
+            size_t from = class_of[a], to = class_of[b];
+            if (!both[a][b] || 2 * both[a][b] < carnn__min(both[a][a], both[b][b])) continue;
+            for (k = 0; k <= a; k++)
+                if (class_of[k] == carnn__max(from, to)) class_of[k] = carnn__min(from, to);
+        }
+    }
+    for (i = 0; i < V; i++) {
+        int classes = 0;
+        for (a = 0; a < C; a++) {
+            if (!(x->in[i] >> a & 1) || (classes && of[i] == class_of[a])) continue;
+            of[i] = (uint32_t)class_of[a];
+            classes++;
+        }
+        if (classes != 1) of[i] = CARNN__NO_INDEX;
+    }
+}
+
+/* Takes words out of their classes that replies have before they are said. times (3 V): zeros */
+static void carnn__exchange_copied(const carnn__columns *x, uint32_t *of, uint64_t *times) {
+    const carnn_dataset *data = x->work->data;
+    const carnn__corpus *c = carnn__corpus_of(x->work);
+    size_t V = x->work->model->words.count, i, k, line = 0;
+    uint64_t *said = times, *replies = said + V, *copied = replies + V; /* said: in which dialog */
+    for (i = 0; i < data->item_count; i++) {
+        const carnn__item *item = &data->items[i];
+        size_t target = c->target[i], dialog = (size_t)item->group + 1;
+        if (!i || item->group != item[-1].group) line = item->first;
+        for (; line < item->first + item->count; line++)
+            for (k = c->tokens.at[c->list[line]]; k < c->tokens.at[c->list[line] + 1]; k++)
+                said[c->tokens.ids[k]] = dialog;
+        if (target == CARNN__NO_INDEX) continue;
+        for (k = x->said.at[target]; k < x->said.at[target + 1]; k++) {
+            replies[x->said.ids[k]]++;
+            copied[x->said.ids[k]] += said[x->said.ids[k]] == dialog;
+        }
+    }
+    for (i = 0; i < V; i++)
+        if (20 * (replies[i] - copied[i]) > replies[i]) of[i] = CARNN__NO_INDEX;
+}
+
+/* The key of a place in a candidate, whose names and unknown words may be any. */
+static uint64_t carnn__exchange_place(const carnn__columns *x, const uint32_t *of, size_t i,
+                                      size_t k) {
+    size_t n = carnn__list_length(&x->said, i), j;
+    uint64_t key = carnn__stream(n, k);
+    for (j = 0; j < n; j++) {
+        uint32_t word = x->said.ids[x->said.at[i] + j];
+        int any = of[word] != CARNN__NO_INDEX || !x->turn[word];
+        key = carnn__stream(key, any ? UINT64_MAX : word);
+    }
+    return key;
+}
+
+/* Words that no dialog has. table (2, slots): keys of places, and 1 + the class of a name there. */
+static void carnn__exchange_unseen(const carnn__columns *x, uint32_t *of, uint64_t *table,
+                                   size_t slots) {
+    uint64_t *class_of = table + slots;
+    size_t i, k, pass;
+    for (pass = 0; pass < 2; pass++)
+        for (i = 0; i < x->said.count; i++)
+            for (k = x->said.at[i]; k < x->said.at[i + 1]; k++) {
+                uint32_t *of_word = &of[x->said.ids[k]];
+                int seen = x->turn[x->said.ids[k]] != 0;
+                uint64_t key;
+                size_t slot;
+                if (pass ? seen || *of_word != CARNN__NO_INDEX : *of_word == CARNN__NO_INDEX)
+                    continue;
+                key = carnn__exchange_place(x, of, i, k - x->said.at[i]);
+                slot = (size_t)key & (slots - 1);
+                while (class_of[slot] && table[slot] != key) slot = (slot + 1) & (slots - 1);
+                if (pass && class_of[slot]) *of_word = (uint32_t)class_of[slot] - 1;
+                if (pass || class_of[slot]) continue;
+                table[slot] = key;
+                class_of[slot] = (uint64_t)*of_word + 1;
+            }
+}
+
+/* Lists the names of each class that has two. */
+static void carnn__exchange_list(carnn__exchange *e, const carnn__columns *x) {
+    size_t V = x->work->model->words.count, n = 0, a, i;
+    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) {
+        for (e->at[e->classes] = n, i = 0; i < V; i++)
+            if (e->of[i] == a) e->name[n++] = (uint32_t)i;
+        if (n - e->at[e->classes] > 1) e->at[++e->classes] = n;
+        else n = e->at[e->classes];
+    }
+    memset(e->of, 0xFF, V * sizeof *e->of);
+    for (a = 0; a < e->classes; a++)
+        for (i = e->at[a]; i < e->at[a + 1]; i++) e->of[e->name[i]] = (uint32_t)a;
+}
+
+static int carnn__exchange_has(const carnn__exchange *e, const carnn__lists *lists, size_t list) {
+    size_t k;
+    for (k = lists->at[list]; k < lists->at[list + 1]; k++)
+        if (e->of[lists->ids[k]] != CARNN__NO_INDEX) return 1;
+    return 0;
+}
+
+/* --- names at work, in a batch ------------------------------------------------------------------ */
+
+/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
+enum { CARNN__EXCHANGE_NAMES, CARNN__DROP_UTTERANCES, CARNN__DROP_SUMMARY };
+
+typedef struct carnn__exchanged {
+    const carnn__exchange *classes;
+    const carnn__lists *own; /* candidates, then <start> */
+    uint32_t *drawn;         /* (names) */
+    uint32_t *image;         /* (V) what each word is in the dialog at hand; NULL: no exchange */
+    carnn__lists said;       /* (U) the utterances of the batch */
+    carnn__lists more;       /* (R) replies that are no candidates */
+    uint32_t *slot;          /* (slots) candidates and these, by their words */
+    size_t slots;            /* a power of two */
+} carnn__exchanged;
+
+static const uint32_t *carnn__exchanged_list(const carnn__exchanged *m, size_t i, size_t *n) {
+    size_t L = m->own->count - 1;
+    const carnn__lists *lists = i < L ? m->own : &m->more;
+    i -= i < L ? 0 : L;
+    *n = carnn__list_length(lists, i);
+    return lists->ids + lists->at[i];
+}
+
+/* The slot of a list of words, or the free one where it belongs. */
+static size_t carnn__exchanged_slot(const carnn__exchanged *m, const uint32_t *ids, size_t n) {
+    uint64_t hash = n;
+    size_t i, slot, length;
+    for (i = 0; i < n; i++) hash = carnn__stream(hash, ids[i]);
+    for (slot = (size_t)hash & (m->slots - 1); m->slot[slot] != CARNN__NO_INDEX;
+         slot = (slot + 1) & (m->slots - 1)) {
+        const uint32_t *other = carnn__exchanged_list(m, m->slot[slot], &length);
+        if (length == n && !memcmp(ids, other, n * sizeof *ids)) break;
+    }
+    return slot;
+}
+
+static void carnn__exchanged_plan(carnn__plan *p, carnn__exchanged *m, const carnn__exchange *e,
+                                  const carnn__lists *own, const carnn__corpus *c, size_t U,
+                                  size_t R) {
+    const carnn_dataset *data = p->work->data;
+    size_t V = p->model->words.count, words = 0, L = own->count - 1, i, n;
+    for (i = 0; i < data->member_count; i++) words += carnn__list_length(&c->tokens, c->list[i]);
+    for (m->slots = 2; m->slots / 2 < L + R;) m->slots *= 2;
+    m->classes = e;
+    m->own = own;
+    m->drawn = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
+    m->image = (uint32_t *)carnn__take(p->arena, V, sizeof(uint32_t));
+    m->said.at = (size_t *)carnn__take(p->arena, U + 1, sizeof(size_t));
+    m->said.ids = (uint32_t *)carnn__take(p->arena, carnn__min(words, U * c->most_steps) + 1,
+                                          sizeof(uint32_t));
+    m->more.at = (size_t *)carnn__take(p->arena, R + 1, sizeof(size_t));
+    m->more.ids = (uint32_t *)carnn__take(p->arena, R * e->longest + 1, sizeof(uint32_t));
+    m->slot = (uint32_t *)carnn__take(p->arena, m->slots, sizeof(uint32_t));
+    if (!m->slot) return;
+    for (i = 0; i < V; i++) m->image[i] = (uint32_t)i;
+    memset(m->slot, 0xFF, m->slots * sizeof(uint32_t));
+    for (i = 0; i < L; i++) {
+        const uint32_t *ids = carnn__exchanged_list(m, i, &n);
+        size_t slot = carnn__exchanged_slot(m, ids, n);
+        if (m->slot[slot] == CARNN__NO_INDEX) m->slot[slot] = (uint32_t)i;
+    }
+}
+
+/* Forgets the batch. What was put into the table last is taken out first. */
+static void carnn__exchanged_clear(carnn__exchanged *m) {
+    size_t n;
+    while (m->more.count) {
+        const uint32_t *ids = carnn__exchanged_list(m, m->own->count - 2 + m->more.count, &n);
+        m->slot[carnn__exchanged_slot(m, ids, n)] = CARNN__NO_INDEX;
+        m->more.count--;
+    }
+    m->more.at[0] = m->said.at[0] = m->said.count = 0;
+}
+
+/* Draws permutations of the names for a dialog, that of item `first`. */
+static void carnn__exchanged_draw(carnn__exchanged *m, uint64_t key, size_t first) {
+    const carnn__exchange *e = m->classes;
+    size_t i;
+    key = carnn__stream(carnn__stream(key, CARNN__EXCHANGE_NAMES), first);
+    memcpy(m->drawn, e->name, e->at[e->classes] * sizeof *m->drawn);
+    for (i = 0; i < e->classes; i++)
+        carnn__shuffle(carnn__stream(key, i), m->drawn + e->at[i], e->at[i + 1] - e->at[i]);
+    for (i = 0; i < e->at[e->classes]; i++) m->image[e->name[i]] = m->drawn[i];
+}
+
+/* Appends a list, with the names of the dialog at hand; returns its length. */
+static size_t carnn__exchanged_add(const carnn__exchanged *m, carnn__lists *to,
+                                   const carnn__lists *from, size_t list) {
+    size_t at = to->at[to->count], n = carnn__list_length(from, list), k;
+    for (k = 0; k < n; k++) to->ids[at + k] = m->image[from->ids[from->at[list] + k]];
+    to->at[++to->count] = at + n;
+    return n;
+}
+
+/* Appends an utterance; <start>, which has no list, is empty here. */
+static void carnn__exchanged_say(carnn__exchanged *m, const carnn__lists *tokens, size_t list) {
+    if (list < tokens->count) {
+        carnn__exchanged_add(m, &m->said, tokens, list);
+        return;
+    }
+    m->said.at[m->said.count + 1] = m->said.at[m->said.count];
+    m->said.count++;
+}
+
+/* The number of a reply with these names among the candidates of the batch. */
+static uint32_t carnn__exchanged_answer(carnn__exchanged *m, uint32_t target) {
+    size_t n, slot, list;
+    if (target == CARNN__NO_INDEX || !carnn__exchange_has(m->classes, m->own, target))
+        return target;
+    list = m->own->count - 1 + m->more.count;
+    n = carnn__exchanged_add(m, &m->more, m->own, target);
+    slot = carnn__exchanged_slot(m, m->more.ids + m->more.at[m->more.count - 1], n);
+    if (m->slot[slot] == CARNN__NO_INDEX) m->slot[slot] = (uint32_t)list;
+    else m->more.count--;
+    return m->slot[slot];
+}
+
 /* --- parts --------------------------------------------------------------------------------------
    D: hidden size; L candidates; a batch has R turns and U utterances, a chunk B turns, N rows and T
    steps at most. */
@@ -11307,13 +11634,17 @@ typedef struct carnn__dialog {
     carnn__cell_run run;
     carnn__lists own;        /* words of the candidates, then those of <start> */
     int ready;               /* where nothing is learnt: has been done what is done once */
+    carnn__exchange exchange;
     /* of the data */
     uint32_t *seq;           /* the dialogs as token lists: <start>, then the lines that are kept */
+    uint32_t *place;         /* of each of them, the number in the batch */
     uint32_t *first, *end;   /* (items) the history and the user's utterance: seq[first .. end] */
     /* of the batch at hand */
     uint32_t *local, *which; /* a token list's number in the batch, or none; its reverse (U) */
     uint32_t *turn;          /* (R) items */
     size_t inputs, turns;    /* U, R */
+    uint32_t *answer;        /* (R) the right candidate */
+    carnn__exchanged names;  /* while names are exchanged */
     unsigned char *right;    /* (R) was the turn answered rightly? */
     carnn__mat e, y, all;    /* utterances (U, D); candidates (L, D); logits (R, L), if asked for */
     float *packed_y;         /* where nothing is learnt: y, which is then a panel of it */
@@ -11329,25 +11660,79 @@ typedef struct carnn__dialog {
     carnn__said *said;       /* (slots) */
 } carnn__dialog;
 
-/* The words of the candidates and of <start>, without a speaker's. */
-static void carnn__dialog_plan_lists(carnn__plan *p, carnn__dialog *m) {
-    const carnn__names *names = &p->model->choices;
-    size_t n = 0, i, pass;
-    m->own.count = names->count + 1;
-    m->own.at = (size_t *)carnn__take(p->arena, m->own.count + 1, sizeof(size_t));
-    for (pass = 0; pass < 2; pass++) { /* count, then write */
-        for (n = i = 0; i < names->count; i++) {
-            carnn__span text = carnn__string(names->bytes, names->at, i);
-            if (pass) m->own.at[i] = n;
-            n += carnn__dialog_tokens(p->model, text, 0, pass ? m->own.ids + n : NULL,
-                                      pass ? SIZE_MAX : 0) - 1;
-        }
-        if (!pass) m->own.ids = (uint32_t *)carnn__take(p->arena, n + 1, sizeof(uint32_t));
-        if (!m->own.ids) return;
+/* The words of the candidates, without a speaker's; returns their number. NULL: only counts. */
+static size_t carnn__dialog_candidates(const carnn_model *model, uint32_t *ids, size_t *at) {
+    const carnn__names *names = &model->choices;
+    size_t n = 0, i;
+    for (i = 0; i < names->count; i++) {
+        if (ids) at[i] = n;
+        n += carnn__dialog_tokens(model, carnn__string(names->bytes, names->at, i), 0,
+                                  ids ? ids + n : NULL, ids ? SIZE_MAX : 0) - 1;
     }
+    if (ids) at[names->count] = n;
+    return n;
+}
+
+/* The words of the candidates, then those of <start>. */
+static void carnn__dialog_plan_lists(carnn__plan *p, carnn__dialog *m) {
+    size_t L = p->model->choices.count, n = carnn__dialog_candidates(p->model, NULL, NULL);
+    m->own.count = L + 1;
+    m->own.at = (size_t *)carnn__take(p->arena, L + 2, sizeof(size_t));
+    m->own.ids = (uint32_t *)carnn__take(p->arena, n + 1, sizeof(uint32_t));
+    if (!m->own.ids) return;
+    carnn__dialog_candidates(p->model, m->own.ids, m->own.at);
     m->own.ids[n] = CARNN__DIALOG_START;
-    m->own.at[names->count] = n;
-    m->own.at[names->count + 1] = n + 1;
+    m->own.at[L + 1] = n + 1;
+}
+
+/* Finds the classes of names, where they are exchanged, and cuts the data. */
+static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) {
+    carnn__exchange *e = &((carnn__dialog *)work->state)->exchange;
+    carnn__corpus *c = carnn__corpus_of(work);
+    const carnn_allocator *a = &work->allocator;
+    const carnn_model *model = work->model;
+    size_t V = model->words.count, L = model->choices.count, lists = c->tokens.count, n, slots, i;
+    void *scratch = NULL; /* carnn__own */
+    uint64_t *table;
+    carnn__columns x;
+    if (!work->g || carnn__option(model, CARNN__DIALOG_EXCHANGE) <= 0.0)
+        return carnn__corpus_cut(work, error);
+    n = carnn__dialog_candidates(model, NULL, NULL);
+    for (slots = 2; slots / 2 < n;) slots *= 2;
+    memset(&x, 0, sizeof x);
+    x.work = work;
+    x.call = carnn__names_find(&model->words, "api_call", 8);
+    x.said.count = L;
+    x.said.at = (size_t *)carnn__own(&scratch, a, L + 1, sizeof(size_t));
+    x.said.ids = (uint32_t *)carnn__own(&scratch, a, n + 1, sizeof(uint32_t));
+    x.turn = (unsigned char *)carnn__own(&scratch, a, V, 1);
+    x.in = (uint64_t *)carnn__own(&scratch, a, V, sizeof *x.in);
+    table = (uint64_t *)carnn__own(&scratch, a, carnn__max(2 * slots, 3 * V), sizeof *table);
+    e->at = (size_t *)carnn__own(&c->blocks, a, CARNN__EXCHANGE_COLUMNS + 1, sizeof *e->at);
+    e->name = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->name);
+    e->of = (uint32_t *)carnn__own(&c->blocks, a, V, sizeof *e->of);
+    e->list = (unsigned char *)carnn__own(&c->blocks, a, lists + 1, 1);
+    if (!x.said.at || !x.said.ids || !x.turn || !x.in || !table || !e->at || !e->name || !e->of ||
+        !e->list) {
+        carnn__disown(&scratch, a);
+        return carnn__out_of_memory(error);
+    }
+    memset(x.turn, 0, V);
+    memset(x.in, 0, V * sizeof *x.in);
+    carnn__dialog_candidates(model, x.said.ids, x.said.at);
+    carnn__exchange_turns(&x);
+    carnn__exchange_columns(&x);
+    carnn__exchange_merge(&x, e->of);
+    memset(table, 0, 3 * V * sizeof *table);
+    carnn__exchange_copied(&x, e->of, table);
+    memset(table, 0, 2 * slots * sizeof *table);
+    carnn__exchange_unseen(&x, e->of, table, slots);
+    carnn__exchange_list(e, &x);
+    for (i = 0; i < L; i++) e->longest = carnn__max(e->longest, carnn__list_length(&x.said, i));
+    for (i = 0; i < lists; i++) e->list[i] = (unsigned char)carnn__exchange_has(e, &c->tokens, i);
+    e->list[lists] = 0; /* <start> */
+    carnn__disown(&scratch, a);
+    return carnn__corpus_cut(work, error);
 }
 
 /* The dialogs without facts that are skipped, up to the last utterance that has an answer. */
@@ -11361,6 +11746,7 @@ static void carnn__dialog_plan_lines(carnn__plan *p, carnn__dialog *m) {
     items = data->item_count;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), items);
     m->seq = (uint32_t *)carnn__take(p->arena, data->member_count + items, sizeof(uint32_t));
+    m->place = (uint32_t *)carnn__take(p->arena, data->member_count + items, sizeof(uint32_t));
     for (i = 0; m->seq && i < items; i++) {
         const carnn__item *x = &data->items[i];
         if (!i || x->group != x[-1].group) {
@@ -11383,9 +11769,12 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     const carnn__work *work = p->work;
     size_t R = c->most_items, B = carnn__min(R, CARNN__DIALOG_CHUNK), lists = c->tokens.count + 1;
     size_t T = carnn__min(c->most_texts / carnn__max(R, 1), CARNN__HISTORY_LINES) + 1;
-    size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS), U = carnn__min(c->most_size[0], lists);
+    size_t N = carnn__min(B * T, CARNN__DIALOG_ROWS), exchanges = work->g && m->exchange.classes;
+    size_t U = exchanges ? c->most_size[0] : carnn__min(c->most_size[0], lists);
+    size_t more = exchanges ? R : 0; /* candidates */
     uint32_t **indices[] = {&m->which, &m->turn, &m->length, &m->rank, &m->context, &m->label,
-                            &m->index};
+                            &m->index, &m->answer};
+    if (exchanges) carnn__exchanged_plan(p, &m->names, &m->exchange, &m->own, c, U, R);
     carnn__take_indices(p->arena, indices, CARNN__COUNT(indices),
                         carnn__max(carnn__max(U, R), carnn__max(B, N)));
     m->local = (uint32_t *)carnn__take(p->arena, lists, sizeof(uint32_t));
@@ -11393,13 +11782,13 @@ static void carnn__dialog_plan_batch(carnn__plan *p, carnn__dialog *m, size_t D,
     m->right = (unsigned char *)carnn__take(p->arena, R, 1);
     m->start = (size_t *)carnn__take(p->arena, T + 2, sizeof(size_t));
     m->e = carnn__plan_mat(p, U, D);
-    m->y = carnn__plan_mat(p, work->g ? L : work->engine->k->tile_columns, D);
+    m->y = carnn__plan_mat(p, work->g ? L + more : work->engine->k->tile_columns, D);
     m->packed_y = carnn__floats(p->arena, 1, work->g ? 0 : carnn__packed_size(L, D));
     if (work->voting || work->wanted) m->all = carnn__plan_mat(p, R, L);
     m->c = carnn__plan_mat(p, B, D);
     m->o = carnn__plan_mat(p, B, D);
     m->weight = carnn__plan_mat(p, B, T);
-    m->z = carnn__floats(p->arena, B, L);
+    m->z = carnn__floats(p->arena, B, L + more);
     m->loss = carnn__floats(p->arena, 1, B);
     m->dh = carnn__floats(p->arena, work->g ? N : 0, D);
     carnn__cell_plan(&m->run, &m->cell, &p->model->params, work->w, work->g, p->arena, U, N, B,
@@ -11413,36 +11802,55 @@ static void carnn__dialog_parts(carnn__plan *p, void *state) {
     carnn__cell_declare(&m->cell, p->store, "cell", carnn__cell_number(p->model->desc.cell), D, D,
                         D);
     if (!p->arena) return;
-    m->inputs = m->turns = 0;
+    m->inputs = m->turns = m->names.more.count = 0;
     m->ready = 0;
     carnn__dialog_plan_lists(p, m);
     carnn__dialog_plan_lines(p, m);
     carnn__dialog_plan_batch(p, m, D, p->model->choices.count);
 }
 
-/* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. */
-static void carnn__dialog_collect(carnn__dialog *m, size_t number) {
+/* Lists the turns of a batch and the distinct utterances of their dialogs; number 0 is <start>. By
+   key names are exchanged: an utterance with names is another one in each dialog. */
+static void carnn__dialog_collect(carnn__dialog *m, size_t number, uint64_t key) {
     const carnn__corpus *c = &m->net.corpus;
+    carnn__exchanged *names = m->names.image ? &m->names : NULL;
     size_t i, j;
     for (i = 0; i < m->inputs; i++) m->local[m->which[i]] = CARNN__NO_INDEX;
     m->inputs = m->turns = 0;
+    if (names) carnn__exchanged_clear(names);
     for (i = c->batch_start[number]; i < c->batch_start[number + 1]; i++) {
         const carnn__batch_piece *dialog = &c->pieces[c->queue[i]];
         size_t first = dialog->first, last = first + dialog->count - 1;
-        for (j = first; j <= last; j++) m->turn[m->turns++] = (uint32_t)j;
-        for (j = first ? m->end[first - 1] + 1 : 0; j <= m->end[last]; j++) {
-            if (m->local[m->seq[j]] != CARNN__NO_INDEX) continue;
-            m->local[m->seq[j]] = (uint32_t)m->inputs;
-            m->which[m->inputs++] = m->seq[j];
+        size_t line = first ? m->end[first - 1] + 1 : 0;
+        if (names) carnn__exchanged_draw(names, key, first);
+        for (j = first; j <= last; j++) {
+            m->answer[m->turns] = c->target[j];
+            if (names) m->answer[m->turns] = carnn__exchanged_answer(names, c->target[j]);
+            m->turn[m->turns++] = (uint32_t)j;
         }
+        for (j = line; j <= m->end[last]; j++) {
+            uint32_t *known = &m->local[m->seq[j]];
+            if (*known == CARNN__NO_INDEX) {
+                *known = (uint32_t)m->inputs;
+                m->which[m->inputs++] = m->seq[j];
+                if (names) carnn__exchanged_say(names, &c->tokens, m->seq[j]);
+            }
+            m->place[j] = *known;
+        }
+        for (j = line; names && j <= m->end[last]; j++)
+            if (m->exchange.list[m->seq[j]]) m->local[m->seq[j]] = CARNN__NO_INDEX;
     }
 }
 
 static void carnn__dialog_utterances(const carnn__work *work, int backward) {
     const carnn__dialog *m = (const carnn__dialog *)work->state;
     carnn__encode_lists(work, &m->words, &m->own, m->own.count - 1, NULL, 1, &m->e, 0, backward);
-    carnn__encode_lists(work, &m->words, &m->net.corpus.tokens, 0, m->which + 1, m->inputs - 1,
-                        &m->e, 1, backward);
+    if (m->names.image)
+        carnn__encode_lists(work, &m->words, &m->names.said, 1, NULL, m->inputs - 1, &m->e, 1,
+                            backward);
+    else
+        carnn__encode_lists(work, &m->words, &m->net.corpus.tokens, 0, m->which + 1, m->inputs - 1,
+                            &m->e, 1, backward);
 }
 
 /* Packs the recurrent weights and encodes the candidates; where nothing is learnt only once, and
@@ -11476,9 +11884,9 @@ static size_t carnn__dialog_pack(carnn__dialog *m) {
     for (b = 0; b < B; b++) {
         size_t item = m->turn[m->from + m->rank[b]];
         for (t = 0; t < m->length[m->rank[b]]; t++)
-            m->index[m->start[t] + b] = m->local[m->seq[m->first[item] + t]];
-        m->context[b] = m->local[m->seq[m->end[item]]];
-        m->label[b] = m->net.corpus.target[item];
+            m->index[m->start[t] + b] = m->place[m->first[item] + t];
+        m->context[b] = m->place[m->end[item]];
+        m->label[b] = m->answer[m->from + m->rank[b]];
     }
     return B;
 }
@@ -11489,15 +11897,17 @@ static carnn__attention carnn__dialog_attention(const carnn__dialog *m) {
     return a;
 }
 
-/* Streams of a step's random numbers; each chunk has its own, from the last one on. */
-enum { CARNN__DROP_UTTERANCES = 1, CARNN__DROP_SUMMARY };
+/* The candidates of the batch at hand, with those that exchanged names make. */
+static size_t carnn__dialog_choices(const carnn__dialog *m) {
+    return m->own.count - 1 + m->names.more.count;
+}
 
 /* From the packed histories to the logits of the candidates: z = o y^T. */
 static void carnn__dialog_forward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     carnn__attention a = carnn__dialog_attention(m);
-    size_t B = m->packed.sequences, D = m->e.columns, L = m->own.count - 1;
+    size_t B = m->packed.sequences, D = m->e.columns, L = carnn__dialog_choices(m);
     carnn__gather_rows(m->c.x, m->e.x, m->context, B, D);
     carnn__cell_context(&m->run, e, m->c.x, B);
     carnn__cell_forward(&m->run, e, &m->packed, m->index, NULL, NULL);
@@ -11513,7 +11923,8 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     carnn__engine *e = work->engine;
     carnn__attention a = carnn__dialog_attention(m);
-    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns, L = m->own.count - 1;
+    size_t B = m->packed.sequences, N = m->packed.rows, D = m->e.columns;
+    size_t L = carnn__dialog_choices(m);
     carnn__matmul(e, CARNN__NN, B, D, L, m->z, L, m->y.x, D, NULL, m->o.d, D);
     carnn__matmul(e, m->from ? CARNN__TN | CARNN__ADD : CARNN__TN, L, D, B, m->z, L, m->o.x, D,
                   NULL, m->y.d, D);
@@ -11558,9 +11969,11 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
                                 carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)work->state;
     const carnn__mat *e = &m->e;
-    size_t B, b, L = m->own.count - 1;
-    carnn__dialog_collect(m, number);
+    size_t B, b, own = m->own.count - 1, L;
+    carnn__dialog_collect(m, number, key);
+    L = carnn__dialog_choices(m);
     carnn__dialog_ready(work);
+    carnn__encode_lists(work, &m->words, &m->names.more, 0, NULL, L - own, &m->y, own, 0);
     carnn__dialog_utterances(work, 0);
     carnn__drop(work, e->x, m->inputs * e->columns, key, CARNN__DROP_UTTERANCES);
     carnn__cell_project(&m->run, work->engine, e->x, 0, m->inputs);
@@ -11583,7 +11996,8 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__cell_project_back(&m->run, work->engine, e->d);
     carnn__drop(work, e->d, m->inputs * e->columns, key, CARNN__DROP_UTTERANCES);
     carnn__dialog_utterances(work, 1);
-    carnn__encode_lists(work, &m->words, &m->own, 0, NULL, L, &m->y, 0, 1);
+    carnn__encode_lists(work, &m->words, &m->own, 0, NULL, own, &m->y, 0, 1);
+    carnn__encode_lists(work, &m->words, &m->names.more, 0, NULL, L - own, &m->y, own, 1);
 }
 
 /* By plurality. The loss is that of the mean probability of the right candidate. */
@@ -11737,8 +12151,8 @@ static const carnn__task carnn__dialog_task = {
     carnn__dialog_adapt, "carnn.candidates", carnn__dialog_reserved,
     CARNN__COUNT(carnn__dialog_reserved), CARNN__TEXT_ONLY(carnn__dialog_build),
     carnn__dialog_check, sizeof(carnn__dialog), carnn__dialog_parts, NULL, carnn__dialog_tokens,
-    {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure, NULL,
-    NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch, carnn__dialog_vote,
+    {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure,
+    carnn__dialog_pieces, NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch, carnn__dialog_vote,
     {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {NULL, 0, 0}}, carnn__dialog_score,
     &carnn__dialog_session, NULL,
     "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
