@@ -10584,8 +10584,8 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
     if (work->wanted) carnn__net_tell(work); /* after the loss: it uses the same memory */
 }
 
-/* One step of training, from batch `first` of `batches` on: one batch, or those that have a group in
-   common whose loss is one. Of these all scores come first: a batch then knows those of its groups,
+/* One step of training, from batch `first` of `batches` on: one batch, or those that have a group
+   in common whose loss is one. Of these all scores come first: a batch then knows those of its groups,
    however large. Returns the first batch of the next step. */
 static size_t carnn__net_step(carnn__work *work, size_t first, size_t batches, uint64_t key,
                               carnn__tally *tally) {
@@ -11296,22 +11296,22 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
 #endif
 
 /* --- names that are exchanged in training -------------------------------------------------------
-   A model that sees a name in few dialogs learns it by heart. So that it learns to copy names, those
-   of a CLASS are permuted in a training dialog, by chance and anew in each epoch, in all of its lines
-   and in its replies. Classes are found in the data; two columns that share half of the names of
-   the smaller one are the same class. Columns are
+   A model that sees a name in few dialogs learns it by heart. So that it learns to copy names,
+   those of a CLASS are permuted in a training dialog, by chance and anew in each epoch, in all of
+   its lines and in its replies; a reply that is no candidate then is one in this batch. Classes are found in the data; two columns are one class that share half of
+   the names, or of the places in candidates, that the smaller one has. Columns are
 
      the first words of facts "subject relation object", the objects of each relation, and the
      arguments of "api_call" in candidates, by their place.
 
    A relation is a word that stands in the middle of such facts and is said in no turn. No names are
-   numbers, relations, words of two classes, and words that are not copied: of the replies that have
-   them, one in twenty or more comes before they have been said ("you can ask for ..." where a
-   restaurant is called ask). Words that no dialog has are of the class whose names stand in their
-   place in other candidates. */
+   numbers, relations, words of two classes, and words that are not copied: more than one in twenty
+   of the replies that have them come before they have been said ("you can ask for ..." where a
+   restaurant is called ask). A class of which more than a fifth is not copied is none. Words that
+   no dialog has are of the class whose names stand in their place in other candidates. */
 
 #define CARNN__EXCHANGE_SLOTS 16   /* the subjects, then arguments of api_call */
-#define CARNN__EXCHANGE_COLUMNS 64 /* the others are objects of relations, as far as there is room */
+#define CARNN__EXCHANGE_COLUMNS 64 /* the others are objects of relations, where there is room */
 
 typedef struct carnn__exchange {
     size_t classes, *at; /* class c: name[at[c]] .. name[at[c + 1] - 1] */
@@ -11391,28 +11391,40 @@ static void carnn__exchange_columns(carnn__columns *x) {
     }
 }
 
-/* Makes of columns that share names one class, the lowest of them, and tells it for each word. */
-static void carnn__exchange_merge(const carnn__columns *x, uint32_t *of) {
-    enum { C = CARNN__EXCHANGE_COLUMNS };
-    size_t both[C][C], class_of[C], V = x->work->model->words.count, i, a, b, k;
-    memset(both, 0, sizeof both);
-    for (i = 0; i < V; i++)
-        for (a = 0; x->in[i] && a < C; a++)
-            for (b = 0; b <= a; b++) both[a][b] += x->in[i] >> a & x->in[i] >> b & 1;
-    for (a = 0; a < C; a++) {
-        class_of[a] = a;
+/* Adds to both[a][b] for each two bits a >= b. */
+static void carnn__exchange_count(size_t both[][CARNN__EXCHANGE_COLUMNS], uint64_t bits) {
+    size_t a, b;
+    for (a = 0; bits && a < CARNN__EXCHANGE_COLUMNS; a++)
+        for (b = 0; b <= a; b++) both[a][b] += bits >> a & bits >> b & 1;
+}
+
+/* Of columns that have half of their counts in common, class_of becomes the same. */
+static void carnn__exchange_merge(size_t both[][CARNN__EXCHANGE_COLUMNS], uint32_t *class_of) {
+    size_t a, b, k;
+    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++)
         for (b = 0; b < a; b++) {
-            size_t from = class_of[a], to = class_of[b];
+            uint32_t low = class_of[a] < class_of[b] ? class_of[a] : class_of[b];
+            uint32_t high = class_of[a] ^ class_of[b] ^ low;
             if (!both[a][b] || 2 * both[a][b] < carnn__min(both[a][a], both[b][b])) continue;
-            for (k = 0; k <= a; k++)
-                if (class_of[k] == carnn__max(from, to)) class_of[k] = carnn__min(from, to);
+            for (k = 0; k < CARNN__EXCHANGE_COLUMNS; k++)
+                if (class_of[k] == high) class_of[k] = low;
         }
-    }
+}
+
+/* The class of each word by its columns, where they are of one class. */
+static void carnn__exchange_words(const carnn__columns *x, uint32_t *of) {
+    size_t both[CARNN__EXCHANGE_COLUMNS][CARNN__EXCHANGE_COLUMNS], V, i, a;
+    uint32_t class_of[CARNN__EXCHANGE_COLUMNS];
+    V = x->work->model->words.count;
+    memset(both, 0, sizeof both);
+    for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) class_of[a] = (uint32_t)a;
+    for (i = 0; i < V; i++) carnn__exchange_count(both, x->in[i]);
+    carnn__exchange_merge(both, class_of);
     for (i = 0; i < V; i++) {
         int classes = 0;
-        for (a = 0; a < C; a++) {
+        for (a = 0; a < CARNN__EXCHANGE_COLUMNS; a++) {
             if (!(x->in[i] >> a & 1) || (classes && of[i] == class_of[a])) continue;
-            of[i] = (uint32_t)class_of[a];
+            of[i] = class_of[a];
             classes++;
         }
         if (classes != 1) of[i] = CARNN__NO_INDEX;
@@ -11424,6 +11436,7 @@ static void carnn__exchange_copied(const carnn__columns *x, uint32_t *of, uint64
     const carnn_dataset *data = x->work->data;
     const carnn__corpus *c = carnn__corpus_of(x->work);
     size_t V = x->work->model->words.count, i, k, line = 0;
+    size_t asked[CARNN__EXCHANGE_COLUMNS] = {0}, missed[CARNN__EXCHANGE_COLUMNS] = {0};
     uint64_t *said = times, *replies = said + V, *copied = replies + V; /* said: in which dialog */
     for (i = 0; i < data->item_count; i++) {
         const carnn__item *item = &data->items[i];
@@ -11438,8 +11451,15 @@ static void carnn__exchange_copied(const carnn__columns *x, uint32_t *of, uint64
             copied[x->said.ids[k]] += said[x->said.ids[k]] == dialog;
         }
     }
+    for (i = 0; i < V; i++) {
+        if (of[i] == CARNN__NO_INDEX) continue;
+        asked[of[i]] += replies[i] > 0;
+        if (20 * (replies[i] - copied[i]) <= replies[i]) continue;
+        missed[of[i]]++;
+        x->in[i] = 0;
+    }
     for (i = 0; i < V; i++)
-        if (20 * (replies[i] - copied[i]) > replies[i]) of[i] = CARNN__NO_INDEX;
+        if (!x->in[i] || 5 * missed[of[i]] > asked[of[i]]) of[i] = CARNN__NO_INDEX;
 }
 
 /* The key of a place in a candidate, whose names and unknown words may be any. */
@@ -11455,28 +11475,38 @@ static uint64_t carnn__exchange_place(const carnn__columns *x, const uint32_t *o
     return key;
 }
 
-/* Words that no dialog has. table (2, slots): keys of places, and 1 + the class of a name there. */
-static void carnn__exchange_unseen(const carnn__columns *x, uint32_t *of, uint64_t *table,
+/* Classes that share places in candidates become one; then words that no dialog has get theirs.
+   table (2, slots): zeros; keys of places, and bits: the classes of the names there. */
+static void carnn__exchange_places(const carnn__columns *x, uint32_t *of, uint64_t *table,
                                    size_t slots) {
-    uint64_t *class_of = table + slots;
-    size_t i, k, pass;
-    for (pass = 0; pass < 2; pass++)
+    size_t both[CARNN__EXCHANGE_COLUMNS][CARNN__EXCHANGE_COLUMNS], i, k, pass;
+    uint32_t class_of[CARNN__EXCHANGE_COLUMNS];
+    uint64_t *there = table + slots;
+    memset(both, 0, sizeof both);
+    for (i = 0; i < CARNN__EXCHANGE_COLUMNS; i++) class_of[i] = (uint32_t)i;
+    for (pass = 0; pass < 2; pass++) {
         for (i = 0; i < x->said.count; i++)
             for (k = x->said.at[i]; k < x->said.at[i + 1]; k++) {
-                uint32_t *of_word = &of[x->said.ids[k]];
-                int seen = x->turn[x->said.ids[k]] != 0;
+                uint32_t word = x->said.ids[k], *of_word = &of[word];
+                int named = *of_word != CARNN__NO_INDEX;
                 uint64_t key;
                 size_t slot;
-                if (pass ? seen || *of_word != CARNN__NO_INDEX : *of_word == CARNN__NO_INDEX)
-                    continue;
+                if (pass ? named || x->turn[word] : !named) continue;
                 key = carnn__exchange_place(x, of, i, k - x->said.at[i]);
                 slot = (size_t)key & (slots - 1);
-                while (class_of[slot] && table[slot] != key) slot = (slot + 1) & (slots - 1);
-                if (pass && class_of[slot]) *of_word = (uint32_t)class_of[slot] - 1;
-                if (pass || class_of[slot]) continue;
-                table[slot] = key;
-                class_of[slot] = (uint64_t)*of_word + 1;
+                while (there[slot] && table[slot] != key) slot = (slot + 1) & (slots - 1);
+                if (!pass) {
+                    table[slot] = key;
+                    there[slot] |= (uint64_t)1 << *of_word;
+                } else if (there[slot]) {
+                    for (*of_word = 0; !(there[slot] >> *of_word & 1);) ++*of_word;
+                }
             }
+        for (i = 0; !pass && i < slots; i++) carnn__exchange_count(both, there[i]);
+    }
+    carnn__exchange_merge(both, class_of);
+    for (i = 0; i < x->work->model->words.count; i++)
+        if (of[i] != CARNN__NO_INDEX) of[i] = class_of[of[i]];
 }
 
 /* Lists the names of each class that has two. */
@@ -11500,7 +11530,7 @@ static int carnn__exchange_has(const carnn__exchange *e, const carnn__lists *lis
     return 0;
 }
 
-/* --- names at work, in a batch ------------------------------------------------------------------ */
+/* --- names at work, in a batch --------------------------------------------------------------- */
 
 /* Streams of a step's random numbers; each chunk has its own, from the last one on. */
 enum { CARNN__EXCHANGE_NAMES, CARNN__DROP_UTTERANCES, CARNN__DROP_SUMMARY };
@@ -11722,11 +11752,11 @@ static carnn_status carnn__dialog_pieces(carnn__work *work, carnn_error *error) 
     carnn__dialog_candidates(model, x.said.ids, x.said.at);
     carnn__exchange_turns(&x);
     carnn__exchange_columns(&x);
-    carnn__exchange_merge(&x, e->of);
+    carnn__exchange_words(&x, e->of);
     memset(table, 0, 3 * V * sizeof *table);
     carnn__exchange_copied(&x, e->of, table);
     memset(table, 0, 2 * slots * sizeof *table);
-    carnn__exchange_unseen(&x, e->of, table, slots);
+    carnn__exchange_places(&x, e->of, table, slots);
     carnn__exchange_list(e, &x);
     for (i = 0; i < L; i++) e->longest = carnn__max(e->longest, carnn__list_length(&x.said, i));
     for (i = 0; i < lists; i++) e->list[i] = (unsigned char)carnn__exchange_has(e, &c->tokens, i);
@@ -12152,7 +12182,8 @@ static const carnn__task carnn__dialog_task = {
     CARNN__COUNT(carnn__dialog_reserved), CARNN__TEXT_ONLY(carnn__dialog_build),
     carnn__dialog_check, sizeof(carnn__dialog), carnn__dialog_parts, NULL, carnn__dialog_tokens,
     {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure,
-    carnn__dialog_pieces, NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch, carnn__dialog_vote,
+    carnn__dialog_pieces, NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch,
+    carnn__dialog_vote,
     {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {NULL, 0, 0}}, carnn__dialog_score,
     &carnn__dialog_session, NULL,
     "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
