@@ -10585,8 +10585,8 @@ static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, car
 }
 
 /* One step of training, from batch `first` of `batches` on: one batch, or those that have a group
-   in common whose loss is one. Of these all scores come first: a batch then knows those of its groups,
-   however large. Returns the first batch of the next step. */
+   in common whose loss is one. Of these all scores come first: a batch then knows those of its
+   groups, however large. Returns the first batch of the next step. */
 static size_t carnn__net_step(carnn__work *work, size_t first, size_t batches, uint64_t key,
                               carnn__tally *tally) {
     carnn__net *net = carnn__net_of(work);
@@ -11298,8 +11298,9 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
 /* --- names that are exchanged in training -------------------------------------------------------
    A model that sees a name in few dialogs learns it by heart. So that it learns to copy names,
    those of a CLASS are permuted in a training dialog, by chance and anew in each epoch, in all of
-   its lines and in its replies; a reply that is no candidate then is one in this batch. Classes are found in the data; two columns are one class that share half of
-   the names, or of the places in candidates, that the smaller one has. Columns are
+   its lines and in its replies; a reply that is no candidate then is one in this batch. Classes are
+   found in the data; two columns are one class that share half of the names, or of the places in
+   candidates, that the smaller one has. Columns are
 
      the first words of facts "subject relation object", the objects of each relation, and the
      arguments of "api_call" in candidates, by their place.
@@ -11459,7 +11460,8 @@ static void carnn__exchange_copied(const carnn__columns *x, uint32_t *of, uint64
         x->in[i] = 0;
     }
     for (i = 0; i < V; i++)
-        if (!x->in[i] || 5 * missed[of[i]] > asked[of[i]]) of[i] = CARNN__NO_INDEX;
+        if (of[i] != CARNN__NO_INDEX && (!x->in[i] || 5 * missed[of[i]] > asked[of[i]]))
+            of[i] = CARNN__NO_INDEX;
 }
 
 /* The key of a place in a candidate, whose names and unknown words may be any. */
