@@ -6636,7 +6636,7 @@ static int carnn__next_candidate(carnn__span *list, carnn__span *candidate) {
 
 typedef struct carnn__reader carnn__reader;
 
-enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 7 }; /* among the options of classify */
+enum { CARNN__CLASS_FINE = 0, CARNN__CLASS_PHRASES = 8 }; /* among the options of classify */
 
 enum { CARNN__PAIR_TARGET, CARNN__PAIR_GRADES }; /* among those of pair */
 
@@ -12389,7 +12389,8 @@ static const char *const carnn__lm_variants[] = {
     "hidden=19 cell=lstm context=previous embedding=13",
     "hidden=19 cell=gru context=none embedding=13 layers=2",
     "hidden=19 cell=carnn-high context=none tied=1",
-    "hidden=19 cell=icarnn embedding=13 layers=2 encoder=rcrn", NULL};
+    "hidden=19 cell=icarnn embedding=13 layers=2 encoder=rcrn",
+    "hidden=19 cell=rnn layers=2 skip=2", NULL};
 
 /* 300 sentences of 34 words out of some 10,000, the usual small model with an exact softmax. */
 static void carnn__lm_bench_line(carnn__bench_text *t, unsigned i) {
@@ -13156,7 +13157,8 @@ static const char *const carnn__classify_variants[] = {
     "hidden=19 embedding=17 encoder=rcrn cell=gru-after layers=2 directions=1 raw_output_gate=1",
     "hidden=19 embedding=17 encoder=rcrn cell=scarnn layers=2",
     "hidden=19 embedding=17 cell=ncarnn context=text",
-    "hidden=19 embedding=17 encoder=rcrn cell=mi-lstm layers=2", NULL};
+    "hidden=19 embedding=17 encoder=rcrn cell=mi-lstm layers=2",
+    "hidden=19 embedding=17 cell=lstm skip=2", "hidden=19 embedding=17 cell=mi-gru skip=3", NULL};
 
 /* Texts of 20 words and six classes. */
 static void carnn__classify_bench_line(carnn__bench_text *t, unsigned i) {
