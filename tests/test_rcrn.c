@@ -613,7 +613,7 @@ int main(void) {
     rcrn_everywhere("classify", rcrn_texts, "layers=2 raw_output_gate=1");
     rcrn_everywhere("classify", rcrn_texts, "cell=icarnn raw_output_gate=1");
     rcrn_everywhere("answer", pairs, "cell=gru raw_output_gate=1");
-    rcrn_everywhere("answer", pairs, "cell=lstm skip=2");
+    rcrn_everywhere("answer", pairs, "cell=lstm skip=2 raw_output_gate=1");
     rcrn_everywhere("answer", pairs, "cell=icarnn raw_output_gate=1 overlap=0");
     rcrn_explains(pairs);
     rcrn_errors();
