@@ -3911,7 +3911,8 @@ static CARNN__INLINE void CARNN__K(gru_after_backward)(const carnn__lanes *r) {
      gate_back(r, g, da)            its gradient, to dpx, dph and dpc
      reaching(r), sigmoid_back(g, dg), tanh_back(z, dz)
 
-   forward writes r->out and its part of the tape. backward gives each gate its gradient once, to
+   forward writes r->out and its part of the tape; it may run twice on the same columns, so it does
+   not change what it reads. backward gives each gate its gradient once, to
    gate_back or to dpx, dph and dpc (dph is written, the others are added to), and replaces r->dh
    (and r->dc) by the gradients at h' (and c') that do not come through the recurrent product; with
    CARNN__INPUT_IS_CANDIDATE it adds to r->dx where that is not NULL. Sequences must not influence
@@ -4134,17 +4135,23 @@ static CARNN__NOINLINE void CARNN__K(tail_close)(const carnn__lanes *r, size_t j
 }
 
 /* Columns [from, to) of the row of step t of the sequence of rank b. The cell is called in one
-   place, for the whole vectors and then for the tail. */
+   place, for the whole vectors and then for the columns that are left: forward for the last sixteen
+   columns once more, which changes nothing; backward, which adds, for a copy of the rest. */
 static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const carnn__cell_kind *k,
                                                  carnn__lanes_fn cell, int back, size_t t, size_t b,
                                                  size_t from, size_t to) {
     carnn__lanes r = CARNN__K(scan_row)(s, k, back, t, b), row, wide;
     float room[sizeof(carnn__lanes_room) / sizeof(float)];
     size_t rest = (to - from) % CARNN__LANES, end = to - rest;
-    int tail = 0;
-    for (r.j = from;; tail = 1) {
+    int last = 0, copied = back || to - from < CARNN__LANES;
+    for (r.j = from;; last = 1) {
         for (; r.j < end; r.j += CARNN__LANES) cell(&r);
-        if (tail || !rest) break;
+        if (last || !rest) break;
+        if (!copied) {
+            r.j = to - CARNN__LANES;
+            end = to;
+            continue;
+        }
         row = CARNN__K(scan_row)(s, k, back, t, b);
         CARNN__K(tail_open)(&row, end, rest, &wide, room);
         r = wide;
@@ -4153,7 +4160,7 @@ static CARNN__INLINE void CARNN__K(scan_columns)(const carnn__scan *s, const car
         r.stage = s->stage;
         r.j = 0;
     }
-    if (tail) CARNN__K(tail_close)(&row, to - rest, rest, &wide);
+    if (last && copied) CARNN__K(tail_close)(&row, to - rest, rest, &wide);
 }
 
 /* All rows of steps [t0, t1), backward from the last step to the first. */
