@@ -245,17 +245,21 @@ static inline void test_work_open(test_work *w, const carnn_model *model,
     w->work = carnn__scoring_work(model, data, &w->engine);
 }
 
-/* Runs all batches, whose number it returns; `key` draws dropout. */
-static inline size_t test_work_run(test_work *w, uint64_t key) {
+/* Takes the memory; returns the number of batches. */
+static inline size_t test_work_begin(test_work *w) {
     carnn_error error;
-    size_t i, batches;
     CHECK_INT(carnn__net_open(&w->work, &error), CARNN_OK);
     carnn__net_carve(&w->work, &w->arena);
     w->arena.size = w->arena.peak;
     w->arena.base = (char *)carnn__alloc_aligned(&w->work.allocator, w->arena.size, 1);
     w->arena.used = 0;
     carnn__net_carve(&w->work, &w->arena);
-    batches = carnn__net_batches(&w->work, 0);
+    return carnn__net_batches(&w->work, 0);
+}
+
+/* Runs all batches, whose number it returns; `key` draws dropout. */
+static inline size_t test_work_run(test_work *w, uint64_t key) {
+    size_t i, batches = test_work_begin(w);
     for (i = 0; i < batches; i++) carnn__net_batch(&w->work, i, key, &w->tally);
     return batches;
 }

@@ -288,33 +288,21 @@ static double plain_rank_loss(const carnn_model *model, const carnn_dataset *dat
 /* The gradient of a step over both questions; returns the loss. */
 static double rank_step(const carnn_model *model, const carnn_dataset *data, int64_t batch,
                         double dropout, float *gradient, size_t *steps) {
-    carnn__engine engine;
-    carnn__arena arena = {NULL, 0, 0, 0};
-    carnn__work work;
-    carnn__tally tally;
-    carnn_error error;
+    test_work w;
     size_t batches, at;
-    memset(&tally, 0, sizeof tally);
     memset(gradient, 0, model->params.size * sizeof(float));
-    CHECK_INT(carnn__engine_open(&engine, model->desc.simd, 2, model->allocator, &error), 0);
-    work = carnn__scoring_work(model, data, &engine);
-    work.g = gradient;
-    work.batch = batch;
-    work.dropout = dropout;
-    CHECK_INT(carnn__net_open(&work, &error), 0);
-    carnn__net_carve(&work, &arena);
-    CHECK_INT(carnn__arena_open(&arena, &model->allocator, &error), 0);
-    carnn__net_carve(&work, &arena);
-    batches = carnn__net_batches(&work, 0);
+    test_work_open(&w, model, data, 2);
+    w.work.g = gradient;
+    w.work.batch = batch;
+    w.work.dropout = dropout;
+    batches = test_work_begin(&w);
     for (at = *steps = 0; at < batches; ++*steps)
-        at = carnn__net_step(&work, at, batches, dropout > 0.0 ? 7 : 0, &tally);
+        at = carnn__net_step(&w.work, at, batches, dropout > 0.0 ? 7 : 0, &w.tally);
     CHECK_INT(at, batches);
-    CHECK_INT(tally.examples, MANY + 3);
-    CHECK_NEAR(tally.sum[CARNN__RANKS_LOSSES], 2.0, 0.0);
-    carnn__net_close(&work);
-    carnn__free_aligned(&model->allocator, arena.base);
-    carnn__engine_close(&engine);
-    return tally.loss / 2.0;
+    CHECK_INT(w.tally.examples, MANY + 3);
+    CHECK_NEAR(w.tally.sum[CARNN__RANKS_LOSSES], 2.0, 0.0);
+    test_work_close(&w);
+    return w.tally.loss / 2.0;
 }
 
 /* Loss and gradient of a softmax over 200 sentences; in one step with another question, then, in
@@ -322,7 +310,7 @@ static double rank_step(const carnn_model *model, const carnn_dataset *data, int
 static void test_rank_loss(size_t right) {
     static const char *const moved[] = {"output.weight", "hidden.weight", "word.project"};
     carnn_dataset *data = many_sentences(right);
-    carnn_model *model = answer_model("cell=icarnn", data);
+    carnn_model *model = test_model("answer", "cell=icarnn", NULL, data);
     float *g = (float *)malloc(2 * model->params.size * sizeof *g), *once = g + model->params.size;
     const double h = 0.02;
     size_t steps, i, k;
@@ -332,7 +320,7 @@ static void test_rank_loss(size_t right) {
     CHECK_INT(steps, 1);
     CHECK_NEAR(scores.loss, plain, 1e-6);
     for (i = 0; i < 3; i++) {
-        float *w = (float *)(uintptr_t)weight(model, moved[i]);
+        float *w = (float *)(uintptr_t)test_weight(model, moved[i]);
         size_t at = (size_t)(w - model->params.value);
         for (k = 0; k < 6; k++) {
             float was = w[k];

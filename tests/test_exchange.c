@@ -59,46 +59,19 @@ static carnn_dataset *guide_data(int seen) {
     return load_guide(&g);
 }
 
-static carnn_model *guide_model(const carnn_dataset *data, double exchange) {
-    carnn_model_desc desc;
-    carnn_model *model = NULL;
-    memset(&desc, 0, sizeof desc);
-    desc.task = "dialog";
-    desc.hidden = 32;
-    desc.option[CARNN__DIALOG_EXCHANGE] = exchange;
-    CHECK_INT(carnn_model_create(&model, &desc, data, NULL), CARNN_OK);
-    return model;
+static carnn_model *guide_model(const carnn_dataset *data, int exchange) {
+    return test_model("dialog", exchange ? "hidden=32 embedding=32"
+                                         : "hidden=32 embedding=32 exchange=0", NULL, data);
 }
 
 /* A model at work on a batch of all dialogs, without dropout. */
-typedef struct at_work {
-    carnn__engine engine;
-    carnn__arena arena;
-    carnn__work work;
-    float *gradient;
-} at_work;
-
-static carnn__dialog *begin(at_work *w, const carnn_model *model, const carnn_dataset *data) {
-    size_t size = model->params.size;
-    memset(w, 0, sizeof *w);
-    w->gradient = (float *)calloc(size, sizeof(float));
-    CHECK_INT(carnn__engine_open(&w->engine, model->desc.simd, 2, model->allocator, NULL), 0);
-    w->work = carnn__scoring_work(model, data, &w->engine);
-    w->work.g = w->gradient;
+static carnn__dialog *begin(test_work *w, const carnn_model *model, const carnn_dataset *data,
+                            float *gradient) {
+    test_work_open(w, model, data, 2);
+    w->work.g = gradient;
     w->work.batch = 1000;
-    CHECK_INT(carnn__net_open(&w->work, NULL), CARNN_OK);
-    carnn__net_carve(&w->work, &w->arena);
-    CHECK_INT(carnn__arena_open(&w->arena, &model->allocator, NULL), CARNN_OK);
-    carnn__net_carve(&w->work, &w->arena);
-    CHECK_INT(carnn__net_batches(&w->work, 0), 1);
+    CHECK_INT(test_work_begin(w), 1);
     return (carnn__dialog *)w->work.state;
-}
-
-static void end(at_work *w, const carnn_model *model) {
-    carnn__net_close(&w->work);
-    carnn__free_aligned(&model->allocator, w->arena.base);
-    carnn__engine_close(&w->engine);
-    free(w->gradient);
 }
 
 static uint32_t number_of(const carnn_model *model, const char *word) {
@@ -110,9 +83,10 @@ static uint32_t number_of(const carnn_model *model, const char *word) {
 /* Trees, their numbers, places, "two" and "six", also those of no training dialog; no word else. */
 static void test_classes(void) {
     carnn_dataset *data = guide_data(1);
-    carnn_model *model = guide_model(data, 0);
-    at_work w;
-    const carnn__exchange *e = &begin(&w, model, data)->exchange;
+    carnn_model *model = guide_model(data, 1);
+    float *gradient = (float *)calloc(model->params.size, sizeof(float));
+    test_work w;
+    const carnn__exchange *e = &begin(&w, model, data, gradient)->exchange;
     uint32_t tree = e->of[number_of(model, "oak")], place = e->of[number_of(model, "north")];
     uint32_t phone = e->of[number_of(model, "oak_number")];
     size_t i, named = 0;
@@ -130,7 +104,8 @@ static void test_classes(void) {
     for (i = 0; i < model->words.count; i++) named += e->of[i] != CARNN__NO_INDEX;
     CHECK_INT(named, 2 * TREES - 1 + PLACES + 2);
     CHECK_INT(e->at[e->classes], named);
-    end(&w, model);
+    test_work_close(&w);
+    free(gradient);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -148,9 +123,10 @@ static void check_images(const carnn__exchanged *names, const uint32_t *found, s
    key is another permutation, the same one the same. */
 static void test_permutations(void) {
     carnn_dataset *data = guide_data(1);
-    carnn_model *model = guide_model(data, 0);
-    at_work w;
-    carnn__dialog *m = begin(&w, model, data);
+    carnn_model *model = guide_model(data, 1);
+    float *gradient = (float *)calloc(model->params.size, sizeof(float));
+    test_work w;
+    carnn__dialog *m = begin(&w, model, data, gradient);
     carnn__exchanged *names = &m->names;
     const carnn__exchange *e = &m->exchange;
     const carnn__corpus *c = &m->net.corpus;
@@ -191,7 +167,8 @@ static void test_permutations(void) {
         CHECK_INT(names->slot[carnn__exchanged_slot(names, ids, n)], L + i);
     }
     free(image);
-    end(&w, model);
+    test_work_close(&w);
+    free(gradient);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
@@ -200,13 +177,14 @@ static void test_permutations(void) {
    replies: its gradient against central differences. */
 static void test_gradient(void) {
     carnn_dataset *data = guide_data(1);
-    carnn_model *model = guide_model(data, 0);
-    at_work w;
+    carnn_model *model = guide_model(data, 1);
+    float *gradient = (float *)calloc(model->params.size, sizeof(float));
+    test_work w;
     const uint64_t key = 11;
     const double h = 0.01;
     size_t D = 32, i, size, at;
     float *kept;
-    begin(&w, model, data);
+    begin(&w, model, data, gradient);
     size = model->params.trained;
     kept = (float *)malloc(size * sizeof *kept);
     for (i = 0; i < model->params.size; i++) model->params.value[i] *= 2.0f;
@@ -214,10 +192,10 @@ static void test_gradient(void) {
         double loss[2];
         float was;
         carnn__tally tally;
-        memset(w.gradient, 0, model->params.size * sizeof(float));
+        memset(gradient, 0, model->params.size * sizeof(float));
         memset(&tally, 0, sizeof tally);
         carnn__net_batch(&w.work, 0, key, &tally);
-        memcpy(kept, w.gradient, size * sizeof *kept);
+        memcpy(kept, gradient, size * sizeof *kept);
         at = number_of(model, i % 2 ? "elm_number" : i % 4 ? "west" : "is") * D + i;
         CHECK_INT(model->params.item[0].offset, 0);
         was = model->params.value[at];
@@ -232,42 +210,43 @@ static void test_gradient(void) {
         CHECK_NEAR(kept[at], (loss[1] - loss[0]) / (2.0 * h), 3e-4 + 0.01 * fabs((double)kept[at]));
     }
     free(kept);
-    end(&w, model);
+    test_work_close(&w);
+    free(gradient);
     carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
-static carnn_scores learn(double exchange, int64_t threads, uint64_t *sum) {
+static uint64_t weights_sum(const carnn_model *model) {
+    carnn__sum sum;
+    carnn__sum_start(&sum);
+    carnn__sum_list(&sum, model->params.value, model->params.size, sizeof(float));
+    return carnn__sum_end(&sum);
+}
+
+/* The accuracy on dialogs with names that training has not seen. */
+static double learn(int exchange, int64_t threads, uint64_t *sum) {
     carnn_dataset *data = guide_data(1), *others = guide_data(0);
     carnn_model *model = guide_model(data, exchange);
-    carnn_train_desc train;
-    carnn_scores scores;
-    carnn__sum bytes;
-    memset(&train, 0, sizeof train);
-    train.epochs = 200;
+    carnn_train_desc train = test_training(200, 20, 0.0, CARNN_NONE);
+    double accuracy;
     train.threads = threads;
-    train.batch = 20;
-    train.dropout = CARNN_NONE;
     CHECK_INT(carnn_train(model, data, NULL, &train, NULL), CARNN_OK);
-    scores = test_scores(model, data);
-    CHECK(scores.metric[0].value > 0.97); /* with the names that it knows */
-    scores = test_scores(model, others);
-    carnn__sum_start(&bytes);
-    carnn__sum_list(&bytes, model->params.value, model->params.size, sizeof(float));
-    *sum = carnn__sum_end(&bytes);
+    CHECK(test_scores(model, data).metric[0].value > 0.97); /* with the names that it knows */
+    accuracy = test_scores(model, others).metric[0].value;
+    *sum = weights_sum(model);
     carnn_model_free(model);
     carnn_dataset_free(data);
     carnn_dataset_free(others);
-    return scores;
+    return accuracy;
 }
 
 /* Only with exchanged names it learns to copy names of which no dialog has told it. */
 static void test_copies(void) {
     uint64_t one, two, without;
-    CHECK_NEAR(learn(1, 1, &one).metric[0].value, 1.0, 0.0);
-    CHECK_NEAR(learn(1, 2, &two).metric[0].value, 1.0, 0.0);
+    CHECK_NEAR(learn(1, 1, &one), 1.0, 0.0);
+    CHECK_NEAR(learn(1, 2, &two), 1.0, 0.0);
     CHECK(one == two);
-    CHECK(learn(CARNN_NONE, 1, &without).metric[0].value < 0.75);
+    CHECK(learn(0, 1, &without) < 0.75);
 }
 
 /* Data in which nothing is a name are trained as without the option. */
@@ -278,15 +257,10 @@ static void test_nothing(void) {
     uint64_t sum[2];
     for (i = 0; i < 2; i++) {
         carnn_dataset *data = test_data("dialog", text, sizeof text - 1, 0, 0);
-        carnn_model *model = guide_model(data, i ? 1 : CARNN_NONE);
-        carnn_train_desc train;
-        carnn__sum bytes;
-        memset(&train, 0, sizeof train);
-        train.epochs = 3;
+        carnn_model *model = guide_model(data, (int)i);
+        carnn_train_desc train = test_training(3, 2, 0.0, 0.0);
         CHECK_INT(carnn_train(model, data, data, &train, NULL), CARNN_OK);
-        carnn__sum_start(&bytes);
-        carnn__sum_list(&bytes, model->params.value, model->params.size, sizeof(float));
-        sum[i] = carnn__sum_end(&bytes);
+        sum[i] = weights_sum(model);
         carnn_model_free(model);
         carnn_dataset_free(data);
     }
