@@ -916,10 +916,18 @@ CARNN_API const char *carnn_status_text(carnn_status status) {
     }
 }
 
-/* Fills `error`, which may be NULL, and returns `code`. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 4, 5)))
+/* Arguments are checked against the format: its place, and that of the first of them. */
+#if defined(__MINGW_PRINTF_FORMAT) /* of C99, not of msvcrt.dll, which has no %zu */
+#define CARNN__PRINTF(format_at, first) \
+    __attribute__((format(__MINGW_PRINTF_FORMAT, format_at, first)))
+#elif defined(__GNUC__)
+#define CARNN__PRINTF(format_at, first) __attribute__((format(printf, format_at, first)))
+#else
+#define CARNN__PRINTF(format_at, first)
 #endif
+
+/* Fills `error`, which may be NULL, and returns `code`. */
+CARNN__PRINTF(4, 5)
 static carnn_status carnn__fail(carnn_error *error, carnn_status code, size_t line,
                                 const char *format, ...) {
     if (error) {
@@ -7883,9 +7891,7 @@ typedef struct carnn__task_bench {
     const char *other;            /* options of models of the second size, "model=ca"; or NULL */
 } carnn__task_bench;
 
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
+CARNN__PRINTF(2, 3)
 static void carnn__bench_print(carnn__bench_text *t, const char *format, ...) {
     va_list arguments;
     int length;
@@ -9184,11 +9190,11 @@ static void carnn__differences(const carnn__texts *t, const carnn__mat *x, const
     for (s = 0; s < t->texts; s++)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
             for (j = 0; j < D; j++) {
-                size_t i = r * D + j, near = j < D / 2 ? i - D : i + D;
+                size_t i = r * D + j, next = j < D / 2 ? i - D : i + D;
                 int has = j < D / 2 ? r > t->at[s] : r + 1 < t->at[s + 1];
-                if (!backward) y->x[i] = x->x[i] - (has ? x->x[near] : 0.0f);
+                if (!backward) y->x[i] = x->x[i] - (has ? x->x[next] : 0.0f);
                 else x->d[i] += y->d[i];
-                if (backward && has) x->d[near] -= y->d[i];
+                if (backward && has) x->d[next] -= y->d[i];
             }
 }
 
@@ -9634,11 +9640,11 @@ static void carnn__aligned_find(const carnn__aligned *m, const carnn__texts *t,
             uint32_t word = same[t->input[t->ids[j]] / 2], best = CARNN__NO_INDEX;
             size_t place = from + j - to, least = SIZE_MAX;
             for (i = from; i < t->at[X + 1]; i++) {
-                size_t far = i > place ? i - place : place - i;
-                if (m->with[i] != CARNN__NO_INDEX || far >= least) continue;
+                size_t steps = i > place ? i - place : place - i;
+                if (m->with[i] != CARNN__NO_INDEX || steps >= least) continue;
                 if (same[t->input[t->ids[i]] / 2] != word) continue;
                 best = (uint32_t)i;
-                least = far;
+                least = steps;
             }
             m->with[j] = best;
             if (best != CARNN__NO_INDEX) m->with[best] = (uint32_t)j;
@@ -14552,9 +14558,7 @@ typedef struct carnn__gguf {
     carnn__gguf_key key[CARNN__GGUF_KEYS_MAX];
 } carnn__gguf;
 
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
+CARNN__PRINTF(2, 3)
 static carnn_status carnn__gguf_fail(carnn__gguf *g, const char *format, ...) {
     char text[300];
     va_list arguments;
@@ -14830,6 +14834,7 @@ static void carnn__put_start(carnn__gguf *g, const carnn__gguf_kind *kind, size_
 #include <sys/stat.h>
 #include <sys/types.h>
 #if defined(_WIN32)
+#include <fcntl.h>
 #include <io.h>
 #define CARNN__SYSTEM(name) _##name
 #define CARNN__IS_REGULAR(mode) (((mode) & _S_IFMT) == _S_IFREG)
@@ -14869,12 +14874,21 @@ static void carnn__sync_folder(char *path) { (void)path; }
 static int carnn__sync(FILE *file) { return fflush(file) == 0 && _commit(_fileno(file)) == 0; }
 
 static int carnn__rename(const char *from, const char *to) {
+    errno = EACCES;
     return MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH) != 0;
+}
+
+/* msvcrt.dll knows no mode "wbx". */
+static FILE *carnn__create(const char *name) {
+    int file = _open(name, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, _S_IREAD | _S_IWRITE);
+    return file < 0 ? NULL : _fdopen(file, "wb");
 }
 
 #else
 
 static int carnn__rename(const char *from, const char *to) { return rename(from, to) == 0; }
+/* A new file; a name that is taken is refused. */
+static FILE *carnn__create(const char *name) { return fopen(name, "wbx"); }
 
 /* Asks the system to put what has been written on the disk. Some file systems cannot (EINVAL). */
 static int carnn__sync(FILE *file) {
@@ -14927,7 +14941,7 @@ static FILE *carnn__open_beside(const char *path, unsigned mode, char *temporary
     memcpy(&key, &now, sizeof key);
     key = carnn__random(key, (uintptr_t)temporary);
     snprintf(temporary, room, "%s.%08x.tmp", path, (unsigned)(key >> 32));
-    file = fopen(temporary, "wbx"); /* x: refuses a name that is taken */
+    file = carnn__create(temporary);
     if (file && mode) CARNN__SYSTEM(chmod)(temporary, mode & 0777);
     return file;
 }

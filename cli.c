@@ -77,6 +77,7 @@ static void *grow(void *array, size_t count, size_t *room, size_t size) {
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t most(size_t a, size_t b) { return a > b ? a : b; }
+static int is_finite(double x) { return x - x == 0.0; }
 
 /* ==== Arguments ============================================================================== */
 typedef struct list {
@@ -350,7 +351,7 @@ static void json(FILE *to, const char *format, ...) {
         else if (*format == 'g') {
             double number = va_arg(values, double);
             int whole = fabs(number) < 1e16 && number == floor(number);
-            if (isfinite(number)) fprintf(to, whole ? "%.0f" : "%.9g", number);
+            if (is_finite(number)) fprintf(to, whole ? "%.0f" : "%.9g", number);
             else fputs("null", to);
         } else {
             const char *text = va_arg(values, const char *);
@@ -1357,7 +1358,7 @@ static int read_epoch(history *h, double *e, const char *s) {
         } else if (!strncmp(s, "null", 4)) s += 4;
         else {
             number = strtod(s, &end);
-            if (end == s || !isfinite(number)) return 0;
+            if (end == s || !is_finite(number)) return 0;
             s = end;
         }
         *kept = fabs(number) < 1e30 ? number : NAN; /* cannot be drawn */
@@ -1376,7 +1377,7 @@ static void read_history(history *h, const char *file) {
     while (next_line(in, file, &l)) {
         double e[LOGGED] = {NAN, NAN, NAN, NAN};
         int right = read_epoch(h, e, l.text) && e[EPOCH] >= 1.0 && e[EPOCH] <= 1e15; /* drawable */
-        if (!right || isnan(e[TRAIN_LOSS]))
+        if (!right || !is_finite(e[TRAIN_LOSS]))
             say(BAD_DATA, "%s:%zu: expected an object with \"epoch\" and \"loss\", as train --log "
                 "writes it", file, l.number);
         while (h->count && h->epoch[h->count - 1][EPOCH] >= e[EPOCH]) h->count--;
@@ -1393,7 +1394,7 @@ static const char *summary(const history *h) {
     static char text[96];
     const double *e = h->epoch[h->count - 1], *best = e;
     while (best > h->epoch[0] && best[EPOCH] > h->best) best -= LOGGED;
-    if (best[EPOCH] == h->best && !isnan(best[SCORE]))
+    if (best[EPOCH] == h->best && is_finite(best[SCORE]))
         snprintf(text, 96, "%s %.4f at epoch %.0f", h->metric, best[SCORE], h->best);
     else snprintf(text, 96, "loss %.4f at epoch %.0f", e[TRAIN_LOSS], e[EPOCH]);
     return text;
@@ -1428,7 +1429,7 @@ static int make_panel(panel *p, const char *name, const history *h, size_t runs)
     for (; h < end; h++)
         for (curve = TRAIN_LOSS; curve <= SCORE; curve++)
             for (i = 0; i < h->count && shows(p, h, curve); i++) {
-                if (isnan(h->epoch[i][curve])) continue;
+                if (!is_finite(h->epoch[i][curve])) continue;
                 p->left = fmin(p->left, h->epoch[i][EPOCH]);
                 p->right = fmax(p->right, h->epoch[i][EPOCH]);
                 p->bottom = fmin(p->bottom, h->epoch[i][curve]);
@@ -1454,7 +1455,7 @@ static void draw_curve(char field[ROWS][COLUMNS], const panel *p, const history 
     size_t i;
     for (i = 0; i < h->count && shows(p, h, curve); i++) {
         double *to = h->epoch[i];
-        if (isnan(to[curve])) continue;
+        if (!is_finite(to[curve])) continue;
         if (!from) from = to;
         column = ceil(last * x_of(p, from[EPOCH]));
         for (; column <= last * x_of(p, to[EPOCH]); column++) {
@@ -1522,12 +1523,12 @@ static void svg_curve(FILE *to, const panel *p, const history *h, int curve, con
     fprintf(to, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", color,
             curve == TRAIN_LOSS ? " stroke-dasharray=\"5 3\"" : "");
     for (i = 0; i < h->count; i++)
-        if (!isnan(h->epoch[i][curve]))
+        if (is_finite(h->epoch[i][curve]))
             fprintf(to, "%.1f,%.1f ", WIDE * x_of(p, h->epoch[i][EPOCH]),
                     HIGH * y_of(p, h->epoch[i][curve]));
     fprintf(to, "\"/>\n");
     for (i = 0; i < h->count; i++)
-        if (!isnan(h->epoch[i][curve]))
+        if (is_finite(h->epoch[i][curve]))
             fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>\n",
                     WIDE * x_of(p, h->epoch[i][EPOCH]), HIGH * y_of(p, h->epoch[i][curve]),
                     curve == SCORE && h->epoch[i][EPOCH] == h->best ? 5 : 2, color);

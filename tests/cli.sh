@@ -1,25 +1,11 @@
 #!/bin/sh
-# The command line: sh tests/cli.sh [path of the program]. One line per check that failed, and the
-# number of those that passed and failed last.
+# The command line: sh tests/cli.sh [path of the program]
 
-carnn=${1:-./carnn}
-case $carnn in /*) ;; *) carnn=$PWD/$carnn ;; esac
+. "$(dirname "$0")/check.sh"
+program=$(path "${1:-./carnn}")
+carnn=$program
 data=$(cd "$(dirname "$0")/../data" && pwd)
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-passed=0
-failed=0
-
-# check WHAT CONDITION...: the condition is a command
-check() {
-    what=$1
-    shift
-    if "$@"; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "cli.sh: $what"
-    fi
-}
 
 # start FILE WORD ARGUMENT...: in the background, until WORD is in FILE or the program has ended
 start() {
@@ -40,16 +26,6 @@ interrupt() {
     wait $process
     code=$?
     check "interrupted: exit $code, expected $1" [ $code -eq "$1" ]
-}
-
-# run EXIT ARGUMENT...: standard output to `out`, the rest to `err`
-run() {
-    expected=$1
-    shift
-    "$carnn" "$@" >out 2>err </dev/null
-    code=$?
-    command=$(printf %s "$*" | cut -c 1-200)
-    check "exit $code, expected $expected: carnn $command: $(head -n 1 err)" [ $code -eq "$expected" ]
 }
 
 says() { check "no \"$2\" in $1: $(head -n 1 "$1")" grep -q -e "$2" "$1"; }
@@ -863,5 +839,4 @@ run 0 gradcheck icarnn
 says out '^cell  *icarnn .* ok$'
 run 2 gradcheck no-such-cell
 
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+checked
