@@ -134,7 +134,10 @@
    SAME BYTES. Every sum has one order: an element of a product adds over k upwards with fused
    multiply-add, a dot product has 16 partial sums, threads share outputs and never a sum; exp, tanh
    and the random numbers are our own. So a seed gives the same model file with AVX-512, AVX2, NEON
-   and portable C, with any number of threads. Do not build with -ffast-math or a part of it.
+   and portable C, with any number of threads. What would break that does not compile: -ffast-math,
+   and floats computed as wider numbers (the x87 of 32-bit x86; s390x with -std=c99: build with
+   -fexcess-precision=fast). With clang's -ffp-contract=fast, which no macro tells, paths with fused
+   multiply-add are refused at run time.
 
    PAPERS. Tran, Lai, Haffari, Zukerman, Bui, Bui: The Context-dependent Additive Recurrent Neural
    Net, NAACL 2018. Lee, Levy, Zettlemoyer: Recurrent Additive Networks, 2017. Bordes, Boureau,
@@ -857,6 +860,11 @@ CARNN_API carnn_status carnn_bench(const char *only, const char *simd, int64_t t
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#if FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16 /* 16: only half precision is computed wider */
+#error "carnn.h needs floats that are computed as floats: on x86, -msse2 -mfpmath=sse; else, \
+-fexcess-precision=fast"
+#endif
 
 #if defined(_WIN32)
 #define WIN32_LEAN_AND_MEAN
@@ -1812,6 +1820,7 @@ typedef struct carnn__panel {
 
 /* The kernels of an instruction set: name, type of the result, arguments. */
 #define CARNN__KERNELS(X)                                                                          \
+    X(contracts, int, (void))                                                                      \
     /* @@MATH: y = f(x); y may be x */                                                             \
     X(exp_n, void, (const float *x, float *y, size_t n))                                           \
     X(sigmoid_n, void, (const float *x, float *y, size_t n))                                       \
@@ -1973,9 +1982,29 @@ static const carnn__kernels *carnn__simd_select(const char *name) {
     return NULL;
 }
 
+/* The same, for whoever can report that there is none. */
+static carnn_status carnn__simd_open(const carnn__kernels **k, const char *name,
+                                     carnn_error *error) {
+    *k = carnn__simd_select(name);
+    if (!*k)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is no path of this "
+                           "machine (the best here is \"%s\")",
+                           name ? name : getenv("CARNN_SIMD"), carnn_simd_name(0));
+    if ((*k)->contracts())
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: the path %s was compiled with "
+                           "-ffp-contract=fast, which gives other numbers", (*k)->name);
+    return CARNN_OK;
+}
+
 #endif /* CARNN_IMPLEMENTATION */
 
 #if defined(CARNN__ISA)
+
+/* Does the compiler fuse a product and a sum that are written apart? */
+static int CARNN__K(contracts)(void) {
+    volatile float a = 1.0f + 1.0f / 4096.0f, product = a * a; /* inexact */
+    return a * a - product != 0.0f;
+}
 
 /* --- the vector ---------------------------------------------------------------------------------
    max(a, b)         a > b ? a : b; where one is NaN the result is b: max(bound, x) keeps NaN
@@ -2147,7 +2176,7 @@ CARNN__LANEWISE(signed, (carnn__v a, carnn__v s), copysignf(a.x[i], s.x[i]))
    sum is rounded to odd (where it is inexact its last bit is set), so that the rounding to float
    gives the result of a single one (Boldo and Melquiond 2008). */
 static inline float CARNN__K(fma)(float a, float b, float c) {
-#if defined(FP_FAST_FMAF) || FLT_EVAL_METHOD != 0
+#if defined(FP_FAST_FMAF)
     return fmaf(a, b, c);
 #else
     double product = (double)a * b, sum = product + c, part = sum - product;
@@ -2946,12 +2975,7 @@ static carnn_status carnn__engine_open(carnn__engine *e, const char *simd, size_
     memset(e, 0, sizeof *e);
     e->allocator = a;
     e->block_size = CARNN__BLOCK_SIZE / 2;
-    e->k = carnn__simd_select(simd);
-    if (!e->k)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "simd: found \"%s\", expected one of the paths of this machine "
-                           "(the best here is \"%s\")",
-                           simd ? simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
+    if (carnn__simd_open(&e->k, simd, error)) return CARNN_ERR_ARGUMENT;
     if (cache) e->block_size = cache / 8 * 5 / sizeof(float); /* the rest is for A and C */
     e->block_size = carnn__min(carnn__max(e->block_size, CARNN__BLOCK_SIZE / 4), CARNN__BLOCK_SIZE);
     if (carnn__pool_create(&e->pool, threads, a)) return carnn__out_of_memory(error);
@@ -10882,13 +10906,12 @@ CARNN_API size_t carnn_session_size(const carnn_model *model) {
 
 CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model *model,
                                           void *memory, carnn_error *error) {
-    const carnn__kernels *k = carnn__simd_select(model->desc.simd);
+    const carnn__kernels *k;
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn_session *s;
     void *own = NULL;
     *out = NULL;
-    if (!k) return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "this machine cannot run the SIMD "
-                               "path that was asked for");
+    if (carnn__simd_open(&k, model->desc.simd, error)) return CARNN_ERR_ARGUMENT;
     if (!model->task->session)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no sessions",
                            model->desc.task);
@@ -14258,16 +14281,13 @@ static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
 CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error) {
     carnn_allocator a = carnn__allocator(desc->allocator);
-    const carnn__kernels *k = carnn__simd_select(desc->simd);
+    const carnn__kernels *k;
     carnn_model *model;
     carnn_train_desc unused;
     carnn__vectors vectors;
     carnn_status status;
     *out = NULL;
-    if (!k)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "simd: \"%.60s\" is no path of "
-                           "this machine (the best here is \"%s\")",
-                           desc->simd ? desc->simd : getenv("CARNN_SIMD"), carnn_simd_name(0));
+    if (carnn__simd_open(&k, desc->simd, error)) return CARNN_ERR_ARGUMENT;
     model = (carnn_model *)carnn__alloc_zero(&a, 1, sizeof *model);
     if (!model) return carnn__out_of_memory(error);
     memset(&unused, 0, sizeof unused);

@@ -58,6 +58,20 @@ compiles "no optimisation" ${CC:-cc} -std=c99 $strict -O0 -I. -fsyntax-only "$fo
 for option in -ffast-math -ffinite-math-only; do
     check "$option is refused" fails ${CC:-cc} -std=c99 $option -I. -fsyntax-only "$folder/make.c"
 done
+check "excess precision is refused" fails gcc -mfpmath=387 -I. -fsyntax-only "$folder/make.c"
+{
+    cat "$folder/make.c"
+    echo 'int main(void) {
+        carnn__engine e;
+        return strcmp(carnn_simd_name(0), "portable") &&
+               !carnn__engine_open(&e, NULL, 1, carnn__allocator(NULL), NULL);
+    }'
+} > "$folder/fast.c"
+if command -v clang > /dev/null; then # no macro tells this option
+    compiles "contraction" clang -ffp-contract=fast -DCARNN_NO_TEXT -DCARNN_NO_THREADS \
+        -DCARNN_NO_TRAIN -I. -O1 "$folder/fast.c" -o "$folder/fast" -lm
+    check "contraction is refused" "$folder/fast"
+fi
 { cat "$folder/make.c"; echo 'static int nobody_calls(void) { return 0; }'; } > "$folder/host.c"
 check "warnings of the host stay" fails ${CC:-cc} -std=c99 $strict -DCARNN_NO_THREADS -I. \
     -c "$folder/host.c" -o "$folder/host.o"
