@@ -177,6 +177,8 @@ typedef struct rcrn_reader { /* one RNN in one direction */
     size_t in, h, d;
     const double *c; /* (d) */
     char prefix[96];
+    size_t skip;
+    const double *old; /* (h) the state so many steps before, or NULL */
 } rcrn_reader;
 
 static double rcrn_weight(const rcrn_reader *r, const char *name, size_t at) {
@@ -205,6 +207,7 @@ static double rcrn_gate(const rcrn_reader *r, size_t g, size_t i, const double *
     size_t row = g * r->h + i;
     double a = rcrn_product(r, "input.weight", row, x, r->in) + rcrn_weight(r, "bias", row);
     if (h) a += rcrn_product(r, "recurrent.weight", row, h, r->h);
+    if (h && r->old) a += rcrn_product(r, "skip.weight", row, r->old, r->h);
     if (h && !strcmp(r->cell, "gru-after")) a += rcrn_weight(r, "recurrent.bias", row);
     if (r->d) a += rcrn_product(r, "context.weight", row, r->c, r->d);
     return a;
@@ -250,6 +253,7 @@ static void rcrn_base(rcrn_reader *r, const char *name, size_t i, size_t directi
              directions == 1 ? "" : i ? ".backward" : ".forward");
     for (t = 0; t < n; t++) {
         size_t word = i ? n - 1 - t : t;
+        r->old = r->skip && t >= r->skip ? s[i ? word + r->skip : word - r->skip] + i * r->h : NULL;
         rcrn_step(r, x[word], h, memory);
         for (j = 0; j < r->h; j++) s[word][i * r->h + j] = h[j];
     }
@@ -314,7 +318,9 @@ static void rcrn_by_loops(const char *options, size_t directions, size_t layers,
     CHECK_INT(y->columns, D);
     CHECK_INT(t->packed.sequences, 8); /* equal texts are read once */
     for (i = 0; i < t->texts; i++) {
-        rcrn_reader one = {model, model->desc.cell, e, (size_t)model->desc.hidden, 0, c, ""};
+        rcrn_reader one = {model, model->desc.cell, e, (size_t)model->desc.hidden, 0, c, "", 0,
+                           NULL};
+        one.skip = (size_t)model->desc.option[CARNN__CLASSIFY_ENCODER + 2];
         n = t->at[i + 1] - t->at[i];
         for (r = 0; r < n; r++)
             for (j = 0; j < e; j++)
@@ -343,6 +349,9 @@ static void rcrn_numbers(void) {
     rcrn_by_loops("cell=icarnn context=none layers=3", 2, 3, 0);
     rcrn_by_loops("cell=scarnn layers=2", 2, 2, 0);
     rcrn_by_loops("cell=scarnn hidden=5 directions=1", 1, 1, 0);
+    rcrn_by_loops("cell=lstm skip=2 layers=2", 2, 2, 0);
+    rcrn_by_loops("cell=gru skip=3", 2, 1, 0);
+    rcrn_by_loops("cell=gru-after skip=2 directions=1", 1, 1, 0);
     test_derivatives("answer");
     test_derivatives("lm");
 }
@@ -352,7 +361,7 @@ static void rcrn_parameters(void) {
     static carnn__store store;
     static carnn__rnn rnn;
     carnn__plan p = {&store, NULL, NULL, NULL};
-    carnn__rnn_shape shape = {CARNN__CELL_lstm, 1, 2, 1024, 1024, 0, 1, 0};
+    carnn__rnn_shape shape = {CARNN__CELL_lstm, 1, 2, 1024, 1024, 0, 1, 0, 0};
     size_t i, sum = 0;
     carnn__rnn_plan(&p, &rnn, "cell", shape, 1, 1, 1);
     for (i = 0; i < store.count; i++) sum += store.item[i].rows * store.item[i].columns;
@@ -406,7 +415,7 @@ static void rcrn_stepwise(const char *options) {
     carnn_dataset *data = test_data("classify", "x\te b e c d\n", 12, 0, 0);
     carnn_model *model = rcrn_model("classify", options, NULL, data);
     size_t start[] = {0, 1, 1}, word, i, e = (size_t)model->desc.embedding, h;
-    float whole[5 * RCRN_WIDE], state[3 * 7 * RCRN_WIDE] = {0};
+    float whole[5 * RCRN_WIDE], state[3 * 16 * RCRN_WIDE] = {0};
     const carnn__mat *y;
     carnn__packed one = {1, 1, 1, NULL};
     carnn__mat x = {NULL, NULL, 0};
@@ -562,6 +571,9 @@ static void rcrn_errors(void) {
     CHECK_INT(carnn_set(&desc, NULL, "context", "text", &error), 0);
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message, "context is text, which the cell lstm does not read");
+    CHECK_INT(carnn__set_all(&desc, NULL, 0, "context=none cell=icarnn skip=2", &error), 0);
+    CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "no gate of the cell icarnn reads a state, as skip connections need");
     memset(&desc, 0, sizeof desc);
     desc.task = "dialog";
     CHECK_INT(carnn_set(&desc, NULL, "encoder", "rcrn", &error), CARNN_ERR_ARGUMENT);
@@ -595,10 +607,13 @@ int main(void) {
     rcrn_masks();
     rcrn_stepwise("directions=1");
     rcrn_stepwise("directions=1 layers=3 cell=ran raw_output_gate=1");
+    rcrn_stepwise("directions=1 layers=2 cell=gru skip=3");
+    rcrn_stepwise("directions=1 encoder=rnn cell=mi-lstm skip=2");
     rcrn_generates();
     rcrn_everywhere("classify", rcrn_texts, "layers=2 raw_output_gate=1");
     rcrn_everywhere("classify", rcrn_texts, "cell=icarnn raw_output_gate=1");
     rcrn_everywhere("answer", pairs, "cell=gru raw_output_gate=1");
+    rcrn_everywhere("answer", pairs, "cell=lstm skip=2 raw_output_gate=1");
     rcrn_everywhere("answer", pairs, "cell=icarnn raw_output_gate=1 overlap=0");
     rcrn_explains(pairs);
     rcrn_errors();
