@@ -8954,7 +8954,7 @@ static void carnn__rnn_plan(carnn__plan *p, carnn__rnn *m, const char *name, car
                             size_t U, size_t N, size_t P) {
     static const char *const base[] = {".forget", ".output", ".listener"};
     static const char *const direction[] = {".forward", ".backward"};
-    char prefix[48], number[8] = "";
+    char prefix[48], number[12] = "";
     size_t l, b, i;
     m->bases = s.rcrn ? CARNN__BASES : 1;
     m->layers = s.layers;
