@@ -14870,7 +14870,8 @@ static carnn_status carnn__model_declare(carnn_model *model, carnn_error *error)
     model->desc.cell = carnn__cells[cell].name;
     if (carnn__check_options(&model->desc, NULL, error)) return CARNN_ERR_ARGUMENT;
     skip = carnn__option_named(task->name, "skip");
-    if (skip && !carnn__cells[cell].recurrent_gates && carnn__option_value(skip, &model->desc, NULL))
+    if (skip && !carnn__cells[cell].recurrent_gates &&
+        carnn__option_value(skip, &model->desc, NULL) > 0.0)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "no gate of the cell %s reads a state, as "
                            "skip connections need", model->desc.cell);
     for (i = 0; i < task->reserved_count; i++)
