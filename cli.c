@@ -91,6 +91,8 @@ static void add_item(list *l, const char *item) {
 
 static struct arguments { /* what the command line says */
     const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
+    const char *ensemble;
+    double share;
     list train, valid, test, data, vectors, files; /* files: what is no option */
     list own; /* options of single tasks: name, value, name, value, ... */
     int64_t top, example, sentences, folds;
@@ -124,10 +126,15 @@ static const flag flags[] = {
     {"task", "NAME", "what to learn", TRAIN, AT(task)},
     {"train", "FILE...", "training data; several files: repeat the option", TRAIN, AT(train)},
     {"valid", "FILE...", "validation data: it chooses the epoch to keep", TRAIN, AT(valid)},
+    {"ensemble", "RULE", "average the models: vote, mean, or greedy: the mean of those that together "
+     "score best on --valid", TEST, AT(ensemble)},
+    {"valid", "FILE...", "data that the members are chosen on", TEST, AT(valid)},
+    {"share", "X", "of the models only the best part by --valid, such as 0.7", TEST, AT(share)},
     {"test", "FILE...", "data to score the finished model on", TRAIN, AT(test)},
     {"candidates", "FILE", "texts to choose from [those of --train]", TRAIN, AT(candidates)},
     {"vectors", "FILE...", "word vectors: GloVe, word2vec, .vec, gzip", TRAIN, AT(vectors)},
     {"out", "FILE", "the model file to write", TRAIN, AT(out)},
+    {"out", "FILE", "keep the ensemble: a model file with all members", TEST, AT(out)},
     {"out", "FILE", "write an SVG picture there instead of text", PLOT, AT(out)},
     {"out", "FILE", "draw the graph and its unfolding over time there, SVG", DEPTH, AT(out)},
     {"folds", "K", "cross-validation over K parts of --train instead", TRAIN, AT(folds)},
@@ -452,7 +459,7 @@ static void on_interrupt(int number) {
 /* ==== Models, data, files ==================================================================== */
 /* What is worked on. It lives as long as the program, which leaves it to the system to free it. */
 #define MODELS 64 /* that are tested together at most */
-static carnn_model *models[MODELS], *model; /* model: the first one */
+static carnn_model *models[MODELS + 1], *model; /* model: the first one; last: their ensemble */
 static carnn_dataset *data;
 
 static void load_model(size_t number) {
@@ -789,6 +796,7 @@ static struct { /* what is scored */
     report report[MODELS];
     FILE *qrels, *run;
     size_t count, voices;            /* models, and with the vote of several */
+    size_t chosen[MODELS];           /* the members of the ensemble */
     int ranked;
 } tested;
 
@@ -905,9 +913,20 @@ static void make_report(report *r, const carnn_model *m) {
             task_of(m));
 }
 
+/* What the files say together is called. */
+static const char *voice(void) { return arg.ensemble ? arg.ensemble : "vote"; }
+
+static void json_members(void) {
+    size_t i;
+    json(stdout, ", 'rule': %s, 'members': [", arg.ensemble);
+    for (i = 0; carnn_model_member(models[tested.count], i); i++)
+        json(stdout, i ? ", %s" : "%s", arg.files.item[tested.chosen[i]]);
+    json(stdout, "]");
+}
+
 /* Of a model, or of the vote: then what the models share, and their parameters together. */
 static void json_score(size_t number) {
-    int vote = number == tested.count;
+    int vote = number == tested.count && !models[number];
     size_t i, parameters = 0;
     const carnn_scores *s = &tested.scores[number];
     const carnn_model_desc *d = carnn_model_describe(models[vote ? 0 : number]);
@@ -925,29 +944,31 @@ static void json_score(size_t number) {
     i = carnn_dataset_left_out(data);
     if (i) json(stdout, ", 'left_out': %z", i);
     if (number) json(stdout, ", 'p_value': %g", significance(number));
-    if (!vote) json(stdout, ", 'file': %s", arg.files.item[number]);
-    if (!vote && arg.report) print_report(&tested.report[number]);
+    if (number < tested.count) json(stdout, ", 'file': %s", arg.files.item[number]);
+    else if (arg.ensemble) json_members();
+    if (number < tested.count && arg.report) print_report(&tested.report[number]);
     json(stdout, "}");
 }
 
 static void json_test(void) {
     size_t i;
-    if (tested.count > 1) json(stdout, "{'models': [");
+    if (tested.voices > 1) json(stdout, "{'models': [");
     for (i = 0; i < tested.voices; i++) {
-        json(stdout, !i ? "" : i < tested.count ? ", " : "], 'vote': ");
+        if (i < tested.count) json(stdout, i ? ", " : "");
+        else json(stdout, "], %s: ", arg.ensemble ? "ensemble" : "vote");
         json_score(i);
     }
-    json(stdout, tested.count > 1 ? "}\n" : "\n");
+    json(stdout, tested.voices > 1 ? "}\n" : "\n");
 }
 
 /* A line for each model; p is by paired bootstrap. */
 static void print_test(void) {
     const char *const *file = arg.files.item;
     const carnn_scores *s = tested.scores;
-    size_t i, width = 4;
+    size_t i, width = strlen(voice());
     for (i = 0; i < tested.count; i++) width = most(width, strlen(file[i]));
     for (i = 0; i < tested.voices; i++, s++) {
-        printf("%-*s  ", (int)width, i < tested.count ? file[i] : "vote");
+        printf("%-*s  ", (int)width, i < tested.count ? file[i] : voice());
         print_metrics(s, arg.counts);
         printf("  (%zu examples, %.2f s", s->examples, s->seconds);
         if (i) printf(", p %.4f against the first", significance(i));
@@ -959,22 +980,59 @@ static void print_test(void) {
     }
 }
 
+static void check_ensemble(void) {
+    guess g = guess_for(arg.ensemble ? arg.ensemble : "");
+    int chooses;
+    if (!arg.ensemble && (arg.valid.count || arg.out || arg.share != 0.0))
+        say(USAGE, "test: --valid, --share and --out go with --ensemble");
+    if (!arg.ensemble) return;
+    if (!(is_word(&g, "vote") | is_word(&g, "mean") | is_word(&g, "greedy"))) unknown("rule", &g);
+    chooses = !strcmp(arg.ensemble, "greedy") || arg.share > 0.0;
+    if (chooses && !arg.valid.count)
+        say(USAGE, "test: --valid FILE is missing, what the members are chosen on");
+    if (arg.out) check(carnn_file_check(arg.out, &error));
+}
+
+/* Makes the ensemble of all models, as one more of them, and says whom it has chosen. */
+static void make_ensemble(void) {
+    carnn_ensemble_desc desc = {.threads = arg.training.threads, .share = arg.share,
+                                .chosen = tested.chosen};
+    size_t i;
+    if (!strcmp(arg.ensemble, "vote")) desc.rule = CARNN_ENSEMBLE_VOTE;
+    desc.greedy = !strcmp(arg.ensemble, "greedy");
+    desc.valid = load_data(task_of(model), &arg.valid, NULL, arg.clean, 0);
+    check(carnn_model_ensemble(&models[tested.count], (const carnn_model *const *)models,
+                               tested.count, &desc, &error));
+    if (arg.out) check(carnn_model_save(models[tested.count], arg.out, &error));
+    if (!desc.valid) return;
+    fprintf(stderr, "%s on %s: %s %.4f, members:", arg.ensemble, *arg.valid.item,
+            carnn_model_scores(models[tested.count])->metric[0].name,
+            carnn_model_scores(models[tested.count])->metric[0].value);
+    for (i = 0; carnn_model_member(models[tested.count], i); i++)
+        fprintf(stderr, " %s", arg.files.item[tested.chosen[i]]);
+    fputc('\n', stderr);
+}
+
 static int test(void) {
     carnn_test_desc desc = {.threads = arg.training.threads,
-                            .part = arg.files.count > 1 ? on_part : NULL,
-                            .ranked = arg.qrels || arg.run ? on_ranked : NULL};
+                            .part = arg.files.count > 1 || arg.ensemble ? on_part : NULL,
+                            .ranked = arg.qrels || arg.run ? on_ranked : NULL,
+                            .alone = arg.ensemble != NULL};
     size_t i;
     if (!arg.data.count) say(USAGE, "test: --data FILE is missing, what to score on");
+    check_ensemble();
     tested.count = arg.files.count;
-    tested.voices = tested.count + (tested.count > 1);
+    tested.voices = tested.count + (tested.count > 1 || arg.ensemble);
     for (i = 0; i < tested.count; i++) {
         load_model(i);
         if (strcmp(task_of(models[i]), task_of(model)))
             say(USAGE, "test: %s is a model of another task", arg.files.item[i]);
     }
+    if (arg.ensemble) make_ensemble();
     data = load_data(task_of(model), &arg.data, NULL, arg.clean, 0);
-    check(carnn_test_parts((const carnn_model *const *)models, tested.count, data, &desc,
-                           tested.scores, &error));
+    check(carnn_test_parts((const carnn_model *const *)models,
+                           arg.ensemble ? tested.voices : tested.count, data, &desc, tested.scores,
+                           &error));
     if (tested.scores->unknown > 0.3)
         say(DONE, "%s: %.0f %% of the words are unknown, is this the right file?",
             *arg.data.item, 100.0 * tested.scores->unknown);
@@ -1265,14 +1323,28 @@ static int generate(void) {
 }
 
 /* ==== info =================================================================================== */
+static const char *rule_of(const carnn_model *m) {
+    return carnn_model_rule(m) == CARNN_ENSEMBLE_VOTE ? "vote" : "mean";
+}
+
 static void json_info(const char *file) {
     const carnn_scores *s = carnn_model_scores(model);
+    const carnn_model *member;
     carnn_tensor t;
     size_t i;
     json(stdout, "{'file': %s, 'bytes': %z, 'task': %s, 'words': %z, ", file,
          carnn_model_size(model), task_of(model), carnn_model_word_count(model));
     json(stdout, "'choices': %z, 'parameters': %z, ", carnn_model_choice_count(model),
          carnn_model_parameters(model));
+    for (i = 0; (member = carnn_model_member(model, i)) != NULL; i++) {
+        if (!i) json(stdout, "'ensemble': %s, 'members': [", rule_of(model));
+        json(stdout, i ? ", {" : "{");
+        json_options(carnn_model_describe(member), NULL);
+        json(stdout, ", 'parameters': %z, ", carnn_model_parameters(member));
+        json_metrics(stdout, carnn_model_scores(member), "");
+        json(stdout, "}");
+    }
+    if (i) json(stdout, "], ");
     json_options(carnn_model_describe(model), NULL);
     json(stdout, ", 'training': {");
     json_options(carnn_model_describe(model), carnn_model_training(model));
@@ -1286,6 +1358,19 @@ static void json_info(const char *file) {
     json(stdout, "]}\n");
 }
 
+static void print_members(void) {
+    const carnn_model *m;
+    size_t i;
+    for (i = 0; (m = carnn_model_member(model, i)) != NULL; i++) {
+        const carnn_model_desc *d = carnn_model_describe(m);
+        if (!i) printf("%-14s%s\n", "ensemble", rule_of(model));
+        printf("member %-7zu%s, hidden %lld, seed %llu, %zu parameters, ", i, d->cell,
+               (long long)d->hidden, (unsigned long long)d->seed, carnn_model_parameters(m));
+        print_metrics(carnn_model_scores(m), 0);
+        printf("\n");
+    }
+}
+
 static void print_info(const char *file) {
     const carnn_model_desc *d = carnn_model_describe(model);
     const carnn_train_desc *trained = carnn_model_training(model);
@@ -1296,7 +1381,8 @@ static void print_info(const char *file) {
     size_t i;
     printf("%-14s%s (%zu bytes, GGUF 3)\n", "file", file, carnn_model_size(model));
     printf("%-14s%s\n", "task", d->task);
-    for (i = 0; (o = carnn_option_at(d->task, i)) != NULL; i++) {
+    print_members();
+    for (i = 0; !carnn_model_member(model, 0) && (o = carnn_option_at(d->task, i)) != NULL; i++) {
         option_text(o, d, trained, text);
         if (o->place != CARNN_OPTION_OF_TRAINING || (trained->optimizer && strcmp(text, "0")))
             printf("%-14s%s\n", o->name, text);
@@ -1304,7 +1390,9 @@ static void print_info(const char *file) {
     printf("%-14s%zu\n%-14s%zu\n%-14s%zu\n", "parameters", carnn_model_parameters(model), "words",
            carnn_model_word_count(model), "choices", carnn_model_choice_count(model));
     if (s->count) {
-        printf("%-14sepoch %lld: ", "scores", (long long)carnn_model_best_epoch(model));
+        printf("%-14s", "scores");
+        if (carnn_model_best_epoch(model))
+            printf("epoch %lld: ", (long long)carnn_model_best_epoch(model));
         print_metrics(s, 0);
         printf(" on %zu examples\n", s->examples);
     }
@@ -1909,7 +1997,9 @@ static const command commands[] = {
      "\nCtrl-C ends a training and saves it; the same command with --resume goes on.\n",
      TRAIN, train, 0, 0},
     {"test", "MODEL... --data FILE [options]", "scores models; several: each one, then their vote",
-     "  carnn test seed1.gguf seed2.gguf --data test.txt --json\n", TEST, test, 1, MODELS},
+     "  carnn test seed1.gguf seed2.gguf --data test.txt --json\n"
+     "  carnn test *.gguf --data test.txt --ensemble greedy --valid dev.txt --out all.gguf\n",
+     TEST, test, 1, MODELS},
     {"predict", "MODEL [--data FILE] [options]", "writes one line per example: what the model says",
      "  carnn predict bot.gguf --top 3 < test.txt\n", PREDICT, predict, 1, 1},
     {"chat", "MODEL", "talks; an empty line begins a new dialog",
