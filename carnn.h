@@ -15596,6 +15596,35 @@ static carnn_status carnn__same_choices(const carnn_model *const *models, size_t
     return CARNN_OK;
 }
 
+/* Can models be averaged by this rule? */
+static carnn_status carnn__ensemble_check(const carnn_model *const *models, size_t count,
+                                          carnn_ensemble_rule rule, carnn_error *error) {
+    carnn__output_kind kind = CARNN__OUTPUT_SCORE, own = kind;
+    size_t columns = 0, found = 0, m;
+    if (!count || count > CARNN_MEMBERS_MAX)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble of %zu models, expected 1 to "
+                           "%d", count, CARNN_MEMBERS_MAX);
+    for (m = 0; m < count; m++)
+        if (models[m]->member_count)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "model %zu is an ensemble itself: "
+                               "name its members", m + 1);
+    if (carnn__same_choices(models, count, error)) return CARNN_ERR_ARGUMENT;
+    if (!models[0]->task->session || !carnn__simd_select(models[0]->desc.simd))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s have no sessions "
+                           "here", models[0]->desc.task);
+    for (m = 0; m < count; m++) {
+        if (!carnn__session_measure(models[m], m ? &own : &kind, m ? &found : &columns))
+            return carnn__out_of_memory(error);
+        if (m && (own != kind || found != columns))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
+                               "their predictions are of another kind or number", m + 1);
+    }
+    if (rule == CARNN_ENSEMBLE_VOTE && kind != CARNN__OUTPUT_SOFTMAX)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s cannot vote: they "
+                           "do not choose; take the mean", models[0]->desc.task);
+    return CARNN_OK;
+}
+
 /* What a model, or a member, is, and the weights that it has to have. */
 static void carnn__model_read(carnn__gguf *g, carnn_model *model) {
     carnn_error why;
@@ -15699,13 +15728,15 @@ static carnn_status carnn__model_open(carnn_model *model, const carnn_source *so
                                       carnn_error *error) {
     carnn__gguf g;
     carnn_error why;
+    carnn_status status = CARNN_OK;
     carnn__gguf_open(&g, &carnn__model_file, source, &model->allocator, &model->block, error);
     if (!g.status && carnn__gguf_find(&g, "carnn.members", 13)) {
         carnn__ensemble_read(&g, model);
-        if (!g.status &&
-            carnn__same_choices((const carnn_model *const *)model->members, model->member_count,
-                                &why))
-            carnn__gguf_fail(&g, "%s", why.message);
+        if (!g.status)
+            status = carnn__ensemble_check((const carnn_model *const *)model->members,
+                                           model->member_count, model->rule, &why);
+        if (status == CARNN_ERR_MEMORY) g.status = carnn__out_of_memory(error);
+        else if (status) carnn__gguf_fail(&g, "%s", why.message);
         if (!g.status)
             carnn__weights_read(&g, model->members, model->member_count, 1, &model->block);
         if (!g.status)
@@ -16145,33 +16176,6 @@ CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_datas
 /* --- ensembles ----------------------------------------------------------------------------------
    The average ensemble and the greedy one of Kadlec et al. 2016, 5.2. Each model is scored by
    itself; then, from the best one on, the greedy one tries each with those that it has. */
-
-/* Can models be averaged by this rule? */
-static carnn_status carnn__ensemble_check(const carnn_model *const *models, size_t count,
-                                          carnn_ensemble_rule rule, carnn_error *error) {
-    carnn__output_kind kind = CARNN__OUTPUT_SCORE, own = kind;
-    size_t columns = 0, found = 0, m;
-    if (!count || count > CARNN_MEMBERS_MAX)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble of %zu models, expected 1 to "
-                           "%d", count, CARNN_MEMBERS_MAX);
-    for (m = 0; m < count; m++)
-        if (models[m]->member_count)
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "model %zu is an ensemble itself: "
-                               "name its members", m + 1);
-    if (carnn__same_choices(models, count, error)) return CARNN_ERR_ARGUMENT;
-    for (m = 0; m < count; m++) {
-        if (!carnn__session_measure(models[m], m ? &own : &kind, m ? &found : &columns))
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the task %s has no sessions, or there "
-                               "is no memory", models[m]->desc.task);
-        if (m && (own != kind || found != columns))
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
-                               "their predictions are of another kind or number", m + 1);
-    }
-    if (rule == CARNN_ENSEMBLE_VOTE && kind != CARNN__OUTPUT_SOFTMAX)
-        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s cannot vote: they "
-                           "do not choose; take the mean", models[0]->desc.task);
-    return CARNN_OK;
-}
 
 /* The score that chooses an epoch, larger is better. */
 static double carnn__rated(const carnn_scores *s) {
