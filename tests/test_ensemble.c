@@ -509,7 +509,7 @@ static void ensemble_lengths(void) {
     size_t i, j, at = 0;
     for (i = 0; i < 300; i++) {
         at += (size_t)sprintf(text + at, "%c\t", i % 2 ? 'x' : 'y');
-        for (j = 0; j < 300; j++) at += (size_t)sprintf(text + at, "a ");
+        for (j = 0; j < 300; j++) at += (size_t)sprintf(text + at, "w ");
         at += (size_t)sprintf(text + at, "\n");
     }
     data = test_data("classify", text, at, 0, 0);
