@@ -91,7 +91,7 @@ static void add_item(list *l, const char *item) {
 
 static struct arguments { /* what the command line says */
     const char *task, *out, *candidates, *log, *simd, *folds_by, *prompt, *question, *qrels, *run;
-    const char *ensemble;
+    const char *ensemble, *text;
     double share;
     list train, valid, test, data, vectors, files; /* files: what is no option */
     list own; /* options of single tasks: name, value, name, value, ... */
@@ -111,7 +111,7 @@ typedef struct command {
 
 enum { /* which commands an option belongs to */
     TRAIN = 1, TEST = 2, PREDICT = 4, CHAT = 8, EXPLAIN = 16, INFO = 32, GRADCHECK = 64,
-    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ALL = 4095
+    BENCH = 128, GENERATE = 256, RANK = 512, PLOT = 1024, DEPTH = 2048, ASK = 4096, ALL = 8191
 };
 
 typedef struct flag {
@@ -145,8 +145,9 @@ static const flag flags[] = {
     {"qrels", "FILE", "write labels of a ranking as trec_eval reads them", TEST, AT(qrels)},
     {"run", "FILE", "write scores of a ranking as trec_eval reads them", TEST, AT(run)},
     {"question", "TEXT", "what the sentences are to answer", RANK, AT(question)},
-    {"top", "K", "print the best K with probabilities or scores", PREDICT | RANK, AT(top)},
-    {"color", NULL, "colours also where the output is no terminal", EXPLAIN, AT(color)},
+    {"text", "FILE", "what the questions are about", ASK, AT(text)},
+    {"top", "K", "print the best K with probabilities or scores", PREDICT | RANK | ASK, AT(top)},
+    {"color", NULL, "colours also where the output is no terminal", EXPLAIN | ASK, AT(color)},
     {"example", "N", "explain only the N-th example [all]", EXPLAIN, AT(example)},
     {"counts", NULL, "the metrics by other counts, too", TEST, AT(counts)},
     {"sentences", "N", "sentences to generate [10]", GENERATE, AT(sentences)},
@@ -156,6 +157,7 @@ static const flag flags[] = {
     {"top-k", "K", "among the K most probable words [all]", GENERATE, AT(sampling.top_k)},
     {"top-p", "X", "among words of probability X together [all]", GENERATE, AT(sampling.top_p)},
     {"explain", NULL, "show what each utterance added to the score", CHAT, AT(explain)},
+    {"explain", NULL, "show where it looked, as on a terminal", ASK, AT(explain)},
     {"resume", NULL, "go on from the checkpoint beside --out FILE", TRAIN, AT(resume)},
     {"log", "FILE", "write one JSON line per epoch", TRAIN, AT(log)},
     {"json", NULL, "print one JSON object", TRAIN | TEST | INFO | BENCH | DEPTH, AT(json)},
@@ -480,7 +482,8 @@ static FILE *open_input(const char *name) {
 
 /* Names the checkpoint. No file may be written that is read or that another option writes. */
 static void check_files(void) {
-    const char *one[] = {arg.out, arg.log, arg.qrels, arg.run, arg.candidates, arg.folds_by};
+    const char *one[] = {arg.out, arg.log, arg.qrels, arg.run, arg.candidates, arg.folds_by,
+                         arg.text};
     const list *many[] = {&arg.files, &arg.train, &arg.valid, &arg.test, &arg.data, &arg.vectors};
     list all = {NULL, 0, 0};
     size_t i, k, written = arg.out != NULL; /* these are the first ones of all */
@@ -1322,6 +1325,182 @@ static int generate(void) {
     return DONE;
 }
 
+/* ==== ask ==================================================================================== */
+typedef struct prose { /* a text as words with blanks between them */
+    char *at;
+    size_t length, room, words;
+} prose;
+
+static void add_word(prose *p, const char *word, size_t length) {
+    size_t i;
+    for (i = 0; length && i <= length; i++) {
+        p->at = (char *)grow(p->at, p->length + 1, &p->room, 1);
+        p->at[p->length++] = i == length ? ' ' : word[i] ? word[i] : '?';
+        p->at[p->length] = '\0';
+    }
+    p->words += length > 0;
+}
+
+/* Adds a piece between blanks as the Children's Book Test has it: marks stand by themselves, as do
+   's, 'll and the like; a short abbreviation keeps its period, if another piece follows. */
+static void add_piece(prose *p, const char *s, size_t length, int last) {
+    static const char *const ends[] = {"'s", "'ll", "'ve", "'re", "'m", "'d"};
+    static const char marks[] = ".,;:?!\"'()[]`*";
+    size_t end, stem, i, n;
+    for (; length && strchr(marks, *s); s++, length--) add_word(p, s, 1);
+    for (end = length; end && strchr(marks, s[end - 1]);) end--;
+    end += !last && end < length && end <= 3 && s[end] == '.' && isupper((unsigned char)*s);
+    for (stem = end, i = 0; i < COUNT(ends); i++) {
+        n = strlen(ends[i]);
+        if (end > n && !memcmp(s + end - n, ends[i], n)) stem = end - n;
+    }
+    add_word(p, s, stem);
+    add_word(p, s + stem, end - stem);
+    for (; end < length; end++) add_word(p, s + end, 1);
+}
+
+static void add_prose(prose *p, const char *s) {
+    size_t length, dashes;
+    for (;; s += length + dashes) {
+        const char *dash;
+        s += strspn(s, " \t\r");
+        if (!*s) return;
+        length = strcspn(s, " \t\r");
+        dash = strstr(s, "--");
+        dashes = dash && dash < s + length ? strspn(dash, "-") : 0;
+        if (dashes) length = (size_t)(dash - s);
+        add_piece(p, s, length, !s[length]);
+        if (dashes) add_word(p, "--", 2);
+    }
+}
+
+/* Is the word, with a small first letter, one that the model or the text knows? */
+static int is_common(const char *word, size_t length, const char *text) {
+    char small[64];
+    const char *at;
+    size_t i;
+    if (length >= sizeof small) return 0;
+    small[0] = (char)tolower((unsigned char)*word);
+    memcpy(small + 1, word + 1, length - 1);
+    small[length] = '\0';
+    for (i = 0; i < carnn_model_word_count(model); i++)
+        if (!strcmp(carnn_model_word(model, i), small)) return 1;
+    for (at = text; (at = strstr(at, small)) != NULL; at += length)
+        if (at[length] == ' ' && (at == text || at[-1] == ' ')) return 1;
+    return 0;
+}
+
+/* The names of a text, with | between them: words with a capital inside a sentence, or at its
+   beginning where they are not known without one. */
+static void find_names(prose *names, const char *text) {
+    const char *s = text, *found;
+    size_t length, i;
+    int begins = 1;
+    for (; *s; s += length + 1) {
+        length = strcspn(s, " ");
+        for (i = 0; isalpha((unsigned char)s[i]) || s[i] == '-' || (s[i] & 0x80);) i++;
+        if (i == length && length > 1 && isupper((unsigned char)*s) &&
+            (!begins || !is_common(s, length, text))) {
+            for (found = names->at; found && (found = strchr(found, *s)) != NULL; found++)
+                if (!strncmp(found, s, length) && found[length] == '|' &&
+                    (found == names->at || found[-1] == '|'))
+                    break;
+            if (!found) add_word(names, s, length), names->at[names->length - 1] = '|';
+        }
+        begins = length == 1 && strchr(".?!\"'`:", *s);
+    }
+    if (names->length) names->at[--names->length] = '\0';
+}
+
+/* Where the model looked: the sentences with some attention, and what the places of the answer add
+   up to. */
+static void print_attention(const carnn_prediction *p) {
+    carnn_explanation e;
+    carnn_contribution *part;
+    size_t i, k, end, places = 0;
+    double sum = 0.0, high = 0.0;
+    check(carnn_session_explain(session, 0, NULL, &e, &error));
+    part = (carnn_contribution *)resize(NULL, e.count + 1, sizeof *part);
+    check(carnn_session_explain(session, e.count, part, &e, &error));
+    for (i = 0; i < e.count; i++) high = fmax(high, part[i].attention);
+    for (i = 0; i < e.count; i = end) {
+        double here = 0.0;
+        for (end = i; end < e.count;) {
+            here += part[end].attention;
+            sum += part[end].score;
+            places += part[end].score > 0.0;
+            if (strchr(".?!", *part[end++].text)) break;
+        }
+        if (here < 0.02) continue;
+        printf("%7.4f ", here);
+        for (k = i; k < end; k++) {
+            int marked = part[k].attention >= 0.005;
+            putchar(' ');
+            if (marked && is_colored()) begin_color(part[k].attention, 0.0, high);
+            fputs(part[k].text, stdout);
+            if (marked && is_colored()) fputs("\033[0m", stdout);
+            else if (marked) printf("[%.3f]", part[k].attention);
+        }
+        putchar('\n');
+    }
+    if (e.exact && p->count)
+        printf("%7.4f  is what %s has in %zu place%s: the answer's probability is exactly this "
+               "sum\n", sum, e.of, places, places == 1 ? "" : "s");
+    else if (p->count)
+        printf("attention says where it looked; of this model the answer is no sum of it\n");
+    free(part);
+}
+
+/* Answers a line: a question with XXXXX, and maybe candidates behind a tab. */
+static void answer_question(const prose *text, const prose *names, int shown) {
+    static prose question;
+    carnn_text texts[3] = {{text->at, text->length}, {NULL, 0}, {names->at, names->length}};
+    char *own = strrchr(input.text, '\t');
+    carnn_prediction p;
+    if (own) {
+        texts[2] = (carnn_text){own + 1, strlen(own + 1)};
+        input.text[strcspn(input.text, "\t")] = '\0';
+    }
+    question.length = 0;
+    add_prose(&question, input.text);
+    if (!question.length || !strstr(question.at, "XXXXX")) {
+        say(DONE, "line %zu: expected a question with XXXXX for the word that is missing",
+            input.number);
+        if (!shown) putchar('\n');
+        return;
+    }
+    texts[1] = (carnn_text){question.at, question.length};
+    check(carnn_session_predict(session, texts, 3, most((size_t)arg.top, 1), &p, &error));
+    on_prediction(&p, NULL);
+    if (shown) print_attention(&p);
+}
+
+static int ask(void) {
+    int prompt = is_terminal(stdin) && is_terminal(stdout);
+    int shown = arg.explain || is_terminal(stdout);
+    static prose text, names;
+    FILE *in;
+    if (!arg.text || !strcmp(arg.text, "-"))
+        say(USAGE, "ask: --text FILE is missing, what the questions are about; they come from "
+            "standard input");
+    open_session();
+    in = open_input(arg.text);
+    while (next_line(in, arg.text, &input)) add_prose(&text, input.text);
+    fclose(in);
+    if (!text.words) say(BAD_DATA, "%s: expected a text, found no word", arg.text);
+    find_names(&names, text.at);
+    input.number = 0;
+    if (prompt) fprintf(stderr, "%zu words; ask with XXXXX for the word that is missing, Ctrl-D "
+                        "ends. Names: %s\n", text.words, names.at ? names.at : "none");
+    for (;; fflush(stdout)) {
+        if (prompt) fputs("> ", stdout), fflush(stdout);
+        if (!next_line(stdin, STANDARD_INPUT, &input)) break;
+        if (input.text[strspn(input.text, " \t")]) answer_question(&text, &names, shown);
+    }
+    if (prompt) putchar('\n');
+    return DONE;
+}
+
 /* ==== info =================================================================================== */
 static const char *rule_of(const carnn_model *m) {
     return carnn_model_rule(m) == CARNN_ENSEMBLE_VOTE ? "vote" : "mean";
@@ -2006,6 +2185,10 @@ static const command commands[] = {
      "  echo 'i want cheap thai food' | carnn chat bot.gguf --explain\n", CHAT, chat, 1, 1},
     {"explain", "MODEL [--data FILE] [--example N]", "shows what words or utterances contribute",
      "  carnn explain bot.gguf --data test.txt --example 4\n", EXPLAIN, explain, 1, 1},
+    {"ask", "MODEL --text FILE [< QUESTIONS]", "answers questions about a text that leave out a word",
+     "  echo 'they thanked XXXXX for the book .' | carnn ask cloze.gguf --text story.txt\n"
+     "\nA line of standard input is a question with XXXXX for the word that is missing. It is one\n"
+     "of the names of the text, or one of what stands behind a tab: c1|c2|c3.\n", ASK, ask, 1, 1},
     {"rank", "MODEL --question TEXT [--data FILE]", "sorts sentences, the best answer first",
      "  carnn rank qa.gguf --question 'who wrote faust ?' --data books.txt\n", RANK, rank, 1, 1},
     {"generate", "MODEL [options]", "samples text from a language model, a sentence a line",
