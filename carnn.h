@@ -6608,7 +6608,7 @@ static size_t carnn__pair_grades(const double *option) {
 /* Words of a text and of a question, and candidates of a cloze example at most. */
 #define CARNN__CLOZE_WORDS 2048
 #define CARNN__CLOZE_QUESTION 512
-#define CARNN__CLOZE_CANDIDATES 64
+#define CARNN__CLOZE_CANDIDATES 640 /* 527 in the CNN data */
 
 enum { CARNN__CLOZE_TEXT, CARNN__CLOZE_ASKED, CARNN__CLOZE_LIST }; /* its roles */
 
@@ -6709,7 +6709,9 @@ typedef struct carnn__reading {
     int lists;            /* targets become choices */
     uint32_t origin;      /* see carnn__item */
     carnn__input input[4]; /* the source that is being read; the files of a folder */
-    char *scratch;         /* a path, or a sentence as words */
+    char *scratch;         /* a path, a sentence as words, or candidates */
+    char *paths, **path;   /* of the files of a folder: their names, and where each begins */
+    void *folder;          /* while its files are listed */
     /* a part of another data set instead of sources */
     const carnn_dataset *whole;
     const uint32_t *of_group; /* (groups of `whole`) */
@@ -6938,12 +6940,64 @@ static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
 static const carnn__reader carnn__candidate_reader = {
     carnn__candidate_line, "candidates, one a line", 0, 0, NULL, NULL};
 
+/* --- the files of a folder, by name ---------------------------------------------------------- */
+
+#if defined(CARNN_NO_STDIO) || defined(_WIN32)
+
+static void carnn__folder_close(carnn__reading *r) { (void)r; }
+static int carnn__folder_list(carnn__reading *r, const char *folder, const char *end) {
+    (void)r, (void)folder, (void)end;
+    return 0;
+}
+
+#else
+
+#include <dirent.h>
+
+static void carnn__folder_close(carnn__reading *r) {
+    if (r->folder) closedir((DIR *)r->folder);
+    r->folder = NULL;
+}
+
+static int carnn__by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Lists the files whose names have this end in r->path; 0: it is no folder. */
+static int carnn__folder_list(carnn__reading *r, const char *folder, const char *end) {
+    const struct dirent *entry;
+    size_t at, length = strlen(folder), count = 0;
+    stbds_arrsetlen(r->paths, 0);
+    stbds_arrsetlen(r->path, 0);
+    r->folder = opendir(folder);
+    while (r->folder && (entry = readdir((DIR *)r->folder)) != NULL) {
+        size_t own = strlen(entry->d_name);
+        char *path;
+        if (own < strlen(end) || strcmp(entry->d_name + own - strlen(end), end)) continue;
+        path = stbds_arraddnptr(r->paths, length + own + 2);
+        snprintf(path, length + own + 2, "%s/%s", folder, entry->d_name);
+        count++;
+    }
+    if (!r->folder) return 0;
+    carnn__folder_close(r);
+    for (at = 0; count; count--, at += strlen(r->paths + at) + 1)
+        stbds_arrput(r->path, r->paths + at);
+    if (stbds_arrlenu(r->path))
+        qsort(r->path, stbds_arrlenu(r->path), sizeof *r->path, carnn__by_name);
+    return 1;
+}
+
+#endif
+
 static carnn_status carnn__reading_drop(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     size_t i;
     carnn__names_drop(&r->texts);
     stbds_arrfree(r->listed);
     stbds_arrfree(r->scratch);
+    stbds_arrfree(r->paths);
+    stbds_arrfree(r->path);
+    carnn__folder_close(r);
 #define CARNN__DROP_LIST(type, list) stbds_arrfree(r->draft.list);
     CARNN__DATASET_LISTS(CARNN__DROP_LIST)
 #undef CARNN__DROP_LIST
@@ -7605,7 +7659,7 @@ static carnn_status carnn__cloze_check_list(carnn__parser *p, carnn__span list) 
         if (carnn__candidate_number(list, candidate) < count)
             return carnn__unexpected(p, "each candidate once", candidate);
     if (count && count <= CARNN__CLOZE_CANDIDATES) return CARNN_OK;
-    return carnn__unexpected(p, "1 to 64 candidates with | between "
+    return carnn__unexpected(p, "1 to 640 candidates with | between "
                                 "them", list);
 }
 
@@ -7685,10 +7739,173 @@ static carnn_status carnn__cloze_line(carnn__parser *p, carnn__record *r) {
     return asks ? carnn__cloze_question(p, line, r) : carnn__cloze_sentence(p, line, r);
 }
 
+/* The files of Hermann et al. 2015 (CNN, Daily Mail), a question each, whose names end in
+   ".question": five blocks with empty lines between.
+
+       an address
+       the passage, in which @entity3 stands for a name
+       the question with @placeholder
+       @entity3
+       @entity3:Name          a line for every entity
+
+   Candidates are the entities of the passage, in the order of the last block. In examples to be
+   predicted the answer may be missing. */
+
+enum { CARNN__BLOCK_ADDRESS, CARNN__BLOCK_PASSAGE, CARNN__BLOCK_QUESTION, CARNN__BLOCK_ANSWER,
+       CARNN__BLOCK_ENTITIES, CARNN__BLOCKS };
+
+static const char *const carnn__blocks[] = {
+    "an address", "a passage", "a question with the word @placeholder",
+    "an answer such as @entity3", "an entity such as @entity3:Name"};
+
+/* The length of the entity that a text begins with, 0: it begins otherwise. */
+static size_t carnn__entity(carnn__span text) {
+    static const char marker[] = "@entity";
+    size_t at = sizeof marker - 1, digits;
+    if (text.length <= at || memcmp(text.at, marker, at)) return 0;
+    carnn__skip(&text, at);
+    digits = carnn__digits(text);
+    return digits ? at + digits : 0;
+}
+
+/* Has a text the marker of an entity without its number? */
+static carnn_status carnn__check_entities(const carnn__parser *p, carnn__span text) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+    while (carnn__next_word(&w))
+        if (w.word.length >= 7 && !memcmp(w.word.at, "@entity", 7) && !carnn__entity(w.word))
+            return carnn__unexpected(p, "an entity such as @entity3", w.word);
+    return CARNN_OK;
+}
+
+typedef struct carnn__question { /* a file: its blocks, and the entities among the candidates */
+    carnn__span passage, asked, answer;
+    size_t candidates, number; /* so far; that of the answer, SIZE_MAX: none */
+} carnn__question;
+
+/* An entity is a candidate, in r->scratch, if the passage has it or it is the answer. */
+static void carnn__question_entity(carnn__reading *r, carnn__question *q, carnn__span entity) {
+    int right = entity.length == q->answer.length &&
+                !memcmp(entity.at, q->answer.at, entity.length);
+    if (!right && !carnn__any_candidate(q->passage, entity)) return;
+    if (right) q->number = q->candidates;
+    q->candidates++;
+    memcpy(stbds_arraddnptr(r->scratch, entity.length), entity.at, entity.length);
+    stbds_arrput(r->scratch, '|');
+}
+
+/* A line of a block, which is not empty; *block moves on where the answer is missing. */
+static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, size_t *block,
+                                         int first) {
+    const carnn__parser *p = &r->parser;
+    carnn__span line = carnn__trim(p->lines.line), placeholder = {"@placeholder", 12};
+    size_t entity = carnn__entity(line);
+    if (*block == CARNN__BLOCK_ANSWER && p->lenient && entity && entity < line.length)
+        *block = CARNN__BLOCK_ENTITIES;
+    if (!first && *block != CARNN__BLOCK_PASSAGE && *block != CARNN__BLOCK_ENTITIES)
+        return carnn__unexpected(p, "an empty line", line);
+    if (*block == CARNN__BLOCK_PASSAGE) {
+        if (first) q->passage = line;
+        q->passage.length = (size_t)(line.at + line.length - q->passage.at);
+        return carnn__check_entities(p, line);
+    }
+    if (*block == CARNN__BLOCK_QUESTION) {
+        q->asked = line;
+        if (!p->lenient && !carnn__any_candidate(line, placeholder))
+            return carnn__unexpected(p, carnn__blocks[*block], line);
+        return carnn__check_entities(p, line);
+    }
+    if (*block == CARNN__BLOCK_ANSWER) {
+        q->answer = line;
+        return entity == line.length ? CARNN_OK
+                                     : carnn__unexpected(p, carnn__blocks[*block], line);
+    }
+    if (*block < CARNN__BLOCK_ANSWER) return CARNN_OK;
+    if (*block == CARNN__BLOCKS) return carnn__unexpected(p, "the end of the file", line);
+    if (!entity || entity >= line.length || line.at[entity] != ':')
+        return carnn__unexpected(p, carnn__blocks[*block], line);
+    line.length = entity;
+    carnn__question_entity(r, q, line);
+    return CARNN_OK;
+}
+
+/* The example that a file is; its answer is a candidate. */
+static carnn_status carnn__question_record(carnn__reading *r, const carnn__question *q) {
+    const carnn__parser *p = &r->parser;
+    carnn__record record;
+    carnn__span list = {r->scratch, stbds_arrlenu(r->scratch)};
+    memset(&record, 0, sizeof record);
+    if (!p->lenient && q->number == SIZE_MAX)
+        return carnn__unexpected(p, "a line for the entity that is the answer", q->answer);
+    if (!p->lenient && (!q->candidates || q->candidates > CARNN__CLOZE_CANDIDATES))
+        return carnn__unexpected(p, "1 to 640 entities", list);
+    if (!list.length) list.at = "";
+    record.begins = record.example = 1;
+    record.has_target = q->number != SIZE_MAX;
+    record.target = q->answer;
+    record.value = record.has_target ? (float)q->number : -1.0f;
+    carnn__record_text(&record, CARNN__CLOZE_TEXT, q->passage);
+    carnn__record_text(&record, CARNN__CLOZE_ASKED, q->asked);
+    carnn__record_text(&record, CARNN__CLOZE_LIST, list);
+    record.own = record.count;
+    return carnn__reading_record(r, &record);
+}
+
+static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
+    carnn__parser *p = &r->parser;
+    carnn_source source = {name, NULL, 0};
+    carnn__question q;
+    size_t block = 0;
+    int filled = 0;
+    carnn_status status;
+    carnn__input_close(r->input, &r->allocator);
+    status = carnn__input_open(r->input, &source, SIZE_MAX, &r->allocator, p->error);
+    if (status) return status;
+    memset(&q, 0, sizeof q);
+    q.passage.at = q.asked.at = q.answer.at = "";
+    q.number = SIZE_MAX;
+    stbds_arrsetlen(r->scratch, 0);
+    p->lines = r->input->lines;
+    carnn__reading_origin(r, p->lines.name);
+    while (!status && carnn__next_line(&p->lines)) {
+        if (carnn__trim(p->lines.line).length) {
+            status = carnn__question_line(r, &q, &block, !filled);
+            filled = 1;
+        } else {
+            block += (size_t)(filled && block < CARNN__BLOCKS);
+            filled = 0;
+        }
+    }
+    if (status) return status;
+    if (block + (size_t)filled < CARNN__BLOCKS) {
+        p->lines.number++;
+        return carnn__misread(p->error, &p->lines, carnn__blocks[block + (size_t)filled], "the end");
+    }
+    return carnn__question_record(r, &q);
+}
+
+/* A file of this kind by itself, or those of a folder in the order of their names. */
+static carnn_status carnn__question_folder(carnn__reading *r, const char *name, int *found) {
+    static const char end[] = ".question";
+    size_t length = strlen(name), i;
+    carnn_status status = CARNN_OK;
+    *found = length >= sizeof end && !strcmp(name + length - (sizeof end - 1), end);
+    if (*found) return carnn__question_file(r, name);
+    if (!carnn__folder_list(r, name, end)) return CARNN_OK;
+    *found = 1;
+    r->parser.format = "question files (CNN, Daily Mail)";
+    if (!stbds_arrlenu(r->path) && !r->desc->lenient)
+        return carnn__fail(r->parser.error, CARNN_ERR_DATA, 0, "%s: expected files whose names end "
+                           "in %s, found none", carnn__name_end(name), end);
+    r->parser.lines.name = name;
+    for (i = 0; !status && i < stbds_arrlenu(r->path); i++)
+        status = carnn__question_file(r, r->path[i]);
+    return status;
+}
+
 static const carnn__reader carnn__cloze_reader = {
-    carnn__cloze_line, "a question with its text", 0, 0, NULL,
+    carnn__cloze_line, "a question with its text", 0, 0, carnn__question_folder,
     "the Children's Book Test: lines \"N sentence\", then \"N question with "
-    "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\""};
+    "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\"; or a folder of CNN/Daily Mail's .question files"};
 
 /* --- a part of a data set -----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: only their own texts make the
@@ -13659,7 +13876,9 @@ static const carnn__task carnn__pair_task = {
 
    `--anonymous 1`: a candidate is read as one of the words <name.1> .. <name.16>, the same one in
    all of the example, and another one in every batch of training: all that a model can know of it
-   is where it stands. Words that are not known share <unk> .. <unk.15> by their hash.
+   is where it stands. Words that are not known share <unk> .. <unk.15> by their hash. @entity1 and
+   the like are such names already: in training all of the vocabulary change places with each other,
+   otherwise in every batch; else they are read as they are.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -13733,21 +13952,42 @@ static uint32_t carnn__cloze_candidate(const carnn__work *work, size_t item, uin
     return CARNN__NO_INDEX;
 }
 
-/* The row of E that a word of the item is read as. Candidate i has the name (a i + b) mod 16. */
-static uint32_t carnn__cloze_read(const carnn__texts *t, size_t item, uint32_t word) {
-    const carnn__net *net = carnn__net_of(t->work);
-    uint32_t known = (uint32_t)t->work->model->words.count, i;
-    if (carnn__option(t->work->model, CARNN__CLOZE_ANONYMOUS) > 0.0) {
-        uint64_t r = net->key ? carnn__random(net->key, item) : 0;
-        i = carnn__cloze_candidate(t->work, item, word);
-        if (i < CARNN__CLOZE_NAMES)
-            return (uint32_t)CARNN__UNKNOWN +
-                   ((uint32_t)(r >> 8 | 1) * i + (uint32_t)r) % CARNN__CLOZE_NAMES;
+/* --- parts ----------------------------------------------------------------------------------- */
+
+typedef struct carnn__entities { /* n words of the vocabulary */
+    size_t count;
+    uint32_t *number; /* (V) which of them a word is, or CARNN__NO_INDEX */
+    uint32_t *word;   /* (n) */
+    uint32_t *order;  /* (n) how they have changed places by `key` */
+    uint64_t key;     /* 0: they have not */
+} carnn__entities;
+
+static void carnn__entities_plan(carnn__plan *p, carnn__entities *e) {
+    const carnn__names *words = &p->model->words;
+    size_t i;
+    if (!p->arena) return;
+    e->number = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
+    e->word = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
+    e->order = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
+    e->key = e->count = 0;
+    for (i = 0; e->number && i < words->count; i++) {
+        carnn__span word = {carnn__names_get(words, i), carnn__names_length(words, i)};
+        int is_one = word.length > 7 && !memcmp(word.at, "@entity", 7);
+        e->number[i] = is_one ? (uint32_t)e->count : CARNN__NO_INDEX;
+        if (is_one) e->word[e->count++] = (uint32_t)i;
     }
-    return word < known ? word : (word - known) % (uint32_t)CARNN__UNKNOWN;
 }
 
-/* --- parts ----------------------------------------------------------------------------------- */
+/* What entity i is read as in the batch that has this key. */
+static uint32_t carnn__entity_read(carnn__entities *e, size_t i, uint64_t key) {
+    size_t j;
+    if (e->key != key) {
+        for (j = 0; j < e->count; j++) e->order[j] = (uint32_t)j;
+        carnn__shuffle(carnn__stream(key, 0), e->order, e->count);
+        e->key = key;
+    }
+    return e->word[e->order[i]];
+}
 
 typedef struct carnn__cloze {
     carnn__net net;             /* its texts: those that are read */
@@ -13764,9 +14004,27 @@ typedef struct carnn__cloze {
     carnn__additive attend;
     carnn__mat sum;             /* (B, 2D) [r; g] */
     carnn__linear top;          /* (B, e) */
+    carnn__entities entities;
     int answered;               /* in a session: the next sentence begins a text */
     char told[CARNN__WORD_TEXT];
 } carnn__cloze;
+
+/* The row of E that a word of the item is read as. Candidate i has the name (a i + b) mod 16. */
+static uint32_t carnn__cloze_read(const carnn__texts *t, size_t item, uint32_t word) {
+    const carnn__net *net = carnn__net_of(t->work);
+    uint32_t known = (uint32_t)t->work->model->words.count, i;
+    carnn__entities *e = &((carnn__cloze *)t->work->state)->entities;
+    if (word < known && e->number[word] != CARNN__NO_INDEX)
+        return net->key ? carnn__entity_read(e, e->number[word], net->key) : word;
+    if (carnn__option(t->work->model, CARNN__CLOZE_ANONYMOUS) > 0.0) {
+        uint64_t r = net->key ? carnn__random(net->key, item) : 0;
+        i = carnn__cloze_candidate(t->work, item, word);
+        if (i < CARNN__CLOZE_NAMES)
+            return (uint32_t)CARNN__UNKNOWN +
+                   ((uint32_t)(r >> 8 | 1) * i + (uint32_t)r) % CARNN__CLOZE_NAMES;
+    }
+    return word < known ? word : (word - known) % (uint32_t)CARNN__UNKNOWN;
+}
 
 enum { CARNN__CLOZE_DROP_WORDS = 1, CARNN__CLOZE_DROP_LAYERS = 3 }; /* of texts, questions */
 
@@ -13794,6 +14052,7 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__CLOZE_ENCODER, 2, e, 0);
     m->attentive = carnn__chosen(p->model, CARNN__CLOZE_MODEL) == 1;
     m->words[0].table = m->words[1].table = carnn__declare_words(p);
+    carnn__entities_plan(p, &m->entities);
     for (i = 0; i < 2; i++) {
         carnn__texts *t = carnn__cloze_texts(m, i);
         t->joined = i ? CARNN__CLOZE_QUESTION : CARNN__CLOZE_WORDS;
