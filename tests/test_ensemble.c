@@ -468,9 +468,13 @@ static void ensemble_refused(void) {
                      "model 2 is an ensemble itself: name its members");
     memset(&training, 0, sizeof training);
     CHECK_INT(carnn_train(e, data[0], NULL, &training, &error), CARNN_ERR_ARGUMENT);
-    carnn_model_free(e);
     memset(&model, 0, sizeof model);
     model.task = "dialog";
+    model.from = e;
+    CHECK_INT(carnn_model_create(&other, &model, data[0], &error), CARNN_ERR_ARGUMENT);
+    CHECK_TEXT(error.message, "the model to go on from is an ensemble: expected one of its members");
+    model.from = NULL;
+    carnn_model_free(e);
     CHECK_INT(carnn_model_create(&other, &model, more, &error), CARNN_OK);
     ensemble_refuses(m[0][0], other, CARNN_ENSEMBLE_MEAN,
                      "models 1 and 2 cannot be averaged: their candidates or classes differ");
