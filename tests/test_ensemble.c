@@ -108,7 +108,7 @@ static void ensemble_compare(const carnn_prediction *told, void *user) {
     t->seen++;
 }
 
-/* The mean of what three sessions say, and of what three sessions vote for, summed up in doubles. */
+/* The mean of what three sessions say, and of what they vote for, summed up in doubles. */
 static void ensemble_by_hand(size_t number) {
     const char *task = ensemble_cases[number].task, *options = ensemble_cases[number].options;
     carnn_dataset *data = ensemble_data(task, options, ensemble_cases[number].data);
