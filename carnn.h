@@ -489,6 +489,7 @@ typedef struct carnn_test_desc {
     void (*part)(size_t model, double value, double weight, void *user); /* may be NULL */
     void (*ranked)(const carnn_ranked *item, void *user); /* tasks that rank, in order; or NULL */
     void *user;
+    int alone; /* not 0: several models do not vote */
 } carnn_test_desc;
 
 CARNN_API carnn_status carnn_test_parts(const carnn_model *const *models, size_t count,
@@ -551,13 +552,48 @@ CARNN_API const char *carnn_model_word(const carnn_model *model, size_t number);
 CARNN_API size_t carnn_model_choice_count(const carnn_model *model); /* replies, classes, labels */
 CARNN_API const char *carnn_model_choice(const carnn_model *model, size_t number);
 
-/* One named array of weights, by number (name NULL past the last): `rows` by `columns` floats. */
+/* One named array of weights, by number (name NULL past the last): `rows` by `columns` floats. An
+   ensemble has none of its own. */
 typedef struct carnn_tensor {
     const char *name;
     size_t rows, columns;
     const float *value;
 } carnn_tensor;
 CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t number);
+
+/* --- ensembles -------------------------------------------------------------------------------- */
+
+/* An ensemble is a model that has other models as members and averages what they predict: calls
+   that take a model take it, too, but for carnn_train, carnn_session_generate and
+   carnn_session_alignment. Its words, choices and description are those of its first member. */
+typedef enum carnn_ensemble_rule {
+    CARNN_ENSEMBLE_MEAN, /* of the probabilities; of scores or grades where a task predicts them */
+    CARNN_ENSEMBLE_VOTE  /* plurality, ties by the mean: a choice has the probability (votes +
+                            mean) / (members + 1) */
+} carnn_ensemble_rule;
+
+typedef struct carnn_ensemble_desc {
+    carnn_ensemble_rule rule;
+    const carnn_dataset *valid; /* the ensemble is scored on it; NULL: it is not */
+    double share; /* of the models, by their scores on `valid`: the best int(share n), at least one,
+                     as the "avg" of Kadlec et al. 2016 with 0.7; 0: all */
+    int greedy;   /* not 0: of these, from the best one on, those that make the score of the
+                     ensemble on `valid` strictly better, in one pass (5.2 there) */
+    int64_t threads;
+    size_t *chosen; /* (models) becomes the numbers of the members; may be NULL */
+} carnn_ensemble_desc;
+
+/* Makes an ensemble with copies of models that have the same task and choose among the same things;
+   models that are ensembles themselves are refused. */
+CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
+                                            const carnn_model *const *models, size_t count,
+                                            const carnn_ensemble_desc *desc, carnn_error *error);
+
+/* A member of an ensemble; NULL past the last, and where the model is none. */
+CARNN_API const carnn_model *carnn_model_member(const carnn_model *model, size_t number);
+CARNN_API carnn_ensemble_rule carnn_model_rule(const carnn_model *ensemble);
+
+#define CARNN_MEMBERS_MAX 64
 
 /* --- model files ------------------------------------------------------------------------------ */
 
@@ -6691,7 +6727,7 @@ static size_t carnn__pair_grades(const double *option) {
 /* Words of a text and of a question, and candidates of a cloze example at most. */
 #define CARNN__CLOZE_WORDS 2048
 #define CARNN__CLOZE_QUESTION 512
-#define CARNN__CLOZE_CANDIDATES 64
+#define CARNN__CLOZE_CANDIDATES 640 /* 527 in the CNN data */
 
 enum { CARNN__CLOZE_TEXT, CARNN__CLOZE_ASKED, CARNN__CLOZE_LIST }; /* its roles */
 
@@ -6792,7 +6828,9 @@ typedef struct carnn__reading {
     int lists;            /* targets become choices */
     uint32_t origin;      /* see carnn__item */
     carnn__input input[4]; /* the source that is being read; the files of a folder */
-    char *scratch;         /* a path, or a sentence as words */
+    char *scratch;         /* a path, a sentence as words, or candidates */
+    char *paths, **path;   /* of the files of a folder: their names, and where each begins */
+    void *folder;          /* while its files are listed */
     /* a part of another data set instead of sources */
     const carnn_dataset *whole;
     const uint32_t *of_group; /* (groups of `whole`) */
@@ -7021,12 +7059,64 @@ static carnn_status carnn__candidate_line(carnn__parser *p, carnn__record *r) {
 static const carnn__reader carnn__candidate_reader = {
     carnn__candidate_line, "candidates, one a line", 0, 0, NULL, NULL};
 
+/* --- the files of a folder, by name ---------------------------------------------------------- */
+
+#if defined(CARNN_NO_STDIO) || defined(_WIN32)
+
+static void carnn__folder_close(carnn__reading *r) { (void)r; }
+static int carnn__folder_list(carnn__reading *r, const char *folder, const char *end) {
+    (void)r, (void)folder, (void)end;
+    return 0;
+}
+
+#else
+
+#include <dirent.h>
+
+static void carnn__folder_close(carnn__reading *r) {
+    if (r->folder) closedir((DIR *)r->folder);
+    r->folder = NULL;
+}
+
+static int carnn__by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Lists the files whose names have this end in r->path; 0: it is no folder. */
+static int carnn__folder_list(carnn__reading *r, const char *folder, const char *end) {
+    const struct dirent *entry;
+    size_t at, length = strlen(folder), count = 0;
+    stbds_arrsetlen(r->paths, 0);
+    stbds_arrsetlen(r->path, 0);
+    r->folder = opendir(folder);
+    while (r->folder && (entry = readdir((DIR *)r->folder)) != NULL) {
+        size_t own = strlen(entry->d_name);
+        char *path;
+        if (own < strlen(end) || strcmp(entry->d_name + own - strlen(end), end)) continue;
+        path = stbds_arraddnptr(r->paths, length + own + 2);
+        snprintf(path, length + own + 2, "%s/%s", folder, entry->d_name);
+        count++;
+    }
+    if (!r->folder) return 0;
+    carnn__folder_close(r);
+    for (at = 0; count; count--, at += strlen(r->paths + at) + 1)
+        stbds_arrput(r->path, r->paths + at);
+    if (stbds_arrlenu(r->path))
+        qsort(r->path, stbds_arrlenu(r->path), sizeof *r->path, carnn__by_name);
+    return 1;
+}
+
+#endif
+
 static carnn_status carnn__reading_drop(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     size_t i;
     carnn__names_drop(&r->texts);
     stbds_arrfree(r->listed);
     stbds_arrfree(r->scratch);
+    stbds_arrfree(r->paths);
+    stbds_arrfree(r->path);
+    carnn__folder_close(r);
 #define CARNN__DROP_LIST(type, list) stbds_arrfree(r->draft.list);
     CARNN__DATASET_LISTS(CARNN__DROP_LIST)
 #undef CARNN__DROP_LIST
@@ -7688,7 +7778,7 @@ static carnn_status carnn__cloze_check_list(carnn__parser *p, carnn__span list) 
         if (carnn__candidate_number(list, candidate) < count)
             return carnn__unexpected(p, "each candidate once", candidate);
     if (count && count <= CARNN__CLOZE_CANDIDATES) return CARNN_OK;
-    return carnn__unexpected(p, "1 to 64 candidates with | between "
+    return carnn__unexpected(p, "1 to 640 candidates with | between "
                                 "them", list);
 }
 
@@ -7768,10 +7858,174 @@ static carnn_status carnn__cloze_line(carnn__parser *p, carnn__record *r) {
     return asks ? carnn__cloze_question(p, line, r) : carnn__cloze_sentence(p, line, r);
 }
 
+/* The files of Hermann et al. 2015 (CNN, Daily Mail), a question each, whose names end in
+   ".question": five blocks with empty lines between.
+
+       an address
+       the passage, in which @entity3 stands for a name
+       the question with @placeholder
+       @entity3
+       @entity3:Name          a line for every entity
+
+   Candidates are the entities of the passage, in the order of the last block. In examples to be
+   predicted the answer may be missing. */
+
+enum { CARNN__BLOCK_ADDRESS, CARNN__BLOCK_PASSAGE, CARNN__BLOCK_QUESTION, CARNN__BLOCK_ANSWER,
+       CARNN__BLOCK_ENTITIES, CARNN__BLOCKS };
+
+static const char *const carnn__blocks[] = {
+    "an address", "a passage", "a question with the word @placeholder",
+    "an answer such as @entity3", "an entity such as @entity3:Name"};
+
+/* The length of the entity that a text begins with, 0: it begins otherwise. */
+static size_t carnn__entity(carnn__span text) {
+    static const char marker[] = "@entity";
+    size_t at = sizeof marker - 1, digits;
+    if (text.length <= at || memcmp(text.at, marker, at)) return 0;
+    carnn__skip(&text, at);
+    digits = carnn__digits(text);
+    return digits ? at + digits : 0;
+}
+
+/* Has a text the marker of an entity without its number? */
+static carnn_status carnn__check_entities(const carnn__parser *p, carnn__span text) {
+    carnn__words w = carnn__words_of(CARNN__SPACES, text.at, text.length);
+    while (carnn__next_word(&w))
+        if (w.word.length >= 7 && !memcmp(w.word.at, "@entity", 7) && !carnn__entity(w.word))
+            return carnn__unexpected(p, "an entity such as @entity3", w.word);
+    return CARNN_OK;
+}
+
+typedef struct carnn__question { /* a file: its blocks, and the entities among the candidates */
+    carnn__span passage, asked, answer;
+    size_t candidates, number; /* so far; that of the answer, SIZE_MAX: none */
+} carnn__question;
+
+/* An entity is a candidate, in r->scratch, if the passage has it or it is the answer. */
+static void carnn__question_entity(carnn__reading *r, carnn__question *q, carnn__span entity) {
+    int right = entity.length == q->answer.length &&
+                !memcmp(entity.at, q->answer.at, entity.length);
+    if (!right && !carnn__any_candidate(q->passage, entity)) return;
+    if (right) q->number = q->candidates;
+    q->candidates++;
+    memcpy(stbds_arraddnptr(r->scratch, entity.length), entity.at, entity.length);
+    stbds_arrput(r->scratch, '|');
+}
+
+/* A line of a block, which is not empty; *block moves on where the answer is missing. */
+static carnn_status carnn__question_line(carnn__reading *r, carnn__question *q, size_t *block,
+                                         int first) {
+    const carnn__parser *p = &r->parser;
+    carnn__span line = carnn__trim(p->lines.line), placeholder = {"@placeholder", 12};
+    size_t entity = carnn__entity(line);
+    if (*block == CARNN__BLOCK_ANSWER && p->lenient && entity && entity < line.length)
+        *block = CARNN__BLOCK_ENTITIES;
+    if (!first && *block != CARNN__BLOCK_PASSAGE && *block != CARNN__BLOCK_ENTITIES)
+        return carnn__unexpected(p, "an empty line", line);
+    if (*block == CARNN__BLOCK_PASSAGE) {
+        if (first) q->passage = line;
+        q->passage.length = (size_t)(line.at + line.length - q->passage.at);
+        return carnn__check_entities(p, line);
+    }
+    if (*block == CARNN__BLOCK_QUESTION) {
+        q->asked = line;
+        if (!p->lenient && !carnn__any_candidate(line, placeholder))
+            return carnn__unexpected(p, carnn__blocks[*block], line);
+        return carnn__check_entities(p, line);
+    }
+    if (*block == CARNN__BLOCK_ANSWER) {
+        q->answer = line;
+        return entity == line.length ? CARNN_OK
+                                     : carnn__unexpected(p, carnn__blocks[*block], line);
+    }
+    if (*block < CARNN__BLOCK_ANSWER) return CARNN_OK;
+    if (*block == CARNN__BLOCKS) return carnn__unexpected(p, "the end of the file", line);
+    if (!entity || entity >= line.length || line.at[entity] != ':')
+        return carnn__unexpected(p, carnn__blocks[*block], line);
+    line.length = entity;
+    carnn__question_entity(r, q, line);
+    return CARNN_OK;
+}
+
+/* The example that a file is; its answer is a candidate. */
+static carnn_status carnn__question_record(carnn__reading *r, const carnn__question *q) {
+    const carnn__parser *p = &r->parser;
+    carnn__record record;
+    carnn__span list = {r->scratch, stbds_arrlenu(r->scratch)};
+    memset(&record, 0, sizeof record);
+    if (!p->lenient && q->number == SIZE_MAX)
+        return carnn__unexpected(p, "a line for the entity that is the answer", q->answer);
+    if (!p->lenient && (!q->candidates || q->candidates > CARNN__CLOZE_CANDIDATES))
+        return carnn__unexpected(p, "1 to 640 entities", list);
+    if (!list.length) list.at = "";
+    record.begins = record.example = 1;
+    record.has_target = q->number != SIZE_MAX;
+    record.target = q->answer;
+    record.value = record.has_target ? (float)q->number : -1.0f;
+    carnn__record_text(&record, CARNN__CLOZE_TEXT, q->passage);
+    carnn__record_text(&record, CARNN__CLOZE_ASKED, q->asked);
+    carnn__record_text(&record, CARNN__CLOZE_LIST, list);
+    record.own = record.count;
+    return carnn__reading_record(r, &record);
+}
+
+static carnn_status carnn__question_file(carnn__reading *r, const char *name) {
+    carnn__parser *p = &r->parser;
+    carnn_source source = {name, NULL, 0};
+    carnn__question q;
+    size_t block = 0;
+    int filled = 0;
+    carnn_status status;
+    carnn__input_close(r->input, &r->allocator);
+    status = carnn__input_open(r->input, &source, SIZE_MAX, &r->allocator, p->error);
+    if (status) return status;
+    memset(&q, 0, sizeof q);
+    q.passage.at = q.asked.at = q.answer.at = "";
+    q.number = SIZE_MAX;
+    stbds_arrsetlen(r->scratch, 0);
+    p->lines = r->input->lines;
+    carnn__reading_origin(r, p->lines.name);
+    while (!status && carnn__next_line(&p->lines)) {
+        if (carnn__trim(p->lines.line).length) {
+            status = carnn__question_line(r, &q, &block, !filled);
+            filled = 1;
+        } else {
+            block += (size_t)(filled && block < CARNN__BLOCKS);
+            filled = 0;
+        }
+    }
+    if (status) return status;
+    if (block + (size_t)filled < CARNN__BLOCKS) {
+        p->lines.number++;
+        return carnn__misread(p->error, &p->lines, carnn__blocks[block + (size_t)filled],
+                              "the end");
+    }
+    return carnn__question_record(r, &q);
+}
+
+/* A file of this kind by itself, or those of a folder in the order of their names. */
+static carnn_status carnn__question_folder(carnn__reading *r, const char *name, int *found) {
+    static const char end[] = ".question";
+    size_t length = strlen(name), i;
+    carnn_status status = CARNN_OK;
+    *found = length >= sizeof end && !strcmp(name + length - (sizeof end - 1), end);
+    if (*found) return carnn__question_file(r, name);
+    if (!carnn__folder_list(r, name, end)) return CARNN_OK;
+    *found = 1;
+    r->parser.format = "question files (CNN, Daily Mail)";
+    if (!stbds_arrlenu(r->path) && !r->desc->lenient)
+        return carnn__fail(r->parser.error, CARNN_ERR_DATA, 0, "%s: expected files whose names end "
+                           "in %s, found none", carnn__name_end(name), end);
+    r->parser.lines.name = name;
+    for (i = 0; !status && i < stbds_arrlenu(r->path); i++)
+        status = carnn__question_file(r, r->path[i]);
+    return status;
+}
+
 static const carnn__reader carnn__cloze_reader = {
-    carnn__cloze_line, "a question with its text", 0, 0, NULL,
+    carnn__cloze_line, "a question with its text", 0, 0, carnn__question_folder,
     "the Children's Book Test: lines \"N sentence\", then \"N question with "
-    "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\""};
+    "XXXXX<TAB>answer<TAB><TAB>c1|c2|...\"; or a folder of CNN/Daily Mail's .question files"};
 
 /* --- a part of a data set -----------------------------------------------------------------------
    Some of the groups, as if the others had not been in the files: only their own texts make the
@@ -7871,6 +8125,10 @@ struct carnn_model {
     carnn__names choices;     /* replies byte for byte, classes, labels */
     carnn_scores scores;      /* on the validation set, of the weights that were kept */
     int64_t best_epoch;
+    /* of an ensemble; all above but allocator, block and scores is the first member's */
+    carnn_model **members;    /* (member_count) */
+    size_t member_count;      /* 0: it is none */
+    carnn_ensemble_rule rule;
 };
 
 static carnn_status carnn__same_task(const carnn_model *model, const carnn_dataset *data,
@@ -7910,6 +8168,9 @@ typedef struct carnn__work {
     const carnn_test_desc *asked; /* whom to tell of parts and ranks, or NULL */
     size_t number;  /* the model's, for them; that of a vote is the number of models */
     int as_vote;    /* the logits are those of a vote */
+    struct carnn__work *const *members; /* of an ensemble: this one, then those of the others */
+    size_t member_count;                /* 0: it is none */
+    carnn_ensemble_rule rule;           /* of a vote that it leads */
     const carnn_predict_desc *wanted; /* whom to tell of predictions, or NULL */
     void *state;    /* of the head: begins with a carnn__net */
 } carnn__work;
@@ -10294,6 +10555,15 @@ static uint32_t carnn__heap_pop(const float *score, uint32_t *heap, size_t n) {
     return top;
 }
 
+/* Is the right one of n choices among the best 2, the best 5? Of equal ones the first is better. */
+static void carnn__count_top(const float *z, size_t n, size_t right, double top[2]) {
+    size_t i, before = 0;
+    if (right >= n) return;
+    for (i = 0; i < n; i++) before += (size_t)carnn__heap_before(z, i, right);
+    top[0] += before < 2;
+    top[1] += before < 5;
+}
+
 /* --- ranks: mean average precision and mean reciprocal rank -------------------------------------
    Average precision AP is the mean over a group's right items of (right ones at or above it) / its
    rank; RR is one over the rank of the first right one. Of equal scores the wrong ones rank first.
@@ -10721,17 +10991,110 @@ static void carnn__net_carve(carnn__work *work, carnn__arena *arena) {
     net->probability = (double *)carnn__take(arena, choices, sizeof(double));
 }
 
+/* A vote by plurality on decision i: each model has a vote for its best choice; of those with most
+   votes the one with the largest sum of probabilities wins. The logits z of the first become those
+   of q = (votes + mean) / (count + 1), the others' probabilities; returns the mean one of `target`,
+   0 where that is no choice. */
+static double carnn__elect(carnn__work *const *works, size_t count, size_t i, size_t target) {
+    const carnn__kernels *k = works[0]->engine->k;
+    carnn__logits first = works[0]->model->task->output(works[0]);
+    carnn__net *net = carnn__net_of(works[0]);
+    size_t m, n, best = 0, *votes = net->best, L = first.z->columns;
+    double *sum = net->probability, right = 0.0, N = (double)count;
+    float *z = first.z->x + i * L;
+    memset(votes, 0, L * sizeof *votes);
+    memset(sum, 0, L * sizeof *sum);
+    for (m = 0; m < count; m++) {
+        float *p = works[m]->model->task->output(works[m]).z->x + i * L;
+        k->softmax(p, L);
+        votes[k->argmax(p, L)]++;
+        for (n = 0; n < L; n++) sum[n] += (double)p[n];
+        if (target < L) right += (double)p[target] / N;
+    }
+    for (n = 1; n < L; n++)
+        if (votes[n] > votes[best] || (votes[n] == votes[best] && sum[n] > sum[best])) best = n;
+    for (n = 0; n < L; n++)
+        z[n] = logf(fmaxf((float)(((double)votes[n] + sum[n] / N) / (N + 1.0)), FLT_MIN));
+    n = k->argmax(z, L); /* in single precision two may be equal */
+    if (n != best) z[best] = nextafterf(z[n], 1.0f);
+    return right;
+}
+
+/* What models say together in decision i of the batch that each has just worked on, as logits of
+   the first: the mean of their probabilities or scores, or of a vote. Returns the mean probability
+   of `target`. */
+static double carnn__agree(carnn__work *const *works, size_t count, size_t i, size_t target) {
+    const carnn__kernels *k = works[0]->engine->k;
+    carnn__logits first = works[0]->model->task->output(works[0]);
+    size_t j, m, n = first.z->columns;
+    float *z = first.z->x + i * n;
+    double right;
+    if (works[0]->rule == CARNN_ENSEMBLE_VOTE) return carnn__elect(works, count, i, target);
+    for (m = 0; m < count; m++) {
+        float *p = works[m]->model->task->output(works[m]).z->x + i * n;
+        if (first.kind != CARNN__OUTPUT_SCORE) k->softmax(p, n);
+        if (m) k->add(p, z, n);
+    }
+    for (j = 0; j < n; j++) z[j] /= (float)count;
+    right = target < n ? (double)z[target] : 0.0;
+    for (j = 0; first.kind != CARNN__OUTPUT_SCORE && j < n; j++) z[j] = logf(fmaxf(z[j], FLT_MIN));
+    return right;
+}
+
+/* The vote of models on the batch that each has just worked on. */
+static void carnn__net_vote(carnn__work *const *works, size_t count, size_t number,
+                            carnn__tally *tally) {
+    const carnn__task *task = works[0]->model->task;
+    size_t i;
+    if (task->vote) {
+        task->vote(works, count, number, tally);
+        return;
+    }
+    for (i = 0; i < task->output(works[0]).count; i++) carnn__agree(works, count, i, SIZE_MAX);
+    tally->loss += carnn__net_loss(works[0], tally);
+    if (works[0]->wanted) carnn__net_tell(works[0]);
+}
+
+/* From a batch to logits, in a head without a step of its own. */
+static void carnn__net_forward(carnn__work *work, size_t number, uint64_t key) {
+    carnn__net_of(work)->key = key;
+    if (carnn__net_of(work)->texts.roles) carnn__texts_collect(&carnn__net_of(work)->texts, number);
+    work->model->task->forward(work, key);
+}
+
+/* One batch of an ensemble: nobody is told what its members say by themselves. */
+static void carnn__net_members(carnn__work *work, size_t number, carnn__tally *tally) {
+    const carnn__task *task = work->model->task;
+    const carnn_test_desc *asked = work->asked;
+    const carnn_predict_desc *wanted = work->wanted;
+    carnn__tally own;
+    size_t i;
+    memset(&own, 0, sizeof own);
+    for (i = 0; i < work->member_count; i++) {
+        carnn__work *member = work->members[i];
+        member->asked = NULL;
+        member->wanted = NULL;
+        if (task->batch) task->batch(member, number, 0, &own);
+        else carnn__net_forward(member, number, 0);
+        member->asked = asked;
+        member->wanted = wanted;
+    }
+    carnn__net_vote(work->members, work->member_count, number, tally);
+}
+
 /* One batch: adds to the tally and to the gradients, if there is work->g; `key` draws the dropout
    masks (0: none). */
 static void carnn__net_batch(carnn__work *work, size_t number, uint64_t key, carnn__tally *tally) {
     const carnn__task *task = work->model->task;
+    if (work->member_count) {
+        carnn__net_members(work, number, tally);
+        return;
+    }
     if (task->batch) {
         task->batch(work, number, key, tally);
         return;
     }
-    carnn__net_of(work)->key = key;
-    if (carnn__net_of(work)->texts.roles) carnn__texts_collect(&carnn__net_of(work)->texts, number);
-    task->forward(work, key);
+    carnn__net_forward(work, number, key);
     tally->loss += carnn__net_loss(work, tally);
     if (work->g) task->backward(work, key);
     if (work->wanted) carnn__net_tell(work); /* after the loss: it uses the same memory */
@@ -10758,57 +11121,6 @@ static size_t carnn__net_step(carnn__work *work, size_t first, size_t batches, u
     }
     for (i = first; i < end; i++) carnn__net_batch(work, i, carnn__stream(key, i), tally);
     return end;
-}
-
-/* The vote of models on the batch that each has just worked on: the mean of their scores, or of
-   their probabilities, as logits. */
-static void carnn__net_vote(carnn__work *const *works, size_t count, size_t number,
-                            carnn__tally *tally) {
-    const carnn__task *task = works[0]->model->task;
-    carnn__logits first;
-    size_t i, j, m, n;
-    if (task->vote) {
-        task->vote(works, count, number, tally);
-        return;
-    }
-    first = task->output(works[0]);
-    n = first.z->columns;
-    for (i = 0; i < first.count; i++) {
-        float *z = first.z->x + i * n;
-        for (m = 0; m < count; m++) {
-            carnn__logits o = task->output(works[m]);
-            if (o.kind != CARNN__OUTPUT_SCORE) works[m]->engine->k->softmax(o.z->x + i * n, n);
-            if (m) works[0]->engine->k->add(o.z->x + i * n, z, n);
-        }
-        for (j = 0; j < n; j++)
-            z[j] = first.kind == CARNN__OUTPUT_SCORE ? z[j] / (float)count
-                                                     : logf(fmaxf(z[j] / (float)count, FLT_MIN));
-    }
-    tally->loss += carnn__net_loss(works[0], tally);
-}
-
-/* A vote by plurality on decision i: each model has a vote for its best choice; of those with most
-   votes the one with the largest sum of probabilities wins. Logits become probabilities; *right is
-   the mean one of `target`, if it is a choice. */
-static size_t carnn__elect(carnn__work *const *works, size_t count, size_t i, size_t target,
-                           double *right) {
-    const carnn__kernels *k = works[0]->engine->k;
-    carnn__net *net = carnn__net_of(works[0]);
-    size_t m, n, best = 0, *votes = net->best, L = works[0]->model->choices.count;
-    double *sum = net->probability;
-    *right = 0.0;
-    memset(votes, 0, L * sizeof *votes);
-    memset(sum, 0, L * sizeof *sum);
-    for (m = 0; m < count; m++) {
-        float *p = works[m]->model->task->output(works[m]).z->x + i * L;
-        k->softmax(p, L);
-        votes[k->argmax(p, L)]++;
-        for (n = 0; n < L; n++) sum[n] += (double)p[n];
-        if (target < L) *right += (double)p[target] / (double)count;
-    }
-    for (n = 1; n < L; n++)
-        if (votes[n] > votes[best] || (votes[n] == votes[best] && sum[n] > sum[best])) best = n;
-    return best;
 }
 
 static void carnn__net_score(const carnn__task *task, const carnn__tally *tally,
@@ -10849,6 +11161,12 @@ struct carnn_session {
     double *share;           /* (D) */
     size_t parts;            /* of the last prediction; 0: there is nothing to explain */
     int spoken;              /* texts are tokenised as those of Switchboard are */
+    /* of an ensemble: this is the session of its first member, with those of the others */
+    carnn_session **member;  /* (members) */
+    carnn__work **works;     /* (members) theirs */
+    size_t members;          /* 0: the model is no ensemble */
+    int silent;              /* it is another one's: predictions stay logits */
+    carnn_contribution *part; /* (rows) of another member */
 #ifndef CARNN_NO_TEXT
     carnn__parser parser;    /* of carnn_session_line */
 #endif
@@ -10916,12 +11234,20 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     s->data.item_count = 1;
 }
 
+/* The prediction by the logits of a session; an ensemble's others have made theirs. */
+static void carnn__session_tell(carnn_session *s, size_t top, carnn_prediction *p) {
+    carnn__logits o = s->model->task->output(&s->work);
+    if (s->silent) return;
+    if (s->members) carnn__agree(s->works, s->members, 0, SIZE_MAX);
+    carnn__net_of(&s->work)->top = carnn__max(top, 1);
+    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+}
+
 static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                        carnn_prediction *p) {
     carnn__net *net = carnn__net_of(&s->work);
     carnn__corpus *c = &net->corpus;
     size_t W = c->most_steps, i, at = 0, word;
-    carnn__logits o;
     for (i = 0; i < carnn__session_of(s)->texts; i++) {
         carnn__words w = carnn__words_of(s->model->task->roles[i].tokenizer, texts[i].at,
                                          texts[i].length);
@@ -10933,9 +11259,7 @@ static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts
     c->tokens.at[i] = at;
     if (net->texts.roles) carnn__texts_collect(&net->texts, 0);
     s->model->task->forward(&s->work, 0);
-    o = s->model->task->output(&s->work);
-    net->top = carnn__max(top, 1);
-    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+    carnn__session_tell(s, top, p);
 }
 
 /* --- explanation --------------------------------------------------------------------------------
@@ -11074,18 +11398,62 @@ static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carn
     carnn__net_carve(&s->work, arena);
 }
 
-CARNN_API size_t carnn_session_size(const carnn_model *model) {
+/* What the members of an ensemble have together, behind the session of the first. */
+static void carnn__session_carve_members(carnn_session *s, carnn__arena *arena) {
+    size_t rows = carnn__corpus_of(&s->work)->most_size[0];
+    s->members = s->model->member_count;
+    s->member = (carnn_session **)carnn__take(arena, s->members, sizeof *s->member);
+    s->works = (carnn__work **)carnn__take(arena, s->members, sizeof *s->works);
+    s->part = (carnn_contribution *)carnn__take(arena, rows, sizeof *s->part);
+}
+
+/* Bytes of a session; *kind and *columns, where they are not NULL: of its logits. */
+static size_t carnn__session_measure(const carnn_model *model, carnn__output_kind *kind,
+                                     size_t *columns) {
     const carnn__kernels *k = carnn__simd_select(model->desc.simd);
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn_session *s;
+    size_t i, bytes, others = 0;
     if (!k || !model->task->session) return 0;
+    for (i = 1; i < model->member_count; i++) {
+        bytes = carnn__session_measure(model->members[i], NULL, NULL);
+        if (!bytes) return 0;
+        others += carnn__round_up(bytes, CARNN__ALIGN);
+    }
     s = (carnn_session *)carnn__alloc_zero(&model->allocator, 1, sizeof *s + model->task->state);
     if (!s) return 0;
     s->model = model;
     s->work.state = s + 1; /* scratch, while memory is counted */
     carnn__session_carve(s, k, &arena);
+    if (model->member_count) carnn__session_carve_members(s, &arena);
+    if (kind && model->task->output) {
+        carnn__logits o = model->task->output(&s->work);
+        *kind = o.kind;
+        *columns = o.z->columns;
+    }
     carnn__free(&model->allocator, s);
-    return arena.peak;
+    return carnn__round_up(arena.peak, CARNN__ALIGN) + others;
+}
+
+CARNN_API size_t carnn_session_size(const carnn_model *model) {
+    return carnn__session_measure(model, NULL, NULL);
+}
+
+/* The sessions of the other members, from `at` on. */
+static carnn_status carnn__session_open_members(carnn_session *s, char *at, carnn_error *error) {
+    const carnn_model *model = s->model;
+    carnn_status status = CARNN_OK;
+    size_t i;
+    s->member[0] = s;
+    s->work.rule = model->rule;
+    for (i = 1; !status && i < s->members; i++) {
+        status = carnn_session_open(&s->member[i], model->members[i], at, error);
+        if (status) break;
+        s->member[i]->silent = 1;
+        at += carnn__round_up(carnn_session_size(model->members[i]), CARNN__ALIGN);
+    }
+    for (i = 0; !status && i < s->members; i++) s->works[i] = &s->member[i]->work;
+    return status;
 }
 
 CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model *model,
@@ -11093,6 +11461,7 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     const carnn__kernels *k;
     carnn__arena arena = {NULL, 0, 0, 0};
     carnn_session *s;
+    carnn_status status = CARNN_OK;
     void *own = NULL;
     *out = NULL;
     if (carnn__simd_open(&k, model->desc.simd, error)) return CARNN_ERR_ARGUMENT;
@@ -11111,6 +11480,15 @@ CARNN_API carnn_status carnn_session_open(carnn_session **out, const carnn_model
     s->model = model;
     s->own = own;
     carnn__session_carve(s, k, &arena);
+    if (model->member_count) {
+        carnn__session_carve_members(s, &arena);
+        status = carnn__session_open_members(
+            s, arena.base + carnn__round_up(arena.used, CARNN__ALIGN), error);
+        if (status) {
+            carnn__free_aligned(&model->allocator, own);
+            return status;
+        }
+    }
     carnn_session_reset(s);
     *out = s;
     return CARNN_OK;
@@ -11124,11 +11502,30 @@ CARNN_API void carnn_session_free(carnn_session *session) {
 }
 
 CARNN_API void carnn_session_reset(carnn_session *session) {
+    size_t i;
     session->parts = 0;
 #ifndef CARNN_NO_TEXT
     memset(&session->parser, 0, sizeof session->parser);
 #endif
+    for (i = 1; i < session->members; i++) carnn_session_reset(session->member[i]);
     if (carnn__session_of(session)->reset) carnn__session_of(session)->reset(session);
+}
+
+/* A text that comes before the example, and the example, of all members; the first one, which comes
+   last, speaks for all. A task without logits has its own way. */
+static void carnn__session_heard(carnn_session *s, uint32_t role, const char *text, size_t length) {
+    size_t i;
+    for (i = 1; i < s->members; i++)
+        carnn__session_of(s)->hear(s->member[i], role, text, length);
+    carnn__session_of(s)->hear(s, role, text, length);
+}
+
+static void carnn__session_asked(carnn_session *s, const carnn_text *texts, size_t top,
+                                 carnn_prediction *p) {
+    size_t i;
+    for (i = 1; s->model->task->output && i < s->members; i++)
+        carnn__session_of(s)->predict(s->member[i], texts, top, p);
+    carnn__session_of(s)->predict(s, texts, top, p);
 }
 
 static carnn_status carnn__no_such_call(const carnn_session *s, const char *call,
@@ -11148,7 +11545,7 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
                            count);
     memset(prediction, 0, sizeof *prediction);
     prediction->parts = 1;
-    kind->predict(session, texts, top, prediction);
+    carnn__session_asked(session, texts, top, prediction);
     session->parts = prediction->parts;
     return CARNN_OK;
 }
@@ -11169,7 +11566,7 @@ CARNN_API carnn_status carnn_session_hear(carnn_session *session, carnn_speaker 
     if (!carnn__session_of(session)->talks) return carnn__no_such_call(session, "hear", error);
     if ((int)speaker < CARNN_USER || speaker > CARNN_FACT)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "there is no speaker %d", (int)speaker);
-    carnn__session_of(session)->hear(session, (uint32_t)speaker, text, length);
+    carnn__session_heard(session, (uint32_t)speaker, text, length);
     return CARNN_OK;
 }
 
@@ -11181,10 +11578,10 @@ CARNN_API carnn_status carnn_session_reply(carnn_session *session, const char *u
     carnn_prediction p;
     *reply = "";
     if (!kind->talks) return carnn__no_such_call(session, "reply", error);
-    kind->predict(session, &text, 1, &p);
+    carnn__session_asked(session, &text, 1, &p);
     *reply = carnn__names_get(choices, p.choice[0]);
-    kind->hear(session, CARNN_USER, user, length);
-    kind->hear(session, CARNN_SYSTEM, *reply, carnn__names_length(choices, p.choice[0]));
+    carnn__session_heard(session, CARNN_USER, user, length);
+    carnn__session_heard(session, CARNN_SYSTEM, *reply, carnn__names_length(choices, p.choice[0]));
     session->parts = 1;
     return CARNN_OK;
 }
@@ -11195,8 +11592,44 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
     if (size) *text = 0;
     if (!carnn__session_of(session)->generate)
         return carnn__no_such_call(session, "generate", error);
+    if (session->members)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble does not generate: its "
+                           "members do, each by itself");
     session->parts = 0;
     carnn__session_of(session)->generate(session, how, prompt, length, text, size);
+    return CARNN_OK;
+}
+
+/* The means of the members' contributions to what the ensemble has chosen: sums of them are as
+   exact as the members' own. */
+static carnn_status carnn__explain_members(carnn_session *s, size_t count, carnn_contribution *out,
+                                           carnn_explanation *e, carnn_error *error) {
+    const carnn__net *first = carnn__net_of(&s->work);
+    size_t i, r, N = s->members, n = carnn__min(count, e->count);
+    for (i = 1; i < N; i++) {
+        carnn_explanation own;
+        int same = 1;
+        memset(&own, 0, sizeof own);
+        carnn__net_of(&s->member[i]->work)->best[0] = first->best[0];
+        carnn__session_of(s)->explain(s->member[i], n, s->part, &own);
+        for (r = 0; own.count == e->count && r < n; r++) {
+            same &= out[r].has == s->part[r].has;
+            out[r].score += s->part[r].score;
+            out[r].attention += s->part[r].attention;
+            out[r].share += s->part[r].share;
+        }
+        e->rest += own.rest;
+        e->exact &= own.exact;
+        if (!same || own.count != e->count)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "members 1 and %zu of the ensemble "
+                               "explain different things: each does by itself", i + 1);
+    }
+    for (r = 0; r < n; r++) {
+        out[r].score /= (double)N;
+        out[r].attention /= (double)N;
+        out[r].share /= (double)N;
+    }
+    e->rest /= (double)N;
     return CARNN_OK;
 }
 
@@ -11206,14 +11639,19 @@ CARNN_API carnn_status carnn_session_explain(carnn_session *session, size_t coun
     memset(explanation, 0, sizeof *explanation);
     if (!carnn__session_of(session)->explain)
         return carnn__no_such_call(session, "explain", error);
+    if (session->members && !session->model->task->output)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble of the task %s does not "
+                           "explain: its members do, each by itself", session->model->desc.task);
     if (session->parts) carnn__session_of(session)->explain(session, count, out, explanation);
+    if (session->parts && session->members)
+        return carnn__explain_members(session, count, out, explanation, error);
     return CARNN_OK;
 }
 
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns) {
     *rows = *columns = 0;
-    if (!session->parts || !carnn__session_of(session)->alignment) return NULL;
+    if (!session->parts || session->members || !carnn__session_of(session)->alignment) return NULL;
     return carnn__session_of(session)->alignment(session, of_second, rows, columns);
 }
 
@@ -11240,6 +11678,8 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     p->lines.line.length = length;
     status = session->model->task->reader->line(p, &r);
     if (status || !r.count) return status;
+    for (i = 1; r.begins && kind->reset && i < session->members; i++)
+        kind->reset(session->member[i]);
     if (r.begins && kind->reset) kind->reset(session);
     session->spoken = r.spoken;
     for (; r.own + count < kind->texts; count++) /* has been heard */
@@ -11255,7 +11695,7 @@ CARNN_API carnn_status carnn_session_line(carnn_session *session, const char *li
     if (r.example)
         status = carnn_session_predict(session, texts, count, top, prediction, error);
     for (i = 0; !status && kind->hear && (kind->talks || !r.example) && i < r.count; i++)
-        kind->hear(session, r.role[i], r.text[i].at, r.text[i].length);
+        carnn__session_heard(session, r.role[i], r.text[i].at, r.text[i].length);
     session->spoken = 0;
     return status;
 }
@@ -11284,8 +11724,9 @@ CARNN_API carnn_status carnn_session_example(carnn_session *session, const carnn
         carnn__span text = carnn__text(data, data->members[m].text);
         if (roles[data->members[m].role].labels) continue;
         if (left-- <= kind->texts) texts[count++] = text;
-        else if (kind->hear) kind->hear(session, data->members[m].role, text.at, text.length);
-        else kind->predict(session, &text, 1, prediction);
+        else if (kind->hear)
+            carnn__session_heard(session, data->members[m].role, text.at, text.length);
+        else carnn__session_asked(session, &text, 1, prediction);
     }
     status = carnn_session_predict(session, texts, count, top, prediction, error);
     if (!status) prediction->example = number;
@@ -12119,7 +12560,8 @@ static void carnn__dialog_backward(carnn__work *work, uint64_t key) {
 }
 
 enum { /* sums of a tally; KNOWN: turns whose response is a candidate */
-    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_DIALOGS, CARNN__DIALOG_KNOWN
+    CARNN__DIALOG_RIGHT, CARNN__DIALOG_ALL_RIGHT, CARNN__DIALOG_DIALOGS, CARNN__DIALOG_KNOWN,
+    CARNN__DIALOG_TOP /* 2, 5 */
 };
 
 static void carnn__dialog_count(const carnn__work *work, size_t number, carnn__tally *tally) {
@@ -12165,6 +12607,7 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
         for (b = 0; b < B; b++) { /* before the loss makes gradients of the logits */
             size_t turn = m->from + m->rank[b];
             m->right[turn] = work->engine->k->argmax(m->z + b * L, L) == m->label[b];
+            carnn__count_top(m->z + b * L, L, m->label[b], &tally->sum[CARNN__DIALOG_TOP]);
             if (m->all.x) memcpy(m->all.x + turn * L, m->z + b * L, L * sizeof(float));
         }
         carnn__losses(work, B, L, m->z, m->label, 1.0f / (float)m->turns, work->smoothing, m->loss);
@@ -12181,25 +12624,32 @@ static void carnn__dialog_batch(carnn__work *work, size_t number, uint64_t key,
     carnn__encode_lists(work, &m->words, &m->names.more, 0, NULL, L - own, &m->y, own, 1);
 }
 
-/* By plurality. The loss is that of the mean probability of the right candidate. */
+/* The loss is that of the mean probability of the right candidate, also where plurality decides. */
 static void carnn__dialog_vote(carnn__work *const *works, size_t count, size_t number,
                                carnn__tally *tally) {
     carnn__dialog *m = (carnn__dialog *)works[0]->state;
-    size_t i;
+    const carnn__kernels *k = works[0]->engine->k;
+    size_t i, L = m->own.count - 1;
     for (i = 0; i < m->turns; i++) {
         uint32_t target = m->net.corpus.target[m->turn[i]];
-        double right;
-        m->right[i] = carnn__elect(works, count, i, target, &right) == target;
-        if (target != CARNN__NO_INDEX) tally->loss -= log(right > DBL_MIN ? right : DBL_MIN);
+        double right = carnn__agree(works, count, i, target);
+        m->right[i] = k->argmax(m->all.x + i * L, L) == target;
+        carnn__count_top(m->all.x + i * L, L, target, &tally->sum[CARNN__DIALOG_TOP]);
+        if (target != CARNN__NO_INDEX) tally->loss -= log(fmax(right, DBL_MIN));
     }
     carnn__dialog_count(works[0], number, tally);
+    if (works[0]->wanted) carnn__net_tell(works[0]);
 }
 
 static void carnn__dialog_score(const carnn__tally *tally, carnn_scores *scores) {
     const double *sum = tally->sum;
+    size_t i;
     scores->loss = tally->loss / fmax(sum[CARNN__DIALOG_KNOWN], 1.0);
     scores->metric[0].value = sum[CARNN__DIALOG_RIGHT] / (double)carnn__max(tally->examples, 1);
     scores->metric[1].value = sum[CARNN__DIALOG_ALL_RIGHT] / fmax(sum[CARNN__DIALOG_DIALOGS], 1.0);
+    for (i = 0; i < 2; i++)
+        scores->metric[2 + i].value = sum[CARNN__DIALOG_TOP + i] /
+                                      (double)carnn__max(tally->examples, 1);
 }
 
 /* --- sessions -----------------------------------------------------------------------------------
@@ -12268,7 +12718,6 @@ static void carnn__dialog_hear(carnn_session *s, uint32_t speaker, const char *t
 static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, size_t top,
                                   carnn_prediction *p) {
     carnn__dialog *m = (carnn__dialog *)s->work.state;
-    carnn__logits o = carnn__dialog_output(&s->work);
     size_t M, L = s->model->choices.count, t;
     carnn__dialog_utter(s, CARNN_USER, texts->at, texts->length, 2);
     M = carnn__min(m->heard + 1, m->slots - 1);
@@ -12280,8 +12729,7 @@ static void carnn__dialog_predict(carnn_session *s, const carnn_text *texts, siz
     m->projected = m->heard;
     carnn__dialog_forward(&s->work, 0);
     memcpy(m->all.x, m->z, L * sizeof(float));
-    m->net.top = carnn__max(top, 1);
-    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+    carnn__session_tell(s, top, p);
 }
 
 /* The logit o . y of the answer as a sum over the utterances. */
@@ -12335,7 +12783,8 @@ static const carnn__task carnn__dialog_task = {
     {SIZE_MAX, {CARNN__DIALOG_INPUTS, 0}, 0}, carnn__dialog_measure,
     carnn__dialog_pieces, NULL, carnn__dialog_output, NULL, NULL, carnn__dialog_batch,
     carnn__dialog_vote,
-    {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {NULL, 0, 0}}, carnn__dialog_score,
+    {{"accuracy", 0, 0}, {"dialog_accuracy", 0, 0}, {"accuracy_top2", 0, 1},
+     {"accuracy_top5", 0, 1}, {NULL, 0, 0}}, carnn__dialog_score,
     &carnn__dialog_session, NULL,
     "1 hi\thello , what can i do\n2 some thai food please\twhere should it be\n"
     "3 thai_house R_phone 12\n4 thai_house R_area north\n"
@@ -12738,21 +13187,27 @@ static void carnn__lm_batch(carnn__work *work, size_t number, uint64_t key, carn
     carnn__lm_context_backward(work, key);
 }
 
-/* The mean of the models' probabilities of every word. Labels are not voted on. */
-static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
-                           carnn__tally *tally) {
+/* The mean of the models' probabilities of every word. */
+static void carnn__lm_mean(carnn__work *const *works, size_t count) {
     carnn__lm *m = (carnn__lm *)works[0]->state;
-    double before = tally->sum[CARNN__LM_NLL];
     size_t row, i;
-    (void)number;
     for (row = 0; row < m->seq->packed.rows; row++) {
         double p = 0.0;
         for (i = 0; i < count; i++)
             p += exp(-(double)((const carnn__lm *)works[i]->state)->output.loss[row]);
         m->output.loss[row] = (float)-log(fmax(p / (double)count, DBL_MIN));
     }
+}
+
+/* Labels are not voted on. */
+static void carnn__lm_vote(carnn__work *const *works, size_t count, size_t number,
+                           carnn__tally *tally) {
+    double before = tally->sum[CARNN__LM_NLL];
+    (void)number;
+    carnn__lm_mean(works, count);
     carnn__lm_count(works[0], tally);
     tally->loss += tally->sum[CARNN__LM_NLL] - before;
+    if (works[0]->wanted) carnn__lm_tell(works[0]);
 }
 
 static void carnn__lm_score(const carnn__tally *tally, carnn_scores *scores) {
@@ -12809,11 +13264,21 @@ static uint32_t carnn__lm_next(const carnn_session *s, carnn__words *w, int *mor
 /* Adds -log P of the piece at hand, which is complete. */
 static void carnn__lm_score_piece(carnn_session *s, carnn_prediction *p) {
     const carnn__lm *m = (const carnn__lm *)s->work.state;
+    const carnn__corpus *c = carnn__corpus_of(&s->work);
     double nll = 0.0;
-    size_t t;
-    carnn__lm_collect(&s->work, 0);
-    carnn__lm_context_forward(&s->work, 0);
-    carnn__lm_forward(&s->work, 0, 0.0);
+    size_t t, i;
+    for (i = 0; i < carnn__max(s->members, 1); i++) {
+        carnn__work *work = i ? s->works[i] : &s->work;
+        carnn__corpus *own = carnn__corpus_of(work);
+        if (i) { /* its words are the same */
+            memcpy(own->tokens.ids, c->tokens.ids, 2 * (CARNN__LM_STEPS + 1) * sizeof(uint32_t));
+            memcpy(own->pieces->size, c->pieces->size, sizeof c->pieces->size);
+        }
+        carnn__lm_collect(work, 0);
+        carnn__lm_context_forward(work, 0);
+        carnn__lm_forward(work, 0, 0.0);
+    }
+    if (s->members) carnn__lm_mean(s->works, s->members);
     for (t = 0; t < m->seq->packed.rows; t++) nll += (double)m->output.loss[t];
     p->score += nll;
     p->tokens += t;
@@ -14072,7 +14537,9 @@ static const carnn__task carnn__pair_task = {
 
    `--anonymous 1`: a candidate is read as one of the words <name.1> .. <name.16>, the same one in
    all of the example, and another one in every batch of training: all that a model can know of it
-   is where it stands. Words that are not known share <unk> .. <unk.15> by their hash.
+   is where it stands. Words that are not known share <unk> .. <unk.15> by their hash. @entity1 and
+   the like are such names already: in training all of the vocabulary change places with each other,
+   otherwise in every batch; else they are read as they are.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -14146,21 +14613,42 @@ static uint32_t carnn__cloze_candidate(const carnn__work *work, size_t item, uin
     return CARNN__NO_INDEX;
 }
 
-/* The row of E that a word of the item is read as. Candidate i has the name (a i + b) mod 16. */
-static uint32_t carnn__cloze_read(const carnn__texts *t, size_t item, uint32_t word) {
-    const carnn__net *net = carnn__net_of(t->work);
-    uint32_t known = (uint32_t)t->work->model->words.count, i;
-    if (carnn__option(t->work->model, CARNN__CLOZE_ANONYMOUS) > 0.0) {
-        uint64_t r = net->key ? carnn__random(net->key, item) : 0;
-        i = carnn__cloze_candidate(t->work, item, word);
-        if (i < CARNN__CLOZE_NAMES)
-            return (uint32_t)CARNN__UNKNOWN +
-                   ((uint32_t)(r >> 8 | 1) * i + (uint32_t)r) % CARNN__CLOZE_NAMES;
+/* --- parts ----------------------------------------------------------------------------------- */
+
+typedef struct carnn__entities { /* n words of the vocabulary */
+    size_t count;
+    uint32_t *number; /* (V) which of them a word is, or CARNN__NO_INDEX */
+    uint32_t *word;   /* (n) */
+    uint32_t *order;  /* (n) how they have changed places by `key` */
+    uint64_t key;     /* 0: they have not */
+} carnn__entities;
+
+static void carnn__entities_plan(carnn__plan *p, carnn__entities *e) {
+    const carnn__names *words = &p->model->words;
+    size_t i;
+    if (!p->arena) return;
+    e->number = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
+    e->word = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
+    e->order = (uint32_t *)carnn__take(p->arena, words->count, sizeof(uint32_t));
+    e->key = e->count = 0;
+    for (i = 0; e->number && i < words->count; i++) {
+        carnn__span word = {carnn__names_get(words, i), carnn__names_length(words, i)};
+        int is_one = word.length > 7 && !memcmp(word.at, "@entity", 7);
+        e->number[i] = is_one ? (uint32_t)e->count : CARNN__NO_INDEX;
+        if (is_one) e->word[e->count++] = (uint32_t)i;
     }
-    return word < known ? word : (word - known) % (uint32_t)CARNN__UNKNOWN;
 }
 
-/* --- parts ----------------------------------------------------------------------------------- */
+/* What entity i is read as in the batch that has this key. */
+static uint32_t carnn__entity_read(carnn__entities *e, size_t i, uint64_t key) {
+    size_t j;
+    if (e->key != key) {
+        for (j = 0; j < e->count; j++) e->order[j] = (uint32_t)j;
+        carnn__shuffle(carnn__stream(key, 0), e->order, e->count);
+        e->key = key;
+    }
+    return e->word[e->order[i]];
+}
 
 typedef struct carnn__cloze {
     carnn__net net;             /* its texts: those that are read */
@@ -14177,9 +14665,27 @@ typedef struct carnn__cloze {
     carnn__additive attend;
     carnn__mat sum;             /* (B, 2D) [r; g] */
     carnn__linear top;          /* (B, e) */
+    carnn__entities entities;
     int answered;               /* in a session: the next sentence begins a text */
     char told[CARNN__WORD_TEXT];
 } carnn__cloze;
+
+/* The row of E that a word of the item is read as. Candidate i has the name (a i + b) mod 16. */
+static uint32_t carnn__cloze_read(const carnn__texts *t, size_t item, uint32_t word) {
+    const carnn__net *net = carnn__net_of(t->work);
+    uint32_t known = (uint32_t)t->work->model->words.count, i;
+    carnn__entities *e = &((carnn__cloze *)t->work->state)->entities;
+    if (word < known && e->number[word] != CARNN__NO_INDEX)
+        return net->key ? carnn__entity_read(e, e->number[word], net->key) : word;
+    if (carnn__option(t->work->model, CARNN__CLOZE_ANONYMOUS) > 0.0) {
+        uint64_t r = net->key ? carnn__random(net->key, item) : 0;
+        i = carnn__cloze_candidate(t->work, item, word);
+        if (i < CARNN__CLOZE_NAMES)
+            return (uint32_t)CARNN__UNKNOWN +
+                   ((uint32_t)(r >> 8 | 1) * i + (uint32_t)r) % CARNN__CLOZE_NAMES;
+    }
+    return word < known ? word : (word - known) % (uint32_t)CARNN__UNKNOWN;
+}
 
 enum { CARNN__CLOZE_DROP_WORDS = 1, CARNN__CLOZE_DROP_LAYERS = 3 }; /* of texts, questions */
 
@@ -14207,6 +14713,7 @@ static void carnn__cloze_parts(carnn__plan *p, void *state) {
     carnn__rnn_shape shape = carnn__encoder_shape(p->model, CARNN__CLOZE_ENCODER, 2, e, 0);
     m->attentive = carnn__chosen(p->model, CARNN__CLOZE_MODEL) == 1;
     m->words[0].table = m->words[1].table = carnn__declare_words(p);
+    carnn__entities_plan(p, &m->entities);
     for (i = 0; i < 2; i++) {
         carnn__texts *t = carnn__cloze_texts(m, i);
         t->joined = i ? CARNN__CLOZE_QUESTION : CARNN__CLOZE_WORDS;
@@ -14394,6 +14901,7 @@ static double carnn__cloze_loss(carnn__work *work, carnn__tally *tally) {
         carnn__cloze_candidates(work, t->item[b], &count);
         right = count && work->engine->k->argmax(z, count) == m->target[b];
         tally->sum[0] += right;
+        carnn__count_top(z, count, m->target[b], tally->sum + 1);
         carnn__tell_part(work, right, 1.0);
         if (m->target[b] >= C || (!m->attentive && !(z[m->target[b]] > least))) continue;
         if (m->attentive) {
@@ -14445,7 +14953,6 @@ static void carnn__cloze_predict(carnn_session *s, const carnn_text *texts, size
     carnn__cloze *m = (carnn__cloze *)s->work.state;
     carnn__lists *l = &m->net.corpus.tokens;
     carnn__span list = texts[2];
-    carnn__logits o;
     size_t i;
     carnn__cloze_hear(s, CARNN__CLOZE_TEXT, texts[0].at, texts[0].length);
     l->at[2] = l->at[1] + carnn__cloze_tokens(s->model, texts[1], CARNN__CLOZE_ASKED,
@@ -14454,14 +14961,14 @@ static void carnn__cloze_predict(carnn_session *s, const carnn_text *texts, size
                                               l->ids + l->at[2], CARNN__CLOZE_CANDIDATES);
     for (i = 0; i < CARNN__CLOZE_CANDIDATES && carnn__next_candidate(&list, m->name + i);) i++;
     if (i < CARNN__CLOZE_CANDIDATES) m->name[i].at = NULL;
+    m->answered = 1;
     carnn__texts_collect(&m->net.texts, 0);
     carnn__cloze_forward(&s->work, 0);
-    o = carnn__cloze_output(&s->work);
-    m->net.top = carnn__max(top, 1);
-    *p = carnn__net_prediction(&s->work, &o, 0, 0);
+    carnn__session_tell(s, top, p);
     m->told[0] = 0;
-    if (p->count) carnn__keep_text(m->told, sizeof m->told, p->candidate[p->choice[0]]);
-    m->answered = 1;
+    if (s->silent) return;
+    if (!p->count) m->net.best[0] = SIZE_MAX;
+    else carnn__keep_text(m->told, sizeof m->told, p->candidate[p->choice[0]]);
 }
 
 /* The words of the text: the attention s_i of each, which is also what it adds to P of the word. */
@@ -14469,11 +14976,12 @@ static void carnn__cloze_explain(carnn_session *s, size_t count, carnn_contribut
                                  carnn_explanation *e) {
     const carnn__cloze *m = (const carnn__cloze *)s->work.state;
     const float *weight = m->attentive ? m->attend.score.y.x : m->s.x;
-    size_t r, best = m->told[0] ? m->net.best[0] : SIZE_MAX;
+    size_t r, best = m->net.best[0];
     e->count = carnn__texts_rows(&m->net.texts);
     e->of = m->told;
     e->exact = !m->attentive;
-    if (m->attentive && m->told[0]) e->rest = (double)m->z.x[best];
+    if (m->attentive && best != SIZE_MAX && !s->silent && !s->members)
+        e->rest = (double)m->z.x[best];
     for (r = 0; r < e->count && r < count; r++) {
         carnn_contribution c = {"text", s->word[r], CARNN_HAS_ATTENTION, 0.0, (double)weight[r],
                                 0.0};
@@ -14549,7 +15057,8 @@ static const carnn__task carnn__cloze_task = {
     carnn__cloze_parts, NULL, carnn__cloze_tokens,
     {1, {CARNN__CLOZE_ROWS, 0}, 0}, carnn__cloze_measure, NULL,
     carnn__cloze_forward, carnn__cloze_output, carnn__cloze_loss, carnn__cloze_backward,
-    NULL, NULL, {{"accuracy", 0, 0}, {NULL, 0, 0}}, NULL,
+    NULL, NULL, {{"accuracy", 0, 0}, {"accuracy_top2", 0, 1}, {"accuracy_top5", 0, 1},
+     {NULL, 0, 0}}, NULL,
     &carnn__cloze_session, NULL,
     "1 a b c d\n2 d e a\n3 b c\n4 XXXXX e b\ta\t\ta|b|d|x\n\n1 e c b\n2 c XXXXX e\tb\t\tb|e\n\n"
     "1 b b d\n2 e a b d\n3 d XXXXX\te\t\tb|d|e\n",
@@ -14845,12 +15354,26 @@ CARNN_API carnn_status carnn_defaults(carnn_model_desc *model, carnn_train_desc 
 
 CARNN_API void carnn_model_free(carnn_model *model) {
     carnn_allocator a;
+    size_t i;
     if (!model) return;
     a = model->allocator;
     carnn__free_aligned(&a, model->block);
-    carnn__names_free(&model->words, &a);
-    carnn__names_free(&model->choices, &a);
+    for (i = 0; i < model->member_count; i++) carnn_model_free(model->members[i]);
+    if (model->members) { /* they had the words and choices */
+        carnn__free(&a, model->members);
+    } else {
+        carnn__names_free(&model->words, &a);
+        carnn__names_free(&model->choices, &a);
+    }
     carnn__free(&a, model);
+}
+
+CARNN_API const carnn_model *carnn_model_member(const carnn_model *model, size_t number) {
+    return number < model->member_count ? model->members[number] : NULL;
+}
+
+CARNN_API carnn_ensemble_rule carnn_model_rule(const carnn_model *ensemble) {
+    return ensemble->rule;
 }
 
 /* What a new model and a loaded one have in common once desc (complete), words and choices are
@@ -14925,6 +15448,9 @@ static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *err
     if (desc->task && strcmp(desc->task, old->task))
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model to go on from is of the task "
                            "%s, not %.60s", old->task, desc->task);
+    if (desc->from->member_count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model to go on from is an ensemble: "
+                           "expected one of its members");
     desc->task = old->task;
     for (i = 0; (o = carnn_option_at(old->task, i)) != NULL; i++)
         if (o->place != CARNN_OPTION_OF_TRAINING && carnn__option_value(o, desc, NULL) == 0.0)
@@ -15019,14 +15545,15 @@ CARNN_API int64_t carnn_model_best_epoch(const carnn_model *model) { return mode
 
 CARNN_API size_t carnn_model_parameters(const carnn_model *model) {
     size_t i, sum = 0;
-    for (i = 0; i < model->params.count; i++)
+    for (i = 0; i < model->member_count; i++) sum += carnn_model_parameters(model->members[i]);
+    for (i = 0; !model->member_count && i < model->params.count; i++)
         sum += model->params.item[i].rows * model->params.item[i].columns;
     return sum;
 }
 
 CARNN_API carnn_tensor carnn_model_tensor(const carnn_model *model, size_t number) {
     carnn_tensor t = {NULL, 0, 0, NULL};
-    if (number < model->params.count) {
+    if (!model->member_count && number < model->params.count) {
         const carnn__param *p = &model->params.item[number];
         t.name = p->name;
         t.rows = p->rows;
@@ -15082,7 +15609,8 @@ CARNN_API size_t carnn_prediction_text(const carnn_model *model, const carnn_pre
    A string is a u64 length and its bytes. The data of a model is its flat parameter vector
    (@@PARAM) with its padding, so that a file in memory can be used in place; a checkpoint holds
    several such vectors. Options that change nothing of the result (threads, seconds) are left out:
-   the same training gives the same bytes.
+   the same training gives the same bytes. An ensemble has the keys and tensors of all members, with
+   "member.0.", "member.1.", ... before their names, and their data one after the other.
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
@@ -15224,7 +15752,7 @@ static uint64_t carnn__sum_end(const carnn__sum *h) {
    Reading. The bytes may come from anyone: each count and length is compared with the rest of the
    file before it is used. Only the first error is reported; after it, reads give zeros. */
 
-#define CARNN__GGUF_KEYS_MAX 128
+#define CARNN__GGUF_KEYS_MAX 128 /* of a model, or of a member */
 #define CARNN__GGUF_ARRAY_OF(type) ((uint32_t)CARNN__GGUF_ARRAY << 8 | (type))
 
 /* Takes the next bytes of a file; returns 0 on failure. */
@@ -15246,6 +15774,7 @@ typedef struct carnn__gguf_key {
 typedef struct carnn__gguf {
     carnn_status status;
     size_t keys, size;          /* of the file; in writing: so far */
+    char prefix[16];            /* of the names of keys and tensors: "member.0.", or "" */
     /* writing */
     int writing;
     size_t all_keys;            /* these two are known after the first and the second run */
@@ -15258,8 +15787,14 @@ typedef struct carnn__gguf {
     const unsigned char *bytes;
     size_t at;
     uint64_t tensors;
-    carnn__gguf_key key[CARNN__GGUF_KEYS_MAX];
+    const carnn_allocator *allocator;
+    carnn__gguf_key *key;       /* (keys) */
 } carnn__gguf;
+
+/* The names of keys and tensors that follow are those of a member of an ensemble. */
+static void carnn__gguf_member(carnn__gguf *g, size_t number) {
+    snprintf(g->prefix, sizeof g->prefix, "member.%u.", (unsigned)number);
+}
 
 CARNN__PRINTF(2, 3)
 static carnn_status carnn__gguf_fail(carnn__gguf *g, const char *format, ...) {
@@ -15292,8 +15827,15 @@ static void carnn__put_string(carnn__gguf *g, const char *s, size_t length) {
     carnn__put_bytes(g, s, length);
 }
 
+/* The name of a key or tensor. */
+static void carnn__put_name(carnn__gguf *g, const char *name) {
+    carnn__put_number(g, strlen(g->prefix) + strlen(name), 8);
+    carnn__put_bytes(g, g->prefix, strlen(g->prefix));
+    carnn__put_bytes(g, name, strlen(name));
+}
+
 static void carnn__put_key(carnn__gguf *g, const char *name, uint32_t type) {
-    carnn__put_string(g, name, strlen(name));
+    carnn__put_name(g, name);
     carnn__put_number(g, type, 4);
     g->keys++;
 }
@@ -15381,8 +15923,11 @@ static carnn__span carnn__gguf_string(carnn__gguf *g) {
 static const carnn__gguf_key *carnn__gguf_find(const carnn__gguf *g, const char *name,
                                                size_t length) {
     const carnn__gguf_key *key;
+    size_t prefix = strlen(g->prefix);
     for (key = g->key; key < g->key + g->keys; key++)
-        if (key->name.length == length && memcmp(key->name.at, name, length) == 0) return key;
+        if (key->name.length == prefix + length && !memcmp(key->name.at, g->prefix, prefix) &&
+            !memcmp(key->name.at + prefix, name, length))
+            return key;
     return NULL;
 }
 
@@ -15413,8 +15958,9 @@ static void carnn__gguf_take_key(carnn__gguf *g) {
 /* A key of this type that is read; NULL (and failure) where there is none. */
 static const carnn__gguf_key *carnn__gguf_need(carnn__gguf *g, const char *name, uint32_t type) {
     const carnn__gguf_key *key = carnn__gguf_find(g, name, strlen(name));
-    if (!key) carnn__gguf_fail(g, "the key %s is missing", name);
-    else if (key->type != type) carnn__gguf_fail(g, "the key %s has another type", name);
+    if (!key) carnn__gguf_fail(g, "the key %s%s is missing", g->prefix, name);
+    else if (key->type != type)
+        carnn__gguf_fail(g, "the key %s%s has another type", g->prefix, name);
     return g->status == CARNN_OK ? key : NULL;
 }
 
@@ -15488,9 +16034,10 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
                               size_t offset) {
     uint32_t dimensions = rows == 1 ? 1 : 2, found, type, i;
     uint64_t size[2] = {1, 1}, at;
+    size_t prefix = strlen(g->prefix);
     carnn__span known;
     if (g->writing) {
-        carnn__put_string(g, name, strlen(name));
+        carnn__put_name(g, name);
         carnn__put_number(g, dimensions, 4);
         carnn__put_number(g, columns, 8);
         if (dimensions == 2) carnn__put_number(g, rows, 8);
@@ -15499,14 +16046,17 @@ static void carnn__key_tensor(carnn__gguf *g, const char *name, size_t rows, siz
         return;
     }
     known = carnn__gguf_string(g);
-    if (known.at && !carnn__is(name, known, 0))
-        carnn__gguf_fail(g, "expected the weights %s, found \"%.*s\"", name,
+    if (known.at && (known.length != prefix + strlen(name) ||
+                     memcmp(known.at, g->prefix, prefix) || memcmp(known.at + prefix, name,
+                                                                   known.length - prefix)))
+        carnn__gguf_fail(g, "expected the weights %s%s, found \"%.*s\"", g->prefix, name,
                          (int)carnn__min(known.length, 60), known.at);
     found = (uint32_t)carnn__gguf_number(g, 4);
     for (i = 0; i < carnn__min(found, 2); i++) size[i] = carnn__gguf_number(g, 8);
     if (found != dimensions || size[0] != columns || size[1] != rows)
-        carnn__gguf_fail(g, "%s: expected %zu by %zu weights, found %llu by %llu", name, rows,
-                         columns, (unsigned long long)size[1], (unsigned long long)size[0]);
+        carnn__gguf_fail(g, "%s%s: expected %zu by %zu weights, found %llu by %llu", g->prefix,
+                         name, rows, columns, (unsigned long long)size[1],
+                         (unsigned long long)size[0]);
     type = (uint32_t)carnn__gguf_number(g, 4);
     at = carnn__gguf_number(g, 8);
     if (type != 0) carnn__gguf_fail(g, "%s: type %u, expected F32", name, (unsigned)type);
@@ -15766,8 +16316,11 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kin
                                 (unsigned)version, CARNN__GGUF_VERSION);
     g->tensors = carnn__gguf_number(g, 8);
     keys = carnn__gguf_number(g, 8);
-    if (keys > CARNN__GGUF_KEYS_MAX)
+    if (keys > CARNN__GGUF_KEYS_MAX * (CARNN_MEMBERS_MAX + 1) || keys > g->size)
         return carnn__gguf_fail(g, "not a model of carnn: %llu keys", (unsigned long long)keys);
+    g->allocator = allocator;
+    g->key = (carnn__gguf_key *)carnn__alloc(allocator, (size_t)keys, sizeof *g->key);
+    if (!g->key) return g->status = carnn__out_of_memory(error);
     for (; keys && !g->status; keys--) carnn__gguf_take_key(g);
     carnn__key_text(g, "general.architecture", architecture);
     if (!g->status && strcmp(architecture, kind->architecture) != 0)
@@ -15781,6 +16334,11 @@ static carnn_status carnn__gguf_open(carnn__gguf *g, const carnn__gguf_kind *kin
     if (carnn__gguf_key_number(g, "general.alignment", CARNN__GGUF_U32) != CARNN__ALIGN)
         carnn__gguf_fail(g, "general.alignment is not %d", CARNN__ALIGN);
     return g->status;
+}
+
+static void carnn__gguf_close(carnn__gguf *g) {
+    if (g->key) carnn__free(g->allocator, g->key);
+    g->key = NULL;
 }
 
 /* --- keys of models and checkpoints ---------------------------------------------------------- */
@@ -15902,24 +16460,49 @@ static void carnn__key_words(carnn__gguf *g, carnn_model *model) {
     if (choices) carnn__key_names(g, choices, &model->choices, &model->allocator);
 }
 
-/* The table of tensors: one that is read has to be what the task declares for the model. */
-static void carnn__key_params(carnn__gguf *g, const carnn__store *store) {
+/* The table of tensors: one that is read has to be what the task declares for the model. Its data
+   begin with float `from`. */
+static void carnn__key_params(carnn__gguf *g, const carnn__store *store, size_t from) {
     const carnn__param *p;
     for (p = store->item; p < store->item + store->count && !g->status; p++)
-        carnn__key_tensor(g, p->name, p->rows, p->columns, p->offset);
+        carnn__key_tensor(g, p->name, p->rows, p->columns, from + p->offset);
 }
+
+static const char *const carnn__ensemble_rules[] = {"mean", "vote"};
 
 static void carnn__put_model(carnn__gguf *g, const void *from) {
     carnn_model model = *(const carnn_model *)from; /* carnn__key_model sets what it writes */
-    const carnn__store *store = &model.params;
+    const carnn_model *one = (const carnn_model *)from, *const *parts = &one;
+    size_t i, n = 1, tensors = 0, floats = 0;
     char title[96];
-    carnn__put_start(g, &carnn__model_file, store->count);
-    snprintf(title, sizeof title, "%s %s", model.desc.task, model.desc.cell);
+    if (model.member_count) {
+        parts = (const carnn_model *const *)model.members;
+        n = model.member_count;
+    }
+    for (i = 0; i < n; i++) tensors += parts[i]->params.count;
+    carnn__put_start(g, &carnn__model_file, tensors);
+    snprintf(title, sizeof title, "%s %s", model.desc.task,
+             model.member_count ? "ensemble" : model.desc.cell);
     carnn__put_key_text(g, "general.name", title);
-    carnn__key_model(g, &model);
-    carnn__key_words(g, &model);
-    carnn__key_params(g, store);
-    carnn__put_floats(g, store->value, store->size);
+    if (model.member_count) {
+        carnn__key_size(g, "carnn.members", &n);
+        carnn__put_key_text(g, "carnn.ensemble", carnn__ensemble_rules[model.rule]);
+        carnn__key_scores(g, model.task, &model.scores);
+    }
+    for (i = 0; i < n; i++) {
+        carnn_model part = *parts[i];
+        if (model.member_count) carnn__gguf_member(g, i);
+        carnn__key_model(g, &part);
+        carnn__key_words(g, &part);
+    }
+    for (i = 0; i < n; i++) {
+        if (model.member_count) carnn__gguf_member(g, i);
+        carnn__key_params(g, &parts[i]->params, floats);
+        floats += parts[i]->params.size;
+    }
+    g->prefix[0] = 0;
+    for (i = 0; i < n; i++)
+        carnn__put_floats(g, parts[i]->params.value, parts[i]->params.size);
 }
 
 CARNN_API size_t carnn_model_size(const carnn_model *model) {
@@ -15973,39 +16556,177 @@ static const char *carnn__not_finite(const carnn__store *store, const float *arr
     return NULL;
 }
 
-static carnn_status carnn__model_open(carnn_model *model, const carnn_source *source,
-                                      carnn_error *error) {
-    const carnn_allocator *a = &model->allocator;
-    carnn__gguf g;
-    const unsigned char *data;
-    const char *broken;
+/* Do models choose among the same things? A task without logits predicts words. */
+static carnn_status carnn__same_choices(const carnn_model *const *models, size_t count,
+                                        carnn_error *error) {
+    int words = !models[0]->task->output;
+    const carnn__names *a = words ? &models[0]->words : &models[0]->choices, *b;
+    size_t m;
+    for (m = 1; m < count; m++) {
+        if (models[m]->task != models[0]->task)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "model 1 is of the task %s, model %zu "
+                               "of the task %s", models[0]->desc.task, m + 1, models[m]->desc.task);
+        b = words ? &models[m]->words : &models[m]->choices;
+        if (a->count != b->count ||
+            (a->count && (memcmp(a->at, b->at, (a->count + 1) * sizeof *a->at) ||
+                          memcmp(a->bytes, b->bytes, a->at[a->count]))))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
+                               "their %s differ", m + 1, words ? "words" : "candidates or classes");
+    }
+    return CARNN_OK;
+}
+
+/* Can models be averaged by this rule? */
+static carnn_status carnn__ensemble_check(const carnn_model *const *models, size_t count,
+                                          carnn_ensemble_rule rule, carnn_error *error) {
+    carnn__output_kind kind = CARNN__OUTPUT_SCORE, own = kind;
+    size_t columns = 0, found = 0, m;
+    if (!count || count > CARNN_MEMBERS_MAX)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble of %zu models, expected 1 to "
+                           "%d", count, CARNN_MEMBERS_MAX);
+    for (m = 0; m < count; m++)
+        if (models[m]->member_count)
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "model %zu is an ensemble itself: "
+                               "name its members", m + 1);
+    if (carnn__same_choices(models, count, error)) return CARNN_ERR_ARGUMENT;
+    if (!models[0]->task->session || !carnn__simd_select(models[0]->desc.simd))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s have no sessions "
+                           "here", models[0]->desc.task);
+    for (m = 0; m < count; m++) {
+        if (!carnn__session_measure(models[m], m ? &own : &kind, m ? &found : &columns))
+            return carnn__out_of_memory(error);
+        if (m && (own != kind || found != columns))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
+                               "their predictions are of another kind or number", m + 1);
+    }
+    if (rule == CARNN_ENSEMBLE_VOTE && kind != CARNN__OUTPUT_SOFTMAX)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models of the task %s cannot vote: they "
+                           "do not choose; take the mean", models[0]->desc.task);
+    return CARNN_OK;
+}
+
+/* What a model, or a member, is, and the weights that it has to have. */
+static void carnn__model_read(carnn__gguf *g, carnn_model *model) {
     carnn_error why;
     carnn_status status;
-    carnn__gguf_open(&g, &carnn__model_file, source, a, &model->block, error);
-    carnn__key_model(&g, model);
-    carnn__key_words(&g, model);
-    if (g.status) return g.status;
+    carnn__key_model(g, model);
+    carnn__key_words(g, model);
+    if (g->status) return;
     status = carnn__model_declare(model, &why);
     if (!status && model->trained.optimizer)
         status = carnn__check_options(&model->desc, &model->trained, &why);
-    if (status == CARNN_ERR_MEMORY) return carnn__out_of_memory(error);
-    if (status) return carnn__gguf_fail(&g, "%s", why.message);
-    /* its weights are used in place if this machine can, else copied */
-    carnn__gguf_count(&g, model->params.count);
-    carnn__key_params(&g, &model->params);
-    data = carnn__gguf_data(&g, model->params.size);
-    if (!data) return g.status;
-    if (CARNN__LITTLE_ENDIAN && (uintptr_t)data % CARNN__ALIGN == 0) {
-        model->params.value = (float *)(uintptr_t)data;
-    } else {
-        status = carnn__store_alloc(&model->params, a, error);
-        if (status) return status;
-        carnn__swap_floats(model->params.value, data, model->params.size);
-        carnn__free_aligned(a, model->block);
-        model->block = model->params.value;
+    if (status == CARNN_ERR_MEMORY) g->status = carnn__out_of_memory(g->error);
+    else if (status) carnn__gguf_fail(g, "%s%s", g->prefix, why.message);
+}
+
+/* An ensemble is what its first member is, but for what is its own. */
+static void carnn__ensemble_set(carnn_model *ensemble, carnn_model **members, size_t count,
+                                carnn_ensemble_rule rule) {
+    carnn_model own = *ensemble;
+    *ensemble = *members[0];
+    ensemble->allocator = own.allocator;
+    ensemble->block = own.block;
+    ensemble->scores = own.scores;
+    ensemble->best_epoch = 0;
+    ensemble->members = members;
+    ensemble->member_count = count;
+    ensemble->rule = rule;
+}
+
+/* Its members; their number and rule, and scores. */
+static void carnn__ensemble_read(carnn__gguf *g, carnn_model *model) {
+    const carnn_allocator *a = &model->allocator;
+    size_t count = 0, number = 0, i;
+    char rule[64] = "";
+    carnn__key_size(g, "carnn.members", &count);
+    if (!g->status && (!count || count > CARNN_MEMBERS_MAX))
+        carnn__gguf_fail(g, "an ensemble of %zu members, expected 1 to %d", count,
+                         CARNN_MEMBERS_MAX);
+    carnn__key_text(g, "carnn.ensemble", rule);
+    while (number < CARNN__COUNT(carnn__ensemble_rules) &&
+           strcmp(rule, carnn__ensemble_rules[number]))
+        number++;
+    if (!g->status && number == CARNN__COUNT(carnn__ensemble_rules))
+        carnn__gguf_fail(g, "unknown rule \"%s\" of an ensemble", rule);
+    if (g->status) return;
+    model->rule = (carnn_ensemble_rule)number;
+    model->members = (carnn_model **)carnn__alloc_zero(a, count, sizeof *model->members);
+    if (!model->members) g->status = carnn__out_of_memory(g->error);
+    for (i = 0; !g->status && i < count; i++) {
+        carnn_model *m = (carnn_model *)carnn__alloc_zero(a, 1, sizeof *m);
+        if (!m) {
+            g->status = carnn__out_of_memory(g->error);
+            break;
+        }
+        m->allocator = *a;
+        model->members[model->member_count++] = m;
+        carnn__gguf_member(g, i);
+        carnn__model_read(g, m);
     }
-    broken = carnn__not_finite(&model->params, model->params.value, model->params.size);
-    return broken ? carnn__gguf_fail(&g, "%s holds NaN or infinity", broken) : CARNN_OK;
+    g->prefix[0] = 0;
+    if (!g->status) carnn__key_scores(g, model->members[0]->task, &model->scores);
+}
+
+/* The weights of a model or of members are used in place if this machine can, else copied: then
+   the file's block is no longer needed. */
+static void carnn__weights_read(carnn__gguf *g, carnn_model *const *parts, size_t count,
+                                int members, void **block) {
+    size_t i, floats = 0, tensors = 0;
+    const unsigned char *data;
+    void *file = *block;
+    const char *broken;
+    int copies;
+    for (i = 0; i < count; i++) tensors += parts[i]->params.count;
+    carnn__gguf_count(g, tensors);
+    for (i = 0; i < count; i++) {
+        if (members) carnn__gguf_member(g, i);
+        carnn__key_params(g, &parts[i]->params, floats);
+        floats += parts[i]->params.size;
+    }
+    data = carnn__gguf_data(g, floats);
+    copies = data && (!CARNN__LITTLE_ENDIAN || (uintptr_t)data % CARNN__ALIGN != 0);
+    if (copies) *block = NULL;
+    for (i = 0; !g->status && i < count; i++) {
+        carnn__store *store = &parts[i]->params;
+        if (members) carnn__gguf_member(g, i);
+        store->value = (float *)(uintptr_t)data;
+        data += store->size * sizeof(float);
+        if (copies) {
+            const float *from = store->value;
+            g->status = carnn__store_alloc(store, &parts[i]->allocator, g->error);
+            if (g->status) break;
+            parts[i]->block = store->value;
+            carnn__swap_floats(store->value, from, store->size);
+        }
+        broken = carnn__not_finite(store, store->value, store->size);
+        if (broken) carnn__gguf_fail(g, "%s%s holds NaN or infinity", g->prefix, broken);
+    }
+    if (copies) carnn__free_aligned(&parts[0]->allocator, file);
+}
+
+static carnn_status carnn__model_open(carnn_model *model, const carnn_source *source,
+                                      carnn_error *error) {
+    carnn__gguf g;
+    carnn_error why;
+    carnn_status status = CARNN_OK;
+    carnn__gguf_open(&g, &carnn__model_file, source, &model->allocator, &model->block, error);
+    if (!g.status && carnn__gguf_find(&g, "carnn.members", 13)) {
+        carnn__ensemble_read(&g, model);
+        if (!g.status)
+            status = carnn__ensemble_check((const carnn_model *const *)model->members,
+                                           model->member_count, model->rule, &why);
+        if (status == CARNN_ERR_MEMORY) g.status = carnn__out_of_memory(error);
+        else if (status) carnn__gguf_fail(&g, "%s", why.message);
+        if (!g.status)
+            carnn__weights_read(&g, model->members, model->member_count, 1, &model->block);
+        if (!g.status)
+            carnn__ensemble_set(model, model->members, model->member_count, model->rule);
+    } else if (!g.status) {
+        carnn__model_read(&g, model);
+        if (!g.status) carnn__weights_read(&g, &model, 1, 0, &model->block);
+    }
+    carnn__gguf_close(&g);
+    return g.status;
 }
 
 CARNN_API carnn_status carnn_model_load(carnn_model **model, const carnn_source *source,
@@ -16168,6 +16889,7 @@ static carnn_status carnn__checkpoint_load(carnn__checkpoint *c, const char *fil
     for (i = 0; !g.status && i < c->arrays; i++)
         memcpy(c->array[i].value, values + i * size, size * sizeof(float));
     carnn__free_aligned(allocator, block);
+    carnn__gguf_close(&g);
     if (g.status) return g.status;
     c->model->scores = model.scores;
     c->model->best_epoch = model.best_epoch;
@@ -16217,30 +16939,6 @@ static carnn__work carnn__scoring_work(const carnn_model *model, const carnn_dat
     return work;
 }
 
-/* What a model chooses among: its choices, or words, as in a task that has a vote of its own. */
-static const carnn__names *carnn__choices(const carnn_model *model) {
-    return model->choices.count && !model->task->vote ? &model->choices : &model->words;
-}
-
-/* Can all models read the data, and choose among the same answers, so that they can vote? */
-static carnn_status carnn__same_candidates(const carnn_model *const *models, size_t count,
-                                           const carnn_dataset *data, carnn_error *error) {
-    const carnn__names *a = carnn__choices(models[0]), *b;
-    size_t m;
-    carnn_status status;
-    for (m = 0; m < count; m++)
-        if ((status = carnn__same_task(models[m], data, error)) != CARNN_OK) return status;
-    for (m = 1; m < count; m++) {
-        b = carnn__choices(models[m]);
-        if (a->count != b->count ||
-            (a->count && (memcmp(a->at, b->at, (a->count + 1) * sizeof *a->at) ||
-                          memcmp(a->bytes, b->bytes, a->at[a->count]))))
-            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot vote: their "
-                               "candidates or words differ", m + 1);
-    }
-    return CARNN_OK;
-}
-
 /* Gives an arena on which all has been counted its memory. */
 static carnn_status carnn__arena_open(carnn__arena *arena, const carnn_allocator *a,
                                       carnn_error *error) {
@@ -16250,38 +16948,84 @@ static carnn_status carnn__arena_open(carnn__arena *arena, const carnn_allocator
     return arena->base ? CARNN_OK : carnn__out_of_memory(error);
 }
 
+/* The works of a model: of an ensemble those of its members. */
+static size_t carnn__work_parts(carnn__work *const *work, carnn__work *const **parts) {
+    *parts = (*work)->member_count ? (*work)->members : work;
+    return carnn__max((*work)->member_count, 1);
+}
+
 /* The memory of works that score the same data, each in its own part of the arena. Returns their
    tallies, (count + 1): the last one is the vote's. */
 static carnn__tally *carnn__scoring_carve(carnn__work *const *works, size_t count,
                                           carnn__arena *arena) {
-    size_t m;
+    carnn__work *const *parts;
+    size_t m, i, n;
     carnn__tally *tally;
     arena->used = 0;
     tally = (carnn__tally *)carnn__take(arena, count + 1, sizeof *tally);
-    for (m = 0; m < count; m++) carnn__net_carve(works[m], arena);
+    for (m = 0; m < count; m++)
+        for (n = carnn__work_parts(&works[m], &parts), i = 0; i < n; i++)
+            carnn__net_carve(parts[i], arena);
     return tally;
 }
 
-/* Works on each batch with all models in turn, then lets them vote. Fills `scores`, of the models
-   and of the vote of several, unless it is NULL. */
-static void carnn__evaluate(carnn__work *const *works, size_t count, carnn__arena *arena,
-                            carnn_scores *scores) {
+/* Makes the batches of all works, in the order of the data, and returns their number. */
+static size_t carnn__scoring_batches(carnn__work *const *works, size_t count) {
+    carnn__work *const *parts;
+    size_t m, i, n, batches = 0;
+    for (m = 0; m < count; m++)
+        for (n = carnn__work_parts(&works[m], &parts), i = 0; i < n; i++)
+            batches = carnn__net_batches(parts[i], 0);
+    return batches;
+}
+
+/* Are the works' logits and batches of one shape, so that they can be averaged? */
+static carnn_status carnn__same_shape(carnn__work *const *works, size_t count,
+                                      carnn_error *error) {
+    const carnn__corpus *a = carnn__corpus_of(works[0]), *b;
+    carnn__logits first, o;
+    size_t m, batches = carnn__scoring_batches(works, count);
+    memset(&o, 0, sizeof o);
+    for (m = 1; m < count; m++) {
+        b = carnn__corpus_of(works[m]);
+        if (works[0]->model->task->output) {
+            first = works[0]->model->task->output(works[0]);
+            o = works[m]->model->task->output(works[m]);
+        }
+        if (o.z && (o.kind != first.kind || o.z->columns != first.z->columns))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
+                               "their predictions are of another kind or number", m + 1);
+        if (a->piece_count != b->piece_count ||
+            carnn__net_batches(works[m], 0) != carnn__net_batches(works[0], 0) ||
+            memcmp(a->batch_start, b->batch_start, (batches + 1) * sizeof *a->batch_start))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "models 1 and %zu cannot be averaged: "
+                               "they read texts up to different lengths", m + 1);
+    }
+    return CARNN_OK;
+}
+
+/* Works on each batch with all models in turn; `votes`: then they vote. Fills `scores`, of the
+   models and of the vote, unless it is NULL. */
+static void carnn__evaluate(carnn__work *const *works, size_t count, int votes,
+                            carnn__arena *arena, carnn_scores *scores) {
     carnn__tally *tally = carnn__scoring_carve(works, count, arena);
     carnn__work *first = works[0];
+    carnn_ensemble_rule rule = first->rule;
     double started = carnn__clock();
-    size_t m, i, batches = 0;
+    size_t m, i, batches = carnn__scoring_batches(works, count);
     memset(tally, 0, (count + 1) * sizeof *tally);
-    for (m = 0; m < count; m++) batches = carnn__net_batches(works[m], 0);
     for (i = 0; i < batches; i++) {
         for (m = 0; m < count; m++) carnn__net_batch(works[m], i, 0, &tally[m]);
-        if (count < 2) continue;
+        if (!votes) continue;
         first->number = count; /* speaks for all */
         first->as_vote = 1;
+        first->rule = first->model->task->vote ? CARNN_ENSEMBLE_VOTE : CARNN_ENSEMBLE_MEAN;
         carnn__net_vote(works, count, i, &tally[count]);
+        first->rule = rule;
         first->as_vote = 0;
         first->number = 0;
     }
-    for (m = 0; scores && m < count + (count > 1); m++)
+    for (m = 0; scores && m < count + (votes > 0); m++)
         carnn__score(first->model->task, &tally[m], carnn__clock() - started, &scores[m]);
 }
 
@@ -16300,47 +17044,86 @@ static double carnn__unknown_words(const carnn__work *work) {
     return (double)unknown / (double)carnn__max(words, 1);
 }
 
+typedef struct carnn__scoring { /* models that score the same data */
+    carnn__engine engine;
+    carnn__arena arena;
+    carnn__work *work;           /* (total) of all models and members of ensembles */
+    carnn__work **list, **works; /* (total) all of them, (count) those of the models */
+    size_t total, opened;
+    void *blocks;                /* carnn__own */
+} carnn__scoring;
+
+/* Opens a model's works, which are the next ones; an ensemble's is that of its first member. */
+static carnn_status carnn__scoring_add(carnn__scoring *s, const carnn_model *model, size_t number,
+                                       const carnn__work *like, carnn_error *error) {
+    size_t parts = carnn__max(model->member_count, 1), i;
+    carnn__work *lead = s->works[number] = &s->work[s->opened];
+    carnn_status status = CARNN_OK;
+    for (i = 0; !status && i < parts; i++) {
+        carnn__work *work = s->list[s->opened] = &s->work[s->opened];
+        *work = *like;
+        work->model = model->member_count ? model->members[i] : model;
+        work->w = work->model->params.value;
+        work->allocator = work->model->allocator;
+        work->voting |= model->member_count > 0;
+        work->number = number;
+        status = carnn__net_open(work, error);
+        s->opened += !status;
+    }
+    lead->members = s->list + (lead - s->work);
+    lead->member_count = model->member_count;
+    lead->rule = model->rule;
+    return status;
+}
+
 /* All models on a data set, for one of the descriptions; scores may be NULL. */
 static carnn_status carnn__test(const carnn_model *const *models, size_t count,
                                 const carnn_dataset *data, const carnn_test_desc *asked,
                                 const carnn_predict_desc *wanted, carnn_scores *scores,
                                 carnn_error *error) {
     const carnn_allocator *a = &models[0]->allocator;
-    carnn__engine engine;
-    carnn__arena arena = {NULL, 0, 0, 0};
-    carnn__work *work, **works;
-    void *blocks = NULL; /* carnn__own */
+    int votes = count > 1 && !asked->alone;
+    carnn__scoring s;
+    carnn__work like;
     size_t m;
-    carnn_status status = carnn__same_candidates(models, count, data, error);
+    carnn_status status = CARNN_OK;
+    memset(&s, 0, sizeof s);
+    for (m = 0; !status && m < count; m++) {
+        status = carnn__same_task(models[m], data, error);
+        s.total += carnn__max(models[m]->member_count, 1);
+    }
+    if (!status && votes) status = carnn__same_choices(models, count, error);
     if (!status)
-        status = carnn__engine_open(&engine, models[0]->desc.simd,
+        status = carnn__engine_open(&s.engine, models[0]->desc.simd,
                                     carnn_thread_count(asked ? asked->threads : wanted->threads),
                                     *a, error);
     if (status) return status;
-    work = (carnn__work *)carnn__own(&blocks, a, count, sizeof *work);
-    works = (carnn__work **)carnn__own(&blocks, a, count, sizeof *works);
-    if (!work || !works) status = carnn__out_of_memory(error);
-    for (m = 0; !status && m < count; m++) {
-        works[m] = &work[m];
-        work[m] = carnn__scoring_work(models[m], data, &engine);
-        work[m].voting = count > 1;
-        work[m].asked = asked;
-        work[m].wanted = wanted;
-        work[m].number = m;
-        status = carnn__net_open(&work[m], error);
-    }
+    s.work = (carnn__work *)carnn__own(&s.blocks, a, s.total, sizeof *s.work);
+    s.list = (carnn__work **)carnn__own(&s.blocks, a, s.total, sizeof *s.list);
+    s.works = (carnn__work **)carnn__own(&s.blocks, a, count, sizeof *s.works);
+    if (!s.work || !s.list || !s.works) status = carnn__out_of_memory(error);
+    like = carnn__scoring_work(models[0], data, &s.engine);
+    like.voting = votes;
+    like.asked = asked;
+    like.wanted = wanted;
+    for (m = 0; !status && m < count; m++)
+        status = carnn__scoring_add(&s, models[m], m, &like, error);
     if (!status) {
-        carnn__scoring_carve(works, count, &arena);
-        status = carnn__arena_open(&arena, a, error);
+        carnn__scoring_carve(s.works, count, &s.arena);
+        status = carnn__arena_open(&s.arena, a, error);
     }
-    if (!status) carnn__evaluate(works, count, &arena, scores);
-    while (m-- > 0) {
-        if (!status && scores) scores[m].unknown = carnn__unknown_words(&work[m]);
-        carnn__net_close(&work[m]);
-    }
-    carnn__free_aligned(a, arena.base);
-    carnn__disown(&blocks, a);
-    carnn__engine_close(&engine);
+    if (!status) carnn__scoring_carve(s.works, count, &s.arena);
+    if (!status && votes) status = carnn__same_shape(s.works, count, error);
+    for (m = 0; !status && m < count; m++)
+        if (models[m]->member_count)
+            status = carnn__same_shape(s.works[m]->members, models[m]->member_count, error);
+    if (!status) carnn__evaluate(s.works, count, votes, &s.arena, scores);
+    for (m = 0; !status && scores && m < count; m++)
+        scores[m].unknown = carnn__unknown_words(s.works[m]);
+    while (s.opened-- > 0) carnn__net_close(&s.work[s.opened]);
+    carnn__free_aligned(a, s.arena.base);
+    carnn__disown(&s.blocks, a);
+    carnn__engine_close(&s.engine);
     return status;
 }
 
@@ -16368,6 +17151,111 @@ CARNN_API carnn_status carnn_predict(const carnn_model *model, const carnn_datas
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "nobody to tell the predictions to");
     if (!data->item_count) return carnn__same_task(model, data, error);
     return carnn__test(&model, 1, data, NULL, desc, NULL, error);
+}
+
+/* --- ensembles ----------------------------------------------------------------------------------
+   The average ensemble and the greedy one of Kadlec et al. 2016, 5.2. Each model is scored by
+   itself; then, from the best one on, the greedy one tries each with those that it has. */
+
+/* The score that chooses an epoch, larger is better. */
+static double carnn__rated(const carnn_scores *s) {
+    return s->metric[0].lower_is_better ? -s->metric[0].value : s->metric[0].value;
+}
+
+typedef struct carnn__choosing { /* the members of an ensemble */
+    const carnn_model *const *models;
+    const carnn_ensemble_desc *desc;
+    carnn_model ensemble;  /* of models that are not its own */
+    carnn_model **member;  /* (count) */
+    size_t *order;         /* (count) models, the best first; then those that are chosen */
+    carnn_scores *scores;  /* (count) */
+} carnn__choosing;
+
+/* Scores the first n members as an ensemble. */
+static carnn_status carnn__choosing_try(carnn__choosing *c, size_t n, carnn_scores *scores,
+                                        carnn_error *error) {
+    const carnn_model *one = &c->ensemble;
+    size_t i;
+    for (i = 0; i < n; i++) c->member[i] = (carnn_model *)(uintptr_t)c->models[c->order[i]];
+    carnn__ensemble_set(&c->ensemble, c->member, n, c->desc->rule);
+    memset(scores, 0, sizeof *scores);
+    if (!c->desc->valid) return CARNN_OK;
+    return carnn_test(&one, 1, c->desc->valid, c->desc->threads, scores, error);
+}
+
+/* Leaves the chosen models in `order`, *count of them. */
+static carnn_status carnn__choosing_run(carnn__choosing *c, size_t *count, carnn_error *error) {
+    carnn_test_desc alone;
+    carnn_scores found;
+    size_t i, j, all = *count, kept = 0;
+    double best = 0.0;
+    carnn_status status;
+    memset(&alone, 0, sizeof alone);
+    alone.threads = c->desc->threads;
+    alone.alone = 1;
+    for (i = 0; i < all; i++) c->order[i] = i;
+    if (!c->desc->greedy && !(c->desc->share > 0.0)) return CARNN_OK;
+    status = carnn_test_parts(c->models, all, c->desc->valid, &alone, c->scores, error);
+    for (i = 1; !status && i < all; i++) /* of equal ones the first */
+        for (j = i; j && carnn__rated(&c->scores[c->order[j]]) >
+                             carnn__rated(&c->scores[c->order[j - 1]]); j--) {
+            size_t moved = c->order[j];
+            c->order[j] = c->order[j - 1];
+            c->order[j - 1] = moved;
+        }
+    if (c->desc->share > 0.0)
+        *count = all = carnn__max((size_t)(c->desc->share * (double)all), 1);
+    for (i = 0; !status && c->desc->greedy && i < all; i++) {
+        c->order[kept] = c->order[i];
+        status = carnn__choosing_try(c, kept + 1, &found, error);
+        if (!status && (!kept || carnn__rated(&found) > best)) {
+            best = carnn__rated(&found);
+            *count = ++kept;
+        }
+    }
+    return status;
+}
+
+CARNN_API carnn_status carnn_model_ensemble(carnn_model **ensemble,
+                                            const carnn_model *const *models, size_t count,
+                                            const carnn_ensemble_desc *desc, carnn_error *error) {
+    carnn__choosing c;
+    carnn_status status = carnn__ensemble_check(models, count, desc->rule, error);
+    carnn_source source = {"ensemble", NULL, 0};
+    const carnn_allocator *a;
+    void *block = NULL, *blocks = NULL; /* carnn__own */
+    *ensemble = NULL;
+    if (status) return status;
+    if ((desc->greedy || desc->share > 0.0) && !desc->valid)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "members are chosen by their scores on "
+                           "validation data: there are none");
+    if (!(desc->share >= 0.0 && desc->share <= 1.0))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a share of models is from 0 to 1, found "
+                           "%g", desc->share);
+    memset(&c, 0, sizeof c);
+    c.models = models;
+    c.desc = desc;
+    a = &models[0]->allocator;
+    c.ensemble.allocator = *a;
+    c.member = (carnn_model **)carnn__own(&blocks, a, count, sizeof *c.member);
+    c.order = (size_t *)carnn__own(&blocks, a, count, sizeof *c.order);
+    c.scores = (carnn_scores *)carnn__own(&blocks, a, count, sizeof *c.scores);
+    if (!c.member || !c.order || !c.scores) status = carnn__out_of_memory(error);
+    if (!status) status = carnn__choosing_run(&c, &count, error);
+    if (!status) status = carnn__choosing_try(&c, count, &c.scores[0], error);
+    if (!status) { /* a copy, by way of its file */
+        c.ensemble.scores = c.scores[0];
+        source.size = carnn_model_size(&c.ensemble);
+        source.bytes = block = carnn__alloc_aligned(a, source.size, 1);
+        status = block ? carnn_model_write(&c.ensemble, block, source.size, error)
+                       : carnn__out_of_memory(error);
+    }
+    if (!status) status = carnn_model_load(ensemble, &source, a, error);
+    if (!status && !(*ensemble)->members[0]->block) (*ensemble)->block = block; /* used in place */
+    else carnn__free_aligned(a, block);
+    if (!status && desc->chosen) memcpy(desc->chosen, c.order, count * sizeof *c.order);
+    carnn__disown(&blocks, a);
+    return status;
 }
 
 #define CARNN__BOOTSTRAP 10000
@@ -16626,7 +17514,7 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
     if (!t->valid.data) {
         carnn__score(model->task, &t->at.tally, 0.0, &model->scores);
     } else {
-        carnn__evaluate(&valid, 1, &t->arena, &t->valid_scores);
+        carnn__evaluate(&valid, 1, 0, &t->arena, &t->valid_scores);
         if (!(t->valid_scores.loss <= DBL_MAX))
             return carnn__diverged(t, "the loss on", "the validation data", error);
         value = sign * t->valid_scores.metric[0].value;
@@ -16718,6 +17606,9 @@ CARNN_API carnn_status carnn_train(carnn_model *model, const carnn_dataset *trai
     memset(&t, 0, sizeof t);
     t.model = model;
     t.desc = *desc;
+    if (model->member_count)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an ensemble is not trained: its members "
+                           "are, each by itself");
     if (!model->block)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "a model that is used in place in the "
                            "caller's memory cannot be trained");

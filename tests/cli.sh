@@ -394,6 +394,53 @@ says err 'cut.gguf: '
 run 4 info "$data/dialog-test.txt"
 says err 'not a GGUF file'
 
+# ---- ensembles: one file that scores as the models together did, and is taken like a model
+
+for rule in mean vote greedy; do
+    run 0 test a.gguf b.gguf c.gguf --data "$data/dialog-test.txt" --ensemble $rule \
+        --valid "$data/dialog-dev.txt" --out all.gguf
+    lines out 4
+    says err "^$rule on .*dialog-dev.txt: accuracy 0.*, members: "
+    says out "^$rule "
+    sed -n "s/^$rule *\(accuracy.*\)  (.*/\1/p" out >printed
+    run 0 test all.gguf --data "$data/dialog-test.txt"
+    check "another $rule from the file" grep -q -F -e "$(cat printed)" out
+done
+run 0 test a.gguf b.gguf c.gguf --data "$data/dialog-test.txt" --ensemble mean --out all.gguf --json
+says out '^{"models": \[{.*}, {.*}, {.*}\], "ensemble": {.*"rule": "mean", "members": \["a.gguf", '
+run 0 test all.gguf --data "$data/dialog-test.txt" --counts
+says out 'accuracy_top2 0.*accuracy_top5 '
+run 0 info all.gguf
+says out '^ensemble      mean$'
+says out '^member 2 '
+run 0 info all.gguf --json
+says out '"members": \[{.*}, {.*}, {.*}\], '
+run 0 predict all.gguf --data "$data/dialog-test.txt" --top 2
+lines out "$examples"
+"$carnn" predict all.gguf --top 2 <"$data/dialog-test.txt" | cmp -s - out
+check 'an ensemble: other answers from standard input' [ $? -eq 0 ]
+run 0 explain all.gguf --data "$data/dialog-test.txt" --example 2
+says out ' sum$'
+"$carnn" chat all.gguf --explain <"$data/demo-chat.txt" >out 2>err
+check 'an ensemble does not chat' [ $? -eq 0 ]
+check 'an ensemble says nothing' [ -s out ]
+run 0 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble mean --share 0.5 \
+    --valid "$data/dialog-dev.txt"
+check 'half of two models is not one' [ "$(sed 's/.*members://' err | wc -w)" -eq 1 ]
+run 2 test a.gguf --data "$data/dialog-test.txt" --ensemble meen
+says err 'unknown rule "meen"; did you mean "mean"?'
+run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble greedy
+says err -- '--valid FILE is missing'
+run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --out x.gguf
+says err 'go with --ensemble'
+run 2 test a.gguf all.gguf --data "$data/dialog-test.txt" --ensemble mean
+says err 'model 2 is an ensemble itself'
+run 2 test a.gguf b.gguf --data "$data/dialog-test.txt" --ensemble mean --out a.gguf
+run 2 train --task dialog --train "$data/dialog-test.txt" --from all.gguf --out x.gguf --quiet
+says err 'is an ensemble'
+head -c 70000 all.gguf >cut.gguf
+run 4 test cut.gguf --data "$data/dialog-test.txt"
+
 # ---- predict
 
 tab=$(printf '\t')
@@ -837,6 +884,58 @@ printf '1 A b\n2 what\t\t\t\n' >none.txt
 run 0 predict z.gguf --data none.txt
 lines out 1
 run 0 explain z.gguf --data none.txt
+
+# ---- ask: an answer line for each question; where it looked, where that is asked for
+
+printf 'Mona lived by the sea.  They saw Felix -- with Greta'"'"'s dog.\n"hi," said Mona.\n' >tale.txt
+printf 'they thanked XXXXX.\n\nno question\nwho? XXXXX\tAda|Greta\n' >typed.txt
+"$carnn" ask z.gguf --text tale.txt <typed.txt >out 2>err
+check 'ask fails' [ $? -eq 0 ]
+lines out 3
+check 'an answer that is no name' [ "$(sed -n 1p out | grep -c -x -e Mona -e Felix -e Greta)" -eq 1 ]
+check 'an answer that is no candidate' [ "$(sed -n 3p out | grep -c -x -e Ada -e Greta)" -eq 1 ]
+says err 'line 3: expected a question with XXXXX'
+"$carnn" ask z.gguf --text tale.txt --top 9 <typed.txt >out 2>err
+check 'other names than three' [ "$(sed -n 1p out | tr '\t' '\n' | wc -l)" -eq 6 ]
+"$carnn" ask z.gguf --text tale.txt --explain --color <typed.txt >out 2>err
+says out 'is what .* has in [12] place'
+says out "$(printf '\033')"
+NO_COLOR=1 "$carnn" ask z.gguf --text tale.txt --explain --color <typed.txt >out 2>err
+check 'colour in spite of NO_COLOR' [ "$(grep -c "$(printf '\033')" out)" -eq 0 ]
+printf 'XXXXX\n\tXXXXX\t\0\nXXXXX\t|\n' | "$carnn" ask z.gguf --text tale.txt >out 2>err
+check 'odd questions' [ $? -eq 0 ]
+run 2 ask z.gguf
+says err -- '--text FILE is missing'
+run 1 ask z.gguf --text no-such-file
+run 3 ask z.gguf --text /dev/null
+echo 'x XXXXX' | "$carnn" ask a.gguf --text tale.txt >out 2>err
+check 'a dialog model answers cloze questions' [ $? -eq 2 ]
+run 0 test z.gguf z.gguf --data asked.txt --ensemble mean --out zz.gguf
+"$carnn" ask zz.gguf --text tale.txt --explain <typed.txt >out 2>err
+says out 'is what '
+
+# ---- question files of CNN and Daily Mail
+
+mkdir news
+for i in 1 2 3; do
+    printf 'u\n\n@entity%s met @entity%s by the sea\n\n@placeholder was met by @entity%s\n\n' \
+        $i $((i + 1)) $i >news/$i.question
+    printf '@entity%s\n\n@entity%s:Ann Lee\n@entity%s:Bob\n' $((i + 1)) $i $((i + 1)) >>news/$i.question
+done
+# shellcheck disable=SC2086
+run 0 train $small --train news --epochs 40 --lr 0.02 --out news.gguf
+run 0 test news.gguf --data news
+says out ' (3 examples'
+run 0 predict news.gguf --data news
+check 'entities as answers' [ "$(grep -c '^@entity[1-4]$' out)" -eq 3 ]
+run 0 predict news.gguf --data news/2.question
+lines out 1
+printf 'u\n\n@entity1\n\n@placeholder\n' >news/4.question
+run 3 test news.gguf --data news
+says err 'news/4.question:6: expected an answer such as @entity3, found the end'
+mkdir none
+run 3 test news.gguf --data none
+says err 'none: expected files whose names end in .question, found none'
 
 # ---- plot
 
