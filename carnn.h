@@ -8066,7 +8066,7 @@ typedef uint32_t (*carnn__read_fn)(const carnn__texts *t, size_t item, uint32_t 
 struct carnn__texts {
     const carnn__work *work;
     unsigned roles;             /* those that are read, a bit each */
-    int shares;                 /* equal texts share a sequence */
+    int shares;                 /* equal texts share a sequence, see carnn__texts_pack */
     carnn__flag_fn flag;        /* or NULL */
     size_t joined;              /* the texts of an item are one of at most so many words; 0: no */
     size_t bound;               /* which size of a batch bounds its rows */
@@ -8352,14 +8352,21 @@ static void carnn__take_indices(carnn__arena *arena, uint32_t **const *list, siz
     for (i = 0; i < lists; i++) *list[i] = (uint32_t *)carnn__take(arena, count, sizeof(uint32_t));
 }
 
+/* What texts are packed in: t->most_texts sequences and t->most_rows rows, T steps at most. */
+static void carnn__texts_plan_pack(carnn__arena *arena, carnn__texts *t, size_t T) {
+    uint32_t **of_text[] = {&t->sequence, &t->first, &t->length, &t->rank, &t->place};
+    uint32_t **of_row[] = {&t->reversed, &t->index[0], &t->index[1], &t->row};
+    carnn__take_indices(arena, of_text, CARNN__COUNT(of_text), t->most_texts);
+    carnn__take_indices(arena, of_row, CARNN__COUNT(of_row), t->most_rows);
+    t->start = (size_t *)carnn__take(arena, T + 2, sizeof(size_t));
+}
+
 /* Texts in these roles (bits). It comes first in a head's list of parts. */
 static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, int shares,
                               carnn__flag_fn flag) {
     const carnn__corpus *c;
     size_t B, S, R, V;
-    uint32_t **of_item[] = {&t->item, &t->piece};
-    uint32_t **of_text[] = {&t->list, &t->sequence, &t->first, &t->length, &t->rank, &t->place};
-    uint32_t **of_row[] = {&t->ids, &t->reversed, &t->index[0], &t->index[1], &t->row};
+    uint32_t **of_item[] = {&t->item, &t->piece}, **of_text[] = {&t->list}, **of_row[] = {&t->ids};
     t->roles = roles;
     t->shares = shares;
     t->flag = flag;
@@ -8372,10 +8379,10 @@ static void carnn__texts_plan(carnn__plan *p, carnn__texts *t, unsigned roles, i
     R = t->most_rows = c->most_size[t->bound];
     t->most_inputs = c->tokens.ids ? carnn__min(R, 2 * V) : R;
     carnn__take_indices(p->arena, of_item, CARNN__COUNT(of_item), B);
-    carnn__take_indices(p->arena, of_text, CARNN__COUNT(of_text), S);
-    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), R);
+    carnn__take_indices(p->arena, of_text, 1, S);
+    carnn__take_indices(p->arena, of_row, 1, R);
+    carnn__texts_plan_pack(p->arena, t, t->joined ? R : c->most_steps);
     t->at = (size_t *)carnn__take(p->arena, S + 1, sizeof(size_t));
-    t->start = (size_t *)carnn__take(p->arena, (t->joined ? R : c->most_steps) + 2, sizeof(size_t));
     t->input = (uint32_t *)carnn__take(p->arena, t->most_inputs, sizeof(uint32_t));
     t->local = (uint32_t *)carnn__take(p->arena, 2 * V, sizeof(uint32_t));
     t->seen = (uint32_t *)carnn__take(p->arena, c->tokens.count, sizeof(uint32_t));
@@ -8422,27 +8429,32 @@ static void carnn__texts_item(carnn__texts *t, size_t item, uint32_t piece) {
     t->item[t->count++] = (uint32_t)item;
 }
 
-/* A sequence for each text, or for each distinct one. */
-static void carnn__texts_pack(carnn__texts *t) {
+/* Packs the texts `from`, from + step, .. of `texts` into t, which may be the same: a sequence for
+   each text, where t->shares is 1 for each distinct one, where 2 for a run of equal ones. */
+static void carnn__texts_pack(carnn__texts *t, const carnn__texts *texts, size_t from,
+                              size_t step) {
+    const size_t *at = texts->at;
     size_t P = 0, b, i, r;
-    for (i = 0; i < t->texts; i++) {
-        uint32_t *seen = &t->seen[t->list[i]];
+    for (i = from; i < texts->texts; i += step) {
+        uint32_t *seen = &texts->seen[texts->list[i]];
+        if (t->shares == 2 && i > from && texts->list[i] != texts->list[i - step])
+            texts->seen[texts->list[i - step]] = CARNN__NO_INDEX;
         if (!t->shares || *seen == CARNN__NO_INDEX) {
             t->first[P] = (uint32_t)i;
-            t->length[P] = (uint32_t)(t->at[i + 1] - t->at[i]);
+            t->length[P] = (uint32_t)(at[i + 1] - at[i]);
             *seen = (uint32_t)P++;
         }
-        t->sequence[i] = *seen;
+        t->sequence[i / step] = *seen;
     }
-    for (i = 0; i < t->texts; i++) t->seen[t->list[i]] = CARNN__NO_INDEX;
+    for (i = from; i < texts->texts; i += step) texts->seen[texts->list[i]] = CARNN__NO_INDEX;
     carnn__pack_sequences(&t->packed, t->length, P, t->rank, t->start);
     carnn__reverse_index(&t->packed, t->reversed);
     for (b = 0; b < P; b++) t->place[t->rank[b]] = (uint32_t)b;
-    for (i = 0; i < t->texts; i++)
-        for (r = t->at[i]; r < t->at[i + 1]; r++) {
-            size_t row = t->start[r - t->at[i]] + t->place[t->sequence[i]];
+    for (i = from; i < texts->texts; i += step)
+        for (r = at[i]; r < at[i + 1]; r++) {
+            size_t row = t->start[r - at[i]] + t->place[t->sequence[i / step]];
             t->row[r] = (uint32_t)row;
-            t->index[0][row] = t->index[1][t->reversed[row]] = t->ids[r];
+            t->index[0][row] = t->index[1][t->reversed[row]] = texts->ids[r];
         }
 }
 
@@ -8452,7 +8464,7 @@ static void carnn__texts_complete(carnn__texts *t) {
     size_t i;
     for (i = 0; carnn__corpus_of(t->work)->tokens.ids && i < t->inputs; i++)
         t->local[t->input[i]] = CARNN__NO_INDEX;
-    carnn__texts_pack(t);
+    carnn__texts_pack(t, t, 0, 1);
 }
 
 /* Lists the items, texts, inputs and sequences of a batch. */
@@ -9519,19 +9531,15 @@ static void carnn__similarity_run(const carnn__work *work, const carnn__similari
    W_H (h, 2h), W_h (h, h) and b are those of a direction. A word of Y is aligned with the same word
    of X, of several with the one nearest to its own place that no word before it has taken. */
 
-typedef struct carnn__side { /* the texts of one role as sequences */
+typedef struct carnn__side { /* the texts of a role as sequences */
     carnn__rnn rnn;
-    carnn__packed packed;
-    size_t *start;                   /* (T + 2) */
-    uint32_t *length, *order, *rank; /* (P) of each sequence; order: sequences by rank */
-    uint32_t *sequence;              /* (B) of the text of each pair */
-    uint32_t *reversed, *index[2];   /* (N) as in carnn__texts */
+    carnn__texts pack;
 } carnn__side;
 
 typedef struct carnn__aligned {
     size_t first;            /* the role of X */
     carnn__side side[2];     /* by role */
-    uint32_t *row, *with;    /* (R) packed row; the row of the other text, or CARNN__NO_INDEX */
+    uint32_t *with;          /* (R) the row of the other text, or CARNN__NO_INDEX */
     uint32_t *mark;          /* (R) of a packed row of Y, the row that is aligned */
     carnn__mat s, H;         /* (R, D) states; (B, D) H_X */
     carnn__linear gate[2];   /* W_H H_X + b (B, h), by direction */
@@ -9541,15 +9549,12 @@ typedef struct carnn__aligned {
 
 static void carnn__side_plan(carnn__plan *p, carnn__side *m, carnn__rnn_shape shape, size_t drop,
                              const carnn__texts *t) {
-    uint32_t **of_pair[] = {&m->length, &m->order, &m->rank, &m->sequence};
-    uint32_t **of_row[] = {&m->reversed, &m->index[0], &m->index[1]};
     m->rnn.drop = drop;
+    m->pack.most_texts = t->most_items;
+    m->pack.most_rows = t->most_rows;
     carnn__rnn_plan(p, &m->rnn, "cell", shape, t->most_inputs, t->most_rows, t->most_items);
-    if (!p->arena) return;
-    carnn__take_indices(p->arena, of_pair, CARNN__COUNT(of_pair), t->most_items);
-    carnn__take_indices(p->arena, of_row, CARNN__COUNT(of_row), t->most_rows);
-    m->start = (size_t *)carnn__take(p->arena, carnn__corpus_of(p->work)->most_steps + 2,
-                                     sizeof(size_t));
+    if (p->arena)
+        carnn__texts_plan_pack(p->arena, &m->pack, carnn__corpus_of(p->work)->most_steps);
 }
 
 static void carnn__gate_plan(carnn__plan *p, carnn__aligned *m, size_t i, size_t h,
@@ -9573,7 +9578,7 @@ static void carnn__gate_plan(carnn__plan *p, carnn__aligned *m, size_t i, size_t
 /* `first` is set before. drop: a stream for each layer of either side. */
 static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_shape shape,
                                 size_t drop, const carnn__texts *t) {
-    uint32_t **of_row[] = {&m->row, &m->with, &m->mark};
+    uint32_t **of_row[] = {&m->with, &m->mark};
     size_t number = p->store->count, end, i;
     carnn__side_plan(p, &m->side[0], shape, drop, t);
     end = p->store->count;
@@ -9588,38 +9593,20 @@ static void carnn__aligned_plan(carnn__plan *p, carnn__aligned *m, carnn__rnn_sh
     for (i = 0; i < 2; i++) carnn__gate_plan(p, m, i, shape.h, t);
 }
 
-/* Packs the texts of a role; shares: those of consecutive pairs that are equal are one sequence. */
-static void carnn__side_pack(carnn__side *m, const carnn__texts *t, size_t role, int shares,
-                             uint32_t *row) {
-    size_t P = 0, i, r, b;
-    for (i = role; i < t->texts; i += 2) {
-        if (!shares || !P || t->list[i] != t->list[i - 2])
-            m->length[P++] = (uint32_t)(t->at[i + 1] - t->at[i]);
-        m->sequence[i / 2] = (uint32_t)P - 1;
-    }
-    carnn__pack_sequences(&m->packed, m->length, P, m->order, m->start);
-    carnn__reverse_index(&m->packed, m->reversed);
-    for (b = 0; b < P; b++) m->rank[m->order[b]] = (uint32_t)b;
-    for (i = role; i < t->texts; i += 2)
-        for (r = t->at[i]; r < t->at[i + 1]; r++) {
-            row[r] = (uint32_t)(m->start[r - t->at[i]] + m->rank[m->sequence[i / 2]]);
-            m->index[0][row[r]] = m->index[1][m->reversed[row[r]]] = t->ids[r];
-        }
-}
-
 /* Reads the texts of a role, x (U, in), to their rows of m->s; backward the gradient from there. */
 static void carnn__side_run(const carnn__work *work, carnn__aligned *m, const carnn__texts *t,
                             const carnn__mat *x, size_t role, uint64_t key, int backward) {
     carnn__side *side = &m->side[role];
+    const carnn__texts *k = &side->pack;
     const carnn__mat *y = carnn__rnn_output(&side->rnn);
-    carnn__rnn_input in = {&side->packed, {side->index[0], side->index[1]}, side->reversed, x,
+    carnn__rnn_input in = {&k->packed, {k->index[0], k->index[1]}, k->reversed, x,
                            t->inputs, NULL, NULL, 0, NULL};
     size_t D = y->columns, i, r;
     if (!backward) carnn__rnn_forward(work, &side->rnn, in, key);
     for (i = role; i < t->texts; i += 2)
         for (r = t->at[i]; r < t->at[i + 1]; r++)
-            if (backward) work->engine->k->add(m->s.d + r * D, y->d + m->row[r] * D, D);
-            else memcpy(m->s.x + r * D, y->x + m->row[r] * D, D * sizeof(float));
+            if (backward) work->engine->k->add(m->s.d + r * D, y->d + k->row[r] * D, D);
+            else memcpy(m->s.x + r * D, y->x + k->row[r] * D, D * sizeof(float));
     if (backward) carnn__rnn_backward(work, &side->rnn, in, key);
 }
 
@@ -9650,19 +9637,20 @@ static void carnn__aligned_find(const carnn__aligned *m, const carnn__texts *t,
 static void carnn__aligned_list(const carnn__work *work, carnn__aligned *m, const carnn__texts *t,
                                 size_t direction) {
     carnn__side *side = &m->side[m->first ^ 1];
+    const carnn__texts *k = &side->pack;
     carnn__state_gate *g = &m->state[direction];
     size_t h = m->gate[direction].y.columns, step, row, s, r;
-    for (row = 0; row < side->packed.rows; row++) m->mark[row] = CARNN__NO_INDEX;
+    for (row = 0; row < k->packed.rows; row++) m->mark[row] = CARNN__NO_INDEX;
     for (s = m->first ^ 1; s < t->texts; s += 2)
         for (r = t->at[s]; r < t->at[s + 1]; r++)
-            m->mark[direction ? side->reversed[m->row[r]] : m->row[r]] = m->with[r];
-    for (g->count = step = 0; step < side->packed.steps; step++) {
+            m->mark[direction ? k->reversed[k->row[r]] : k->row[r]] = m->with[r];
+    for (g->count = step = 0; step < k->packed.steps; step++) {
         g->step[step] = g->count;
-        for (row = side->start[step]; row < side->start[step + 1]; row++) {
+        for (row = k->start[step]; row < k->start[step + 1]; row++) {
             if (m->mark[row] == CARNN__NO_INDEX) continue;
             g->row[g->count] = (uint32_t)row;
             g->other[g->count] = m->mark[row];
-            g->pair[g->count++] = side->order[row - side->start[step]];
+            g->pair[g->count++] = k->rank[row - k->start[step]];
         }
     }
     g->step[step] = g->count;
@@ -9679,7 +9667,10 @@ static void carnn__aligned_forward(const carnn__work *work, carnn__aligned *m,
                                    const carnn__texts *t, const carnn__mat *x,
                                    carnn__pool_part *pool, const uint32_t *same, uint64_t key) {
     size_t D = m->s.columns, first = m->first, s, i;
-    for (i = 0; i < 2; i++) carnn__side_pack(&m->side[i], t, i, i == first, m->row);
+    for (i = 0; i < 2; i++) {
+        m->side[i].pack.shares = i == first ? 2 : 0;
+        carnn__texts_pack(&m->side[i].pack, t, i, 2);
+    }
     carnn__mat_clear(&m->s, carnn__texts_rows(t));
     carnn__mat_clear(&m->H, t->count);
     carnn__mat_clear(&pool->y, t->texts);
