@@ -138,8 +138,8 @@ static void ranker_align(const carnn_model *model, ranker_text *y, ranker_text *
         for (i = 0; i < (int)x->n; i++) {
             const char *a = carnn__names_get(&model->words, y->id[j]);
             const char *b = carnn__names_get(&model->words, x->id[i]);
-            int most = model->desc.option[CARNN__ANSWER_OVERLAP] > 0
-                           ? (int)model->desc.option[CARNN__ANSWER_OVERLAP] : 64;
+            int most = model->desc.option[CARNN__TWO_OVERLAP] > 0
+                           ? (int)model->desc.option[CARNN__TWO_OVERLAP] : 64;
             if (used[i] || strncmp(a, b, (size_t)most)) continue;
             if (y->with[j] < 0 || abs(i - j) < abs(y->with[j] - j)) y->with[j] = i;
         }
@@ -188,8 +188,8 @@ static void ranker_attentive(const carnn_model *model, ranker_text *q, ranker_te
 
 static double ranker_plain(const carnn_model *model, ranker_text *text) {
     size_t kind = carnn__chosen(model, CARNN__ANSWER_MODEL), j;
-    size_t first = carnn__chosen(model, CARNN__ANSWER_DIRECTION);
-    int aligns = kind == CARNN__ANSWER_CA && !carnn__chosen(model, CARNN__ANSWER_ALIGNMENT), back;
+    size_t first = carnn__chosen(model, CARNN__TWO_DIRECTION);
+    int aligns = kind == CARNN__ANSWER_CA && !carnn__chosen(model, CARNN__TWO_ALIGNMENT), back;
     ranker_text *x = &text[first], *y = &text[!first];
     double sum = 0.0, xx = 0.0, yy = 0.0, apart = 0.0;
     for (back = 0; back < 2; back++) ranker_read(model, x, NULL, back);
@@ -198,7 +198,7 @@ static double ranker_plain(const carnn_model *model, ranker_text *text) {
     for (back = 0; back < 2; back++) ranker_read(model, y, aligns ? x : NULL, back);
     ranker_max(y);
     if (kind == CARNN__ANSWER_AP) ranker_attentive(model, &text[0], &text[1]);
-    else if (carnn__chosen(model, CARNN__ANSWER_POOLING) == 1) ranker_attend(model, y, x);
+    else if (carnn__chosen(model, CARNN__TWO_POOLING) == 1) ranker_attend(model, y, x);
     for (j = 0; j < RANKER_D; j++) {
         sum += x->v[j] * y->v[j];
         xx += x->v[j] * x->v[j];
@@ -242,7 +242,7 @@ static void test_ranker_scores(const char *options) {
         for (j = 0; j < 2; j++) {
             uint32_t number = carnn__members(data, &data->items[i])[j].text;
             memset(&text[j], 0, sizeof text[j]);
-            text[j].n = carnn__answer_tokens(model, carnn__text(data, number), 0, text[j].id,
+            text[j].n = carnn__two_tokens(model, carnn__text(data, number), 0, text[j].id,
                                              RANKER_WORDS);
         }
         CHECK_NEAR(score[i], ranker_plain(model, text), 2e-5);
@@ -270,9 +270,9 @@ static void test_ranker_alignment(void) {
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
     m = (const carnn__answer *)session->work.state;
     CHECK_INT(carnn_session_example(session, data, 0, 1, &p, &error), CARNN_OK);
-    for (i = 0; i < 6; i++) CHECK_INT((int32_t)m->aligned.with[8 + i], first[i]);
+    for (i = 0; i < 6; i++) CHECK_INT((int32_t)m->two.aligned.with[8 + i], first[i]);
     CHECK_INT(carnn_session_example(session, data, 2, 1, &p, &error), CARNN_OK);
-    for (i = 0; i < 11; i++) CHECK_INT((int32_t)m->aligned.with[8 + i], third[i]);
+    for (i = 0; i < 11; i++) CHECK_INT((int32_t)m->two.aligned.with[8 + i], third[i]);
     carnn_session_free(session);
     carnn_model_free(model);
     carnn_dataset_free(data);

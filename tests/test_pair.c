@@ -164,7 +164,7 @@ static void pair_open(paired *p, const carnn_model *model, const carnn_dataset *
     CHECK_INT(carnn__net_batches(&p->work, 0), 1);
     carnn__net_batch(&p->work, 0, 0, &p->tally);
     p->m = (carnn__pair *)p->work.state;
-    CHECK_INT(p->m->net.texts.count, data->item_count);
+    CHECK_INT(p->m->two.net.texts.count, data->item_count);
 }
 
 static void pair_close(paired *p) {
@@ -219,8 +219,8 @@ static void pair_highways(const carnn_model *model, const char *name, double *x,
 
 /* The largest and the mean state of every column of text s. */
 static void pair_pooled(const paired *p, size_t s, double *v) {
-    const carnn__mat *x = carnn__rnn_output(&p->m->encoder);
-    const size_t *at = p->m->net.texts.at;
+    const carnn__mat *x = carnn__two_states(&p->m->two);
+    const size_t *at = p->m->two.net.texts.at;
     size_t D = x->columns, j, r, n = at[s + 1] - at[s];
     for (j = 0; j < D; j++) {
         v[j] = -1e30;
@@ -235,8 +235,8 @@ static void pair_pooled(const paired *p, size_t s, double *v) {
 /* What the encoder reads of input i: word and flag. */
 static void pair_input(const carnn_model *model, const paired *p, size_t i, double *u) {
     size_t h = (size_t)model->desc.hidden, e = (size_t)model->desc.embedding, j;
-    size_t word = p->m->net.texts.input[i] / 2, flag = p->m->net.texts.input[i] % 2;
-    int told = model->desc.option[CARNN__PAIR_OVERLAP] > 0.0;
+    size_t word = p->m->two.net.texts.input[i] / 2, flag = p->m->two.net.texts.input[i] % 2;
+    int told = model->desc.option[CARNN__TWO_OVERLAP] > 0.0;
     double x[PAIR_WIDE];
     for (j = 0; j < e; j++) x[j] = (double)pair_weight(model, "word.weight")[word * e + j];
     if (told) {
@@ -284,11 +284,11 @@ static void pair_by_loops(const char *options, int grades) {
     paired p;
     CHECK_INT(pair_fit(model, data, data, 1, 2, &error), CARNN_OK); /* biases that are not 0 */
     pair_open(&p, model, data);
-    for (i = 0; i < p.m->net.texts.inputs; i++) {
+    for (i = 0; i < p.m->two.net.texts.inputs; i++) {
         double u[PAIR_WIDE];
         pair_input(model, &p, i, u);
         for (j = 0; j < h; j++)
-            worst = test_worse(fabs(u[j] - (double)p.m->below.y[1].x[i * h + j]), worst);
+            worst = test_worse(fabs(u[j] - (double)carnn__two_inputs(&p.m->two)->x[i * h + j]), worst);
     }
     for (i = 0; i < data->item_count; i++) {
         double a[PAIR_WIDE], b[PAIR_WIDE], q[8], sum = 0.0, y = (double)data->items[i].value;
