@@ -249,6 +249,9 @@ typedef struct carnn_model_desc {
                           beside those of the training data: the validation set; entries may be
                           NULL */
     size_t known_count;
+    const struct carnn_model *from; /* NULL, or a model to go on from: the new one has its options where
+                          they are left open, its words and choices first, in their order, and its
+                          weights; needed only while the new model is created */
     uint64_t seed;     /* of the initial weights and of everything random in training; to 2^53 */
     const char *simd;  /* "avx512", "avx2", "neon", "portable"; NULL: $CARNN_SIMD or the best */
     const carnn_allocator *allocator;
@@ -5890,6 +5893,16 @@ static void carnn__vocabulary_open(carnn__vocabulary *v, const carnn_allocator *
     v->reserved = v->words.count;
 }
 
+/* Adds names, all of which are kept. */
+static void carnn__vocabulary_keep(carnn__vocabulary *v, const carnn__names *names) {
+    size_t i;
+    for (i = 0; i < names->count; i++) {
+        const char *name = carnn__names_get(names, i);
+        carnn__vocabulary_add(v, CARNN__SPACES, name, strlen(name), 0);
+    }
+    v->reserved = v->words.count;
+}
+
 static carnn_status carnn__vocabulary_drop(void *job) {
     carnn__vocabulary *v = (carnn__vocabulary *)job;
     carnn__names_drop(&v->words);
@@ -8306,19 +8319,16 @@ static carnn_status carnn__corpus_tokens(carnn__work *work, carnn_error *error) 
     return CARNN_OK;
 }
 
-/* A list of names from strings that stand one after the other; trim: without blanks at the ends. */
-static carnn_status carnn__names_from(carnn__names *names, const char *bytes, const size_t *at,
-                                      size_t count, int trim, const carnn_allocator *a,
-                                      carnn_error *error) {
-    carnn__span *s = (carnn__span *)carnn__alloc(a, count, sizeof *s);
+/* The choices without blanks at their ends. */
+static carnn_status carnn__trimmed(carnn__names *trimmed, const carnn__names *choices,
+                                   const carnn_allocator *a, carnn_error *error) {
+    carnn__span *s = (carnn__span *)carnn__alloc(a, choices->count, sizeof *s);
     carnn_status status;
     size_t i;
     if (!s) return carnn__out_of_memory(error);
-    for (i = 0; i < count; i++) {
-        s[i] = carnn__string(bytes, at, i);
-        if (trim) s[i] = carnn__trim(s[i]);
-    }
-    status = carnn__names_build(names, a, s, count, error);
+    for (i = 0; i < choices->count; i++)
+        s[i] = carnn__trim(carnn__string(choices->bytes, choices->at, i));
+    status = carnn__names_build(trimmed, a, s, choices->count, error);
     carnn__free(a, s);
     return status;
 }
@@ -8336,8 +8346,7 @@ static carnn_status carnn__corpus_targets(carnn__work *work, carnn_error *error)
     if (!c->target) return carnn__out_of_memory(error);
     memset(c->target, 0xFF, data->item_count * sizeof(uint32_t));
     if (!choices->count) return CARNN_OK;
-    status = carnn__names_from(&trimmed, choices->bytes, choices->at, choices->count, 1,
-                               &work->allocator, error);
+    status = carnn__trimmed(&trimmed, choices, &work->allocator, error);
     if (status) return status;
     for (i = 0; i < data->item_count; i++) {
         carnn__span text;
@@ -10803,6 +10812,34 @@ static void carnn__net_add_words(carnn__vocabulary *v, const carnn_model *model,
     carnn__free(a, seen);
 }
 
+/* Opens the vocabulary of a new model: the reserved words of its task, and those of the model that
+   it goes on from. */
+static void carnn__model_vocabulary(carnn__vocabulary *v, const carnn_model *model,
+                                    carnn_error *error) {
+    carnn__vocabulary_open(v, &model->allocator, model->task->reserved,
+                           model->task->reserved_count, error);
+    if (model->desc.from) carnn__vocabulary_keep(v, &model->desc.from->words);
+}
+
+/* The choices of a new model: those of the model that it goes on from, then those of the data. */
+static carnn_status carnn__model_choices(carnn_model *model, const carnn_dataset *data,
+                                         carnn_error *error) {
+    const carnn__names *old = model->desc.from ? &model->desc.from->choices : NULL;
+    const carnn_allocator *a = &model->allocator;
+    size_t olds = old ? old->count : 0, n = olds, i;
+    carnn__span *s = (carnn__span *)carnn__alloc(a, olds + data->choice_count, sizeof *s);
+    carnn_status status;
+    if (!s) return carnn__out_of_memory(error);
+    for (i = 0; i < olds; i++) s[i] = carnn__string(old->bytes, old->at, i);
+    for (i = 0; i < data->choice_count; i++) {
+        s[n] = carnn__string(data->shown, data->shown_at, i);
+        n += !old || carnn__names_find(old, s[n].at, s[n].length) == CARNN__NO_INDEX;
+    }
+    status = carnn__names_build(&model->choices, a, s, n, error);
+    carnn__free(a, s);
+    return status;
+}
+
 /* Words: those of the training data and of the known data sets. Choices: the words in roles of
    labels, or else the targets. */
 static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *data,
@@ -10811,7 +10848,7 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
     carnn__vocabulary v;
     size_t least = (size_t)model->desc.min_count, i, labels = 0;
     carnn_status status;
-    carnn__vocabulary_open(&v, &model->allocator, task->reserved, task->reserved_count, error);
+    carnn__model_vocabulary(&v, model, error);
     carnn__net_add_words(&v, model, data, 0, 1);
     for (i = 0; model->desc.vector_count && i < model->desc.known_count; i++)
         if (model->desc.known[i])
@@ -10819,10 +10856,9 @@ static carnn_status carnn__net_build(carnn_model *model, const carnn_dataset *da
     status = carnn__vocabulary_close(&v, least, &model->words);
     if (status) return status;
     for (i = 0; task->roles[i].name; i++) labels += task->roles[i].labels == 1;
-    if (!labels)
-        return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count,
-                                 0, &model->allocator, error);
+    if (!labels) return carnn__model_choices(model, data, error);
     carnn__vocabulary_init(&v, &model->allocator, error);
+    if (model->desc.from) carnn__vocabulary_keep(&v, &model->desc.from->choices);
     carnn__net_add_words(&v, model, data, 1, 1);
     return carnn__vocabulary_close(&v, 1, &model->choices);
 }
@@ -11631,13 +11667,10 @@ static carnn_status carnn__dialog_build(carnn_model *model, const carnn_dataset 
     carnn__vocabulary v;
     carnn_status status = times ? carnn__dialog_check_responses(data, times, error)
                                 : carnn__out_of_memory(error);
-    if (!status)
-        status = carnn__names_from(&model->choices, data->shown, data->shown_at,
-                                   data->choice_count, 0, a, error);
+    if (!status) status = carnn__model_choices(model, data, error);
     if (!status) {
         for (i = 0; i < data->member_count; i++) times[data->members[i].text]++;
-        carnn__vocabulary_open(&v, a, carnn__dialog_reserved,
-                               CARNN__COUNT(carnn__dialog_reserved), error);
+        carnn__model_vocabulary(&v, model, error);
         for (i = 0; i < data->text_count; i++) {
             carnn__span text = carnn__text(data, i);
             carnn__vocabulary_add(&v, CARNN__WORDS, text.at, text.length, carnn__max(times[i], 1));
@@ -12204,8 +12237,7 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     carnn__vocabulary v;
     carnn_status status;
     size_t i;
-    carnn__vocabulary_open(&v, &model->allocator, carnn__lm_reserved,
-                           CARNN__COUNT(carnn__lm_reserved), error);
+    carnn__model_vocabulary(&v, model, error);
     for (i = 0; i < data->member_count; i++) {
         carnn__span text = carnn__text(data, data->members[i].text);
         carnn__vocabulary_add(&v, carnn__lm_tokenizer(model), text.at, text.length, 1);
@@ -12216,9 +12248,7 @@ static carnn_status carnn__lm_build(carnn_model *model, const carnn_dataset *dat
     if (!carnn__lm_is(model, CARNN__LM_CONTEXT)) *weight = CARNN_NONE;
     carnn__option_default(&model->desc, CARNN__LM_LABEL_ROW,
                           data->spoken ? CARNN__LM_PREVIOUS : CARNN__LM_OTHER);
-    if (status || *weight < 0.0) return status;
-    return carnn__names_from(&model->choices, data->shown, data->shown_at, data->choice_count, 0,
-                             &model->allocator, error);
+    return status || *weight < 0.0 ? status : carnn__model_choices(model, data, error);
 }
 
 #endif
@@ -14028,8 +14058,7 @@ static carnn_status carnn__cloze_build(carnn_model *model, const carnn_dataset *
     unsigned char *seen = (unsigned char *)carnn__alloc_zero(a, data->text_count, 1);
     carnn__vocabulary v;
     size_t i;
-    carnn__vocabulary_open(&v, a, carnn__cloze_reserved, CARNN__COUNT(carnn__cloze_reserved),
-                           error);
+    carnn__model_vocabulary(&v, model, error);
     if (!seen) v.status = carnn__out_of_memory(error);
     for (i = 0; seen && i < data->member_count; i++) {
         const carnn__member *m = &data->members[i];
@@ -14440,6 +14469,50 @@ static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
             rows[i * D + j] = v->has[i] ? v->value[i * D + j] : scale * rows[i * D + j];
 }
 
+/* --- going on from a model -------------------------------------------------------------------
+   Words and choices of the old model come first in the new one, so its weights are the first rows
+   of the new arrays. Rows of new words and choices stay random, or their word vectors. */
+
+static carnn_status carnn__from_options(carnn_model_desc *desc, carnn_error *error) {
+    const carnn_model_desc *old = &desc->from->desc;
+    const carnn_option *o;
+    size_t i;
+    if (desc->task && strcmp(desc->task, old->task))
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model to go on from is of the task "
+                           "%s, not %.60s", old->task, desc->task);
+    desc->task = old->task;
+    for (i = 0; (o = carnn_option_at(old->task, i)) != NULL; i++)
+        if (o->place != CARNN_OPTION_OF_TRAINING && carnn__option_value(o, desc, NULL) == 0.0)
+            carnn__option_put(o, desc, NULL, carnn__option_value(o, old, NULL));
+    return CARNN_OK;
+}
+
+static carnn_status carnn__from_weights(carnn_model *model, const carnn_model *old,
+                                        carnn_error *error) {
+    size_t words = model->words.count - old->words.count, i;
+    size_t choices = model->choices.count - old->choices.count;
+    carnn_tensor to, from;
+    for (i = 0; i < carnn__max(model->params.count, old->params.count); i++) {
+        size_t more;
+        int vector; /* grows by columns */
+        to = carnn_model_tensor(model, i);
+        from = carnn_model_tensor(old, i);
+        if (!to.name || !from.name || strcmp(to.name, from.name))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "an option makes another network than "
+                               "the model to go on from: %s has no counterpart",
+                               to.name ? to.name : from.name);
+        vector = to.rows == 1 && from.rows == 1;
+        more = vector ? to.columns - from.columns : to.rows - from.rows;
+        if ((!vector && to.columns != from.columns) || (more && more != words && more != choices))
+            return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "%s has %zu x %zu weights in the model "
+                               "to go on from, but an option makes it %zu x %zu", to.name,
+                               from.rows, from.columns, to.rows, to.columns);
+        memcpy(carnn__piece(&model->params, model->params.value, i), from.value,
+               from.rows * from.columns * sizeof *from.value);
+    }
+    return CARNN_OK;
+}
+
 CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_desc *desc,
                                           const carnn_dataset *train, carnn_error *error) {
     carnn_allocator a = carnn__allocator(desc->allocator);
@@ -14461,7 +14534,8 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     model->desc = *desc;
     model->desc.allocator = NULL;
     if (desc->simd) model->desc.simd = k->name; /* NULL stays: the best path when there is work */
-    status = carnn_defaults(&model->desc, &unused, error);
+    status = desc->from ? carnn__from_options(&model->desc, error) : CARNN_OK;
+    if (!status) status = carnn_defaults(&model->desc, &unused, error);
     if (!status) model->task = carnn__task_named(model->desc.task);
     if (!status) status = carnn__same_task(model, train, error);
     if (!status) status = model->task->build(model, train, error);
@@ -14473,10 +14547,12 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
         carnn__store_init(&model->params, model->desc.seed);
         if (model->task->init) model->task->init(model, train);
         carnn__model_vectors(model, &vectors);
+        if (desc->from) status = carnn__from_weights(model, desc->from, error);
     }
     carnn__vectors_free(&vectors, &a);
     model->desc.vectors = NULL;
     model->desc.known = NULL;
+    model->desc.from = NULL;
     model->desc.vector_count = model->desc.known_count = 0;
     if (!status) *out = model;
     else carnn_model_free(model);

@@ -413,7 +413,7 @@ static void test_ranker_refused(void) {
     CHECK_INT(carnn__set_all(&desc, NULL, 0, "model=ca encoder=rcrn hidden=4", &error), CARNN_OK);
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message,
-               "the model ca mixes the states of one RNN: encoder rnn, or alignment none");
+               "aligned words mix the states of one RNN: encoder rnn, or alignment none");
     CHECK_INT(carnn_set(&desc, NULL, "alignment", "none", &error), CARNN_OK);
     CHECK_INT(carnn_model_create(&model, &desc, data, &error), CARNN_OK);
     carnn_model_free(model);
