@@ -604,7 +604,8 @@ typedef struct carnn_text { /* of an example */
    message says which ones it has.
    Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
-   of answer a question and a sentence; of pair two sentences; of classify a text; of cloze a text,
+   of answer a question and a sentence; of pair two sentences (where alignments are read, of both a
+   third text, "0-0 1-2"); of classify a text; of cloze a text,
    a question with XXXXX and candidates "c1|c2|...", into which the prediction points. At most `top`
    choices are told. The prediction belongs to the session and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
@@ -6888,8 +6889,8 @@ static carnn_status carnn__links_open(carnn__reading *r, const carnn_source *sou
     if (r->desc->alignments) {
         links = r->desc->alignments[r->source];
     } else if (source->bytes || !length) {
-        return carnn__fail(r->parser.error, CARNN_ERR_ARGUMENT, 0, "%.200s: alignments of data that "
-                           "is no file have to be given, too", length ? source->name : "(memory)");
+        return carnn__fail(r->parser.error, CARNN_ERR_ARGUMENT, 0, "%.200s: alignments lie in a file "
+                           "beside the data, which is no file", length ? source->name : "(memory)");
     } else {
         stbds_arrsetlen(r->links_name, length + sizeof end);
         memcpy(r->links_name, source->name, length);
@@ -11378,14 +11379,15 @@ CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error) {
     const carnn__session_kind *kind = carnn__session_of(session);
-    size_t texts_wanted = carnn__session_texts(session);
+    size_t most = carnn__session_texts(session);
     char expected[96];
-    if (count != texts_wanted)
+    if (count < most && count == kind->texts)
+        return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "the model reads alignments: expected a "
+                           "text \"0-0 1-2\" behind the others, or a file of data with FILE.align");
+    if (count != most)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0,
-                           "the task %s predicts from %zu text%s%s, not %zu",
-                           session->model->desc.task, kind->texts, kind->texts == 1 ? "" : "s",
-                           count < texts_wanted && count == kind->texts ? " and their alignment" : "",
-                           count);
+                           "the task %s predicts from %zu text%s, not %zu",
+                           session->model->desc.task, most, most == 1 ? "" : "s", count);
     if (count > kind->texts && carnn__wrong_link(texts, expected, sizeof expected).length)
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "expected %s in an alignment", expected);
     memset(prediction, 0, sizeof *prediction);

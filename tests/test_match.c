@@ -372,7 +372,7 @@ static void test_ranker_bad_links(void) {
         {"", "pairs.tsv.align:1: expected a line for every example, found the end"},
         {"\n\n\n\n\n\n\n\n\n", "pairs.tsv.align:9: expected the end, as there are no more examples, "
                                 "found another line"},
-        {NULL, "pairs.tsv: alignments of data that is no file have to be given, too"}};
+        {NULL, "pairs.tsv: alignments lie in a file beside the data, which is no file"}};
     carnn_dataset *data = NULL;
     carnn_error error;
     size_t i;
@@ -418,7 +418,8 @@ static void test_ranker_linked(void) {
     CHECK_INT(carnn_session_predict(session, text, 3, 1, &p, &error), CARNN_ERR_ARGUMENT);
     CHECK_TEXT(error.message, "expected i-j, word i of 1 and j of 3 from 0 on in an alignment");
     CHECK_INT(carnn_session_predict(session, text, 2, 1, &p, &error), CARNN_ERR_ARGUMENT);
-    CHECK_TEXT(error.message, "the task answer predicts from 2 texts and their alignment, not 2");
+    CHECK_TEXT(error.message, "the model reads alignments: expected a text \"0-0 1-2\" behind the "
+                              "others, or a file of data with FILE.align");
     CHECK_INT(carnn_session_line(session, "why\tthe tree", 12, 1, 1, &found, &p, &error),
               CARNN_ERR_ARGUMENT);
     carnn_session_free(session);
