@@ -40,25 +40,15 @@ static carnn_status ranker_linked(carnn_dataset **data, const char *links, carnn
     return carnn_dataset_load(data, &desc, error);
 }
 
+static carnn_train_desc ranker_training(int64_t epochs) {
+    return test_training(epochs, 4, 0.02, 0.0);
+}
+
 /* A small model that has been trained a little, so that no weight is 0. */
-static carnn_model *ranker_model(const char *options, const carnn_dataset *data, int64_t epochs,
-                                 int64_t threads, const char *simd) {
-    carnn_model *model = NULL;
-    carnn_model_desc desc;
-    carnn_train_desc train;
+static carnn_model *ranker_model(const char *options, const carnn_dataset *data, int64_t epochs) {
+    carnn_model *model = test_model("answer", options, NULL, data);
+    carnn_train_desc train = ranker_training(epochs);
     carnn_error error;
-    memset(&desc, 0, sizeof desc);
-    memset(&train, 0, sizeof train);
-    desc.task = "answer";
-    desc.hidden = RANKER_H;
-    desc.embedding = RANKER_E;
-    desc.simd = simd;
-    train.epochs = epochs;
-    train.batch = 4;
-    train.lr = 0.02;
-    train.threads = threads;
-    CHECK_INT(carnn__set_all(&desc, NULL, 0, options, &error), CARNN_OK);
-    if (carnn_model_create(&model, &desc, data, &error)) printf("%s\n", error.message);
     CHECK_INT(carnn_train(model, data, data, &train, &error), CARNN_OK);
     return model;
 }
@@ -85,13 +75,8 @@ static carnn_scores ranker_scores(const carnn_model *model, const carnn_dataset 
 
 static const float *ranker_weight(const carnn_model *model, const char *a, const char *b) {
     char name[64];
-    size_t i;
     snprintf(name, sizeof name, "%s%s", a, b);
-    for (i = 0; i < model->params.count; i++)
-        if (!strcmp(model->params.item[i].name, name))
-            return model->params.value + model->params.item[i].offset;
-    printf("no weight %s\n", name);
-    return NULL;
+    return test_weight(model, name);
 }
 
 static double ranker_row(const float *W, size_t row, size_t columns, const double *x) {
@@ -279,7 +264,7 @@ static void test_ranker_scores(const char *options) {
         carnn_dataset_free(data);
         CHECK_INT(ranker_linked(&data, ranker_links, &error), CARNN_OK);
     }
-    model = ranker_model(options, data, 3, 1, NULL);
+    model = ranker_model(options, data, 3);
     s = ranker_scores(model, data, score);
     for (i = 0; i < RANKER_PAIRS; i++) {
         ranker_text text[2];
@@ -305,7 +290,7 @@ static void test_ranker_alignment(void) {
     /*  who saw the cat and the dog ?  /  a Cat is not the dog the dog is it ? */
     static const int third[] = {-1, 3, -1, -1, 5, 6, 2, -1, -1, -1, 7};
     carnn_dataset *data = ranker_data();
-    carnn_model *model = ranker_model("model=ca", data, 1, 1, NULL);
+    carnn_model *model = ranker_model("model=ca", data, 1);
     carnn_session *session = NULL;
     const carnn__answer *m;
     carnn_prediction p;
@@ -325,8 +310,8 @@ static void test_ranker_alignment(void) {
 /* Where no word is aligned, gates change nothing. */
 static void test_ranker_no_alignment(void) {
     carnn_dataset *data = ranker_data();
-    carnn_model *gated = ranker_model("model=ca", data, 2, 1, NULL);
-    carnn_model *plain = ranker_model("model=ca alignment=none", data, 1, 1, NULL);
+    carnn_model *gated = ranker_model("model=ca", data, 2);
+    carnn_model *plain = ranker_model("model=ca alignment=none", data, 1);
     carnn_session *session[2] = {NULL, NULL};
     carnn_text texts[2] = {{"who saw it", 10}, {"the tree", 8}};
     carnn_prediction p[2];
@@ -388,7 +373,7 @@ static void test_ranker_bad_links(void) {
 /* A data set with alignments: what sessions, other models, folds and checkpoints make of it. */
 static void test_ranker_linked(void) {
     carnn_dataset *data = NULL, *other = NULL, *plain = ranker_data(), *part = NULL;
-    carnn_model *model, *overlap = ranker_model("model=ca", plain, 1, 1, NULL);
+    carnn_model *model, *overlap = ranker_model("model=ca", plain, 1);
     carnn_session *session = NULL;
     carnn_prediction p;
     carnn_error error;
@@ -404,7 +389,7 @@ static void test_ranker_linked(void) {
     CHECK(carnn__fingerprint(data) != carnn__fingerprint(plain));
     CHECK_INT(carnn_dataset_text_count(data, 7), 2);
     CHECK(!carnn_dataset_text(data, 7, 2));
-    model = ranker_model("model=ca alignment=file", data, 3, 1, NULL);
+    model = ranker_model("model=ca alignment=file", data, 3);
     CHECK_INT(carnn__names_find(&model->words, "0-2", 3), CARNN__NO_INDEX);
     ranker_scores(model, data, score);
     CHECK_INT(carnn_session_open(&session, model, NULL, &error), CARNN_OK);
@@ -452,8 +437,8 @@ static void test_ranker_file_as_overlap(void) {
     double score[2][RANKER_PAIRS];
     size_t i;
     CHECK_INT(ranker_linked(&data, links, &error), CARNN_OK);
-    model[0] = ranker_model("model=ca", plain, 3, 1, NULL);
-    model[1] = ranker_model("model=ca alignment=file", data, 3, 1, NULL);
+    model[0] = ranker_model("model=ca", plain, 3);
+    model[1] = ranker_model("model=ca alignment=file", data, 3);
     ranker_scores(model[0], plain, score[0]);
     ranker_scores(model[1], data, score[1]);
     for (i = 0; i < RANKER_PAIRS; i++) CHECK(score[0][i] == score[1][i]);
@@ -464,28 +449,20 @@ static void test_ranker_file_as_overlap(void) {
 
 /* --- whatever runs it ------------------------------------------------------------------------- */
 
-/* The same model with one thread and three, with and without SIMD; learning ranks the pairs. */
+/* Whatever runs it makes the same model; learning ranks the pairs. */
 static void test_ranker_same_bytes(const char *options) {
     carnn_dataset *data = ranker_data();
-    carnn_model *model[3];
+    carnn_model *model = test_same_bytes("answer", options, data, ranker_training(60));
     double score[RANKER_PAIRS];
-    carnn_scores s;
-    size_t i;
-    for (i = 0; i < 3; i++) {
-        model[i] = ranker_model(options, data, 60, i == 1 ? 3 : 1, i == 2 ? "portable" : NULL);
-        CHECK(!memcmp(model[i]->params.value, model[0]->params.value,
-                      model[0]->params.size * sizeof(float)));
-    }
-    s = ranker_scores(model[0], data, score);
-    CHECK_NEAR(s.metric[0].value, 1.0, 1e-9);
-    for (i = 0; i < 3; i++) carnn_model_free(model[i]);
+    CHECK_NEAR(ranker_scores(model, data, score).metric[0].value, 1.0, 1e-9);
+    carnn_model_free(model);
     carnn_dataset_free(data);
 }
 
 /* A session scores as a test does; the shares of the words of a text are 1 in all. */
 static void test_ranker_session(const char *options, int weighs_question, int weighs_sentence) {
     carnn_dataset *data = ranker_data();
-    carnn_model *model = ranker_model(options, data, 2, 1, NULL);
+    carnn_model *model = ranker_model(options, data, 2);
     carnn_session *session = NULL;
     carnn_contribution part[32];
     carnn_explanation e;
@@ -548,7 +525,7 @@ static void test_ranker_negatives(void) {
     int i;
     for (i = 0; i < 12; i++) sprintf(text + strlen(text), "q\tw%d\t0\n", i);
     data = test_data("answer", text, strlen(text), 0, 0);
-    model = ranker_model("model=cosine", data, 3, 1, NULL);
+    model = ranker_model("model=cosine", data, 3);
     s = ranker_scores(model, data, score);
     CHECK(s.loss >= 0.0 && s.loss <= 2.1);
     CHECK_INT(s.examples, 13);
