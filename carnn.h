@@ -604,10 +604,10 @@ typedef struct carnn_text { /* of an example */
    message says which ones it has.
    Predicts an example from its texts: of dialog the user's words, after what the session has heard,
    which is left as it was; of lm a sentence, whose context is the one before (none after a reset);
-   of answer a question and a sentence; of pair two sentences (where alignments are read, of both a
-   third text, "0-0 1-2"); of classify a text; of cloze a text,
-   a question with XXXXX and candidates "c1|c2|...", into which the prediction points. At most `top`
-   choices are told. The prediction belongs to the session and lasts until its next call. */
+   of answer a question and a sentence; of pair two sentences (of both a third text, "0-0 1-2", where
+   alignments are read); of classify a text; of cloze a text, a question with XXXXX and candidates
+   "c1|c2|...", into which the prediction points. At most `top` choices are told. The prediction
+   belongs to the session and lasts until its next call. */
 CARNN_API carnn_status carnn_session_predict(carnn_session *session, const carnn_text *texts,
                                              size_t count, size_t top, carnn_prediction *prediction,
                                              carnn_error *error);
@@ -695,8 +695,8 @@ CARNN_API carnn_status carnn_session_generate(carnn_session *session, const carn
 
 /* What each word of the first text (of_second 0), or of the second (1), of the last prediction is
    aligned with: (*rows, *columns), a row for each of its words, a column for each of the other's.
-   answer: a row is 1 in all in IWAN; of attentive pooling G, of ca and cosine the cosines of the
-   words' states. NULL where the model has no alignment. Belongs to the session. */
+   answer: a row is 1 in all in IWAN; of attentive pooling G, of ca and cosine, and of pair where
+   words are aligned, the cosines of the words' states. NULL where the model has no alignment. Belongs to the session. */
 CARNN_API const float *carnn_session_alignment(const carnn_session *session, int of_second,
                                                size_t *rows, size_t *columns);
 
@@ -12872,8 +12872,8 @@ static const carnn__task carnn__lm_task = {
 
      ca       CA-RNN, Chen et al. 2018: score = log S = -|H_X - H_Y|_1, where states of the sentence
               are mixed with those of the question at words of both (see context alignment in
-              @@NET); `--direction a2q` the other way round; `--alignment none` is its baseline, a
-              plain bidirectional RNN
+              @@NET); `--direction a2q` the other way round; `--alignment file` reads which words
+              are aligned, `none` is its baseline, a plain bidirectional RNN
      ap       attentive pooling, dos Santos et al. 2016: score = cosine of r_q and r_a, the sums of
               the words by the weights that they give each other
      cosine   score = cosine, the ranking model of Tay et al. 2018
@@ -13423,6 +13423,12 @@ static const carnn__task carnn__classify_task = {
 
    `--model manhattan` has the similarity S of s1 and s2 in their place (@@NET): the second class of
    two has the probability S, and the mean grade is 1 + (K - 1) S.
+
+   `--alignment overlap` or `file` is CA-RNN (Chen et al. 2018; context alignment in @@NET): states of
+   the second sentence are mixed with those of the first at words that are aligned, `--direction r2l`
+   the other way round; H_X is the maximum of the first. There is no context c then. `--pooling
+   attention` makes of the sentence that is read second the sum of its words by additive attention,
+   and of the other one its maximum: s (2h)   W1 (h, 8h)
    ============================================================================================= */
 
 #if defined(CARNN_IMPLEMENTATION) && !defined(CARNN__ISA)
