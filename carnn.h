@@ -666,7 +666,8 @@ typedef struct carnn_explanation {
     const char *of;     /* what is explained: a reply, the likeliest next word, a class; or NULL */
     double rest;        /* what no contribution accounts for (biases) */
     int exact;          /* 1: scores (shares) and the rest add up exactly, as they do for the
-                           additive cells, Eq. 4 and 7; 0: for this cell they are what each step
+                           additive cells, Eq. 4 and 7, and for RCRN, whose last states are sums of
+                           what it hears at each word; 0: for this cell they are what each step
                            has by itself, or all is left to the rest */
 } carnn_explanation;
 
@@ -11276,14 +11277,43 @@ static void carnn__explain_run(carnn_session *s, const carnn__cell_run *r, size_
     }
 }
 
+/* The listener of an RCRN: its last state is h_n = O_n * sum_t (F_n * .. * F_{t+1}) * (1 - F_t) *
+   s3_t, exactly, whatever its cells are. The share of a word is that of s3, what is heard there, in
+   h_n . h_n / squares; rest NULL: only h_n . h_n is returned. b: rank of the sequence of n words. */
+static double carnn__explain_listener(carnn_session *s, const carnn__listener *l, size_t b,
+                                      size_t n, double squares, carnn_contribution *out,
+                                      size_t room, double *rest) {
+    size_t step, j, h = l->h;
+    double sum = 0.0;
+    for (step = n; step-- > 0;) {
+        size_t row = l->seq->start[step] + b, in = (l->reversed ? l->reversed[row] : row) * h;
+        double value = 0.0;
+        for (j = 0; j < h; j++) {
+            double F = 1.0 / (1.0 + exp(-(double)l->s[0][in + j])), O = (double)l->s[1][in + j];
+            if (step + 1 == n) {
+                if (!l->raw) O = 1.0 / (1.0 + exp(-O));
+                s->share[j] = O * O * (double)l->c[row * h + j];
+                sum += s->share[j] * (double)l->c[row * h + j];
+            }
+            value += s->share[j] * (1.0 - F) * (double)l->s[2][in + j];
+            s->share[j] *= F;
+        }
+        if (!rest) break;
+        *rest -= value / squares;
+        if (step < room) out[step].share += value / squares;
+    }
+    return sum;
+}
+
 /* The words of all texts with their shares; weight (R) are their weights, or NULL. */
 static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const float *weight,
                                  size_t count, carnn_contribution *out, carnn_explanation *e) {
     const carnn__texts *t = &carnn__net_of(&s->work)->texts;
+    const carnn__rnn_layer *top = &m->layer[m->layers - 1];
     size_t text, i, j, r, h = m->h;
     e->count = carnn__texts_rows(t);
-    e->exact = m->layers == 1 && m->bases == 1 &&
-               carnn__cell_is_additive(m->layer[0].base[0].cell[0].kind);
+    e->exact = m->bases > 1 || (m->layers == 1 &&
+                                carnn__cell_is_additive(m->layer[0].base[0].cell[0].kind));
     for (text = 0; text < t->texts; text++) {
         size_t n = t->at[text + 1] - t->at[text], from = carnn__min(t->at[text], count);
         size_t b = t->place[t->sequence[text]], last = n ? (t->start[n - 1] + b) * h : 0;
@@ -11296,14 +11326,20 @@ static void carnn__explain_words(carnn_session *s, const carnn__rnn *m, const fl
         }
         for (i = 0; n && i < m->directions; i++) {
             const float *v = m->layer[0].base[0].run[i].scan.out + last;
-            for (j = 0; j < h; j++) squares += (double)v[j] * (double)v[j];
+            for (j = 0; m->bases == 1 && j < h; j++) squares += (double)v[j] * (double)v[j];
+            if (m->bases > 1)
+                squares += carnn__explain_listener(s, &top->listener[i], b, n, 1.0, NULL, 0, NULL);
         }
         if (!(squares > 0.0)) continue;
         e->rest += 1.0;
-        for (i = 0; m->bases == 1 && i < m->directions; i++) {
+        for (i = 0; i < m->directions; i++) {
             const carnn__cell_run *run = &m->layer[0].base[0].run[i];
-            carnn__explain_run(s, run, b, n, i == 1, run->scan.out + last, 1.0 / squares,
-                               out + from, count - from, &e->rest);
+            if (m->bases > 1)
+                carnn__explain_listener(s, &top->listener[i], b, n, squares, out + from,
+                                        count - from, &e->rest);
+            else
+                carnn__explain_run(s, run, b, n, i == 1, run->scan.out + last, 1.0 / squares,
+                                   out + from, count - from, &e->rest);
         }
     }
 }
