@@ -551,6 +551,36 @@ for options in '--model ca' '--model ca --pooling attention --direction a2q' '--
     check 'the shares do not add up' awk '/^alignment/ { exit } /^ *[-+][0-9.]+ / { total += $1 }
         END { exit !(total > 1.99 && total < 2.01) }' out
 done
+# alignments from files
+head -n 61 "$data/answer-dev.tsv" >linked.tsv
+run 1 train --task answer --model ca --alignment file --train linked.tsv --out f.gguf
+says err 'linked.tsv.align: '
+awk 'NR > 1 { print NR % 3 ? "0-0 1-1" : "" }' linked.tsv >linked.tsv.align
+head -n 21 linked.tsv >linked2.tsv
+head -n 20 linked.tsv.align >linked2.tsv.align
+run 0 train --task answer --model ca --alignment file --train linked.tsv --train linked2.tsv \
+    --valid linked2.tsv --epochs 1 --hidden 8 --embedding 8 --quiet --out f.gguf
+run 0 info f.gguf
+says out '^alignment *file$'
+run 0 test f.gguf --data linked.tsv
+run 0 predict f.gguf --data linked.tsv
+lines out 60
+run 0 explain f.gguf --data linked.tsv --example 3
+"$carnn" predict f.gguf <linked.tsv >out 2>err
+says err 'the model reads alignments'
+run 2 test f.gguf --data -
+says err '/dev/stdin: alignments lie in a file beside the data'
+echo >>linked.tsv.align
+run 3 test f.gguf --data linked.tsv
+says err 'linked.tsv.align:61: expected the end, as there are no more examples'
+sed -i '$d;60d;2s/.*/0-0 99-1/' linked.tsv.align
+run 3 test f.gguf --data linked.tsv
+says err 'linked.tsv.align:2: expected i-j, word i of [0-9]* and j of [0-9]* from 0 on, found "99-1"'
+sed -i '2s/.*//' linked.tsv.align
+run 3 test f.gguf --data linked.tsv
+says err 'linked.tsv.align:60: expected a line for every example, found the end'
+run 2 train --task answer --train linked2.tsv --alignment file --out s.gguf
+says err 'alignment file: of the model ca'
 printf 'lives 1 0 0\ngoldbury 0 1 0\n' >three.txt
 run 0 train --task answer --hidden 12 --threads 1 --quiet --train "$data/answer-train.tsv" \
     --epochs 1 --vectors three.txt --out s.gguf
