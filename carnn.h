@@ -11198,7 +11198,8 @@ static void carnn__session_carve(carnn_session *s, const carnn__kernels *k, carn
     if (state) s->work.state = memset(state, 0, bytes);
     /* products of one row need no scratch memory */
     carnn__engine_borrow(&s->engine, k, rows ? NULL : carnn__floats(arena, 1, CARNN__PANEL_SIZE));
-    s->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
+    if (carnn__session_of(s)->explain)
+        s->share = (double *)carnn__take(arena, (size_t)model->desc.hidden, sizeof(double));
     s->work.model = model;
     s->work.data = &s->data;
     s->work.engine = &s->engine;
@@ -14470,7 +14471,7 @@ typedef struct carnn__signal {
     carnn__linear output;     /* (B or R, K) */
     uint32_t *target;         /* (B or R) */
     carnn__rnn_input input;   /* of a session: one row */
-    float *state, *sum;       /* (layers, states, h); (D) of the rows that a session has read */
+    float *state, *sum;       /* (layers, states, h); (D) of the states that are averaged */
     size_t seen;              /* their number */
     carnn__rnn encoder;       /* comes last: a session has the layers of the model alone */
 } carnn__signal;
@@ -14514,7 +14515,7 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     m->target = (uint32_t *)carnn__take(p->arena, outputs, sizeof(uint32_t));
     if (m->net.corpus.piece_count || s.directions > 1) return;
     m->state = carnn__floats(p->arena, s.layers * carnn__rnn_states(&m->encoder), s.h);
-    m->sum = carnn__floats(p->arena, 1, D);
+    if (strstr(pooling, "mean")) m->sum = carnn__floats(p->arena, 1, D);
 }
 
 /* Reads the numbers of the rows and standardises them. */
@@ -14727,8 +14728,8 @@ static const carnn__task_bench carnn__signal_bench = {
 static const carnn__task carnn__signal_task = {
     "signal", "tell a class or a number of a sequence of rows of numbers",
     CARNN__TEXT_ONLY(&carnn__signal_reader), carnn__signal_roles, carnn__signal_options,
-    "cell=icarnn hidden=64 columns=1 directions=1 pooling=last context=none epochs=30 batch=32 "
-    "lr=0.003 lr_end=0.05 dropout=0.1 clip=1 encoder=rnn",
+    "cell=icarnn hidden=64 layers=2 columns=1 directions=1 pooling=last context=none epochs=30 "
+    "batch=32 lr=0.003 lr_end=0.05 clip=1 encoder=rnn",
     NULL, "carnn.labels", NULL, 0,
     CARNN__TEXT_ONLY(carnn__signal_build), carnn__signal_check, sizeof(carnn__signal),
     carnn__signal_parts, carnn__signal_init, NULL,
@@ -16750,7 +16751,6 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
                                              carnn_error *error) {
     carnn_model *model = t->model;
     carnn__work *valid = &t->valid;
-    int sign = model->task->metric[0].lower_is_better ? -1 : 1;
     double value;
     if (!t->valid.data) {
         carnn__score(model->task, &t->at.tally, 0.0, &model->scores);
@@ -16758,7 +16758,8 @@ static carnn_status carnn__training_validate(carnn__training *t, int64_t epoch,
         carnn__evaluate(&valid, 1, &t->arena, &t->valid_scores);
         if (!(t->valid_scores.loss <= DBL_MAX))
             return carnn__diverged(t, "the loss on", "the validation data", error);
-        value = sign * t->valid_scores.metric[0].value;
+        value = t->valid_scores.metric[0].value;
+        if (t->valid_scores.metric[0].lower_is_better) value = -value;
         if (model->best_epoch && !(value > t->at.best_value)) return CARNN_OK;
         t->at.best_value = value;
         model->scores = t->valid_scores;

@@ -490,8 +490,10 @@ static FILE *open_input(const char *name) {
 
 /* Names the checkpoint. No file may be written that is read or that another option writes. */
 static void check_files(void) {
-    const char *one[] = {arg.out, arg.log, arg.qrels, arg.run, arg.candidates, arg.folds_by};
-    const list *many[] = {&arg.files, &arg.train, &arg.valid, &arg.test, &arg.data, &arg.vectors};
+    const char *one[] = {arg.out,        arg.log,      arg.qrels,      arg.run,
+                         arg.candidates, arg.folds_by, arg.permutation};
+    const list *many[] = {&arg.files, &arg.train,   &arg.valid, &arg.test,
+                          &arg.data,  &arg.vectors, &arg.labels};
     list all = {NULL, 0, 0};
     size_t i, k, written = arg.out != NULL; /* these are the first ones of all */
     if (arg.out) {
@@ -1051,8 +1053,9 @@ static int predict(void) {
     size_t i;
     int found;
     open_session();
-    if (arg.stream && !carnn_session_columns(session))
-        say(USAGE, "--stream is for rows of numbers, not for the task %s", task_of(model));
+    if (arg.stream && (!carnn_session_columns(session) || arg.data.count))
+        say(USAGE, "--stream is for rows of numbers on standard input, %s",
+            arg.data.count ? "not for --data" : "which the task does not read");
     if (arg.data.count > 1 || (arg.data.count && strcmp(*arg.data.item, "-")) ||
         (carnn_session_columns(session) && !arg.stream)) {
         load_examples();

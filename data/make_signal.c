@@ -47,7 +47,7 @@ enum { FIGURES = sizeof figures / sizeof figures[0] };
 static void write_row(FILE *file, struct rng *rng, const int velocity[2], int speed)
 {
     for (int i = 0; i < 2; i++) {
-        int x = velocity[i] * speed / 100 + rng_below(rng, 61) - 30;
+        int x = velocity[i] * speed / 100 + rng_below(rng, 121) - 60;
         fprintf(file, "\t%s%d.%02d", x < 0 ? "-" : "", abs(x) / 100, abs(x) % 100);
     }
 }
