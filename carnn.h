@@ -7001,6 +7001,7 @@ static carnn_status carnn__reading_run(carnn_dataset **dataset, carnn__reading *
 static carnn_status carnn__reading_all(void *job) {
     carnn__reading *r = (carnn__reading *)job;
     const carnn__reader *reader = r->reader;
+    const carnn_rows_desc *rows = r->desc->rows;
     carnn_status status = CARNN_OK;
     size_t i;
     r->lists = 1;
@@ -7015,6 +7016,11 @@ static carnn_status carnn__reading_all(void *job) {
         status = carnn__reading_source(r, &r->desc->sources[i]);
     }
     if (status) return status;
+    if (rows && (rows->group || rows->target || rows->labels || rows->permutation) &&
+        stbds_arrlenu(r->draft.items) && !r->draft.columns)
+        return carnn__fail(r->parser.error, CARNN_ERR_ARGUMENT, 0, "the task %s has no rows of "
+                           "numbers: target, group, labels and permutation are of them",
+                           r->draft.task);
     if (stbds_arrlenu(r->draft.items) || r->desc->lenient) return carnn__reading_finish(r);
     return carnn__misread(r->parser.error, &r->parser.lines, r->reader->example,
                           "none to the end");
