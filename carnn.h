@@ -9466,6 +9466,28 @@ static void carnn__pool_words(const carnn__work *work, carnn__pool_part *m, cons
         carnn__pool_text(work, m, t, x, i / m->kinds, i % m->kinds, backward);
 }
 
+/* The same over rows that come one by one, without a number of them: x is the state of the next one,
+   *seen how many there were, sum (D) for the mean. */
+static void carnn__pool_row(const carnn__work *work, const carnn__pool_part *m, const carnn__mat *x,
+                            size_t *seen, float *sum) {
+    size_t D = x->columns, first = !(*seen)++, i, j;
+    for (i = 0; i < m->kinds; i++) {
+        carnn__pooling kind = m->kind[i];
+        float *y = m->y.x + i * D;
+        if (kind == CARNN__POOL_MEAN) {
+            if (first) memset(sum, 0, D * sizeof(float));
+            work->engine->k->add(x->x, sum, D);
+            memcpy(y, sum, D * sizeof(float));
+            work->engine->k->scale(y, 1.0f / (float)*seen, D);
+            continue;
+        }
+        for (j = 0; j < D; j++)
+            if (first || kind == CARNN__POOL_LAST ||
+                (kind == CARNN__POOL_MAX ? x->x[j] > y[j] : x->x[j] < y[j]))
+                y[j] = x->x[j];
+    }
+}
+
 /* --- additive attention over the words of each text ---------------------------------------------
    k (R, D) the words, q (S, D) a query of each text, which weighs the words of the other text of
    the pair:
@@ -10504,6 +10526,137 @@ static double carnn__choices_loss(carnn__work *work, carnn__tally *tally) {
 static double carnn__net_loss(carnn__work *work, carnn__tally *tally) {
     const carnn__task *task = work->model->task;
     return (task->loss ? task->loss : carnn__choices_loss)(work, tally);
+}
+
+/* --- standardised numbers -----------------------------------------------------------------------
+   u = (r - mean) * scale for each column of the rows r of a batch: in the training data u has the
+   mean 0 and the deviation 1. A column that does not vary is left as wide as it is. */
+
+typedef struct carnn__standard {
+    size_t mean, scale; /* parameters (1, C), which are not trained */
+    carnn__embed rows;  /* (U, C) u */
+} carnn__standard;
+
+/* Number j of the rows of a data set, in reading order. */
+static double carnn__number_at(const carnn_dataset *data, size_t j) {
+    return data->has_pixels ? (double)((float)data->pixels[j] / 255.0f) : (double)data->numbers[j];
+}
+
+/* What is not trained comes last among the weights. */
+static void carnn__standard_plan(carnn__plan *p, carnn__standard *m) {
+    size_t C = (size_t)p->model->desc.embedding;
+    p->store->fixed = 1;
+    m->mean = carnn__declare(p->store, "input", "mean", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
+    m->scale = carnn__declare(p->store, "input", "scale", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
+}
+
+static void carnn__standard_init(carnn_model *model, const carnn_dataset *data) {
+    float *mean = carnn__named(&model->params, "input.mean");
+    float *scale = carnn__named(&model->params, "input.scale");
+    size_t C = data->columns, n = data->row_count ? data->row_at[data->row_count] : 0, i, j;
+    double rows = (double)carnn__max(n, 1);
+    for (j = 0; j < C; j++) {
+        double sum = 0.0, squares = 0.0, deviation;
+        for (i = 0; i < n; i++) sum += carnn__number_at(data, i * C + j) / rows;
+        for (i = 0; i < n; i++) squares += pow(carnn__number_at(data, i * C + j) - sum, 2.0);
+        deviation = sqrt(squares / rows);
+        mean[j] = (float)sum;
+        scale[j] = (float)(deviation > 1e-6 * fabs(sum) && deviation > 1e-30 ? 1.0 / deviation
+                                                                             : 1.0);
+    }
+}
+
+static void carnn__standard_forward(const carnn__work *work, carnn__standard *m,
+                                    const carnn__texts *t) {
+    const float *mean = carnn__weight(work, m->mean), *scale = carnn__weight(work, m->scale);
+    size_t i, j, C = m->rows.y.columns;
+    float *u = m->rows.y.x;
+    carnn__embed_forward(work, &m->rows, t);
+    for (i = 0; i < t->inputs; i++)
+        for (j = 0; j < C; j++) u[i * C + j] = (u[i * C + j] - mean[j]) * scale[j];
+}
+
+/* --- a number as the target ---------------------------------------------------------------------
+   What is told is y = mean + deviation z, those of the training targets; the loss is the squared
+   error divided by their variance. */
+
+typedef struct carnn__quantity {
+    size_t mean, deviation; /* parameters (1, 1), which are not trained */
+} carnn__quantity;
+
+static void carnn__quantity_plan(carnn__plan *p, carnn__quantity *m) {
+    m->mean = carnn__declare(p->store, "target", "mean", 1, 1, 1, CARNN__INIT_ZERO, 0.0f);
+    m->deviation = carnn__declare(p->store, "target", "deviation", 1, 1, 1, CARNN__INIT_ZERO, 0.0f);
+}
+
+static void carnn__quantity_init(carnn_model *model, const carnn_dataset *data) {
+    double sum = 0.0, squares = 0.0, n = (double)carnn__max(data->item_count, 1);
+    size_t i;
+    for (i = 0; i < data->item_count; i++) sum += (double)data->items[i].value / n;
+    for (i = 0; i < data->item_count; i++) squares += pow((double)data->items[i].value - sum, 2.0);
+    *carnn__named(&model->params, "target.mean") = (float)sum;
+    *carnn__named(&model->params, "target.deviation") =
+        (float)(squares > 0.0 ? sqrt(squares / n) : 1.0);
+}
+
+/* z (count, 1) becomes y. */
+static void carnn__quantity_forward(const carnn__work *work, const carnn__quantity *m,
+                                    const carnn__mat *z, size_t count) {
+    size_t i;
+    for (i = 0; i < count; i++)
+        z->x[i] = *carnn__weight(work, m->mean) + *carnn__weight(work, m->deviation) * z->x[i];
+}
+
+/* Returns the sum of the losses of y (B, 1), whose d becomes the gradient of their mean at z; adds
+   the squared errors to *squares. */
+static double carnn__quantity_loss(const carnn__work *work, const carnn__quantity *m,
+                                   const carnn__texts *t, const carnn__mat *y, double *squares) {
+    double sum = 0.0, deviation = (double)*carnn__weight(work, m->deviation);
+    size_t b;
+    for (b = 0; b < t->count; b++) {
+        double off = (double)y->x[b] - (double)work->data->items[t->item[b]].value;
+        *squares += off * off;
+        carnn__tell_part(work, off * off, 1.0);
+        off /= deviation;
+        sum += off * off;
+        y->d[b] = (float)(2.0 * off / (double)t->count);
+    }
+    return sum;
+}
+
+/* --- a class for each row -----------------------------------------------------------------------
+   The target of an item has a word for each of its rows, or one that is for all of them. */
+
+static carnn__words carnn__target_words(const carnn_dataset *data, size_t item) {
+    uint32_t text = data->items[item].target;
+    carnn__span none = {"", 0}, target = text == CARNN__NO_INDEX ? none : carnn__text(data, text);
+    return carnn__words_of(CARNN__SPACES, target.at, target.length);
+}
+
+static size_t carnn__target_length(const carnn_dataset *data, size_t item) {
+    carnn__words w = carnn__target_words(data, item);
+    size_t n = 0;
+    while (carnn__next_word(&w)) n++;
+    return n;
+}
+
+static size_t carnn__item_length(const carnn_dataset *data, size_t item) {
+    uint32_t text = carnn__members(data, &data->items[item])->text;
+    return data->row_at[text + 1] - data->row_at[text];
+}
+
+/* target (R): those of all rows of a batch. */
+static void carnn__row_targets(const carnn__work *work, const carnn__texts *t, uint32_t *target) {
+    size_t b, i;
+    for (b = 0; b < t->count; b++) {
+        carnn__words w = carnn__target_words(work->data, t->item[b]);
+        uint32_t last = CARNN__NO_INDEX;
+        for (i = t->at[b]; i < t->at[b + 1]; i++) {
+            if (carnn__next_word(&w))
+                last = carnn__names_find(&work->model->choices, w.word.at, w.word.length);
+            target[i] = last;
+        }
+    }
 }
 
 /* --- ranking by score ---------------------------------------------------------------------------
@@ -14368,22 +14521,6 @@ static carnn_status carnn__signal_check(const carnn_model *model, carnn_error *e
 
 #ifndef CARNN_NO_TEXT
 
-/* The words of the target of an item; 0: nothing is known to be right. */
-static size_t carnn__signal_words(const carnn_dataset *data, size_t item) {
-    carnn__words w;
-    size_t n = 0;
-    if (data->items[item].target == CARNN__NO_INDEX) return 0;
-    w = carnn__words_of(CARNN__SPACES, carnn__text(data, data->items[item].target).at,
-                        carnn__text(data, data->items[item].target).length);
-    while (carnn__next_word(&w)) n++;
-    return n;
-}
-
-static size_t carnn__signal_rows(const carnn_dataset *data, size_t item) {
-    uint32_t text = carnn__members(data, &data->items[item])->text;
-    return data->row_at[text + 1] - data->row_at[text];
-}
-
 /* What kind of target the data show, as the option has it. */
 static double carnn__signal_kind(const carnn_dataset *data) {
     size_t i, numbers = 0, whole = 0, steps = 0, single = 0, words;
@@ -14391,8 +14528,8 @@ static double carnn__signal_kind(const carnn_dataset *data) {
         float y = data->items[i].value;
         numbers += y == y;
         whole += y == floorf(y);
-        words = carnn__signal_words(data, i);
-        steps += words == carnn__signal_rows(data, i);
+        words = carnn__target_length(data, i);
+        steps += words == carnn__item_length(data, i);
         single += words == 1;
     }
     if (numbers == i && whole < i) return 1 + CARNN__SIGNAL_NUMBER;
@@ -14424,8 +14561,8 @@ static carnn_status carnn__signal_pieces(carnn__work *work, carnn_error *error) 
         if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) && y != y)
             return carnn__target_fail(data, i, "a number as the target", error);
         if (carnn__signal_is(work->model, CARNN__SIGNAL_STEPS) &&
-            carnn__signal_words(data, i) != 1 &&
-            carnn__signal_words(data, i) != carnn__signal_rows(data, i))
+            carnn__target_length(data, i) != 1 &&
+            carnn__target_length(data, i) != carnn__item_length(data, i))
             return carnn__target_fail(data, i, "a class for each row, or one", error);
     }
     return carnn__corpus_cut(work, error);
@@ -14433,50 +14570,22 @@ static carnn_status carnn__signal_pieces(carnn__work *work, carnn_error *error) 
 
 #endif
 
-/* Number j of a data set's rows, in reading order. */
-static double carnn__signal_at(const carnn_dataset *data, size_t j) {
-    return data->has_pixels ? (double)((float)data->pixels[j] / 255.0f) : (double)data->numbers[j];
-}
-
-/* The mean and one over the deviation of each column; of a column that does not vary, 1. */
 static void carnn__signal_init(carnn_model *model, const carnn_dataset *data) {
-    float *mean = carnn__named(&model->params, "input.mean");
-    float *scale = carnn__named(&model->params, "input.scale");
-    size_t C = data->columns, n = data->row_count ? data->row_at[data->row_count] : 0, i, j;
-    double sum, squares, items = (double)carnn__max(data->item_count, 1);
-    for (j = 0; j < C; j++) {
-        for (sum = 0.0, i = 0; i < n; i++) sum += carnn__signal_at(data, i * C + j);
-        sum /= (double)carnn__max(n, 1);
-        for (squares = 0.0, i = 0; i < n; i++) {
-            double x = carnn__signal_at(data, i * C + j) - sum;
-            squares += x * x;
-        }
-        mean[j] = (float)sum;
-        squares = sqrt(squares / (double)carnn__max(n, 1));
-        scale[j] = (float)(squares > 1e-6 * fabs(sum) && squares > 1e-30 ? 1.0 / squares : 1.0);
-    }
-    if (!carnn__signal_is(model, CARNN__SIGNAL_NUMBER)) return;
-    mean = carnn__named(&model->params, "target.mean");
-    scale = carnn__named(&model->params, "target.deviation");
-    for (sum = 0.0, i = 0; i < data->item_count; i++) sum += (double)data->items[i].value / items;
-    for (squares = 0.0, i = 0; i < data->item_count; i++)
-        squares += ((double)data->items[i].value - sum) * ((double)data->items[i].value - sum);
-    *mean = (float)sum;
-    *scale = (float)(squares > 0.0 ? sqrt(squares / items) : 1.0);
+    carnn__standard_init(model, data);
+    if (carnn__signal_is(model, CARNN__SIGNAL_NUMBER)) carnn__quantity_init(model, data);
 }
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
 typedef struct carnn__signal {
     carnn__net net;
-    carnn__embed rows;        /* (U, C) u */
-    size_t mean, scale;       /* parameters */
-    size_t target_mean, target_deviation;
+    carnn__standard input;    /* (U, C) u */
+    carnn__quantity number;
     carnn__position context;
     carnn__pool_part pool;
     carnn__linear output;     /* (B or R, K) */
     uint32_t *target;         /* (B or R) */
-    carnn__rnn_input input;   /* of a session: one row */
+    carnn__rnn_input row;     /* of a session */
     float *state, *sum;       /* (layers, states, h); (D) of the states that are averaged */
     size_t seen;              /* their number */
     carnn__rnn encoder;       /* comes last: a session has the layers of the model alone */
@@ -14498,10 +14607,10 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     D = s.directions * s.h;
     carnn__texts_plan(p, t, 1, 0, NULL);
     outputs = steps ? t->most_rows : t->most_items;
-    carnn__embed_plan(p, &m->rows, t, 0);
+    carnn__embed_plan(p, &m->input.rows, t, 0);
     m->context.own = 1;
     if (s.d) carnn__position_plan(p, &m->context, C, t);
-    else m->rows.y.d = NULL; /* nobody asks for the gradient of numbers */
+    else m->input.rows.y.d = NULL; /* nobody asks for the gradient of numbers */
     m->encoder.drop = CARNN__SIGNAL_DROP_LAYERS;
     carnn__rnn_plan(p, &m->encoder, "cell", s, t->most_inputs, t->most_rows, t->most_texts);
     for (m->pool.kinds = i = 0; !steps && i < CARNN__POOL_COUNT; i++)
@@ -14509,14 +14618,8 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     carnn__pool_plan(p, &m->pool, D, s.directions, t);
     carnn__linear_plan(p, &m->output, "output", "weight", outputs, steps ? D : m->pool.kinds * D,
                        number ? 1 : p->model->choices.count, 1, CARNN__LOGITS);
-    p->store->fixed = 1;
-    m->mean = carnn__declare(p->store, "input", "mean", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
-    m->scale = carnn__declare(p->store, "input", "scale", 1, C, 1, CARNN__INIT_ZERO, 0.0f);
-    if (number) {
-        m->target_mean = carnn__declare(p->store, "target", "mean", 1, 1, 1, CARNN__INIT_ZERO, 0);
-        m->target_deviation = carnn__declare(p->store, "target", "deviation", 1, 1, 1,
-                                             CARNN__INIT_ZERO, 0.0f);
-    }
+    carnn__standard_plan(p, &m->input);
+    if (number) carnn__quantity_plan(p, &m->number);
     if (!p->arena) return;
     m->target = (uint32_t *)carnn__take(p->arena, outputs, sizeof(uint32_t));
     if (m->net.corpus.piece_count || s.directions > 1) return;
@@ -14524,57 +14627,25 @@ static void carnn__signal_parts(carnn__plan *p, void *state) {
     if (strstr(pooling, "mean")) m->sum = carnn__floats(p->arena, 1, D);
 }
 
-/* Reads the numbers of the rows and standardises them. */
-static void carnn__signal_standardise(const carnn__work *work, carnn__signal *m) {
-    const float *mean = carnn__weight(work, m->mean), *scale = carnn__weight(work, m->scale);
-    size_t i, j, C = m->rows.y.columns;
-    carnn__embed_forward(work, &m->rows, &m->net.texts);
-    for (i = 0; i < m->net.texts.inputs; i++)
-        for (j = 0; j < C; j++)
-            m->rows.y.x[i * C + j] = (m->rows.y.x[i * C + j] - mean[j]) * scale[j];
-}
-
 /* z from what is pooled, or from the states of each row. */
 static void carnn__signal_tell(const carnn__work *work, carnn__signal *m) {
     const carnn__texts *t = &m->net.texts;
     int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
-    size_t i;
     carnn__linear_forward(work, &m->output, steps ? carnn__rnn_output(&m->encoder) : &m->pool.y,
                           steps ? carnn__texts_rows(t) : t->count);
-    for (i = 0; carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER) && i < t->count; i++)
-        m->output.y.x[i] = *carnn__weight(work, m->target_mean) +
-                           *carnn__weight(work, m->target_deviation) * m->output.y.x[i];
-}
-
-/* The class of each item, or of each row. */
-static void carnn__signal_targets(const carnn__work *work, carnn__signal *m) {
-    const carnn__texts *t = &m->net.texts;
-    const carnn_dataset *data = work->data;
-    size_t b, i;
-    for (b = 0; b < t->count; b++) {
-        uint32_t text = data->items[t->item[b]].target, class_at = CARNN__NO_INDEX;
-        carnn__words w = carnn__words_of(CARNN__SPACES, "", 0);
-        if (!carnn__signal_is(work->model, CARNN__SIGNAL_STEPS)) {
-            m->target[b] = m->net.corpus.target[t->item[b]];
-            continue;
-        }
-        if (text != CARNN__NO_INDEX)
-            w = carnn__words_of(CARNN__SPACES, carnn__text(data, text).at,
-                                carnn__text(data, text).length);
-        for (i = t->at[b]; i < t->at[b + 1]; i++) {
-            if (carnn__next_word(&w))
-                class_at = carnn__names_find(&work->model->choices, w.word.at, w.word.length);
-            m->target[i] = class_at; /* one word alone is for all rows */
-        }
-    }
+    if (carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER))
+        carnn__quantity_forward(work, &m->number, &m->output.y, t->count);
 }
 
 static void carnn__signal_forward(carnn__work *work, uint64_t key) {
     carnn__signal *m = (carnn__signal *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__mat *x = &m->rows.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
-    carnn__signal_targets(work, m);
-    carnn__signal_standardise(work, m);
+    carnn__mat *x = &m->input.rows.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
+    int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
+    size_t i;
+    for (i = 0; i < t->count && !steps; i++) m->target[i] = m->net.corpus.target[t->item[i]];
+    if (steps) carnn__row_targets(work, t, m->target);
+    carnn__standard_forward(work, &m->input, t);
     if (c) carnn__position_run(work, &m->context, t, x, 0);
     carnn__rnn_forward(work, &m->encoder, carnn__texts_read(t, x, c), key);
     carnn__pool_words(work, &m->pool, t, carnn__rnn_output(&m->encoder), 0);
@@ -14585,7 +14656,7 @@ static void carnn__signal_forward(carnn__work *work, uint64_t key) {
 static void carnn__signal_backward(carnn__work *work, uint64_t key) {
     carnn__signal *m = (carnn__signal *)work->state;
     const carnn__texts *t = &m->net.texts;
-    carnn__mat *x = &m->rows.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
+    carnn__mat *x = &m->input.rows.y, *v = &m->pool.y, *c = m->context.ramp ? &m->context.y : NULL;
     int steps = carnn__signal_is(work->model, CARNN__SIGNAL_STEPS);
     carnn__linear_backward(work, &m->output, steps ? carnn__rnn_output(&m->encoder) : v,
                            steps ? carnn__texts_rows(t) : t->count);
@@ -14611,23 +14682,12 @@ enum { CARNN__SIGNAL_SQUARES = 1, CARNN__SIGNAL_NUMBERS }; /* sums of a tally; t
 
 static double carnn__signal_loss(carnn__work *work, carnn__tally *tally) {
     carnn__signal *m = (carnn__signal *)work->state;
-    const carnn__texts *t = &m->net.texts;
-    double sum = 0.0, deviation;
-    size_t b;
     if (!carnn__signal_is(work->model, CARNN__SIGNAL_NUMBER))
         return carnn__choices_loss(work, tally);
-    deviation = (double)*carnn__weight(work, m->target_deviation);
-    for (b = 0; b < t->count; b++) {
-        double off = (double)m->output.y.x[b] - (double)work->data->items[t->item[b]].value;
-        tally->sum[CARNN__SIGNAL_SQUARES] += off * off;
-        carnn__tell_part(work, off * off, 1.0);
-        off /= deviation;
-        sum += off * off;
-        m->output.y.d[b] = (float)(2.0 * off / (double)t->count);
-    }
-    tally->examples += t->count;
+    tally->examples += m->net.texts.count;
     tally->sum[CARNN__SIGNAL_NUMBERS] = 1.0;
-    return sum;
+    return carnn__quantity_loss(work, &m->number, &m->net.texts, &m->output.y,
+                                &tally->sum[CARNN__SIGNAL_SQUARES]);
 }
 
 /* accuracy, or mse in its place */
@@ -14662,33 +14722,11 @@ static void carnn__signal_reset(carnn_session *s) {
     if (!m->state) return;
     carnn__texts_collect(t, 0);
     carnn__rnn_ready(&s->work, &m->encoder);
-    m->input = carnn__texts_read(t, &m->rows.y, NULL);
-    m->input.state = m->state;
+    m->row = carnn__texts_read(t, &m->input.rows.y, NULL);
+    m->row.state = m->state;
     memset(m->state, 0, m->encoder.layers * carnn__rnn_states(&m->encoder) * m->encoder.h *
                             sizeof(float));
     m->seen = 0;
-}
-
-/* Pools the state of one more row. */
-static void carnn__signal_pool(const carnn__work *work, carnn__signal *m) {
-    const float *x = carnn__rnn_output(&m->encoder)->x;
-    size_t D = m->encoder.h, i, j;
-    int first = !m->seen++;
-    for (i = 0; i < m->pool.kinds; i++) {
-        carnn__pooling kind = m->pool.kind[i];
-        float *v = m->pool.y.x + i * D;
-        if (kind == CARNN__POOL_MEAN) {
-            if (first) memset(m->sum, 0, D * sizeof(float));
-            work->engine->k->add(x, m->sum, D);
-            memcpy(v, m->sum, D * sizeof(float));
-            work->engine->k->scale(v, 1.0f / (float)m->seen, D);
-        } else if (first || kind == CARNN__POOL_LAST) {
-            memcpy(v, x, D * sizeof(float));
-        } else {
-            for (j = 0; j < D; j++)
-                if (kind == CARNN__POOL_MAX ? x[j] > v[j] : x[j] < v[j]) v[j] = x[j];
-        }
-    }
 }
 
 static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_prediction *p,
@@ -14699,9 +14737,9 @@ static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_predic
         return carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows can be read one at a time by models "
                            "with directions 1 and context none; this one has %s",
                            m->state ? "context rows" : "directions 2");
-    carnn__signal_standardise(&s->work, m);
-    carnn__rnn_forward(&s->work, &m->encoder, m->input, 0);
-    carnn__signal_pool(&s->work, m);
+    carnn__standard_forward(&s->work, &m->input, &m->net.texts);
+    carnn__rnn_forward(&s->work, &m->encoder, m->row, 0);
+    carnn__pool_row(&s->work, &m->pool, carnn__rnn_output(&m->encoder), &m->seen, m->sum);
     carnn__signal_tell(&s->work, m);
     o = carnn__signal_output(&s->work);
     m->net.top = carnn__max(top, 1);

@@ -38,7 +38,7 @@ static void signal_item(const carnn_dataset *d, size_t i, const char *target, si
     CHECK_TEXT(carnn_dataset_target(d, i), target);
     CHECK_INT(d->row_at[text + 1] - d->row_at[text], rows);
     for (j = 0; j < rows * d->columns; j++)
-        CHECK_NEAR(carnn__signal_at(d, d->row_at[text] * d->columns + j), numbers[j], 1e-7);
+        CHECK_NEAR(carnn__number_at(d, d->row_at[text] * d->columns + j), numbers[j], 1e-7);
 }
 
 static void signal_lines(void) {
