@@ -10558,7 +10558,10 @@ static void carnn__standard_init(carnn_model *model, const carnn_dataset *data) 
     for (j = 0; j < C; j++) {
         double sum = 0.0, squares = 0.0, deviation;
         for (i = 0; i < n; i++) sum += carnn__number_at(data, i * C + j) / rows;
-        for (i = 0; i < n; i++) squares += pow(carnn__number_at(data, i * C + j) - sum, 2.0);
+        for (i = 0; i < n; i++) {
+            double off = carnn__number_at(data, i * C + j) - sum;
+            squares += off * off;
+        }
         deviation = sqrt(squares / rows);
         mean[j] = (float)sum;
         scale[j] = (float)(deviation > 1e-6 * fabs(sum) && deviation > 1e-30 ? 1.0 / deviation
@@ -10593,7 +10596,10 @@ static void carnn__quantity_init(carnn_model *model, const carnn_dataset *data) 
     double sum = 0.0, squares = 0.0, n = (double)carnn__max(data->item_count, 1);
     size_t i;
     for (i = 0; i < data->item_count; i++) sum += (double)data->items[i].value / n;
-    for (i = 0; i < data->item_count; i++) squares += pow((double)data->items[i].value - sum, 2.0);
+    for (i = 0; i < data->item_count; i++) {
+        double off = (double)data->items[i].value - sum;
+        squares += off * off;
+    }
     *carnn__named(&model->params, "target.mean") = (float)sum;
     *carnn__named(&model->params, "target.deviation") =
         (float)(squares > 0.0 ? sqrt(squares / n) : 1.0);
@@ -11173,10 +11179,11 @@ static void carnn__keep_text(char *to, size_t size, carnn__span text) {
     to[n] = 0;
 }
 
-/* The corpus of one item whose texts have as many words as they can have. */
+/* The corpus of one item whose texts have as many words as they can have, or one row of numbers. */
 static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     carnn__corpus *c = carnn__corpus_of(&s->work);
-    size_t T = carnn__session_of(s)->texts, W = carnn__session_words(s->model), i;
+    int row = carnn__session_of(s)->row != NULL;
+    size_t T = carnn__session_of(s)->texts, W = row ? 1 : carnn__session_words(s->model), i;
     carnn__member *members = (carnn__member *)carnn__take(arena, T, sizeof *members);
     c->tokens.count = T;
     c->tokens.ids = (uint32_t *)carnn__take(arena, T * W, sizeof(uint32_t));
@@ -11203,6 +11210,11 @@ static void carnn__net_session_carve(carnn_session *s, carnn__arena *arena) {
     s->data.members = members;
     s->data.items = &s->item;
     s->data.item_count = 1;
+    if (!row) return;
+    c->tokens.ids = NULL;
+    if (c->tokens.at) c->tokens.at[0] = 0, c->tokens.at[1] = 1;
+    s->data.columns = (size_t)s->model->desc.embedding;
+    s->data.numbers = carnn__floats(arena, 1, s->data.columns);
 }
 
 static void carnn__net_session_predict(carnn_session *s, const carnn_text *texts, size_t top,
@@ -14701,20 +14713,6 @@ static void carnn__signal_score(const carnn__tally *tally, carnn_scores *scores)
 
 /* --- sessions -------------------------------------------------------------------------------- */
 
-static size_t carnn__signal_session_words(const carnn_model *model) {
-    (void)model;
-    return 1; /* row at a time */
-}
-
-static void carnn__signal_carve(carnn_session *s, carnn__arena *arena) {
-    carnn__corpus *c = carnn__corpus_of(&s->work);
-    carnn__net_session_carve(s, arena);
-    c->tokens.ids = NULL;
-    if (c->tokens.at) c->tokens.at[0] = 0, c->tokens.at[1] = 1;
-    s->data.columns = (size_t)s->model->desc.embedding;
-    s->data.numbers = carnn__floats(arena, 1, s->data.columns);
-}
-
 /* Collects the batch, which is always one row. */
 static void carnn__signal_reset(carnn_session *s) {
     carnn__signal *m = (carnn__signal *)s->work.state;
@@ -14748,7 +14746,7 @@ static carnn_status carnn__signal_row(carnn_session *s, size_t top, carnn_predic
 }
 
 static const carnn__session_kind carnn__signal_session = {
-    "read rows", 1, carnn__signal_carve, carnn__signal_reset, NULL, NULL, 0, NULL, NULL, NULL,
+    "read rows", 1, carnn__net_session_carve, carnn__signal_reset, NULL, NULL, 0, NULL, NULL, NULL,
     carnn__signal_row};
 
 static const char *const carnn__signal_variants[] = {
@@ -14780,7 +14778,7 @@ static const carnn__task carnn__signal_task = {
     {1, {CARNN__SIGNAL_ROWS, 0}, 0}, NULL, CARNN__TEXT_ONLY(carnn__signal_pieces),
     carnn__signal_forward, carnn__signal_output, carnn__signal_loss, carnn__signal_backward,
     NULL, NULL, {{"accuracy", 0, 0}, {"mse", 1, 0}, {NULL, 0, 0}}, carnn__signal_score,
-    &carnn__signal_session, carnn__signal_session_words,
+    &carnn__signal_session, NULL,
     "1,.5,-1,2,.25\n2,1,1\n1,0,.5,-.5,2,3,1\n3,-1,-2,0,1\n2,2,1,0,3,.5,.5\n1,4,1\n",
     carnn__signal_variants, CARNN__TRAIN_ONLY(&carnn__signal_bench)};
 
