@@ -15124,10 +15124,11 @@ static carnn_status carnn__model_vectors_read(carnn_model *model, const carnn_mo
 /* Word vectors as rows of the word embedding; the random ones of other words become as long. */
 static void carnn__model_vectors(carnn_model *model, const carnn__vectors *v) {
     const float deviation = 0.1f; /* of the random rows */
-    float *rows = carnn__named(&model->params, "word.weight"), scale;
+    float *rows, scale;
     double squares = 0.0;
     size_t i, j, D = v->dimension, V = model->words.count;
     if (!v->found) return;
+    rows = carnn__named(&model->params, "word.weight");
     for (i = 0; i < V * D; i++) squares += (double)v->value[i] * (double)v->value[i];
     scale = (float)(sqrt(squares / (double)(v->found * D)) / (double)deviation);
     for (i = 0; i < V; i++)
@@ -15159,6 +15160,8 @@ CARNN_API carnn_status carnn_model_create(carnn_model **out, const carnn_model_d
     if (desc->simd) model->desc.simd = k->name; /* NULL stays: the best path when there is work */
     status = carnn_defaults(&model->desc, &unused, error);
     if (!status) status = carnn__same_task(model, train, error);
+    if (!status && train->columns && desc->vector_count)
+        status = carnn__fail(error, CARNN_ERR_ARGUMENT, 0, "rows of numbers have no word vectors");
     if (!status) model->task = carnn__task_named(model->desc.task);
     if (!status) status = model->task->build(model, train, error);
     if (!status) status = carnn__model_vectors_read(model, desc, &vectors, error);

@@ -881,6 +881,9 @@ printf '1 2\n1 2 3\n' | "$carnn" predict s.gguf --stream >out 2>err
 check 'a row that is too long' [ $? -eq 3 ]
 says err '^carnn: standard input:2: expected a row of 2 numbers, found "1 2 3"$'
 run 2 predict s.gguf --stream --data asked.txt
+printf '<unk> 1 2\n' >vectors.txt
+run 2 train $small --train "$data/signal-train.tsv" --vectors vectors.txt --out v.gguf
+says err 'rows of numbers have no word vectors'
 run 2 predict z.gguf --stream
 printf 'trip,x,y,far\n1,0.5,1,2.5\n1,1,2,2.5\n2,3,1,7.25\n2,3,4,7.25\n3,1,1,3\n' >trips.csv
 run 0 train $small --train trips.csv --group trip --target far --epochs 2 --out t.gguf
